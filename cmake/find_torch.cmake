@@ -42,7 +42,7 @@ foreach(part torch_cpu c10)
     add_library(quatrain::${part} SHARED IMPORTED GLOBAL)
     set_target_properties(quatrain::${part} PROPERTIES
       IMPORTED_LOCATION "${quatrain_torch_folder}/lib/lib${part}.so"
-      INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${quatrain_torch_folder}/include;${quatrain_torch_folder}/include/torch/csrc/api/include")
+      INTERFACE_INCLUDE_DIRECTORIES "${quatrain_torch_folder}/include;${quatrain_torch_folder}/include/torch/csrc/api/include")
   endif()
 endforeach()
 if(NOT TARGET quatrain::torch)
