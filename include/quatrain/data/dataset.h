@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quatrain/api.h"
+#include "quatrain/data/agreement.h"
+#include "quatrain/data/example.h"
+
+namespace quatrain::data {
+
+/// Where the examples come from.
+struct QUATRAIN_API Source {
+  std::string reader = "tsv";          ///< a name among readers()
+  std::filesystem::path folder;        ///< where the files lie; not used by "agreement"
+  std::optional<Tokenizer> tokenizer;  ///< instead of the reader's own
+  AgreementOptions agreement;          ///< of "agreement" alone
+};
+
+/// One named reader, for lists and messages.
+struct QUATRAIN_API Reader {
+  const char* name;
+  const char* summary;  ///< one line: what it reads
+  bool needs_folder;
+};
+
+/// sst, sst5, imdb, sva, tsv, agreement.
+QUATRAIN_API const std::vector<Reader>& readers();
+
+/// Reads or generates a dataset. A missing file, an empty one, a bad label, a wrong number of columns, bytes
+/// that are not UTF-8: one sentence with the file, the line and what was found there (c10::Error).
+QUATRAIN_API Splits load(const Source& source);
+
+}  // namespace quatrain::data

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "quatrain/api.h"
+#include "quatrain/data/tokenizer.h"
+
+namespace quatrain::data {
+
+/// One labelled text. The line is kept as it was read, which holds 50,000 film reviews in 70 MB; split()
+/// gives its words.
+struct QUATRAIN_API Example {
+  std::string text;
+  int64_t label = 0;
+  int64_t group = -1;  ///< what results are broken down by (number of attractors), or -1
+};
+
+/// A dataset. The dev set selects; the test set is scored once. No text of one set is in another, where we
+/// make the split.
+struct QUATRAIN_API Splits {
+  std::vector<Example> train, dev, test;
+  std::vector<std::string> labels;  ///< the label's name by its number
+  std::string group_name;           ///< what `group` counts ("attractors"); empty where it means nothing
+  Tokenizer tokenizer = Tokenizer::whitespace;  ///< how its texts are to be split
+};
+
+/// The share of the commonest label.
+struct QUATRAIN_API Share {
+  int64_t label = -1;
+  int64_t count = 0;  ///< examples with that label
+  int64_t total = 0;
+  double share() const { return total == 0 ? 0.0 : static_cast<double>(count) / static_cast<double>(total); }
+};
+
+/// What a guesser of the commonest label gets. In each group it guesses that group's commonest label. Ties go
+/// to the smaller label.
+struct QUATRAIN_API Majority {
+  Share overall;
+  std::map<int64_t, Share> by_group;  ///< empty where no example has a group
+};
+
+QUATRAIN_API Majority majority(const std::vector<Example>& examples);
+
+}  // namespace quatrain::data

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+
+#include "quatrain/api.h"
+#include "quatrain/data/vocabulary.h"
+
+namespace quatrain::data {
+
+/// Pretrained word vectors, arranged by a vocabulary.
+struct QUATRAIN_API Vectors {
+  at::Tensor
+      values;  ///< (vocabulary size, dim), float32; zero for <pad>, drawn for words that were not found
+  int64_t found = 0;  ///< how many words of the vocabulary have a vector
+};
+
+/// Reads `NAME.bf16` (row-major bfloat16) with its list `NAME.vocab` (a word a line) beside it, or a text
+/// file of lines `word x1 .. xd` (GloVe; a word2vec header line `count dim` is skipped). Rows of words
+/// without a vector are drawn from a normal distribution with the mean and the spread of the vectors found,
+/// from `seed`. A list and vectors that do not fit are an error with both counts.
+QUATRAIN_API Vectors load_vectors(const std::filesystem::path& file, const Vocabulary& vocabulary,
+                                  uint64_t seed = 0);
+
+}  // namespace quatrain::data
