@@ -1,0 +1,26 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <filesystem>
+
+#include "quatrain/api.h"
+
+/// Weights of a model in a file, with the algebras that they were trained with.
+namespace quatrain::nn {
+
+/// Writes all parameters and buffers by their names (safetensors). For each hypercomplex layer the metadata
+/// hold its algebra and the hash of its table, since weights of different algebras have the same names and
+/// shapes; the tables themselves travel along.
+QUATRAIN_API void save_weights(const torch::nn::Module& module, const std::filesystem::path& path);
+
+/// Reads what save_weights wrote into a module of the same make. Names, shapes, algebras and table hashes
+/// must fit; the error says which layer or tensor differs and how, and then nothing is changed. Floating
+/// types may differ: values are converted to the module's. What was prepared from the old weights is dropped.
+QUATRAIN_API void load_weights(torch::nn::Module& module, const std::filesystem::path& path);
+
+/// Adds the algebras of a weights file that this process does not know (a user's own tables), so that a model
+/// over them can be built before its weights are loaded.
+QUATRAIN_API void add_algebras(const std::filesystem::path& path);
+
+}  // namespace quatrain::nn

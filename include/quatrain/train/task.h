@@ -1,0 +1,72 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quatrain/api.h"
+
+namespace quatrain::train {
+
+/// Numbers by name, as they are reported and stored.
+using Figures = std::map<std::string, double>;
+
+/// The loss of one batch.
+struct QUATRAIN_API BatchLoss {
+  at::Tensor loss;       ///< scalar, the mean over the batch's examples, with its graph
+  int64_t examples = 0;  ///< what it is a mean over, and what examples a second count
+};
+
+/// What the evaluation of a split gives.
+struct QUATRAIN_API Evaluation {
+  Figures figures;  ///< all that is reported; holds the figure that selects
+  /// For each example of the split, in the data's order, the answer and what was right: for a paired
+  /// bootstrap. Empty where a task has no such thing.
+  std::vector<int64_t> predictions, targets;
+};
+
+/// The figure of the dev set that selects the best checkpoint and stops early.
+struct QUATRAIN_API Selection {
+  std::string figure = "loss";
+  bool higher_is_better = false;
+};
+
+/// What a trainer asks of a task; it knows nothing else of it. A new kind of data or model is a new task.
+///
+/// Batches must be a function of (epoch, index) alone: a resumed run asks for the next one and gets what the
+/// run that was never stopped would have got. Randomness inside the model comes from torch's default
+/// generator.
+class QUATRAIN_API Task {
+ public:
+  virtual ~Task() = default;
+
+  /// The model that is trained; the same object for the task's life.
+  virtual torch::nn::Module& model() = 0;
+  /// Batches in an epoch, the same in each; at least 1.
+  virtual int64_t batches() const = 0;
+  /// The loss of a batch, 0 <= index < batches(). The trainer has put the model into training mode and, where
+  /// asked, autocast on.
+  virtual BatchLoss loss(int64_t epoch, int64_t index) = 0;
+  /// What identifies a batch in an error message ("examples 3, 17, 20 of the training set").
+  virtual std::string describe_batch(int64_t epoch, int64_t index);
+
+  /// True where the task has this split: "dev" (needed to select and to stop early) or "test".
+  virtual bool has(std::string_view split) const = 0;
+  /// Scores a split. The trainer has put the model into evaluation mode, without gradients.
+  virtual Evaluation evaluate(std::string_view split) = 0;
+  virtual Selection selection() const = 0;
+
+  /// Writes into a checkpoint's folder what else is needed to use the model (a vocabulary).
+  virtual void store(const std::filesystem::path& folder) const;
+  /// The effective recipe, stored as recipe.toml; empty: none is.
+  virtual std::string recipe() const;
+  /// Fixed numbers that belong into result.json ("encoder_parameters", "vocabulary_size").
+  virtual Figures facts();
+};
+
+}  // namespace quatrain::train

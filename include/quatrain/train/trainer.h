@@ -1,0 +1,92 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "quatrain/api.h"
+#include "quatrain/train/optimizer.h"
+#include "quatrain/train/progress.h"
+#include "quatrain/train/schedule.h"
+#include "quatrain/train/task.h"
+
+namespace quatrain::train {
+
+/// How to train. Zero means "none" or "never" where nothing else is said.
+struct QUATRAIN_API TrainerOptions {
+  OptimizerOptions optimizer;
+  ScheduleOptions schedule;
+  int64_t steps = 0;             ///< optimizer steps; 0: as many as `epochs` give. With both, the fewer.
+  int64_t epochs = 0;            ///< passes over the training set
+  int64_t accumulate = 1;        ///< batches a step: gradients of their mean over examples
+  double clip = 0;               ///< largest gradient norm
+  bool bf16 = false;             ///< autocast to bfloat16; the weights stay as they are
+  int64_t evaluate_every = 0;    ///< steps; 0: after each epoch. The last step is always evaluated.
+  int64_t patience = 0;          ///< evaluations in a row without a better figure, after which training stops
+  int64_t checkpoint_every = 0;  ///< steps; a checkpoint is also written at each evaluation
+  int64_t log_every = 50;        ///< steps between training lines of metrics.jsonl
+  uint64_t seed = 0;             ///< of torch's default generator (dropout) at the start of a fresh run
+};
+
+/// What to do where the run folder holds a run already.
+enum class Existing { refuse, resume, overwrite };
+
+/// Where a run lives and who watches it.
+struct QUATRAIN_API RunOptions {
+  std::filesystem::path folder;
+  /// resume: goes on from the last checkpoint, or from the start where none was written yet; a run that is
+  /// finished gives its stored result. overwrite: removes the run's files (and no others) and starts anew.
+  Existing existing = Existing::refuse;
+  /// Set from elsewhere (a signal handler): training saves and stops after the step that is being made.
+  const std::atomic<bool>* stop = nullptr;
+  std::function<void(const Progress&)> on_progress;  ///< called at every step; see ProgressLine
+};
+
+/// What came of a run; the same is in result.json.
+struct QUATRAIN_API Result {
+  bool finished = false;  ///< false: stopped from outside, to be resumed; then there are no test figures
+  bool stopped_early = false;
+  int64_t steps = 0;      ///< steps made
+  int64_t best_step = 0;  ///< step of the best checkpoint
+  Figures dev;            ///< of the best checkpoint
+  Figures test;           ///< of the best checkpoint; scored once, at the end
+  Figures facts;          ///< the task's own numbers
+  int64_t parameters = 0;
+  int64_t model_bytes = 0;         ///< size of best/model.safetensors
+  double seconds = 0;              ///< training time, evaluations included, over all parts of a resumed run
+  double step_seconds_median = 0;  ///< over the latest steps, at most 1,000
+  double examples_per_second = 0;  ///< of training
+  double final_loss = 0;           ///< mean training loss over the latest lines of the log
+  int64_t threads = 0;
+  uint64_t seed = 0;
+};
+
+/// Trains a task's model: batches in, checkpoints and figures out. Knows no text, images or speech.
+///
+/// The run folder: last/ and best/ (checkpoints), metrics.jsonl (a JSON object a line), result.json,
+/// predictions.tsv (target and answer of each test example). docs/training.md describes them. For one seed,
+/// machine and number of threads a run gives the same bits, resumed or not.
+class QUATRAIN_API Trainer {
+ public:
+  /// Options out of range are errors here, before anything is written.
+  Trainer(Task& task, TrainerOptions options, RunOptions run);
+
+  /// Trains until the last step, an early stop, or a stop from outside; then scores the best checkpoint on
+  /// the test set. Leaves the model with the best checkpoint's weights. A loss that is not finite ends the
+  /// run with an error that names the step and the batch; the last checkpoint stays.
+  Result run();
+
+ private:
+  Task& task_;
+  TrainerOptions options_;
+  RunOptions run_;
+};
+
+/// Reads result.json of a run folder.
+QUATRAIN_API Result read_result(const std::filesystem::path& run_folder);
+
+}  // namespace quatrain::train
