@@ -1,0 +1,19 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "quatrain/algebra.h"
+
+/// Tables and factors of fixed algebras as tensors, made once for each type and device.
+namespace quatrain::ops {
+
+/// A (n, n, n).
+at::Tensor table_tensor(const algebra::Algebra& algebra, at::ScalarType dtype, at::Device device);
+
+/// U, V, W, each (n, R).
+struct FactorTensors {
+  at::Tensor U, V, W;
+};
+FactorTensors factor_tensors(const algebra::Algebra& algebra, at::ScalarType dtype, at::Device device);
+
+}  // namespace quatrain::ops

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "quatrain/ops.h"
+
+/// Chooses the way of evaluation. A pure function of sizes, never of timings, so that a backward pass, a
+/// compiled graph and a second run all get the same answer.
+namespace quatrain::ops {
+
+struct Problem {
+  int64_t rows = 0;  ///< rows of x: the product of its leading sizes
+  int64_t out_features = 0;
+  int64_t in_features = 0;
+  int64_t n = 1;
+  int64_t rank = 0;  ///< of the factors at hand; 0: none, so `factored` cannot be taken
+  int64_t element_size = 4;
+  bool prepared = false;  ///< combined or materialised weights are kept between calls
+};
+
+/// Estimated microseconds of a way.
+double cost(const Problem& problem, Way way);
+
+/// The way asked for, or the cheapest. `factored` without factors is an error.
+Way plan(const Problem& problem, Way asked);
+
+/// The way asked for by an argument, else by a WayGuard, else by QUATRAIN_WAY, else automatic.
+Way requested_way(Way argument);
+
+}  // namespace quatrain::ops

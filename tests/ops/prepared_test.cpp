@@ -1,0 +1,212 @@
+// The cache of prepared weights: it is used, and no change of a weight goes unseen.
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <c10/core/InferenceMode.h>
+
+#include <thread>
+
+#include "ops/reference.h"
+
+namespace quatrain {
+namespace {
+
+using ops::Product;
+using ops::Way;
+using test::all_ways;
+using test::expanded;
+using test::relative_error;
+using test::table_of;
+
+class Prepared : public testing::Test {
+ protected:
+  void SetUp() override {
+    torch::manual_seed(5);
+    S_ = torch::randn({4, 8, 8});
+    x_ = torch::randn({3, 32});
+    before_ = ops::prepared_size();
+  }
+  void TearDown() override { ops::drop_prepared(S_); }
+
+  at::Tensor run(Way way = Way::materialised) {
+    torch::NoGradGuard no_grad;
+    return ops::linear(x_, S_, {}, {"quaternion", {}, {}}, way, {}, true);
+  }
+  at::Tensor expected() const {
+    return x_.to(torch::kDouble).matmul(expanded(table_of("quaternion"), S_.detach()).t());
+  }
+  void expect_fresh(const char* road) {
+    for (const Way way : all_ways())
+      EXPECT_LT(relative_error(run(way), expected()), 1e-5) << road << ", " << ops::name(way);
+  }
+  int64_t kept() const { return ops::prepared_size().weights - before_.weights; }
+
+  at::Tensor S_, x_;
+  ops::PreparedSize before_;
+};
+
+TEST_F(Prepared, IsKeptOnceALayer) {
+  for (const Way way : all_ways()) {
+    run(way);
+    run(way);
+    EXPECT_EQ(kept(), 1);
+  }
+  EXPECT_GT(ops::prepared_size().bytes, before_.bytes);
+  ops::drop_prepared(S_);
+  EXPECT_EQ(kept(), 0);
+}
+
+TEST_F(Prepared, IsUsed) {
+  run();
+  S_.data().mul_(2);  // unseen by version and identity: the documented exception
+  EXPECT_GT(relative_error(run(), expected()), 0.1);
+  ops::drop_prepared(S_);
+  EXPECT_LT(relative_error(run(), expected()), 1e-5);
+}
+
+TEST_F(Prepared, IsNotKeptUnlessConstant) {
+  torch::NoGradGuard no_grad;
+  ops::linear(x_, S_, {}, {"quaternion", {}, {}}, Way::materialised, {}, false);
+  EXPECT_EQ(kept(), 0);
+}
+
+TEST_F(Prepared, GoesWithItsWeight) {
+  run();
+  EXPECT_EQ(kept(), 1);
+  S_ = torch::randn({4, 8, 8});
+  EXPECT_EQ(kept(), 0);
+}
+
+TEST_F(Prepared, SeesWritesInPlace) {
+  run();
+  S_.mul_(2);
+  expect_fresh("mul_");
+  S_[1].zero_();
+  expect_fresh("a view's zero_");
+  S_.copy_(torch::randn({4, 8, 8}));
+  expect_fresh("copy_");
+}
+
+TEST_F(Prepared, SeesAnotherStorage) {
+  run();
+  S_.set_data(torch::randn({4, 8, 8}));
+  expect_fresh("set_data");
+  S_.set_data(S_.detach().mul(3));
+  expect_fresh("set_data again");
+  at::Tensor moved = S_.to(torch::kDouble);
+  x_ = x_.to(torch::kDouble);
+  S_.set_data(moved);
+  expect_fresh("to(double)");
+}
+
+TEST_F(Prepared, SeesAnAddressUsedAgain) {
+  for (int trial = 0; trial < 20; ++trial) {
+    S_ = torch::randn({4, 8, 8});
+    EXPECT_LT(relative_error(run(), expected()), 1e-5);
+  }
+}
+
+TEST_F(Prepared, SeesASliceOfOneStorage) {
+  const at::Tensor flat = torch::randn({2, 4, 8, 8});
+  for (const int64_t part : {0, 1, 0, 1}) {
+    S_ = flat[part];
+    EXPECT_LT(relative_error(run(), expected()), 1e-5);
+  }
+  flat.add_(1);
+  expect_fresh("a write to the whole");
+}
+
+TEST_F(Prepared, SeesEveryOptimizer) {
+  const auto trial = [&](auto make) {
+    at::Tensor S = torch::randn({4, 8, 8}).requires_grad_();
+    S_ = S;
+    auto optimizer = make(std::vector<at::Tensor>{S});
+    for (int step = 0; step < 3; ++step) {
+      run();
+      optimizer->zero_grad();
+      ops::linear(x_, S, {}, {"quaternion", {}, {}}, Way::automatic, {}, true).pow(2).sum().backward();
+      run();  // between backward and step
+      optimizer->step();
+      expect_fresh("an optimizer's step");
+    }
+  };
+  trial([](auto p) { return std::make_unique<torch::optim::Adam>(p); });
+  trial([](auto p) { return std::make_unique<torch::optim::SGD>(p, 0.1); });
+}
+
+// A fused optimizer writes through the data pointer and leaves the version alone.
+TEST_F(Prepared, KeepsNothingForAWeightInTraining) {
+  at::Tensor S = torch::randn({4, 8, 8}).requires_grad_();
+  S_ = S;
+  run();
+  ops::linear(x_, S, {}, {"quaternion", {}, {}}, Way::automatic, {}, true).pow(2).sum().backward();
+  run();
+  EXPECT_EQ(kept(), 0);
+  for (int64_t i = 0; i < S.numel(); ++i) S.data_ptr<float>()[i] += 1;
+  expect_fresh("a write behind the version's back");
+  ops::drop_prepared(S_);  // what eval() does
+  run();
+  EXPECT_EQ(kept(), 1);
+}
+
+TEST_F(Prepared, SeesTheTypeAndTheAlgebra) {
+  torch::NoGradGuard no_grad;
+  run();
+  const at::Tensor low =
+      ops::linear(x_, S_, {}, {"quaternion", {}, {}}, Way::materialised, torch::kBFloat16, true);
+  EXPECT_EQ(low.scalar_type(), torch::kBFloat16);
+  const at::Tensor other = ops::linear(x_, S_, {}, {"split_quaternion", {}, {}}, Way::materialised, {}, true);
+  EXPECT_LT(
+      relative_error(other, x_.to(torch::kDouble).matmul(expanded(table_of("split_quaternion"), S_).t())),
+      1e-5);
+  expect_fresh("back again");
+}
+
+TEST_F(Prepared, SeesALearnedTensorAndItsFactors) {
+  torch::NoGradGuard no_grad;
+  at::Tensor A = table_of("quaternion").to(torch::kFloat);
+  const auto check = [&](const Product& product, Way way) {
+    const at::Tensor got = ops::linear(x_, S_, {}, product, way, {}, true);
+    EXPECT_LT(relative_error(got, x_.to(torch::kDouble).matmul(expanded(product.A, S_).t())), 1e-5);
+  };
+  check({"learned", A, {}}, Way::materialised);
+  A.mul_(2);
+  check({"learned", A, {}}, Way::materialised);
+  A.set_data(torch::randn({4, 4, 4}));
+  check({"learned", A, {}}, Way::materialised);
+  A = table_of("quaternion").to(torch::kFloat);
+  const auto& f = algebra::get("quaternion").factors();
+  const auto factor = [&](const std::vector<double>& v) {
+    return torch::from_blob(const_cast<double*>(v.data()), {f.n, f.rank}, torch::kDouble).clone();
+  };
+  check({"learned", A, {factor(f.U), factor(f.V), factor(f.W)}}, Way::factored);
+  check({"learned", A, {factor(f.U) * 2, factor(f.V), factor(f.W) / 2}}, Way::factored);
+}
+
+TEST_F(Prepared, InferenceTensorsAreNotKept) {
+  c10::InferenceMode guard;
+  S_ = torch::randn({4, 8, 8});
+  run();
+  EXPECT_EQ(kept(), 0);
+  S_.mul_(2);
+  expect_fresh("a write in inference mode");
+}
+
+TEST_F(Prepared, ServesConcurrentCallers) {
+  const at::Tensor y = run().clone();
+  std::vector<std::thread> callers;
+  std::atomic<int> wrong{0};
+  for (int caller = 0; caller < 4; ++caller)
+    callers.emplace_back([&, caller] {
+      for (int i = 0; i < 50; ++i) {
+        if (!torch::allclose(run(all_ways()[static_cast<size_t>((caller + i) % 3)]), y, 1e-4, 1e-4)) ++wrong;
+        if (i % 10 == caller) ops::drop_prepared(S_);
+      }
+    });
+  for (auto& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace quatrain
