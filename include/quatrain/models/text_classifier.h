@@ -1,0 +1,83 @@
+#pragma once
+
+#include <torch/arg.h>
+#include <torch/nn/cloneable.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/pimpl.h>
+
+#include <string>
+
+#include "quatrain/nn/encoder.h"
+
+namespace quatrain::models {
+
+struct QUATRAIN_API TextClassifierOptions {
+  TextClassifierOptions(int64_t vocabulary_size, int64_t classes)
+      : vocabulary_size_(vocabulary_size), classes_(classes) {}
+  TORCH_ARG(int64_t, vocabulary_size);
+  TORCH_ARG(int64_t, classes);
+  TORCH_ARG(int64_t, width) = 128;
+  TORCH_ARG(int64_t, heads) = 4;
+  TORCH_ARG(int64_t, feed_forward) = 512;
+  TORCH_ARG(int64_t, layers) = 2;
+  /// Dropout of the embeddings and in the encoder.
+  TORCH_ARG(double, dropout) = 0.1;
+  TORCH_ARG(bool, dropout_per_unit) = false;
+  TORCH_ARG(nn::AlgebraSpec, algebra);
+  TORCH_ARG(nn::Scope, scope) = nn::Scope::full;
+  TORCH_ARG(nn::NormStyle, norm) = nn::NormStyle::pre;
+  TORCH_ARG(nn::AttentionKind, attention) = nn::AttentionKind::automatic;
+  TORCH_ARG(bool, packed) = false;
+  TORCH_ARG(std::string, activation) = "relu";
+  TORCH_ARG(nn::Initialiser, initialiser) = nn::Initialiser::glorot;
+  /// Embeddings start with variance 1/width and are multiplied by sqrt(width); without: variance 1, not
+  /// multiplied.
+  TORCH_ARG(bool, embedding_scale) = true;
+  /// Positions whose sinusoids are kept; longer inputs work and compute theirs.
+  TORCH_ARG(int64_t, max_length) = 512;
+  /// The token that stands for no word: its embedding is zero and gets no gradient.
+  TORCH_ARG(int64_t, padding_id) = 0;
+  /// Width of pretrained embeddings, which pass a real linear map and tanh to reach `width` (QNLP 3.4); 0:
+  /// none, the embeddings have the model's width. embedding_scale has no effect on pretrained ones.
+  TORCH_ARG(int64_t, pretrained_width) = 0;
+  /// The embeddings are not trained.
+  TORCH_ARG(bool, freeze_pretrained) = false;
+};
+
+/// The tiny Transformer of QNLP and PHM for classifying texts (Tensor2Tensor's): real embeddings, sinusoidal
+/// positions, an encoder over any algebra, the mean over unpadded positions, a real linear head.
+///
+/// Children: `embedding`, `projection` (pretrained only), `encoder`, `head`.
+class QUATRAIN_API TextClassifierImpl : public torch::nn::Cloneable<TextClassifierImpl> {
+ public:
+  TextClassifierImpl(int64_t vocabulary_size, int64_t classes)
+      : TextClassifierImpl(TextClassifierOptions(vocabulary_size, classes)) {}
+  explicit TextClassifierImpl(TextClassifierOptions options);
+  void reset() override;
+  void pretty_print(std::ostream& stream) const override;
+
+  /// tokens (B, L) int64, padding (B, L) bool, true where there is no word (undefined: where the token is
+  /// padding_id). Returns logits (B, classes). A text that is all padding has the mean zero, so its logits
+  /// are the head's bias.
+  at::Tensor forward(const at::Tensor& tokens, const at::Tensor& padding = {}) const;
+
+  /// Copies pretrained vectors (vocabulary_size, pretrained_width or width) into the embeddings; the row of
+  /// padding_id becomes zero.
+  void set_embeddings(const at::Tensor& vectors);
+
+  TextClassifierOptions options;
+  torch::nn::Embedding embedding{nullptr};
+  nn::Linear projection{nullptr};
+  nn::TransformerEncoder encoder{nullptr};
+  nn::Linear head{nullptr};
+
+ private:
+  at::Tensor positions_;  // (max_length, width), constant
+};
+TORCH_MODULE(TextClassifier);
+
+/// Sinusoidal positions (length, width), float32, as Tensor2Tensor lays them out: sines in the first half,
+/// cosines in the second, wavelengths from 2 pi to 20,000 pi in geometric steps; a last odd column is zero.
+QUATRAIN_API at::Tensor sinusoidal_positions(int64_t length, int64_t width);
+
+}  // namespace quatrain::models

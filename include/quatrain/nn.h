@@ -1,0 +1,14 @@
+#pragma once
+
+/// The layers, in the idiom of torch::nn. Components are concatenated on the last axis; see docs/layers.md.
+#include "quatrain/nn/activation.h"
+#include "quatrain/nn/algebra_spec.h"
+#include "quatrain/nn/attention.h"
+#include "quatrain/nn/dropout.h"
+#include "quatrain/nn/encoder.h"
+#include "quatrain/nn/feed_forward.h"
+#include "quatrain/nn/init.h"
+#include "quatrain/nn/layout.h"
+#include "quatrain/nn/linear.h"
+#include "quatrain/nn/norm.h"
+#include "quatrain/nn/parameters.h"
