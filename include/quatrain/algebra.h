@@ -28,13 +28,14 @@ struct QUATRAIN_API Properties {
   bool commutative = false;          ///< x y = y x
   bool associative = false;          ///< (x y) z = x (y z)
   bool alternative = false;          ///< x (x y) = (x x) y and (y x) x = y (x x)
-  bool division = false;             ///< no zero divisors
+  bool division = false;             ///< proved to have no zero divisors; exact for alternative algebras with an identity
   bool norm_multiplicative = false;  ///< |x y| = |x| |y| for the Euclidean norm
 };
 
 /// One algebra. Instances live as long as the process; compare them by address or by name.
 class QUATRAIN_API Algebra {
  public:
+  /// Checks everything and computes the properties. No factors: the trivial ones. No conjugation: (1, -1, ..., -1).
   Algebra(std::string name, int n, std::vector<double> table, std::optional<Factors> factors,
           std::vector<double> conjugation);
 
@@ -43,7 +44,7 @@ class QUATRAIN_API Algebra {
   int n() const { return n_; }
   /// The structure tensor A, row-major (n, n, n): A[i, a, b] is the coefficient of e_a in e_i * e_b.
   const std::vector<double>& table() const { return table_; }
-  double table(int i, int a, int b) const { return table_[(i * n_ + a) * n_ + b]; }
+  double table(int i, int a, int b) const { return table_[(static_cast<size_t>(i) * n_ + a) * n_ + b]; }
   /// Factors of the table; of rank nnz(A) where no better ones are known.
   const Factors& factors() const { return factors_; }
   /// True where the factors are better than the trivial ones.
@@ -67,23 +68,24 @@ class QUATRAIN_API Algebra {
 
 /// The algebra of a name or signature: `real`, `complex`, `quaternion`, `octonion`, `sedenion`, `split_complex`,
 /// `dual`, `split_quaternion`, `tessarine`, `bicomplex`, `dual_quaternion`, ..., `clifford(p,q)`, `clifford(p,q,r)`,
-/// `cyclic(n)`, or one that was added. An unknown name's error names the nearest known one.
-/// Thread-safe; the reference stays valid.
+/// `cyclic(n)`, `negacyclic(n)`, `group_z2(m)`, or one that was added; n up to 64. docs/algebras.md lists them with their
+/// bases. Built on first use. An unknown name's error names the nearest known one. Thread-safe; the reference stays valid.
 QUATRAIN_API const Algebra& get(std::string_view name);
 
-/// Adds a user's algebra. `table` is A row-major (n, n, n). Adding the same table twice under one name is allowed;
-/// another table under a name that is taken is an error. Factors, where given, are checked against the table.
+/// Adds a user's algebra. `table` is A row-major (n, n, n), n up to 64. Adding the same table twice under one name is
+/// allowed; another table under a name that is taken is an error. Factors, where given, are checked against the table;
+/// else those of a listed algebra with the same table are taken. No conjugation: (1, -1, ..., -1).
 QUATRAIN_API const Algebra& add(std::string name, int n, std::vector<double> table,
-                                std::optional<Factors> factors = std::nullopt);
+                                std::optional<Factors> factors = std::nullopt, std::vector<double> conjugation = {});
 
 /// Reads an algebra from a `.json` or `.toml` file and adds it: keys `name`, `n`, `table` (entries
-/// `[i, b, a, value]`: e_i e_b has `value` on e_a) and optionally `U`, `V`, `W` (n rows each).
+/// `[i, b, a, value]`: e_i e_b has `value` on e_a) and optionally `U`, `V`, `W` (n rows each) and `conjugation` (n signs).
 QUATRAIN_API const Algebra& add_from_file(const std::string& path);
 
 /// The names of all algebras that are listed: the built-in ones and the added ones, sorted by n and name.
 QUATRAIN_API std::vector<std::string> names();
 
-/// Largest |A - sum_r U (x) W (x) V| over the entries of a table (row-major (n, n, n)).
+/// Largest |A[i, a, b] - sum_r U[i, r] W[a, r] V[b, r]| over the entries of a table (row-major (n, n, n)).
 QUATRAIN_API double factor_error(const Factors& factors, const std::vector<double>& table);
 
 /// What a layer multiplies with; written as one string.
@@ -94,7 +96,7 @@ QUATRAIN_API double factor_error(const Factors& factors, const std::vector<doubl
 ///   phm(identity(4))        A learned, from A_0 = I and the others zero
 ///   wkp(4), wkp(NAME) ...   the same with a learned weight for each summand (PHYDI's weighted Kronecker product)
 ///
-/// `phm(1)` and `real` are the real layer.
+/// `phm(1)` and the other learned forms at n = 1 are the real layer, and parse to `real`.
 struct QUATRAIN_API Spec {
   enum class Start { random, table, identity };
 
