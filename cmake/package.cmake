@@ -17,4 +17,3 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/quatrainConfigVersion.cma
 install(FILES ${PROJECT_BINARY_DIR}/quatrainConfig.cmake ${PROJECT_BINARY_DIR}/quatrainConfigVersion.cmake
               ${CMAKE_CURRENT_LIST_DIR}/find_torch.cmake
         DESTINATION ${quatrain_package_folder})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/quatrain)

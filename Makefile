@@ -1,0 +1,36 @@
+# The front door. Each target sets up what it needs; CMakePresets.json holds the builds and works without this file.
+
+PRESET ?= release
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
+quatrain := build/release/bin/quatrain
+
+.PHONY: help setup demo test bench build program lint format
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+demo: program  ## train a small Transformer and its quaternion and PHM twins, and compare them
+	$(quatrain) compare recipes/agreement.toml
+
+test: build  ## build everything and run every test, with a closing count
+	@scripts/test $(PRESET)
+
+bench: program  ## time single layers beside the real ones
+	$(quatrain) bench
+
+lint: setup  ## check format and the rules that a script can check
+	@scripts/lint
+
+format: setup  ## format the C++ sources
+	@scripts/lint --format
+
+setup:  ## install what is missing (each target does so by itself)
+	@scripts/setup
+
+build: setup
+	@cmake --preset $(PRESET) >build/configure.log || { cat build/configure.log; false; }
+	@cmake --build --preset $(PRESET)
+
+program: setup
+	@cmake --preset release >build/configure.log || { cat build/configure.log; false; }
+	@cmake --build --preset release --target quatrain_program

@@ -1,0 +1,32 @@
+# usage: cmake -D build=... -D work=... -D generator=... -D compiler=... -D launcher=... -D torch=... -D version=... -P package_test.cmake
+
+set(prefix ${work}/prefix)
+set(fresh ${CMAKE_COMMAND} -G ${generator} -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_CXX_COMPILER_LAUNCHER=${launcher}
+          -D CMAKE_BUILD_TYPE=Release)
+file(REMOVE_RECURSE ${work})
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(code)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "${command}\n${output}\nfailed: ${code}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+run(${CMAKE_COMMAND} --install ${build} --prefix ${prefix})
+
+# A user's project with its sources, configured, built and run. Its torch is found by the package.
+run(${fresh} -S ${CMAKE_CURRENT_LIST_DIR}/../../examples/cpp -B ${work}/example -D CMAKE_PREFIX_PATH=${prefix})
+run(${CMAKE_COMMAND} --build ${work}/example)
+run(${CMAKE_COMMAND} -E chdir ${work} ${work}/example/example)
+message("${output}")
+
+# The program works from the place it was installed to.
+if(EXISTS ${prefix}/bin/quatrain)
+  run(${prefix}/bin/quatrain --help)
+endif()
+
+# A project that has found torch for itself keeps its own targets; another version is refused.
+run(${fresh} -S ${CMAKE_CURRENT_LIST_DIR}/own_torch -B ${work}/own_torch -D CMAKE_PREFIX_PATH=${prefix} -D torch=${torch}
+    -D version=${version})
