@@ -1,1 +1,110 @@
-namespace quatrain {}
+#include "quatrain/models/text_classifier.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "nn/check.h"
+
+namespace quatrain::models {
+
+at::Tensor sinusoidal_positions(int64_t length, int64_t width) {
+  const int64_t waves = width / 2;
+  const at::Tensor wave = torch::arange(waves, torch::kDouble);
+  const double step = std::log(1e4) / static_cast<double>(std::max<int64_t>(waves - 1, 1));
+  const at::Tensor angle = torch::arange(length, torch::kDouble).unsqueeze(1) * (wave * -step).exp();
+  at::Tensor positions = torch::zeros({length, width}, torch::kDouble);
+  positions.narrow(1, 0, waves).copy_(angle.sin());
+  positions.narrow(1, waves, waves).copy_(angle.cos());
+  return positions.to(torch::kFloat);
+}
+
+TextClassifierImpl::TextClassifierImpl(TextClassifierOptions options) : options(std::move(options)) {
+  const TextClassifierOptions& o = this->options;
+  nn::require(o.classes() >= 1, "TextClassifier: classes must be at least 1, got ", o.classes());
+  nn::require(o.padding_id() >= 0 && o.padding_id() < o.vocabulary_size(),
+              "TextClassifier: padding_id must be a token of the vocabulary of ", o.vocabulary_size(),
+              ", got ", o.padding_id());
+  nn::require(o.pretrained_width() >= 0, "TextClassifier: pretrained_width must not be negative, got ",
+              o.pretrained_width());
+  nn::require(!o.freeze_pretrained() || o.pretrained_width() > 0,
+              "TextClassifier: freeze_pretrained needs pretrained embeddings (set pretrained_width)");
+  nn::require_probability("TextClassifier", "dropout", o.dropout());
+  positions_ = sinusoidal_positions(o.max_length(), o.width());
+  TextClassifierImpl::reset();
+}
+
+void TextClassifierImpl::reset() {
+  const bool pretrained = options.pretrained_width() > 0;
+  const int64_t embedded = pretrained ? options.pretrained_width() : options.width();
+  embedding = register_module(
+      "embedding", torch::nn::Embedding(torch::nn::EmbeddingOptions(options.vocabulary_size(), embedded)
+                                            .padding_idx(options.padding_id())));
+  {
+    const at::NoGradGuard no_grad;
+    if (!pretrained && options.embedding_scale())
+      embedding->weight.normal_(0, 1 / std::sqrt(static_cast<double>(embedded)));
+    embedding->weight[options.padding_id()].zero_();
+  }
+  embedding->weight.set_requires_grad(!options.freeze_pretrained());
+  if (pretrained)
+    projection = register_module(
+        "projection",
+        nn::Linear(nn::LinearOptions(embedded, options.width()).initialiser(options.initialiser())));
+  encoder =
+      register_module("encoder", nn::TransformerEncoder(nn::TransformerEncoderOptions(
+                                     nn::TransformerEncoderLayerOptions(options.width(), options.heads())
+                                         .feed_forward(options.feed_forward())
+                                         .algebra(options.algebra())
+                                         .scope(options.scope())
+                                         .norm(options.norm())
+                                         .attention(options.attention())
+                                         .packed(options.packed())
+                                         .activation(options.activation())
+                                         .dropout(options.dropout())
+                                         .dropout_per_unit(options.dropout_per_unit())
+                                         .initialiser(options.initialiser()),
+                                     options.layers())));
+  head = register_module(
+      "head",
+      nn::Linear(nn::LinearOptions(options.width(), options.classes()).initialiser(options.initialiser())));
+}
+
+void TextClassifierImpl::pretty_print(std::ostream& stream) const {
+  stream << "quatrain::models::TextClassifier(vocabulary=" << options.vocabulary_size()
+         << ", classes=" << options.classes() << ", width=" << options.width()
+         << ", algebra=" << options.algebra().text() << ")";
+}
+
+at::Tensor TextClassifierImpl::forward(const at::Tensor& tokens, const at::Tensor& padding) const {
+  TORCH_CHECK(tokens.dim() == 2, "TextClassifier: tokens must be (batch, length), got ", tokens.sizes());
+  const at::Tensor padded = padding.defined() ? padding : tokens.eq(options.padding_id());
+  TORCH_CHECK(padded.sizes() == tokens.sizes() && padded.scalar_type() == at::kBool,
+              "TextClassifier: padding must be bool with the sizes of tokens ", tokens.sizes(), ", got ",
+              padded.scalar_type(), " ", padded.sizes());
+  const int64_t length = tokens.size(1);
+  at::Tensor x = at::embedding(embedding->weight, tokens, options.padding_id());
+  if (projection)
+    x = at::tanh(projection->forward(x));
+  else if (options.embedding_scale())
+    x = x * std::sqrt(static_cast<double>(options.width()));
+  const at::Tensor positions = length <= options.max_length() ? positions_.narrow(0, 0, length)
+                                                              : sinusoidal_positions(length, options.width());
+  x = nn::dropout(x + positions.to(x.options()), options.dropout(), is_training(), options.algebra().n,
+                  options.dropout_per_unit());
+  x = encoder->forward(x, padded);
+
+  const at::Tensor counts = padded.logical_not().sum(1, /*keepdim=*/true).clamp_min(1);
+  const at::Tensor sum = x.masked_fill(padded.unsqueeze(-1), 0).sum(1);
+  return head->forward(sum / counts.to(sum.scalar_type()));
+}
+
+void TextClassifierImpl::set_embeddings(const at::Tensor& vectors) {
+  const at::NoGradGuard no_grad;
+  TORCH_CHECK(vectors.sizes() == embedding->weight.sizes(), "TextClassifier: embeddings must be ",
+              embedding->weight.sizes(), ", got ", vectors.sizes());
+  embedding->weight.copy_(vectors);
+  embedding->weight[options.padding_id()].zero_();
+}
+
+}  // namespace quatrain::models

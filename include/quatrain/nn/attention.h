@@ -78,11 +78,9 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
   Linear output{nullptr};
 
  private:
-  at::Tensor split_heads(const at::Tensor& x) const;
-
   AttentionKind kind_;
   int64_t maps_ = 1;   // score maps a head
-  at::Tensor mixing_;  // (n, n n): the table [i, (c, j)], constant
+  at::Tensor mixing_;  // (n n, n): the table, rows (c, j), columns i; constant
 };
 TORCH_MODULE(MultiheadAttention);
 

@@ -1,0 +1,144 @@
+#include "quatrain/nn/init.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "nn/enum_names.h"
+
+namespace quatrain::nn {
+
+namespace {
+
+constexpr EnumNames<Initialiser, 6> kInitialisers{{{Initialiser::glorot, "glorot"},
+                                                   {Initialiser::he, "he"},
+                                                   {Initialiser::polar, "polar"},
+                                                   {Initialiser::polar_he, "polar_he"},
+                                                   {Initialiser::polar_paper, "polar_paper"},
+                                                   {Initialiser::polar_paper_he, "polar_paper_he"}}};
+
+/// The variance that the entries of H are to have: Glorot's or He's of the real layer.
+double wanted_variance(const at::Tensor& S, bool he) {
+  const Fans fans = real_fans(S);
+  return he ? 2 / fans.in : 2 / (fans.in + fans.out);
+}
+
+void uniform_with_variance_(const at::Tensor& S, double variance, std::optional<at::Generator> generator) {
+  const at::NoGradGuard no_grad;
+  const double bound = std::sqrt(3 * variance);
+  S.uniform_(-bound, bound, std::move(generator));
+}
+
+}  // namespace
+
+const char* name(Initialiser initialiser) {
+  return name_in(kInitialisers, initialiser);
+}
+
+Initialiser parse_initialiser(std::string_view text) {
+  return parse_in(kInitialisers, "initialiser", text);
+}
+
+Fans real_fans(const at::Tensor& S) {
+  require(S.dim() >= 3, "init: a weight has the shape (n, out/n, in/n, kernel...), got ", S.sizes());
+  double field = 1;
+  for (int64_t axis = 3; axis < S.dim(); ++axis) field *= static_cast<double>(S.size(axis));
+  const double n = static_cast<double>(S.size(0));
+  return {n * static_cast<double>(S.size(2)) * field, n * static_cast<double>(S.size(1)) * field};
+}
+
+void glorot_(const at::Tensor& S, double power, std::optional<at::Generator> generator) {
+  uniform_with_variance_(S, wanted_variance(S, false) / power, std::move(generator));
+}
+
+void he_(const at::Tensor& S, double power, std::optional<at::Generator> generator) {
+  uniform_with_variance_(S, wanted_variance(S, true) / power, std::move(generator));
+}
+
+void polar_(const at::Tensor& S, bool he, double power, std::optional<at::Generator> generator) {
+  const at::NoGradGuard no_grad;
+  S.normal_(0, std::sqrt(wanted_variance(S, he) / power), std::move(generator));
+}
+
+void polar_paper_(const at::Tensor& S, bool he, std::optional<at::Generator> generator) {
+  const at::NoGradGuard no_grad;
+  const Fans fans = real_fans(S);
+  const double n = static_cast<double>(S.size(0));
+  const double sigma = 1 / std::sqrt(2 * (he ? fans.in : fans.in + fans.out) / n);
+  const at::Tensor phi = at::empty_like(S[0]).uniform_(-sigma, sigma, generator);
+  if (S.size(0) == 1) {
+    S[0].copy_(phi);
+    return;
+  }
+  const at::Tensor t = at::empty_like(S[0]).uniform_(-std::numbers::pi, std::numbers::pi, generator);
+  at::Tensor axis = at::empty_like(S.slice(0, 1)).uniform_(0, 1, generator);
+  axis = axis / axis.norm(2, at::IntArrayRef{0}, /*keepdim=*/true);
+  S[0].copy_(phi * t.cos());
+  S.slice(0, 1).copy_(phi * t.sin() * axis);
+}
+
+void initialise_weight_(const at::Tensor& S, Initialiser initialiser, double power,
+                        std::optional<at::Generator> generator) {
+  switch (initialiser) {
+    case Initialiser::glorot:
+      return glorot_(S, power, std::move(generator));
+    case Initialiser::he:
+      return he_(S, power, std::move(generator));
+    case Initialiser::polar:
+      return polar_(S, false, power, std::move(generator));
+    case Initialiser::polar_he:
+      return polar_(S, true, power, std::move(generator));
+    case Initialiser::polar_paper:
+      return polar_paper_(S, false, std::move(generator));
+    case Initialiser::polar_paper_he:
+      return polar_paper_(S, true, std::move(generator));
+  }
+}
+
+void random_structure_(const at::Tensor& A, std::optional<at::Generator> generator) {
+  const at::NoGradGuard no_grad;
+  A.normal_(0, 1, std::move(generator));
+  A.div_(A.norm(2, at::IntArrayRef{0}, /*keepdim=*/true));
+}
+
+void identity_structure_(const at::Tensor& A) {
+  const at::NoGradGuard no_grad;
+  A.zero_();
+  A[0].fill_diagonal_(1);
+}
+
+void table_structure_(const at::Tensor& A, std::string_view algebra) {
+  const at::NoGradGuard no_grad;
+  const algebra::Algebra& known = algebra::get(algebra);
+  require(A.dim() == 3 && A.size(0) == known.n() && A.size(1) == known.n() && A.size(2) == known.n(),
+          "table_structure_: A must be (n, n, n) with n = ", known.n(), " for '", known.name(), "', got ",
+          A.sizes());
+  A.copy_(torch::tensor(known.table(), at::kDouble).view_as(A));
+}
+
+void initialise_structure_(const at::Tensor& A, const algebra::Spec& spec,
+                           std::optional<at::Generator> generator) {
+  switch (spec.start) {
+    case algebra::Spec::Start::random:
+      return random_structure_(A, std::move(generator));
+    case algebra::Spec::Start::identity:
+      return identity_structure_(A);
+    case algebra::Spec::Start::table:
+      return table_structure_(A, spec.name);
+  }
+}
+
+double structure_power(const at::Tensor& A) {
+  return A.detach().to(at::kDouble).square().sum().item<double>() /
+         static_cast<double>(A.size(0) * A.size(0));
+}
+
+double structure_power(std::string_view algebra) {
+  const algebra::Algebra& known = algebra::get(algebra);
+  double sum = 0;
+  for (const double value : known.table()) sum += value * value;
+  return sum / (known.n() * known.n());
+}
+
+}  // namespace quatrain::nn
