@@ -20,11 +20,6 @@ namespace {
 
 constexpr std::string_view kLearned = "learned";
 
-std::string nearest_multiples(const c10::SymInt& value, int64_t n) {
-  const int64_t v = value.guard_int(__FILE__, __LINE__), below = v / n * n;
-  return below > 0 ? c10::str(below, ", ", below + n) : c10::str(n);
-}
-
 void check_floating(const char* function, const char* argument, const at::Tensor& t) {
   TORCH_CHECK(at::isFloatingType(t.scalar_type()), function, ": ", argument, " must be floating point, got ",
               t.scalar_type());
@@ -41,12 +36,17 @@ const algebra::Algebra* Call::fixed() const {
   }
 }
 
-Call make_call(std::string_view algebra, const std::optional<at::Tensor>& A, at::TensorList factors,
-               std::string_view way, std::optional<at::ScalarType> dtype, bool constant) {
+Call make_call(std::string_view algebra, const std::optional<at::Tensor>& A,
+               const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
+               const std::optional<at::Tensor>& W, std::string_view way, std::optional<at::ScalarType> dtype,
+               bool constant) {
   Call call;
   call.algebra = std::string(algebra);
   if (A && A->defined()) call.A = A;
-  call.factors = factors.vec();
+  const bool has[3] = {U && U->defined(), V && V->defined(), W && W->defined()};
+  TORCH_CHECK(has[0] == has[1] && has[1] == has[2],
+              "linear: factors are U, V and W together, or none of them");
+  if (has[0]) call.factors = {*U, *V, *W};
   call.way = requested_way(parse_way(way));
   call.dtype = dtype;
   call.constant = constant;
@@ -71,8 +71,6 @@ void check_linear(const char* function, const at::Tensor& x, const at::Tensor& S
                 A.sym_sizes());
     TORCH_CHECK(A.device() == S.device(), function, ": A is on ", A.device(), ", S on ", S.device(),
                 "; move one");
-    TORCH_CHECK(call.factors.empty() || call.factors.size() == 3, function,
-                ": factors must be U, V and W, or none, got ", call.factors.size(), " tensors");
     for (const at::Tensor& factor : call.factors)
       TORCH_CHECK(factor.dim() == 2 && factor.sym_size(0) == A.sym_size(0) &&
                       factor.sym_size(1) == call.factors[0].sym_size(1),
@@ -116,23 +114,28 @@ void check_grad(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S
 namespace {
 
 at::Tensor linear_any(const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias,
-                      std::string_view algebra, const std::optional<at::Tensor>& A, at::TensorList factors,
-                      std::string_view way, std::optional<at::ScalarType> dtype, bool constant) {
-  return composed::linear(x, S, bias, make_call(algebra, A, factors, way, dtype, constant));
+                      std::string_view algebra, const std::optional<at::Tensor>& A,
+                      const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
+                      const std::optional<at::Tensor>& W, std::string_view way,
+                      std::optional<at::ScalarType> dtype, bool constant) {
+  return composed::linear(x, S, bias, make_call(algebra, A, U, V, W, way, dtype, constant));
 }
 
 Gradients linear_backward_any(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S,
                               std::string_view algebra, const std::optional<at::Tensor>& A,
-                              at::TensorList factors, std::string_view way,
+                              const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
+                              const std::optional<at::Tensor>& W, std::string_view way,
                               std::optional<at::ScalarType> dtype, Mask output_mask) {
-  return composed::linear_backward(grad, x, S, make_call(algebra, A, factors, way, dtype, false),
+  return composed::linear_backward(grad, x, S, make_call(algebra, A, U, V, W, way, dtype, false),
                                    output_mask);
 }
 
 at::Tensor linear_meta(const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias,
-                       std::string_view algebra, const std::optional<at::Tensor>& A, at::TensorList factors,
-                       std::string_view way, std::optional<at::ScalarType> dtype, bool constant) {
-  const Call call = make_call(algebra, A, factors, way, dtype, constant);
+                       std::string_view algebra, const std::optional<at::Tensor>& A,
+                       const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
+                       const std::optional<at::Tensor>& W, std::string_view way,
+                       std::optional<at::ScalarType> dtype, bool constant) {
+  const Call call = make_call(algebra, A, U, V, W, way, dtype, constant);
   check_linear("linear", x, S, call);
   if (bias && bias->defined()) check_bias(*bias, S);
   std::vector<c10::SymInt> sizes = x.sym_sizes().vec();
@@ -142,9 +145,10 @@ at::Tensor linear_meta(const at::Tensor& x, const at::Tensor& S, const std::opti
 
 Gradients linear_backward_meta(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S,
                                std::string_view algebra, const std::optional<at::Tensor>& A,
-                               at::TensorList factors, std::string_view way,
+                               const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
+                               const std::optional<at::Tensor>& W, std::string_view way,
                                std::optional<at::ScalarType> dtype, Mask output_mask) {
-  const Call call = make_call(algebra, A, factors, way, dtype, false);
+  const Call call = make_call(algebra, A, U, V, W, way, dtype, false);
   check_linear("linear_backward", x, S, call);
   check_grad(grad, x, S, call);
   const auto like = [](const at::Tensor& t, bool wanted) {
@@ -155,16 +159,19 @@ Gradients linear_backward_meta(const at::Tensor& grad, const at::Tensor& x, cons
 }
 
 at::Tensor linear_traced(const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias,
-                         std::string_view algebra, const std::optional<at::Tensor>& A, at::TensorList factors,
-                         std::string_view way, std::optional<at::ScalarType> dtype, bool constant) {
-  return traced::linear(x, S, bias, make_call(algebra, A, factors, way, dtype, constant));
+                         std::string_view algebra, const std::optional<at::Tensor>& A,
+                         const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
+                         const std::optional<at::Tensor>& W, std::string_view way,
+                         std::optional<at::ScalarType> dtype, bool constant) {
+  return traced::linear(x, S, bias, make_call(algebra, A, U, V, W, way, dtype, constant));
 }
 
 Gradients linear_backward_traced(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S,
                                  std::string_view algebra, const std::optional<at::Tensor>& A,
-                                 at::TensorList factors, std::string_view way,
+                                 const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
+                                 const std::optional<at::Tensor>& W, std::string_view way,
                                  std::optional<at::ScalarType> dtype, Mask output_mask) {
-  return traced::linear_backward(grad, x, S, make_call(algebra, A, factors, way, dtype, false), output_mask);
+  return traced::linear_backward(grad, x, S, make_call(algebra, A, U, V, W, way, dtype, false), output_mask);
 }
 
 // S goes uncast, with the type to compute in beside it: a cast copy would miss the prepared weights. A is
@@ -172,16 +179,27 @@ Gradients linear_backward_traced(const at::Tensor& grad, const at::Tensor& x, co
 template <c10::DispatchKey key, c10::DeviceType device>
 at::Tensor linear_autocast(const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias,
                            std::string_view algebra, const std::optional<at::Tensor>& A,
-                           at::TensorList factors, std::string_view way, std::optional<at::ScalarType> dtype,
-                           bool constant) {
+                           const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
+                           const std::optional<at::Tensor>& W, std::string_view way,
+                           std::optional<at::ScalarType> dtype, bool constant) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(key);
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("quatrain::linear", "").typed<decltype(linear_any)>();
   // float64 stays as it is, as in ATen's own products.
   const bool cast = !dtype && x.scalar_type() != at::kDouble && S.scalar_type() != at::kDouble;
   if (cast) dtype = at::autocast::get_autocast_dtype(device);
-  return op.call(cast ? at::autocast::cached_cast(*dtype, x, device) : x, S, bias, algebra, A, factors, way,
+  return op.call(cast ? at::autocast::cached_cast(*dtype, x, device) : x, S, bias, algebra, A, U, V, W, way,
                  dtype, constant);
+}
+
+std::optional<at::Tensor> optional(const at::Tensor& t) {
+  return t.defined() ? std::optional(t) : std::nullopt;
+}
+
+std::optional<at::Tensor> factor(const Product& product, size_t which) {
+  TORCH_CHECK(product.factors.empty() || product.factors.size() == 3,
+              "linear: factors must be U, V and W, or none, got ", product.factors.size(), " tensors");
+  return product.factors.empty() ? std::nullopt : optional(product.factors[which]);
 }
 
 }  // namespace
@@ -190,9 +208,8 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const at::Tensor& bi
                   Way way, std::optional<at::ScalarType> dtype, bool constant) {
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("quatrain::linear", "").typed<decltype(linear_any)>();
-  const auto optional = [](const at::Tensor& t) { return t.defined() ? std::optional(t) : std::nullopt; };
-  return op.call(x, S, optional(bias), product.algebra, optional(product.A), product.factors, name(way),
-                 dtype, constant);
+  return op.call(x, S, optional(bias), product.algebra, optional(product.A), factor(product, 0),
+                 factor(product, 1), factor(product, 2), name(way), dtype, constant);
 }
 
 Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S,
@@ -200,8 +217,8 @@ Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at:
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("quatrain::linear_backward", "")
                              .typed<decltype(linear_backward_any)>();
-  return op.call(grad, x, S, product.algebra, product.A.defined() ? std::optional(product.A) : std::nullopt,
-                 product.factors, name(way), dtype, mask);
+  return op.call(grad, x, S, product.algebra, optional(product.A), factor(product, 0), factor(product, 1),
+                 factor(product, 2), name(way), dtype, mask);
 }
 
 at::Tensor materialise(const at::Tensor& S, const Product& product) {
@@ -218,12 +235,14 @@ at::Tensor materialise(const at::Tensor& S, const Product& product) {
 TORCH_LIBRARY(quatrain, m) {
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};
   m.def(
-      "linear(Tensor x, Tensor S, Tensor? bias, str algebra, Tensor? A=None, Tensor[] factors=[], str "
+      "linear(Tensor x, Tensor S, Tensor? bias, str algebra, Tensor? A=None, Tensor? U=None, Tensor? V=None, "
+      "Tensor? W=None, str "
       "way=\"auto\", "
       "ScalarType? dtype=None, bool constant=False) -> Tensor",
       tags);
   m.def(
-      "linear_backward(Tensor grad, Tensor x, Tensor S, str algebra, Tensor? A=None, Tensor[] factors=[], "
+      "linear_backward(Tensor grad, Tensor x, Tensor S, str algebra, Tensor? A=None, Tensor? U=None, Tensor? "
+      "V=None, Tensor? W=None, "
       "str way=\"auto\", ScalarType? dtype=None, bool[3] output_mask=[True, True, True]) -> (Tensor, Tensor, "
       "Tensor)",
       tags);

@@ -34,8 +34,10 @@ struct Call {
   at::ScalarType compute_dtype(const at::Tensor& x) const { return dtype.value_or(x.scalar_type()); }
 };
 
-Call make_call(std::string_view algebra, const std::optional<at::Tensor>& A, at::TensorList factors,
-               std::string_view way, std::optional<at::ScalarType> dtype, bool constant);
+Call make_call(std::string_view algebra, const std::optional<at::Tensor>& A,
+               const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
+               const std::optional<at::Tensor>& W, std::string_view way, std::optional<at::ScalarType> dtype,
+               bool constant);
 
 /// Throws unless the shapes, types and devices fit. Works on symbolic sizes.
 void check_linear(const char* function, const at::Tensor& x, const at::Tensor& S, const Call& call);

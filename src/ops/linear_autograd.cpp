@@ -154,9 +154,10 @@ struct LinearBackwardFunction : torch::autograd::Function<LinearBackwardFunction
 
 at::Tensor linear_autograd(const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias,
                            std::string_view algebra, const std::optional<at::Tensor>& A,
-                           at::TensorList factors, std::string_view way, std::optional<at::ScalarType> dtype,
-                           bool constant) {
-  Call call = make_call(algebra, A, factors, way, dtype, constant);
+                           const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
+                           const std::optional<at::Tensor>& W, std::string_view way,
+                           std::optional<at::ScalarType> dtype, bool constant) {
+  Call call = make_call(algebra, A, U, V, W, way, dtype, constant);
   const at::Tensor bias_or_none = bias.value_or(at::Tensor()), A_or_none = A.value_or(at::Tensor());
   if (transformed({x, S, bias_or_none, A_or_none})) return traced::linear(x, S, bias, call);
   const bool differentiable = at::GradMode::is_enabled();
@@ -168,14 +169,15 @@ at::Tensor linear_autograd(const at::Tensor& x, const at::Tensor& S, const std::
     return ops::linear(x, S, bias_or_none, {call.algebra, A_or_none, call.factors}, call.way, dtype,
                        call.constant);
   }
-  return LinearFunction::apply(x, S, bias, call.A, Constants{std::move(call)});
+  return LinearFunction::apply(x, S, bias, call.A, Constants{call});
 }
 
 Gradients linear_backward_autograd(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S,
                                    std::string_view algebra, const std::optional<at::Tensor>& A,
-                                   at::TensorList factors, std::string_view way,
+                                   const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
+                                   const std::optional<at::Tensor>& W, std::string_view way,
                                    std::optional<at::ScalarType> dtype, Mask output_mask) {
-  Call call = make_call(algebra, A, factors, way, dtype, false);
+  Call call = make_call(algebra, A, U, V, W, way, dtype, false);
   const at::Tensor A_or_none = A.value_or(at::Tensor());
   if (transformed({grad, x, S, A_or_none})) return traced::linear_backward(grad, x, S, call, output_mask);
   output_mask[2] = output_mask[2] && A_or_none.defined();

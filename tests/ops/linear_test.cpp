@@ -97,13 +97,16 @@ TEST(Linear, AnyLeadingShapeStridesAndSizes) {
       const at::Tensor expected = x.matmul(H.t());
       ASSERT_EQ(y.sizes(), expected.sizes());
       EXPECT_TRUE(y.is_contiguous());
-      if (y.numel() > 0)
+      if (y.numel() > 0) {
         EXPECT_LT(relative_error(y, expected), 1e-12) << ops::name(way) << x.sizes() << x.strides();
+      }
       const auto [dx, dS, dA] = ops::linear_backward(torch::ones_like(y), x, weight, {"quaternion", {}, {}},
                                                      way, {}, {true, true, false});
       EXPECT_EQ(dx.sizes(), x.sizes());
       EXPECT_EQ(dS.sizes(), weight.sizes());
-      if (y.numel() == 0) EXPECT_EQ(dS.abs().sum().item<double>(), 0);
+      if (y.numel() == 0) {
+        EXPECT_EQ(dS.abs().sum().item<double>(), 0);
+      }
     }
   };
   check(torch::randn({20}, torch::kDouble), S);

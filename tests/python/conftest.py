@@ -1,0 +1,16 @@
+"""Loads the operators of the library under test into torch. Its path is in QUATRAIN_LIBRARY."""
+
+import os
+
+import pytest
+import torch
+
+LIBRARY = os.environ.get("QUATRAIN_LIBRARY")
+if not LIBRARY:
+    pytest.skip("QUATRAIN_LIBRARY does not name the library", allow_module_level=True)
+torch.ops.load_library(LIBRARY)
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
