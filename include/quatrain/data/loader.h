@@ -65,7 +65,7 @@ class QUATRAIN_API Loader {
   LoaderOptions options_;
   int64_t epoch_ = -1;           // whose order `order_` and `starts_` hold
   std::vector<int64_t> order_;   // examples, batch after batch
-  std::vector<int64_t> starts_;  // of the batches in order_, and the end
+  std::vector<int64_t> starts_;  // of the batches in order_
 };
 
 }  // namespace quatrain::data

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "quatrain/data/example.h"
+
+/// The file readers, one a file; dataset.cpp lists them under their names.
+namespace quatrain::data {
+
+Splits read_sst(const std::filesystem::path& folder);
+Splits read_sst5(const std::filesystem::path& folder);
+Splits read_imdb(const std::filesystem::path& folder);
+Splits read_sva(const std::filesystem::path& folder);
+Splits read_tsv(const std::filesystem::path& folder);
+
+/// Parts of a set, in their old order; equal texts stay together.
+struct Parts {
+  std::vector<Example> train, dev, test;
+};
+
+/// Takes about the given shares out for dev and test, the same ones each time.
+Parts split_by_text(std::vector<Example> examples, double dev, double test);
+
+}  // namespace quatrain::data

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace quatrain::data {
+
+/// "FILE:LINE", as compilers write it.
+std::string place(const std::filesystem::path& file, int64_t line);
+
+/// The value in quotes, cut after 40 characters, for messages.
+std::string quote(std::string_view value);
+
+/// Names in one line: "a, b, c".
+std::string join(const std::vector<std::string>& names);
+
+/// Hands over each line with its number, from 1 on, without its end ("\n" or "\r\n") and without a byte order
+/// mark. A file that is missing or empty, a line that is not UTF-8 or holds a NUL byte: an error.
+void for_each_line(const std::filesystem::path& file,
+                   const std::function<void(std::string_view, int64_t)>& take);
+
+/// The columns between tabs.
+std::vector<std::string_view> columns(std::string_view line);
+
+/// A whole number in decimal digits, or nothing.
+std::optional<int64_t> whole_number(std::string_view text);
+
+/// The first of folder/sub that holds files[0]; the other files must be there too. Otherwise an error that
+/// names what was looked for and where.
+std::filesystem::path find_folder(const std::string& reader, const std::filesystem::path& folder,
+                                  const std::vector<std::string>& subs,
+                                  const std::vector<std::string>& files);
+
+/// Calls `fill` to write a file beside the given one, which it then replaces at once.
+void replace_file(const std::filesystem::path& file, const std::function<void(std::ostream&)>& fill);
+
+}  // namespace quatrain::data

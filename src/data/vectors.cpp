@@ -1,0 +1,137 @@
+#include "quatrain/data/vectors.h"
+
+#include <torch/torch.h>
+
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+
+#include "data/text_file.h"
+
+namespace quatrain::data {
+namespace fs = std::filesystem;
+namespace {
+
+/// Collects the rows of the words wanted.
+class Rows {
+ public:
+  explicit Rows(const Vocabulary& vocabulary)
+      : vocabulary_(vocabulary), found_(static_cast<size_t>(vocabulary.size()), false) {}
+
+  /// Where to put the vector of this word, or null: not wanted, or found before.
+  float* want(const std::string& word, int64_t dim) {
+    if (!values_.defined()) values_ = torch::zeros({vocabulary_.size(), dim});
+    const int64_t id = vocabulary_.id(word);
+    if (vocabulary_.word(id) != word || id == Vocabulary::kPad || found_[static_cast<size_t>(id)])
+      return nullptr;
+    found_[static_cast<size_t>(id)] = true;
+    ++count_;
+    return values_.data_ptr<float>() + id * dim;
+  }
+
+  Vectors finish(const fs::path& file, uint64_t seed) {
+    TORCH_CHECK(count_ > 0, "load_vectors: ", file.string(), " has no word of the vocabulary (",
+                vocabulary_.size(), " words); do both use the same spelling and case?");
+    const auto found = torch::tensor(std::vector<int64_t>(found_.begin(), found_.end())).to(torch::kBool);
+    const auto known = values_.index({found});
+    auto generator = at::detail::createCPUGenerator(seed);
+    auto missing = ~found;
+    missing[Vocabulary::kPad] = false;
+    const auto drawn = torch::randn({missing.sum().item<int64_t>(), values_.size(1)}, generator) *
+                           known.std(/*unbiased=*/false) +
+                       known.mean();
+    values_.index_put_({missing}, drawn);
+    return {values_, count_};
+  }
+
+ private:
+  const Vocabulary& vocabulary_;
+  at::Tensor values_;
+  std::vector<bool> found_;
+  int64_t count_ = 0;
+};
+
+void check_finite(const float* row, int64_t dim, const std::string& where, const std::string& word) {
+  for (int64_t i = 0; i < dim; ++i) {
+    TORCH_CHECK(std::isfinite(row[i]), where, ": the vector of ", quote(word), " must be finite, number ",
+                i + 1, " is ", row[i]);
+  }
+}
+
+void read_bfloat16(const fs::path& file, Rows& rows) {
+  fs::path list = file;
+  list.replace_extension(".vocab");
+  TORCH_CHECK(fs::exists(list), "load_vectors: ", file.string(),
+              " needs its list of words beside it, there is no ", list.string());
+  std::vector<std::string> words;
+  for_each_line(list, [&](std::string_view line, int64_t) { words.emplace_back(line); });
+  const auto bytes = static_cast<int64_t>(fs::file_size(file)), count = static_cast<int64_t>(words.size());
+  TORCH_CHECK(bytes > 0 && bytes % (2 * count) == 0, "load_vectors: ", file.string(), " has ", bytes / 2,
+              " numbers and ", list.string(), " has ", count,
+              " words: not the same number for each; do the two belong together?");
+  const int64_t dim = bytes / 2 / count;
+
+  std::ifstream stream(file, std::ios::binary);
+  TORCH_CHECK(stream, "load_vectors: ", file.string(),
+              " cannot be opened for reading: check its permissions");
+  std::vector<uint16_t> row(static_cast<size_t>(dim));
+  for (const auto& word : words) {
+    stream.read(reinterpret_cast<char*>(row.data()), 2 * dim);
+    TORCH_CHECK(stream, "load_vectors: reading ", file.string(), " failed at the vector of ", quote(word));
+    float* to = rows.want(word, dim);
+    if (!to) continue;
+    for (int64_t i = 0; i < dim; ++i)
+      to[i] = std::bit_cast<float>(static_cast<uint32_t>(row[static_cast<size_t>(i)]) << 16);
+    check_finite(to, dim, file.string(), word);
+  }
+}
+
+void read_text(const fs::path& file, Rows& rows) {
+  int64_t dim = 0, announced = -1, count = 0;
+  for_each_line(file, [&](std::string_view line, int64_t number) {
+    const auto fields = split(line, Tokenizer::whitespace);
+    const auto width = static_cast<int64_t>(fields.size()) - 1;
+    if (number == 1 && width == 1) {
+      const auto words = whole_number(fields[0]), size = whole_number(fields[1]);
+      if (words && size) {
+        announced = *words;
+        dim = *size;
+        return;
+      }
+    }
+    if (dim == 0) dim = width;
+    TORCH_CHECK(width == dim && dim > 0, place(file, number), ": a line must have a word and ",
+                std::max<int64_t>(dim, 1), " numbers, got ", std::max<int64_t>(width, 0), " numbers in ",
+                quote(line));
+    ++count;
+    float* to = rows.want(fields[0], dim);
+    if (!to) return;
+    for (int64_t i = 0; i < dim; ++i) {
+      const auto& text = fields[static_cast<size_t>(i + 1)];
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to[i]);
+      TORCH_CHECK(error == std::errc() && end == text.data() + text.size(), place(file, number), ": column ",
+                  i + 2, " must be a number, got ", quote(text));
+    }
+    check_finite(to, dim, place(file, number), fields[0]);
+  });
+  TORCH_CHECK(announced < 0 || announced == count, "load_vectors: ", file.string(), " announces ", announced,
+              " vectors in its first line and holds ", count, "; is it cut off?");
+}
+
+}  // namespace
+
+Vectors load_vectors(const fs::path& file, const Vocabulary& vocabulary, uint64_t seed) {
+  TORCH_CHECK(fs::exists(file), "load_vectors: there is no file ", file.string());
+  TORCH_CHECK(!fs::is_directory(file), "load_vectors: ", file.string(),
+              " is a folder; name the file in it: NAME.bf16 (with NAME.vocab beside it), or a text file");
+  Rows rows(vocabulary);
+  if (file.extension() == ".bf16") {
+    read_bfloat16(file, rows);
+  } else {
+    read_text(file, rows);
+  }
+  return rows.finish(file, seed);
+}
+
+}  // namespace quatrain::data

@@ -1,0 +1,260 @@
+#include <set>
+
+#include "quatrain/data/dataset.h"
+#include "support.h"
+
+namespace quatrain::data {
+namespace {
+
+using testing::HasSubstr;
+
+class ReadersTest : public DataTest {
+ protected:
+  Splits read(const std::string& reader) const {
+    Source source;
+    source.reader = reader;
+    source.folder = folder_;
+    return load(source);
+  }
+  /// The error's text without the folder's name.
+  std::string error(const std::string& reader) const {
+    std::string text = error_of([&] { read(reader); });
+    for (size_t at; (at = text.find(folder_.string())) != std::string::npos;) {
+      text.replace(at, folder_.string().size(), "DIR");
+    }
+    return text;
+  }
+  void write_sst(const std::string& sub, const std::string& stem = "stsa.binary") const {
+    write(sub + stem + ".train", "1 a stirring , funny film\n0 no\r\n1 crème brûlée\n");
+    write(sub + stem + ".dev", "0 one long string of cliches .\n");
+    write(sub + stem + ".test", "1 yes\n");
+  }
+  void write_sva(const std::string& text, const std::string& gold) const {
+    write("subj_agr_filtered.text", text);
+    write("subj_agr_filtered.gold", gold);
+  }
+};
+
+TEST_F(ReadersTest, AreListedAndKnownByName) {
+  std::set<std::string> names;
+  for (const auto& reader : readers()) names.insert(reader.name);
+  EXPECT_EQ(names, (std::set<std::string>{"sst", "sst5", "imdb", "sva", "tsv", "agreement"}));
+  EXPECT_EQ(error("sts"),
+            "data: the reader must be one of sst, sst5, imdb, sva, tsv, agreement, got \"sts\"");
+  for (const auto& reader : readers()) {
+    if (!reader.needs_folder) continue;
+    Source source;
+    source.reader = reader.name;
+    EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("none was given")) << reader.name;
+    source.folder = folder_ / "none";
+    EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("there is no folder " + source.folder.string()));
+    source.folder = write("file", "x");
+    EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("is a file; the reader"));
+  }
+}
+
+TEST_F(ReadersTest, TheGeneratedTaskNeedsNoFolder) {
+  Source source;
+  source.reader = "agreement";
+  source.agreement.train = 10;
+  source.agreement.dev = source.agreement.test = 5;
+  source.tokenizer = Tokenizer::lowercase;
+  const auto splits = load(source);
+  EXPECT_EQ(splits.train.size(), 10u);
+  EXPECT_EQ(splits.tokenizer, Tokenizer::lowercase);
+}
+
+TEST_F(ReadersTest, SstIsFoundWhereverTheArchivePutsIt) {
+  for (const std::string sub : {"sst/sst/", "sst/", ""}) {
+    EXPECT_THAT(error("sst"), HasSubstr("found no stsa.binary.train in DIR, DIR/sst, DIR/sst/sst"));
+    write_sst(sub);
+    const auto splits = read("sst");
+    ASSERT_EQ(splits.train.size(), 3u);
+    EXPECT_EQ(splits.train[0].text, "a stirring , funny film");
+    EXPECT_EQ(splits.train[0].label, 1);
+    EXPECT_EQ(splits.train[0].group, -1);
+    EXPECT_EQ(splits.train[1].text, "no");  // without the carriage return
+    EXPECT_EQ(splits.dev.size(), 1u);
+    EXPECT_EQ(splits.test.size(), 1u);
+    EXPECT_EQ(splits.labels, (std::vector<std::string>{"negative", "positive"}));
+    EXPECT_EQ(splits.tokenizer, Tokenizer::whitespace);
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+}
+
+TEST_F(ReadersTest, SstHasFiveClassesToo) {
+  write_sst("", "stsa.fine");
+  write("stsa.fine.dev", "4 good\n");
+  const auto splits = read("sst5");
+  EXPECT_EQ(splits.labels.size(), 5u);
+  EXPECT_EQ(splits.dev[0].label, 4);
+}
+
+TEST_F(ReadersTest, SstSaysWhatIsWrong) {
+  write_sst("");
+  write("stsa.binary.dev", "0 fine\n2 bad\n");
+  EXPECT_EQ(error("sst"),
+            "DIR/stsa.binary.dev:2: a line must begin with a label from 0 to 1 and a space, got \"2 bad\"");
+  for (const auto* line : {"x y\n", "\n", " 1 a\n", "1a b\n"}) {
+    write("stsa.binary.dev", line);
+    EXPECT_THAT(error("sst"), HasSubstr("dev:1: a line must begin with a label")) << line;
+  }
+  for (const auto* line : {"1\n", "1 \n", "1   \n"}) {
+    write("stsa.binary.dev", line);
+    EXPECT_THAT(error("sst"), HasSubstr("dev:1: no text after the label")) << line;
+  }
+  write("stsa.binary.dev", "");
+  EXPECT_EQ(error("sst"), "data: DIR/stsa.binary.dev is empty");
+  std::filesystem::remove(folder_ / "stsa.binary.dev");
+  EXPECT_THAT(error("sst"), HasSubstr("DIR holds stsa.binary.train but no stsa.binary.dev"));
+}
+
+TEST_F(ReadersTest, FilesMustBeUtf8Text) {
+  write_sst("");
+  const std::string_view bad[] = {"1 caf\xE9\n",          "1 \xC0\x80\n", "1 \xED\xA0\x80\n",
+                                  "1 \xF5\x80\x80\x80\n", "1 \xE2\x82\n", "1 \x80\n"};
+  for (const auto text : bad) {
+    write("stsa.binary.test", "0 fine\n" + std::string(text));
+    EXPECT_THAT(error("sst"), HasSubstr("stsa.binary.test:2: text must be UTF-8, byte ")) << text;
+  }
+  write("stsa.binary.test", std::string_view("1 a\0b\n", 6));
+  EXPECT_THAT(error("sst"),
+              HasSubstr("stsa.binary.test:1: text must hold no NUL bytes, found one at byte 4"));
+  write("stsa.binary.test",
+        "\xEF\xBB\xBF"
+        "1 \xE2\x82\xAC \xF0\x9F\x98\x80 no line end");
+  EXPECT_EQ(read("sst").test[0].text, "\xE2\x82\xAC \xF0\x9F\x98\x80 no line end");
+}
+
+TEST_F(ReadersTest, ImdbTakesDevFromTrainByText) {
+  std::string train;
+  for (int i = 0; i < 200; ++i) {
+    train +=
+        std::to_string(i) + "\t" + std::to_string(i % 2) + "\tReview " + std::to_string(i / 2) + "<br />!\n";
+  }
+  write("imdb/train.tsv", train);
+  write("imdb/test.tsv", "0_1\t0\tBad.\n0_2\t1\tGood.\n");
+  const auto splits = read("imdb");
+  EXPECT_EQ(splits.train.size(), 180u);
+  EXPECT_EQ(splits.dev.size(), 20u);
+  EXPECT_EQ(splits.test.size(), 2u);
+  EXPECT_EQ(splits.test[1].label, 1);
+  EXPECT_EQ(splits.tokenizer, Tokenizer::simple);
+  std::set<std::string> in_train;
+  for (const auto& example : splits.train) in_train.insert(example.text);
+  for (const auto& example : splits.dev) EXPECT_FALSE(in_train.contains(example.text)) << example.text;
+  EXPECT_EQ(read("imdb").dev[0].text, splits.dev[0].text);
+  EXPECT_NE(splits.dev[0].text, "Review 0<br />!");  // not simply the first
+}
+
+TEST_F(ReadersTest, ImdbSaysWhatIsWrong) {
+  write("test.tsv", "a\t0\tx\n");
+  write("train.tsv", "a\t0\tfine\nb\t1\n");
+  EXPECT_EQ(error("imdb"),
+            "DIR/train.tsv:2: a line must have 3 columns (id, label, text) between tabs, got 2 in \"b\t1\"");
+  write("train.tsv", "a\tpos\tfine\n");
+  EXPECT_EQ(error("imdb"), "DIR/train.tsv:1: the label must be 0 (negative) or 1 (positive), got \"pos\"");
+  write("train.tsv", "a\t1\t <br />\n");
+  EXPECT_THAT(error("imdb"), HasSubstr("the text must have a word"));
+}
+
+TEST_F(ReadersTest, SvaGivesTheWordsBeforeTheVerbAndItsNumber) {
+  write_sva(
+      "the keys to the box are here . <eos>\nhe tries it . <eos>\nfor fun , Is it ? <eos>\nthe game has it . "
+      "<eos>\nthey lie . <eos>\n",
+      "5\tare\tis\t1\n1\ttries\ttry\t0\n3\tIs\tAre\t0\n2\thas\thave\t0\n1\tlie\tlie\t0\n");
+  const auto splits = read("sva");
+  EXPECT_EQ(splits.group_name, "attractors");
+  EXPECT_EQ(splits.labels, (std::vector<std::string>{"singular", "plural"}));
+  std::set<std::tuple<std::string, int64_t, int64_t>> all;
+  for (const auto* part : {&splits.train, &splits.dev, &splits.test}) {
+    for (const auto& example : *part) all.emplace(example.text, example.label, example.group);
+  }
+  // "lie" tells no number and is left out.
+  EXPECT_EQ(all, (std::set<std::tuple<std::string, int64_t, int64_t>>{
+                     {"the keys to the box", 1, 1}, {"he", 0, 0}, {"for fun ,", 0, 0}, {"the game", 0, 0}}));
+}
+
+TEST_F(ReadersTest, SvaSplitsWithoutCommonPrefixes) {
+  std::string text, gold;
+  for (int i = 0; i < 1000; ++i) {
+    text += "dog number" + std::to_string(i / 4) + " runs " + std::to_string(i) + "\n";
+    gold += "2\truns\trun\t0\n";
+  }
+  write_sva(text, gold);
+  const auto splits = read("sva");
+  EXPECT_EQ(splits.train.size(), 800u);
+  EXPECT_EQ(splits.dev.size(), 100u);
+  EXPECT_EQ(splits.test.size(), 100u);
+  std::set<std::string> seen[3];
+  const std::vector<Example>* parts[] = {&splits.train, &splits.dev, &splits.test};
+  for (int part = 0; part < 3; ++part) {
+    for (const auto& example : *parts[part]) seen[part].insert(example.text);
+  }
+  std::set<std::string> together = seen[0];
+  together.insert(seen[1].begin(), seen[1].end());
+  together.insert(seen[2].begin(), seen[2].end());
+  EXPECT_EQ(together.size(), seen[0].size() + seen[1].size() + seen[2].size());
+}
+
+TEST_F(ReadersTest, SvaSaysWhatIsWrong) {
+  const std::string text = "the dog runs .\n";
+  const std::pair<std::string, std::string> cases[] = {
+      {"2\truns\trun\n",
+       "gold:1: a line must have 4 columns (place of the verb, right form, wrong form, attractors) between "
+       "tabs, got 3"},
+      {"x\truns\trun\t0\n",
+       "gold:1: the verb's place must be from 1 to 3, the last word of its sentence, got \"x\""},
+      {"0\tthe\trun\t0\n", "the verb's place must be from 1 to 3"},
+      {"4\truns\trun\t0\n", "the verb's place must be from 1 to 3"},
+      {"1\truns\trun\t0\n",
+       "word 1 of the sentence must be \"runs\", got \"dog\"; do the two files belong together?"},
+      {"2\truns\trun\t-1\n", "the number of attractors must be a whole number, got \"-1\""},
+      {"2\truns\trun\t0\n2\truns\trun\t0\n",
+       "gold:2: no sentence for this line, subj_agr_filtered.text has only 1 lines"}};
+  for (const auto& [gold, message] : cases) {
+    write_sva(text, gold);
+    EXPECT_THAT(error("sva"), HasSubstr(message));
+  }
+  write_sva(text + text, "2\truns\trun\t0\n");
+  EXPECT_THAT(error("sva"),
+              HasSubstr("has 2 lines and subj_agr_filtered.gold has 1; they must go line by line"));
+}
+
+TEST_F(ReadersTest, TsvTakesAnyLabels) {
+  write("train.tsv", "label\ttext\nspam\tBuy now!\nham\tSee you.\n\nspam\tFree\n");
+  write("dev.tsv", "ham\tHi\n");
+  write("test.tsv", "spam\tWin\n");
+  const auto splits = read("tsv");
+  EXPECT_EQ(splits.labels, (std::vector<std::string>{"ham", "spam"}));
+  ASSERT_EQ(splits.train.size(), 3u);
+  EXPECT_EQ(splits.train[0].label, 1);
+  EXPECT_EQ(splits.train[0].text, "Buy now!");
+  EXPECT_EQ(splits.dev[0].label, 0);
+  EXPECT_EQ(splits.tokenizer, Tokenizer::simple);
+}
+
+TEST_F(ReadersTest, TsvSaysWhatIsWrong) {
+  write("train.tsv", "a\tx\nb\ty\n");
+  write("dev.tsv", "a\tx\n");
+  write("test.tsv", "label\ttext\na\tx\nc\tz\n");
+  EXPECT_EQ(error("tsv"), "DIR/test.tsv:3: the label must be one of train.tsv's (a, b), got \"c\"");
+  write("test.tsv", "a x\n");
+  EXPECT_EQ(
+      error("tsv"),
+      "DIR/test.tsv:1: a line must have 2 columns (label, text) with one tab between, got 1 in \"a x\"");
+  write("test.tsv", "a\tx\ty\n");
+  EXPECT_THAT(error("tsv"), HasSubstr("got 3 in"));
+  write("test.tsv", "a\t  \n");
+  EXPECT_THAT(error("tsv"), HasSubstr("test.tsv:1: the text must not be empty"));
+  write("test.tsv", "\tx\n");
+  EXPECT_THAT(error("tsv"), HasSubstr("test.tsv:1: the label must not be empty"));
+  write("test.tsv", "label\ttext\n\n");
+  EXPECT_THAT(error("tsv"), HasSubstr("DIR/test.tsv holds no example"));
+  write("train.tsv", "a\tx\na\ty\n");
+  EXPECT_THAT(error("tsv"), HasSubstr("must have at least 2 different labels, got only \"a\""));
+}
+
+}  // namespace
+}  // namespace quatrain::data

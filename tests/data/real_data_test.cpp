@@ -1,0 +1,77 @@
+#include <cmath>
+#include <cstdlib>
+#include <set>
+
+#include "quatrain/data/dataset.h"
+#include "quatrain/data/vectors.h"
+#include "support.h"
+
+// These read the sets themselves, from the folder that QUATRAIN_DATA names, one folder a set (docs/data.md).
+namespace quatrain::data {
+namespace {
+
+class RealDataTest : public testing::Test {
+ protected:
+  void open(const std::string& set) {
+    const char* folder = std::getenv("QUATRAIN_DATA");
+    if (!folder) GTEST_SKIP() << "QUATRAIN_DATA names no folder";
+    source_.folder = std::filesystem::path(folder) / set;
+    if (!std::filesystem::exists(source_.folder)) GTEST_SKIP() << "there is no " << source_.folder;
+    source_.reader = set;
+  }
+  static std::vector<size_t> sizes(const Splits& splits) {
+    return {splits.train.size(), splits.dev.size(), splits.test.size()};
+  }
+  Source source_;
+};
+
+#define OPEN_OR_SKIP(set) \
+  open(set);              \
+  if (IsSkipped()) return
+
+TEST_F(RealDataTest, Sst) {
+  OPEN_OR_SKIP("sst");
+  EXPECT_EQ(sizes(load(source_)), (std::vector<size_t>{6920, 872, 1821}));
+  source_.reader = "sst5";
+  EXPECT_EQ(sizes(load(source_)), (std::vector<size_t>{8544, 1101, 2210}));
+}
+
+TEST_F(RealDataTest, Imdb) {
+  OPEN_OR_SKIP("imdb");
+  const auto splits = load(source_);
+  EXPECT_EQ(splits.train.size() + splits.dev.size(), 25000u);
+  EXPECT_NEAR(static_cast<double>(splits.dev.size()), 2500, 5);
+  EXPECT_EQ(splits.test.size(), 25000u);
+  EXPECT_EQ(majority(splits.test).overall.count, 12500);
+}
+
+TEST_F(RealDataTest, SvaHasTheKnownMajority) {
+  OPEN_OR_SKIP("sva");
+  const auto splits = load(source_);
+  auto all = splits.train;
+  all.insert(all.end(), splits.dev.begin(), splits.dev.end());
+  all.insert(all.end(), splits.test.begin(), splits.test.end());
+  EXPECT_EQ(all.size(), 7485u);
+  const auto guess = majority(all);
+  const auto percent = [](const Share& share) { return std::lround(100 * share.share()); };
+  EXPECT_EQ(guess.overall.label, 1);
+  EXPECT_EQ(percent(guess.overall), 64);
+  EXPECT_EQ(percent(guess.by_group.at(2)), 79);
+  EXPECT_EQ(percent(guess.by_group.at(3)), 86);
+  EXPECT_EQ(percent(guess.by_group.at(4)), 95);
+}
+
+TEST_F(RealDataTest, WordVectors) {
+  OPEN_OR_SKIP("wordvecs");
+  const Vocabulary words({"in", "the", "film", "zzyzx"});
+  const auto folder = source_.folder / "wordvecs";
+  const auto wide = load_vectors(folder / "w2v.bf16", words),
+             narrow = load_vectors(folder / "glove_twitter_11925x25.txt", words);
+  EXPECT_EQ(wide.values.size(1), 300);
+  EXPECT_GE(wide.found, 2);
+  EXPECT_EQ(narrow.values.size(1), 25);
+  EXPECT_EQ(narrow.found, 3);
+}
+
+}  // namespace
+}  // namespace quatrain::data

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <c10/util/Exception.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace quatrain::data {
+
+/// A folder of the running test's own, removed at its end.
+class DataTest : public testing::Test {
+ protected:
+  DataTest() {
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = std::filesystem::temp_directory_path() /
+              ("quatrain_data_" + std::string(info->name()) + "_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  ~DataTest() override { std::filesystem::remove_all(folder_); }
+
+  std::filesystem::path write(const std::string& name, std::string_view text) const {
+    const auto file = folder_ / name;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file, std::ios::binary) << text;
+    return file;
+  }
+
+  std::filesystem::path folder_;
+};
+
+/// The message of the c10::Error that the call throws; empty if it throws none.
+template <class Call>
+std::string error_of(const Call& call) {
+  try {
+    call();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "";
+}
+
+}  // namespace quatrain::data

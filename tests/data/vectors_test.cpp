@@ -1,0 +1,81 @@
+#include "quatrain/data/vectors.h"
+
+#include <torch/torch.h>
+
+#include "support.h"
+
+namespace quatrain::data {
+namespace {
+
+using testing::HasSubstr;
+
+class VectorsTest : public DataTest {
+ protected:
+  std::string error(const std::filesystem::path& file) const {
+    return error_of([&] { load_vectors(file, words_); });
+  }
+  Vocabulary words_{{"cat", "dog", "emu"}};
+};
+
+torch::Tensor row(const Vectors& vectors, int64_t id) {
+  return vectors.values[id];
+}
+
+TEST_F(VectorsTest, ReadsText) {
+  const auto vectors =
+      load_vectors(write("v.txt", "cat 1 -2.5 3e1\nox 9 9 9\nemu 0 0.5 1\ncat 7 7 7\n"), words_);
+  EXPECT_EQ(vectors.found, 2);
+  ASSERT_EQ(vectors.values.sizes(), (std::vector<int64_t>{5, 3}));
+  EXPECT_TRUE(row(vectors, 0).equal(torch::zeros(3)));
+  EXPECT_TRUE(row(vectors, 2).equal(torch::tensor({1.0F, -2.5F, 30.0F})));
+  EXPECT_TRUE(row(vectors, 4).equal(torch::tensor({0.0F, 0.5F, 1.0F})));
+}
+
+TEST_F(VectorsTest, ReadsTextWithAHeader) {
+  EXPECT_EQ(load_vectors(write("v.txt", "2 3\ncat 1 2 3\nox 9 9 9\n"), words_).found, 1);
+  EXPECT_THAT(error(write("v.txt", "3 3\ncat 1 2 3\nox 9 9 9\n")),
+              HasSubstr("announces 3 vectors in its first line and holds 2"));
+}
+
+TEST_F(VectorsTest, ReadsBfloat16WithItsList) {
+  const auto values = torch::tensor({{1.0F, -2.0F}, {0.5F, 96.0F}}).to(torch::kBFloat16);
+  const auto file = write("w.bf16", {static_cast<const char*>(values.data_ptr()), 8});
+  write("w.vocab", "ox\ndog\n");
+  const auto vectors = load_vectors(file, words_);
+  EXPECT_EQ(vectors.found, 1);
+  EXPECT_TRUE(row(vectors, 3).equal(torch::tensor({0.5F, 96.0F})));
+  EXPECT_EQ(vectors.values.scalar_type(), torch::kFloat);
+}
+
+TEST_F(VectorsTest, DrawsTheMissingWithTheSpreadOfTheFound) {
+  std::vector<std::string> names{"a"};
+  std::string text = "a";
+  for (int i = 0; i < 4000; ++i) text += i % 2 ? " 3" : " 5";
+  names.push_back("missing");
+  const Vocabulary words(names);
+  const auto file = write("v.txt", text + "\n");
+  const auto first = load_vectors(file, words, 1);
+  EXPECT_NEAR(row(first, 3).mean().item<double>(), 4, 0.1);
+  EXPECT_NEAR(row(first, 3).std().item<double>(), 1, 0.1);
+  EXPECT_TRUE(first.values.equal(load_vectors(file, words, 1).values));
+  EXPECT_FALSE(first.values.equal(load_vectors(file, words, 2).values));
+}
+
+TEST_F(VectorsTest, SaysWhatIsWrong) {
+  const auto bad = write("w.bf16", "12345678");
+  EXPECT_THAT(error(bad), HasSubstr("there is no " + (folder_ / "w.vocab").string()));
+  write("w.vocab", "cat\ndog\nemu\n");
+  EXPECT_THAT(error(bad), HasSubstr("has 4 numbers and " + (folder_ / "w.vocab").string() + " has 3 words"));
+  EXPECT_THAT(error(write("v.txt", "cat 1 2\ndog 1\n")),
+              HasSubstr("v.txt:2: a line must have a word and 2 numbers, got 1"));
+  EXPECT_THAT(error(write("v.txt", "cat 1 x\n")), HasSubstr("v.txt:1: column 3 must be a number, got \"x\""));
+  EXPECT_THAT(error(write("v.txt", "cat 1 nan\n")),
+              HasSubstr("v.txt:1: the vector of \"cat\" must be finite, number 2 is nan"));
+  EXPECT_THAT(error(write("v.txt", "ox 1 2\n")), HasSubstr("has no word of the vocabulary (5 words)"));
+  EXPECT_THAT(error(write("v.txt", "")), HasSubstr("is empty"));
+  EXPECT_THAT(error(folder_), HasSubstr("is a folder; name the file in it"));
+  EXPECT_THAT(error(folder_ / "none.txt"), HasSubstr("there is no file"));
+}
+
+}  // namespace
+}  // namespace quatrain::data
