@@ -170,6 +170,23 @@ def test_func_jvp(learned):
     torch.testing.assert_close(torch.func.jvp(pad(call), args, tangents), torch.func.jvp(pad(literal), args, tangents))
 
 
+def test_batched_grads(learned):
+    """The backward operator under vmap."""
+    x, S, bias, A = arguments(learned)
+    wanted = [a for a in (x, S, A) if a is not None]
+    y = call(x, S, bias, A)
+    directions = torch.randn(3, *y.shape, dtype=y.dtype)
+    algebra = "learned" if learned else "quaternion"
+    mask = [True, True, learned]
+    mapped = torch.vmap(lambda g: tuple(t for t in linear_backward(g, x, S, algebra, A, output_mask=mask) if t is not None))
+    vectorised = torch.autograd.grad(y, wanted, directions, is_grads_batched=True, retain_graph=True)
+    for got in (mapped(directions), vectorised):
+        for i, direction in enumerate(directions):
+            expected = torch.autograd.grad(literal(x, S, bias, A), wanted, direction)
+            for batched, single in zip(got, expected):
+                torch.testing.assert_close(batched[i], single)
+
+
 def test_forward_mode(learned):
     args = [a for a in arguments(learned) if a is not None]
     assert gradcheck(lambda x, S, b, A=None: call(x, S, b, A), args, check_forward_ad=True, check_backward_ad=False)
