@@ -16,6 +16,18 @@ endfunction()
 
 run(${CMAKE_COMMAND} --install ${build} --prefix ${prefix})
 
+# Linking torch's CUDA libraries, or a second OpenMP, would cost every start memory and time.
+file(GLOB libraries ${prefix}/lib*/libquatrain*.so)
+foreach(library ${libraries})
+  run(readelf -d ${library})
+  string(REGEX MATCHALL "lib(torch|c10|gomp|omp|iomp|cu)[a-z0-9_-]*\\.so[.0-9]*" needed "${output}")
+  foreach(name ${needed})
+    if(NOT name MATCHES "^lib(torch_cpu|c10)\\.so$" AND NOT (name MATCHES "gomp" AND EXISTS ${torch}/lib/${name}))
+      message(FATAL_ERROR "${library} needs ${name}")
+    endif()
+  endforeach()
+endforeach()
+
 # A user's project with its sources, configured, built and run. Its torch is found by the package.
 run(${fresh} -S ${CMAKE_CURRENT_LIST_DIR}/../../examples/cpp -B ${work}/example -D CMAKE_PREFIX_PATH=${prefix})
 run(${CMAKE_COMMAND} --build ${work}/example)
