@@ -180,7 +180,7 @@ std::tuple<at::Tensor, at::Tensor> MultiheadAttentionImpl::forward(const at::Ten
   return {output->forward(joined), need_weights ? weights : at::Tensor()};
 }
 
-at::Tensor MultiheadAttentionImpl::forward(const at::Tensor& x, const at::Tensor& padding) const {
+at::Tensor MultiheadAttentionImpl::self_attention(const at::Tensor& x, const at::Tensor& padding) const {
   return std::get<0>(forward(x, x, x, padding));
 }
 

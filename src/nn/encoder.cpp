@@ -81,7 +81,7 @@ at::Tensor TransformerEncoderLayerImpl::drop(const at::Tensor& x) const {
 }
 
 at::Tensor TransformerEncoderLayerImpl::forward(const at::Tensor& x, const at::Tensor& padding) const {
-  const auto attend = [&](const at::Tensor& y) { return drop(attention->forward(y, padding)); };
+  const auto attend = [&](const at::Tensor& y) { return drop(attention->self_attention(y, padding)); };
   const auto feed = [&](const at::Tensor& y) { return drop(feed_forward->forward(y)); };
   switch (options.norm()) {
     case NormStyle::post: {

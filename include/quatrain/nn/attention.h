@@ -67,7 +67,7 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
                                              const at::Tensor& value, const at::Tensor& padding = {},
                                              bool need_weights = false) const;
   /// Self-attention: x (B, L, width) -> (B, L, width).
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& padding = {}) const;
+  at::Tensor self_attention(const at::Tensor& x, const at::Tensor& padding = {}) const;
 
   /// componentwise or real: what `automatic` came to.
   AttentionKind kind() const { return kind_; }
