@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <set>
 
 #include "support.h"
 
@@ -82,6 +83,19 @@ TEST(Loader, IsAFunctionOfSeedEpochAndIndex) {
   EXPECT_EQ(order(one, 3), third);
   Loader seeded(encoded(200), {.batch_size = 16, .seed = 6});
   EXPECT_NE(order(seeded, 3), third);
+}
+
+TEST(Loader, EpochsMixDifferentExamplesInABatch) {
+  Loader loader(encoded(200), {.batch_size = 16});
+  const auto batches = [&](int64_t epoch) {
+    std::set<std::set<int64_t>> all;
+    for (int64_t i = 0; i < loader.batches(); ++i) {
+      const auto indices = loader.batch(epoch, i).indices;
+      all.emplace(indices.begin(), indices.end());
+    }
+    return all;
+  };
+  EXPECT_NE(batches(0), batches(1));
 }
 
 TEST(Loader, EvaluationGoesByLengthAndTheSameEachEpoch) {

@@ -23,7 +23,7 @@ struct QUATRAIN_API AgreementOptions {
 /// group is the number of attractors: nouns between the subject and the verb whose number is not the
 /// subject's.
 ///
-///     near the cabinets , the key to the doors that the men painted    -> singular, 2 attractors
+///     near the cabinets , the key behind the doors that the men painted    -> singular, 2 attractors
 ///
 /// Labels are balanced in every set at every number of attractors; no sentence comes twice. No word but the
 /// nouns carries number, and the subject is known by structure alone: it may follow a phrase that has nouns
