@@ -76,6 +76,15 @@ void TextClassifierImpl::pretty_print(std::ostream& stream) const {
          << ", algebra=" << options.algebra().text() << ")";
 }
 
+std::shared_ptr<torch::nn::Module> TextClassifierImpl::clone(
+    const std::optional<torch::Device>& device) const {
+  auto copy = torch::nn::Cloneable<TextClassifierImpl>::clone(device);
+  // Torch's clone of a child forgets what is frozen.
+  static_cast<TextClassifierImpl&>(*copy).embedding->weight.set_requires_grad(
+      embedding->weight.requires_grad());
+  return copy;
+}
+
 at::Tensor TextClassifierImpl::forward(const at::Tensor& tokens, const at::Tensor& padding) const {
   TORCH_CHECK(tokens.dim() == 2, "TextClassifier: tokens must be (batch, length), got ", tokens.sizes());
   const at::Tensor padded = padding.defined() ? padding : tokens.eq(options.padding_id());

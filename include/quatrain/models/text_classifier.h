@@ -55,6 +55,7 @@ class QUATRAIN_API TextClassifierImpl : public torch::nn::Cloneable<TextClassifi
   explicit TextClassifierImpl(TextClassifierOptions options);
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
+  std::shared_ptr<torch::nn::Module> clone(const std::optional<torch::Device>& device = {}) const override;
 
   /// tokens (B, L) int64, padding (B, L) bool, true where there is no word (undefined: where the token is
   /// padding_id). Returns logits (B, classes). A text that is all padding has the mean zero, so its logits

@@ -1,0 +1,135 @@
+#include "quatrain/nn/init.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "nn/reference.h"
+
+namespace quatrain {
+namespace {
+
+constexpr int64_t kIn = 480, kOut = 240;
+
+double mean_square(const at::Tensor& t) {
+  return t.detach().to(torch::kDouble).square().mean().item<double>();
+}
+
+/// Var(H) of a fresh layer over that of the real layer of the same size.
+double relative_variance(const std::string& algebra, nn::Initialiser initialiser, bool he) {
+  nn::Linear layer(nn::LinearOptions(kIn, kOut).algebra(algebra).initialiser(initialiser).bias(false));
+  return mean_square(layer->matrix()) / (he ? 2.0 / kIn : 2.0 / (kIn + kOut));
+}
+
+TEST(NnInit, MatrixHasTheVarianceOfTheRealLayer) {
+  torch::manual_seed(0);
+  for (const char* algebra :
+       {"real", "complex", "quaternion", "octonion", "dual", "split_quaternion", "tessarine",
+        "dual_quaternion", "clifford(2,1)", "cyclic(5)", "phm(2)", "phm(3)", "phm(4)", "phm(8)",
+        "phm(quaternion)", "phm(identity(4))", "wkp(4)"}) {
+    EXPECT_NEAR(relative_variance(algebra, nn::Initialiser::glorot, false), 1, 0.03) << algebra;
+    EXPECT_NEAR(relative_variance(algebra, nn::Initialiser::he, true), 1, 0.03) << algebra;
+    EXPECT_NEAR(relative_variance(algebra, nn::Initialiser::polar, false), 1, 0.03) << algebra;
+    EXPECT_NEAR(relative_variance(algebra, nn::Initialiser::polar_he, true), 1, 0.03) << algebra;
+  }
+}
+
+TEST(NnInit, EveryDrawOfARandomStructureKeepsTheVarianceOfEveryBlock) {
+  torch::manual_seed(1);
+  for (int draw = 0; draw < 20; ++draw) {
+    nn::Linear layer(nn::LinearOptions(kIn, kOut).algebra("phm(2)").bias(false));
+    const at::Tensor blocks = layer->matrix().detach().view({2, kOut / 2, 2, kIn / 2});
+    for (int a = 0; a < 2; ++a)
+      for (int b = 0; b < 2; ++b)
+        EXPECT_NEAR(mean_square(blocks.select(0, a).select(1, b)) * (kIn + kOut) / 2, 1, 0.06);
+    EXPECT_TRUE(torch::allclose(layer->A.norm(2, at::IntArrayRef{0}), torch::ones({2, 2})));
+  }
+}
+
+/// Correlations of |component| pairs' signs and sizes: E[a b] / sqrt(E[a^2] E[b^2]).
+double correlation(const at::Tensor& a, const at::Tensor& b) {
+  return (a * b).mean().item<double>() / std::sqrt(mean_square(a) * mean_square(b));
+}
+
+TEST(NnInit, PolarMoments) {
+  torch::manual_seed(2);
+  const at::Tensor S = torch::empty({4, 256, 512}, torch::kDouble);
+  for (const bool he : {false, true}) {
+    const double sigma2 = 1.0 / (2 * (he ? 512 : 512 + 256));  // QRNN's, in quaternions
+    nn::polar_(S, he);
+    EXPECT_NEAR(S.square().sum(0).mean().item<double>() / (4 * sigma2), 1, 0.01);
+    for (int c = 0; c < 4; ++c) EXPECT_NEAR(mean_square(S[c]) / sigma2, 1, 0.02);
+    EXPECT_NEAR(correlation(S[1], S[2]), 0, 0.02);
+
+    nn::polar_paper_(S, he);
+    EXPECT_NEAR(S.square().sum(0).mean().item<double>() / (sigma2 / 3), 1, 0.01);
+    EXPECT_NEAR(mean_square(S[0]) / (sigma2 / 6), 1, 0.02);
+    for (int c = 1; c < 4; ++c) EXPECT_NEAR(mean_square(S[c]) / (sigma2 / 18), 1, 0.02);
+    EXPECT_NEAR(correlation(S[1], S[2]), 0.71, 0.02);
+    EXPECT_NEAR(correlation(S[2], S[3]), 0.71, 0.02);
+    EXPECT_NEAR(correlation(S[0], S[1]), 0, 0.02);
+  }
+}
+
+TEST(NnInit, PaperAtOneComponentHasTheSameSizeAComponent) {
+  torch::manual_seed(3);
+  const at::Tensor S = torch::empty({1, 512, 512}, torch::kDouble);
+  nn::polar_paper_(S);
+  EXPECT_NEAR(mean_square(S) * 6 * (512 + 512), 1, 0.02);
+}
+
+TEST(NnInit, ReceptiveFieldCounts) {
+  const nn::Fans fans = nn::real_fans(torch::empty({4, 8, 16, 3, 3}));
+  EXPECT_EQ(fans.in, 4 * 16 * 9);
+  EXPECT_EQ(fans.out, 4 * 8 * 9);
+}
+
+TEST(NnInit, Structures) {
+  const at::Tensor A = torch::empty({4, 4, 4}, torch::kDouble);
+  nn::table_structure_(A, "quaternion");
+  EXPECT_TRUE(torch::equal(A, test::table_of("quaternion")));
+  EXPECT_EQ(nn::structure_power(A), 1);
+  nn::identity_structure_(A);
+  EXPECT_TRUE(torch::equal(A[0], torch::eye(4, torch::kDouble)));
+  EXPECT_EQ(A.slice(0, 1).abs().sum().item<double>(), 0);
+  EXPECT_EQ(nn::structure_power(A), 0.25);
+  EXPECT_EQ(nn::structure_power("dual"), 0.75);
+  EXPECT_THROW(nn::table_structure_(A, "octonion"), std::invalid_argument);
+}
+
+TEST(NnInit, TheSeedDecides) {
+  for (const char* algebra : {"real", "quaternion", "phm(4)"})
+    for (const nn::Initialiser kind :
+         {nn::Initialiser::glorot, nn::Initialiser::polar, nn::Initialiser::polar_paper}) {
+      const auto weights = [&](uint64_t seed) {
+        torch::manual_seed(seed);
+        return nn::Linear(nn::LinearOptions(16, 8).algebra(algebra).initialiser(kind))->S.detach();
+      };
+      EXPECT_TRUE(torch::equal(weights(7), weights(7)));
+      EXPECT_FALSE(torch::equal(weights(7), weights(8)));
+    }
+}
+
+TEST(NnInit, AGeneratorOfOnesOwnLeavesTheGlobalOneAlone) {
+  const auto draw = [](nn::Initialiser kind) {
+    at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(11);
+    const at::Tensor S = torch::empty({4, 3, 5}), A = torch::empty({4, 4, 4});
+    nn::initialise_structure_(A, algebra::Spec::parse("phm(4)"), generator);
+    nn::initialise_weight_(S, kind, 1, generator);
+    return torch::cat({S.flatten(), A.flatten()});
+  };
+  for (const char* name : {"glorot", "he", "polar", "polar_he", "polar_paper", "polar_paper_he"}) {
+    const nn::Initialiser kind = nn::parse_initialiser(name);
+    EXPECT_STREQ(nn::name(kind), name);
+    torch::manual_seed(1);
+    const at::Tensor first = draw(kind), after_first = torch::rand({1});
+    torch::manual_seed(1);
+    EXPECT_TRUE(torch::equal(after_first, torch::rand({1}))) << "the global generator moved";
+    EXPECT_TRUE(torch::equal(first, draw(kind)));
+  }
+  EXPECT_THROW(nn::parse_initialiser("xavier"), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace quatrain

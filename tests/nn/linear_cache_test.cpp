@@ -1,0 +1,167 @@
+// Prepared weights must never be stale: every road on which a weight can change in eval mode.
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <functional>
+#include <sstream>
+
+#include "nn/reference.h"
+
+namespace quatrain {
+namespace {
+
+struct Case {
+  std::string algebra;
+  ops::Way way;
+};
+
+std::vector<Case> cases() {
+  return {{"quaternion", ops::Way::factored},
+          {"quaternion", ops::Way::mixed},
+          {"quaternion", ops::Way::materialised},
+          {"phm(4)", ops::Way::materialised},
+          {"phm(4)", ops::Way::mixed},
+          {"wkp(4)", ops::Way::materialised}};
+}
+
+/// Fills the cache by two calls, changes the layer, and asks for the present weights' result.
+void expect_fresh_after(const std::function<void(nn::Linear&)>& change) {
+  torch::manual_seed(3);
+  for (const auto& [algebra, way] : cases()) {
+    nn::Linear layer(nn::LinearOptions(16, 32).algebra(algebra).way(way));
+    layer->eval();
+    const at::Tensor x = torch::randn({4, 16});
+    {
+      const torch::NoGradGuard no_grad;
+      layer(x);
+      if (algebra != "wkp(4)") {  // whose product w A is new in every call
+        EXPECT_GE(ops::prepared_size().weights, 1) << "nothing was kept, so nothing is tested";
+      }
+      EXPECT_LT(test::relative_error(layer(x), test::linear_reference(*layer, x)), 1e-5);
+    }
+    const at::Tensor before = layer(x).detach();
+    change(layer);
+    const torch::NoGradGuard no_grad;
+    const at::Tensor after = layer(x.to(layer->S.scalar_type()));
+    EXPECT_LT(test::relative_error(after, test::linear_reference(*layer, x)), 1e-5)
+        << algebra << " " << ops::name(way);
+  }
+}
+
+at::Tensor other(const at::Tensor& t) {
+  return torch::randn_like(t);
+}
+
+TEST(NnLinearCache, InPlaceCopy) {
+  expect_fresh_after([](nn::Linear& layer) {
+    const torch::NoGradGuard no_grad;
+    layer->S.copy_(other(layer->S));
+  });
+}
+
+TEST(NnLinearCache, SetData) {
+  expect_fresh_after([](nn::Linear& layer) { layer->S.set_data(other(layer->S)); });
+}
+
+TEST(NnLinearCache, DataWriteThenDrop) {
+  expect_fresh_after([](nn::Linear& layer) {
+    layer->S.data().copy_(other(layer->S));
+    ops::drop_prepared(layer->S);
+  });
+}
+
+TEST(NnLinearCache, DataWriteThenTrainAndEval) {
+  expect_fresh_after([](nn::Linear& layer) {
+    layer->S.data().copy_(other(layer->S));
+    layer->train();
+    layer->eval();
+  });
+  expect_fresh_after([](nn::Linear& layer) {
+    layer->S.data().copy_(other(layer->S));
+    layer->eval();
+  });
+}
+
+TEST(NnLinearCache, OptimizerSteps) {
+  const auto step = [](nn::Linear& layer, torch::optim::Optimizer& optimizer) {
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      optimizer.zero_grad();
+      layer(torch::randn({4, 16})).square().sum().backward();
+      optimizer.step();
+    }
+  };
+  expect_fresh_after([&](nn::Linear& layer) {
+    torch::optim::SGD optimizer(layer->parameters(), 0.1);
+    step(layer, optimizer);
+  });
+  expect_fresh_after([&](nn::Linear& layer) {
+    torch::optim::AdamW optimizer(layer->parameters(), 0.1);
+    step(layer, optimizer);
+  });
+}
+
+TEST(NnLinearCache, OtherType) {
+  expect_fresh_after([](nn::Linear& layer) { layer->to(torch::kDouble); });
+  expect_fresh_after([](nn::Linear& layer) {  // there and back, with a change in between
+    layer->to(torch::kDouble);
+    layer->S.data().mul_(2);
+    layer->to(torch::kFloat);
+  });
+}
+
+TEST(NnLinearCache, Loading) {
+  expect_fresh_after([](nn::Linear& layer) {
+    nn::Linear source(layer->options);
+    std::stringstream stream;
+    torch::save(source, stream);
+    torch::load(layer, stream);
+    EXPECT_TRUE(torch::equal(layer->S, source->S));
+  });
+}
+
+TEST(NnLinearCache, StructureTensor) {
+  expect_fresh_after([](nn::Linear& layer) {
+    const torch::NoGradGuard no_grad;
+    if (layer->A.defined()) layer->A.copy_(other(layer->A));
+    if (layer->w.defined()) layer->w.copy_(other(layer->w));
+  });
+}
+
+TEST(NnLinearCache, CloneDoesNotShare) {
+  expect_fresh_after([](nn::Linear& layer) {
+    auto copy = std::dynamic_pointer_cast<nn::LinearImpl>(layer->clone());
+    const torch::NoGradGuard no_grad;
+    copy->S.mul_(3);
+    const at::Tensor x = torch::randn({2, 16});
+    EXPECT_LT(test::relative_error(copy->forward(x), test::linear_reference(*copy, x)), 1e-5);
+    layer = nn::Linear(copy);
+  });
+}
+
+TEST(NnLinearCache, ANewLayerAtAnOldAddress) {
+  torch::manual_seed(4);
+  const torch::NoGradGuard no_grad;
+  const at::Tensor x = torch::randn({4, 16});
+  for (int repeat = 0; repeat < 50; ++repeat) {
+    nn::Linear layer(nn::LinearOptions(16, 32).algebra("quaternion").way(ops::Way::factored));
+    layer->eval();
+    EXPECT_LT(test::relative_error(layer(x), test::linear_reference(*layer, x)), 1e-5);
+  }
+}
+
+TEST(NnLinearCache, FactoredWkpIsKeptToo) {
+  torch::manual_seed(5);
+  nn::Linear layer(nn::LinearOptions(16, 32).algebra("wkp(4)").way(ops::Way::factored));
+  ASSERT_TRUE(layer->factorize());
+  layer->eval();
+  const torch::NoGradGuard no_grad;
+  const int64_t before = ops::prepared_size().weights;
+  const at::Tensor x = torch::randn({4, 16});
+  layer(x);
+  EXPECT_EQ(ops::prepared_size().weights, before + 1);
+  layer->S.mul_(2);
+  EXPECT_LT(test::relative_error(layer(x), test::linear_reference(*layer, x)), 1e-4);
+}
+
+}  // namespace
+}  // namespace quatrain
