@@ -1,1 +1,234 @@
-int main() { return 0; }
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+
+#include "algebra/nearest.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+
+/// The command line: what can be written, and what it says about itself. The commands are in files of their
+/// own.
+namespace quatrain::cli {
+namespace {
+
+constexpr const char* kFooter = R"(Examples:
+  quatrain compare agreement                     a Transformer beside its quaternion and PHM twins
+  quatrain train sentiment --data ~/data/sst
+  echo "a fine film" | quatrain predict runs/sentiment-2026-01-31-120000
+
+'quatrain COMMAND --help' says more. Exit codes: 0 done, 1 failed, 2 wrong usage or recipe, 130 interrupted.)";
+
+constexpr const char* kTrainFooter = R"(Examples:
+  quatrain train agreement --set model.algebra=octonion --set train.steps=500
+  quatrain train sentiment --twin phm4 --data ~/data/sst --out runs/mine
+  quatrain train runs/mine --resume              goes on where the run stopped
+
+Ctrl-C saves and stops after the step; a second one ends at once.)";
+
+constexpr const char* kEvaluateFooter = R"(Examples:
+  quatrain evaluate runs/mine
+  quatrain evaluate runs/mine --split dev --json -)";
+
+constexpr const char* kPredictFooter =
+    R"(A text a line comes in; a line goes out for each, in order: the label, then the probability of every label in the order
+of the run's labels.txt, with tabs between.
+
+Examples:
+  echo "a fine film" | quatrain predict runs/mine
+  quatrain predict runs/mine < texts.txt | cut -f1 > labels.txt)";
+
+constexpr const char* kCompareFooter = R"(Examples:
+  quatrain compare agreement                     generated sentences
+  quatrain compare agreement --data ~/data/sva   real ones
+  quatrain compare sentiment --data ~/data/sst --seeds 5 --json sentiment.json
+  quatrain compare runs/sentiment-2026-01-31-120000     goes on where it stopped)";
+
+void add_recipe_options(CLI::App& command, RecipeArguments& arguments) {
+  command.add_option("recipe", arguments.recipe, "Name of a recipe, a TOML file, or a folder to go on with")
+      ->required()
+      ->type_name("RECIPE");
+  command
+      .add_option("--data", arguments.data, "Folder of the data (default: the recipe's, then $QUATRAIN_DATA)")
+      ->type_name("FOLDER")
+      ->check(CLI::ExistingDirectory);
+  command.add_option("--set", arguments.settings, "Override a key of the recipe; may be repeated")
+      ->type_name("TABLE.KEY=VALUE")
+      ->allow_extra_args(false);
+  command.add_option("--out", arguments.out, "Folder to write (default: runs/RECIPE-DATE-TIME)")
+      ->type_name("FOLDER");
+}
+
+// One parsed command line.
+class Program {
+ public:
+  Program() : app_("Hypercomplex neural networks: train, compare and use them.", "quatrain") {
+    app_.set_version_flag("--version", std::string("quatrain ") + version());
+    app_.require_subcommand(1);
+    app_.footer(kFooter);
+    app_.set_help_flag("-h,--help", "Print this help and exit");
+    add_train();
+    add_evaluate();
+    add_predict();
+    add_compare();
+    add_bench();
+    add_info();
+    add_recipes();
+  }
+
+  int run(int count, char** words) {
+    try {
+      app_.parse(count, words);
+    } catch (const CLI::Success& success) {  // --help, --version
+      return app_.exit(success);
+    } catch (const CLI::ParseError& error) {
+      std::fprintf(stderr, "quatrain: %s\n", explain(error, {words + 1, words + count}).c_str());
+      return kUsage;
+    }
+    return run_guarded(chosen_);
+  }
+
+ private:
+  void add_train() {
+    auto* command = app_.add_subcommand("train", "Train a model by a recipe");
+    command->footer(kTrainFooter);
+    add_recipe_options(*command, train_);
+    command->add_option("--twin", train_.twin, "Train this twin of the recipe")->type_name("NAME");
+    add_seed(*command, train_);
+    auto* resume = command->add_flag("--resume", train_.resume,
+                                     "Go on with the run in --out, or in RECIPE if it is one");
+    command->add_flag("--overwrite", train_.overwrite, "Replace the run in --out")->excludes(resume);
+    command->callback([this] { chosen_ = [this] { return train_command(train_); }; });
+  }
+
+  void add_evaluate() {
+    auto* command = app_.add_subcommand("evaluate", "Score a trained run");
+    command->footer(kEvaluateFooter);
+    command->add_option("run", evaluate_.run, "Folder of a run")->required()->type_name("RUN");
+    command->add_option("--data", evaluate_.data, "Folder of the data (default: the run's)")
+        ->type_name("FOLDER")
+        ->check(CLI::ExistingDirectory);
+    command->add_option("--split", evaluate_.split, "Which set: train, dev or test")
+        ->check(CLI::IsMember({"train", "dev", "test"}))
+        ->capture_default_str();
+    command->add_option("--json", evaluate_.json, "Write the figures as JSON; - is the standard output")
+        ->type_name("FILE");
+    command->callback([this] { chosen_ = [this] { return evaluate_command(evaluate_); }; });
+  }
+
+  void add_predict() {
+    auto* command =
+        app_.add_subcommand("predict", "Label the lines of the standard input with a trained run");
+    command->footer(kPredictFooter);
+    command->add_option("run", predict_.run, "Folder of a run")->required()->type_name("RUN");
+    command->callback([this] { chosen_ = [this] { return predict_command(predict_); }; });
+  }
+
+  void add_compare() {
+    auto* command = app_.add_subcommand("compare", "Train a recipe's twins and print them side by side");
+    command->footer(kCompareFooter);
+    add_recipe_options(*command, compare_);
+    auto* seed = add_seed(*command, compare_);
+    command
+        ->add_option("--seeds", compare_.seeds,
+                     "Number of seeds, or a list of them: 5 or 1,2,3 (default: one)")
+        ->type_name("N|LIST")
+        ->excludes(seed);
+    command->add_option("--json", compare_.json, "Write everything as JSON too; - is the standard output")
+        ->type_name("FILE");
+    command->callback([this] { chosen_ = [this] { return compare_command(compare_); }; });
+  }
+
+  void add_bench() {
+    auto* command = app_.add_subcommand("bench", "Time single layers beside torch's");
+    command->add_option("--width", bench_.width, "Inputs and outputs of the layers; a multiple of 8")
+        ->check(CLI::Range(8, 1 << 14))
+        ->capture_default_str();
+    command->add_option("--json", bench_.json, "Write the times as JSON too; - is the standard output")
+        ->type_name("FILE");
+    command->callback([this] { chosen_ = [this] { return bench_command(bench_); }; });
+  }
+
+  void add_info() {
+    auto* command = app_.add_subcommand("info", "Say what this program runs on; what a bug report needs");
+    auto* algebras = command->add_subcommand("algebras", "List the algebras: dimension, rank, properties");
+    command->require_subcommand(0, 1);
+    command->callback([this, algebras] {
+      const bool list = algebras->parsed();
+      chosen_ = [list] { return list ? info_algebras_command() : info_command(); };
+    });
+  }
+
+  void add_recipes() {
+    auto* command = app_.add_subcommand("recipes", "List or show the recipes");
+    command->require_subcommand(0, 1);
+    command->add_subcommand("list", "List them (the default)");
+    auto* show = command->add_subcommand("show", "Print one");
+    show->add_option("name", name_, "Name of a recipe, a file or a run")->required()->type_name("NAME");
+    auto* document = command->add_subcommand(
+        "document", "Print docs/recipes.md: every key, made from the program's table");
+    command->callback([this, show, document] {
+      const bool one = show->parsed(), all = document->parsed();
+      chosen_ = [this, one, all] {
+        return all ? recipes_document_command() : one ? recipes_show_command(name_) : recipes_list_command();
+      };
+    });
+  }
+
+  // --seed is --set train.seed.
+  static CLI::Option* add_seed(CLI::App& command, RecipeArguments& arguments) {
+    return command
+        .add_option_function<std::string>(
+            "--seed",
+            [&arguments](const std::string& seed) { arguments.settings.push_back("train.seed=" + seed); },
+            "Seed of weights, batches and dropout")
+        ->type_name("N");
+  }
+
+  // The parser's sentence, with the nearest name where one was mistyped.
+  std::string explain(const CLI::ParseError& error, const std::vector<std::string>& words) const {
+    const CLI::App* app = &app_;
+    std::string path = "quatrain";
+    for (const auto& word : words) {
+      std::vector<std::string> commands;
+      const CLI::App* next = nullptr;
+      for (const auto* command : app->get_subcommands(nullptr)) {
+        commands.push_back(command->get_name());
+        if (command->get_name() == word) next = command;
+      }
+      if (!word.starts_with('-') && !commands.empty()) {
+        if (!next)
+          return "'" + word + "' is no command of " + path + did_you_mean(word, commands) + more(path);
+        app = next;
+        path += " " + word;
+      } else if (word.starts_with("--") && word.size() > 2) {
+        std::vector<std::string> options;
+        for (const auto* option : app->get_options())
+          for (const auto& name : option->get_lnames()) options.push_back("--" + name);
+        const std::string name = word.substr(0, word.find('='));
+        if (std::find(options.begin(), options.end(), name) == options.end())
+          return "'" + name + "' is no option of " + path + did_you_mean(name, options) + more(path);
+      }
+    }
+    return std::string(error.what()) + more(path);
+  }
+
+  static std::string more(const std::string& path) { return "; see " + path + " --help"; }
+
+  CLI::App app_;
+  std::function<int()> chosen_;
+  TrainArguments train_;
+  EvaluateArguments evaluate_;
+  PredictArguments predict_;
+  CompareArguments compare_;
+  BenchArguments bench_;
+  std::string name_;
+};
+
+}  // namespace
+}  // namespace quatrain::cli
+
+int main(int count, char** words) {
+  quatrain::cli::Program program;
+  return program.run(count, words);
+}

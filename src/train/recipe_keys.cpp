@@ -175,7 +175,7 @@ std::vector<Key> make_keys() {
 
       {"train", "optimizer", [](R& r) -> Field { return &r.train.optimizer; }, "What moves the weights.",
        names(OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::sgd)},
-      {"train", "rate", [](R& r) -> Field { return &r.train.rate; }, "Highest learning rate.", {}, 0, 1e3},
+      {"train", "rate", [](R& r) -> Field { return &r.train.rate; }, "Highest learning rate.", {}, 1e-12, 1e3},
       {"train",
        "weight_decay",
        [](R& r) -> Field { return &r.train.weight_decay; },

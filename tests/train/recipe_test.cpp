@@ -148,7 +148,7 @@ TEST(Recipe, wrong_types_and_ranges_are_named) {
   EXPECT_THAT(error_of("[model]\nheads = [1, 2]\n"), HasSubstr("must be an integer, got"));
   EXPECT_THAT(error_of("[model]\nheads = 0\n"),
               HasSubstr("my.toml:2: model.heads must be at least 1, got 0"));
-  EXPECT_THAT(error_of("[train]\nrate = nan\n"), HasSubstr("train.rate must be at least 0, got nan"));
+  EXPECT_THAT(error_of("[train]\nrate = nan\n"), HasSubstr("train.rate must be at least 1e-12, got nan"));
   EXPECT_THAT(error_of("[model]\ndropout = 1.5\n"), HasSubstr("must be at most 0.99, got 1.5"));
   EXPECT_THAT(error_of("model = 3\n"), HasSubstr("must be a table"));
   EXPECT_THAT(error_of("[model\n"), HasSubstr("my.toml:1: this is no TOML"));

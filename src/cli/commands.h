@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+/// The commands of the program. Each takes what was written on its command line and returns the exit code.
+namespace quatrain::cli {
+
+/// Exit codes, beside 128 + N of a signal N that stopped the work (130: SIGINT).
+enum ExitCode { kSuccess = 0, kFailure = 1, kUsage = 2 };
+
+/// What commands that read a recipe have in common.
+struct RecipeArguments {
+  std::string recipe;
+  std::string data;
+  std::string out;
+  std::vector<std::string> settings;
+};
+
+struct TrainArguments : RecipeArguments {
+  std::string twin;
+  bool resume = false;
+  bool overwrite = false;
+};
+int train_command(const TrainArguments& arguments);
+
+struct EvaluateArguments {
+  std::string run;
+  std::string data;
+  std::string split = "test";
+  std::string json;
+};
+int evaluate_command(const EvaluateArguments& arguments);
+
+struct PredictArguments {
+  std::string run;
+};
+int predict_command(const PredictArguments& arguments);
+
+struct CompareArguments : RecipeArguments {
+  std::string seeds;  ///< a number of seeds, or a list "1,5,9"; empty: one
+  std::string json;
+};
+int compare_command(const CompareArguments& arguments);
+
+struct BenchArguments {
+  int64_t width = 1024;
+  std::string json;
+};
+int bench_command(const BenchArguments& arguments);
+
+int info_command();
+int info_algebras_command();
+
+int recipes_list_command();
+int recipes_show_command(const std::string& name);
+int recipes_document_command();
+
+/// Runs a command; what it throws becomes one sentence on standard error and an exit code.
+int run_guarded(const std::function<int()>& command);
+
+}  // namespace quatrain::cli

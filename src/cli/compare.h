@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/layer_timing.h"
+#include "cli/text_task.h"
+
+namespace quatrain::cli {
+
+/// One run of a twin.
+struct TwinRun {
+  uint64_t seed = 0;
+  std::filesystem::path folder;
+  train::Result result;
+  std::vector<double> right;  ///< 1 or 0 for each test example
+};
+
+/// Median seconds, measured in turns with the other twins.
+struct TwinTimes {
+  double training_step = 0;
+  double inference_1 = 0;
+  double inference_32 = 0;
+};
+
+/// A twin, trained with every seed.
+struct Twin {
+  train::Recipe recipe;
+  std::vector<TwinRun> runs;
+  TwinTimes times;
+};
+
+/// All that `compare` found.
+struct Comparison {
+  std::string name;
+  std::filesystem::path folder;
+  std::string group_name;  ///< what accuracies are broken down by, or ""
+  std::vector<Twin> twins;
+  size_t reference = 0;  ///< the real twin, or the first
+  LayerTimes layers;
+};
+
+/// Measures every twin's first run: a training step over its own batches, and inference of test texts at
+/// batch 1 and 32 in evaluation mode.
+void measure_twins(Comparison& comparison, const TextData& data);
+
+/// The table for people.
+std::string report(const Comparison& comparison);
+/// Everything, for programs.
+nlohmann::ordered_json to_json(const Comparison& comparison);
+
+}  // namespace quatrain::cli

@@ -1,0 +1,165 @@
+#include <torch/torch.h>
+
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/commands.h"
+#include "cli/compare.h"
+#include "cli/console.h"
+#include "cli/json_file.h"
+#include "cli/recipe_files.h"
+#include "cli/run_folder.h"
+#include "cli/stop.h"
+#include "nn/atomic_file.h"
+#include "quatrain/train/progress.h"
+
+namespace quatrain::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSeedsFile = "seeds.txt";
+constexpr double kLayerSeconds = 12;
+
+uint64_t whole_number(const std::string& text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value > 1'000'000'000'000)
+    throw train::RecipeError("--seeds takes a number of seeds or a list such as 1,2,3; got '" + text + "'");
+  return value;
+}
+
+// "3" counts from the recipe's seed; "1,5,9" lists.
+std::vector<uint64_t> parse_seeds(const std::string& text, uint64_t first) {
+  std::vector<uint64_t> seeds;
+  if (text.find(',') == text.npos) {
+    constexpr uint64_t kMost = 1000;
+    const uint64_t count = text.empty() ? 1 : whole_number(text);
+    if (count < 1 || count > kMost) throw train::RecipeError("--seeds takes 1 to 1000 seeds, got " + text);
+    for (uint64_t i = 0; i < count; ++i) seeds.push_back(first + i);
+    return seeds;
+  }
+  std::istringstream list(text);
+  for (std::string one; std::getline(list, one, ',');) {
+    seeds.push_back(whole_number(one));
+    if (std::count(seeds.begin(), seeds.end(), seeds.back()) > 1)
+      throw train::RecipeError("--seeds names " + one + " twice");
+  }
+  return seeds;
+}
+
+std::string join(const std::vector<uint64_t>& seeds) {
+  std::string text;
+  for (const uint64_t seed : seeds) text += (text.empty() ? "" : ",") + std::to_string(seed);
+  return seeds.size() == 1 ? text + "," : text;  // a list even then
+}
+
+std::string stored_seeds(const fs::path& folder) {
+  std::ifstream file(folder / kSeedsFile);
+  std::string text;
+  std::getline(file, text);
+  return text;
+}
+
+// 1 where the stored answer was right.
+std::vector<double> read_right(const fs::path& run) {
+  const fs::path path = run / "predictions.tsv";
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);  // the header
+  std::vector<double> right;
+  for (int64_t target = 0, answer = 0; file >> target >> answer;) right.push_back(target == answer ? 1 : 0);
+  if (right.empty() || !file.eof()) throw std::runtime_error("'" + path.string() + "' cannot be read");
+  return right;
+}
+
+// Trains what is not trained yet.
+void train_all(Comparison& comparison, const TextData& data) {
+  size_t total = 0, number = 0;
+  for (const auto& twin : comparison.twins) total += twin.runs.size();
+  const size_t seeds = comparison.twins.front().runs.size();
+  for (size_t s = 0; s < seeds; ++s) {
+    for (auto& twin : comparison.twins) {
+      throw_if_stopped();
+      TwinRun& one = twin.runs[s];
+      train::Recipe recipe = twin.recipe;
+      recipe.train.seed = static_cast<int64_t>(one.seed);
+      const auto task = make_task(recipe, data);
+      train::RunOptions run;
+      run.folder = one.folder;
+      run.existing = train::Existing::resume;
+      run.stop = &stop_requested();
+      const std::string title = "[" + std::to_string(++number) + "/" + std::to_string(total) + "] " +
+                                recipe.name + (seeds > 1 ? " seed " + std::to_string(one.seed) : "");
+      train::ProgressLine line(stderr, title);
+      run.on_progress = [&](const train::Progress& progress) { line.show(progress); };
+      one.result = train::Trainer(*task, trainer_options(recipe), run).run();
+      if (!one.result.finished) throw Stopped{};
+      one.right = read_right(one.folder);
+    }
+  }
+}
+
+}  // namespace
+
+int compare_command(const CompareArguments& arguments) {
+  const RecipeFile file = find_recipe(arguments.recipe);
+  const train::Recipe recipe = read_with_settings(file, arguments);
+  if (recipe.twins.empty())
+    throw train::RecipeError(
+        "recipe '" + recipe.name +
+        "' has no twins to compare: add [[twins]] tables, as 'quatrain recipes show agreement' does");
+  Comparison comparison;
+  comparison.folder = !arguments.out.empty() ? fs::path(arguments.out)
+                      : !file.folder.empty() ? file.folder
+                                             : fresh_folder(file.name);
+  const std::string wanted = arguments.seeds.empty() ? stored_seeds(comparison.folder) : arguments.seeds;
+  const auto seeds = parse_seeds(wanted, static_cast<uint64_t>(recipe.train.seed));
+  set_threads(recipe);
+  const TextData data = load_text(recipe, arguments.data);
+  if (data.splits.test.empty()) throw std::runtime_error("the data have no test set to compare on");
+  comparison.name = file.name;
+  comparison.group_name = data.splits.group_name;
+  for (const auto& twin : recipe.twins) {
+    Twin one{train::twin_recipe(data.recipe, twin), {}, {}};
+    if (twin.name == "real") comparison.reference = comparison.twins.size();
+    for (const uint64_t seed : seeds) {
+      TwinRun run;
+      run.seed = seed;
+      run.folder = comparison.folder / (twin.name + "-seed" + std::to_string(seed));
+      train::Recipe seeded = one.recipe;
+      seeded.train.seed = static_cast<int64_t>(seed);
+      check_resumable(seeded, run.folder);
+      one.runs.push_back(std::move(run));
+    }
+    comparison.twins.push_back(std::move(one));
+  }
+  fs::create_directories(comparison.folder);
+  nn::write_text(comparison.folder / "recipe.toml", train::to_toml(data.recipe));
+  nn::write_text(comparison.folder / kSeedsFile, join(seeds) + "\n");
+
+  watch_for_stop();
+  std::fprintf(stderr, "comparing %zu twins of %s into %s\n", comparison.twins.size(), file.name.c_str(),
+               comparison.folder.c_str());
+  try {
+    train_all(comparison, data);
+    std::fprintf(stderr, "measuring the twins in turns\n");
+    measure_twins(comparison, data);
+    std::fprintf(stderr, "measuring single layers in turns\n");
+    comparison.layers = measure_layers(1024, kLayerSeconds);
+  } catch (const Stopped&) {
+    std::fprintf(stderr, "stopped; nothing is lost, go on with: quatrain compare %s\n",
+                 comparison.folder.c_str());
+    throw;
+  }
+  const auto json = to_json(comparison);
+  write_json(json, comparison.folder / "compare.json");
+  if (!arguments.json.empty()) write_json(json, arguments.json);
+  if (arguments.json != "-") std::fputs(report(comparison).c_str(), stdout);
+  return kSuccess;
+}
+
+}  // namespace quatrain::cli

@@ -1,0 +1,173 @@
+#include <ATen/Parallel.h>
+
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/bootstrap.h"
+#include "cli/compare.h"
+#include "cli/console.h"
+
+namespace quatrain::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The values of a figure of the test set, one a seed.
+std::vector<double> values_of(const Twin& twin, const std::string& figure) {
+  std::vector<double> values;
+  for (const auto& run : twin.runs)
+    if (const auto found = run.result.test.find(figure); found != run.result.test.end())
+      values.push_back(found->second);
+  return values;
+}
+
+// How much more often a twin was right than the other, for each test example, averaged over seeds.
+Interval difference(const Twin& twin, const Twin& reference) {
+  std::vector<double> differences(twin.runs.front().right.size());
+  for (size_t s = 0; s < twin.runs.size(); ++s)
+    for (size_t i = 0; i < differences.size(); ++i)
+      differences[i] +=
+          (twin.runs[s].right.at(i) - reference.runs[s].right.at(i)) / static_cast<double>(twin.runs.size());
+  return paired_bootstrap(differences);
+}
+
+std::string accuracy_text(const std::vector<double>& values) {
+  const auto [mean, deviation] = spread(values);
+  return percent(mean) + (values.size() > 1 ? " \u00b1 " + fixed(100 * deviation, 1) : "");
+}
+
+std::string signed_points(double share) {
+  return (share >= 0 ? "+" : "") + fixed(100 * share, 1);
+}
+
+// The groups' names ("/attractors=2"), by their number.
+std::vector<std::string> groups_of(const Comparison& comparison) {
+  std::set<int64_t> numbers;
+  const std::string prefix = "count/" + comparison.group_name + "=";
+  for (const auto& [name, value] : comparison.twins.front().runs.front().result.test)
+    if (name.starts_with(prefix)) numbers.insert(std::stoll(name.substr(prefix.size())));
+  std::vector<std::string> groups;
+  for (const int64_t number : numbers)
+    groups.push_back("/" + comparison.group_name + "=" + std::to_string(number));
+  return groups;
+}
+
+// A figure of every twin, with its ratio to the reference's.
+void add_ratios(Table& table, const Comparison& comparison, const std::string& title,
+                const std::function<double(const Twin&)>& value,
+                const std::function<std::string(double)>& show) {
+  const double reference = value(comparison.twins[comparison.reference]);
+  const std::string none(ratio(1, 1).size() + 1, ' ');  // keeps the numbers below each other
+  std::vector<std::string> row{title, ""};
+  for (size_t i = 0; i < comparison.twins.size(); ++i) {
+    const double own = value(comparison.twins[i]);
+    row.push_back(show(own) + (i == comparison.reference ? none : " " + ratio(own, reference)));
+  }
+  table.row(row);
+}
+
+void add_accuracies(Table& table, const Comparison& comparison) {
+  const auto add = [&](const std::string& title, const std::string& group) {
+    const auto& first = comparison.twins.front().runs.front().result.test;
+    std::vector<std::string> row{title, percent(first.at("majority" + group))};
+    for (const auto& twin : comparison.twins)
+      row.push_back(accuracy_text(values_of(twin, "accuracy" + group)));
+    table.row(row);
+  };
+  add("accuracy, test set", "");
+  const Twin& reference = comparison.twins[comparison.reference];
+  std::vector<std::string> row{"  points to " + reference.recipe.name + " [95%]", ""};
+  for (const auto& twin : comparison.twins) {
+    const Interval points = difference(twin, reference);
+    row.push_back(&twin == &reference ? ""
+                                      : signed_points(points.mean) + " [" + signed_points(points.low) + ", " +
+                                            signed_points(points.high) + "]");
+  }
+  table.row(row);
+  for (const auto& group : groups_of(comparison)) {
+    const std::string number = group.substr(group.find('=') + 1);
+    std::string title = "  " + number + " " + comparison.group_name;
+    if (number == "1" && title.ends_with('s')) title.pop_back();
+    add(title, group);
+  }
+}
+
+}  // namespace
+
+std::string report(const Comparison& comparison) {
+  Table table;
+  std::vector<std::string> header{"", "majority"};
+  for (const auto& twin : comparison.twins) header.push_back(twin.recipe.name);
+  table.row(header);
+  table.rule();
+  const auto count = [](double value) { return grouped(std::llround(value)); };
+  const auto first = [](const Twin& twin) -> const train::Result& { return twin.runs.front().result; };
+  add_ratios(
+      table, comparison, "parameters",
+      [&](const Twin& t) { return static_cast<double>(first(t).parameters); }, count);
+  add_ratios(
+      table, comparison, "  of the encoder",
+      [&](const Twin& t) { return first(t).facts.at("encoder_parameters"); }, count);
+  add_ratios(
+      table, comparison, "model file",
+      [&](const Twin& t) { return static_cast<double>(first(t).model_bytes); }, bytes);
+  add_accuracies(table, comparison);
+  add_ratios(
+      table, comparison, "training step", [](const Twin& t) { return t.times.training_step; }, seconds);
+  add_ratios(
+      table, comparison, "inference, batch 1", [](const Twin& t) { return t.times.inference_1; }, seconds);
+  add_ratios(
+      table, comparison, "inference, batch 32", [](const Twin& t) { return t.times.inference_32; }, seconds);
+
+  const size_t seeds = comparison.twins.front().runs.size();
+  std::string text = "\n" + comparison.name + ": " + std::to_string(seeds) +
+                     (seeds > 1 ? " seeds" : " seed") + ", " + std::to_string(at::get_num_threads()) +
+                     " threads; times are medians, measured in turns\n\n" + table.text();
+  if (seeds > 1) text += "\u00b1: standard deviation over the seeds. ";
+  text += "[95%]: paired bootstrap over the test examples.\n\n" + report(comparison.layers);
+  const std::string last = comparison.twins.back().runs.front().folder.string();
+  text += "\nThe runs are in " + comparison.folder.string() + ". Next:\n  quatrain predict " + last +
+          "\n      reads texts, a line each, and answers\n  quatrain compare " + comparison.folder.string() +
+          " --seeds 3\n      adds seeds to this comparison\n  quatrain recipes\n      lists what else can be "
+          "trained\n";
+  return text;
+}
+
+Json to_json(const Comparison& comparison) {
+  Json json{{"name", comparison.name},
+            {"folder", comparison.folder.string()},
+            {"threads", at::get_num_threads()},
+            {"reference", comparison.twins[comparison.reference].recipe.name}};
+  for (const auto& twin : comparison.twins) {
+    const Interval points = difference(twin, comparison.twins[comparison.reference]);
+    const Spread accuracy = spread(values_of(twin, "accuracy"));
+    const auto& first = twin.runs.front().result;
+    Json one{
+        {"name", twin.recipe.name},
+        {"algebra", twin.recipe.model.algebra},
+        {"scope", twin.recipe.model.scope},
+        {"parameters", first.parameters},
+        {"encoder_parameters", first.facts.at("encoder_parameters")},
+        {"model_bytes", first.model_bytes},
+        {"accuracy", {{"mean", accuracy.mean}, {"deviation", accuracy.deviation}}},
+        {"difference", {{"mean", points.mean}, {"low", points.low}, {"high", points.high}}},
+        {"training_step_seconds", twin.times.training_step},
+        {"inference_seconds", {{"batch_1", twin.times.inference_1}, {"batch_32", twin.times.inference_32}}}};
+    for (const auto& run : twin.runs)
+      one["runs"].push_back({{"seed", run.seed},
+                             {"folder", run.folder.string()},
+                             {"steps", run.result.steps},
+                             {"best_step", run.result.best_step},
+                             {"seconds", run.result.seconds},
+                             {"step_seconds_median", run.result.step_seconds_median},
+                             {"dev", run.result.dev},
+                             {"test", run.result.test}});
+    json["twins"].push_back(std::move(one));
+  }
+  json["layers"] = to_json(comparison.layers);
+  return json;
+}
+
+}  // namespace quatrain::cli

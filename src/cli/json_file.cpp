@@ -1,0 +1,18 @@
+#include "cli/json_file.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "nn/atomic_file.h"
+
+namespace quatrain::cli {
+
+void write_json(const nlohmann::ordered_json& json, const std::string& file) {
+  const std::string text = json.dump(2) + "\n";
+  if (file == "-")
+    std::fputs(text.c_str(), stdout);
+  else
+    nn::write_text(file, text);
+}
+
+}  // namespace quatrain::cli

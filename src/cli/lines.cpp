@@ -1,0 +1,61 @@
+#include "cli/lines.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+namespace quatrain::cli {
+
+std::vector<std::string> LineReader::next(size_t most) {
+  std::vector<std::string> lines;
+  std::string line;
+  while (lines.size() < most) {
+    if (take(line)) {
+      lines.push_back(std::move(line));
+    } else if (ended_ || (!lines.empty() && !waiting())) {
+      break;
+    } else {
+      fill();
+    }
+  }
+  return lines;
+}
+
+bool LineReader::take(std::string& line) {
+  auto end = buffer_.find('\n', scanned_);
+  if (end == buffer_.npos) {
+    scanned_ = buffer_.size();
+    if (!ended_ || begin_ == buffer_.size()) return false;
+    end = buffer_.size();
+  }
+  const size_t length = end - begin_;
+  line = buffer_.substr(begin_, length > 0 && buffer_[end - 1] == '\r' ? length - 1 : length);
+  begin_ = scanned_ = std::min(end + 1, buffer_.size());
+  return true;
+}
+
+// True where a read would not wait.
+bool LineReader::waiting() const {
+  pollfd poller{descriptor_, POLLIN, 0};
+  return ::poll(&poller, 1, 0) > 0;
+}
+
+void LineReader::fill() {
+  constexpr size_t kPortion = 1 << 16;
+  buffer_.erase(0, begin_);
+  scanned_ -= begin_;
+  begin_ = 0;
+  const size_t before = buffer_.size();
+  buffer_.resize(before + kPortion);
+  ssize_t got = 0;
+  do got = ::read(descriptor_, buffer_.data() + before, kPortion);
+  while (got < 0 && errno == EINTR);
+  buffer_.resize(before + static_cast<size_t>(got > 0 ? got : 0));
+  if (got < 0) throw std::system_error(errno, std::generic_category(), "cannot read the standard input");
+  ended_ = got == 0;
+}
+
+}  // namespace quatrain::cli

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace quatrain::cli {
+
+/// Lines from a file descriptor, in the portions in which they come: a pipe that pauses hands over what it
+/// has, so that whoever waits for an answer gets one.
+class LineReader {
+ public:
+  explicit LineReader(int descriptor) : descriptor_(descriptor) {}
+
+  /// The next lines without their ends, at most `most`: waits for one, then takes those that are there
+  /// already. Empty at the end of the input. A last line needs no end; "\r\n" ends a line too. Throws
+  /// std::system_error.
+  std::vector<std::string> next(size_t most);
+
+ private:
+  bool take(std::string& line);
+  bool waiting() const;
+  void fill();
+
+  int descriptor_;
+  std::string buffer_;
+  size_t begin_ = 0;    // of what was not handed out
+  size_t scanned_ = 0;  // up to here there is no end of a line
+  bool ended_ = false;
+};
+
+}  // namespace quatrain::cli

@@ -1,0 +1,69 @@
+#include "cli/recipe_files.h"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "algebra/nearest.h"
+#include "quatrain/train/recipe.h"
+
+namespace quatrain::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf()))
+    throw train::RecipeError("cannot read the recipe '" + path.string() + "'");
+  return text.str();
+}
+
+RecipeFile from_file(const fs::path& path) {
+  return {read(path), path.string(), path.stem().string(), {}};
+}
+
+}  // namespace
+
+RecipeFile find_recipe(const std::string& what) {
+  if (fs::is_directory(what)) {
+    const fs::path folder = fs::path(what);
+    for (const char* place :
+         {"recipe.toml", "last/recipe.toml", "last.old/recipe.toml", "best/recipe.toml"}) {
+      if (!fs::exists(folder / place)) continue;
+      auto found = from_file(folder / place);
+      found.name = fs::absolute(folder).lexically_normal().filename().string();
+      found.folder = folder;
+      return found;
+    }
+    throw train::RecipeError("'" + what +
+                             "' is a folder without a stored recipe: name a recipe, a TOML file or a run");
+  }
+  if (fs::exists(what)) return from_file(what);
+  std::vector<std::string> names;
+  for (auto& recipe : known_recipes()) {
+    if (recipe.name == what) return recipe;
+    names.push_back(recipe.name);
+  }
+  std::string list;
+  for (const auto& name : names) list += (list.empty() ? "" : ", ") + name;
+  throw train::RecipeError("no recipe or file '" + what + "'" + did_you_mean(what, names) + "; known are " +
+                           list);
+}
+
+std::vector<RecipeFile> known_recipes() {
+  std::map<std::string, RecipeFile> all;
+  for (const auto& [name, text] : embedded_recipes())
+    all[std::string(name)] = {std::string(text), std::string(name) + ".toml", std::string(name), {}};
+  // A recipe here hides one of the same name that came with the program.
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator("recipes", none))
+    if (entry.path().extension() == ".toml") all[entry.path().stem().string()] = from_file(entry.path());
+  std::vector<RecipeFile> list;
+  for (auto& [name, recipe] : all) list.push_back(std::move(recipe));
+  return list;
+}
+
+}  // namespace quatrain::cli

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/recipe_files.h"
+#include "quatrain/train/recipe.h"
+
+namespace quatrain::cli {
+
+/// Reads a recipe that was found, with the settings of the command line.
+train::Recipe read_with_settings(const RecipeFile& file, const RecipeArguments& arguments);
+
+/// A folder that is not there yet: runs/NAME[-PART]-DATE-TIME.
+std::filesystem::path fresh_folder(const std::string& name, const std::string& part = "");
+
+/// Throws a RecipeError where a run was started with another recipe. Keys that only say how long to train,
+/// how many threads to take and what to log may differ.
+void check_resumable(const train::Recipe& recipe, const std::filesystem::path& run);
+
+/// Throws a RecipeError that names the keys that differ, other than those.
+void check_same(const train::Recipe& recipe, const train::Recipe& stored,
+                const std::filesystem::path& folder);
+
+}  // namespace quatrain::cli

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <atomic>
+
+namespace quatrain::cli {
+
+/// Thrown where work ends because the user asked: not an error.
+struct Stopped {};
+
+/// From here on the first SIGINT or SIGTERM sets stop_requested(); a second one ends the program at once.
+void watch_for_stop();
+/// Set by a signal; the trainer looks at it after each step.
+const std::atomic<bool>& stop_requested();
+/// Throws Stopped once it is set.
+void throw_if_stopped();
+/// 128 + the signal's number, as a shell reports it.
+int stop_code();
+
+}  // namespace quatrain::cli

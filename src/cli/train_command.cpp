@@ -1,0 +1,81 @@
+#include <torch/torch.h>
+
+#include <cstdio>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/recipe_files.h"
+#include "cli/run_folder.h"
+#include "cli/stop.h"
+#include "cli/text_task.h"
+#include "quatrain/train/checkpoint.h"
+#include "quatrain/train/progress.h"
+
+namespace quatrain::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+void print_result(const train::Result& result, const fs::path& folder) {
+  Table table;
+  table.row({"parameters", grouped(result.parameters)});
+  table.row({"model file", bytes(static_cast<double>(result.model_bytes))});
+  table.row({"best step", grouped(result.best_step) + " of " + grouped(result.steps)});
+  for (const auto& [name, figures] : {std::pair{"dev", &result.dev}, std::pair{"test", &result.test}})
+    if (const auto found = figures->find("accuracy"); found != figures->end())
+      table.row({std::string(name) + " accuracy", percent(found->second, 2)});
+  if (const auto found = result.test.find("majority"); found != result.test.end())
+    table.row({"majority class", percent(found->second, 2)});
+  table.row({"training time", fixed(result.seconds, 1) + " s"});
+  std::printf("%s\nThe run is in %s. Next:\n  quatrain predict %s\n  quatrain evaluate %s\n",
+              table.text().c_str(), folder.c_str(), folder.c_str(), folder.c_str());
+}
+
+}  // namespace
+
+int train_command(const TrainArguments& arguments) {
+  const RecipeFile file = find_recipe(arguments.recipe);
+  train::Recipe recipe = read_with_settings(file, arguments);
+  if (!arguments.twin.empty()) recipe = train::twin_recipe(recipe, train::find_twin(recipe, arguments.twin));
+  recipe.twins.clear();
+  fs::path folder = arguments.out;
+  if (folder.empty())
+    folder = arguments.resume && !file.folder.empty() ? file.folder : fresh_folder(file.name, arguments.twin);
+  if (arguments.resume && arguments.out.empty() && file.folder.empty())
+    throw train::RecipeError(
+        "--resume needs the run to go on with: quatrain train RUN --resume, or --out RUN");
+  if (!arguments.resume && !arguments.overwrite && train::holds_run(folder))
+    throw train::RecipeError(
+        "'" + folder.string() +
+        "' holds a run already: pass --resume to go on, --overwrite to start anew, or another "
+        "--out");
+
+  set_threads(recipe);
+  const TextData data = load_text(recipe, arguments.data);
+  if (arguments.resume) check_resumable(data.recipe, folder);
+  const auto task = make_task(data.recipe, data);
+  watch_for_stop();
+  train::RunOptions run;
+  run.folder = folder;
+  run.existing = arguments.resume      ? train::Existing::resume
+                 : arguments.overwrite ? train::Existing::overwrite
+                                       : train::Existing::refuse;
+  run.stop = &stop_requested();
+  std::fprintf(stderr, "training %s (%s) into %s\n", file.name.c_str(), recipe.model.algebra.c_str(),
+               folder.c_str());
+  train::Result result;
+  {
+    train::ProgressLine line;
+    run.on_progress = [&](const train::Progress& progress) { line.show(progress); };
+    result = train::Trainer(*task, trainer_options(data.recipe), run).run();
+  }
+  if (!result.finished) {
+    std::fprintf(stderr, "stopped at step %s; go on with: quatrain train %s --resume\n",
+                 grouped(result.steps).c_str(), folder.c_str());
+    throw Stopped{};
+  }
+  print_result(result, folder);
+  return kSuccess;
+}
+
+}  // namespace quatrain::cli

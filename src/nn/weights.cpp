@@ -1,0 +1,168 @@
+#include "quatrain/nn/weights.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+#include <tuple>
+
+#include "quatrain/algebra.h"
+#include "quatrain/nn/linear.h"
+#include "quatrain/nn/safetensors.h"
+#include "quatrain/ops.h"
+
+namespace quatrain::nn {
+namespace {
+
+using Json = nlohmann::json;
+using Texts = std::map<std::string, std::string>;
+
+// Keys of the metadata: algebra/LAYER is "NAME HASH" or, where A is learned, the layer's notation; table/NAME
+// is the algebra's table.
+constexpr std::string_view kAlgebra = "algebra/";
+constexpr std::string_view kTable = "table/";
+
+// Parameters and buffers, in the order of the module.
+NamedTensors state_of(const torch::nn::Module& module) {
+  NamedTensors result;
+  for (const auto& item : module.named_parameters()) result.emplace_back(item.key(), item.value());
+  for (const auto& item : module.named_buffers()) result.emplace_back(item.key(), item.value());
+  return result;
+}
+
+// Calls visit(name, layer) for each hypercomplex layer; real layers have no algebra to tell.
+template <typename Visit>
+void visit_layers(const torch::nn::Module& module, const std::string& name, const Visit& visit) {
+  if (const auto* linear = dynamic_cast<const LinearImpl*>(&module);
+      linear && linear->options.algebra().n > 1)
+    visit(name, linear->options.algebra());
+  for (const auto& child : module.named_children())
+    visit_layers(*child.value(), name.empty() ? child.key() : name + "." + child.key(), visit);
+}
+
+// What the metadata say of a layer.
+std::string describe(const algebra::Spec& spec) {
+  return spec.learned ? spec.text() : spec.name + " " + algebra::get(spec.name).hash();
+}
+
+std::string table_text(const algebra::Algebra& algebra) {
+  Json entries = Json::array();
+  for (int i = 0; i < algebra.n(); ++i)
+    for (int b = 0; b < algebra.n(); ++b)
+      for (int a = 0; a < algebra.n(); ++a)
+        if (const double value = algebra.table(i, a, b); value != 0) entries.push_back({i, b, a, value});
+  return Json{{"n", algebra.n()}, {"table", entries}}.dump();
+}
+
+// Why a layer's stored algebra is not the module's; empty where it is. A learned tensor is in the file
+// itself, so where it started does not matter; a fixed one is its table, whatever its name.
+std::string algebra_problem(const std::string& layer, const algebra::Spec& spec, const Texts& metadata) {
+  const std::string shown = layer.empty() ? "the layer" : "layer '" + layer + "'";
+  const auto found = metadata.find(std::string(kAlgebra) + layer);
+  if (found == metadata.end()) return "the file does not say what algebra " + shown + " was trained with";
+  const std::string expected = describe(spec);
+  const std::string& stored = found->second;
+  const auto hash_of = [](const std::string& text) { return text.substr(text.find(' ') + 1); };
+  const bool stored_learned = stored.find(' ') == std::string::npos;
+  bool same = stored_learned == spec.learned;
+  if (same && spec.learned) {
+    same = algebra::Spec::parse(stored).weighted == spec.weighted;
+  } else if (same) {
+    same = hash_of(stored) == hash_of(expected);
+  }
+  return same ? "" : shown + " was trained with the algebra " + stored + ", the model has " + expected;
+}
+
+std::vector<std::string> problems(const NamedTensors& state, const torch::nn::Module& module,
+                                  const Safetensors& file) {
+  std::vector<std::string> result;
+  visit_layers(module, "", [&](const std::string& layer, const algebra::Spec& spec) {
+    if (auto problem = algebra_problem(layer, spec, file.metadata); !problem.empty())
+      result.push_back(problem);
+  });
+  std::set<std::string> known;
+  for (const auto& [name, tensor] : state) {
+    known.insert(name);
+    const at::Tensor* stored = file.find(name);
+    if (!stored) {
+      result.push_back(c10::str("the model's '", name, "' ", tensor.sizes(), " is not in the file"));
+    } else if (stored->sizes() != tensor.sizes()) {
+      result.push_back(
+          c10::str("'", name, "' has shape ", stored->sizes(), ", the model's ", tensor.sizes()));
+    } else if (stored->is_floating_point() != tensor.is_floating_point() ||
+               (!tensor.is_floating_point() && stored->scalar_type() != tensor.scalar_type())) {
+      result.push_back(
+          c10::str("'", name, "' has type ", stored->scalar_type(), ", the model's ", tensor.scalar_type()));
+    }
+  }
+  for (const auto& [name, tensor] : file.tensors)
+    if (!known.contains(name))
+      result.push_back(c10::str("the file's '", name, "' ", tensor.sizes(), " is not in the model"));
+  return result;
+}
+
+}  // namespace
+
+void save_weights(const torch::nn::Module& module, const std::filesystem::path& path) {
+  Texts metadata{{"format", "pt"}};
+  visit_layers(module, "", [&](const std::string& layer, const algebra::Spec& spec) {
+    metadata[std::string(kAlgebra) + layer] = describe(spec);
+    if (!spec.learned) metadata[std::string(kTable) + spec.name] = table_text(algebra::get(spec.name));
+  });
+  write_safetensors(path, state_of(module), metadata);
+}
+
+void load_weights(torch::nn::Module& module, const std::filesystem::path& path) {
+  const Safetensors file = read_safetensors(path);
+  const NamedTensors state = state_of(module);
+  if (const auto found = problems(state, module, file); !found.empty()) {
+    const std::string more =
+        found.size() > 1 ? " (and " + std::to_string(found.size() - 1) + " more differences)" : "";
+    throw std::runtime_error("load_weights: '" + path.string() +
+                             "' does not fit the model: " + found.front() + more);
+  }
+  const torch::NoGradGuard no_grad;
+  for (const auto& [name, tensor] : state) {
+    at::Tensor(tensor).copy_(*file.find(name));
+    ops::drop_prepared(tensor);
+  }
+}
+
+void add_algebras(const std::filesystem::path& path) {
+  for (const auto& [key, text] : read_safetensors(path).metadata) {
+    if (!key.starts_with(kTable)) continue;
+    const std::string name = key.substr(kTable.size());
+    const auto fail = [&](const std::string& why) {
+      throw std::runtime_error("add_algebras: '" + path.string() + "': the table of algebra '" + name + "' " +
+                               why);
+    };
+    const Json table = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    std::vector<double> values;
+    int n = 0;
+    try {
+      n = table.at("n").get<int>();
+      if (n < 1 || n > 64) fail("must have 1 to 64 components, has " + std::to_string(n));
+      values.assign(static_cast<size_t>(n) * n * n, 0.0);
+      for (const Json& entry : table.at("table")) {
+        const auto [i, b, a, value] = entry.get<std::tuple<int, int, int, double>>();
+        if (std::min({i, b, a}) < 0 || std::max({i, b, a}) >= n)
+          fail("has an index outside its " + std::to_string(n));
+        values[(static_cast<size_t>(i) * n + a) * n + b] = value;
+      }
+    } catch (const Json::exception&) {
+      fail("cannot be read");
+    }
+    const algebra::Algebra* known = nullptr;
+    try {
+      known = &algebra::get(name);
+    } catch (const std::invalid_argument&) {
+      algebra::add(name, n, values);
+      continue;
+    }
+    if (known->table() != values) fail("differs from the one that is known by this name");
+  }
+}
+
+}  // namespace quatrain::nn

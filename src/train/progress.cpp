@@ -1,0 +1,91 @@
+#include "quatrain/train/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace quatrain::train {
+namespace {
+
+constexpr double kSecondsBetweenDraws = 0.1;
+constexpr double kSecondsBetweenLines = 5;
+
+std::string duration(double seconds) {
+  if (!std::isfinite(seconds)) return "?";
+  const auto whole = static_cast<int64_t>(std::lround(std::max(0.0, seconds)));
+  if (whole < 60) return fmt::format("{}s", whole);
+  if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
+  return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
+}
+
+std::string bar(double share) {
+  constexpr int kWidth = 20;
+  const int filled = static_cast<int>(std::clamp(share, 0.0, 1.0) * kWidth);
+  return fmt::format("[{:-<{}}]", std::string(static_cast<size_t>(filled), '='), kWidth);
+}
+
+std::string line(const std::string& title, const Progress& p, bool with_bar) {
+  const double share = p.steps > 0 ? static_cast<double>(p.step) / static_cast<double>(p.steps) : 0;
+  std::string text = title.empty() ? "" : title + "  ";
+  if (with_bar) text += bar(share) + " ";
+  text += fmt::format("step {}/{}  loss {:.4f}", p.step, p.steps, p.loss);
+  if (p.last) text += fmt::format("  {} {:.4f}", p.figure, *p.last);
+  if (p.last && p.best && *p.best != *p.last) text += fmt::format(" (best {:.4f})", *p.best);
+  switch (p.stage) {
+    case Progress::Stage::training:
+      return text +
+             fmt::format("  {:.0f} examples/s  {} left", p.examples_per_second, duration(p.seconds_left));
+    case Progress::Stage::evaluating:
+      return text + "  evaluating";
+    case Progress::Stage::testing:
+      return text + "  scoring the test set";
+    case Progress::Stage::done:
+      return text + fmt::format("  {:.0f} examples/s  {}", p.examples_per_second, duration(p.seconds));
+  }
+  return text;
+}
+
+}  // namespace
+
+ProgressLine::ProgressLine(std::FILE* out, std::string title)
+    : ProgressLine(out, std::move(title), ::isatty(::fileno(out)) != 0, kSecondsBetweenLines) {}
+
+ProgressLine::ProgressLine(std::FILE* out, std::string title, bool terminal, double seconds_between)
+    : out_(out),
+      title_(std::move(title)),
+      terminal_(terminal),
+      between_(terminal ? kSecondsBetweenDraws : seconds_between) {}
+
+ProgressLine::~ProgressLine() {
+  if (drawn_) std::fputc('\n', out_);
+  std::fflush(out_);
+}
+
+void ProgressLine::show(const Progress& progress) {
+  const auto now = std::chrono::steady_clock::now();
+  const bool due = !shown_ || std::chrono::duration<double>(now - *shown_).count() >= between_;
+  const bool done = progress.stage == Progress::Stage::done;
+  // On a terminal a change of stage is seen at once; elsewhere it is worth no line of its own.
+  if (!due && !done && !(terminal_ && progress.stage != Progress::Stage::training)) return;
+  shown_ = now;
+  clear();
+  fmt::print(out_, "{}", line(title_, progress, terminal_));
+  drawn_ = terminal_ && !done;
+  if (!drawn_) std::fputc('\n', out_);
+  std::fflush(out_);
+}
+
+void ProgressLine::message(const std::string& text) {
+  clear();
+  fmt::print(out_, "{}{}{}\n", title_, title_.empty() ? "" : "  ", text);
+  std::fflush(out_);
+}
+
+void ProgressLine::clear() {
+  if (drawn_) fmt::print(out_, "\r\x1b[K");
+  drawn_ = false;
+}
+
+}  // namespace quatrain::train

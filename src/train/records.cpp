@@ -1,0 +1,123 @@
+#include "train/records.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "nn/atomic_file.h"
+
+namespace quatrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// JSON has no infinity and no NaN: they are null.
+Figures figures_of(const Json& json) {
+  Figures result;
+  for (const auto& [name, value] : json.items())
+    result[name] = value.is_null() ? std::nan("") : value.get<double>();
+  return result;
+}
+
+// Bytes of the lines that belong to the first `step` steps.
+uintmax_t kept_bytes(const fs::path& path, int64_t step) {
+  std::ifstream file(path);
+  uintmax_t kept = 0;
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const auto found = record.is_object() ? record.find("step") : record.end();
+    if (found == record.end() || !found->is_number_integer() || found->get<int64_t>() > step) break;
+    kept += line.size() + 1;
+  }
+  return kept;
+}
+
+}  // namespace
+
+Metrics::Metrics(const fs::path& run_folder, int64_t step) : path_(run_folder / "metrics.jsonl") {
+  if (fs::exists(path_)) fs::resize_file(path_, step > 0 ? kept_bytes(path_, step) : 0);
+  file_.open(path_, std::ios::app);
+  if (!file_) throw std::runtime_error("cannot write '" + path_.string() + "'");
+}
+
+void Metrics::training(int64_t step, int64_t epoch, double loss, double learning_rate, double gradient_norm,
+                       double examples_per_second) {
+  append(Json{{"kind", "training"},
+              {"step", step},
+              {"epoch", epoch},
+              {"loss", loss},
+              {"learning_rate", learning_rate},
+              {"gradient_norm", gradient_norm},
+              {"examples_per_second", examples_per_second}}
+             .dump());
+}
+
+void Metrics::evaluation(int64_t step, const std::string& split, const Figures& figures, double seconds) {
+  append(Json{
+      {"kind", "evaluation"}, {"step", step}, {"split", split}, {"figures", figures}, {"seconds", seconds}}
+             .dump());
+}
+
+void Metrics::append(const std::string& line) {
+  file_ << line << '\n' << std::flush;
+  if (!file_) throw std::runtime_error("cannot write '" + path_.string() + "': is the disk full?");
+}
+
+void write_result(const Result& r, const fs::path& run_folder) {
+  const Json json{{"finished", r.finished},
+                  {"stopped_early", r.stopped_early},
+                  {"steps", r.steps},
+                  {"best_step", r.best_step},
+                  {"dev", r.dev},
+                  {"test", r.test},
+                  {"facts", r.facts},
+                  {"parameters", r.parameters},
+                  {"model_bytes", r.model_bytes},
+                  {"seconds", r.seconds},
+                  {"step_seconds_median", r.step_seconds_median},
+                  {"examples_per_second", r.examples_per_second},
+                  {"final_loss", r.final_loss},
+                  {"threads", r.threads},
+                  {"seed", r.seed}};
+  nn::write_text(run_folder / "result.json", json.dump(2) + "\n");
+}
+
+Result read_result(const fs::path& run_folder) {
+  const fs::path path = run_folder / "result.json";
+  std::ifstream file(path);
+  if (!file)
+    throw std::runtime_error("run '" + run_folder.string() + "' has no result.json: it is not finished");
+  try {
+    const Json json = Json::parse(file);
+    Result r;
+    json.at("finished").get_to(r.finished);
+    json.at("stopped_early").get_to(r.stopped_early);
+    json.at("steps").get_to(r.steps);
+    json.at("best_step").get_to(r.best_step);
+    r.dev = figures_of(json.at("dev"));
+    r.test = figures_of(json.at("test"));
+    r.facts = figures_of(json.at("facts"));
+    json.at("parameters").get_to(r.parameters);
+    json.at("model_bytes").get_to(r.model_bytes);
+    json.at("seconds").get_to(r.seconds);
+    json.at("step_seconds_median").get_to(r.step_seconds_median);
+    json.at("examples_per_second").get_to(r.examples_per_second);
+    json.at("final_loss").get_to(r.final_loss);
+    json.at("threads").get_to(r.threads);
+    json.at("seed").get_to(r.seed);
+    return r;
+  } catch (const Json::exception&) {
+    throw std::runtime_error("'" + path.string() + "' cannot be read: it is not what a trainer wrote");
+  }
+}
+
+void write_predictions(const Evaluation& evaluation, const fs::path& run_folder) {
+  std::string text = "target\tprediction\n";
+  for (size_t i = 0; i < evaluation.predictions.size(); ++i)
+    text +=
+        std::to_string(evaluation.targets.at(i)) + "\t" + std::to_string(evaluation.predictions[i]) + "\n";
+  nn::write_text(run_folder / "predictions.tsv", text);
+}
+
+}  // namespace quatrain::train

@@ -1,0 +1,71 @@
+#include "quatrain/train/schedule.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "train/names.h"
+
+namespace quatrain::train {
+namespace {
+
+constexpr std::array kKinds{std::pair{"constant", ScheduleKind::constant},
+                            std::pair{"inverse_square_root", ScheduleKind::inverse_square_root},
+                            std::pair{"cosine", ScheduleKind::cosine}, std::pair{"step", ScheduleKind::step},
+                            std::pair{"plateau", ScheduleKind::plateau}};
+
+}  // namespace
+
+const char* name(ScheduleKind kind) {
+  return name_of(kKinds, kind);
+}
+
+ScheduleKind parse_schedule(std::string_view name) {
+  return parse_name(kKinds, name, "schedule");
+}
+
+void note_evaluation(PlateauState& state, const ScheduleOptions& options, double figure,
+                     bool higher_is_better) {
+  if (is_better(figure, state.best, higher_is_better)) {
+    state.best = figure;
+    state.bad = 0;
+  } else if (++state.bad > options.patience) {
+    ++state.reductions;
+    state.bad = 0;
+  }
+}
+
+bool is_better(double figure, const std::optional<double>& best, bool higher_is_better) {
+  if (!best || std::isnan(*best)) return true;
+  return higher_is_better ? figure > *best : figure < *best;
+}
+
+double schedule_scale(const ScheduleOptions& options, int64_t step, int64_t steps, int64_t steps_per_epoch,
+                      const PlateauState& plateau) {
+  const auto t = static_cast<double>(step);
+  const auto w = static_cast<double>(options.warmup);
+  const double warmup = step < options.warmup ? t / w : 1.0;
+  switch (options.kind) {
+    case ScheduleKind::constant:
+      return warmup;
+    case ScheduleKind::inverse_square_root:
+      return step < options.warmup ? warmup : std::sqrt(std::max(w, 1.0) / t);
+    case ScheduleKind::cosine: {
+      if (step <= options.warmup) return warmup;
+      const double part = std::min(1.0, (t - w) / std::max(1.0, static_cast<double>(steps) - w));
+      return options.floor + (1 - options.floor) * (1 + std::cos(M_PI * part)) / 2;
+    }
+    case ScheduleKind::step: {
+      const int64_t every = options.every > 0 ? options.every : steps_per_epoch;
+      return warmup * std::pow(options.factor, static_cast<double>((step - 1) / every));
+    }
+    case ScheduleKind::plateau:
+      return warmup *
+             std::max(options.floor, std::pow(options.factor, static_cast<double>(plateau.reductions)));
+  }
+  throw std::invalid_argument("schedule_scale: unknown schedule");
+}
+
+}  // namespace quatrain::train

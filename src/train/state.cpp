@@ -1,0 +1,100 @@
+#include "train/state.h"
+
+#include <torch/torch.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "nn/atomic_file.h"
+#include "quatrain/nn/safetensors.h"
+
+namespace quatrain::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kGenerator = "generator/cpu";
+
+Json optional(const std::optional<double>& value) {
+  return value ? Json(*value) : Json();
+}
+
+std::optional<double> optional(const Json& value) {
+  return value.is_null() ? std::nullopt : std::optional(value.get<double>());
+}
+
+Json to_json(const State& s) {
+  return {
+      {"step", s.step},
+      {"steps_per_epoch", s.steps_per_epoch},
+      {"evaluated_step", s.evaluated_step},
+      {"last", optional(s.last)},
+      {"best", optional(s.best)},
+      {"best_step", s.best_step},
+      {"best_figures", s.best_figures},
+      {"bad", s.bad},
+      {"stopped_early", s.stopped_early},
+      {"plateau",
+       {{"best", optional(s.plateau.best)}, {"bad", s.plateau.bad}, {"reductions", s.plateau.reductions}}},
+      {"window_loss", s.window_loss},
+      {"window_examples", s.window_examples},
+      {"logged_loss", s.logged_loss},
+      {"seconds", s.seconds}};
+}
+
+State from_json(const Json& json) {
+  State s;
+  json.at("step").get_to(s.step);
+  json.at("steps_per_epoch").get_to(s.steps_per_epoch);
+  json.at("evaluated_step").get_to(s.evaluated_step);
+  s.last = optional(json.at("last"));
+  s.best = optional(json.at("best"));
+  json.at("best_step").get_to(s.best_step);
+  for (const auto& [name, value] : json.at("best_figures").items())
+    s.best_figures[name] = value.is_null() ? std::nan("") : value.get<double>();
+  json.at("bad").get_to(s.bad);
+  json.at("stopped_early").get_to(s.stopped_early);
+  s.plateau.best = optional(json.at("plateau").at("best"));
+  json.at("plateau").at("bad").get_to(s.plateau.bad);
+  json.at("plateau").at("reductions").get_to(s.plateau.reductions);
+  json.at("window_loss").get_to(s.window_loss);
+  json.at("window_examples").get_to(s.window_examples);
+  json.at("logged_loss").get_to(s.logged_loss);
+  json.at("seconds").get_to(s.seconds);
+  return s;
+}
+
+}  // namespace
+
+void save_state(const State& state, const torch::optim::Optimizer& optimizer,
+                const NamedParameters& parameters, const std::filesystem::path& folder) {
+  nn::NamedTensors tensors = optimizer_state(optimizer, parameters);
+  tensors.emplace_back(kGenerator, at::detail::getDefaultCPUGenerator().get_state());
+  nn::write_safetensors(folder / "training.safetensors", tensors);
+  nn::write_text(folder / "training.json", to_json(state).dump(2) + "\n");
+}
+
+State load_state(torch::optim::Optimizer& optimizer, const NamedParameters& parameters,
+                 const std::filesystem::path& folder) {
+  State state;
+  try {
+    std::ifstream file(folder / "training.json");
+    state = from_json(Json::parse(file));
+  } catch (const Json::exception&) {
+    throw std::runtime_error("'" + (folder / "training.json").string() +
+                             "' cannot be read: it is not what a trainer wrote");
+  }
+  auto [tensors, metadata] = nn::read_safetensors(folder / "training.safetensors");
+  const auto generator =
+      std::find_if(tensors.begin(), tensors.end(), [](const auto& item) { return item.first == kGenerator; });
+  TORCH_CHECK(generator != tensors.end(), "'", (folder / "training.safetensors").string(),
+              "' has no generator state");
+  const at::Tensor generator_state = generator->second;
+  tensors.erase(generator);
+  load_optimizer_state(optimizer, parameters, tensors);
+  at::Generator(at::detail::getDefaultCPUGenerator()).set_state(generator_state);
+  return state;
+}
+
+}  // namespace quatrain::train

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <torch/optim/optimizer.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "quatrain/train/optimizer.h"
+#include "quatrain/train/schedule.h"
+#include "quatrain/train/task.h"
+
+namespace quatrain::train {
+
+/// Where a run stands, apart from weights, the optimizer's moments and the generator. All that decides what
+/// comes next is a function of this: a checkpoint holds it, and nothing else of the trainer.
+struct State {
+  int64_t step = 0;             ///< steps made
+  int64_t steps_per_epoch = 0;  ///< to notice other data or batch sizes when resuming
+  int64_t evaluated_step = -1;  ///< step of the last evaluation
+  std::optional<double> last, best;
+  int64_t best_step = 0;
+  Figures best_figures;
+  int64_t bad = 0;  ///< evaluations in a row without a better figure
+  bool stopped_early = false;
+  PlateauState plateau;
+  double window_loss = 0;  ///< sum over examples since the last line of the log
+  int64_t window_examples = 0;
+  double logged_loss = 0;  ///< of the last line of the log
+  double seconds = 0;
+};
+
+/// Writes training.json and training.safetensors: the state, the optimizer's moments, torch's CPU generator.
+void save_state(const State& state, const torch::optim::Optimizer& optimizer,
+                const NamedParameters& parameters, const std::filesystem::path& folder);
+
+/// The inverse. Files that do not fit the optimizer are errors.
+State load_state(torch::optim::Optimizer& optimizer, const NamedParameters& parameters,
+                 const std::filesystem::path& folder);
+
+}  // namespace quatrain::train

@@ -1,0 +1,160 @@
+#include "quatrain/train/text_classification.h"
+
+#include <torch/torch.h>
+
+#include "nn/atomic_file.h"
+#include "quatrain/nn/parameters.h"
+
+namespace quatrain::train {
+namespace {
+
+namespace F = torch::nn::functional;
+
+// Right answers among all, by group.
+struct Count {
+  int64_t right = 0;
+  int64_t total = 0;
+  double share() const { return total == 0 ? 0.0 : static_cast<double>(right) / static_cast<double>(total); }
+};
+
+}  // namespace
+
+struct TextClassification::Parts {
+  models::TextClassifier model;
+  data::Vocabulary vocabulary;
+  TextClassificationOptions options;
+  std::vector<std::string> labels;
+  std::string group_name;
+  data::Loader train;
+  int64_t train_examples;
+  std::map<std::string, data::Loader, std::less<>> evaluated;  // by split, in a fixed order
+  std::map<std::string, data::Majority, std::less<>> majority;
+};
+
+TextClassification::TextClassification(models::TextClassifier model, const data::Splits& splits,
+                                       data::Vocabulary vocabulary, TextClassificationOptions options) {
+  TORCH_CHECK(!splits.train.empty(), "TextClassification: the training set must have an example");
+  TORCH_CHECK(model->options.vocabulary_size() == vocabulary.size(),
+              "TextClassification: the model is made for ", model->options.vocabulary_size(),
+              " words, the vocabulary has ", vocabulary.size());
+  TORCH_CHECK(model->options.classes() == static_cast<int64_t>(splits.labels.size()),
+              "TextClassification: the model has ", model->options.classes(), " classes, the data ",
+              splits.labels.size(), " labels");
+  TORCH_CHECK(options.label_smoothing >= 0 && options.label_smoothing < 1,
+              "TextClassification: label_smoothing must be in [0, 1), got ", options.label_smoothing);
+  const auto encode = [&](const std::vector<data::Example>& examples) {
+    return data::encode(examples, splits.tokenizer, vocabulary, options.max_length);
+  };
+  data::LoaderOptions training;
+  training.batch_size = options.batch_size;
+  training.seed = options.seed;
+  data::LoaderOptions scoring;
+  scoring.batch_size = options.evaluation_batch_size;
+  scoring.shuffle = false;
+  data::Loader loader(encode(splits.train), training);
+  std::map<std::string, data::Loader, std::less<>> evaluated;
+  std::map<std::string, data::Majority, std::less<>> majority;
+  for (const auto& [name, examples] : {std::pair{"dev", &splits.dev}, std::pair{"test", &splits.test}}) {
+    if (examples->empty()) continue;
+    evaluated.emplace(name, data::Loader(encode(*examples), scoring));
+    majority.emplace(name, data::majority(*examples));
+  }
+  parts_ = std::make_unique<Parts>(Parts{std::move(model), std::move(vocabulary), std::move(options),
+                                         splits.labels, splits.group_name, std::move(loader),
+                                         static_cast<int64_t>(splits.train.size()), std::move(evaluated),
+                                         std::move(majority)});
+}
+
+TextClassification::~TextClassification() = default;
+
+torch::nn::Module& TextClassification::model() {
+  return *parts_->model;
+}
+
+int64_t TextClassification::batches() const {
+  return parts_->train.batches();
+}
+
+BatchLoss TextClassification::loss(int64_t epoch, int64_t index) {
+  const data::Batch batch = parts_->train.batch(epoch, index);
+  const at::Tensor logits = parts_->model->forward(batch.tokens, batch.padding);
+  const auto options = F::CrossEntropyFuncOptions().label_smoothing(parts_->options.label_smoothing);
+  return {F::cross_entropy(logits, batch.labels, options), batch.size()};
+}
+
+std::string TextClassification::describe_batch(int64_t epoch, int64_t index) {
+  std::string text = Task::describe_batch(epoch, index) + ": training examples";
+  const data::Batch batch = parts_->train.batch(epoch, index);
+  for (const int64_t i : batch.indices) text += (i == batch.indices.front() ? " " : ", ") + std::to_string(i);
+  return text;
+}
+
+bool TextClassification::has(std::string_view split) const {
+  return parts_->evaluated.contains(split);
+}
+
+Evaluation TextClassification::evaluate(std::string_view split) {
+  const auto found = parts_->evaluated.find(split);
+  TORCH_CHECK(found != parts_->evaluated.end(), "TextClassification: the data have no '", split, "' set");
+  data::Loader& loader = found->second;
+  Evaluation result;
+  result.predictions.resize(static_cast<size_t>(loader.examples()));
+  result.targets.resize(static_cast<size_t>(loader.examples()));
+  Count all;
+  std::map<int64_t, Count> groups;
+  double loss = 0;
+  for (int64_t b = 0; b < loader.batches(); ++b) {
+    const data::Batch batch = loader.batch(0, b);
+    const at::Tensor logits = parts_->model->forward(batch.tokens, batch.padding).to(at::kFloat);
+    loss += F::cross_entropy(logits, batch.labels, F::CrossEntropyFuncOptions().reduction(torch::kSum))
+                .item<double>();
+    const at::Tensor answers = logits.argmax(1);
+    const auto answer = answers.accessor<int64_t, 1>();
+    const auto label = batch.labels.accessor<int64_t, 1>();
+    const auto group = batch.groups.accessor<int64_t, 1>();
+    for (int64_t i = 0; i < batch.size(); ++i) {
+      const auto place = static_cast<size_t>(batch.indices[static_cast<size_t>(i)]);
+      result.predictions[place] = answer[i];
+      result.targets[place] = label[i];
+      for (Count* count : {&all, group[i] >= 0 ? &groups[group[i]] : nullptr}) {
+        if (!count) continue;
+        count->right += answer[i] == label[i];
+        ++count->total;
+      }
+    }
+  }
+  const data::Majority& majority = parts_->majority.find(split)->second;
+  result.figures = {
+      {"accuracy", all.share()},
+      {"loss", loss / static_cast<double>(all.total)},
+      {"majority", majority.overall.share()},
+      {"count", static_cast<double>(all.total)},
+  };
+  for (const auto& [group, count] : groups) {
+    const std::string of = "/" + parts_->group_name + "=" + std::to_string(group);
+    result.figures["accuracy" + of] = count.share();
+    result.figures["majority" + of] = majority.by_group.at(group).share();
+    result.figures["count" + of] = static_cast<double>(count.total);
+  }
+  return result;
+}
+
+void TextClassification::store(const std::filesystem::path& folder) const {
+  parts_->vocabulary.save(folder / "vocabulary.txt");
+  std::string labels;
+  for (const std::string& label : parts_->labels) labels += label + "\n";
+  nn::write_text(folder / "labels.txt", labels);
+}
+
+std::string TextClassification::recipe() const {
+  return parts_->options.recipe;
+}
+
+Figures TextClassification::facts() {
+  const nn::ParameterReport report = nn::parameter_report(*parts_->model);
+  return {{"encoder_parameters", static_cast<double>(report.encoder)},
+          {"vocabulary_size", static_cast<double>(parts_->vocabulary.size())},
+          {"train_examples", static_cast<double>(parts_->train_examples)}};
+}
+
+}  // namespace quatrain::train

@@ -1,0 +1,88 @@
+#include "quatrain/train/progress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace quatrain::train {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// What is shown on a stream by `draw`.
+template <typename Draw>
+std::string shown(const Draw& draw) {
+  std::FILE* file = std::tmpfile();
+  draw(file);
+  std::rewind(file);
+  std::string text;
+  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) text += static_cast<char>(c);
+  std::fclose(file);
+  return text;
+}
+
+Progress middle() {
+  Progress p;
+  p.step = 50;
+  p.steps = 200;
+  p.loss = 0.61234;
+  p.examples_per_second = 1234.4;
+  p.seconds = 30;
+  p.seconds_left = 3725;
+  p.figure = "accuracy";
+  p.last = 0.75;
+  p.best = 0.8125;
+  return p;
+}
+
+TEST(ProgressTest, OneLineIsRedrawnOnATerminal) {
+  const std::string text = shown([](std::FILE* file) {
+    ProgressLine line(file, "quaternion", true, 0);
+    Progress p = middle();
+    line.show(p);
+    p.stage = Progress::Stage::evaluating;
+    line.show(p);
+    p.stage = Progress::Stage::done;
+    line.show(p);
+  });
+  EXPECT_THAT(
+      text,
+      HasSubstr("quaternion  [=====---------------] step 50/200  loss 0.6123  accuracy 0.7500 (best 0.8125)"
+                "  1234 examples/s  1h02m left\r\x1b[K"));
+  EXPECT_THAT(text, HasSubstr("evaluating\r\x1b[K"));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+  EXPECT_EQ(text.back(), '\n');
+}
+
+TEST(ProgressTest, PlainLinesElsewhereAndNotTooMany) {
+  const std::string text = shown([](std::FILE* file) {
+    ProgressLine line(file, "", false, 3600);
+    Progress p = middle();
+    for (p.step = 1; p.step < 100; ++p.step) line.show(p);
+    p.stage = Progress::Stage::done;
+    line.show(p);
+  });
+  EXPECT_THAT(text, Not(HasSubstr("\r")));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+  EXPECT_THAT(text, HasSubstr("step 1/200"));
+  EXPECT_THAT(text, HasSubstr("step 100/200"));
+}
+
+TEST(ProgressTest, AFileIsNoTerminal) {
+  EXPECT_THAT(shown([](std::FILE* file) { ProgressLine(file).show(middle()); }), Not(HasSubstr("\x1b")));
+}
+
+TEST(ProgressTest, MessagesStandAboveTheLine) {
+  const std::string text = shown([](std::FILE* file) {
+    ProgressLine line(file, "t", true, 0);
+    line.show(middle());
+    line.message("hello");
+  });
+  EXPECT_THAT(text, HasSubstr("\r\x1b[Kt  hello\n"));
+}
+
+}  // namespace
+}  // namespace quatrain::train
