@@ -167,6 +167,15 @@ table = [[0, 0, 0, 1.0], [0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 1, -0.5]]
   EXPECT_FALSE(algebra.has_fast_factors());
 }
 
+TEST_F(Files, TheDocumentedExampleWorks) {
+  const Algebra& algebra = add_from_file(write("golden.toml", R"(
+name = "golden"  # e1 e1 = e0 + e1
+n = 2
+table = [[0, 0, 0, 1], [0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 1]]
+)"));
+  EXPECT_EQ(&add("golden", 2, {1, 0, 0, 1, 0, 1, 1, 1}), &algebra);
+}
+
 TEST_F(Files, BadOnesAreRefusedByName) {
   auto with = [](const std::string& rest) {
     return R"({"name": "registry_test_bad", "n": 2, )" + rest + "}";
