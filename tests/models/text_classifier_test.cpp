@@ -148,6 +148,8 @@ TEST(TextClassifier, SizesAreThePapers) {
   EXPECT_EQ(real.embeddings, 100 * 128);
   EXPECT_EQ(real.total, real.encoder + real.embeddings + 128 * 2 + 2);
   EXPECT_EQ(report("real", nn::NormStyle::post).encoder, 396544);
+  const TextClassifier partial(TextClassifierOptions(100, 2).algebra("quaternion").scope(nn::Scope::partial));
+  EXPECT_EQ(nn::parameter_report(*partial).encoder, real.encoder - 2 * 4 * 128 * 128 * 3 / 4);
 }
 
 TEST(TextClassifier, ClonesMovesSavesAndLoads) {

@@ -149,6 +149,15 @@ TEST(NnLinearCache, ANewLayerAtAnOldAddress) {
   }
 }
 
+TEST(NnLinearCache, WhatCouldNotBeFoundAgainIsNotKept) {
+  nn::Linear layer(nn::LinearOptions(16, 32).algebra("wkp(4)").way(ops::Way::materialised));
+  layer->eval();
+  const torch::NoGradGuard no_grad;
+  const int64_t before = ops::prepared_size().weights;
+  layer(torch::randn({4, 16}));
+  EXPECT_EQ(ops::prepared_size().weights, before);
+}
+
 TEST(NnLinearCache, FactoredWkpIsKeptToo) {
   torch::manual_seed(5);
   nn::Linear layer(nn::LinearOptions(16, 32).algebra("wkp(4)").way(ops::Way::factored));

@@ -12,7 +12,7 @@
 
 namespace quatrain::nn {
 
-/// A split activation: a real function applied to every component (QRNN (9), QNLP (2)).
+/// A split activation: a real function applied to every component (QRNN (7)).
 using ActivationFunction = at::Tensor (*)(const at::Tensor&);
 
 /// The function of a name: identity, relu, gelu, gelu_tanh, tanh, sigmoid, silu, elu, selu, leaky_relu,
