@@ -22,7 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kSeedsFile = "seeds.txt";
-constexpr double kLayerSeconds = 12;
 
 uint64_t whole_number(const std::string& text) {
   uint64_t value = 0;
@@ -149,7 +148,7 @@ int compare_command(const CompareArguments& arguments) {
     std::fprintf(stderr, "measuring the twins in turns\n");
     measure_twins(comparison, data);
     std::fprintf(stderr, "measuring single layers in turns\n");
-    comparison.layers = measure_layers(1024, kLayerSeconds);
+    comparison.layers = measure_layers(recipe.compare.layer_width, recipe.compare.layer_seconds);
   } catch (const Stopped&) {
     std::fprintf(stderr, "stopped; nothing is lost, go on with: quatrain compare %s\n",
                  comparison.folder.c_str());

@@ -8,8 +8,12 @@
 namespace quatrain::cli {
 namespace {
 
-constexpr double kSecondsEach = 6;  // of measuring, for each of the three figures
-constexpr int64_t kBatches = 16;    // different ones that take turns
+constexpr int64_t kBatches = 16;  // different ones that take turns
+
+// A third of the time for each of the three figures.
+TimingOptions options_of(const Comparison& comparison) {
+  return {.seconds = comparison.twins.front().recipe.compare.seconds / 3};
+}
 
 bool in_bfloat16(const Twin& twin) {
   return twin.recipe.train.precision == "bfloat16";
@@ -38,7 +42,7 @@ std::vector<double> inference(const Comparison& comparison, const TextData& data
       const auto& batch = batches[next++ % batches.size()];
       models[i]->forward(batch.tokens, batch.padding);
     });
-  return interleaved_medians(calls, {.seconds = kSecondsEach});
+  return interleaved_medians(calls, options_of(comparison));
 }
 
 // What Trainer does in a step, without its records.
@@ -75,7 +79,7 @@ std::vector<double> training(const Comparison& comparison, const TextData& data)
   }
   std::vector<std::function<void()>> calls;
   for (auto& step : steps) calls.push_back([&step] { step(); });
-  return interleaved_medians(calls, {.seconds = kSecondsEach});
+  return interleaved_medians(calls, options_of(comparison));
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <map>
-#include <sstream>
 
 #include "algebra/nearest.h"
 #include "quatrain/train/recipe.h"
@@ -15,10 +15,10 @@ namespace fs = std::filesystem;
 
 std::string read(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  if (file.bad() || !file.is_open())
     throw train::RecipeError("cannot read the recipe '" + path.string() + "'");
-  return text.str();
+  return text;
 }
 
 RecipeFile from_file(const fs::path& path) {

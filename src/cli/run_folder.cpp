@@ -33,9 +33,10 @@ void check_resumable(const train::Recipe& recipe, const fs::path& run) {
 }
 
 void check_same(const train::Recipe& recipe, const train::Recipe& stored, const fs::path& folder) {
-  constexpr std::array kFree{"task.folder",    "train.steps",     "train.epochs",
-                             "train.patience", "train.log_every", "train.checkpoint_every",
-                             "train.threads"};
+  constexpr std::array kFree{"task.folder",        "train.steps",     "train.epochs",
+                             "train.patience",     "train.log_every", "train.checkpoint_every",
+                             "train.threads",      "compare.seconds", "compare.layer_seconds",
+                             "compare.layer_width"};
   std::string list;
   for (const auto& key : train::differing_keys(recipe, stored))
     if (std::find(kFree.begin(), kFree.end(), key) == kFree.end()) list += (list.empty() ? "" : ", ") + key;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <type_traits>
 
@@ -202,9 +203,9 @@ Recipe parse_recipe(std::string_view text, const std::string& origin, const std:
 
 Recipe read_recipe(const std::string& path, const std::vector<Setting>& settings) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) throw RecipeError("cannot read the recipe '" + path + "'");
-  return parse_recipe(text.str(), path, std::filesystem::path(path).stem().string(), settings);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  if (file.bad() || !file.is_open()) throw RecipeError("cannot read the recipe '" + path + "'");
+  return parse_recipe(text, path, std::filesystem::path(path).stem().string(), settings);
 }
 
 const Recipe::Twin& find_twin(const Recipe& recipe, std::string_view name) {

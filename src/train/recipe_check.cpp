@@ -47,6 +47,11 @@ void check(const Recipe& recipe) {
   if (recipe.train.steps == 0 && recipe.train.epochs == 0)
     throw RecipeError(where(recipe, "train.steps") +
                       ": train.steps and train.epochs are both 0: set one of them");
+  constexpr int64_t kOctonion = 8;
+  if (const int64_t width = recipe.compare.layer_width; width % kOctonion != 0)
+    throw RecipeError(where(recipe, "compare.layer_width") +
+                      ": compare.layer_width must be divisible by 8, the octonions' n, got " +
+                      std::to_string(width) + " (nearest: " + nearest_multiples(width, kOctonion) + ")");
   for (const auto& twin : recipe.twins) twin_recipe(recipe, twin);
 }
 

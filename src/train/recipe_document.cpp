@@ -28,7 +28,8 @@ const char* describe(const std::string& table) {
   if (table == "task") return "What is learned, from which data.";
   if (table == "agreement") return "Sizes of the generated sentences, where `task.data` is `agreement`.";
   if (table == "model") return "The Transformer. An example of another algebra is a twin of the same recipe.";
-  return "How it is trained.";
+  if (table == "train") return "How it is trained.";
+  return "What `quatrain compare` measures when the twins are trained.";
 }
 
 std::string default_of(const Key& key) {

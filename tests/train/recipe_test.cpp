@@ -188,6 +188,13 @@ TEST(Recipe, the_document_has_every_key) {
   for (const auto& key : recipe_keys()) EXPECT_THAT(text, HasSubstr("| `" + key.name + "` | "));
 }
 
+TEST(Recipe, an_empty_file_is_a_recipe) {
+  const std::string path = testing::TempDir() + "/empty.toml";
+  std::ofstream(path).close();
+  EXPECT_THAT(differing_keys(read_recipe(path), Recipe{}), IsEmpty());
+  EXPECT_EQ(read_recipe(path).name, "empty");
+}
+
 TEST(Recipe, a_missing_file_is_named) {
   EXPECT_THROW(
       try { read_recipe("/no/such.toml"); } catch (const RecipeError& error) {

@@ -102,6 +102,12 @@ struct QUATRAIN_API Recipe {
     int64_t threads = 0;
   } train;
 
+  struct Compare {
+    double seconds = 18;
+    double layer_seconds = 12;
+    int64_t layer_width = 1024;
+  } compare;
+
   /// A variant that `compare` trains beside the others: the recipe with a few keys set otherwise.
   struct Twin {
     std::string name;

@@ -1,0 +1,122 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <sstream>
+
+#include "cli/lines.h"
+#include "cli/program.h"
+
+namespace quatrain::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// One trained run for all tests here.
+class Predict : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    place_ = new Workplace;
+    place_->make_data();
+    const Outcome outcome = place_->run("train text" + kSmall +
+                                        " --set train.steps=150 --set train.warmup=10 --set train.rate=1e-2"
+                                        " --set task.min_count=1 --data data --out run");
+    ASSERT_EQ(outcome.code, 0) << outcome.error;
+  }
+  static void TearDownTestSuite() {
+    delete place_;
+    place_ = nullptr;
+  }
+  static std::vector<std::string> predict(const std::string& input) {
+    const Outcome outcome = place_->run("predict run", input);
+    EXPECT_EQ(outcome.code, 0) << outcome.error;
+    EXPECT_THAT(outcome.error, IsEmpty());
+    return lines_of(outcome.out);
+  }
+  static inline Workplace* place_ = nullptr;
+};
+
+TEST_F(Predict, answers_each_line_with_its_label_and_probabilities) {
+  const auto lines = predict("a good film\na dull plot\n");
+  ASSERT_EQ(lines.size(), 2);
+  EXPECT_THAT(lines[0], testing::MatchesRegex("good\t0\\.[0-9]+\t0\\.[0-9]+|good\t0\\.0000\t1\\.0000"));
+  EXPECT_TRUE(lines[1].starts_with("bad\t")) << lines[1];
+  double bad = 0, good = 0;
+  std::istringstream(lines[0].substr(5)) >> bad >> good;
+  EXPECT_NEAR(bad + good, 1, 2e-4);
+  EXPECT_GT(good, 0.5);
+}
+
+TEST_F(Predict, blank_last_and_very_long_lines_are_lines) {
+  EXPECT_THAT(predict(""), IsEmpty());
+  EXPECT_EQ(predict("\n").size(), 1);
+  EXPECT_EQ(predict("a good film").size(), 1);
+  std::string longest;
+  for (int i = 0; i < 300000; ++i) longest += "plot ";
+  const auto lines = predict("good film\n\n" + longest + "\nbad film\r\n\xff\xfe\n");
+  ASSERT_EQ(lines.size(), 5);
+  EXPECT_TRUE(lines[0].starts_with("good\t"));
+  EXPECT_TRUE(lines[3].starts_with("bad\t"));
+}
+
+// Many portions: the order stays, and a text's answer does not depend on its neighbours.
+TEST_F(Predict, many_lines_stay_in_order) {
+  constexpr int kLines = 50000;
+  std::string input;
+  for (int i = 0; i < kLines; ++i) {
+    input += i % 3 ? "good" : "bad";
+    for (int word = 0; word < i % 11; ++word) input += " film";
+    input += '\n';
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const auto lines = predict(input);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  ASSERT_EQ(lines.size(), kLines);
+  const auto first = predict("good\nbad\n");
+  for (int i = 0; i < kLines; i += 11 * 3) {
+    EXPECT_EQ(lines[static_cast<size_t>(i)], first[1]) << i;  // "bad" alone
+    if (i + 11 < kLines) {
+      EXPECT_EQ(lines[static_cast<size_t>(i) + 11], first[0]) << i;  // "good" alone
+    }
+  }
+}
+
+TEST_F(Predict, a_full_disk_is_an_error) {
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full";
+  const Outcome outcome = place_->run("predict run >/dev/full", "good\n");
+  // The outer redirection of standard output comes later and wins, so ask a shell of our own.
+  place_->write("ask.sh", "'" QUATRAIN_PROGRAM "' predict run <ask.in >/dev/full\n");
+  place_->write("ask.in", "good\n");
+  const int status = std::system(("cd '" + place_->folder().string() + "' && sh ask.sh 2>/dev/null").c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+}
+
+// What waits for an answer gets it before it writes on: lines come out in the portions in which they came in.
+TEST(LineReader, hands_over_what_is_there) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  LineReader reader(ends[0]);
+  const auto send = [&](const std::string& text) { return write(ends[1], text.data(), text.size()); };
+  send("one\ntwo\nthr");
+  EXPECT_THAT(reader.next(10), ElementsAre("one", "two"));
+  send("ee\n\r\nfour\n");
+  EXPECT_THAT(reader.next(2), ElementsAre("three", ""));
+  EXPECT_THAT(reader.next(2), ElementsAre("four"));
+  send("last");
+  close(ends[1]);
+  EXPECT_THAT(reader.next(2), ElementsAre("last"));
+  EXPECT_THAT(reader.next(2), IsEmpty());
+  close(ends[0]);
+}
+
+}  // namespace
+}  // namespace quatrain::cli

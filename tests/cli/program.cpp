@@ -1,0 +1,67 @@
+#include "cli/program.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace quatrain::cli {
+
+namespace fs = std::filesystem;
+
+Workplace::Workplace() {
+  std::string name = (fs::temp_directory_path() / "quatrain-XXXXXX").string();
+  if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
+  folder_ = name;
+}
+
+Workplace::~Workplace() {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+void Workplace::write(const std::string& name, const std::string& text) const {
+  fs::create_directories(path(name).parent_path());
+  std::ofstream(path(name), std::ios::binary) << text;
+}
+
+std::string Workplace::read(const std::string& name) const {
+  std::ostringstream text;
+  text << std::ifstream(path(name), std::ios::binary).rdbuf();
+  return text.str();
+}
+
+Outcome Workplace::run(const std::string& words, const std::string& input) const {
+  write(".in", input);
+  const std::string command =
+      "cd '" + folder_.string() + "' && '" QUATRAIN_PROGRAM "' " + words + " <.in >.out 2>.error";
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read(".out"), read(".error")};
+}
+
+std::string Workplace::make_data() const {
+  const std::vector<std::string> good{"good", "fine", "lovely"}, bad{"bad", "dull", "poor"},
+      others{"film", "a", "the", "plot", "with", "actors"};
+  const auto text = [&](int i) {
+    const auto& feeling = i % 2 ? good : bad;
+    std::string line;
+    for (int word = 0; word < 3 + i % 5; ++word)
+      line += others[static_cast<size_t>(i * 7 + word * 3) % others.size()] + " ";
+    return line + feeling[static_cast<size_t>(i / 2) % feeling.size()] + " " + std::to_string(i);
+  };
+  int i = 0;
+  for (const auto& [part, count] : {std::pair{"train", 120}, std::pair{"dev", 30}, std::pair{"test", 40}}) {
+    std::string sst, tsv;
+    for (const int end = i + count; i < end; ++i) {
+      sst += std::to_string(i % 2) + " " + text(i) + "\n";
+      tsv += std::string(i % 2 ? "good" : "bad") + "\t" + text(i) + "\n";
+    }
+    write("data/stsa.binary." + std::string(part), sst);
+    write("data/" + std::string(part) + ".tsv", tsv);
+  }
+  return "data";
+}
+
+}  // namespace quatrain::cli

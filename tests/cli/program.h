@@ -1,0 +1,45 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+/// Runs the built program as a user does.
+namespace quatrain::cli {
+
+/// What a call gave.
+struct Outcome {
+  int code = 0;
+  std::string out, error;
+};
+
+/// A temporary folder, removed at the end. Programs run in it.
+class Workplace {
+ public:
+  Workplace();
+  ~Workplace();
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
+
+  const std::filesystem::path& folder() const { return folder_; }
+  std::filesystem::path path(const std::string& name) const { return folder_ / name; }
+  void write(const std::string& name, const std::string& text) const;
+  std::string read(const std::string& name) const;
+
+  /// `quatrain WORDS`, as a shell reads them, with `input` on the standard input.
+  Outcome run(const std::string& words, const std::string& input = "") const;
+
+  /// Small data in the formats of sst and tsv, which a model can learn; returns the folder's name.
+  std::string make_data() const;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+/// Settings that make a run small.
+inline const std::string kSmall =
+    " --set model.width=32 --set model.heads=1 --set model.feed_forward=32 --set model.layers=1"
+    " --set agreement.train=200 --set agreement.dev=50 --set agreement.test=60 --set train.epochs=0"
+    " --set train.evaluate_every=0 --set train.threads=1";
+
+}  // namespace quatrain::cli

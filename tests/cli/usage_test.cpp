@@ -1,0 +1,129 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "cli/program.h"
+
+namespace quatrain::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// A wrong command line: exit code 2, one sentence, nothing on the standard output.
+void expect_usage_error(const Workplace& place, const std::string& words, const std::string& sentence) {
+  SCOPED_TRACE(words);
+  const Outcome outcome = place.run(words);
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.error, HasSubstr(sentence));
+  EXPECT_EQ(std::count(outcome.error.begin(), outcome.error.end(), '\n'), 1) << outcome.error;
+  EXPECT_TRUE(outcome.error.starts_with("quatrain: ")) << outcome.error;
+}
+
+TEST(Usage, help_answers_everywhere) {
+  const Workplace place;
+  for (const std::string command : {"", "train", "evaluate", "predict", "compare", "bench", "info",
+                                    "info algebras", "recipes", "recipes show", "recipes document"}) {
+    SCOPED_TRACE(command);
+    const Outcome outcome = place.run(command + " --help");
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_THAT(outcome.out, HasSubstr("Usage:"));
+    EXPECT_THAT(outcome.error, IsEmpty());
+  }
+  for (const std::string command : {"", "train", "evaluate", "predict", "compare"})
+    EXPECT_THAT(place.run(command + " --help").out, HasSubstr("Examples:"));
+  EXPECT_EQ(place.run("--version").out, "quatrain " QUATRAIN_VERSION "\n");
+}
+
+TEST(Usage, mistyped_words_get_the_nearest) {
+  const Workplace place;
+  expect_usage_error(place, "trian agreement", "'trian' is no command of quatrain (did you mean train?)");
+  expect_usage_error(place, "train agreement --ouput x",
+                     "'--ouput' is no option of quatrain train (did you mean --out?)");
+  expect_usage_error(place, "info algebra", "(did you mean algebras?)");
+  expect_usage_error(place, "train agreemnt", "no recipe or file 'agreemnt' (did you mean agreement?)");
+  expect_usage_error(place, "train agreement --twin quaternoin", "did you mean quaternion?");
+  expect_usage_error(place, "train agreement --set model.widht=64", "did you mean model.width?");
+}
+
+TEST(Usage, wrong_words_are_refused_before_anything_runs) {
+  const Workplace place;
+  place.make_data();
+  expect_usage_error(place, "", "A subcommand is required");
+  expect_usage_error(place, "train", "recipe is required");
+  expect_usage_error(place, "train sentiment", "needs their folder: pass --data FOLDER or set QUATRAIN_DATA");
+  expect_usage_error(place, "train sentiment --data nowhere", "Directory does not exist: nowhere");
+  expect_usage_error(place, "train agreement --set model.width=510 --set model.algebra=quaternion",
+                     "model.width must be divisible by n * heads = 16");
+  expect_usage_error(place, "train agreement --set model.width", "--set takes table.key=value");
+  expect_usage_error(place, "train agreement --seed x", "train.seed must be an integer, got 'x'");
+  expect_usage_error(place, "train agreement --resume", "--resume needs the run");
+  expect_usage_error(place, "train agreement --resume --overwrite --out x", "excludes");
+  expect_usage_error(place, "train data", "is a folder without a stored recipe");
+  expect_usage_error(place, "compare agreement --seeds 0", "1 to 1000 seeds");
+  expect_usage_error(place, "compare agreement --seeds 1,x", "got 'x'");
+  expect_usage_error(place, "compare agreement --seeds 1,1", "names 1 twice");
+  expect_usage_error(place, "predict nowhere", "'nowhere' is no run");
+  expect_usage_error(place, "evaluate nowhere", "'nowhere' is no run");
+  expect_usage_error(place, "bench --width 3", "8");
+  place.write("empty.toml", "[train]\nsteps = 0\n");
+  expect_usage_error(place, "train empty.toml", "empty.toml:2: train.steps and train.epochs are both 0");
+  place.write("alone.toml", "");
+  expect_usage_error(place, "compare alone.toml", "has no twins to compare");
+  EXPECT_FALSE(std::filesystem::exists(place.path("runs")));
+}
+
+TEST(Usage, failures_at_work_have_their_own_code) {
+  const Workplace place;
+  place.write("torn/stsa.binary.train", "1 fine\n");
+  const Outcome missing = place.run("train sentiment --data torn");
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.error, HasSubstr("stsa.binary.dev"));
+  std::filesystem::create_directory(place.path("bare"));
+  EXPECT_EQ(place.run("predict bare").code, 1);
+}
+
+TEST(Info, says_what_a_report_needs) {
+  const Workplace place;
+  const Outcome outcome = place.run("info");
+  EXPECT_EQ(outcome.code, 0);
+  for (const char* word : {"quatrain", "torch", "processor", "threads", "OpenMP", "devices"})
+    EXPECT_THAT(outcome.out, HasSubstr(word));
+  const Outcome algebras = place.run("info algebras");
+  EXPECT_THAT(algebras.out, testing::ContainsRegex("quaternion +4 +8 +0.500 +associative, division"));
+  EXPECT_THAT(algebras.out, testing::ContainsRegex("octonion +8 +26 +0.406"));
+}
+
+TEST(Recipes, are_listed_shown_and_documented) {
+  const Workplace place;
+  const Outcome list = place.run("recipes");
+  EXPECT_EQ(list.code, 0);
+  // Every recipe of the project came with the program, word for word.
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(QUATRAIN_RECIPES)) {
+    const std::string name = entry.path().stem().string();
+    EXPECT_THAT(list.out, HasSubstr(name + "\n"));
+    std::ifstream file(entry.path());
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    EXPECT_EQ(place.run("recipes show " + name).out, text);
+    ++count;
+  }
+  EXPECT_GE(count, 3);
+  place.write("recipes/mine.toml", "description = 'my own'\n");
+  EXPECT_THAT(place.run("recipes list").out, HasSubstr("mine\n    my own"));
+}
+
+TEST(Recipes, the_page_of_keys_is_up_to_date) {
+  const Workplace place;
+  std::ifstream file(QUATRAIN_RECIPES "/../docs/recipes.md");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_EQ(place.run("recipes document").out, text) << "run: quatrain recipes document > docs/recipes.md";
+}
+
+}  // namespace
+}  // namespace quatrain::cli
