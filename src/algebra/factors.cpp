@@ -5,7 +5,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numbers>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -25,65 +24,49 @@ struct Model {
   std::vector<Unit> generators;
 };
 
-// The same algebra over the blades of its generators, as clifford() orders them.
-Model over_blades(const Model& model) {
+// Over the blades of the generators, as clifford() orders them.
+Factors factors_over_blades(const Model& model) {
   std::vector<Unit> images(model.table.n);
   for (int blade = 0; blade < model.table.n; ++blade) {
     for (size_t g = 0; g < model.generators.size(); ++g) {
       if (blade >> g & 1) images[blade] = multiply(model.table, images[blade], model.generators[g]);
     }
   }
-  return {model.table, relabel(model.factors, images), model.generators};
+  return relabel(model.factors, images);
 }
 
 // With w = f1 f2 of an algebra of two generators, the e_i (x) w, 1 (x) f1 and 1 (x) f2 anticommute, and (e_i
-// (x) w)^2 = e_i^2 w^2. So Cl(p,q) (x) Cl(1,1) = Cl(p+1,q+1), Cl(p,q) (x) Cl(2,0) = Cl(q+2,p) and Cl(p,q) (x)
-// Cl(0,2) = Cl(q,p+2).
-std::optional<Model> clifford_model(int p, int q) {
-  if (p < 0 || q < 0) return std::nullopt;
+// (x) w)^2 = e_i^2 w^2. So Cl(p,q) (x) Cl(1,1) = Cl(p+1,q+1), Cl(0,p) (x) Cl(2,0) = Cl(p+2,0) and Cl(q,0) (x)
+// Cl(0,2) = Cl(0,q+2).
+Model clifford_model(int p, int q) {
   switch (8 * p + q) {
     case 0:
-      return Model{cayley_dickson(0), trivial_factors(1, {1}), {}};
+      return {cayley_dickson(0), trivial_factors(1, {1}), {}};
     case 1:
-      return Model{cayley_dickson(1), stored_factors("complex"), {{1}}};
+      return {cayley_dickson(1), stored_factors("complex"), {{1}}};
     case 8:
-      return Model{cayley_dickson(1, 1), fourier_factors(2, 1), {{1}}};
+      return {cayley_dickson(1, 1), fourier_factors(2, 1), {{1}}};
     case 2:
-      return Model{cayley_dickson(2), stored_factors("quaternion"), {{1}, {2}}};
+      return {cayley_dickson(2), stored_factors("quaternion"), {{1}, {2}}};
     case 9:
-      return Model{cayley_dickson(2, 1), stored_factors("split_quaternion"), {{2}, {1}}};
+      return {cayley_dickson(2, 1), stored_factors("split_quaternion"), {{2}, {1}}};
     case 16:
-      return Model{cayley_dickson(2, 1), stored_factors("split_quaternion"), {{2}, {3}}};
+      return {cayley_dickson(2, 1), stored_factors("split_quaternion"), {{2}, {3}}};
     default:
       break;
   }
-  struct Split {
-    int p, q;      // of the first factor
-    int s, t;      // of the second, with two generators
-    bool swapped;  // w^2 = -1: squares change sign
-  };
-  std::optional<Model> best;
-  for (const Split& split :
-       {Split{p - 1, q - 1, 1, 1, false}, Split{q, p - 2, 2, 0, true}, Split{q - 2, p, 0, 2, true}}) {
-    const auto first = clifford_model(split.p, split.q);
-    if (!first) continue;
-    const auto second = clifford_model(split.s, split.t);
-    if (best && best->factors.rank <= first->factors.rank * second->factors.rank) continue;
-    const int m = second->table.n;
-    const Unit w = multiply(second->table, second->generators[0], second->generators[1]);
-    std::vector<Unit> plus, minus;  // generators by the sign of their square
-    for (size_t g = 0; g < first->generators.size(); ++g) {
-      const Unit e = first->generators[g];
-      const bool positive = (static_cast<int>(g) < split.p) != split.swapped;
-      (positive ? plus : minus).push_back({e.index * m + w.index, e.sign * w.sign});
-    }
-    for (size_t g = 0; g < 2; ++g) {
-      (static_cast<int>(g) < split.s ? plus : minus).push_back(second->generators[g]);
-    }
-    plus.insert(plus.end(), minus.begin(), minus.end());
-    best = Model{kronecker(first->table, second->table), kronecker(first->factors, second->factors), plus};
-  }
-  return best;
+  const bool mixed = p > 0 && q > 0;
+  const Model first =
+      mixed ? clifford_model(p - 1, q - 1) : clifford_model(q == 0 ? 0 : q - 2, p == 0 ? 0 : p - 2);
+  const Model second = mixed ? clifford_model(1, 1) : clifford_model(p == 0 ? 0 : 2, q == 0 ? 0 : 2);
+  const Unit f1 = second.generators[0], f2 = second.generators[1], w = multiply(second.table, f1, f2);
+  std::vector<Unit> generators;
+  for (const Unit& e : first.generators)
+    generators.push_back({e.index * second.table.n + w.index, e.sign * w.sign});
+  generators.insert(mixed ? generators.begin() + p - 1 : generators.end(),
+                    f1);  // those of square +1 come first
+  generators.push_back(f2);
+  return {kronecker(first.table, second.table), kronecker(first.factors, second.factors), generators};
 }
 
 // One more generator e with e^2 = 0: (a + b e)(c + d e) = a c + (a d + b c') e, where c' negates the odd
@@ -209,7 +192,7 @@ Factors fourier_factors(int n, double wrap) {
 }
 
 Factors clifford_factors(int p, int q, int r) {
-  Factors factors = over_blades(*clifford_model(p, q)).factors;
+  Factors factors = factors_over_blades(clifford_model(p, q));
   for (int i = 0; i < r; ++i) factors = null_extension(factors);
   return factors;
 }

@@ -87,9 +87,13 @@ TEST(Properties, OfQuaternionsInASkewBasis) {
 }
 
 TEST(Properties, OfARotatedBasisSurviveRounding) {
-  const double c = std::cos(0.7), s = std::sin(0.7);
-  const std::vector<double> turn = {1, 0, 0, 0, 0, c, s, 0, 0, -s, c, 0, 0, 0, 0, 1};
-  const std::vector<double> back = {1, 0, 0, 0, 0, c, -s, 0, 0, s, c, 0, 0, 0, 0, 1};
+  // The imaginary units turned about two axes: no entry of the table is a whole number.
+  const double c = std::cos(0.7), s = std::sin(0.7), k = std::cos(1.1), t = std::sin(1.1);
+  const std::vector<double> turn = {1, 0, 0, 0, 0, c, s * k, s * t, 0, -s, c * k, c * t, 0, 0, -t, k};
+  std::vector<double> back(16);
+  for (int i = 0; i < 4; ++i) {
+    for (int j = 0; j < 4; ++j) back[j * 4 + i] = turn[i * 4 + j];
+  }
   EXPECT_EQ(letters(add("properties_test_turned", 4, over_basis(get("quaternion"), turn, back)).properties()),
             "ualdn");
 }
