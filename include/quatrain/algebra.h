@@ -8,7 +8,8 @@
 
 #include "quatrain/api.h"
 
-/// Finite-dimensional real algebras as data: a multiplication table, its low-rank factors, its properties. Plain C++.
+/// Finite-dimensional real algebras as data: a multiplication table, its low-rank factors, its properties.
+/// Plain C++.
 ///
 /// Everything here throws std::invalid_argument with one sentence (what, rule, value, way out) on bad input.
 namespace quatrain::algebra {
@@ -24,18 +25,20 @@ struct QUATRAIN_API Factors {
 
 /// Properties of an algebra, all computed from its table.
 struct QUATRAIN_API Properties {
-  bool unital = false;               ///< e_0 is a two-sided identity
-  bool commutative = false;          ///< x y = y x
-  bool associative = false;          ///< (x y) z = x (y z)
-  bool alternative = false;          ///< x (x y) = (x x) y and (y x) x = y (x x)
-  bool division = false;             ///< proved to have no zero divisors; exact for alternative algebras with an identity
+  bool unital = false;       ///< e_0 is a two-sided identity
+  bool commutative = false;  ///< x y = y x
+  bool associative = false;  ///< (x y) z = x (y z)
+  bool alternative = false;  ///< x (x y) = (x x) y and (y x) x = y (x x)
+  bool division =
+      false;  ///< proved to have no zero divisors; exact for alternative algebras with an identity
   bool norm_multiplicative = false;  ///< |x y| = |x| |y| for the Euclidean norm
 };
 
 /// One algebra. Instances live as long as the process; compare them by address or by name.
 class QUATRAIN_API Algebra {
  public:
-  /// Checks everything and computes the properties. No factors: the trivial ones. No conjugation: (1, -1, ..., -1).
+  /// Checks everything and computes the properties. No factors: the trivial ones. No conjugation: (1, -1,
+  /// ..., -1).
   Algebra(std::string name, int n, std::vector<double> table, std::optional<Factors> factors,
           std::vector<double> conjugation);
 
@@ -66,20 +69,24 @@ class QUATRAIN_API Algebra {
   std::string hash_;
 };
 
-/// The algebra of a name or signature: `real`, `complex`, `quaternion`, `octonion`, `sedenion`, `split_complex`,
-/// `dual`, `split_quaternion`, `tessarine`, `bicomplex`, `dual_quaternion`, ..., `clifford(p,q)`, `clifford(p,q,r)`,
-/// `cyclic(n)`, `negacyclic(n)`, `group_z2(m)`, or one that was added; n up to 64. docs/algebras.md lists them with their
-/// bases. Built on first use. An unknown name's error names the nearest known one. Thread-safe; the reference stays valid.
+/// The algebra of a name or signature: `real`, `complex`, `quaternion`, `octonion`, `sedenion`,
+/// `split_complex`, `dual`, `split_quaternion`, `tessarine`, `bicomplex`, `dual_quaternion`, ...,
+/// `clifford(p,q)`, `clifford(p,q,r)`, `cyclic(n)`, `negacyclic(n)`, `group_z2(m)`, or one that was added; n
+/// up to 64. docs/algebras.md lists them with their bases. Built on first use. An unknown name's error names
+/// the nearest known one. Thread-safe; the reference stays valid.
 QUATRAIN_API const Algebra& get(std::string_view name);
 
-/// Adds a user's algebra. `table` is A row-major (n, n, n), n up to 64. Adding the same table twice under one name is
-/// allowed; another table under a name that is taken is an error. Factors, where given, are checked against the table;
-/// else those of a listed algebra with the same table are taken. No conjugation: (1, -1, ..., -1).
+/// Adds a user's algebra. `table` is A row-major (n, n, n), n up to 64. Adding the same table twice under one
+/// name is allowed; another table under a name that is taken is an error. Factors, where given, are checked
+/// against the table; else those of a listed algebra with the same table are taken. No conjugation: (1, -1,
+/// ..., -1).
 QUATRAIN_API const Algebra& add(std::string name, int n, std::vector<double> table,
-                                std::optional<Factors> factors = std::nullopt, std::vector<double> conjugation = {});
+                                std::optional<Factors> factors = std::nullopt,
+                                std::vector<double> conjugation = {});
 
 /// Reads an algebra from a `.json` or `.toml` file and adds it: keys `name`, `n`, `table` (entries
-/// `[i, b, a, value]`: e_i e_b has `value` on e_a) and optionally `U`, `V`, `W` (n rows each) and `conjugation` (n signs).
+/// `[i, b, a, value]`: e_i e_b has `value` on e_a) and optionally `U`, `V`, `W` (n rows each) and
+/// `conjugation` (n signs).
 QUATRAIN_API const Algebra& add_from_file(const std::string& path);
 
 /// The names of all algebras that are listed: the built-in ones and the added ones, sorted by n and name.
@@ -94,17 +101,19 @@ QUATRAIN_API double factor_error(const Factors& factors, const std::vector<doubl
 ///   phm(4)                  A learned, from a random start (PHM, n = 4)
 ///   phm(quaternion)         A learned, from a named algebra's table
 ///   phm(identity(4))        A learned, from A_0 = I and the others zero
-///   wkp(4), wkp(NAME) ...   the same with a learned weight for each summand (PHYDI's weighted Kronecker product)
+///   wkp(4), wkp(NAME) ...   the same with a learned weight for each summand (PHYDI's weighted Kronecker
+///   product)
 ///
 /// `phm(1)` and the other learned forms at n = 1 are the real layer, and parse to `real`.
 struct QUATRAIN_API Spec {
   enum class Start { random, table, identity };
 
   int n = 1;
-  bool learned = false;          ///< A is a parameter
-  bool weighted = false;         ///< summands carry learned weights (WKP)
-  Start start = Start::table;    ///< where a learned A starts
-  std::string name = "real";     ///< the fixed algebra, or the one a learned A starts from; empty for random, identity
+  bool learned = false;        ///< A is a parameter
+  bool weighted = false;       ///< summands carry learned weights (WKP)
+  Start start = Start::table;  ///< where a learned A starts
+  std::string name =
+      "real";  ///< the fixed algebra, or the one a learned A starts from; empty for random, identity
 
   /// Parses the notation above.
   static Spec parse(std::string_view text);

@@ -11,10 +11,12 @@
 
 #include "quatrain/api.h"
 
-/// The operators, as C++ functions over the registered `torch.ops.quatrain.*`. Layers call these and nothing below.
+/// The operators, as C++ functions over the registered `torch.ops.quatrain.*`. Layers call these and nothing
+/// below.
 ///
-/// Every system of the papers is one bilinear map, y = (sum_i A_i (x) S_i) x + b, with A of shape (n, n, n) indexed
-/// [i, row, column], S of shape (n, k/n, d/n), and the components of x and y concatenated on the last axis.
+/// Every system of the papers is one bilinear map, y = (sum_i A_i (x) S_i) x + b, with A of shape (n, n, n)
+/// indexed [i, row, column], S of shape (n, k/n, d/n), and the components of x and y concatenated on the last
+/// axis.
 namespace quatrain::ops {
 
 /// How the map is evaluated. The results agree up to rounding.
@@ -28,8 +30,8 @@ QUATRAIN_API const char* name(Way way);
 /// The inverse; an unknown name is an error that lists the known ones.
 QUATRAIN_API Way parse_way(std::string_view name);
 
-/// Forces a way in this thread while it lives, for tests and benchmarks. The environment's QUATRAIN_WAY does so for a
-/// whole process. An explicit argument wins over both.
+/// Forces a way in this thread while it lives, for tests and benchmarks. The environment's QUATRAIN_WAY does
+/// so for a whole process. An explicit argument wins over both.
 class QUATRAIN_API WayGuard {
  public:
   explicit WayGuard(Way way);
@@ -53,10 +55,10 @@ struct QUATRAIN_API Product {
 
 /// y = x H^T + bias with H = sum_i A_i (x) S_i (PHM (3.2); the left Hamilton product for quaternions).
 ///
-/// x: (..., d), any strides, any leading sizes, zero included. S: (n, k/n, d/n). bias: (k) or undefined. Returns (..., k).
-/// float64, float32, bfloat16, half. `dtype` is the type to compute in (default: x's); `constant` says that S will not
-/// change until it is trained again, so that its prepared form may be kept (see drop_prepared).
-/// Differentiable any number of times in x, S, A and bias.
+/// x: (..., d), any strides, any leading sizes, zero included. S: (n, k/n, d/n). bias: (k) or undefined.
+/// Returns (..., k). float64, float32, bfloat16, half. `dtype` is the type to compute in (default: x's);
+/// `constant` says that S will not change until it is trained again, so that its prepared form may be kept
+/// (see drop_prepared). Differentiable any number of times in x, S, A and bias.
 QUATRAIN_API at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const at::Tensor& bias,
                                const Product& product, Way way = Way::automatic,
                                std::optional<at::ScalarType> dtype = std::nullopt, bool constant = false);
@@ -69,8 +71,8 @@ QUATRAIN_API std::tuple<at::Tensor, at::Tensor, at::Tensor> linear_backward(
 /// H = sum_i A_i (x) S_i of shape (k, d): the real matrix of a layer. Differentiable in S and A.
 QUATRAIN_API at::Tensor materialise(const at::Tensor& S, const Product& product);
 
-/// Forgets what was prepared from S. Layers call it in train(), eval() and after loading. Needed by hand only after
-/// S.data was written in eval mode.
+/// Forgets what was prepared from S. Layers call it in train(), eval() and after loading. Needed by hand only
+/// after S.data was written in eval mode.
 QUATRAIN_API void drop_prepared(const at::Tensor& S);
 
 /// Number of bytes and of weights for which prepared forms are kept.
@@ -80,8 +82,8 @@ struct QUATRAIN_API PreparedSize {
 };
 QUATRAIN_API PreparedSize prepared_size();
 
-/// Component-wise product a * b of two tensors of hypercomplex numbers: (..., n m) and (..., n m) broadcast on the
-/// leading axes, components concatenated on the last axis.
+/// Component-wise product a * b of two tensors of hypercomplex numbers: (..., n m) and (..., n m) broadcast
+/// on the leading axes, components concatenated on the last axis.
 QUATRAIN_API at::Tensor hamilton_product(const at::Tensor& a, const at::Tensor& b, std::string_view algebra);
 /// The conjugate, component by component: (..., n m) -> (..., n m).
 QUATRAIN_API at::Tensor hypercomplex_conjugate(const at::Tensor& a, std::string_view algebra);
@@ -93,21 +95,24 @@ struct QUATRAIN_API Decomposition {
   std::vector<at::Tensor> factors;  ///< {U, V, W}, float64, (n, R); empty where none were found
   int64_t rank = 0;
   double residual = 0;   ///< relative error of the best try
-  double condition = 0;  ///< condition of the Jacobian dA/d(U, V, W); infinite where its rank is below n^3
+  double condition = 0;  ///< condition of dA/d(U, V, W); infinite where its rank is below n^3 (above 1e7)
   bool sound = false;    ///< residual below the tolerance
 };
 
 /// Options of decompose.
 struct QUATRAIN_API DecomposeOptions {
-  int64_t rank = 0;         ///< 0: the generic rank of n (3, 5, 8, 11, 15, 26 at n = 2, 3, 4, 5, 6, 8), then up to 2 more
+  /// 0: the generic rank of n (1, 3, 5, 8, 11, 15, 20, 26, 32, 39 at n = 1 .. 10), then up to 2 more. Larger
+  /// n needs a rank, and is refused without.
+  int64_t rank = 0;
   double tolerance = 1e-6;  ///< largest relative error
   int64_t starts = 6;       ///< random starts a rank
   uint64_t seed = 0;
 };
 
-/// Finds factors A[i, a, b] = sum_r U[i, r] W[a, r] V[b, r] of a structure tensor (n, n, n) by Levenberg-Marquardt with a
-/// decaying penalty, from seeded starts, on A scaled to norm 1. `sound` is false where no start reached the tolerance:
-/// then another way must be taken. A = 0 and tensors that are not finite are refused so, never by an exception.
+/// Finds factors A[i, a, b] = sum_r U[i, r] W[a, r] V[b, r] of a structure tensor (n, n, n) by
+/// Levenberg-Marquardt with a decaying penalty, from seeded starts, on A scaled to norm 1. `sound` is false
+/// where no start reached the tolerance: then another way must be taken. A = 0 and tensors that are not
+/// finite are refused so, never by an exception.
 QUATRAIN_API Decomposition decompose(const at::Tensor& A, const DecomposeOptions& options = {});
 
 }  // namespace quatrain::ops
