@@ -122,9 +122,9 @@ std::string report(const Comparison& comparison) {
       table, comparison, "inference, batch 32", [](const Twin& t) { return t.times.inference_32; }, seconds);
 
   const size_t seeds = comparison.twins.front().runs.size();
-  std::string text = "\n" + comparison.name + ": " + std::to_string(seeds) +
-                     (seeds > 1 ? " seeds" : " seed") + ", " + std::to_string(at::get_num_threads()) +
-                     " threads; times are medians, measured in turns\n\n" + table.text();
+  std::string text = "\n" + comparison.name + ": " + counted(static_cast<int64_t>(seeds), "seed") + ", " +
+                     counted(at::get_num_threads(), "thread") + "; times are medians, measured in turns\n\n" +
+                     table.text();
   if (seeds > 1) text += "\u00b1: standard deviation over the seeds. ";
   text += "[95%]: paired bootstrap over the test examples.\n\n" + report(comparison.layers);
   const std::string last = comparison.twins.back().runs.front().folder.string();

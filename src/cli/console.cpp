@@ -32,6 +32,10 @@ std::string grouped(int64_t number) {
   return digits;
 }
 
+std::string counted(int64_t number, const std::string& what) {
+  return grouped(number) + " " + what + (number == 1 ? "" : "s");
+}
+
 std::string fixed(double number, int digits) {
   return fmt::format("{:.{}f}", number, digits);
 }

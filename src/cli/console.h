@@ -12,6 +12,8 @@ const char* version();
 
 /// 1234567 -> "1,234,567".
 std::string grouped(int64_t number);
+/// "1 seed", "3 seeds".
+std::string counted(int64_t number, const std::string& what);
 /// A number with that many digits after the point.
 std::string fixed(double number, int digits);
 /// 0.931 -> "93.1%".

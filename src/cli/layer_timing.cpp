@@ -97,8 +97,8 @@ std::string report(const LayerTimes& times) {
     table.row(row);
   }
   return "Single layers, " + std::to_string(times.width) + " -> " + std::to_string(times.width) +
-         ", float32, " + std::to_string(times.threads) +
-         " threads; median times, those of torch::nn::Linear and the others' ratio to it\n" + table.text();
+         ", float32, " + counted(times.threads, "thread") +
+         ": times of torch::nn::Linear, and the others' ratio to them\n\n" + table.text();
 }
 
 nlohmann::ordered_json to_json(const LayerTimes& times) {

@@ -6,6 +6,7 @@
 #include "algebra/nearest.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/openmp.h"
 
 /// The command line: what can be written, and what it says about itself. The commands are in files of their
 /// own.
@@ -85,6 +86,7 @@ class Program {
       std::fprintf(stderr, "quatrain: %s\n", explain(error, {words + 1, words + count}).c_str());
       return kUsage;
     }
+    if (computes_) calm_openmp(words);
     return run_guarded(chosen_);
   }
 
@@ -155,6 +157,7 @@ class Program {
     command->require_subcommand(0, 1);
     command->callback([this, algebras] {
       const bool list = algebras->parsed();
+      computes_ = false;
       chosen_ = [list] { return list ? info_algebras_command() : info_command(); };
     });
   }
@@ -169,6 +172,7 @@ class Program {
         "document", "Print docs/recipes.md: every key, made from the program's table");
     command->callback([this, show, document] {
       const bool one = show->parsed(), all = document->parsed();
+      computes_ = false;
       chosen_ = [this, one, all] {
         return all ? recipes_document_command() : one ? recipes_show_command(name_) : recipes_list_command();
       };
@@ -217,6 +221,7 @@ class Program {
 
   CLI::App app_;
   std::function<int()> chosen_;
+  bool computes_ = true;  // with torch's threads
   TrainArguments train_;
   EvaluateArguments evaluate_;
   PredictArguments predict_;

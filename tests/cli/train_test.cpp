@@ -6,7 +6,10 @@
 #include <sys/wait.h>
 
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include "cli/program.h"
@@ -93,6 +96,10 @@ class Background {
     posix_spawn_file_actions_destroy(&actions);
   }
   void signal(int number) const { kill(process_, number); }
+  std::string environment() const {
+    std::ifstream file("/proc/" + std::to_string(process_) + "/environ", std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
   int wait() const {
     int status = 0;
     waitpid(process_, &status, 0);
@@ -120,6 +127,8 @@ TEST(Train, a_stopped_run_goes_on) {
     while (place.read("run/metrics.jsonl").size() < 1000 &&
            std::chrono::steady_clock::now() - begin < std::chrono::seconds(60))
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    // Threads that wait do not keep others from the processor, whatever OpenMP's own default is.
+    EXPECT_THAT(program.environment(), HasSubstr("GOMP_SPINCOUNT="));
     program.signal(number);
     EXPECT_EQ(program.wait(), code);
     const std::string error = place.read("background.error");

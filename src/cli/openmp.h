@@ -1,0 +1,13 @@
+#pragma once
+
+namespace quatrain::cli {
+
+/// Starts the program anew with a short GOMP_SPINCOUNT, unless the environment says how OpenMP's threads
+/// wait. To be called before anything is read or written; returns where nothing has to be done.
+///
+/// By default a thread that waits for the others spins for milliseconds. Where they have to share a processor
+/// with other work, that keeps them from it: training on two threads of a busy machine was seen to take 70
+/// times as long. The runtime reads the environment when it is loaded, before main.
+void calm_openmp(char** words);
+
+}  // namespace quatrain::cli
