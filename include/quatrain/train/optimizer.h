@@ -25,7 +25,7 @@ QUATRAIN_API OptimizerKind parse_optimizer(std::string_view name);
 struct QUATRAIN_API OptimizerOptions {
   OptimizerKind kind = OptimizerKind::adam;
   double learning_rate = 1e-3;
-  double weight_decay = 0;  ///< on weights alone, see decays()
+  double weight_decay = 0;  ///< on weights alone: nn::takes_weight_decay
   double beta1 = 0.9;       ///< adam, adamw
   double beta2 = 0.999;     ///< adam, adamw
   double epsilon = 1e-8;    ///< adam, adamw
@@ -37,10 +37,6 @@ using NamedParameters = std::vector<std::pair<std::string, at::Tensor>>;
 
 /// The parameters of a module that are trained, each once (a shared one under its first name).
 QUATRAIN_API NamedParameters trained_parameters(torch::nn::Module& module);
-
-/// True where weight decay acts: on S, F and `weight` with two axes or more. Not on A, the weights w of
-/// summands, alpha, biases and norms.
-QUATRAIN_API bool decays(const std::string& name, const at::Tensor& parameter);
 
 /// The optimizer over two groups of parameters, with and without weight decay.
 QUATRAIN_API std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerOptions& options,

@@ -25,7 +25,6 @@ struct QUATRAIN_API Progress {
   double seconds_left = 0;
   std::string figure;                ///< name of the figure that selects
   std::optional<double> last, best;  ///< its values on the dev set
-  std::string event;  ///< what just happened and deserves a line of its own ("best so far"), mostly empty
 };
 
 /// Shows progress on a stream: one line redrawn in place on a terminal, plain lines every few seconds

@@ -25,8 +25,6 @@ struct QUATRAIN_API TextClassificationOptions {
 
 /// Figures of predictions: accuracy, loss, majority (share of the commonest label), and where the data have
 /// groups, `accuracy/GROUP=g`, `majority/GROUP=g`, `count/GROUP=g` for each group g ("attractors").
-///
-/// Labels of texts: the task is cross-entropy over a TextClassifier's logits. Dev accuracy selects.
 class QUATRAIN_API TextClassification : public Task {
  public:
   /// The splits are encoded here and need not be kept. Without a dev set training still runs, with nothing to
@@ -40,7 +38,6 @@ class QUATRAIN_API TextClassification : public Task {
   BatchLoss loss(int64_t epoch, int64_t index) override;
   std::string describe_batch(int64_t epoch, int64_t index) override;
   bool has(std::string_view split) const override;
-  /// "train" too.
   Evaluation evaluate(std::string_view split) override;
   Selection selection() const override { return {"accuracy", true}; }
   /// vocabulary.txt and labels.txt (a label a line).

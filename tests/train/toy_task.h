@@ -1,0 +1,136 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "quatrain/nn/linear.h"
+#include "quatrain/train/trainer.h"
+
+namespace quatrain::train {
+
+struct ToyModelImpl : torch::nn::Module {
+  ToyModelImpl(const std::string& algebra, double dropout)
+      : first(register_module("first", nn::Linear(nn::LinearOptions(8, 16).algebra(algebra)))),
+        drop(register_module("drop", torch::nn::Dropout(dropout))),
+        second(register_module("second", nn::Linear(nn::LinearOptions(16, 1)))) {}
+  at::Tensor forward(const at::Tensor& x) {
+    return second->forward(drop->forward(torch::tanh(first->forward(x))));
+  }
+
+  nn::Linear first;
+  torch::nn::Dropout drop;
+  nn::Linear second;
+};
+TORCH_MODULE(ToyModel);
+
+/// Regression on 64 made-up points: small enough to train in milliseconds, with dropout so that the generator
+/// matters.
+class ToyTask : public Task {
+ public:
+  explicit ToyTask(const std::string& algebra = "quaternion", double dropout = 0.2, int64_t batch = 8)
+      : batch_(batch) {
+    torch::manual_seed(3);
+    model_ = ToyModel(algebra, dropout);
+    x_ = torch::randn({64, 8});
+    y_ = torch::sin(x_.sum(1, true));
+  }
+
+  torch::nn::Module& model() override { return *model_; }
+  int64_t batches() const override { return (64 + batch_ - 1) / batch_; }
+  BatchLoss loss(int64_t epoch, int64_t index) override {
+    asked.emplace_back(epoch, index);
+    const at::Tensor x = x_.roll(epoch).slice(0, index * batch_, (index + 1) * batch_);
+    const at::Tensor y = y_.roll(epoch).slice(0, index * batch_, (index + 1) * batch_);
+    const at::Tensor loss = torch::mse_loss(model_->forward(x).to(at::kFloat), y);
+    last_dtype = model_->first->forward(x).scalar_type();
+    if (static_cast<int64_t>(asked.size()) == fail_at) return {loss * fail_with, x.size(0)};
+    return {loss, x.size(0)};
+  }
+  bool has(std::string_view split) const override {
+    return (split == "dev" && dev) || (split == "test" && test);
+  }
+  Evaluation evaluate(std::string_view split) override {
+    EXPECT_FALSE(model_->is_training());
+    EXPECT_FALSE(torch::GradMode::is_enabled());
+    evaluated.emplace_back(split);
+    const double loss = torch::mse_loss(model_->forward(x_).to(at::kFloat), y_).item<double>();
+    const double figure =
+        scripted.empty() ? loss : scripted.at(std::min(evaluated.size(), scripted.size()) - 1);
+    return {{{"loss", figure}, {"true_loss", loss}}, {1, 0}, {1, 1}};
+  }
+  Selection selection() const override { return {"loss", false}; }
+  void store(const std::filesystem::path& folder) const override {
+    std::ofstream(folder / "vocabulary.txt") << "a\n";
+  }
+  std::string recipe() const override { return "[task]\n"; }
+  Figures facts() override { return {{"encoder_parameters", 7}}; }
+
+  bool dev = true, test = true;
+  std::vector<double> scripted;  // figures to give instead of the true ones
+  int64_t fail_at = 0;           // the call of loss() that goes wrong
+  double fail_with = std::numeric_limits<double>::quiet_NaN();
+  std::vector<std::pair<int64_t, int64_t>> asked;
+  std::vector<std::string> evaluated;
+  at::ScalarType last_dtype = at::kFloat;
+
+ private:
+  int64_t batch_;
+  ToyModel model_{nullptr};
+  at::Tensor x_, y_;
+};
+
+/// A folder of the test's own, removed at its end.
+class FolderTest : public ::testing::Test {
+ protected:
+  FolderTest()
+      : folder_(std::filesystem::temp_directory_path() /
+                (std::string("quatrain_") +
+                 ::testing::UnitTest::GetInstance()->current_test_info()->test_suite_name() + "_" +
+                 ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  ~FolderTest() override { std::filesystem::remove_all(folder_); }
+
+  std::filesystem::path folder_;
+};
+
+inline std::string contents(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file) << path;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+inline std::vector<at::Tensor> copies(torch::nn::Module& module) {
+  std::vector<at::Tensor> result;
+  for (const auto& parameter : module.parameters()) result.push_back(parameter.detach().clone());
+  return result;
+}
+
+inline void expect_same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i], b[i])) << i;
+}
+
+inline std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace quatrain::train
