@@ -1,0 +1,267 @@
+// The training loop on a toy task: what a run gives, how it resumes, what goes wrong and what is then kept.
+
+#include "quatrain/train/trainer.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "quatrain/nn/weights.h"
+#include "train/toy_task.h"
+
+namespace quatrain::train {
+namespace {
+
+class TrainerTest : public FolderTest {
+ protected:
+  static TrainerOptions options(int64_t steps = 24) {
+    TrainerOptions options;
+    options.steps = steps;
+    options.optimizer.learning_rate = 0.01;
+    options.evaluate_every = 6;
+    options.log_every = 4;
+    options.seed = 5;
+    return options;
+  }
+
+  RunOptions run(const std::string& name, Existing existing = Existing::refuse) const {
+    RunOptions run;
+    run.folder = folder_ / name;
+    run.existing = existing;
+    return run;
+  }
+
+  /// Trains until a stop is asked for at `step`.
+  Result stopped_at(Task& task, const TrainerOptions& options, RunOptions where, int64_t step) const {
+    std::atomic<bool> stop{false};
+    where.stop = &stop;
+    where.on_progress = [&](const Progress& p) { stop = p.step >= step; };
+    return Trainer(task, options, where).run();
+  }
+
+  /// The lines of metrics.jsonl without what depends on the clock.
+  std::vector<std::string> metrics(const std::string& name) const {
+    std::ifstream file(folder_ / name / "metrics.jsonl");
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(file, line);) {
+      auto json = nlohmann::json::parse(line);
+      for (const char* key : {"examples_per_second", "seconds", "time"}) json.erase(key);
+      lines.push_back(json.dump());
+    }
+    return lines;
+  }
+};
+
+TEST_F(TrainerTest, LearnsAndWritesWhatItFound) {
+  ToyTask task("quaternion", 0);
+  const Result result = Trainer(task, options(200), run("run")).run();
+  EXPECT_TRUE(result.finished);
+  EXPECT_EQ(result.steps, 200);
+  EXPECT_LT(result.test.at("loss"), 0.05);  // 0.4 at the start
+  EXPECT_EQ(std::count(task.evaluated.begin(), task.evaluated.end(), "test"), 1);
+  EXPECT_EQ(read_result(folder_ / "run").test, result.test);
+  EXPECT_EQ(read_result(folder_ / "run").best_step, result.best_step);
+  for (const char* file : {"best/model.safetensors", "best/recipe.toml", "best/vocabulary.txt",
+                           "last/model.safetensors", "metrics.jsonl", "result.json", "predictions.tsv"})
+    EXPECT_TRUE(std::filesystem::exists(folder_ / "run" / file)) << file;
+}
+
+TEST_F(TrainerTest, TheSameSeedGivesTheSameBits) {
+  ToyTask first, second, other;
+  Trainer(first, options(), run("first")).run();
+  Trainer(second, options(), run("second")).run();
+  expect_same_bits(copies(first.model()), copies(second.model()));
+  TrainerOptions changed = options();
+  changed.seed = 6;
+  Trainer(other, changed, run("other")).run();
+  EXPECT_FALSE(at::equal(copies(first.model())[0], copies(other.model())[0]));
+}
+
+TEST_F(TrainerTest, AResumedRunGivesTheSameBits) {
+  int64_t number = 0;
+  const auto check = [&](const TrainerOptions& o, const std::string& algebra) {
+    SCOPED_TRACE(std::string(name(o.optimizer.kind)) + ", " + name(o.schedule.kind) + ", " + algebra);
+    const std::string whole = "whole" + std::to_string(number), parts = "parts" + std::to_string(number++);
+    ToyTask straight(algebra), begun(algebra), resumed(algebra), again(algebra);
+    const Result expected = Trainer(straight, o, run(whole)).run();
+    EXPECT_FALSE(stopped_at(begun, o, run(parts), 9).finished);
+    EXPECT_FALSE(stopped_at(resumed, o, run(parts, Existing::resume), 17).finished);
+    const Result got = Trainer(again, o, run(parts, Existing::resume)).run();
+    EXPECT_TRUE(got.finished);
+    EXPECT_EQ(got.test, expected.test);
+    EXPECT_EQ(got.best_step, expected.best_step);
+    expect_same_bits(copies(again.model()), copies(straight.model()));
+    for (const char* which : {"best", "last"}) {
+      ToyTask a(algebra), b(algebra);
+      nn::load_weights(a.model(), folder_ / whole / which / "model.safetensors");
+      nn::load_weights(b.model(), folder_ / parts / which / "model.safetensors");
+      expect_same_bits(copies(a.model()), copies(b.model()));
+    }
+    EXPECT_EQ(metrics(whole), metrics(parts));
+    EXPECT_GT(metrics(whole).size(), 8u);
+  };
+  for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::sgd})
+    for (const char* algebra : {"quaternion", "phm(2)"}) {
+      TrainerOptions o = options();
+      o.optimizer.kind = kind;
+      o.optimizer.momentum = kind == OptimizerKind::sgd ? 0.9 : 0;
+      o.optimizer.weight_decay = 0.01;
+      check(o, algebra);
+    }
+  for (const ScheduleKind kind : {ScheduleKind::constant, ScheduleKind::inverse_square_root,
+                                  ScheduleKind::cosine, ScheduleKind::step, ScheduleKind::plateau}) {
+    TrainerOptions o = options();
+    o.schedule.kind = kind;
+    o.schedule.warmup = 3;
+    o.accumulate = 2;
+    o.clip = 0.5;
+    check(o, "quaternion");
+  }
+}
+
+TEST_F(TrainerTest, ARunThatIsKilledGoesOnFromItsLastCheckpoint) {
+  ToyTask straight, killed, resumed;
+  Trainer(straight, options(), run("whole")).run();
+  killed.fail_at = 15;  // an exception in mid-run, after the checkpoint of step 12
+  EXPECT_THROW(Trainer(killed, options(), run("killed")).run(), std::exception);
+  Trainer(resumed, options(), run("killed", Existing::resume)).run();
+  expect_same_bits(copies(resumed.model()), copies(straight.model()));
+  EXPECT_EQ(metrics("whole"), metrics("killed"));
+}
+
+TEST_F(TrainerTest, ALossThatIsNotFiniteStopsTheRunAndKeepsTheLastCheckpoint) {
+  for (const double value : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    const std::string name = std::isnan(value) ? "nan" : "inf";
+    ToyTask task;
+    task.fail_at = 15;
+    task.fail_with = value;
+    const std::string message = message_of([&] { Trainer(task, options(), run(name)).run(); });
+    EXPECT_THAT(message, testing::HasSubstr("at step 15"));
+    EXPECT_THAT(message, testing::HasSubstr("checkpoint of step 12"));
+    for (const at::Tensor& weight : copies(task.model())) EXPECT_TRUE(weight.isfinite().all().item<bool>());
+    EXPECT_TRUE(std::filesystem::exists(folder_ / name / "last" / "model.safetensors"));
+  }
+}
+
+TEST_F(TrainerTest, AccumulationEqualsABiggerBatch) {
+  ToyTask small("quaternion", 0, 8), big("quaternion", 0, 16);
+  TrainerOptions o = options(8);
+  o.optimizer.kind = OptimizerKind::sgd;
+  Trainer(big, o, run("big")).run();
+  o.accumulate = 2;
+  Trainer(small, o, run("small")).run();
+  EXPECT_EQ(small.asked.size(), 2 * big.asked.size());
+  const auto a = copies(small.model()), b = copies(big.model());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::allclose(a[i], b[i], 1e-5, 1e-6));
+}
+
+TEST_F(TrainerTest, ClippingBoundsTheStep) {
+  ToyTask task("quaternion", 0);
+  const auto before = copies(task.model());
+  TrainerOptions o = options(1);
+  o.optimizer.kind = OptimizerKind::sgd;
+  o.optimizer.learning_rate = 1;
+  o.clip = 1e-3;
+  Trainer(task, o, run("run")).run();
+  const auto after = copies(task.model());
+  double square = 0;
+  for (size_t i = 0; i < after.size(); ++i) square += (after[i] - before[i]).pow(2).sum().item<double>();
+  EXPECT_NEAR(std::sqrt(square), 1e-3, 1e-5);
+}
+
+TEST_F(TrainerTest, TheBestStepIsKeptAndPatienceEndsTheRun) {
+  ToyTask task;
+  task.scripted = {0.9, 0.5, 0.7, 0.6, 0.4};
+  TrainerOptions o = options(60);
+  o.patience = 2;
+  const Result result = Trainer(task, o, run("run")).run();
+  EXPECT_TRUE(result.stopped_early);
+  EXPECT_EQ(result.best_step, 12);
+  EXPECT_EQ(result.steps, 24);
+  EXPECT_EQ(result.dev.at("loss"), 0.5);
+  ToyTask best;
+  nn::load_weights(best.model(), folder_ / "run" / "best" / "model.safetensors");
+  expect_same_bits(copies(best.model()),
+                   copies(task.model()));  // the run leaves the best weights in the model
+}
+
+TEST_F(TrainerTest, AutocastComputesInBfloat16AndKeepsTheWeights) {
+  ToyTask task;
+  TrainerOptions o = options(2);
+  o.bf16 = true;
+  Trainer(task, o, run("run")).run();
+  EXPECT_EQ(task.last_dtype, at::kBFloat16);
+  for (const at::Tensor& weight : copies(task.model())) EXPECT_EQ(weight.scalar_type(), at::kFloat);
+}
+
+TEST_F(TrainerTest, WeightDecayActsOnWeightsAlone) {
+  ToyTask task("wkp(4)");
+  const NamedParameters parameters = trained_parameters(task.model());
+  OptimizerOptions o;
+  o.kind = OptimizerKind::sgd;
+  o.weight_decay = 0.5;
+  o.learning_rate = 1;
+  const auto optimizer = make_optimizer(o, parameters);
+  const auto before = copies(task.model());
+  for (const auto& [name, parameter] : parameters) parameter.mutable_grad() = torch::zeros_like(parameter);
+  optimizer->step();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const auto& [name, parameter] = parameters[i];
+    const bool is_weight = name.ends_with(".S");
+    EXPECT_TRUE(at::allclose(parameter.detach(), is_weight ? before[i] * 0.5 : before[i])) << name;
+  }
+}
+
+TEST_F(TrainerTest, AFolderWithARunIsNotTouchedUnasked) {
+  ToyTask first, second, third, fourth;
+  const Result done = Trainer(first, options(), run("run")).run();
+  const std::string weights = contents(folder_ / "run" / "best" / "model.safetensors");
+  EXPECT_THAT(message_of([&] { Trainer(second, options(), run("run")).run(); }),
+              testing::AllOf(testing::HasSubstr("holds a run already"), testing::HasSubstr("resume")));
+  EXPECT_EQ(contents(folder_ / "run" / "best" / "model.safetensors"), weights);
+  const Result stored = Trainer(second, options(), run("run", Existing::resume)).run();
+  EXPECT_TRUE(second.asked.empty());
+  EXPECT_EQ(stored.test, done.test);
+  std::ofstream(folder_ / "run" / "notes.txt") << "mine";
+  TrainerOptions changed = options();
+  changed.seed = 9;
+  Trainer(third, changed, run("run", Existing::overwrite)).run();
+  EXPECT_NE(contents(folder_ / "run" / "best" / "model.safetensors"), weights);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "run" / "notes.txt"));
+}
+
+TEST_F(TrainerTest, ATornCheckpointIsNamed) {
+  for (const char* file : {"model.safetensors", "training.safetensors", "checkpoint.json"}) {
+    const std::string name = std::string("torn-") + file;
+    ToyTask begun, resumed;
+    stopped_at(begun, options(), run(name), 9);
+    const auto path = folder_ / name / "last" / file;
+    ASSERT_TRUE(std::filesystem::exists(path)) << file;
+    std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+    const auto before = copies(resumed.model());
+    EXPECT_THAT(message_of([&] { Trainer(resumed, options(), run(name, Existing::resume)).run(); }),
+                testing::HasSubstr(file));
+  }
+}
+
+TEST_F(TrainerTest, OptionsOutOfRangeAreRefusedBeforeAnythingIsWritten) {
+  ToyTask task;
+  const auto error = [&](const std::function<void(TrainerOptions&)>& change) {
+    TrainerOptions o = options();
+    change(o);
+    return message_of([&] { Trainer(task, o, run("run")); });
+  };
+  EXPECT_THAT(error([](auto& o) { o.steps = 0; }), testing::HasSubstr("steps or epochs"));
+  EXPECT_THAT(error([](auto& o) { o.optimizer.learning_rate = -1; }),
+              testing::HasSubstr("learning_rate must be above 0"));
+  EXPECT_THAT(error([](auto& o) { o.accumulate = 0; }), testing::HasSubstr("accumulate must be at least 1"));
+  EXPECT_THAT(error([](auto& o) { o.schedule.factor = 2; }), testing::HasSubstr("factor"));
+  task.dev = false;
+  EXPECT_THAT(error([](auto& o) { o.patience = 3; }), testing::HasSubstr("dev set"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
+}
+
+}  // namespace
+}  // namespace quatrain::train
