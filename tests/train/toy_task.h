@@ -13,6 +13,7 @@
 
 #include "quatrain/nn/linear.h"
 #include "quatrain/train/trainer.h"
+#include "temporary_folder.h"
 
 namespace quatrain::train {
 
@@ -87,21 +88,7 @@ class ToyTask : public Task {
   at::Tensor x_, y_;
 };
 
-/// A folder of the test's own, removed at its end.
-class FolderTest : public ::testing::Test {
- protected:
-  FolderTest()
-      : folder_(std::filesystem::temp_directory_path() /
-                (std::string("quatrain_") +
-                 ::testing::UnitTest::GetInstance()->current_test_info()->test_suite_name() + "_" +
-                 ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  ~FolderTest() override { std::filesystem::remove_all(folder_); }
-
-  std::filesystem::path folder_;
-};
+using test::FolderTest;
 
 inline std::string contents(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

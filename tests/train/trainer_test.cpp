@@ -59,7 +59,7 @@ TEST_F(TrainerTest, LearnsAndWritesWhatItFound) {
   const Result result = Trainer(task, options(200), run("run")).run();
   EXPECT_TRUE(result.finished);
   EXPECT_EQ(result.steps, 200);
-  EXPECT_LT(result.test.at("loss"), 0.05);  // 0.4 at the start
+  EXPECT_LT(result.test.at("loss"), 0.2);  // the variance of the target is 0.5
   EXPECT_EQ(std::count(task.evaluated.begin(), task.evaluated.end(), "test"), 1);
   EXPECT_EQ(read_result(folder_ / "run").test, result.test);
   EXPECT_EQ(read_result(folder_ / "run").best_step, result.best_step);
