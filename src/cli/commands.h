@@ -47,6 +47,7 @@ int compare_command(const CompareArguments& arguments);
 
 struct BenchArguments {
   int64_t width = 1024;
+  double seconds = 30;
   std::string json;
 };
 int bench_command(const BenchArguments& arguments);

@@ -94,6 +94,7 @@ void train_all(Comparison& comparison, const TextData& data) {
       const std::string title = "[" + std::to_string(++number) + "/" + std::to_string(total) + "] " +
                                 recipe.name + (seeds > 1 ? " seed " + std::to_string(one.seed) : "");
       train::ProgressLine line(stderr, title);
+      if (fs::exists(one.folder / "result.json")) line.message("was trained before");
       run.on_progress = [&](const train::Progress& progress) { line.show(progress); };
       one.result = train::Trainer(*task, trainer_options(recipe), run).run();
       if (!one.result.finished) throw Stopped{};

@@ -112,8 +112,7 @@ nlohmann::ordered_json to_json(const LayerTimes& times) {
 }
 
 int bench_command(const BenchArguments& arguments) {
-  constexpr double kSeconds = 30;
-  const auto times = measure_layers(arguments.width, kSeconds);
+  const auto times = measure_layers(arguments.width, arguments.seconds);
   if (!arguments.json.empty()) write_json(to_json(times), arguments.json);
   if (arguments.json != "-") std::fputs(report(times).c_str(), stdout);
   return kSuccess;

@@ -146,6 +146,9 @@ class Program {
     command->add_option("--width", bench_.width, "Inputs and outputs of the layers; a multiple of 8")
         ->check(CLI::Range(8, 1 << 14))
         ->capture_default_str();
+    command->add_option("--seconds", bench_.seconds, "About how long to measure")
+        ->check(CLI::Range(0.0, 1e5))
+        ->capture_default_str();
     command->add_option("--json", bench_.json, "Write the times as JSON too; - is the standard output")
         ->type_name("FILE");
     command->callback([this] { chosen_ = [this] { return bench_command(bench_); }; });

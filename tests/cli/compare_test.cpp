@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/bootstrap.h"
@@ -92,6 +95,40 @@ TEST(Compare, goes_on_where_it_stopped) {
   const Outcome other = place.run("compare two.toml --set model.width=32 --out both");
   EXPECT_EQ(other.code, 2);
   EXPECT_THAT(other.error, HasSubstr("they differ in model.width"));
+}
+
+TEST(Compare, a_signal_loses_nothing) {
+  const Workplace place;
+  place.write("two.toml", kTwoTwins);
+  const std::string folder = place.path("both").string();
+  const Background program("compare " + place.path("two.toml").string() +
+                               " --seeds 2 --set train.steps=1000000" + " --set train.log_every=1 --out " +
+                               folder,
+                           place.path("background.error"));
+  wait_for(place.path("both/quaternion-seed1/metrics.jsonl"), 1000);
+  program.signal(SIGINT);
+  EXPECT_EQ(program.wait(), 130);
+  EXPECT_THAT(place.read("background.error"), HasSubstr("go on with: quatrain compare " + folder));
+  const int64_t made = json::parse(place.read("both/quaternion-seed1/last/checkpoint.json"))["step"];
+  const Outcome outcome = place.run("compare both --json - --set train.steps=" + std::to_string(made + 1));
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const json all = json::parse(outcome.out);
+  ASSERT_EQ(all["twins"][1]["runs"].size(), 2);
+  EXPECT_EQ(all["twins"][1]["runs"][1]["steps"], made + 1);
+}
+
+TEST(Bench, prints_layers_beside_torchs) {
+  const Workplace place;
+  const Outcome outcome = place.run("bench --width 16 --seconds 0.1 --json bench.json");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(outcome.out, HasSubstr("torch::nn::Linear"));
+  const json layers = json::parse(place.read("bench.json"))["layers"];
+  ASSERT_EQ(layers.size(), 4);
+  EXPECT_EQ(layers[0]["parameters"], 16 * 16 + 16);
+  EXPECT_EQ(layers[1]["parameters"], 16 * 16 / 4 + 16);
+  EXPECT_EQ(layers[2]["parameters"], 16 * 16 / 4 + 64 + 16);
+  EXPECT_EQ(layers[3]["parameters"], 16 * 16 / 8 + 16);
+  for (const auto& layer : layers) EXPECT_EQ(layer["training_seconds"].size(), 4);
 }
 
 TEST(Bootstrap, finds_the_interval_of_a_mean) {

@@ -1,15 +1,31 @@
 #include "cli/program.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include <chrono>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
+
+extern char** environ;
 
 namespace quatrain::cli {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+int code_of(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
 
 Workplace::Workplace() {
   std::string name = (fs::temp_directory_path() / "quatrain-XXXXXX").string();
@@ -38,7 +54,7 @@ Outcome Workplace::run(const std::string& words, const std::string& input) const
   const std::string command =
       "cd '" + folder_.string() + "' && '" QUATRAIN_PROGRAM "' " + words + " <.in >.out 2>.error";
   const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read(".out"), read(".error")};
+  return {code_of(status), read(".out"), read(".error")};
 }
 
 std::string Workplace::make_data() const {
@@ -62,6 +78,43 @@ std::string Workplace::make_data() const {
     write("data/" + std::string(part) + ".tsv", tsv);
   }
   return "data";
+}
+
+Background::Background(const std::string& words, const fs::path& error) {
+  std::istringstream stream(std::string(QUATRAIN_PROGRAM) + " " + words);
+  std::vector<std::string> split{std::istream_iterator<std::string>(stream), {}};
+  std::vector<char*> arguments;
+  for (auto& word : split) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 2, error.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  if (posix_spawn(&process_, QUATRAIN_PROGRAM, &actions, nullptr, arguments.data(), environ) != 0)
+    throw std::runtime_error("cannot start " QUATRAIN_PROGRAM);
+  posix_spawn_file_actions_destroy(&actions);
+}
+
+void Background::signal(int number) const {
+  kill(process_, number);
+}
+
+std::string Background::environment() const {
+  std::ifstream file("/proc/" + std::to_string(process_) + "/environ", std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+int Background::wait() const {
+  int status = 0;
+  waitpid(process_, &status, 0);
+  return code_of(status);
+}
+
+void wait_for(const fs::path& file, size_t size) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::error_code missing;
+  while ((!fs::exists(file, missing) || fs::file_size(file, missing) < size) &&
+         std::chrono::steady_clock::now() - begin < std::chrono::minutes(1))
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
 }  // namespace quatrain::cli

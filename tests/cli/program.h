@@ -36,6 +36,23 @@ class Workplace {
   std::filesystem::path folder_;
 };
 
+/// The program in the background, writing its standard error to `error`.
+class Background {
+ public:
+  Background(const std::string& words, const std::filesystem::path& error);
+  void signal(int number) const;
+  /// What it was started with, or started itself anew with.
+  std::string environment() const;
+  /// Its exit code, or 128 + the signal that ended it.
+  int wait() const;
+
+ private:
+  int process_ = 0;
+};
+
+/// Waits until a file is as long, at most a minute.
+void wait_for(const std::filesystem::path& file, size_t size);
+
 /// Settings that make a run small.
 inline const std::string kSmall =
     " --set model.width=32 --set model.heads=1 --set model.feed_forward=32 --set model.layers=1"

@@ -1,21 +1,11 @@
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 
-#include <chrono>
-#include <fstream>
-#include <iterator>
+#include <csignal>
 #include <nlohmann/json.hpp>
-#include <sstream>
-#include <thread>
 
 #include "cli/program.h"
 #include "quatrain/train/recipe.h"
-
-extern char** environ;
 
 namespace quatrain::cli {
 namespace {
@@ -80,53 +70,16 @@ TEST(Train, a_folder_that_holds_a_run_is_safe) {
   EXPECT_EQ(result_of(place, "run")["seed"], 5);
 }
 
-// The program in the background.
-class Background {
- public:
-  Background(const Workplace& place, std::vector<std::string> words) {
-    words.insert(words.begin(), QUATRAIN_PROGRAM);
-    std::vector<char*> arguments;
-    for (auto& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    const std::string error = place.path("background.error").string();
-    posix_spawn_file_actions_addopen(&actions, 2, error.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    EXPECT_EQ(posix_spawn(&process_, QUATRAIN_PROGRAM, &actions, nullptr, arguments.data(), environ), 0);
-    posix_spawn_file_actions_destroy(&actions);
-  }
-  void signal(int number) const { kill(process_, number); }
-  std::string environment() const {
-    std::ifstream file("/proc/" + std::to_string(process_) + "/environ", std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  int wait() const {
-    int status = 0;
-    waitpid(process_, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-
- private:
-  pid_t process_ = 0;
-};
-
-std::vector<std::string> split(const std::string& words) {
-  std::istringstream stream(words);
-  return {std::istream_iterator<std::string>(stream), {}};
-}
-
 TEST(Train, a_stopped_run_goes_on) {
   for (const auto& [number, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}}) {
     const Workplace place;
     const std::string run = place.path("run").string();
-    const Background program(place, split("train agreement" + kSmall +
-                                          " --set train.steps=1000000 --set train.schedule=constant"
-                                          " --set train.log_every=1 --out " +
-                                          run));
-    const auto begin = std::chrono::steady_clock::now();
-    while (place.read("run/metrics.jsonl").size() < 1000 &&
-           std::chrono::steady_clock::now() - begin < std::chrono::seconds(60))
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const Background program("train agreement" + kSmall +
+                                 " --set train.steps=1000000 --set train.schedule=constant"
+                                 " --set train.log_every=1 --out " +
+                                 run,
+                             place.path("background.error"));
+    wait_for(place.path("run/metrics.jsonl"), 1000);
     // Threads that wait do not keep others from the processor, whatever OpenMP's own default is.
     EXPECT_THAT(program.environment(), HasSubstr("GOMP_SPINCOUNT="));
     program.signal(number);
@@ -142,6 +95,47 @@ TEST(Train, a_stopped_run_goes_on) {
     // Nothing is left to do: the stored result is told again.
     EXPECT_EQ(place.run("train run --resume --set train.steps=" + more).code, 0);
   }
+}
+
+// What the small recipes leave alone: pretrained vectors, kept as they are; bfloat16; another optimizer and
+// schedule; and the data folder from the environment.
+TEST(Train, vectors_precision_and_schedules) {
+  const Workplace place;
+  place.make_data();
+  place.write("data/small.txt", "good 1 0 1\nbad 0 1 0\nfilm 0 0 1\n");
+  place.write("mine.toml", R"toml(
+[task]
+data = "sst"
+vectors = "small.txt"
+freeze_vectors = true
+[model]
+width = 16
+heads = 1
+feed_forward = 16
+layers = 1
+norm = "phydi"
+packed = true
+initialiser = "polar"
+dropout_per_unit = true
+[train]
+optimizer = "sgd"
+momentum = 0.9
+schedule = "plateau"
+precision = "bfloat16"
+label_smoothing = 0.1
+accumulate = 2
+steps = 0
+epochs = 2
+)toml");
+  setenv("QUATRAIN_DATA", place.path("data").c_str(), 1);
+  const Outcome outcome = place.run("train mine.toml --out run");
+  unsetenv("QUATRAIN_DATA");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const auto stored = train::read_recipe(place.path("run/best/recipe.toml").string());
+  EXPECT_EQ(stored.task.folder, place.path("data").string());
+  EXPECT_EQ(json::parse(place.run("evaluate run --json -").out)["figures"]["accuracy"],
+            result_of(place, "run")["test"]["accuracy"]);
+  EXPECT_EQ(place.run("predict run", "good film\n").code, 0);
 }
 
 TEST(Evaluate, gives_the_figures_of_the_run_again) {
