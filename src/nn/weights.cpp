@@ -64,14 +64,11 @@ std::string algebra_problem(const std::string& layer, const algebra::Spec& spec,
   if (found == metadata.end()) return "the file does not say what algebra " + shown + " was trained with";
   const std::string expected = describe(spec);
   const std::string& stored = found->second;
-  const auto hash_of = [](const std::string& text) { return text.substr(text.find(' ') + 1); };
-  const bool stored_learned = stored.find(' ') == std::string::npos;
-  bool same = stored_learned == spec.learned;
-  if (same && spec.learned) {
-    same = algebra::Spec::parse(stored).weighted == spec.weighted;
-  } else if (same) {
-    same = hash_of(stored) == hash_of(expected);
-  }
+  // The hash is the last word of a fixed algebra's text; a learned layer's notation ends with its bracket.
+  const auto hash_of = [](const std::string& text) { return text.substr(text.rfind(' ') + 1); };
+  const auto weighted = [](const std::string& text) { return text.starts_with("wkp("); };
+  bool same = stored.ends_with(')') == spec.learned;
+  if (same) same = spec.learned ? weighted(stored) == spec.weighted : hash_of(stored) == hash_of(expected);
   return same ? "" : shown + " was trained with the algebra " + stored + ", the model has " + expected;
 }
 

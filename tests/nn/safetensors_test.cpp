@@ -10,22 +10,16 @@
 #include <limits>
 #include <vector>
 
+#include "temporary_folder.h"
+
 namespace quatrain::nn {
 namespace {
 
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-class SafetensorsTest : public ::testing::Test {
+class SafetensorsTest : public test::FolderTest {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() /
-              ("quatrain_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   // A file with a header and data of our choice.
   fs::path write(const std::string& header, const std::string& data, int64_t length = -1) {
     const fs::path path = folder_ / "hostile.safetensors";
@@ -45,8 +39,6 @@ class SafetensorsTest : public ::testing::Test {
     }
     return "no error";
   }
-
-  fs::path folder_;
 };
 
 TEST_F(SafetensorsTest, AllTypesShapesAndStridesTravel) {
