@@ -77,6 +77,15 @@ std::string Workplace::make_data() const {
     write("data/stsa.binary." + std::string(part), sst);
     write("data/" + std::string(part) + ".tsv", tsv);
   }
+  std::string sentences, gold;
+  for (int k = 0; k < 60; ++k) {
+    const bool plural = k % 2;
+    sentences += "word" + std::to_string(k) + " key" + (plural ? "s" : "") + " to the cabinet " +
+                 (plural ? "are" : "is") + " here <eos>\n";
+    gold += std::string("5\t") + (plural ? "are\tis" : "is\tare") + "\t" + std::to_string(k % 3) + "\n";
+  }
+  write("data/subj_agr_filtered.text", sentences);
+  write("data/subj_agr_filtered.gold", gold);
   return "data";
 }
 

@@ -29,7 +29,7 @@ class Workplace {
   /// `quatrain WORDS`, as a shell reads them, with `input` on the standard input.
   Outcome run(const std::string& words, const std::string& input = "") const;
 
-  /// Small data in the formats of sst and tsv, which a model can learn; returns the folder's name.
+  /// Small data in the formats of sst, tsv and sva, which a model can learn; returns the folder's name.
   std::string make_data() const;
 
  private:

@@ -44,13 +44,24 @@ TEST(Train, every_recipe_runs) {
 TEST(Train, the_run_stores_the_effective_recipe) {
   const Workplace place;
   const std::string data = place.make_data();
-  ASSERT_EQ(
-      place.run("train sentiment" + kSmall + " --set train.steps=1 --seed 7 --data data --out run").code, 0);
+  ASSERT_EQ(place.run("train text" + kSmall + " --set train.steps=1 --seed 7 --data data --out run").code, 0);
   const auto stored = train::read_recipe(place.path("run/best/recipe.toml").string());
   EXPECT_EQ(stored.train.seed, 7);
   EXPECT_EQ(stored.model.width, 32);
   EXPECT_EQ(stored.task.folder, std::filesystem::canonical(place.path(data)).string());
-  EXPECT_NE(stored.task.tokenizer, "automatic");
+  EXPECT_EQ(stored.task.tokenizer, "simple");  // the reader's own, by its name
+}
+
+// With a folder, agreement is learned from its sentences.
+TEST(Train, agreement_reads_real_sentences) {
+  const Workplace place;
+  place.make_data();
+  ASSERT_EQ(place.run("train agreement" + kSmall + " --set train.steps=1 --data data --out run").code, 0);
+  EXPECT_EQ(train::read_recipe(place.path("run/best/recipe.toml").string()).task.data, "sva");
+  EXPECT_EQ(result_of(place, "run")["facts"]["train_examples"], 48);
+  EXPECT_THAT(place.run("evaluate run").out, HasSubstr("attractors=1"));
+  EXPECT_THAT(place.run("predict run", "the keys to the cabinet\n").out,
+              testing::AnyOf(testing::StartsWith("plural\t"), testing::StartsWith("singular\t")));
 }
 
 TEST(Train, a_folder_that_holds_a_run_is_safe) {
