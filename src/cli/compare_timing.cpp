@@ -1,9 +1,9 @@
 #include <torch/torch.h>
 
-#include "cli/autocast.h"
 #include "cli/compare.h"
 #include "cli/timing.h"
 #include "quatrain/data/loader.h"
+#include "train/autocast.h"
 
 namespace quatrain::cli {
 namespace {
@@ -38,7 +38,7 @@ std::vector<double> inference(const Comparison& comparison, const TextData& data
   for (size_t i = 0; i < models.size(); ++i)
     calls.push_back([&, i, next = size_t{0}]() mutable {
       const torch::NoGradGuard no_grad;
-      const Autocast autocast(in_bfloat16(comparison.twins[i]));
+      const train::Autocast autocast(in_bfloat16(comparison.twins[i]));
       const auto& batch = batches[next++ % batches.size()];
       models[i]->forward(batch.tokens, batch.padding);
     });
@@ -56,7 +56,7 @@ struct Step {
     optimizer->zero_grad();
     train::BatchLoss batch;
     {
-      const Autocast autocast(in_bfloat16(*twin));
+      const train::Autocast autocast(in_bfloat16(*twin));
       batch = task->loss(0, next++ % task->batches());
     }
     batch.loss.backward();

@@ -4,11 +4,11 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cli/autocast.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/json_file.h"
 #include "cli/text_task.h"
+#include "train/autocast.h"
 
 namespace quatrain::cli {
 
@@ -26,7 +26,7 @@ int evaluate_command(const EvaluateArguments& arguments) {
   const auto task = make_task(trained.recipe, data, trained.model);
   const torch::NoGradGuard no_grad;
   trained.model->eval();
-  const Autocast autocast(trained.recipe.train.precision == "bfloat16");
+  const train::Autocast autocast(trained.recipe.train.precision == "bfloat16");
   const auto figures = task->evaluate(arguments.split).figures;
 
   if (!arguments.json.empty())

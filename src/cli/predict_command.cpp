@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <numeric>
 
-#include "cli/autocast.h"
 #include "cli/commands.h"
 #include "cli/lines.h"
 #include "cli/text_task.h"
+#include "train/autocast.h"
 
 namespace quatrain::cli {
 namespace {
@@ -57,7 +57,7 @@ int predict_command(const PredictArguments& arguments) {
   const auto tokenizer = data::parse_tokenizer(trained.recipe.task.tokenizer);
   const auto longest = static_cast<size_t>(trained.recipe.task.max_length);
   const torch::NoGradGuard no_grad;
-  const Autocast autocast(trained.recipe.train.precision == "bfloat16");
+  const train::Autocast autocast(trained.recipe.train.precision == "bfloat16");
   LineReader reader(STDIN_FILENO);
   if (::isatty(STDIN_FILENO)) std::fprintf(stderr, "a text a line; end with Ctrl-D\n");
   for (;;) {

@@ -1,6 +1,5 @@
 #include "quatrain/train/trainer.h"
 
-#include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "nn/atomic_file.h"
 #include "quatrain/nn/weights.h"
+#include "train/autocast.h"
 #include "train/checkpoint.h"
 #include "train/records.h"
 #include "train/state.h"
@@ -27,25 +27,6 @@ constexpr double kSmoothing = 0.95;  // of the loss that is shown
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
-
-// bfloat16 autocast on the CPU while it lives, where it is wanted.
-class Autocast {
- public:
-  explicit Autocast(bool on) : before_(at::autocast::is_autocast_enabled(at::kCPU)) {
-    if (on) at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
-    at::autocast::set_autocast_enabled(at::kCPU, on);
-  }
-  ~Autocast() {
-    // Cast copies of weights must not outlive the step that changes these.
-    at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(at::kCPU, before_);
-  }
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
-
- private:
-  bool before_;
-};
 
 // One run from its folder's state to its end.
 class Run {

@@ -2,9 +2,10 @@
 
 #include <ATen/autocast_mode.h>
 
-namespace quatrain::cli {
+namespace quatrain::train {
 
-/// Computes in bfloat16 while it lives, where it is wanted: as the run was trained and scored.
+/// Computes in bfloat16 on the CPU while it lives, where it is wanted: a run is scored and used as it was
+/// trained.
 class Autocast {
  public:
   explicit Autocast(bool on) : before_(at::autocast::is_autocast_enabled(at::kCPU)) {
@@ -12,6 +13,7 @@ class Autocast {
     at::autocast::set_autocast_enabled(at::kCPU, on);
   }
   ~Autocast() {
+    // Cast copies of weights must not outlive the step that changes these.
     at::autocast::clear_cache();
     at::autocast::set_autocast_enabled(at::kCPU, before_);
   }
@@ -22,4 +24,4 @@ class Autocast {
   bool before_;
 };
 
-}  // namespace quatrain::cli
+}  // namespace quatrain::train
