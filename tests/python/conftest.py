@@ -7,7 +7,7 @@ import torch
 
 LIBRARY = os.environ.get("QUATRAIN_LIBRARY")
 if not LIBRARY:
-    pytest.skip("QUATRAIN_LIBRARY does not name the library", allow_module_level=True)
+    raise pytest.UsageError("QUATRAIN_LIBRARY must name the library under test, libquatrain.so (make test sets it)")
 torch.ops.load_library(LIBRARY)
 
 
