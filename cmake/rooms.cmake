@@ -14,11 +14,13 @@ if(QUATRAIN_SANITIZE)
   target_link_options(quatrain_options INTERFACE -fsanitize=${QUATRAIN_SANITIZE})
 endif()
 
-# quatrain_room(NAME [TORCH none|aten|frontend] SOURCES ...)
+# quatrain_room(NAME [TORCH none|aten|frontend] SOURCES ... [PLAIN ...])
 #   none: plain C++.  aten: tensors and operators.  frontend: <torch/torch.h>, through the precompiled header.
+#   PLAIN: files of a frontend room that include nothing of torch; they compile in a second without that header.
 function(quatrain_room name)
-  cmake_parse_arguments(ROOM "" "TORCH" "SOURCES" ${ARGN})
-  add_library(${name} OBJECT ${ROOM_SOURCES})
+  cmake_parse_arguments(ROOM "" "TORCH" "SOURCES;PLAIN" ${ARGN})
+  add_library(${name} OBJECT ${ROOM_SOURCES} ${ROOM_PLAIN})
+  set_source_files_properties(${ROOM_PLAIN} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   target_link_libraries(${name} PRIVATE quatrain_options)
   # Objects go into shared libraries and into executables alike, and a precompiled header is only reused under equal flags.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
