@@ -20,14 +20,16 @@ Figures figures_of(const Json& json) {
   return result;
 }
 
-// Bytes of the lines that belong to the first `step` steps.
-uintmax_t kept_bytes(const fs::path& path, int64_t step) {
+// Bytes of the lines up to a step, and of evaluations up to another.
+uintmax_t kept_bytes(const fs::path& path, int64_t step, int64_t evaluated_step) {
   std::ifstream file(path);
   uintmax_t kept = 0;
   for (std::string line; std::getline(file, line) && !file.eof();) {
     const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     const auto found = record.is_object() ? record.find("step") : record.end();
-    if (found == record.end() || !found->is_number_integer() || found->get<int64_t>() > step) break;
+    if (found == record.end() || !found->is_number_integer()) break;
+    const bool evaluation = record.value("kind", Json()) == "evaluation";
+    if (found->get<int64_t>() > (evaluation ? evaluated_step : step)) break;
     kept += line.size() + 1;
   }
   return kept;
@@ -35,8 +37,9 @@ uintmax_t kept_bytes(const fs::path& path, int64_t step) {
 
 }  // namespace
 
-Metrics::Metrics(const fs::path& run_folder, int64_t step) : path_(run_folder / "metrics.jsonl") {
-  if (fs::exists(path_)) fs::resize_file(path_, step > 0 ? kept_bytes(path_, step) : 0);
+Metrics::Metrics(const fs::path& run_folder, int64_t step, int64_t evaluated_step)
+    : path_(run_folder / "metrics.jsonl") {
+  if (fs::exists(path_)) fs::resize_file(path_, step > 0 ? kept_bytes(path_, step, evaluated_step) : 0);
   file_.open(path_, std::ios::app);
   if (!file_) throw std::runtime_error("cannot write '" + path_.string() + "'");
 }

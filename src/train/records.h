@@ -12,8 +12,9 @@ namespace quatrain::train {
 /// metrics.jsonl: a JSON object a line, appended. A line is on its way to the disk when the call returns.
 class Metrics {
  public:
-  /// Keeps the lines up to `step`, which the checkpoint to go on from has made, and drops later or torn ones.
-  Metrics(const std::filesystem::path& run_folder, int64_t step);
+  /// Keeps the lines that the checkpoint to go on from has made, up to `step` and of evaluations up to
+  /// `evaluated_step` (a run may be stopped between the two), and drops later and torn ones.
+  Metrics(const std::filesystem::path& run_folder, int64_t step, int64_t evaluated_step);
 
   void training(int64_t step, int64_t epoch, double loss, double learning_rate, double gradient_norm,
                 double examples_per_second);

@@ -46,7 +46,7 @@ class Run {
 
   Result go() {
     if (auto stored = open_folder()) return *stored;
-    Metrics metrics(run_.folder, state_.step);
+    Metrics metrics(run_.folder, state_.step, state_.evaluated_step);
     metrics_ = &metrics;
     resumed_seconds_ = state_.seconds;
     resumed_step_ = state_.step;

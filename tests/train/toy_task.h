@@ -69,6 +69,7 @@ class ToyTask : public Task {
   }
   Selection selection() const override { return {"loss", false}; }
   void store(const std::filesystem::path& folder) const override {
+    if (store_fails) throw std::runtime_error("the disk is full");
     std::ofstream(folder / "vocabulary.txt") << "a\n";
   }
   std::string recipe() const override { return "[task]\n"; }
@@ -76,6 +77,7 @@ class ToyTask : public Task {
 
   bool dev = true, test = true;
   std::vector<double> scripted;  // figures to give instead of the true ones
+  bool store_fails = false;      // no checkpoint can be written
   int64_t fail_at = 0;           // the call of loss() that goes wrong
   double fail_with = std::numeric_limits<double>::quiet_NaN();
   std::vector<std::pair<int64_t, int64_t>> asked;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "quatrain/nn/weights.h"
+#include "quatrain/train/checkpoint.h"
 #include "train/toy_task.h"
 
 namespace quatrain::train {
@@ -131,6 +132,96 @@ TEST_F(TrainerTest, ARunThatIsKilledGoesOnFromItsLastCheckpoint) {
   Trainer(resumed, options(), run("killed", Existing::resume)).run();
   expect_same_bits(copies(resumed.model()), copies(straight.model()));
   EXPECT_EQ(metrics("whole"), metrics("killed"));
+}
+
+// A stop where an evaluation is due leaves that to the resumed run; here that one dies before it can save.
+TEST_F(TrainerTest, AnEvaluationIsInTheMetricsOnce) {
+  ToyTask straight, begun, killed, resumed;
+  Trainer(straight, options(), run("whole")).run();
+  stopped_at(begun, options(), run("parts"), 12);
+  EXPECT_EQ(begun.evaluated.size(), 1u);
+  killed.store_fails = true;
+  EXPECT_THROW(Trainer(killed, options(), run("parts", Existing::resume)).run(), std::exception);
+  EXPECT_EQ(killed.evaluated.size(), 1u);
+  Trainer(resumed, options(), run("parts", Existing::resume)).run();
+  expect_same_bits(copies(resumed.model()), copies(straight.model()));
+  EXPECT_EQ(metrics("whole"), metrics("parts"));
+}
+
+TEST_F(TrainerTest, ATornLineOfTheMetricsIsDropped) {
+  ToyTask straight, begun, resumed;
+  Trainer(straight, options(), run("whole")).run();
+  stopped_at(begun, options(), run("parts"), 9);
+  std::ofstream(folder_ / "parts" / "metrics.jsonl", std::ios::app) << R"({"kind":"training","st)";
+  Trainer(resumed, options(), run("parts", Existing::resume)).run();
+  EXPECT_EQ(metrics("whole"), metrics("parts"));
+}
+
+// Between two renames the old checkpoint has another name.
+TEST_F(TrainerTest, ACrashBetweenTwoRenamesLosesNothing) {
+  ToyTask straight, begun, resumed;
+  Trainer(straight, options(), run("whole")).run();
+  stopped_at(begun, options(), run("parts"), 15);
+  const auto parts = folder_ / "parts";
+  std::filesystem::rename(parts / "last", parts / "last.old");
+  std::filesystem::create_directory(parts / "last.part");
+  std::ofstream(parts / "last.part" / "model.safetensors") << "torn";
+  EXPECT_EQ(find_checkpoint(parts, "last"), parts / "last.old");
+  Trainer(resumed, options(), run("parts", Existing::resume)).run();
+  expect_same_bits(copies(resumed.model()), copies(straight.model()));
+  EXPECT_FALSE(std::filesystem::exists(parts / "last.old"));
+  EXPECT_FALSE(std::filesystem::exists(parts / "last.part"));
+}
+
+TEST_F(TrainerTest, ACheckpointThatCannotBeWrittenLeavesTheOneBefore) {
+  ToyTask begun, full, straight, resumed;
+  Trainer(straight, options(), run("whole")).run();
+  stopped_at(begun, options(), run("parts"), 9);
+  full.store_fails = true;
+  EXPECT_THAT(message_of([&] { Trainer(full, options(), run("parts", Existing::resume)).run(); }),
+              testing::HasSubstr("disk is full"));
+  Trainer(resumed, options(), run("parts", Existing::resume)).run();
+  expect_same_bits(copies(resumed.model()), copies(straight.model()));
+}
+
+TEST_F(TrainerTest, OtherDataThanTheCheckpointsAreRefused) {
+  ToyTask begun, other("quaternion", 0.2, 16);
+  stopped_at(begun, options(), run("run"), 9);
+  EXPECT_THAT(message_of([&] { Trainer(other, options(), run("run", Existing::resume)).run(); }),
+              testing::HasSubstr("an epoch has 4 steps, in the checkpoint 8"));
+}
+
+TEST_F(TrainerTest, AnotherOptimizerThanTheCheckpointsIsRefused) {
+  ToyTask begun, other;
+  stopped_at(begun, options(), run("run"), 9);
+  TrainerOptions o = options();
+  o.optimizer.kind = OptimizerKind::sgd;
+  o.optimizer.momentum = 0.9;
+  EXPECT_THAT(message_of([&] { Trainer(other, o, run("run", Existing::resume)).run(); }),
+              testing::HasSubstr("another optimizer"));
+}
+
+TEST_F(TrainerTest, EpochsEndARunAndEachIsEvaluated) {
+  ToyTask task;
+  TrainerOptions o = options(0);
+  o.epochs = 3;
+  o.evaluate_every = 0;
+  o.accumulate = 3;  // 8 batches: steps of 3, 3 and 2
+  const Result result = Trainer(task, o, run("run")).run();
+  EXPECT_EQ(result.steps, 9);
+  EXPECT_EQ(task.evaluated, (std::vector<std::string>{"dev", "dev", "dev", "test"}));
+  ASSERT_EQ(task.asked.size(), 24u);
+  for (int64_t i = 0; i < 24; ++i) EXPECT_EQ(task.asked[i], std::pair(i / 8, i % 8));
+}
+
+TEST_F(TrainerTest, WithoutADevSetTheLastWeightsAreTheBest) {
+  ToyTask task, stored;
+  task.dev = false;
+  const Result result = Trainer(task, options(), run("run")).run();
+  EXPECT_EQ(result.best_step, 24);
+  EXPECT_EQ(task.evaluated, std::vector<std::string>{"test"});
+  nn::load_weights(stored.model(), folder_ / "run" / "best" / "model.safetensors");
+  expect_same_bits(copies(stored.model()), copies(task.model()));
 }
 
 TEST_F(TrainerTest, ALossThatIsNotFiniteStopsTheRunAndKeepsTheLastCheckpoint) {

@@ -43,7 +43,7 @@ struct QUATRAIN_API RunOptions {
   Existing existing = Existing::refuse;
   /// Set from elsewhere (a signal handler): training saves and stops after the step that is being made.
   const std::atomic<bool>* stop = nullptr;
-  std::function<void(const Progress&)> on_progress;  ///< called at every step; see ProgressLine
+  std::function<void(const Progress&)> on_progress = {};  ///< called at every step; see ProgressLine
 };
 
 /// What came of a run; the same is in result.json.
