@@ -85,7 +85,7 @@ std::shared_ptr<torch::nn::Module> TextClassifierImpl::clone(
   return copy;
 }
 
-at::Tensor TextClassifierImpl::forward(const at::Tensor& tokens, const at::Tensor& padding) const {
+at::Tensor TextClassifierImpl::forward(const at::Tensor& tokens, const at::Tensor& padding) {
   TORCH_CHECK(tokens.dim() == 2, "TextClassifier: tokens must be (batch, length), got ", tokens.sizes());
   const at::Tensor padded = padding.defined() ? padding : tokens.eq(options.padding_id());
   TORCH_CHECK(padded.sizes() == tokens.sizes() && padded.scalar_type() == at::kBool,

@@ -50,7 +50,7 @@ void ActivationImpl::pretty_print(std::ostream& stream) const {
   stream << "quatrain::nn::Activation(" << name_ << ")";
 }
 
-at::Tensor ActivationImpl::forward(const at::Tensor& x) const {
+at::Tensor ActivationImpl::forward(const at::Tensor& x) {
   return function_(x);
 }
 

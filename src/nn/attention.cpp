@@ -111,7 +111,7 @@ std::tuple<at::Tensor, at::Tensor> MultiheadAttentionImpl::forward(const at::Ten
                                                                    const at::Tensor& key_input,
                                                                    const at::Tensor& value_input,
                                                                    const at::Tensor& padding,
-                                                                   bool need_weights) const {
+                                                                   bool need_weights) {
   for (const at::Tensor* input : {&query_input, &key_input, &value_input})
     TORCH_CHECK(input->dim() == 3 && input->size(2) == options.width(),
                 "MultiheadAttention: query, key and value must be (batch, length, width = ", options.width(),
@@ -180,7 +180,7 @@ std::tuple<at::Tensor, at::Tensor> MultiheadAttentionImpl::forward(const at::Ten
   return {output->forward(joined), need_weights ? weights : at::Tensor()};
 }
 
-at::Tensor MultiheadAttentionImpl::self_attention(const at::Tensor& x, const at::Tensor& padding) const {
+at::Tensor MultiheadAttentionImpl::self_attention(const at::Tensor& x, const at::Tensor& padding) {
   return std::get<0>(forward(x, x, x, padding));
 }
 

@@ -31,7 +31,7 @@ void DropoutImpl::pretty_print(std::ostream& stream) const {
   stream << ")";
 }
 
-at::Tensor DropoutImpl::forward(const at::Tensor& x) const {
+at::Tensor DropoutImpl::forward(const at::Tensor& x) {
   return dropout(x, options.p(), is_training(), options.n(), options.per_unit());
 }
 

@@ -80,7 +80,7 @@ at::Tensor TransformerEncoderLayerImpl::drop(const at::Tensor& x) const {
   return dropout(x, options.dropout(), is_training(), options.algebra().n, options.dropout_per_unit());
 }
 
-at::Tensor TransformerEncoderLayerImpl::forward(const at::Tensor& x, const at::Tensor& padding) const {
+at::Tensor TransformerEncoderLayerImpl::forward(const at::Tensor& x, const at::Tensor& padding) {
   const auto attend = [&](const at::Tensor& y) { return drop(attention->self_attention(y, padding)); };
   const auto feed = [&](const at::Tensor& y) { return drop(feed_forward->forward(y)); };
   switch (options.norm()) {
@@ -118,7 +118,7 @@ void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
   stream << "quatrain::nn::TransformerEncoder(layers=" << options.layers() << ")";
 }
 
-at::Tensor TransformerEncoderImpl::forward(const at::Tensor& x, const at::Tensor& padding) const {
+at::Tensor TransformerEncoderImpl::forward(const at::Tensor& x, const at::Tensor& padding) {
   at::Tensor y = x;
   for (const auto& layer : *layers) y = layer->as<TransformerEncoderLayerImpl>()->forward(y, padding);
   return norm ? norm->forward(y) : y;

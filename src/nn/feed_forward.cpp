@@ -33,7 +33,7 @@ void FeedForwardImpl::pretty_print(std::ostream& stream) const {
          << ")";
 }
 
-at::Tensor FeedForwardImpl::forward(const at::Tensor& x) const {
+at::Tensor FeedForwardImpl::forward(const at::Tensor& x) {
   const at::Tensor hidden = activation_(linear1->forward(x));
   return linear2->forward(
       dropout(hidden, options.dropout(), is_training(), options.algebra().n, options.dropout_per_unit()));

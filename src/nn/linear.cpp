@@ -80,7 +80,7 @@ std::shared_ptr<torch::nn::Module> LinearImpl::clone(const std::optional<torch::
   return copy;
 }
 
-at::Tensor LinearImpl::forward(const at::Tensor& x) const {
+at::Tensor LinearImpl::forward(const at::Tensor& x) {
   const ops::Product map = product();
   // WKP's product w A is a new tensor in every call: nothing that was prepared from it could be found again.
   const bool constant = !is_training() && (!w.defined() || map.A.is_same(factored_.A));

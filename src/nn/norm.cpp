@@ -30,7 +30,7 @@ void LayerNormImpl::pretty_print(std::ostream& stream) const {
   stream << ")";
 }
 
-at::Tensor LayerNormImpl::forward(const at::Tensor& x) const {
+at::Tensor LayerNormImpl::forward(const at::Tensor& x) {
   if (!options.per_component() || options.n() == 1)
     return at::layer_norm(x, {options.width()}, weight, bias, options.eps());
   const int64_t m = options.width() / options.n();

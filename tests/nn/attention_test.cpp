@@ -67,7 +67,7 @@ TEST(NnAttention, QuaternionScoresAreHamiltonProducts) {
   const int64_t L = 4, m = 3;
   nn::MultiheadAttention layer(options("quaternion", 4 * m, 1));
   const at::Tensor x = torch::randn({1, L, 4 * m});
-  const auto parts = [&](const nn::Linear& linear) { return linear->forward(x)[0].split(m, -1); };
+  const auto parts = [&](nn::Linear linear) { return linear->forward(x)[0].split(m, -1); };
   const auto q = parts(layer->query), k = parts(layer->key), v = parts(layer->value);
   const auto dot = [&](int i, int j) { return torch::matmul(q[i], k[j].t()); };
   const std::vector<at::Tensor> scores{

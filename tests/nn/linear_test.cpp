@@ -7,6 +7,9 @@
 #include <sstream>
 
 #include "nn/reference.h"
+#include "quatrain/nn/activation.h"
+#include "quatrain/nn/dropout.h"
+#include "quatrain/nn/norm.h"
 
 namespace quatrain {
 namespace {
@@ -191,6 +194,15 @@ TEST(NnLinear, ComputesInTheTypeItWasMovedTo) {
   const at::Tensor x = torch::randn({3, 16}), y = layer(x.to(torch::kBFloat16));
   EXPECT_EQ(y.scalar_type(), torch::kBFloat16);
   EXPECT_LT(relative_error(y, linear_reference(*layer, x)), 0.02);
+}
+
+// torch::nn::Sequential takes modules whose forward is not const.
+TEST(NnLinear, StandsInASequential) {
+  torch::nn::Sequential model(nn::Linear(nn::LinearOptions(8, 16).algebra("quaternion")), nn::Activation("relu"),
+                              nn::LayerNorm(nn::LayerNormOptions(16)), nn::Dropout(nn::DropoutOptions(0.1)),
+                              torch::nn::Linear(16, 4), nn::Linear(nn::LinearOptions(4, 2).algebra("phm(2)")));
+  EXPECT_EQ(model->forward(torch::randn({3, 8})).sizes(), (at::IntArrayRef{3, 2}));
+  EXPECT_EQ(model->parameters().size(), 2u + 2 + 2 + 3);
 }
 
 }  // namespace

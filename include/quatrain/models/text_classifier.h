@@ -60,7 +60,7 @@ class QUATRAIN_API TextClassifierImpl : public torch::nn::Cloneable<TextClassifi
   /// tokens (B, L) int64, padding (B, L) bool, true where there is no word (undefined: where the token is
   /// padding_id). Returns logits (B, classes). A text that is all padding has the mean zero, so its logits
   /// are the head's bias.
-  at::Tensor forward(const at::Tensor& tokens, const at::Tensor& padding = {}) const;
+  at::Tensor forward(const at::Tensor& tokens, const at::Tensor& padding = {});
 
   /// Copies pretrained vectors (vocabulary_size, pretrained_width or width) into the embeddings; the row of
   /// padding_id becomes zero.

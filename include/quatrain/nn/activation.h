@@ -27,7 +27,7 @@ class QUATRAIN_API ActivationImpl : public torch::nn::Cloneable<ActivationImpl> 
   explicit ActivationImpl(std::string name);
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
-  at::Tensor forward(const at::Tensor& x) const;
+  at::Tensor forward(const at::Tensor& x);
 
  private:
   std::string name_;

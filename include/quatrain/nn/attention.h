@@ -65,9 +65,9 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
   /// dropout.
   std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& query, const at::Tensor& key,
                                              const at::Tensor& value, const at::Tensor& padding = {},
-                                             bool need_weights = false) const;
+                                             bool need_weights = false);
   /// Self-attention: x (B, L, width) -> (B, L, width).
-  at::Tensor self_attention(const at::Tensor& x, const at::Tensor& padding = {}) const;
+  at::Tensor self_attention(const at::Tensor& x, const at::Tensor& padding = {});
 
   /// componentwise or real: what `automatic` came to.
   AttentionKind kind() const { return kind_; }

@@ -29,7 +29,7 @@ class QUATRAIN_API DropoutImpl : public torch::nn::Cloneable<DropoutImpl> {
   explicit DropoutImpl(DropoutOptions options = {});
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
-  at::Tensor forward(const at::Tensor& x) const;
+  at::Tensor forward(const at::Tensor& x);
 
   DropoutOptions options;
 };

@@ -65,7 +65,7 @@ class QUATRAIN_API TransformerEncoderLayerImpl : public torch::nn::Cloneable<Tra
   explicit TransformerEncoderLayerImpl(TransformerEncoderLayerOptions options);
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& padding = {}) const;
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& padding = {});
 
   TransformerEncoderLayerOptions options;
   MultiheadAttention attention{nullptr};
@@ -92,7 +92,7 @@ class QUATRAIN_API TransformerEncoderImpl : public torch::nn::Cloneable<Transfor
   explicit TransformerEncoderImpl(TransformerEncoderOptions options);
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& padding = {}) const;
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& padding = {});
 
   TransformerEncoderOptions options;
   torch::nn::ModuleList layers{nullptr};

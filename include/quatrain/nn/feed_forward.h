@@ -35,7 +35,7 @@ class QUATRAIN_API FeedForwardImpl : public torch::nn::Cloneable<FeedForwardImpl
   explicit FeedForwardImpl(FeedForwardOptions options);
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
-  at::Tensor forward(const at::Tensor& x) const;
+  at::Tensor forward(const at::Tensor& x);
 
   FeedForwardOptions options;
   Linear linear1{nullptr}, linear2{nullptr};

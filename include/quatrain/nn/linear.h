@@ -47,7 +47,7 @@ class QUATRAIN_API LinearImpl : public torch::nn::Cloneable<LinearImpl> {
   void pretty_print(std::ostream& stream) const override;
   std::shared_ptr<torch::nn::Module> clone(const std::optional<torch::Device>& device = {}) const override;
 
-  at::Tensor forward(const at::Tensor& x) const;
+  at::Tensor forward(const at::Tensor& x);
   /// H (k, d), differentiable.
   at::Tensor matrix() const;
   /// What the operator gets in this moment: the algebra's name, or A (times w) and its factors where they are

@@ -27,7 +27,7 @@ class QUATRAIN_API LayerNormImpl : public torch::nn::Cloneable<LayerNormImpl> {
   void reset() override;
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
-  at::Tensor forward(const at::Tensor& x) const;
+  at::Tensor forward(const at::Tensor& x);
 
   LayerNormOptions options;
   at::Tensor weight;
