@@ -198,9 +198,10 @@ TEST(NnLinear, ComputesInTheTypeItWasMovedTo) {
 
 // torch::nn::Sequential takes modules whose forward is not const.
 TEST(NnLinear, StandsInASequential) {
-  torch::nn::Sequential model(nn::Linear(nn::LinearOptions(8, 16).algebra("quaternion")), nn::Activation("relu"),
-                              nn::LayerNorm(nn::LayerNormOptions(16)), nn::Dropout(nn::DropoutOptions(0.1)),
-                              torch::nn::Linear(16, 4), nn::Linear(nn::LinearOptions(4, 2).algebra("phm(2)")));
+  torch::nn::Sequential model(nn::Linear(nn::LinearOptions(8, 16).algebra("quaternion")),
+                              nn::Activation("relu"), nn::LayerNorm(nn::LayerNormOptions(16)),
+                              nn::Dropout(nn::DropoutOptions(0.1)), torch::nn::Linear(16, 4),
+                              nn::Linear(nn::LinearOptions(4, 2).algebra("phm(2)")));
   EXPECT_EQ(model->forward(torch::randn({3, 8})).sizes(), (at::IntArrayRef{3, 2}));
   EXPECT_EQ(model->parameters().size(), 2u + 2 + 2 + 3);
 }
