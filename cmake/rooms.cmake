@@ -10,7 +10,7 @@ target_compile_features(quatrain_options INTERFACE cxx_std_20)
 target_compile_options(quatrain_options INTERFACE -Wall -Wextra $<$<BOOL:${QUATRAIN_WERROR}>:-Werror>)
 target_include_directories(quatrain_options INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 if(QUATRAIN_SANITIZE)
-  target_compile_options(quatrain_options INTERFACE -fsanitize=${QUATRAIN_SANITIZE} -fno-omit-frame-pointer)
+  target_compile_options(quatrain_options INTERFACE -fsanitize=${QUATRAIN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(quatrain_options INTERFACE -fsanitize=${QUATRAIN_SANITIZE})
 endif()
 
