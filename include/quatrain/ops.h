@@ -68,6 +68,14 @@ QUATRAIN_API std::tuple<at::Tensor, at::Tensor, at::Tensor> linear_backward(
     const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S, const Product& product, Way way,
     std::optional<at::ScalarType> dtype, std::array<bool, 3> mask);
 
+/// The way that `linear` would take (or, with `backward`, its backward passes): the argument's, a WayGuard's,
+/// QUATRAIN_WAY's, else the planner's choice, which depends on sizes, type, device and threads alone.
+QUATRAIN_API Way planned_way(const at::Tensor& x, const at::Tensor& S, const Product& product,
+                             bool constant = false, bool backward = false);
+
+/// Rank R of the factors at hand: of a fixed algebra's, or of those given; 0 without factors.
+QUATRAIN_API int64_t rank(const Product& product);
+
 /// H = sum_i A_i (x) S_i of shape (k, d): the real matrix of a layer. Differentiable in S and A.
 QUATRAIN_API at::Tensor materialise(const at::Tensor& S, const Product& product);
 

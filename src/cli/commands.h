@@ -45,12 +45,17 @@ struct CompareArguments : RecipeArguments {
 };
 int compare_command(const CompareArguments& arguments);
 
-struct BenchArguments {
-  int64_t width = 1024;
-  double seconds = 30;
+struct BenchLinearArguments {
+  std::vector<std::string> algebras{"quaternion"};
+  std::vector<std::string> sizes{"256", "512", "1024", "2048"};
+  std::vector<int64_t> batches{1, 8, 32, 128, 1024};
+  std::vector<std::string> dtypes{"float32"};
+  std::vector<int> threads;  ///< none: torch's number
+  std::vector<std::string> passes{"inference", "training"};
+  double seconds = 1;
   std::string json;
 };
-int bench_command(const BenchArguments& arguments);
+int bench_linear_command(const BenchLinearArguments& arguments);
 
 int info_command();
 int info_algebras_command();

@@ -1,3 +1,4 @@
+#include <ATen/Parallel.h>
 #include <torch/torch.h>
 
 #include <charconv>
@@ -54,6 +55,22 @@ std::string join(const std::vector<uint64_t>& seeds) {
   std::string text;
   for (const uint64_t seed : seeds) text += (text.empty() ? "" : ",") + std::to_string(seed);
   return seeds.size() == 1 ? text + "," : text;  // a list even then
+}
+
+// Single layers where the sizes pay.
+void measure_layers(Comparison& comparison, const train::Recipe::Compare& options) {
+  const std::vector<int64_t> batches{1, 32, 128, 1024};
+  const std::vector<std::string> algebras{"quaternion", "phm(4)", "octonion"};
+  LayerCase one;
+  one.in = one.out = options.layer_width;
+  one.threads = at::get_num_threads();
+  const double seconds = options.layer_seconds / static_cast<double>(2 * batches.size() * algebras.size());
+  for (const auto& algebra : algebras)
+    for (const bool training : {false, true})
+      for (const int64_t batch : batches) {
+        one.algebra = algebra, one.training = training, one.batch = batch;
+        comparison.layers.push_back(measure_layer(one, seconds, false));
+      }
 }
 
 std::string stored_seeds(const fs::path& folder) {
@@ -149,7 +166,7 @@ int compare_command(const CompareArguments& arguments) {
     std::fprintf(stderr, "measuring the twins in turns\n");
     measure_twins(comparison, data);
     std::fprintf(stderr, "measuring single layers in turns\n");
-    comparison.layers = measure_layers(recipe.compare.layer_width, recipe.compare.layer_seconds);
+    measure_layers(comparison, recipe.compare);
   } catch (const Stopped&) {
     std::fprintf(stderr, "stopped; nothing is lost, go on with: quatrain compare %s\n",
                  comparison.folder.c_str());

@@ -126,7 +126,7 @@ std::string report(const Comparison& comparison) {
                      counted(at::get_num_threads(), "thread") + "; times are medians, measured in turns\n\n" +
                      table.text();
   if (seeds > 1) text += "\u00b1: standard deviation over the seeds. ";
-  text += "[95%]: paired bootstrap over the test examples.\n\n" + report(comparison.layers);
+  text += "[95%]: paired bootstrap over the test examples.\n\n" + layer_table(comparison.layers);
   const std::string last = comparison.twins.back().runs.front().folder.string();
   text += "\nThe runs are in " + comparison.folder.string() + ". Next:\n  quatrain predict " + last +
           "\n      reads texts, a line each, and answers\n  quatrain compare " + comparison.folder.string() +

@@ -31,7 +31,7 @@ std::vector<data::Batch> test_batches(const train::Recipe& recipe, const TextDat
   return batches;
 }
 
-std::vector<double> inference(const Comparison& comparison, const TextData& data, int64_t size,
+std::vector<Timing> inference(const Comparison& comparison, const TextData& data, int64_t size,
                               std::vector<models::TextClassifier>& models) {
   const auto batches = test_batches(comparison.twins.front().recipe, data, size);
   std::vector<std::function<void()>> calls;
@@ -42,7 +42,7 @@ std::vector<double> inference(const Comparison& comparison, const TextData& data
       const auto& batch = batches[next++ % batches.size()];
       models[i]->forward(batch.tokens, batch.padding);
     });
-  return interleaved_medians(calls, options_of(comparison));
+  return interleaved(calls, options_of(comparison));
 }
 
 // What Trainer does in a step, without its records.
@@ -68,7 +68,7 @@ struct Step {
   }
 };
 
-std::vector<double> training(const Comparison& comparison, const TextData& data) {
+std::vector<Timing> training(const Comparison& comparison, const TextData& data) {
   std::vector<Step> steps;
   for (const auto& twin : comparison.twins) {
     auto task = make_task(twin.recipe, data);
@@ -79,7 +79,7 @@ std::vector<double> training(const Comparison& comparison, const TextData& data)
   }
   std::vector<std::function<void()>> calls;
   for (auto& step : steps) calls.push_back([&step] { step(); });
-  return interleaved_medians(calls, options_of(comparison));
+  return interleaved(calls, options_of(comparison));
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ void measure_twins(Comparison& comparison, const TextData& data) {
   const auto one = inference(comparison, data, 1, models), many = inference(comparison, data, 32, models);
   const auto steps = training(comparison, data);
   for (size_t i = 0; i < comparison.twins.size(); ++i)
-    comparison.twins[i].times = {steps[i], one[i], many[i]};
+    comparison.twins[i].times = {steps[i].median, one[i].median, many[i].median};
 }
 
 }  // namespace quatrain::cli

@@ -142,16 +142,30 @@ class Program {
   }
 
   void add_bench() {
-    auto* command = app_.add_subcommand("bench", "Time single layers beside torch's");
-    command->add_option("--width", bench_.width, "Inputs and outputs of the layers; a multiple of 8")
-        ->check(CLI::Range(8, 1 << 14))
+    auto* bench = app_.add_subcommand("bench", "Time layers beside torch's");
+    bench->require_subcommand(1);
+    auto* linear = bench->add_subcommand(
+        "linear", "Single linear layers: ours, torch's, and one that writes out its matrix");
+    const auto list = [&](const char* name, auto& values, const char* text) {
+      return linear->add_option(name, values, text)->delimiter(',')->capture_default_str();
+    };
+    linear
+        ->add_option("--algebra", bench_linear_.algebras,
+                     "Algebras, as layers take them: quaternion 'phm(4)' ...")
         ->capture_default_str();
-    command->add_option("--seconds", bench_.seconds, "About how long to measure")
+    list("--sizes", bench_linear_.sizes, "Widths, or INxOUT");
+    list("--batch", bench_linear_.batches, "Rows of the input")->check(CLI::Range(1, 1 << 20));
+    list("--dtype", bench_linear_.dtypes, "Types")
+        ->check(CLI::IsMember({"float32", "bfloat16", "float16", "float64"}));
+    list("--threads", bench_linear_.threads, "Numbers of threads; torch's by default")
+        ->check(CLI::Range(1, 4096));
+    list("--pass", bench_linear_.passes, "Passes")->check(CLI::IsMember({"inference", "training"}));
+    linear->add_option("--seconds", bench_linear_.seconds, "About how long to measure a case")
         ->check(CLI::Range(0.0, 1e5))
         ->capture_default_str();
-    command->add_option("--json", bench_.json, "Write the times as JSON too; - is the standard output")
+    linear->add_option("--json", bench_linear_.json, "Write the cases as JSON too; - is the standard output")
         ->type_name("FILE");
-    command->callback([this] { chosen_ = [this] { return bench_command(bench_); }; });
+    linear->callback([this] { chosen_ = [this] { return bench_linear_command(bench_linear_); }; });
   }
 
   void add_info() {
@@ -229,7 +243,7 @@ class Program {
   EvaluateArguments evaluate_;
   PredictArguments predict_;
   CompareArguments compare_;
-  BenchArguments bench_;
+  BenchLinearArguments bench_linear_;
   std::string name_;
 };
 

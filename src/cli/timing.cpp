@@ -14,12 +14,33 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+double measured(const std::function<void()>& call, int64_t times) {
+  if (times > 1) call();
+  const auto before = Clock::now();
+  for (int64_t i = 0; i < times; ++i) call();
+  return seconds_since(before) / static_cast<double>(times);
+}
+
+Timing summary(std::vector<double>& times) {
+  std::sort(times.begin(), times.end());
+  const auto at = [&](double share) {
+    return times[static_cast<size_t>(share * static_cast<double>(times.size() - 1) + 0.5)];
+  };
+  return {at(0.5), at(0.25), at(0.75)};
+}
+
 }  // namespace
 
-std::vector<double> interleaved_medians(const std::vector<std::function<void()>>& candidates,
-                                        const TimingOptions& options) {
-  for (int64_t i = 0; i < options.warmup; ++i)
+std::vector<Timing> interleaved(const std::vector<std::function<void()>>& candidates,
+                                const TimingOptions& options) {
+  for (int64_t i = 0; i + 1 < options.warmup; ++i)
     for (const auto& call : candidates) call();
+  std::vector<int64_t> repeats;
+  for (const auto& call : candidates) {
+    const double once = measured(call, 1);
+    repeats.push_back(
+        std::clamp<int64_t>(static_cast<int64_t>(options.turn / std::max(once, 1e-9)), 1, 1000));
+  }
   std::vector<std::vector<double>> times(candidates.size());
   const auto start = Clock::now();
   for (int64_t round = 0; round < options.rounds; ++round) {
@@ -27,17 +48,12 @@ std::vector<double> interleaved_medians(const std::vector<std::function<void()>>
     throw_if_stopped();
     for (size_t i = 0; i < candidates.size(); ++i) {
       const size_t turn = (i + static_cast<size_t>(round)) % candidates.size();
-      const auto before = Clock::now();
-      candidates[turn]();
-      times[turn].push_back(seconds_since(before));
+      times[turn].push_back(measured(candidates[turn], repeats[turn]));
     }
   }
-  std::vector<double> medians;
-  for (auto& list : times) {
-    std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(list.size() / 2), list.end());
-    medians.push_back(list[list.size() / 2]);
-  }
-  return medians;
+  std::vector<Timing> timings;
+  for (auto& list : times) timings.push_back(summary(list));
+  return timings;
 }
 
 }  // namespace quatrain::cli

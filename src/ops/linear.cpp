@@ -111,6 +111,12 @@ void check_grad(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S
               grad.scalar_type(), ", x ", x.scalar_type(), "; convert one, or give the dtype to compute in");
 }
 
+int64_t rows_of(const at::Tensor& x) {
+  int64_t rows = 1;
+  for (int64_t axis = 0; axis + 1 < x.dim(); ++axis) rows *= x.size(axis);
+  return rows;
+}
+
 namespace {
 
 at::Tensor linear_any(const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias,
@@ -174,6 +180,17 @@ Gradients linear_backward_traced(const at::Tensor& grad, const at::Tensor& x, co
   return traced::linear_backward(grad, x, S, make_call(algebra, A, U, V, W, way, dtype, false), output_mask);
 }
 
+std::string planned_way_any(const at::Tensor& x, const at::Tensor& S, std::string_view algebra,
+                            const std::optional<at::Tensor>& A, const std::optional<at::Tensor>& U,
+                            const std::optional<at::Tensor>& V, const std::optional<at::Tensor>& W,
+                            bool constant, bool backward) {
+  const Call call = make_call(algebra, A, U, V, W, "auto", std::nullopt, constant);
+  check_linear("planned_way", x, S, call);
+  Problem problem = make_problem(x, S, call);
+  problem.backward = backward;
+  return name(plan(problem, call.way));
+}
+
 // S goes uncast, with the type to compute in beside it: a cast copy would miss the prepared weights. A is
 // never cast.
 template <c10::DispatchKey key, c10::DeviceType device>
@@ -221,6 +238,22 @@ Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at:
                  factor(product, 2), name(way), dtype, mask);
 }
 
+Way planned_way(const at::Tensor& x, const at::Tensor& S, const Product& product, bool constant,
+                bool backward) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("quatrain::planned_way", "")
+                             .typed<decltype(planned_way_any)>();
+  return parse_way(op.call(x, S, product.algebra, optional(product.A), factor(product, 0), factor(product, 1),
+                           factor(product, 2), constant, backward));
+}
+
+int64_t rank(const Product& product) {
+  if (product.A.defined()) return product.factors.empty() ? 0 : product.factors[0].size(1);
+  Call call;
+  call.algebra = product.algebra;
+  return call.fixed()->factors().rank;
+}
+
 at::Tensor materialise(const at::Tensor& S, const Product& product) {
   Call call;
   call.algebra = product.algebra;
@@ -246,12 +279,17 @@ TORCH_LIBRARY(quatrain, m) {
       "str way=\"auto\", ScalarType? dtype=None, bool[3] output_mask=[True, True, True]) -> (Tensor, Tensor, "
       "Tensor)",
       tags);
+  m.def(
+      "planned_way(Tensor x, Tensor S, str algebra, Tensor? A=None, Tensor? U=None, Tensor? V=None, "
+      "Tensor? W=None, bool constant=False, bool backward=False) -> str",
+      tags);
   m.def("drop_prepared(Tensor S) -> ()", &drop_prepared);
 }
 
 TORCH_LIBRARY_IMPL(quatrain, CompositeExplicitAutograd, m) {
   m.impl("linear", &linear_any);
   m.impl("linear_backward", &linear_backward_any);
+  m.impl("planned_way", &planned_way_any);
 }
 
 TORCH_LIBRARY_IMPL(quatrain, Meta, m) {

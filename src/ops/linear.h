@@ -44,6 +44,9 @@ void check_linear(const char* function, const at::Tensor& x, const at::Tensor& S
 void check_bias(const at::Tensor& bias, const at::Tensor& S);
 void check_grad(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S, const Call& call);
 
+/// The product of x's leading sizes.
+int64_t rows_of(const at::Tensor& x);
+
 /// The three ways, composed of ATen's products; the prepared weights are kept here. Not differentiable.
 namespace composed {
 at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias,

@@ -37,19 +37,10 @@ Frame make_frame(const at::Tensor& x, const at::Tensor& S, const Call& call) {
   frame.n = S.size(0);
   frame.m = S.size(1);
   frame.p = S.size(2);
-  frame.rows = 1;
-  for (int64_t axis = 0; axis + 1 < x.dim(); ++axis) frame.rows *= x.size(axis);
+  frame.rows = rows_of(x);
   frame.dtype = call.compute_dtype(x);
   const algebra::Algebra* fixed = call.fixed();
-  Problem problem;
-  problem.rows = frame.rows;
-  problem.out_features = frame.n * frame.m;
-  problem.in_features = frame.n * frame.p;
-  problem.n = frame.n;
-  problem.rank = fixed ? fixed->factors().rank : call.factors.empty() ? 0 : call.factors[0].size(1);
-  problem.element_size = static_cast<int64_t>(at::elementSize(frame.dtype));
-  problem.prepared = call.constant;
-  frame.way = plan(problem, call.way);
+  frame.way = plan(make_problem(x, S, call), call.way);
   frame.real = fixed && fixed->n() == 1 && fixed->table(0, 0, 0) == 1;
   if (fixed) {
     frame.A = table_tensor(*fixed, frame.dtype, x.device());
@@ -150,7 +141,7 @@ Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at:
   check_grad(grad, x, S, call);
   if (mask[1] || mask[2]) mark_in_training(S);
   const Frame f = make_frame(x, S, call);
-  const auto [want_x, want_S, want_A] = mask;
+  const bool want_x = mask[0], want_S = mask[1], want_A = mask[2] && call.learned();
   at::Tensor dx, dS, dA;
   at::Tensor dH;  // (n m, n p), only where it is wanted
   const auto gradient_of_H = [&] {

@@ -1,5 +1,6 @@
 #include "ops/planner.h"
 
+#include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
 #include <cstdlib>
@@ -22,12 +23,6 @@ Way environment_way() {
   }();
   return way;
 }
-
-// The cost model. Three prices, in the units of one thread of a current server: the ratios matter, not the
-// scale.
-constexpr double kFlopsPerMicrosecond = 60e3;  // dense products
-constexpr double kBytesPerMicrosecond = 12e3;  // transforms and weights that are streamed
-constexpr double kCallMicroseconds = 2.0;      // one ATen call
 
 }  // namespace
 
@@ -55,46 +50,61 @@ Way requested_way(Way argument) {
   return guarded_way != Way::automatic ? guarded_way : environment_way();
 }
 
-// Per way: the arithmetic of the products, the bytes of weights read, the bytes that transforms move, the
-// calls.
-//
-//   factored      2 B k d R/n^2    weights R/n^2 k d    inputs (n + R) B d/n, outputs (n + R) B k/n    6
-//   calls mixed         2 B k d          weights k d / n      mixed inputs (1 + n) B d 4 calls materialised
-//   2 B k d          weights k d          none                                           1 call
-//
-// Weights that are not kept between calls must first be combined (R k d/n^2 written from k d/n) or expanded
-// (k d written).
-double cost(const Problem& p, Way way) {
-  const double rows = static_cast<double>(p.rows), k = static_cast<double>(p.out_features),
-               d = static_cast<double>(p.in_features), n = static_cast<double>(p.n),
-               R = static_cast<double>(p.rank), bytes = static_cast<double>(p.element_size);
-  double flops = 2 * rows * k * d, moved = 0, calls = 1;
-  switch (way) {
-    case Way::factored:
-      flops *= R / (n * n);
-      moved = R / (n * n) * k * d + (n + R) * rows * (d + k) / n;
-      calls = 6;
-      if (!p.prepared) {
-        moved += k * d / n + R / (n * n) * k * d;
-        calls += 1;
-      }
-      break;
-    case Way::mixed:
-      moved = k * d / n + (1 + n) * rows * d;
-      calls = 4;
-      if (!p.prepared) moved += 2 * k * d / n;
-      break;
-    case Way::materialised:
-      moved = k * d;
-      if (!p.prepared && p.n > 1) {
-        moved += k * d / n + 3 * k * d;  // the product with A, then the blocks put in place
-        calls += 3;
-      }
-      break;
-    case Way::automatic:
-      return 0;
+Problem make_problem(const at::Tensor& x, const at::Tensor& S, const Call& call) {
+  const algebra::Algebra* fixed = call.fixed();
+  Problem problem;
+  problem.rows = rows_of(x);
+  problem.n = S.size(0);
+  problem.out_features = problem.n * S.size(1);
+  problem.in_features = problem.n * S.size(2);
+  problem.rank = fixed ? fixed->factors().rank : call.factors.empty() ? 0 : call.factors[0].size(1);
+  problem.element_size = static_cast<int64_t>(at::elementSize(call.compute_dtype(x)));
+  problem.prepared = call.constant;
+  problem.threads = at::get_num_threads();
+  return problem;
+}
+
+namespace {
+
+/// The sizes as real numbers, for the two models.
+struct Sizes {
+  double rows, k, d, n, R, share, bytes, threads;
+  explicit Sizes(const Problem& p)
+      : rows(static_cast<double>(p.rows)),
+        k(static_cast<double>(p.out_features)),
+        d(static_cast<double>(p.in_features)),
+        n(static_cast<double>(p.n)),
+        R(static_cast<double>(p.rank)),
+        share(R / (n * n)),
+        bytes(static_cast<double>(p.element_size)),
+        threads(p.threads) {}
+};
+
+// The composed form. Per way: the arithmetic of the products, the values that are moved (weights, mixtures),
+// the calls. Weights that are not kept between calls are first combined or expanded.
+double composed_cost(const Problem& p, Way way) {
+  constexpr double kFlops = 60e3, kBytes = 12e3, kCall = 2.0;  // a microsecond
+  const Sizes s(p);
+  double flops = 2 * s.rows * s.k * s.d, moved = s.k * s.d, calls = 1;
+  if (way == Way::factored) {
+    flops *= s.share;
+    moved = s.share * s.k * s.d + (s.n + s.R) * s.rows * (s.d + s.k) / s.n;
+    calls = 6;
+    if (!p.prepared) moved += s.k * s.d / s.n + s.share * s.k * s.d, calls += 1;
+  } else if (way == Way::mixed) {
+    moved = s.k * s.d / s.n + (1 + s.n) * s.rows * s.d;
+    calls = 4;
+    if (!p.prepared) moved += 2 * s.k * s.d / s.n;
+  } else if (!p.prepared && p.n > 1) {
+    moved += s.k * s.d / s.n + 3 * s.k * s.d, calls += 3;  // the product with A, then the blocks put in place
   }
-  return flops / kFlopsPerMicrosecond + moved * bytes / kBytesPerMicrosecond + calls * kCallMicroseconds;
+  return flops / kFlops + moved * s.bytes / kBytes + calls * kCall;
+}
+
+}  // namespace
+
+double cost(const Problem& p, Way way) {
+  return composed_cost(p, way);
 }
 
 Way plan(const Problem& problem, Way asked) {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "quatrain/ops.h"
+#include "ops/linear.h"
 
 /// Chooses the way of evaluation. A pure function of sizes, never of timings, so that a backward pass, a
 /// compiled graph and a second run all get the same answer.
@@ -18,7 +18,13 @@ struct Problem {
   int64_t rank = 0;  ///< of the factors at hand; 0: none, so `factored` cannot be taken
   int64_t element_size = 4;
   bool prepared = false;  ///< combined or materialised weights are kept between calls
+  bool engine = false;    ///< the fused engine serves this device and type; else the composed form does
+  bool backward = false;  ///< both backward passes, not the forward one
+  int threads = 1;
 };
+
+/// The problem of one call; `engine` as on a device that has none.
+Problem make_problem(const at::Tensor& x, const at::Tensor& S, const Call& call);
 
 /// Estimated microseconds of a way.
 double cost(const Problem& problem, Way way);

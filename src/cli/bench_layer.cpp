@@ -1,0 +1,129 @@
+#include <ATen/Parallel.h>
+#include <torch/torch.h>
+
+#include "cli/bench.h"
+#include "quatrain/nn/linear.h"
+#include "quatrain/nn/parameters.h"
+
+namespace quatrain::cli {
+namespace {
+
+using ops::Way;
+
+/// Sets torch's threads while it lives.
+class Threads {
+ public:
+  explicit Threads(int count) : before_(at::get_num_threads()) { at::set_num_threads(count); }
+  ~Threads() { at::set_num_threads(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int before_;
+};
+
+double relative_error(const at::Tensor& actual, const at::Tensor& expected) {
+  const at::Tensor wanted = expected.to(at::kDouble);
+  return ((actual.to(at::kDouble) - wanted).norm() / wanted.norm()).item<double>();
+}
+
+/// One pass of something: what is timed.
+std::function<void()> timed(const LayerCase& asked, const std::vector<at::Tensor>& parameters,
+                            std::function<at::Tensor(const at::Tensor&)> forward, const at::Tensor& x,
+                            const at::Tensor& grad) {
+  if (!asked.training)
+    return [forward, x] {
+      const torch::NoGradGuard no_grad;
+      forward(x);
+    };
+  return [forward, parameters, grad, input = x.clone().requires_grad_()] {
+    for (const at::Tensor& parameter : parameters) parameter.mutable_grad().reset();
+    input.mutable_grad().reset();
+    forward(input).backward(grad);
+  };
+}
+
+}  // namespace
+
+LayerResult measure_layer(const LayerCase& asked, double seconds, bool forced) {
+  const Threads threads(asked.threads);
+  torch::manual_seed(0);
+  nn::Linear layer(nn::LinearOptions(asked.in, asked.out).algebra(asked.algebra));
+  torch::nn::Linear real(asked.in, asked.out);
+  for (const auto& [module, learned] :
+       {std::pair<torch::nn::Module*, bool>{layer.get(), true}, {real.get(), false}}) {
+    module->to(asked.dtype);
+    module->train(asked.training);
+  }
+  layer->factorize();
+  const auto options = at::TensorOptions().dtype(asked.dtype);
+  const at::Tensor x = torch::randn({asked.batch, asked.in}, options),
+                   grad = torch::randn({asked.batch, asked.out}, options);
+
+  LayerResult result;
+  result.asked = asked;
+  result.parameters = nn::parameter_report(*layer).total;
+  result.real_parameters = nn::parameter_report(*real).total;
+  const int64_t n = layer->options.algebra().n;
+  const ops::Product product = layer->product();
+  const int64_t rank = ops::rank(product);
+  if (rank > 0) result.limit = static_cast<double>(rank) / static_cast<double>(n * n);
+  result.way = ops::name(ops::planned_way(x, layer->S, product, !asked.training, false));
+  if (asked.training)
+    result.way += std::string("/") + ops::name(ops::planned_way(x, layer->S, product, false, true));
+
+  std::vector<std::string> names{"ours", "real", "materialised"};
+  std::vector<std::function<at::Tensor(const at::Tensor&)>> forwards{
+      [layer](const at::Tensor& v) mutable { return layer->forward(v); },
+      [real](const at::Tensor& v) mutable { return real->forward(v); },
+      [layer](const at::Tensor& v) mutable { return at::linear(v, layer->matrix(), layer->bias); }};
+  if (forced)
+    for (const Way way : {Way::factored, Way::mixed, Way::materialised}) {
+      if (way == Way::factored && rank == 0) continue;
+      names.emplace_back(ops::name(way));
+      forwards.push_back([layer, way, constant = !asked.training](const at::Tensor& v) mutable {
+        return ops::linear(v, layer->S, layer->bias, layer->product(), way, {}, constant);
+      });
+    }
+  {
+    const torch::NoGradGuard no_grad;
+    const at::Tensor H = layer->matrix().to(at::kDouble);
+    const at::Tensor expected = at::linear(x.to(at::kDouble), H, layer->bias.to(at::kDouble));
+    const double rule = asked.dtype == at::kDouble ? 1e-12 : asked.dtype == at::kFloat ? 1e-4 : 3e-2;
+    for (size_t i = 0; i < forwards.size(); ++i) {
+      if (i == 1) continue;
+      const double error = relative_error(forwards[i](x), expected);
+      TORCH_CHECK(error < rule, "bench: ", asked.algebra, " by '", names[i], "' is off by ", error,
+                  ", must be below ", rule);
+    }
+  }
+  // One form of a weight is kept at a time, so each forced way has a layer of its own.
+  std::vector<std::function<void()>> calls;
+  for (size_t i = 0; i < forwards.size(); ++i) {
+    if (i < 3) {
+      calls.push_back(timed(asked, i == 1 ? real->parameters() : layer->parameters(), forwards[i], x, grad));
+      continue;
+    }
+    auto twin = std::dynamic_pointer_cast<nn::LinearImpl>(layer->clone());
+    twin->options.way(ops::parse_way(names[i]));
+    calls.push_back(timed(
+        asked, twin->parameters(), [twin](const at::Tensor& v) { return twin->forward(v); }, x, grad));
+  }
+  TimingOptions timing;
+  timing.seconds = seconds;
+  timing.turn = 300e-6;
+  const auto times = interleaved(calls, timing);
+  result.ours = times[0], result.real = times[1], result.materialised = times[2];
+  for (size_t i = 3; i < times.size(); ++i) result.ways.emplace_back(names[i], times[i]);
+  if (forced)
+    result.best_way =
+        std::min_element(result.ways.begin(), result.ways.end(), [](const auto& a, const auto& b) {
+          return a.second.median < b.second.median;
+        })->first;
+  const int64_t before = ops::prepared_size().bytes;
+  ops::drop_prepared(layer->S);
+  result.prepared = before - ops::prepared_size().bytes;
+  return result;
+}
+
+}  // namespace quatrain::cli

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <stdint.h>
+
+/// Plain loops over raw memory, compiled once for each instruction set behind a table of functions. They know
+/// sizes and strides and nothing of tensors. Row-major throughout; the last axis has stride 1.
+namespace quatrain::kernels::cpu {
+
+/// Bits of a bfloat16: the upper half of a float32.
+typedef uint16_t bf16;
+
+/// Linear mixtures: output o is the sum over e in [begin[o], begin[o + 1]) of coefficient[e] * input
+/// source[e].
+struct Mix {
+  int32_t outputs;
+  const int32_t* begin;
+  const int32_t* source;
+  const float* coefficient;
+};
+
+/// How a mixture's results are stored: as they are, or added to what is there.
+enum class Store : int32_t { set, add };
+
+/// One instruction set's functions.
+///
+/// combine_I_O: out[o][row][col] = bias[o][col] + sum_e coefficient[e] in[source[e]][row][col] over rows x
+/// cols, inputs of type I, outputs of type O (f: float32, b: bfloat16). `in` and `out` hold one pointer each
+/// component; rows lie in_row and out_row elements apart. `bias` is null or one pointer each output.
+///
+/// transpose_I_O: the same without bias, of `inputs` matrices (64 at most), into out[o][col][row]: rows of
+/// the output lie out_row elements apart.
+///
+/// dots_I: sums[i * count_b + r] += sum over rows x cols of a[i][row][col] * b[r][row][col].
+///
+/// stream_I: y[g * y_vector + row * 1] = sum_c sum_q weights[c][row][q] * z[(g * components + c) * cols + q]
+/// for vectors g and rows of the weights: each weight is read once for all vectors.
+struct Table {
+  const char* name;
+  void (*combine_f_f)(const Mix&, const float* const* in, int64_t in_row, float* const* out, int64_t out_row,
+                      int64_t rows, int64_t cols, const float* const* bias, Store);
+  void (*combine_b_f)(const Mix&, const bf16* const* in, int64_t in_row, float* const* out, int64_t out_row,
+                      int64_t rows, int64_t cols, const float* const* bias, Store);
+  void (*combine_f_b)(const Mix&, const float* const* in, int64_t in_row, bf16* const* out, int64_t out_row,
+                      int64_t rows, int64_t cols, const float* const* bias, Store);
+  void (*combine_b_b)(const Mix&, const bf16* const* in, int64_t in_row, bf16* const* out, int64_t out_row,
+                      int64_t rows, int64_t cols, const float* const* bias, Store);
+  void (*transpose_f_f)(const Mix&, int32_t inputs, const float* const* in, int64_t in_row, float* const* out,
+                        int64_t out_row, int64_t rows, int64_t cols);
+  void (*transpose_b_b)(const Mix&, int32_t inputs, const bf16* const* in, int64_t in_row, bf16* const* out,
+                        int64_t out_row, int64_t rows, int64_t cols);
+  void (*dots_f)(const float* const* a, int32_t count_a, int64_t a_row, const float* const* b,
+                 int32_t count_b, int64_t b_row, int64_t rows, int64_t cols, float* sums);
+  void (*dots_b)(const bf16* const* a, int32_t count_a, int64_t a_row, const float* const* b, int32_t count_b,
+                 int64_t b_row, int64_t rows, int64_t cols, float* sums);
+  void (*stream_f)(const float* const* weights, int32_t components, int64_t weight_row, int64_t rows,
+                   int64_t cols, const float* z, int64_t vectors, float* y, int64_t y_vector);
+  void (*stream_b)(const bf16* const* weights, int32_t components, int64_t weight_row, int64_t rows,
+                   int64_t cols, const float* z, int64_t vectors, float* y, int64_t y_vector);
+};
+
+/// The table in use: the best one of this machine, or the one that QUATRAIN_CPU_ISA names.
+const Table& active();
+
+/// The tables that are built in and that this machine can run, the best one first. Ends with a null pointer.
+const Table* const* available();
+
+/// Forces a table in the whole process, for tests; null: the best one again. False where the name is unknown
+/// here.
+bool force(const char* name);
+
+}  // namespace quatrain::kernels::cpu

@@ -1,0 +1,12 @@
+#include "kernels/cpu/targets.h"
+
+namespace quatrain::kernels::cpu {
+
+extern const Table kBaseline;
+
+const Target* targets() {
+  static const Target all[] = {{&kBaseline, [] { return true; }}, {nullptr, nullptr}};
+  return all;
+}
+
+}  // namespace quatrain::kernels::cpu

@@ -1,0 +1,303 @@
+// A task computes a rectangle of C. It walks strips of columns, blocks of K, panels of rows:
+//
+//   strip of columns, block of K:  the right operands are mixed into R blocks (unless they come packed)
+//     panel of rows:               the left operands are mixed into R; they stay in the second level cache
+//       block of columns, tile of rows:  R small products, mixed into C while they are in the first level
+//       cache
+//
+// So both mixtures are made once, neither they nor the products reach main memory, and scratch is bounded
+// whatever the sizes: kLeftBytes + kRightBytes + kProductBytes a thread.
+
+#include "ops/engine.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/native/CPUBlas.h>
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+namespace quatrain::ops::engine {
+
+namespace {
+
+using kernels::cpu::bf16;
+using kernels::cpu::Mix;
+using kernels::cpu::Store;
+using kernels::cpu::Table;
+
+constexpr int64_t kColumns = 32;            // of a block: its right operand fits the first level cache
+constexpr int64_t kTile = 64;               // rows of one product
+constexpr int64_t kLeftBytes = 1 << 20;     // of a panel's left mixtures: half of a second level cache
+constexpr int64_t kRightBytes = 1 << 22;    // of a strip's right mixtures, read again for every panel
+constexpr int64_t kSmallRight = 1 << 19;    // the same where there is one panel: they are used at once
+constexpr int64_t kProductBytes = 1 << 18;  // of a tile's products
+constexpr int64_t kSkew = 16;               // off the powers of two, whose multiples share cache sets
+
+/// Sizes of blocks: functions of a layer's sizes and algebra alone, so that what is packed once fits every
+/// batch.
+struct Blocking {
+  int64_t depth;  // of a block of K
+  int64_t panel;  // rows
+  int64_t tile;   // rows
+
+  explicit Blocking(const Pass& p) {
+    const int64_t line = p.rank * 4;
+    tile = kTile;
+    while (tile > 8 && tile * kColumns * line > kProductBytes) tile /= 2;
+    depth = std::clamp<int64_t>(kLeftBytes / (line * 2 * tile), 64, 320);
+    // Equal blocks, not full ones and a rest.
+    const int64_t blocks = (p.K + depth - 1) / depth;
+    depth = std::min(p.K, ((p.K + blocks - 1) / blocks + 15) / 16 * 16);
+    panel = std::clamp<int64_t>(kLeftBytes / (line * depth) / tile * tile, tile, 256);
+  }
+};
+
+constexpr int64_t kHugePage = 1 << 21;
+
+/// Memory of a thread, kept between calls: no page faults, and no growth after the largest call.
+class Scratch {
+ public:
+  template <class T>
+  T* take(int64_t count) {
+    const int64_t bytes = (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
+    T* result = reinterpret_cast<T*>(memory_.get() + used_);
+    used_ += bytes;
+    return result;
+  }
+  void begin(int64_t bytes) {
+    used_ = 0;
+    if (bytes <= size_) return;
+    memory_.reset();
+    size_ = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+    memory_.reset(static_cast<char*>(std::aligned_alloc(kHugePage, static_cast<size_t>(size_))));
+    if (!memory_) {
+      size_ = 0;
+      throw std::bad_alloc();
+    }
+    ::madvise(memory_.get(), static_cast<size_t>(size_), MADV_HUGEPAGE);  // a wish: fewer entries of the TLB
+  }
+
+ private:
+  struct Free {
+    void operator()(char* p) const { std::free(p); }
+  };
+  std::unique_ptr<char, Free> memory_;
+  int64_t size_ = 0, used_ = 0;
+};
+
+Scratch& scratch() {
+  static thread_local Scratch memory;
+  return memory;
+}
+
+/// n pointers to the place (row, col) of each matrix.
+template <class T>
+void pointers(const Blocks& blocks, int64_t n, int64_t row, int64_t col, T** to) {
+  for (int64_t c = 0; c < n; ++c)
+    to[c] = static_cast<T*>(blocks.data) + c * blocks.component +
+            (blocks.transposed ? col * blocks.row + row : row * blocks.row + col);
+}
+
+/// out[r] = sum_j mix[j, r] blocks_j[row .. row + rows, col .. col + cols], rows out_row apart.
+void mix_block(const Table& k, const Mixing& mixing, const Blocks& blocks, int64_t n, int64_t row,
+               int64_t col, int64_t rows, int64_t cols, float* out, int64_t out_component, int64_t out_row) {
+  const float* in[kMaxComponents];
+  pointers(blocks, n, row, col, const_cast<float**>(in));
+  const Mix mix = mixing.view();
+  std::vector<float*> to(static_cast<size_t>(mix.outputs));
+  for (int32_t r = 0; r < mix.outputs; ++r) to[static_cast<size_t>(r)] = out + r * out_component;
+  if (blocks.transposed)
+    k.transpose_f_f(mix, static_cast<int32_t>(n), in, blocks.row, to.data(), out_row, cols, rows);
+  else
+    k.combine_f_f(mix, in, blocks.row, to.data(), out_row, rows, cols, nullptr, Store::set);
+}
+
+/// The rectangle of C that a task computes.
+struct Task {
+  int64_t row, row_end, col, col_end;
+};
+
+/// Where a right block starts in the packed order: blocks of columns, in them blocks of K.
+int64_t packed_offset(const Pass& p, int64_t col, int64_t k0) {
+  return p.rank * (p.K * col + k0 * std::min(kColumns, p.N - col));
+}
+
+int64_t tile_height(int64_t rows, int64_t largest) {
+  if (rows >= largest) return largest;
+  int64_t height = 1;
+  while (height < rows) height *= 2;
+  return 4 * rows >= 3 * height ? height : height / 2;  // up to a quarter of a tile is padding
+}
+
+void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task, float* sums) {
+  const int64_t R = p.rank, rows = std::min(b.panel, task.row_end - task.row), left_row = b.depth + kSkew,
+                left_component = (rows + b.tile) * left_row + kSkew,
+                product_component = b.tile * kColumns + kSkew;
+  const int64_t width = task.col_end - task.col, panels = (task.row_end - task.row + b.panel - 1) / b.panel,
+                most = (panels > 1 ? kRightBytes : kSmallRight) / (R * b.depth * 4),
+                strip = p.packed ? width : std::min(width, std::max(most, kColumns) / kColumns * kColumns);
+  Scratch& memory = scratch();
+  memory.begin((R * (left_component + product_component) + (p.packed ? 0 : R * b.depth * strip)) * 4 + 256);
+  float* const left = memory.take<float>(R * left_component);
+  float* const product = memory.take<float>(R * product_component);
+  float* const right = p.packed ? nullptr : memory.take<float>(R * b.depth * strip);
+  std::vector<const float*> products(static_cast<size_t>(R));
+  for (int64_t r = 0; r < R; ++r) products[static_cast<size_t>(r)] = product + r * product_component;
+  const float* bias[kMaxComponents];
+  float* out[kMaxComponents];
+  float* probe[kMaxComponents];
+
+  const auto finish = [&](int64_t row, int64_t count, int64_t col, int64_t cols, bool first) {
+    if (p.C.data) {
+      pointers(p.C, p.n, row, col, out);
+      if (p.bias)
+        for (int64_t c = 0; c < p.n; ++c) bias[c] = p.bias + c * p.N + col;
+      k.combine_f_f(p.out->view(), products.data(), cols, out, p.C.row, count, cols,
+                    p.bias && first ? bias : nullptr, first ? Store::set : Store::add);
+    }
+    if (p.sums) {
+      pointers(p.probe, p.n, row, col, probe);
+      k.dots_f(probe, static_cast<int32_t>(p.n), p.probe.row, products.data(), static_cast<int32_t>(R), cols,
+               count, cols, sums);
+    }
+  };
+
+  for (int64_t begin = task.col; begin < task.col_end; begin += strip) {
+    const int64_t end = std::min(begin + strip, task.col_end);
+    for (int64_t k0 = 0; k0 < p.K; k0 += b.depth) {
+      const int64_t depth = std::min(b.depth, p.K - k0);
+      if (!p.packed)
+        for (int64_t col = begin; col < end; col += kColumns) {
+          const int64_t cols = std::min(kColumns, end - col);
+          mix_block(k, *p.right, p.B, p.n, k0, col, depth, cols, right + R * depth * (col - begin),
+                    depth * cols, cols);
+        }
+      for (int64_t row = task.row; row < task.row_end; row += b.panel) {
+        const int64_t height = std::min(b.panel, task.row_end - row);
+        mix_block(k, *p.left, p.A, p.n, row, k0, height, depth, left, left_component, left_row);
+        for (int64_t col = begin; col < end; col += kColumns) {
+          const int64_t cols = std::min(kColumns, end - col);
+          const float* block = p.packed ? static_cast<const float*>(p.packed) + packed_offset(p, col, k0)
+                                        : right + R * depth * (col - begin);
+          for (int64_t at = 0; at < height;) {
+            const int64_t padded = tile_height(height - at, b.tile), count = std::min(padded, height - at);
+            for (int64_t r = 0; r < R; ++r)
+              at::native::cpublas::brgemm(padded, cols, depth, left_row, cols, cols, false,
+                                          left + r * left_component + at * left_row, block + r * depth * cols,
+                                          product + r * product_component);
+            finish(row + at, count, col, cols, k0 == 0);
+            at += count;
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Rectangles for the threads: columns are split first where weights come packed and rows are few, so that
+/// they are read once, and where mixing the right operands anew would cost more than mixing the left ones.
+std::vector<Task> split(const Pass& p, const Blocking& b) {
+  const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  const int64_t blocks = (p.N + kColumns - 1) / kColumns, tiles = (p.M + 7) / 8;
+  const bool by_columns = p.packed ? p.M < threads * b.tile : p.M < p.N;
+  int64_t down = 1, across = 1;
+  if (by_columns) {
+    across = std::min(threads, blocks);
+    down = std::min(threads / across, tiles);
+  } else {
+    down = std::min(threads, tiles);
+    across = std::min(threads / down, blocks);
+  }
+  std::vector<Task> tasks;
+  for (int64_t i = 0; i < down; ++i)
+    for (int64_t j = 0; j < across; ++j)
+      tasks.push_back({std::min(tiles * i / down * 8, p.M), std::min(tiles * (i + 1) / down * 8, p.M),
+                       blocks * j / across * kColumns, std::min(blocks * (j + 1) / across * kColumns, p.N)});
+  return tasks;
+}
+
+/// oneDNN's microkernel holds the tile unit until it is released: at the end of every parallel chunk.
+struct ReleaseTiles {
+  bool tiles;
+  ~ReleaseTiles() { at::native::cpublas::brgemm_release(tiles); }
+};
+
+}  // namespace
+
+Mixing Mixing::from_rows(const double* rows, int64_t outputs, int64_t inputs) {
+  Mixing mixing;
+  for (int64_t o = 0; o < outputs; ++o) {
+    for (int64_t i = 0; i < inputs; ++i)
+      if (const double c = rows[o * inputs + i]; c != 0) {
+        mixing.source_.push_back(static_cast<int32_t>(i));
+        mixing.coefficient_.push_back(static_cast<float>(c));
+      }
+    mixing.begin_.push_back(static_cast<int32_t>(mixing.source_.size()));
+  }
+  return mixing;
+}
+
+Mixing Mixing::from_products(const double* factor, int64_t n, int64_t rank) {
+  return from_rows(factor, n, rank);
+}
+
+Mixing Mixing::into_products(const double* factor, int64_t n, int64_t rank) {
+  std::vector<double> columns(static_cast<size_t>(n * rank));
+  for (int64_t j = 0; j < n; ++j)
+    for (int64_t r = 0; r < rank; ++r) columns[static_cast<size_t>(r * n + j)] = factor[j * rank + r];
+  return from_rows(columns.data(), rank, n);
+}
+
+Mixings::Mixings(const double* U, const double* V, const double* W, int64_t n_, int64_t rank_)
+    : n(n_),
+      rank(rank_),
+      U_in(Mixing::into_products(U, n, rank)),
+      V_in(Mixing::into_products(V, n, rank)),
+      W_in(Mixing::into_products(W, n, rank)),
+      U_out(Mixing::from_products(U, n, rank)),
+      V_out(Mixing::from_products(V, n, rank)),
+      W_out(Mixing::from_products(W, n, rank)) {}
+
+bool serves(at::ScalarType dtype) {
+  return dtype == at::kFloat;
+}
+
+void run(const Pass& p) {
+  if (p.M == 0 || p.N == 0) return;
+  const Blocking blocking(p);
+  const Table& k = kernels::cpu::active();
+  const std::vector<Task> tasks = split(p, blocking);
+  const int64_t count = static_cast<int64_t>(tasks.size()), pairs = p.n * p.rank;
+  std::vector<float> sums(p.sums ? static_cast<size_t>(count * pairs) : 0);
+  at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+    const ReleaseTiles release{p.dtype == at::kBFloat16};
+    for (int64_t t = begin; t < end; ++t)
+      run_task(p, blocking, k, tasks[static_cast<size_t>(t)], sums.data() + (p.sums ? t * pairs : 0));
+  });
+  // In a fixed order, so that a result does not depend on which thread came first.
+  for (size_t i = 0; i < sums.size(); ++i) p.sums[i % static_cast<size_t>(pairs)] += sums[i];
+}
+
+int64_t packed_bytes(const Pass& p) {
+  return p.rank * p.K * p.N * 4;
+}
+
+void pack(const Pass& p, void* to) {
+  const Blocking blocking(p);
+  const Table& k = kernels::cpu::active();
+  const int64_t blocks = (p.N + kColumns - 1) / kColumns;
+  at::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block)
+      for (int64_t k0 = 0; k0 < p.K; k0 += blocking.depth) {
+        const int64_t col = block * kColumns, cols = std::min(kColumns, p.N - col),
+                      depth = std::min(blocking.depth, p.K - k0);
+        mix_block(k, *p.right, p.B, p.n, k0, col, depth, cols,
+                  static_cast<float*>(to) + packed_offset(p, col, k0), depth * cols, cols);
+      }
+  });
+}
+
+}  // namespace quatrain::ops::engine

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/cpu/kernels.h"
+
+/// The factored way on a CPU: one bilinear pass that serves every algebra and all three passes of a layer.
+///
+///   C_c = sum_r out[c, r] (sum_j left[j, r] A_j) (sum_i right[i, r] B_i) + bias_c      c, i, j < n;  r < R
+///
+/// with A_j of M x K, B_i of K x N, C_c of M x N. The structure tensor's factors U (weights), V (inputs),
+/// W (outputs) and the layer's tensors play these roles:
+///
+///   pass      M      N     K       A, left     B, right    C, out
+///   forward   rows   k/n   d/n     x, V        S^T, U      y, W
+///   dx        rows   d/n   k/n     dy, W       S, U        dx, V
+///   dS        k/n    d/n   rows    dy^T, W     x, V        dS, U
+namespace quatrain::ops::engine {
+
+constexpr int64_t kMaxComponents = 64;  // algebra's largest n
+
+/// A sparse linear mixture of components; owns what kernels::cpu::Mix points to.
+class Mixing {
+ public:
+  /// R mixtures of n components: the columns of a factor (n x R, row-major).
+  static Mixing into_products(const double* factor, int64_t n, int64_t rank);
+  /// n mixtures of R products: the rows of a factor.
+  static Mixing from_products(const double* factor, int64_t n, int64_t rank);
+  /// Each of `outputs` mixtures has a row of `inputs` coefficients.
+  static Mixing from_rows(const double* rows, int64_t outputs, int64_t inputs);
+
+  kernels::cpu::Mix view() const {
+    return {static_cast<int32_t>(begin_.size()) - 1, begin_.data(), source_.data(), coefficient_.data()};
+  }
+  int64_t outputs() const { return static_cast<int64_t>(begin_.size()) - 1; }
+
+ private:
+  std::vector<int32_t> begin_{0}, source_;
+  std::vector<float> coefficient_;
+};
+
+/// The six mixtures of a structure tensor's factors.
+struct Mixings {
+  int64_t n = 0, rank = 0;
+  Mixing U_in, V_in, W_in;     ///< n -> R
+  Mixing U_out, V_out, W_out;  ///< R -> n
+  Mixings(const double* U, const double* V, const double* W, int64_t n, int64_t rank);
+};
+
+/// n matrices inside one tensor: float32, or bfloat16 in a pass that computes in it.
+struct Blocks {
+  void* data = nullptr;
+  int64_t component = 0;  ///< elements from one matrix to the next
+  int64_t row = 0;        ///< elements from one stored row to the next; columns have stride 1
+  bool transposed = false;
+  at::ScalarType dtype = at::kFloat;
+};
+
+struct Pass {
+  int64_t M = 0, N = 0, K = 0;
+  int64_t n = 0, rank = 0;
+  at::ScalarType dtype = at::kFloat;  ///< of the products' operands: float32 or bfloat16; sums are float32
+  Blocks A;
+  const Mixing* left = nullptr;
+  Blocks B;
+  const Mixing* right = nullptr;
+  const void* packed = nullptr;  ///< what `pack` made of B, used in its place
+  Blocks C;                      ///< without data nothing is written
+  const Mixing* out = nullptr;
+  const float* bias = nullptr;  ///< n N values
+  Blocks probe;                 ///< n matrices of M x N, whose inner products with the R products are wanted
+  float* sums = nullptr;        ///< n x R, added to
+};
+
+/// True where the engine computes in this type; others take the composed form.
+bool serves(at::ScalarType dtype);
+
+void run(const Pass& pass);
+
+/// Bytes of the packed right operand, and the packing: right mixtures of B in the order in which `run` reads
+/// them.
+int64_t packed_bytes(const Pass& pass);
+void pack(const Pass& pass, void* to);
+
+}  // namespace quatrain::ops::engine

@@ -1,0 +1,278 @@
+// `linear` and `linear_backward` on a CPU, in the types that the engine serves: tensors become the raw
+// operands of its passes. Everything else takes the composed form.
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/linear.h>
+#include <torch/library.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "ops/engine.h"
+#include "ops/linear.h"
+#include "ops/mixed_rows.h"
+#include "ops/planner.h"
+#include "ops/prepared.h"
+#include "ops/structure.h"
+
+namespace quatrain::ops {
+
+namespace {
+
+using engine::Blocks;
+using engine::Mixing;
+using engine::Mixings;
+using engine::Pass;
+
+/// What the engine needs of an algebra: made once for a fixed one.
+struct Constants {
+  std::unique_ptr<Mixings> factors;
+  Mixing rows;  ///< of the mixed way: n -> n^2, mixture a n + i holds A[i, a, :]
+};
+
+Constants make_constants(const double* table, int64_t n) {
+  std::vector<double> rows(static_cast<size_t>(n * n * n));
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t a = 0; a < n; ++a)
+      for (int64_t b = 0; b < n; ++b)
+        rows[static_cast<size_t>((a * n + i) * n + b)] = table[(i * n + a) * n + b];
+  return {nullptr, Mixing::from_rows(rows.data(), n * n, n)};
+}
+
+std::shared_ptr<const Constants> constants(const Call& call) {
+  if (const algebra::Algebra* fixed = call.fixed()) {
+    static std::mutex mutex;
+    static auto* made = new std::map<const algebra::Algebra*, std::shared_ptr<const Constants>>;
+    const std::lock_guard lock(mutex);
+    auto& entry = (*made)[fixed];
+    if (!entry) {
+      const auto& f = fixed->factors();
+      auto fresh = std::make_shared<Constants>(make_constants(fixed->table().data(), fixed->n()));
+      fresh->factors = std::make_unique<Mixings>(f.U.data(), f.V.data(), f.W.data(), f.n, f.rank);
+      entry = std::move(fresh);
+    }
+    return entry;
+  }
+  const at::Tensor A = call.A->to(at::kDouble).contiguous();
+  auto fresh = std::make_shared<Constants>(make_constants(A.const_data_ptr<double>(), A.size(0)));
+  if (!call.factors.empty()) {
+    at::Tensor f[3];
+    for (size_t i = 0; i < 3; ++i) f[i] = call.factors[i].to(at::kDouble).contiguous();
+    fresh->factors = std::make_unique<Mixings>(f[0].const_data_ptr<double>(), f[1].const_data_ptr<double>(),
+                                               f[2].const_data_ptr<double>(), f[0].size(0), f[0].size(1));
+  }
+  return fresh;
+}
+
+/// The tensors of one call as matrices.
+struct Operands {
+  int64_t rows, n, m, p;
+  at::Tensor x, S;  // (rows, n p) and (n, m, p), in the type to compute in, last axis with stride 1
+
+  Operands(const at::Tensor& x_, const at::Tensor& S_, const Problem& problem, at::ScalarType dtype)
+      : rows(problem.rows), n(S_.size(0)), m(S_.size(1)), p(S_.size(2)) {
+    x = matrix(x_, n * p, dtype);
+    S = S_.to(dtype).contiguous();
+  }
+  at::Tensor matrix(const at::Tensor& t, int64_t width, at::ScalarType dtype) const {
+    const at::Tensor flat = t.to(dtype).reshape({rows, width});
+    return flat.stride(1) == 1 || width <= 1 ? flat : flat.contiguous();
+  }
+  /// Components side by side in each row.
+  static Blocks of_rows(const at::Tensor& t, int64_t width, bool transposed = false) {
+    return {const_cast<void*>(t.const_data_ptr()), width, t.stride(0), transposed, t.scalar_type()};
+  }
+  Blocks of_x(bool transposed = false) const { return of_rows(x, p, transposed); }
+  Blocks of_S(bool transposed = false) const { return of_blocks(S, transposed); }
+  static Blocks of_blocks(const at::Tensor& t, bool transposed = false) {
+    return {const_cast<void*>(t.const_data_ptr()), t.size(1) * t.size(2), t.size(2), transposed,
+            t.scalar_type()};
+  }
+
+  Pass pass(int64_t M, int64_t N, int64_t K, const Mixings& f) const {
+    Pass pass;
+    pass.M = M, pass.N = N, pass.K = K;
+    pass.n = n, pass.rank = f.rank;
+    pass.dtype = x.scalar_type();
+    return pass;
+  }
+  Pass forward(const Mixings& f) const {
+    Pass pass = this->pass(rows, m, p, f);
+    pass.A = of_x(), pass.left = &f.V_in;
+    pass.B = of_S(true), pass.right = &f.U_in;
+    return pass;
+  }
+};
+
+std::vector<int64_t> sizes_with(const at::Tensor& like, int64_t last) {
+  std::vector<int64_t> sizes = like.sizes().vec();
+  sizes.back() = last;
+  return sizes;
+}
+
+bool wanted(const std::optional<at::Tensor>& t) {
+  return t && t->defined();
+}
+
+Problem make_cpu_problem(const at::Tensor& x, const at::Tensor& S, const Call& call, bool backward) {
+  Problem problem = make_problem(x, S, call);
+  problem.engine = engine::serves(call.compute_dtype(x)) && problem.rows * S.numel() > 0;
+  problem.backward = backward;
+  return problem;
+}
+
+using Held = std::shared_ptr<const structure::Factors>;
+
+/// A learned A without factors of its own may have some that are followed while it trains.
+bool may_follow(const Problem& problem, const Call& call) {
+  return problem.engine && call.learned() && call.factors.empty() && structure::generic_rank(problem.n) > 0;
+}
+
+/// The way this call takes, and the factors that are held beside A where it takes them.
+Held choose(Problem problem, Call& call, const std::function<Held(bool insist)>& factors_of) {
+  Held held;
+  if (may_follow(problem, call)) {
+    problem.rank = structure::generic_rank(problem.n);
+    if (plan(problem, call.way) == Way::factored) held = factors_of(call.way == Way::factored);
+    problem.rank = held ? held->rank : 0;
+  }
+  call.way = plan(problem, call.way);
+  return call.way == Way::factored ? held : nullptr;
+}
+
+at::Tensor linear_cpu(const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias,
+                      std::string_view algebra, const std::optional<at::Tensor>& A,
+                      const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
+                      const std::optional<at::Tensor>& W, std::string_view way,
+                      std::optional<at::ScalarType> dtype, bool constant) {
+  Call call = make_call(algebra, A, U, V, W, way, dtype, constant);
+  check_linear("linear", x, S, call);
+  if (wanted(bias)) check_bias(*bias, S);
+  const at::ScalarType type = call.compute_dtype(x);
+  const Problem problem = make_cpu_problem(x, S, call, false);
+  const Held held = choose(problem, call, [&](bool insist) {
+    return call.constant && !insist ? structure::find(*call.A) : structure::follow(*call.A, insist);
+  });
+  if (problem.rows == 0) call.constant = false;  // the composed form prepares weights in another order
+  if (!problem.engine || call.way == Way::materialised) return composed::linear(x, S, bias, call);
+
+  const auto algebra_constants = constants(call);
+  const Operands operands(x, S, problem, type);
+  const at::Tensor b = wanted(bias) ? bias->to(at::kFloat).contiguous() : at::Tensor();
+  const at::Tensor y = at::empty(sizes_with(x, operands.n * operands.m), x.options().dtype(type));
+  if (call.way == Way::mixed) {
+    engine::Stream stream;
+    stream.rows = operands.rows, stream.n = operands.n, stream.m = operands.m, stream.p = operands.p;
+    stream.x = operands.of_x(), stream.S = operands.of_S();
+    stream.y = y.mutable_data_ptr<float>();
+    stream.inputs = &algebra_constants->rows;
+    stream.bias = b.defined() ? b.const_data_ptr<float>() : nullptr;
+    engine::run(stream);
+    return y;
+  }
+  const Mixings& f = held ? *held->mixings : *algebra_constants->factors;
+  Pass pass = operands.forward(f);
+  at::Tensor packed;
+  if (call.constant) {
+    packed = prepared(S, call, call.way, type, [&] {
+      const at::Tensor fresh = at::empty({packed_bytes(pass)}, S.options().dtype(at::kByte));
+      pack(pass, fresh.mutable_data_ptr());
+      return fresh;
+    });
+    pass.packed = packed.const_data_ptr();
+  }
+  pass.C = Operands::of_rows(y.view({operands.rows, -1}), operands.m), pass.out = &f.W_out;
+  pass.bias = b.defined() ? b.const_data_ptr<float>() : nullptr;
+  run(pass);
+  return y;
+}
+
+Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S,
+                              std::string_view algebra, const std::optional<at::Tensor>& A,
+                              const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
+                              const std::optional<at::Tensor>& W, std::string_view way,
+                              std::optional<at::ScalarType> dtype, Mask mask) {
+  Call call = make_call(algebra, A, U, V, W, way, dtype, false);
+  check_linear("linear_backward", x, S, call);
+  check_grad(grad, x, S, call);
+  const at::ScalarType type = call.compute_dtype(x);
+  const Problem problem = make_cpu_problem(x, S, call, true);
+  const Held held = choose(problem, call, [&](bool insist) {
+    const Held known = structure::find(*call.A);
+    return known || !insist ? known : structure::follow(*call.A, true);
+  });
+  if (!problem.engine || call.way != Way::factored) return composed::linear_backward(grad, x, S, call, mask);
+
+  const auto algebra_constants = constants(call);
+  const Mixings& f = held ? *held->mixings : *algebra_constants->factors;
+  if (mask[1] || mask[2]) mark_in_training(S);
+  const Operands operands(x, S, problem, type);
+  const at::Tensor g = operands.matrix(grad, operands.n * operands.m, type);
+  const bool want_A = mask[2] && held;
+  const auto sums_size = static_cast<size_t>(want_A ? operands.n * f.rank : 0);
+  std::vector<float> dU(sums_size), dV(sums_size), dW(sums_size);
+  at::Tensor dx, dS, dA;
+  if (mask[0] || want_A) {
+    Pass pass = operands.pass(operands.rows, operands.p, operands.m, f);
+    pass.A = Operands::of_rows(g, operands.m), pass.left = &f.W_in;
+    pass.B = operands.of_S(), pass.right = &f.U_in;
+    pass.out = &f.V_out;
+    if (mask[0]) {
+      dx = at::empty(x.sizes(), x.options().dtype(type));
+      pass.C = Operands::of_rows(dx.view({operands.rows, -1}), operands.p);
+    }
+    if (want_A) pass.probe = operands.of_x(), pass.sums = dV.data();
+    run(pass);
+  }
+  if (mask[1] || want_A) {
+    Pass pass = operands.pass(operands.m, operands.p, operands.rows, f);
+    pass.A = Operands::of_rows(g, operands.m, true), pass.left = &f.W_in;
+    pass.B = operands.of_x(), pass.right = &f.V_in;
+    pass.out = &f.U_out;
+    if (mask[1]) {
+      dS = at::empty(S.sizes(), S.options().dtype(type));
+      pass.C = Operands::of_blocks(dS);
+    }
+    if (want_A) pass.probe = operands.of_S(), pass.sums = dU.data();
+    run(pass);
+  }
+  if (want_A) {
+    Pass pass = operands.forward(f);
+    pass.probe = Operands::of_rows(g, operands.m), pass.sums = dW.data();
+    run(pass);
+    dA = structure::gradient(*held, dU, dV, dW);
+  } else if (mask[2] && call.learned()) {
+    // Factors that the caller brings may be of any condition: dA is taken from dH.
+    Call by_H = call;
+    by_H.way = Way::materialised;
+    dA = std::get<2>(composed::linear_backward(grad, x, S, by_H, {false, false, true}));
+  }
+  const auto finished = [](const at::Tensor& t, const at::Tensor& like) {
+    return t.defined() ? t.to(like.scalar_type()) : t;
+  };
+  return {finished(dx, x), finished(dS, S), dA.defined() ? dA.to(call.A->scalar_type()) : dA};
+}
+
+std::string planned_way_cpu(const at::Tensor& x, const at::Tensor& S, std::string_view algebra,
+                            const std::optional<at::Tensor>& A, const std::optional<at::Tensor>& U,
+                            const std::optional<at::Tensor>& V, const std::optional<at::Tensor>& W,
+                            bool constant, bool backward) {
+  const Call call = make_call(algebra, A, U, V, W, "auto", std::nullopt, constant);
+  check_linear("planned_way", x, S, call);
+  Problem problem = make_cpu_problem(x, S, call, backward);
+  if (may_follow(problem, call) && (!constant || structure::find(*call.A)))
+    problem.rank = structure::generic_rank(problem.n);
+  return name(plan(problem, call.way));
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(quatrain, CPU, m) {
+  m.impl("linear", &linear_cpu);
+  m.impl("linear_backward", &linear_backward_cpu);
+  m.impl("planned_way", &planned_way_cpu);
+}
+
+}  // namespace quatrain::ops
