@@ -30,8 +30,8 @@ using kernels::cpu::Table;
 
 constexpr int64_t kColumns = 32;            // of a block: its right operand fits the first level cache
 constexpr int64_t kTile = 64;               // rows of one product
-constexpr int64_t kLeftBytes = 1 << 20;     // of a panel's left mixtures: half of a second level cache
-constexpr int64_t kRightBytes = 1 << 22;    // of a strip's right mixtures, read again for every panel
+constexpr int64_t kLeftBytes = 1 << 19;     // of a panel's left mixtures: a quarter of a second level cache
+constexpr int64_t kRightBytes = 1 << 21;    // of a strip's right mixtures, read again for every panel
 constexpr int64_t kSmallRight = 1 << 19;    // the same where there is one panel: they are used at once
 constexpr int64_t kProductBytes = 1 << 18;  // of a tile's products
 constexpr int64_t kSkew = 16;               // off the powers of two, whose multiples share cache sets
