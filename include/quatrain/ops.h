@@ -68,10 +68,10 @@ QUATRAIN_API std::tuple<at::Tensor, at::Tensor, at::Tensor> linear_backward(
     const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S, const Product& product, Way way,
     std::optional<at::ScalarType> dtype, std::array<bool, 3> mask);
 
-/// The way that `linear` would take (or, with `backward`, its backward passes): the argument's, a WayGuard's,
-/// QUATRAIN_WAY's, else the planner's choice, which depends on sizes, type, device and threads alone.
+/// The way that `linear` would take, and its backward passes after it: a WayGuard's, QUATRAIN_WAY's, else the
+/// planner's choice, which depends on sizes, type, device and threads alone. `constant` as in linear.
 QUATRAIN_API Way planned_way(const at::Tensor& x, const at::Tensor& S, const Product& product,
-                             bool constant = false, bool backward = false);
+                             bool constant = false);
 
 /// Rank R of the factors at hand: of a fixed algebra's, or of those given; 0 without factors.
 QUATRAIN_API int64_t rank(const Product& product);

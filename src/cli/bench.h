@@ -28,10 +28,10 @@ struct LayerResult {
   Timing ours, real;
   Timing materialised;  ///< H built by ATen calls in every call, then a dense product: what is usual
   std::vector<std::pair<std::string, Timing>> ways;  ///< ours, forced
-  std::string way;       ///< the planner's; in training the forward's and the backward's
-  std::string best_way;  ///< the fastest of the forced ones
-  double limit = 1;      ///< R / n^2
-  int64_t prepared = 0;  ///< bytes of weights kept in eval mode
+  std::string way;                                   ///< the planner's
+  std::string best_way;                              ///< the fastest of the forced ones
+  double limit = 1;                                  ///< R / n^2
+  int64_t prepared = 0;                              ///< bytes of weights kept in eval mode
 
   double ratio_real() const { return ours.median / real.median; }
   double ratio_materialised() const { return ours.median / materialised.median; }

@@ -53,9 +53,12 @@ LayerResult measure_layer(const LayerCase& asked, double seconds, bool forced) {
   for (const auto& [module, learned] :
        {std::pair<torch::nn::Module*, bool>{layer.get(), true}, {real.get(), false}}) {
     module->to(asked.dtype);
-    module->train(asked.training);
+    module->eval();
   }
   layer->factorize();
+  const int64_t rank = ops::rank(layer->product());
+  layer->train(asked.training);
+  real->train(asked.training);
   const auto options = at::TensorOptions().dtype(asked.dtype);
   const at::Tensor x = torch::randn({asked.batch, asked.in}, options),
                    grad = torch::randn({asked.batch, asked.out}, options);
@@ -66,11 +69,8 @@ LayerResult measure_layer(const LayerCase& asked, double seconds, bool forced) {
   result.real_parameters = nn::parameter_report(*real).total;
   const int64_t n = layer->options.algebra().n;
   const ops::Product product = layer->product();
-  const int64_t rank = ops::rank(product);
   if (rank > 0) result.limit = static_cast<double>(rank) / static_cast<double>(n * n);
-  result.way = ops::name(ops::planned_way(x, layer->S, product, !asked.training, false));
-  if (asked.training)
-    result.way += std::string("/") + ops::name(ops::planned_way(x, layer->S, product, false, true));
+  result.way = ops::name(ops::planned_way(x, layer->S, product, !asked.training));
 
   std::vector<std::string> names{"ours", "real", "materialised"};
   std::vector<std::function<at::Tensor(const at::Tensor&)>> forwards{
@@ -97,6 +97,13 @@ LayerResult measure_layer(const LayerCase& asked, double seconds, bool forced) {
                   ", must be below ", rule);
     }
   }
+  if (!asked.training) {
+    const torch::NoGradGuard no_grad;
+    ops::drop_prepared(layer->S);
+    const int64_t without = ops::prepared_size().bytes;
+    layer->forward(x);
+    result.prepared = ops::prepared_size().bytes - without;
+  }
   // One form of a weight is kept at a time, so each forced way has a layer of its own.
   std::vector<std::function<void()>> calls;
   for (size_t i = 0; i < forwards.size(); ++i) {
@@ -120,9 +127,6 @@ LayerResult measure_layer(const LayerCase& asked, double seconds, bool forced) {
         std::min_element(result.ways.begin(), result.ways.end(), [](const auto& a, const auto& b) {
           return a.second.median < b.second.median;
         })->first;
-  const int64_t before = ops::prepared_size().bytes;
-  ops::drop_prepared(layer->S);
-  result.prepared = before - ops::prepared_size().bytes;
   return result;
 }
 

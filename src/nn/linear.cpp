@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "nn/check.h"
@@ -81,7 +83,12 @@ std::shared_ptr<torch::nn::Module> LinearImpl::clone(const std::optional<torch::
 }
 
 at::Tensor LinearImpl::forward(const at::Tensor& x) {
-  const ops::Product map = product();
+  ops::Product map = product();
+  if (is_training() && w.defined()) {
+    // w_i scales A_i (x) S_i: taken on S, A itself is what the operator sees, and can follow from step to step.
+    map.A = A;
+    return ops::linear(x, w.view({-1, 1, 1}) * S, bias, map, options.way());
+  }
   // WKP's product w A is a new tensor in every call: nothing that was prepared from it could be found again.
   const bool constant = !is_training() && (!w.defined() || map.A.is_same(factored_.A));
   return ops::linear(x, S, bias, map, options.way(), std::nullopt, constant);
@@ -126,9 +133,16 @@ bool LinearImpl::has_factors() const {
 
 bool LinearImpl::fits(const at::Tensor& structure) const {
   if (factored_.factors.empty() || factored_.A.device() != structure.device()) return false;
-  const double tolerance = 4 * epsilon(structure.scalar_type());
-  const double scale = factored_.A.abs().max().item<double>();
-  return (structure.detach().to(at::kDouble) - factored_.A).abs().max().item<double>() <= tolerance * scale;
+  // Compared where the values are at hand, in every call: versions do not tell of all writes.
+  const at::Tensor now = structure.detach().to(at::kCPU, at::kDouble).contiguous(),
+                   then = factored_.A.to(at::kCPU).contiguous();
+  const double *a = now.const_data_ptr<double>(), *b = then.const_data_ptr<double>();
+  double scale = 0;
+  for (int64_t i = 0; i < then.numel(); ++i) scale = std::max(scale, std::abs(b[i]));
+  const double tolerance = 4 * epsilon(structure.scalar_type()) * scale;
+  for (int64_t i = 0; i < now.numel(); ++i)
+    if (!(std::abs(a[i] - b[i]) <= tolerance)) return false;
+  return true;
 }
 
 void LinearImpl::train(bool on) {

@@ -183,12 +183,10 @@ Gradients linear_backward_traced(const at::Tensor& grad, const at::Tensor& x, co
 std::string planned_way_any(const at::Tensor& x, const at::Tensor& S, std::string_view algebra,
                             const std::optional<at::Tensor>& A, const std::optional<at::Tensor>& U,
                             const std::optional<at::Tensor>& V, const std::optional<at::Tensor>& W,
-                            bool constant, bool backward) {
+                            bool constant) {
   const Call call = make_call(algebra, A, U, V, W, "auto", std::nullopt, constant);
   check_linear("planned_way", x, S, call);
-  Problem problem = make_problem(x, S, call);
-  problem.backward = backward;
-  return name(plan(problem, call.way));
+  return name(plan(make_problem(x, S, call), call.way));
 }
 
 // S goes uncast, with the type to compute in beside it: a cast copy would miss the prepared weights. A is
@@ -238,13 +236,12 @@ Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at:
                  factor(product, 2), name(way), dtype, mask);
 }
 
-Way planned_way(const at::Tensor& x, const at::Tensor& S, const Product& product, bool constant,
-                bool backward) {
+Way planned_way(const at::Tensor& x, const at::Tensor& S, const Product& product, bool constant) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("quatrain::planned_way", "")
                              .typed<decltype(planned_way_any)>();
   return parse_way(op.call(x, S, product.algebra, optional(product.A), factor(product, 0), factor(product, 1),
-                           factor(product, 2), constant, backward));
+                           factor(product, 2), constant));
 }
 
 int64_t rank(const Product& product) {
@@ -281,7 +278,7 @@ TORCH_LIBRARY(quatrain, m) {
       tags);
   m.def(
       "planned_way(Tensor x, Tensor S, str algebra, Tensor? A=None, Tensor? U=None, Tensor? V=None, "
-      "Tensor? W=None, bool constant=False, bool backward=False) -> str",
+      "Tensor? W=None, bool constant=False) -> str",
       tags);
   m.def("drop_prepared(Tensor S) -> ()", &drop_prepared);
 }

@@ -3,6 +3,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/mm.h>
 #include <torch/library.h>
 
 #include <functional>
@@ -11,6 +12,7 @@
 #include <mutex>
 
 #include "ops/engine.h"
+#include "ops/expand.h"
 #include "ops/linear.h"
 #include "ops/mixed_rows.h"
 #include "ops/planner.h"
@@ -29,16 +31,22 @@ using engine::Pass;
 /// What the engine needs of an algebra: made once for a fixed one.
 struct Constants {
   std::unique_ptr<Mixings> factors;
-  Mixing rows;  ///< of the mixed way: n -> n^2, mixture a n + i holds A[i, a, :]
+  Mixing rows;        ///< of the mixed way, n -> n^2: mixture a n + i holds A[i, a, :]
+  Mixing blocks;      ///< of the materialised way, n -> n^2: mixture a n + b holds A[:, a, b]
+  Mixing components;  ///< and back, n^2 -> n: mixture i holds A[i, :, :]
 };
 
 Constants make_constants(const double* table, int64_t n) {
-  std::vector<double> rows(static_cast<size_t>(n * n * n));
+  std::vector<double> rows(static_cast<size_t>(n * n * n)), blocks(rows.size());
   for (int64_t i = 0; i < n; ++i)
     for (int64_t a = 0; a < n; ++a)
-      for (int64_t b = 0; b < n; ++b)
-        rows[static_cast<size_t>((a * n + i) * n + b)] = table[(i * n + a) * n + b];
-  return {nullptr, Mixing::from_rows(rows.data(), n * n, n)};
+      for (int64_t b = 0; b < n; ++b) {
+        const double value = table[(i * n + a) * n + b];
+        rows[static_cast<size_t>((a * n + i) * n + b)] = value;
+        blocks[static_cast<size_t>((a * n + b) * n + i)] = value;
+      }
+  return {nullptr, Mixing::from_rows(rows.data(), n * n, n), Mixing::from_rows(blocks.data(), n * n, n),
+          Mixing::from_rows(table, n, n * n)};
 }
 
 std::shared_ptr<const Constants> constants(const Call& call) {
@@ -55,15 +63,38 @@ std::shared_ptr<const Constants> constants(const Call& call) {
     }
     return entry;
   }
-  const at::Tensor A = call.A->to(at::kDouble).contiguous();
-  auto fresh = std::make_shared<Constants>(make_constants(A.const_data_ptr<double>(), A.size(0)));
-  if (!call.factors.empty()) {
-    at::Tensor f[3];
-    for (size_t i = 0; i < 3; ++i) f[i] = call.factors[i].to(at::kDouble).contiguous();
-    fresh->factors = std::make_unique<Mixings>(f[0].const_data_ptr<double>(), f[1].const_data_ptr<double>(),
-                                               f[2].const_data_ptr<double>(), f[0].size(0), f[0].size(1));
+  const std::vector<double> A = structure::values_of(*call.A);
+  std::vector<double> f[3];
+  for (size_t i = 0; i < call.factors.size(); ++i) f[i] = structure::values_of(call.factors[i]);
+  const int64_t n = call.A->size(0);
+  const auto make = [&] {
+    auto fresh = std::make_shared<Constants>(make_constants(A.data(), n));
+    if (!call.factors.empty())
+      fresh->factors =
+          std::make_unique<Mixings>(f[0].data(), f[1].data(), f[2].data(), n, call.factors[0].size(1));
+    return fresh;
+  };
+  if (!call.constant) return make();
+  // In eval mode A stays as it is: what was made of these very values is kept, until A is gone.
+  struct Kept {
+    c10::weak_intrusive_ptr<c10::StorageImpl> alive;
+    std::vector<double> values[4];
+    std::shared_ptr<const Constants> constants;
+  };
+  static std::mutex mutex;
+  static auto* all =
+      new std::map<const c10::StorageImpl*, Kept>;  // never destroyed, as tensors may outlive it
+  const std::lock_guard lock(mutex);
+  const auto key = call.A->storage().unsafeGetStorageImpl();
+  if (const auto found = all->find(key); found != all->end()) {
+    const Kept& kept = found->second;
+    if (!kept.alive.expired() && kept.values[0] == A && kept.values[1] == f[0] && kept.values[2] == f[1] &&
+        kept.values[3] == f[2])
+      return kept.constants;
+    std::erase_if(*all, [key](const auto& item) { return item.first == key || item.second.alive.expired(); });
   }
-  return fresh;
+  Kept kept{call.A->storage().getWeakStorageImpl(), {A, f[0], f[1], f[2]}, make()};
+  return all->emplace(key, std::move(kept)).first->second.constants;
 }
 
 /// The tensors of one call as matrices.
@@ -116,10 +147,9 @@ bool wanted(const std::optional<at::Tensor>& t) {
   return t && t->defined();
 }
 
-Problem make_cpu_problem(const at::Tensor& x, const at::Tensor& S, const Call& call, bool backward) {
+Problem make_cpu_problem(const at::Tensor& x, const at::Tensor& S, const Call& call) {
   Problem problem = make_problem(x, S, call);
   problem.engine = engine::serves(call.compute_dtype(x)) && problem.rows * S.numel() > 0;
-  problem.backward = backward;
   return problem;
 }
 
@@ -135,11 +165,40 @@ Held choose(Problem problem, Call& call, const std::function<Held(bool insist)>&
   Held held;
   if (may_follow(problem, call)) {
     problem.rank = structure::generic_rank(problem.n);
+    problem.followed = true;
     if (plan(problem, call.way) == Way::factored) held = factors_of(call.way == Way::factored);
     problem.rank = held ? held->rank : 0;
   }
   call.way = plan(problem, call.way);
   return call.way == Way::factored ? held : nullptr;
+}
+
+at::Tensor expanded(const Operands& o, const Constants& c) {
+  const at::Tensor H = at::empty({o.n * o.m, o.n * o.p}, o.S.options());
+  engine::expand(c.blocks, o.n, o.m, o.p, o.S.const_data_ptr<float>(), H.mutable_data_ptr<float>());
+  return H;
+}
+
+Gradients materialised_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S,
+                                const Call& call, Mask mask, const Problem& problem, const Constants& c) {
+  if (mask[1] || mask[2]) mark_in_training(S);
+  const at::ScalarType type = call.compute_dtype(x);
+  const Operands o(x, S, problem, type);
+  const at::Tensor g = o.matrix(grad, o.n * o.m, type);
+  at::Tensor dx, dS, dA;
+  if (mask[0]) dx = at::mm(g, expanded(o, c)).view(x.sizes()).to(x.scalar_type());
+  const bool want_A = mask[2] && call.learned();
+  if (mask[1] || want_A) {
+    const at::Tensor dH = at::mm(g.t(), o.x);
+    if (mask[1]) dS = at::empty(S.sizes(), o.S.options());
+    if (want_A) dA = at::empty({o.n, o.n, o.n}, o.S.options());
+    engine::contract(c.components, o.n, o.m, o.p, dH.const_data_ptr<float>(),
+                     mask[1] ? dS.mutable_data_ptr<float>() : nullptr, o.S.const_data_ptr<float>(),
+                     want_A ? dA.mutable_data_ptr<float>() : nullptr);
+    if (mask[1]) dS = dS.to(S.scalar_type());
+    if (want_A) dA = dA.to(call.A->scalar_type());
+  }
+  return {dx, dS, dA};
 }
 
 at::Tensor linear_cpu(const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias,
@@ -151,15 +210,21 @@ at::Tensor linear_cpu(const at::Tensor& x, const at::Tensor& S, const std::optio
   check_linear("linear", x, S, call);
   if (wanted(bias)) check_bias(*bias, S);
   const at::ScalarType type = call.compute_dtype(x);
-  const Problem problem = make_cpu_problem(x, S, call, false);
+  const Problem problem = make_cpu_problem(x, S, call);
   const Held held = choose(problem, call, [&](bool insist) {
     return call.constant && !insist ? structure::find(*call.A) : structure::follow(*call.A, insist);
   });
   if (problem.rows == 0) call.constant = false;  // the composed form prepares weights in another order
-  if (!problem.engine || call.way == Way::materialised) return composed::linear(x, S, bias, call);
+  // The real layer is one dense product already.
+  if (!problem.engine || problem.n == 1) return composed::linear(x, S, bias, call);
 
   const auto algebra_constants = constants(call);
   const Operands operands(x, S, problem, type);
+  if (call.way == Way::materialised) {
+    const at::Tensor H =
+        prepared(S, call, call.way, type, [&] { return expanded(operands, *algebra_constants); });
+    return at::linear(x.to(type), H, wanted(bias) ? std::optional(bias->to(type)) : std::nullopt);
+  }
   const at::Tensor b = wanted(bias) ? bias->to(at::kFloat).contiguous() : at::Tensor();
   const at::Tensor y = at::empty(sizes_with(x, operands.n * operands.m), x.options().dtype(type));
   if (call.way == Way::mixed) {
@@ -198,14 +263,17 @@ Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const
   check_linear("linear_backward", x, S, call);
   check_grad(grad, x, S, call);
   const at::ScalarType type = call.compute_dtype(x);
-  const Problem problem = make_cpu_problem(x, S, call, true);
+  const Problem problem = make_cpu_problem(x, S, call);
   const Held held = choose(problem, call, [&](bool insist) {
     const Held known = structure::find(*call.A);
     return known || !insist ? known : structure::follow(*call.A, true);
   });
-  if (!problem.engine || call.way != Way::factored) return composed::linear_backward(grad, x, S, call, mask);
+  if (!problem.engine || problem.n == 1 || call.way == Way::mixed)
+    return composed::linear_backward(grad, x, S, call, mask);
 
   const auto algebra_constants = constants(call);
+  if (call.way == Way::materialised)
+    return materialised_backward(grad, x, S, call, mask, problem, *algebra_constants);
   const Mixings& f = held ? *held->mixings : *algebra_constants->factors;
   if (mask[1] || mask[2]) mark_in_training(S);
   const Operands operands(x, S, problem, type);
@@ -245,9 +313,8 @@ Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const
     dA = structure::gradient(*held, dU, dV, dW);
   } else if (mask[2] && call.learned()) {
     // Factors that the caller brings may be of any condition: dA is taken from dH.
-    Call by_H = call;
-    by_H.way = Way::materialised;
-    dA = std::get<2>(composed::linear_backward(grad, x, S, by_H, {false, false, true}));
+    dA = std::get<2>(
+        materialised_backward(grad, x, S, call, {false, false, true}, problem, *algebra_constants));
   }
   const auto finished = [](const at::Tensor& t, const at::Tensor& like) {
     return t.defined() ? t.to(like.scalar_type()) : t;
@@ -258,12 +325,14 @@ Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const
 std::string planned_way_cpu(const at::Tensor& x, const at::Tensor& S, std::string_view algebra,
                             const std::optional<at::Tensor>& A, const std::optional<at::Tensor>& U,
                             const std::optional<at::Tensor>& V, const std::optional<at::Tensor>& W,
-                            bool constant, bool backward) {
+                            bool constant) {
   const Call call = make_call(algebra, A, U, V, W, "auto", std::nullopt, constant);
   check_linear("planned_way", x, S, call);
-  Problem problem = make_cpu_problem(x, S, call, backward);
-  if (may_follow(problem, call) && (!constant || structure::find(*call.A)))
+  Problem problem = make_cpu_problem(x, S, call);
+  if (may_follow(problem, call) && (!constant || structure::find(*call.A))) {
     problem.rank = structure::generic_rank(problem.n);
+    problem.followed = true;
+  }
   return name(plan(problem, call.way));
 }
 

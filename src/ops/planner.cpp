@@ -3,7 +3,9 @@
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 namespace quatrain::ops {
 
@@ -80,6 +82,13 @@ struct Sizes {
         threads(p.threads) {}
 };
 
+/// Microseconds to follow a learned n x n x n tensor's factors for a step, and to take its gradient from
+/// theirs.
+double follow_cost(int64_t n) {
+  constexpr double kMicroseconds[] = {0, 0, 20, 25, 40, 120, 350, 1500, 5000};
+  return n < static_cast<int64_t>(std::size(kMicroseconds)) ? kMicroseconds[n] : 1e9;
+}
+
 // The composed form. Per way: the arithmetic of the products, the values that are moved (weights, mixtures),
 // the calls. Weights that are not kept between calls are first combined or expanded.
 double composed_cost(const Problem& p, Way way) {
@@ -101,10 +110,58 @@ double composed_cost(const Problem& p, Way way) {
   return flops / kFlops + moved * s.bytes / kBytes + calls * kCall;
 }
 
+// The engine (AVX-512, float32), in microseconds, fitted to `quatrain bench linear` over complex, quaternion,
+// octonion and phm(4), widths 64 to 2048, batches 1 to 1024, one and two threads. With kd = out * in, in
+// thousands:
+//
+//                  call   threads  product            mixtures       weights         product calls
+//   inference (weights are prepared)
+//     factored     1.35   1.3      .0113 B kd R/n2    R B (k+d)      .012 kd R/n2    .068
+//     mixed        1.4    .6       .0155 B kd         n B d          .040 kd / n
+//     materialised 2.6    1.2      .0121 B kd                        .069 kd
+//   training (three passes; a learned A: four, and its factors are followed)
+//     factored     15     13       .0114 B kd R/n2    R B (k+d)      .28 kd R/n2     .24
+//     mixed        39     7        .0371 B kd         n B (k+d)      .85 kd / n
+//     materialised 30     12       .0346 B kd                        .72 kd + 1.11 kd / threads
+//
+// On that grid its choice costs more than 1.1 times the best way in 28 of 672 cases, at most 1.5 times.
+double engine_cost(const Problem& p, Way way) {
+  const Sizes s(p);
+  const double kd = s.k * s.d / 1000, inputs = s.rows * (s.k + s.d) / 1000;
+  const double several = p.threads > 1;
+  const auto blocks = [](double size, double block) { return std::max(1.0, size / block); };
+  const double products = blocks(s.rows, 64) * blocks(s.k / s.n, 32) * blocks(s.d / s.n, 256);
+  if (p.prepared) {
+    if (way == Way::factored) {
+      const double rows =
+          s.rows < 8 ? (s.rows + 8) / 2 : s.rows;  // a product of few rows is bound by its loads
+      return 1.35 + 1.3 * several +
+             (0.0113 * s.share * rows * kd + 0.027 * s.R * inputs + 0.012 * s.share * kd +
+              0.068 * s.R * products) /
+                 s.threads;
+    }
+    if (way == Way::mixed)
+      return 1.4 + 0.6 * several + (0.0155 * s.rows * kd + 0.040 * kd / s.n) / s.threads +
+             1.06 * s.n * s.rows * s.d / 1000;
+    return 2.6 + 1.2 * several + (0.0121 * s.rows * kd + 0.069 * kd) / s.threads;
+  }
+  if (way == Way::factored) {
+    const double passes = p.followed ? 4 : 3;
+    const double weights = blocks(s.k / s.n, 64) * blocks(s.d / s.n, 32) * blocks(s.rows, 256);
+    return 15 + 13 * several + (p.followed ? follow_cost(p.n) : 0) +
+           (passes * (0.0114 * s.share * s.rows * kd + 0.039 * s.R * inputs + 0.28 * s.share * kd) +
+            0.24 * s.R * (2 * products + weights)) /
+               s.threads;
+  }
+  if (way == Way::mixed)
+    return 39 + 7 * several + 0.0371 * s.rows * kd / s.threads + 0.95 * s.n * inputs + 0.85 * kd / s.n;
+  return 30 + 12 * several + (0.0346 * s.rows * kd + 1.11 * kd) / s.threads + 0.72 * kd;
+}
+
 }  // namespace
 
 double cost(const Problem& p, Way way) {
-  return composed_cost(p, way);
+  return p.engine ? engine_cost(p, way) : composed_cost(p, way);
 }
 
 Way plan(const Problem& problem, Way asked) {

@@ -19,14 +19,15 @@ struct Problem {
   int64_t element_size = 4;
   bool prepared = false;  ///< combined or materialised weights are kept between calls
   bool engine = false;    ///< the fused engine serves this device and type; else the composed form does
-  bool backward = false;  ///< both backward passes, not the forward one
+  bool followed = false;  ///< the factors are those of a learned A, followed while it trains
   int threads = 1;
 };
 
 /// The problem of one call; `engine` as on a device that has none.
 Problem make_problem(const at::Tensor& x, const at::Tensor& S, const Call& call);
 
-/// Estimated microseconds of a way.
+/// Estimated microseconds of a way: of a call where weights are prepared, else of a training step's three
+/// passes, so that they all go one way.
 double cost(const Problem& problem, Way way);
 
 /// The way asked for, or the cheapest. `factored` without factors is an error.

@@ -36,12 +36,6 @@ struct State {
   explicit State(const at::Tensor& A) : alive(A.storage().getWeakStorageImpl()) {}
 };
 
-Vector values_of(const at::Tensor& A) {
-  const at::Tensor exact = A.detach().to(at::kDouble).contiguous();
-  const double* data = exact.const_data_ptr<double>();
-  return Vector(data, data + exact.numel());
-}
-
 /// J J^T of factors: the sum over the three axes of "equal index on that axis times the Gram matrix of the
 /// other two factors' products". Row-major n^3 x n^3.
 at::Tensor jacobian_gram(const Factors& f) {
@@ -233,6 +227,16 @@ State& add_state(const at::Tensor& A) {
 }
 
 }  // namespace
+
+std::vector<double> values_of(const at::Tensor& t) {
+  if (t.is_contiguous() && t.scalar_type() == at::kFloat) {  // the usual case, without a call into ATen
+    const float* data = t.const_data_ptr<float>();
+    return Vector(data, data + t.numel());
+  }
+  const at::Tensor exact = t.detach().to(at::kDouble).contiguous();
+  const double* data = exact.const_data_ptr<double>();
+  return Vector(data, data + exact.numel());
+}
 
 int64_t generic_rank(int64_t n) {
   constexpr int64_t kRanks[] = {0, 0, 3, 5, 8, 11, 15, 20, 26};

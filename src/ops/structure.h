@@ -30,6 +30,9 @@ struct Factors {
   std::shared_ptr<const engine::Mixings> mixings;  ///< of A itself
 };
 
+/// A small tensor's values, row-major.
+std::vector<double> values_of(const at::Tensor& t);
+
 /// The generic rank of n x n x n, 0 above the n whose factors are followed (8).
 int64_t generic_rank(int64_t n);
 

@@ -5,6 +5,10 @@
 // All are bound by loads and stores: every input comes from the first or second level cache once for each
 // output that uses it, sums stay in registers, and a column tail goes through a padded vector.
 
+#if defined(__AVX2__)
+#include <immintrin.h>  // masked loads and stores: C functions, always inlined
+#endif
+
 #include "kernels/cpu/kernels.h"
 
 namespace quatrain::kernels::cpu {
@@ -47,7 +51,7 @@ inline void store(bf16* p, Vec v) {
   *reinterpret_cast<HalfAtAnyAddress*>(p) = __builtin_convertvector(chosen, Half);
 }
 
-/// The first `count` lanes; the others are zero.
+/// The first `count` lanes; the others are zero, and their memory is not touched.
 template <class T>
 inline Vec load_part(const T* p, int64_t count) {
   T padded[kLanes] = {};
@@ -60,6 +64,32 @@ inline void store_part(T* p, Vec v, int64_t count) {
   store(padded, v);
   for (int64_t q = 0; q < count; ++q) p[q] = padded[q];
 }
+#if defined(__AVX512F__)
+inline __mmask16 mask_of(int64_t count) {
+  return static_cast<__mmask16>((1u << count) - 1);
+}
+template <>
+inline Vec load_part(const float* p, int64_t count) {
+  return reinterpret_cast<Vec>(_mm512_maskz_loadu_ps(mask_of(count), p));
+}
+template <>
+inline void store_part(float* p, Vec v, int64_t count) {
+  _mm512_mask_storeu_ps(p, mask_of(count), reinterpret_cast<__m512>(v));
+}
+#elif defined(__AVX2__)
+inline __m256i mask_of(int64_t count) {
+  alignas(32) static const int32_t ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ones + 8 - count));
+}
+template <>
+inline Vec load_part(const float* p, int64_t count) {
+  return reinterpret_cast<Vec>(_mm256_maskload_ps(p, mask_of(count)));
+}
+template <>
+inline void store_part(float* p, Vec v, int64_t count) {
+  _mm256_maskstore_ps(p, mask_of(count), reinterpret_cast<__m256>(v));
+}
+#endif
 
 inline float sum(Vec v) {
   float total = 0;
