@@ -104,15 +104,22 @@ void pointers(const Blocks& blocks, int64_t n, int64_t row, int64_t col, T** to)
 /// out[r] = sum_j mix[j, r] blocks_j[row .. row + rows, col .. col + cols], rows out_row apart.
 void mix_block(const Table& k, const Mixing& mixing, const Blocks& blocks, int64_t n, int64_t row,
                int64_t col, int64_t rows, int64_t cols, float* out, int64_t out_component, int64_t out_row) {
-  const float* in[kMaxComponents];
-  pointers(blocks, n, row, col, const_cast<float**>(in));
   const Mix mix = mixing.view();
   std::vector<float*> to(static_cast<size_t>(mix.outputs));
   for (int32_t r = 0; r < mix.outputs; ++r) to[static_cast<size_t>(r)] = out + r * out_component;
-  if (blocks.transposed)
-    k.transpose_f_f(mix, static_cast<int32_t>(n), in, blocks.row, to.data(), out_row, cols, rows);
+  const auto run = [&](const auto combine, const auto transpose, const auto** in) {
+    pointers(blocks, n, row, col, in);
+    if (blocks.transposed)
+      transpose(mix, static_cast<int32_t>(n), in, blocks.row, to.data(), out_row, cols, rows);
+    else
+      combine(mix, in, blocks.row, to.data(), out_row, rows, cols, nullptr, Store::set);
+  };
+  const float* floats[kMaxComponents];
+  const bf16* halves[kMaxComponents];
+  if (blocks.dtype == at::kFloat)
+    run(k.combine_f_f, k.transpose_f_f, floats);
   else
-    k.combine_f_f(mix, in, blocks.row, to.data(), out_row, rows, cols, nullptr, Store::set);
+    run(k.combine_b_f, k.transpose_b_f, halves);
 }
 
 /// The rectangle of C that a task computes.
@@ -148,20 +155,32 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
   for (int64_t r = 0; r < R; ++r) products[static_cast<size_t>(r)] = product + r * product_component;
   const float* bias[kMaxComponents];
   float* out[kMaxComponents];
-  float* probe[kMaxComponents];
+  bf16* out_halves[kMaxComponents];
+  const float* probe[kMaxComponents];
+  const bf16* probe_halves[kMaxComponents];
 
   const auto finish = [&](int64_t row, int64_t count, int64_t col, int64_t cols, bool first) {
     if (p.C.data) {
-      pointers(p.C, p.n, row, col, out);
       if (p.bias)
         for (int64_t c = 0; c < p.n; ++c) bias[c] = p.bias + c * p.N + col;
-      k.combine_f_f(p.out->view(), products.data(), cols, out, p.C.row, count, cols,
-                    p.bias && first ? bias : nullptr, first ? Store::set : Store::add);
+      const float* const* with_bias = p.bias && first ? bias : nullptr;
+      const Store how = first ? Store::set : Store::add;
+      if (p.C.dtype == at::kFloat) {
+        pointers(p.C, p.n, row, col, out);
+        k.combine_f_f(p.out->view(), products.data(), cols, out, p.C.row, count, cols, with_bias, how);
+      } else {
+        pointers(p.C, p.n, row, col, out_halves);
+        k.combine_f_b(p.out->view(), products.data(), cols, out_halves, p.C.row, count, cols, with_bias, how);
+      }
     }
-    if (p.sums) {
+    if (!p.sums) return;
+    const auto n = static_cast<int32_t>(p.n), rank = static_cast<int32_t>(R);
+    if (p.probe.dtype == at::kFloat) {
       pointers(p.probe, p.n, row, col, probe);
-      k.dots_f(probe, static_cast<int32_t>(p.n), p.probe.row, products.data(), static_cast<int32_t>(R), cols,
-               count, cols, sums);
+      k.dots_f(probe, n, p.probe.row, products.data(), rank, cols, count, cols, sums);
+    } else {
+      pointers(p.probe, p.n, row, col, probe_halves);
+      k.dots_b(probe_halves, n, p.probe.row, products.data(), rank, cols, count, cols, sums);
     }
   };
 
@@ -219,12 +238,6 @@ std::vector<Task> split(const Pass& p, const Blocking& b) {
   return tasks;
 }
 
-/// oneDNN's microkernel holds the tile unit until it is released: at the end of every parallel chunk.
-struct ReleaseTiles {
-  bool tiles;
-  ~ReleaseTiles() { at::native::cpublas::brgemm_release(tiles); }
-};
-
 }  // namespace
 
 Mixing Mixing::from_rows(const double* rows, int64_t outputs, int64_t inputs) {
@@ -262,7 +275,11 @@ Mixings::Mixings(const double* U, const double* V, const double* W, int64_t n_, 
       W_out(Mixing::from_products(W, n, rank)) {}
 
 bool serves(at::ScalarType dtype) {
-  return dtype == at::kFloat;
+  return dtype == at::kFloat || (dtype == at::kBFloat16 && !at::native::cpublas::could_pack(dtype));
+}
+
+bool one_store(const Pass& p) {
+  return Blocking(p).depth >= p.K;
 }
 
 void run(const Pass& p) {
@@ -273,7 +290,6 @@ void run(const Pass& p) {
   const int64_t count = static_cast<int64_t>(tasks.size()), pairs = p.n * p.rank;
   std::vector<float> sums(p.sums ? static_cast<size_t>(count * pairs) : 0);
   at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
-    const ReleaseTiles release{p.dtype == at::kBFloat16};
     for (int64_t t = begin; t < end; ++t)
       run_task(p, blocking, k, tasks[static_cast<size_t>(t)], sums.data() + (p.sums ? t * pairs : 0));
   });

@@ -50,7 +50,7 @@ struct Mixings {
   Mixings(const double* U, const double* V, const double* W, int64_t n, int64_t rank);
 };
 
-/// n matrices inside one tensor: float32, or bfloat16 in a pass that computes in it.
+/// n matrices inside one tensor, float32 or bfloat16.
 struct Blocks {
   void* data = nullptr;
   int64_t component = 0;  ///< elements from one matrix to the next
@@ -62,7 +62,6 @@ struct Blocks {
 struct Pass {
   int64_t M = 0, N = 0, K = 0;
   int64_t n = 0, rank = 0;
-  at::ScalarType dtype = at::kFloat;  ///< of the products' operands: float32 or bfloat16; sums are float32
   Blocks A;
   const Mixing* left = nullptr;
   Blocks B;
@@ -75,8 +74,13 @@ struct Pass {
   float* sums = nullptr;        ///< n x R, added to
 };
 
-/// True where the engine computes in this type; others take the composed form.
+/// True where the engine computes in this type: in float32, and in bfloat16 where the machine has no faster
+/// products for it (no AMX): operands are widened as they are mixed, and products are float32. Other types
+/// take the composed form.
 bool serves(at::ScalarType dtype);
+
+/// True where each value of C is stored once. Else C holds partial sums on the way, and must be float32.
+bool one_store(const Pass& pass);
 
 void run(const Pass& pass);
 

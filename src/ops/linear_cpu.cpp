@@ -105,7 +105,8 @@ struct Operands {
   Operands(const at::Tensor& x_, const at::Tensor& S_, const Problem& problem, at::ScalarType dtype)
       : rows(problem.rows), n(S_.size(0)), m(S_.size(1)), p(S_.size(2)) {
     x = matrix(x_, n * p, dtype);
-    S = S_.to(dtype).contiguous();
+    // Wider weights stay as they are: autocast gives float32 ones, which the kernels read themselves.
+    S = (dtype == at::kBFloat16 && S_.scalar_type() == at::kFloat ? S_ : S_.to(dtype)).contiguous();
   }
   at::Tensor matrix(const at::Tensor& t, int64_t width, at::ScalarType dtype) const {
     const at::Tensor flat = t.to(dtype).reshape({rows, width});
@@ -126,7 +127,6 @@ struct Operands {
     Pass pass;
     pass.M = M, pass.N = N, pass.K = K;
     pass.n = n, pass.rank = f.rank;
-    pass.dtype = x.scalar_type();
     return pass;
   }
   Pass forward(const Mixings& f) const {
@@ -141,6 +141,13 @@ std::vector<int64_t> sizes_with(const at::Tensor& like, int64_t last) {
   std::vector<int64_t> sizes = like.sizes().vec();
   sizes.back() = last;
   return sizes;
+}
+
+/// For a pass's C: in the type asked for, or in float32 where the engine cannot store that.
+at::Tensor output(const Pass& pass, at::IntArrayRef sizes, const at::TensorOptions& options) {
+  const at::ScalarType dtype = c10::typeMetaToScalarType(options.dtype());
+  const bool direct = dtype == at::kBFloat16 && one_store(pass);
+  return at::empty(sizes, options.dtype(direct ? dtype : at::kFloat));
 }
 
 bool wanted(const std::optional<at::Tensor>& t) {
@@ -171,6 +178,11 @@ Held choose(Problem problem, Call& call, const std::function<Held(bool insist)>&
   }
   call.way = plan(problem, call.way);
   return call.way == Way::factored ? held : nullptr;
+}
+
+/// H in another type than float32 is left to ATen.
+bool dense_product(Way way, at::ScalarType dtype) {
+  return way == Way::materialised && dtype != at::kFloat;
 }
 
 at::Tensor expanded(const Operands& o, const Constants& c) {
@@ -216,7 +228,8 @@ at::Tensor linear_cpu(const at::Tensor& x, const at::Tensor& S, const std::optio
   });
   if (problem.rows == 0) call.constant = false;  // the composed form prepares weights in another order
   // The real layer is one dense product already.
-  if (!problem.engine || problem.n == 1) return composed::linear(x, S, bias, call);
+  if (!problem.engine || problem.n == 1 || dense_product(call.way, type))
+    return composed::linear(x, S, bias, call);
 
   const auto algebra_constants = constants(call);
   const Operands operands(x, S, problem, type);
@@ -226,8 +239,9 @@ at::Tensor linear_cpu(const at::Tensor& x, const at::Tensor& S, const std::optio
     return at::linear(x.to(type), H, wanted(bias) ? std::optional(bias->to(type)) : std::nullopt);
   }
   const at::Tensor b = wanted(bias) ? bias->to(at::kFloat).contiguous() : at::Tensor();
-  const at::Tensor y = at::empty(sizes_with(x, operands.n * operands.m), x.options().dtype(type));
+  const auto sizes = sizes_with(x, operands.n * operands.m);
   if (call.way == Way::mixed) {
+    const at::Tensor y = at::empty(sizes, x.options().dtype(at::kFloat));
     engine::Stream stream;
     stream.rows = operands.rows, stream.n = operands.n, stream.m = operands.m, stream.p = operands.p;
     stream.x = operands.of_x(), stream.S = operands.of_S();
@@ -235,7 +249,7 @@ at::Tensor linear_cpu(const at::Tensor& x, const at::Tensor& S, const std::optio
     stream.inputs = &algebra_constants->rows;
     stream.bias = b.defined() ? b.const_data_ptr<float>() : nullptr;
     engine::run(stream);
-    return y;
+    return y.to(type);
   }
   const Mixings& f = held ? *held->mixings : *algebra_constants->factors;
   Pass pass = operands.forward(f);
@@ -248,10 +262,11 @@ at::Tensor linear_cpu(const at::Tensor& x, const at::Tensor& S, const std::optio
     });
     pass.packed = packed.const_data_ptr();
   }
+  const at::Tensor y = output(pass, sizes, x.options().dtype(type));
   pass.C = Operands::of_rows(y.view({operands.rows, -1}), operands.m), pass.out = &f.W_out;
   pass.bias = b.defined() ? b.const_data_ptr<float>() : nullptr;
   run(pass);
-  return y;
+  return y.to(type);
 }
 
 Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S,
@@ -268,7 +283,7 @@ Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const
     const Held known = structure::find(*call.A);
     return known || !insist ? known : structure::follow(*call.A, true);
   });
-  if (!problem.engine || problem.n == 1 || call.way == Way::mixed)
+  if (!problem.engine || problem.n == 1 || call.way == Way::mixed || dense_product(call.way, type))
     return composed::linear_backward(grad, x, S, call, mask);
 
   const auto algebra_constants = constants(call);
@@ -288,7 +303,7 @@ Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const
     pass.B = operands.of_S(), pass.right = &f.U_in;
     pass.out = &f.V_out;
     if (mask[0]) {
-      dx = at::empty(x.sizes(), x.options().dtype(type));
+      dx = output(pass, x.sizes(), x.options());
       pass.C = Operands::of_rows(dx.view({operands.rows, -1}), operands.p);
     }
     if (want_A) pass.probe = operands.of_x(), pass.sums = dV.data();
@@ -300,7 +315,7 @@ Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const
     pass.B = operands.of_x(), pass.right = &f.V_in;
     pass.out = &f.U_out;
     if (mask[1]) {
-      dS = at::empty(S.sizes(), S.options().dtype(type));
+      dS = output(pass, S.sizes(), S.options());
       pass.C = Operands::of_blocks(dS);
     }
     if (want_A) pass.probe = operands.of_S(), pass.sums = dU.data();
@@ -313,8 +328,9 @@ Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const
     dA = structure::gradient(*held, dU, dV, dW);
   } else if (mask[2] && call.learned()) {
     // Factors that the caller brings may be of any condition: dA is taken from dH.
-    dA = std::get<2>(
-        materialised_backward(grad, x, S, call, {false, false, true}, problem, *algebra_constants));
+    Call by_H = call;
+    by_H.way = Way::materialised;
+    dA = std::get<2>(composed::linear_backward(grad, x, S, by_H, {false, false, true}));
   }
   const auto finished = [](const at::Tensor& t, const at::Tensor& like) {
     return t.defined() ? t.to(like.scalar_type()) : t;

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 namespace quatrain::ops::engine {
@@ -23,21 +24,38 @@ void run(const Stream& s) {
   float* const z = mixed.data();
   std::vector<float*> to(static_cast<size_t>(vectors));
   for (int64_t v = 0; v < vectors; ++v) to[static_cast<size_t>(v)] = z + v * s.p;
-  const float *x[kMaxComponents], *weights[kMaxComponents];
-  for (int64_t c = 0; c < s.n; ++c) weights[c] = static_cast<const float*>(s.S.data) + c * s.S.component;
+  const auto pointers = [&](const Blocks& blocks, int64_t row, const auto** at) {
+    using T = std::remove_reference_t<decltype(**at)>;
+    for (int64_t c = 0; c < s.n; ++c)
+      at[c] = static_cast<T*>(blocks.data) + c * blocks.component + row * blocks.row;
+  };
+  const float* floats[kMaxComponents];
+  const kernels::cpu::bf16* halves[kMaxComponents];
   for (int64_t row = 0; row < s.rows; row += chunk) {
     const int64_t rows = std::min(chunk, s.rows - row);
     float* const y = s.y + row * width;
-    for (int64_t c = 0; c < s.n; ++c)
-      x[c] = static_cast<const float*>(s.x.data) + c * s.x.component + row * s.x.row;
-    k.combine_f_f(s.inputs->view(), x, s.x.row, to.data(), vectors * s.p, rows, s.p, nullptr,
-                  kernels::cpu::Store::set);
+    if (s.x.dtype == at::kFloat) {
+      pointers(s.x, row, floats);
+      k.combine_f_f(s.inputs->view(), floats, s.x.row, to.data(), vectors * s.p, rows, s.p, nullptr,
+                    kernels::cpu::Store::set);
+    } else {
+      pointers(s.x, row, halves);
+      k.combine_b_f(s.inputs->view(), halves, s.x.row, to.data(), vectors * s.p, rows, s.p, nullptr,
+                    kernels::cpu::Store::set);
+    }
     const int64_t strip = std::max<int64_t>(16, kWork / (s.n * s.p * rows * s.n));
     at::parallel_for(0, (s.m + strip - 1) / strip, 1, [&](int64_t begin, int64_t end) {
       const int64_t first = begin * strip, count = std::min(end * strip, s.m) - first;
-      const float* part[kMaxComponents];
-      for (int64_t c = 0; c < s.n; ++c) part[c] = weights[c] + first * s.S.row;
-      k.stream_f(part, static_cast<int32_t>(s.n), s.S.row, count, s.p, z, rows * s.n, y + first, s.m);
+      const auto n = static_cast<int32_t>(s.n);
+      if (s.S.dtype == at::kFloat) {
+        const float* weights[kMaxComponents];
+        pointers(s.S, first, weights);
+        k.stream_f(weights, n, s.S.row, count, s.p, z, rows * s.n, y + first, s.m);
+      } else {
+        const kernels::cpu::bf16* weights[kMaxComponents];
+        pointers(s.S, first, weights);
+        k.stream_b(weights, n, s.S.row, count, s.p, z, rows * s.n, y + first, s.m);
+      }
     });
     if (s.bias)
       for (int64_t b = 0; b < rows; ++b)

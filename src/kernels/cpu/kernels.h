@@ -42,11 +42,9 @@ struct Table {
                       int64_t rows, int64_t cols, const float* const* bias, Store);
   void (*combine_f_b)(const Mix&, const float* const* in, int64_t in_row, bf16* const* out, int64_t out_row,
                       int64_t rows, int64_t cols, const float* const* bias, Store);
-  void (*combine_b_b)(const Mix&, const bf16* const* in, int64_t in_row, bf16* const* out, int64_t out_row,
-                      int64_t rows, int64_t cols, const float* const* bias, Store);
   void (*transpose_f_f)(const Mix&, int32_t inputs, const float* const* in, int64_t in_row, float* const* out,
                         int64_t out_row, int64_t rows, int64_t cols);
-  void (*transpose_b_b)(const Mix&, int32_t inputs, const bf16* const* in, int64_t in_row, bf16* const* out,
+  void (*transpose_b_f)(const Mix&, int32_t inputs, const bf16* const* in, int64_t in_row, float* const* out,
                         int64_t out_row, int64_t rows, int64_t cols);
   void (*dots_f)(const float* const* a, int32_t count_a, int64_t a_row, const float* const* b,
                  int32_t count_b, int64_t b_row, int64_t rows, int64_t cols, float* sums);
