@@ -90,6 +90,10 @@ struct QUATRAIN_API PreparedSize {
 };
 QUATRAIN_API PreparedSize prepared_size();
 
+/// The instruction sets of this machine for which there are kernels: the one in use, then the others, the
+/// best first. QUATRAIN_CPU_ISA chooses another; a name that is not here is an error of the first call.
+QUATRAIN_API std::vector<std::string> instruction_sets();
+
 /// Component-wise product a * b of two tensors of hypercomplex numbers: (..., n m) and (..., n m) broadcast
 /// on the leading axes, components concatenated on the last axis.
 QUATRAIN_API at::Tensor hamilton_product(const at::Tensor& a, const at::Tensor& b, std::string_view algebra);
@@ -97,6 +101,23 @@ QUATRAIN_API at::Tensor hamilton_product(const at::Tensor& a, const at::Tensor& 
 QUATRAIN_API at::Tensor hypercomplex_conjugate(const at::Tensor& a, std::string_view algebra);
 /// The Euclidean norm over the components: (..., n m) -> (..., m).
 QUATRAIN_API at::Tensor hypercomplex_norm(const at::Tensor& a, std::string_view algebra);
+
+/// What is held beside a learned structure tensor (n, n, n) that trains: factors, followed from step to step,
+/// so that the passes cost R / n^2 of the real layer's arithmetic. Kept by A's storage: layers that share A
+/// share it.
+struct QUATRAIN_API StructureReport {
+  int64_t rank = 0;    ///< of the factors held now; 0: none
+  int64_t steps = 0;   ///< values of A that were asked for
+  int64_t solved = 0;  ///< of them, found by a fresh search
+  int64_t on_H = 0;    ///< of them, without sound factors: these steps ran on H
+};
+QUATRAIN_API StructureReport structure_report(const at::Tensor& A);
+
+/// The same as one float64 tensor, for checkpoints: a run that goes on from it goes on bit for bit. Undefined
+/// where nothing is held.
+QUATRAIN_API at::Tensor structure_state(const at::Tensor& A);
+/// Puts it back, for A or for a copy of A; an undefined state forgets what is held.
+QUATRAIN_API void set_structure_state(const at::Tensor& A, const at::Tensor& state);
 
 /// Numerical factors of a structure tensor.
 struct QUATRAIN_API Decomposition {

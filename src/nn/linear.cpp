@@ -73,7 +73,9 @@ void LinearImpl::pretty_print(std::ostream& stream) const {
 
 std::shared_ptr<torch::nn::Module> LinearImpl::clone(const std::optional<torch::Device>& device) const {
   auto copy = torch::nn::Cloneable<LinearImpl>::clone(device);
-  Factored& held = static_cast<LinearImpl&>(*copy).factored_;
+  auto& layer = static_cast<LinearImpl&>(*copy);
+  if (A.defined()) ops::set_structure_state(layer.A, ops::structure_state(A));
+  Factored& held = layer.factored_;
   const auto deep = [&](const at::Tensor& t) {
     return device ? t.to(*device, t.scalar_type(), false, true) : t.clone();
   };
@@ -85,7 +87,8 @@ std::shared_ptr<torch::nn::Module> LinearImpl::clone(const std::optional<torch::
 at::Tensor LinearImpl::forward(const at::Tensor& x) {
   ops::Product map = product();
   if (is_training() && w.defined()) {
-    // w_i scales A_i (x) S_i: taken on S, A itself is what the operator sees, and can follow from step to step.
+    // w_i scales A_i (x) S_i: taken on S, A itself is what the operator sees, and can follow from step to
+    // step.
     map.A = A;
     return ops::linear(x, w.view({-1, 1, 1}) * S, bias, map, options.way());
   }

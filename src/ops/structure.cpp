@@ -11,6 +11,7 @@
 
 #include "ops/fit.h"
 #include "ops/one_thread.h"
+#include "quatrain/ops.h"
 
 namespace quatrain::ops::structure {
 
@@ -323,3 +324,75 @@ at::Tensor gradient(const Factors& f, const std::vector<float>& dU, const std::v
 }
 
 }  // namespace quatrain::ops::structure
+
+namespace quatrain::ops {
+
+using structure::Factors;
+
+StructureReport structure_report(const at::Tensor& A) {
+  const std::lock_guard lock(structure::mutex);
+  const structure::State* state = structure::find_state(A);
+  if (!state) return {};
+  return {state->factors ? state->factors->rank : 0, state->steps, state->fresh, state->on_H};
+}
+
+// The layout: version, n, rank (0 without factors), |A|, the counters, A's values, U, V, W.
+at::Tensor structure_state(const at::Tensor& A) {
+  if (!A.defined() || !A.has_storage() || A.dim() != 3) return {};
+  const std::lock_guard lock(structure::mutex);
+  const structure::State* state = structure::find_state(A);
+  if (!state) return {};
+  const Factors* f = state->factors.get();
+  std::vector<double> all{1,
+                          static_cast<double>(A.size(0)),
+                          f ? static_cast<double>(f->rank) : 0,
+                          f ? f->scale : 0,
+                          static_cast<double>(state->steps),
+                          static_cast<double>(state->fresh),
+                          static_cast<double>(state->on_H),
+                          static_cast<double>(state->wait),
+                          static_cast<double>(state->next_wait)};
+  all.insert(all.end(), state->values.begin(), state->values.end());
+  if (f)
+    for (const auto* factor : {&f->U, &f->V, &f->W}) all.insert(all.end(), factor->begin(), factor->end());
+  const at::Tensor result = at::empty({static_cast<int64_t>(all.size())}, at::kDouble);
+  std::copy(all.begin(), all.end(), result.mutable_data_ptr<double>());
+  return result;
+}
+
+void set_structure_state(const at::Tensor& A, const at::Tensor& stored) {
+  const std::lock_guard lock(structure::mutex);
+  structure::states().erase(structure::key(A));
+  if (!stored.defined()) return;
+  constexpr size_t kHead = 9;
+  const std::vector<double> all = structure::values_of(stored);
+  const auto n = A.size(0);
+  const auto cells = static_cast<size_t>(A.numel());
+  const bool whole = all.size() >= kHead + cells && all[0] == 1 && all[1] == static_cast<double>(n);
+  const auto rank = whole ? static_cast<size_t>(std::clamp(all[2], 0.0, 1e4)) : 0;
+  const size_t size = static_cast<size_t>(n) * rank;
+  TORCH_CHECK(whole && all.size() == kHead + cells + 3 * size,
+              "set_structure_state: the state of a structure tensor with n = ", n, " was expected, got ",
+              all.size(), " values that are none");
+  structure::State& state = structure::add_state(A);
+  state.steps = static_cast<int64_t>(all[4]), state.fresh = static_cast<int64_t>(all[5]);
+  state.on_H = static_cast<int64_t>(all[6]), state.wait = static_cast<int64_t>(all[7]);
+  state.next_wait = static_cast<int64_t>(all[8]);
+  auto at = all.begin() + kHead;
+  const auto take = [&at](size_t count) {
+    const auto begin = at;
+    return std::vector<double>(begin, at += static_cast<std::ptrdiff_t>(count));
+  };
+  state.values = take(cells);
+  if (rank == 0) return;
+  auto factors = std::make_shared<Factors>();
+  factors->n = n, factors->rank = static_cast<int64_t>(rank);
+  factors->U = take(size), factors->V = take(size), factors->W = take(size);
+  bool sound = false;
+  on_one_thread([&] { sound = structure::examine(*factors) < structure::kCondition; });
+  if (!sound) return;
+  structure::finish(*factors, all[3]);
+  state.factors = std::move(factors);
+}
+
+}  // namespace quatrain::ops

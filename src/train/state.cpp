@@ -8,6 +8,7 @@
 
 #include "nn/atomic_file.h"
 #include "quatrain/nn/safetensors.h"
+#include "quatrain/ops.h"
 
 namespace quatrain::train {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kGenerator = "generator/cpu";
+constexpr const char* kStructure = "/structure";  // after the name of a learned A: its factors
 
 Json optional(const std::optional<double>& value) {
   return value ? Json(*value) : Json();
@@ -71,6 +73,9 @@ void save_state(const State& state, const torch::optim::Optimizer& optimizer,
                 const NamedParameters& parameters, const std::filesystem::path& folder) {
   nn::NamedTensors tensors = optimizer_state(optimizer, parameters);
   tensors.emplace_back(kGenerator, at::detail::getDefaultCPUGenerator().get_state());
+  for (const auto& [name, parameter] : parameters)
+    if (const at::Tensor held = ops::structure_state(parameter); held.defined())
+      tensors.emplace_back(name + kStructure, held);
   nn::write_safetensors(folder / "training.safetensors", tensors);
   nn::write_text(folder / "training.json", to_json(state).dump(2) + "\n");
 }
@@ -92,6 +97,13 @@ State load_state(torch::optim::Optimizer& optimizer, const NamedParameters& para
               "' has no generator state");
   const at::Tensor generator_state = generator->second;
   tensors.erase(generator);
+  for (const auto& [name, parameter] : parameters) {
+    const auto held = std::find_if(tensors.begin(), tensors.end(), [&, &name = name](const auto& item) {
+      return item.first == name + kStructure;
+    });
+    ops::set_structure_state(parameter, held == tensors.end() ? at::Tensor() : held->second);
+    if (held != tensors.end()) tensors.erase(held);
+  }
   load_optimizer_state(optimizer, parameters, tensors);
   at::Generator(at::detail::getDefaultCPUGenerator()).set_state(generator_state);
   return state;

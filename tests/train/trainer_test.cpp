@@ -105,6 +105,11 @@ TEST_F(TrainerTest, AResumedRunGivesTheSameBits) {
     EXPECT_EQ(metrics(whole), metrics(parts));
     EXPECT_GT(metrics(whole).size(), 8u);
   };
+  {
+    const ops::WayGuard factored(
+        ops::Way::factored);  // a learned A's factors are followed, and part of the state
+    check(options(), "phm(4)");
+  }
   for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::sgd})
     for (const char* algebra : {"quaternion", "phm(2)"}) {
       TrainerOptions o = options();
