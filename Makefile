@@ -15,8 +15,10 @@ demo: program  ## train a small Transformer and its quaternion and PHM twins, an
 test: build  ## build everything and run every test, with a closing count
 	@scripts/test $(PRESET)
 
-bench: program  ## time single layers beside the real ones
-	$(quatrain) bench
+bench: program  ## time layers, an encoder layer and a small model beside the real ones; two minutes
+	$(quatrain) bench linear --algebra quaternion 'phm(4)' --sizes 512,1024 --batch 1,32,1024
+	$(quatrain) bench encoder --algebra quaternion 'phm(4)'
+	$(quatrain) bench model agreement
 
 lint: setup  ## check format and the rules that a script can check
 	@scripts/lint

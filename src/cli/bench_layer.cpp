@@ -1,7 +1,7 @@
-#include <ATen/Parallel.h>
 #include <torch/torch.h>
 
 #include "cli/bench.h"
+#include "cli/pass.h"
 #include "quatrain/nn/linear.h"
 #include "quatrain/nn/parameters.h"
 
@@ -10,37 +10,9 @@ namespace {
 
 using ops::Way;
 
-/// Sets torch's threads while it lives.
-class Threads {
- public:
-  explicit Threads(int count) : before_(at::get_num_threads()) { at::set_num_threads(count); }
-  ~Threads() { at::set_num_threads(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
-
 double relative_error(const at::Tensor& actual, const at::Tensor& expected) {
   const at::Tensor wanted = expected.to(at::kDouble);
   return ((actual.to(at::kDouble) - wanted).norm() / wanted.norm()).item<double>();
-}
-
-/// One pass of something: what is timed.
-std::function<void()> timed(const LayerCase& asked, const std::vector<at::Tensor>& parameters,
-                            std::function<at::Tensor(const at::Tensor&)> forward, const at::Tensor& x,
-                            const at::Tensor& grad) {
-  if (!asked.training)
-    return [forward, x] {
-      const torch::NoGradGuard no_grad;
-      forward(x);
-    };
-  return [forward, parameters, grad, input = x.clone().requires_grad_()] {
-    for (const at::Tensor& parameter : parameters) parameter.mutable_grad().reset();
-    input.mutable_grad().reset();
-    forward(input).backward(grad);
-  };
 }
 
 }  // namespace
@@ -108,13 +80,15 @@ LayerResult measure_layer(const LayerCase& asked, double seconds, bool forced) {
   std::vector<std::function<void()>> calls;
   for (size_t i = 0; i < forwards.size(); ++i) {
     if (i < 3) {
-      calls.push_back(timed(asked, i == 1 ? real->parameters() : layer->parameters(), forwards[i], x, grad));
+      calls.push_back(
+          pass_of(asked.training, forwards[i], i == 1 ? real->parameters() : layer->parameters(), x, grad));
       continue;
     }
     auto twin = std::dynamic_pointer_cast<nn::LinearImpl>(layer->clone());
     twin->options.way(ops::parse_way(names[i]));
-    calls.push_back(timed(
-        asked, twin->parameters(), [twin](const at::Tensor& v) { return twin->forward(v); }, x, grad));
+    calls.push_back(pass_of(
+        asked.training, [twin](const at::Tensor& v) { return twin->forward(v); }, twin->parameters(), x,
+        grad));
   }
   TimingOptions timing;
   timing.seconds = seconds;

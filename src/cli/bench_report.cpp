@@ -20,13 +20,10 @@ const char* dtype_name(at::ScalarType dtype) {
   }
 }
 
-std::string painted(const std::string& text, const char* colour) {
-  return std::string("\033[") + colour + "m" + text + "\033[0m";
-}
-
 }  // namespace
 
 std::string report(const std::vector<LayerResult>& results, bool colour) {
+  if (results.empty()) return "";
   Table table("lrrlrlrrrrrrll");
   table.row({"algebra", "size", "batch", "type", "threads", "pass", "time", "spread", "to real", "limit",
              "to usual", "kept", "way", "fastest way"});
@@ -49,11 +46,11 @@ std::string report(const std::vector<LayerResult>& results, bool colour) {
                r.prepared > 0 ? bytes(static_cast<double>(r.prepared)) : "-", r.way, fastest});
   }
   return table.text() +
-         "\nto real: time as a share of torch::nn::Linear's. limit: R/n\u00b2, the share of its arithmetic. "
-         "to usual: share of "
-         "the time\nof a layer that writes out its matrix in every call. kept: prepared weights in eval "
-         "mode. spread: of the "
-         "middle half.\n";
+         "\nto real: share of torch::nn::Linear's time. limit: R/n\u00b2, the share of its arithmetic. to "
+         "usual: "
+         "share of the time of\na layer that writes out its matrix in every call. kept: bytes of weights "
+         "prepared for eval mode. spread: between the\nquartiles, as a share of the median. way: what the "
+         "planner chose; fastest way: what it could have saved by another.\n";
 }
 
 nlohmann::ordered_json to_json(const std::vector<LayerResult>& results) {

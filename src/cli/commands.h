@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,11 @@ namespace quatrain::cli {
 
 /// Exit codes, beside 128 + N of a signal N that stopped the work (130: SIGINT).
 enum ExitCode { kSuccess = 0, kFailure = 1, kUsage = 2 };
+
+/// What was asked for on the command line cannot be done: kUsage.
+struct UsageError : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
 
 /// What commands that read a recipe have in common.
 struct RecipeArguments {
@@ -56,6 +62,22 @@ struct BenchLinearArguments {
   std::string json;
 };
 int bench_linear_command(const BenchLinearArguments& arguments);
+
+struct BenchEncoderArguments {
+  std::vector<std::string> algebras{"quaternion"};
+  int64_t width = 512, heads = 8, feed_forward = 2048, sequence = 64, batch = 16;
+  double dropout = 0.1;
+  std::vector<int> threads;  ///< none: torch's number
+  double seconds = 2;
+  std::string json;
+};
+int bench_encoder_command(const BenchEncoderArguments& arguments);
+
+struct BenchModelArguments : RecipeArguments {
+  double seconds = 5;
+  std::string json;
+};
+int bench_model_command(const BenchModelArguments& arguments);
 
 int info_command();
 int info_algebras_command();

@@ -8,10 +8,19 @@
 namespace quatrain::cli {
 namespace {
 
-// Characters, not bytes.
+// Characters, not bytes; colours take no room.
 size_t width_of(const std::string& cell) {
-  return static_cast<size_t>(std::count_if(
-      cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  size_t width = 0;
+  bool colour = false;
+  for (const char c : cell) {
+    if (c == '\033')
+      colour = true;
+    else if (colour)
+      colour = c != 'm';
+    else
+      width += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }
+  return width;
 }
 
 // Three significant digits.
@@ -59,6 +68,10 @@ std::string seconds(double time) {
 
 std::string ratio(double value, double reference) {
   return reference > 0 && std::isfinite(value) ? fixed(value / reference, 2) + "x" : "-";
+}
+
+std::string painted(const std::string& text, const char* colour) {
+  return std::string("\033[") + colour + "m" + text + "\033[0m";
 }
 
 void Table::row(std::vector<std::string> cells) {

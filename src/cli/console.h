@@ -25,12 +25,15 @@ std::string seconds(double time);
 /// "0.27x"; "-" where there is nothing to compare with.
 std::string ratio(double value, double reference);
 
+/// The text in a colour of the terminal (an SGR code: 32 green, 31 red).
+std::string painted(const std::string& text, const char* colour);
+
 /// Rows of cells in aligned columns.
 class Table {
  public:
   /// One letter a column, l (to the left) or r (to the right); the last one holds for all that follow.
   explicit Table(std::string alignment = "lr") : alignment_(std::move(alignment)) {}
-  /// Rows may be of different lengths. Cells are UTF-8.
+  /// Rows may be of different lengths. Cells are UTF-8, and may be painted.
   void row(std::vector<std::string> cells);
   /// A line of dashes under what is there.
   void rule();

@@ -27,6 +27,8 @@ int run_guarded(const std::function<int()>& command) {
     return stop_code();
   } catch (const train::RecipeError& error) {
     return fail(kUsage, error.what());
+  } catch (const UsageError& error) {
+    return fail(kUsage, error.what());
   } catch (const c10::Error& error) {
     return fail(kFailure, error.what_without_backtrace());
   } catch (const std::bad_alloc&) {

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "quatrain/algebra.h"
+#include "quatrain/ops.h"
 
 extern char** environ;
 
@@ -54,6 +55,14 @@ std::string properties(const algebra::Properties& p) {
   return text;
 }
 
+// "avx512 (also avx2, baseline)".
+std::string instruction_sets() {
+  const auto names = ops::instruction_sets();
+  std::string others;
+  for (size_t i = 1; i < names.size(); ++i) others += (i > 1 ? ", " : "") + names[i];
+  return names.front() + (others.empty() ? "" : " (also " + others + ")");
+}
+
 }  // namespace
 
 int info_command() {
@@ -67,6 +76,7 @@ int info_command() {
   table.row({"processor", processor()});
   table.row({"abilities", abilities()});
   table.row({"torch computes with", at::get_cpu_capability()});
+  table.row({"quatrain computes with", instruction_sets()});
   table.row({"threads", std::to_string(at::get_num_threads()) + " of " +
                             std::to_string(std::thread::hardware_concurrency()) + " processors"});
   table.row({"OpenMP", at::hasOpenMP() ? "yes" : "no"});

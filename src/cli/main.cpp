@@ -45,6 +45,12 @@ constexpr const char* kCompareFooter = R"(Examples:
   quatrain compare sentiment --data ~/data/sst --seeds 5 --json sentiment.json
   quatrain compare runs/sentiment-2026-01-31-120000     goes on where it stopped)";
 
+constexpr const char* kBenchFooter = R"(Examples:
+  quatrain bench linear --sizes 1024 --batch 1,32,1024 --threads 1,2
+  quatrain bench linear --algebra octonion 'phm(4)' --sizes 512x2048 --pass training
+  quatrain bench encoder --algebra quaternion 'phm(4)'
+  quatrain bench model agreement --json -)";
+
 void add_recipe_options(CLI::App& command, RecipeArguments& arguments) {
   command.add_option("recipe", arguments.recipe, "Name of a recipe, a TOML file, or a folder to go on with")
       ->required()
@@ -56,9 +62,14 @@ void add_recipe_options(CLI::App& command, RecipeArguments& arguments) {
   command.add_option("--set", arguments.settings, "Override a key of the recipe; may be repeated")
       ->type_name("TABLE.KEY=VALUE")
       ->allow_extra_args(false);
+}
+
+void add_out(CLI::App& command, RecipeArguments& arguments) {
   command.add_option("--out", arguments.out, "Folder to write (default: runs/RECIPE-DATE-TIME)")
       ->type_name("FOLDER");
 }
+
+constexpr const char* kJson = "Write the cases as JSON too; - is the standard output";
 
 // One parsed command line.
 class Program {
@@ -95,6 +106,7 @@ class Program {
     auto* command = app_.add_subcommand("train", "Train a model by a recipe");
     command->footer(kTrainFooter);
     add_recipe_options(*command, train_);
+    add_out(*command, train_);
     command->add_option("--twin", train_.twin, "Train this twin of the recipe")->type_name("NAME");
     add_seed(*command, train_);
     auto* resume = command->add_flag("--resume", train_.resume,
@@ -130,6 +142,7 @@ class Program {
     auto* command = app_.add_subcommand("compare", "Train a recipe's twins and print them side by side");
     command->footer(kCompareFooter);
     add_recipe_options(*command, compare_);
+    add_out(*command, compare_);
     auto* seed = add_seed(*command, compare_);
     command
         ->add_option("--seeds", compare_.seeds,
@@ -142,30 +155,83 @@ class Program {
   }
 
   void add_bench() {
-    auto* bench = app_.add_subcommand("bench", "Time layers beside torch's");
-    bench->require_subcommand(1);
-    auto* linear = bench->add_subcommand(
+    auto* bench = app_.add_subcommand("bench", "Time layers and models beside the real ones");
+    bench->footer(kBenchFooter);
+    bench->require_subcommand(0, 1);
+    bench->callback([this, bench] {
+      if (!bench->get_subcommands().empty()) return;
+      computes_ = false;
+      chosen_ = [bench] {
+        std::fputs(bench->help("quatrain").c_str(), stdout);
+        return static_cast<int>(kSuccess);
+      };
+    });
+    add_bench_linear(*bench);
+    add_bench_encoder(*bench);
+    add_bench_model(*bench);
+  }
+
+  void add_bench_linear(CLI::App& bench) {
+    auto* command = bench.add_subcommand(
         "linear", "Single linear layers: ours, torch's, and one that writes out its matrix");
+    auto& a = bench_linear_;
     const auto list = [&](const char* name, auto& values, const char* text) {
-      return linear->add_option(name, values, text)->delimiter(',')->capture_default_str();
+      return command->add_option(name, values, text)->delimiter(',')->capture_default_str();
     };
-    linear
-        ->add_option("--algebra", bench_linear_.algebras,
-                     "Algebras, as layers take them: quaternion 'phm(4)' ...")
+    add_algebras(*command, a.algebras);
+    list("--sizes", a.sizes, "Widths, or INxOUT");
+    list("--batch", a.batches, "Rows of the input")->check(CLI::Range(1, 1 << 20));
+    list("--dtype", a.dtypes, "Types")->check(CLI::IsMember({"float32", "bfloat16", "float16", "float64"}));
+    list("--pass", a.passes, "Passes")->check(CLI::IsMember({"inference", "training"}));
+    add_threads(*command, a.threads);
+    add_seconds(*command, a.seconds);
+    command->add_option("--json", a.json, kJson)->type_name("FILE");
+    command->callback([this] { chosen_ = [this] { return bench_linear_command(bench_linear_); }; });
+  }
+
+  void add_bench_encoder(CLI::App& bench) {
+    auto* command = bench.add_subcommand(
+        "encoder", "A layer of a Transformer encoder and its parts, beside its real twin");
+    auto& a = bench_encoder_;
+    const auto number = [&](const char* name, auto& value, const char* text) {
+      return command->add_option(name, value, text)->capture_default_str();
+    };
+    add_algebras(*command, a.algebras);
+    number("--width", a.width, "Width of the model")->check(CLI::Range(1, 1 << 16));
+    number("--heads", a.heads, "Heads of the attention")->check(CLI::Range(1, 1 << 16));
+    number("--feed-forward", a.feed_forward, "Width inside the feed-forward")->check(CLI::Range(1, 1 << 18));
+    number("--sequence", a.sequence, "Words of a text")->check(CLI::Range(1, 1 << 16));
+    number("--batch", a.batch, "Texts at a time")->check(CLI::Range(1, 1 << 16));
+    number("--dropout", a.dropout, "Dropout in training")->check(CLI::Range(0.0, 1.0));
+    add_threads(*command, a.threads);
+    add_seconds(*command, a.seconds);
+    command->add_option("--json", a.json, kJson)->type_name("FILE");
+    command->callback([this] { chosen_ = [this] { return bench_encoder_command(bench_encoder_); }; });
+  }
+
+  void add_bench_model(CLI::App& bench) {
+    auto* command = bench.add_subcommand("model", "A recipe's twins, fresh: words a second and peak memory");
+    add_recipe_options(*command, bench_model_);
+    add_seconds(*command, bench_model_.seconds);
+    command->add_option("--json", bench_model_.json, kJson)->type_name("FILE");
+    command->callback([this] { chosen_ = [this] { return bench_model_command(bench_model_); }; });
+  }
+
+  static void add_algebras(CLI::App& command, std::vector<std::string>& algebras) {
+    command.add_option("--algebra", algebras, "Algebras, as layers take them: quaternion 'phm(4)' ...")
         ->capture_default_str();
-    list("--sizes", bench_linear_.sizes, "Widths, or INxOUT");
-    list("--batch", bench_linear_.batches, "Rows of the input")->check(CLI::Range(1, 1 << 20));
-    list("--dtype", bench_linear_.dtypes, "Types")
-        ->check(CLI::IsMember({"float32", "bfloat16", "float16", "float64"}));
-    list("--threads", bench_linear_.threads, "Numbers of threads; torch's by default")
+  }
+
+  static void add_threads(CLI::App& command, std::vector<int>& threads) {
+    command.add_option("--threads", threads, "Numbers of threads; torch's by default")
+        ->delimiter(',')
         ->check(CLI::Range(1, 4096));
-    list("--pass", bench_linear_.passes, "Passes")->check(CLI::IsMember({"inference", "training"}));
-    linear->add_option("--seconds", bench_linear_.seconds, "About how long to measure a case")
+  }
+
+  static void add_seconds(CLI::App& command, double& seconds) {
+    command.add_option("--seconds", seconds, "About how long to measure a case")
         ->check(CLI::Range(0.0, 1e5))
         ->capture_default_str();
-    linear->add_option("--json", bench_linear_.json, "Write the cases as JSON too; - is the standard output")
-        ->type_name("FILE");
-    linear->callback([this] { chosen_ = [this] { return bench_linear_command(bench_linear_); }; });
   }
 
   void add_info() {
@@ -244,6 +310,8 @@ class Program {
   PredictArguments predict_;
   CompareArguments compare_;
   BenchLinearArguments bench_linear_;
+  BenchEncoderArguments bench_encoder_;
+  BenchModelArguments bench_model_;
   std::string name_;
 };
 

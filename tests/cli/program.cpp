@@ -107,6 +107,18 @@ void Background::signal(int number) const {
   kill(process_, number);
 }
 
+void Background::wait_until_it_catches(int number) const {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto catches = [&] {
+    std::ifstream file("/proc/" + std::to_string(process_) + "/status");
+    for (std::string line; std::getline(file, line);)
+      if (line.starts_with("SigCgt:")) return (std::stoull(line.substr(7), nullptr, 16) >> (number - 1)) & 1;
+    return 0ULL;
+  };
+  while (!catches() && std::chrono::steady_clock::now() - begin < std::chrono::minutes(1))
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
 std::string Background::environment() const {
   std::ifstream file("/proc/" + std::to_string(process_) + "/environ", std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -27,15 +28,16 @@ void expect_usage_error(const Workplace& place, const std::string& words, const 
 
 TEST(Usage, help_answers_everywhere) {
   const Workplace place;
-  for (const std::string command : {"", "train", "evaluate", "predict", "compare", "bench", "info",
-                                    "info algebras", "recipes", "recipes show", "recipes document"}) {
+  for (const std::string command :
+       {"", "train", "evaluate", "predict", "compare", "bench", "bench linear", "bench encoder",
+        "bench model", "info", "info algebras", "recipes", "recipes show", "recipes document"}) {
     SCOPED_TRACE(command);
     const Outcome outcome = place.run(command + " --help");
     EXPECT_EQ(outcome.code, 0);
     EXPECT_THAT(outcome.out, HasSubstr("Usage:"));
     EXPECT_THAT(outcome.error, IsEmpty());
   }
-  for (const std::string command : {"", "train", "evaluate", "predict", "compare"})
+  for (const std::string command : {"", "train", "evaluate", "predict", "compare", "bench"})
     EXPECT_THAT(place.run(command + " --help").out, HasSubstr("Examples:"));
   EXPECT_EQ(place.run("--version").out, "quatrain " QUATRAIN_VERSION "\n");
 }
@@ -70,7 +72,22 @@ TEST(Usage, wrong_words_are_refused_before_anything_runs) {
   expect_usage_error(place, "compare agreement --seeds 1,1", "names 1 twice");
   expect_usage_error(place, "predict nowhere", "'nowhere' is no run");
   expect_usage_error(place, "evaluate nowhere", "'nowhere' is no run");
-  expect_usage_error(place, "bench --width 3", "8");
+  expect_usage_error(place, "bench linaer",
+                     "'linaer' is no command of quatrain bench (did you mean linear?)");
+  expect_usage_error(place, "bench linear --sizes 64,66", "divisible by n = 4, got 66 (nearest: 64, 68)");
+  expect_usage_error(place, "bench linear --sizes 64x30", "divisible by n = 4, got 30");
+  expect_usage_error(place, "bench linear --algebra 'phm(5)' --sizes 64", "divisible by n = 5, got 64");
+  for (const std::string size : {"wide", "64x", "0", "99999999999999999999"})
+    expect_usage_error(place, "bench linear --sizes=" + size, "got '" + size + "'");
+  expect_usage_error(place, "bench linear --dtype int8", "int8");
+  expect_usage_error(place, "bench linear --pass backward", "backward");
+  expect_usage_error(place, "bench linear --batch 0", "--batch");
+  expect_usage_error(place, "bench linear --threads 0", "--threads");
+  expect_usage_error(place, "bench linear --algebra quaternions", "quaternion");
+  expect_usage_error(place, "bench encoder --width 60 --heads 8", "divisible by n * heads = 32, got 60");
+  expect_usage_error(place, "bench encoder --feed-forward 30", "divisible by n = 4, got 30");
+  expect_usage_error(place, "bench model agreemnt", "did you mean agreement?");
+  expect_usage_error(place, "bench model sentiment", "needs their folder");
   place.write("empty.toml", "[train]\nsteps = 0\n");
   expect_usage_error(place, "train empty.toml", "empty.toml:2: train.steps and train.epochs are both 0");
   place.write("alone.toml", "");
@@ -92,11 +109,24 @@ TEST(Info, says_what_a_report_needs) {
   const Workplace place;
   const Outcome outcome = place.run("info");
   EXPECT_EQ(outcome.code, 0);
-  for (const char* word : {"quatrain", "torch", "processor", "threads", "OpenMP", "devices"})
+  for (const char* word : {"quatrain", "torch", "processor", "threads", "OpenMP", "devices", "baseline"})
     EXPECT_THAT(outcome.out, HasSubstr(word));
+  ::setenv("QUATRAIN_CPU_ISA", "baseline", 1);
+  EXPECT_THAT(place.run("info").out, testing::ContainsRegex("quatrain computes with +baseline"));
+  ::setenv("QUATRAIN_CPU_ISA", "abacus", 1);
+  EXPECT_THAT(place.run("info").error, HasSubstr("got 'abacus'"));
+  ::unsetenv("QUATRAIN_CPU_ISA");
   const Outcome algebras = place.run("info algebras");
   EXPECT_THAT(algebras.out, testing::ContainsRegex("quaternion +4 +8 +0.500 +associative, division"));
   EXPECT_THAT(algebras.out, testing::ContainsRegex("octonion +8 +26 +0.406"));
+}
+
+TEST(Bench, says_what_there_is) {
+  const Outcome outcome = Workplace().run("bench");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.error, IsEmpty());
+  for (const char* word : {"Usage: quatrain bench", "linear", "encoder", "model"})
+    EXPECT_THAT(outcome.out, HasSubstr(word));
 }
 
 TEST(Recipes, are_listed_shown_and_documented) {

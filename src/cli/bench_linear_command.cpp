@@ -1,14 +1,13 @@
-#include <ATen/Parallel.h>
-#include <unistd.h>
-
 #include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "cli/bench.h"
+#include "cli/bench_run.h"
 #include "cli/commands.h"
-#include "cli/json_file.h"
 #include "cli/stop.h"
+#include "nn/check.h"
+#include "quatrain/nn/algebra_spec.h"
 
 namespace quatrain::cli {
 namespace {
@@ -22,8 +21,8 @@ at::ScalarType parse_dtype(const std::string& name) {
 /// "1024" or "512x2048", inputs first.
 std::pair<int64_t, int64_t> parse_size(const std::string& text) {
   const auto fail = [&] {
-    throw std::invalid_argument(
-        "bench: a size must be a width, like 1024, or IN x OUT, like 512x2048, got '" + text + "'");
+    throw UsageError("bench: a size must be a width, like 1024, or IN x OUT, like 512x2048, got '" + text +
+                     "'");
   };
   size_t used = 0;
   int64_t in = 0, out = 0;
@@ -42,16 +41,24 @@ std::pair<int64_t, int64_t> parse_size(const std::string& text) {
   return {in, out};
 }
 
+// Before anything is measured: the layer's own sentence about sizes and names.
+void check(const LayerCase& one) {
+  try {
+    const nn::AlgebraSpec algebra(one.algebra);
+    nn::require_divisible("bench", "the size", one.in, algebra.n, "n");
+    nn::require_divisible("bench", "the size", one.out, algebra.n, "n");
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
+  }
+}
+
 }  // namespace
 
 int bench_linear_command(const BenchLinearArguments& arguments) {
-  watch_for_stop();
-  const auto threads =
-      arguments.threads.empty() ? std::vector<int>{at::get_num_threads()} : arguments.threads;
   std::vector<LayerCase> cases;
   for (const auto& algebra : arguments.algebras)
     for (const auto& dtype : arguments.dtypes)
-      for (const int count : threads)
+      for (const int count : threads_or_default(arguments.threads))
         for (const auto& pass : arguments.passes)
           for (const auto& size : arguments.sizes)
             for (const int64_t batch : arguments.batches) {
@@ -59,17 +66,15 @@ int bench_linear_command(const BenchLinearArguments& arguments) {
               std::tie(one.in, one.out) = parse_size(size);
               one.algebra = algebra, one.batch = batch, one.dtype = parse_dtype(dtype), one.threads = count;
               one.training = pass == "training";
+              check(one);
               cases.push_back(one);
             }
+  watch_for_stop();
   std::vector<LayerResult> results;
-  const bool live = isatty(STDERR_FILENO) != 0;
-  for (const auto& one : cases) {
-    if (live) std::fprintf(stderr, "\r%zu of %zu cases\033[K", results.size() + 1, cases.size());
-    results.push_back(measure_layer(one, arguments.seconds, true));
-  }
-  if (live) std::fprintf(stderr, "\r\033[K");
-  if (!arguments.json.empty()) write_json(to_json(results), arguments.json);
-  if (arguments.json != "-") std::fputs(report(results, isatty(STDOUT_FILENO) != 0).c_str(), stdout);
+  const bool stopped = measure_cases(
+      cases.size(), [&](size_t i) { results.push_back(measure_layer(cases[i], arguments.seconds, true)); });
+  publish(report(results, colours()), to_json(results), arguments.json);
+  if (stopped) throw Stopped{};
   return kSuccess;
 }
 

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/text_task.h"
+#include "cli/timing.h"
+
+/// The twins of a recipe as fresh models, in one process and in turns.
+namespace quatrain::cli {
+
+/// One twin in one pass.
+struct ModelResult {
+  train::Recipe recipe;
+  bool training = false;  ///< a whole step, optimizer included; else inference in eval mode
+  int64_t batch = 0;      ///< texts
+  int64_t words = 0;      ///< in the texts of a call, without padding
+  int64_t batches = 1;    ///< of a call, one after the other
+  Timing time;            ///< of a call
+  Timing real;            ///< the real twin's
+  int64_t parameters = 0;
+  int64_t prepared = 0;    ///< bytes of weights kept in eval mode
+  int64_t peak_bytes = 0;  ///< of the model and its pass (see peak_memory)
+  int64_t real_peak_bytes = 0;
+
+  double seconds_per_batch() const { return time.median / static_cast<double>(batches); }
+  double words_per_second() const { return static_cast<double>(words) / time.median; }
+  double ratio_real() const { return time.median / real.median; }
+};
+
+/// The passes that are measured: training at the recipe's batch, inference at 32 texts and at one.
+struct ModelPass {
+  bool training = false;
+  int64_t batch = 0;
+};
+std::vector<ModelPass> model_passes(const train::Recipe& recipe);
+
+/// The twins to measure, the real one first: the recipe's first over the reals, or one made of the recipe. A
+/// recipe without twins is measured itself.
+std::vector<train::Recipe> twins_beside_real(const train::Recipe& recipe);
+
+/// Peak bytes; before OpenMP has threads, so before measure_models.
+int64_t model_memory(const train::Recipe& twin, const TextData& data, const ModelPass& pass);
+
+/// Every twin in one pass, for about `seconds`; memory is not touched.
+std::vector<ModelResult> measure_models(const std::vector<train::Recipe>& twins, const TextData& data,
+                                        const ModelPass& pass, double seconds);
+
+std::string report(const std::vector<ModelResult>& results, bool colour);
+nlohmann::ordered_json to_json(const std::vector<ModelResult>& results);
+
+}  // namespace quatrain::cli

@@ -1,0 +1,209 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "cli/peak_memory.h"
+#include "cli/program.h"
+
+namespace quatrain::cli {
+namespace {
+
+using nlohmann::json;
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::string kQuick = " --seconds 0.01 --threads 1";
+
+// The cases that a call writes to standard output, which holds nothing else.
+json cases_of(const Workplace& place, const std::string& words) {
+  const Outcome outcome = place.run(words + " --json -");
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(outcome.error, IsEmpty());
+  return json::parse(outcome.out);
+}
+
+TEST(BenchLinear, prints_a_line_a_case) {
+  const Workplace place;
+  const Outcome outcome = place.run("bench linear --sizes 16,32x64 --batch 1,5 --json cases.json" + kQuick);
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\033"))) << "colours are for terminals";
+  for (const char* words : {"algebra ", "to real", "limit", "fastest way", "16x16", "32x64", "training"})
+    EXPECT_THAT(outcome.out, HasSubstr(words));
+  const json cases = json::parse(place.read("cases.json"));
+  ASSERT_EQ(cases.size(), 2 * 2 * 2);
+  for (const auto& one : cases) {
+    EXPECT_EQ(one["algebra"], "quaternion");
+    EXPECT_EQ(one["dtype"], "float32");
+    EXPECT_EQ(one["threads"], 1);
+    EXPECT_EQ(one["limit"], 0.5);
+    EXPECT_THAT(one["way"], testing::AnyOf("factored", "mixed", "materialised"));
+    EXPECT_EQ(one["ways_us"].size(), 3);
+    EXPECT_THAT(one["ways_us"], Each(testing::Gt(0)));
+    EXPECT_TRUE(one["ways_us"].contains(one["best_way"].get<std::string>()));
+    EXPECT_EQ(*std::min_element(one["ways_us"].begin(), one["ways_us"].end()),
+              one["ways_us"][one["best_way"].get<std::string>()]);
+    for (const char* figure : {"ratio_real", "ratio_materialised", "us"})
+      EXPECT_GT(one[figure].get<double>(), 0) << figure;
+    EXPECT_GE(one["spread"].get<double>(), 0);
+    EXPECT_NEAR(one["ratio_real"].get<double>(), one["us"].get<double>() / one["real_us"].get<double>(),
+                1e-9);
+  }
+  // Inputs first; a quarter of the weights, all of the bias.
+  const auto& wide = cases[2];
+  EXPECT_EQ(wide["in"], 32);
+  EXPECT_EQ(wide["out"], 64);
+  EXPECT_EQ(wide["batch"], 1);
+  EXPECT_EQ(wide["pass"], "inference");
+  EXPECT_EQ(wide["parameters"], 32 * 64 / 4 + 64);
+  EXPECT_EQ(wide["real_parameters"], 32 * 64 + 64);
+  EXPECT_EQ(cases.back()["pass"], "training");
+}
+
+TEST(BenchLinear, takes_learned_algebras_and_other_types) {
+  const Workplace place;
+  const json learned =
+      cases_of(place, "bench linear --algebra 'phm(2)' octonion --sizes 16 --batch 4" + kQuick);
+  ASSERT_EQ(learned.size(), 4);
+  EXPECT_EQ(learned[0]["algebra"], "phm(2)");
+  EXPECT_EQ(learned[0]["limit"], 0.75);
+  EXPECT_EQ(learned[0]["parameters"], 16 * 16 / 2 + 8 + 16);
+  EXPECT_EQ(learned[2]["limit"], 26.0 / 64);
+  const json types = cases_of(
+      place, "bench linear --sizes 32 --batch 4 --pass inference --dtype float64,bfloat16,float16" + kQuick);
+  ASSERT_EQ(types.size(), 3);
+  EXPECT_EQ(types[0]["dtype"], "float64");
+  EXPECT_EQ(types[1]["dtype"], "bfloat16");
+  EXPECT_EQ(types[2]["dtype"], "float16");
+}
+
+// A way that is forced on the whole process is the one that is timed, and named.
+TEST(BenchLinear, follows_a_forced_way) {
+  const Workplace place;
+  ::setenv("QUATRAIN_WAY", "mixed", 1);
+  const json cases = cases_of(place, "bench linear --sizes 64 --batch 64 --pass inference" + kQuick);
+  ::unsetenv("QUATRAIN_WAY");
+  EXPECT_EQ(cases[0]["way"], "mixed");
+  EXPECT_EQ(cases[0]["prepared_bytes"], 0);
+  ::setenv("QUATRAIN_WAY", "materialised", 1);
+  const json other = cases_of(place, "bench linear --sizes 64 --batch 64 --pass inference" + kQuick);
+  ::unsetenv("QUATRAIN_WAY");
+  EXPECT_EQ(other[0]["way"], "materialised");
+  EXPECT_EQ(other[0]["prepared_bytes"], 64 * 64 * 4);
+}
+
+TEST(BenchLinear, a_signal_leaves_what_was_measured) {
+  const Workplace place;
+  const Background program(
+      "bench linear --sizes 16 --batch 1,2 --pass inference --threads 1 --seconds 10000" +
+          std::string(" --json ") + place.path("cases.json").string(),
+      place.path("error"));
+  program.wait_until_it_catches(SIGINT);
+  program.signal(SIGINT);
+  EXPECT_EQ(program.wait(), 130);
+  EXPECT_EQ(json::parse(place.read("cases.json")), json::array());
+}
+
+TEST(BenchEncoder, splits_a_layer_into_its_parts) {
+  const Workplace place;
+  const std::string words =
+      "bench encoder --width 32 --heads 2 --feed-forward 64 --sequence 6 --batch 3" + kQuick;
+  const Outcome outcome = place.run(words);
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  for (const char* text : {"width 32, 2 heads", "to real", "feed-fwd", "3x6", "1x1", "peak", "training"})
+    EXPECT_THAT(outcome.out, HasSubstr(text));
+  const json cases = cases_of(place, words + " --algebra quaternion 'phm(2)'");
+  ASSERT_EQ(cases.size(), 2 * 3);
+  for (const auto& one : cases) {
+    EXPECT_GT(one["us"].get<double>(), 0);
+    for (const char* part : {"maps", "between", "feed_forward", "rest"}) {
+      EXPECT_TRUE(one["parts_us"].contains(part));
+      EXPECT_TRUE(one["real_parts_us"].contains(part));
+    }
+    EXPECT_LT(one["parts_us"]["feed_forward"].get<double>(), 2 * one["us"].get<double>());
+  }
+  // 4 maps of 32 x 32, 2 of 32 x 64: the quaternions hold a quarter of them.
+  EXPECT_EQ(cases[0]["real_parameters"].get<int>() - cases[0]["parameters"].get<int>(),
+            (4 * 32 * 32 + 2 * 32 * 64) * 3 / 4);
+  EXPECT_EQ(cases[1]["sequence"], 1);
+  EXPECT_EQ(cases[2]["pass"], "training");
+  EXPECT_EQ(cases[2]["prepared_bytes"], 0);
+}
+
+TEST(BenchModel, puts_every_twin_beside_the_real_one) {
+  const Workplace place;
+  place.write("two.toml",
+              "[task]\ndata = 'agreement'\n[[twins]]\nname = 'quaternion'\nalgebra = 'quaternion'\n"
+              "[[twins]]\nname = 'plain'\nalgebra = 'real'\n");
+  const std::string words = "bench model two.toml --seconds 0.01 --json cases.json" + kSmall;
+  const Outcome outcome = place.run(words);
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  for (const char* text : {"two, fresh models, 1 thread", "words/s", "peak", "quaternion", "plain"})
+    EXPECT_THAT(outcome.out, HasSubstr(text));
+  const json cases = json::parse(place.read("cases.json"));
+  ASSERT_EQ(cases.size(), 3 * 2);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(cases[i]["twin"], i % 2 ? "quaternion" : "plain");
+    EXPECT_EQ(cases[i]["threads"], 1);
+    EXPECT_GT(cases[i]["words_per_second"].get<double>(), 0);
+    EXPECT_GT(cases[i]["peak_bytes"].get<double>(), 0);
+    EXPECT_EQ(cases[i]["real_peak_bytes"], cases[i - i % 2]["peak_bytes"]);
+  }
+  EXPECT_EQ(cases[0]["pass"], "training");
+  EXPECT_EQ(cases[0]["ratio_real"], 1);
+  EXPECT_EQ(cases[2]["batch"], 32);
+  EXPECT_EQ(cases[4]["batch"], 1);
+  EXPECT_FALSE(std::filesystem::exists(place.path("runs")));
+}
+
+// Without a real twin one is made; without twins the recipe itself is the other.
+TEST(BenchModel, makes_the_real_twin) {
+  const Workplace place;
+  place.write("one.toml", "[task]\ndata = 'agreement'\n[model]\nalgebra = 'phm(2)'\n");
+  const json cases = cases_of(place, "bench model one.toml --seconds 0.01" + kSmall);
+  ASSERT_EQ(cases.size(), 3 * 2);
+  EXPECT_EQ(cases[0]["algebra"], "real");
+  EXPECT_EQ(cases[1]["algebra"], "phm(2)");
+}
+
+TEST(PeakMemory, is_that_of_the_third_call) {
+  static constexpr size_t kMegabyte = 1 << 20;
+  const auto filled = [](size_t size) {
+    auto memory = std::make_shared<std::vector<char>>(size);
+    std::memset(memory->data(), 1, size);
+    return memory;
+  };
+  // 20 MB are kept, 60 MB more needed for a while; what making them took is gone.
+  const int64_t peak = peak_memory([&] {
+    filled(200 * kMegabyte);
+    return [kept = filled(20 * kMegabyte), &filled] { filled(60 * kMegabyte); };
+  });
+  EXPECT_NEAR(static_cast<double>(peak), 80.0 * kMegabyte, 2.0 * kMegabyte);
+}
+
+TEST(PeakMemory, says_what_went_wrong) {
+  EXPECT_THROW(
+      {
+        try {
+          peak_memory([]() -> std::function<void()> { throw std::runtime_error("no such thing"); });
+        } catch (const std::runtime_error& error) {
+          EXPECT_THAT(error.what(), HasSubstr("no such thing"));
+          throw;
+        }
+      },
+      std::runtime_error);
+  EXPECT_THROW(peak_memory([] { return [] { ::_exit(3); }; }), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace quatrain::cli
