@@ -2,6 +2,8 @@
 
 #include <stdint.h>
 
+#include "quatrain/api.h"
+
 /// Plain loops over raw memory, compiled once for each instruction set behind a table of functions. They know
 /// sizes and strides and nothing of tensors. Row-major throughout; the last axis has stride 1.
 namespace quatrain::kernels::cpu {
@@ -64,6 +66,6 @@ const Table* const* available();
 
 /// Forces a table in the whole process, for tests; null: the best one again. False where the name is unknown
 /// here.
-bool force(const char* name);
+QUATRAIN_API bool force(const char* name);
 
 }  // namespace quatrain::kernels::cpu
