@@ -5,8 +5,9 @@
 //       block of columns, tile of rows:  R small products, mixed into C while they are in the first level
 //       cache
 //
-// So both mixtures are made once, neither they nor the products reach main memory, and scratch is bounded
-// whatever the sizes: kLeftBytes + kRightBytes + kProductBytes a thread.
+// So both mixtures are made once, neither they nor the products reach main memory, and a thread's scratch is
+// bounded whatever the layer's sizes, up to R = 256: kLeftBytes + kRightBytes + kProductBytes, in whole huge
+// pages.
 
 #include "ops/engine.h"
 

@@ -1,3 +1,5 @@
+#pragma once
+
 // The kernels, in GCC's vector extension: included once by each instruction set's file, which is compiled
 // with its own flags. Nothing here may have external linkage, and no header with templates may be included:
 // the linker would keep one copy of their functions, perhaps one that this machine cannot run.
