@@ -30,7 +30,8 @@ constexpr int64_t kLongestWait = 64;  // steps on H before the next attempt
 /// One learned tensor's factors of A / |A|, where it stands, and what happened.
 struct State {
   c10::weak_intrusive_ptr<c10::StorageImpl> alive;
-  Vector values;  // of A, for which `factors` hold (or which were met)
+  Vector values;  // of A, for which `factors` hold, or else what `verdict` says
+  enum Verdict { met, left_to_H, refused } verdict = met;  // refused: a seeded search would fail again
   std::shared_ptr<const Factors> factors;
   int64_t steps = 0, fresh = 0, on_H = 0, wait = 0, next_wait = 1;
 
@@ -262,7 +263,10 @@ std::shared_ptr<const Factors> follow(const at::Tensor& A, bool insist) {
       return nullptr;
     }
   }
-  if (state->values == values && state->factors) return state->factors;
+  const bool decided =
+      state->factors || state->verdict == State::refused || (state->verdict == State::left_to_H && !insist);
+  if (state->values == values && decided) return state->factors;
+  if (state->factors && state->factors->n != n) state->factors.reset();  // another tensor in the same storage
   const double scale = std::sqrt(squared_norm(values));
   Vector target = values;
   for (double& value : target) value /= scale;
@@ -281,6 +285,7 @@ std::shared_ptr<const Factors> follow(const at::Tensor& A, bool insist) {
   }
   state->factors.reset();
   state->values = std::move(values);
+  state->verdict = State::left_to_H;
   if (usable && (--state->wait <= 0 || insist)) {
     ++state->fresh;
     std::shared_ptr<Factors> found;
@@ -291,6 +296,7 @@ std::shared_ptr<const Factors> follow(const at::Tensor& A, bool insist) {
       state->next_wait = 1;
       return state->factors;
     }
+    state->verdict = State::refused;
     state->next_wait = std::min(2 * state->next_wait, kLongestWait);
     state->wait = state->next_wait;
   }
@@ -336,7 +342,7 @@ StructureReport structure_report(const at::Tensor& A) {
   return {state->factors ? state->factors->rank : 0, state->steps, state->fresh, state->on_H};
 }
 
-// The layout: version, n, rank (0 without factors), |A|, the counters, A's values, U, V, W.
+// The layout: version, n, rank (0 without factors), |A|, the counters, the verdict, A's values, U, V, W.
 at::Tensor structure_state(const at::Tensor& A) {
   if (!A.defined() || !A.has_storage() || A.dim() != 3) return {};
   const std::lock_guard lock(structure::mutex);
@@ -351,7 +357,8 @@ at::Tensor structure_state(const at::Tensor& A) {
                           static_cast<double>(state->fresh),
                           static_cast<double>(state->on_H),
                           static_cast<double>(state->wait),
-                          static_cast<double>(state->next_wait)};
+                          static_cast<double>(state->next_wait),
+                          static_cast<double>(state->verdict)};
   all.insert(all.end(), state->values.begin(), state->values.end());
   if (f)
     for (const auto* factor : {&f->U, &f->V, &f->W}) all.insert(all.end(), factor->begin(), factor->end());
@@ -364,7 +371,7 @@ void set_structure_state(const at::Tensor& A, const at::Tensor& stored) {
   const std::lock_guard lock(structure::mutex);
   structure::states().erase(structure::key(A));
   if (!stored.defined()) return;
-  constexpr size_t kHead = 9;
+  constexpr size_t kHead = 10;
   const std::vector<double> all = structure::values_of(stored);
   const auto n = A.size(0);
   const auto cells = static_cast<size_t>(A.numel());
@@ -378,6 +385,7 @@ void set_structure_state(const at::Tensor& A, const at::Tensor& stored) {
   state.steps = static_cast<int64_t>(all[4]), state.fresh = static_cast<int64_t>(all[5]);
   state.on_H = static_cast<int64_t>(all[6]), state.wait = static_cast<int64_t>(all[7]);
   state.next_wait = static_cast<int64_t>(all[8]);
+  state.verdict = static_cast<structure::State::Verdict>(std::clamp(all[9], 0.0, 2.0));
   auto at = all.begin() + kHead;
   const auto take = [&at](size_t count) {
     const auto begin = at;

@@ -1,0 +1,273 @@
+// Training with a learned structure tensor: its factors are followed from step to step, its gradient comes
+// from theirs. Held against autograd through the literal H in float64.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "ops/reference.h"
+
+namespace quatrain {
+namespace {
+
+using ops::Product;
+using ops::Way;
+using test::relative_error;
+using test::table_of;
+using Tensors = std::vector<at::Tensor>;
+
+/// x H^T with H = sum_i A_i (x) S_i, in plain differentiable calls.
+at::Tensor literal(const at::Tensor& x, const at::Tensor& S, const at::Tensor& A) {
+  const int64_t n = S.size(0), m = S.size(1), p = S.size(2);
+  return torch::linear(x, torch::einsum("iab,imp->ambp", {A, S}).reshape({n * m, n * p}));
+}
+
+/// y, then dx, dS, dA for a gradient of y.
+using Map = std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)>;
+Tensors evaluate(const Map& map, const at::Tensor& grad, at::ScalarType type, const Tensors& inputs) {
+  Tensors leaves;
+  for (const at::Tensor& t : inputs) leaves.push_back(t.detach().to(type).clone().requires_grad_());
+  Tensors result{map(leaves[0], leaves[1], leaves[2])};
+  for (const at::Tensor& d : torch::autograd::grad({result[0]}, leaves, {grad.to(type)})) result.push_back(d);
+  return result;
+}
+
+struct Sizes {
+  int64_t rows, m, p;
+};
+
+/// The learned map and its gradients at A, the way given or left free, against the literal ones.
+void check_at(const at::Tensor& A, const Sizes& sizes, Way way, double tolerance) {
+  const int64_t n = A.size(0);
+  const at::Tensor x = torch::randn({sizes.rows, n * sizes.p}), S = torch::randn({n, sizes.m, sizes.p}),
+                   grad = torch::randn({sizes.rows, n * sizes.m});
+  const auto expected = evaluate(&literal, grad, torch::kDouble, {x, S, A});
+  const auto got = evaluate(
+      [&](const at::Tensor& x_, const at::Tensor& S_, const at::Tensor& A_) {
+        if (way == Way::automatic) {  // met once before: only then are factors sought
+          const torch::NoGradGuard no_grad;
+          ops::linear(x_, S_, {}, {"learned", A_, {}});
+        }
+        return ops::linear(x_, S_, {}, {"learned", A_, {}}, way);
+      },
+      grad, torch::kFloat, {x, S, A});
+  const char* names[] = {"y", "dx", "dS", "dA"};
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_LT(relative_error(got[i], expected[i]), tolerance) << names[i];
+}
+
+TEST(Structure, GradientsAtRandomTensors) {
+  torch::manual_seed(1);
+  for (const int64_t n : {2, 3, 4, 5, 6, 8}) {
+    SCOPED_TRACE("n = " + std::to_string(n));
+    check_at(torch::randn({n, n, n}), {40, 9, 7}, Way::factored, 1e-5);
+  }
+}
+
+/// Tensors where exact factors exist whose gradient says nothing of A's: a layer may well start there.
+std::vector<std::pair<std::string, at::Tensor>> structured() {
+  at::Tensor identity = torch::zeros({4, 4, 4});
+  identity[0] = torch::eye(4);
+  std::vector<std::pair<std::string, at::Tensor>> result{
+      {"the identity", identity},
+      {"equal slices", torch::randn({1, 4, 4}).expand({4, 4, 4}).contiguous()},
+      {"one slice", torch::cat({torch::randn({1, 4, 4}), torch::zeros({3, 4, 4})})},
+      {"ones", torch::ones({4, 4, 4})}};
+  for (const std::string name : {"quaternion", "split_quaternion", "tessarine", "cyclic(4)"})
+    result.emplace_back(name, table_of(name));
+  return result;
+}
+
+TEST(Structure, GradientsAtEveryStart) {
+  torch::manual_seed(2);
+  constexpr Sizes kSizes{600, 64, 64};
+  for (const auto& [name, A] : structured()) {
+    SCOPED_TRACE(name);
+    ASSERT_EQ(ops::planned_way(torch::empty({kSizes.rows, 256}), torch::empty({4, 64, 64}),
+                               {"learned", A.to(torch::kFloat), {}}),
+              Way::factored);
+    check_at(A, kSizes, Way::automatic, 1e-4);
+  }
+}
+
+// At the quaternions' table factors of rank 8 exist, and their Jacobian is rank deficient: sound ones have
+// more.
+TEST(Structure, AForcedWayIsSoundOrRefused) {
+  torch::manual_seed(3);
+  const at::Tensor x = torch::randn({3, 8}), S = torch::randn({4, 2, 2});
+  for (const auto& [name, table] : structured()) {
+    SCOPED_TRACE(name);
+    const at::Tensor A = table.to(torch::kFloat);
+    try {
+      const at::Tensor y = ops::linear(x, S, {}, {"learned", A, {}}, Way::factored);
+      EXPECT_LT(
+          relative_error(y, literal(x.to(torch::kDouble), S.to(torch::kDouble), table.to(torch::kDouble))),
+          1e-5);
+      EXPECT_GE(ops::structure_report(A).rank, 8);
+      check_at(A, {40, 9, 7}, Way::factored, 1e-4);
+    } catch (const c10::Error& error) {
+      EXPECT_THAT(error.what_without_backtrace(), testing::HasSubstr("needs factors of the learned A"));
+      EXPECT_EQ(ops::structure_report(A).rank, 0);
+      EXPECT_EQ(ops::structure_report(A).on_H, 1);
+    }
+  }
+}
+
+/// Two layers of one learned tensor, or one, trained with Adam on a random teacher's outputs.
+struct Training {
+  Tensors parameters;  // A, then S of each layer
+  ops::StructureReport report;
+};
+Training train(const at::Tensor& start, const Sizes& sizes, int layers, double rate, int steps,
+               bool in_double) {
+  torch::manual_seed(11);
+  const int64_t n = start.size(0);
+  const auto type = in_double ? torch::kDouble : torch::kFloat;
+  const at::Tensor x = torch::randn({sizes.rows, n * sizes.p}, torch::kDouble).to(type);
+  const at::Tensor teacher = torch::randn({n * sizes.p, n * sizes.m}, torch::kDouble).to(type);
+  const at::Tensor target = x.mm(teacher) / std::sqrt(static_cast<double>(n * sizes.p));
+  Training run{{start.to(type).clone().requires_grad_()}, {}};
+  for (int i = 0; i < layers; ++i)
+    run.parameters.push_back(
+        (torch::randn({n, sizes.m, sizes.p}, torch::kDouble) / std::sqrt(static_cast<double>(n * sizes.p)))
+            .to(type)
+            .requires_grad_());
+  torch::optim::Adam optimizer(run.parameters, torch::optim::AdamOptions(rate));
+  const at::Tensor& A = run.parameters[0];
+  for (int step = 0; step < steps; ++step) {
+    optimizer.zero_grad();
+    at::Tensor y = x;
+    for (int i = 1; i <= layers; ++i)
+      y = in_double ? literal(y, run.parameters[static_cast<size_t>(i)], A)
+                    : ops::linear(y, run.parameters[static_cast<size_t>(i)], {}, {"learned", A, {}});
+    torch::mse_loss(y, target).backward();
+    optimizer.step();
+  }
+  run.report = ops::structure_report(A);
+  return run;
+}
+
+at::Tensor random_structure(int64_t n) {
+  torch::manual_seed(12);
+  return torch::randn({n, n, n}) / std::sqrt(static_cast<double>(n));
+}
+
+constexpr Sizes kPlanned{600, 64, 64};  // with n = 4 the planner says factored
+
+void expect_agreement(const Training& run, const Training& expected, double tolerance) {
+  for (size_t i = 0; i < run.parameters.size(); ++i)
+    EXPECT_LT(relative_error(run.parameters[i], expected.parameters[i]), tolerance) << (i == 0 ? "A" : "S");
+}
+
+TEST(Structure, AHundredStepsAgreeWithTheLiteralRun) {
+  for (const double rate : {1e-2, 1e-3}) {
+    SCOPED_TRACE("rate " + std::to_string(rate));
+    const Training run = train(random_structure(4), kPlanned, 1, rate, 100, false);
+    expect_agreement(run, train(random_structure(4), kPlanned, 1, rate, 100, true), 1e-4);
+    EXPECT_GE(run.report.rank, 8);
+    EXPECT_LE(run.report.on_H, 2);
+  }
+}
+
+TEST(Structure, TrainsFromEveryStart) {
+  for (const auto& [name, A] : structured()) {
+    SCOPED_TRACE(name);
+    const Training run = train(A, kPlanned, 1, 1e-2, 40, false);
+    expect_agreement(run, train(A, kPlanned, 1, 1e-2, 40, true), 1e-4);
+    EXPECT_GE(run.report.rank, 8);  // after some steps on H
+  }
+}
+
+TEST(Structure, LayersThatShareAShareItsFactors) {
+  const Training run = train(random_structure(4), kPlanned, 2, 1e-2, 20, false);
+  expect_agreement(run, train(random_structure(4), kPlanned, 2, 1e-2, 20, true), 1e-4);
+  EXPECT_EQ(run.report.solved, 1);
+  EXPECT_EQ(run.report.on_H, 0);
+  EXPECT_EQ(run.report.steps, 20);
+}
+
+TEST(Structure, TheSameRunGivesTheSameBits) {
+  for (const at::Tensor& start : {random_structure(4), table_of("quaternion").to(torch::kFloat)}) {
+    const Training first = train(start, kPlanned, 1, 1e-2, 15, false),
+                   second = train(start, kPlanned, 1, 1e-2, 15, false);
+    for (size_t i = 0; i < first.parameters.size(); ++i)
+      EXPECT_TRUE(torch::equal(first.parameters[i], second.parameters[i]));
+    EXPECT_EQ(first.report.solved, second.report.solved);
+  }
+}
+
+TEST(Structure, ZeroIsLeftToH) {
+  torch::manual_seed(4);
+  check_at(torch::zeros({4, 4, 4}), kPlanned, Way::automatic, 1e-5);
+  const Training run = train(torch::zeros({4, 4, 4}), kPlanned, 1, 1e-2, 10, false);
+  expect_agreement(run, train(torch::zeros({4, 4, 4}), kPlanned, 1, 1e-2, 10, true), 1e-3);
+}
+
+TEST(Structure, NaNAndInfinityEndNothing) {
+  torch::manual_seed(5);
+  for (const double bad :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    at::Tensor A = torch::randn({4, 4, 4});
+    const at::Tensor x = torch::randn({kPlanned.rows, 256}),
+                     S = torch::randn({4, 64, 64}, torch::requires_grad());
+    const Product product{"learned", A, {}};
+    for (int time = 0; time < 3; ++time) ops::linear(x, S, {}, product);
+    EXPECT_GT(ops::structure_report(A).rank, 0);
+    const at::Tensor kept = A.clone();
+    A.mutable_data_ptr<float>()[5] = static_cast<float>(bad);
+    for (int time = 0; time < 3; ++time) ops::linear(x, S, {}, product).sum().backward();
+    EXPECT_FALSE(S.grad().isfinite().all().item<bool>());
+    EXPECT_EQ(ops::structure_report(A).rank, 0);
+    A.copy_(kept);  // and it goes on
+    for (int time = 0; time < 3; ++time) ops::linear(x, S, {}, product);
+    EXPECT_LT(relative_error(ops::linear(x, S, {}, product), literal(x, S, A)), 1e-5);
+    EXPECT_EQ(ops::structure_report(A).solved, 2);
+  }
+}
+
+// Values without sound factors are searched once, however often they are asked for.
+TEST(Structure, RefusedValuesAreNotSearchedAgain) {
+  torch::manual_seed(6);
+  const at::Tensor A = torch::ones({4, 4, 4}), x = torch::randn({kPlanned.rows, 256}),
+                   S = torch::randn({4, 64, 64});
+  const torch::NoGradGuard no_grad;
+  for (int time = 0; time < 40; ++time) ops::linear(x, S, {}, {"learned", A, {}});
+  EXPECT_EQ(ops::structure_report(A).solved, 1);
+  EXPECT_EQ(ops::structure_report(A).on_H, 1);
+}
+
+TEST(Structure, TemporariesCostNoSearch) {
+  torch::manual_seed(7);
+  const at::Tensor A = torch::randn({4, 4, 4}, torch::requires_grad()),
+                   x = torch::randn({kPlanned.rows, 256}),
+                   S = torch::randn({4, 64, 64}, torch::requires_grad());
+  Tensors kept;
+  for (int step = 0; step < 20; ++step) {
+    const at::Tensor temporary = A * 2;  // often where an earlier one was
+    const at::Tensor y = ops::linear(x, S, {}, {"learned", temporary, {}});
+    EXPECT_EQ(ops::structure_report(temporary).solved, 0);
+    y.sum().backward();
+    EXPECT_EQ(ops::structure_report(temporary).solved, 0);
+    if (step % 3 == 0) kept.push_back(temporary);
+  }
+}
+
+TEST(Structure, OneStorageMayHoldTensorsOfSeveralSizes) {
+  torch::manual_seed(8);
+  const at::Tensor all = torch::randn({64});
+  const at::Tensor large = all.view({4, 4, 4}), small = all.narrow(0, 0, 8).view({2, 2, 2});
+  for (int time = 0; time < 3; ++time)
+    for (const at::Tensor& A : {large, small, large.transpose(0, 2)}) {
+      const int64_t n = A.size(0);
+      const at::Tensor x = torch::randn({5, n * 3}), S = torch::randn({n, 2, 3});
+      EXPECT_LT(relative_error(ops::linear(x, S, {}, {"learned", A, {}}, Way::factored), literal(x, S, A)),
+                1e-5);
+    }
+}
+
+}  // namespace
+}  // namespace quatrain
