@@ -19,13 +19,17 @@ namespace {
 
 using Vector = Fit::Vector;
 
-constexpr double kResidual = 1e-6;    // largest relative error of sound factors
-constexpr double kGoal = 1e-9;        // where Newton's iterations stop: below float32's rounding
-constexpr double kCondition = 1e3;    // largest condition of J
-constexpr double kGood = 100;         // a fresh solution this well conditioned is taken at once
-constexpr double kFar = 0.5;          // relative distance from which Newton's method does not start
-constexpr int kStarts = 6;            // fresh solutions a rank
-constexpr int64_t kLongestWait = 64;  // steps on H before the next attempt
+constexpr double kResidual = 1e-6;  // largest relative error of sound factors
+constexpr double kGoal = 1e-9;      // where Newton's iterations stop: below float32's rounding
+constexpr double kCondition = 1e3;  // largest condition of J
+constexpr double kGood = 100;       // a fresh solution this well conditioned is taken at once
+constexpr double kFar = 0.5;        // relative distance from which Newton's method does not start
+constexpr double kFlat = 3e-2;      // spread of A's slices below which there is nothing to search
+constexpr int kStarts = 6;          // fresh solutions a rank
+constexpr int kVain = 2;            // of them, unsound ones after which the next rank is tried
+constexpr int64_t kProven = 16;  // steps that factors were followed for, to be worth another search at once
+constexpr int64_t kShortestWait = 4,
+                  kLongestWait = 64;  // steps on H before the next search; doubled each time
 
 /// One learned tensor's factors of A / |A|, where it stands, and what happened.
 struct State {
@@ -33,8 +37,14 @@ struct State {
   Vector values;  // of A, for which `factors` hold, or else what `verdict` says
   enum Verdict { met, left_to_H, refused } verdict = met;  // refused: a seeded search would fail again
   std::shared_ptr<const Factors> factors;
-  int64_t steps = 0, fresh = 0, on_H = 0, wait = 0, next_wait = 1;
+  int64_t steps = 0, fresh = 0, on_H = 0;
+  int64_t followed = 0;                         // steps since the last search
+  int64_t wait = 0, next_wait = kShortestWait;  // steps until the next search
 
+  void wait_longer() {
+    wait = next_wait;
+    next_wait = std::min(2 * wait, kLongestWait);
+  }
   explicit State(const at::Tensor& A) : alive(A.storage().getWeakStorageImpl()) {}
 };
 
@@ -167,6 +177,21 @@ bool follow_to(Factors& f, const Vector& target) {
   return now < kResidual;
 }
 
+/// Least ratio of the smallest to the largest singular value of A's three unfoldings. Where slices of A are
+/// nearly dependent, so are the rows of any factor, and a change of A along them is out of reach: J's
+/// condition is large at any factors of fewer than n^2 products.
+double spread(const Vector& A, int64_t n) {
+  const at::Tensor whole = at::from_blob(const_cast<double*>(A.data()), {n, n, n}, at::kDouble);
+  double least = 1;
+  for (int64_t axis = 0; axis < 3; ++axis) {
+    const at::Tensor slices = whole.transpose(0, axis).reshape({n, n * n});
+    const at::Tensor values = at::linalg_eigvalsh(at::mm(slices, slices.t()));  // squares, rising
+    const double small = values[0].item<double>(), large = values[n - 1].item<double>();
+    least = std::min(least, std::sqrt(std::max(small, 0.0) / large));
+  }
+  return least;
+}
+
 /// The best conditioned of a few seeded solutions at the lowest rank that has a sound one.
 std::shared_ptr<Factors> solve_afresh(const Vector& target, int64_t n) {
   const int64_t generic = generic_rank(n);
@@ -174,7 +199,7 @@ std::shared_ptr<Factors> solve_afresh(const Vector& target, int64_t n) {
     auto generator = at::detail::createCPUGenerator(0);
     std::shared_ptr<Factors> best;
     double least = kCondition;
-    for (int start = 0; start < kStarts && least > kGood; ++start) {
+    for (int start = 0; start < (best ? kStarts : kVain) && least > kGood; ++start) {
       Fit fit(target, n, rank, random_start(n, rank, generator));
       fit.run(kResidual);
       fit.balance();
@@ -280,25 +305,32 @@ std::shared_ptr<const Factors> follow(const at::Tensor& A, bool insist) {
       finish(*moved, scale);
       state->factors = std::move(moved);
       state->values = std::move(values);
+      ++state->followed;
       return state->factors;
     }
+    // Factors that are lost at once, as at a large rate, cost more than H.
+    if (state->followed >= kProven)
+      state->next_wait = kShortestWait;
+    else
+      state->wait_longer();
   }
   state->factors.reset();
   state->values = std::move(values);
   state->verdict = State::left_to_H;
-  if (usable && (--state->wait <= 0 || insist)) {
+  bool worth_it = usable && (--state->wait <= 0 || insist);
+  if (worth_it) on_one_thread([&] { worth_it = spread(target, n) > kFlat; });
+  if (worth_it) {
     ++state->fresh;
     std::shared_ptr<Factors> found;
     on_one_thread([&] { found = solve_afresh(target, n); });
     if (found) {
       finish(*found, scale);
       state->factors = std::move(found);
-      state->next_wait = 1;
+      state->followed = 0;
       return state->factors;
     }
     state->verdict = State::refused;
-    state->next_wait = std::min(2 * state->next_wait, kLongestWait);
-    state->wait = state->next_wait;
+    state->wait_longer();
   }
   ++state->on_H;
   return nullptr;
@@ -358,7 +390,8 @@ at::Tensor structure_state(const at::Tensor& A) {
                           static_cast<double>(state->on_H),
                           static_cast<double>(state->wait),
                           static_cast<double>(state->next_wait),
-                          static_cast<double>(state->verdict)};
+                          static_cast<double>(state->verdict),
+                          static_cast<double>(state->followed)};
   all.insert(all.end(), state->values.begin(), state->values.end());
   if (f)
     for (const auto* factor : {&f->U, &f->V, &f->W}) all.insert(all.end(), factor->begin(), factor->end());
@@ -371,7 +404,7 @@ void set_structure_state(const at::Tensor& A, const at::Tensor& stored) {
   const std::lock_guard lock(structure::mutex);
   structure::states().erase(structure::key(A));
   if (!stored.defined()) return;
-  constexpr size_t kHead = 10;
+  constexpr size_t kHead = 11;
   const std::vector<double> all = structure::values_of(stored);
   const auto n = A.size(0);
   const auto cells = static_cast<size_t>(A.numel());
@@ -386,6 +419,7 @@ void set_structure_state(const at::Tensor& A, const at::Tensor& stored) {
   state.on_H = static_cast<int64_t>(all[6]), state.wait = static_cast<int64_t>(all[7]);
   state.next_wait = static_cast<int64_t>(all[8]);
   state.verdict = static_cast<structure::State::Verdict>(std::clamp(all[9], 0.0, 2.0));
+  state.followed = static_cast<int64_t>(all[10]);
   auto at = all.begin() + kHead;
   const auto take = [&at](size_t count) {
     const auto begin = at;

@@ -178,7 +178,8 @@ TEST(Structure, TrainsFromEveryStart) {
     SCOPED_TRACE(name);
     const Training run = train(A, kPlanned, 1, 1e-2, 40, false);
     expect_agreement(run, train(A, kPlanned, 1, 1e-2, 40, true), 1e-4);
-    EXPECT_GE(run.report.rank, 8);  // after some steps on H
+    EXPECT_EQ(run.report.steps, 39);
+    EXPECT_LE(run.report.solved, 5);  // steps on H between them
   }
 }
 
@@ -229,15 +230,29 @@ TEST(Structure, NaNAndInfinityEndNothing) {
   }
 }
 
-// Values without sound factors are searched once, however often they are asked for.
+// At a large rate factors are lost at once; searching again at every step would cost more than H.
+TEST(Structure, LargeRatesDoNotSearchAtEveryStep) {
+  const Training run = train(random_structure(4), kPlanned, 1, 1.0, 60, false);
+  EXPECT_LE(run.report.solved, 6);
+  EXPECT_GE(run.report.on_H, 30);
+  for (const at::Tensor& t : run.parameters) EXPECT_TRUE(t.isfinite().all().item<bool>());
+}
+
+// Values without sound factors are searched once, however often they are asked for; and not at all where
+// slices of A are dependent, as in the identity.
 TEST(Structure, RefusedValuesAreNotSearchedAgain) {
   torch::manual_seed(6);
-  const at::Tensor A = torch::ones({4, 4, 4}), x = torch::randn({kPlanned.rows, 256}),
+  const at::Tensor A = table_of("split_quaternion").to(torch::kFloat), x = torch::randn({kPlanned.rows, 256}),
                    S = torch::randn({4, 64, 64});
   const torch::NoGradGuard no_grad;
   for (int time = 0; time < 40; ++time) ops::linear(x, S, {}, {"learned", A, {}});
   EXPECT_EQ(ops::structure_report(A).solved, 1);
   EXPECT_EQ(ops::structure_report(A).on_H, 1);
+  at::Tensor identity = torch::zeros({8, 8, 8});
+  identity[0] = torch::eye(8);
+  EXPECT_ANY_THROW(ops::linear(torch::randn({2, 16}), torch::randn({8, 2, 2}), {}, {"learned", identity, {}},
+                               Way::factored));
+  EXPECT_EQ(ops::structure_report(identity).solved, 0);
 }
 
 TEST(Structure, TemporariesCostNoSearch) {
