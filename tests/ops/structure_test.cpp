@@ -246,6 +246,7 @@ TEST(Structure, RefusedValuesAreNotSearchedAgain) {
                    S = torch::randn({4, 64, 64});
   const torch::NoGradGuard no_grad;
   for (int time = 0; time < 40; ++time) ops::linear(x, S, {}, {"learned", A, {}});
+  EXPECT_ANY_THROW(ops::linear(x, S, {}, {"learned", A, {}}, Way::factored));
   EXPECT_EQ(ops::structure_report(A).solved, 1);
   EXPECT_EQ(ops::structure_report(A).on_H, 1);
   at::Tensor identity = torch::zeros({8, 8, 8});
