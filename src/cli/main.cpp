@@ -159,7 +159,8 @@ class Program {
     bench->footer(kBenchFooter);
     bench->require_subcommand(0, 1);
     bench->callback([this, bench] {
-      computes_ = false;  // threads as other programs have them: spinning, so that small layers gain from them
+      computes_ =
+          false;  // threads as other programs have them: spinning, so that small layers gain from them
       if (!bench->get_subcommands().empty()) return;
       chosen_ = [bench] {
         std::fputs(bench->help("quatrain").c_str(), stdout);
