@@ -124,7 +124,7 @@ double composed_cost(const Problem& p, Way way) {
 //     mixed        39     7        .0371 B kd         n B (k+d)      .85 kd / n
 //     materialised 30     12       .0346 B kd                        .72 kd + 1.11 kd / threads
 //
-// On that grid its choice costs more than 1.1 times the best way in 28 of 672 cases, at most 1.5 times.
+// On that grid its choice costs more than 1.1 times the best way in 35 of 672 cases, at most 1.5 times.
 double engine_cost(const Problem& p, Way way) {
   const Sizes s(p);
   const double kd = s.k * s.d / 1000, inputs = s.rows * (s.k + s.d) / 1000;
