@@ -20,11 +20,6 @@ using Vector = Fit::Vector;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Generic ranks, with room for the tensors whose real rank is above the complex one. Above n = 10 a fit takes
-// minutes.
-constexpr int64_t kRanks[] = {1, 3, 5, 8, 11, 15, 20, 26, 32, 39};
-constexpr int64_t kLargest = std::size(kRanks);
-
 // Tries the ranks first .. last, each from options.starts random starts, and writes the best error to
 // `result`. The target has norm 1.
 std::optional<Fit> search(const Vector& target, int64_t n, int64_t first, int64_t last,
@@ -74,12 +69,12 @@ Decomposition decompose(const at::Tensor& A, const DecomposeOptions& options) {
     if (!std::isfinite(value)) return result;
     largest = std::max(largest, std::abs(value));
   }
-  if (largest == 0 || (options.rank == 0 && n > kLargest)) return result;
+  if (largest == 0 || (options.rank == 0 && generic_rank(n) == 0)) return result;
   for (double& value : target) value /= largest;  // before the norm: squares of 1e-200 are zero
   const double norm = std::sqrt(squared_norm(target));
   for (double& value : target) value /= norm;
 
-  const int64_t first = options.rank > 0 ? options.rank : kRanks[n - 1];
+  const int64_t first = options.rank > 0 ? options.rank : generic_rank(n);
   const int64_t last = options.rank > 0 || n == 1 ? first : first + 2;
   std::optional<Fit> best;
   on_one_thread([&] { best = search(target, n, first, last, options, result); });

@@ -94,14 +94,6 @@ Scratch& scratch() {
   return memory;
 }
 
-/// n pointers to the place (row, col) of each matrix.
-template <class T>
-void pointers(const Blocks& blocks, int64_t n, int64_t row, int64_t col, T** to) {
-  for (int64_t c = 0; c < n; ++c)
-    to[c] = static_cast<T*>(blocks.data) + c * blocks.component +
-            (blocks.transposed ? col * blocks.row + row : row * blocks.row + col);
-}
-
 /// out[r] = sum_j mix[j, r] blocks_j[row .. row + rows, col .. col + cols], rows out_row apart.
 void mix_block(const Table& k, const Mixing& mixing, const Blocks& blocks, int64_t n, int64_t row,
                int64_t col, int64_t rows, int64_t cols, float* out, int64_t out_component, int64_t out_row) {

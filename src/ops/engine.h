@@ -35,7 +35,6 @@ class Mixing {
   kernels::cpu::Mix view() const {
     return {static_cast<int32_t>(begin_.size()) - 1, begin_.data(), source_.data(), coefficient_.data()};
   }
-  int64_t outputs() const { return static_cast<int64_t>(begin_.size()) - 1; }
 
  private:
   std::vector<int32_t> begin_{0}, source_;
@@ -58,6 +57,14 @@ struct Blocks {
   bool transposed = false;
   at::ScalarType dtype = at::kFloat;
 };
+
+/// n pointers to the place (row, col) of each matrix.
+template <class T>
+void pointers(const Blocks& blocks, int64_t n, int64_t row, int64_t col, T** to) {
+  for (int64_t c = 0; c < n; ++c)
+    to[c] = static_cast<T*>(blocks.data) + c * blocks.component +
+            (blocks.transposed ? col * blocks.row + row : row * blocks.row + col);
+}
 
 struct Pass {
   int64_t M = 0, N = 0, K = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 namespace quatrain::ops {
@@ -15,6 +16,11 @@ using Vector = Fit::Vector;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
+
+int64_t generic_rank(int64_t n) {
+  constexpr int64_t kRanks[] = {0, 1, 3, 5, 8, 11, 15, 20, 26, 32, 39};
+  return n < static_cast<int64_t>(std::size(kRanks)) ? kRanks[n] : 0;
+}
 
 double squared_norm(const Vector& x) {
   double sum = 0;

@@ -52,6 +52,10 @@ class Fit {
   double lambda_ = 1.0;  // damping
 };
 
+/// The generic rank of n x n x n tensors, with room for those whose real rank is above the complex one; 0
+/// above n = 10, where a fit takes minutes.
+int64_t generic_rank(int64_t n);
+
 double squared_norm(const Fit::Vector& x);
 
 /// A random start of the size that a unit tensor's factors have.

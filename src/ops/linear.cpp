@@ -117,6 +117,12 @@ int64_t rows_of(const at::Tensor& x) {
   return rows;
 }
 
+std::vector<int64_t> sizes_with(const at::Tensor& like, int64_t last) {
+  std::vector<int64_t> sizes = like.sizes().vec();
+  sizes.back() = last;
+  return sizes;
+}
+
 namespace {
 
 at::Tensor linear_any(const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias,

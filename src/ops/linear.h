@@ -46,6 +46,8 @@ void check_grad(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S
 
 /// The product of x's leading sizes.
 int64_t rows_of(const at::Tensor& x);
+/// The sizes of `like` with another last one.
+std::vector<int64_t> sizes_with(const at::Tensor& like, int64_t last);
 
 /// The three ways, composed of ATen's products; the prepared weights are kept here. Not differentiable.
 namespace composed {

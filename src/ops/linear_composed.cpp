@@ -61,9 +61,7 @@ at::Tensor components(const at::Tensor& x, const Frame& f, int64_t q) {
 
 /// (n, rows q) -> the sizes of `like` with the last axis n q.
 at::Tensor joined(const at::Tensor& y, const Frame& f, int64_t q, const at::Tensor& like) {
-  std::vector<int64_t> sizes = like.sizes().vec();
-  sizes.back() = f.n * q;
-  return y.view({f.n, f.rows, q}).transpose(0, 1).reshape(sizes);
+  return y.view({f.n, f.rows, q}).transpose(0, 1).reshape(sizes_with(like, f.n * q));
 }
 
 /// R mixtures of n components: (n, R) and (n, rows q) -> (R, rows, q).
@@ -105,12 +103,6 @@ at::Tensor mixed_inputs(const at::Tensor& x, const Frame& f) {
 
 at::Tensor with_bias(at::Tensor y, const std::optional<at::Tensor>& bias, const Frame& f) {
   return bias && bias->defined() ? y.add_(bias->to(f.dtype)) : y;
-}
-
-std::vector<int64_t> sizes_with(const at::Tensor& like, int64_t last) {
-  std::vector<int64_t> sizes = like.sizes().vec();
-  sizes.back() = last;
-  return sizes;
 }
 
 }  // namespace

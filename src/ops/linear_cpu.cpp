@@ -116,7 +116,7 @@ struct Operands {
   static Blocks of_rows(const at::Tensor& t, int64_t width, bool transposed = false) {
     return {const_cast<void*>(t.const_data_ptr()), width, t.stride(0), transposed, t.scalar_type()};
   }
-  Blocks of_x(bool transposed = false) const { return of_rows(x, p, transposed); }
+  Blocks of_x() const { return of_rows(x, p); }
   Blocks of_S(bool transposed = false) const { return of_blocks(S, transposed); }
   static Blocks of_blocks(const at::Tensor& t, bool transposed = false) {
     return {const_cast<void*>(t.const_data_ptr()), t.size(1) * t.size(2), t.size(2), transposed,
@@ -136,12 +136,6 @@ struct Operands {
     return pass;
   }
 };
-
-std::vector<int64_t> sizes_with(const at::Tensor& like, int64_t last) {
-  std::vector<int64_t> sizes = like.sizes().vec();
-  sizes.back() = last;
-  return sizes;
-}
 
 /// For a pass's C: in the type asked for, or in float32 where the engine cannot store that.
 at::Tensor output(const Pass& pass, at::IntArrayRef sizes, const at::TensorOptions& options) {
@@ -164,14 +158,14 @@ using Held = std::shared_ptr<const structure::Factors>;
 
 /// A learned A without factors of its own may have some that are followed while it trains.
 bool may_follow(const Problem& problem, const Call& call) {
-  return problem.engine && call.learned() && call.factors.empty() && structure::generic_rank(problem.n) > 0;
+  return problem.engine && call.learned() && call.factors.empty() && structure::followed_rank(problem.n) > 0;
 }
 
 /// The way this call takes, and the factors that are held beside A where it takes them.
 Held choose(Problem problem, Call& call, const std::function<Held(bool insist)>& factors_of) {
   Held held;
   if (may_follow(problem, call)) {
-    problem.rank = structure::generic_rank(problem.n);
+    problem.rank = structure::followed_rank(problem.n);
     problem.followed = true;
     if (plan(problem, call.way) == Way::factored) held = factors_of(call.way == Way::factored);
     problem.rank = held ? held->rank : 0;
@@ -231,7 +225,8 @@ at::Tensor linear_cpu(const at::Tensor& x, const at::Tensor& S, const std::optio
   if (!problem.engine || problem.n == 1 || dense_product(call.way, type))
     return composed::linear(x, S, bias, call);
 
-  const auto algebra_constants = constants(call);
+  // Factors that are held beside A need nothing else that is made of it.
+  const auto algebra_constants = held ? nullptr : constants(call);
   const Operands operands(x, S, problem, type);
   if (call.way == Way::materialised) {
     const at::Tensor H =
@@ -286,7 +281,7 @@ Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const
   if (!problem.engine || problem.n == 1 || call.way == Way::mixed || dense_product(call.way, type))
     return composed::linear_backward(grad, x, S, call, mask);
 
-  const auto algebra_constants = constants(call);
+  const auto algebra_constants = held ? nullptr : constants(call);
   if (call.way == Way::materialised)
     return materialised_backward(grad, x, S, call, mask, problem, *algebra_constants);
   const Mixings& f = held ? *held->mixings : *algebra_constants->factors;
@@ -346,7 +341,7 @@ std::string planned_way_cpu(const at::Tensor& x, const at::Tensor& S, std::strin
   check_linear("planned_way", x, S, call);
   Problem problem = make_cpu_problem(x, S, call);
   if (may_follow(problem, call) && (!constant || structure::find(*call.A))) {
-    problem.rank = structure::generic_rank(problem.n);
+    problem.rank = structure::followed_rank(problem.n);
     problem.followed = true;
   }
   return name(plan(problem, call.way));

@@ -3,7 +3,6 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <type_traits>
 #include <vector>
 
 namespace quatrain::ops::engine {
@@ -24,22 +23,17 @@ void run(const Stream& s) {
   float* const z = mixed.data();
   std::vector<float*> to(static_cast<size_t>(vectors));
   for (int64_t v = 0; v < vectors; ++v) to[static_cast<size_t>(v)] = z + v * s.p;
-  const auto pointers = [&](const Blocks& blocks, int64_t row, const auto** at) {
-    using T = std::remove_reference_t<decltype(**at)>;
-    for (int64_t c = 0; c < s.n; ++c)
-      at[c] = static_cast<T*>(blocks.data) + c * blocks.component + row * blocks.row;
-  };
   const float* floats[kMaxComponents];
   const kernels::cpu::bf16* halves[kMaxComponents];
   for (int64_t row = 0; row < s.rows; row += chunk) {
     const int64_t rows = std::min(chunk, s.rows - row);
     float* const y = s.y + row * width;
     if (s.x.dtype == at::kFloat) {
-      pointers(s.x, row, floats);
+      pointers(s.x, s.n, row, 0, floats);
       k.combine_f_f(s.inputs->view(), floats, s.x.row, to.data(), vectors * s.p, rows, s.p, nullptr,
                     kernels::cpu::Store::set);
     } else {
-      pointers(s.x, row, halves);
+      pointers(s.x, s.n, row, 0, halves);
       k.combine_b_f(s.inputs->view(), halves, s.x.row, to.data(), vectors * s.p, rows, s.p, nullptr,
                     kernels::cpu::Store::set);
     }
@@ -49,11 +43,11 @@ void run(const Stream& s) {
       const auto n = static_cast<int32_t>(s.n);
       if (s.S.dtype == at::kFloat) {
         const float* weights[kMaxComponents];
-        pointers(s.S, first, weights);
+        pointers(s.S, s.n, first, 0, weights);
         k.stream_f(weights, n, s.S.row, count, s.p, z, rows * s.n, y + first, s.m);
       } else {
         const kernels::cpu::bf16* weights[kMaxComponents];
-        pointers(s.S, first, weights);
+        pointers(s.S, s.n, first, 0, weights);
         k.stream_b(weights, n, s.S.row, count, s.p, z, rows * s.n, y + first, s.m);
       }
     });

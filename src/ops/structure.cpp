@@ -19,6 +19,7 @@ namespace {
 
 using Vector = Fit::Vector;
 
+constexpr int64_t kLargest = 8;     // n whose factors are followed
 constexpr double kResidual = 1e-6;  // largest relative error of sound factors
 constexpr double kGoal = 1e-9;      // where Newton's iterations stop: below float32's rounding
 constexpr double kCondition = 1e3;  // largest condition of J
@@ -265,9 +266,8 @@ std::vector<double> values_of(const at::Tensor& t) {
   return Vector(data, data + exact.numel());
 }
 
-int64_t generic_rank(int64_t n) {
-  constexpr int64_t kRanks[] = {0, 0, 3, 5, 8, 11, 15, 20, 26};
-  return n < static_cast<int64_t>(std::size(kRanks)) ? kRanks[n] : 0;
+int64_t followed_rank(int64_t n) {
+  return n >= 2 && n <= kLargest ? generic_rank(n) : 0;
 }
 
 std::shared_ptr<const Factors> find(const at::Tensor& A) {

@@ -33,8 +33,8 @@ struct Factors {
 /// A small tensor's values, row-major.
 std::vector<double> values_of(const at::Tensor& t);
 
-/// The generic rank of n x n x n, 0 above the n whose factors are followed (8).
-int64_t generic_rank(int64_t n);
+/// The generic rank of n x n x n where factors are followed (n = 2 .. 8), else 0.
+int64_t followed_rank(int64_t n);
 
 /// Factors for A's present values, moved there; null where this step must run on H. A tensor that is met for
 /// the first time runs on H, since temporaries never come again; not so where the caller insists.
