@@ -144,4 +144,20 @@ struct QUATRAIN_API DecomposeOptions {
 /// finite are refused so, never by an exception.
 QUATRAIN_API Decomposition decompose(const at::Tensor& A, const DecomposeOptions& options = {});
 
+/// The nearest hypercomplex weights of a real matrix.
+struct QUATRAIN_API Nearest {
+  at::Tensor S;      ///< (n, out/n, in/n), in the matrix's type
+  at::Tensor A;      ///< (n, n, n): the table of a fixed algebra, or the structure that was found
+  double error = 0;  ///< |H - sum_i A_i (x) S_i| / |H|, Frobenius norms, with A and S as they are returned
+};
+
+/// Finds the A and S whose sum_i A_i (x) S_i is nearest to `weight` (out, in) in the Frobenius norm.
+///
+/// With a fixed algebra that is a least-squares projection; among equally near weights the smallest are
+/// taken. With a learned one (`phm(n)`, `wkp(n)` with w = 1; where its training would start has no say) it is
+/// the best sum of n Kronecker products, by Van Loan and Pitsianis; |A_i| = |S_i|, save where fewer than n
+/// terms give all of `weight`: then S_i is zero for the others and A_i is not. Computed in float64. Not
+/// differentiable.
+QUATRAIN_API Nearest nearest(const at::Tensor& weight, std::string_view algebra);
+
 }  // namespace quatrain::ops
