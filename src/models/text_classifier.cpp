@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "nn/check.h"
+#include "quatrain/layer_ops.h"
 
 namespace quatrain::models {
 
@@ -102,10 +103,7 @@ at::Tensor TextClassifierImpl::forward(const at::Tensor& tokens, const at::Tenso
   x = nn::dropout(x + positions.to(x.options()), options.dropout(), is_training(), options.algebra().n,
                   options.dropout_per_unit());
   x = encoder->forward(x, padded);
-
-  const at::Tensor counts = padded.logical_not().sum(1, /*keepdim=*/true).clamp_min(1);
-  const at::Tensor sum = x.masked_fill(padded.unsqueeze(-1), 0).sum(1);
-  return head->forward(sum / counts.to(sum.scalar_type()));
+  return head->forward(ops::masked_mean(x, padded));
 }
 
 void TextClassifierImpl::set_embeddings(const at::Tensor& vectors) {

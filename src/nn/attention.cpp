@@ -2,14 +2,8 @@
 
 #include <torch/torch.h>
 
-#include <cmath>
-#include <limits>
-
 #include "nn/enum_names.h"
-#include "quatrain/nn/dropout.h"
-
-// Shapes: B texts, L queries, S keys, h heads, n components, m values of a component in a head. A head holds
-// n m = d_h real values. A `printed` split is the same with one component of all the width.
+#include "quatrain/layer_ops.h"
 
 namespace quatrain::nn {
 
@@ -43,12 +37,6 @@ AttentionKind resolved(const MultiheadAttentionOptions& options) {
   return AttentionKind::real;
 }
 
-/// The scores' softmax where at least one key counts.
-at::Tensor attention_weights(const at::Tensor& scores, const at::Tensor& allowed) {
-  if (!allowed.defined()) return scores.softmax(-1);
-  return scores.masked_fill(allowed.logical_not(), -std::numeric_limits<double>::infinity()).softmax(-1);
-}
-
 }  // namespace
 
 const char* name(AttentionKind kind) {
@@ -73,12 +61,6 @@ MultiheadAttentionImpl::MultiheadAttentionImpl(MultiheadAttentionOptions options
     require_divisible("MultiheadAttention", "width", this->options.width(), n * heads, "n * heads");
   else
     require_divisible("MultiheadAttention", "width", this->options.width(), heads, "heads");
-  if (kind_ == AttentionKind::componentwise) {
-    const algebra::Algebra& algebra = algebra::get(this->options.algebra().name);
-    // Rows (c, j), columns i: what turns the components of Q into the queries of the n maps.
-    mixing_ = torch::tensor(algebra.table(), torch::kDouble).view({n, n * n}).t().contiguous();
-    maps_ = n;
-  }
   MultiheadAttentionImpl::reset();
 }
 
@@ -116,68 +98,34 @@ std::tuple<at::Tensor, at::Tensor> MultiheadAttentionImpl::forward(const at::Ten
     TORCH_CHECK(input->dim() == 3 && input->size(2) == options.width(),
                 "MultiheadAttention: query, key and value must be (batch, length, width = ", options.width(),
                 "), got ", input->sizes());
-  const int64_t batch = query_input.size(0), length = query_input.size(1), keys = key_input.size(1);
+  const int64_t batch = query_input.size(0), keys = key_input.size(1);
   TORCH_CHECK(!padding.defined() || (padding.dim() == 2 && padding.size(0) == batch &&
                                      padding.size(1) == keys && padding.scalar_type() == at::kBool),
               "MultiheadAttention: padding must be bool (batch, keys) = (", batch, ", ", keys, "), got ",
               padding.scalar_type(), " ", padding.sizes());
   const int64_t heads = options.heads(), n = options.split() == HeadSplit::inside ? options.algebra().n : 1;
-  const int64_t head_width = options.width() / heads, m = head_width / n;
 
-  at::Tensor Q, K, V;  // (B, L or S, n, h, m)
+  std::vector<at::Tensor> cut;  // Q, K and V
   if (options.packed()) {
     TORCH_CHECK(query_input.is_same(key_input) && query_input.is_same(value_input),
                 "MultiheadAttention: a packed projection serves self-attention only: query, key and value "
                 "must be one "
                 "tensor (set packed = false)");
-    const at::Tensor parts = packed->forward(query_input).view({batch, length, n, 3, heads, m});
-    Q = parts.select(3, 0), K = parts.select(3, 1), V = parts.select(3, 2);
+    cut = ops::cut_heads(packed->forward(query_input), heads, n, 3);
   } else {
-    Q = query->forward(query_input).view({batch, length, n, heads, m});
-    K = key->forward(key_input).view({batch, keys, n, heads, m});
-    V = value->forward(value_input).view({batch, keys, n, heads, m});
+    for (const auto& [layer, input] :
+         {std::pair(&query, &query_input), {&key, &key_input}, {&value, &value_input}})
+      cut.push_back(ops::cut_heads((*layer)->forward(*input), heads, n)[0]);
   }
-
-  // A text without a single key would make the softmax 0/0: let it see all keys, and zero what comes of it.
-  at::Tensor allowed, empty;  // (B, 1, 1, S), (B, 1, 1, 1, 1)
-  if (padding.defined()) {
-    const at::Tensor no_key = padding.all(-1, /*keepdim=*/true);
-    allowed = padding.logical_not().logical_or(no_key).view({batch, 1, 1, keys});
-    empty = no_key.view({batch, 1, 1, 1, 1});
+  const std::string algebra = kind_ == AttentionKind::componentwise ? options.algebra().name : "real";
+  const double dropped = is_training() ? options.dropout() : 0;
+  if (need_weights) {
+    const auto [mixed, weights] =
+        ops::hypercomplex_attention_with_weights(cut[0], cut[1], cut[2], algebra, padding, dropped);
+    return {output->forward(mixed), weights};
   }
-
-  // All maps of a head read the same keys: their queries stand below each other, (B, h, maps L, d_h).
-  const at::Tensor queries =
-      maps_ == 1 ? Q.permute({0, 3, 1, 2, 4}).reshape({batch, heads, length, head_width})
-                 : at::matmul(mixing_.to(Q.options()), Q.reshape({batch, length, n, heads * m}))
-                       .view({batch, length, maps_, n, heads, m})  // c, j
-                       .permute({0, 4, 2, 1, 3, 5})
-                       .reshape({batch, heads, maps_ * length, head_width});
-  const at::Tensor all_keys = K.permute({0, 3, 1, 2, 4}).reshape({batch, heads, keys, head_width});
-  const bool drops = is_training() && options.dropout() > 0;
-
-  at::Tensor mixed;    // (B, h, L, n, m)
-  at::Tensor weights;  // (B, h, maps, L, S)
-  if (need_weights || (maps_ > 1 && drops)) {
-    const at::Tensor scores = at::matmul(queries, all_keys.transpose(-1, -2)) / std::sqrt(head_width);
-    weights = attention_weights(scores, allowed).view({batch, heads, maps_, length, keys});
-    const at::Tensor dropped = drops ? at::dropout(weights, options.dropout(), true) : weights;
-    const at::Tensor values = V.permute({0, 3, 2, 1, 4});  // (B, h, n, S, m)
-    mixed = at::matmul(dropped, values).transpose(2, 3);   // one map serves all components by broadcasting
-    if (empty.defined()) weights = weights.masked_fill(empty, 0);
-  } else {
-    // Each map weights all of V and keeps its own component: more products than needed, and still several
-    // times faster than n maps with n copies of K, because the fused kernel never writes the scores.
-    const at::Tensor values = V.permute({0, 3, 1, 2, 4}).reshape({batch, heads, keys, head_width});
-    mixed = at::scaled_dot_product_attention(queries, all_keys, values,
-                                             allowed.defined() ? std::optional(allowed) : std::nullopt,
-                                             drops ? options.dropout() : 0)
-                .view({batch, heads, maps_, length, n, m});
-    mixed = maps_ == 1 ? mixed.select(2, 0) : mixed.diagonal(0, 2, 4).transpose(-1, -2);
-  }
-  if (empty.defined()) mixed = mixed.masked_fill(empty, 0);
-  const at::Tensor joined = mixed.permute({0, 2, 3, 1, 4}).reshape({batch, length, options.width()});
-  return {output->forward(joined), need_weights ? weights : at::Tensor()};
+  return {output->forward(ops::hypercomplex_attention(cut[0], cut[1], cut[2], algebra, padding, dropped)),
+          {}};
 }
 
 at::Tensor MultiheadAttentionImpl::self_attention(const at::Tensor& x, const at::Tensor& padding) {

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include "nn/check.h"
+#include "quatrain/layer_ops.h"
 
 namespace quatrain::nn {
 
@@ -31,11 +32,8 @@ void LayerNormImpl::pretty_print(std::ostream& stream) const {
 }
 
 at::Tensor LayerNormImpl::forward(const at::Tensor& x) {
-  if (!options.per_component() || options.n() == 1)
-    return at::layer_norm(x, {options.width()}, weight, bias, options.eps());
-  const int64_t m = options.width() / options.n();
-  const at::Tensor normed = at::layer_norm(x.unflatten(-1, {options.n(), m}), {m}, {}, {}, options.eps());
-  return normed.flatten(-2) * weight + bias;
+  const int64_t n = options.per_component() ? options.n() : 1;
+  return ops::hypercomplex_layer_norm(x, weight, bias, n, options.eps());
 }
 
 }  // namespace quatrain::nn

@@ -79,8 +79,6 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
 
  private:
   AttentionKind kind_;
-  int64_t maps_ = 1;   // score maps a head
-  at::Tensor mixing_;  // (n n, n): the table, rows (c, j), columns i; constant
 };
 TORCH_MODULE(MultiheadAttention);
 

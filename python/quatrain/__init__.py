@@ -1,0 +1,35 @@
+"""Quatrain: hypercomplex layers for PyTorch over one C++ library.
+
+Quaternion and other hypercomplex layers hold 1/n of the parameters of the real layers that they replace.
+
+>>> import torch, quatrain
+>>> layer = quatrain.nn.Linear(64, 64, algebra="quaternion")
+>>> layer(torch.randn(2, 64)).shape
+torch.Size([2, 64])
+"""
+
+from ._library import FOLDER as _FOLDER
+from ._library import LIBRARY as _LIBRARY
+from ._library import VERSION as __version__
+from . import algebra, init, models, nn, ops
+from .runs import Run, load
+from .weights import load_model, save_model
+
+#: For CMake: -DCMAKE_PREFIX_PATH=$(python -c 'import quatrain; print(quatrain.cmake_prefix_path)')
+cmake_prefix_path: str = str(_FOLDER)
+#: The library that is loaded.
+library: str = str(_LIBRARY)
+
+__all__ = [
+    "Run",
+    "algebra",
+    "cmake_prefix_path",
+    "init",
+    "library",
+    "load",
+    "load_model",
+    "models",
+    "nn",
+    "ops",
+    "save_model",
+]

@@ -1,0 +1,167 @@
+"""Algebras as data: names, multiplication tables, factors, properties; and the notation that layers take.
+
+>>> import quatrain
+>>> quatrain.algebra.get("quaternion").n
+4
+>>> quatrain.algebra.Spec.parse("phm(4)").learned
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Sequence
+
+import torch
+from torch import Tensor
+
+from . import _library as _library
+
+__all__ = ["Algebra", "Properties", "Spec", "add", "add_from_file", "get", "names"]
+
+_ops = torch.ops.quatrain
+
+
+@dataclasses.dataclass(frozen=True)
+class Properties:
+    """Properties of an algebra, all computed from its table."""
+
+    #: e_0 is a two-sided identity
+    unital: bool
+    #: x y = y x
+    commutative: bool
+    #: x (y z) = (x y) z
+    associative: bool
+    #: x (x y) = (x x) y and (y x) x = y (x x)
+    alternative: bool
+    #: proved to have no zero divisors; exact for alternative algebras with an identity
+    division: bool
+    #: \\|x y\\| = \\|x\\| \\|y\\| for the Euclidean norm
+    norm_multiplicative: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Algebra:
+    """One algebra: what ``get`` gives.
+
+    >>> from quatrain import algebra
+    >>> q = algebra.get("quaternion")
+    >>> q.rank, q.properties.associative, q.properties.commutative
+    (8, True, False)
+    >>> q.table[1, 3, 2]  # i j = k
+    tensor(1., dtype=torch.float64)
+    """
+
+    name: str
+    #: dimension
+    n: int
+    #: True where the factors are better than the trivial ones, of rank nnz(A)
+    has_fast_factors: bool
+    #: 16 hexadecimal digits over n and the table: stored beside weights, checked when they are loaded
+    hash: str
+
+    @property
+    def table(self) -> Tensor:
+        """The structure tensor A (n, n, n), float64: A[i, a, b] is the coefficient of e_a in e_i e_b."""
+        return _ops.algebra_table(self.name)
+
+    @property
+    def factors(self) -> tuple[Tensor, Tensor, Tensor]:
+        """U, V, W, each (n, R), float64: A[i, a, b] = sum_r U[i, r] W[a, r] V[b, r]."""
+        U, V, W = _ops.algebra_factors(self.name)
+        return U, V, W
+
+    @property
+    def rank(self) -> int:
+        """R of the factors: products that one multiplication takes."""
+        return self.factors[0].size(1)
+
+    @property
+    def conjugation(self) -> list[float]:
+        """Signs (n values, +-1) of the conjugation x -> sum_c sign_c x_c e_c."""
+        return _ops.algebra_conjugation(self.name)
+
+    @property
+    def properties(self) -> Properties:
+        return Properties(*_ops.algebra_properties(self.name))
+
+
+def get(name: str) -> Algebra:
+    """The algebra of a name or signature: ``quaternion``, ``octonion``, ``clifford(2,1,0)``, ``cyclic(5)`` ...
+
+    Raises ValueError where there is none; the message names the nearest known one.
+    """
+    return Algebra(*_ops.algebra_describe(name))
+
+
+def names() -> list[str]:
+    """The names of all algebras that are listed: the built-in ones and the added ones, sorted by n and name."""
+    return list(_ops.algebra_names())
+
+
+def add(
+    name: str,
+    table: Tensor | Sequence[Sequence[Sequence[float]]],
+    factors: Sequence[Tensor] | None = None,
+    conjugation: Sequence[float] | None = None,
+) -> Algebra:
+    """Adds an algebra of your own.
+
+    ``table`` is A (n, n, n), n up to 64; ``factors`` U, V, W (n, R) are checked against it; ``conjugation`` (n signs)
+    is (1, -1, ..., -1) by default. Raises ValueError where the name is taken by another table.
+
+    >>> from quatrain import algebra
+    >>> algebra.add("swap", [[[1, 0], [0, 1]], [[0, 1], [1, 0]]]).properties.commutative
+    True
+    """
+    _ops.algebra_add(name, torch.as_tensor(table, dtype=torch.float64), list(factors or ()), list(conjugation or ()))
+    return get(name)
+
+
+def add_from_file(path: str | os.PathLike[str]) -> Algebra:
+    """Reads an algebra from a ``.json`` or ``.toml`` file (docs/algebras.md) and adds it."""
+    return get(_ops.algebra_add_from_file(os.fspath(path)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """What a layer multiplies with; written as one string.
+
+    ``quaternion`` is a fixed algebra, ``phm(4)`` a structure tensor A that is learned from a random start (PHM),
+    ``phm(quaternion)`` one that is learned from a table, ``wkp(4)`` one with a learned weight for each summand (PHYDI),
+    ``real`` the real layer. ``Spec.parse`` reads the notation, ``str()`` writes it.
+    """
+
+    n: int
+    #: A is a parameter
+    learned: bool
+    #: summands carry learned weights (WKP)
+    weighted: bool
+    #: where a learned A starts: random, table, identity
+    start: str
+    #: the fixed algebra, or the one a learned A starts from; empty for random, identity
+    name: str
+    text: str
+
+    @classmethod
+    def parse(cls, text: str | Spec) -> Spec:
+        """Reads the notation. Raises ValueError with one sentence where it is wrong."""
+        if isinstance(text, Spec):
+            return text
+        if not isinstance(text, str):
+            raise TypeError(f"algebra must be a text such as 'quaternion' or 'phm(4)', got {text!r}")
+        return cls(*_ops.algebra_parse(text))
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def learns_structure(self) -> bool:
+        """A is a parameter; the real layer has none to learn."""
+        return self.learned and self.n > 1
+
+    @property
+    def fixed_name(self) -> str:
+        """The fixed algebra's name; ``learned`` where A is a parameter."""
+        return "learned" if self.learns_structure else "real" if self.learned else self.name

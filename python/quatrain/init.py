@@ -1,0 +1,97 @@
+"""Initialisers of weights S (n, out/n, in/n) and structure tensors A (n, n, n), drawn in C++.
+
+All fill in place, take an optional generator (default: torch's global one), and record no gradient: the same seed gives
+the same values as the C++ layer. The rule: the entries of H = sum_i A_i (x) S_i have, on average over its n x n blocks,
+the variance that Glorot (or He) gives the **real** layer of the same size k x d.
+
+>>> import torch, quatrain
+>>> S = torch.empty(4, 16, 16)
+>>> quatrain.init.glorot_(S).abs().max() <= (6 / 128) ** 0.5
+tensor(True)
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Generator, Tensor
+
+from . import _library as _library
+
+__all__ = [
+    "INITIALISERS",
+    "glorot_",
+    "he_",
+    "identity_structure_",
+    "initialise_weight_",
+    "polar_",
+    "polar_paper_",
+    "random_structure_",
+    "real_fans",
+    "initialise_structure_",
+    "structure_power",
+    "table_structure_",
+]
+
+#: The names of the initialisers of S.
+INITIALISERS = ("glorot", "he", "polar", "polar_he", "polar_paper", "polar_paper_he")
+
+_ops = torch.ops.quatrain
+
+
+def initialise_weight_(S: Tensor, initialiser: str, power: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fills S by the initialiser of that name. ``power``: see ``structure_power``."""
+    with torch.no_grad():
+        _ops.initialise_weight_(S, initialiser, power, generator=generator)
+    return S
+
+
+def glorot_(S: Tensor, power: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """S ~ U(-a, a), a^2 = 6/(fan_in + fan_out) / power with real fans: Var(H) is Glorot's."""
+    return initialise_weight_(S, "glorot", power, generator)
+
+
+def he_(S: Tensor, power: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """S ~ U(-a, a), a^2 = 6/fan_in / power: Var(H) is He's."""
+    return initialise_weight_(S, "he", power, generator)
+
+
+def polar_(S: Tensor, he: bool = False, power: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Isotropic polar (QRNN (29)): S ~ N(0, sigma^2), sigma^2 = 2/(fan_in + fan_out) / power, or 2/fan_in with ``he``."""
+    return initialise_weight_(S, "polar_he" if he else "polar", power, generator)
+
+
+def polar_paper_(S: Tensor, he: bool = False, generator: Generator | None = None) -> Tensor:
+    """QRNN Algorithm 1 as printed: 12 times below Glorot's variance, its axes correlated."""
+    return initialise_weight_(S, "polar_paper_he" if he else "polar_paper", 1.0, generator)
+
+
+def initialise_structure_(A: Tensor, algebra: str, generator: Generator | None = None) -> Tensor:
+    """Fills A as the notation says: ``phm(4)`` at random, ``phm(quaternion)`` from the table, ``phm(identity(4))``."""
+    with torch.no_grad():
+        _ops.initialise_structure_(A, str(algebra), generator=generator)
+    return A
+
+
+def random_structure_(A: Tensor, generator: Generator | None = None) -> Tensor:
+    """PHM's start: A ~ N(0, 1), then each fibre A[:, a, b] scaled to norm 1, so that Var(H) = Var(S)."""
+    return initialise_structure_(A, f"phm({A.size(0)})", generator)
+
+
+def identity_structure_(A: Tensor) -> Tensor:
+    """A_0 = I, the others zero: a degenerate start (the other S_i get no gradient until A moves)."""
+    return initialise_structure_(A, f"phm(identity({A.size(0)}))")
+
+
+def table_structure_(A: Tensor, algebra: str) -> Tensor:
+    """A = the table of a named algebra."""
+    return initialise_structure_(A, f"phm({algebra})")
+
+
+def real_fans(S: Tensor) -> tuple[float, float]:
+    """Real fans (in, out) of a weight: (d, k), times the receptive field."""
+    return _ops.real_fans(S)
+
+
+def structure_power(A: Tensor | str) -> float:
+    """Var(H) / Var(S) of a structure tensor or of a named algebra: |A|^2 / n^2, 1 for the quaternions."""
+    return _ops.algebra_power(A) if isinstance(A, str) else _ops.structure_power(A)

@@ -1,0 +1,131 @@
+"""Split activations, dropout and layer norm over hypercomplex numbers; the two layouts of components."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from .. import ops
+from . import _check
+
+
+class Activation(nn.Module):
+    """A split activation: a real function applied to every component (QRNN (7)). Shape: any -> the same.
+
+    Args:
+        name: one of ``quatrain.ops.ACTIVATIONS``.
+
+    >>> import torch, quatrain
+    >>> quatrain.nn.Activation("relu")(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        _check.choice("activation", name, ops.ACTIVATIONS)
+        self.name = name
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x if self.name == "identity" else ops.split_activation(x, self.name)
+
+    def extra_repr(self) -> str:
+        return self.name
+
+
+def dropout(x: Tensor, p: float, training: bool, n: int = 1, per_unit: bool = False) -> Tensor:
+    """Dropout of (..., n m), scaled by 1/(1 - p); the identity where ``training`` is false."""
+    return ops.hypercomplex_dropout(x, p, training, n, per_unit) if training and p != 0 else x
+
+
+class Dropout(nn.Module):
+    """Dropout of hypercomplex numbers. Shape: (..., n m) -> the same.
+
+    Args:
+        p: probability of dropping, in [0, 1].
+        n: dimension of the hypercomplex numbers on the last axis; used by ``per_unit``.
+        per_unit: drops whole hypercomplex units (all n components together) instead of single elements.
+
+    >>> import torch, quatrain
+    >>> y = quatrain.nn.Dropout(0.5, n=4, per_unit=True)(torch.ones(100, 4))
+    >>> bool((y.count_nonzero(-1) % 4 == 0).all())
+    True
+    """
+
+    def __init__(self, p: float = 0.5, n: int = 1, per_unit: bool = False) -> None:
+        super().__init__()
+        _check.probability("Dropout", "p", p)
+        _check.at_least_one("Dropout", "n", n)
+        self.p, self.n, self.per_unit = p, n, per_unit
+
+    def forward(self, x: Tensor) -> Tensor:
+        return dropout(x, self.p, self.training, self.n, self.per_unit)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}" + (f", per_unit, n={self.n}" if self.per_unit else "")
+
+
+class LayerNorm(nn.Module):
+    """Layer norm over the last axis: over all components together (the default), or per component.
+
+    Args:
+        width: size of the last axis.
+        n: number of components on it.
+        per_component: each component is normalised by itself, over its width/n values.
+        eps: added to the variance.
+
+    Parameters: ``weight`` and ``bias``, both (width). Shape: (..., width) -> the same.
+
+    >>> import torch, quatrain
+    >>> quatrain.nn.LayerNorm(8, n=4, per_component=True)(torch.randn(3, 8)).shape
+    torch.Size([3, 8])
+    """
+
+    def __init__(
+        self,
+        width: int,
+        n: int = 1,
+        per_component: bool = False,
+        eps: float = 1e-5,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        _check.at_least_one("LayerNorm", "n", n)
+        _check.divisible("LayerNorm", "width", width, n if per_component else 1)
+        self.width, self.n, self.per_component, self.eps = width, n, per_component, eps
+        self.weight = nn.Parameter(torch.empty(width, device=device, dtype=dtype))
+        self.bias = nn.Parameter(torch.empty(width, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """weight one, bias zero."""
+        with torch.no_grad():
+            self.weight.fill_(1)
+            self.bias.zero_()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.hypercomplex_layer_norm(x, self.weight, self.bias, self.n if self.per_component else 1, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.width}" + (f", per_component, n={self.n}" if self.per_component else "")
+
+
+def _swap_parts(function: str, x: Tensor, n: int, sizes: tuple[int, int]) -> Tensor:
+    if n < 1 or x.dim() < 1 or x.size(-1) % n:
+        raise ValueError(f"{function}: the last axis must be divisible by n = {n}, got {list(x.shape)}")
+    return x.unflatten(-1, sizes).transpose(-1, -2).flatten(-2)
+
+
+def to_concatenated(interleaved: Tensor, n: int) -> Tensor:
+    """Interleaved components to concatenated ones, the layout of everything else here: (..., n m) -> the same.
+
+    >>> import torch, quatrain
+    >>> quatrain.nn.to_concatenated(torch.tensor([0, 10, 1, 11]), 2)
+    tensor([ 0,  1, 10, 11])
+    """
+    return _swap_parts("to_concatenated", interleaved, n, (-1, n))
+
+
+def to_interleaved(concatenated: Tensor, n: int) -> Tensor:
+    """The inverse of ``to_concatenated``."""
+    return _swap_parts("to_interleaved", concatenated, n, (n, -1))

@@ -1,0 +1,244 @@
+"""Feed-forward layers and Transformer encoders over any algebra."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import Unpack
+
+from .. import ops
+from ..algebra import Spec
+from . import _check
+from .attention import MultiheadAttention
+from .component_wise import Activation, LayerNorm, dropout
+from .linear import Linear
+
+NORM_STYLES = ("post", "pre", "phydi")
+SCOPES = ("full", "partial")
+
+
+class FeedForward(nn.Module):
+    """linear2(dropout(activation(linear1(x)))), the activation component-wise (PHM 4.2).
+
+    Args:
+        width, hidden: real sizes; n must divide both.
+        algebra: of both maps.
+        activation: one of ``quatrain.ops.ACTIVATIONS``.
+        dropout: after the activation; ``dropout_per_unit`` drops whole hypercomplex units.
+        bias, initialiser, way: of both maps.
+
+    Children: ``linear1``, ``linear2``. Shape: (..., width) -> the same.
+
+    >>> import torch, quatrain
+    >>> quatrain.nn.FeedForward(8, 32, algebra="phm(4)", activation="gelu")(torch.randn(3, 8)).shape
+    torch.Size([3, 8])
+    """
+
+    def __init__(
+        self,
+        width: int,
+        hidden: int,
+        algebra: str | Spec = "real",
+        activation: str = "relu",
+        dropout: float = 0.0,
+        dropout_per_unit: bool = False,
+        bias: bool = True,
+        initialiser: str = "glorot",
+        way: str = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.spec = spec = Spec.parse(algebra)
+        _check.choice("activation", activation, ops.ACTIVATIONS)
+        _check.probability("FeedForward", "dropout", dropout)
+        _check.divisible("FeedForward", "width", width, spec.n)
+        _check.divisible("FeedForward", "hidden", hidden, spec.n)
+        self.width, self.hidden = width, hidden
+        self.activation, self.dropout, self.dropout_per_unit = activation, dropout, dropout_per_unit
+        self.linear1 = Linear(width, hidden, spec, bias, initialiser, way, device, dtype)
+        self.linear2 = Linear(hidden, width, spec, bias, initialiser, way, device, dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.linear1(x)
+        if self.activation != "identity":
+            hidden = ops.split_activation(hidden, self.activation)
+        return self.linear2(dropout(hidden, self.dropout, self.training, self.spec.n, self.dropout_per_unit))
+
+    def extra_repr(self) -> str:
+        return f"{self.width} -> {self.hidden} -> {self.width}, activation={self.activation}, dropout={self.dropout}"
+
+
+class EncoderLayerOptions(TypedDict, total=False):
+    """The keyword arguments of ``TransformerEncoderLayer`` that ``TransformerEncoder`` hands on."""
+
+    feed_forward: int
+    algebra: str | Spec
+    scope: str
+    norm: str
+    printed: bool
+    norm_per_component: bool
+    attention: str
+    packed: bool
+    split: str
+    activation: str
+    dropout: float
+    dropout_per_unit: bool
+    bias: bool
+    initialiser: str
+    way: str
+    device: torch.device | str | None
+    dtype: torch.dtype | None
+
+
+class TransformerEncoderLayer(nn.Module):
+    """One layer of a Transformer encoder: self-attention and feed-forward with residuals.
+
+    At n = 1, post-norm, it computes what ``torch.nn.TransformerEncoderLayer`` does.
+
+    Args:
+        width, heads: n * heads must divide the width.
+        feed_forward: hidden size of the feed-forward.
+        algebra: of the linear maps; ``scope`` "partial": only of those of the attention (QNLP).
+        norm: ``post``: x = norm(x + F(x)); ``pre``: x = x + F(norm(x)); ``phydi``: x = x + alpha F(x), no norms, one
+            learned alpha, zero at the start (PHYDI (2), (5)).
+        printed: PHYDI (5) as printed, x + alpha ffn(x + alpha att(x)), instead of two residuals one after the other.
+        norm_per_component: each component is normalised by itself.
+        attention, packed, split: see ``MultiheadAttention``.
+        activation: of the feed-forward.
+        dropout: of the attention weights, after the activation, and before each residual sum (before alpha).
+        dropout_per_unit: drops whole hypercomplex units of the activations.
+        bias, initialiser, way: of the linear maps.
+
+    Children: ``attention``, ``feed_forward``, ``norm1``, ``norm2`` (none with PHYDI, whose one parameter of its own is
+    ``alpha``, a scalar). Shape: x (B, L, width), padding (B, L) bool or None -> (B, L, width).
+
+    >>> import torch, quatrain
+    >>> layer = quatrain.nn.TransformerEncoderLayer(16, 2, feed_forward=32, algebra="quaternion", norm="pre")
+    >>> layer(torch.randn(3, 5, 16)).shape
+    torch.Size([3, 5, 16])
+    """
+
+    alpha: Tensor | None
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        feed_forward: int = 2048,
+        algebra: str | Spec = "real",
+        scope: str = "full",
+        norm: str = "post",
+        printed: bool = False,
+        norm_per_component: bool = False,
+        attention: str = "automatic",
+        packed: bool = False,
+        split: str = "inside",
+        activation: str = "relu",
+        dropout: float = 0.1,
+        dropout_per_unit: bool = False,
+        bias: bool = True,
+        initialiser: str = "glorot",
+        way: str = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.spec = spec = Spec.parse(algebra)
+        _check.choice("norm", norm, NORM_STYLES)
+        _check.choice("scope", scope, SCOPES)
+        _check.probability("TransformerEncoderLayer", "dropout", dropout)
+        if printed and norm != "phydi":
+            raise ValueError(f"TransformerEncoderLayer: printed is a form of norm = phydi, got norm = {norm}")
+        self.width, self.norm, self.scope, self.printed = width, norm, scope, printed
+        self.dropout, self.dropout_per_unit = dropout, dropout_per_unit
+        self.attention = MultiheadAttention(
+            width, heads, spec, attention, packed, split, dropout, bias, initialiser, way, device, dtype
+        )
+        self.feed_forward = FeedForward(
+            width,
+            feed_forward,
+            spec if scope == "full" else "real",
+            activation,
+            dropout,
+            dropout_per_unit,
+            bias,
+            initialiser,
+            way,
+            device,
+            dtype,
+        )
+        self.register_parameter("alpha", None)
+        if norm == "phydi":
+            self.alpha = nn.Parameter(torch.zeros((), device=device, dtype=dtype))
+        else:
+            self.norm1 = LayerNorm(width, spec.n, norm_per_component, device=device, dtype=dtype)
+            self.norm2 = LayerNorm(width, spec.n, norm_per_component, device=device, dtype=dtype)
+
+    def forward(self, x: Tensor, padding: Tensor | None = None) -> Tensor:
+        if self.norm == "post":
+            y = self.norm1(x + self._attend(x, padding))
+            return self.norm2(y + self._feed(y))
+        if self.norm == "pre":
+            y = x + self._attend(self.norm1(x), padding)
+            return y + self._feed(self.norm2(y))
+        assert self.alpha is not None
+        y = x + self.alpha * self._attend(x, padding)
+        return (x if self.printed else y) + self.alpha * self._feed(y)
+
+    def _attend(self, x: Tensor, padding: Tensor | None) -> Tensor:
+        return self._drop(self.attention(x, x, x, padding)[0])
+
+    def _feed(self, x: Tensor) -> Tensor:
+        return self._drop(self.feed_forward(x))
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return dropout(x, self.dropout, self.training, self.spec.n, self.dropout_per_unit)
+
+    def reset_parameters(self) -> None:
+        """alpha zero; the children have their own."""
+        if self.alpha is not None:
+            with torch.no_grad():
+                self.alpha.zero_()
+
+    def extra_repr(self) -> str:
+        return f"{self.width}, norm={self.norm}, scope={self.scope}, algebra={self.spec}, dropout={self.dropout}"
+
+
+class TransformerEncoder(nn.Module):
+    """A stack of encoder layers, with a final norm where they are pre-norm.
+
+    Args:
+        width, heads, layers: sizes, and the number of layers.
+        **layer: the other arguments of ``TransformerEncoderLayer``.
+
+    Children: ``layers``, ``norm``. Shape: x (B, L, width), padding (B, L) bool or None -> (B, L, width).
+
+    >>> import torch, quatrain
+    >>> encoder = quatrain.nn.TransformerEncoder(16, 2, layers=2, feed_forward=32, algebra="phm(2)")
+    >>> encoder(torch.randn(3, 5, 16)).shape
+    torch.Size([3, 5, 16])
+    """
+
+    norm: LayerNorm | None
+
+    def __init__(self, width: int, heads: int, layers: int, **layer: Unpack[EncoderLayerOptions]) -> None:
+        super().__init__()
+        _check.at_least_one("TransformerEncoder", "layers", layers)
+        self.layers = nn.ModuleList(TransformerEncoderLayer(width, heads, **layer) for _ in range(layers))
+        self.norm = None
+        if layer.get("norm", "post") == "pre":
+            self.norm = LayerNorm(
+                width,
+                Spec.parse(layer.get("algebra", "real")).n,
+                layer.get("norm_per_component", False),
+                device=layer.get("device"),
+                dtype=layer.get("dtype"),
+            )
+
+    def forward(self, x: Tensor, padding: Tensor | None = None) -> Tensor:
+        for layer in self.layers:
+            x = layer(x, padding)
+        return x if self.norm is None else self.norm(x)

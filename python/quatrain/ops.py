@@ -1,0 +1,268 @@
+"""The operators ``torch.ops.quatrain.*`` as typed functions.
+
+Every system of the papers is one bilinear map, y = (sum_i A_i (x) S_i) x + b, with A of shape (n, n, n) indexed
+[i, row, column], S of shape (n, k/n, d/n), and the components of x and y concatenated on the last axis. Errors in shape,
+type and device are RuntimeError, unknown names ValueError: one sentence each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Sequence
+
+import torch
+from torch import Tensor
+
+from . import _library as _library
+
+__all__ = [
+    "ACTIVATIONS",
+    "Decomposition",
+    "StructureReport",
+    "cut_heads",
+    "decompose",
+    "drop_prepared",
+    "hamilton_product",
+    "hypercomplex_attention",
+    "hypercomplex_attention_with_weights",
+    "hypercomplex_conjugate",
+    "hypercomplex_dropout",
+    "hypercomplex_layer_norm",
+    "hypercomplex_norm",
+    "instruction_sets",
+    "linear",
+    "masked_mean",
+    "materialise",
+    "planned_way",
+    "prepared_size",
+    "rank",
+    "set_structure_state",
+    "split_activation",
+    "structure_fits",
+    "structure_report",
+    "structure_state",
+]
+
+_ops = torch.ops.quatrain
+# Bound once: the search for an overload costs microseconds in every call.
+_linear = _ops.linear.default
+
+#: The names of the split activations.
+ACTIVATIONS: tuple[str, ...] = tuple(_ops.activation_names())
+
+
+def linear(
+    x: Tensor,
+    S: Tensor,
+    bias: Tensor | None = None,
+    algebra: str = "real",
+    A: Tensor | None = None,
+    factors: Sequence[Tensor] = (),
+    way: str = "auto",
+    dtype: torch.dtype | None = None,
+    constant: bool = False,
+) -> Tensor:
+    """y = x H^T + bias with H = sum_i A_i (x) S_i (PHM (3.2); the left Hamilton product for quaternions).
+
+    ``x``: (..., d), any strides, any leading sizes, zero included. ``S``: (n, k/n, d/n). ``bias``: (k). Returns (..., k).
+    ``algebra`` is a fixed algebra's name, or ``learned``, which goes with ``A`` (n, n, n) and optionally its ``factors``
+    U, V, W (n, R), never differentiated. ``way``: ``auto`` (the planner chooses), ``factored``, ``mixed``,
+    ``materialised``; the results agree up to rounding. ``dtype`` is the type to compute in (default: x's). ``constant``
+    says that S will not change until it is trained again, so that its prepared form may be kept (``drop_prepared``).
+    Differentiable any number of times in x, S, A and bias.
+
+    >>> import torch, quatrain
+    >>> x, S = torch.randn(2, 8), torch.randn(4, 3, 2)
+    >>> y = quatrain.ops.linear(x, S, algebra="quaternion")
+    >>> H = quatrain.ops.materialise(S, "quaternion")
+    >>> torch.allclose(y, x @ H.T, atol=1e-5)
+    True
+    """
+    U, V, W = factors if factors else (None, None, None)
+    return _linear(x, S, bias, algebra, A, U, V, W, way, dtype, constant)
+
+
+def planned_way(
+    x: Tensor,
+    S: Tensor,
+    algebra: str = "real",
+    A: Tensor | None = None,
+    factors: Sequence[Tensor] = (),
+    constant: bool = False,
+) -> str:
+    """The way that ``linear`` would take: it depends on sizes, type, device and threads alone."""
+    U, V, W = factors if factors else (None, None, None)
+    return _ops.planned_way(x, S, algebra, A, U, V, W, constant)
+
+
+def materialise(S: Tensor, algebra: str = "real", A: Tensor | None = None) -> Tensor:
+    """H = sum_i A_i (x) S_i of shape (k, d): the real matrix of a layer. Differentiable in S and A."""
+    return _ops.materialise(S, algebra, A)
+
+
+def rank(algebra: str = "real", A: Tensor | None = None, factors: Sequence[Tensor] = ()) -> int:
+    """Rank R of the factors at hand: of a fixed algebra's, or of those given; 0 without factors."""
+    return _ops.rank(algebra, A, list(factors))
+
+
+def drop_prepared(S: Tensor) -> None:
+    """Forgets what was prepared from S. Needed by hand only after ``S.data`` was written in eval mode."""
+    _ops.drop_prepared(S)
+
+
+def prepared_size() -> tuple[int, int]:
+    """Number of weights for which prepared forms are kept, and their bytes."""
+    weights, size = _ops.prepared_size()
+    return weights, size
+
+
+def instruction_sets() -> list[str]:
+    """The instruction sets of this machine for which there are kernels, the one in use first."""
+    return list(_ops.instruction_sets())
+
+
+def hamilton_product(a: Tensor, b: Tensor, algebra: str) -> Tensor:
+    """Component-wise product a * b of two tensors of hypercomplex numbers (QNLP (1)).
+
+    (..., n m) and (..., n m), broadcast on the leading axes, components concatenated on the last axis.
+
+    >>> import torch, quatrain
+    >>> i, j = torch.tensor([0., 1, 0, 0]), torch.tensor([0., 0, 1, 0])
+    >>> quatrain.ops.hamilton_product(i, j, "quaternion")
+    tensor([0., 0., 0., 1.])
+    """
+    return _ops.hamilton_product(a, b, algebra)
+
+
+def hypercomplex_conjugate(a: Tensor, algebra: str) -> Tensor:
+    """The conjugate, component by component: (..., n m) -> (..., n m)."""
+    return _ops.hypercomplex_conjugate(a, algebra)
+
+
+def hypercomplex_norm(a: Tensor, algebra: str) -> Tensor:
+    """The Euclidean norm over the components: (..., n m) -> (..., m)."""
+    return _ops.hypercomplex_norm(a, algebra)
+
+
+def split_activation(x: Tensor, name: str) -> Tensor:
+    """A real function applied to every component (QRNN (7)); ``ACTIVATIONS`` are its names. Any shape -> the same."""
+    return _ops.split_activation(x, name)
+
+
+def hypercomplex_dropout(x: Tensor, p: float = 0.5, training: bool = True, n: int = 1, per_unit: bool = False) -> Tensor:
+    """Dropout of (..., n m), scaled by 1/(1 - p): element by element, or ``per_unit``, all n components together."""
+    return _ops.hypercomplex_dropout(x, p, training, n, per_unit)
+
+
+def hypercomplex_layer_norm(x: Tensor, weight: Tensor, bias: Tensor, n: int = 1, eps: float = 1e-5) -> Tensor:
+    """Layer norm of (..., n m) over the last axis, or per component where n > 1. ``weight``, ``bias``: (n m)."""
+    return _ops.hypercomplex_layer_norm(x, weight, bias, n, eps)
+
+
+def masked_mean(x: Tensor, padding: Tensor) -> Tensor:
+    """The mean over the positions that are not padding: x (B, L, width), padding (B, L) bool -> (B, width)."""
+    return _ops.masked_mean(x, padding)
+
+
+def cut_heads(x: Tensor, heads: int, components: int = 1, parts: int = 1) -> list[Tensor]:
+    """Cuts (B, L, parts * width) into ``parts`` views (B, L, n, heads, m), width = n * heads * m.
+
+    A head holds whole hypercomplex numbers: each of the n ``components`` is cut into heads (and first into parts).
+    """
+    return _ops.cut_heads(x, heads, components, parts)
+
+
+def hypercomplex_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    algebra: str = "real",
+    padding: Tensor | None = None,
+    dropout: float = 0.0,
+) -> Tensor:
+    """Attention of cut heads: query (B, L, n, heads, m), key and value (B, S, n, heads, m) -> (B, L, n heads m).
+
+    ``algebra`` "real": one score map a head, Q K^T / sqrt(n m). Another: n maps, the components of the Hamilton product
+    Q * K^T with that table, sum_{i,j} A[i, c, j] Q_i K_j^T / sqrt(n m), each for its own component of V (QNLP (4)).
+    ``padding``: (B, S) bool, true where a key is padding; a query whose keys are all padding gets zeros. ``dropout`` acts
+    on the weights. The softmax is torch's ``scaled_dot_product_attention``: under
+    ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)`` it has second derivatives too.
+    """
+    return _ops.hypercomplex_attention(query, key, value, algebra, padding, dropout)
+
+
+def hypercomplex_attention_with_weights(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    algebra: str = "real",
+    padding: Tensor | None = None,
+    dropout: float = 0.0,
+) -> tuple[Tensor, Tensor]:
+    """``hypercomplex_attention``, and its weights before dropout, (B, heads, maps, L, S) with maps = n or 1."""
+    return _ops.hypercomplex_attention_with_weights(query, key, value, algebra, padding, dropout)
+
+
+@dataclasses.dataclass(frozen=True)
+class Decomposition:
+    """Numerical factors of a structure tensor."""
+
+    #: U, V, W (n, R) in float64, or none where no start reached the tolerance
+    factors: tuple[Tensor, ...]
+    #: relative error of the best try
+    residual: float
+    #: condition of dA/d(U, V, W); infinite where its rank is below n^3
+    condition: float
+
+    @property
+    def sound(self) -> bool:
+        return bool(self.factors)
+
+    @property
+    def rank(self) -> int:
+        return self.factors[0].size(1) if self.factors else 0
+
+
+def decompose(A: Tensor, rank: int = 0, tolerance: float = 1e-6, starts: int = 6, seed: int = 0) -> Decomposition:
+    """Finds factors A[i, a, b] = sum_r U[i, r] W[a, r] V[b, r] of a structure tensor (n, n, n).
+
+    ``rank`` 0: the generic rank of n (1, 3, 5, 8, 11, 15, 20, 26, 32, 39 at n = 1 .. 10), then up to 2 more; larger n
+    needs a rank. ``tolerance``: largest relative error; ``starts``: random starts a rank.
+    """
+    factors, residual, condition = _ops.decompose(A, rank, tolerance, starts, seed)
+    return Decomposition(tuple(factors), residual, condition)
+
+
+def structure_fits(A: Tensor, made_for: Tensor) -> bool:
+    """True where A is, up to rounding in its type, the tensor that factors were computed for."""
+    return _ops.structure_fits(A, made_for)
+
+
+@dataclasses.dataclass(frozen=True)
+class StructureReport:
+    """What is held beside a learned structure tensor that trains: factors, followed from step to step."""
+
+    #: of the factors held now; 0: none
+    rank: int
+    #: values of A that were asked for
+    steps: int
+    #: of them, found by a fresh search
+    solved: int
+    #: of them, without sound factors: these steps ran on H
+    on_H: int
+
+
+def structure_report(A: Tensor) -> StructureReport:
+    """What is held beside A; by A's storage, so that layers that share A share it."""
+    return StructureReport(*_ops.structure_report(A))
+
+
+def structure_state(A: Tensor) -> Tensor | None:
+    """The same as one float64 tensor, for checkpoints: a run that goes on from it goes on bit for bit."""
+    state = _ops.structure_state(A)
+    return state[0] if state else None
+
+
+def set_structure_state(A: Tensor, state: Tensor | None) -> None:
+    """Puts it back, for A or for a copy of A; None forgets what is held."""
+    _ops.set_structure_state(A, state)

@@ -1,0 +1,77 @@
+// Initialisers as operators: the same draws for the layers of both languages.
+
+#include <ATen/core/Tensor.h>
+#include <torch/library.h>
+
+#include "quatrain/models/text_classifier.h"
+#include "quatrain/nn/init.h"
+
+namespace quatrain::bindings {
+
+namespace {
+
+using Generator = std::optional<at::Generator>;
+
+void weight_(at::Tensor S, std::string_view initialiser, double power, Generator generator) {
+  nn::initialise_weight_(S, nn::parse_initialiser(initialiser), power, std::move(generator));
+}
+
+void structure_(at::Tensor A, std::string_view algebra, Generator generator) {
+  nn::initialise_structure_(A, algebra::Spec::parse(algebra), std::move(generator));
+}
+
+void layer_(at::Tensor S, const std::optional<at::Tensor>& A, std::string_view algebra,
+            std::string_view initialiser, Generator generator) {
+  const algebra::Spec spec = algebra::Spec::parse(algebra);
+  if (A) nn::initialise_structure_(*A, spec, generator);
+  const double power = A ? nn::structure_power(*A) : nn::structure_power(spec.learned ? "real" : spec.name);
+  weight_(std::move(S), initialiser, power, std::move(generator));
+}
+
+std::tuple<double, double> real_fans(const at::Tensor& S) {
+  const nn::Fans fans = nn::real_fans(S);
+  return {fans.in, fans.out};
+}
+
+double power_of(std::string_view algebra) {
+  return nn::structure_power(algebra);
+}
+
+// Tensors without values: nothing is to be drawn.
+void weight_meta_(at::Tensor, std::string_view, double, Generator) {}
+void structure_meta_(at::Tensor, std::string_view, Generator) {}
+void layer_meta_(at::Tensor, const std::optional<at::Tensor>&, std::string_view, std::string_view,
+                 Generator) {}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(quatrain, m) {
+  const std::vector<at::Tag> drawn{at::Tag::nondeterministic_seeded};
+  m.def(
+      "initialise_weight_(Tensor(a!) S, str initialiser, float power=1.0, *, Generator? generator=None) -> "
+      "()",
+      drawn);
+  m.def("initialise_structure_(Tensor(a!) A, str algebra, *, Generator? generator=None) -> ()", drawn);
+  m.def(
+      "initialise_layer_(Tensor(a!) S, Tensor(b!)? A, str algebra, str initialiser=\"glorot\", *, Generator? "
+      "generator=None) -> ()",
+      drawn);
+  m.def("real_fans(Tensor S) -> (float, float)", &real_fans);
+  m.def("structure_power(Tensor A) -> float", [](const at::Tensor& A) { return nn::structure_power(A); });
+  m.def("algebra_power(str algebra) -> float", &power_of);
+  m.def("sinusoidal_positions(int length, int width) -> Tensor", &models::sinusoidal_positions);
+}
+
+TORCH_LIBRARY_IMPL(quatrain, CompositeExplicitAutograd, m) {
+  m.impl("initialise_weight_", &weight_);
+  m.impl("initialise_structure_", &structure_);
+  m.impl("initialise_layer_", &layer_);
+}
+
+TORCH_LIBRARY_IMPL(quatrain, Meta, m) {
+  m.impl("initialise_weight_", &weight_meta_);
+  m.impl("initialise_structure_", &structure_meta_);
+  m.impl("initialise_layer_", &layer_meta_);
+}
+
+}  // namespace quatrain::bindings
