@@ -5,6 +5,7 @@
 #include "cli/pass.h"
 #include "cli/peak_memory.h"
 #include "quatrain/nn/encoder.h"
+#include "quatrain/nn/factorize.h"
 #include "quatrain/nn/parameters.h"
 
 namespace quatrain::cli {

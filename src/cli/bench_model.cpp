@@ -4,6 +4,7 @@
 
 #include "cli/peak_memory.h"
 #include "cli/text_calls.h"
+#include "quatrain/nn/factorize.h"
 #include "quatrain/nn/parameters.h"
 
 namespace quatrain::cli {

@@ -35,17 +35,4 @@ bool takes_weight_decay(std::string_view parameter) {
   return last == "S" || last == "F";
 }
 
-FactorizeReport factorize(torch::nn::Module& module) {
-  FactorizeReport report;
-  const auto visit = [&report](torch::nn::Module& part) {
-    auto* linear = dynamic_cast<LinearImpl*>(&part);
-    if (!linear || !linear->A.defined()) return;
-    report.learned += 1;
-    report.sound += linear->factorize();
-  };
-  visit(module);
-  for (const auto& part : module.modules(/*include_self=*/false)) visit(*part);
-  return report;
-}
-
 }  // namespace quatrain::nn

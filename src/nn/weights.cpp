@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "nn/algebra_metadata.h"
 #include "quatrain/algebra.h"
 #include "quatrain/nn/linear.h"
 #include "quatrain/nn/safetensors.h"
@@ -17,12 +18,6 @@ namespace quatrain::nn {
 namespace {
 
 using Json = nlohmann::json;
-using Texts = std::map<std::string, std::string>;
-
-// Keys of the metadata: algebra/LAYER is "NAME HASH" or, where A is learned, the layer's notation; table/NAME
-// is the algebra's table.
-constexpr std::string_view kAlgebra = "algebra/";
-constexpr std::string_view kTable = "table/";
 
 // Parameters and buffers, in the order of the module.
 NamedTensors state_of(const torch::nn::Module& module) {
@@ -40,20 +35,6 @@ void visit_layers(const torch::nn::Module& module, const std::string& name, cons
     visit(name, linear->options.algebra());
   for (const auto& child : module.named_children())
     visit_layers(*child.value(), name.empty() ? child.key() : name + "." + child.key(), visit);
-}
-
-// What the metadata say of a layer.
-std::string describe(const algebra::Spec& spec) {
-  return spec.learned ? spec.text() : spec.name + " " + algebra::get(spec.name).hash();
-}
-
-std::string table_text(const algebra::Algebra& algebra) {
-  Json entries = Json::array();
-  for (int i = 0; i < algebra.n(); ++i)
-    for (int b = 0; b < algebra.n(); ++b)
-      for (int a = 0; a < algebra.n(); ++a)
-        if (const double value = algebra.table(i, a, b); value != 0) entries.push_back({i, b, a, value});
-  return Json{{"n", algebra.n()}, {"table", entries}}.dump();
 }
 
 // Why a layer's stored algebra is not the module's; empty where it is. A learned tensor is in the file
@@ -105,8 +86,7 @@ std::vector<std::string> problems(const NamedTensors& state, const torch::nn::Mo
 void save_weights(const torch::nn::Module& module, const std::filesystem::path& path) {
   Texts metadata{{"format", "pt"}};
   visit_layers(module, "", [&](const std::string& layer, const algebra::Spec& spec) {
-    metadata[std::string(kAlgebra) + layer] = describe(spec);
-    if (!spec.learned) metadata[std::string(kTable) + spec.name] = table_text(algebra::get(spec.name));
+    note_algebra(metadata, layer, spec);
   });
   write_safetensors(path, state_of(module), metadata);
 }

@@ -23,12 +23,4 @@ QUATRAIN_API ParameterReport parameter_report(const torch::nn::Module& module);
 /// convolution's `F`); not to `A`, `w`, `alpha`, biases, norms and embeddings.
 QUATRAIN_API bool takes_weight_decay(std::string_view parameter);
 
-/// Computes the factors of every learned A in a model (Linear::factorize), for inference; returns how many
-/// layers have a learned A and how many got sound factors.
-struct QUATRAIN_API FactorizeReport {
-  int64_t learned = 0;
-  int64_t sound = 0;
-};
-QUATRAIN_API FactorizeReport factorize(torch::nn::Module& module);
-
 }  // namespace quatrain::nn

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "quatrain/api.h"
+
+namespace quatrain::nn {
+
+/// What became of one linear layer.
+struct QUATRAIN_API LayerConversion {
+  std::string name;  ///< dotted, as in named_modules; empty: the module itself
+  int64_t in = 0, out = 0;
+  int64_t before = 0;  ///< parameters, bias included
+  int64_t after = 0;   ///< the same number where it was skipped
+  std::optional<double>
+      error;            ///< |H - H'| / |H| of the real matrix and the new one; none with fresh weights
+  std::string skipped;  ///< why it was left as it is; empty: it was converted
+};
+
+/// What a conversion did.
+struct QUATRAIN_API ConversionReport {
+  std::string algebra;
+  std::vector<LayerConversion> layers;  ///< every linear layer that was met, in the model's order
+  int64_t before = 0;                   ///< parameters of the whole model
+  int64_t after = 0;
+
+  /// How many layers were converted.
+  int64_t converted() const;
+  /// A line a layer and one of sums, in aligned columns.
+  std::string table() const;
+};
+
+}  // namespace quatrain::nn

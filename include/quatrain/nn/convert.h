@@ -1,0 +1,71 @@
+#pragma once
+
+#include <torch/arg.h>
+#include <torch/nn/module.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "quatrain/nn/algebra_spec.h"
+#include "quatrain/nn/conversion_report.h"
+#include "quatrain/nn/safetensors.h"
+
+/// Real layers into hypercomplex ones. See docs/convert.md.
+namespace quatrain::nn {
+
+struct QUATRAIN_API ConvertOptions {
+  using Where = std::function<bool(const std::string& name, const torch::nn::Module& layer)>;
+
+  ConvertOptions(AlgebraSpec algebra) : algebra_(std::move(algebra)) {}
+  ConvertOptions(const char* algebra) : algebra_(algebra) {}
+  /// What the layers shall multiply with.
+  TORCH_ARG(AlgebraSpec, algebra);
+  /// Which linear layers to convert, by dotted name and module; all by default.
+  TORCH_ARG(Where, where);
+  /// New weights by the layers' initialiser, for a model yet to be trained; else the nearest weights.
+  TORCH_ARG(bool, fresh) = false;
+};
+
+/// Converts the linear layers of a module, in place: real quatrain::nn::Linear wherever they are held, and
+/// torch::nn::Linear in a torch::nn::Sequential. The weights become the nearest hypercomplex ones
+/// (ops::nearest).
+///
+/// A real MultiheadAttention all of whose layers are converted becomes one of the algebra whole, with
+/// attention = real and its channels in the new order of heads, so that save_weights and load_weights fit a
+/// model that was built so. Types, devices, training mode and requires_grad stay. Skipped, with the reason in
+/// the report: sizes that n does not divide, weights that another layer shares, what `where` excludes,
+/// torch::nn::Linear that other modules hold by type. Parameters are new tensors: make the optimizer
+/// afterwards.
+QUATRAIN_API ConversionReport convert(torch::nn::Module& module, const ConvertOptions& options);
+
+/// Sets the weights of `twin` to those of `real`, the nearest ones where algebras differ: for a model built
+/// twice, with options that differ in the algebra alone. Children, parameters and buffers must have the same
+/// names, else std::invalid_argument says what differs; nothing is undone then. Heads of MultiheadAttention
+/// keep what they hold. A twin with component-wise attention is filled too, but computes something else than
+/// the real one's attention.
+QUATRAIN_API ConversionReport fill_nearest(const torch::nn::Module& real, torch::nn::Module& twin);
+
+struct QUATRAIN_API ConvertStateOptions {
+  using Where = std::function<bool(const std::string& name)>;
+
+  ConvertStateOptions(AlgebraSpec algebra) : algebra_(std::move(algebra)) {}
+  ConvertStateOptions(const char* algebra) : algebra_(algebra) {}
+  TORCH_ARG(AlgebraSpec, algebra);
+  /// Which layers to convert, by dotted name. Given, it replaces the rule that names which look like
+  /// embeddings' are left alone.
+  TORCH_ARG(Where, where);
+  /// Heads of the MultiheadAttention modules whose weights are there (in our own files); 0: not known, which
+  /// is an error where there are such modules.
+  TORCH_ARG(int64_t, heads) = 0;
+};
+
+/// Converts a state: the named tensors of a real model become those of the hypercomplex one. `NAME.weight`
+/// (out, in) of a foreign file and `NAME.S` (1, out, in) of ours become `NAME.S` and, where learned, `NAME.A`
+/// and `NAME.w`; all else stays. The metadata name each layer's algebra, as load_weights wants it.
+///
+/// What is a linear layer: in our own files every `NAME.S`; in others every floating matrix `NAME.weight`
+/// whose name has no part with `emb` in it and none that is `wte` or `wpe`.
+QUATRAIN_API ConversionReport convert_state(Safetensors& state, const ConvertStateOptions& options);
+
+}  // namespace quatrain::nn

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "quatrain/api.h"
+#include "quatrain/ops.h"
+
+namespace quatrain::nn {
+
+/// What became of a layer whose A is learned.
+struct QUATRAIN_API LayerFactors {
+  std::string name;      ///< dotted, as in named_modules
+  int64_t n = 0;         ///< A is (n, n, n)
+  int64_t rank = 0;      ///< of the best factors; the factored way costs rank / n^2 of the real layer
+  double error = 0;      ///< their relative error
+  double condition = 0;  ///< of dA/d(U, V, W); infinite where its rank is below n^3
+  bool sound = false;    ///< held, and used in eval mode; else the layer computes in another way
+};
+
+/// What factorize found.
+struct QUATRAIN_API FactorizeReport {
+  int64_t learned = 0;  ///< layers with a learned A
+  int64_t sound = 0;    ///< of them, with sound factors
+  std::vector<LayerFactors> layers;
+
+  /// A line a layer, in aligned columns.
+  std::string table() const;
+};
+
+/// Computes the factors of every learned A in a model (Linear::factorize), for fast inference.
+QUATRAIN_API FactorizeReport factorize(torch::nn::Module& module, const ops::DecomposeOptions& options = {});
+
+}  // namespace quatrain::nn

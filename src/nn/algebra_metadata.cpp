@@ -1,0 +1,30 @@
+#include "nn/algebra_metadata.h"
+
+#include <nlohmann/json.hpp>
+
+namespace quatrain::nn {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string table_text(const algebra::Algebra& algebra) {
+  Json entries = Json::array();
+  for (int i = 0; i < algebra.n(); ++i)
+    for (int b = 0; b < algebra.n(); ++b)
+      for (int a = 0; a < algebra.n(); ++a)
+        if (const double value = algebra.table(i, a, b); value != 0) entries.push_back({i, b, a, value});
+  return Json{{"n", algebra.n()}, {"table", entries}}.dump();
+}
+
+}  // namespace
+
+std::string describe(const algebra::Spec& spec) {
+  return spec.learned ? spec.text() : spec.name + " " + algebra::get(spec.name).hash();
+}
+
+void note_algebra(Texts& metadata, const std::string& layer, const algebra::Spec& spec) {
+  metadata[std::string(kAlgebra) + layer] = describe(spec);
+  if (!spec.learned) metadata[std::string(kTable) + spec.name] = table_text(algebra::get(spec.name));
+}
+
+}  // namespace quatrain::nn

@@ -1,0 +1,164 @@
+#include "nn/fill_nearest.h"
+
+#include <torch/torch.h>
+
+#include "nn/check.h"
+#include "nn/head_order.h"
+#include "quatrain/nn/convert.h"
+#include "quatrain/ops.h"
+
+namespace quatrain::nn {
+namespace {
+
+std::string shown(const std::string& name) {
+  return name.empty() ? "the module" : "'" + name + "'";
+}
+
+void copy(const at::Tensor& from, const at::Tensor& to, const std::string& name) {
+  require(from.sizes() == to.sizes(), "fill_nearest: '", name, "' must have one shape in both models, got ",
+          from.sizes(), " and ", to.sizes());
+  to.copy_(from);
+}
+
+// Rows or columns taken in another order; undefined indices leave it.
+at::Tensor ordered(const at::Tensor& t, int64_t axis, const at::Tensor& order) {
+  return order.defined() && t.defined() ? t.index_select(axis, order.to(t.device())) : t;
+}
+
+class Filler {
+ public:
+  explicit Filler(ConversionReport& report) : report_(report) {}
+
+  void visit(const torch::nn::Module& real, torch::nn::Module& twin, const std::string& name) {
+    if (auto* layer = dynamic_cast<LinearImpl*>(&twin)) return linear(real, *layer, name, {}, {});
+    if (auto* attention = dynamic_cast<MultiheadAttentionImpl*>(&twin))
+      if (const auto* from = dynamic_cast<const MultiheadAttentionImpl*>(&real))
+        return this->attention(*from, *attention, name);
+    tensors(real.named_parameters(false), twin.named_parameters(false), name);
+    tensors(real.named_buffers(false), twin.named_buffers(false), name);
+    children(real, twin, name, [&](const auto& from, auto& to, const std::string& child) {
+      visit(from, to, joined(name, child));
+    });
+  }
+
+  void attention(const MultiheadAttentionImpl& real, MultiheadAttentionImpl& twin, const std::string& name) {
+    require(real.options.width() == twin.options.width() && real.options.heads() == twin.options.heads(),
+            "fill_nearest: ", shown(name), " must have one width and number of heads in both models, got ",
+            real.options.width(), " / ", real.options.heads(), " and ", twin.options.width(), " / ",
+            twin.options.heads());
+    children(real, twin, name, [&](const auto& from, auto& to, const std::string& child) {
+      const at::Tensor order = head_order(real.options, twin.options, child == "packed" ? 3 : 1);
+      const bool output = child == "output";
+      linear(from, dynamic_cast<LinearImpl&>(to), joined(name, child), output ? at::Tensor() : order,
+             output ? order : at::Tensor());
+    });
+  }
+
+ private:
+  // The order of the twin's rows and columns, in places of the real one.
+  void linear(const torch::nn::Module& real, LinearImpl& twin, const std::string& name,
+              const at::Tensor& rows, const at::Tensor& columns) {
+    at::Tensor H, bias;
+    std::string same;
+    if (const auto* from = dynamic_cast<const LinearImpl*>(&real)) {
+      H = from->matrix();
+      bias = from->bias;
+      const auto &a = from->options.algebra(), &b = twin.options.algebra();
+      if (a.text() == b.text()) same = "is of the algebra " + a.text() + " in both";
+    } else if (const auto* torchs = dynamic_cast<const torch::nn::LinearImpl*>(&real)) {
+      H = torchs->weight;
+      bias = torchs->bias;
+      if (twin.options.algebra().n == 1) same = "is real in both";
+    } else {
+      refuse("fill_nearest: ", shown(name), " must be a linear layer in both models, got ", real.name());
+    }
+    LayerConversion line{name, H.size(1), H.size(0), parameter_count(real), parameter_count(twin), {}, same};
+    require(H.size(0) == twin.options.out_features() && H.size(1) == twin.options.in_features(),
+            "fill_nearest: ", shown(name), " must have one size in both models, got ", H.size(1), " -> ",
+            H.size(0), " and ", twin.options.in_features(), " -> ", twin.options.out_features());
+    require(bias.defined() == twin.bias.defined(), "fill_nearest: ", shown(name),
+            " must have a bias in both models or in neither");
+    const bool moved = rows.defined() || columns.defined();
+    if (!same.empty() && !moved && dynamic_cast<const LinearImpl*>(&real)) {
+      tensors(real.named_parameters(false), twin.named_parameters(false), name);
+      ops::drop_prepared(twin.S);
+    } else {
+      const double error =
+          set_nearest(twin, ordered(ordered(H, 0, rows), 1, columns), ordered(bias, 0, rows));
+      if (same.empty()) {
+        line.error = error;
+        report_.algebra = twin.options.algebra().text();
+      }
+    }
+    report_.layers.push_back(std::move(line));
+  }
+
+  template <typename Dict>
+  void tensors(const Dict& real, const Dict& twin, const std::string& name) {
+    for (const auto& item : twin) {
+      const std::string full = joined(name, item.key());
+      const at::Tensor* from = real.find(item.key());
+      require(from != nullptr, "fill_nearest: '", full, "' is in the twin, not in the real model");
+      copy(*from, item.value(), full);
+    }
+    require(real.size() == twin.size(), "fill_nearest: ", shown(name), " has ", real.size(),
+            " tensors of its own in the real model, ", twin.size(), " in the twin");
+  }
+
+  template <typename Each>
+  void children(const torch::nn::Module& real, torch::nn::Module& twin, const std::string& name,
+                const Each& each) {
+    const auto from = real.named_children();
+    const auto to = twin.named_children();
+    for (const auto& child : to) {
+      const auto* found = from.find(child.key());
+      require(found != nullptr, "fill_nearest: '", joined(name, child.key()),
+              "' is in the twin, not in the real model");
+      each(**found, *child.value(), child.key());
+    }
+    require(from.size() == to.size(), "fill_nearest: ", shown(name), " has ", from.size(),
+            " children in the real model, ", to.size(), " in the twin");
+  }
+
+  ConversionReport& report_;
+};
+
+}  // namespace
+
+std::string joined(const std::string& parent, const std::string& child) {
+  return parent.empty() ? child : child.empty() ? parent : parent + "." + child;
+}
+
+int64_t parameter_count(const torch::nn::Module& module) {
+  int64_t sum = 0;
+  for (const at::Tensor& parameter : module.parameters()) sum += parameter.numel();
+  return sum;
+}
+
+double set_nearest(LinearImpl& layer, const at::Tensor& H, const at::Tensor& bias) {
+  const at::NoGradGuard no_grad;
+  const ops::Nearest found = ops::nearest(H, layer.options.algebra().text());
+  layer.S.copy_(found.S);
+  if (layer.A.defined()) layer.A.copy_(found.A);
+  if (layer.w.defined()) layer.w.fill_(1);
+  if (layer.bias.defined()) layer.bias.copy_(bias);
+  ops::drop_prepared(layer.S);
+  return found.error;
+}
+
+void fill_attention(const MultiheadAttentionImpl& real, MultiheadAttentionImpl& twin, const std::string& name,
+                    ConversionReport& report) {
+  const at::NoGradGuard no_grad;
+  Filler(report).attention(real, twin, name);
+}
+
+ConversionReport fill_nearest(const torch::nn::Module& real, torch::nn::Module& twin) {
+  const at::NoGradGuard no_grad;
+  ConversionReport report;
+  Filler(report).visit(real, twin, "");
+  report.before = parameter_count(real);
+  report.after = parameter_count(twin);
+  return report;
+}
+
+}  // namespace quatrain::nn
