@@ -45,6 +45,18 @@ struct PredictArguments {
 };
 int predict_command(const PredictArguments& arguments);
 
+struct ConvertArguments {
+  std::string in;
+  std::string out;
+  std::string algebra;
+  std::vector<std::string> where;   ///< patterns of names; none: the rule of names
+  std::vector<std::string> except;  ///< patterns of names that stay
+  int64_t heads = 0;
+  std::string json;
+  bool overwrite = false;
+};
+int convert_command(const ConvertArguments& arguments);
+
 struct CompareArguments : RecipeArguments {
   std::string seeds;  ///< a number of seeds, or a list "1,5,9"; empty: one
   std::string json;

@@ -39,6 +39,15 @@ Examples:
   echo "a fine film" | quatrain predict runs/mine
   quatrain predict runs/mine < texts.txt | cut -f1 > labels.txt)";
 
+constexpr const char* kConvertFooter =
+    R"(IN and OUT are safetensors files, or folders of runs: a run becomes one that 'quatrain train' can fine-tune.
+Patterns are as for file names (* ? [..]) and match the whole dotted name; * matches dots too.
+
+Examples:
+  quatrain convert runs/mine runs/mine-phm4 --algebra 'phm(4)'
+  quatrain train runs/mine-phm4 --out runs/tuned --set train.steps=0 --set train.epochs=1
+  quatrain convert model.safetensors small.safetensors --algebra quaternion --where 'encoder.*')";
+
 constexpr const char* kCompareFooter = R"(Examples:
   quatrain compare agreement                     generated sentences
   quatrain compare agreement --data ~/data/sva   real ones
@@ -82,6 +91,7 @@ class Program {
     add_train();
     add_evaluate();
     add_predict();
+    add_convert();
     add_compare();
     add_bench();
     add_info();
@@ -109,6 +119,12 @@ class Program {
     add_out(*command, train_);
     command->add_option("--twin", train_.twin, "Train this twin of the recipe")->type_name("NAME");
     add_seed(*command, train_);
+    command
+        ->add_option_function<std::string>(
+            "--weights",
+            [this](const std::string& weights) { train_.settings.push_back("train.weights=" + weights); },
+            "Start from the weights of this run or safetensors file")
+        ->type_name("RUN|FILE");
     auto* resume = command->add_flag("--resume", train_.resume,
                                      "Go on with the run in --out, or in RECIPE if it is one");
     command->add_flag("--overwrite", train_.overwrite, "Replace the run in --out")->excludes(resume);
@@ -136,6 +152,31 @@ class Program {
     command->footer(kPredictFooter);
     command->add_option("run", predict_.run, "Folder of a run")->required()->type_name("RUN");
     command->callback([this] { chosen_ = [this] { return predict_command(predict_); }; });
+  }
+
+  void add_convert() {
+    auto* command = app_.add_subcommand("convert", "Turn a trained real model into a hypercomplex one");
+    command->footer(kConvertFooter);
+    auto& a = convert_;
+    const auto patterns = [&](const char* name, auto& value, const char* text) {
+      command->add_option(name, value, text)->type_name("PATTERN")->allow_extra_args(false);
+    };
+    command->add_option("in", a.in, "Weights or run of a real model")->required()->type_name("IN");
+    command->add_option("out", a.out, "What to write")->required()->type_name("OUT");
+    command
+        ->add_option("--algebra", a.algebra, "What the layers shall multiply with: quaternion, 'phm(4)' ...")
+        ->required()
+        ->type_name("ALGEBRA");
+    patterns("--where", a.where, "Convert the layers of these names only; may be repeated");
+    patterns("--except", a.except, "Leave the layers of these names; may be repeated");
+    command
+        ->add_option("--heads", a.heads,
+                     "Heads of the attention, where IN is a weights file of Quatrain's own")
+        ->check(CLI::Range(1, 1 << 16));
+    command->add_option("--json", a.json, "Write the report as JSON; - is the standard output")
+        ->type_name("FILE");
+    command->add_flag("--overwrite", a.overwrite, "Replace OUT");
+    command->callback([this] { chosen_ = [this] { return convert_command(convert_); }; });
   }
 
   void add_compare() {
@@ -309,6 +350,7 @@ class Program {
   TrainArguments train_;
   EvaluateArguments evaluate_;
   PredictArguments predict_;
+  ConvertArguments convert_;
   CompareArguments compare_;
   BenchLinearArguments bench_linear_;
   BenchEncoderArguments bench_encoder_;

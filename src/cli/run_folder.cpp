@@ -27,9 +27,10 @@ fs::path fresh_folder(const std::string& name, const std::string& part) {
   }
 }
 
-void check_resumable(const train::Recipe& recipe, const fs::path& run) {
-  if (!fs::exists(run / "last") && !fs::exists(run / "last.old")) return;  // nothing was stored yet
+bool check_resumable(const train::Recipe& recipe, const fs::path& run) {
+  if (!fs::exists(run / "last") && !fs::exists(run / "last.old")) return false;
   check_same(recipe, train::read_recipe((train::find_checkpoint(run, "last") / "recipe.toml").string()), run);
+  return true;
 }
 
 void check_same(const train::Recipe& recipe, const train::Recipe& stored, const fs::path& folder) {

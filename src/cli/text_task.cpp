@@ -27,6 +27,8 @@ bool needs_folder(const std::string& reader) {
 // Settles where the data come from.
 void settle_source(train::Recipe& recipe, const std::string& folder) {
   auto& task = recipe.task;
+  if (!recipe.train.weights.empty())
+    recipe.train.weights = fs::absolute(recipe.train.weights).lexically_normal().string();
   if (!folder.empty()) task.folder = folder;
   if (task.data == "agreement" && !task.folder.empty()) task.data = "sva";
   if (!needs_folder(task.data)) return;
@@ -36,6 +38,26 @@ void settle_source(train::Recipe& recipe, const std::string& folder) {
     throw train::RecipeError("recipe '" + recipe.name + "' reads '" + task.data +
                              "' data and needs their folder: pass --data FOLDER or set QUATRAIN_DATA");
   task.folder = fs::absolute(task.folder).lexically_normal().string();
+}
+
+// Weights of the same make in the place of those that were drawn. A run's stand for the words of its
+// vocabulary.
+void start_from(models::TextClassifier& model, const std::string& weights,
+                const data::Vocabulary& vocabulary) {
+  fs::path file = weights;
+  if (fs::is_directory(file)) {
+    const fs::path folder = train::find_checkpoint(file, "best");
+    const auto known = data::Vocabulary::load(folder / "vocabulary.txt");
+    bool same = known.size() == vocabulary.size();
+    for (int64_t id = 0; same && id < known.size(); ++id) same = known.word(id) == vocabulary.word(id);
+    if (!same)
+      throw train::RecipeError("train.weights: the run '" + weights + "' knows other words (" +
+                               std::to_string(known.size()) + ") than these data give (" +
+                               std::to_string(vocabulary.size()) +
+                               "): start from it with its own data and its settings of [task]");
+    file = folder / "model.safetensors";
+  }
+  nn::load_weights(*model, file);
 }
 
 // A path of the recipe as it is, or below the data folder.
@@ -98,12 +120,14 @@ TextData load_text(train::Recipe recipe, const std::string& folder) {
 models::TextClassifier make_model(const train::Recipe& recipe, const data::Vocabulary& vocabulary,
                                   int64_t classes) {
   torch::manual_seed(static_cast<uint64_t>(recipe.train.seed));
-  if (recipe.task.vectors.empty())
-    return models::TextClassifier(model_options(recipe, vocabulary.size(), classes, 0));
-  const auto vectors =
-      data::load_vectors(find_vectors(recipe), vocabulary, static_cast<uint64_t>(recipe.train.seed));
-  models::TextClassifier model(model_options(recipe, vocabulary.size(), classes, vectors.values.size(1)));
-  model->set_embeddings(vectors.values);
+  at::Tensor vectors;
+  if (!recipe.task.vectors.empty())
+    vectors =
+        data::load_vectors(find_vectors(recipe), vocabulary, static_cast<uint64_t>(recipe.train.seed)).values;
+  models::TextClassifier model(
+      model_options(recipe, vocabulary.size(), classes, vectors.defined() ? vectors.size(1) : 0));
+  if (vectors.defined()) model->set_embeddings(vectors);
+  if (!recipe.train.weights.empty()) start_from(model, recipe.train.weights, vocabulary);
   return model;
 }
 

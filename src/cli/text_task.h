@@ -27,7 +27,8 @@ struct TextData {
 /// QUATRAIN_DATA. A reader that needs a folder and has none is a RecipeError.
 TextData load_text(train::Recipe recipe, const std::string& folder);
 
-/// A fresh model, drawn from the recipe's seed, with the pretrained vectors it asks for.
+/// A model drawn from the recipe's seed, with the pretrained vectors or the weights to start from it asks
+/// for.
 models::TextClassifier make_model(const train::Recipe& recipe, const data::Vocabulary& vocabulary,
                                   int64_t classes);
 

@@ -52,8 +52,11 @@ int train_command(const TrainArguments& arguments) {
 
   set_threads(recipe);
   const TextData data = load_text(recipe, arguments.data);
-  if (arguments.resume) check_resumable(data.recipe, folder);
-  const auto task = make_task(data.recipe, data);
+  train::Recipe start = data.recipe;
+  if (arguments.resume && check_resumable(data.recipe, folder))
+    start.train.weights.clear();  // the checkpoint's are newer
+  const auto task = make_task(
+      data.recipe, data, make_model(start, data.vocabulary, static_cast<int64_t>(data.splits.labels.size())));
   watch_for_stop();
   train::RunOptions run;
   run.folder = folder;

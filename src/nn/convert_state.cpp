@@ -97,6 +97,7 @@ class StateConverter {
       if (algebra != state_.metadata.end()) return "is hypercomplex already (" + algebra->second + ")";
       if (tensor.size(0) != 1) return "is hypercomplex, and the file does not say its algebra";
     }
+    if (options_.except() && options_.except()(layer)) return "excluded by except";
     if (options_.where() ? !options_.where()(layer) : !own_ && looks_like_embedding(layer))
       return options_.where() ? "excluded by where" : "its name looks like an embedding's";
     for (const auto& [other, values] : state_.tensors)

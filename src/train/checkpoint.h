@@ -12,8 +12,9 @@ namespace quatrain::train {
 /// Puts a checkpoint in the place of the one before it. `fill` writes its files into a folder beside; then
 /// their sizes are noted, everything is put on the disk and the folder is renamed. At any moment a whole
 /// checkpoint is there: the old one stays as WHICH.old until the new one has its name.
-void write_checkpoint(const std::filesystem::path& run_folder, const std::string& which, int64_t step,
-                      const std::function<void(const std::filesystem::path&)>& fill);
+QUATRAIN_API void write_checkpoint(const std::filesystem::path& run_folder, const std::string& which,
+                                   int64_t step,
+                                   const std::function<void(const std::filesystem::path&)>& fill);
 
 /// True where the checkpoint, whole or torn, is there.
 bool has_checkpoint(const std::filesystem::path& run_folder, const std::string& which);

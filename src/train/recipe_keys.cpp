@@ -158,6 +158,9 @@ std::vector<Key> make_keys() {
        "Steps between two checkpoints beside those of the evaluations; 0: none.", {}, 0, kLargestCount},
       {"train", "log_every", [](R& r) -> Field { return &r.train.log_every; },
        "Steps between two training lines in metrics.jsonl.", {}, 1, kLargestCount},
+      {"train", "weights", [](R& r) -> Field { return &r.train.weights; },
+       "What to start from: a run's folder (its best checkpoint) or a safetensors file of a model of the same "
+       "make; empty: weights drawn anew. `--weights` sets it."},
       {"train", "seed", [](R& r) -> Field { return &r.train.seed; },
        "Seed of the weights, the order of the batches and the dropout.", {}, 0, kLargestCount},
       {"train", "threads", [](R& r) -> Field { return &r.train.threads; },

@@ -29,7 +29,7 @@ void expect_usage_error(const Workplace& place, const std::string& words, const 
 TEST(Usage, help_answers_everywhere) {
   const Workplace place;
   for (const std::string command :
-       {"", "train", "evaluate", "predict", "compare", "bench", "bench linear", "bench encoder",
+       {"", "train", "evaluate", "predict", "convert", "compare", "bench", "bench linear", "bench encoder",
         "bench model", "info", "info algebras", "recipes", "recipes show", "recipes document"}) {
     SCOPED_TRACE(command);
     const Outcome outcome = place.run(command + " --help");
@@ -37,7 +37,7 @@ TEST(Usage, help_answers_everywhere) {
     EXPECT_THAT(outcome.out, HasSubstr("Usage:"));
     EXPECT_THAT(outcome.error, IsEmpty());
   }
-  for (const std::string command : {"", "train", "evaluate", "predict", "compare", "bench"})
+  for (const std::string command : {"", "train", "evaluate", "predict", "convert", "compare", "bench"})
     EXPECT_THAT(place.run(command + " --help").out, HasSubstr("Examples:"));
   EXPECT_EQ(place.run("--version").out, "quatrain " QUATRAIN_VERSION "\n");
 }

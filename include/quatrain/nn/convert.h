@@ -55,6 +55,8 @@ struct QUATRAIN_API ConvertStateOptions {
   /// Which layers to convert, by dotted name. Given, it replaces the rule that names which look like
   /// embeddings' are left alone.
   TORCH_ARG(Where, where);
+  /// Layers to leave as they are, whatever else says.
+  TORCH_ARG(Where, except);
   /// Heads of the MultiheadAttention modules whose weights are there (in our own files); 0: not known, which
   /// is an error where there are such modules.
   TORCH_ARG(int64_t, heads) = 0;

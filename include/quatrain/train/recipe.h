@@ -98,6 +98,7 @@ struct QUATRAIN_API Recipe {
     int64_t patience = 0;
     int64_t checkpoint_every = 0;
     int64_t log_every = 50;
+    std::string weights;
     int64_t seed = 1;
     int64_t threads = 0;
   } train;

@@ -1,0 +1,96 @@
+#include <fnmatch.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/console.h"
+#include "cli/convert.h"
+#include "cli/json_file.h"
+
+namespace quatrain::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+bool matches(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const auto& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
+}
+
+nn::ConversionReport convert_file(const ConvertArguments& arguments) {
+  nn::ConvertStateOptions options{nn::AlgebraSpec(arguments.algebra)};
+  options.heads(arguments.heads);
+  const auto any_of = [](const std::vector<std::string>& patterns) {
+    return [&patterns](const std::string& name) { return matches(patterns, name); };
+  };
+  if (!arguments.where.empty()) options.where(any_of(arguments.where));
+  options.except(any_of(arguments.except));
+  nn::Safetensors state = nn::read_safetensors(arguments.in);
+  nn::ConversionReport report = nn::convert_state(state, options);
+  check_converted(report, arguments.in);
+  nn::write_safetensors(arguments.out, state.tensors, state.metadata);
+  return report;
+}
+
+Json to_json(const nn::ConversionReport& report, const ConvertArguments& arguments) {
+  Json layers = Json::array();
+  for (const auto& layer : report.layers)
+    layers.push_back({{"name", layer.name},
+                      {"in", layer.in},
+                      {"out", layer.out},
+                      {"before", layer.before},
+                      {"after", layer.after},
+                      {"error", layer.error ? Json(*layer.error) : Json()},
+                      {"skipped", layer.skipped.empty() ? Json() : Json(layer.skipped)}});
+  return {{"in", arguments.in},         {"out", arguments.out},  {"algebra", report.algebra},
+          {"before", report.before},    {"after", report.after}, {"converted", report.converted()},
+          {"layers", std::move(layers)}};
+}
+
+}  // namespace
+
+void check_converted(const nn::ConversionReport& report, const std::string& in) {
+  if (report.converted() > 0) return;
+  if (report.layers.empty()) throw std::runtime_error("convert: '" + in + "' holds no linear layer");
+  const auto& first = report.layers.front();
+  throw std::runtime_error(
+      "convert: no layer of '" + in + "' can be converted: '" + first.name + "': " + first.skipped +
+      (report.layers.size() > 1 ? " (and " + std::to_string(report.layers.size() - 1) + " more layers)"
+                                : ""));
+}
+
+int convert_command(const ConvertArguments& arguments) try {
+  if (nn::AlgebraSpec(arguments.algebra).n == 1)
+    throw UsageError("convert: --algebra must be hypercomplex, like quaternion or 'phm(4)', got " +
+                     arguments.algebra);
+  const bool run = fs::is_directory(arguments.in);
+  if (!run && !fs::exists(arguments.in))
+    throw std::runtime_error("convert: '" + arguments.in + "' is neither a weights file nor a run's folder");
+  if (fs::exists(arguments.out) && !arguments.overwrite)
+    throw UsageError("convert: '" + arguments.out + "' exists: choose another name, or pass --overwrite");
+  if (fs::exists(arguments.out) && fs::is_directory(arguments.out) != run)
+    throw UsageError("convert: '" + arguments.out + "' is " + (run ? "a file" : "a folder") + ", '" +
+                     arguments.in + "' is " + (run ? "a folder" : "a file") + ": choose another OUT");
+  const nn::ConversionReport report = run ? convert_run(arguments) : convert_file(arguments);
+
+  if (!arguments.json.empty()) write_json(to_json(report, arguments), arguments.json);
+  if (arguments.json == "-") return kSuccess;
+  std::printf("%s\n%s of %s in the algebra %s; written to %s\n", report.table().c_str(),
+              grouped(report.converted()).c_str(),
+              counted(static_cast<int64_t>(report.layers.size()), "layer").c_str(), report.algebra.c_str(),
+              arguments.out.c_str());
+  if (run)
+    std::printf(
+        "Next:\n  quatrain evaluate %s\n  quatrain train %s --out FOLDER --set train.steps=0 --set "
+        "train.epochs=1\n",
+        arguments.out.c_str(), arguments.out.c_str());
+  return kSuccess;
+} catch (const std::invalid_argument& error) {  // the library's word for what cannot be asked for
+  throw UsageError(error.what());
+}
+
+}  // namespace quatrain::cli
