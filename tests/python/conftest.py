@@ -1,14 +1,18 @@
-"""Loads the operators of the library under test into torch. Its path is in QUATRAIN_LIBRARY."""
+"""Lets the package run over the library under test, whose path is in QUATRAIN_LIBRARY (make test sets it)."""
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
-import torch
 
-LIBRARY = os.environ.get("QUATRAIN_LIBRARY")
-if not LIBRARY:
+if not os.environ.get("QUATRAIN_LIBRARY"):
     raise pytest.UsageError("QUATRAIN_LIBRARY must name the library under test, libquatrain.so (make test sets it)")
-torch.ops.load_library(LIBRARY)
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+
+import torch  # noqa: E402
+
+import quatrain  # noqa: E402, F401
 
 
 @pytest.fixture(autouse=True)

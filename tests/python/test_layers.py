@@ -1,0 +1,411 @@
+"""The layers behave like torch's modules in what a user tries."""
+
+import copy
+import io
+import pickle
+
+import pytest
+import torch
+from quatrain import algebra, init, models, nn, ops
+from torch.nn.utils import parametrizations, parametrize, prune
+
+ALGEBRAS = ["real", "quaternion", "phm(4)", "wkp(2)"]
+
+
+def layer(notation="quaternion", **options):
+    return nn.Linear(8, 12, algebra=notation, **options)
+
+
+def encoder(notation="quaternion", **options):
+    return nn.TransformerEncoder(16, 2, 2, feed_forward=32, algebra=notation, **options)
+
+
+def classifier(notation="quaternion", **options):
+    return models.TextClassifier(50, 3, width=16, heads=2, feed_forward=32, algebra=notation, **options)
+
+
+def by_definition(module, x):
+    A = module.A if module.A is not None else algebra.get(module.algebra).table.to(x.dtype)
+    if module.w is not None:
+        A = module.w[:, None, None] * A
+    H = torch.einsum("iab,ipq->apbq", A, module.S).reshape(12, 8)
+    return torch.nn.functional.linear(x, H, module.bias)
+
+
+@pytest.mark.parametrize("notation", ALGEBRAS)
+@pytest.mark.parametrize("training", [True, False])
+def test_values(notation, training):
+    module = layer(notation, dtype=torch.float64).train(training)
+    torch.nn.init.normal_(module.bias)
+    if module.w is not None:
+        torch.nn.init.normal_(module.w)
+    x = torch.randn(3, 5, 8, dtype=torch.float64)
+    for _ in range(2):  # in eval mode the second call finds what the first prepared
+        torch.testing.assert_close(module(x), by_definition(module, x))
+    torch.testing.assert_close(torch.nn.functional.linear(x, module.weight, module.bias), module(x))
+
+
+def test_real_encoder_is_torchs():
+    mine = nn.TransformerEncoderLayer(16, 2, feed_forward=32, packed=True, dtype=torch.float64)
+    theirs = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dtype=torch.float64)
+    names = {"attention.packed": "self_attn.in_proj", "attention.output": "self_attn.out_proj"}
+    state = theirs.state_dict()
+    with torch.no_grad():
+        for name, p in mine.named_parameters():
+            base, kind = name.rsplit(".", 1)
+            base = names.get(base, base.removeprefix("feed_forward."))
+            separator = "_" if base.endswith("in_proj") else "."
+            p.copy_(state[f"{base}{separator}{'weight' if kind == 'S' else kind}"])
+    x = torch.randn(3, 5, 16, dtype=torch.float64)
+    padding = torch.zeros(3, 5, dtype=torch.bool)
+    padding[1, 3:] = True
+    y = theirs.eval()(x, src_key_padding_mask=padding)
+    torch.testing.assert_close(mine.eval()(x, padding)[~padding], y[~padding])
+
+
+def test_arguments_are_keywords_of_torch():
+    module = nn.Linear(in_features=8, out_features=12, bias=False, algebra="phm(2)", device="cpu", dtype=torch.float64)
+    assert module.bias is None and module.S.dtype == torch.float64
+    assert repr(module) == "Linear(in_features=8, out_features=12, algebra=phm(2), bias=False)"
+    assert list(layer("wkp(4)").state_dict()) == ["A", "w", "S", "bias"]
+    assert list(layer("phm(1)").state_dict()) == ["S", "bias"]
+
+
+def test_weight_is_read_only():
+    module = layer()
+    assert module.weight.shape == (12, 8) and module.weight.requires_grad
+    assert module.weight.dtype == torch.float32 and module.weight.device.type == "cpu"
+    with pytest.raises((AttributeError, KeyError)):
+        module.weight = torch.nn.Parameter(torch.zeros(12, 8))
+    module.weight.sum().backward()
+    assert module.S.grad is not None
+
+
+@pytest.mark.parametrize("make", [layer, encoder, classifier])
+@pytest.mark.parametrize("notation", ALGEBRAS)
+def test_state_dicts_are_strict(make, notation):
+    torch.manual_seed(1)
+    one, two = make(notation), make(notation)
+    assert two.load_state_dict(one.state_dict(), strict=True).missing_keys == []
+    for name, p in two.state_dict().items():
+        assert torch.equal(p, one.state_dict()[name])
+    with pytest.raises(RuntimeError, match="Missing key"):
+        two.load_state_dict({}, strict=True)
+
+
+@pytest.mark.parametrize("notation", ALGEBRAS)
+def test_load_state_dict_in_eval_mode_forgets_what_was_prepared(notation):
+    one, two, x = layer(notation).eval(), layer(notation).eval(), torch.randn(3, 8)
+    with torch.no_grad():
+        two(x)
+        two.load_state_dict(one.state_dict())
+        assert torch.equal(two(x), one(x))
+        two.load_state_dict({name: 2 * p for name, p in one.state_dict().items()}, assign=True)
+        torch.testing.assert_close(two(x), by_definition(two, x))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+@pytest.mark.parametrize("notation", ALGEBRAS)
+def test_copies_share_nothing(copied, notation):
+    module, x = layer(notation).eval(), torch.randn(3, 8)
+    module.factorize()
+    with torch.no_grad():
+        y = module(x)
+        other = copied(module)
+        assert torch.equal(other(x), y)
+        for p in other.parameters():
+            p.add_(1)
+        other.train().eval()
+        assert torch.equal(module(x), y)
+        torch.testing.assert_close(other(x), by_definition(other, x))
+    mine = {t.untyped_storage().data_ptr() for t in (*module.parameters(), *(module._factored or ()))}
+    theirs = {t.untyped_storage().data_ptr() for t in (*other.parameters(), *(other._factored or ()))}
+    assert not mine & theirs
+
+
+def test_copies_of_a_training_layer_take_its_factors_along():
+    module, x = nn.Linear(64, 64, algebra="phm(4)", way="factored"), torch.randn(256, 64)
+    module(x).sum().backward()
+    before = ops.structure_report(module.A)
+    assert before.rank > 0
+    assert ops.structure_report(copy.deepcopy(module).A).rank == before.rank
+
+
+@pytest.mark.parametrize("make", [encoder, classifier])
+def test_models_copy_and_pickle(make):
+    module = make("phm(2)").eval()
+    x = torch.randint(1, 50, (2, 5)) if make is classifier else torch.randn(2, 5, 16)
+    buffer = io.BytesIO()
+    torch.save(module, buffer)
+    buffer.seek(0)
+    for other in (copy.deepcopy(module), torch.load(buffer, weights_only=False)):
+        assert torch.equal(other(x), module(x))
+
+
+@pytest.mark.parametrize("notation", ALGEBRAS)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.half])
+def test_to_dtype(notation, dtype):
+    module, x = layer(notation).eval(), torch.randn(3, 8)
+    with torch.no_grad():
+        module(x)
+        expected = module.double()(x.double())
+        y = module.to(dtype)(x.to(dtype))
+    assert y.dtype == dtype and {p.dtype for p in module.parameters()} == {dtype}
+    tolerance = {torch.float64: 1e-6, torch.bfloat16: 6e-2, torch.half: 1e-2}[dtype]
+    torch.testing.assert_close(y.double(), expected, atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.parametrize("notation", ["quaternion", "phm(4)"])
+def test_half_models(notation):
+    tokens = torch.randint(1, 50, (2, 5))
+    model = classifier(notation).eval()
+    with torch.no_grad():
+        expected = model(tokens)
+        torch.testing.assert_close(model.half()(tokens).float(), expected, atol=3e-2, rtol=3e-2)
+
+
+@pytest.mark.parametrize("make", [layer, encoder, classifier])
+@pytest.mark.parametrize("notation", ALGEBRAS)
+def test_meta_device(make, notation):
+    module = make(notation, device="meta")
+    assert all(p.is_meta for p in module.parameters())
+    with torch.device("meta"):
+        assert all(p.is_meta for p in make(notation).parameters())
+    other = make(notation)
+    module.to_empty(device="cpu").load_state_dict(other.state_dict())
+    if make is layer:
+        torch.testing.assert_close(module(torch.ones(1, 8)), other(torch.ones(1, 8)))
+        torch.manual_seed(3)
+        module.reset_parameters()
+        torch.manual_seed(3)
+        assert torch.equal(module.S, make(notation).S)
+
+
+def test_meta_forward_gives_shapes():
+    assert layer(device="meta")(torch.empty(5, 8, device="meta")).shape == (5, 12)
+    assert encoder(device="meta", dtype=torch.half).layers[0].norm1.weight.dtype == torch.half
+
+
+def test_initialisation_by_generator():
+    S = [init.glorot_(torch.empty(4, 3, 2), generator=torch.Generator().manual_seed(5)) for _ in range(2)]
+    assert torch.equal(*S)
+    A = init.random_structure_(torch.empty(4, 4, 4), torch.Generator().manual_seed(5))
+    torch.testing.assert_close(A.norm(dim=0), torch.ones(4, 4))
+    assert init.structure_power(A) == pytest.approx(1) and init.structure_power("dual") == 0.75
+    assert torch.equal(init.table_structure_(torch.empty(4, 4, 4), "quaternion").double(), algebra.get("quaternion").table)
+    assert torch.equal(init.identity_structure_(torch.empty(3, 3, 3))[0], torch.eye(3))
+    assert init.real_fans(torch.empty(4, 3, 2)) == (8, 12)
+
+
+class Symmetric(torch.nn.Module):
+    def forward(self, S):
+        return S + S.transpose(1, 2)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_parametrize(training):
+    module = nn.Linear(8, 8, algebra="quaternion").train(training)
+    parametrize.register_parametrization(module, "S", Symmetric())
+    x = torch.randn(3, 8)
+    expected = x @ ops.materialise(module.S, "quaternion").T + module.bias
+    torch.testing.assert_close(module(x), expected)
+    module(x).sum().backward()
+    assert module.parametrizations.S.original.grad is not None
+    with torch.no_grad():
+        module.parametrizations.S.original.mul_(2)
+        torch.testing.assert_close(module(x), 2 * expected)
+    other = copy.deepcopy(module)
+    torch.testing.assert_close(other(x), module(x))
+    parametrizations.weight_norm(layer(), "S")(torch.randn(3, 8))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_prune(training):
+    module, x = layer().train(training), torch.randn(3, 8)
+    prune.l1_unstructured(module, "S", amount=0.5)
+    assert int((module.S == 0).sum()) == 12
+    torch.testing.assert_close(module(x), by_definition(module, x))
+    module(x).sum().backward()
+    assert int((module.S_orig.grad == 0).sum()) >= 12
+    prune.remove(module, "S")
+    torch.testing.assert_close(module(x), by_definition(module, x))
+
+
+def test_hooks():
+    module, calls = layer(), []
+    module.register_forward_pre_hook(lambda m, args: calls.append("before"))
+    module.register_forward_hook(lambda m, args, y: calls.append("after") or 2 * y)
+    module.register_full_backward_hook(lambda m, gi, go: calls.append("backward"))
+    x = torch.randn(3, 8, requires_grad=True)
+    y = module(x)
+    torch.testing.assert_close(y, 2 * by_definition(module, x))
+    y.sum().backward()
+    assert calls == ["before", "after", "backward"]
+
+
+@pytest.mark.parametrize("notation", ALGEBRAS)
+def test_frozen_layers(notation):
+    module = layer(notation).requires_grad_(False)
+    assert not module(torch.randn(3, 8)).requires_grad
+    x = torch.randn(3, 8, requires_grad=True)
+    module(x).sum().backward()
+    torch.testing.assert_close(x.grad, module.weight.sum(0).expand(3, 8))
+    assert module.S.grad is None
+    module.bias.requires_grad_(True)
+    module(x).sum().backward()
+    torch.testing.assert_close(module.bias.grad, torch.full((12,), 3.0))
+
+
+@pytest.mark.parametrize("notation", ALGEBRAS)
+def test_functional_call_grad_and_vmap(notation):
+    module = layer(notation, dtype=torch.float64)
+    parameters = {name: p.detach() for name, p in module.named_parameters()}
+    x = torch.randn(5, 8, dtype=torch.float64)
+
+    def loss(parameters, x):
+        return torch.func.functional_call(module, parameters, (x,)).square().sum()
+
+    gradients = torch.func.grad(loss)(parameters, x)
+    module(x).square().sum().backward()
+    for name, p in module.named_parameters():
+        torch.testing.assert_close(gradients[name], p.grad)
+    each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(parameters, x)
+    for name, g in each.items():
+        torch.testing.assert_close(g.sum(0), gradients[name])
+    stacked = {name: torch.stack([p, 2 * p]) for name, p in parameters.items()}  # an ensemble
+    both = torch.func.vmap(loss, in_dims=(0, None))(stacked, x)
+    torch.testing.assert_close(both[0], loss(parameters, x))
+    hessian = torch.func.hessian(lambda b: loss({**parameters, "bias": b}, x))(parameters["bias"])
+    torch.testing.assert_close(hessian, 10 * torch.eye(12, dtype=torch.float64))
+    _, tangent = torch.func.jvp(lambda x: torch.func.functional_call(module, parameters, (x,)), (x,), (x,))
+    torch.testing.assert_close(tangent, module(x) - module.bias)
+
+
+def test_per_sample_gradients_of_a_model():
+    model = classifier("phm(2)", dtype=torch.float64, dropout=0.0)
+    parameters = {name: p.detach() for name, p in model.named_parameters()}
+    tokens = torch.randint(1, 50, (3, 5))
+
+    def loss(parameters, text):
+        return torch.func.functional_call(model, parameters, (text[None],)).square().sum()
+
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(parameters, tokens)
+    model(tokens).square().sum().backward()
+    for name, p in model.named_parameters():
+        torch.testing.assert_close(each[name].sum(0), p.grad)
+
+
+@pytest.mark.parametrize("notation", ALGEBRAS)
+def test_autocast(notation):
+    model, x = encoder(notation), torch.randn(2, 5, 16)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert model.layers[0].feed_forward.linear1(x).dtype == torch.bfloat16
+        y = model.eval()(x)
+    torch.testing.assert_close(y.float(), model(x), atol=0.15, rtol=0.1)
+    y.float().sum().backward()
+    assert model.layers[0].feed_forward.linear1.S.grad.dtype == torch.float32
+
+
+@pytest.mark.parametrize("notation", ["phm(4)", "wkp(2)"])
+def test_factorize(notation):
+    module, x = layer(notation).eval(), torch.randn(3, 8)
+    y = module(x)
+    assert not module.has_factors() and module.factorize() and module.has_factors()
+    with torch.no_grad():
+        torch.testing.assert_close(module(x), y, atol=1e-4, rtol=1e-4)
+    assert "_factored" not in module.state_dict()
+    with torch.no_grad():
+        module.A[0, 0, 0] += 1
+        assert not module.has_factors()
+        torch.testing.assert_close(module(x), by_definition(module, x))
+    assert layer().factorize() and not layer().has_factors()
+
+
+def test_what_is_prepared_in_eval_mode_goes_with_training():
+    module, x = nn.Linear(64, 64, algebra="quaternion", way="materialised").eval(), torch.randn(3, 64)
+    before = ops.prepared_size()[0]
+    with torch.no_grad():
+        module(x)
+        assert ops.prepared_size()[0] == before + 1
+        copy.deepcopy(module)
+        assert ops.prepared_size()[0] == before + 1
+        for forget in (lambda: module.train(), lambda: module.eval().double().float(), lambda: module.load_state_dict(module.state_dict())):
+            module.eval()(x)
+            assert ops.prepared_size()[0] == before + 1
+            forget()
+            assert ops.prepared_size()[0] == before
+        module.eval()(x)
+        module.S.data.mul_(2)
+        ops.drop_prepared(module.S)
+        assert ops.prepared_size()[0] == before
+        module(x)
+        module._apply(lambda t: t.data.mul_(2))
+        assert ops.prepared_size()[0] == before
+        prune.l1_unstructured(module, "S", amount=0.5)  # S is a new tensor in every call
+        module(x)
+        assert ops.prepared_size()[0] == before
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda: nn.Linear(510, 8, algebra="quaternion"), ValueError, r"in_features must be divisible by n = 4, got 510 \(nearest: 508, 512\)"),
+        (lambda: nn.Linear(8, 2, algebra="quaternion"), ValueError, r"out_features .* got 2 \(nearest: 4\)"),
+        (lambda: nn.Linear(8, 0), ValueError, "out_features must be positive, got 0"),
+        (lambda: nn.Linear(8, 8, algebra="quaternoin"), ValueError, "did you mean quaternion"),
+        (lambda: nn.Linear(8, 8, algebra=True), TypeError, "algebra must be a text"),
+        (lambda: nn.Linear(8, 8, initialiser="xavier"), ValueError, "initialiser must be one of glorot, he"),
+        (lambda: nn.Linear(8, 8, way="fast"), ValueError, "way must be one of auto, factored"),
+        (lambda: layer()(torch.randn(3, 7)), RuntimeError, "in_features = 8"),
+        (lambda: layer()(torch.tensor(1.0)), RuntimeError, "at least one axis"),
+        (lambda: layer()(torch.randn(3, 8).double()), RuntimeError, "convert one"),
+        (lambda: layer()(torch.ones(3, 8, dtype=torch.int64)), RuntimeError, "floating point"),
+        (lambda: layer()(torch.empty(3, 8, device="meta")), RuntimeError, "meta"),
+        (lambda: nn.Dropout(1.5), ValueError, "Dropout: p must be between 0 and 1, got 1.5"),
+        (lambda: nn.LayerNorm(10, n=4, per_component=True), ValueError, "divisible by n = 4"),
+        (lambda: nn.Activation("rlu"), ValueError, "activation must be one of identity"),
+        (lambda: nn.MultiheadAttention(16, 3, algebra="quaternion"), ValueError, r"n \* heads = 12, got 16"),
+        (lambda: nn.MultiheadAttention(16, 2, algebra="phm(4)", attention="componentwise"), ValueError, "needs a fixed algebra"),
+        (lambda: nn.MultiheadAttention(16, 2, packed=True)(*torch.randn(3, 2, 5, 16)), ValueError, "self-attention only"),
+        (lambda: nn.MultiheadAttention(16, 2)(*torch.randn(3, 5, 16)), ValueError, r"query must be \(batch, length, width = 16\)"),
+        (lambda: nn.TransformerEncoderLayer(16, 2, printed=True), ValueError, "printed is a form of norm = phydi"),
+        (lambda: nn.TransformerEncoder(16, 2, 0), ValueError, "layers must be at least 1"),
+        (lambda: encoder(norm="sandwich"), ValueError, "norm must be one of post, pre, phydi"),
+        (lambda: classifier()(torch.zeros(5, dtype=torch.int64)), ValueError, r"tokens must be \(batch, length\)"),
+        (lambda: nn.to_concatenated(torch.zeros(5), 2), ValueError, "divisible by n = 2"),
+    ],
+)
+def test_refusals(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_algebras_of_ones_own(tmp_path):
+    table = algebra.get("quaternion").table
+    mine = algebra.add("mine", -table)
+    assert mine.n == 4 and "mine" in algebra.names() and torch.equal(mine.table, -table)
+    U, V, W = algebra.get("quaternion").factors
+    assert algebra.add("mine_fast", -table, factors=(-U, V, W)).rank == 8
+    with pytest.raises(ValueError, match="mine"):
+        algebra.add("mine", table)
+    with pytest.raises(ValueError, match=r"\(n, n, n\)"):
+        algebra.add("flat", torch.zeros(4, 4))
+    (tmp_path / "a.toml").write_text('name = "from_file"\nn = 1\ntable = [[0, 0, 0, 2.0]]\n')
+    assert algebra.add_from_file(tmp_path / "a.toml").table.item() == 2
+    one, two = (nn.Linear(8, 12, algebra=name, bias=False) for name in ("mine", "quaternion"))
+    two.load_state_dict(one.state_dict())
+    x = torch.randn(3, 8)
+    torch.testing.assert_close(one(x), -two(x))
+
+
+def test_layouts():
+    x = torch.randn(3, 8)
+    assert torch.equal(nn.to_interleaved(nn.to_concatenated(x, 4), 4), x)
+    assert nn.to_concatenated(torch.arange(8), 4).tolist() == [0, 4, 1, 5, 2, 6, 3, 7]
+
+
+def test_parameter_report():
+    report = nn.parameter_report(classifier("quaternion").requires_grad_(False))
+    assert report.embeddings == 50 * 16 and report.trainable == 0
+    assert report.total == report.embeddings + report.encoder + 16 * 3 + 3

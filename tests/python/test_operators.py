@@ -1,0 +1,153 @@
+"""Every registered operator under torch.library.opcheck; derivatives of those that this folder's other files leave."""
+
+import functools
+
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+ops = torch.ops.quatrain
+
+
+def doubles(*shape, requires_grad=True):
+    return torch.randn(shape, dtype=torch.float64, requires_grad=requires_grad)
+
+
+def heads(n=4):
+    return tuple(doubles(2, length, n, 2, 3) for length in (3, 5, 5))
+
+
+def padding():
+    mask = torch.zeros(2, 5, dtype=torch.bool)
+    mask[0, 3:] = True
+    return mask
+
+
+S, A = functools.partial(doubles, 4, 3, 2), functools.partial(doubles, 4, 4, 4)
+
+# Operators on tensors, with arguments: all that a compiler may meet.
+CASES = {
+    "linear": lambda: [(doubles(5, 8), S(), doubles(12), "quaternion"), (doubles(5, 8), S(), None, "learned", A())],
+    "linear_backward": lambda: [(doubles(5, 12), doubles(5, 8), S(), "quaternion", None, None, None, None, "auto", None, [True, True, False])],
+    "materialise": lambda: [(S(), "quaternion"), (S(), "learned", A())],
+    "hamilton_product": lambda: [(doubles(3, 8), doubles(8), "quaternion")],
+    "hypercomplex_conjugate": lambda: [(doubles(3, 8), "quaternion")],
+    "hypercomplex_norm": lambda: [(doubles(3, 8), "quaternion")],
+    "split_activation": lambda: [(doubles(3, 8), name) for name in ("identity", "relu", "gelu_tanh")],
+    "hypercomplex_dropout": lambda: [(doubles(3, 8), 0.0, True), (doubles(3, 8), 0.5, False, 4, True)],
+    "hypercomplex_layer_norm": lambda: [(doubles(3, 8), doubles(8), doubles(8), n) for n in (1, 4)],
+    "masked_mean": lambda: [(doubles(2, 5, 8), padding())],
+    "cut_heads": lambda: [(doubles(2, 5, 24), 2, 4, 3)],
+    "hypercomplex_attention": lambda: [
+        (*heads(), "real"), (*heads(), "quaternion"), (*heads(), "quaternion", padding()), (*heads(1), "real", padding())],
+    "hypercomplex_attention_with_weights": lambda: [(*heads(), "real"), (*heads(), "quaternion", padding())],
+    "initialise_weight_": lambda: [(S(requires_grad=False), "glorot")],
+    "initialise_structure_": lambda: [(A(requires_grad=False), "phm(4)")],
+    "initialise_layer_": lambda: [(S(requires_grad=False), A(requires_grad=False), "phm(4)")],
+}
+
+# Operators that no compiled program holds: on names, numbers and files, or on what stands beside a tensor.
+OUTSIDE = {
+    "activation_names", "algebra_add", "algebra_add_from_file", "algebra_conjugation", "algebra_describe",
+    "algebra_factors", "algebra_names", "algebra_parse", "algebra_power", "algebra_properties", "algebra_table",
+    "add_algebras", "read_safetensors", "write_safetensors", "decompose", "nearest", "drop_prepared",
+    "instruction_sets", "linear_with_products", "planned_way", "prepared_size", "rank", "real_fans",
+    "set_structure_state", "sinusoidal_positions", "structure_fits", "structure_power", "structure_report",
+    "structure_state",
+}  # fmt: skip
+
+
+def registered():
+    return {name.split("::")[1].split(".")[0] for name in torch._C._dispatch_get_all_op_names() if name.startswith("quatrain::")}
+
+
+def test_every_operator_has_its_check():
+    assert registered() - set(CASES) - OUTSIDE == set()
+
+
+# Draws have no derivative and no two equal results: their schema and their Meta kernel are what there is to check.
+DRAWN = {"initialise_weight_", "initialise_structure_", "initialise_layer_"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_opcheck(name):
+    utilities = ("test_schema", "test_faketensor") if name in DRAWN else torch.library._OPCHECK_DEFAULT_UTILS
+    for arguments in CASES[name]():
+        torch.library.opcheck(getattr(ops, name), arguments, test_utils=utilities)
+
+
+def differentiable(function, tensors):
+    with sdpa_kernel(SDPBackend.MATH):
+        assert gradcheck(function, tensors)
+        assert gradgradcheck(function, tensors)
+
+
+@pytest.mark.parametrize("algebra", ["real", "quaternion"])
+def test_attention_has_derivatives(algebra):
+    def f(Q, K, V):
+        return ops.hypercomplex_attention(Q, K, V, algebra, padding()[:, 1:4])
+
+    Q, K, V = (doubles(2, length, 4, 1, 2) for length in (2, 3, 3))
+    differentiable(f, (Q, K, V))
+    assert gradcheck(lambda *t: ops.hypercomplex_attention(*t, algebra), (Q, K, V))  # the fused kernel's
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_layer_norm_has_derivatives(n):
+    differentiable(lambda *t: ops.hypercomplex_layer_norm(*t, n), (doubles(3, 8), doubles(8), doubles(8)))
+
+
+def test_other_operators_have_derivatives():
+    differentiable(lambda x: ops.masked_mean(x, padding()), (doubles(2, 5, 8),))
+    differentiable(lambda s, a: ops.materialise(s, "learned", a), (S(), A()))
+    differentiable(lambda s: ops.materialise(s, "quaternion"), (S(),))
+    differentiable(lambda x: ops.split_activation(x, "gelu"), (doubles(3, 8),))
+
+
+def test_traced_attention_is_the_eager_one():
+    """Traces take the table by its numbers, eager calls as a tensor."""
+    Q, K, V = heads()
+    for algebra in ("quaternion", "dual_quaternion"):
+        n = 8 if algebra == "dual_quaternion" else 4
+        Q, K, V = heads(n)
+        traced = torch.fx.experimental.proxy_tensor.make_fx(lambda *t: ops.hypercomplex_attention(*t, algebra))(Q, K, V)
+        torch.testing.assert_close(traced(Q, K, V), ops.hypercomplex_attention(Q, K, V, algebra))
+
+
+def test_attention_by_its_definition():
+    Q, K, V = heads()
+    A = ops.algebra_table("quaternion")
+    scores = torch.einsum("icj,blihm,bsjhm->bhcls", A, Q, K) / (4 * 3) ** 0.5
+    scores = scores.masked_fill(padding()[:, None, None, None], float("-inf"))
+    weights = scores.softmax(-1)
+    expected = torch.einsum("bhcls,bschm->blchm", weights, V).flatten(2)
+    y, w = ops.hypercomplex_attention_with_weights(Q, K, V, "quaternion", padding())
+    torch.testing.assert_close(y, expected)
+    torch.testing.assert_close(w, weights)
+    torch.testing.assert_close(ops.hypercomplex_attention(Q, K, V, "quaternion", padding()), expected)
+
+
+def test_dropout_per_unit_drops_whole_numbers():
+    y = ops.hypercomplex_dropout(torch.ones(1000, 8), 0.25, True, 4, True).view(1000, 4, 2)
+    assert y.unique().tolist() == pytest.approx([0, 4 / 3])
+    assert torch.equal(y[:, 0], y[:, 3])
+    assert 0.7 < (y > 0).double().mean() < 0.8
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda: ops.hypercomplex_attention(*heads(3), "quaternion"), RuntimeError, "needs n = 4 components"),
+        (lambda: ops.hypercomplex_attention(*heads(), "real", padding()[:, :2]), RuntimeError, r"padding must be bool \(batch, keys\) = \(2, 5\)"),
+        (lambda: ops.hypercomplex_attention(*heads(), "quaternoin"), ValueError, "did you mean quaternion"),
+        (lambda: ops.cut_heads(doubles(2, 5, 10), 2, 4), RuntimeError, "heads"),
+        (lambda: ops.hypercomplex_layer_norm(doubles(3, 8), doubles(6), doubles(6)), RuntimeError, "width"),
+        (lambda: ops.hypercomplex_dropout(doubles(3, 8), 1.5, True), ValueError, "between 0 and 1, got 1.5"),
+        (lambda: ops.masked_mean(doubles(2, 5, 8), torch.zeros(2, 5)), RuntimeError, "bool"),
+        (lambda: ops.split_activation(doubles(2), "rlu"), ValueError, "must be one of identity, relu"),
+    ],
+)
+def test_refusals(call, error, words):
+    with pytest.raises(error, match=words):
+        call()

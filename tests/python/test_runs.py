@@ -1,0 +1,54 @@
+"""A run of the C++ program, loaded in Python: the same logits."""
+
+import os
+import subprocess
+
+import pytest
+import quatrain
+import torch
+from safetensors.torch import load_file, save_file
+
+PROGRAM, TWIN = os.environ.get("QUATRAIN_PROGRAM"), os.environ.get("QUATRAIN_TWIN")
+if not PROGRAM or not TWIN:
+    pytest.skip("the trainer is not built", allow_module_level=True)
+
+SMALL = ["agreement.train=200", "agreement.dev=50", "agreement.test=50", "train.steps=3", "train.evaluate_every=3", "model.layers=1"]
+
+
+def train(folder, *settings):
+    changes = [part for setting in (*SMALL, *settings) for part in ("--set", setting)]
+    done = subprocess.run([PROGRAM, "train", "agreement", "--out", folder, *changes], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("settings", [["model.algebra=quaternion"], ["model.algebra=phm(4)", "model.norm=post", "model.packed=true", "model.dropout=0.1"]])
+def test_the_same_logits(tmp_path, settings):
+    train(tmp_path / "run", *settings)
+    run = quatrain.load(tmp_path / "run")
+    assert not run.model.training and len(run.labels) == 2 and run.vocabulary[:2] == ["<pad>", "<unk>"]
+    tokens = torch.randint(1, len(run.vocabulary), (4, 9))
+    tokens[1, 5:] = 0
+    save_file({"x": tokens}, tmp_path / "input")
+    done = subprocess.run([TWIN, "run", tmp_path / "run", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    with torch.no_grad():
+        torch.testing.assert_close(run.model(tokens), load_file(tmp_path / "output")["y"], rtol=1e-6, atol=1e-6)
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="holds no 'best'"):
+        quatrain.load(tmp_path)
+
+
+def test_the_program_reads_what_python_saved(tmp_path):
+    train(tmp_path / "run", "model.algebra=quaternion")
+    run = quatrain.load(tmp_path / "run")
+    with torch.no_grad():
+        run.model.head.bias.copy_(torch.tensor([-50.0, 50.0]))  # always the second label
+    weights = tmp_path / "run" / "best" / "model.safetensors"
+    size = weights.stat().st_size
+    quatrain.save_model(run.model, weights)
+    assert weights.stat().st_size == size
+    done = subprocess.run([PROGRAM, "predict", tmp_path / "run"], input="the keys\n", capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[0] == run.labels[1]

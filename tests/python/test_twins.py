@@ -1,0 +1,127 @@
+"""Layers of Python and of C++: the same weights from one seed, the same results, files that travel both ways."""
+
+import os
+import subprocess
+
+import pytest
+import torch
+from quatrain import load_model, models, nn, save_model
+from safetensors.torch import load_file, save_file
+
+TWIN = os.environ.get("QUATRAIN_TWIN")
+if not TWIN:
+    pytest.skip("QUATRAIN_TWIN does not name the program", allow_module_level=True)
+
+
+def encoder(norm, packed=False, per_component=False):
+    return lambda algebra: nn.TransformerEncoder(
+        16, 2, 2, feed_forward=32, algebra=algebra, norm=norm, packed=packed, norm_per_component=per_component, activation="gelu"
+    )
+
+
+KINDS = {
+    "linear": lambda algebra: nn.Linear(16, 24, algebra=algebra),
+    "polar": lambda algebra: nn.Linear(16, 24, algebra=algebra, bias=False, initialiser="polar_paper_he"),
+    "feed_forward": lambda algebra: nn.FeedForward(16, 32, algebra=algebra),
+    "attention": lambda algebra: nn.MultiheadAttention(16, 2, algebra=algebra, split="printed", attention="real"),
+    "pre": encoder("pre", per_component=True),
+    "post": encoder("post", packed=True),
+    "phydi": encoder("phydi"),
+    "classifier": lambda algebra: models.TextClassifier(50, 3, width=16, heads=2, feed_forward=32, algebra=algebra),
+}
+CASES = [("linear", algebra) for algebra in ("real", "complex", "octonion", "phm(2)", "phm(quaternion)", "wkp(4)", "wkp(dual)")]
+CASES += [(kind, algebra) for kind in KINDS for algebra in ("quaternion", "phm(4)")]
+
+
+def inputs(kind):
+    if kind == "classifier":
+        tokens = torch.randint(1, 50, (3, 7))
+        tokens[1, 4:] = 0
+        return {"x": tokens}
+    padding = torch.zeros(3, 7, dtype=torch.bool)
+    padding[1, 4:] = True
+    padding[2] = True
+    return {"x": torch.randn(3, 7, 16), "padding": padding}
+
+
+def apply(module, inputs):
+    takes_padding = isinstance(module, (nn.TransformerEncoder, nn.MultiheadAttention))
+    module.eval()
+    with torch.no_grad():
+        if isinstance(module, nn.MultiheadAttention):
+            return module.self_attention(inputs["x"], inputs["padding"])
+        return module(inputs["x"], inputs["padding"]) if takes_padding else module(inputs["x"])
+
+
+def twin(command, kind, algebra, folder):
+    done = subprocess.run([TWIN, command, kind, algebra, folder], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return load_file(folder / "output")["y"]
+
+
+@pytest.mark.parametrize("kind, algebra", CASES)
+def test_same_seed_same_layer(tmp_path, kind, algebra):
+    x = inputs(kind)
+    save_file(x, tmp_path / "input")
+    y = twin("make", kind, algebra, tmp_path)
+    theirs = load_file(tmp_path / "weights")
+    torch.manual_seed(7)
+    module = KINDS[kind](algebra)
+    mine = module.state_dict()
+    assert mine.keys() == theirs.keys()
+    for name in mine:
+        assert torch.equal(mine[name], theirs[name]), name
+    torch.testing.assert_close(apply(module, x), y, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind, algebra", [("linear", "wkp(4)"), ("pre", "quaternion"), ("post", "phm(4)"), ("classifier", "quaternion")])
+def test_weights_travel_both_ways(tmp_path, kind, algebra):
+    x = inputs(kind)
+    save_file(x, tmp_path / "input")
+    module = KINDS[kind](algebra)
+    save_model(module, tmp_path / "weights")
+    torch.testing.assert_close(twin("read", kind, algebra, tmp_path), apply(module, x), rtol=1e-6, atol=1e-6)
+    y = twin("make", kind, algebra, tmp_path)
+    load_model(module, tmp_path / "weights")
+    torch.testing.assert_close(apply(module, x), y, rtol=1e-6, atol=1e-6)
+
+
+def test_files_are_the_same(tmp_path):
+    """Names, metadata and tables: Python writes the bytes that C++ writes."""
+    save_file(inputs("pre"), tmp_path / "input")
+    twin("make", "pre", "quaternion", tmp_path)
+    torch.manual_seed(7)
+    save_model(KINDS["pre"]("quaternion"), tmp_path / "mine")
+    assert (tmp_path / "mine").read_bytes() == (tmp_path / "weights").read_bytes()
+
+
+def test_what_does_not_fit_is_refused(tmp_path):
+    path = tmp_path / "weights"
+    save_model(nn.Linear(8, 8, algebra="quaternion"), path)
+    other = nn.Linear(8, 8, algebra="split_quaternion")
+    before = other.S.clone()
+    with pytest.raises(RuntimeError, match="was trained with the algebra quaternion .*, the model has split_quaternion"):
+        load_model(other, path)
+    with pytest.raises(RuntimeError, match=r"'S' has shape \[4, 2, 2\], the model's \[4, 2, 4\] \(and"):
+        load_model(nn.Linear(16, 8, algebra="quaternion", bias=False), path)
+    with pytest.raises(RuntimeError, match="missing"):
+        load_model(other, tmp_path / "missing")
+    assert torch.equal(other.S, before)
+
+
+def test_a_file_of_another_type_is_converted(tmp_path):
+    module = nn.Linear(8, 8, algebra="quaternion", dtype=torch.float64)
+    save_model(module, tmp_path / "weights")
+    other = nn.Linear(8, 8, algebra="quaternion")
+    load_model(other, tmp_path / "weights")
+    torch.testing.assert_close(other.S, module.S.float())
+
+
+def test_tied_and_strided_weights_are_written(tmp_path):
+    one, two = nn.Linear(8, 8, algebra="phm(2)"), nn.Linear(8, 8, algebra="phm(2)")
+    two.A = one.A
+    one.S = torch.nn.Parameter(one.S.detach().permute(0, 2, 1).contiguous().permute(0, 2, 1))
+    model = torch.nn.Sequential(one, two)
+    save_model(model, tmp_path / "weights")
+    stored = load_file(tmp_path / "weights")
+    assert torch.equal(stored["0.A"], stored["1.A"]) and torch.equal(stored["0.S"], one.S)

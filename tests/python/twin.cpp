@@ -1,0 +1,123 @@
+// The C++ side of test_twins.py: the same layers, from the same seed or from weights that Python wrote.
+#include <torch/torch.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "quatrain/models/text_classifier.h"
+#include "quatrain/nn.h"
+#include "quatrain/nn/safetensors.h"
+#include "quatrain/nn/weights.h"
+
+#ifdef QUATRAIN_TWIN_OF_RUNS
+#include "cli/text_task.h"
+#endif
+
+namespace {
+
+namespace fs = std::filesystem;
+namespace nn = quatrain::nn;
+using Module = torch::nn::Module;
+
+struct Twin {
+  std::shared_ptr<Module> module;
+  std::function<at::Tensor(const at::Tensor& x, const at::Tensor& padding)> forward;
+};
+
+template <class Holder>
+Twin of(Holder layer) {
+  return {layer.ptr(), [layer](const at::Tensor& x, const at::Tensor&) mutable { return layer->forward(x); }};
+}
+
+Twin encoder(const std::string& algebra, nn::NormStyle norm, bool packed, bool per_component) {
+  nn::TransformerEncoder layer(nn::TransformerEncoderOptions(nn::TransformerEncoderLayerOptions(16, 2)
+                                                                 .feed_forward(32)
+                                                                 .algebra(algebra)
+                                                                 .norm(norm)
+                                                                 .packed(packed)
+                                                                 .norm_per_component(per_component)
+                                                                 .activation("gelu"),
+                                                             2));
+  return {layer.ptr(), [layer](const at::Tensor& x, const at::Tensor& padding) mutable {
+            return layer->forward(x, padding);
+          }};
+}
+
+Twin make(const std::string& kind, const std::string& algebra) {
+  if (kind == "linear") return of(nn::Linear(nn::LinearOptions(16, 24).algebra(algebra)));
+  if (kind == "polar")
+    return of(nn::Linear(
+        nn::LinearOptions(16, 24).algebra(algebra).bias(false).initialiser(nn::Initialiser::polar_paper_he)));
+  if (kind == "feed_forward") return of(nn::FeedForward(nn::FeedForwardOptions(16, 32).algebra(algebra)));
+  if (kind == "attention") {
+    nn::MultiheadAttention layer(nn::MultiheadAttentionOptions(16, 2)
+                                     .algebra(algebra)
+                                     .split(nn::HeadSplit::printed)
+                                     .attention(nn::AttentionKind::real));
+    return {layer.ptr(), [layer](const at::Tensor& x, const at::Tensor& padding) mutable {
+              return layer->self_attention(x, padding);
+            }};
+  }
+  if (kind == "pre") return encoder(algebra, nn::NormStyle::pre, false, true);
+  if (kind == "post") return encoder(algebra, nn::NormStyle::post, true, false);
+  if (kind == "phydi") return encoder(algebra, nn::NormStyle::phydi, false, false);
+  if (kind == "classifier") {
+    quatrain::models::TextClassifier model(
+        quatrain::models::TextClassifierOptions(50, 3).width(16).heads(2).feed_forward(32).algebra(algebra));
+    return {model.ptr(),
+            [model](const at::Tensor& x, const at::Tensor&) mutable { return model->forward(x); }};
+  }
+  throw std::invalid_argument("twin: unknown kind " + kind);
+}
+
+at::Tensor tensor(const nn::Safetensors& file, const std::string& name) {
+  const at::Tensor* found = file.find(name);
+  return found ? *found : at::Tensor();
+}
+
+// Reads x and padding from FOLDER/input, writes what the twin makes of them.
+void answer(const fs::path& folder, const Twin& twin) {
+  const torch::NoGradGuard no_grad;
+  twin.module->eval();
+  const auto input = nn::read_safetensors(folder / "input");
+  nn::write_safetensors(folder / "output",
+                        {{"y", twin.forward(tensor(input, "x"), tensor(input, "padding"))}});
+}
+
+}  // namespace
+
+// usage: twin make KIND ALGEBRA FOLDER    draws the weights from seed 7 and writes them to FOLDER/weights
+//        twin read KIND ALGEBRA FOLDER    reads them from there
+//        twin run RUN FOLDER              the model of a run
+int main(int argc, char** argv) {
+  try {
+    const std::string command = argc > 1 ? argv[1] : "";
+    if (command == "run" && argc == 4) {
+#ifdef QUATRAIN_TWIN_OF_RUNS
+      auto model = quatrain::cli::load_trained(argv[2]).model;
+      answer(argv[3], {model.ptr(), [model](const at::Tensor& x, const at::Tensor&) mutable {
+                         return model->forward(x);
+                       }});
+      return 0;
+#else
+      return 3;
+#endif
+    }
+    if (argc != 5) return 2;
+    const fs::path folder = argv[4];
+    torch::manual_seed(7);
+    const Twin twin = make(argv[2], argv[3]);
+    if (command == "make")
+      nn::save_weights(*twin.module, folder / "weights");
+    else
+      nn::load_weights(*twin.module, folder / "weights");
+    answer(folder, twin);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
