@@ -183,8 +183,8 @@ TEST_F(NearestTest, RecordsNoGradient) {
   EXPECT_FALSE(found.S.requires_grad());
   EXPECT_FALSE(found.A.requires_grad());
   // The table that comes out is the caller's own.
-  nearest(H, "quaternion").A.zero_();
-  EXPECT_LT(nearest(expanded(table_of("quaternion"), torch::randn({4, 2, 2})), "quaternion").error, 1e-6);
+  nearest(H.to(torch::kDouble), "quaternion").A.zero_();
+  EXPECT_LT(nearest(expanded(table_of("quaternion"), torch::randn({4, 2, 2})), "quaternion").error, 1e-12);
 }
 
 TEST_F(NearestTest, EmptyMatricesAreNearToEmptyWeights) {
