@@ -103,6 +103,8 @@ QUATRAIN_API double factor_error(const Factors& factors, const std::vector<doubl
 ///   phm(identity(4))        A learned, from A_0 = I and the others zero
 ///   wkp(4), wkp(NAME) ...   the same with a learned weight for each summand (PHYDI's weighted Kronecker
 ///   product)
+///   phm(4, trained_rank=6)  A as a sum of 6 products U[i, r] W[a, r] V[b, r], whose factors are what is
+///   learned
 ///
 /// `phm(1)` and the other learned forms at n = 1 are the real layer, and parse to `real`.
 struct QUATRAIN_API Spec {
@@ -114,6 +116,7 @@ struct QUATRAIN_API Spec {
   Start start = Start::table;  ///< where a learned A starts
   std::string name =
       "real";  ///< the fixed algebra, or the one a learned A starts from; empty for random, identity
+  int trained_rank = 0;  ///< R of the factors that are learned in A's place; 0: A itself is
 
   /// Parses the notation above.
   static Spec parse(std::string_view text);

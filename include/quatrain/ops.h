@@ -43,11 +43,35 @@ class QUATRAIN_API WayGuard {
   Way before_;
 };
 
+/// What becomes of the R products of a forward pass, which the gradients of a learned structure tensor or of
+/// trained factors need: kept until the backward pass (R / n times the output's memory, in float32), or
+/// computed again. By default the planner keeps them where that saves time.
+enum class Products { automatic, kept, recomputed };
+
+/// "auto", "kept", "recomputed".
+QUATRAIN_API const char* name(Products products);
+/// The inverse; an unknown name is an error that lists the known ones.
+QUATRAIN_API Products parse_products(std::string_view name);
+
+/// Decides so for forward passes in this thread while it lives. The environment's QUATRAIN_PRODUCTS does so
+/// for a whole process.
+class QUATRAIN_API ProductsGuard {
+ public:
+  explicit ProductsGuard(Products products);
+  ~ProductsGuard();
+  ProductsGuard(const ProductsGuard&) = delete;
+  ProductsGuard& operator=(const ProductsGuard&) = delete;
+
+ private:
+  Products before_;
+};
+
 /// What a layer multiplies with, as an operator takes it.
 struct QUATRAIN_API Product {
-  /// A fixed algebra's name, or "learned".
+  /// A fixed algebra's name, "learned", or "factored" where the factors themselves are what is learned.
   std::string algebra = "real";
-  /// The learned structure tensor (n, n, n); undefined for a fixed algebra.
+  /// learned: the structure tensor (n, n, n); factored: its factors U, V, W as one tensor (3, n, R), for
+  /// A[i, a, b] = sum_r U[i, r] W[a, r] V[b, r] of any R; undefined for a fixed algebra.
   at::Tensor A;
   /// Factors {U, V, W} of A in float64, each (n, R), or empty. Never differentiated.
   std::vector<at::Tensor> factors;
@@ -63,10 +87,17 @@ QUATRAIN_API at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const a
                                const Product& product, Way way = Way::automatic,
                                std::optional<at::ScalarType> dtype = std::nullopt, bool constant = false);
 
-/// Gradients of `linear` for (x, S, A), each only where the mask asks, else undefined.
+/// Gradients of `linear` for (x, S, A), each only where the mask asks, else undefined. `products` are those
+/// that the forward pass kept, if it did (linear_with_products).
 QUATRAIN_API std::tuple<at::Tensor, at::Tensor, at::Tensor> linear_backward(
     const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S, const Product& product, Way way,
-    std::optional<at::ScalarType> dtype, std::array<bool, 3> mask);
+    std::optional<at::ScalarType> dtype, std::array<bool, 3> mask, const at::Tensor& products = {});
+
+/// `linear` for a structure tensor that trains, and the R products of its factored way, (R, rows, k/n) in
+/// float32; of no elements where it takes another way. Autograd's: not differentiable itself.
+QUATRAIN_API std::tuple<at::Tensor, at::Tensor> linear_with_products(
+    const at::Tensor& x, const at::Tensor& S, const at::Tensor& bias, const Product& product,
+    Way way = Way::automatic, std::optional<at::ScalarType> dtype = std::nullopt);
 
 /// The way that `linear` would take, and its backward passes after it: a WayGuard's, QUATRAIN_WAY's, else the
 /// planner's choice, which depends on sizes, type, device and threads alone. `constant` as in linear.

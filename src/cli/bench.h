@@ -32,10 +32,14 @@ struct LayerResult {
   std::string best_way;                              ///< the fastest of the forced ones
   double limit = 1;                                  ///< R / n^2
   int64_t prepared = 0;                              ///< bytes of weights kept in eval mode
+  int64_t peak_bytes = 0, real_peak_bytes = 0;       ///< of memory: a layer and a training step of it
 
   double ratio_real() const { return ours.median / real.median; }
   double ratio_materialised() const { return ours.median / materialised.median; }
 };
+
+/// Bytes that a layer and a training step of it need at their peak: ours, or torch's. See peak_memory.
+int64_t layer_memory(const LayerCase& asked, bool real);
 
 /// Measures for about `seconds`; with `forced` every way too. Throws where an output of one of them is wrong.
 LayerResult measure_layer(const LayerCase& asked, double seconds, bool forced);

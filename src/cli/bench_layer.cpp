@@ -2,6 +2,7 @@
 
 #include "cli/bench.h"
 #include "cli/pass.h"
+#include "cli/peak_memory.h"
 #include "quatrain/nn/linear.h"
 #include "quatrain/nn/parameters.h"
 
@@ -15,7 +16,49 @@ double relative_error(const at::Tensor& actual, const at::Tensor& expected) {
   return ((actual.to(at::kDouble) - wanted).norm() / wanted.norm()).item<double>();
 }
 
+/// A pass that finds A moved, as an optimizer of a rate of 1e-3 would leave it.
+std::function<void()> moved(const at::Tensor& A, std::function<void()> pass) {
+  if (!A.defined()) return pass;
+  const torch::NoGradGuard no_grad;
+  at::Tensor step = torch::randn_like(A) * 1e-3 * A.square().mean().sqrt();
+  return [pass = std::move(pass), A, step]() mutable {
+    {
+      const torch::NoGradGuard still_none;
+      A.add_(step);
+      step.neg_();
+    }
+    pass();
+  };
+}
+
+/// A training step, without its optimizer.
+std::function<void()> step_of(nn::Linear layer, const at::Tensor& x, const at::Tensor& grad) {
+  return moved(layer->A, pass_of(
+                             true, [layer](const at::Tensor& v) mutable { return layer->forward(v); },
+                             layer->parameters(), x, grad));
+}
+
 }  // namespace
+
+int64_t layer_memory(const LayerCase& asked, bool real) {
+  const Threads threads(asked.threads);
+  return peak_memory([&]() -> std::function<void()> {
+    torch::manual_seed(0);
+    const auto options = at::TensorOptions().dtype(asked.dtype);
+    const at::Tensor x = torch::randn({asked.batch, asked.in}, options),
+                     grad = torch::randn({asked.batch, asked.out}, options);
+    if (!real) {
+      nn::Linear layer(nn::LinearOptions(asked.in, asked.out).algebra(asked.algebra));
+      layer->to(asked.dtype);
+      return step_of(layer, x, grad);
+    }
+    torch::nn::Linear layer(asked.in, asked.out);
+    layer->to(asked.dtype);
+    return pass_of(
+        true, [layer](const at::Tensor& v) mutable { return layer->forward(v); }, layer->parameters(), x,
+        grad);
+  });
+}
 
 LayerResult measure_layer(const LayerCase& asked, double seconds, bool forced) {
   const Threads threads(asked.threads);
@@ -80,15 +123,16 @@ LayerResult measure_layer(const LayerCase& asked, double seconds, bool forced) {
   std::vector<std::function<void()>> calls;
   for (size_t i = 0; i < forwards.size(); ++i) {
     if (i < 3) {
-      calls.push_back(
-          pass_of(asked.training, forwards[i], i == 1 ? real->parameters() : layer->parameters(), x, grad));
+      const auto call =
+          pass_of(asked.training, forwards[i], i == 1 ? real->parameters() : layer->parameters(), x, grad);
+      calls.push_back(asked.training && i == 0 ? moved(layer->A, call) : call);
       continue;
     }
     auto twin = std::dynamic_pointer_cast<nn::LinearImpl>(layer->clone());
     twin->options.way(ops::parse_way(names[i]));
-    calls.push_back(pass_of(
-        asked.training, [twin](const at::Tensor& v) { return twin->forward(v); }, twin->parameters(), x,
-        grad));
+    const auto forward = [twin](const at::Tensor& v) { return twin->forward(v); };
+    const auto call = pass_of(asked.training, forward, twin->parameters(), x, grad);
+    calls.push_back(asked.training ? moved(twin->A, call) : call);
   }
   TimingOptions timing;
   timing.seconds = seconds;

@@ -70,9 +70,18 @@ int bench_linear_command(const BenchLinearArguments& arguments) {
               cases.push_back(one);
             }
   watch_for_stop();
+  // Memory first: see peak_memory.
+  std::vector<std::pair<int64_t, int64_t>> peaks(cases.size());
   std::vector<LayerResult> results;
-  const bool stopped = measure_cases(
-      cases.size(), [&](size_t i) { results.push_back(measure_layer(cases[i], arguments.seconds, true)); });
+  const bool stopped = measure_cases(2 * cases.size(), [&](size_t i) {
+    const size_t c = i % cases.size();
+    if (i < cases.size()) {
+      if (cases[c].training) peaks[c] = {layer_memory(cases[c], false), layer_memory(cases[c], true)};
+    } else {
+      results.push_back(measure_layer(cases[c], arguments.seconds, true));
+      std::tie(results.back().peak_bytes, results.back().real_peak_bytes) = peaks[c];
+    }
+  });
   publish(report(results, colours()), to_json(results), arguments.json);
   if (stopped) throw Stopped{};
   return kSuccess;

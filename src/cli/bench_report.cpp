@@ -20,13 +20,20 @@ const char* dtype_name(at::ScalarType dtype) {
   }
 }
 
+std::string memory(const LayerResult& r) {
+  if (r.peak_bytes > 0)
+    return bytes(static_cast<double>(r.peak_bytes)) + " (" +
+           percent(static_cast<double>(r.peak_bytes) / static_cast<double>(r.real_peak_bytes), 0) + ")";
+  return r.prepared > 0 ? bytes(static_cast<double>(r.prepared)) : "-";
+}
+
 }  // namespace
 
 std::string report(const std::vector<LayerResult>& results, bool colour) {
   if (results.empty()) return "";
   Table table("lrrlrlrrrrrrll");
   table.row({"algebra", "size", "batch", "type", "threads", "pass", "time", "spread", "to real", "limit",
-             "to usual", "kept", "way", "fastest way"});
+             "to usual", "memory", "way", "fastest way"});
   table.rule();
   for (const auto& r : results) {
     const auto& c = r.asked;
@@ -42,15 +49,15 @@ std::string report(const std::vector<LayerResult>& results, bool colour) {
     table.row({c.algebra, std::to_string(c.in) + "x" + std::to_string(c.out), std::to_string(c.batch),
                dtype_name(c.dtype), std::to_string(c.threads), c.training ? "training" : "inference",
                seconds(r.ours.median), percent(r.ours.spread(), 0), to_real, fixed(r.limit, 2),
-               fixed(r.ratio_materialised(), 2),
-               r.prepared > 0 ? bytes(static_cast<double>(r.prepared)) : "-", r.way, fastest});
+               fixed(r.ratio_materialised(), 2), memory(r), r.way, fastest});
   }
   return table.text() +
          "\nto real: share of torch::nn::Linear's time. limit: R/n\u00b2, the share of its arithmetic. to "
          "usual: "
-         "share of the time of\na layer that writes out its matrix in every call. kept: bytes of weights "
-         "prepared for eval mode. spread: between the\nquartiles, as a share of the median. way: what the "
-         "planner chose; fastest way: what it could have saved by another.\n";
+         "share of the time of\na layer that writes out its matrix in every call. memory: of weights "
+         "prepared for eval mode; in training that of the layer and a step at its peak,\nand its share of "
+         "torch::nn::Linear's. spread: between the quartiles, as a share of the median. way: what the "
+         "planner chose;\nfastest way: what it could have saved by another.\n";
 }
 
 nlohmann::ordered_json to_json(const std::vector<LayerResult>& results) {
@@ -74,7 +81,9 @@ nlohmann::ordered_json to_json(const std::vector<LayerResult>& results) {
                                {"real_us", r.real.median * 1e6},
                                {"parameters", r.parameters},
                                {"real_parameters", r.real_parameters},
-                               {"prepared_bytes", r.prepared}};
+                               {"prepared_bytes", r.prepared},
+                               {"peak_bytes", r.peak_bytes},
+                               {"real_peak_bytes", r.real_peak_bytes}};
     for (const auto& [way, time] : r.ways) one["ways_us"][way] = time.median * 1e6;
     all.push_back(std::move(one));
   }

@@ -129,9 +129,46 @@ void initialise_structure_(const at::Tensor& A, const algebra::Spec& spec,
   }
 }
 
+void initialise_factors_(const at::Tensor& factors, const algebra::Spec& spec,
+                         std::optional<at::Generator> generator) {
+  const at::NoGradGuard no_grad;
+  const int64_t n = spec.n;
+  require(factors.dim() == 3 && factors.size(0) == 3 && factors.size(1) == n,
+          "initialise_factors_: factors must be (3, n, R) with n = ", n, ", got ", factors.sizes());
+  factors.normal_(0, 1, std::move(generator));
+  at::Tensor start;  // (3, n, R), R at most that of the parameter
+  switch (spec.start) {
+    case algebra::Spec::Start::random:
+      factors.mul_(std::pow(factors_power(factors), -1.0 / 6));
+      return;
+    case algebra::Spec::Start::identity:
+      start = at::eye(n, at::kDouble).repeat({3, 1, 1});
+      start[0].zero_();
+      start[0][0].fill_(1);
+      break;
+    case algebra::Spec::Start::table: {
+      const algebra::Factors& f = algebra::get(spec.name).factors();
+      start = at::stack({torch::tensor(f.U, at::kDouble), torch::tensor(f.V, at::kDouble),
+                         torch::tensor(f.W, at::kDouble)})
+                  .view({3, n, f.rank});
+    }
+  }
+  require(start.size(2) <= factors.size(2), "initialise_factors_: ", spec.text(), " starts at rank ",
+          start.size(2), ", more than the factors' R = ", factors.size(2));
+  factors[2].zero_();
+  factors.slice(2, 0, start.size(2)).copy_(start);
+}
+
 double structure_power(const at::Tensor& A) {
   return A.detach().to(at::kDouble).square().sum().item<double>() /
          static_cast<double>(A.size(0) * A.size(0));
+}
+
+double factors_power(const at::Tensor& factors) {
+  const at::Tensor f = factors.detach().to(at::kDouble);
+  // |A|^2 = sum_r,s of the products of the three Gram matrices.
+  const double n = static_cast<double>(f.size(1));
+  return at::bmm(f.transpose(1, 2), f).prod(0).sum().item<double>() / (n * n);
 }
 
 double structure_power(std::string_view algebra) {

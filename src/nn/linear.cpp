@@ -48,7 +48,10 @@ void LinearImpl::reset() {
   const AlgebraSpec& spec = options.algebra();
   const int64_t n = spec.n;
   if (learns_structure(spec)) {
-    A = register_parameter("A", torch::empty({n, n, n}));
+    if (spec.trained_rank > 0)
+      factors = register_parameter("factors", torch::empty({3, n, spec.trained_rank}));
+    else
+      A = register_parameter("A", torch::empty({n, n, n}));
     if (spec.weighted) w = register_parameter("w", torch::empty({n}));
   }
   S = register_parameter("S", torch::empty({n, options.out_features() / n, options.in_features() / n}));
@@ -59,9 +62,12 @@ void LinearImpl::reset() {
 void LinearImpl::reset_parameters() {
   const at::NoGradGuard no_grad;
   if (A.defined()) initialise_structure_(A, options.algebra());
+  if (factors.defined()) initialise_factors_(factors, options.algebra());
   if (w.defined()) w.fill_(1);
-  initialise_weight_(S, options.initialiser(),
-                     A.defined() ? structure_power(A) : structure_power(fixed_name(options.algebra())));
+  const double power = A.defined()         ? structure_power(A)
+                       : factors.defined() ? factors_power(factors)
+                                           : structure_power(fixed_name(options.algebra()));
+  initialise_weight_(S, options.initialiser(), power);
   if (bias.defined()) bias.zero_();
 }
 
@@ -107,6 +113,11 @@ at::Tensor LinearImpl::effective_structure() const {
 
 ops::Product LinearImpl::product() const {
   ops::Product map;
+  if (factors.defined()) {
+    map.algebra = "factored";
+    map.A = factors;
+    return map;
+  }
   if (!A.defined()) {
     map.algebra = fixed_name(options.algebra());
     return map;

@@ -115,6 +115,23 @@ void mix_block(const Table& k, const Mixing& mixing, const Blocks& blocks, int64
     run(k.combine_b_f, k.transpose_b_f, halves);
 }
 
+/// sums (n x R) += the inner products of the n blocks of a probe at (row, col) with R products.
+void add_dots(const Table& k, const Blocks& probe, int64_t n, int64_t row, int64_t col,
+              const float* const* products, int64_t rank, int64_t product_row, int64_t rows, int64_t cols,
+              float* sums) {
+  const auto run = [&](const auto dots, const auto** blocks) {
+    pointers(probe, n, row, col, blocks);
+    dots(blocks, static_cast<int32_t>(n), probe.row, products, static_cast<int32_t>(rank), product_row, rows,
+         cols, sums);
+  };
+  const float* floats[kMaxComponents];
+  const bf16* halves[kMaxComponents];
+  if (probe.dtype == at::kFloat)
+    run(k.dots_f, floats);
+  else
+    run(k.dots_b, halves);
+}
+
 /// The rectangle of C that a task computes.
 struct Task {
   int64_t row, row_end, col, col_end;
@@ -149,8 +166,8 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
   const float* bias[kMaxComponents];
   float* out[kMaxComponents];
   bf16* out_halves[kMaxComponents];
-  const float* probe[kMaxComponents];
-  const bf16* probe_halves[kMaxComponents];
+  const Mixing keep = p.products ? Mixing::identity(R) : Mixing();
+  std::vector<float*> kept(p.products ? static_cast<size_t>(R) : 0);
 
   const auto finish = [&](int64_t row, int64_t count, int64_t col, int64_t cols, bool first) {
     if (p.C.data) {
@@ -166,15 +183,12 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
         k.combine_f_b(p.out->view(), products.data(), cols, out_halves, p.C.row, count, cols, with_bias, how);
       }
     }
-    if (!p.sums) return;
-    const auto n = static_cast<int32_t>(p.n), rank = static_cast<int32_t>(R);
-    if (p.probe.dtype == at::kFloat) {
-      pointers(p.probe, p.n, row, col, probe);
-      k.dots_f(probe, n, p.probe.row, products.data(), rank, cols, count, cols, sums);
-    } else {
-      pointers(p.probe, p.n, row, col, probe_halves);
-      k.dots_b(probe_halves, n, p.probe.row, products.data(), rank, cols, count, cols, sums);
+    if (p.products) {
+      for (int64_t r = 0; r < R; ++r) kept[static_cast<size_t>(r)] = p.products + (r * p.M + row) * p.N + col;
+      k.combine_f_f(keep.view(), products.data(), cols, kept.data(), p.N, count, cols, nullptr,
+                    first ? Store::set : Store::add);
     }
+    if (p.sums) add_dots(k, p.probe, p.n, row, col, products.data(), R, cols, count, cols, sums);
   };
 
   for (int64_t begin = task.col; begin < task.col_end; begin += strip) {
@@ -257,6 +271,16 @@ Mixing Mixing::into_products(const double* factor, int64_t n, int64_t rank) {
   return from_rows(columns.data(), rank, n);
 }
 
+Mixing Mixing::identity(int64_t count) {
+  Mixing mixing;
+  for (int64_t i = 0; i < count; ++i) {
+    mixing.source_.push_back(static_cast<int32_t>(i));
+    mixing.coefficient_.push_back(1);
+    mixing.begin_.push_back(static_cast<int32_t>(i + 1));
+  }
+  return mixing;
+}
+
 Mixings::Mixings(const double* U, const double* V, const double* W, int64_t n_, int64_t rank_)
     : n(n_),
       rank(rank_),
@@ -288,6 +312,26 @@ void run(const Pass& p) {
   });
   // In a fixed order, so that a result does not depend on which thread came first.
   for (size_t i = 0; i < sums.size(); ++i) p.sums[i % static_cast<size_t>(pairs)] += sums[i];
+}
+
+void dots(const Blocks& probe, int64_t n, const float* products, int64_t rank, int64_t M, int64_t N,
+          float* sums) {
+  if (M == 0 || N == 0) return;
+  const Table& k = kernels::cpu::active();
+  // Chunks of rows that stay in the second level cache; their number does not depend on the threads.
+  const int64_t rows = std::clamp<int64_t>(kLeftBytes / (rank * N * 4), 1, 64), count = (M + rows - 1) / rows,
+                pairs = n * rank;
+  std::vector<float> parts(static_cast<size_t>(count * pairs));
+  at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+    std::vector<const float*> at(static_cast<size_t>(rank));
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      const int64_t row = chunk * rows;
+      for (int64_t r = 0; r < rank; ++r) at[static_cast<size_t>(r)] = products + (r * M + row) * N;
+      add_dots(k, probe, n, row, 0, at.data(), rank, N, std::min(rows, M - row), N,
+               parts.data() + chunk * pairs);
+    }
+  });
+  for (size_t i = 0; i < parts.size(); ++i) sums[i % static_cast<size_t>(pairs)] += parts[i];
 }
 
 int64_t packed_bytes(const Pass& p) {

@@ -29,6 +29,8 @@ class Mixing {
   static Mixing into_products(const double* factor, int64_t n, int64_t rank);
   /// n mixtures of R products: the rows of a factor.
   static Mixing from_products(const double* factor, int64_t n, int64_t rank);
+  /// Copies.
+  static Mixing identity(int64_t count);
   /// Each of `outputs` mixtures has a row of `inputs` coefficients.
   static Mixing from_rows(const double* rows, int64_t outputs, int64_t inputs);
 
@@ -79,6 +81,7 @@ struct Pass {
   const float* bias = nullptr;  ///< n N values
   Blocks probe;                 ///< n matrices of M x N, whose inner products with the R products are wanted
   float* sums = nullptr;        ///< n x R, added to
+  float* products = nullptr;    ///< where the R products are to be kept, each M x N, one after the other
 };
 
 /// True where the engine computes in this type: in float32, and in bfloat16 where the machine has no faster
@@ -90,6 +93,11 @@ bool serves(at::ScalarType dtype);
 bool one_store(const Pass& pass);
 
 void run(const Pass& pass);
+
+/// The inner products that a pass with a probe gives, from products that an earlier one kept: sums (n x R,
+/// added to) of the n matrices of `probe` with the R kept ones, all M x N.
+void dots(const Blocks& probe, int64_t n, const float* products, int64_t rank, int64_t M, int64_t N,
+          float* sums);
 
 /// Bytes of the packed right operand, and the packing: right mixtures of B in the order in which `run` reads
 /// them.

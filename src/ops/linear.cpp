@@ -8,7 +8,9 @@
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/einsum.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/stack.h>
 #include <torch/library.h>
 
 #include "ops/planner.h"
@@ -18,7 +20,7 @@ namespace quatrain::ops {
 
 namespace {
 
-constexpr std::string_view kLearned = "learned";
+constexpr std::string_view kLearned = "learned", kFactored = "factored";
 
 void check_floating(const char* function, const char* argument, const at::Tensor& t) {
   TORCH_CHECK(at::isFloatingType(t.scalar_type()), function, ": ", argument, " must be floating point, got ",
@@ -34,6 +36,28 @@ const algebra::Algebra* Call::fixed() const {
   } catch (const std::invalid_argument& error) {
     TORCH_CHECK_VALUE(false, "linear: ", error.what());
   }
+}
+
+at::Tensor Call::structure() const {
+  return factored() ? at::einsum("ir,ar,br->iab", {factor(0), factor(2), factor(1)}) : *A;
+}
+
+at::Tensor Call::structure_gradient(const at::Tensor& gradient) const {
+  if (!factored()) return gradient;
+  const at::Tensor U = factor(0).to(gradient.scalar_type()), V = factor(1).to(gradient.scalar_type()),
+                   W = factor(2).to(gradient.scalar_type());
+  return at::stack({at::einsum("iab,ar,br->ir", {gradient, W, V}),
+                    at::einsum("iab,ir,ar->br", {gradient, U, W}),
+                    at::einsum("iab,ir,br->ar", {gradient, U, V})});
+}
+
+int64_t Call::rank() const {
+  if (const algebra::Algebra* known = fixed()) return known->factors().rank;
+  return factored() ? A->size(2) : factors.empty() ? 0 : factors[0].size(1);
+}
+
+at::Tensor Call::factor(int64_t which) const {
+  return factored() ? A->select(0, which) : factors[static_cast<size_t>(which)];
 }
 
 Call make_call(std::string_view algebra, const std::optional<at::Tensor>& A,
@@ -54,8 +78,8 @@ Call make_call(std::string_view algebra, const std::optional<at::Tensor>& A,
 }
 
 void check_linear(const char* function, const at::Tensor& x, const at::Tensor& S, const Call& call) {
-  TORCH_CHECK(call.learned() == (call.algebra == kLearned), function,
-              ": A goes with algebra = 'learned', got algebra = '", call.algebra, "' ",
+  TORCH_CHECK(call.learned() == (call.algebra == kLearned || call.algebra == kFactored), function,
+              ": A goes with algebra = 'learned' or 'factored', got algebra = '", call.algebra, "' ",
               call.learned() ? "with" : "without", " A");
   TORCH_CHECK(S.dim() == 3, function, ": S must have the shape (n, out_features / n, in_features / n), got ",
               S.sym_sizes());
@@ -65,10 +89,20 @@ void check_linear(const char* function, const at::Tensor& x, const at::Tensor& S
   if (call.learned()) {
     const at::Tensor& A = *call.A;
     check_floating(function, "A", A);
-    TORCH_CHECK(A.dim() == 3 && A.sym_size(0) == S.sym_size(0) && A.sym_size(1) == A.sym_size(0) &&
-                    A.sym_size(2) == A.sym_size(0),
-                function, ": A must have the shape (n, n, n) with n = S.size(0) = ", S.sym_size(0), ", got ",
-                A.sym_sizes());
+    if (call.factored()) {
+      TORCH_CHECK(A.dim() == 3 && A.sym_size(0) == 3 && A.sym_size(1) == S.sym_size(0) && A.sym_size(2) >= 1,
+                  function,
+                  ": with algebra = 'factored' A holds U, V and W and must have the shape (3, n, R) with n = "
+                  "S.size(0) = ",
+                  S.sym_size(0), ", got ", A.sym_sizes());
+      TORCH_CHECK(call.factors.empty(), function,
+                  ": with algebra = 'factored' the factors are A itself; U, V and W are not given beside it");
+    } else {
+      TORCH_CHECK(A.dim() == 3 && A.sym_size(0) == S.sym_size(0) && A.sym_size(1) == A.sym_size(0) &&
+                      A.sym_size(2) == A.sym_size(0),
+                  function, ": A must have the shape (n, n, n) with n = S.size(0) = ", S.sym_size(0),
+                  ", got ", A.sym_sizes());
+    }
     TORCH_CHECK(A.device() == S.device(), function, ": A is on ", A.device(), ", S on ", S.device(),
                 "; move one");
     for (const at::Tensor& factor : call.factors)
@@ -133,11 +167,20 @@ at::Tensor linear_any(const at::Tensor& x, const at::Tensor& S, const std::optio
   return composed::linear(x, S, bias, make_call(algebra, A, U, V, W, way, dtype, constant));
 }
 
+/// Where no kernel keeps products, there are none.
+std::tuple<at::Tensor, at::Tensor> linear_with_products_any(
+    const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias, std::string_view algebra,
+    const std::optional<at::Tensor>& A, std::string_view way, std::optional<at::ScalarType> dtype) {
+  return {composed::linear(x, S, bias, make_call(algebra, A, {}, {}, {}, way, dtype, false)),
+          at::empty({0}, x.options().dtype(at::kFloat))};
+}
+
 Gradients linear_backward_any(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S,
                               std::string_view algebra, const std::optional<at::Tensor>& A,
                               const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
                               const std::optional<at::Tensor>& W, std::string_view way,
-                              std::optional<at::ScalarType> dtype, Mask output_mask) {
+                              std::optional<at::ScalarType> dtype, Mask output_mask,
+                              const std::optional<at::Tensor>&) {
   return composed::linear_backward(grad, x, S, make_call(algebra, A, U, V, W, way, dtype, false),
                                    output_mask);
 }
@@ -159,7 +202,8 @@ Gradients linear_backward_meta(const at::Tensor& grad, const at::Tensor& x, cons
                                std::string_view algebra, const std::optional<at::Tensor>& A,
                                const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
                                const std::optional<at::Tensor>& W, std::string_view way,
-                               std::optional<at::ScalarType> dtype, Mask output_mask) {
+                               std::optional<at::ScalarType> dtype, Mask output_mask,
+                               const std::optional<at::Tensor>&) {
   const Call call = make_call(algebra, A, U, V, W, way, dtype, false);
   check_linear("linear_backward", x, S, call);
   check_grad(grad, x, S, call);
@@ -182,7 +226,8 @@ Gradients linear_backward_traced(const at::Tensor& grad, const at::Tensor& x, co
                                  std::string_view algebra, const std::optional<at::Tensor>& A,
                                  const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
                                  const std::optional<at::Tensor>& W, std::string_view way,
-                                 std::optional<at::ScalarType> dtype, Mask output_mask) {
+                                 std::optional<at::ScalarType> dtype, Mask output_mask,
+                                 const std::optional<at::Tensor>&) {
   return traced::linear_backward(grad, x, S, make_call(algebra, A, U, V, W, way, dtype, false), output_mask);
 }
 
@@ -234,12 +279,22 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const at::Tensor& bi
 }
 
 Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S,
-                          const Product& product, Way way, std::optional<at::ScalarType> dtype, Mask mask) {
+                          const Product& product, Way way, std::optional<at::ScalarType> dtype, Mask mask,
+                          const at::Tensor& products) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("quatrain::linear_backward", "")
                              .typed<decltype(linear_backward_any)>();
   return op.call(grad, x, S, product.algebra, optional(product.A), factor(product, 0), factor(product, 1),
-                 factor(product, 2), name(way), dtype, mask);
+                 factor(product, 2), name(way), dtype, mask, optional(products));
+}
+
+std::tuple<at::Tensor, at::Tensor> linear_with_products(const at::Tensor& x, const at::Tensor& S,
+                                                        const at::Tensor& bias, const Product& product,
+                                                        Way way, std::optional<at::ScalarType> dtype) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("quatrain::linear_with_products", "")
+                             .typed<decltype(linear_with_products_any)>();
+  return op.call(x, S, optional(bias), product.algebra, optional(product.A), name(way), dtype);
 }
 
 Way planned_way(const at::Tensor& x, const at::Tensor& S, const Product& product, bool constant) {
@@ -250,20 +305,27 @@ Way planned_way(const at::Tensor& x, const at::Tensor& S, const Product& product
                            factor(product, 2), constant));
 }
 
-int64_t rank(const Product& product) {
-  if (product.A.defined()) return product.factors.empty() ? 0 : product.factors[0].size(1);
-  Call call;
-  call.algebra = product.algebra;
-  return call.fixed()->factors().rank;
-}
+namespace {
 
-at::Tensor materialise(const at::Tensor& S, const Product& product) {
+Call call_of(const Product& product) {
   Call call;
   call.algebra = product.algebra;
   if (product.A.defined()) call.A = product.A;
+  call.factors = product.factors;
+  return call;
+}
+
+}  // namespace
+
+int64_t rank(const Product& product) {
+  return call_of(product).rank();
+}
+
+at::Tensor materialise(const at::Tensor& S, const Product& product) {
+  const Call call = call_of(product);
   TORCH_CHECK(S.dim() == 3, "materialise: S must have the shape (n, out_features / n, in_features / n), got ",
               S.sym_sizes());
-  const int64_t n = call.learned() ? product.A.size(0) : call.fixed()->n();
+  const int64_t n = call.learned() ? product.A.size(1) : call.fixed()->n();
   TORCH_CHECK(S.size(0) == n, "materialise: S must have ", n, " blocks, got ", S.size(0));
   return traced::materialise(S, call);
 }
@@ -279,9 +341,15 @@ TORCH_LIBRARY(quatrain, m) {
   m.def(
       "linear_backward(Tensor grad, Tensor x, Tensor S, str algebra, Tensor? A=None, Tensor? U=None, Tensor? "
       "V=None, Tensor? W=None, "
-      "str way=\"auto\", ScalarType? dtype=None, bool[3] output_mask=[True, True, True]) -> (Tensor, Tensor, "
+      "str way=\"auto\", ScalarType? dtype=None, bool[3] output_mask=[True, True, True], Tensor? "
+      "products=None) -> "
+      "(Tensor, Tensor, "
       "Tensor)",
       tags);
+  // For eager training alone: how many products there are is not known from sizes, so nothing traces it.
+  m.def(
+      "linear_with_products(Tensor x, Tensor S, Tensor? bias, str algebra, Tensor? A=None, str way=\"auto\", "
+      "ScalarType? dtype=None) -> (Tensor, Tensor)");
   m.def(
       "planned_way(Tensor x, Tensor S, str algebra, Tensor? A=None, Tensor? U=None, Tensor? V=None, "
       "Tensor? W=None, bool constant=False) -> str",
@@ -292,6 +360,7 @@ TORCH_LIBRARY(quatrain, m) {
 TORCH_LIBRARY_IMPL(quatrain, CompositeExplicitAutograd, m) {
   m.impl("linear", &linear_any);
   m.impl("linear_backward", &linear_backward_any);
+  m.impl("linear_with_products", &linear_with_products_any);
   m.impl("planned_way", &planned_way_any);
 }
 

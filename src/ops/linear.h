@@ -20,14 +20,23 @@ using Mask = std::array<bool, 3>;
 
 /// The arguments that are no differentiable tensors, as both operators take them.
 struct Call {
-  std::string algebra;
-  std::optional<at::Tensor> A;
-  std::vector<at::Tensor> factors;
+  std::string algebra;          ///< a fixed one's name, "learned" or "factored"
+  std::optional<at::Tensor> A;  ///< learned: (n, n, n); factored: its factors U, V, W themselves, (3, n, R)
+  std::vector<at::Tensor> factors;  ///< of a learned A: U, V, W or none; never differentiated
   Way way = Way::automatic;
   std::optional<at::ScalarType> dtype;
   bool constant = false;
 
   bool learned() const { return A.has_value() && A->defined(); }
+  bool factored() const { return algebra == "factored"; }
+  /// The learned tensor itself (n, n, n), differentiable.
+  at::Tensor structure() const;
+  /// From the gradient of `structure()` to that of the argument A; differentiable.
+  at::Tensor structure_gradient(const at::Tensor& gradient) const;
+  /// R of the factors at hand, whoever brings them; 0: none.
+  int64_t rank() const;
+  /// U, V or W of a learned tensor, where there are factors.
+  at::Tensor factor(int64_t which) const;
   /// The fixed algebra; null for a learned one.
   const algebra::Algebra* fixed() const;
   /// The type to compute in.

@@ -9,6 +9,7 @@
 #include <torch/library.h>
 
 #include "ops/linear.h"
+#include "ops/planner.h"
 
 namespace quatrain::ops {
 
@@ -59,6 +60,16 @@ Call restore(AutogradContext* ctx, const variable_list& saved, size_t count) {
   return call;
 }
 
+/// True where the R products of this pass are worth keeping for the gradient of what A holds. They are
+/// kept by eager training alone: their number is not known to a trace.
+bool keeps_products(const at::Tensor& x, const at::Tensor& S, const at::Tensor& A, const Call& call) {
+  constexpr c10::DispatchKeySet kTraced{c10::DispatchKey::Python, c10::DispatchKey::Functionalize};
+  if (!wants_grad(A) || !call.factors.empty() || !x.device().is_cpu()) return false;
+  for (const at::Tensor& t : {x, S, A})
+    if (t.key_set().has_any(kTraced)) return false;
+  return kept(make_problem(x, S, call));
+}
+
 at::Tensor sum(const at::Tensor& a, const at::Tensor& b) {
   return a.defined() ? (b.defined() ? a + b : a) : b;
 }
@@ -74,10 +85,18 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
                             const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& A,
                             const Constants& constants) {
     const Call& call = constants.call;
-    save(ctx, call, {x, S, A.value_or(at::Tensor()), bias.value_or(at::Tensor())});
-    const at::AutoDispatchBelowADInplaceOrView below;
-    return ops::linear(x, S, bias.value_or(at::Tensor()), constants.product(A.value_or(at::Tensor())),
-                       call.way, call.dtype, call.constant);
+    const at::Tensor A_or_none = A.value_or(at::Tensor()), bias_or_none = bias.value_or(at::Tensor());
+    const Product product = constants.product(A_or_none);
+    at::Tensor y, products;
+    {
+      const at::AutoDispatchBelowADInplaceOrView below;
+      if (keeps_products(x, S, A_or_none, call))
+        std::tie(y, products) = linear_with_products(x, S, bias_or_none, product, call.way, call.dtype);
+      else
+        y = ops::linear(x, S, bias_or_none, product, call.way, call.dtype, call.constant);
+    }
+    save(ctx, call, {x, S, A_or_none, bias_or_none, products});
+    return y;
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
@@ -85,14 +104,14 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     if (!grads[0].defined()) return result;
     const variable_list saved = ctx->get_saved_variables();
     const at::Tensor &x = saved[0], &S = saved[1], &A = saved[2], &bias = saved[3];
-    const Call call = restore(ctx, saved, 4);
+    const Call call = restore(ctx, saved, 5);
     const bool has_bias = bias.defined();
     const bool want_bias = has_bias && ctx->needs_input_grad(2);
     const Mask mask{ctx->needs_input_grad(0), ctx->needs_input_grad(1),
                     A.defined() && ctx->needs_input_grad(has_bias ? 3 : 2)};
     if (mask[0] || mask[1] || mask[2])
-      std::tie(result[0], result[1], result[3]) =
-          ops::linear_backward(grads[0], x, S, {call.algebra, A, call.factors}, call.way, call.dtype, mask);
+      std::tie(result[0], result[1], result[3]) = ops::linear_backward(
+          grads[0], x, S, {call.algebra, A, call.factors}, call.way, call.dtype, mask, saved[4]);
     if (want_bias) {
       const at::Tensor rows = grads[0].reshape_symint({-1, grads[0].sym_size(-1)});
       result[2] = rows.sum(0, false, bias.scalar_type());
@@ -176,11 +195,21 @@ Gradients linear_backward_autograd(const at::Tensor& grad, const at::Tensor& x, 
                                    std::string_view algebra, const std::optional<at::Tensor>& A,
                                    const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
                                    const std::optional<at::Tensor>& W, std::string_view way,
-                                   std::optional<at::ScalarType> dtype, Mask output_mask) {
+                                   std::optional<at::ScalarType> dtype, Mask output_mask,
+                                   const std::optional<at::Tensor>& products) {
   Call call = make_call(algebra, A, U, V, W, way, dtype, false);
   const at::Tensor A_or_none = A.value_or(at::Tensor());
-  if (transformed({grad, x, S, A_or_none})) return traced::linear_backward(grad, x, S, call, output_mask);
+  const bool differentiable = at::GradMode::is_enabled() &&
+                              (wants_grad(grad) || wants_grad(x) || wants_grad(S) || wants_grad(A_or_none));
+  // The form is no more linear in what A holds where that is the factors.
+  if (transformed({grad, x, S, A_or_none}) || (differentiable && call.factored()))
+    return traced::linear_backward(grad, x, S, call, output_mask);
   output_mask[2] = output_mask[2] && A_or_none.defined();
+  if (!differentiable) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    return ops::linear_backward(grad, x, S, {call.algebra, A_or_none, call.factors}, call.way, dtype,
+                                output_mask, products.value_or(at::Tensor()));
+  }
   const variable_list parts = LinearBackwardFunction::apply(grad, x, S, call.A, Constants{call}, output_mask);
   std::array<at::Tensor, 3> result;
   for (size_t part = 0, next = 0; part < 3; ++part)

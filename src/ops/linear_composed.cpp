@@ -46,10 +46,10 @@ Frame make_frame(const at::Tensor& x, const at::Tensor& S, const Call& call) {
     frame.A = table_tensor(*fixed, frame.dtype, x.device());
     if (frame.way == Way::factored) frame.f = factor_tensors(*fixed, frame.dtype, x.device());
   } else {
-    frame.A = call.A->to(frame.dtype);
+    frame.A = call.structure().to(frame.dtype);
     if (frame.way == Way::factored)
-      frame.f = {call.factors[0].to(frame.dtype), call.factors[1].to(frame.dtype),
-                 call.factors[2].to(frame.dtype)};
+      frame.f = {call.factor(0).to(frame.dtype), call.factor(1).to(frame.dtype),
+                 call.factor(2).to(frame.dtype)};
   }
   return frame;
 }
@@ -181,7 +181,7 @@ Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at:
     return t.defined() ? t.to(like.scalar_type()).contiguous() : t;
   };
   dx = finished(dx, x), dS = finished(dS, S);
-  if (dA.defined()) dA = finished(dA, *call.A);
+  if (dA.defined()) dA = finished(call.structure_gradient(dA), *call.A);
   return {dx, dS, dA};
 }
 

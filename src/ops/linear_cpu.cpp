@@ -6,6 +6,7 @@
 #include <ATen/ops/mm.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -65,13 +66,13 @@ std::shared_ptr<const Constants> constants(const Call& call) {
   }
   const std::vector<double> A = structure::values_of(*call.A);
   std::vector<double> f[3];
-  for (size_t i = 0; i < call.factors.size(); ++i) f[i] = structure::values_of(call.factors[i]);
-  const int64_t n = call.A->size(0);
+  const int64_t n = call.A->size(1), rank = call.rank();
+  if (rank > 0)
+    for (size_t i = 0; i < 3; ++i) f[i] = structure::values_of(call.factor(static_cast<int64_t>(i)));
   const auto make = [&] {
-    auto fresh = std::make_shared<Constants>(make_constants(A.data(), n));
-    if (!call.factors.empty())
-      fresh->factors =
-          std::make_unique<Mixings>(f[0].data(), f[1].data(), f[2].data(), n, call.factors[0].size(1));
+    const std::vector<double> table = call.factored() ? structure::product_of(f[0], f[1], f[2], n, rank) : A;
+    auto fresh = std::make_shared<Constants>(make_constants(table.data(), n));
+    if (rank > 0) fresh->factors = std::make_unique<Mixings>(f[0].data(), f[1].data(), f[2].data(), n, rank);
     return fresh;
   };
   if (!call.constant) return make();
@@ -158,7 +159,7 @@ using Held = std::shared_ptr<const structure::Factors>;
 
 /// A learned A without factors of its own may have some that are followed while it trains.
 bool may_follow(const Problem& problem, const Call& call) {
-  return problem.engine && call.learned() && call.factors.empty() && structure::followed_rank(problem.n) > 0;
+  return problem.engine && call.learned() && problem.rank == 0 && structure::followed_rank(problem.n) > 0;
 }
 
 /// The way this call takes, and the factors that are held beside A where it takes them.
@@ -202,17 +203,14 @@ Gradients materialised_backward(const at::Tensor& grad, const at::Tensor& x, con
                      mask[1] ? dS.mutable_data_ptr<float>() : nullptr, o.S.const_data_ptr<float>(),
                      want_A ? dA.mutable_data_ptr<float>() : nullptr);
     if (mask[1]) dS = dS.to(S.scalar_type());
-    if (want_A) dA = dA.to(call.A->scalar_type());
+    if (want_A) dA = call.structure_gradient(dA).to(call.A->scalar_type());
   }
   return {dx, dS, dA};
 }
 
-at::Tensor linear_cpu(const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias,
-                      std::string_view algebra, const std::optional<at::Tensor>& A,
-                      const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
-                      const std::optional<at::Tensor>& W, std::string_view way,
-                      std::optional<at::ScalarType> dtype, bool constant) {
-  Call call = make_call(algebra, A, U, V, W, way, dtype, constant);
+/// `products`, where it is given, is made to hold the R products of the factored way.
+at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias, Call call,
+                   at::Tensor* products) {
   check_linear("linear", x, S, call);
   if (wanted(bias)) check_bias(*bias, S);
   const at::ScalarType type = call.compute_dtype(x);
@@ -260,15 +258,36 @@ at::Tensor linear_cpu(const at::Tensor& x, const at::Tensor& S, const std::optio
   const at::Tensor y = output(pass, sizes, x.options().dtype(type));
   pass.C = Operands::of_rows(y.view({operands.rows, -1}), operands.m), pass.out = &f.W_out;
   pass.bias = b.defined() ? b.const_data_ptr<float>() : nullptr;
+  if (products) {
+    *products = at::empty({f.rank, operands.rows, operands.m}, x.options().dtype(at::kFloat));
+    pass.products = products->mutable_data_ptr<float>();
+  }
   run(pass);
   return y.to(type);
+}
+
+at::Tensor linear_cpu(const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias,
+                      std::string_view algebra, const std::optional<at::Tensor>& A,
+                      const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
+                      const std::optional<at::Tensor>& W, std::string_view way,
+                      std::optional<at::ScalarType> dtype, bool constant) {
+  return forward(x, S, bias, make_call(algebra, A, U, V, W, way, dtype, constant), nullptr);
+}
+
+std::tuple<at::Tensor, at::Tensor> linear_with_products_cpu(
+    const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias, std::string_view algebra,
+    const std::optional<at::Tensor>& A, std::string_view way, std::optional<at::ScalarType> dtype) {
+  at::Tensor products = at::empty({0}, x.options().dtype(at::kFloat));
+  const at::Tensor y = forward(x, S, bias, make_call(algebra, A, {}, {}, {}, way, dtype, false), &products);
+  return {y, products};
 }
 
 Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S,
                               std::string_view algebra, const std::optional<at::Tensor>& A,
                               const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
                               const std::optional<at::Tensor>& W, std::string_view way,
-                              std::optional<at::ScalarType> dtype, Mask mask) {
+                              std::optional<at::ScalarType> dtype, Mask mask,
+                              const std::optional<at::Tensor>& products) {
   Call call = make_call(algebra, A, U, V, W, way, dtype, false);
   check_linear("linear_backward", x, S, call);
   check_grad(grad, x, S, call);
@@ -288,7 +307,7 @@ Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const
   if (mask[1] || mask[2]) mark_in_training(S);
   const Operands operands(x, S, problem, type);
   const at::Tensor g = operands.matrix(grad, operands.n * operands.m, type);
-  const bool want_A = mask[2] && held;
+  const bool want_A = mask[2] && (held || call.factored());
   const auto sums_size = static_cast<size_t>(want_A ? operands.n * f.rank : 0);
   std::vector<float> dU(sums_size), dV(sums_size), dW(sums_size);
   at::Tensor dx, dS, dA;
@@ -317,10 +336,23 @@ Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const
     run(pass);
   }
   if (want_A) {
-    Pass pass = operands.forward(f);
-    pass.probe = Operands::of_rows(g, operands.m), pass.sums = dW.data();
-    run(pass);
-    dA = structure::gradient(*held, dU, dV, dW);
+    const Blocks probe = Operands::of_rows(g, operands.m);
+    const std::vector<int64_t> sizes{f.rank, operands.rows, operands.m};
+    if (products && products->sizes() == sizes) {
+      engine::dots(probe, operands.n, products->const_data_ptr<float>(), f.rank, operands.rows, operands.m,
+                   dW.data());
+    } else {
+      Pass pass = operands.forward(f);
+      pass.probe = probe, pass.sums = dW.data();
+      run(pass);
+    }
+    if (held) {
+      dA = structure::gradient(*held, dU, dV, dW);
+    } else {
+      dA = at::empty({3, operands.n, f.rank}, x.options().dtype(at::kFloat));
+      float* to = dA.mutable_data_ptr<float>();
+      for (const auto& sums : {dU, dV, dW}) to = std::copy(sums.begin(), sums.end(), to);
+    }
   } else if (mask[2] && call.learned()) {
     // Factors that the caller brings may be of any condition: dA is taken from dH.
     Call by_H = call;
@@ -352,6 +384,7 @@ std::string planned_way_cpu(const at::Tensor& x, const at::Tensor& S, std::strin
 TORCH_LIBRARY_IMPL(quatrain, CPU, m) {
   m.impl("linear", &linear_cpu);
   m.impl("linear_backward", &linear_backward_cpu);
+  m.impl("linear_with_products", &linear_with_products_cpu);
   m.impl("planned_way", &planned_way_cpu);
 }
 

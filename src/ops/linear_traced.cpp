@@ -45,7 +45,7 @@ at::Tensor blocks_of(const at::Tensor& dH, const at::Tensor& S) {
 at::Tensor materialise(const at::Tensor& S, const Call& call) {
   const algebra::Algebra* fixed = call.fixed();
   if (!fixed)
-    return at::einsum("iab,ipq->apbq", {call.A->to(S.scalar_type()), S})
+    return at::einsum("iab,ipq->apbq", {call.structure().to(S.scalar_type()), S})
         .reshape_symint({S.sym_size(0) * S.sym_size(1), S.sym_size(0) * S.sym_size(2)});
   const int n = fixed->n();
   std::vector<at::Tensor> rows;
@@ -90,9 +90,10 @@ Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at:
       }
       dS = at::stack(parts, 0).to(S.scalar_type());
     } else if (mask[1]) {
-      dS = at::einsum("iab,apbq->ipq", {call.A->to(dtype), dH}).to(S.scalar_type());
+      dS = at::einsum("iab,apbq->ipq", {call.structure().to(dtype), dH}).to(S.scalar_type());
     }
-    if (mask[2]) dA = at::einsum("ipq,apbq->iab", {S.to(dtype), dH}).to(call.A->scalar_type());
+    if (mask[2])
+      dA = call.structure_gradient(at::einsum("ipq,apbq->iab", {S.to(dtype), dH})).to(call.A->scalar_type());
   }
   return {dx, dS, dA};
 }

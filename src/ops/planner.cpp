@@ -11,33 +11,56 @@ namespace quatrain::ops {
 
 namespace {
 
-constexpr std::array<std::pair<Way, const char*>, 4> kWays{{{Way::automatic, "auto"},
-                                                            {Way::factored, "factored"},
-                                                            {Way::mixed, "mixed"},
-                                                            {Way::materialised, "materialised"}}};
+template <class E, size_t count>
+using Names = std::array<std::pair<E, const char*>, count>;
+
+constexpr Names<Way, 4> kWays{{{Way::automatic, "auto"},
+                               {Way::factored, "factored"},
+                               {Way::mixed, "mixed"},
+                               {Way::materialised, "materialised"}}};
+constexpr Names<Products, 3> kProducts{
+    {{Products::automatic, "auto"}, {Products::kept, "kept"}, {Products::recomputed, "recomputed"}}};
+
+template <class E, size_t count>
+const char* name_in(const Names<E, count>& names, E value) {
+  for (const auto& [known, text] : names)
+    if (known == value) return text;
+  TORCH_CHECK(false, "linear: no name for the value ", static_cast<int>(value));
+}
+
+template <class E, size_t count>
+E parse_in(const Names<E, count>& names, const char* argument, std::string_view text) {
+  std::string all;
+  for (const auto& [value, known] : names) {
+    if (text == known) return value;
+    all += (all.empty() ? "" : ", ") + std::string(known);
+  }
+  TORCH_CHECK(false, "linear: ", argument, " must be one of ", all, "; got '", text, "'");
+}
+
+/// What an environment variable says, read once; automatic where it is not set.
+template <class E>
+E from_environment(const char* variable, E (*parse)(std::string_view)) {
+  const char* text = std::getenv(variable);
+  return text && *text ? parse(text) : E::automatic;
+}
 
 thread_local Way guarded_way = Way::automatic;
-
-Way environment_way() {
-  static const Way way = [] {
-    const char* text = std::getenv("QUATRAIN_WAY");
-    return text && *text ? parse_way(text) : Way::automatic;
-  }();
-  return way;
-}
+thread_local Products guarded_products = Products::automatic;
 
 }  // namespace
 
 const char* name(Way way) {
-  for (const auto& [value, text] : kWays)
-    if (value == way) return text;
-  TORCH_CHECK(false, "way: no name for the value ", static_cast<int>(way));
+  return name_in(kWays, way);
 }
-
 Way parse_way(std::string_view text) {
-  for (const auto& [value, known] : kWays)
-    if (text == known) return value;
-  TORCH_CHECK(false, "linear: way must be auto, factored, mixed or materialised, got '", text, "'");
+  return parse_in(kWays, "way", text);
+}
+const char* name(Products products) {
+  return name_in(kProducts, products);
+}
+Products parse_products(std::string_view text) {
+  return parse_in(kProducts, "products", text);
 }
 
 WayGuard::WayGuard(Way way) : before_(guarded_way) {
@@ -46,20 +69,34 @@ WayGuard::WayGuard(Way way) : before_(guarded_way) {
 WayGuard::~WayGuard() {
   guarded_way = before_;
 }
+ProductsGuard::ProductsGuard(Products products) : before_(guarded_products) {
+  guarded_products = products;
+}
+ProductsGuard::~ProductsGuard() {
+  guarded_products = before_;
+}
 
 Way requested_way(Way argument) {
+  static const Way environment = from_environment("QUATRAIN_WAY", &parse_way);
   if (argument != Way::automatic) return argument;
-  return guarded_way != Way::automatic ? guarded_way : environment_way();
+  return guarded_way != Way::automatic ? guarded_way : environment;
+}
+
+bool kept(const Problem& problem) {
+  static const Products environment = from_environment("QUATRAIN_PRODUCTS", &parse_products);
+  const Products asked = guarded_products != Products::automatic ? guarded_products : environment;
+  if (asked != Products::automatic) return asked == Products::kept;
+  // A product's value costs 2 d/n operations to compute again, and to store and read it as much as some 60.
+  return problem.in_features / problem.n >= 32;
 }
 
 Problem make_problem(const at::Tensor& x, const at::Tensor& S, const Call& call) {
-  const algebra::Algebra* fixed = call.fixed();
   Problem problem;
   problem.rows = rows_of(x);
   problem.n = S.size(0);
   problem.out_features = problem.n * S.size(1);
   problem.in_features = problem.n * S.size(2);
-  problem.rank = fixed ? fixed->factors().rank : call.factors.empty() ? 0 : call.factors[0].size(1);
+  problem.rank = call.rank();
   problem.element_size = static_cast<int64_t>(at::elementSize(call.compute_dtype(x)));
   problem.prepared = call.constant;
   problem.threads = at::get_num_threads();

@@ -33,6 +33,10 @@ double cost(const Problem& problem, Way way);
 /// The way asked for, or the cheapest. `factored` without factors is an error.
 Way plan(const Problem& problem, Way asked);
 
+/// True where the R products of a forward pass are to be kept for the gradient of A: as a ProductsGuard or
+/// QUATRAIN_PRODUCTS says, else where computing them again would take longer than storing them.
+bool kept(const Problem& problem);
+
 /// The way asked for by an argument, else by a WayGuard, else by QUATRAIN_WAY, else automatic.
 Way requested_way(Way argument);
 

@@ -41,9 +41,31 @@ TEST(Spec, ParsesEveryForm) {
   EXPECT_EQ(identity.name, "");
 }
 
+TEST(Spec, ReadsATrainedRank) {
+  const Spec spec = Spec::parse("phm( quaternion , trained_rank = 9 )");
+  EXPECT_EQ(spec.trained_rank, 9);
+  EXPECT_EQ(spec.name, "quaternion");
+  EXPECT_EQ(spec.text(), "phm(quaternion, trained_rank=9)");
+  const std::pair<const char*, const char*> refused[] = {
+      {"phm(quaternion, trained_rank=7)", "at least 8"},
+      {"phm(identity(4), trained_rank=3)", "at least 4"},
+      {"phm(4, trained_rank=0)", "from 1 to"},
+      {"phm(4, trained_rank=x)", "from 1 to"},
+      {"phm(4, trained_rank)", "from 1 to"},
+      {"phm(4 trained_rank=5)", "after a comma"},
+      {"phm(trained_rank=5)", "after a comma"},
+      {"wkp(4, trained_rank=5)", "weights of wkp"},
+  };
+  for (const auto& [text, part] : refused)
+    EXPECT_THAT([text = text] { Spec::parse(text); },
+                (ThrowsMessage<std::invalid_argument>(HasSubstr(part))))
+        << text;
+}
+
 TEST(Spec, ComesBackFromItsText) {
   for (const char* text :
        {"real", "quaternion", "clifford(3,0,1)", "cyclic(5)", "phm(4)", "phm(quaternion)",
+        "phm(4, trained_rank=6)", "phm(clifford(2,1), trained_rank=20)", "phm(identity(4), trained_rank=4)",
         "phm(clifford(2,1))", "phm(identity(4))", "wkp(4)", "wkp(quaternion)", "wkp(identity(2))"}) {
     EXPECT_EQ(Spec::parse(text).text(), text);
     EXPECT_EQ(Spec::parse(Spec::parse(text).text()).text(), text);

@@ -24,10 +24,26 @@ double relative_variance(const std::string& algebra, nn::Initialiser initialiser
 
 TEST(NnInit, MatrixHasTheVarianceOfTheRealLayer) {
   torch::manual_seed(0);
-  for (const char* algebra :
-       {"real", "complex", "quaternion", "octonion", "dual", "split_quaternion", "tessarine",
-        "dual_quaternion", "clifford(2,1)", "cyclic(5)", "phm(2)", "phm(3)", "phm(4)", "phm(8)",
-        "phm(quaternion)", "phm(identity(4))", "wkp(4)"}) {
+  for (const char* algebra : {"real",
+                              "complex",
+                              "quaternion",
+                              "octonion",
+                              "dual",
+                              "split_quaternion",
+                              "tessarine",
+                              "dual_quaternion",
+                              "clifford(2,1)",
+                              "cyclic(5)",
+                              "phm(2)",
+                              "phm(3)",
+                              "phm(4)",
+                              "phm(8)",
+                              "phm(quaternion)",
+                              "phm(identity(4))",
+                              "wkp(4)",
+                              "phm(4, trained_rank=3)",
+                              "phm(2, trained_rank=9)",
+                              "phm(quaternion, trained_rank=8)"}) {
     EXPECT_NEAR(relative_variance(algebra, nn::Initialiser::glorot, false), 1, 0.03) << algebra;
     EXPECT_NEAR(relative_variance(algebra, nn::Initialiser::he, true), 1, 0.03) << algebra;
     EXPECT_NEAR(relative_variance(algebra, nn::Initialiser::polar, false), 1, 0.03) << algebra;

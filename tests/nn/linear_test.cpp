@@ -17,9 +17,20 @@ namespace {
 using test::linear_reference;
 using test::relative_error;
 
-const std::vector<std::string> kAlgebras{
-    "real",   "complex",         "quaternion",       "octonion", "dual",   "clifford(2,1)",
-    "phm(3)", "phm(quaternion)", "phm(identity(4))", "phm(1)",   "wkp(4)", "wkp(complex)"};
+const std::vector<std::string> kAlgebras{"real",
+                                         "complex",
+                                         "quaternion",
+                                         "octonion",
+                                         "dual",
+                                         "clifford(2,1)",
+                                         "phm(3)",
+                                         "phm(quaternion)",
+                                         "phm(identity(4))",
+                                         "phm(1)",
+                                         "wkp(4)",
+                                         "wkp(complex)",
+                                         "phm(4, trained_rank=3)",
+                                         "phm(quaternion, trained_rank=9)"};
 
 std::vector<ops::Way> ways_of(const nn::LinearImpl& layer) {
   if (layer.A.defined()) return {ops::Way::mixed, ops::Way::materialised};
@@ -66,6 +77,7 @@ TEST(NnLinear, ParametersAreThoseOfTheSpec) {
   EXPECT_THAT(names("quaternion"), ElementsAre("S", "bias"));
   EXPECT_THAT(names("phm(4)"), ElementsAre("A", "S", "bias"));
   EXPECT_THAT(names("wkp(4)"), ElementsAre("A", "w", "S", "bias"));
+  EXPECT_THAT(names("phm(4, trained_rank=5)"), ElementsAre("factors", "S", "bias"));
   const nn::Linear layer(nn::LinearOptions(24, 48).algebra("phm(4)").bias(false));
   EXPECT_THAT(names_of(*layer), ElementsAre("A", "S"));
   EXPECT_EQ(layer->S.sizes(), (std::vector<int64_t>{4, 12, 6}));
@@ -175,6 +187,42 @@ TEST(NnLinear, FactorsLeaveTheGradientsAlone) {
       torch::autograd::grad({torch::linear(x, H, layer->bias).square().sum()}, layer->parameters());
   for (size_t p = 0; p < expected.size(); ++p)
     EXPECT_LT(relative_error(layer->parameters()[p].grad(), expected[p]), 1e-4);
+}
+
+TEST(NnLinear, TrainedFactorsStartWhereTheyAreTold) {
+  torch::manual_seed(3);
+  at::Tensor identity = torch::zeros({4, 4, 4}, torch::kDouble);
+  identity[0] = torch::eye(4);
+  const auto start = [](const std::string& algebra) {
+    return test::structure_of(*nn::Linear(nn::LinearOptions(8, 8).algebra(algebra)));
+  };
+  for (const char* rank : {"8", "9", "16"}) {
+    const std::string end = std::string(", trained_rank=") + rank + ")";
+    EXPECT_LT(relative_error(start("phm(quaternion" + end), test::table_of("quaternion")), 1e-6);
+    EXPECT_LT(relative_error(start("phm(identity(4)" + end), identity), 1e-6);
+  }
+  // Products beyond those of the start can be learned: not all three of their factors are zero.
+  nn::Linear layer(nn::LinearOptions(8, 8).algebra("phm(quaternion, trained_rank=9)"));
+  layer(torch::randn({5, 8})).square().sum().backward();
+  EXPECT_GT(layer->factors.grad()[2].select(1, 8).abs().sum().item<double>(), 0);
+}
+
+// A layer of few trained products learns what one with more products than it needs computes.
+TEST(NnLinear, TrainedFactorsLearnATensorOfTheirRank) {
+  torch::manual_seed(4);
+  nn::Linear teacher(nn::LinearOptions(16, 16).algebra("phm(4, trained_rank=2)").bias(false)),
+      layer(nn::LinearOptions(16, 16).algebra("phm(4, trained_rank=4)").bias(false));
+  torch::optim::Adam optimizer(layer->parameters(), torch::optim::AdamOptions(1e-2));
+  const at::Tensor x = torch::randn({256, 16}), target = teacher(x).detach();
+  double loss = 1;
+  for (int step = 0; step < 1500; ++step) {
+    optimizer.zero_grad();
+    const at::Tensor error = torch::mse_loss(layer(x), target) / target.var();
+    error.backward();
+    optimizer.step();
+    loss = error.item<double>();
+  }
+  EXPECT_LT(loss, 0.02);
 }
 
 TEST(NnLinear, SavesAndLoads) {

@@ -15,6 +15,10 @@ inline at::Tensor structure_of(const nn::LinearImpl& layer) {
     const at::Tensor A = layer.A.detach().to(torch::kDouble);
     return layer.w.defined() ? layer.w.detach().to(torch::kDouble).view({-1, 1, 1}) * A : A;
   }
+  if (layer.factors.defined()) {
+    const at::Tensor F = layer.factors.detach().to(torch::kDouble);
+    return torch::einsum("ir,br,ar->iab", {F[0], F[1], F[2]});
+  }
   return table_of(layer.options.algebra().learned ? "real" : layer.options.algebra().name);
 }
 

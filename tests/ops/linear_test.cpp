@@ -280,7 +280,7 @@ TEST(Linear, ErrorsAreOneClearSentence) {
               testing::HasSubstr("(n, n, n)"));
   EXPECT_THAT(error(t.x.to(torch::kLong), t.S, {}, q), testing::HasSubstr("floating"));
   EXPECT_THAT(message_of([] { ops::parse_way("fast"); }),
-              testing::HasSubstr("must be auto, factored, mixed"));
+              testing::HasSubstr("must be one of auto, factored, mixed"));
 }
 
 TEST(Linear, ThreadsAgree) {

@@ -272,6 +272,77 @@ TEST(Structure, TemporariesCostNoSearch) {
   }
 }
 
+/// y and the gradients of x, S and what the product holds, in float32.
+Tensors with_products(ops::Products products, const at::Tensor& x, const at::Tensor& S,
+                      const Product& product, Way way) {
+  const ops::ProductsGuard guard(products);
+  const Tensors leaves{x.detach().requires_grad_(), S.detach().requires_grad_(),
+                       product.A.detach().requires_grad_()};
+  Tensors result{ops::linear(leaves[0], leaves[1], {}, {product.algebra, leaves[2], {}}, way)};
+  for (const at::Tensor& d : torch::autograd::grad({result[0]}, leaves, {torch::ones_like(result[0])}))
+    result.push_back(d);
+  return result;
+}
+
+// Several blocks of K and tails in every direction; rows beyond a chunk.
+TEST(Structure, KeptProductsGiveTheGradientOfRecomputedOnes) {
+  torch::manual_seed(9);
+  for (const int64_t n : {2, 4, 8})
+    for (const Sizes sizes : {Sizes{1, 5, 3}, Sizes{150, 37, 33}, Sizes{70, 9, 700}}) {
+      SCOPED_TRACE("n = " + std::to_string(n) + ", p = " + std::to_string(sizes.p));
+      const at::Tensor x = torch::randn({sizes.rows, n * sizes.p}), S = torch::randn({n, sizes.m, sizes.p});
+      for (const Product& product : {Product{"learned", torch::randn({n, n, n}), {}},
+                                     Product{"factored", torch::randn({3, n, n + 1}), {}}}) {
+        const auto kept = with_products(ops::Products::kept, x, S, product, Way::factored),
+                   again = with_products(ops::Products::recomputed, x, S, product, Way::factored);
+        for (size_t i = 0; i < kept.size(); ++i) EXPECT_LT(relative_error(kept[i], again[i]), 2e-6);
+      }
+    }
+}
+
+TEST(Structure, ProductsAreAsTheyAreDefined) {
+  torch::manual_seed(10);
+  const int64_t n = 3, R = 4;
+  const at::Tensor F = torch::randn({3, n, R}), x = torch::randn({5, n * 2}), S = torch::randn({n, 7, 2});
+  const auto [y, products] = ops::linear_with_products(x, S, {}, {"factored", F, {}}, Way::factored);
+  const at::Tensor expected = torch::einsum("ir,imp,br,tbp->rtm", {F[0], S, F[1], x.view({5, n, 2})});
+  EXPECT_LT(relative_error(products, expected), 1e-5);
+  EXPECT_LT(relative_error(y.view({5, n, 7}), torch::einsum("ar,rtm->tam", {F[2], expected})), 1e-5);
+  EXPECT_EQ(std::get<1>(ops::linear_with_products(x, S, {}, {"factored", F, {}}, Way::mixed)).numel(), 0);
+}
+
+// Any rank, far below and far above the generic one; every way; first and second derivatives.
+TEST(Structure, TrainedFactorsHaveTheDerivativesOfTheirTensor) {
+  torch::manual_seed(13);
+  for (const int64_t n : {2, 3, 4, 8})
+    for (const int64_t R : {int64_t{1}, n, n * n + 2})
+      for (const Way way : test::all_ways()) {
+        SCOPED_TRACE("n = " + std::to_string(n) + ", R = " + std::to_string(R) + ", " + ops::name(way));
+        const at::Tensor F = torch::randn({3, n, R}), x = torch::randn({40, n * 7}),
+                         S = torch::randn({n, 9, 7}), grad = torch::randn({40, n * 9});
+        const auto expected = evaluate(
+            [](const at::Tensor& x_, const at::Tensor& S_, const at::Tensor& F_) {
+              return literal(x_, S_, torch::einsum("ir,br,ar->iab", {F_[0], F_[1], F_[2]}));
+            },
+            grad, torch::kDouble, {x, S, F});
+        const auto map = [way](const at::Tensor& x_, const at::Tensor& S_, const at::Tensor& F_) {
+          return ops::linear(x_, S_, {}, {"factored", F_, {}}, way);
+        };
+        for (const auto type : {torch::kFloat, torch::kDouble}) {
+          const auto got = evaluate(map, grad, type, {x, S, F});
+          for (size_t i = 0; i < expected.size(); ++i)
+            EXPECT_LT(relative_error(got[i], expected[i]), type == torch::kFloat ? 1e-5 : 1e-13) << i;
+        }
+      }
+}
+
+TEST(Structure, TrainedFactorsTakeTheFactoredWay) {
+  const at::Tensor F = torch::randn({3, 4, 6});
+  EXPECT_EQ(ops::planned_way(torch::empty({600, 256}), torch::empty({4, 64, 64}), {"factored", F, {}}),
+            Way::factored);
+  EXPECT_EQ(ops::rank({"factored", F, {}}), 6);
+}
+
 TEST(Structure, OneStorageMayHoldTensorsOfSeveralSizes) {
   torch::manual_seed(8);
   const at::Tensor all = torch::randn({64});

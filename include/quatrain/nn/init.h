@@ -69,10 +69,18 @@ QUATRAIN_API void table_structure_(const at::Tensor& A, std::string_view algebra
 QUATRAIN_API void initialise_structure_(const at::Tensor& A, const algebra::Spec& spec,
                                         std::optional<at::Generator> generator = {});
 
+/// Factors (3, n, R) that are trained in A's place. From a table or the identity: its own factors, and beyond
+/// their rank products that add nothing yet (U and V of N(0, 1), W = 0). At random: U, V, W ~ N(0, 1), scaled
+/// so that Var(H) = Var(S).
+QUATRAIN_API void initialise_factors_(const at::Tensor& factors, const algebra::Spec& spec,
+                                      std::optional<at::Generator> generator = {});
+
 /// Var(H) / Var(S) of a structure tensor, averaged over the n x n blocks: |A|^2 / n^2. 1 for the quaternions
 /// and for PHM's start, 3/4 for the dual numbers, 1/n for the identity.
 QUATRAIN_API double structure_power(const at::Tensor& A);
 /// The same of a fixed algebra's table.
 QUATRAIN_API double structure_power(std::string_view algebra);
+/// The same of the tensor that factors (3, n, R) make.
+QUATRAIN_API double factors_power(const at::Tensor& factors);
 
 }  // namespace quatrain::nn

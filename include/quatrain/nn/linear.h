@@ -31,8 +31,9 @@ struct QUATRAIN_API LinearOptions {
 /// PHM's layer where A is learned, WKP's H = sum_i w_i A_i (x) S_i where its summands are weighted, a real
 /// layer at n = 1.
 ///
-/// Parameters: `A` (n, n, n) where it is learned and n > 1; `w` (n) of WKP; `S` (n, k/n, d/n); `bias` (k),
-/// zero at start. Shape: (..., d) -> (..., k), components concatenated.
+/// Parameters: `A` (n, n, n) where it is learned and n > 1; in its place `factors` (3, n, R), the U, V, W of
+/// A[i, a, b] = sum_r U[i, r] W[a, r] V[b, r], where the algebra says `trained_rank = R`; `w` (n) of WKP; `S`
+/// (n, k/n, d/n); `bias` (k), zero at start. Shape: (..., d) -> (..., k), components concatenated.
 class QUATRAIN_API LinearImpl : public torch::nn::Cloneable<LinearImpl> {
  public:
   LinearImpl(int64_t in_features, int64_t out_features)
@@ -71,6 +72,7 @@ class QUATRAIN_API LinearImpl : public torch::nn::Cloneable<LinearImpl> {
 
   LinearOptions options;
   at::Tensor A;
+  at::Tensor factors;
   at::Tensor w;
   at::Tensor S;
   at::Tensor bias;
