@@ -18,6 +18,7 @@
 #include "ops/mixed_rows.h"
 #include "ops/planner.h"
 #include "ops/prepared.h"
+#include "ops/recycled.h"
 #include "ops/structure.h"
 
 namespace quatrain::ops {
@@ -259,7 +260,7 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const std::optional
   pass.C = Operands::of_rows(y.view({operands.rows, -1}), operands.m), pass.out = &f.W_out;
   pass.bias = b.defined() ? b.const_data_ptr<float>() : nullptr;
   if (products) {
-    *products = at::empty({f.rank, operands.rows, operands.m}, x.options().dtype(at::kFloat));
+    *products = recycled_empty({f.rank, operands.rows, operands.m});
     pass.products = products->mutable_data_ptr<float>();
   }
   run(pass);

@@ -97,6 +97,7 @@ Problem make_problem(const at::Tensor& x, const at::Tensor& S, const Call& call)
   problem.out_features = problem.n * S.size(1);
   problem.in_features = problem.n * S.size(2);
   problem.rank = call.rank();
+  problem.factors_train = call.factored();
   problem.element_size = static_cast<int64_t>(at::elementSize(call.compute_dtype(x)));
   problem.prepared = call.constant;
   problem.threads = at::get_num_threads();
@@ -122,7 +123,7 @@ struct Sizes {
 /// Microseconds to follow a learned n x n x n tensor's factors for a step, and to take its gradient from
 /// theirs.
 double follow_cost(int64_t n) {
-  constexpr double kMicroseconds[] = {0, 0, 20, 25, 40, 120, 350, 1500, 5000};
+  constexpr double kMicroseconds[] = {0, 0, 50, 60, 75, 115, 195, 330, 560};
   return n < static_cast<int64_t>(std::size(kMicroseconds)) ? kMicroseconds[n] : 1e9;
 }
 
@@ -156,7 +157,8 @@ double composed_cost(const Problem& p, Way way) {
 //     factored     1.35   1.3      .0113 B kd R/n2    R B (k+d)      .012 kd R/n2    .068
 //     mixed        1.4    .6       .0155 B kd         n B d          .040 kd / n
 //     materialised 2.6    1.2      .0121 B kd                        .069 kd
-//   training (three passes; a learned A: four, and its factors are followed)
+//   training (three passes; for a learned A its factors are followed, and R B k/n products kept, at .0013
+//   each, or a fourth pass made)
 //     factored     15     13       .0114 B kd R/n2    R B (k+d)      .28 kd R/n2     .24
 //     mixed        39     7        .0371 B kd         n B (k+d)      .85 kd / n
 //     materialised 30     12       .0346 B kd                        .72 kd + 1.11 kd / threads
@@ -183,10 +185,13 @@ double engine_cost(const Problem& p, Way way) {
     return 2.6 + 1.2 * several + (0.0121 * s.rows * kd + 0.069 * kd) / s.threads;
   }
   if (way == Way::factored) {
-    const double passes = p.followed ? 4 : 3;
+    const bool learned = p.followed || p.factors_train;
+    const double passes = learned && !kept(p) ? 4 : 3,
+                 products_kept = learned && kept(p) ? s.R * s.rows * s.k / s.n : 0;
     const double weights = blocks(s.k / s.n, 64) * blocks(s.d / s.n, 32) * blocks(s.rows, 256);
     return 15 + 13 * several + (p.followed ? follow_cost(p.n) : 0) +
-           (passes * (0.0114 * s.share * s.rows * kd + 0.039 * s.R * inputs + 0.28 * s.share * kd) +
+           (0.0013 * products_kept +
+            passes * (0.0114 * s.share * s.rows * kd + 0.039 * s.R * inputs + 0.28 * s.share * kd) +
             0.24 * s.R * (2 * products + weights)) /
                s.threads;
   }

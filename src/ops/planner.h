@@ -17,9 +17,10 @@ struct Problem {
   int64_t n = 1;
   int64_t rank = 0;  ///< of the factors at hand; 0: none, so `factored` cannot be taken
   int64_t element_size = 4;
-  bool prepared = false;  ///< combined or materialised weights are kept between calls
-  bool engine = false;    ///< the fused engine serves this device and type; else the composed form does
-  bool followed = false;  ///< the factors are those of a learned A, followed while it trains
+  bool prepared = false;       ///< combined or materialised weights are kept between calls
+  bool engine = false;         ///< the fused engine serves this device and type; else the composed form does
+  bool followed = false;       ///< the factors are those of a learned A, followed while it trains
+  bool factors_train = false;  ///< the factors themselves are learned
   int threads = 1;
 };
 
