@@ -181,8 +181,8 @@ bool dense_product(Way way, at::ScalarType dtype) {
   return way == Way::materialised && dtype != at::kFloat;
 }
 
-at::Tensor expanded(const Operands& o, const Constants& c) {
-  const at::Tensor H = at::empty({o.n * o.m, o.n * o.p}, o.S.options());
+/// Into `H`, (n m, n p).
+at::Tensor expanded(const Operands& o, const Constants& c, const at::Tensor& H) {
   engine::expand(c.blocks, o.n, o.m, o.p, o.S.const_data_ptr<float>(), H.mutable_data_ptr<float>());
   return H;
 }
@@ -194,10 +194,13 @@ Gradients materialised_backward(const at::Tensor& grad, const at::Tensor& x, con
   const Operands o(x, S, problem, type);
   const at::Tensor g = o.matrix(grad, o.n * o.m, type);
   at::Tensor dx, dS, dA;
-  if (mask[0]) dx = at::mm(g, expanded(o, c)).view(x.sizes()).to(x.scalar_type());
+  // H, then its gradient, in memory that is used again.
+  const at::Tensor H = recycled_empty({o.n * o.m, o.n * o.p});
+  if (mask[0]) dx = at::mm(g, expanded(o, c, H)).view(x.sizes()).to(x.scalar_type());
   const bool want_A = mask[2] && call.learned();
   if (mask[1] || want_A) {
-    const at::Tensor dH = at::mm(g.t(), o.x);
+    at::Tensor dH = H;
+    at::mm_out(dH, g.t(), o.x);
     if (mask[1]) dS = at::empty(S.sizes(), o.S.options());
     if (want_A) dA = at::empty({o.n, o.n, o.n}, o.S.options());
     engine::contract(c.components, o.n, o.m, o.p, dH.const_data_ptr<float>(),
@@ -228,8 +231,11 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const std::optional
   const auto algebra_constants = held ? nullptr : constants(call);
   const Operands operands(x, S, problem, type);
   if (call.way == Way::materialised) {
-    const at::Tensor H =
-        prepared(S, call, call.way, type, [&] { return expanded(operands, *algebra_constants); });
+    const at::Tensor H = prepared(S, call, call.way, type, [&] {
+      const std::vector<int64_t> sizes{operands.n * operands.m, operands.n * operands.p};
+      return expanded(operands, *algebra_constants,
+                      call.constant ? at::empty(sizes, operands.S.options()) : recycled_empty(sizes));
+    });
     return at::linear(x.to(type), H, wanted(bias) ? std::optional(bias->to(type)) : std::nullopt);
   }
   const at::Tensor b = wanted(bias) ? bias->to(at::kFloat).contiguous() : at::Tensor();

@@ -157,7 +157,7 @@ double composed_cost(const Problem& p, Way way) {
 //     factored     1.35   1.3      .0113 B kd R/n2    R B (k+d)      .012 kd R/n2    .068
 //     mixed        1.4    .6       .0155 B kd         n B d          .040 kd / n
 //     materialised 2.6    1.2      .0121 B kd                        .069 kd
-//   training (three passes; for a learned A its factors are followed, and R B k/n products kept, at .0013
+//   training (three passes; for a learned A its factors are followed, and R B k/n products kept, at .0005
 //   each, or a fourth pass made)
 //     factored     15     13       .0114 B kd R/n2    R B (k+d)      .28 kd R/n2     .24
 //     mixed        39     7        .0371 B kd         n B (k+d)      .85 kd / n
@@ -190,7 +190,7 @@ double engine_cost(const Problem& p, Way way) {
                  products_kept = learned && kept(p) ? s.R * s.rows * s.k / s.n : 0;
     const double weights = blocks(s.k / s.n, 64) * blocks(s.d / s.n, 32) * blocks(s.rows, 256);
     return 15 + 13 * several + (p.followed ? follow_cost(p.n) : 0) +
-           (0.0013 * products_kept +
+           (0.0005 * products_kept +
             passes * (0.0114 * s.share * s.rows * kd + 0.039 * s.R * inputs + 0.28 * s.share * kd) +
             0.24 * s.R * (2 * products + weights)) /
                s.threads;
