@@ -5,6 +5,7 @@
 #include <c10/util/accumulate.h>
 
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <new>
@@ -24,13 +25,15 @@ class Pool {
   std::pair<void*, size_t> take(size_t bytes) {
     {
       const std::lock_guard lock(mutex_);
-      // Not much more than asked for, so that a small batch does not hold a large one's memory.
+      // Not much more than asked for, so that a small batch does not hold a large one's memory. What is too
+      // small makes way: there is never more than was once in use.
       if (const auto found = idle_.lower_bound(bytes); found != idle_.end() && found->first <= 2 * bytes) {
         const std::pair result{found->second, found->first};
         idle_bytes_ -= found->first;
         idle_.erase(found);
         return result;
       }
+      if (!idle_.empty()) drop(std::prev(idle_.end()));
     }
     bytes = (bytes + kPage - 1) / kPage * kPage;
     void* fresh = std::aligned_alloc(kPage, bytes);
@@ -42,14 +45,16 @@ class Pool {
     const std::lock_guard lock(mutex_);
     idle_.emplace(bytes, memory);
     idle_bytes_ += bytes;
-    while (idle_bytes_ > static_cast<size_t>(kRecycledBytes)) {  // the smallest are the cheapest to make anew
-      std::free(idle_.begin()->second);
-      idle_bytes_ -= idle_.begin()->first;
-      idle_.erase(idle_.begin());
-    }
+    while (idle_bytes_ > static_cast<size_t>(kRecycledBytes)) drop(idle_.begin());
   }
 
  private:
+  void drop(std::multimap<size_t, void*>::iterator entry) {
+    std::free(entry->second);
+    idle_bytes_ -= entry->first;
+    idle_.erase(entry);
+  }
+
   static constexpr size_t kPage = 4096;
   std::mutex mutex_;
   std::multimap<size_t, void*> idle_;
