@@ -57,8 +57,7 @@ TEST(Spec, ReadsATrainedRank) {
       {"wkp(4, trained_rank=5)", "weights of wkp"},
   };
   for (const auto& [text, part] : refused)
-    EXPECT_THAT([text = text] { Spec::parse(text); },
-                (ThrowsMessage<std::invalid_argument>(HasSubstr(part))))
+    EXPECT_THAT([text = text] { Spec::parse(text); }, (ThrowsMessage<std::invalid_argument>(HasSubstr(part))))
         << text;
 }
 
