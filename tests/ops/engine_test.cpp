@@ -315,8 +315,8 @@ TEST(Engine, MemoryIsFlatOverAThousandBatchesOfAnySize) {
     for (int64_t rows = 1; rows <= 120; ++rows) call(rows);
     const int64_t before = resident();
     for (int64_t i = 0; i < 1000; ++i) call(1 + (i * 7919) % 120);
-    // A megabyte of room for the allocator; an output alone that stayed in each call would be thirty.
-    EXPECT_LT(resident() - before, 1 << 20) << product.algebra;
+    // Some megabytes of room for the allocator; an output alone that stayed in each call would be thirty.
+    EXPECT_LT(resident() - before, 4 << 20) << product.algebra;
   }
 }
 
