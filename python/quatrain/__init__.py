@@ -12,6 +12,7 @@ from ._library import FOLDER as _FOLDER
 from ._library import LIBRARY as _LIBRARY
 from ._library import VERSION as __version__
 from . import algebra, init, models, nn, ops
+from .convert import ConversionReport, FactorizeReport, convert, factorize
 from .runs import Run, load
 from .weights import load_model, save_model
 
@@ -21,9 +22,13 @@ cmake_prefix_path: str = str(_FOLDER)
 library: str = str(_LIBRARY)
 
 __all__ = [
+    "ConversionReport",
+    "FactorizeReport",
     "Run",
     "algebra",
     "cmake_prefix_path",
+    "convert",
+    "factorize",
     "init",
     "library",
     "load",

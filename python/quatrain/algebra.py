@@ -130,7 +130,7 @@ class Spec:
 
     ``quaternion`` is a fixed algebra, ``phm(4)`` a structure tensor A that is learned from a random start (PHM),
     ``phm(quaternion)`` one that is learned from a table, ``wkp(4)`` one with a learned weight for each summand (PHYDI),
-    ``real`` the real layer. ``Spec.parse`` reads the notation, ``str()`` writes it.
+    ``phm(4, trained_rank=6)`` one whose factors are what is learned, ``real`` the real layer. ``Spec.parse`` reads the notation, ``str()`` writes it.
     """
 
     n: int
@@ -143,6 +143,8 @@ class Spec:
     #: the fixed algebra, or the one a learned A starts from; empty for random, identity
     name: str
     text: str
+    #: R of the factors that are learned in A's place; 0: A itself is
+    trained_rank: int = 0
 
     @classmethod
     def parse(cls, text: str | Spec) -> Spec:
@@ -158,10 +160,12 @@ class Spec:
 
     @property
     def learns_structure(self) -> bool:
-        """A is a parameter; the real layer has none to learn."""
+        """A, or its factors, are a parameter; the real layer has none to learn."""
         return self.learned and self.n > 1
 
     @property
-    def fixed_name(self) -> str:
-        """The fixed algebra's name; ``learned`` where A is a parameter."""
-        return "learned" if self.learns_structure else "real" if self.learned else self.name
+    def operand(self) -> str:
+        """What operators take: a fixed algebra's name, ``learned`` or ``factored``."""
+        if self.learns_structure:
+            return "factored" if self.trained_rank else "learned"
+        return "real" if self.learned else self.name

@@ -65,8 +65,8 @@ def linear(
     """y = x H^T + bias with H = sum_i A_i (x) S_i (PHM (3.2); the left Hamilton product for quaternions).
 
     ``x``: (..., d), any strides, any leading sizes, zero included. ``S``: (n, k/n, d/n). ``bias``: (k). Returns (..., k).
-    ``algebra`` is a fixed algebra's name, or ``learned``, which goes with ``A`` (n, n, n) and optionally its ``factors``
-    U, V, W (n, R), never differentiated. ``way``: ``auto`` (the planner chooses), ``factored``, ``mixed``,
+    ``algebra`` is a fixed algebra's name; or ``learned``, which goes with ``A`` (n, n, n) and optionally its ``factors``
+    U, V, W (n, R), never differentiated; or ``factored``, where ``A`` is (3, n, R): the U, V, W themselves are learned. ``way``: ``auto`` (the planner chooses), ``factored``, ``mixed``,
     ``materialised``; the results agree up to rounding. ``dtype`` is the type to compute in (default: x's). ``constant``
     says that S will not change until it is trained again, so that its prepared form may be kept (``drop_prepared``).
     Differentiable any number of times in x, S, A and bias.

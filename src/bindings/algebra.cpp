@@ -75,13 +75,13 @@ std::string add_from_file(std::string_view path) {
   return algebra::add_from_file(std::string(path)).name();
 }
 
-/// n, learned, weighted, start, name, and the notation in its usual form.
-std::tuple<int64_t, bool, bool, std::string, std::string, std::string> parse(std::string_view text) {
+/// n, learned, weighted, start, name, the notation in its usual form, and the rank of trained factors.
+std::tuple<int64_t, bool, bool, std::string, std::string, std::string, int64_t> parse(std::string_view text) {
   const algebra::Spec spec = algebra::Spec::parse(text);
   const char* start = spec.start == algebra::Spec::Start::random     ? "random"
                       : spec.start == algebra::Spec::Start::identity ? "identity"
                                                                      : "table";
-  return {spec.n, spec.learned, spec.weighted, start, spec.name, spec.text()};
+  return {spec.n, spec.learned, spec.weighted, start, spec.name, spec.text(), spec.trained_rank};
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
   m.def("algebra_factors(str name) -> Tensor[]", &factors);
   m.def("algebra_add(str name, Tensor table, Tensor[] factors, float[] conjugation) -> ()", &add);
   m.def("algebra_add_from_file(str path) -> str", &add_from_file);
-  m.def("algebra_parse(str text) -> (int, bool, bool, str, str, str)", &parse);
+  m.def("algebra_parse(str text) -> (int, bool, bool, str, str, str, int)", &parse);
 }
 
 }  // namespace quatrain::bindings

@@ -20,11 +20,18 @@ void structure_(at::Tensor A, std::string_view algebra, Generator generator) {
   nn::initialise_structure_(A, algebra::Spec::parse(algebra), std::move(generator));
 }
 
-void layer_(at::Tensor S, const std::optional<at::Tensor>& A, std::string_view algebra,
+/// `structure`: A, or the factors that are trained in its place.
+void layer_(at::Tensor S, const std::optional<at::Tensor>& structure, std::string_view algebra,
             std::string_view initialiser, Generator generator) {
   const algebra::Spec spec = algebra::Spec::parse(algebra);
-  if (A) nn::initialise_structure_(*A, spec, generator);
-  const double power = A ? nn::structure_power(*A) : nn::structure_power(spec.learned ? "real" : spec.name);
+  double power = nn::structure_power(spec.learned ? "real" : spec.name);
+  if (structure && spec.trained_rank > 0) {
+    nn::initialise_factors_(*structure, spec, generator);
+    power = nn::factors_power(*structure);
+  } else if (structure) {
+    nn::initialise_structure_(*structure, spec, generator);
+    power = nn::structure_power(*structure);
+  }
   weight_(std::move(S), initialiser, power, std::move(generator));
 }
 
@@ -53,7 +60,8 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
       drawn);
   m.def("initialise_structure_(Tensor(a!) A, str algebra, *, Generator? generator=None) -> ()", drawn);
   m.def(
-      "initialise_layer_(Tensor(a!) S, Tensor(b!)? A, str algebra, str initialiser=\"glorot\", *, Generator? "
+      "initialise_layer_(Tensor(a!) S, Tensor(b!)? structure, str algebra, str initialiser=\"glorot\", *, "
+      "Generator? "
       "generator=None) -> ()",
       drawn);
   m.def("real_fans(Tensor S) -> (float, float)", &real_fans);

@@ -10,6 +10,7 @@ MODELS = {
     "linear": lambda: nn.Linear(16, 24, algebra="quaternion"),
     "linear-phm": lambda: nn.Linear(16, 24, algebra="phm(4)"),
     "linear-wkp": lambda: nn.Linear(16, 24, algebra="wkp(4)"),
+    "linear-factors": lambda: nn.Linear(16, 24, algebra="phm(4, trained_rank=6)"),
     "feed-forward": lambda: nn.FeedForward(16, 32, algebra="phm(2)", activation="gelu"),
     "pre": lambda: nn.TransformerEncoder(16, 2, 2, feed_forward=32, algebra="quaternion", norm="pre", norm_per_component=True, dropout=0.0),
     "post-phm": lambda: nn.TransformerEncoder(16, 2, 2, feed_forward=32, algebra="phm(2)", packed=True, activation="gelu", dropout=0.0),

@@ -9,7 +9,7 @@ import torch
 from quatrain import algebra, init, models, nn, ops
 from torch.nn.utils import parametrizations, parametrize, prune
 
-ALGEBRAS = ["real", "quaternion", "phm(4)", "wkp(2)"]
+ALGEBRAS = ["real", "quaternion", "phm(4)", "wkp(2)", "phm(4, trained_rank=6)"]
 
 
 def layer(notation="quaternion", **options):
@@ -25,7 +25,10 @@ def classifier(notation="quaternion", **options):
 
 
 def by_definition(module, x):
-    A = module.A if module.A is not None else algebra.get(module.algebra).table.to(x.dtype)
+    if module.factors is not None:
+        A = torch.einsum("ir,br,ar->iab", *module.factors)
+    else:
+        A = module.A if module.A is not None else algebra.get(module.algebra).table.to(x.dtype)
     if module.w is not None:
         A = module.w[:, None, None] * A
     H = torch.einsum("iab,ipq->apbq", A, module.S).reshape(12, 8)

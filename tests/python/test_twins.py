@@ -29,7 +29,7 @@ KINDS = {
     "phydi": encoder("phydi"),
     "classifier": lambda algebra: models.TextClassifier(50, 3, width=16, heads=2, feed_forward=32, algebra=algebra),
 }
-CASES = [("linear", algebra) for algebra in ("real", "complex", "octonion", "phm(2)", "phm(quaternion)", "wkp(4)", "wkp(dual)")]
+CASES = [("linear", algebra) for algebra in ("real", "complex", "octonion", "phm(2)", "phm(quaternion)", "wkp(4)", "wkp(dual)", "phm(4, trained_rank=6)", "phm(quaternion, trained_rank=10)")]
 CASES += [(kind, algebra) for kind in KINDS for algebra in ("quaternion", "phm(4)")]
 
 

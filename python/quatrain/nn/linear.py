@@ -32,8 +32,9 @@ class Linear(nn.Module):
         initialiser: one of ``quatrain.init.INITIALISERS``.
         way: how the map is evaluated; the planner chooses by default.
 
-    Parameters: ``A`` (n, n, n) where it is learned and n > 1; ``w`` (n) of WKP; ``S`` (n, k/n, d/n); ``bias`` (k), zero
-    at start.
+    Parameters: ``A`` (n, n, n) where it is learned and n > 1; in its place ``factors`` (3, n, R), the U, V, W of
+    A[i, a, b] = sum_r U[i, r] W[a, r] V[b, r], where the algebra says ``trained_rank=R``; ``w`` (n) of WKP; ``S``
+    (n, k/n, d/n); ``bias`` (k), zero at start.
 
     Shape: (..., d) -> (..., k), components concatenated: [r .. | i .. | j .. | k ..].
 
@@ -52,6 +53,7 @@ class Linear(nn.Module):
     out_features: int
     spec: Spec
     A: Tensor | None
+    factors: Tensor | None
     w: Tensor | None
     S: Tensor
     bias: Tensor | None
@@ -75,7 +77,7 @@ class Linear(nn.Module):
         _check.choice("way", way, WAYS)
         self.in_features, self.out_features = in_features, out_features
         self.initialiser, self.way = initialiser, way
-        self._algebra = spec.fixed_name
+        self._algebra = spec.operand
         # The A that factors were computed for, U, V and W; outside the state dict, and ignored when A differs.
         self._factored: tuple[Tensor, ...] | None = None
         n = spec.n
@@ -83,7 +85,9 @@ class Linear(nn.Module):
         def parameter(*shape: int) -> nn.Parameter:
             return nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
 
-        self.register_parameter("A", parameter(n, n, n) if spec.learns_structure else None)
+        trained = spec.learns_structure and spec.trained_rank > 0
+        self.register_parameter("A", parameter(n, n, n) if spec.learns_structure and not trained else None)
+        self.register_parameter("factors", parameter(3, n, spec.trained_rank) if trained else None)
         self.register_parameter("w", parameter(n) if spec.learns_structure and spec.weighted else None)
         self.S = parameter(n, out_features // n, in_features // n)
         self.register_parameter("bias", parameter(out_features) if bias else None)
@@ -97,7 +101,8 @@ class Linear(nn.Module):
     def reset_parameters(self) -> None:
         """Draws S and A anew by the initialiser, as the C++ layer does from the same seed; bias zero, w one."""
         with torch.no_grad():
-            torch.ops.quatrain.initialise_layer_(self.S, self.A, self.spec.text, self.initialiser)
+            structure = self.A if self.factors is None else self.factors
+            torch.ops.quatrain.initialise_layer_(self.S, structure, self.spec.text, self.initialiser)
             if self.w is not None:
                 self.w.fill_(1)
             if self.bias is not None:
@@ -108,7 +113,7 @@ class Linear(nn.Module):
         if A is None:
             # Only what stays the same tensor from call to call is worth preparing.
             constant = not self.training and isinstance(S, nn.Parameter)
-            return _linear(x, S, self.bias, self._algebra, None, None, None, None, self.way, None, constant)
+            return _linear(x, S, self.bias, self._algebra, self.factors, None, None, None, self.way, None, constant)
         if self.training:
             if w is not None:  # w_i scales A_i (x) S_i: taken on S, A is what the operator can follow from step to step
                 S = w.view(-1, 1, 1) * S
@@ -129,7 +134,8 @@ class Linear(nn.Module):
 
     def matrix(self) -> Tensor:
         """H (k, d) = sum_i A_i (x) S_i, differentiable."""
-        return ops.materialise(self.S, self._algebra, self._effective_structure())
+        structure = self._effective_structure() if self.factors is None else self.factors
+        return ops.materialise(self.S, self._algebra, structure)
 
     def factorize(self, rank: int = 0, tolerance: float = 1e-6, starts: int = 6, seed: int = 0) -> bool:
         """Computes the factors of a learned A, so that eval mode may take the factored way; True where they are sound.
@@ -137,14 +143,18 @@ class Linear(nn.Module):
         They stay outside the state dict, follow ``deepcopy`` and ``to``, and are ignored from the moment that A (or w)
         differs from what they were computed for. Always True without work where A is not learned.
         """
+        return self.A is None or self.find_factors(rank, tolerance, starts, seed).sound
+
+    def find_factors(self, rank: int = 0, tolerance: float = 1e-6, starts: int = 6, seed: int = 0) -> ops.Decomposition:
+        """What ``factorize`` found, sound or not. Raises ValueError where A is not learned."""
         structure = self._effective_structure()
         if structure is None:
-            return True
+            raise ValueError(f"linear: factors are of a learned A, got algebra = {self.spec}")
         structure = structure.detach().clone()
         found = ops.decompose(structure, rank, tolerance, starts, seed)
         self._factored = (structure, *found.factors) if found.sound else None
         self._drop_prepared()
-        return found.sound
+        return found
 
     def has_factors(self) -> bool:
         """True where factors are held and still fit A."""
@@ -169,6 +179,12 @@ class Linear(nn.Module):
         S = self._parameters.get("S")
         if S is not None:
             ops.drop_prepared(S)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # FSDP2 gathers S into the same memory in every forward, unseen by versions; it assigns what it gathered.
+        super().__setattr__(name, value)
+        if name == "S":
+            self._drop_prepared()
 
     def train(self, mode: bool = True) -> Linear:
         super().train(mode)

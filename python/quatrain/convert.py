@@ -1,0 +1,240 @@
+"""Real layers of any model into hypercomplex ones; factors of learned algebras for fast inference."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Callable, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from . import nn as layers
+from . import ops
+from .algebra import Spec
+
+__all__ = ["ConversionReport", "FactorizeReport", "LayerConversion", "LayerFactors", "convert", "factorize"]
+
+_Model = TypeVar("_Model", bound=nn.Module)
+
+
+def _columns(rows: list[list[str]]) -> str:
+    """Aligned: the first column to the left, the others to the right, the last as it is."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:])]
+        lines.append("  ".join([*cells, row[-1]]).rstrip())
+    return "\n".join(lines)
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerConversion:
+    """What became of one linear layer."""
+
+    #: dotted, as in ``named_modules``
+    name: str
+    in_features: int
+    out_features: int
+    #: parameters, bias included
+    before: int
+    #: the same number where it was skipped
+    after: int
+    #: \\|H - H'\\| / \\|H\\| of the real matrix and the new one; None with fresh weights
+    error: float | None
+    #: why it was left as it is; empty: it was converted
+    skipped: str
+
+
+@dataclasses.dataclass(frozen=True)
+class ConversionReport:
+    """What a conversion did; ``print`` shows it as a table."""
+
+    algebra: str
+    #: every linear layer that was met, in the model's order
+    layers: list[LayerConversion]
+    #: parameters of the whole model
+    before: int
+    after: int
+
+    @property
+    def converted(self) -> int:
+        """How many layers were converted."""
+        return sum(not layer.skipped for layer in self.layers)
+
+    def __str__(self) -> str:
+        rows = [["layer", "in", "out", "parameters", "after", "error", ""]]
+        for layer in self.layers:
+            error = "-" if layer.error is None else f"{layer.error:.3g}"
+            after = "-" if layer.skipped else f"{layer.after:,}"
+            sizes = [str(layer.in_features), str(layer.out_features), f"{layer.before:,}"]
+            rows.append([layer.name or "the model", *sizes, after, error, layer.skipped])
+        rows.append(["whole model", "", "", f"{self.before:,}", f"{self.after:,}", "", ""])
+        return _columns(rows)
+
+
+def _count(module: nn.Module) -> int:
+    return sum(p.numel() for p in module.parameters())
+
+
+def _is_linear(module: nn.Module) -> bool:
+    return isinstance(module, (nn.Linear, layers.Linear))
+
+
+def _weight(layer: nn.Module) -> Tensor:
+    """The parameter that holds the weights."""
+    weight = layer.S if isinstance(layer, layers.Linear) else layer.weight
+    assert isinstance(weight, Tensor)
+    return weight
+
+
+def _owners(model: nn.Module) -> dict[Tensor, list[str]]:
+    """The names under which the modules hold each parameter; a module that stands in two places counts once."""
+    owners: dict[Tensor, list[str]] = {}
+    for name, module in model.named_modules():
+        for parameter_name, parameter in module.named_parameters(recurse=False):
+            owners.setdefault(parameter, []).append(f"{name}.{parameter_name}" if name else parameter_name)
+    return owners
+
+
+def _twin(layer: nn.Module, weight: Tensor, spec: Spec, sizes: tuple[int, int], fresh: bool) -> tuple[nn.Module, float | None]:
+    """The layer to stand in its place, and the relative error of its matrix."""
+    bias = layer.bias
+    initialiser, way = (layer.initialiser, layer.way) if isinstance(layer, layers.Linear) else ("glorot", "auto")
+    twin = layers.Linear(*sizes, spec, bias is not None, initialiser, way, weight.device, weight.dtype)
+    error = None
+    with torch.no_grad():
+        if not fresh:
+            S, A, distance = torch.ops.quatrain.nearest(weight.detach().reshape(sizes[1], sizes[0]), spec.text)
+            twin.S.copy_(S)
+            if twin.A is not None:
+                twin.A.copy_(A)
+            if isinstance(bias, Tensor) and twin.bias is not None:
+                twin.bias.copy_(bias)
+            error = float(distance)
+    for part in (twin.A, twin.w, twin.S):
+        if part is not None:
+            part.requires_grad_(weight.requires_grad)
+    if isinstance(bias, Tensor) and twin.bias is not None:
+        twin.bias.requires_grad_(bias.requires_grad)
+    return twin.train(layer.training), error
+
+
+def convert(
+    model: _Model,
+    algebra: str | Spec,
+    where: Callable[[str, nn.Module], bool] | None = None,
+    fresh: bool = False,
+) -> tuple[_Model, ConversionReport]:
+    """Replaces the linear layers of a model, ``nn.Linear`` and real ``quatrain.nn.Linear``, by hypercomplex ones.
+
+    The weights become the nearest hypercomplex ones: with a fixed algebra by projection, with a learned one as the best sum
+    of n Kronecker products. The model is changed in place and returned with a report; only a model that is itself a linear
+    layer is returned anew. Parameters are new tensors: make the optimizer afterwards.
+
+    Args:
+        model: any module.
+        algebra: what the layers shall multiply with.
+        where: which layers to convert, by dotted name and module; all by default.
+        fresh: new weights by the layers' initialiser, for a model yet to be trained.
+
+    Skipped, with the reason in the report: sizes that n does not divide, weights that are tied to another module, what
+    ``where`` excludes, layers that are hypercomplex already, subclasses of ``nn.Linear``. Among these is the output of
+    ``torch.nn.MultiheadAttention``, which reads its layers' weights itself: use ``quatrain.nn.MultiheadAttention``.
+
+    >>> import torch, quatrain
+    >>> model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
+    >>> model, report = quatrain.convert(model, "quaternion")
+    >>> report.converted, report.layers[1].skipped
+    (1, 'n = 4 does not divide 2')
+    """
+    spec = Spec.parse(algebra)
+    if spec.trained_rank and not fresh:
+        raise ValueError(
+            f"convert: trained factors have no nearest weights in closed form, got algebra = {spec} (take fresh = True, or "
+            "a learned A)"
+        )
+    before, owners = _count(model), _owners(model)
+    twins: dict[nn.Module, nn.Module] = {}
+    done: list[LayerConversion] = []
+    for name, layer in model.named_modules():
+        if not _is_linear(layer):
+            continue
+        weight, sizes = _weight(layer), (int(layer.in_features), int(layer.out_features))
+        count, error, skipped = _count(layer), None, ""
+        tied = [other for other in owners.get(weight, []) if other.rpartition(".")[0] != name]
+        odd = [size for size in sizes if size % spec.n or size == 0]
+        if isinstance(layer, layers.Linear) and layer.spec.n > 1:
+            skipped = f"is hypercomplex already ({layer.spec})"
+        elif where is not None and not where(name, layer):
+            skipped = "excluded by where"
+        elif type(layer) not in (nn.Linear, layers.Linear):
+            skipped = f"is a {type(layer).__name__}, which may do more than a linear layer"
+        elif tied:
+            skipped = f"its weight is tied to {tied[0]}"
+        elif odd:
+            skipped = f"n = {spec.n} does not divide {odd[0]}"
+        else:
+            twins[layer], error = _twin(layer, weight, spec, sizes, fresh)
+        after = count if skipped else _count(twins[layer])
+        done.append(LayerConversion(name, *sizes, count, after, error, skipped))
+    for module in list(model.modules()):
+        for name, child in list(module._modules.items()):
+            if child is not None and child in twins:
+                setattr(module, name, twins[child])
+    result = twins.get(model, model)
+    return result, ConversionReport(spec.text, done, before, _count(result))  # type: ignore[return-value]
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerFactors:
+    """What became of a layer whose A is learned."""
+
+    name: str
+    n: int
+    #: of the best factors; the factored way costs rank / n^2 of the real layer
+    rank: int
+    #: their relative error
+    error: float
+    #: held, and used in eval mode; else the layer computes in another way
+    sound: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class FactorizeReport:
+    """What ``factorize`` found; ``print`` shows it as a table."""
+
+    layers: list[LayerFactors]
+
+    @property
+    def learned(self) -> int:
+        """Layers with a learned A."""
+        return len(self.layers)
+
+    @property
+    def sound(self) -> int:
+        """Of them, with sound factors."""
+        return sum(layer.sound for layer in self.layers)
+
+    def __str__(self) -> str:
+        rows = [["layer", "n", "rank", "error", ""]]
+        for layer in self.layers:
+            sizes = [str(layer.n), str(layer.rank) if layer.sound else "-", f"{layer.error:.3g}"]
+            rows.append([layer.name or "the model", *sizes, "" if layer.sound else "no sound factors"])
+        return _columns(rows)
+
+
+def factorize(
+    model: nn.Module, rank: int = 0, tolerance: float = 1e-6, starts: int = 6, seed: int = 0
+) -> FactorizeReport:
+    """Computes the factors of every learned A in a model (``Linear.factorize``), for fast inference.
+
+    >>> import quatrain
+    >>> quatrain.factorize(quatrain.nn.FeedForward(8, 8, algebra="phm(2)")).sound
+    2
+    """
+    found = []
+    for name, layer in model.named_modules():
+        if isinstance(layer, layers.Linear) and layer.A is not None:
+            best = layer.find_factors(rank, tolerance, starts, seed)
+            found.append(LayerFactors(name, layer.spec.n, best.rank, best.residual, best.sound))
+    return FactorizeReport(found)

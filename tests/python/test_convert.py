@@ -1,0 +1,119 @@
+"""Conversion of real models, and factors of learned ones."""
+
+import pytest
+import quatrain
+import torch
+from quatrain import nn, ops
+
+
+class Tied(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(8, 16)
+        self.first = torch.nn.Linear(16, 16)
+        self.again = self.first  # one layer in two places
+        self.head = torch.nn.Linear(16, 8, bias=False)
+        self.head.weight = self.embedding.weight
+        self.odd = torch.nn.Linear(16, 3)
+
+    def forward(self, x):
+        return self.head(self.again(self.first(self.embedding(x))))
+
+
+@pytest.mark.parametrize("algebra", ["quaternion", "phm(4)", "wkp(4)"])
+def test_a_model_that_is_hypercomplex_converts_without_error(algebra):
+    layer = nn.Linear(16, 24, algebra="quaternion", dtype=torch.float64)
+    real = torch.nn.Linear(16, 24, dtype=torch.float64)
+    with torch.no_grad():
+        real.weight.copy_(layer.weight)
+    x = torch.randn(5, 16, dtype=torch.float64)
+    expected = real(x)
+    (converted,), report = quatrain.convert(torch.nn.Sequential(real), algebra)
+    torch.testing.assert_close(converted(x), expected)
+    assert report.layers[0].error < 1e-12 and report.converted == 1 and converted.S.dtype == torch.float64
+
+
+def test_the_nearest_weights():
+    real = torch.nn.Linear(8, 8, bias=False, dtype=torch.float64)
+    layer, report = quatrain.convert(real, "quaternion")
+    H = layer.weight.detach()
+    error = ((H - real.weight).norm() / real.weight.norm()).item()
+    assert report.layers[0].error == pytest.approx(error) and 0 < error < 1
+    other = nn.Linear(8, 8, algebra="quaternion", dtype=torch.float64)  # the rest is orthogonal to every quaternion matrix
+    assert ((H - real.weight) * other.weight).sum().abs() < 1e-12
+    assert quatrain.convert(real, "phm(4)")[1].layers[0].error < error
+
+
+def test_report_and_what_is_skipped():
+    model = Tied().eval()
+    model.first.weight.requires_grad_(False)
+    tokens = torch.tensor([1, 2])
+    model, report = quatrain.convert(model, "quaternion")
+    assert [(layer.name, layer.skipped) for layer in report.layers] == [
+        ("first", ""), ("head", "its weight is tied to embedding.weight"), ("odd", "n = 4 does not divide 3")]  # fmt: skip
+    assert model.first is model.again and isinstance(model.first, nn.Linear) and not model.first.training
+    assert not model.first.S.requires_grad and model.first.bias.requires_grad
+    assert report.before - report.after == 16 * 16 * 3 // 4 and "whole model" in str(report)
+    assert model(tokens).shape == (2, 8)
+    assert quatrain.convert(model, "octonion")[1].layers[0].skipped == "is hypercomplex already (quaternion)"
+    _, report = quatrain.convert(Tied(), "quaternion", where=lambda name, layer: name != "first")
+    assert report.layers[0].skipped == "excluded by where" and report.converted == 0
+
+
+def test_fresh_weights():
+    torch.manual_seed(3)
+    layer, report = quatrain.convert(torch.nn.Linear(8, 8), "phm(4)", fresh=True)
+    assert report.layers[0].error is None and not layer.bias.any()
+    assert layer.A.norm(dim=0).sub(1).abs().max() < 1e-6
+
+
+def test_trained_factors_have_no_nearest_weights():
+    with pytest.raises(ValueError, match="fresh = True"):
+        quatrain.convert(torch.nn.Linear(8, 8), "phm(4, trained_rank=6)")
+    layer, _ = quatrain.convert(torch.nn.Linear(8, 8), "phm(4, trained_rank=6)", fresh=True)
+    assert layer.factors.shape == (3, 4, 6)
+
+
+def test_our_own_real_models_convert():
+    model = quatrain.models.TextClassifier(50, 4, width=16, heads=2, feed_forward=32).eval()
+    tokens = torch.randint(1, 50, (2, 5))
+    expected = model(tokens)
+    model, report = quatrain.convert(model, "real")
+    assert report.converted == 2 * 6 + 1
+    torch.testing.assert_close(model(tokens), expected)
+    model, report = quatrain.convert(model, "phm(4)")
+    assert report.converted == 13 and model(tokens).shape == (2, 4)
+
+
+def test_a_model_of_torch_converts_trains_and_reloads(tmp_path):
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    model, report = quatrain.convert(torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), "quaternion")
+    assert report.converted == 4 and report.layers[0].skipped.startswith("is a NonDynamicallyQuantizableLinear")
+    x = torch.randn(2, 5, 16)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(20):
+        loss = (model(x) - 1).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    model.eval()
+    with torch.no_grad():  # here torch's own fast path reads linear1.weight
+        y = model(x)
+    torch.testing.assert_close(y, model(x), rtol=1e-4, atol=1e-5)
+    quatrain.save_model(model, tmp_path / "weights")
+    other, _ = quatrain.convert(torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), "quaternion", fresh=True)
+    quatrain.load_model(other.eval(), tmp_path / "weights")
+    torch.testing.assert_close(other(x), model(x))
+
+
+def test_factorize():
+    model = nn.FeedForward(8, 8, algebra="phm(2)").eval()
+    report = quatrain.factorize(model)
+    assert (report.learned, report.sound) == (2, 2) and all(layer.rank <= 3 and layer.error < 1e-6 for layer in report.layers)
+    assert model.linear1.has_factors() and "linear2" in str(report)
+    assert ops.rank("learned", model.linear1.A, model.linear1._factored[1:]) == report.layers[0].rank
+    with pytest.raises(ValueError, match="learned A"):
+        nn.Linear(8, 8).find_factors()
