@@ -1,4 +1,5 @@
-# What `cmake --install` leaves behind: a package that find_package(quatrain) finds.
+# What `cmake --install` leaves behind: a package that find_package(quatrain) finds. pyproject.toml installs the same into
+# the Python package.
 
 include(CMakePackageConfigHelpers)
 set(quatrain_package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/quatrain)
@@ -7,6 +8,9 @@ install(TARGETS quatrain EXPORT quatrain_targets)
 if(QUATRAIN_BUILD_TRAIN)
   install(TARGETS quatrain_training EXPORT quatrain_targets)
   install(TARGETS quatrain_program)
+endif()
+if(SKBUILD)
+  install(FILES ${quatrain_torch_version_file} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT quatrain_targets NAMESPACE quatrain:: DESTINATION ${quatrain_package_folder})
