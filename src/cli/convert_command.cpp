@@ -64,7 +64,11 @@ void check_converted(const nn::ConversionReport& report, const std::string& in) 
 }
 
 int convert_command(const ConvertArguments& arguments) try {
-  if (nn::AlgebraSpec(arguments.algebra).n == 1)
+  const nn::AlgebraSpec spec(arguments.algebra);
+  if (spec.trained_rank > 0)
+    throw UsageError("convert: trained factors (" + spec.text() +
+                     ") have no nearest weights in closed form: take 'phm(" + std::to_string(spec.n) + ")'");
+  if (spec.n == 1)
     throw UsageError("convert: --algebra must be hypercomplex, like quaternion or 'phm(4)', got " +
                      arguments.algebra);
   const bool run = fs::is_directory(arguments.in);

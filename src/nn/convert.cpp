@@ -124,7 +124,7 @@ class Converter {
   }
 
   static void keep_frozen(LinearImpl& twin, const at::Tensor& weight, const at::Tensor& bias) {
-    for (const at::Tensor& part : {twin.A, twin.w, twin.S})
+    for (const at::Tensor& part : {twin.A, twin.factors, twin.w, twin.S})
       if (part.defined()) part.set_requires_grad(weight.requires_grad());
     if (bias.defined()) twin.bias.set_requires_grad(bias.requires_grad());
   }

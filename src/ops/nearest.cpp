@@ -31,6 +31,8 @@ algebra::Spec parse(std::string_view text) {
 
 algebra::Spec check(const at::Tensor& weight, std::string_view text) {
   const algebra::Spec spec = parse(text);
+  TORCH_CHECK_VALUE(spec.trained_rank == 0, "nearest: trained factors (", text,
+                    ") have no nearest weights in closed form: take a learned A, such as phm(", spec.n, ")");
   TORCH_CHECK_VALUE(weight.dim() == 2, "nearest: weight must be a matrix (out, in), got ", weight.sizes());
   TORCH_CHECK_TYPE(weight.is_floating_point(), "nearest: weight must be real floating point, got ",
                    weight.scalar_type());

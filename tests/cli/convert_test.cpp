@@ -121,6 +121,7 @@ TEST_F(ConvertTest, what_cannot_be_done_gets_a_sentence) {
   expect_refused("nowhere" + to, 1, "'nowhere' is neither a weights file nor a run's folder");
   expect_refused(kWeights + " out.safetensors --algebra quaternoin --heads 2", 2, "quaternion");
   expect_refused(kWeights + " out.safetensors --algebra real --heads 2", 2, "must be hypercomplex");
+  expect_refused("run out --algebra 'phm(4, trained_rank=6)'", 2, "trained factors");
   expect_refused(kWeights + " out.safetensors", 2, "--algebra is required");
   expect_refused(kWeights + to, 2, "is attention");
   expect_refused(kWeights + to + " --heads 3", 2, "divisible by n * heads = 12, got 32");

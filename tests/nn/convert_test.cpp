@@ -100,6 +100,8 @@ TEST_F(ConvertTest, TorchLayersInASequentialAreReplaced) {
   EXPECT_LT(relative_error(model->forward(x), expected), 1e-6);
   EXPECT_TRUE(model->named_parameters().contains("0.S"));
   EXPECT_FALSE(model->named_parameters().contains("0.weight"));
+  // The layers that are called are the ones whose parameters are told.
+  EXPECT_EQ(&model->at<LinearImpl>(0).S, &model->children()[0]->as<LinearImpl>()->S);
   EXPECT_FALSE(model->named_parameters().contains("2.bias"));
   EXPECT_EQ(report.before, 8 * 12 + 12 + 12 * 4);
   EXPECT_EQ(report.after, 8 * 12 / 4 + 12 + 12 * 4 / 4);
@@ -157,6 +159,17 @@ TEST_F(ConvertTest, TypesModeAndFrozenWeightsStay) {
   EXPECT_FALSE(layer->A.requires_grad());
   EXPECT_TRUE(layer->bias.requires_grad());
   for (const auto& p : layer->parameters()) EXPECT_EQ(p.scalar_type(), torch::kDouble);
+}
+
+// Factors in A's place have no nearest weights in closed form: drawn anew they may stand there, else nothing
+// changes.
+TEST_F(ConvertTest, TrainedFactorsAreForFreshModels) {
+  Linear layer = linear("real");
+  const auto H = layer->matrix().detach().clone();
+  EXPECT_THROW(convert(*layer, "phm(4, trained_rank=6)"), c10::Error);
+  EXPECT_TRUE(torch::equal(layer->matrix(), H));
+  EXPECT_EQ(convert(*layer, ConvertOptions("phm(4, trained_rank=6)").fresh(true)).converted(), 1);
+  EXPECT_EQ(layer->forward(torch::randn({2, 16})).sizes(), (std::vector<int64_t>{2, 8}));
 }
 
 TEST_F(ConvertTest, FreshWeightsHaveTheInitialisersScale) {

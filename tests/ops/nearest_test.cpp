@@ -207,6 +207,7 @@ TEST_F(NearestTest, BadInputGetsASentence) {
   };
   EXPECT_THAT(refusal(torch::zeros({8, 6}), "quaternion"),
               HasSubstr("must be divisible by n = 4 (quaternion), got [8, 6]"));
+  EXPECT_THAT(refusal(torch::zeros({8, 8}), "phm(4, trained_rank=6)"), HasSubstr("trained factors"));
   EXPECT_THAT(refusal(torch::zeros({8}), "quaternion"), HasSubstr("must be a matrix (out, in), got [8]"));
   EXPECT_THAT(refusal(torch::zeros({8, 8}), "quaternoin"), HasSubstr("quaternion"));
   EXPECT_THAT(refusal(torch::zeros({8, 8}, torch::kLong), "complex"), HasSubstr("floating point"));
