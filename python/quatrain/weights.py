@@ -61,6 +61,12 @@ def save_model(module: nn.Module, path: str | os.PathLike[str]) -> None:
         if not spec.learned:
             metadata[f"table/{spec.name}"] = _table_text(spec.name)
     state = {name: t.detach() for name, t in _state(module).items()}
+    for name, tensor in state.items():
+        if hasattr(tensor, "full_tensor"):
+            raise ValueError(
+                f"save_model: '{name}' is spread over several processes: gather the state dict, load it into a whole model "
+                "and save that"
+            )
     _ops.write_safetensors(os.fspath(path), list(state), list(state.values()), metadata)
 
 
