@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Callable, TypeVar
+from typing import Callable, Iterator, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from . import nn as layers
 from . import ops
 from .algebra import Spec
+from .nn.torch_attention import TorchMultiheadAttention, leave_fast_paths
 
 __all__ = ["ConversionReport", "FactorizeReport", "LayerConversion", "LayerFactors", "convert", "factorize"]
 
@@ -76,10 +77,6 @@ def _count(module: nn.Module) -> int:
     return sum(p.numel() for p in module.parameters())
 
 
-def _is_linear(module: nn.Module) -> bool:
-    return isinstance(module, (nn.Linear, layers.Linear))
-
-
 def _weight(layer: nn.Module) -> Tensor:
     """The parameter that holds the weights."""
     weight = layer.S if isinstance(layer, layers.Linear) else layer.weight
@@ -94,6 +91,28 @@ def _owners(model: nn.Module) -> dict[Tensor, list[str]]:
         for parameter_name, parameter in module.named_parameters(recurse=False):
             owners.setdefault(parameter, []).append(f"{name}.{parameter_name}" if name else parameter_name)
     return owners
+
+
+_Linear = nn.Linear | layers.Linear
+_Attentions = dict[nn.Module, TorchMultiheadAttention]
+
+
+def _opened(model: nn.Module, owners: dict[Tensor, list[str]]) -> _Attentions:
+    """Torch's attentions, which read their layers' weights themselves, with layers that are called. Tied ones stay."""
+    found = (module for module in model.modules() if type(module) is nn.MultiheadAttention)
+    return {m: TorchMultiheadAttention(m) for m in found if all(len(owners[p]) == 1 for p in m.parameters())}
+
+
+def _linears(model: nn.Module, attentions: _Attentions) -> Iterator[tuple[str, _Linear]]:
+    """Every linear layer by its name, those inside torch's attentions too."""
+    opened = {layer for attention in attentions for layer in attention.children()}
+    for name, module in model.named_modules():
+        if module in attentions:
+            for child, layer in attentions[module].named_children():
+                if isinstance(layer, _Linear):
+                    yield f"{name}.{child}" if name else child, layer
+        elif isinstance(module, _Linear) and module not in opened:
+            yield name, module
 
 
 def _twin(layer: nn.Module, weight: Tensor, spec: Spec, sizes: tuple[int, int], fresh: bool) -> tuple[nn.Module, float | None]:
@@ -138,8 +157,10 @@ def convert(
         fresh: new weights by the layers' initialiser, for a model yet to be trained.
 
     Skipped, with the reason in the report: sizes that n does not divide, weights that are tied to another module, what
-    ``where`` excludes, layers that are hypercomplex already, subclasses of ``nn.Linear``. Among these is the output of
-    ``torch.nn.MultiheadAttention``, which reads its layers' weights itself: use ``quatrain.nn.MultiheadAttention``.
+    ``where`` excludes, layers that are hypercomplex already, subclasses of ``nn.Linear``.
+
+    ``torch.nn.MultiheadAttention`` reads its projections' weights itself, so it is replaced whole, by
+    ``quatrain.nn.TorchMultiheadAttention`` with the layers ``q_proj``, ``k_proj``, ``v_proj`` and ``out_proj``.
 
     >>> import torch, quatrain
     >>> model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
@@ -154,11 +175,10 @@ def convert(
             "a learned A)"
         )
     before, owners = _count(model), _owners(model)
+    attentions = _opened(model, owners)
     twins: dict[nn.Module, nn.Module] = {}
     done: list[LayerConversion] = []
-    for name, layer in model.named_modules():
-        if not _is_linear(layer):
-            continue
+    for name, layer in _linears(model, attentions):
         weight, sizes = _weight(layer), (int(layer.in_features), int(layer.out_features))
         count, error, skipped = _count(layer), None, ""
         tied = [other for other in owners.get(weight, []) if other.rpartition(".")[0] != name]
@@ -177,11 +197,15 @@ def convert(
             twins[layer], error = _twin(layer, weight, spec, sizes, fresh)
         after = count if skipped else _count(twins[layer])
         done.append(LayerConversion(name, *sizes, count, after, error, skipped))
-    for module in list(model.modules()):
+    for attention, opened in attentions.items():
+        if any(layer in twins for layer in opened.children()):
+            twins[attention] = opened
+    for module in [*model.modules(), *attentions.values()]:
         for name, child in list(module._modules.items()):
             if child is not None and child in twins:
                 setattr(module, name, twins[child])
     result = twins.get(model, model)
+    leave_fast_paths(result)
     return result, ConversionReport(spec.text, done, before, _count(result))  # type: ignore[return-value]
 
 

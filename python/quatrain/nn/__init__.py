@@ -9,6 +9,7 @@ from .component_wise import Activation, Dropout, LayerNorm, dropout, to_concaten
 from .encoder import FeedForward, TransformerEncoder, TransformerEncoderLayer
 from .linear import Linear
 from .parameters import ParameterReport, parameter_report, takes_weight_decay
+from .torch_attention import TorchMultiheadAttention
 
 __all__ = [
     "Activation",
@@ -18,6 +19,7 @@ __all__ = [
     "Linear",
     "MultiheadAttention",
     "ParameterReport",
+    "TorchMultiheadAttention",
     "TransformerEncoder",
     "TransformerEncoderLayer",
     "dropout",
