@@ -36,7 +36,9 @@ def measured(call: Callable[[], object], times: int) -> float:
     return (time.perf_counter() - start) / times
 
 
-def interleaved(calls: Sequence[Callable[[], object]], seconds: float, turn: float = 1e-3, least: int = 7) -> list[Timing]:
+def interleaved(
+    calls: Sequence[Callable[[], object]], seconds: float, turn: float = 1e-3, least: int = 7
+) -> list[Timing]:
     """Each of ``calls`` repeated for about ``turn`` seconds, in turns, for ``seconds`` in all and ``least`` rounds."""
     for call in calls:
         for _ in range(3):

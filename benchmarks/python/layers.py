@@ -1,4 +1,4 @@
-"""Times quatrain's Python layers beside others in one process: what a call costs, layers, encoder layers, torch.compile.
+"""Times quatrain's Python layers beside others in one process: a call, layers, encoder layers, torch.compile.
 
     python benchmarks/python/layers.py --threads 1 2
     python benchmarks/python/layers.py --parts call --program build/release/bin/quatrain
@@ -37,7 +37,7 @@ def progress(text: str) -> None:
 
 
 def step_of(module: nn.Module, x: Tensor, training: bool) -> Callable[[], object]:
-    """One pass: the output; or the gradients of the input and of every parameter, where A moved as it does in training."""
+    """One pass: the output; or the gradients of the input and of all parameters, A moving as it does in training."""
     if not training:
         return lambda: module(x)
     x = x.clone().requires_grad_()
@@ -68,7 +68,7 @@ def check(name: str, actual: nn.Module, wanted: nn.Module, x: Tensor) -> None:
     for what, one, other in zip(("output", "gradient of the input"), *results):
         error = ((one - other).norm() / other.norm()).item()
         if not error < 1e-4:
-            sys.exit(f"layers.py: {name} does not compute what quatrain's layer does: relative error {error:.1e} of the {what}")
+            sys.exit(f"layers.py: {name} does not compute what quatrain's layer does: the {what} is off by {error:.1e}")
 
 
 def timed(candidates: dict[str, Callable[[], object]], training: bool, seconds: float) -> dict[str, Timing]:
@@ -105,9 +105,21 @@ def layer_rows(arguments: argparse.Namespace) -> Iterator[dict]:
         for name, module in modules.items():
             check(name, module, ours, x)
         for training in (False, True):
-            times = timed({name: step_of(m.train(training), x, training) for name, m in modules.items()}, training, arguments.seconds)
-            yield row_of(times, "torch.nn.Linear", part="layer", algebra=algebra, size=str(size), batch=batch,
-                         threads=threads, **{"pass": "training" if training else "inference"})  # fmt: skip
+            times = timed(
+                {name: step_of(m.train(training), x, training) for name, m in modules.items()},
+                training,
+                arguments.seconds,
+            )
+            yield row_of(
+                times,
+                "torch.nn.Linear",
+                part="layer",
+                algebra=algebra,
+                size=str(size),
+                batch=batch,
+                threads=threads,
+                **{"pass": "training" if training else "inference"},
+            )
 
 
 def encoder_rows(arguments: argparse.Namespace) -> Iterator[dict]:
@@ -125,13 +137,22 @@ def encoder_rows(arguments: argparse.Namespace) -> Iterator[dict]:
                 quatrain.factorize(ours)
                 for name, module in modules.items():
                     check(name, module, ours, x)
-                modules["torch's encoder layer"] = nn.TransformerEncoderLayer(width, 4, 4 * width, 0.0, batch_first=True)
+                modules["torch's encoder layer"] = nn.TransformerEncoderLayer(
+                    width, 4, 4 * width, 0.0, batch_first=True
+                )
                 for training in (False, True):
                     calls = {name: step_of(m.train(training), x, training) for name, m in modules.items()}
                     times = timed(calls, training, 2 * arguments.seconds)
-                    yield row_of(times, "torch.nn.Linear", part="encoder", algebra=algebra, size=f"{width}, {4 * width}",
-                                 batch=f"{texts} x {length}", threads=threads,
-                                 **{"pass": "training" if training else "inference"})  # fmt: skip
+                    yield row_of(
+                        times,
+                        "torch.nn.Linear",
+                        part="encoder",
+                        algebra=algebra,
+                        size=f"{width}, {4 * width}",
+                        batch=f"{texts} x {length}",
+                        threads=threads,
+                        **{"pass": "training" if training else "inference"},
+                    )
 
 
 def compile_rows(arguments: argparse.Namespace) -> Iterator[dict]:
@@ -155,27 +176,55 @@ def compile_rows(arguments: argparse.Namespace) -> Iterator[dict]:
                 for whose, module in modules.items():
                     check(whose, module, ours, x)
                 calls = {name: step_of(module, x, training) for name, module in modules.items()}
-                row = row_of(timed(calls, training, arguments.seconds), "eager", part="compile", algebra=f"{algebra}, {name}",
-                             size=str(size), batch=batch, threads=threads,
-                             **{"pass": "training" if training else "inference"})  # fmt: skip
+                row = row_of(
+                    timed(calls, training, arguments.seconds),
+                    "eager",
+                    part="compile",
+                    algebra=f"{algebra}, {name}",
+                    size=str(size),
+                    batch=batch,
+                    threads=threads,
+                    **{"pass": "training" if training else "inference"},
+                )
                 us = row["us"]
-                row["added"] = {"adds": us["compiled"] - us["eager"], "adds to torch.nn's": us["torch.nn, compiled"] - us["torch.nn, eager"]}
+                row["added"] = {
+                    "adds": us["compiled"] - us["eager"],
+                    "adds to torch.nn's": us["torch.nn, compiled"] - us["torch.nn, eager"],
+                }
                 yield row
 
 
-def program_times(program: str, arguments: argparse.Namespace, threads: int) -> dict[tuple[str, int], tuple[float, float]]:
-    """Microseconds of a call of the C++ layer and of torch::nn::Linear, by algebra and size, as the program measures them."""
+def program_times(
+    program: str, arguments: argparse.Namespace, threads: int
+) -> dict[tuple[str, int], tuple[float, float]]:
+    """Microseconds of a call of the C++ layer and of torch::nn::Linear, by algebra and size."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        command = [program, "bench", "linear", "--algebra", *arguments.algebra, "--sizes", ",".join(map(str, arguments.call_sizes)),
-                   "--batch", "1", "--threads", str(threads), "--pass", "inference", "--seconds", str(arguments.seconds),
-                   "--json", str(report)]  # fmt: skip
+        command = [
+            program,
+            "bench",
+            "linear",
+            "--algebra",
+            *arguments.algebra,
+            "--sizes",
+            ",".join(map(str, arguments.call_sizes)),
+            "--batch",
+            "1",
+            "--threads",
+            str(threads),
+            "--pass",
+            "inference",
+            "--seconds",
+            str(arguments.seconds),
+            "--json",
+            str(report),
+        ]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return {(row["algebra"], row["in"]): (row["us"], row["real_us"]) for row in json.loads(report.read_text())}
 
 
 def call_rows(arguments: argparse.Namespace) -> Iterator[dict]:
-    """A call on one row: the Python layer, the bare operator and, from the program, the C++ layer; torch's beside them."""
+    """A call on one row: the Python layer, the bare operator, the C++ layer as the program times it; torch's beside."""
     program = arguments.program
     if not program:
         progress("call: the C++ layer's times are left out: no program quatrain was found (--program PATH)")
@@ -216,8 +265,17 @@ def call_rows(arguments: argparse.Namespace) -> Iterator[dict]:
             if program:
                 added["over C++"] = us["layer"] - us["C++ layer"]
                 added["torch's over its C++"] = us["torch.nn.Linear"] - us["torch::nn::Linear"]
-            yield {"part": "call", "algebra": algebra, "size": str(size), "batch": 1, "threads": threads,
-                   "pass": "inference", "us": us, "added": added, "spread": spread}  # fmt: skip
+            yield {
+                "part": "call",
+                "algebra": algebra,
+                "size": str(size),
+                "batch": 1,
+                "threads": threads,
+                "pass": "inference",
+                "us": us,
+                "added": added,
+                "spread": spread,
+            }
 
 
 def operator_module(operands: tuple) -> nn.Module:
@@ -251,24 +309,46 @@ def table(rows: list[dict]) -> str:
 
 def machine() -> str:
     try:
-        found = [line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        found = [line.split(":")[1].strip() for line in lines if "model name" in line]
     except OSError:
         found = []
-    return f"{found[0] if found else platform.processor()}, {os.cpu_count()} cores, {quatrain.ops.instruction_sets()[0]}"
+    return (
+        f"{found[0] if found else platform.processor()}, {os.cpu_count()} cores, {quatrain.ops.instruction_sets()[0]}"
+    )
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure (all)")
     parser.add_argument("--algebra", nargs="+", default=["quaternion", "phm(4)"], help="quaternion 'phm(4)'")
-    parser.add_argument("--sizes", nargs="+", type=int, default=[256, 512, 1024], metavar="WIDTH", help="of square layers (256 512 1024)")
-    parser.add_argument("--batch", nargs="+", type=int, default=[1, 32, 1024], metavar="ROWS", help="rows of the input (1 32 1024)")
-    parser.add_argument("--call-sizes", nargs="+", type=int, default=[64, 256], metavar="WIDTH", help="of the part call (64 256)")
+    parser.add_argument(
+        "--sizes",
+        nargs="+",
+        type=int,
+        default=[256, 512, 1024],
+        metavar="WIDTH",
+        help="of square layers (256 512 1024)",
+    )
+    parser.add_argument(
+        "--batch", nargs="+", type=int, default=[1, 32, 1024], metavar="ROWS", help="rows of the input (1 32 1024)"
+    )
+    parser.add_argument(
+        "--call-sizes", nargs="+", type=int, default=[64, 256], metavar="WIDTH", help="of the part call (64 256)"
+    )
     parser.add_argument("--width", type=int, default=256, help="of the encoder layer (256)")
-    parser.add_argument("--threads", nargs="+", type=int, default=[torch.get_num_threads()], help="numbers of threads (torch's)")
+    parser.add_argument(
+        "--threads", nargs="+", type=int, default=[torch.get_num_threads()], help="numbers of threads (torch's)"
+    )
     parser.add_argument("--seconds", type=float, default=0.5, help="about how long to measure a case (0.5)")
-    parser.add_argument("--rounds", type=int, default=5, help="of the part call: how often the program and Python take turns (5)")
-    parser.add_argument("--program", default=os.environ.get("QUATRAIN_PROGRAM") or shutil.which("quatrain"), help="quatrain, for the C++ layer's times (QUATRAIN_PROGRAM, or from PATH)")  # fmt: skip
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="of the part call: how often the program and Python take turns (5)"
+    )
+    parser.add_argument(
+        "--program",
+        default=os.environ.get("QUATRAIN_PROGRAM") or shutil.which("quatrain"),
+        help="quatrain, for the C++ layer's times (QUATRAIN_PROGRAM, or from PATH)",
+    )
     parser.add_argument("--json", metavar="FILE", help="write the rows as JSON too; - is the standard output")
     arguments = parser.parse_args()
     for name in ("threads", "sizes", "batch", "call_sizes"):
@@ -288,7 +368,8 @@ def main() -> None:
         for part in arguments.parts:
             for row in parts[part](arguments):
                 rows.append(row)
-                progress(f"{part}: {row['algebra']} {row['size']}, batch {row['batch']}, {row['threads']} threads, {row['pass']}")
+                case = f"{row['algebra']}, {row['size']}, batch {row['batch']}"
+                progress(f"{part}: {case}, {row['threads']} threads, {row['pass']}")
     except KeyboardInterrupt:
         progress("stopped; what was measured so far:")
     except ValueError as error:

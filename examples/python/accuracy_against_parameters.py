@@ -21,11 +21,15 @@ from torch import Tensor, nn
 
 COMPONENTS = (1, 2, 4, 8)
 
-parser = argparse.ArgumentParser(description="Trains small classifiers with n = 1, 2, 4, 8 and draws accuracy against parameters.")
-parser.add_argument("--widths", type=int, nargs="+", default=[16, 32, 64, 128], help="of the hidden layers; multiples of 8")
+parser = argparse.ArgumentParser(description="Accuracy against parameters of small classifiers, n = 1, 2, 4, 8.")
+parser.add_argument(
+    "--widths", type=int, nargs="+", default=[16, 32, 64, 128], help="of the hidden layers; multiples of 8"
+)
 parser.add_argument("--seeds", type=int, default=4, help="runs of each model (4)")
 parser.add_argument("--steps", type=int, default=1000, help="of training, each on 256 new examples (1000)")
-parser.add_argument("--out", default="accuracy_against_parameters.svg", help="where the picture goes; .svg, .png or .pdf")
+parser.add_argument(
+    "--out", default="accuracy_against_parameters.svg", help="where the picture goes; .svg, .png or .pdf"
+)
 parser.add_argument("--quick", action="store_true", help="two widths, two seeds, 60 steps: to see that it runs")
 options = parser.parse_args([] if "ipykernel" in sys.modules else None)
 if options.quick:
@@ -54,7 +58,7 @@ def draw(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 # %% [markdown]
-# Models: two hidden layers over a learned algebra, phm(n); n = 1 is torch's real layer. Only the last layer is always real.
+# Models: two hidden layers over a learned algebra, phm(n); n = 1 is the real layer. The last layer is always real.
 
 
 # %%
@@ -117,8 +121,17 @@ def draw_picture(path: str) -> None:
     figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
     for n, colour, marker in zip(COMPONENTS, ("#222222", "#0072b2", "#d55e00", "#009e73"), "osD^"):
         parameters, accuracy, spread = zip(*results[n])
-        axes.errorbar(parameters, accuracy, spread, color=colour, marker=marker, markersize=4.5, capsize=2.5, linewidth=1.4,
-                      label="n = 1 (real)" if n == 1 else f"n = {n}")  # fmt: skip
+        axes.errorbar(
+            parameters,
+            accuracy,
+            spread,
+            color=colour,
+            marker=marker,
+            markersize=4.5,
+            capsize=2.5,
+            linewidth=1.4,
+            label="n = 1 (real)" if n == 1 else f"n = {n}",
+        )
     axes.set_xscale("log")
     axes.set_xticks([ticks * 10**power for power in range(2, 7) for ticks in (1, 2, 5)], minor=False)
     axes.set_xticks([], minor=True)
