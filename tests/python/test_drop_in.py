@@ -1,6 +1,7 @@
 """Models that other people wrote, converted: torch's Transformers, a small vision transformer, Hugging Face classes."""
 
 import copy
+import pickle
 import warnings
 
 import pytest
@@ -188,6 +189,18 @@ def test_transformer_encoder(algebra, norm_first, tmp_path):
         Linear.weight = weight
     assert not built
     torch.testing.assert_close(found[~padding], mixed(x, src_key_padding_mask=padding)[~padding], rtol=1e-4, atol=1e-5)
+
+
+def test_converted_encoders_compile_export_and_pickle():
+    encoder, _ = quatrain.convert(Regression(norm_first=False), "phm(4)")
+    x, _ = largest(4)
+    expected = encoder.eval()(x)
+    for twin in (
+        torch.compile(encoder, fullgraph=True, backend="aot_eager"),
+        torch.export.export(encoder, (x,)).module(),
+        pickle.loads(pickle.dumps(encoder)),
+    ):
+        torch.testing.assert_close(twin(x), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_whole_transformer():
