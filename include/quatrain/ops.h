@@ -169,6 +169,10 @@ struct QUATRAIN_API DecomposeOptions {
   uint64_t seed = 0;
 };
 
+/// True where A is what `made_for` was, up to rounding in A's type, on the same device: so that what was made
+/// of the one serves the other. Looks at the values, since versions do not tell of all writes.
+QUATRAIN_API bool structure_fits(const at::Tensor& A, const at::Tensor& made_for);
+
 /// Finds factors A[i, a, b] = sum_r U[i, r] W[a, r] V[b, r] of a structure tensor (n, n, n) by
 /// Levenberg-Marquardt with a decaying penalty, from seeded starts, on A scaled to norm 1. `sound` is false
 /// where no start reached the tolerance: then another way must be taken. A = 0 and tensors that are not

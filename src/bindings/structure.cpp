@@ -4,9 +4,6 @@
 #include <ATen/core/Tensor.h>
 #include <torch/library.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "quatrain/ops.h"
 
 namespace quatrain::bindings {
@@ -33,23 +30,6 @@ std::tuple<std::vector<at::Tensor>, double, double> decompose(const at::Tensor& 
                                                               int64_t seed) {
   const ops::Decomposition found = ops::decompose(A, {rank, tolerance, starts, static_cast<uint64_t>(seed)});
   return {found.sound ? found.factors : std::vector<at::Tensor>{}, found.residual, found.condition};
-}
-
-/// True where A is, up to rounding in its type, what `made_for` was: the rule of nn::Linear for its factors.
-bool structure_fits(const at::Tensor& A, const at::Tensor& made_for) {
-  if (A.sizes() != made_for.sizes() || A.device() != made_for.device()) return false;
-  const double epsilon = A.scalar_type() == at::kDouble     ? 0x1p-52
-                         : A.scalar_type() == at::kHalf     ? 0x1p-10
-                         : A.scalar_type() == at::kBFloat16 ? 0x1p-7
-                                                            : 0x1p-23;
-  const at::Tensor now = A.detach().to(at::kCPU, at::kDouble).contiguous(),
-                   then = made_for.detach().to(at::kCPU, at::kDouble).contiguous();
-  const double *a = now.const_data_ptr<double>(), *b = then.const_data_ptr<double>();
-  double scale = 0;
-  for (int64_t i = 0; i < then.numel(); ++i) scale = std::max(scale, std::abs(b[i]));
-  for (int64_t i = 0; i < now.numel(); ++i)
-    if (!(std::abs(a[i] - b[i]) <= 4 * epsilon * scale)) return false;
-  return true;
 }
 
 std::vector<int64_t> structure_report(const at::Tensor& A) {
@@ -80,7 +60,7 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
       "decompose(Tensor A, int rank=0, float tolerance=1e-06, int starts=6, int seed=0) -> (Tensor[], float, "
       "float)",
       &decompose);
-  m.def("structure_fits(Tensor A, Tensor made_for) -> bool", &structure_fits);
+  m.def("structure_fits(Tensor A, Tensor made_for) -> bool", &ops::structure_fits);
   m.def("structure_report(Tensor A) -> int[]", &structure_report);
   m.def("structure_state(Tensor A) -> Tensor[]", &structure_state);
   m.def("set_structure_state(Tensor A, Tensor? state) -> ()", &set_structure_state);

@@ -11,14 +11,8 @@ namespace {
 
 LayerFactors factorize_layer(LinearImpl& layer, const std::string& name,
                              const ops::DecomposeOptions& options) {
-  const at::NoGradGuard no_grad;
-  const at::Tensor A = layer.product().A;
-  const ops::Decomposition found = ops::decompose(A, options);
-  // At the rank that is known now the layer finds the same again.
-  ops::DecomposeOptions known = options;
-  if (found.sound) known.rank = found.rank;
-  const bool sound = found.sound && layer.factorize(known);
-  return {name, A.size(0), found.rank, found.residual, found.condition, sound};
+  const ops::Decomposition found = layer.find_factors(options);
+  return {name, layer.A.size(0), found.rank, found.residual, found.condition, found.sound};
 }
 
 void visit(torch::nn::Module& module, const std::string& name, const ops::DecomposeOptions& options,

@@ -2,10 +2,6 @@
 
 #include <torch/torch.h>
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "nn/check.h"
 
 namespace quatrain::nn {
@@ -20,19 +16,6 @@ bool learns_structure(const AlgebraSpec& spec) {
 // phm(1) is the real layer, whatever its start.
 std::string fixed_name(const AlgebraSpec& spec) {
   return spec.learned ? "real" : spec.name;
-}
-
-double epsilon(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kDouble:
-      return std::numeric_limits<double>::epsilon();
-    case at::kHalf:
-      return 0x1p-10;
-    case at::kBFloat16:
-      return 0x1p-7;
-    default:
-      return std::numeric_limits<float>::epsilon();
-  }
 }
 
 }  // namespace
@@ -131,14 +114,19 @@ ops::Product LinearImpl::product() const {
   return map;
 }
 
-bool LinearImpl::factorize(const ops::DecomposeOptions& decompose) {
-  if (!A.defined()) return true;
+ops::Decomposition LinearImpl::find_factors(const ops::DecomposeOptions& decompose) {
+  TORCH_CHECK(A.defined(),
+              "linear: factors are found of a learned A, got algebra = ", options.algebra().text());
   const at::NoGradGuard no_grad;
   const at::Tensor structure = effective_structure().to(at::kDouble).clone();
-  const ops::Decomposition found = ops::decompose(structure, decompose);
+  ops::Decomposition found = ops::decompose(structure, decompose);
   factored_ = found.sound ? Factored{structure, found.factors} : Factored{};
   ops::drop_prepared(S);
-  return found.sound;
+  return found;
+}
+
+bool LinearImpl::factorize(const ops::DecomposeOptions& decompose) {
+  return !A.defined() || find_factors(decompose).sound;
 }
 
 bool LinearImpl::has_factors() const {
@@ -146,17 +134,8 @@ bool LinearImpl::has_factors() const {
 }
 
 bool LinearImpl::fits(const at::Tensor& structure) const {
-  if (factored_.factors.empty() || factored_.A.device() != structure.device()) return false;
   // Compared where the values are at hand, in every call: versions do not tell of all writes.
-  const at::Tensor now = structure.detach().to(at::kCPU, at::kDouble).contiguous(),
-                   then = factored_.A.to(at::kCPU).contiguous();
-  const double *a = now.const_data_ptr<double>(), *b = then.const_data_ptr<double>();
-  double scale = 0;
-  for (int64_t i = 0; i < then.numel(); ++i) scale = std::max(scale, std::abs(b[i]));
-  const double tolerance = 4 * epsilon(structure.scalar_type()) * scale;
-  for (int64_t i = 0; i < now.numel(); ++i)
-    if (!(std::abs(a[i] - b[i]) <= tolerance)) return false;
-  return true;
+  return !factored_.factors.empty() && ops::structure_fits(structure, factored_.A);
 }
 
 void LinearImpl::train(bool on) {

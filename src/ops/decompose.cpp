@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "ops/epsilon.h"
 #include "ops/fit.h"
 #include "ops/one_thread.h"
 #include "quatrain/ops.h"
@@ -85,6 +86,19 @@ Decomposition decompose(const at::Tensor& A, const DecomposeOptions& options) {
   for (int64_t k = 0; k < factors.numel(); ++k) factors.data_ptr<double>()[k] = best->factors()[k] * scale;
   result.factors = {factors[0].clone(), factors[2].clone(), factors[1].clone()};  // U, V, W
   return result;
+}
+
+bool structure_fits(const at::Tensor& A, const at::Tensor& made_for) {
+  if (A.sizes() != made_for.sizes() || A.device() != made_for.device()) return false;
+  const at::Tensor now = A.detach().to(at::kCPU, at::kDouble).contiguous(),
+                   then = made_for.detach().to(at::kCPU, at::kDouble).contiguous();
+  const double *a = now.const_data_ptr<double>(), *b = then.const_data_ptr<double>();
+  double scale = 0;
+  for (int64_t i = 0; i < then.numel(); ++i) scale = std::max(scale, std::abs(b[i]));
+  const double tolerance = 4 * epsilon(A.scalar_type()) * scale;
+  for (int64_t i = 0; i < now.numel(); ++i)
+    if (!(std::abs(a[i] - b[i]) <= tolerance)) return false;
+  return true;
 }
 
 }  // namespace quatrain::ops

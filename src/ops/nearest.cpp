@@ -11,9 +11,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "ops/constants.h"
+#include "ops/epsilon.h"
 #include "quatrain/ops.h"
 
 namespace quatrain::ops {
@@ -83,19 +83,6 @@ Summands factor(const at::Tensor& R, int64_t n, double unit) {
   return result;
 }
 
-double unit_of(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kDouble:
-      return std::numeric_limits<double>::epsilon();
-    case at::kHalf:
-      return 0x1p-10;
-    case at::kBFloat16:
-      return 0x1p-7;
-    default:
-      return std::numeric_limits<float>::epsilon();
-  }
-}
-
 Tensors nearest_any(const at::Tensor& weight, std::string_view text) {
   const algebra::Spec spec = check(weight, text);
   const int64_t n = spec.n, k = weight.size(0) / n, d = weight.size(1) / n;
@@ -105,7 +92,7 @@ Tensors nearest_any(const at::Tensor& weight, std::string_view text) {
   const at::Tensor R = blocks_to_rows(H, n);
   Summands found;
   if (spec.learned) {
-    found = R.numel() > 0 ? factor(R, n, unit_of(weight.scalar_type()))
+    found = R.numel() > 0 ? factor(R, n, epsilon(weight.scalar_type()))
                           : Summands{at::ones({n, n * n}, R.options()), at::empty({n, 0}, R.options())};
   } else {
     found.A = table_tensor(algebra::get(spec.name), at::kDouble, weight.device()).view({n, n * n});

@@ -60,6 +60,8 @@ class QUATRAIN_API LinearImpl : public torch::nn::Cloneable<LinearImpl> {
   /// moment that A (or w) differs from what they were computed for. Always true without work where A is not
   /// learned. Not to be called while another thread runs forward().
   bool factorize(const ops::DecomposeOptions& options = {});
+  /// What factorize() found, sound or not. An error where A is not learned.
+  ops::Decomposition find_factors(const ops::DecomposeOptions& options = {});
   /// True where factors are held and still fit A.
   bool has_factors() const;
 
