@@ -19,8 +19,10 @@ pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="th
 def run(processes, script, *arguments):
     """What it printed; 0 processes: without torchrun."""
     path = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)] if processes else []
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    # The addresses are given: where a machine's own name resolves nowhere, looking for it takes a minute.
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
+    launcher = [*launcher, "--nproc-per-node", str(processes)] if processes else []
     command = [sys.executable, *launcher, str(script), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
     assert done.returncode == 0, "\n".join(re.findall(r"\[rank0\]: (.*)", done.stderr)[-30:]) or done.stderr[-3000:]
