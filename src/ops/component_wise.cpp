@@ -18,33 +18,30 @@
 #include <ATen/ops/tanh.h>
 #include <torch/library.h>
 
-#include <array>
 #include <stdexcept>
-#include <utility>
 
+#include "ops/enum_names.h"
 #include "quatrain/layer_ops.h"
 
 namespace quatrain::ops {
 
 namespace {
 
-using Entry = std::pair<const char*, ActivationFunction>;
-
 // Captureless lambdas, because ATen's functions have default arguments.
-constexpr std::array<Entry, 13> kActivations{{
-    {"identity", [](const at::Tensor& x) { return x; }},
-    {"relu", [](const at::Tensor& x) { return at::relu(x); }},
-    {"gelu", [](const at::Tensor& x) { return at::gelu(x); }},
-    {"gelu_tanh", [](const at::Tensor& x) { return at::gelu(x, "tanh"); }},
-    {"tanh", [](const at::Tensor& x) { return at::tanh(x); }},
-    {"sigmoid", [](const at::Tensor& x) { return at::sigmoid(x); }},
-    {"silu", [](const at::Tensor& x) { return at::silu(x); }},
-    {"elu", [](const at::Tensor& x) { return at::elu(x); }},
-    {"selu", [](const at::Tensor& x) { return at::selu(x); }},
-    {"leaky_relu", [](const at::Tensor& x) { return at::leaky_relu(x); }},
-    {"softplus", [](const at::Tensor& x) { return at::softplus(x); }},
-    {"hardtanh", [](const at::Tensor& x) { return at::hardtanh(x); }},
-    {"mish", [](const at::Tensor& x) { return at::mish(x); }},
+constexpr EnumNames<ActivationFunction, 13> kActivations{{
+    {[](const at::Tensor& x) { return x; }, "identity"},
+    {[](const at::Tensor& x) { return at::relu(x); }, "relu"},
+    {[](const at::Tensor& x) { return at::gelu(x); }, "gelu"},
+    {[](const at::Tensor& x) { return at::gelu(x, "tanh"); }, "gelu_tanh"},
+    {[](const at::Tensor& x) { return at::tanh(x); }, "tanh"},
+    {[](const at::Tensor& x) { return at::sigmoid(x); }, "sigmoid"},
+    {[](const at::Tensor& x) { return at::silu(x); }, "silu"},
+    {[](const at::Tensor& x) { return at::elu(x); }, "elu"},
+    {[](const at::Tensor& x) { return at::selu(x); }, "selu"},
+    {[](const at::Tensor& x) { return at::leaky_relu(x); }, "leaky_relu"},
+    {[](const at::Tensor& x) { return at::softplus(x); }, "softplus"},
+    {[](const at::Tensor& x) { return at::hardtanh(x); }, "hardtanh"},
+    {[](const at::Tensor& x) { return at::mish(x); }, "mish"},
 }};
 
 // The result of an operator must be no alias of its input.
@@ -61,17 +58,14 @@ at::Tensor dropout_op(const at::Tensor& x, double p, bool training, int64_t n, b
 }  // namespace
 
 ActivationFunction activation(std::string_view name) {
-  std::string known;
-  for (const auto& [candidate, function] : kActivations) {
-    if (candidate == name) return function;
-    known += (known.empty() ? "" : ", ") + std::string(candidate);
-  }
-  throw std::invalid_argument("activation must be one of " + known + "; got '" + std::string(name) + "'");
+  if (const ActivationFunction* function = find_value(kActivations, name)) return *function;
+  throw std::invalid_argument("activation must be one of " + list_names(kActivations) + "; got '" +
+                              std::string(name) + "'");
 }
 
 std::vector<std::string> activation_names() {
   std::vector<std::string> names;
-  for (const auto& [name, function] : kActivations) names.emplace_back(name);
+  for (const auto& [function, name] : kActivations) names.emplace_back(name);
   return names;
 }
 

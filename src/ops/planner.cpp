@@ -7,35 +7,31 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "ops/enum_names.h"
+
 namespace quatrain::ops {
 
 namespace {
 
-template <class E, size_t count>
-using Names = std::array<std::pair<E, const char*>, count>;
-
-constexpr Names<Way, 4> kWays{{{Way::automatic, "auto"},
-                               {Way::factored, "factored"},
-                               {Way::mixed, "mixed"},
-                               {Way::materialised, "materialised"}}};
-constexpr Names<Products, 3> kProducts{
+constexpr EnumNames<Way, 4> kWays{{{Way::automatic, "auto"},
+                                   {Way::factored, "factored"},
+                                   {Way::mixed, "mixed"},
+                                   {Way::materialised, "materialised"}}};
+constexpr EnumNames<Products, 3> kProducts{
     {{Products::automatic, "auto"}, {Products::kept, "kept"}, {Products::recomputed, "recomputed"}}};
 
-template <class E, size_t count>
-const char* name_in(const Names<E, count>& names, E value) {
-  for (const auto& [known, text] : names)
-    if (known == value) return text;
-  TORCH_CHECK(false, "linear: no name for the value ", static_cast<int>(value));
+template <class Enum, size_t N>
+const char* name_in(const EnumNames<Enum, N>& names, Enum value) {
+  const char* text = find_name(names, value);
+  TORCH_CHECK(text, "linear: no name for the value ", static_cast<int>(value));
+  return text;
 }
 
-template <class E, size_t count>
-E parse_in(const Names<E, count>& names, const char* argument, std::string_view text) {
-  std::string all;
-  for (const auto& [value, known] : names) {
-    if (text == known) return value;
-    all += (all.empty() ? "" : ", ") + std::string(known);
-  }
-  TORCH_CHECK(false, "linear: ", argument, " must be one of ", all, "; got '", text, "'");
+template <class Enum, size_t N>
+Enum parse_in(const EnumNames<Enum, N>& names, const char* argument, std::string_view text) {
+  const Enum* value = find_value(names, text);
+  TORCH_CHECK(value, "linear: ", argument, " must be one of ", list_names(names), "; got '", text, "'");
+  return *value;
 }
 
 /// What an environment variable says, read once; automatic where it is not set.

@@ -235,9 +235,8 @@ bool follow_to(Factors& f, const Vector& target) {
   return now < kResidual;
 }
 
-// Where slices of A are
-// nearly dependent, so are the rows of any factor, and a change of A along them is out of reach: J's
-// condition is large at any factors of fewer than n^2 products.
+// Where slices of A are nearly dependent, so are the rows of any factor, and a change of A along them is out
+// of reach: J's condition is large at any factors of fewer than n^2 products.
 double spread(const Vector& A, int64_t n) {
   const at::Tensor whole = at::from_blob(const_cast<double*>(A.data()), {n, n, n}, at::kDouble);
   double least = 1;
