@@ -20,8 +20,10 @@ def run(processes, script, *arguments):
     """What it printed; 0 processes: without torchrun."""
     path = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    # The addresses are given: where a machine's own name resolves nowhere, looking for it takes a minute.
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
+    # Addresses instead of --standalone: a bare machine may know neither its own name nor "localhost", and looking for
+    # them takes a minute each time.
+    meeting = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1"]
+    launcher = ["-m", "torch.distributed.run", *meeting]
     launcher = [*launcher, "--nproc-per-node", str(processes)] if processes else []
     command = [sys.executable, *launcher, str(script), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
