@@ -27,6 +27,7 @@ struct RecipeArguments {
 
 struct TrainArguments : RecipeArguments {
   std::string twin;
+  std::string from = "last";
   bool resume = false;
   bool overwrite = false;
 };

@@ -113,6 +113,7 @@ void train_all(Comparison& comparison, const TextData& data) {
       train::ProgressLine line(stderr, title);
       if (fs::exists(one.folder / "result.json")) line.message("was trained before");
       run.on_progress = [&](const train::Progress& progress) { line.show(progress); };
+      run.on_message = [&](const std::string& text) { line.message(text); };
       one.result = train::Trainer(*task, trainer_options(recipe), run).run();
       if (!one.result.finished) throw Stopped{};
       one.right = read_right(one.folder);

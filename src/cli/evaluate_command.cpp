@@ -27,7 +27,7 @@ int evaluate_command(const EvaluateArguments& arguments) {
   const torch::NoGradGuard no_grad;
   trained.model->eval();
   const train::Autocast autocast(trained.recipe.train.precision == "bfloat16");
-  const auto figures = task->evaluate(arguments.split).figures;
+  const auto figures = task->evaluate(arguments.split, {}).figures;
 
   if (!arguments.json.empty())
     write_json({{"run", arguments.run}, {"split", arguments.split}, {"figures", figures}}, arguments.json);

@@ -119,14 +119,19 @@ class Program {
     add_out(*command, train_);
     command->add_option("--twin", train_.twin, "Train this twin of the recipe")->type_name("NAME");
     add_seed(*command, train_);
-    command
-        ->add_option_function<std::string>(
-            "--weights",
-            [this](const std::string& weights) { train_.settings.push_back("train.weights=" + weights); },
-            "Start from the weights of this run or safetensors file")
+    add_setting(*command, train_, "--weights", "train.weights",
+                "Start from the weights of this run or safetensors file")
         ->type_name("RUN|FILE");
     auto* resume = command->add_flag("--resume", train_.resume,
                                      "Go on with the run in --out, or in RECIPE if it is one");
+    command->add_option("--from", train_.from, "Resume from this checkpoint of the run (default: last)")
+        ->type_name("CHECKPOINT")
+        ->needs(resume);
+    add_setting(*command, train_, "--keep", "train.keep", "Keep this many checkpoints to go on from")
+        ->type_name("N");
+    command->add_flag_callback(
+        "--deterministic", [this] { train_.settings.push_back("train.deterministic=true"); },
+        "Refuse operations of torch that may give other bits each time");
     command->add_flag("--overwrite", train_.overwrite, "Replace the run in --out")->excludes(resume);
     command->callback([this] { chosen_ = [this] { return train_command(train_); }; });
   }
@@ -304,13 +309,17 @@ class Program {
     });
   }
 
-  // --seed is --set train.seed.
+  // An option that is --set KEY.
+  static CLI::Option* add_setting(CLI::App& command, RecipeArguments& arguments, const char* name,
+                                  const std::string& key, const char* text) {
+    return command.add_option_function<std::string>(
+        name,
+        [&arguments, key](const std::string& value) { arguments.settings.push_back(key + "=" + value); },
+        text);
+  }
+
   static CLI::Option* add_seed(CLI::App& command, RecipeArguments& arguments) {
-    return command
-        .add_option_function<std::string>(
-            "--seed",
-            [&arguments](const std::string& seed) { arguments.settings.push_back("train.seed=" + seed); },
-            "Seed of weights, batches and dropout")
+    return add_setting(command, arguments, "--seed", "train.seed", "Seed of weights, batches and dropout")
         ->type_name("N");
   }
 

@@ -27,17 +27,19 @@ fs::path fresh_folder(const std::string& name, const std::string& part) {
   }
 }
 
-bool check_resumable(const train::Recipe& recipe, const fs::path& run) {
-  if (!fs::exists(run / "last") && !fs::exists(run / "last.old")) return false;
-  check_same(recipe, train::read_recipe((train::find_checkpoint(run, "last") / "recipe.toml").string()), run);
+bool check_resumable(const train::Recipe& recipe, const fs::path& run, const std::string& from) {
+  if (from == "last" && !train::has_checkpoint(run)) return false;
+  check_same(recipe, train::read_recipe((train::find_checkpoint(run, from) / "recipe.toml").string()), run);
   return true;
 }
 
 void check_same(const train::Recipe& recipe, const train::Recipe& stored, const fs::path& folder) {
-  constexpr std::array kFree{"task.folder",        "train.steps",     "train.epochs",
-                             "train.patience",     "train.log_every", "train.checkpoint_every",
-                             "train.threads",      "compare.seconds", "compare.layer_seconds",
-                             "compare.layer_width"};
+  constexpr std::array kFree{"task.folder",           "train.steps",
+                             "train.epochs",          "train.patience",
+                             "train.log_every",       "train.checkpoint_every",
+                             "train.threads",         "train.keep",
+                             "train.nonfinite",       "compare.seconds",
+                             "compare.layer_seconds", "compare.layer_width"};
   std::string list;
   for (const auto& key : train::differing_keys(recipe, stored))
     if (std::find(kFree.begin(), kFree.end(), key) == kFree.end()) list += (list.empty() ? "" : ", ") + key;

@@ -17,7 +17,8 @@ std::filesystem::path fresh_folder(const std::string& name, const std::string& p
 
 /// Throws a RecipeError where a run was started with another recipe. Keys that only say how long to train,
 /// how many threads to take and what to log may differ. False where nothing was stored yet.
-bool check_resumable(const train::Recipe& recipe, const std::filesystem::path& run);
+bool check_resumable(const train::Recipe& recipe, const std::filesystem::path& run,
+                     const std::string& from = "last");
 
 /// Throws a RecipeError that names the keys that differ, other than those.
 void check_same(const train::Recipe& recipe, const train::Recipe& stored,

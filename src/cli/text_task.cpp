@@ -170,7 +170,10 @@ train::TrainerOptions trainer_options(const train::Recipe& recipe) {
   options.evaluate_every = t.evaluate_every;
   options.patience = t.patience;
   options.checkpoint_every = t.checkpoint_every;
+  options.keep = t.keep;
   options.log_every = t.log_every;
+  options.nonfinite = train::parse_nonfinite(t.nonfinite);
+  options.deterministic = t.deterministic;
   options.seed = static_cast<uint64_t>(t.seed);
   return options;
 }

@@ -26,6 +26,7 @@ void print_result(const train::Result& result, const fs::path& folder) {
       table.row({std::string(name) + " accuracy", percent(found->second, 2)});
   if (const auto found = result.test.find("majority"); found != result.test.end())
     table.row({"majority class", percent(found->second, 2)});
+  if (result.skipped > 0) table.row({"skipped steps", grouped(result.skipped)});
   table.row({"training time", fixed(result.seconds, 1) + " s"});
   std::printf("%s\nThe run is in %s. Next:\n  quatrain predict %s\n  quatrain evaluate %s\n",
               table.text().c_str(), folder.c_str(), folder.c_str(), folder.c_str());
@@ -53,7 +54,7 @@ int train_command(const TrainArguments& arguments) {
   set_threads(recipe);
   const TextData data = load_text(recipe, arguments.data);
   train::Recipe start = data.recipe;
-  if (arguments.resume && check_resumable(data.recipe, folder))
+  if (arguments.resume && check_resumable(data.recipe, folder, arguments.from))
     start.train.weights.clear();  // the checkpoint's are newer
   const auto task = make_task(
       data.recipe, data, make_model(start, data.vocabulary, static_cast<int64_t>(data.splits.labels.size())));
@@ -63,6 +64,7 @@ int train_command(const TrainArguments& arguments) {
   run.existing = arguments.resume      ? train::Existing::resume
                  : arguments.overwrite ? train::Existing::overwrite
                                        : train::Existing::refuse;
+  run.from = arguments.from;
   run.stop = &stop_requested();
   std::fprintf(stderr, "training %s (%s) into %s\n", file.name.c_str(), recipe.model.algebra.c_str(),
                folder.c_str());
@@ -70,6 +72,7 @@ int train_command(const TrainArguments& arguments) {
   {
     train::ProgressLine line;
     run.on_progress = [&](const train::Progress& progress) { line.show(progress); };
+    run.on_message = [&](const std::string& text) { line.message(text); };
     result = train::Trainer(*task, trainer_options(data.recipe), run).run();
   }
   if (!result.finished) {

@@ -83,12 +83,17 @@ std::vector<std::string> problems(const NamedTensors& state, const torch::nn::Mo
 
 }  // namespace
 
-void save_weights(const torch::nn::Module& module, const std::filesystem::path& path) {
-  Texts metadata{{"format", "pt"}};
+Safetensors weights_of(const torch::nn::Module& module) {
+  Safetensors weights{state_of(module), {{"format", "pt"}}};
   visit_layers(module, "", [&](const std::string& layer, const algebra::Spec& spec) {
-    note_algebra(metadata, layer, spec);
+    note_algebra(weights.metadata, layer, spec);
   });
-  write_safetensors(path, state_of(module), metadata);
+  return weights;
+}
+
+void save_weights(const torch::nn::Module& module, const std::filesystem::path& path) {
+  const Safetensors weights = weights_of(module);
+  write_safetensors(path, weights.tensors, weights.metadata);
 }
 
 void load_weights(torch::nn::Module& module, const std::filesystem::path& path) {

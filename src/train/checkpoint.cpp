@@ -1,10 +1,15 @@
 #include "train/checkpoint.h"
 
+#include <algorithm>
+#include <array>
+#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 
 #include "nn/atomic_file.h"
+#include "train/checksum.h"
 
 namespace quatrain::train {
 namespace {
@@ -12,86 +17,206 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 constexpr const char* kManifest = "checkpoint.json";
+constexpr const char* kOlder = "step-";
+constexpr const char* kPart = ".part";
+constexpr const char* kOld = ".old";
 
 fs::path beside(const fs::path& run_folder, const std::string& which, const char* ending) {
   return run_folder / (which + ending);
 }
 
-// Throws where a file of the manifest is not there or has another size.
-void check_whole(const fs::path& folder) {
-  const auto torn = [&](const std::string& why) {
-    throw std::runtime_error("checkpoint '" + folder.string() + "' is torn: " + why +
-                             "; use the run's other checkpoint, or start anew");
-  };
+fs::path older(const fs::path& run_folder, int64_t step) {
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "%s%06lld", kOlder, static_cast<long long>(step));
+  return run_folder / name.data();
+}
+
+// The step in the name of an older checkpoint.
+std::optional<int64_t> step_in(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  if (!name.starts_with(kOlder)) return std::nullopt;
+  const std::string digits = name.substr(std::string(kOlder).size());
+  if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != digits.npos)
+    return std::nullopt;
+  const int64_t step = std::stoll(digits);
+  return older(folder.parent_path(), step) == folder ? std::optional(step) : std::nullopt;
+}
+
+// Whole or torn, under its name or the one of the moment between two renames.
+bool is_there(const fs::path& run_folder, const std::string& which) {
+  return fs::exists(run_folder / which) || fs::exists(beside(run_folder, which, kOld));
+}
+
+// Older checkpoints, the newest first.
+std::vector<fs::path> older_checkpoints(const fs::path& run_folder) {
+  std::vector<fs::path> found;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(run_folder, none))
+    if (step_in(entry.path())) found.push_back(entry.path());
+  std::sort(found.begin(), found.end(),
+            [](const fs::path& a, const fs::path& b) { return *step_in(a) > *step_in(b); });
+  return found;
+}
+
+// The manifest's checksum is of all else in it.
+std::string checksum_of(Json manifest) {
+  manifest.erase("checksum");
+  return checksum(manifest.dump());
+}
+
+bool describes_file(const std::string& name, const Json& facts) {
+  return fs::path(name).filename() == name && facts.is_object() &&
+         facts.value("bytes", Json()).is_number_unsigned() && facts.value("xxh128", Json()).is_string();
+}
+
+// The manifest, or nothing where it is not one that was written here.
+std::optional<Json> read_manifest(const fs::path& folder) {
   std::ifstream file(folder / kManifest);
-  if (!file) torn(std::string(kManifest) + " is missing");
-  const Json manifest = Json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (!manifest.is_object() || !manifest.contains("files") || !manifest["files"].is_object())
-    torn(std::string(kManifest) + " cannot be read");
-  if (manifest.value("format", Json()) != kFormat)
-    throw std::runtime_error("checkpoint '" + folder.string() + "' is of another format than " +
-                             std::to_string(kFormat) + ": it was written by another version of quatrain");
-  for (const auto& [name, size] : manifest["files"].items()) {
-    std::error_code error;
-    const auto found = fs::file_size(folder / name, error);
-    if (error) torn(name + " is missing");
-    if (!size.is_number_unsigned() || found != size.get<uintmax_t>())
-      torn(name + " has " + std::to_string(found) + " bytes instead of " + size.dump());
+  Json manifest = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  const bool whole = manifest.is_object() && manifest.value("format", Json()) == kFormat &&
+                     manifest.value("checksum", Json()) == checksum_of(manifest) &&
+                     manifest.value("step", Json()).is_number_integer() &&
+                     manifest.value("files", Json()).is_object();
+  const auto sound = [&] {
+    const auto files = manifest["files"].items();
+    return std::all_of(files.begin(), files.end(),
+                       [](const auto& file) { return describes_file(file.key(), file.value()); });
+  };
+  return whole && sound() ? std::optional(std::move(manifest)) : std::nullopt;
+}
+
+std::string list(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const auto& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+std::string way_out(const fs::path& run_folder) {
+  const auto sound = sound_checkpoints(run_folder);
+  if (sound.empty()) return "; the run has no sound checkpoint to go on from: start anew";
+  const auto& [name, step] = sound.front();
+  return "; the newest sound one to go on from is '" + (run_folder / name).string() + "', of step " +
+         std::to_string(step) + ": resume with --from " + name;
+}
+
+// The old checkpoint, that a new one has followed or will follow: kept under its step's name, or removed.
+void retire(const fs::path& run_folder, const fs::path& old, int64_t keep) {
+  if (!fs::exists(old)) return;
+  const auto manifest = keep > 1 ? read_manifest(old) : std::nullopt;
+  if (!manifest) {
+    fs::remove_all(old);
+    return;
   }
+  const fs::path place = older(run_folder, (*manifest)["step"]);
+  fs::remove_all(place);
+  fs::rename(old, place);
 }
 
 }  // namespace
 
-void write_checkpoint(const fs::path& run_folder, const std::string& which, int64_t step,
-                      const std::function<void(const fs::path&)>& fill) {
-  const fs::path place = run_folder / which;
-  const fs::path part = beside(run_folder, which, ".part");
-  const fs::path old = beside(run_folder, which, ".old");
-  fs::remove_all(part);
-  fs::create_directories(part);
-  fill(part);
-
-  Json manifest{{"format", kFormat}, {"step", step}, {"files", Json::object()}};
-  for (const auto& entry : fs::directory_iterator(part)) {
-    manifest["files"][entry.path().filename().string()] = entry.file_size();
-    nn::sync_path(entry.path());
+std::vector<std::string> find_damage(const fs::path& folder) {
+  if (!fs::exists(folder / kManifest)) return {std::string(kManifest) + " is missing"};
+  const auto manifest = read_manifest(folder);
+  if (!manifest) return {std::string(kManifest) + " is not as it was written, or by another version"};
+  std::vector<std::string> damage;
+  for (const auto& [name, facts] : (*manifest)["files"].items()) {
+    std::error_code error;
+    const auto bytes = fs::file_size(folder / name, error);
+    if (error)
+      damage.push_back(name + " is missing");
+    else if (bytes != facts["bytes"])
+      damage.push_back(name + " has " + std::to_string(bytes) + " bytes instead of " + facts["bytes"].dump());
+    else if (checksum_of_file(folder / name) != facts["xxh128"])
+      damage.push_back(name + " has changed since it was written (its checksum differs)");
   }
-  nn::write_text(part / kManifest, manifest.dump(2) + "\n");
+  return damage;
+}
+
+std::vector<Checkpoint> sound_checkpoints(const fs::path& run_folder) {
+  std::vector<Checkpoint> sound;
+  std::vector<fs::path> folders = older_checkpoints(run_folder);
+  folders.insert(folders.begin(), {run_folder / "last", beside(run_folder, "last", kOld)});
+  for (const fs::path& folder : folders)
+    if (fs::exists(folder) && find_damage(folder).empty())
+      sound.push_back({folder.filename().string(), step_of(folder)});
+  std::stable_sort(sound.begin(), sound.end(),
+                   [](const Checkpoint& a, const Checkpoint& b) { return a.step > b.step; });
+  return sound;
+}
+
+void write_checkpoint(const fs::path& run_folder, const std::string& which, int64_t step,
+                      const std::function<void(const fs::path&)>& fill, int64_t keep) {
+  const fs::path place = run_folder / which;
+  const fs::path part = beside(run_folder, which, kPart);
+  const fs::path old = beside(run_folder, which, kOld);
+  fs::remove_all(part);
+  fs::create_directory(part);  // not its parents: a run's folder that has vanished is not made again
+  try {
+    fill(part);
+    Json manifest{{"format", kFormat}, {"step", step}, {"files", Json::object()}};
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(part)) files.push_back(entry.path());
+    std::sort(files.begin(), files.end());
+    for (const auto& file : files) {
+      nn::sync_path(file);
+      manifest["files"][file.filename().string()] = {{"bytes", fs::file_size(file)},
+                                                     {"xxh128", checksum_of_file(file)}};
+    }
+    manifest["checksum"] = checksum_of(manifest);
+    nn::write_text(part / kManifest, manifest.dump(2) + "\n");
+  } catch (...) {
+    std::error_code ignored;  // what went wrong first is what is told
+    fs::remove_all(part, ignored);
+    throw;
+  }
 
   // A folder cannot be renamed over another, so the old one steps aside first; find_checkpoint knows the
   // moment between.
   if (fs::exists(place)) {
-    fs::remove_all(old);
+    retire(run_folder, old, keep);
     fs::rename(place, old);
   }
   fs::rename(part, place);
   nn::sync_path(run_folder);
-  fs::remove_all(old);
+  retire(run_folder, old, keep);
+  if (which == "best") return;
+  int64_t left = keep - 1;
+  for (const fs::path& folder : older_checkpoints(run_folder))
+    if (*step_in(folder) >= step || --left < 0) fs::remove_all(folder);
 }
 
-bool has_checkpoint(const fs::path& run_folder, const std::string& which) {
-  return fs::exists(run_folder / which) || fs::exists(beside(run_folder, which, ".old"));
+bool has_checkpoint(const fs::path& run_folder) {
+  return is_there(run_folder, "last") || !older_checkpoints(run_folder).empty();
+}
+
+int64_t step_of(const fs::path& folder) {
+  const auto manifest = read_manifest(folder);
+  return manifest ? (*manifest)["step"].get<int64_t>() : 0;
 }
 
 fs::path find_checkpoint(const fs::path& run_folder, const std::string& which) {
-  for (const fs::path& folder : {run_folder / which, beside(run_folder, which, ".old")}) {
+  for (const fs::path& folder : {run_folder / which, beside(run_folder, which, kOld)}) {
     if (!fs::exists(folder)) continue;
-    check_whole(folder);
-    return folder;
+    const auto damage = find_damage(folder);
+    if (damage.empty()) return folder;
+    throw std::runtime_error("checkpoint '" + folder.string() + "' is damaged: " + list(damage) +
+                             way_out(run_folder));
   }
-  throw std::runtime_error("run '" + run_folder.string() + "' has no checkpoint '" + which + "'");
+  throw std::runtime_error("run '" + run_folder.string() + "' has no checkpoint '" + which + "'" +
+                           way_out(run_folder));
 }
 
 bool holds_run(const fs::path& run_folder) {
-  return has_checkpoint(run_folder, "last") || has_checkpoint(run_folder, "best") ||
+  return has_checkpoint(run_folder) || is_there(run_folder, "best") ||
          fs::exists(run_folder / "metrics.jsonl") || fs::exists(run_folder / "result.json");
 }
 
 void remove_run(const fs::path& run_folder) {
   for (const char* which : {"last", "best"})
-    for (const char* ending : {"", ".part", ".old"}) fs::remove_all(beside(run_folder, which, ending));
+    for (const char* ending : {"", kPart, kOld}) fs::remove_all(beside(run_folder, which, ending));
+  for (const fs::path& folder : older_checkpoints(run_folder)) fs::remove_all(folder);
   for (const char* name : {"metrics.jsonl", "result.json", "predictions.tsv"}) fs::remove(run_folder / name);
 }
 

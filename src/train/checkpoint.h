@@ -10,14 +10,18 @@
 namespace quatrain::train {
 
 /// Puts a checkpoint in the place of the one before it. `fill` writes its files into a folder beside; then
-/// their sizes are noted, everything is put on the disk and the folder is renamed. At any moment a whole
-/// checkpoint is there: the old one stays as WHICH.old until the new one has its name.
+/// their sizes and checksums are noted, everything is put on the disk and the folder is renamed. At any
+/// moment a whole checkpoint is there: the old one stays as WHICH.old until the new one has its name. With
+/// `keep` above 1, that many checkpoints stay, this one among them: older ones are called step-N.
+///
+/// Where it fails, what was begun is removed and what was there stays.
 QUATRAIN_API void write_checkpoint(const std::filesystem::path& run_folder, const std::string& which,
                                    int64_t step,
-                                   const std::function<void(const std::filesystem::path&)>& fill);
+                                   const std::function<void(const std::filesystem::path&)>& fill,
+                                   int64_t keep = 1);
 
-/// True where the checkpoint, whole or torn, is there.
-bool has_checkpoint(const std::filesystem::path& run_folder, const std::string& which);
+/// The step of a checkpoint.
+int64_t step_of(const std::filesystem::path& checkpoint_folder);
 
 /// Removes a run's files, and no others.
 void remove_run(const std::filesystem::path& run_folder);

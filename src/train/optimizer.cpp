@@ -15,7 +15,9 @@ namespace {
 namespace optim = torch::optim;
 
 constexpr std::array kKinds{std::pair{"adam", OptimizerKind::adam}, std::pair{"adamw", OptimizerKind::adamw},
-                            std::pair{"sgd", OptimizerKind::sgd}};
+                            std::pair{"sgd", OptimizerKind::sgd},
+                            std::pair{"adagrad", OptimizerKind::adagrad},
+                            std::pair{"rmsprop", OptimizerKind::rmsprop}};
 
 template <typename Options>
 Options adam_options(const OptimizerOptions& options) {
@@ -33,20 +35,28 @@ std::unique_ptr<optim::Optimizer> without_decay_in_last_group(std::unique_ptr<op
   return optimizer;
 }
 
-// Calls visit(name, value) for each thing that the state of one parameter holds: int64_t& or at::Tensor&.
+// Calls visit(name, value, needed) for each thing that the state of one parameter holds: int64_t& or
+// at::Tensor&; one that is not needed is undefined without a momentum.
 template <typename Visit>
 void visit_state(optim::OptimizerParamState& state, Visit&& visit) {
   const auto adam = [&](auto& s) {
-    visit("step", s.step());
-    visit("exp_avg", s.exp_avg());
-    visit("exp_avg_sq", s.exp_avg_sq());
+    visit("step", s.step(), true);
+    visit("exp_avg", s.exp_avg(), true);
+    visit("exp_avg_sq", s.exp_avg_sq(), true);
   };
   if (auto* s = dynamic_cast<optim::AdamParamState*>(&state)) {
     adam(*s);
   } else if (auto* s = dynamic_cast<optim::AdamWParamState*>(&state)) {
     adam(*s);
   } else if (auto* s = dynamic_cast<optim::SGDParamState*>(&state)) {
-    visit("momentum_buffer", s->momentum_buffer());
+    visit("momentum_buffer", s->momentum_buffer(), true);
+  } else if (auto* s = dynamic_cast<optim::AdagradParamState*>(&state)) {
+    visit("step", s->step(), true);
+    visit("sum", s->sum(), true);
+  } else if (auto* s = dynamic_cast<optim::RMSpropParamState*>(&state)) {
+    visit("step", s->step(), true);
+    visit("square_avg", s->square_avg(), true);
+    visit("momentum_buffer", s->momentum_buffer(), false);
   } else {
     TORCH_CHECK(false, "optimizer_state: the state of this kind of optimizer cannot be stored");
   }
@@ -56,6 +66,8 @@ std::unique_ptr<optim::OptimizerParamState> empty_state(const optim::Optimizer& 
   if (dynamic_cast<const optim::Adam*>(&optimizer)) return std::make_unique<optim::AdamParamState>();
   if (dynamic_cast<const optim::AdamW*>(&optimizer)) return std::make_unique<optim::AdamWParamState>();
   if (dynamic_cast<const optim::SGD*>(&optimizer)) return std::make_unique<optim::SGDParamState>();
+  if (dynamic_cast<const optim::Adagrad*>(&optimizer)) return std::make_unique<optim::AdagradParamState>();
+  if (dynamic_cast<const optim::RMSprop*>(&optimizer)) return std::make_unique<optim::RMSpropParamState>();
   TORCH_CHECK(false, "load_optimizer_state: the state of this kind of optimizer cannot be stored");
 }
 
@@ -98,6 +110,18 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options
                                                    .momentum(options.momentum)
                                                    .nesterov(options.nesterov)
                                                    .weight_decay(options.weight_decay)));
+    case OptimizerKind::adagrad:
+      return without_decay_in_last_group<optim::AdagradOptions>(
+          std::make_unique<optim::Adagrad>(groups, optim::AdagradOptions(options.learning_rate)
+                                                       .eps(options.epsilon)
+                                                       .weight_decay(options.weight_decay)));
+    case OptimizerKind::rmsprop:
+      return without_decay_in_last_group<optim::RMSpropOptions>(
+          std::make_unique<optim::RMSprop>(groups, optim::RMSpropOptions(options.learning_rate)
+                                                       .alpha(options.beta2)
+                                                       .eps(options.epsilon)
+                                                       .momentum(options.momentum)
+                                                       .weight_decay(options.weight_decay)));
   }
   TORCH_CHECK(false, "make_optimizer: unknown kind");
 }
@@ -111,7 +135,7 @@ nn::NamedTensors optimizer_state(const optim::Optimizer& optimizer, const NamedP
   for (const auto& [name, parameter] : parameters) {
     const auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
     if (found == optimizer.state().end()) continue;  // it has not had a gradient yet
-    visit_state(*found->second, [&, &name = name](const std::string& field, const auto& value) {
+    visit_state(*found->second, [&, &name = name](const std::string& field, const auto& value, bool) {
       if constexpr (std::is_same_v<std::decay_t<decltype(value)>, int64_t>) {
         result.emplace_back(name + "/" + field, at::scalar_tensor(value, at::kLong));
       } else if (value.defined()) {
@@ -135,7 +159,9 @@ void load_optimizer_state(optim::Optimizer& optimizer, const NamedParameters& pa
     const auto first = left.lower_bound(name + "/");
     if (first == left.end() || !first->first.starts_with(name + "/")) continue;
     auto one = empty_state(optimizer);
-    visit_state(*one, [&, &name = name, &parameter = parameter](const std::string& field, auto& value) {
+    visit_state(*one, [&, &name = name, &parameter = parameter](const std::string& field, auto& value,
+                                                                bool needed) {
+      if (!needed && !left.contains(name + "/" + field)) return;
       const at::Tensor stored = take(name + "/" + field);
       if constexpr (std::is_same_v<std::decay_t<decltype(value)>, int64_t>) {
         TORCH_CHECK(stored.dim() == 0 && stored.scalar_type() == at::kLong, "load_optimizer_state: '", name,

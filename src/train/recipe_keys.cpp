@@ -6,6 +6,7 @@
 #include "quatrain/train/optimizer.h"
 #include "quatrain/train/recipe.h"
 #include "quatrain/train/schedule.h"
+#include "quatrain/train/trainer.h"
 
 namespace quatrain::train {
 namespace {
@@ -108,7 +109,7 @@ std::vector<Key> make_keys() {
        "Drop whole hypercomplex numbers instead of single values."},
 
       {"train", "optimizer", [](R& r) -> Field { return &r.train.optimizer; },
-       "What moves the weights.", names(OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::sgd)},
+       "What moves the weights.", names(OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::sgd, OptimizerKind::adagrad, OptimizerKind::rmsprop)},
       {"train", "rate", [](R& r) -> Field { return &r.train.rate; },
        "Highest learning rate.", {}, 1e-12, 1e3},
       {"train", "weight_decay", [](R& r) -> Field { return &r.train.weight_decay; },
@@ -116,9 +117,9 @@ std::vector<Key> make_keys() {
       {"train", "beta1", [](R& r) -> Field { return &r.train.beta1; },
        "adam, adamw: memory of the mean gradient.", {}, 0, 0.999999},
       {"train", "beta2", [](R& r) -> Field { return &r.train.beta2; },
-       "adam, adamw: memory of the squared gradient.", {}, 0, 0.9999999},
+       "adam, adamw, rmsprop: memory of the squared gradient.", {}, 0, 0.9999999},
       {"train", "momentum", [](R& r) -> Field { return &r.train.momentum; },
-       "sgd: momentum.", {}, 0, 0.999999},
+       "sgd, rmsprop: momentum.", {}, 0, 0.999999},
       {"train", "schedule", [](R& r) -> Field { return &r.train.schedule; },
        "How the learning rate goes after the warm-up: stays, falls with 1/sqrt(step), as a half cosine, "
        "by `factor` every `every` steps, or by `factor` whenever the dev set's figure does not improve.",
@@ -156,6 +157,12 @@ std::vector<Key> make_keys() {
        "Evaluations without a better figure after which training stops; 0: never.", {}, 0, kLargestCount},
       {"train", "checkpoint_every", [](R& r) -> Field { return &r.train.checkpoint_every; },
        "Steps between two checkpoints beside those of the evaluations; 0: none.", {}, 0, kLargestCount},
+      {"train", "keep", [](R& r) -> Field { return &r.train.keep; },
+       "Checkpoints to go on from that are kept: the latest, and older ones in case it is damaged. `--keep` "
+       "sets it.", {}, 1, 1000},
+      {"train", "nonfinite", [](R& r) -> Field { return &r.train.nonfinite; },
+       "What to do with a step whose loss or gradient is not finite: stop the run, or skip the step, which "
+       "then changes no weight and is counted.", names(NonFinite::stop, NonFinite::skip)},
       {"train", "log_every", [](R& r) -> Field { return &r.train.log_every; },
        "Steps between two training lines in metrics.jsonl.", {}, 1, kLargestCount},
       {"train", "weights", [](R& r) -> Field { return &r.train.weights; },
@@ -165,6 +172,8 @@ std::vector<Key> make_keys() {
        "Seed of the weights, the order of the batches and the dropout.", {}, 0, kLargestCount},
       {"train", "threads", [](R& r) -> Field { return &r.train.threads; },
        "Threads to compute with; 0: as many as torch takes.", {}, 0, 1024},
+      {"train", "deterministic", [](R& r) -> Field { return &r.train.deterministic; },
+       "Operations of torch that may give other bits each time are errors. `--deterministic` sets it."},
 
       {"compare", "seconds", [](R& r) -> Field { return &r.compare.seconds; },
        "About how long the twins' times are measured.", {}, 0, 1e5},

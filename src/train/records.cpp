@@ -1,6 +1,7 @@
 #include "train/records.h"
 
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -20,52 +21,7 @@ Figures figures_of(const Json& json) {
   return result;
 }
 
-// Bytes of the lines up to a step, and of evaluations up to another.
-uintmax_t kept_bytes(const fs::path& path, int64_t step, int64_t evaluated_step) {
-  std::ifstream file(path);
-  uintmax_t kept = 0;
-  for (std::string line; std::getline(file, line) && !file.eof();) {
-    const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    const auto found = record.is_object() ? record.find("step") : record.end();
-    if (found == record.end() || !found->is_number_integer()) break;
-    const bool evaluation = record.value("kind", Json()) == "evaluation";
-    if (found->get<int64_t>() > (evaluation ? evaluated_step : step)) break;
-    kept += line.size() + 1;
-  }
-  return kept;
-}
-
 }  // namespace
-
-Metrics::Metrics(const fs::path& run_folder, int64_t step, int64_t evaluated_step)
-    : path_(run_folder / "metrics.jsonl") {
-  if (fs::exists(path_)) fs::resize_file(path_, step > 0 ? kept_bytes(path_, step, evaluated_step) : 0);
-  file_.open(path_, std::ios::app);
-  if (!file_) throw std::runtime_error("cannot write '" + path_.string() + "'");
-}
-
-void Metrics::training(int64_t step, int64_t epoch, double loss, double learning_rate, double gradient_norm,
-                       double examples_per_second) {
-  append(Json{{"kind", "training"},
-              {"step", step},
-              {"epoch", epoch},
-              {"loss", loss},
-              {"learning_rate", learning_rate},
-              {"gradient_norm", gradient_norm},
-              {"examples_per_second", examples_per_second}}
-             .dump());
-}
-
-void Metrics::evaluation(int64_t step, const std::string& split, const Figures& figures, double seconds) {
-  append(Json{
-      {"kind", "evaluation"}, {"step", step}, {"split", split}, {"figures", figures}, {"seconds", seconds}}
-             .dump());
-}
-
-void Metrics::append(const std::string& line) {
-  file_ << line << '\n' << std::flush;
-  if (!file_) throw std::runtime_error("cannot write '" + path_.string() + "': is the disk full?");
-}
 
 void write_result(const Result& r, const fs::path& run_folder) {
   const Json json{{"finished", r.finished},
@@ -80,6 +36,7 @@ void write_result(const Result& r, const fs::path& run_folder) {
                   {"seconds", r.seconds},
                   {"step_seconds_median", r.step_seconds_median},
                   {"examples_per_second", r.examples_per_second},
+                  {"skipped", r.skipped},
                   {"final_loss", r.final_loss},
                   {"threads", r.threads},
                   {"seed", r.seed}};
@@ -106,6 +63,7 @@ Result read_result(const fs::path& run_folder) {
     json.at("seconds").get_to(r.seconds);
     json.at("step_seconds_median").get_to(r.step_seconds_median);
     json.at("examples_per_second").get_to(r.examples_per_second);
+    json.at("skipped").get_to(r.skipped);
     json.at("final_loss").get_to(r.final_loss);
     json.at("threads").get_to(r.threads);
     json.at("seed").get_to(r.seed);

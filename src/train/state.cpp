@@ -42,6 +42,8 @@ Json to_json(const State& s) {
       {"window_loss", s.window_loss},
       {"window_examples", s.window_examples},
       {"logged_loss", s.logged_loss},
+      {"skipped", s.skipped},
+      {"skipped_in_row", s.skipped_in_row},
       {"seconds", s.seconds}};
 }
 
@@ -63,6 +65,8 @@ State from_json(const Json& json) {
   json.at("window_loss").get_to(s.window_loss);
   json.at("window_examples").get_to(s.window_examples);
   json.at("logged_loss").get_to(s.logged_loss);
+  json.at("skipped").get_to(s.skipped);
+  json.at("skipped_in_row").get_to(s.skipped_in_row);
   json.at("seconds").get_to(s.seconds);
   return s;
 }

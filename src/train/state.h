@@ -26,7 +26,9 @@ struct State {
   PlateauState plateau;
   double window_loss = 0;  ///< sum over examples since the last line of the log
   int64_t window_examples = 0;
-  double logged_loss = 0;  ///< of the last line of the log
+  double logged_loss = 0;      ///< of the last line of the log
+  int64_t skipped = 0;         ///< steps whose numbers were not finite and that changed nothing
+  int64_t skipped_in_row = 0;  ///< the latest of them
   double seconds = 0;
 };
 

@@ -93,7 +93,7 @@ bool TextClassification::has(std::string_view split) const {
   return parts_->evaluated.contains(split);
 }
 
-Evaluation TextClassification::evaluate(std::string_view split) {
+Evaluation TextClassification::evaluate(std::string_view split, const std::function<void()>& after_batch) {
   const auto found = parts_->evaluated.find(split);
   TORCH_CHECK(found != parts_->evaluated.end(), "TextClassification: the data have no '", split, "' set");
   data::Loader& loader = found->second;
@@ -122,6 +122,7 @@ Evaluation TextClassification::evaluate(std::string_view split) {
         ++count->total;
       }
     }
+    if (after_batch) after_batch();
   }
   const data::Majority& majority = parts_->majority.find(split)->second;
   result.figures = {

@@ -2,31 +2,52 @@
 
 #include <torch/torch.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <deque>
 #include <stdexcept>
 
-#include "nn/atomic_file.h"
 #include "quatrain/nn/weights.h"
 #include "train/autocast.h"
 #include "train/checkpoint.h"
+#include "train/metrics.h"
+#include "train/pace.h"
 #include "train/records.h"
+#include "train/run_lock.h"
+#include "train/saver.h"
 #include "train/state.h"
+#include "train/trainer_options.h"
 
 namespace quatrain::train {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
+using Clock = std::chrono::steady_clock;  // it never jumps
 
-constexpr size_t kTimedSteps = 1000;
-constexpr double kSmoothing = 0.95;  // of the loss that is shown
+constexpr int64_t kMostSkippedInRow = 100;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
+
+// Thrown out of an evaluation that shall end; nothing has changed then.
+struct Interrupted {};
+
+// Makes torch refuse what has no deterministic form, and puts its old choice back.
+class Deterministic {
+ public:
+  explicit Deterministic(bool wanted) : before_(at::globalContext().deterministicAlgorithms()) {
+    if (wanted) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  }
+  ~Deterministic() {
+    at::globalContext().setDeterministicAlgorithms(before_,
+                                                   at::globalContext().deterministicAlgorithmsWarnOnly());
+  }
+  Deterministic(const Deterministic&) = delete;
+  Deterministic& operator=(const Deterministic&) = delete;
+
+ private:
+  bool before_;
+};
 
 // One run from its folder's state to its end.
 class Run {
@@ -35,6 +56,7 @@ class Run {
       : task_(task),
         options_(options),
         run_(run),
+        deterministic_(options.deterministic),
         model_(task.model()),
         parameters_(trained_parameters(model_)),
         optimizer_(make_optimizer(options.optimizer, parameters_)) {
@@ -45,18 +67,27 @@ class Run {
   }
 
   Result go() {
-    if (auto stored = open_folder()) return *stored;
-    Metrics metrics(run_.folder, state_.step, state_.evaluated_step);
+    refuse_existing();
+    fs::create_directories(run_.folder);
+    const RunLock lock(run_.folder);
+    refuse_existing();
+    if (run_.existing == Existing::overwrite) remove_run(run_.folder);
+    const int64_t resumed = resume();
+    if (auto stored = stored_result()) return *stored;
+    Metrics metrics(run_.folder, state_.step, state_.evaluated_step, options_.log_every, options_.log_lines);
+    Saver saver(task_, metrics, run_.folder, options_.keep, [this](const std::string& text) { tell(text); });
+    saver.set_saved_step(resumed);
     metrics_ = &metrics;
+    saver_ = &saver;
     resumed_seconds_ = state_.seconds;
     resumed_step_ = state_.step;
     start_ = Clock::now();
     for (;;) {
       const bool evaluate_now = evaluation_due() && !stop();
-      if (evaluate_now) evaluate();
+      if (evaluate_now && !evaluate()) return stopped();
       if (state_.stopped_early || (state_.step >= steps_ && !evaluation_due())) break;
       if (stop()) return stopped();
-      if (evaluate_now || (checkpoint_due() && saved_step_ != state_.step)) save_last();
+      if (evaluate_now || (checkpoint_due() && saver.saved_step() != state_.step)) save_last();
       step();
     }
     return finish();
@@ -65,19 +96,23 @@ class Run {
  private:
   bool stop() const { return run_.stop && run_.stop->load(); }
 
-  // The stored result where the run is finished already.
-  std::optional<Result> open_folder() {
-    const auto existing = run_.existing;
-    if (existing == Existing::refuse && holds_run(run_.folder))
+  void tell(const std::string& text) const {
+    if (run_.on_message) run_.on_message(text);
+  }
+
+  void refuse_existing() const {
+    if (run_.existing == Existing::refuse && holds_run(run_.folder))
       throw std::runtime_error("'" + run_.folder.string() +
                                "' holds a run already: resume it, overwrite it, or choose another folder");
-    if (existing == Existing::overwrite) remove_run(run_.folder);
-    fs::create_directories(run_.folder);
-    if (!has_checkpoint(run_.folder, "last")) {
+  }
+
+  // Takes up the checkpoint to go on from; -1 where the run begins.
+  int64_t resume() {
+    if (run_.from == "last" && !has_checkpoint(run_.folder)) {
       torch::manual_seed(options_.seed);
-      return std::nullopt;
+      return -1;
     }
-    const fs::path folder = find_checkpoint(run_.folder, "last");
+    const fs::path folder = find_checkpoint(run_.folder, run_.from);
     nn::load_weights(model_, folder / "model.safetensors");
     state_ = load_state(*optimizer_, parameters_, folder);
     if (state_.steps_per_epoch != steps_per_epoch_)
@@ -85,7 +120,10 @@ class Run {
                                std::to_string(steps_per_epoch_) + " steps, in the checkpoint " +
                                std::to_string(state_.steps_per_epoch) +
                                "; the data, the batch size or the accumulation changed");
-    saved_step_ = state_.step;
+    return state_.step;
+  }
+
+  std::optional<Result> stored_result() {
     const fs::path result = run_.folder / "result.json";
     if (!fs::exists(result)) return std::nullopt;
     if (state_.stopped_early || state_.step >= steps_) {
@@ -112,8 +150,6 @@ class Run {
     const int64_t epoch = state_.step / steps_per_epoch_;
     const int64_t first = state_.step % steps_per_epoch_ * options_.accumulate;
     const int64_t last = std::min(first + options_.accumulate, task_.batches());
-    const double rate = options_.optimizer.learning_rate *
-                        schedule_scale(options_.schedule, step, steps_, steps_per_epoch_, state_.plateau);
     model_.train();
     optimizer_->zero_grad();
     double loss_sum = 0;
@@ -125,13 +161,36 @@ class Run {
         batch = task_.loss(epoch, index);
       }
       const double loss = batch.loss.item<double>();
-      check_finite(loss, "loss", epoch, index);
+      if (!std::isfinite(loss)) return not_finite("loss", loss, epoch, index);
       // Means of unequal batches weigh by their examples; a single one is left as it is.
       const auto weight = static_cast<double>(batch.examples);
       (options_.accumulate > 1 ? batch.loss * weight : batch.loss).backward();
       loss_sum += loss * weight;
       examples += batch.examples;
     }
+    const double norm = clip(examples);
+    if (!std::isfinite(norm)) return not_finite("gradient", norm, epoch, first);
+    learning_rate_ = options_.optimizer.learning_rate *
+                     schedule_scale(options_.schedule, step, steps_, steps_per_epoch_, state_.plateau);
+    set_learning_rate(*optimizer_, learning_rate_);
+    optimizer_->step();
+
+    state_.step = step;
+    state_.skipped_in_row = 0;
+    state_.window_loss += loss_sum;
+    state_.window_examples += examples;
+    pace_.note(loss_sum / static_cast<double>(examples), examples, seconds_since(start));
+    if (metrics_->due(step)) {
+      state_.logged_loss = state_.window_loss / static_cast<double>(state_.window_examples);
+      state_.window_loss = 0;
+      state_.window_examples = 0;
+      metrics_->training(step, epoch, state_.logged_loss, learning_rate_, norm, pace_.examples_per_second());
+    }
+    report(Progress::Stage::training);
+  }
+
+  // Makes the gradients those of the mean over all examples and bounds them; their norm before that.
+  double clip(int64_t examples) {
     std::vector<at::Tensor> trained;
     for (const auto& [name, parameter] : parameters_) {
       if (options_.accumulate > 1 && parameter.grad().defined())
@@ -139,58 +198,50 @@ class Run {
       trained.push_back(parameter);
     }
     const double bound = options_.clip > 0 ? options_.clip : std::numeric_limits<double>::infinity();
-    const double norm = torch::nn::utils::clip_grad_norm_(trained, bound);
-    check_finite(norm, "gradient", epoch, first);
-    set_learning_rate(*optimizer_, rate);
-    optimizer_->step();
-
-    state_.step = step;
-    note_step(loss_sum, examples, seconds_since(start));
-    if (options_.log_every > 0 && step % options_.log_every == 0) {
-      state_.logged_loss = state_.window_loss / static_cast<double>(state_.window_examples);
-      state_.window_loss = 0;
-      state_.window_examples = 0;
-      metrics_->training(step, epoch, state_.logged_loss, rate, norm, examples_per_second());
-    }
-    learning_rate_ = rate;
-    report(Progress::Stage::training);
-  }
-
-  void note_step(double loss_sum, int64_t examples, double seconds) {
-    state_.window_loss += loss_sum;
-    state_.window_examples += examples;
-    const double loss = loss_sum / static_cast<double>(examples);
-    shown_loss_ = step_seconds_.empty() ? loss : kSmoothing * shown_loss_ + (1 - kSmoothing) * loss;
-    step_seconds_.push_back(seconds);
-    step_examples_.push_back(examples);
-    if (step_seconds_.size() > kTimedSteps) {
-      step_seconds_.pop_front();
-      step_examples_.pop_front();
-    }
+    return torch::nn::utils::clip_grad_norm_(trained, bound);
   }
 
   // Before the optimizer has used it: weights and checkpoints stay as they are.
-  void check_finite(double value, const char* what, int64_t epoch, int64_t index) const {
-    if (std::isfinite(value)) return;
-    const std::string kept = saved_step_ > 0 ? "the checkpoint of step " + std::to_string(saved_step_) +
-                                                   " in '" + (run_.folder / "last").string() + "' is kept"
-                                             : "no checkpoint was written yet";
-    throw std::runtime_error(c10::str("the ", what, " is ", value, " at step ", state_.step + 1, " (",
-                                      task_.describe_batch(epoch, index), "); ", kept,
-                                      "; a lower learning rate, a longer warm-up or clipping may help"));
+  void not_finite(const char* what, double value, int64_t epoch, int64_t index) {
+    const int64_t step = state_.step + 1;
+    const std::string batch = task_.describe_batch(epoch, index);
+    const bool skip = options_.nonfinite == NonFinite::skip;
+    if (!skip || state_.skipped_in_row >= kMostSkippedInRow) {
+      const std::string so_far =
+          skip ? ", after " + std::to_string(state_.skipped_in_row) + " steps in a row that were skipped"
+               : "";
+      throw std::runtime_error(c10::str("the ", what, " is ", value, " at step ", step, so_far, " (", batch,
+                                        "); ", saver_->kept(),
+                                        "; a lower learning rate, a longer warm-up or clipping may help"));
+    }
+    state_.step = step;
+    ++state_.skipped;
+    ++state_.skipped_in_row;
+    metrics_->skipped(step, epoch, c10::str(what, " ", value), batch);
+    tell(c10::str("step ", step, " is skipped: the ", what, " is ", value, " (", batch, ")"));
+    report(Progress::Stage::training);
   }
 
-  Evaluation score(const std::string& split) {
+  Evaluation score(const std::string& split, Progress::Stage stage) {
+    report(stage);
     const torch::NoGradGuard no_grad;
     const Autocast autocast(options_.bf16);
     model_.eval();
-    return task_.evaluate(split);
+    return task_.evaluate(split, [&] {
+      if (stop()) throw Interrupted{};
+      report(stage);
+    });
   }
 
-  void evaluate() {
-    report(Progress::Stage::evaluating);
+  // False where it was interrupted.
+  bool evaluate() {
     const auto start = Clock::now();
-    const Evaluation evaluation = score("dev");
+    Evaluation evaluation;
+    try {
+      evaluation = score("dev", Progress::Stage::evaluating);
+    } catch (const Interrupted&) {
+      return false;
+    }
     const Selection selection = task_.selection();
     const auto found = evaluation.figures.find(selection.figure);
     TORCH_CHECK(found != evaluation.figures.end(), "train: the task selects by '", selection.figure,
@@ -204,37 +255,35 @@ class Run {
       state_.best_step = state_.step;
       state_.best_figures = evaluation.figures;
       state_.bad = 0;
-      save_best();
+      saver_->best(state_.step);
     } else if (++state_.bad >= options_.patience && options_.patience > 0) {
       state_.stopped_early = true;
     }
     report(Progress::Stage::training);
+    return true;
   }
 
-  // What is needed to use the model.
-  void save_model(const fs::path& folder) const {
-    nn::save_weights(model_, folder / "model.safetensors");
-    if (const std::string recipe = task_.recipe(); !recipe.empty())
-      nn::write_text(folder / "recipe.toml", recipe);
-    task_.store(folder);
-  }
-
-  void save_best() {
-    write_checkpoint(run_.folder, "best", state_.step, [&](const fs::path& folder) { save_model(folder); });
-  }
-
-  // And to go on training.
-  void save_last() {
+  bool save_last() {
+    for (const auto& [name, parameter] : parameters_)
+      if (!parameter.isfinite().all().item<bool>())
+        throw std::runtime_error("the weights '" + name + "' are not finite after step " +
+                                 std::to_string(state_.step) + "; " + saver_->kept() +
+                                 "; a lower learning rate, a longer warm-up or clipping may help");
     state_.seconds = resumed_seconds_ + seconds_since(start_);
-    write_checkpoint(run_.folder, "last", state_.step, [&](const fs::path& folder) {
-      save_model(folder);
-      save_state(state_, *optimizer_, parameters_, folder);
-    });
-    saved_step_ = state_.step;
+    return saver_->last(
+        state_.step, [&](const fs::path& folder) { save_state(state_, *optimizer_, parameters_, folder); });
+  }
+
+  // Where the run ends it is no use to go on without a checkpoint.
+  void save_at_the_end() {
+    if (!save_last())
+      throw std::runtime_error("the run ends at step " + std::to_string(state_.step) +
+                               " and its checkpoint cannot be written (" + saver_->failure() + "); " +
+                               saver_->kept() + ": make room, then resume the run");
   }
 
   Result stopped() {
-    if (saved_step_ != state_.step) save_last();
+    if (saver_->saved_step() != state_.step) save_at_the_end();
     Result result = base_result();
     report(Progress::Stage::done);
     return result;
@@ -243,16 +292,21 @@ class Run {
   Result finish() {
     if (!task_.has("dev")) {  // nothing to select by: the last weights are the best
       state_.best_step = state_.step;
-      save_best();
+      saver_->best(state_.step);
     }
-    save_last();
+    save_at_the_end();
     Result result = base_result();
     const fs::path best = find_checkpoint(run_.folder, "best") / "model.safetensors";
     nn::load_weights(model_, best);
     result.model_bytes = static_cast<int64_t>(fs::file_size(best));
     if (task_.has("test")) {
-      report(Progress::Stage::testing);
-      const Evaluation evaluation = score("test");
+      Evaluation evaluation;
+      try {
+        evaluation = score("test", Progress::Stage::testing);
+      } catch (const Interrupted&) {
+        report(Progress::Stage::done);
+        return result;
+      }
       result.test = evaluation.figures;
       if (!evaluation.predictions.empty()) write_predictions(evaluation, run_.folder);
     }
@@ -272,24 +326,15 @@ class Run {
     result.facts = task_.facts();
     for (const auto& [name, parameter] : parameters_) result.parameters += parameter.numel();
     result.seconds = resumed_seconds_ + seconds_since(start_);
-    std::vector<double> sorted(step_seconds_.begin(), step_seconds_.end());
-    std::sort(sorted.begin(), sorted.end());
-    if (!sorted.empty()) result.step_seconds_median = sorted[sorted.size() / 2];
-    result.examples_per_second = examples_per_second();
+    result.step_seconds_median = pace_.step_seconds_median();
+    result.examples_per_second = pace_.examples_per_second();
+    result.skipped = state_.skipped;
     result.final_loss = state_.window_examples > 0
                             ? state_.window_loss / static_cast<double>(state_.window_examples)
                             : state_.logged_loss;
     result.threads = at::get_num_threads();
     result.seed = options_.seed;
     return result;
-  }
-
-  double examples_per_second() const {
-    double seconds = 0;
-    int64_t examples = 0;
-    for (const double s : step_seconds_) seconds += s;
-    for (const int64_t e : step_examples_) examples += e;
-    return seconds > 0 ? static_cast<double>(examples) / seconds : 0;
   }
 
   void report(Progress::Stage stage) {
@@ -299,9 +344,9 @@ class Run {
     p.step = state_.step;
     p.steps = steps_;
     p.epoch = std::max<int64_t>(0, state_.step - 1) / steps_per_epoch_;
-    p.loss = shown_loss_;
+    p.loss = pace_.loss();
     p.learning_rate = learning_rate_;
-    p.examples_per_second = examples_per_second();
+    p.examples_per_second = pace_.examples_per_second();
     const double here = seconds_since(start_);
     p.seconds = resumed_seconds_ + here;
     const auto made = static_cast<double>(state_.step - resumed_step_);
@@ -316,20 +361,19 @@ class Run {
   Task& task_;
   const TrainerOptions& options_;
   const RunOptions& run_;
+  Deterministic deterministic_;
   torch::nn::Module& model_;
   NamedParameters parameters_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   Metrics* metrics_ = nullptr;
+  Saver* saver_ = nullptr;
   int64_t steps_per_epoch_ = 0;
   int64_t steps_ = 0;
   State state_;
-  int64_t saved_step_ = -1;  // step of last/
   double resumed_seconds_ = 0;
   int64_t resumed_step_ = 0;
   Clock::time_point start_;
-  std::deque<double> step_seconds_;  // of the latest steps
-  std::deque<int64_t> step_examples_;
-  double shown_loss_ = 0;
+  Pace pace_;
   double learning_rate_ = 0;
 };
 
@@ -337,37 +381,7 @@ class Run {
 
 Trainer::Trainer(Task& task, TrainerOptions options, RunOptions run)
     : task_(task), options_(std::move(options)), run_(std::move(run)) {
-  const auto check = [](bool condition, const char* rule, auto value) {
-    if (!condition) throw std::invalid_argument(c10::str("train: ", rule, ", got ", value));
-  };
-  const OptimizerOptions& o = options_.optimizer;
-  const ScheduleOptions& s = options_.schedule;
-  check(!run_.folder.empty(), "the run needs a folder", "none");
-  check(options_.steps >= 0, "steps must not be negative", options_.steps);
-  check(options_.epochs >= 0, "epochs must not be negative", options_.epochs);
-  check(options_.steps > 0 || options_.epochs > 0, "steps or epochs must say when to stop", "neither");
-  check(options_.accumulate >= 1, "accumulate must be at least 1", options_.accumulate);
-  check(options_.clip >= 0, "clip must not be negative", options_.clip);
-  check(options_.evaluate_every >= 0, "evaluate_every must not be negative", options_.evaluate_every);
-  check(options_.checkpoint_every >= 0, "checkpoint_every must not be negative", options_.checkpoint_every);
-  check(options_.log_every >= 0, "log_every must not be negative", options_.log_every);
-  check(options_.patience >= 0, "patience must not be negative", options_.patience);
-  check(std::isfinite(o.learning_rate) && o.learning_rate > 0, "learning_rate must be above 0",
-        o.learning_rate);
-  check(o.weight_decay >= 0, "weight_decay must not be negative", o.weight_decay);
-  check(o.beta1 >= 0 && o.beta1 < 1, "beta1 must be in [0, 1)", o.beta1);
-  check(o.beta2 >= 0 && o.beta2 < 1, "beta2 must be in [0, 1)", o.beta2);
-  check(o.epsilon > 0, "epsilon must be above 0", o.epsilon);
-  check(o.momentum >= 0, "momentum must not be negative", o.momentum);
-  check(!o.nesterov || o.momentum > 0, "nesterov needs a momentum above 0", o.momentum);
-  check(s.warmup >= 0, "warmup must not be negative", s.warmup);
-  check(s.factor > 0 && s.factor <= 1, "the schedule's factor must be in (0, 1]", s.factor);
-  check(s.every >= 0, "the schedule's every must not be negative", s.every);
-  check(s.patience >= 0, "the schedule's patience must not be negative", s.patience);
-  check(s.floor >= 0 && s.floor <= 1, "the schedule's floor must be in [0, 1]", s.floor);
-  check(task_.has("dev") || (options_.patience == 0 && s.kind != ScheduleKind::plateau),
-        "patience and the plateau schedule need a dev set", "none");
-  check(task_.batches() >= 1, "the training set must have a batch", task_.batches());
+  check(options_, run_, task_);
 }
 
 Result Trainer::run() {

@@ -67,7 +67,7 @@ TEST_F(TextClassificationTest, FiguresAreThoseOfTheAnswersInTheDatasOrder) {
   TextClassification classification = task(splits);
   classification.model().eval();
   const torch::NoGradGuard no_grad;
-  const Evaluation found = classification.evaluate("test");
+  const Evaluation found = classification.evaluate("test", {});
   ASSERT_EQ(found.predictions.size(), splits.test.size());
   std::map<int64_t, std::pair<double, double>> by_group;  // right, all; -1 for all together
   for (size_t i = 0; i < splits.test.size(); ++i) {
@@ -94,14 +94,14 @@ TEST_F(TextClassificationTest, LossIsTheMeanOverExamples) {
   TextClassification classification = task(splits);
   classification.model().eval();
   const torch::NoGradGuard no_grad;
-  const double whole = classification.evaluate("test").figures.at("loss");
+  const double whole = classification.evaluate("test", {}).figures.at("loss");
   double sum = 0;
   for (const data::Example& example : splits.test) {
     data::Splits one = splits;
     one.test = {example};
     TextClassification single = task(one);
     single.model().eval();
-    sum += single.evaluate("test").figures.at("loss");
+    sum += single.evaluate("test", {}).figures.at("loss");
   }
   EXPECT_NEAR(whole, sum / 7, 1e-5);
 }

@@ -52,13 +52,16 @@ class ToyTask : public Task {
     const at::Tensor y = y_.roll(epoch).slice(0, index * batch_, (index + 1) * batch_);
     const at::Tensor loss = torch::mse_loss(model_->forward(x).to(at::kFloat), y);
     last_dtype = model_->first->forward(x).scalar_type();
-    if (static_cast<int64_t>(asked.size()) == fail_at) return {loss * fail_with, x.size(0)};
+    const auto call = static_cast<int64_t>(asked.size());
+    if (call == fail_at || (fail_from > 0 && call >= fail_from)) return {loss * fail_with, x.size(0)};
     return {loss, x.size(0)};
   }
   bool has(std::string_view split) const override {
     return (split == "dev" && dev) || (split == "test" && test);
   }
-  Evaluation evaluate(std::string_view split) override {
+  Evaluation evaluate(std::string_view split, const std::function<void()>& after_batch) override {
+    if (on_evaluate) on_evaluate();
+    after_batch();
     EXPECT_FALSE(model_->is_training());
     EXPECT_FALSE(torch::GradMode::is_enabled());
     evaluated.emplace_back(split);
@@ -78,7 +81,9 @@ class ToyTask : public Task {
   bool dev = true, test = true;
   std::vector<double> scripted;  // figures to give instead of the true ones
   bool store_fails = false;      // no checkpoint can be written
-  int64_t fail_at = 0;           // the call of loss() that goes wrong
+  std::function<void()> on_evaluate;
+  int64_t fail_at = 0;    // the call of loss() that goes wrong
+  int64_t fail_from = 0;  // and from which on all do
   double fail_with = std::numeric_limits<double>::quiet_NaN();
   std::vector<std::pair<int64_t, int64_t>> asked;
   std::vector<std::string> evaluated;

@@ -110,14 +110,16 @@ TEST_F(TrainerTest, AResumedRunGivesTheSameBits) {
         ops::Way::factored);  // a learned A's factors are followed, and part of the state
     check(options(), "phm(4)");
   }
-  for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::sgd})
-    for (const char* algebra : {"quaternion", "phm(2)"}) {
-      TrainerOptions o = options();
-      o.optimizer.kind = kind;
-      o.optimizer.momentum = kind == OptimizerKind::sgd ? 0.9 : 0;
-      o.optimizer.weight_decay = 0.01;
-      check(o, algebra);
-    }
+  for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::sgd,
+                                   OptimizerKind::adagrad, OptimizerKind::rmsprop})
+    for (const char* algebra : {"quaternion", "phm(2)"})
+      for (const double momentum : {0.0, 0.9}) {
+        TrainerOptions o = options();
+        o.optimizer.kind = kind;
+        o.optimizer.momentum = momentum;
+        o.optimizer.weight_decay = 0.01;
+        check(o, algebra);
+      }
   for (const ScheduleKind kind : {ScheduleKind::constant, ScheduleKind::inverse_square_root,
                                   ScheduleKind::cosine, ScheduleKind::step, ScheduleKind::plateau}) {
     TrainerOptions o = options();
@@ -146,6 +148,7 @@ TEST_F(TrainerTest, AnEvaluationIsInTheMetricsOnce) {
   stopped_at(begun, options(), run("parts"), 12);
   EXPECT_EQ(begun.evaluated.size(), 1u);
   killed.store_fails = true;
+  killed.fail_at = 2;
   EXPECT_THROW(Trainer(killed, options(), run("parts", Existing::resume)).run(), std::exception);
   EXPECT_EQ(killed.evaluated.size(), 1u);
   Trainer(resumed, options(), run("parts", Existing::resume)).run();
@@ -240,6 +243,125 @@ TEST_F(TrainerTest, ALossThatIsNotFiniteStopsTheRunAndKeepsTheLastCheckpoint) {
     EXPECT_THAT(message, testing::HasSubstr("checkpoint of step 12"));
     for (const at::Tensor& weight : copies(task.model())) EXPECT_TRUE(weight.isfinite().all().item<bool>());
     EXPECT_TRUE(std::filesystem::exists(folder_ / name / "last" / "model.safetensors"));
+  }
+}
+
+TEST_F(TrainerTest, StepsThatAreNotFiniteCanBeSkippedAndAreCounted) {
+  ToyTask task, begun, resumed;
+  TrainerOptions o = options();
+  o.nonfinite = NonFinite::skip;
+  task.fail_at = begun.fail_at = 7;
+  std::vector<std::string> told;
+  RunOptions where = run("whole");
+  where.on_message = [&](const std::string& text) { told.push_back(text); };
+  const Result result = Trainer(task, o, where).run();
+  EXPECT_TRUE(result.finished);
+  EXPECT_EQ(result.steps, 24);
+  EXPECT_EQ(result.skipped, 1);
+  EXPECT_EQ(read_result(folder_ / "whole").skipped, 1);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_THAT(told[0], testing::HasSubstr("step 7 is skipped: the loss is nan (batch 6 of epoch 0)"));
+  EXPECT_THAT(metrics("whole"), testing::Contains(testing::HasSubstr(R"("kind":"skipped")")));
+  for (const at::Tensor& weight : copies(task.model())) EXPECT_TRUE(weight.isfinite().all().item<bool>());
+  // The count survives a stop.
+  stopped_at(begun, o, run("parts"), 9);
+  EXPECT_EQ(Trainer(resumed, o, run("parts", Existing::resume)).run().skipped, 1);
+  expect_same_bits(copies(resumed.model()), copies(task.model()));
+}
+
+TEST_F(TrainerTest, SkippingEndsWhereNothingElseIsLeft) {
+  ToyTask task;
+  task.dev = false;
+  task.fail_from = 5;
+  TrainerOptions o = options(1000);
+  o.nonfinite = NonFinite::skip;
+  EXPECT_THAT(message_of([&] { Trainer(task, o, run("run")).run(); }),
+              testing::HasSubstr("after 100 steps in a row that were skipped"));
+}
+
+TEST_F(TrainerTest, WeightsThatAreNotFiniteReachNoCheckpoint) {
+  ToyTask task;
+  task.on_evaluate = [&] {
+    if (task.evaluated.size() == 1) {  // the second evaluation, at step 12
+      const torch::NoGradGuard no_grad;
+      task.model().parameters()[0].fill_(std::numeric_limits<float>::infinity());
+    }
+  };
+  task.scripted = {0.5, 0.6};
+  EXPECT_THAT(message_of([&] { Trainer(task, options(), run("run")).run(); }),
+              testing::AllOf(testing::HasSubstr("are not finite after step 12"),
+                             testing::HasSubstr("checkpoint of step 6")));
+  EXPECT_EQ(find_checkpoint(folder_ / "run", "last"), folder_ / "run" / "last");
+}
+
+// Not after it: the dev set may be large.
+TEST_F(TrainerTest, AStopInAnEvaluationEndsIt) {
+  for (const bool test_set : {false, true}) {
+    const std::string whole = test_set ? "whole-test" : "whole", parts = test_set ? "parts-test" : "parts";
+    ToyTask straight, begun, resumed;
+    Trainer(straight, options(), run(whole)).run();
+    std::atomic<bool> stop{false};
+    RunOptions where = run(parts);
+    where.stop = &stop;
+    const size_t number = test_set ? 4 : 1;  // of the evaluation that is interrupted
+    begun.on_evaluate = [&] { stop = begun.evaluated.size() == number; };
+    const Result result = Trainer(begun, options(), where).run();
+    EXPECT_FALSE(result.finished);
+    EXPECT_EQ(result.steps, test_set ? 24 : 12);
+    EXPECT_EQ(begun.evaluated.size(), number);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / parts / "result.json"));
+    const Result end = Trainer(resumed, options(), run(parts, Existing::resume)).run();
+    EXPECT_EQ(end.test, read_result(folder_ / whole).test);
+    expect_same_bits(copies(resumed.model()), copies(straight.model()));
+    EXPECT_EQ(metrics(whole), metrics(parts));
+  }
+}
+
+TEST_F(TrainerTest, AFolderThatVanishesEndsTheRun) {
+  ToyTask task;
+  RunOptions where = run("run");
+  where.on_progress = [&](const Progress& p) {
+    if (p.step == 8) std::filesystem::remove_all(folder_ / "run");
+  };
+  EXPECT_THAT(message_of([&] { Trainer(task, options(), where).run(); }),
+              testing::AllOf(testing::HasSubstr("has vanished at step 12"),
+                             testing::HasSubstr("nothing more can be saved")));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
+}
+
+TEST_F(TrainerTest, DeterministicRefusesWhatIsNot) {
+  ToyTask task, fails;
+  TrainerOptions o = options(2);
+  o.deterministic = true;
+  bool seen = false;
+  task.on_evaluate = [&] { seen = at::globalContext().deterministicAlgorithms(); };
+  Trainer(task, o, run("run")).run();
+  EXPECT_TRUE(seen);
+  EXPECT_FALSE(at::globalContext().deterministicAlgorithms());
+  fails.on_evaluate = [] { at::globalContext().alertNotDeterministic("an_operation"); };
+  EXPECT_THAT(message_of([&] { Trainer(fails, o, run("fails")).run(); }),
+              testing::HasSubstr("an_operation does not have a deterministic implementation"));
+}
+
+// Whatever the wall clock does, figures of time come from a clock that only goes forward; a resumed run goes
+// on counting where it was.
+TEST_F(TrainerTest, TimeGoesOnAcrossAResume) {
+  ToyTask begun, resumed;
+  stopped_at(begun, options(), run("run"), 9);
+  const auto stored = nlohmann::json::parse(contents(folder_ / "run" / "last" / "training.json"));
+  std::vector<Progress> seen;
+  RunOptions where = run("run", Existing::resume);
+  where.on_progress = [&](const Progress& p) { seen.push_back(p); };
+  Trainer(resumed, options(), where).run();
+  ASSERT_FALSE(seen.empty());
+  EXPECT_EQ(seen.front().step, 10);
+  double before = stored["seconds"];
+  EXPECT_GT(before, 0);
+  for (const Progress& p : seen) {
+    EXPECT_GE(p.seconds, before);
+    EXPECT_GE(p.seconds_left, 0);
+    EXPECT_EQ(p.steps, 24);
+    before = p.seconds;
   }
 }
 

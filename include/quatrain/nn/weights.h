@@ -5,13 +5,17 @@
 #include <filesystem>
 
 #include "quatrain/api.h"
+#include "quatrain/nn/safetensors.h"
 
 /// Weights of a model in a file, with the algebras that they were trained with.
 namespace quatrain::nn {
 
-/// Writes all parameters and buffers by their names (safetensors). For each hypercomplex layer the metadata
-/// hold its algebra and the hash of its table, since weights of different algebras have the same names and
-/// shapes; the tables themselves travel along.
+/// All parameters and buffers by their names: the module's own tensors, not copies. For each hypercomplex
+/// layer the metadata hold its algebra and the hash of its table, since weights of different algebras have
+/// the same names and shapes; the tables themselves travel along.
+QUATRAIN_API Safetensors weights_of(const torch::nn::Module& module);
+
+/// Writes weights_of(module) as safetensors.
 QUATRAIN_API void save_weights(const torch::nn::Module& module, const std::filesystem::path& path);
 
 /// Reads what save_weights wrote into a module of the same make. Names, shapes, algebras and table hashes

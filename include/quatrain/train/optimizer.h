@@ -14,8 +14,8 @@
 
 namespace quatrain::train {
 
-/// "adam", "adamw", "sgd".
-enum class OptimizerKind { adam, adamw, sgd };
+/// "adam", "adamw", "sgd", "adagrad", "rmsprop".
+enum class OptimizerKind { adam, adamw, sgd, adagrad, rmsprop };
 
 QUATRAIN_API const char* name(OptimizerKind kind);
 /// The inverse; an unknown name is an error that lists the known ones.
@@ -27,9 +27,9 @@ struct QUATRAIN_API OptimizerOptions {
   double learning_rate = 1e-3;
   double weight_decay = 0;  ///< on weights alone: nn::takes_weight_decay
   double beta1 = 0.9;       ///< adam, adamw
-  double beta2 = 0.999;     ///< adam, adamw
-  double epsilon = 1e-8;    ///< adam, adamw
-  double momentum = 0;      ///< sgd
+  double beta2 = 0.999;     ///< adam, adamw, rmsprop (there torch calls it alpha)
+  double epsilon = 1e-8;    ///< all but sgd
+  double momentum = 0;      ///< sgd, rmsprop
   bool nesterov = false;    ///< sgd
 };
 

@@ -97,10 +97,13 @@ struct QUATRAIN_API Recipe {
     int64_t evaluate_every = 0;
     int64_t patience = 0;
     int64_t checkpoint_every = 0;
+    int64_t keep = 2;
+    std::string nonfinite = "stop";
     int64_t log_every = 50;
     std::string weights;
     int64_t seed = 1;
     int64_t threads = 0;
+    bool deterministic = false;
   } train;
 
   struct Compare {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -57,8 +58,10 @@ class QUATRAIN_API Task {
 
   /// True where the task has this split: "dev" (needed to select and to stop early) or "test".
   virtual bool has(std::string_view split) const = 0;
-  /// Scores a split. The trainer has put the model into evaluation mode, without gradients.
-  virtual Evaluation evaluate(std::string_view split) = 0;
+  /// Scores a split. The trainer has put the model into evaluation mode, without gradients. `after_batch` is
+  /// to be called now and then, after each batch at best: it shows progress, and it throws where the work
+  /// shall end.
+  virtual Evaluation evaluate(std::string_view split, const std::function<void()>& after_batch) = 0;
   virtual Selection selection() const = 0;
 
   /// Writes into a checkpoint's folder what else is needed to use the model (a vocabulary).

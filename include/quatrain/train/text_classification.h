@@ -38,7 +38,7 @@ class QUATRAIN_API TextClassification : public Task {
   BatchLoss loss(int64_t epoch, int64_t index) override;
   std::string describe_batch(int64_t epoch, int64_t index) override;
   bool has(std::string_view split) const override;
-  Evaluation evaluate(std::string_view split) override;
+  Evaluation evaluate(std::string_view split, const std::function<void()>& after_batch) override;
   Selection selection() const override { return {"accuracy", true}; }
   /// vocabulary.txt and labels.txt (a label a line).
   void store(const std::filesystem::path& folder) const override;

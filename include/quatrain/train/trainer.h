@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "quatrain/api.h"
@@ -15,6 +16,14 @@
 #include "quatrain/train/task.h"
 
 namespace quatrain::train {
+
+/// What to do with a step whose loss or gradient is not finite: "stop" the run, or "skip" the step, which
+/// then changes no weight and is counted.
+enum class NonFinite { stop, skip };
+
+QUATRAIN_API const char* name(NonFinite choice);
+/// The inverse; an unknown name is an error that lists the known ones.
+QUATRAIN_API NonFinite parse_nonfinite(std::string_view name);
 
 /// How to train. Zero means "none" or "never" where nothing else is said.
 struct QUATRAIN_API TrainerOptions {
@@ -28,8 +37,12 @@ struct QUATRAIN_API TrainerOptions {
   int64_t evaluate_every = 0;    ///< steps; 0: after each epoch. The last step is always evaluated.
   int64_t patience = 0;          ///< evaluations in a row without a better figure, after which training stops
   int64_t checkpoint_every = 0;  ///< steps; a checkpoint is also written at each evaluation
+  int64_t keep = 1;              ///< checkpoints to go on from that are kept, the latest ones
   int64_t log_every = 50;        ///< steps between training lines of metrics.jsonl
-  uint64_t seed = 0;             ///< of torch's default generator (dropout) at the start of a fresh run
+  int64_t log_lines = 20'000;    ///< training lines at most: beyond, every second one is dropped
+  NonFinite nonfinite = NonFinite::stop;
+  bool deterministic = false;  ///< operations of torch that have no deterministic form are errors
+  uint64_t seed = 0;           ///< of torch's default generator (dropout) at the start of a fresh run
 };
 
 /// What to do where the run folder holds a run already.
@@ -41,9 +54,13 @@ struct QUATRAIN_API RunOptions {
   /// resume: goes on from the last checkpoint, or from the start where none was written yet; a run that is
   /// finished gives its stored result. overwrite: removes the run's files (and no others) and starts anew.
   Existing existing = Existing::refuse;
-  /// Set from elsewhere (a signal handler): training saves and stops after the step that is being made.
+  /// The checkpoint to resume from: "last" or an older one ("step-000120", see sound_checkpoints).
+  std::string from = "last";
+  /// Set from elsewhere (a signal handler): training saves and stops after the step that is being made; an
+  /// evaluation is left and made again when the run is resumed.
   const std::atomic<bool>* stop = nullptr;
-  std::function<void(const Progress&)> on_progress = {};  ///< called at every step; see ProgressLine
+  std::function<void(const Progress&)> on_progress = {};    ///< called at every step; see ProgressLine
+  std::function<void(const std::string&)> on_message = {};  ///< what a user should know: a sentence
 };
 
 /// What came of a run; the same is in result.json.
@@ -60,6 +77,7 @@ struct QUATRAIN_API Result {
   double seconds = 0;              ///< training time, evaluations included, over all parts of a resumed run
   double step_seconds_median = 0;  ///< over the latest steps, at most 1,000
   double examples_per_second = 0;  ///< of training
+  int64_t skipped = 0;             ///< steps that were not finite and changed nothing
   double final_loss = 0;           ///< mean training loss over the latest lines of the log
   int64_t threads = 0;
   uint64_t seed = 0;
@@ -67,17 +85,22 @@ struct QUATRAIN_API Result {
 
 /// Trains a task's model: batches in, checkpoints and figures out. Knows no text, images or speech.
 ///
-/// The run folder: last/ and best/ (checkpoints), metrics.jsonl (a JSON object a line), result.json,
+/// The run folder: last/, best/ and step-N/ (checkpoints), metrics.jsonl (a JSON object a line), result.json,
 /// predictions.tsv (target and answer of each test example). docs/training.md describes them. For one seed,
-/// machine and number of threads a run gives the same bits, resumed or not.
+/// machine and number of threads a run gives the same bits, resumed or not. One process trains in a folder at
+/// a time.
 class QUATRAIN_API Trainer {
  public:
   /// Options out of range are errors here, before anything is written.
   Trainer(Task& task, TrainerOptions options, RunOptions run);
 
   /// Trains until the last step, an early stop, or a stop from outside; then scores the best checkpoint on
-  /// the test set. Leaves the model with the best checkpoint's weights. A loss that is not finite ends the
-  /// run with an error that names the step and the batch; the last checkpoint stays.
+  /// the test set. Leaves the model with the best checkpoint's weights.
+  ///
+  /// A loss that is not finite ends the run with an error that names the step and the batch, unless such
+  /// steps are to be skipped. A checkpoint that cannot be written (a full disk) is told to `on_message` and
+  /// training goes on; the next one is tried, and only where the last one fails too the run ends with an
+  /// error. What was written before always stays.
   Result run();
 
  private:

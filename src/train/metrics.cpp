@@ -1,0 +1,157 @@
+#include "train/metrics.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+
+#include "nn/atomic_file.h"
+
+namespace quatrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// What of a line decides whether it stays.
+struct Mark {
+  std::string kind;
+  int64_t step;
+};
+
+std::optional<Mark> mark_of(const std::string& line) {
+  const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!record.is_object()) return std::nullopt;
+  const Json kind = record.value("kind", Json()), step = record.value("step", Json());
+  if (!kind.is_string() || !step.is_number_integer()) return std::nullopt;
+  return Mark{kind, step};
+}
+
+// Calls take(line, mark) for the whole lines of a file, until one is torn or take() is false.
+void for_each_record(const fs::path& path, const std::function<bool(const std::string&, const Mark&)>& take) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    const auto mark = mark_of(line);
+    if (!mark || !take(line, *mark)) return;
+  }
+}
+
+}  // namespace
+
+Metrics::Metrics(const fs::path& run_folder, int64_t step, int64_t evaluated_step, int64_t log_every,
+                 int64_t most_lines)
+    : path_(run_folder / "metrics.jsonl"),
+      log_every_(log_every),
+      most_lines_(most_lines),
+      thinned_to_(log_every) {
+  int64_t kept = 0;
+  if (step > 0)
+    for_each_record(path_, [&](const std::string& line, const Mark& mark) {
+      const bool stays = mark.step <= (mark.kind == "evaluation" ? evaluated_step : step);
+      if (stays) kept += static_cast<int64_t>(line.size()) + 1;
+      return stays;
+    });
+  open();
+  size_ = kept;
+  sync();
+}
+
+Metrics::~Metrics() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void Metrics::open() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (fd_ < 0) throw std::runtime_error("cannot write '" + path_.string() + "': " + std::strerror(errno));
+}
+
+int64_t Metrics::spacing(int64_t step) const {
+  int64_t spacing = log_every_;
+  while (step / spacing > most_lines_) spacing *= 2;
+  return spacing;
+}
+
+bool Metrics::due(int64_t step) const {
+  return log_every_ > 0 && step % spacing(step) == 0;
+}
+
+void Metrics::training(int64_t step, int64_t epoch, double loss, double learning_rate, double gradient_norm,
+                       double examples_per_second) {
+  if (spacing(step) != thinned_to_) thin(spacing(step));
+  append(Json{{"kind", "training"},
+              {"step", step},
+              {"epoch", epoch},
+              {"loss", loss},
+              {"learning_rate", learning_rate},
+              {"gradient_norm", gradient_norm},
+              {"examples_per_second", examples_per_second}}
+             .dump());
+}
+
+void Metrics::evaluation(int64_t step, const std::string& split, const Figures& figures, double seconds) {
+  append(Json{
+      {"kind", "evaluation"}, {"step", step}, {"split", split}, {"figures", figures}, {"seconds", seconds}}
+             .dump());
+}
+
+void Metrics::skipped(int64_t step, int64_t epoch, const std::string& what, const std::string& batch) {
+  append(
+      Json{{"kind", "skipped"}, {"step", step}, {"epoch", epoch}, {"what", what}, {"batch", batch}}.dump());
+}
+
+void Metrics::append(const std::string& line) {
+  pending_ += line + '\n';
+  flush();
+}
+
+// What does not go in wholly is taken back: the file ends with a line's end.
+bool Metrics::flush() {
+  size_t done = 0;
+  if (::ftruncate(fd_, size_) != 0) return false;
+  while (done < pending_.size()) {
+    const ssize_t written =
+        ::pwrite(fd_, pending_.data() + done, pending_.size() - done, size_ + static_cast<int64_t>(done));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      const int error = errno;
+      (void)!::ftruncate(fd_, size_);
+      errno = error;
+      return false;
+    }
+    done += static_cast<size_t>(written);
+  }
+  size_ += static_cast<int64_t>(done);
+  pending_.clear();
+  return true;
+}
+
+void Metrics::sync() {
+  if (!flush() || ::fdatasync(fd_) != 0)
+    throw std::runtime_error("cannot write '" + path_.string() + "': " + std::strerror(errno));
+}
+
+// Leaves the training lines that are due at a spacing.
+void Metrics::thin(int64_t spacing) {
+  std::string text;
+  for_each_record(path_, [&](const std::string& line, const Mark& mark) {
+    if (mark.kind != "training" || mark.step % spacing == 0) text += line + '\n';
+    return true;
+  });
+  try {
+    nn::write_text(path_, text);
+  } catch (const std::runtime_error&) {
+    return;  // a full disk: the file stays longer than it should be
+  }
+  open();
+  size_ = static_cast<int64_t>(text.size());
+  thinned_to_ = spacing;
+}
+
+}  // namespace quatrain::train

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "quatrain/train/task.h"
+
+namespace quatrain::train {
+
+/// metrics.jsonl: a JSON object a line, appended. A line is on its way to the disk when the call returns;
+/// where it cannot be written (a full disk) it waits in memory and is tried again.
+class QUATRAIN_API Metrics {
+ public:
+  /// Keeps the lines that the checkpoint to go on from has made, up to `step` and of evaluations up to
+  /// `evaluated_step` (a run may be stopped between the two), and drops later and torn ones. A training line
+  /// is due each `log_every` steps until there are `most_lines` of them; then every second one is dropped and
+  /// they are due half as often, and so on: the file of a run of any length stays small, and is a function of
+  /// the step alone.
+  Metrics(const std::filesystem::path& run_folder, int64_t step, int64_t evaluated_step, int64_t log_every,
+          int64_t most_lines);
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  /// True where training(step, ..) is to be called.
+  bool due(int64_t step) const;
+  void training(int64_t step, int64_t epoch, double loss, double learning_rate, double gradient_norm,
+                double examples_per_second);
+  void evaluation(int64_t step, const std::string& split, const Figures& figures, double seconds);
+  /// A step that changed nothing, because its `what` was not finite.
+  void skipped(int64_t step, int64_t epoch, const std::string& what, const std::string& batch);
+
+  /// Puts every line on the disk; a std::runtime_error where that fails.
+  void sync();
+
+ private:
+  void open();
+  void append(const std::string& line);
+  bool flush();
+  void thin(int64_t spacing);
+  int64_t spacing(int64_t step) const;
+
+  std::filesystem::path path_;
+  int64_t log_every_, most_lines_, thinned_to_;
+  int fd_ = -1;
+  int64_t size_ = 0;     // bytes of whole lines in the file
+  std::string pending_;  // lines that are not in it yet
+};
+
+}  // namespace quatrain::train

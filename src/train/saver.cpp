@@ -1,0 +1,90 @@
+#include "train/saver.h"
+
+#include <ATen/ATen.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "nn/atomic_file.h"
+#include "quatrain/nn/weights.h"
+#include "train/checkpoint.h"
+
+namespace quatrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string sentence_of(const std::exception& error) {
+  if (const auto* of_torch = dynamic_cast<const c10::Error*>(&error))
+    return of_torch->what_without_backtrace();
+  if (const auto* of_files = dynamic_cast<const fs::filesystem_error*>(&error))
+    return "'" + of_files->path1().string() + "': " + of_files->code().message();
+  return error.what();
+}
+
+// What is needed to use a model.
+void write_model(const Task& task, const nn::Safetensors& weights, const fs::path& folder) {
+  nn::write_safetensors(folder / "model.safetensors", weights.tensors, weights.metadata);
+  if (const std::string recipe = task.recipe(); !recipe.empty())
+    nn::write_text(folder / "recipe.toml", recipe);
+  task.store(folder);
+}
+
+}  // namespace
+
+Saver::Saver(Task& task, Metrics& metrics, fs::path run_folder, int64_t keep,
+             std::function<void(const std::string&)> tell)
+    : task_(task), metrics_(metrics), folder_(std::move(run_folder)), keep_(keep), tell_(std::move(tell)) {}
+
+void Saver::best(int64_t step) {
+  unsaved_best_ = Best{step, nn::weights_of(task_.model())};
+  if (write_best()) return;
+  for (auto& [name, tensor] : unsaved_best_->weights.tensors) tensor = tensor.detach().clone();
+}
+
+bool Saver::last(int64_t step, const Fill& fill) {
+  if (unsaved_best_ && !write_best()) return false;
+  return attempt(step, [&] {
+    metrics_.sync();
+    write_checkpoint(
+        folder_, "last", step,
+        [&](const fs::path& folder) {
+          write_model(task_, nn::weights_of(task_.model()), folder);
+          fill(folder);
+        },
+        keep_);
+    saved_step_ = step;
+  });
+}
+
+std::string Saver::kept() const {
+  return saved_step_ > 0 ? "the checkpoint of step " + std::to_string(saved_step_) + " in '" +
+                               (folder_ / "last").string() + "' is kept"
+                         : "no checkpoint was written yet";
+}
+
+bool Saver::write_best() {
+  return attempt(unsaved_best_->step, [&] {
+    write_checkpoint(folder_, "best", unsaved_best_->step,
+                     [&](const fs::path& folder) { write_model(task_, unsaved_best_->weights, folder); });
+    unsaved_best_.reset();
+  });
+}
+
+bool Saver::attempt(int64_t step, const std::function<void()>& write) {
+  try {
+    write();
+    return true;
+  } catch (const std::exception& error) {
+    failure_ = sentence_of(error);
+    std::error_code ignored;
+    if (!fs::exists(folder_, ignored))
+      throw std::runtime_error("the run's folder '" + folder_.string() + "' has vanished at step " +
+                               std::to_string(step) + ": nothing more can be saved, so training ends here");
+    tell_("the checkpoint of step " + std::to_string(step) + " cannot be written (" + failure_ + "); " +
+          kept() + ", and training goes on");
+    return false;
+  }
+}
+
+}  // namespace quatrain::train

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "quatrain/nn/safetensors.h"
+#include "quatrain/train/task.h"
+#include "train/metrics.h"
+
+namespace quatrain::train {
+
+/// Writes a run's checkpoints, and lets training go on where one cannot be written.
+class Saver {
+ public:
+  using Fill = std::function<void(const std::filesystem::path&)>;
+
+  /// `tell` gets a sentence for each checkpoint that cannot be written.
+  Saver(Task& task, Metrics& metrics, std::filesystem::path run_folder, int64_t keep,
+        std::function<void(const std::string&)> tell);
+
+  /// The model as it stands becomes the best checkpoint. Where that fails, its weights are kept in memory and
+  /// tried again with the next checkpoint.
+  void best(int64_t step);
+  /// The checkpoint to go on from; `fill` adds what that takes. It is written after the lines of the metrics
+  /// and the best checkpoint that it speaks of, or not at all: false.
+  bool last(int64_t step, const Fill& fill);
+
+  /// Step of the last checkpoint on the disk; -1: none.
+  int64_t saved_step() const { return saved_step_; }
+  void set_saved_step(int64_t step) { saved_step_ = step; }
+  /// What to say of it, in an error: where it is and that it stays.
+  std::string kept() const;
+  /// Why the latest checkpoint could not be written.
+  const std::string& failure() const { return failure_; }
+
+ private:
+  struct Best {
+    int64_t step;
+    nn::Safetensors weights;
+  };
+
+  bool write_best();
+  bool attempt(int64_t step, const std::function<void()>& write);
+
+  Task& task_;
+  Metrics& metrics_;
+  std::filesystem::path folder_;
+  int64_t keep_;
+  std::function<void(const std::string&)> tell_;
+  std::optional<Best> unsaved_best_;
+  int64_t saved_step_ = -1;
+  std::string failure_;
+};
+
+}  // namespace quatrain::train

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "quatrain/train/trainer.h"
+
+namespace quatrain::train {
+
+/// Throws std::invalid_argument with a sentence where an option is out of range or does not go with the task.
+void check(const TrainerOptions& options, const RunOptions& run, const Task& task);
+
+}  // namespace quatrain::train

@@ -1,0 +1,140 @@
+// What checkpoints are worth: damage is named, what is sound is offered, and older ones are kept.
+
+#include "quatrain/train/checkpoint.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+
+#include "train/checksum.h"
+#include "train/toy_task.h"
+
+namespace quatrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf, testing::HasSubstr;
+
+class CheckpointTest : public FolderTest {
+ protected:
+  static TrainerOptions options(int64_t keep = 3) {
+    TrainerOptions options;
+    options.steps = 20;
+    options.optimizer.learning_rate = 0.01;
+    options.evaluate_every = 8;
+    options.checkpoint_every = 4;
+    options.keep = keep;
+    options.seed = 5;
+    return options;
+  }
+
+  Result train(ToyTask& task, const TrainerOptions& options, const std::string& from = "last") const {
+    RunOptions run;
+    run.folder = folder_ / "run";
+    run.existing = Existing::resume;
+    run.from = from;
+    return Trainer(task, options, run).run();
+  }
+
+  std::vector<std::string> checkpoints() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_ / "run"))
+      if (entry.is_directory()) names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  static void overwrite(const fs::path& file, const std::string& text) {
+    std::ofstream(file, std::ios::binary | std::ios::trunc) << text;
+  }
+};
+
+TEST_F(CheckpointTest, AsManyAreKeptAsAreWanted) {
+  ToyTask task, more, fewer;
+  train(task, options(3));
+  EXPECT_EQ(checkpoints(), (std::vector<std::string>{"best", "last", "step-000012", "step-000016"}));
+  const auto sound = sound_checkpoints(folder_ / "run");
+  ASSERT_EQ(sound.size(), 3u);
+  EXPECT_EQ(sound[0].name, "last");
+  EXPECT_EQ(sound[0].step, 20);
+  EXPECT_EQ(sound[1].name, "step-000016");
+  TrainerOptions longer = options(1);
+  longer.steps = 24;
+  train(fewer, longer);
+  EXPECT_EQ(checkpoints(), (std::vector<std::string>{"best", "last"}));
+}
+
+TEST_F(CheckpointTest, AnOlderOneGivesTheSameBits) {
+  ToyTask task, again;
+  train(task, options());
+  const std::string weights = contents(folder_ / "run" / "last" / "model.safetensors");
+  const std::string moments = contents(folder_ / "run" / "last" / "training.safetensors");
+  overwrite(folder_ / "run" / "last" / "training.safetensors", "torn");
+  EXPECT_THAT(message_of([&] { train(again, options()); }),
+              AllOf(HasSubstr("last' is damaged: training.safetensors has 4 bytes instead of"),
+                    HasSubstr("the newest sound one to go on from is"), HasSubstr("of step 16"),
+                    HasSubstr("resume with --from step-000016")));
+  train(again, options(), "step-000016");
+  EXPECT_EQ(contents(folder_ / "run" / "last" / "model.safetensors"), weights);
+  EXPECT_EQ(contents(folder_ / "run" / "last" / "training.safetensors"), moments);
+  EXPECT_EQ(checkpoints(), (std::vector<std::string>{"best", "last", "step-000012", "step-000016"}));
+}
+
+TEST_F(CheckpointTest, EveryFlippedBitAndEveryCutIsNoticed) {
+  ToyTask task;
+  train(task, options());
+  for (const char* which : {"last", "best", "step-000012"})
+    for (const auto& entry : fs::directory_iterator(folder_ / "run" / which)) {
+      const std::string name = entry.path().filename().string(), text = contents(entry.path());
+      for (size_t i = 0; i < text.size(); i += 1 + text.size() / 37) {
+        std::string changed = text;
+        changed[i] = static_cast<char>(changed[i] ^ (1 << (i % 8)));
+        overwrite(entry.path(), changed);
+        const std::string message = message_of([&] { find_checkpoint(folder_ / "run", which); });
+        // White space between the manifest's words may change.
+        if (name == "checkpoint.json" && message == "no error") continue;
+        EXPECT_THAT(message, AllOf(HasSubstr("is damaged: " + name), HasSubstr("--from")))
+            << which << " " << i;
+        overwrite(entry.path(), text.substr(0, i));
+        EXPECT_THAT(message_of([&] { find_checkpoint(folder_ / "run", which); }),
+                    HasSubstr("is damaged: " + name));
+      }
+      overwrite(entry.path(), text);
+      find_checkpoint(folder_ / "run", which);
+    }
+}
+
+TEST_F(CheckpointTest, ForeignManifestsAreNoSurprise) {
+  ToyTask task;
+  train(task, options());
+  for (const std::string text :
+       {"", "[]", "{}", "null", R"({"format": 2, "step": 1, "files": [], "checksum": ""})",
+        R"({"format": 1, "step": 1, "files": {"model.safetensors": 3}})"}) {
+    overwrite(folder_ / "run" / "last" / "checkpoint.json", text);
+    EXPECT_THAT(message_of([&] { find_checkpoint(folder_ / "run", "last"); }),
+                HasSubstr("checkpoint.json is not as it was written"))
+        << text;
+  }
+  fs::remove(folder_ / "run" / "last" / "checkpoint.json");
+  EXPECT_THAT(message_of([&] { find_checkpoint(folder_ / "run", "last"); }),
+              HasSubstr("checkpoint.json is missing"));
+}
+
+TEST_F(CheckpointTest, WhereNothingIsSoundItSaysSo) {
+  ToyTask task, again;
+  train(task, options(1));
+  fs::remove(folder_ / "run" / "last" / "training.json");
+  EXPECT_THAT(message_of([&] { train(again, options(1)); }),
+              AllOf(HasSubstr("training.json is missing"), HasSubstr("no sound checkpoint to go on from")));
+  EXPECT_THAT(message_of([&] { train(again, options(1), "step-000004"); }),
+              HasSubstr("has no checkpoint 'step-000004'"));
+}
+
+// The answers of the xxhash package of Python.
+TEST(Checksum, IsXxh128) {
+  EXPECT_EQ(checksum(""), "99aa06d3014798d86001c324468d497f");
+  EXPECT_EQ(checksum("quatrain"), "52a08fb54e917bbc6673229b544639af");
+}
+
+}  // namespace
+}  // namespace quatrain::train
