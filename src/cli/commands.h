@@ -41,6 +41,24 @@ struct EvaluateArguments {
 };
 int evaluate_command(const EvaluateArguments& arguments);
 
+struct CheckArguments {
+  std::string run;
+};
+int check_command(const CheckArguments& arguments);
+
+struct RunsArguments {
+  std::string folder = "runs";
+  std::string json;
+};
+int runs_command(const RunsArguments& arguments);
+
+struct PlotArguments {
+  std::vector<std::string> runs;
+  std::string out = "plot.svg";
+  std::string figure;  ///< of the dev set; empty: the one that selects
+};
+int plot_command(const PlotArguments& arguments);
+
 struct PredictArguments {
   std::string run;
 };

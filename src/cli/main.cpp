@@ -6,59 +6,13 @@
 #include "algebra/nearest.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/footers.h"
 #include "cli/openmp.h"
 
 /// The command line: what can be written, and what it says about itself. The commands are in files of their
 /// own.
 namespace quatrain::cli {
 namespace {
-
-constexpr const char* kFooter = R"(Examples:
-  quatrain compare agreement                     a Transformer beside its quaternion and PHM twins
-  quatrain train sentiment --data ~/data/sst
-  echo "a fine film" | quatrain predict runs/sentiment-2026-01-31-120000
-
-'quatrain COMMAND --help' says more. Exit codes: 0 done, 1 failed, 2 wrong usage or recipe, 130 interrupted.)";
-
-constexpr const char* kTrainFooter = R"(Examples:
-  quatrain train agreement --set model.algebra=octonion --set train.steps=500
-  quatrain train sentiment --twin phm4 --data ~/data/sst --out runs/mine
-  quatrain train runs/mine --resume              goes on where the run stopped
-
-Ctrl-C saves and stops after the step; a second one ends at once.)";
-
-constexpr const char* kEvaluateFooter = R"(Examples:
-  quatrain evaluate runs/mine
-  quatrain evaluate runs/mine --split dev --json -)";
-
-constexpr const char* kPredictFooter =
-    R"(A text a line comes in; a line goes out for each, in order: the label, then the probability of every label in the order
-of the run's labels.txt, with tabs between.
-
-Examples:
-  echo "a fine film" | quatrain predict runs/mine
-  quatrain predict runs/mine < texts.txt | cut -f1 > labels.txt)";
-
-constexpr const char* kConvertFooter =
-    R"(IN and OUT are safetensors files, or folders of runs: a run becomes one that 'quatrain train' can fine-tune.
-Patterns are as for file names (* ? [..]) and match the whole dotted name; * matches dots too.
-
-Examples:
-  quatrain convert runs/mine runs/mine-phm4 --algebra 'phm(4)'
-  quatrain train runs/mine-phm4 --out runs/tuned --set train.steps=0 --set train.epochs=1
-  quatrain convert model.safetensors small.safetensors --algebra quaternion --where 'encoder.*')";
-
-constexpr const char* kCompareFooter = R"(Examples:
-  quatrain compare agreement                     generated sentences
-  quatrain compare agreement --data ~/data/sva   real ones
-  quatrain compare sentiment --data ~/data/sst --seeds 5 --json sentiment.json
-  quatrain compare runs/sentiment-2026-01-31-120000     goes on where it stopped)";
-
-constexpr const char* kBenchFooter = R"(Examples:
-  quatrain bench linear --sizes 1024 --batch 1,32,1024 --threads 1,2
-  quatrain bench linear --algebra octonion 'phm(4)' --sizes 512x2048 --pass training
-  quatrain bench encoder --algebra quaternion 'phm(4)'
-  quatrain bench model agreement --json -)";
 
 void add_recipe_options(CLI::App& command, RecipeArguments& arguments) {
   command.add_option("recipe", arguments.recipe, "Name of a recipe, a TOML file, or a folder to go on with")
@@ -91,6 +45,9 @@ class Program {
     add_train();
     add_evaluate();
     add_predict();
+    add_runs();
+    add_check();
+    add_plot();
     add_convert();
     add_compare();
     add_bench();
@@ -157,6 +114,35 @@ class Program {
     command->footer(kPredictFooter);
     command->add_option("run", predict_.run, "Folder of a run")->required()->type_name("RUN");
     command->callback([this] { chosen_ = [this] { return predict_command(predict_); }; });
+  }
+
+  void add_runs() {
+    auto* command = app_.add_subcommand("runs", "List the runs in a folder with their figures");
+    command->add_option("folder", runs_.folder, "Where to look, in folders below too")
+        ->type_name("FOLDER")
+        ->capture_default_str();
+    command->add_option("--json", runs_.json, "Write the list as JSON; - is the standard output")
+        ->type_name("FILE");
+    command->callback([this] { chosen_ = [this] { return runs_command(runs_); }; });
+  }
+
+  void add_check() {
+    auto* command = app_.add_subcommand("check", "Verify every file of a run");
+    command->footer(kCheckFooter);
+    command->add_option("run", check_.run, "Folder of a run")->required()->type_name("RUN");
+    command->callback([this] { chosen_ = [this] { return check_command(check_); }; });
+  }
+
+  void add_plot() {
+    auto* command = app_.add_subcommand("plot", "Draw the curves of one or several runs (with gnuplot)");
+    command->footer(kPlotFooter);
+    command->add_option("runs", plot_.runs, "Folders of runs")->required()->type_name("RUN");
+    command->add_option("--out", plot_.out, "What to write, .svg or .png")
+        ->type_name("FILE")
+        ->capture_default_str();
+    command->add_option("--figure", plot_.figure, "Figure of the dev set (default: accuracy, or else loss)")
+        ->type_name("NAME");
+    command->callback([this] { chosen_ = [this] { return plot_command(plot_); }; });
   }
 
   void add_convert() {
@@ -359,6 +345,9 @@ class Program {
   TrainArguments train_;
   EvaluateArguments evaluate_;
   PredictArguments predict_;
+  RunsArguments runs_;
+  CheckArguments check_;
+  PlotArguments plot_;
   ConvertArguments convert_;
   CompareArguments compare_;
   BenchLinearArguments bench_linear_;

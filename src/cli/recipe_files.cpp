@@ -27,11 +27,11 @@ RecipeFile from_file(const fs::path& path) {
 
 }  // namespace
 
-RecipeFile find_recipe(const std::string& what) {
+RecipeFile find_recipe(const std::string& what, const std::string& from) {
   if (fs::is_directory(what)) {
     const fs::path folder = fs::path(what);
-    for (const char* place :
-         {"recipe.toml", "last/recipe.toml", "last.old/recipe.toml", "best/recipe.toml"}) {
+    for (const std::string& place : {std::string("recipe.toml"), from + "/recipe.toml",
+                                     from + ".old/recipe.toml", std::string("best/recipe.toml")}) {
       if (!fs::exists(folder / place)) continue;
       auto found = from_file(folder / place);
       found.name = fs::absolute(folder).lexically_normal().filename().string();

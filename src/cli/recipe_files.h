@@ -17,8 +17,9 @@ struct RecipeFile {
 };
 
 /// Finds what the user calls a recipe: a file; the folder of a run or of a comparison; the name of a file in
-/// ./recipes or of a recipe that comes with the program. Else a RecipeError that names the nearest.
-RecipeFile find_recipe(const std::string& what);
+/// ./recipes or of a recipe that comes with the program. Else a RecipeError that names the nearest. A run's
+/// is that of the checkpoint `from`, where that has one.
+RecipeFile find_recipe(const std::string& what, const std::string& from = "last");
 
 /// The names that find_recipe knows here, sorted, and where each comes from.
 std::vector<RecipeFile> known_recipes();

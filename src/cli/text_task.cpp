@@ -185,7 +185,10 @@ void set_threads(const train::Recipe& recipe) {
 TrainedText load_trained(const fs::path& run) {
   if (!fs::is_directory(run))
     throw train::RecipeError("'" + run.string() + "' is no run: name a run's folder");
-  const fs::path folder = train::find_checkpoint(run, "best");
+  return load_checkpoint(train::find_checkpoint(run, "best"));
+}
+
+TrainedText load_checkpoint(const fs::path& folder) {
   const fs::path weights = folder / "model.safetensors";
   nn::add_algebras(weights);  // before the recipe is checked, which may name them
   TrainedText trained;

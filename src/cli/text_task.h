@@ -53,5 +53,7 @@ struct TrainedText {
 
 /// Loads the best checkpoint of a run, in evaluation mode.
 TrainedText load_trained(const std::filesystem::path& run);
+/// The same from the folder of any checkpoint.
+TrainedText load_checkpoint(const std::filesystem::path& folder);
 
 }  // namespace quatrain::cli

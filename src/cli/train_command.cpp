@@ -35,7 +35,7 @@ void print_result(const train::Result& result, const fs::path& folder) {
 }  // namespace
 
 int train_command(const TrainArguments& arguments) {
-  const RecipeFile file = find_recipe(arguments.recipe);
+  const RecipeFile file = find_recipe(arguments.recipe, arguments.from);
   train::Recipe recipe = read_with_settings(file, arguments);
   if (!arguments.twin.empty()) recipe = train::twin_recipe(recipe, train::find_twin(recipe, arguments.twin));
   recipe.twins.clear();

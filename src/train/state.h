@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "quatrain/api.h"
 #include "quatrain/train/optimizer.h"
 #include "quatrain/train/schedule.h"
 #include "quatrain/train/task.h"
@@ -37,7 +38,7 @@ void save_state(const State& state, const torch::optim::Optimizer& optimizer,
                 const NamedParameters& parameters, const std::filesystem::path& folder);
 
 /// The inverse. Files that do not fit the optimizer are errors.
-State load_state(torch::optim::Optimizer& optimizer, const NamedParameters& parameters,
-                 const std::filesystem::path& folder);
+QUATRAIN_API State load_state(torch::optim::Optimizer& optimizer, const NamedParameters& parameters,
+                              const std::filesystem::path& folder);
 
 }  // namespace quatrain::train

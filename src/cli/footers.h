@@ -1,0 +1,65 @@
+#pragma once
+
+/// What stands below the help of each command: examples.
+namespace quatrain::cli {
+
+inline constexpr const char* kFooter = R"(Examples:
+  quatrain compare agreement                     a Transformer beside its quaternion and PHM twins
+  quatrain train sentiment --data ~/data/sst
+  echo "a fine film" | quatrain predict runs/sentiment-2026-01-31-120000
+
+'quatrain COMMAND --help' says more. Exit codes: 0 done, 1 failed, 2 wrong usage or recipe, 130 interrupted.)";
+
+inline constexpr const char* kTrainFooter = R"(Examples:
+  quatrain train agreement --set model.algebra=octonion --set train.steps=500
+  quatrain train sentiment --twin phm4 --data ~/data/sst --out runs/mine
+  quatrain train runs/mine --resume              goes on where the run stopped
+  quatrain train runs/mine --resume --from step-000120    from an older checkpoint
+
+Ctrl-C saves and stops after the step; a second one ends at once.)";
+
+inline constexpr const char* kEvaluateFooter = R"(Examples:
+  quatrain evaluate runs/mine
+  quatrain evaluate runs/mine --split dev --json -)";
+
+inline constexpr const char* kPredictFooter =
+    R"(A text a line comes in; a line goes out for each, in order: the label, then the probability of every label in the order
+of the run's labels.txt, with tabs between.
+
+Examples:
+  echo "a fine film" | quatrain predict runs/mine
+  quatrain predict runs/mine < texts.txt | cut -f1 > labels.txt)";
+
+inline constexpr const char* kCheckFooter =
+    R"(Reads checkpoints (sizes, checksums, weights, optimizer), metrics, result and predictions, and says of each
+whether it is sound; 1 is the exit code where one is not.
+
+Examples:
+  quatrain check runs/mine)";
+
+inline constexpr const char* kPlotFooter = R"(Examples:
+  quatrain plot runs/mine
+  quatrain plot runs/sentiment/*-seed1 --out sentiment.png --figure accuracy)";
+
+inline constexpr const char* kConvertFooter =
+    R"(IN and OUT are safetensors files, or folders of runs: a run becomes one that 'quatrain train' can fine-tune.
+Patterns are as for file names (* ? [..]) and match the whole dotted name; * matches dots too.
+
+Examples:
+  quatrain convert runs/mine runs/mine-phm4 --algebra 'phm(4)'
+  quatrain train runs/mine-phm4 --out runs/tuned --set train.steps=0 --set train.epochs=1
+  quatrain convert model.safetensors small.safetensors --algebra quaternion --where 'encoder.*')";
+
+inline constexpr const char* kCompareFooter = R"(Examples:
+  quatrain compare agreement                     generated sentences
+  quatrain compare agreement --data ~/data/sva   real ones
+  quatrain compare sentiment --data ~/data/sst --seeds 5 --json sentiment.json
+  quatrain compare runs/sentiment-2026-01-31-120000     goes on where it stopped)";
+
+inline constexpr const char* kBenchFooter = R"(Examples:
+  quatrain bench linear --sizes 1024 --batch 1,32,1024 --threads 1,2
+  quatrain bench linear --algebra octonion 'phm(4)' --sizes 512x2048 --pass training
+  quatrain bench encoder --algebra quaternion 'phm(4)'
+  quatrain bench model agreement --json -)";
+
+}  // namespace quatrain::cli

@@ -1,0 +1,52 @@
+#include "cli/gnuplot.h"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+
+namespace quatrain::cli {
+
+void run_gnuplot(const std::string& script) {
+  // A file and no pipe: whoever reads slowly or not at all holds nobody up.
+  const std::unique_ptr<std::FILE, decltype(&std::fclose)> input(std::tmpfile(), &std::fclose),
+      said(std::tmpfile(), &std::fclose);
+  if (!input || !said || std::fputs(script.c_str(), input.get()) < 0 || std::fflush(input.get()) != 0)
+    throw std::runtime_error("cannot write a temporary file for gnuplot: is the disk full?");
+  std::rewind(input.get());
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ::fileno(input.get()), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, ::fileno(said.get()), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, ::fileno(said.get()), STDERR_FILENO);
+  std::array<char*, 2> words{const_cast<char*>("gnuplot"), nullptr};
+  pid_t child = 0;
+  const int error = ::posix_spawnp(&child, "gnuplot", &actions, nullptr, words.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  int status = 127 << 8;
+  if (error == 0)
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  if (error == ENOENT || (WIFEXITED(status) && WEXITSTATUS(status) == 127))
+    throw std::runtime_error(
+        "gnuplot draws, and it is not installed: get it (Debian: apt-get install gnuplot-nox), or draw "
+        "metrics.jsonl with what you have");
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  std::rewind(said.get());
+  std::string text(400, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), said.get()));
+  throw std::runtime_error("gnuplot failed: " + text);
+}
+
+std::string gnuplot_quoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text)
+    quoted += c == '\'' ? std::string("''") : std::string(1, c < ' ' && c >= 0 ? ' ' : c);
+  return quoted + "'";
+}
+
+}  // namespace quatrain::cli

@@ -1,0 +1,105 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+
+#include "cli/commands.h"
+#include "cli/gnuplot.h"
+#include "cli/metrics_file.h"
+
+namespace quatrain::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Line {
+  std::string title;
+  Curve curve;
+};
+
+// A run by its folder's name, and by more of its path where two are called alike.
+std::vector<std::string> titles(const std::vector<std::string>& runs) {
+  std::vector<std::string> all;
+  for (const auto& run : runs) all.push_back(fs::path(run).lexically_normal().filename().string());
+  if (std::set<std::string>(all.begin(), all.end()).size() < runs.size()) return runs;
+  return all;
+}
+
+// One panel: data in the script, one block a curve.
+void add_panel(std::ostringstream& script, const std::string& title, const std::string& panel,
+               const std::vector<Line>& lines) {
+  std::string plots;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string block = "$" + panel + std::to_string(i);
+    script << block << " << EOD\n";
+    for (size_t j = 0; j < lines[i].curve.steps.size(); ++j)
+      script << lines[i].curve.steps[j] << " " << lines[i].curve.values[j] << "\n";
+    script << "EOD\n";
+    plots += (i ? ", " : "plot ") + block + " using 1:2 with lines linewidth 1.5 linetype " +
+             std::to_string(i + 1) + " title " + gnuplot_quoted(lines[i].title);
+  }
+  script << "set title " << gnuplot_quoted(title) << "\n" << plots << "\n";
+}
+
+}  // namespace
+
+int plot_command(const PlotArguments& arguments) {
+  const fs::path out = arguments.out;
+  const std::string ending = out.extension().string();
+  if (ending != ".svg" && ending != ".png")
+    throw UsageError("plot: --out must end in .svg or .png, got '" + arguments.out + "'");
+  const auto names = titles(arguments.runs);
+  std::vector<MetricsFile> metrics;
+  for (const auto& run : arguments.runs) metrics.push_back(read_metrics(run));
+
+  std::set<std::string> known;
+  for (const auto& one : metrics)
+    for (const auto& [name, curve] : one.dev) known.insert(name);
+  const std::string figure = !arguments.figure.empty()    ? arguments.figure
+                             : known.contains("accuracy") ? "accuracy"
+                                                          : "loss";
+  if (!arguments.figure.empty() && !known.contains(figure)) {
+    std::string list;
+    for (const auto& name : known) list += (list.empty() ? "" : ", ") + name;
+    throw UsageError("plot: the runs have no figure '" + figure + "' of the dev set" +
+                     (list.empty() ? "" : "; they have " + list));
+  }
+  std::vector<Line> loss, dev;
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    if (!metrics[i].loss.steps.empty()) loss.push_back({names[i], metrics[i].loss});
+    const auto found = metrics[i].dev.find(figure);
+    if (found != metrics[i].dev.end()) dev.push_back({names[i], found->second});
+  }
+  if (loss.empty() && dev.empty())
+    throw std::runtime_error(
+        "plot: the runs have logged nothing yet (train.log_every says how often they do)");
+
+  // Drawn beside and renamed.
+  const fs::path beside = out.string() + "." + std::to_string(::getpid()) + ".part";
+  std::ostringstream script;
+  script.precision(9);
+  const int panels = !loss.empty() + !dev.empty();
+  script << "set terminal " << (ending == ".svg" ? "svg" : "pngcairo") << " size " << 520 * panels
+         << ",400 noenhanced font 'sans,11' background 'white'\n"
+         << "set output " << gnuplot_quoted(beside.string()) << "\n"
+         << "set datafile missing 'nan'\nset grid linecolor rgb '#dddddd'\nset key outside bottom center\n"
+         << "set xlabel 'step'\nset multiplot layout 1," << panels << "\n";
+  if (!loss.empty()) add_panel(script, "training loss", "loss", loss);
+  if (!dev.empty()) add_panel(script, figure + " on the dev set", "dev", dev);
+  script << "unset multiplot\nunset output\n";
+  try {
+    run_gnuplot(script.str());
+    fs::rename(beside, out);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(beside, ignored);
+    throw;
+  }
+  std::printf("%s\n", arguments.out.c_str());
+  return kSuccess;
+}
+
+}  // namespace quatrain::cli

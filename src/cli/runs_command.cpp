@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/json_file.h"
+#include "quatrain/train/checkpoint.h"
+#include "quatrain/train/recipe.h"
+
+namespace quatrain::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr int kDeepest = 4;
+
+Json read_json(const fs::path& path) {
+  std::ifstream file(path);
+  return Json::parse(file, nullptr, /*allow_exceptions=*/false);
+}
+
+// The runs in a folder and below it; a run holds no others.
+void find_runs(const fs::path& folder, int depth, std::vector<fs::path>& runs) {
+  if (train::holds_run(folder)) {
+    runs.push_back(folder);
+    return;
+  }
+  if (depth == kDeepest) return;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none))
+    if (entry.is_directory(none) && !entry.is_symlink(none)) find_runs(entry.path(), depth + 1, runs);
+}
+
+// A figure's value where there is one.
+std::optional<double> figure(const Json& figures, const char* name) {
+  if (!figures.is_object()) return std::nullopt;
+  const Json value = figures.value(name, Json());
+  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+}
+
+// What is known of a run, whatever of it is there.
+Json describe(const fs::path& run) {
+  Json facts{{"run", run.string()}};
+  const auto sound = train::sound_checkpoints(run);
+  const bool damaged =
+      train::has_checkpoint(run) && (sound.empty() || sound.front().name.starts_with("step-"));
+  const fs::path folder = run / (sound.empty() ? "best" : sound.front().name);
+  try {
+    const auto recipe = train::read_recipe((folder / "recipe.toml").string());
+    facts["algebra"] = recipe.model.algebra;
+    facts["seed"] = recipe.train.seed;
+  } catch (const std::exception&) {
+    facts["algebra"] = nullptr;  // not one of text, or nothing is stored yet
+  }
+  const Json result = read_json(run / "result.json"), state = read_json(folder / "training.json");
+  const bool finished = result.is_object();
+  facts["state"] = damaged                   ? "damaged"
+                   : train::is_training(run) ? "training"
+                   : finished                ? "finished"
+                                             : "stopped";
+  const Json& from = finished ? result : state;
+  if (from.is_object()) {
+    facts["step"] = from.value(finished ? "steps" : "step", Json());
+    facts["seconds"] = from.value("seconds", Json());
+    facts["dev"] = from.value(finished ? "dev" : "best_figures", Json());
+  }
+  if (finished) {
+    facts["parameters"] = result.value("parameters", Json());
+    facts["test"] = result.value("test", Json());
+  }
+  return facts;
+}
+
+std::string cell(const Json& facts, const char* key) {
+  const Json value = facts.value(key, Json());
+  if (value.is_number_integer()) return grouped(value);
+  if (value.is_string()) return value;
+  return "-";
+}
+
+std::string shown(const Json& facts, const char* split) {
+  const Json figures = facts.value(split, Json());
+  if (const auto accuracy = figure(figures, "accuracy")) return percent(*accuracy, 2);
+  if (const auto loss = figure(figures, "loss")) return "loss " + fixed(*loss, 4);
+  return "-";
+}
+
+std::string duration(const Json& facts) {
+  const Json value = facts.value("seconds", Json());
+  return value.is_number() ? seconds(value) : "-";
+}
+
+}  // namespace
+
+int runs_command(const RunsArguments& arguments) {
+  if (!fs::is_directory(arguments.folder))
+    throw UsageError("runs: there is no folder '" + arguments.folder + "': name the one your runs are in");
+  std::vector<fs::path> folders;
+  find_runs(fs::path(arguments.folder).lexically_normal(), 0, folders);
+  std::sort(folders.begin(), folders.end());
+  Json all = Json::array();
+  for (const auto& folder : folders) all.push_back(describe(folder));
+  if (!arguments.json.empty()) write_json(all, arguments.json);
+  if (arguments.json == "-") return kSuccess;
+  if (all.empty()) {
+    std::printf("There is no run in '%s'.\n", arguments.folder.c_str());
+    return kSuccess;
+  }
+  Table table("lllrrrrr");
+  table.row({"run", "state", "algebra", "parameters", "step", "dev", "test", "time"});
+  for (const auto& run : all)
+    table.row({cell(run, "run"), cell(run, "state"), cell(run, "algebra"), cell(run, "parameters"),
+               cell(run, "step"), shown(run, "dev"), shown(run, "test"), duration(run)});
+  std::fputs(table.text().c_str(), stdout);
+  return kSuccess;
+}
+
+}  // namespace quatrain::cli

@@ -1,0 +1,193 @@
+// runs, check, plot; and what train says of damaged checkpoints, stops and kills.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/program.h"
+
+namespace quatrain::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::AllOf, testing::HasSubstr, testing::Not;
+
+// Changes one byte in the middle of a file.
+void damage(const fs::path& file) {
+  std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+  const auto middle = static_cast<std::streamoff>(fs::file_size(file) / 2);
+  stream.seekg(middle);
+  const int byte = stream.get();
+  stream.seekp(middle);
+  stream.put(static_cast<char>(byte ^ 1));
+}
+
+const std::string kRun = "train agreement" + kSmall + " --set train.steps=12 --set train.evaluate_every=4";
+
+TEST(Runs, are_listed_with_their_figures) {
+  const Workplace place;
+  EXPECT_EQ(place.run("runs").code, 2);
+  ASSERT_EQ(place.run(kRun + " --out runs/one").code, 0);
+  ASSERT_EQ(place.run(kRun + " --out runs/some/two --set model.algebra=quaternion").code, 0);
+  ASSERT_EQ(place.run(kRun + " --out runs/some/three").code, 0);
+  damage(place.path("runs/some/three/last/training.safetensors"));
+  const Outcome outcome = place.run("runs");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, AllOf(testing::ContainsRegex("runs/one +finished +real"),
+                                 testing::ContainsRegex("runs/some/two +finished +quaternion"),
+                                 testing::ContainsRegex("runs/some/three +damaged"), HasSubstr("%")));
+  const json list = json::parse(place.run("runs runs/some --json -").out);
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[1]["algebra"], "quaternion");
+  EXPECT_EQ(list[1]["step"], 12);
+  EXPECT_EQ(list[1]["test"]["accuracy"],
+            json::parse(place.read("runs/some/two/result.json"))["test"]["accuracy"]);
+  fs::create_directory(place.path("empty"));
+  EXPECT_THAT(place.run("runs empty").out, HasSubstr("no run in 'empty'"));
+}
+
+TEST(Check, names_what_is_damaged_and_train_offers_what_is_sound) {
+  const Workplace place;
+  ASSERT_EQ(place.run(kRun + " --keep 3 --out run").code, 0);
+  const Outcome sound = place.run("check run");
+  EXPECT_EQ(sound.code, 0) << sound.error;
+  for (const char* part :
+       {"best +sound: [0-9,]+ parameters of real", "last +sound: .*adam, step 12", "step-000004 +sound",
+        "step-000008 +sound", "metrics.jsonl +sound: [0-9]+ lines",
+        "result.json +sound: finished after 12 steps", "predictions.tsv +sound: 60 answers"})
+    EXPECT_THAT(sound.out, testing::ContainsRegex(part));
+  const std::string weights = place.read("run/last/model.safetensors");
+
+  damage(place.path("run/last/model.safetensors"));
+  std::ofstream(place.path("run/metrics.jsonl"), std::ios::app) << R"({"kind":"trai)";
+  std::ofstream(place.path("run/predictions.tsv"), std::ios::app) << "1\n";
+  const Outcome damaged = place.run("check run");
+  EXPECT_EQ(damaged.code, 1);
+  EXPECT_THAT(damaged.error, HasSubstr("'run' is not as a trainer left it in 3 parts"));
+  EXPECT_THAT(damaged.out, AllOf(HasSubstr("model.safetensors has changed since it was written"),
+                                 HasSubstr("resume with --from step-000008"), HasSubstr("metrics.jsonl:"),
+                                 HasSubstr("no whole line"), HasSubstr("is not what a trainer wrote")));
+  const Outcome refused = place.run("train run --resume --set train.steps=12");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.error, AllOf(HasSubstr("'run/last' is damaged"), HasSubstr("--from step-000008")));
+  ASSERT_EQ(place.run("train run --resume --from step-000008").code, 0);
+  EXPECT_EQ(place.read("run/last/model.safetensors"), weights);
+  EXPECT_EQ(place.run("check run").code, 0);
+  EXPECT_EQ(place.run("check nothing").code, 2);
+}
+
+TEST(Plot, draws_the_curves) {
+  if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "gnuplot is not installed";
+  const Workplace place;
+  ASSERT_EQ(place.run(kRun + " --set train.log_every=1 --out it\\'s").code, 0);
+  ASSERT_EQ(place.run(kRun + " --set train.log_every=1 --seed 2 --out two").code, 0);
+  const Outcome outcome = place.run("plot it\\'s two");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(outcome.out, "plot.svg\n");
+  const std::string picture = place.read("plot.svg");
+  EXPECT_THAT(picture,
+              AllOf(HasSubstr("<svg"), HasSubstr("it's"), HasSubstr("two"), HasSubstr("training loss"),
+                    HasSubstr("accuracy on the dev set"), HasSubstr("</svg>")));
+  ASSERT_EQ(place.run("plot two --figure loss --out two.png").code, 0);
+  EXPECT_TRUE(place.read("two.png").starts_with("\x89PNG"));
+  // What fails leaves the picture before.
+  EXPECT_THAT(place.run("plot two nothing").error, HasSubstr("is 'nothing' a run?"));
+  EXPECT_EQ(place.read("plot.svg"), picture);
+  EXPECT_THAT(place.run("plot two --out two.pdf").error,
+              HasSubstr("must end in .svg or .png, got 'two.pdf'"));
+  EXPECT_THAT(place.run("plot two --figure beauty").error, HasSubstr("have accuracy"));
+  for (const auto& entry : fs::directory_iterator(place.folder()))
+    EXPECT_NE(entry.path().extension(), ".part");
+}
+
+TEST(Plot, says_how_to_get_gnuplot) {
+  const Workplace place;
+  ASSERT_EQ(place.run(kRun + " --out run").code, 0);
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", "/nowhere", 1);
+  const Outcome outcome = place.run("plot run");
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.error, HasSubstr("apt-get install gnuplot-nox"));
+  EXPECT_FALSE(fs::exists(place.path("plot.svg")));
+}
+
+// The real program, killed by the clock, again and again.
+TEST(Train, a_run_that_is_killed_again_and_again_gives_the_same_bits) {
+  const Workplace place;
+  const std::string words =
+      "train agreement" + kSmall +
+      " --set train.steps=60 --set train.evaluate_every=20 --set train.checkpoint_every=3 --set "
+      "train.log_every=1"
+      " --twin phm4 --set train.optimizer=rmsprop --set train.rate=0.001 --out ";
+  ASSERT_EQ(place.run(words + "whole").code, 0);
+  const std::string run = place.path("run").string();
+  int killed = 0;
+  for (const size_t bytes : {300u, 1500u, 4000u}) {
+    const Background program(words + run + " --resume", place.path("background.error"));
+    wait_for(place.path("run/metrics.jsonl"), bytes);
+    program.signal(SIGKILL);
+    killed += program.wait() == 128 + SIGKILL;
+  }
+  EXPECT_GT(killed, 0);
+  const Outcome outcome = place.run(words + "run --resume");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  for (const char* file :
+       {"best/model.safetensors", "last/model.safetensors", "last/training.safetensors", "predictions.tsv"})
+    EXPECT_EQ(place.read(std::string("run/") + file), place.read(std::string("whole/") + file)) << file;
+}
+
+TEST(Train, a_second_signal_ends_at_once_and_the_run_resumes) {
+  const Workplace place;
+  const std::string run = place.path("run").string();
+  {
+    const Background program("train agreement" + kSmall +
+                                 " --set train.steps=1000000 --set train.log_every=1"
+                                 " --set train.schedule=constant --set train.checkpoint_every=5 --out " +
+                                 run,
+                             place.path("background.error"));
+    wait_for(place.path("run/metrics.jsonl"), 1500);
+    program.signal(SIGINT);
+    program.signal(SIGINT);
+    EXPECT_EQ(program.wait(), 130);
+  }
+  const auto made = json::parse(place.read("run/last/training.json"))["step"].get<int64_t>();
+  const Outcome outcome = place.run("train run --resume --set train.steps=" + std::to_string(made + 3));
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+}
+
+TEST(Train, the_same_seed_gives_the_same_bits_in_every_process) {
+  const Workplace place;
+  for (const char* threads : {"1", "2"}) {
+    const std::string words = "train agreement" + kSmall + " --set train.steps=6 --set model.width=64" +
+                              " --deterministic --set train.threads=" + threads + " --out ";
+    ASSERT_EQ(place.run(words + "a" + threads).code, 0);
+    ASSERT_EQ(place.run(words + "b" + threads).code, 0);
+    EXPECT_EQ(place.read(std::string("a") + threads + "/last/model.safetensors"),
+              place.read(std::string("b") + threads + "/last/model.safetensors"));
+  }
+}
+
+TEST(Train, two_processes_do_not_train_in_one_folder) {
+  const Workplace place;
+  const std::string run = place.path("run").string();
+  const Background program(
+      "train agreement" + kSmall + " --set train.steps=1000000 --set train.log_every=1 --out " + run,
+      place.path("background.error"));
+  wait_for(place.path("run/metrics.jsonl"), 300);
+  const Outcome second = place.run("train run --resume");
+  EXPECT_EQ(second.code, 1);
+  EXPECT_THAT(second.error, HasSubstr("another process trains in 'run'"));
+  EXPECT_THAT(place.run("runs .").out, testing::ContainsRegex("run +training"));
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait(), 143);
+  EXPECT_THAT(place.run("runs .").out, testing::ContainsRegex("run +stopped"));
+}
+
+}  // namespace
+}  // namespace quatrain::cli
