@@ -81,7 +81,11 @@ std::shared_ptr<const Constants> constants(const Call& call) {
 }
 
 Operands::Operands(const at::Tensor& x_, const at::Tensor& S_, const Problem& problem, at::ScalarType dtype)
-    : rows(problem.rows), n(S_.size(0)), m(S_.size(1)), p(S_.size(2)) {
+    : rows(problem.rows),
+      n(S_.size(0)),
+      m(S_.size(1)),
+      p(S_.size(2)),
+      multiplied_in(problem.packed ? at::kBFloat16 : at::kFloat) {
   x = matrix(x_, n * p, dtype);
   // Wider weights stay as they are: autocast gives float32 ones, which the kernels read themselves.
   S = (dtype == at::kBFloat16 && S_.scalar_type() == at::kFloat ? S_ : S_.to(dtype)).contiguous();
@@ -104,6 +108,7 @@ Blocks Operands::of_blocks(const at::Tensor& t, bool transposed) {
 Pass Operands::forward(const Mixings& f) const {
   Pass pass;
   pass.M = rows, pass.N = m, pass.K = p, pass.n = n, pass.rank = f.rank;
+  pass.multiplied_in = multiplied_in;
   pass.A = of_x(), pass.left = &f.V_in;
   pass.B = of_S(true), pass.right = &f.U_in;
   pass.out = &f.W_out;
@@ -113,6 +118,7 @@ Pass Operands::forward(const Mixings& f) const {
 Pass Operands::backward_x(const at::Tensor& grad, const Mixings& f) const {
   Pass pass;
   pass.M = rows, pass.N = p, pass.K = m, pass.n = n, pass.rank = f.rank;
+  pass.multiplied_in = multiplied_in;
   pass.A = of_rows(grad, m), pass.left = &f.W_in;
   pass.B = of_S(), pass.right = &f.U_in;
   pass.out = &f.V_out;
@@ -122,6 +128,7 @@ Pass Operands::backward_x(const at::Tensor& grad, const Mixings& f) const {
 Pass Operands::backward_S(const at::Tensor& grad, const Mixings& f) const {
   Pass pass;
   pass.M = m, pass.N = p, pass.K = rows, pass.n = n, pass.rank = f.rank;
+  pass.multiplied_in = multiplied_in;
   pass.A = of_rows(grad, m, true), pass.left = &f.W_in;
   pass.B = of_x(), pass.right = &f.V_in;
   pass.out = &f.U_out;

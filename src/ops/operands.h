@@ -25,6 +25,7 @@ std::shared_ptr<const Constants> constants(const Call& call);
 struct Operands {
   int64_t rows, n, m, p;
   at::Tensor x, S;  // (rows, n p) and (n, m, p), in the type to compute in, last axis with stride 1
+  at::ScalarType multiplied_in;  // of the passes
 
   Operands(const at::Tensor& x, const at::Tensor& S, const Problem& problem, at::ScalarType dtype);
 
