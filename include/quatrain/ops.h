@@ -66,6 +66,31 @@ class QUATRAIN_API ProductsGuard {
   Products before_;
 };
 
+/// How the factored way multiplies bfloat16:
+///   widened  its mixtures in float32
+///   packed   its mixtures rounded to bfloat16, where that costs an algebra at most twice the real layer's
+///            error; as on a machine that has fast products of this type (AMX), also where this one has none
+/// By default packed where ATen packs bfloat16 itself.
+enum class Bfloat16 { automatic, widened, packed };
+
+/// "auto", "widened", "packed".
+QUATRAIN_API const char* name(Bfloat16 products);
+/// The inverse; an unknown name is an error that lists the known ones.
+QUATRAIN_API Bfloat16 parse_bfloat16(std::string_view name);
+
+/// Decides so in this thread while it lives, for tests and benchmarks. The environment's QUATRAIN_BFLOAT16
+/// does so for a whole process.
+class QUATRAIN_API Bfloat16Guard {
+ public:
+  explicit Bfloat16Guard(Bfloat16 products);
+  ~Bfloat16Guard();
+  Bfloat16Guard(const Bfloat16Guard&) = delete;
+  Bfloat16Guard& operator=(const Bfloat16Guard&) = delete;
+
+ private:
+  Bfloat16 before_;
+};
+
 /// What a layer multiplies with, as an operator takes it.
 struct QUATRAIN_API Product {
   /// A fixed algebra's name, "learned", or "factored" where the factors themselves are what is learned.

@@ -8,17 +8,21 @@
 // So both mixtures are made once, neither they nor the products reach main memory, and a thread's scratch is
 // bounded whatever the layer's sizes, up to R = 256: kLeftBytes + kRightBytes + kProductBytes, in whole huge
 // pages.
+//
+// The mixtures are multiplied in T: in float32, or in bfloat16 with the right operands packed as brgemm wants
+// them, two rows of K side by side, columns filled up to a multiple of kPackedColumns.
 
 #include "ops/engine.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/native/CPUBlas.h>
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
+#include <exception>
+#include <type_traits>
+#include <vector>
+
+#include "ops/scratch.h"
 
 namespace quatrain::ops::engine {
 
@@ -35,7 +39,32 @@ constexpr int64_t kLeftBytes = 1 << 19;     // of a panel's left mixtures: a qua
 constexpr int64_t kRightBytes = 1 << 21;    // of a strip's right mixtures, read again for every panel
 constexpr int64_t kSmallRight = 1 << 19;    // the same where there is one panel: they are used at once
 constexpr int64_t kProductBytes = 1 << 18;  // of a tile's products
-constexpr int64_t kSkew = 16;               // off the powers of two, whose multiples share cache sets
+constexpr int64_t kLine = 64;               // bytes; rows of mixtures start at its multiples
+constexpr int64_t kPackedColumns = 16;      // what packed products like to have a multiple of
+
+template <class T>
+constexpr int64_t kInLine = kLine / static_cast<int64_t>(sizeof(T));
+/// Off the powers of two, whose multiples share cache sets.
+template <class T>
+constexpr int64_t kSkew = kInLine<T>;
+template <class T>
+constexpr bool kPacked = std::is_same_v<T, bf16>;
+
+/// Rows of K and columns of N in the right operand of a product.
+template <class T>
+int64_t stored_depth(int64_t depth) {
+  return kPacked<T> ? (depth + 1) / 2 * 2 : depth;
+}
+template <class T>
+int64_t stored_columns(int64_t cols) {
+  return kPacked<T> ? (cols + kPackedColumns - 1) / kPackedColumns * kPackedColumns : cols;
+}
+
+/// Calls work(T()) with the type in which a pass multiplies.
+template <class Work>
+auto in_type_of(const Pass& p, const Work& work) {
+  return p.multiplied_in == at::kFloat ? work(float{}) : work(bf16{});
+}
 
 /// Sizes of blocks: functions of a layer's sizes and algebra alone, so that what is packed once fits every
 /// batch.
@@ -45,60 +74,24 @@ struct Blocking {
   int64_t tile;   // rows
 
   explicit Blocking(const Pass& p) {
-    const int64_t line = p.rank * 4;
+    const int64_t size = at::elementSize(p.multiplied_in), line = p.rank * size;
     tile = kTile;
-    while (tile > 8 && tile * kColumns * line > kProductBytes) tile /= 2;
+    while (tile > 8 && tile * kColumns * p.rank * 4 > kProductBytes) tile /= 2;
     depth = std::clamp<int64_t>(kLeftBytes / (line * 2 * tile), 64, 320);
     // Equal blocks, not full ones and a rest.
     const int64_t blocks = (p.K + depth - 1) / depth;
-    depth = std::min(p.K, ((p.K + blocks - 1) / blocks + 15) / 16 * 16);
+    const int64_t step = kLine / size;
+    depth = std::min(p.K, ((p.K + blocks - 1) / blocks + step - 1) / step * step);
     panel = std::clamp<int64_t>(kLeftBytes / (line * depth) / tile * tile, tile, 256);
   }
 };
 
-constexpr int64_t kHugePage = 1 << 21;
-
-/// Memory of a thread, kept between calls: no page faults, and no growth after the largest call.
-class Scratch {
- public:
-  template <class T>
-  T* take(int64_t count) {
-    const int64_t bytes = (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
-    T* result = reinterpret_cast<T*>(memory_.get() + used_);
-    used_ += bytes;
-    return result;
-  }
-  void begin(int64_t bytes) {
-    used_ = 0;
-    if (bytes <= size_) return;
-    memory_.reset();
-    size_ = (bytes + kHugePage - 1) / kHugePage * kHugePage;
-    memory_.reset(static_cast<char*>(std::aligned_alloc(kHugePage, static_cast<size_t>(size_))));
-    if (!memory_) {
-      size_ = 0;
-      throw std::bad_alloc();
-    }
-    ::madvise(memory_.get(), static_cast<size_t>(size_), MADV_HUGEPAGE);  // a wish: fewer entries of the TLB
-  }
-
- private:
-  struct Free {
-    void operator()(char* p) const { std::free(p); }
-  };
-  std::unique_ptr<char, Free> memory_;
-  int64_t size_ = 0, used_ = 0;
-};
-
-Scratch& scratch() {
-  static thread_local Scratch memory;
-  return memory;
-}
-
 /// out[r] = sum_j mix[j, r] blocks_j[row .. row + rows, col .. col + cols], rows out_row apart.
+template <class T>
 void mix_block(const Table& k, const Mixing& mixing, const Blocks& blocks, int64_t n, int64_t row,
-               int64_t col, int64_t rows, int64_t cols, float* out, int64_t out_component, int64_t out_row) {
+               int64_t col, int64_t rows, int64_t cols, T* out, int64_t out_component, int64_t out_row) {
   const Mix mix = mixing.view();
-  std::vector<float*> to(static_cast<size_t>(mix.outputs));
+  std::vector<T*> to(static_cast<size_t>(mix.outputs));
   for (int32_t r = 0; r < mix.outputs; ++r) to[static_cast<size_t>(r)] = out + r * out_component;
   const auto run = [&](const auto combine, const auto transpose, const auto** in) {
     pointers(blocks, n, row, col, in);
@@ -109,11 +102,72 @@ void mix_block(const Table& k, const Mixing& mixing, const Blocks& blocks, int64
   };
   const float* floats[kMaxComponents];
   const bf16* halves[kMaxComponents];
-  if (blocks.dtype == at::kFloat)
-    run(k.combine_f_f, k.transpose_f_f, floats);
-  else
-    run(k.combine_b_f, k.transpose_b_f, halves);
+  if constexpr (kPacked<T>) {
+    if (blocks.dtype == at::kFloat)
+      run(k.combine_f_b, k.transpose_f_b, floats);
+    else
+      run(k.combine_b_b, k.transpose_b_b, halves);
+  } else {
+    if (blocks.dtype == at::kFloat)
+      run(k.combine_f_f, k.transpose_f_f, floats);
+    else
+      run(k.combine_b_f, k.transpose_b_f, halves);
+  }
 }
+
+/// The left operands of a panel.
+template <class T>
+void mix_left(const Table& k, const Pass& p, int64_t row, int64_t col, int64_t rows, int64_t cols, T* out,
+              int64_t out_component, int64_t out_row) {
+  mix_block(k, *p.left, p.A, p.n, row, col, rows, cols, out, out_component, out_row);
+  if (stored_depth<T>(cols) > cols)  // its partner is zero, but a NaN left here would not be
+    for (int64_t r = 0; r < p.rank; ++r)
+      for (int64_t i = 0; i < rows; ++i) out[r * out_component + i * out_row + cols] = 0;
+}
+
+/// The right operands of a block: R matrices, one after the other. `scratch` holds R matrices of `most` rows
+/// and kColumns columns; `most` is even.
+template <class T>
+void mix_right(const Table& k, const Pass& p, int64_t row, int64_t col, int64_t rows, int64_t cols, T* out,
+               float* scratch, int64_t most) {
+  const int64_t width = stored_columns<T>(cols), component = stored_depth<T>(rows) * width;
+  if constexpr (kPacked<T>) {
+    const int64_t apart = most * kColumns;
+    for (int64_t done = 0; done < rows; done += most) {
+      const int64_t count = std::min(most, rows - done);
+      mix_block(k, *p.right, p.B, p.n, row + done, col, count, cols, scratch, apart, kColumns);
+      for (int64_t r = 0; r < p.rank; ++r)
+        k.pair(scratch + r * apart, kColumns, count, cols, out + r * component + done * width, width);
+    }
+  } else {
+    mix_block(k, *p.right, p.B, p.n, row, col, rows, cols, out, component, width);
+  }
+}
+
+void multiply(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
+              float* c) {
+  at::native::cpublas::brgemm(rows, cols, depth, a_row, cols, cols, false, a, b, c);
+}
+
+/// `depth` is even. Once a thread has called this it must release what the call keeps of the processor
+/// (Release): a product of ATen's own would meet it.
+void multiply(int64_t rows, int64_t cols, int64_t depth, const bf16* a, int64_t a_row, const bf16* b,
+              float* c) {
+  const auto of = [](const bf16* p) { return reinterpret_cast<const at::BFloat16*>(p); };
+  at::native::cpublas::brgemm(rows, cols, depth, a_row, cols, cols, false, of(a), of(b), c, true);
+}
+
+struct Release {
+  explicit Release(const Pass& p) : needed_(p.multiplied_in != at::kFloat) {}
+  ~Release() {
+    if (needed_) at::native::cpublas::brgemm_release(true);
+  }
+  Release(const Release&) = delete;
+  Release& operator=(const Release&) = delete;
+
+ private:
+  bool needed_;
+};
 
 /// sums (n x R) += the inner products of the n blocks of a probe at (row, col) with R products.
 void add_dots(const Table& k, const Blocks& probe, int64_t n, int64_t row, int64_t col,
@@ -138,8 +192,9 @@ struct Task {
 };
 
 /// Where a right block starts in the packed order: blocks of columns, in them blocks of K.
+template <class T>
 int64_t packed_offset(const Pass& p, int64_t col, int64_t k0) {
-  return p.rank * (p.K * col + k0 * std::min(kColumns, p.N - col));
+  return p.rank * (stored_depth<T>(p.K) * col + k0 * stored_columns<T>(std::min(kColumns, p.N - col)));
 }
 
 int64_t tile_height(int64_t rows, int64_t largest) {
@@ -149,18 +204,22 @@ int64_t tile_height(int64_t rows, int64_t largest) {
   return 4 * rows >= 3 * height ? height : height / 2;  // up to a quarter of a tile is padding
 }
 
+template <class T>
 void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task, float* sums) {
-  const int64_t R = p.rank, rows = std::min(b.panel, task.row_end - task.row), left_row = b.depth + kSkew,
-                left_component = (rows + b.tile) * left_row + kSkew,
-                product_component = b.tile * kColumns + kSkew;
+  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  const int64_t R = p.rank, rows = std::min(b.panel, task.row_end - task.row), left_row = b.depth + kSkew<T>,
+                left_component = (rows + b.tile) * left_row + kSkew<T>,
+                product_component = b.tile * kColumns + kSkew<float>;
   const int64_t width = task.col_end - task.col, panels = (task.row_end - task.row + b.panel - 1) / b.panel,
-                most = (panels > 1 ? kRightBytes : kSmallRight) / (R * b.depth * 4),
+                right_row = R * stored_depth<T>(b.depth),
+                most = (panels > 1 ? kRightBytes : kSmallRight) / (right_row * kSize),
                 strip = p.packed ? width : std::min(width, std::max(most, kColumns) / kColumns * kColumns);
+  const int64_t right_size = p.packed ? 0 : right_row * stored_columns<T>(strip);
   Scratch& memory = scratch();
-  memory.begin((R * (left_component + product_component) + (p.packed ? 0 : R * b.depth * strip)) * 4 + 256);
-  float* const left = memory.take<float>(R * left_component);
+  memory.begin((R * left_component + right_size) * kSize + R * product_component * 4 + 256);
+  T* const left = memory.take<T>(R * left_component);
   float* const product = memory.take<float>(R * product_component);
-  float* const right = p.packed ? nullptr : memory.take<float>(R * b.depth * strip);
+  T* const right = memory.take<T>(right_size);
   std::vector<const float*> products(static_cast<size_t>(R));
   for (int64_t r = 0; r < R; ++r) products[static_cast<size_t>(r)] = product + r * product_component;
   const float* bias[kMaxComponents];
@@ -170,6 +229,7 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
   std::vector<float*> kept(p.products ? static_cast<size_t>(R) : 0);
 
   const auto finish = [&](int64_t row, int64_t count, int64_t col, int64_t cols, bool first) {
+    const int64_t product_row = stored_columns<T>(cols);
     if (p.C.data) {
       if (p.bias)
         for (int64_t c = 0; c < p.n; ++c) bias[c] = p.bias + c * p.N + col;
@@ -177,43 +237,43 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
       const Store how = first ? Store::set : Store::add;
       if (p.C.dtype == at::kFloat) {
         pointers(p.C, p.n, row, col, out);
-        k.combine_f_f(p.out->view(), products.data(), cols, out, p.C.row, count, cols, with_bias, how);
+        k.combine_f_f(p.out->view(), products.data(), product_row, out, p.C.row, count, cols, with_bias, how);
       } else {
         pointers(p.C, p.n, row, col, out_halves);
-        k.combine_f_b(p.out->view(), products.data(), cols, out_halves, p.C.row, count, cols, with_bias, how);
+        k.combine_f_b(p.out->view(), products.data(), product_row, out_halves, p.C.row, count, cols,
+                      with_bias, how);
       }
     }
     if (p.products) {
       for (int64_t r = 0; r < R; ++r) kept[static_cast<size_t>(r)] = p.products + (r * p.M + row) * p.N + col;
-      k.combine_f_f(keep.view(), products.data(), cols, kept.data(), p.N, count, cols, nullptr,
+      k.combine_f_f(keep.view(), products.data(), product_row, kept.data(), p.N, count, cols, nullptr,
                     first ? Store::set : Store::add);
     }
-    if (p.sums) add_dots(k, p.probe, p.n, row, col, products.data(), R, cols, count, cols, sums);
+    if (p.sums) add_dots(k, p.probe, p.n, row, col, products.data(), R, product_row, count, cols, sums);
   };
 
   for (int64_t begin = task.col; begin < task.col_end; begin += strip) {
     const int64_t end = std::min(begin + strip, task.col_end);
     for (int64_t k0 = 0; k0 < p.K; k0 += b.depth) {
-      const int64_t depth = std::min(b.depth, p.K - k0);
+      const int64_t depth = std::min(b.depth, p.K - k0), stored = stored_depth<T>(depth);
       if (!p.packed)
         for (int64_t col = begin; col < end; col += kColumns) {
           const int64_t cols = std::min(kColumns, end - col);
-          mix_block(k, *p.right, p.B, p.n, k0, col, depth, cols, right + R * depth * (col - begin),
-                    depth * cols, cols);
+          mix_right(k, p, k0, col, depth, cols, right + R * stored * (col - begin), product, b.tile);
         }
       for (int64_t row = task.row; row < task.row_end; row += b.panel) {
         const int64_t height = std::min(b.panel, task.row_end - row);
-        mix_block(k, *p.left, p.A, p.n, row, k0, height, depth, left, left_component, left_row);
+        mix_left(k, p, row, k0, height, depth, left, left_component, left_row);
         for (int64_t col = begin; col < end; col += kColumns) {
           const int64_t cols = std::min(kColumns, end - col);
-          const float* block = p.packed ? static_cast<const float*>(p.packed) + packed_offset(p, col, k0)
-                                        : right + R * depth * (col - begin);
+          const int64_t filled = stored_columns<T>(cols);
+          const T* block = p.packed ? static_cast<const T*>(p.packed) + packed_offset<T>(p, col, k0)
+                                    : right + R * stored * (col - begin);
           for (int64_t at = 0; at < height;) {
             const int64_t padded = tile_height(height - at, b.tile), count = std::min(padded, height - at);
             for (int64_t r = 0; r < R; ++r)
-              at::native::cpublas::brgemm(padded, cols, depth, left_row, cols, cols, false,
-                                          left + r * left_component + at * left_row, block + r * depth * cols,
-                                          product + r * product_component);
+              multiply(padded, filled, stored, left + r * left_component + at * left_row, left_row,
+                       block + r * stored * filled, product + r * product_component);
             finish(row + at, count, col, cols, k0 == 0);
             at += count;
           }
@@ -247,52 +307,23 @@ std::vector<Task> split(const Pass& p, const Blocking& b) {
 
 }  // namespace
 
-Mixing Mixing::from_rows(const double* rows, int64_t outputs, int64_t inputs) {
-  Mixing mixing;
-  for (int64_t o = 0; o < outputs; ++o) {
-    for (int64_t i = 0; i < inputs; ++i)
-      if (const double c = rows[o * inputs + i]; c != 0) {
-        mixing.source_.push_back(static_cast<int32_t>(i));
-        mixing.coefficient_.push_back(static_cast<float>(c));
-      }
-    mixing.begin_.push_back(static_cast<int32_t>(mixing.source_.size()));
-  }
-  return mixing;
+bool prefers_halves() {
+  return at::native::cpublas::could_pack(at::kBFloat16);
 }
 
-Mixing Mixing::from_products(const double* factor, int64_t n, int64_t rank) {
-  return from_rows(factor, n, rank);
-}
-
-Mixing Mixing::into_products(const double* factor, int64_t n, int64_t rank) {
-  std::vector<double> columns(static_cast<size_t>(n * rank));
-  for (int64_t j = 0; j < n; ++j)
-    for (int64_t r = 0; r < rank; ++r) columns[static_cast<size_t>(r * n + j)] = factor[j * rank + r];
-  return from_rows(columns.data(), rank, n);
-}
-
-Mixing Mixing::identity(int64_t count) {
-  Mixing mixing;
-  for (int64_t i = 0; i < count; ++i) {
-    mixing.source_.push_back(static_cast<int32_t>(i));
-    mixing.coefficient_.push_back(1);
-    mixing.begin_.push_back(static_cast<int32_t>(i + 1));
-  }
-  return mixing;
-}
-
-Mixings::Mixings(const double* U, const double* V, const double* W, int64_t n_, int64_t rank_)
-    : n(n_),
-      rank(rank_),
-      U_in(Mixing::into_products(U, n, rank)),
-      V_in(Mixing::into_products(V, n, rank)),
-      W_in(Mixing::into_products(W, n, rank)),
-      U_out(Mixing::from_products(U, n, rank)),
-      V_out(Mixing::from_products(V, n, rank)),
-      W_out(Mixing::from_products(W, n, rank)) {}
-
-bool serves(at::ScalarType dtype) {
-  return dtype == at::kFloat || (dtype == at::kBFloat16 && !at::native::cpublas::could_pack(dtype));
+bool multiplies_halves() {
+  static const bool works = [] {
+    const bf16 a[2] = {}, b[2 * kPackedColumns] = {};
+    float c[kPackedColumns];
+    try {
+      multiply(1, kPackedColumns, 2, a, 2, b, c);
+    } catch (const std::exception&) {
+      return false;
+    }
+    at::native::cpublas::brgemm_release(true);
+    return true;
+  }();
+  return works;
 }
 
 bool one_store(const Pass& p) {
@@ -307,8 +338,11 @@ void run(const Pass& p) {
   const int64_t count = static_cast<int64_t>(tasks.size()), pairs = p.n * p.rank;
   std::vector<float> sums(p.sums ? static_cast<size_t>(count * pairs) : 0);
   at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+    const Release release(p);
     for (int64_t t = begin; t < end; ++t)
-      run_task(p, blocking, k, tasks[static_cast<size_t>(t)], sums.data() + (p.sums ? t * pairs : 0));
+      in_type_of(p, [&]<class T>(T) {
+        run_task<T>(p, blocking, k, tasks[static_cast<size_t>(t)], sums.data() + (p.sums ? t * pairs : 0));
+      });
   });
   // In a fixed order, so that a result does not depend on which thread came first.
   for (size_t i = 0; i < sums.size(); ++i) p.sums[i % static_cast<size_t>(pairs)] += sums[i];
@@ -335,7 +369,9 @@ void dots(const Blocks& probe, int64_t n, const float* products, int64_t rank, i
 }
 
 int64_t packed_bytes(const Pass& p) {
-  return p.rank * p.K * p.N * 4;
+  return in_type_of(p, [&]<class T>(T) {
+    return p.rank * stored_depth<T>(p.K) * stored_columns<T>(p.N) * static_cast<int64_t>(sizeof(T));
+  });
 }
 
 void pack(const Pass& p, void* to) {
@@ -343,12 +379,17 @@ void pack(const Pass& p, void* to) {
   const Table& k = kernels::cpu::active();
   const int64_t blocks = (p.N + kColumns - 1) / kColumns;
   at::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
+    Scratch& memory = scratch();
+    memory.begin(p.rank * blocking.tile * kColumns * 4);
+    float* const product = memory.take<float>(p.rank * blocking.tile * kColumns);
     for (int64_t block = begin; block < end; ++block)
       for (int64_t k0 = 0; k0 < p.K; k0 += blocking.depth) {
         const int64_t col = block * kColumns, cols = std::min(kColumns, p.N - col),
                       depth = std::min(blocking.depth, p.K - k0);
-        mix_block(k, *p.right, p.B, p.n, k0, col, depth, cols,
-                  static_cast<float*>(to) + packed_offset(p, col, k0), depth * cols, cols);
+        in_type_of(p, [&]<class T>(T) {
+          mix_right(k, p, k0, col, depth, cols, static_cast<T*>(to) + packed_offset<T>(p, col, k0), product,
+                    blocking.tile);
+        });
       }
   });
 }

@@ -3,9 +3,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <vector>
 
-#include "kernels/cpu/kernels.h"
+#include "ops/mixing.h"
 
 /// The factored way on a CPU: one bilinear pass that serves every algebra and all three passes of a layer.
 ///
@@ -21,35 +20,6 @@
 namespace quatrain::ops::engine {
 
 constexpr int64_t kMaxComponents = 64;  // algebra's largest n
-
-/// A sparse linear mixture of components; owns what kernels::cpu::Mix points to.
-class Mixing {
- public:
-  /// R mixtures of n components: the columns of a factor (n x R, row-major).
-  static Mixing into_products(const double* factor, int64_t n, int64_t rank);
-  /// n mixtures of R products: the rows of a factor.
-  static Mixing from_products(const double* factor, int64_t n, int64_t rank);
-  /// Copies.
-  static Mixing identity(int64_t count);
-  /// Each of `outputs` mixtures has a row of `inputs` coefficients.
-  static Mixing from_rows(const double* rows, int64_t outputs, int64_t inputs);
-
-  kernels::cpu::Mix view() const {
-    return {static_cast<int32_t>(begin_.size()) - 1, begin_.data(), source_.data(), coefficient_.data()};
-  }
-
- private:
-  std::vector<int32_t> begin_{0}, source_;
-  std::vector<float> coefficient_;
-};
-
-/// The six mixtures of a structure tensor's factors.
-struct Mixings {
-  int64_t n = 0, rank = 0;
-  Mixing U_in, V_in, W_in;     ///< n -> R
-  Mixing U_out, V_out, W_out;  ///< R -> n
-  Mixings(const double* U, const double* V, const double* W, int64_t n, int64_t rank);
-};
 
 /// n matrices inside one tensor, float32 or bfloat16.
 struct Blocks {
@@ -76,7 +46,9 @@ struct Pass {
   Blocks B;
   const Mixing* right = nullptr;
   const void* packed = nullptr;  ///< what `pack` made of B, used in its place
-  Blocks C;                      ///< without data nothing is written
+  at::ScalarType multiplied_in =
+      at::kFloat;  ///< what the mixtures of A and B are rounded to: float32, bfloat16
+  Blocks C;        ///< without data nothing is written
   const Mixing* out = nullptr;
   const float* bias = nullptr;  ///< n N values
   Blocks probe;                 ///< n matrices of M x N, whose inner products with the R products are wanted
@@ -84,10 +56,10 @@ struct Pass {
   float* products = nullptr;    ///< where the R products are to be kept, each M x N, one after the other
 };
 
-/// True where the engine computes in this type: in float32, and in bfloat16 where the machine has no faster
-/// products for it (no AMX): operands are widened as they are mixed, and products are float32. Other types
-/// take the composed form.
-bool serves(at::ScalarType dtype);
+/// True where ATen multiplies bfloat16 in packed form of its own, much faster than float32 (AMX).
+bool prefers_halves();
+/// True where a pass may multiply in bfloat16 at all, however fast.
+bool multiplies_halves();
 
 /// True where each value of C is stored once. Else C holds partial sums on the way, and must be float32.
 bool one_store(const Pass& pass);

@@ -8,14 +8,12 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 
-#include "ops/engine.h"
 #include "ops/expand.h"
 #include "ops/linear.h"
 #include "ops/mixed_rows.h"
+#include "ops/operands.h"
 #include "ops/planner.h"
 #include "ops/prepared.h"
 #include "ops/recycled.h"
@@ -26,133 +24,38 @@ namespace quatrain::ops {
 namespace {
 
 using engine::Blocks;
-using engine::Mixing;
 using engine::Mixings;
 using engine::Pass;
-
-/// What the engine needs of an algebra: made once for a fixed one.
-struct Constants {
-  std::unique_ptr<Mixings> factors;
-  Mixing rows;        ///< of the mixed way, n -> n^2: mixture a n + i holds A[i, a, :]
-  Mixing blocks;      ///< of the materialised way, n -> n^2: mixture a n + b holds A[:, a, b]
-  Mixing components;  ///< and back, n^2 -> n: mixture i holds A[i, :, :]
-};
-
-Constants make_constants(const double* table, int64_t n) {
-  std::vector<double> rows(static_cast<size_t>(n * n * n)), blocks(rows.size());
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t a = 0; a < n; ++a)
-      for (int64_t b = 0; b < n; ++b) {
-        const double value = table[(i * n + a) * n + b];
-        rows[static_cast<size_t>((a * n + i) * n + b)] = value;
-        blocks[static_cast<size_t>((a * n + b) * n + i)] = value;
-      }
-  return {nullptr, Mixing::from_rows(rows.data(), n * n, n), Mixing::from_rows(blocks.data(), n * n, n),
-          Mixing::from_rows(table, n, n * n)};
-}
-
-std::shared_ptr<const Constants> constants(const Call& call) {
-  if (const algebra::Algebra* fixed = call.fixed()) {
-    static std::mutex mutex;
-    static auto* made = new std::map<const algebra::Algebra*, std::shared_ptr<const Constants>>;
-    const std::lock_guard lock(mutex);
-    auto& entry = (*made)[fixed];
-    if (!entry) {
-      const auto& f = fixed->factors();
-      auto fresh = std::make_shared<Constants>(make_constants(fixed->table().data(), fixed->n()));
-      fresh->factors = std::make_unique<Mixings>(f.U.data(), f.V.data(), f.W.data(), f.n, f.rank);
-      entry = std::move(fresh);
-    }
-    return entry;
-  }
-  const std::vector<double> A = structure::values_of(*call.A);
-  std::vector<double> f[3];
-  const int64_t n = call.A->size(1), rank = call.rank();
-  if (rank > 0)
-    for (size_t i = 0; i < 3; ++i) f[i] = structure::values_of(call.factor(static_cast<int64_t>(i)));
-  const auto make = [&] {
-    const std::vector<double> table = call.factored() ? structure::product_of(f[0], f[1], f[2], n, rank) : A;
-    auto fresh = std::make_shared<Constants>(make_constants(table.data(), n));
-    if (rank > 0) fresh->factors = std::make_unique<Mixings>(f[0].data(), f[1].data(), f[2].data(), n, rank);
-    return fresh;
-  };
-  if (!call.constant) return make();
-  // In eval mode A stays as it is: what was made of these very values is kept, until A is gone.
-  struct Kept {
-    c10::weak_intrusive_ptr<c10::StorageImpl> alive;
-    std::vector<double> values[4];
-    std::shared_ptr<const Constants> constants;
-  };
-  static std::mutex mutex;
-  static auto* all =
-      new std::map<const c10::StorageImpl*, Kept>;  // never destroyed, as tensors may outlive it
-  const std::lock_guard lock(mutex);
-  const auto key = call.A->storage().unsafeGetStorageImpl();
-  if (const auto found = all->find(key); found != all->end()) {
-    const Kept& kept = found->second;
-    if (!kept.alive.expired() && kept.values[0] == A && kept.values[1] == f[0] && kept.values[2] == f[1] &&
-        kept.values[3] == f[2])
-      return kept.constants;
-    std::erase_if(*all, [key](const auto& item) { return item.first == key || item.second.alive.expired(); });
-  }
-  Kept kept{call.A->storage().getWeakStorageImpl(), {A, f[0], f[1], f[2]}, make()};
-  return all->emplace(key, std::move(kept)).first->second.constants;
-}
-
-/// The tensors of one call as matrices.
-struct Operands {
-  int64_t rows, n, m, p;
-  at::Tensor x, S;  // (rows, n p) and (n, m, p), in the type to compute in, last axis with stride 1
-
-  Operands(const at::Tensor& x_, const at::Tensor& S_, const Problem& problem, at::ScalarType dtype)
-      : rows(problem.rows), n(S_.size(0)), m(S_.size(1)), p(S_.size(2)) {
-    x = matrix(x_, n * p, dtype);
-    // Wider weights stay as they are: autocast gives float32 ones, which the kernels read themselves.
-    S = (dtype == at::kBFloat16 && S_.scalar_type() == at::kFloat ? S_ : S_.to(dtype)).contiguous();
-  }
-  at::Tensor matrix(const at::Tensor& t, int64_t width, at::ScalarType dtype) const {
-    const at::Tensor flat = t.to(dtype).reshape({rows, width});
-    return flat.stride(1) == 1 || width <= 1 ? flat : flat.contiguous();
-  }
-  /// Components side by side in each row.
-  static Blocks of_rows(const at::Tensor& t, int64_t width, bool transposed = false) {
-    return {const_cast<void*>(t.const_data_ptr()), width, t.stride(0), transposed, t.scalar_type()};
-  }
-  Blocks of_x() const { return of_rows(x, p); }
-  Blocks of_S(bool transposed = false) const { return of_blocks(S, transposed); }
-  static Blocks of_blocks(const at::Tensor& t, bool transposed = false) {
-    return {const_cast<void*>(t.const_data_ptr()), t.size(1) * t.size(2), t.size(2), transposed,
-            t.scalar_type()};
-  }
-
-  Pass pass(int64_t M, int64_t N, int64_t K, const Mixings& f) const {
-    Pass pass;
-    pass.M = M, pass.N = N, pass.K = K;
-    pass.n = n, pass.rank = f.rank;
-    return pass;
-  }
-  Pass forward(const Mixings& f) const {
-    Pass pass = this->pass(rows, m, p, f);
-    pass.A = of_x(), pass.left = &f.V_in;
-    pass.B = of_S(true), pass.right = &f.U_in;
-    return pass;
-  }
-};
-
-/// For a pass's C: in the type asked for, or in float32 where the engine cannot store that.
-at::Tensor output(const Pass& pass, at::IntArrayRef sizes, const at::TensorOptions& options) {
-  const at::ScalarType dtype = c10::typeMetaToScalarType(options.dtype());
-  const bool direct = dtype == at::kBFloat16 && one_store(pass);
-  return at::empty(sizes, options.dtype(direct ? dtype : at::kFloat));
-}
 
 bool wanted(const std::optional<at::Tensor>& t) {
   return t && t->defined();
 }
 
+/// Of rounding errors by packed products. The estimate is up to 7% low, where a mixture has but two terms; so
+/// this keeps errors below twice the real layer's.
+constexpr double kLargestGrowth = 1.85;
+
+/// True where products of bfloat16 are taken to be much faster than those of float32.
+bool has_fast_halves() {
+  const Bfloat16 asked = requested_bfloat16();
+  TORCH_CHECK(
+      asked != Bfloat16::packed || engine::multiplies_halves(),
+      "linear: bfloat16 = packed needs a processor with AVX512_BF16 or AMX, which this one has not; take "
+      "auto or widened");
+  return asked == Bfloat16::packed || (asked == Bfloat16::automatic && engine::prefers_halves());
+}
+
 Problem make_cpu_problem(const at::Tensor& x, const at::Tensor& S, const Call& call) {
+  const at::ScalarType type = call.compute_dtype(x);
   Problem problem = make_problem(x, S, call);
-  problem.engine = engine::serves(call.compute_dtype(x)) && problem.rows * S.numel() > 0;
+  problem.engine = (type == at::kFloat || type == at::kBFloat16) && problem.rows * S.numel() > 0;
+  problem.halves = type == at::kBFloat16 && has_fast_halves();
+  // The gradient of a learned tensor comes from the products themselves: those stay exact.
+  if (problem.engine && problem.halves && problem.rank > 0 && (problem.prepared || !call.learned())) {
+    const Mixings& f = *constants(call)->factors;
+    const double growth = problem.prepared ? f.growth_y : std::max({f.growth_y, f.growth_dx, f.growth_dS});
+    problem.packed = growth <= kLargestGrowth;
+  }
   return problem;
 }
 
@@ -255,7 +158,7 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const std::optional
   Pass pass = operands.forward(f);
   at::Tensor packed;
   if (call.constant) {
-    packed = prepared(S, call, call.way, type, [&] {
+    packed = prepared(S, call, call.way, pass.multiplied_in, [&] {
       const at::Tensor fresh = at::empty({packed_bytes(pass)}, S.options().dtype(at::kByte));
       pack(pass, fresh.mutable_data_ptr());
       return fresh;
@@ -263,7 +166,7 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const std::optional
     pass.packed = packed.const_data_ptr();
   }
   const at::Tensor y = output(pass, sizes, x.options().dtype(type));
-  pass.C = Operands::of_rows(y.view({operands.rows, -1}), operands.m), pass.out = &f.W_out;
+  pass.C = Operands::of_rows(y.view({operands.rows, -1}), operands.m);
   pass.bias = b.defined() ? b.const_data_ptr<float>() : nullptr;
   if (products) {
     *products = recycled_empty({f.rank, operands.rows, operands.m});
@@ -319,10 +222,7 @@ Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const
   std::vector<float> dU(sums_size), dV(sums_size), dW(sums_size);
   at::Tensor dx, dS, dA;
   if (mask[0] || want_A) {
-    Pass pass = operands.pass(operands.rows, operands.p, operands.m, f);
-    pass.A = Operands::of_rows(g, operands.m), pass.left = &f.W_in;
-    pass.B = operands.of_S(), pass.right = &f.U_in;
-    pass.out = &f.V_out;
+    Pass pass = operands.backward_x(g, f);
     if (mask[0]) {
       dx = output(pass, x.sizes(), x.options());
       pass.C = Operands::of_rows(dx.view({operands.rows, -1}), operands.p);
@@ -331,10 +231,7 @@ Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const
     run(pass);
   }
   if (mask[1] || want_A) {
-    Pass pass = operands.pass(operands.m, operands.p, operands.rows, f);
-    pass.A = Operands::of_rows(g, operands.m, true), pass.left = &f.W_in;
-    pass.B = operands.of_x(), pass.right = &f.V_in;
-    pass.out = &f.U_out;
+    Pass pass = operands.backward_S(g, f);
     if (mask[1]) {
       dS = output(pass, S.sizes(), S.options());
       pass.C = Operands::of_blocks(dS);

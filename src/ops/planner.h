@@ -21,6 +21,8 @@ struct Problem {
   bool engine = false;         ///< the fused engine serves this device and type; else the composed form does
   bool followed = false;       ///< the factors are those of a learned A, followed while it trains
   bool factors_train = false;  ///< the factors themselves are learned
+  bool halves = false;         ///< bfloat16, and real products of it are much faster than those of float32
+  bool packed = false;         ///< the factors allow products in bfloat16: their mixtures may be rounded
   int threads = 1;
 };
 
@@ -37,6 +39,9 @@ Way plan(const Problem& problem, Way asked);
 /// True where the R products of a forward pass are to be kept for the gradient of A: as a ProductsGuard or
 /// QUATRAIN_PRODUCTS says, else where computing them again would take longer than storing them.
 bool kept(const Problem& problem);
+
+/// How bfloat16 is to be multiplied: as a Bfloat16Guard or QUATRAIN_BFLOAT16 says, else automatic.
+Bfloat16 requested_bfloat16();
 
 /// The way asked for by an argument, else by a WayGuard, else by QUATRAIN_WAY, else automatic.
 Way requested_way(Way argument);

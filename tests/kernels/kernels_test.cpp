@@ -35,19 +35,27 @@ std::vector<const Table*> tables() {
 /// A function's column of the table, by its types.
 template <class In, class Out>
 auto combine_of(const Table& k) {
-  if constexpr (sizeof(In) == 2)
+  constexpr bool kFromHalves = sizeof(In) == 2, kToHalves = sizeof(Out) == 2;
+  if constexpr (kFromHalves && kToHalves)
+    return k.combine_b_b;
+  else if constexpr (kFromHalves)
     return k.combine_b_f;
-  else if constexpr (sizeof(Out) == 2)
+  else if constexpr (kToHalves)
     return k.combine_f_b;
   else
     return k.combine_f_f;
 }
-template <class T>
+template <class In, class Out>
 auto transpose_of(const Table& k) {
-  if constexpr (sizeof(T) == 4)
-    return k.transpose_f_f;
-  else
+  constexpr bool kFromHalves = sizeof(In) == 2, kToHalves = sizeof(Out) == 2;
+  if constexpr (kFromHalves && kToHalves)
+    return k.transpose_b_b;
+  else if constexpr (kFromHalves)
     return k.transpose_b_f;
+  else if constexpr (kToHalves)
+    return k.transpose_f_b;
+  else
+    return k.transpose_f_f;
 }
 template <class T>
 auto dots_of(const Table& k) {
@@ -115,14 +123,14 @@ void check_combine(const Table& k, int64_t rows, int64_t cols) {
       }
 }
 
-template <class T>
+template <class In, class Out>
 void check_transpose(const Table& k, int64_t rows, int64_t cols) {
   const Sparse mix;
   const Mix view = mix.view();
-  Matrices<T> in(mix.inputs, rows, cols, rows % 3);
-  Matrices<float> out(view.outputs, cols, rows, cols % 5);
+  Matrices<In> in(mix.inputs, rows, cols, rows % 3);
+  Matrices<Out> out(view.outputs, cols, rows, cols % 5);
   in.fill(static_cast<unsigned>(rows * 101 + cols));
-  transpose_of<T>(k)(view, mix.inputs, in.inputs(), in.row(), out.data(), out.row(), rows, cols);
+  transpose_of<In, Out>(k)(view, mix.inputs, in.inputs(), in.row(), out.data(), out.row(), rows, cols);
   ASSERT_TRUE(out.gaps_are_untouched());
   for (int32_t o = 0; o < view.outputs; ++o)
     for (int64_t i = 0; i < rows; ++i)
@@ -130,9 +138,23 @@ void check_transpose(const Table& k, int64_t rows, int64_t cols) {
         double expected = 0;
         for (int32_t e = view.begin[o]; e < view.begin[o + 1]; ++e)
           expected += double{view.coefficient[e]} * in.value(view.source[e], i, j);
-        ASSERT_NEAR(out.value(o, j, i), expected, allowance<float>(expected))
+        ASSERT_NEAR(out.value(o, j, i), expected, allowance<Out>(expected))
             << "output " << o << " at " << j << ", " << i;
       }
+}
+
+void check_pair(const Table& k, int64_t rows, int64_t cols) {
+  const int64_t width = (cols + 15) / 16 * 16, pairs = (rows + 1) / 2;
+  Matrices<float> in(1, rows, cols, rows % 3);
+  Matrices<bf16> out(1, pairs, 2 * width, 0);
+  in.fill(static_cast<unsigned>(rows * 101 + cols));
+  k.pair(in.data()[0], in.row(), rows, cols, out.data()[0], width);
+  ASSERT_TRUE(out.gaps_are_untouched());
+  for (int64_t i = 0; i < 2 * pairs; ++i)
+    for (int64_t j = 0; j < width; ++j) {
+      const double expected = i < rows && j < cols ? in.value(0, i, j) : 0;
+      ASSERT_NEAR(out.value(0, i / 2, 2 * j + i % 2), expected, std::abs(expected) / 256) << i << ", " << j;
+    }
 }
 
 template <class T>
@@ -198,11 +220,23 @@ TEST(Kernels, CombineHalvesIntoFloats) {
 TEST(Kernels, CombineFloatsIntoHalves) {
   for_all_sizes(&check_combine<float, bf16>);
 }
-TEST(Kernels, TransposeFloats) {
-  for_all_sizes(&check_transpose<float>);
+TEST(Kernels, CombineHalvesIntoHalves) {
+  for_all_sizes(&check_combine<bf16, bf16>);
 }
-TEST(Kernels, TransposeHalves) {
-  for_all_sizes(&check_transpose<bf16>);
+TEST(Kernels, TransposeFloatsIntoFloats) {
+  for_all_sizes(&check_transpose<float, float>);
+}
+TEST(Kernels, TransposeHalvesIntoFloats) {
+  for_all_sizes(&check_transpose<bf16, float>);
+}
+TEST(Kernels, TransposeFloatsIntoHalves) {
+  for_all_sizes(&check_transpose<float, bf16>);
+}
+TEST(Kernels, TransposeHalvesIntoHalves) {
+  for_all_sizes(&check_transpose<bf16, bf16>);
+}
+TEST(Kernels, PairRows) {
+  for_all_sizes(&check_pair);
 }
 
 /// The numbers of operands change with the sizes: 1 .. 6 and 1 .. 7 meet every tile's edge.

@@ -208,7 +208,7 @@ TEST(Engine, AnyStrides) {
   run("grad a part of longer rows", x, S, torch::randn({kRows, kOut + 9}).slice(1, 4, kOut + 4));
 }
 
-// The engine serves bfloat16 where the machine has no faster products for it; else this is the composed form.
+// Whatever products this machine has for bfloat16; bfloat16_test.cpp forces them.
 TEST(Engine, HalvesAndHalvesFromFloatWeights) {
   const Machine machine;
   torch::manual_seed(7);

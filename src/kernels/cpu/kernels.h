@@ -32,6 +32,10 @@ enum class Store : int32_t { set, add };
 /// transpose_I_O: the same without bias, of `inputs` matrices (64 at most), into out[o][col][row]: rows of
 /// the output lie out_row elements apart.
 ///
+/// pair: rounds a matrix to bfloat16 and puts each two rows side by side, value by value, as packed products
+/// read their right operand: out[row / 2][col][row % 2] = in[row][col], zero where the last pair lacks a row
+/// and in columns cols .. out_cols, which is a multiple of 16.
+///
 /// dots_I: sums[i * count_b + r] += sum over rows x cols of a[i][row][col] * b[r][row][col].
 ///
 /// stream_I: y[g * y_vector + row * 1] = sum_c sum_q weights[c][row][q] * z[(g * components + c) * cols + q]
@@ -44,10 +48,17 @@ struct Table {
                       int64_t rows, int64_t cols, const float* const* bias, Store);
   void (*combine_f_b)(const Mix&, const float* const* in, int64_t in_row, bf16* const* out, int64_t out_row,
                       int64_t rows, int64_t cols, const float* const* bias, Store);
+  void (*combine_b_b)(const Mix&, const bf16* const* in, int64_t in_row, bf16* const* out, int64_t out_row,
+                      int64_t rows, int64_t cols, const float* const* bias, Store);
   void (*transpose_f_f)(const Mix&, int32_t inputs, const float* const* in, int64_t in_row, float* const* out,
                         int64_t out_row, int64_t rows, int64_t cols);
   void (*transpose_b_f)(const Mix&, int32_t inputs, const bf16* const* in, int64_t in_row, float* const* out,
                         int64_t out_row, int64_t rows, int64_t cols);
+  void (*transpose_f_b)(const Mix&, int32_t inputs, const float* const* in, int64_t in_row, bf16* const* out,
+                        int64_t out_row, int64_t rows, int64_t cols);
+  void (*transpose_b_b)(const Mix&, int32_t inputs, const bf16* const* in, int64_t in_row, bf16* const* out,
+                        int64_t out_row, int64_t rows, int64_t cols);
+  void (*pair)(const float* in, int64_t in_row, int64_t rows, int64_t cols, bf16* out, int64_t out_cols);
   void (*dots_f)(const float* const* a, int32_t count_a, int64_t a_row, const float* const* b,
                  int32_t count_b, int64_t b_row, int64_t rows, int64_t cols, float* sums);
   void (*dots_b)(const bf16* const* a, int32_t count_a, int64_t a_row, const float* const* b, int32_t count_b,

@@ -31,6 +31,7 @@ typedef float Vec __attribute__((vector_size(kLanes * 4)));
 typedef float VecAtAnyAddress __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 typedef uint32_t Bits __attribute__((vector_size(kLanes * 4)));
 typedef int32_t Lanes __attribute__((vector_size(kLanes * 4)));
+typedef uint32_t BitsAtAnyAddress __attribute__((vector_size(kLanes * 4), aligned(2), may_alias));
 typedef uint16_t Half __attribute__((vector_size(kLanes * 2)));
 typedef uint16_t HalfAtAnyAddress __attribute__((vector_size(kLanes * 2), aligned(2), may_alias));
 
@@ -44,13 +45,15 @@ inline Vec load(const bf16* p) {
 inline void store(float* p, Vec v) {
   *reinterpret_cast<VecAtAnyAddress*>(p) = v;
 }
-/// Rounds to nearest, ties to even; a NaN stays one.
-inline void store(bf16* p, Vec v) {
+/// Rounds to nearest, ties to even; a NaN stays one. In the lower half of each lane.
+inline Bits rounded(Vec v) {
   const Bits bits = reinterpret_cast<Bits>(v);
   const Bits rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   const Bits nan = reinterpret_cast<Bits>(v != v);
-  const Bits chosen = (rounded & ~nan) | (0x7fc0u & nan);
-  *reinterpret_cast<HalfAtAnyAddress*>(p) = __builtin_convertvector(chosen, Half);
+  return (rounded & ~nan) | (0x7fc0u & nan);
+}
+inline void store(bf16* p, Vec v) {
+  *reinterpret_cast<HalfAtAnyAddress*>(p) = __builtin_convertvector(rounded(v), Half);
 }
 
 /// The first `count` lanes; the others are zero, and their memory is not touched.
@@ -219,6 +222,22 @@ void transpose(const Mix& mix, int32_t inputs, const In* const* in, int64_t in_r
   }
 }
 
+/// Two rows meet in the lanes of one vector.
+void pair(const float* in, int64_t in_row, int64_t rows, int64_t cols, bf16* out, int64_t out_cols) {
+  for (int64_t row = 0; row < rows; row += 2) {
+    const float* x = in + row * in_row;
+    bf16* y = out + row * out_cols;
+    for (int64_t q = 0; q < out_cols; q += kLanes) {
+      const int64_t count = cols - q;
+      const auto get = [count](const float* p) {
+        return count >= kLanes ? load(p) : count > 0 ? load_part(p, count) : Vec{};
+      };
+      const Vec low = get(x + q), high = row + 1 < rows ? get(x + in_row + q) : Vec{};
+      *reinterpret_cast<BitsAtAnyAddress*>(y + 2 * q) = rounded(low) | (rounded(high) << 16);
+    }
+  }
+}
+
 template <class T>
 void dots(const T* const* a, int32_t count_a, int64_t a_row, const float* const* b, int32_t count_b,
           int64_t b_row, int64_t rows, int64_t cols, float* sums) {
@@ -326,8 +345,12 @@ constexpr Table make_table(const char* name) {
           &combine<float, float>,
           &combine<bf16, float>,
           &combine<float, bf16>,
+          &combine<bf16, bf16>,
           &transpose<float, float>,
           &transpose<bf16, float>,
+          &transpose<float, bf16>,
+          &transpose<bf16, bf16>,
+          &pair,
           &dots<float>,
           &dots<bf16>,
           &stream<float>,

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/cpu/kernels.h"
+#include "quatrain/api.h"
+
+/// The linear mixtures of components and products that a structure tensor's factors are.
+namespace quatrain::ops::engine {
+
+/// A sparse linear mixture of components; owns what kernels::cpu::Mix points to.
+class Mixing {
+ public:
+  /// R mixtures of n components: the columns of a factor (n x R, row-major).
+  static Mixing into_products(const double* factor, int64_t n, int64_t rank);
+  /// n mixtures of R products: the rows of a factor.
+  static Mixing from_products(const double* factor, int64_t n, int64_t rank);
+  /// Copies.
+  static Mixing identity(int64_t count);
+  /// Each of `outputs` mixtures has a row of `inputs` coefficients.
+  static Mixing from_rows(const double* rows, int64_t outputs, int64_t inputs);
+
+  kernels::cpu::Mix view() const {
+    return {static_cast<int32_t>(begin_.size()) - 1, begin_.data(), source_.data(), coefficient_.data()};
+  }
+
+ private:
+  std::vector<int32_t> begin_{0}, source_;
+  std::vector<float> coefficient_;
+};
+
+/// How much an output's error grows where both operands of the R products are rounded to a type before they
+/// are multiplied, against that of a real layer, which rounds its result alone: root mean squares, for
+/// independent inputs and weights of one size that are exact in that type. With |.| the norm of a column,
+///
+///   sqrt(1 + sum_r (e_r + f_r) |out_r|^2 |left_r|^2 |right_r|^2 / |T|^2)    T[c, j, i] = sum_r out left
+///   right
+///
+/// where e_r is 0 if column r of `left` is a single power of two, so that its mixture needs no rounding, else
+/// 1; f_r is the same of `right`. The factors are n x R, row-major.
+QUATRAIN_API double rounding_growth(const double* out, const double* left, const double* right, int64_t n,
+                                    int64_t rank);
+
+/// The six mixtures of a structure tensor's factors.
+struct Mixings {
+  int64_t n = 0, rank = 0;
+  Mixing U_in, V_in, W_in;                ///< n -> R
+  Mixing U_out, V_out, W_out;             ///< R -> n
+  double growth_y, growth_dx, growth_dS;  ///< rounding_growth of the three passes
+  Mixings(const double* U, const double* V, const double* W, int64_t n, int64_t rank);
+};
+
+}  // namespace quatrain::ops::engine
