@@ -10,6 +10,7 @@
 #include "algebra/factors.h"
 #include "algebra/properties.h"
 #include "algebra/signature.h"
+#include "algebra/text.h"
 
 namespace quatrain::algebra {
 namespace {
@@ -21,7 +22,7 @@ std::string show(double value) {
 }
 
 [[noreturn]] void refuse(const std::string& name, const std::string& what) {
-  throw std::invalid_argument("algebra " + name + ": " + what);
+  throw std::invalid_argument("algebra " + shorten(name) + ": " + what);
 }
 
 void check_table(const std::string& name, int n, const std::vector<double>& table) {

@@ -1,14 +1,14 @@
-#define TOML_HEADER_ONLY 1
-#include <toml++/toml.h>
+#include "algebra/file.h"
+
 #include <algorithm>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <stdexcept>
 
+#include "algebra/json.h"
 #include "algebra/nearest.h"
 #include "algebra/signature.h"
+#include "algebra/toml.h"
 #include "quatrain/algebra.h"
 
 namespace quatrain::algebra {
@@ -16,33 +16,24 @@ namespace {
 
 using nlohmann::json;
 
-// Reads the one file that `add_from_file` was given; every complaint names it.
+// Reads one description; every complaint begins with where it stands.
 class Reader {
  public:
-  explicit Reader(std::string path) : path_(std::move(path)) {}
+  explicit Reader(const std::string& where) : where_(where) {}
 
   [[noreturn]] void refuse(const std::string& what) const {
-    throw std::invalid_argument("add_from_file: " + path_ + ": " + what);
+    throw std::invalid_argument(where_ + ": " + what);
   }
 
-  json read() const {
-    const bool is_toml = path_.ends_with(".toml");
-    if (!is_toml && !path_.ends_with(".json")) refuse("the name must end in .json or .toml");
-    std::ifstream file(path_);
-    std::ostringstream text;
-    if (!file || !(text << file.rdbuf())) refuse("cannot be read, or is empty");
+  json parse(std::string_view text, Notation notation) const {
+    constexpr int kDeepest = 3;  // {table: [[i, b, a, value]]}
     try {
-      if (!is_toml) return json::parse(text.str());
+      if (notation == Notation::json) return parse_json<json>(text, kDeepest);
       std::ostringstream converted;
-      const toml::table table = toml::parse(text.str());
-      converted << toml::json_formatter{table};
-      return json::parse(converted.str());
-    } catch (const json::parse_error& error) {
-      refuse("is not complete JSON (byte " + std::to_string(error.byte) + ")");
-    } catch (const toml::parse_error& error) {
-      std::ostringstream line;
-      line << error.source().begin.line;
-      refuse("is not TOML (line " + line.str() + ": " + std::string(error.description()) + ")");
+      converted << toml::json_formatter{parse_toml(text)};
+      return parse_json<json>(converted.view(), kDeepest);
+    } catch (const TextError& error) {
+      throw std::invalid_argument(where_ + ":" + std::to_string(error.line()) + ": " + error.what());
     }
   }
 
@@ -51,7 +42,7 @@ class Reader {
     if (!root.is_object()) refuse("must hold the keys name, n and table");
     for (const auto& [key, value] : root.items()) {
       if (std::find(known.begin(), known.end(), key) == known.end()) {
-        refuse("unknown key \"" + key + "\"" + did_you_mean(key, known));
+        refuse("unknown key " + quote(key) + did_you_mean(key, known));
       }
     }
     for (const char* key : {"name", "n", "table"}) {
@@ -60,7 +51,7 @@ class Reader {
     if (!root["name"].is_string()) refuse("name must be a string");
     if (!root["n"].is_number_integer() || root["n"] < 1 || root["n"] > kMaxDimension) {
       refuse("n must be a whole number from 1 to " + std::to_string(kMaxDimension) + ", got " +
-             root["n"].dump());
+             shorten(root["n"].dump()));
     }
   }
 
@@ -75,10 +66,11 @@ class Reader {
       auto is_component = [n](const json& x) { return x.is_number_integer() && x >= 0 && x < n; };
       if (!shaped || !std::all_of(entry.begin(), entry.begin() + 3, is_component)) {
         refuse("an entry of table must be [i, b, a, value] with i, b, a from 0 to " + std::to_string(n - 1) +
-               ", got " + entry.dump());
+               ", got " + shorten(entry.dump()));
       }
       const size_t i = entry[0], b = entry[1], a = entry[2], at = (i * n + a) * n + b;
-      if (!seen.insert(at).second) refuse("table has two entries for the same i, b, a: " + entry.dump());
+      if (!seen.insert(at).second)
+        refuse("table has two entries for the same i, b, a: " + shorten(entry.dump()));
       values[at] = entry[3];
     }
     return values;
@@ -88,7 +80,7 @@ class Reader {
     std::vector<double> values;
     if (!list.is_array()) refuse(what + " must be a list of numbers");
     for (const auto& value : list) {
-      if (!value.is_number()) refuse(what + " must be a list of numbers, got " + value.dump());
+      if (!value.is_number()) refuse(what + " must be a list of numbers, got " + shorten(value.dump()));
       values.push_back(value);
     }
     return values;
@@ -120,25 +112,42 @@ class Reader {
   }
 
  private:
-  std::string path_;
+  const std::string& where_;
 };
 
 }  // namespace
 
-const Algebra& add_from_file(const std::string& path) {
-  const Reader reader(path);
-  const json root = reader.read();
+Described describe(std::string_view text, Notation notation, const std::string& where,
+                   const std::string& name) {
+  const Reader reader(where);
+  json root = reader.parse(text, notation);
+  if (!name.empty() && root.is_object()) root["name"] = name;
   reader.check_keys(root);
   const int n = root["n"];
-  auto table = reader.table(root["table"], n);
-  auto factors = reader.factors(root, n);
-  std::vector<double> conjugation;
+  Described result{root["name"], n, reader.table(root["table"], n), reader.factors(root, n), {}};
   if (root.contains("conjugation")) {
-    conjugation = reader.numbers(root["conjugation"], "conjugation");
-    if (conjugation.empty()) reader.refuse("conjugation must have n signs");
+    result.conjugation = reader.numbers(root["conjugation"], "conjugation");
+    if (result.conjugation.empty()) reader.refuse("conjugation must have n signs");
   }
+  return result;
+}
+
+const Algebra& add_from_file(const std::string& path) {
+  const std::string where = "add_from_file: " + path;
+  const Reader reader(where);
+  const bool is_toml = path.ends_with(".toml");
+  if (!is_toml && !path.ends_with(".json")) reader.refuse("the name must end in .json or .toml");
+  constexpr size_t kLargest = 64 << 20;  // a full table of 64 components with factors has some 20 MB
+  std::string text;
   try {
-    return add(root["name"], n, std::move(table), std::move(factors), std::move(conjugation));
+    text = read_file(path, kLargest);
+  } catch (const std::invalid_argument& error) {
+    reader.refuse(std::string("cannot be read: ") + error.what());
+  }
+  auto [name, n, table, factors, conjugation] =
+      describe(text, is_toml ? Notation::toml : Notation::json, where);
+  try {
+    return add(std::move(name), n, std::move(table), std::move(factors), std::move(conjugation));
   } catch (const std::invalid_argument& error) {
     reader.refuse(error.what());
   }

@@ -10,6 +10,7 @@
 #include "algebra/builtin.h"
 #include "algebra/nearest.h"
 #include "algebra/signature.h"
+#include "algebra/text.h"
 #include "quatrain/algebra.h"
 
 namespace quatrain::algebra {
@@ -93,7 +94,7 @@ const Algebra& get(std::string_view text) {
   std::string hint = did_you_mean(name, known);
   if (hint.empty()) hint = did_you_mean(parse_call(name).head, known);
   if (hint.empty()) hint = "; names() and `quatrain info algebras` list all";
-  throw std::invalid_argument("algebra: unknown algebra \"" + name + "\"" + hint);
+  throw std::invalid_argument("algebra: unknown algebra " + quote(name) + hint);
 }
 
 const Algebra& add(std::string name, int n, std::vector<double> table, std::optional<Factors> factors,
@@ -104,7 +105,7 @@ const Algebra& add(std::string name, int n, std::vector<double> table, std::opti
   const Algebra* taken = find_or_build(canonical_name(name));
   if (!taken && !is_identifier(name)) {
     throw std::invalid_argument(
-        "algebra: a name must be letters, digits and '_' and begin with a letter, got \"" + name + "\"");
+        "algebra: a name must be letters, digits and '_' and begin with a letter, got " + quote(name));
   }
   if (!factors) factors = known_factors(n, table);
   auto algebra = std::make_unique<Algebra>(std::move(name), n, std::move(table), std::move(factors),
@@ -112,8 +113,8 @@ const Algebra& add(std::string name, int n, std::vector<double> table, std::opti
   const Algebra& kept = taken ? *taken : Registry::instance().keep(algebra, /*added=*/true);
   if (algebra && (kept.table() != algebra->table() || kept.conjugation() != algebra->conjugation())) {
     throw std::invalid_argument(
-        "algebra: the name \"" + kept.name() +
-        "\" is taken by an algebra with another table or conjugation; choose another name");
+        "algebra: the name " + quote(kept.name()) +
+        " is taken by an algebra with another table or conjugation; choose another name");
   }
   return kept;
 }

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <stdexcept>
 
+#include "algebra/text.h"
+
 namespace quatrain::algebra {
 namespace {
 
@@ -21,6 +23,11 @@ std::string_view trim(std::string_view text) {
 
 Call parse_call(std::string_view text) {
   const std::string_view whole = trim(text);
+  constexpr size_t kLongest = 100;
+  if (whole.size() > kLongest) {
+    throw std::invalid_argument("algebra: a name has at most " + std::to_string(kLongest) +
+                                " characters, got " + quote(whole));
+  }
   const size_t open = whole.find('(');
   if (open == std::string_view::npos && whole.find(')') == std::string_view::npos) {
     return {std::string(whole), std::nullopt};

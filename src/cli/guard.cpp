@@ -1,6 +1,8 @@
 #include <c10/util/Exception.h>
 
+#include <array>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 
 #include "cli/commands.h"
@@ -10,9 +12,25 @@
 namespace quatrain::cli {
 namespace {
 
+// A message may show what stands in a file: what would move a terminal's cursor or begin a line is written
+// out.
+std::string printable(const std::string& sentence) {
+  std::string shown;
+  for (const char c : sentence) {
+    if (static_cast<unsigned char>(c) >= ' ' && c != 0x7F) {
+      shown += c;
+      continue;
+    }
+    std::array<char, 8> code{};
+    std::snprintf(code.data(), code.size(), "\\x%02x", static_cast<unsigned char>(c));
+    shown += code.data();
+  }
+  return shown;
+}
+
 int fail(ExitCode code, const std::string& sentence) {
   std::fflush(stdout);
-  std::fprintf(stderr, "quatrain: %s\n", sentence.c_str());
+  std::fprintf(stderr, "quatrain: %s\n", printable(sentence).c_str());
   return code;
 }
 
@@ -31,6 +49,8 @@ int run_guarded(const std::function<int()>& command) {
     return fail(kUsage, error.what());
   } catch (const c10::Error& error) {
     return fail(kFailure, error.what_without_backtrace());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(kFailure, "cannot use '" + error.path1().string() + "': " + error.code().message());
   } catch (const std::bad_alloc&) {
     return fail(kFailure, "out of memory");
   } catch (const std::exception& error) {

@@ -10,10 +10,13 @@
 namespace quatrain::cli {
 
 std::vector<std::string> LineReader::next(size_t most) {
+  constexpr size_t kMostBytes = 8 << 20;
   std::vector<std::string> lines;
   std::string line;
-  while (lines.size() < most) {
+  size_t bytes = 0;
+  while (lines.size() < most && bytes < kMostBytes) {
     if (take(line)) {
+      bytes += line.size();
       lines.push_back(std::move(line));
     } else if (ended_ || (!lines.empty() && !waiting())) {
       break;
@@ -28,6 +31,11 @@ bool LineReader::take(std::string& line) {
   auto end = buffer_.find('\n', scanned_);
   if (end == buffer_.npos) {
     scanned_ = buffer_.size();
+    if (buffer_.size() - begin_ > longest_ + 1) {  // room for a "\r"
+      line = buffer_.substr(begin_, longest_ + 1);
+      begin_ = scanned_ = buffer_.size();
+      return true;
+    }
     if (!ended_ || begin_ == buffer_.size()) return false;
     end = buffer_.size();
   }

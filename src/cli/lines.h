@@ -10,11 +10,12 @@ namespace quatrain::cli {
 /// has, so that whoever waits for an answer gets one.
 class LineReader {
  public:
-  explicit LineReader(int descriptor) : descriptor_(descriptor) {}
+  /// A line of more than `longest` bytes is handed over cut to one more than that: whoever asks refuses it.
+  LineReader(int descriptor, size_t longest) : descriptor_(descriptor), longest_(longest) {}
 
-  /// The next lines without their ends, at most `most`: waits for one, then takes those that are there
-  /// already. Empty at the end of the input. A last line needs no end; "\r\n" ends a line too. Throws
-  /// std::system_error.
+  /// The next lines without their ends, at most `most` and some 8 MiB: waits for one, then takes those that
+  /// are there already. Empty at the end of the input. A last line needs no end; "\r\n" ends a line too.
+  /// Throws std::system_error.
   std::vector<std::string> next(size_t most);
 
  private:
@@ -23,6 +24,7 @@ class LineReader {
   void fill();
 
   int descriptor_;
+  size_t longest_;
   std::string buffer_;
   size_t begin_ = 0;    // of what was not handed out
   size_t scanned_ = 0;  // up to here there is no end of a line

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <numeric>
 
+#include "algebra/text.h"
 #include "cli/commands.h"
 #include "cli/lines.h"
 #include "cli/text_task.h"
@@ -49,6 +50,27 @@ void write(const std::string& text) {
     throw std::runtime_error("cannot write the standard output");
 }
 
+// A line out for each text: its label, and the probability of every label.
+void answer(const TrainedText& trained, const std::vector<std::vector<int64_t>>& texts) {
+  if (texts.empty()) return;
+  const at::Tensor all = probabilities(trained, texts);
+  const at::Tensor best = all.argmax(1);
+  const auto winner = best.accessor<int64_t, 1>();
+  const auto share = all.accessor<float, 2>();
+  std::string out;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto row = static_cast<int64_t>(i);
+    out += trained.labels[static_cast<size_t>(winner[row])];
+    for (int64_t label = 0; label < all.size(1); ++label) {
+      std::array<char, 32> number{};
+      std::snprintf(number.data(), number.size(), "\t%.4f", static_cast<double>(share[row][label]));
+      out += number.data();
+    }
+    out += '\n';
+  }
+  write(out);
+}
+
 }  // namespace
 
 int predict_command(const PredictArguments& arguments) {
@@ -58,32 +80,24 @@ int predict_command(const PredictArguments& arguments) {
   const auto longest = static_cast<size_t>(trained.recipe.task.max_length);
   const torch::NoGradGuard no_grad;
   const train::Autocast autocast(trained.recipe.train.precision == "bfloat16");
-  LineReader reader(STDIN_FILENO);
+  LineReader reader(STDIN_FILENO, kLongestLine);
+  int64_t number = 0;
   if (::isatty(STDIN_FILENO)) std::fprintf(stderr, "a text a line; end with Ctrl-D\n");
   for (;;) {
     const auto lines = reader.next(kPortion);
     if (lines.empty()) return kSuccess;
     std::vector<std::vector<int64_t>> texts;
+    std::string problem;
     for (const auto& line : lines) {
+      problem = line_problem(line);
+      if (!problem.empty()) break;
       texts.push_back(trained.vocabulary.encode(data::split(line, tokenizer)));
       if (longest > 0 && texts.back().size() > longest) texts.back().resize(longest);
     }
-    const at::Tensor all = probabilities(trained, texts);
-    const at::Tensor best = all.argmax(1);
-    const auto winner = best.accessor<int64_t, 1>();
-    const auto share = all.accessor<float, 2>();
-    std::string out;
-    for (size_t i = 0; i < texts.size(); ++i) {
-      const auto row = static_cast<int64_t>(i);
-      out += trained.labels[static_cast<size_t>(winner[row])];
-      for (int64_t label = 0; label < all.size(1); ++label) {
-        std::array<char, 32> number{};
-        std::snprintf(number.data(), number.size(), "\t%.4f", static_cast<double>(share[row][label]));
-        out += number.data();
-      }
-      out += '\n';
-    }
-    write(out);
+    answer(trained, texts);
+    number += static_cast<int64_t>(texts.size());
+    if (!problem.empty())
+      throw std::runtime_error("standard input, line " + std::to_string(number + 1) + ": " + problem);
   }
 }
 

@@ -1,8 +1,6 @@
 #include "cli/recipe_files.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <map>
 
 #include "algebra/nearest.h"
@@ -13,16 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), {});
-  if (file.bad() || !file.is_open())
-    throw train::RecipeError("cannot read the recipe '" + path.string() + "'");
-  return text;
-}
-
 RecipeFile from_file(const fs::path& path) {
-  return {read(path), path.string(), path.stem().string(), {}};
+  return {train::read_recipe_text(path.string()), path.string(), path.stem().string(), {}};
 }
 
 }  // namespace

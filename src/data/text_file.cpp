@@ -5,50 +5,9 @@
 
 namespace quatrain::data {
 namespace fs = std::filesystem;
-namespace {
-
-bool continues(unsigned char byte) {
-  return (byte & 0xC0) == 0x80;
-}
-
-/// The place of the first byte that is not UTF-8 (RFC 3629: no overlong forms, no surrogates), or npos.
-size_t find_bad_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const size_t length = lead < 0x80   ? 1
-                          : lead < 0xC2 ? 0
-                          : lead < 0xE0 ? 2
-                          : lead < 0xF0 ? 3
-                          : lead < 0xF5 ? 4
-                                        : 0;
-    if (length == 0 || i + length > text.size()) return i;
-    for (size_t j = 1; j < length; ++j) {
-      if (!continues(static_cast<unsigned char>(text[i + j]))) return i;
-    }
-    if (length > 2) {
-      const auto second = static_cast<unsigned char>(text[i + 1]);
-      if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
-          (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)) {
-        return i;
-      }
-    }
-    i += length;
-  }
-  return std::string_view::npos;
-}
-
-}  // namespace
 
 std::string place(const fs::path& file, int64_t line) {
   return file.string() + ":" + std::to_string(line);
-}
-
-std::string quote(std::string_view value) {
-  constexpr size_t kLongest = 40;
-  if (value.size() <= kLongest) return "\"" + std::string(value) + "\"";
-  size_t end = kLongest;
-  while (end > 0 && continues(static_cast<unsigned char>(value[end]))) --end;
-  return "\"" + std::string(value.substr(0, end)) + "...\"";
 }
 
 std::string join(const std::vector<std::string>& names) {
@@ -58,25 +17,29 @@ std::string join(const std::vector<std::string>& names) {
 }
 
 void for_each_line(const fs::path& file, const std::function<void(std::string_view, int64_t)>& take) {
-  TORCH_CHECK(fs::exists(file), "data: there is no file ", file.string());
-  TORCH_CHECK(!fs::is_directory(file), "data: ", file.string(), " is a folder where a text file is needed");
+  try {
+    check_file(file);
+  } catch (const std::invalid_argument& error) {
+    TORCH_CHECK(false, "data: ", file.string(), " cannot be read: ", error.what());
+  }
   std::ifstream stream(file, std::ios::binary);
   TORCH_CHECK(stream, "data: ", file.string(), " cannot be opened for reading: check its permissions");
-  std::string line;
+  std::vector<char> buffer(kLongestLine + 2);  // a longer line fills it, and is refused for that
   int64_t number = 0;
-  while (std::getline(stream, line)) {
-    std::string_view text = line;
-    if (++number == 1 && text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-    if (text.ends_with('\r')) text.remove_suffix(1);
-    const size_t nul = text.find('\0');
-    TORCH_CHECK(nul == std::string_view::npos, place(file, number),
-                ": text must hold no NUL bytes, found one at byte ", nul + 1, "; is this a text file?");
-    const size_t bad = find_bad_utf8(text);
-    TORCH_CHECK(bad == std::string_view::npos, place(file, number), ": text must be UTF-8, byte ", bad + 1,
-                " of the line is not; convert the file, for example with iconv -f latin1 -t utf8");
-    take(text, number);
+  for (bool more = true; more;) {
+    stream.getline(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    const auto taken = static_cast<size_t>(stream.gcount());
+    if (stream.eof() && taken == 0) break;
+    const bool whole = stream.good();  // with its end, which counts
+    more = whole;
+    std::string_view line(buffer.data(), whole ? taken - 1 : taken);
+    if (++number == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const std::string problem = line_problem(line);
+    TORCH_CHECK(problem.empty(), place(file, number), ": ", problem);
+    take(line, number);
   }
-  TORCH_CHECK(stream.eof(), "data: reading ", file.string(), " failed after line ", number);
+  TORCH_CHECK(!stream.bad(), "data: reading ", file.string(), " failed after line ", number);
   TORCH_CHECK(number > 0, "data: ", file.string(), " is empty");
 }
 

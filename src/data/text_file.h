@@ -10,13 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "algebra/text.h"
+
 namespace quatrain::data {
 
 /// "FILE:LINE", as compilers write it.
 std::string place(const std::filesystem::path& file, int64_t line);
-
-/// The value in quotes, cut after 40 characters, for messages.
-std::string quote(std::string_view value);
 
 /// Names in one line: "a, b, c".
 std::string join(const std::vector<std::string>& names);

@@ -13,6 +13,8 @@ namespace quatrain::data {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr int64_t kMostNumbers = 10000;  // of a word; each word of the vocabulary gets as many
+
 /// Collects the rows of the words wanted.
 class Rows {
  public:
@@ -71,6 +73,9 @@ void read_bfloat16(const fs::path& file, Rows& rows) {
               " numbers and ", list.string(), " has ", count,
               " words: not the same number for each; do the two belong together?");
   const int64_t dim = bytes / 2 / count;
+  TORCH_CHECK(dim <= kMostNumbers, "load_vectors: ", file.string(), " has ", dim, " numbers for each of the ",
+              count, " words in ", list.string(), ", more than ", kMostNumbers,
+              "; do the two belong together?");
 
   std::ifstream stream(file, std::ios::binary);
   TORCH_CHECK(stream, "load_vectors: ", file.string(),
@@ -104,6 +109,8 @@ void read_text(const fs::path& file, Rows& rows) {
     TORCH_CHECK(width == dim && dim > 0, place(file, number), ": a line must have a word and ",
                 std::max<int64_t>(dim, 1), " numbers, got ", std::max<int64_t>(width, 0), " numbers in ",
                 quote(line));
+    TORCH_CHECK(dim <= kMostNumbers, place(file, number), ": a word may have at most ", kMostNumbers,
+                " numbers, got ", dim);
     ++count;
     float* to = rows.want(fields[0], dim);
     if (!to) return;
@@ -122,9 +129,13 @@ void read_text(const fs::path& file, Rows& rows) {
 }  // namespace
 
 Vectors load_vectors(const fs::path& file, const Vocabulary& vocabulary, uint64_t seed) {
-  TORCH_CHECK(fs::exists(file), "load_vectors: there is no file ", file.string());
   TORCH_CHECK(!fs::is_directory(file), "load_vectors: ", file.string(),
               " is a folder; name the file in it: NAME.bf16 (with NAME.vocab beside it), or a text file");
+  try {
+    check_file(file);
+  } catch (const std::invalid_argument& error) {
+    TORCH_CHECK(false, "load_vectors: ", file.string(), " cannot be read: ", error.what());
+  }
   Rows rows(vocabulary);
   if (file.extension() == ".bf16") {
     read_bfloat16(file, rows);

@@ -13,6 +13,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "algebra/text.h"
 #include "nn/atomic_file.h"
 
 namespace quatrain::nn {
@@ -78,7 +79,7 @@ class Reader {
       at::Tensor tensor = at::empty(e.shape, at::TensorOptions(e.type->dtype));
       const auto size = static_cast<std::streamsize>(e.end - e.begin);
       if (size > 0) file_.read(static_cast<char*>(tensor.mutable_data_ptr()), size);
-      if (!file_) fail("tensor '", e.name, "' cannot be read");
+      if (!file_) fail("tensor '", shorten(e.name), "' cannot be read");
       if (e.type->dtype == at::kBool) check_bools(e, tensor);
       result.tensors.emplace_back(e.name, std::move(tensor));
     }
@@ -107,20 +108,17 @@ class Reader {
 
     // Names are gathered here, because a parsed object has lost its duplicates.
     std::set<std::string> names;
-    std::string repeated;
-    bool deep = false;
     const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
       const bool opens =
           event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
-      deep = deep || (opens && depth >= kDeepestHeader);
+      if (opens && depth >= kDeepestHeader)
+        fail("the header is nested deeper than ", kDeepestHeader, " levels");
       if (event == Json::parse_event_t::key && depth == 1 && !names.insert(value.get<std::string>()).second)
-        repeated = value.get<std::string>();
-      return !deep;
+        fail("tensor '", shorten(value.get<std::string>()), "' is there twice");
+      return true;
     };
-    Json header = Json::parse(text, watch, /*allow_exceptions=*/false);
-    if (deep) fail("the header is nested deeper than ", kDeepestHeader, " levels");
+    const Json header = Json::parse(text, watch, /*allow_exceptions=*/false);
     if (header.is_discarded() || !header.is_object()) fail("the header is not a JSON object");
-    if (!repeated.empty()) fail("tensor '", repeated, "' is there twice");
     return header;
   }
 
@@ -128,7 +126,7 @@ class Reader {
     if (!value.is_object()) fail("__metadata__ must be an object of texts");
     std::map<std::string, std::string> result;
     for (const auto& [key, text] : value.items()) {
-      if (!text.is_string()) fail("__metadata__ '", key, "' must be a text");
+      if (!text.is_string()) fail("__metadata__ '", shorten(key), "' must be a text");
       result[key] = text.get<std::string>();
     }
     return result;
@@ -137,34 +135,39 @@ class Reader {
   Entry entry(const std::string& name, const Json& value) const {
     const auto unsigned_numbers = [&](const char* key) {
       const auto found = value.find(key);
-      if (found == value.end() || !found->is_array()) fail("tensor '", name, "' has no list '", key, "'");
+      if (found == value.end() || !found->is_array())
+        fail("tensor '", shorten(name), "' has no list '", key, "'");
       std::vector<uint64_t> numbers;
       for (const Json& number : *found) {
         if (!number.is_number_unsigned())
-          fail("tensor '", name, "': '", key, "' must hold whole numbers from 0 on");
+          fail("tensor '", shorten(name), "': '", key, "' must hold whole numbers from 0 on");
         numbers.push_back(number.get<uint64_t>());
       }
       return numbers;
     };
-    if (!value.is_object()) fail("tensor '", name, "' is not described by an object");
+    if (!value.is_object()) fail("tensor '", shorten(name), "' is not described by an object");
     const auto dtype = value.find("dtype");
-    if (dtype == value.end() || !dtype->is_string()) fail("tensor '", name, "' has no dtype");
+    if (dtype == value.end() || !dtype->is_string()) fail("tensor '", shorten(name), "' has no dtype");
     const Type* type = find_type(dtype->get<std::string>());
-    if (!type) fail("tensor '", name, "' has the unknown dtype '", dtype->get<std::string>(), "'");
+    if (!type)
+      fail("tensor '", shorten(name), "' has the unknown dtype '", shorten(dtype->get<std::string>()), "'");
 
     const auto shape = unsigned_numbers("shape");
     const auto offsets = unsigned_numbers("data_offsets");
     if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_size_)
-      fail("tensor '", name, "' lies outside the ", data_size_, " bytes of data");
-    uint64_t bytes = c10::elementSize(type->dtype);
+      fail("tensor '", shorten(name), "' lies outside the ", data_size_, " bytes of data");
+    uint64_t bytes = c10::elementSize(type->dtype), reach = bytes;
     bool overflow = false;
     for (const uint64_t size : shape) {
       overflow = overflow || size > static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
       overflow = __builtin_mul_overflow(bytes, size, &bytes) || overflow;
+      // Beside a size of 0 the others must be sizes too: strides are made of them.
+      overflow = __builtin_mul_overflow(reach, std::max<uint64_t>(size, 1), &reach) || overflow;
     }
+    overflow = overflow || reach > static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
     if (overflow || bytes != offsets[1] - offsets[0])
-      fail("tensor '", name, "' of shape [", fmt(shape), "] and type ", type->name, " does not fill its ",
-           offsets[1] - offsets[0], " bytes");
+      fail("tensor '", shorten(name), "' of shape [", shorten(fmt(shape)), "] and type ", type->name,
+           " does not fill its ", offsets[1] - offsets[0], " bytes");
     return {name, type, {shape.begin(), shape.end()}, offsets[0], offsets[1]};
   }
 
@@ -181,8 +184,8 @@ class Reader {
     });
     uint64_t at = 0;
     for (const Entry& e : entries) {
-      if (e.begin < at) fail("tensor '", e.name, "' overlaps the one before it");
-      if (e.begin > at) fail("a gap of ", e.begin - at, " bytes before tensor '", e.name, "'");
+      if (e.begin < at) fail("tensor '", shorten(e.name), "' overlaps the one before it");
+      if (e.begin > at) fail("a gap of ", e.begin - at, " bytes before tensor '", shorten(e.name), "'");
       at = e.end;
     }
     if (at != data_size_)
@@ -193,7 +196,7 @@ class Reader {
   void check_bools(const Entry& e, const at::Tensor& tensor) const {
     const auto* bytes = static_cast<const uint8_t*>(tensor.const_data_ptr());
     if (std::any_of(bytes, bytes + tensor.numel(), [](uint8_t b) { return b > 1; }))
-      fail("tensor '", e.name, "' of type BOOL holds other bytes than 0 and 1");
+      fail("tensor '", shorten(e.name), "' of type BOOL holds other bytes than 0 and 1");
   }
 
   std::filesystem::path path_;

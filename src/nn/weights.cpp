@@ -3,11 +3,11 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
-#include <tuple>
 
+#include "algebra/file.h"
+#include "algebra/text.h"
 #include "nn/algebra_metadata.h"
 #include "quatrain/algebra.h"
 #include "quatrain/nn/linear.h"
@@ -16,8 +16,6 @@
 
 namespace quatrain::nn {
 namespace {
-
-using Json = nlohmann::json;
 
 // Parameters and buffers, in the order of the module.
 NamedTensors state_of(const torch::nn::Module& module) {
@@ -116,34 +114,22 @@ void add_algebras(const std::filesystem::path& path) {
   for (const auto& [key, text] : read_safetensors(path).metadata) {
     if (!key.starts_with(kTable)) continue;
     const std::string name = key.substr(kTable.size());
-    const auto fail = [&](const std::string& why) {
-      throw std::runtime_error("add_algebras: '" + path.string() + "': the table of algebra '" + name + "' " +
-                               why);
-    };
-    const Json table = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    std::vector<double> values;
-    int n = 0;
+    const std::string where =
+        "add_algebras: '" + path.string() + "': the table of algebra '" + shorten(name) + "'";
     try {
-      n = table.at("n").get<int>();
-      if (n < 1 || n > 64) fail("must have 1 to 64 components, has " + std::to_string(n));
-      values.assign(static_cast<size_t>(n) * n * n, 0.0);
-      for (const Json& entry : table.at("table")) {
-        const auto [i, b, a, value] = entry.get<std::tuple<int, int, int, double>>();
-        if (std::min({i, b, a}) < 0 || std::max({i, b, a}) >= n)
-          fail("has an index outside its " + std::to_string(n));
-        values[(static_cast<size_t>(i) * n + a) * n + b] = value;
+      auto read = algebra::describe(text, algebra::Notation::json, where, name);
+      const algebra::Algebra* known = nullptr;
+      try {
+        known = &algebra::get(name);
+      } catch (const std::invalid_argument&) {
+        algebra::add(name, read.n, std::move(read.table));
+        continue;
       }
-    } catch (const Json::exception&) {
-      fail("cannot be read");
+      if (known->table() != read.table)
+        throw std::runtime_error(where + " differs from the one that is known by this name");
+    } catch (const std::invalid_argument& error) {
+      throw std::runtime_error(error.what());
     }
-    const algebra::Algebra* known = nullptr;
-    try {
-      known = &algebra::get(name);
-    } catch (const std::invalid_argument&) {
-      algebra::add(name, n, values);
-      continue;
-    }
-    if (known->table() != values) fail("differs from the one that is known by this name");
   }
 }
 

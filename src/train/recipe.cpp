@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <type_traits>
 
@@ -41,14 +39,15 @@ const Key& find_key(const std::string& name, const std::string& origin) {
   }
   const std::string hint =
       elsewhere.empty() ? did_you_mean(name, known) : " (did you mean " + elsewhere.front() + "?)";
-  throw RecipeError(origin + ": '" + name + "' is no key of a recipe" + hint);
+  throw RecipeError(origin + ": '" + shorten(name) + "' is no key of a recipe" + hint);
 }
 
 // Gives a key the value of a TOML node.
 void assign(Recipe& recipe, const Key& key, const toml::node& node, const std::string& origin) {
   const Field field = key.field(recipe);
   const auto fail = [&](const std::string& rule) {
-    throw RecipeError(origin + ": " + key.full_name() + " must be " + rule + ", got " + toml_text(node));
+    throw RecipeError(origin + ": " + key.full_name() + " must be " + rule + ", got " +
+                      shorten(toml_text(node)));
   };
   std::visit(
       [&](auto* target) {
@@ -63,7 +62,7 @@ void assign(Recipe& recipe, const Key& key, const toml::node& node, const std::s
             std::string list;
             for (const auto& allowed : key.values) list += (list.empty() ? "" : ", ") + allowed;
             throw RecipeError(origin + ": " + key.full_name() + " must be one of " + list + ", got '" +
-                              value + "'" + did_you_mean(value, key.values));
+                              shorten(value) + "'" + did_you_mean(value, key.values));
           }
           if (value.find_first_of("\n\r") != std::string::npos) fail("one line");
         } else if constexpr (!std::is_same_v<T, bool>) {
@@ -97,7 +96,7 @@ Recipe::Twin read_twin(const toml::table& table, const std::string& origin) {
     const std::string where = place(origin, node);
     const Key& key = find_key(name, where);
     if (key.table != "model" && key.table != "train")
-      throw RecipeError(where + ": a twin may set keys of [model] and [train] only, got " + name);
+      throw RecipeError(where + ": a twin may set keys of [model] and [train] only, got " + shorten(name));
     twin.settings.push_back({name, toml_text(node), where});
   };
   for (const auto& [key, node] : table) {
@@ -118,7 +117,7 @@ Recipe::Twin read_twin(const toml::table& table, const std::string& origin) {
   if (!plain)
     throw RecipeError(
         where + ": a twin needs a name of the letters a-z, 0-9, _ and -, which names its folder; got '" +
-        twin.name + "'");
+        shorten(twin.name) + "'");
   return twin;
 }
 
@@ -126,11 +125,15 @@ void read_twins(Recipe& recipe, const toml::node& node, const std::string& origi
   const auto* list = node.as_array();
   if (!list || !list->is_homogeneous<toml::table>())
     throw RecipeError(place(origin, node) + ": twins must be a list of tables: [[twins]]");
+  constexpr size_t kMost = 100;
+  if (list->size() > kMost)
+    throw RecipeError(place(origin, node) + ": a recipe has at most " + std::to_string(kMost) +
+                      " twins, got " + std::to_string(list->size()));
   for (const auto& element : *list) {
     auto twin = read_twin(*element.as_table(), origin);
     for (const auto& other : recipe.twins)
       if (other.name == twin.name)
-        throw RecipeError(place(origin, element) + ": two twins are called '" + twin.name + "'");
+        throw RecipeError(place(origin, element) + ": two twins are called '" + shorten(twin.name) + "'");
     recipe.twins.push_back(std::move(twin));
   }
 }
@@ -141,7 +144,7 @@ Setting Setting::parse(std::string_view text) {
   const auto equals = text.find('=');
   const auto dot = text.find('.');
   if (equals == text.npos || dot == text.npos || dot > equals)
-    throw RecipeError("--set takes table.key=value, got '" + std::string(text) + "'");
+    throw RecipeError("--set takes table.key=value, got '" + shorten(text) + "'");
   const auto trim = [](std::string_view part) {
     const auto first = part.find_first_not_of(" \t"), last = part.find_last_not_of(" \t");
     return first == part.npos ? std::string() : std::string(part.substr(first, last - first + 1));
@@ -153,8 +156,8 @@ void apply(Recipe& recipe, const Setting& setting) {
   const Key& key = find_key(setting.key, setting.origin);
   toml::table line;
   try {
-    line = toml::parse("value = " + setting.value);
-  } catch (const toml::parse_error&) {
+    line = parse_toml("value = " + setting.value);
+  } catch (const TextError&) {
     // A bare text, below.
   }
   const bool is_text = std::holds_alternative<std::string*>(key.field(recipe));
@@ -169,10 +172,9 @@ Recipe parse_recipe(std::string_view text, const std::string& origin, const std:
                     const std::vector<Setting>& settings) {
   toml::table root;
   try {
-    root = toml::parse(text, origin);
-  } catch (const toml::parse_error& error) {
-    throw RecipeError(origin + ":" + std::to_string(error.source().begin.line) +
-                      ": this is no TOML: " + std::string(error.description()));
+    root = parse_toml(text);
+  } catch (const TextError& error) {
+    throw RecipeError(origin + ":" + std::to_string(error.line()) + ": this is no TOML: " + error.what());
   }
   Recipe recipe;
   recipe.name = name;
@@ -188,8 +190,8 @@ Recipe parse_recipe(std::string_view text, const std::string& origin, const std:
     } else if (std::find(known.begin(), known.end(), table) == known.end()) {
       std::string list;
       for (const auto& word : known) list += (list.empty() ? "" : ", ") + word;
-      throw RecipeError(place(origin, node) + ": '" + table + "' is no table of a recipe, which has " + list +
-                        did_you_mean(table, known));
+      throw RecipeError(place(origin, node) + ": '" + shorten(table) +
+                        "' is no table of a recipe, which has " + list + did_you_mean(table, known));
     } else if (const auto* below = node.as_table()) {
       read_table(recipe, table, *below, origin);
     } else {
@@ -201,10 +203,17 @@ Recipe parse_recipe(std::string_view text, const std::string& origin, const std:
   return recipe;
 }
 
+std::string read_recipe_text(const std::string& path) {
+  constexpr size_t kLargest = 1 << 20;
+  try {
+    return read_file(path, kLargest);
+  } catch (const std::invalid_argument& error) {
+    throw RecipeError("cannot read the recipe '" + path + "': " + error.what());
+  }
+}
+
 Recipe read_recipe(const std::string& path, const std::vector<Setting>& settings) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  if (file.bad() || !file.is_open()) throw RecipeError("cannot read the recipe '" + path + "'");
+  const std::string text = read_recipe_text(path);
   return parse_recipe(text, path, std::filesystem::path(path).stem().string(), settings);
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <toml++/toml.h>
-
 #include <sstream>
 #include <string>
+
+#include "algebra/toml.h"
 
 namespace quatrain::train {
 

@@ -39,7 +39,7 @@ TEST(Registry, NamesTheNearestKnownName) {
   EXPECT_THAT([] { get("xyzzy"); },
               refuses(AllOf(HasSubstr("\"xyzzy\""), HasSubstr("quatrain info algebras"))));
   EXPECT_THAT([] { get(""); }, refuses(HasSubstr("unknown algebra")));
-  EXPECT_THAT([] { get(std::string(5000, 'q')); }, refuses(HasSubstr("unknown algebra")));
+  EXPECT_THAT([] { get(std::string(5000, 'q')); }, refuses(HasSubstr("at most 100 characters")));
 }
 
 TEST(Registry, RefusesWrongSignatures) {
@@ -181,8 +181,10 @@ TEST_F(Files, BadOnesAreRefusedByName) {
     return R"({"name": "registry_test_bad", "n": 2, )" + rest + "}";
   };
   const std::vector<std::pair<std::string, std::string>> bad = {
-      {"", "cannot be read, or is empty"},
-      {R"({"name": "x", "n": 2, "table": [[0,0)", "not complete JSON"},
+      {"", "bad.json:1: it is no complete JSON"},
+      {R"({"name": "x", "n": 2, "table": [[0,0)", "bad.json:1: it is no complete JSON"},
+      {"{\"n\": 1e999}", "out of range"},
+      {std::string(1000, '['), "nested at most 3 deep"},
       {"[1, 2]", "keys name, n and table"},
       {R"({"name": "x", "n": 2})", "the key table is missing"},
       {R"({"name": 3, "n": 2, "table": []})", "name must be a string"},
@@ -214,7 +216,7 @@ TEST_F(Files, BadOnesAreRefusedByName) {
     EXPECT_THAT([&] { add_from_file(path); }, refuses(AllOf(HasSubstr(path), HasSubstr(sentence)))) << text;
   }
   const std::string torn = write("bad.toml", "name = \"x\"\nn = = 2\n");
-  EXPECT_THAT([&] { add_from_file(torn); }, refuses(AllOf(HasSubstr(torn), HasSubstr("line 2"))));
+  EXPECT_THAT([&] { add_from_file(torn); }, refuses(HasSubstr(torn + ":2: ")));
   const std::string infinite = write("inf.toml", "name = \"x\"\nn = 1\ntable = [[0, 0, 0, inf]]\n");
   EXPECT_THAT([&] { add_from_file(infinite); }, refuses(HasSubstr("an entry of table")));
   EXPECT_THAT([] { add_from_file("/nowhere/a.json"); },

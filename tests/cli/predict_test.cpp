@@ -102,7 +102,7 @@ TEST_F(Predict, a_full_disk_is_an_error) {
 TEST(LineReader, hands_over_what_is_there) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  LineReader reader(ends[0]);
+  LineReader reader(ends[0], 100000);
   const auto send = [&](const std::string& text) { return write(ends[1], text.data(), text.size()); };
   send("one\ntwo\nthr");
   EXPECT_THAT(reader.next(10), ElementsAre("one", "two"));

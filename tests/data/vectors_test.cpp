@@ -74,7 +74,7 @@ TEST_F(VectorsTest, SaysWhatIsWrong) {
   EXPECT_THAT(error(write("v.txt", "ox 1 2\n")), HasSubstr("has no word of the vocabulary (5 words)"));
   EXPECT_THAT(error(write("v.txt", "")), HasSubstr("is empty"));
   EXPECT_THAT(error(folder_), HasSubstr("is a folder; name the file in it"));
-  EXPECT_THAT(error(folder_ / "none.txt"), HasSubstr("there is no file"));
+  EXPECT_THAT(error(folder_ / "none.txt"), HasSubstr("there is no such file"));
 }
 
 }  // namespace

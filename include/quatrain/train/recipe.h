@@ -146,6 +146,8 @@ QUATRAIN_API const std::vector<Key>& recipe_keys();
 /// messages. Twins are checked too. Throws RecipeError.
 QUATRAIN_API Recipe parse_recipe(std::string_view text, const std::string& origin, const std::string& name,
                                  const std::vector<Setting>& settings = {});
+/// The text of a recipe's file, which is a file indeed and not larger than 1 MiB. Throws RecipeError.
+QUATRAIN_API std::string read_recipe_text(const std::string& path);
 /// The same from a file; the recipe's name is the file's.
 QUATRAIN_API Recipe read_recipe(const std::string& path, const std::vector<Setting>& settings = {});
 

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "quatrain/api.h"
+
+/// Text of any origin, before a parser sees it.
+namespace quatrain {
+
+/// What is wrong with a text, and in which of its lines.
+class QUATRAIN_API TextError : public std::invalid_argument {
+ public:
+  TextError(int64_t line, const std::string& what) : std::invalid_argument(what), line_(line) {}
+  int64_t line() const { return line_; }
+
+ private:
+  int64_t line_;
+};
+
+/// The place of the first byte that is not UTF-8 (RFC 3629: no overlong forms, no surrogates), or npos.
+QUATRAIN_API size_t find_bad_utf8(std::string_view text);
+
+/// Why a text is no UTF-8, as "it is UTF-16; convert it, ..."; empty where it is.
+QUATRAIN_API std::string utf8_problem(std::string_view text);
+
+/// Longest line of a text; words and their numbers take many times its room.
+inline constexpr size_t kLongestLine = 1 << 20;
+
+/// Why a line cannot be read as text: too long, NUL bytes, not UTF-8; empty where it can.
+QUATRAIN_API std::string line_problem(std::string_view line);
+
+/// The content of a file of at most `most` bytes. What is wrong with it otherwise, as "it is a folder", is
+/// the message of a std::invalid_argument: the caller names the file.
+QUATRAIN_API std::string read_file(const std::filesystem::path& path, size_t most);
+
+/// Throws as read_file where there is no file to be read: nothing, a folder, a pipe, a device.
+QUATRAIN_API void check_file(const std::filesystem::path& path);
+
+/// The line of a byte, from 1 on.
+QUATRAIN_API int64_t line_at(std::string_view text, size_t byte);
+
+/// The text, or its first 40 bytes and "...": what a message shows of a value of any length.
+QUATRAIN_API std::string shorten(std::string_view text);
+/// The same in double quotes.
+QUATRAIN_API std::string quote(std::string_view text);
+
+/// The same TOML in ASCII, with escapes. Refuses what toml++ does not stand, most of which TOML forbids too:
+/// other bytes than UTF-8, control characters, other characters than ASCII outside texts and comments, and
+/// names of so many parts
+/// (`a.b.c`) that the tables would be nested too deep for the stack. Throws TextError.
+QUATRAIN_API std::string plain_toml(std::string_view text);
+
+}  // namespace quatrain

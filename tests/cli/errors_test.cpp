@@ -1,0 +1,346 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "cli/program.h"
+
+// Bad input of every kind: what the program says. The answers are docs/errors.md, which this test makes and
+// compares.
+namespace quatrain::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::IsEmpty;
+
+struct Case {
+  std::string what;   ///< what is wrong, for the page
+  std::string words;  ///< the command
+  int code = 1;
+  std::function<void(const Workplace&)> prepare = nullptr;  ///< what spoils the place, where anything must
+  std::string input = "";                                   ///< on the standard input
+};
+
+struct Section {
+  std::string title;
+  std::vector<Case> cases;
+};
+
+using Prepare = std::function<void(const Workplace&)>;
+
+Prepare file(const std::string& name, const std::string& text) {
+  return [=](const Workplace& place) { place.write(name, text); };
+}
+
+Prepare no_file(const std::string& name) {
+  return [=](const Workplace& place) { fs::remove(place.path(name)); };
+}
+
+Prepare edit(const std::string& name, const std::function<std::string(std::string)>& change) {
+  return [=](const Workplace& place) { place.write(name, change(place.read(name))); };
+}
+
+Prepare more(const std::string& name, const std::string& text) {
+  return edit(name, [=](const std::string& old) { return old + text; });
+}
+
+Prepare pipe(const std::string& name) {
+  return [=](const Workplace& place) { mkfifo(place.path(name).c_str(), 0600); };
+}
+
+std::string utf16(const std::string& text) {
+  std::string wide = "\xFF\xFE";
+  for (const char c : text) wide += {c, '\0'};
+  return wide;
+}
+
+std::string numbers(std::initializer_list<int> values) {  // as bfloat16
+  std::string bytes;
+  for (const int value : values) {
+    const auto number = static_cast<float>(value);
+    bytes.append(reinterpret_cast<const char*>(&number) + 2, 2);
+  }
+  return bytes;
+}
+
+std::string tensors(const std::string& header, const std::string& data = "") {
+  const uint64_t size = header.size();
+  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + header + data;
+}
+
+// A training file of the tsv format, whose third line is this.
+Prepare third_line(const std::string& line) {
+  return file("data/train.tsv", "good\ta fine film\nbad\ta dull film\n" + line + "\n");
+}
+
+const std::string kTrain = "train text --data data --out run2";
+const std::string kRecipe = "train my.toml --data data --out run2";
+const std::string kVectors = kTrain + " --set task.vectors=";
+
+std::vector<Section> sections() {
+  const std::string latin1 = "good\tcaf\xE9";
+  return {
+      {"Commands and options",
+       {{"a word that is no command", "trian text", 2},
+        {"an option that there is not", "train text --ouput x", 2},
+        {"no recipe", "train", 2},
+        {"a recipe that there is not", "train agreemnt", 2},
+        {"a data folder that there is not", "train text --data nowhere", 2},
+        {"no data folder", "train text", 2},
+        {"`--set` without a value", kTrain + " --set model.width", 2},
+        {"`--set` without a table", kTrain + " --set width=64", 2},
+        {"`--set` of an unknown key", kTrain + " --set model.widht=64", 2},
+        {"a seed that is no number", kTrain + " --seed x", 2},
+        {"a twin that there is not", kTrain + " --twin quaternoin", 2},
+        {"`--resume` without a run", kTrain + " --resume --out '' ", 2},
+        {"a folder that holds a run", "train text --data data --out run", 2},
+        {"`--out` is a file", "train text --data data --out file", 1, file("file", "x")},
+        {"`--out` below a file", "train text --data data --out file/run", 1, file("file", "x")},
+        {"`--json` in a folder that there is not", "evaluate run --json nowhere/figures.json"},
+        {"`--json` is a folder", "evaluate run --json data"},
+        {"a run that there is not", "predict nowhere", 2},
+        {"a folder that is no run", "predict data"},
+        {"to convert what there is not", "convert nowhere out.safetensors --algebra quaternion"},
+        {"an algebra that there is not", "convert run out --algebra quaternoin", 2},
+        {"to convert to a real model", "convert run out --algebra real", 2}}},
+      {"Recipes",
+       {{"an empty file", kRecipe + " --set train.steps=0", 2, file("my.toml", "")},
+        {"a folder", "train data", 2},
+        {"a pipe", kRecipe, 2, pipe("my.toml")},
+        {"a device", "train /dev/zero", 2},
+        {"a file that is too large", kRecipe, 2, file("my.toml", std::string(2 << 20, '#'))},
+        {"no TOML", kRecipe, 2, file("my.toml", "[model]\nwidth = = 64\n")},
+        {"a binary file", kRecipe, 2,
+         file("my.toml", std::string("\x7F"
+                                     "ELF\x02\x01\0\0",
+                                     8))},
+        {"Latin-1", kRecipe, 2, file("my.toml", "[task]\nfolder = \"caf\xE9\"\n")},
+        {"UTF-16", kRecipe, 2, file("my.toml", utf16("[model]\nwidth = 64\n"))},
+        {"an unknown table", kRecipe, 2, file("my.toml", "[modle]\nwidth = 64\n")},
+        {"an unknown key", kRecipe, 2, file("my.toml", "[model]\nwdith = 64\n")},
+        {"a key in the wrong table", kRecipe, 2, file("my.toml", "[train]\nwidth = 64\n")},
+        {"a key twice", kRecipe, 2, file("my.toml", "[model]\nwidth = 64\nwidth = 32\n")},
+        {"a table twice", kRecipe, 2, file("my.toml", "[model]\nwidth = 64\n[train]\n[model]\nheads = 2\n")},
+        {"a text for a number", kRecipe, 2, file("my.toml", "[model]\nwidth = \"64\"\n")},
+        {"a fraction for a whole number", kRecipe, 2, file("my.toml", "[model]\nlayers = 1.5\n")},
+        {"a word that is not among the values", kRecipe, 2,
+         file("my.toml", "[train]\noptimizer = \"adamm\"\n")},
+        {"a negative rate", kRecipe, 2, file("my.toml", "[train]\nrate = -0.001\n")},
+        {"a rate that is no number", kRecipe, 2, file("my.toml", "[train]\nrate = nan\n")},
+        {"an infinite rate", kRecipe, 2, file("my.toml", "[train]\nrate = inf\n")},
+        {"dropout of everything", kRecipe, 2, file("my.toml", "[model]\ndropout = 1\n")},
+        {"no layer", kRecipe, 2, file("my.toml", "[model]\nlayers = 0\n")},
+        {"a batch of nothing", kRecipe, 2, file("my.toml", "[train]\nbatch = 0\n")},
+        {"neither steps nor epochs", kRecipe, 2, file("my.toml", "[train]\nsteps = 0\nepochs = 0\n")},
+        {"a width that n does not divide", kRecipe, 2, file("my.toml", "[model]\nwidth = 126\nheads = 1\n")},
+        {"a feed-forward width that n does not divide", kRecipe, 2,
+         file("my.toml", "[model]\nfeed_forward = 510\n")},
+        {"more heads than the width has room for", kRecipe, 2,
+         file("my.toml", "[model]\nwidth = 64\nheads = 128\n")},
+        {"n of 0", kRecipe, 2, file("my.toml", "[model]\nalgebra = \"phm(0)\"\n")},
+        {"n above the largest", kRecipe, 2, file("my.toml", "[model]\nalgebra = \"phm(65)\"\n")},
+        {"an unknown algebra", kRecipe, 2, file("my.toml", "[model]\nalgebra = \"quaternoin\"\n")},
+        {"a parenthesis that is not closed", kRecipe, 2, file("my.toml", "[model]\nalgebra = \"phm(4\"\n")},
+        {"component-wise attention of a learned algebra", kRecipe, 2,
+         file("my.toml", "[model]\nalgebra = \"phm(4)\"\nattention = \"componentwise\"\n")},
+        {"a twin without a name", kRecipe, 2, file("my.toml", "[[twins]]\nalgebra = \"real\"\n")},
+        {"two twins of one name", kRecipe, 2,
+         file("my.toml", "[[twins]]\nname = \"a\"\n[[twins]]\nname = \"a\"\n")},
+        {"a twin that sets the data", kRecipe, 2,
+         file("my.toml", "[[twins]]\nname = \"a\"\ntask.data = \"sst\"\n")},
+        {"lists in lists without end", kRecipe, 2, file("my.toml", "a = " + std::string(100000, '['))},
+        {"weights that there are not", kTrain + " --weights nowhere"},
+        {"weights of another model", kTrain + " --weights run --set model.width=64"},
+        {"weights of a run with other words", kTrain + " --weights run", 2,
+         third_line("bad\ta strange film")}}},
+      {"Data",
+       {{"a file is missing", kTrain, 1, no_file("data/dev.tsv")},
+        {"no file is there", "train text --data empty --out run2", 1, file("empty/else.txt", "x")},
+        {"an empty file", kTrain, 1, file("data/train.tsv", "")},
+        {"blank lines alone", kTrain, 1, file("data/train.tsv", "\n\n")},
+        {"a folder in a file's place", kTrain, 1,
+         [](const Workplace& place) {
+           fs::remove(place.path("data/train.tsv"));
+           fs::create_directory(place.path("data/train.tsv"));
+         }},
+        {"a pipe in a file's place", kTrain, 1,
+         [](const Workplace& place) {
+           fs::remove(place.path("data/train.tsv"));
+           pipe("data/train.tsv")(place);
+         }},
+        {"a binary file", kTrain, 1, third_line(std::string("good\t\0\x01", 7))},
+        {"Latin-1", kTrain, 1, third_line(latin1)},
+        {"UTF-16", kTrain, 1, file("data/train.tsv", utf16("good\ta fine film\n"))},
+        {"a line of 100 MB", kTrain, 1, third_line("good\t" + std::string(100 << 20, 'x'))},
+        {"a field is missing", kTrain, 1, third_line("a film without a label")},
+        {"a field too many", kTrain, 1, third_line("good\ta film\tof 1999")},
+        {"an empty text", kTrain, 1, third_line("good\t ")},
+        {"an empty label", kTrain, 1, third_line("\ta film")},
+        {"one label only", kTrain, 1, file("data/train.tsv", "good\ta film\ngood\tanother film\n")},
+        {"a label that the training set has not", kTrain, 1, more("data/dev.tsv", "fine\ta film\n")},
+        {"sst: a label outside the set", kTrain + " --set task.data=sst", 1,
+         more("data/stsa.binary.dev", "2 a film\n")},
+        {"sst: no text", kTrain + " --set task.data=sst", 1, more("data/stsa.binary.dev", "1 \n")},
+        {"imdb: a field is missing", kTrain + " --set task.data=imdb", 1, file("data/train.tsv", "1\t1\n")},
+        {"imdb: a label outside the set", kTrain + " --set task.data=imdb", 1,
+         file("data/train.tsv", "1\tgood\ta film\n")},
+        {"sva: a line without its sentence", kTrain + " --set task.data=sva", 1,
+         more("data/subj_agr_filtered.gold", "5\tis\tare\t1\n")},
+        {"sva: a sentence without its line", kTrain + " --set task.data=sva", 1,
+         more("data/subj_agr_filtered.text", "the key is here\n")},
+        {"sva: a verb's place outside the sentence", kTrain + " --set task.data=sva", 1,
+         edit("data/subj_agr_filtered.gold", [](const std::string& old) { return "99" + old.substr(1); })},
+        {"sva: another verb in its place", kTrain + " --set task.data=sva", 1,
+         edit("data/subj_agr_filtered.gold", [](const std::string& old) { return "3" + old.substr(1); })},
+        {"words too rare", kTrain + " --set task.min_count=1000"}}},
+      {"Word vectors",
+       {{"a file that there is not", kVectors + "nowhere.bf16"},
+        {"a folder", kVectors + "data"},
+        {"no list of words", kVectors + "v.bf16", 1, file("v.bf16", numbers({1, 2}))},
+        {"a list of another length", kVectors + "v.bf16", 1,
+         [](const Workplace& place) {
+           place.write("v.bf16", numbers({1, 2, 3, 4, 5}));
+           place.write("v.vocab", "good\nfilm\n");
+         }},
+        {"no numbers", kVectors + "v.bf16", 1,
+         [](const Workplace& place) {
+           place.write("v.bf16", "");
+           place.write("v.vocab", "good\nfilm\n");
+         }},
+        {"bfloat16 that is no number", kVectors + "v.bf16", 1,
+         [](const Workplace& place) {
+           place.write("v.bf16", numbers({1, 2}) + "\xC0\x7F\xC0\x7F");
+           place.write("v.vocab", "good\nfilm\n");
+         }},
+        {"a line with fewer numbers", kVectors + "v.txt", 1, file("v.txt", "good 1 2 3\nfilm 1 2\n")},
+        {"a word in a number's place", kVectors + "v.txt", 1, file("v.txt", "good 1 2\nfilm 1 x\n")},
+        {"a number that is none", kVectors + "v.txt", 1, file("v.txt", "good 1 2\nfilm nan 2\n")},
+        {"fewer lines than the first one says", kVectors + "v.txt", 1,
+         file("v.txt", "3 2\ngood 1 2\nfilm 1 2\n")},
+        {"no word of the data", kVectors + "v.txt", 1, file("v.txt", "zebra 1 2\n")},
+        {"an empty file", kVectors + "v.txt", 1, file("v.txt", "")}}},
+      {"Runs",
+       {{"no checkpoint", "predict run2", 1, file("run2/notes.txt", "x")},
+        {"weights cut off", "predict run", 1,
+         edit("run/best/model.safetensors",
+              [](const std::string& old) { return old.substr(0, old.size() / 2); })},
+        {"a file is missing", "predict run", 1, no_file("run/best/vocabulary.txt")},
+        {"a list of files that cannot be read", "predict run", 1, file("run/best/checkpoint.json", "{")},
+        {"no labels", "predict run", 1, file("run/best/labels.txt", "")},
+        {"weights that are none", "convert model.safetensors out --algebra quaternion", 1,
+         file("model.safetensors", "not a file of weights")},
+        {"weights cut off", "convert model.safetensors out --algebra quaternion", 1,
+         file("model.safetensors",
+              tensors(R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", "123"))},
+        {"weights without a layer", "convert model.safetensors out --algebra quaternion", 1,
+         file("model.safetensors",
+              tensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "1234"))},
+        {"a header that is no JSON", "convert model.safetensors out --algebra quaternion", 1,
+         file("model.safetensors", tensors("{"))},
+        {"a header that is nested deep", "convert model.safetensors out --algebra quaternion", 1,
+         file("model.safetensors", tensors(std::string(100000, '[')))},
+        {"a tensor of an unknown type", "convert model.safetensors out --algebra quaternion", 1,
+         file("model.safetensors",
+              tensors(R"({"a":{"dtype":"F4","shape":[1],"data_offsets":[0,4]}})", "1234"))},
+        {"a shape that does not fit its bytes", "convert model.safetensors out --algebra quaternion", 1,
+         file("model.safetensors",
+              tensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "1234"))},
+        {"tensors over each other", "convert model.safetensors out --algebra quaternion", 1,
+         file(
+             "model.safetensors",
+             tensors(
+                 R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
+                 "123"))},
+        {"data with other labels than the run's", "evaluate run", 1,
+         [](const Workplace& place) {
+           for (const char* part : {"train", "dev", "test"})
+             place.write("data/" + std::string(part) + ".tsv", "up\ta film\ndown\ta plot\n");
+         }},
+        {"data that are gone", "evaluate run", 1,
+         [](const Workplace& place) { fs::remove_all(place.path("data")); }},
+        {"to resume with another recipe", "train run --resume --set model.width=64", 2}}},
+      {"Texts to label",
+       {{"Latin-1", "predict run", 1, nullptr, "caf\xE9\n"},
+        {"a NUL byte", "predict run", 1, nullptr, std::string("a\0b\n", 4)},
+        {"a line of 100 MB", "predict run", 1, nullptr, std::string(100 << 20, 'x')}}},
+  };
+}
+
+/// Every file below the folder, but those that a call of the program leaves.
+std::set<std::string> files(const Workplace& place) {
+  std::set<std::string> all;
+  for (const auto& entry : fs::recursive_directory_iterator(place.folder())) {
+    const std::string name = fs::relative(entry.path(), place.folder()).string();
+    if (name != ".in" && name != ".out" && name != ".error") all.insert(name);
+  }
+  return all;
+}
+
+// For a cell of a table, without the folder of the test.
+std::string shown(std::string text, const Workplace& place) {
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
+      text.replace(at, from.size(), to);
+  };
+  replace(place.folder().string() + "/", "");
+  replace("|", "\\|");
+  return text;
+}
+
+class Errors : public testing::Test {
+ protected:
+  // A trained run, which the cases copy.
+  static void SetUpTestSuite() {
+    origin_ = new Workplace;
+    origin_->make_data();
+    const Outcome outcome = origin_->run("train text --data data --out run --set train.steps=2" + kSmall);
+    ASSERT_EQ(outcome.code, 0) << outcome.error;
+  }
+  static void TearDownTestSuite() { delete origin_; }
+
+  static inline Workplace* origin_ = nullptr;
+};
+
+TEST_F(Errors, are_one_sentence_each_as_the_page_says) {
+  std::string page = "# Errors\n";
+  for (const auto& section : sections()) {
+    page += "\n## " + section.title +
+            "\n\n| what is wrong | what the program says | exit code |\n|---|---|---|\n";
+    for (const auto& entry : section.cases) {
+      SCOPED_TRACE(section.title + ": " + entry.what);
+      const Workplace place;
+      for (const char* name : {"data", "run"})
+        fs::copy(origin_->path(name), place.path(name), fs::copy_options::recursive);
+      if (entry.prepare) entry.prepare(place);
+      const auto before = files(place);
+      const Outcome outcome = place.run(entry.words, entry.input);
+      EXPECT_EQ(outcome.code, entry.code);
+      EXPECT_THAT(outcome.out, IsEmpty());
+      EXPECT_EQ(files(place), before);
+      EXPECT_EQ(std::count(outcome.error.begin(), outcome.error.end(), '\n'), 1) << outcome.error;
+      const std::string opening = "quatrain: ";
+      EXPECT_TRUE(outcome.error.starts_with(opening)) << outcome.error;
+      EXPECT_LT(outcome.error.size(), 600u);
+      if (outcome.error.size() <= opening.size()) continue;
+      const std::string sentence =
+          outcome.error.substr(opening.size(), outcome.error.size() - opening.size() - 1);
+      page +=
+          "| " + entry.what + " | " + shown(sentence, place) + " | " + std::to_string(outcome.code) + " |\n";
+    }
+  }
+  const fs::path kept = QUATRAIN_RECIPES "/../docs/errors.md";
+  if (std::getenv("QUATRAIN_WRITE_DOCS")) std::ofstream(kept, std::ios::binary) << page;
+  std::ifstream stream(kept, std::ios::binary);
+  EXPECT_EQ(page, std::string(std::istreambuf_iterator<char>(stream), {}))
+      << "run: QUATRAIN_WRITE_DOCS=1 build/release/tests/cli/quatrain_cli_tests --gtest_filter=Errors.*";
+}
+
+}  // namespace
+}  // namespace quatrain::cli

@@ -1,0 +1,47 @@
+#include "quatrain/nn/activation.h"
+#include "quatrain/nn/attention.h"
+#include "quatrain/nn/encoder.h"
+#include "quatrain/nn/init.h"
+#include "quatrain/train/optimizer.h"
+
+// In the place of the layers and optimizers, whose names a recipe may hold: the words do not matter, that
+// there are some does. So the recipe's target needs nothing that computes.
+namespace quatrain {
+namespace {
+
+template <typename Enumerator>
+const char* word(Enumerator value) {
+  constexpr const char* kWords[] = {"glorot", "full", "partial", "pre", "post", "adam", "real", "automatic"};
+  return kWords[static_cast<size_t>(value) % std::size(kWords)];
+}
+
+}  // namespace
+
+namespace ops {
+std::vector<std::string> activation_names() {
+  return {"relu", "gelu"};
+}
+}  // namespace ops
+
+namespace nn {
+const char* name(AttentionKind value) {
+  return word(value);
+}
+const char* name(Initialiser value) {
+  return word(value);
+}
+const char* name(NormStyle value) {
+  return word(value);
+}
+const char* name(Scope value) {
+  return word(value);
+}
+}  // namespace nn
+
+namespace train {
+const char* name(OptimizerKind value) {
+  return word(value);
+}
+}  // namespace train
+
+}  // namespace quatrain

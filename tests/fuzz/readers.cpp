@@ -1,0 +1,47 @@
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "fuzz/support.h"
+#include "quatrain/data/dataset.h"
+
+namespace {
+
+struct Target {
+  char first;  // the input's first byte
+  const char* reader;
+  std::vector<const char*> files;
+};
+
+const std::vector<Target> kTargets{
+    {'2', "sst", {"stsa.binary.train", "stsa.binary.dev", "stsa.binary.test"}},
+    {'5', "sst5", {"stsa.fine.train", "stsa.fine.dev", "stsa.fine.test"}},
+    {'i', "imdb", {"train.tsv", "test.tsv"}},
+    {'s', "sva", {"subj_agr_filtered.text", "subj_agr_filtered.gold"}},
+    {'t', "tsv", {"train.tsv", "dev.tsv", "test.tsv"}},
+};
+
+}  // namespace
+
+/// The readers of data: the first byte chooses one, a line `--` ends each of its files but the last.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace quatrain;
+  static const fuzz::Folder folder;
+  if (size == 0) return 0;
+  const auto target =
+      std::find_if(kTargets.begin(), kTargets.end(), [&](const auto& t) { return t.first == data[0]; });
+  if (target == kTargets.end()) return 0;
+  auto text = fuzz::text_of(data + 1, size - 1);
+  data::Source source;
+  source.reader = target->reader;
+  source.folder = folder.path();
+  constexpr std::string_view kEnd = "\n--\n";
+  for (const char* file : target->files) {
+    const size_t end = file == target->files.back() ? text.npos : text.find(kEnd);
+    folder.write(file, text.substr(0, end));
+    text.remove_prefix(end == text.npos ? text.size() : end + kEnd.size());
+  }
+  fuzz::read_or_refuse<c10::Error>(size, 100, [&] { data::load(source); });
+  return 0;
+}
