@@ -4,7 +4,7 @@ PRESET ?= release
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 quatrain := build/release/bin/quatrain
 
-.PHONY: help setup demo test bench build program lint format
+.PHONY: help setup demo test soak bench build program lint format
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -14,6 +14,9 @@ demo: program  ## train a small Transformer and its quaternion and PHM twins, an
 
 test: build  ## build everything and run every test, with a closing count
 	@scripts/test $(PRESET)
+
+soak: build  ## the long tests: runs killed at every moment, 100,000 steps; a quarter of an hour
+	@scripts/soak $(PRESET)
 
 bench: program  ## time layers, an encoder layer and a small model beside the real ones; two minutes
 	$(quatrain) bench linear --algebra quaternion 'phm(4)' --sizes 512,1024 --batch 1,32,1024

@@ -10,7 +10,9 @@ namespace quatrain::train {
 namespace {
 
 constexpr double kSecondsBetweenDraws = 0.1;
+// A log of plain lines must not grow without bound: a run of a week has some hundreds of them.
 constexpr double kSecondsBetweenLines = 5;
+constexpr double kShareBetweenLines = 0.01;  // of the time so far
 
 std::string duration(double seconds) {
   if (!std::isfinite(seconds)) return "?";
@@ -65,7 +67,8 @@ ProgressLine::~ProgressLine() {
 
 void ProgressLine::show(const Progress& progress) {
   const auto now = std::chrono::steady_clock::now();
-  const bool due = !shown_ || std::chrono::duration<double>(now - *shown_).count() >= between_;
+  const double between = terminal_ ? between_ : std::max(between_, kShareBetweenLines * progress.seconds);
+  const bool due = !shown_ || std::chrono::duration<double>(now - *shown_).count() >= between;
   const bool done = progress.stage == Progress::Stage::done;
   // On a terminal a change of stage is seen at once; elsewhere it is worth no line of its own.
   if (!due && !done && !(terminal_ && progress.stage != Progress::Stage::training)) return;

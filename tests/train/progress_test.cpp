@@ -71,6 +71,19 @@ TEST(ProgressTest, PlainLinesElsewhereAndNotTooMany) {
   EXPECT_THAT(text, HasSubstr("step 100/200"));
 }
 
+// The log of a run of weeks stays short.
+TEST(ProgressTest, PlainLinesBecomeRarer) {
+  for (const auto& [seconds, lines] : {std::pair{0.0, 50}, std::pair{1e6, 1}}) {
+    const std::string text = shown([&, seconds = seconds](std::FILE* file) {
+      ProgressLine line(file, "", false, 0);
+      Progress p = middle();
+      p.seconds = seconds;
+      for (p.step = 1; p.step <= 50; ++p.step) line.show(p);
+    });
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), lines);
+  }
+}
+
 TEST(ProgressTest, AFileIsNoTerminal) {
   EXPECT_THAT(shown([](std::FILE* file) { ProgressLine(file).show(middle()); }), Not(HasSubstr("\x1b")));
 }

@@ -112,14 +112,13 @@ TEST_F(TrainerTest, AResumedRunGivesTheSameBits) {
   }
   for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::sgd,
                                    OptimizerKind::adagrad, OptimizerKind::rmsprop})
-    for (const char* algebra : {"quaternion", "phm(2)"})
-      for (const double momentum : {0.0, 0.9}) {
-        TrainerOptions o = options();
-        o.optimizer.kind = kind;
-        o.optimizer.momentum = momentum;
-        o.optimizer.weight_decay = 0.01;
-        check(o, algebra);
-      }
+    for (const double momentum : {0.0, 0.9}) {
+      TrainerOptions o = options();
+      o.optimizer.kind = kind;
+      o.optimizer.momentum = momentum;
+      o.optimizer.weight_decay = 0.01;
+      check(o, momentum > 0 ? "quaternion" : "phm(2)");
+    }
   for (const ScheduleKind kind : {ScheduleKind::constant, ScheduleKind::inverse_square_root,
                                   ScheduleKind::cosine, ScheduleKind::step, ScheduleKind::plateau}) {
     TrainerOptions o = options();

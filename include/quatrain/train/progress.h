@@ -27,8 +27,8 @@ struct QUATRAIN_API Progress {
   std::optional<double> last, best;  ///< its values on the dev set
 };
 
-/// Shows progress on a stream: one line redrawn in place on a terminal, plain lines every few seconds
-/// elsewhere.
+/// Shows progress on a stream: one line redrawn in place on a terminal; elsewhere plain lines every few
+/// seconds, and ever more rarely in a long run.
 class QUATRAIN_API ProgressLine {
  public:
   /// `title` stands before each line ("quaternion").
