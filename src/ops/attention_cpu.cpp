@@ -29,12 +29,12 @@ namespace {
 using engine::Mixing;
 using kernels::cpu::Store;
 
-constexpr int64_t kRows = 64;  // of a tile
-constexpr int64_t kScoreBytes =
-    1 << 16;  // of a tile's scores: the second level cache holds several times as much
-constexpr int64_t kLongest = 1 << 13;  // keys; beyond it a tile of scores would leave the caches
-constexpr int64_t kKeysStep =
-    16;  // keys are filled up to its multiples, lest each length be a kernel of its own
+constexpr int64_t kRows = 64;             // of a tile
+constexpr int64_t kScoreBytes = 1 << 16;  // of a tile's scores: they stay close
+constexpr int64_t kScratchBytes =
+    1 << 22;  // of a thread; a head of more would leave the caches, and is composed
+/// Keys are filled up to its multiples, lest each length be a kernel of its own.
+constexpr int64_t kKeysStep = 16;
 
 int64_t filled(int64_t keys) {
   return (keys + kKeysStep - 1) / kKeysStep * kKeysStep;
@@ -98,11 +98,12 @@ class Attention {
     while (tile_ > 8 && tile_ * keys_ * 4 > kScoreBytes) tile_ /= 2;
   }
 
+  bool fits() const { return scratch_bytes() <= kScratchBytes; }
+
   void run_head(int64_t b, int64_t h) const {
     const auto& k = kernels::cpu::active();
     engine::Scratch& memory = engine::scratch();
-    memory.begin(4 * (2 * width_ * keys_ + n_ * tile_ * width_ + tile_ * keys_ + tile_ * width_ + keys_) +
-                 512);
+    memory.begin(scratch_bytes());
     float* const keys = memory.take<float>(width_ * keys_);
     float* const values = memory.take<float>(width_ * keys_);
     float* const queries = memory.take<float>(n_ * tile_ * width_);
@@ -144,6 +145,9 @@ class Attention {
   }
 
  private:
+  int64_t scratch_bytes() const {
+    return 4 * (2 * width_ * keys_ + n_ * tile_ * width_ + tile_ * keys_ + tile_ * width_ + keys_) + 512;
+  }
   /// Zero for a key that counts, else minus infinity. False where none does.
   bool fill_bias(int64_t b, float* bias) const {
     std::fill_n(bias, keys_, -std::numeric_limits<float>::infinity());
@@ -170,8 +174,7 @@ class Attention {
 at::Tensor attention_forward_cpu(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                                  std::string_view algebra, const std::optional<at::Tensor>& padding) {
   const bool served = query.scalar_type() == at::kFloat && key.scalar_type() == at::kFloat &&
-                      value.scalar_type() == at::kFloat && query.numel() > 0 && key.numel() > 0 &&
-                      key.size(1) <= kLongest;
+                      value.scalar_type() == at::kFloat && query.numel() > 0 && key.numel() > 0;
   if (!served) return composed::attention(query, key, value, algebra, padding);
   const auto plain = [](const at::Tensor& t) {
     return t.stride(-1) == 1 || t.size(-1) == 1 ? t : t.contiguous();
@@ -180,6 +183,7 @@ at::Tensor attention_forward_cpu(const at::Tensor& query, const at::Tensor& key,
                    mask = padding && padding->defined() ? padding->contiguous() : at::Tensor();
   const at::Tensor out = at::empty({Q.size(0), Q.size(1), Q.size(2) * Q.size(3) * Q.size(4)}, Q.options());
   const Attention attention(Q, K, V, algebra::get(algebra), mask, out);
+  if (!attention.fits()) return composed::attention(query, key, value, algebra, padding);
   const int64_t heads = Q.size(3);
   at::parallel_for(0, Q.size(0) * heads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) attention.run_head(i / heads, i % heads);

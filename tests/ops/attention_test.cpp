@@ -121,8 +121,10 @@ TEST_F(Attention, NothingIsLeftOfEarlierCalls) {
   EXPECT_TRUE(torch::equal(ops::hypercomplex_attention(Q, K, V, "quaternion"), before));
 }
 
-TEST_F(Attention, OtherTypesAndEmptyTextsAreComposed) {
+TEST_F(Attention, OtherTypesEmptyTextsAndLongOnesAreComposed) {
   torch::manual_seed(5);
+  const auto long_heads = [](int64_t length) { return torch::randn({1, length, 4, 1, 64}); };
+  check("quaternion", long_heads(5), long_heads(3000), long_heads(3000));
   const auto heads = [&](int64_t texts, at::ScalarType type) {
     return torch::randn({texts, 6, 4, 2, 5}).to(type);
   };
