@@ -1,9 +1,12 @@
-// Attention over hypercomplex heads, composed of ATen calls.
+// Attention over hypercomplex heads, composed of ATen calls. Without a gradient the device may have a kernel.
 //
 // Shapes: B texts, L queries, S keys, h heads, n components, m values of a component in a head. A head holds
 // n m real values.
 
 #include <ATen/TensorOperators.h>
+#include <ATen/TensorSubclassLikeUtils.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/matmul.h>
@@ -16,6 +19,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/attention.h"
 #include "ops/constants.h"
 #include "quatrain/algebra.h"
 #include "quatrain/layer_ops.h"
@@ -138,8 +142,22 @@ std::tuple<at::Tensor, at::Tensor> attend(const at::Tensor& Q, const at::Tensor&
   return {mixed.permute({0, 2, 3, 1, 4}).flatten(2), weights};
 }
 
+/// True where nothing is to be recorded, traced or cast.
+bool is_plain_inference(const at::Tensor& t) {
+  return !(at::GradMode::is_enabled() && t.requires_grad()) && !t._fw_grad(0).defined() && !is_traced(t) &&
+         !at::isTensorSubclassLike(t) && !at::autocast::is_autocast_enabled(t.device().type());
+}
+
 at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                      std::string_view algebra, const Optional& padding, double dropout) {
+  if (dropout == 0 && is_plain_inference(query) && is_plain_inference(key) && is_plain_inference(value) &&
+      algebra_of(algebra).n() > 1) {
+    check(query, key, value, padding, algebra_of(algebra));
+    static const auto forward = c10::Dispatcher::singleton()
+                                    .findSchemaOrThrow("quatrain::hypercomplex_attention_forward", "")
+                                    .typed<decltype(composed::attention)>();
+    return forward.call(query, key, value, algebra, padding);
+  }
   return std::get<0>(attend(query, key, value, algebra, padding, dropout, false));
 }
 
@@ -150,6 +168,11 @@ std::tuple<at::Tensor, at::Tensor> attention_with_weights(const at::Tensor& quer
 }
 
 }  // namespace
+
+at::Tensor composed::attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                               std::string_view algebra, const Optional& padding) {
+  return std::get<0>(attend(query, key, value, algebra, padding, 0, false));
+}
 
 std::vector<at::Tensor> cut_heads(const at::Tensor& x, int64_t heads, int64_t components, int64_t parts) {
   TORCH_CHECK_VALUE(heads >= 1 && components >= 1 && parts >= 1,
@@ -183,6 +206,14 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
       "hypercomplex_attention_with_weights(Tensor query, Tensor key, Tensor value, str algebra=\"real\", "
       "Tensor? padding=None, float dropout=0.0) -> (Tensor, Tensor)",
       &attention_with_weights);
+  m.def(
+      "hypercomplex_attention_forward(Tensor query, Tensor key, Tensor value, str algebra, Tensor? "
+      "padding=None) "
+      "-> Tensor");
+}
+
+TORCH_LIBRARY_IMPL(quatrain, CompositeExplicitAutograd, m) {
+  m.impl("hypercomplex_attention_forward", &composed::attention);
 }
 
 }  // namespace quatrain::ops

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -265,6 +266,48 @@ TEST(Kernels, StreamInSeveralStripsOfRows) {
   for (const Table* k : tables()) {
     check_stream<float>(*k, 8, 9, 30, 2001);
     check_stream<bf16>(*k, 5, 6, 31, 3003);
+  }
+}
+
+TEST(Kernels, SoftmaxOfRows) {
+  for (const Table* k : tables())
+    for (const int64_t cols : {16, 32, 48, 160})
+      for (const bool with_bias : {false, true}) {
+        SCOPED_TRACE(std::string(k->name) + ", " + std::to_string(cols));
+        constexpr int64_t kRows = 5;
+        Matrices<float> x(1, kRows, cols, 3), before(1, kRows, cols, 0), bias(1, 1, cols, 0);
+        before.fill(static_cast<unsigned>(cols));
+        for (int64_t j = 0; j < cols; ++j)
+          bias.at(0, 0, j) = j % 3 == 1 ? -std::numeric_limits<float>::infinity() : static_cast<float>(j % 2);
+        for (int64_t i = 0; i < kRows; ++i)
+          for (int64_t j = 0; j < cols; ++j)  // differences up to 2, 20, .. 20000
+            x.at(0, i, j) = before.at(0, i, j) *= static_cast<float>(std::pow(10.0, static_cast<double>(i)));
+        k->softmax(x.data()[0], x.row(), kRows, cols, with_bias ? bias.data()[0] : nullptr);
+        ASSERT_TRUE(x.gaps_are_untouched());
+        for (int64_t i = 0; i < kRows; ++i) {
+          std::vector<double> v(static_cast<size_t>(cols));
+          for (int64_t j = 0; j < cols; ++j)
+            v[static_cast<size_t>(j)] = before.at(0, i, j) + (with_bias ? bias.at(0, 0, j) : 0.0F);
+          const double top = *std::max_element(v.begin(), v.end());
+          double sum = 0;
+          for (double& value : v) sum += value = std::exp(value - top);
+          for (int64_t j = 0; j < cols; ++j) {
+            const double expected = v[static_cast<size_t>(j)] / sum;
+            const double rounding =
+                6e-8 * (top - std::min(top, double{before.at(0, i, j)}));  // of the difference
+            ASSERT_NEAR(x.value(0, i, j), expected, (1e-6 + 2 * rounding) * expected + 1e-37)
+                << i << ", " << j;
+          }
+        }
+      }
+}
+
+TEST(Kernels, SoftmaxKeepsNaN) {
+  for (const Table* k : tables()) {
+    std::vector<float> x(32, 1.0F);
+    x[5] = std::numeric_limits<float>::quiet_NaN();
+    k->softmax(x.data(), 32, 1, 32, nullptr);
+    for (const float value : x) EXPECT_TRUE(std::isnan(value)) << k->name;
   }
 }
 

@@ -347,6 +347,7 @@ TEST_F(PackedBfloat16, PreparedFormsAreToldApart) {
   };
   const at::Tensor widened = run(Bfloat16::widened), packed = run(Bfloat16::packed);
   EXPECT_FALSE(torch::equal(widened, packed));
+  EXPECT_LT(relative_error(packed, widened), 0.01);
   EXPECT_TRUE(torch::equal(run(Bfloat16::widened), widened));
   EXPECT_TRUE(torch::equal(run(Bfloat16::packed), packed));
   ops::drop_prepared(S);

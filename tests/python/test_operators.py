@@ -41,6 +41,8 @@ CASES = {
     "cut_heads": lambda: [(doubles(2, 5, 24), 2, 4, 3)],
     "hypercomplex_attention": lambda: [
         (*heads(), "real"), (*heads(), "quaternion"), (*heads(), "quaternion", padding()), (*heads(1), "real", padding())],
+    "hypercomplex_attention_forward": lambda: [
+        tuple(t.detach() for t in heads()) + ("quaternion",), tuple(t.detach().float() for t in heads()) + ("quaternion", padding())],
     "hypercomplex_attention_with_weights": lambda: [(*heads(), "real"), (*heads(), "quaternion", padding())],
     "initialise_weight_": lambda: [(S(requires_grad=False), "glorot")],
     "initialise_structure_": lambda: [(A(requires_grad=False), "phm(4)")],

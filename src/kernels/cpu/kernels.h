@@ -40,6 +40,8 @@ enum class Store : int32_t { set, add };
 ///
 /// stream_I: y[g * y_vector + row * 1] = sum_c sum_q weights[c][row][q] * z[(g * components + c) * cols + q]
 /// for vectors g and rows of the weights: each weight is read once for all vectors.
+/// softmax: each row of x becomes exp(x + bias - max) / sum of these; `bias` is null or one value a column,
+/// which may be minus infinity where not all are. `cols` is a multiple of 16.
 struct Table {
   const char* name;
   void (*combine_f_f)(const Mix&, const float* const* in, int64_t in_row, float* const* out, int64_t out_row,
@@ -67,6 +69,7 @@ struct Table {
                    int64_t cols, const float* z, int64_t vectors, float* y, int64_t y_vector);
   void (*stream_b)(const bf16* const* weights, int32_t components, int64_t weight_row, int64_t rows,
                    int64_t cols, const float* z, int64_t vectors, float* y, int64_t y_vector);
+  void (*softmax)(float* x, int64_t x_row, int64_t rows, int64_t cols, const float* bias);
 };
 
 /// The table in use: the best one of this machine, or the one that QUATRAIN_CPU_ISA names.

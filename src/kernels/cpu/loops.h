@@ -340,6 +340,58 @@ void stream(const T* const* weights, int32_t components, int64_t weight_row, int
   }
 }
 
+/// 0, 1, 2, ..: permutations are computed from it, since the compiler would put constants together lane by
+/// lane.
+inline Lanes lane_numbers() {
+  alignas(64) static const int32_t numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return *reinterpret_cast<const Lanes*>(numbers);
+}
+
+/// In every lane, what `join` makes of all lanes of v.
+template <class Join>
+inline Vec joined(Vec v, const Join& join) {
+#pragma GCC unroll 4
+  for (int step = kLanes / 2; step > 0; step /= 2) v = join(v, __builtin_shuffle(v, lane_numbers() ^ step));
+  return v;
+}
+
+/// e^x for x <= 0 within 2 units of the last place, by a polynomial on [-ln 2 / 2, ln 2 / 2]; 0 below the
+/// smallest normal number. A NaN stays one.
+inline Vec exponential(Vec x) {
+  const Bits small = reinterpret_cast<Bits>(x < -87.0f);
+  const Vec k = (x * 1.44269504f + 12582912.0f) - 12582912.0f;  // to the nearest integer
+  const Vec r = (x - k * 0.693359375f) - k * -2.12194440e-4f;
+  Vec p = 1.9875691500e-4f * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  const Vec power = reinterpret_cast<Vec>((__builtin_convertvector(k, Lanes) + 127) << 23);
+  return reinterpret_cast<Vec>(reinterpret_cast<Bits>(p * power) & ~small);
+}
+
+void softmax(float* x, int64_t x_row, int64_t rows, int64_t cols, const float* bias) {
+  const auto larger = [](Vec a, Vec b) { return a > b ? a : b; };
+  for (int64_t row = 0; row < rows; ++row, x += x_row) {
+    Vec top = Vec{} - __builtin_inff();
+    for (int64_t q = 0; q < cols; q += kLanes) {
+      Vec v = load(x + q);
+      if (bias) store(x + q, v += load(bias + q));
+      top = larger(v, top);
+    }
+    top = joined(top, larger);
+    Vec total{};
+    for (int64_t q = 0; q < cols; q += kLanes) {
+      const Vec v = exponential(load(x + q) - top);
+      store(x + q, v);
+      total += v;
+    }
+    const Vec factor = 1.0f / joined(total, [](Vec a, Vec b) { return a + b; });
+    for (int64_t q = 0; q < cols; q += kLanes) store(x + q, load(x + q) * factor);
+  }
+}
+
 constexpr Table make_table(const char* name) {
   return {name,
           &combine<float, float>,
@@ -354,7 +406,8 @@ constexpr Table make_table(const char* name) {
           &dots<float>,
           &dots<bf16>,
           &stream<float>,
-          &stream<bf16>};
+          &stream<bf16>,
+          &softmax};
 }
 
 }  // namespace
