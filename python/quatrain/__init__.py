@@ -13,7 +13,7 @@ from ._library import LIBRARY as _LIBRARY
 from ._library import VERSION as __version__
 from . import algebra, init, models, nn, ops
 from .convert import ConversionReport, FactorizeReport, convert, factorize
-from .runs import Run, load
+from .runs import Run, load, write_tensorboard
 from .weights import load_model, save_model
 
 #: For CMake: -DCMAKE_PREFIX_PATH=$(python -c 'import quatrain; print(quatrain.cmake_prefix_path)')
@@ -37,4 +37,5 @@ __all__ = [
     "nn",
     "ops",
     "save_model",
+    "write_tensorboard",
 ]

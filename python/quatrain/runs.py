@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Run", "load"]
+__all__ = ["Run", "load", "write_tensorboard"]
 
 #: A model keeps at least so many positions, as the program's does.
 _LEAST_POSITIONS = 512
@@ -97,3 +98,36 @@ def load(run: str | os.PathLike[str]) -> Run:
     )
     load_model(model, weights)
     return Run(model.eval(), recipe, vocabulary, labels)
+
+
+def write_tensorboard(run: str | os.PathLike[str], folder: str | os.PathLike[str]) -> int:
+    """Writes the metrics of a run as TensorBoard's event files; returns the number of points.
+
+    The training loss, learning rate, gradient norm and examples a second come under ``training/``, the dev set's figures
+    under ``dev/``. Needs the package ``tensorboard``; an existing folder gets one event file more. Raises
+    FileNotFoundError where the run has no metrics.
+
+    ::
+
+        quatrain.write_tensorboard("runs/mine", "tensorboard/mine")  # then: tensorboard --logdir tensorboard
+    """
+    from torch.utils.tensorboard import SummaryWriter
+
+    metrics = Path(run) / "metrics.jsonl"
+    if not metrics.is_file():
+        raise FileNotFoundError(f"write_tensorboard: '{run}' holds no metrics.jsonl: name the folder of a run")
+    points = 0
+    with metrics.open(encoding="utf-8") as lines, SummaryWriter(os.fspath(folder)) as writer:
+        for line in lines:
+            if not line.endswith("\n"):
+                break  # it is being written
+            record = json.loads(line)
+            step, kind = record.pop("step"), record.pop("kind")
+            group = {"training": "training", "evaluation": record.pop("split", "dev")}.get(kind)
+            if group is None:
+                continue
+            for name, value in record.get("figures", record).items():
+                if isinstance(value, (int, float)) and name != "epoch":
+                    writer.add_scalar(f"{group}/{name}", value, step)
+                    points += 1
+    return points

@@ -10,6 +10,7 @@
 #include "cli/metrics_file.h"
 #include "cli/text_task.h"
 #include "quatrain/train/checkpoint.h"
+#include "train/checkpoint.h"
 #include "train/state.h"
 
 namespace quatrain::cli {
@@ -45,8 +46,9 @@ class Checks {
 };
 
 // The files as they were written, then what is in them.
-std::string look_at_checkpoint(const fs::path& run, const std::string& name) {
-  const fs::path folder = train::find_checkpoint(run, name);
+std::string look_at_checkpoint(const fs::path& run, const std::string& name, bool accept) {
+  const bool changed = accept && !train::find_damage(run / name).empty();
+  const fs::path folder = changed ? run / name : train::find_checkpoint(run, name);
   TrainedText trained = load_checkpoint(folder);
   const auto parameters = train::trained_parameters(*trained.model);
   int64_t numbers = 0;
@@ -56,10 +58,15 @@ std::string look_at_checkpoint(const fs::path& run, const std::string& name) {
     numbers += values.numel();
   }
   std::string text = grouped(numbers) + " parameters of " + trained.recipe.model.algebra;
-  if (name == "best") return text;
-  const auto optimizer = train::make_optimizer(trainer_options(trained.recipe).optimizer, parameters);
-  const train::State state = train::load_state(*optimizer, parameters, folder);
-  return text + ", " + trained.recipe.train.optimizer + ", step " + grouped(state.step);
+  int64_t step = train::step_of(folder);
+  if (name != "best") {
+    const auto optimizer = train::make_optimizer(trainer_options(trained.recipe).optimizer, parameters);
+    step = train::load_state(*optimizer, parameters, folder).step;
+    text += ", " + trained.recipe.train.optimizer + ", step " + grouped(step);
+  }
+  if (!changed) return text;
+  train::seal_checkpoint(folder, step);
+  return text + "; changed, and accepted as it is";
 }
 
 std::string look_at_predictions(const fs::path& path, const train::Result& result) {
@@ -92,7 +99,8 @@ int check_command(const CheckArguments& arguments) {
       names.push_back(name);
   }
   std::sort(names.begin(), names.end());
-  for (const auto& name : names) checks.make(name, [&] { return look_at_checkpoint(run, name); });
+  for (const auto& name : names)
+    checks.make(name, [&] { return look_at_checkpoint(run, name, arguments.accept); });
   if (fs::exists(run / "metrics.jsonl"))
     checks.make("metrics.jsonl", [&] { return counted(read_metrics(run).lines, "line"); });
   if (fs::exists(run / "result.json")) {

@@ -43,6 +43,7 @@ int evaluate_command(const EvaluateArguments& arguments);
 
 struct CheckArguments {
   std::string run;
+  bool accept = false;  ///< files that were changed on purpose and are good in themselves
 };
 int check_command(const CheckArguments& arguments);
 

@@ -35,7 +35,8 @@ inline constexpr const char* kCheckFooter =
 whether it is sound; 1 is the exit code where one is not.
 
 Examples:
-  quatrain check runs/mine)";
+  quatrain check runs/mine
+  quatrain check runs/mine --accept              after weights were written into it from Python)";
 
 inline constexpr const char* kPlotFooter = R"(Examples:
   quatrain plot runs/mine

@@ -130,6 +130,8 @@ class Program {
     auto* command = app_.add_subcommand("check", "Verify every file of a run");
     command->footer(kCheckFooter);
     command->add_option("run", check_.run, "Folder of a run")->required()->type_name("RUN");
+    command->add_flag("--accept", check_.accept,
+                      "Take changed files for the run's own, where they can be read and fit together");
     command->callback([this] { chosen_ = [this] { return check_command(check_); }; });
   }
 

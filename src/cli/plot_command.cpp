@@ -85,7 +85,8 @@ int plot_command(const PlotArguments& arguments) {
   script << "set terminal " << (ending == ".svg" ? "svg" : "pngcairo") << " size " << 520 * panels
          << ",400 noenhanced font 'sans,11' background 'white'\n"
          << "set output " << gnuplot_quoted(beside.string()) << "\n"
-         << "set datafile missing 'nan'\nset grid linecolor rgb '#dddddd'\nset key outside bottom center horizontal\n"
+         << "set datafile missing 'nan'\nset grid linecolor rgb '#dddddd'\nset key outside bottom center "
+            "horizontal\n"
          << "set xlabel 'step'\nset multiplot layout 1," << panels << "\n";
   if (!loss.empty()) add_panel(script, "training loss", "loss", loss);
   if (!dev.empty()) add_panel(script, figure + " on the dev set", "dev", dev);

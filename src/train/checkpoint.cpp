@@ -129,7 +129,9 @@ std::vector<std::string> find_damage(const fs::path& folder) {
     else if (bytes != facts["bytes"])
       damage.push_back(name + " has " + std::to_string(bytes) + " bytes instead of " + facts["bytes"].dump());
     else if (checksum_of_file(folder / name) != facts["xxh128"])
-      damage.push_back(name + " has changed since it was written (its checksum differs)");
+      damage.push_back(
+          name +
+          " has changed since it was written (if you did that, 'quatrain check RUN --accept' takes it)");
   }
   return damage;
 }
@@ -146,6 +148,21 @@ std::vector<Checkpoint> sound_checkpoints(const fs::path& run_folder) {
   return sound;
 }
 
+void seal_checkpoint(const fs::path& folder, int64_t step) {
+  Json manifest{{"format", kFormat}, {"step", step}, {"files", Json::object()}};
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().filename() != kManifest) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  for (const auto& file : files) {
+    nn::sync_path(file);
+    manifest["files"][file.filename().string()] = {{"bytes", fs::file_size(file)},
+                                                   {"xxh128", checksum_of_file(file)}};
+  }
+  manifest["checksum"] = checksum_of(manifest);
+  nn::write_text(folder / kManifest, manifest.dump(2) + "\n");
+}
+
 void write_checkpoint(const fs::path& run_folder, const std::string& which, int64_t step,
                       const std::function<void(const fs::path&)>& fill, int64_t keep) {
   const fs::path place = run_folder / which;
@@ -155,17 +172,7 @@ void write_checkpoint(const fs::path& run_folder, const std::string& which, int6
   fs::create_directory(part);  // not its parents: a run's folder that has vanished is not made again
   try {
     fill(part);
-    Json manifest{{"format", kFormat}, {"step", step}, {"files", Json::object()}};
-    std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(part)) files.push_back(entry.path());
-    std::sort(files.begin(), files.end());
-    for (const auto& file : files) {
-      nn::sync_path(file);
-      manifest["files"][file.filename().string()] = {{"bytes", fs::file_size(file)},
-                                                     {"xxh128", checksum_of_file(file)}};
-    }
-    manifest["checksum"] = checksum_of(manifest);
-    nn::write_text(part / kManifest, manifest.dump(2) + "\n");
+    seal_checkpoint(part, step);
   } catch (...) {
     std::error_code ignored;  // what went wrong first is what is told
     fs::remove_all(part, ignored);

@@ -20,8 +20,11 @@ QUATRAIN_API void write_checkpoint(const std::filesystem::path& run_folder, cons
                                    const std::function<void(const std::filesystem::path&)>& fill,
                                    int64_t keep = 1);
 
-/// The step of a checkpoint.
-int64_t step_of(const std::filesystem::path& checkpoint_folder);
+/// Notes the sizes and checksums of a checkpoint's files as they are.
+QUATRAIN_API void seal_checkpoint(const std::filesystem::path& checkpoint_folder, int64_t step);
+
+/// The step of a checkpoint; 0 where its manifest cannot be read.
+QUATRAIN_API int64_t step_of(const std::filesystem::path& checkpoint_folder);
 
 /// Removes a run's files, and no others.
 void remove_run(const std::filesystem::path& run_folder);

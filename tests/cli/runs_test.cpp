@@ -79,6 +79,20 @@ TEST(Check, names_what_is_damaged_and_train_offers_what_is_sound) {
   EXPECT_EQ(place.read("run/last/model.safetensors"), weights);
   EXPECT_EQ(place.run("check run").code, 0);
   EXPECT_EQ(place.run("check nothing").code, 2);
+
+  // Changed on purpose: accepted where it is good in itself.
+  fs::copy_file(place.path("run/last/model.safetensors"), place.path("run/best/model.safetensors"),
+                fs::copy_options::overwrite_existing);
+  std::ofstream(place.path("run/best/recipe.toml"), std::ios::app) << "# mine\n";
+  EXPECT_EQ(place.run("predict run", "the keys\n").code, 1);
+  const Outcome accepted = place.run("check run --accept");
+  EXPECT_EQ(accepted.code, 0) << accepted.out;
+  EXPECT_THAT(accepted.out, testing::ContainsRegex("best +sound: .*changed, and accepted as it is"));
+  EXPECT_EQ(place.run("predict run", "the keys\n").code, 0);
+  damage(place.path("run/best/vocabulary.txt"));
+  std::ofstream(place.path("run/best/vocabulary.txt"), std::ios::app) << "more\nwords\n";
+  EXPECT_EQ(place.run("check run --accept").code, 1);
+  EXPECT_EQ(place.run("predict run", "the keys\n").code, 1);
 }
 
 TEST(Plot, draws_the_curves) {

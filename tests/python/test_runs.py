@@ -1,5 +1,6 @@
 """A run of the C++ program, loaded in Python: the same logits."""
 
+import json
 import os
 import subprocess
 
@@ -35,6 +36,23 @@ def test_the_same_logits(tmp_path, settings):
         torch.testing.assert_close(run.model(tokens), load_file(tmp_path / "output")["y"], rtol=1e-6, atol=1e-6)
 
 
+def test_metrics_for_tensorboard(tmp_path):
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    train(tmp_path / "run", "train.log_every=1")
+    count = quatrain.write_tensorboard(tmp_path / "run", tmp_path / "events")
+    events = reader.EventAccumulator(str(tmp_path / "events"))
+    events.Reload()
+    lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    losses = [(line["step"], line["loss"]) for line in lines if line["kind"] == "training"]
+    shown = [(event.step, event.value) for event in events.Scalars("training/loss")]
+    assert [step for step, _ in shown] == [step for step, _ in losses] == [1, 2, 3]
+    assert [loss for _, loss in shown] == pytest.approx([loss for _, loss in losses], rel=1e-6)
+    assert events.Scalars("dev/accuracy")[0].step == 3
+    assert count == sum(len(events.Scalars(tag)) for tag in events.Tags()["scalars"])
+    with pytest.raises(FileNotFoundError, match="holds no metrics.jsonl"):
+        quatrain.write_tensorboard(tmp_path, tmp_path / "events")
+
+
 def test_what_is_no_run_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="holds no 'best'"):
         quatrain.load(tmp_path)
@@ -49,6 +67,10 @@ def test_the_program_reads_what_python_saved(tmp_path):
     size = weights.stat().st_size
     quatrain.save_model(run.model, weights)
     assert weights.stat().st_size == size
-    done = subprocess.run([PROGRAM, "predict", tmp_path / "run"], input="the keys\n", capture_output=True, text=True)
+    predict = [PROGRAM, "predict", tmp_path / "run"]
+    done = subprocess.run(predict, input="the keys\n", capture_output=True, text=True)
+    assert done.returncode == 1 and "model.safetensors has changed since it was written" in done.stderr
+    subprocess.run([PROGRAM, "check", tmp_path / "run", "--accept"], check=True)
+    done = subprocess.run(predict, input="the keys\n", capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[0] == run.labels[1]
