@@ -219,7 +219,7 @@ double engine_cost(const Problem& p, Way way) {
 // bfloat16 where real products of it are much faster (AMX), in inference. Not fitted: nobody has measured the
 // engine there. The model of float32, with real and packed products at a sixth of the time and weights of
 // half the bytes. The mixtures' coefficient is twice that of float32: with it a quaternion layer of 1024 x
-// 1024 takes .95 of the real layer's time at batch 1024, .7 at 32 and .4 at 8, where a first sketch of the
+// 1024 takes .92 of the real layer's time at batch 1024, .65 at 32 and .43 at 8, where a first sketch of the
 // code took 1.0, .45-.6 and .3 on such a machine.
 double halves_cost(const Problem& p, Way way) {
   if (way == Way::mixed) return engine_cost(p, way);

@@ -39,7 +39,8 @@ void check(const std::string& name, const at::Tensor& Q, const at::Tensor& K, co
   EXPECT_FALSE(got.requires_grad());
   ASSERT_EQ(got.sizes(), expected.sizes());
   EXPECT_TRUE(got.is_contiguous());
-  const double allowed = 2 * relative_error(recorded, expected) + 5e-7;
+  // Sums over all keys at once: over 1500 of them somewhat more rounding than in blocks.
+  const double allowed = 2 * relative_error(recorded, expected) + 1e-6;
   EXPECT_LE(relative_error(got, expected), allowed);
   // Inference of a model is the same under each guard.
   const torch::NoGradGuard no_grad;
