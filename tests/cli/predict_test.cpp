@@ -61,11 +61,24 @@ TEST_F(Predict, blank_last_and_very_long_lines_are_lines) {
   EXPECT_EQ(predict("\n").size(), 1);
   EXPECT_EQ(predict("a good film").size(), 1);
   std::string longest;
-  for (int i = 0; i < 300000; ++i) longest += "plot ";
-  const auto lines = predict("good film\n\n" + longest + "\nbad film\r\n\xff\xfe\n");
-  ASSERT_EQ(lines.size(), 5);
+  for (int i = 0; i < 200000; ++i) longest += "plot ";
+  const auto lines = predict("good film\n\n" + longest + "\nbad film\r\n");
+  ASSERT_EQ(lines.size(), 4);
   EXPECT_TRUE(lines[0].starts_with("good\t"));
   EXPECT_TRUE(lines[3].starts_with("bad\t"));
+}
+
+// What cannot be a text ends it, after the answers to the lines before.
+TEST_F(Predict, lines_that_are_no_text_are_named) {
+  for (const auto& [bad, rule] :
+       {std::pair{std::string(2'000'000, 'a'), "a line may have at most 1048576 bytes"},
+        std::pair{std::string("\xff\xfe"), "UTF-8"}}) {
+    const Outcome outcome = place_->run("predict run", "good film\nbad film\n" + bad + "\ngood\n");
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_THAT(outcome.error,
+                testing::AllOf(testing::HasSubstr("standard input, line 3"), testing::HasSubstr(rule)));
+    EXPECT_EQ(lines_of(outcome.out).size(), 2);
+  }
 }
 
 // Many portions: the order stays, and a text's answer does not depend on its neighbours.
