@@ -185,7 +185,8 @@ std::string plain_toml(std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   if (const std::string problem = utf8_problem(text); !problem.empty()) refuse(find_bad_utf8(text), problem);
   constexpr int kMostDots = 16;
-  int dots = 0;
+  constexpr int kDeepest = 20;
+  int dots = 0, depth = 0;
   std::string plain;
   plain.reserve(text.size());
   TomlWalk walk;
@@ -199,6 +200,10 @@ std::string plain_toml(std::string_view text) {
       if (c > 0x7F) refuse(i, "outside texts and comments it must be ASCII; put a text in double quotes");
       if (c == '.' && ++dots > kMostDots)
         refuse(i, "a name may have at most " + std::to_string(kMostDots + 1) + " parts with dots between");
+      if (c == '[' || c == '{') ++depth;
+      if (c == ']' || c == '}') --depth;
+      if (depth > kDeepest)
+        refuse(i, "lists and tables may be nested at most " + std::to_string(kDeepest) + " deep");
       if (std::string_view(",[]{}=\n").find(text[i]) != std::string_view::npos) dots = 0;
     }
     // A text in single quotes becomes one in double quotes, which has escapes.

@@ -50,8 +50,7 @@ QUATRAIN_API std::string quote(std::string_view text);
 
 /// The same TOML in ASCII, with escapes. Refuses what toml++ does not stand, most of which TOML forbids too:
 /// other bytes than UTF-8, control characters, other characters than ASCII outside texts and comments, and
-/// names of so many parts
-/// (`a.b.c`) that the tables would be nested too deep for the stack. Throws TextError.
+/// lists, tables or names (`a.b.c`) that are nested too deep for the stack. Throws TextError.
 QUATRAIN_API std::string plain_toml(std::string_view text);
 
 }  // namespace quatrain

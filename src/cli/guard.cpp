@@ -21,6 +21,10 @@ std::string printable(const std::string& sentence) {
       shown += c;
       continue;
     }
+    if (c == '\t' || c == '\n') {
+      shown += c == '\t' ? "\\t" : "\\n";
+      continue;
+    }
     std::array<char, 8> code{};
     std::snprintf(code.data(), code.size(), "\\x%02x", static_cast<unsigned char>(c));
     shown += code.data();

@@ -45,6 +45,7 @@ void settle_source(train::Recipe& recipe, const std::string& folder) {
 void start_from(models::TextClassifier& model, const std::string& weights,
                 const data::Vocabulary& vocabulary) {
   fs::path file = weights;
+  if (!fs::exists(file)) throw train::RecipeError("train.weights: there is no run or file '" + weights + "'");
   if (fs::is_directory(file)) {
     const fs::path folder = train::find_checkpoint(file, "best");
     const auto known = data::Vocabulary::load(folder / "vocabulary.txt");
@@ -185,6 +186,15 @@ void set_threads(const train::Recipe& recipe) {
 TrainedText load_trained(const fs::path& run) {
   if (!fs::is_directory(run))
     throw train::RecipeError("'" + run.string() + "' is no run: name a run's folder");
+  const auto has = [&](const std::string& checkpoint) {
+    return fs::exists(run / checkpoint) || fs::exists(run / (checkpoint + ".old"));
+  };
+  if (!has("best") && !has("last"))
+    throw train::RecipeError("'" + run.string() + "' is no run, it has no checkpoint: name a run's folder");
+  if (!has("best"))
+    throw std::runtime_error("run '" + run.string() +
+                             "' has no checkpoint that was evaluated: go on with quatrain train " +
+                             run.string() + " --resume");
   return load_checkpoint(train::find_checkpoint(run, "best"));
 }
 

@@ -1,5 +1,6 @@
 #include "data/text_file.h"
 
+#include <array>
 #include <charconv>
 #include <fstream>
 
@@ -24,21 +25,26 @@ void for_each_line(const fs::path& file, const std::function<void(std::string_vi
   }
   std::ifstream stream(file, std::ios::binary);
   TORCH_CHECK(stream, "data: ", file.string(), " cannot be opened for reading: check its permissions");
-  std::vector<char> buffer(kLongestLine + 2);  // a longer line fills it, and is refused for that
   int64_t number = 0;
-  for (bool more = true; more;) {
-    stream.getline(buffer.data(), static_cast<std::streamsize>(buffer.size()));
-    const auto taken = static_cast<size_t>(stream.gcount());
-    if (stream.eof() && taken == 0) break;
-    const bool whole = stream.good();  // with its end, which counts
-    more = whole;
-    std::string_view line(buffer.data(), whole ? taken - 1 : taken);
+  const auto hand_over = [&](std::string_view line) {
     if (++number == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
     if (line.ends_with('\r')) line.remove_suffix(1);
     const std::string problem = line_problem(line);
     TORCH_CHECK(problem.empty(), place(file, number), ": ", problem);
     take(line, number);
+  };
+  std::array<char, 1 << 14> portion;
+  std::string begun;  // of a line that goes on in the next portion; never much longer than a line may be
+  while (stream.read(portion.data(), portion.size()) || stream.gcount() > 0) {
+    std::string_view rest(portion.data(), static_cast<size_t>(stream.gcount()));
+    for (size_t end = 0; (end = rest.find('\n')) != rest.npos; rest.remove_prefix(end + 1)) {
+      hand_over(begun.empty() ? rest.substr(0, end) : begun.append(rest.substr(0, end)));
+      begun.clear();
+    }
+    begun += rest;
+    if (begun.size() > kLongestLine + 1) hand_over(begun);  // which refuses it
   }
+  if (!begun.empty()) hand_over(begun);
   TORCH_CHECK(!stream.bad(), "data: reading ", file.string(), " failed after line ", number);
   TORCH_CHECK(number > 0, "data: ", file.string(), " is empty");
 }

@@ -19,7 +19,7 @@
 namespace quatrain::nn {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;  // an ordered one would search all names for each new one
 
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
@@ -224,7 +224,7 @@ void write_safetensors(const std::filesystem::path& path, const NamedTensors& te
   std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
     return a.second.element_size() > b.second.element_size();
   });
-  Json header = Json::object();
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   uint64_t offset = 0;
   for (auto& [name, tensor] : ordered) {

@@ -55,6 +55,10 @@ std::vector<std::string> problems(const NamedTensors& state, const torch::nn::Mo
                                   const Safetensors& file) {
   std::vector<std::string> result;
   visit_layers(module, "", [&](const std::string& layer, const algebra::Spec& spec) {
+    const std::string prefix = layer.empty() ? "" : layer + ".";
+    const bool there = std::any_of(file.tensors.begin(), file.tensors.end(),
+                                   [&](const auto& item) { return item.first.starts_with(prefix); });
+    if (!there) return;  // which is said of its tensors
     if (auto problem = algebra_problem(layer, spec, file.metadata); !problem.empty())
       result.push_back(problem);
   });

@@ -20,7 +20,9 @@ void check_model(const Recipe& recipe) {
   try {
     spec = algebra::Spec::parse(model.algebra);
   } catch (const std::invalid_argument& error) {
-    throw RecipeError(where(recipe, "model.algebra") + ": model.algebra: " + error.what());
+    std::string_view what = error.what();  // "algebra: ..."
+    if (what.starts_with("algebra: ")) what.remove_prefix(std::string_view("algebra: ").size());
+    throw RecipeError(where(recipe, "model.algebra") + ": model.algebra: " + std::string(what));
   }
   const std::string n = "n = " + std::to_string(spec.n) + " (" + model.algebra + ")";
   // Whichever key was written last is likeliest the wrong one; the width is what the rule is about.

@@ -46,6 +46,9 @@ TEST(PlainToml, refuses_what_the_parser_does_not_stand) {
   for (int i = 0; i < 16; ++i) deep += ".a";
   EXPECT_EQ(refused(deep + " = 1"), "");
   EXPECT_THAT(refused(deep + ".a = 1"), HasSubstr("a name may have at most 17 parts"));
+  EXPECT_EQ(refused("a = " + std::string(20, '[') + std::string(20, ']')), "");
+  EXPECT_THAT(refused("\na = " + std::string(21, '[')),
+              HasSubstr("2: lists and tables may be nested at most 20 deep"));
   EXPECT_EQ(refused("a = \"" + deep + deep + "\" # " + deep + deep), "");
 }
 
