@@ -186,7 +186,9 @@ std::string plain_toml(std::string_view text) {
   if (const std::string problem = utf8_problem(text); !problem.empty()) refuse(find_bad_utf8(text), problem);
   constexpr int kMostDots = 16;
   constexpr int kDeepest = 20;
-  int dots = 0, depth = 0;
+  constexpr int kMostHeaders = 1000;  // the parser's time grows with their square
+  int dots = 0, depth = 0, headers = 0;
+  bool begins = true;  // a line
   std::string plain;
   plain.reserve(text.size());
   TomlWalk walk;
@@ -200,12 +202,15 @@ std::string plain_toml(std::string_view text) {
       if (c > 0x7F) refuse(i, "outside texts and comments it must be ASCII; put a text in double quotes");
       if (c == '.' && ++dots > kMostDots)
         refuse(i, "a name may have at most " + std::to_string(kMostDots + 1) + " parts with dots between");
+      if (c == '[' && depth == 0 && begins && ++headers > kMostHeaders)
+        refuse(i, "it may have at most " + std::to_string(kMostHeaders) + " tables");
       if (c == '[' || c == '{') ++depth;
       if (c == ']' || c == '}') --depth;
       if (depth > kDeepest)
         refuse(i, "lists and tables may be nested at most " + std::to_string(kDeepest) + " deep");
       if (std::string_view(",[]{}=\n").find(text[i]) != std::string_view::npos) dots = 0;
     }
+    if (c != ' ' && c != '\t') begins = c == '\n';
     // A text in single quotes becomes one in double quotes, which has escapes.
     const bool literal = place == TomlWalk::kLiteral;
     if (c > 0x7F) {

@@ -215,7 +215,13 @@ TrainedText load_checkpoint(const fs::path& folder) {
   trained.model =
       models::TextClassifier(model_options(trained.recipe, trained.vocabulary.size(),
                                            static_cast<int64_t>(trained.labels.size()), pretrained_width));
-  nn::load_weights(*trained.model, weights);
+  try {
+    nn::load_weights(*trained.model, weights);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(std::string(error.what()) + "; do recipe.toml, vocabulary.txt (" +
+                             std::to_string(trained.vocabulary.size()) + " words) and labels.txt (" +
+                             std::to_string(trained.labels.size()) + " labels) beside it belong to it?");
+  }
   trained.model->eval();
   return trained;
 }

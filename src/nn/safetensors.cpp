@@ -13,7 +13,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "algebra/text.h"
+#include "algebra/json.h"
 #include "nn/atomic_file.h"
 
 namespace quatrain::nn {
@@ -106,19 +106,17 @@ class Reader {
     if (!file_) fail("the header cannot be read");
     data_size_ = size_ - sizeof length - length;
 
-    // Names are gathered here, because a parsed object has lost its duplicates.
-    std::set<std::string> names;
-    const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
-      const bool opens =
-          event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
-      if (opens && depth >= kDeepestHeader)
-        fail("the header is nested deeper than ", kDeepestHeader, " levels");
-      if (event == Json::parse_event_t::key && depth == 1 && !names.insert(value.get<std::string>()).second)
-        fail("tensor '", shorten(value.get<std::string>()), "' is there twice");
-      return true;
+    std::set<std::string> names;  // gathered here, because a parsed object has lost its duplicates
+    const auto seen = [&](int depth, const std::string& name) {
+      if (depth == 1 && !names.insert(name).second) fail("tensor '", shorten(name), "' is there twice");
     };
-    const Json header = Json::parse(text, watch, /*allow_exceptions=*/false);
-    if (header.is_discarded() || !header.is_object()) fail("the header is not a JSON object");
+    Json header;
+    try {
+      header = parse_json<Json>(text, kDeepestHeader, seen);
+    } catch (const TextError& error) {
+      fail("the header cannot be read: ", error.what());
+    }
+    if (!header.is_object()) fail("the header is not a JSON object");
     return header;
   }
 

@@ -275,13 +275,11 @@ std::vector<Section> sections() {
              tensors(
                  R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
                  "123"))},
-        {"data with other labels than the run's", "evaluate run", 1,
+        {"data with other labels than the run's", "evaluate run --data data", 1,
          [](const Workplace& place) {
            for (const char* part : {"train", "dev", "test"})
              place.write("data/" + std::string(part) + ".tsv", "up\ta film\ndown\ta plot\n");
          }},
-        {"data that are gone", "evaluate run", 1,
-         [](const Workplace& place) { fs::remove_all(place.path("data")); }},
         {"to resume with another recipe", "train run --resume --set model.width=64", 2}}},
       {"Texts to label",
        {{"Latin-1", "predict run", 1, nullptr, "caf\xE9\n"},
