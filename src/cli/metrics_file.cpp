@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "train/own_json.h"
+
 namespace quatrain::cli {
 namespace {
 
@@ -29,7 +31,7 @@ MetricsFile read_metrics(const std::filesystem::path& run) {
     const auto wrong = [&](const std::string& why) {
       throw std::runtime_error(path.string() + ":" + std::to_string(result.lines) + ": " + why);
     };
-    const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const Json record = train::parse_own<Json>(line);
     if (!record.is_object() || !record.value("kind", Json()).is_string() ||
         !record.value("step", Json()).is_number_integer() || file.eof())
       wrong("this is no whole line of a trainer; resuming the run drops it");

@@ -2,7 +2,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -11,6 +10,7 @@
 #include "cli/json_file.h"
 #include "quatrain/train/checkpoint.h"
 #include "quatrain/train/recipe.h"
+#include "train/own_json.h"
 
 namespace quatrain::cli {
 namespace {
@@ -19,11 +19,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int kDeepest = 4;
-
-Json read_json(const fs::path& path) {
-  std::ifstream file(path);
-  return Json::parse(file, nullptr, /*allow_exceptions=*/false);
-}
 
 // The runs in a folder and below it; a run holds no others.
 void find_runs(const fs::path& folder, int depth, std::vector<fs::path>& runs) {
@@ -58,7 +53,8 @@ Json describe(const fs::path& run) {
   } catch (const std::exception&) {
     facts["algebra"] = nullptr;  // not one of text, or nothing is stored yet
   }
-  const Json result = read_json(run / "result.json"), state = read_json(folder / "training.json");
+  const Json result = train::read_own<Json>(run / "result.json"),
+             state = train::read_own<Json>(folder / "training.json");
   const bool finished = result.is_object();
   facts["state"] = damaged                   ? "damaged"
                    : train::is_training(run) ? "training"

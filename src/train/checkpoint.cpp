@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 
 #include "nn/atomic_file.h"
 #include "train/checksum.h"
+#include "train/own_json.h"
 
 namespace quatrain::train {
 namespace {
@@ -73,8 +73,7 @@ bool describes_file(const std::string& name, const Json& facts) {
 
 // The manifest, or nothing where it is not one that was written here.
 std::optional<Json> read_manifest(const fs::path& folder) {
-  std::ifstream file(folder / kManifest);
-  Json manifest = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  auto manifest = read_own<Json>(folder / kManifest);
   const bool whole = manifest.is_object() && manifest.value("format", Json()) == kFormat &&
                      manifest.value("checksum", Json()) == checksum_of(manifest) &&
                      manifest.value("step", Json()).is_number_integer() &&

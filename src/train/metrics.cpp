@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "nn/atomic_file.h"
+#include "train/own_json.h"
 
 namespace quatrain::train {
 namespace {
@@ -26,7 +27,7 @@ struct Mark {
 };
 
 std::optional<Mark> mark_of(const std::string& line) {
-  const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const Json record = parse_own<Json>(line);
   if (!record.is_object()) return std::nullopt;
   const Json kind = record.value("kind", Json()), step = record.value("step", Json());
   if (!kind.is_string() || !step.is_number_integer()) return std::nullopt;

@@ -1,11 +1,11 @@
 #include "train/records.h"
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "nn/atomic_file.h"
+#include "train/own_json.h"
 
 namespace quatrain::train {
 namespace {
@@ -45,11 +45,10 @@ void write_result(const Result& r, const fs::path& run_folder) {
 
 Result read_result(const fs::path& run_folder) {
   const fs::path path = run_folder / "result.json";
-  std::ifstream file(path);
-  if (!file)
+  if (!fs::exists(path))
     throw std::runtime_error("run '" + run_folder.string() + "' has no result.json: it is not finished");
   try {
-    const Json json = Json::parse(file);
+    const auto json = read_own<Json>(path);
     Result r;
     json.at("finished").get_to(r.finished);
     json.at("stopped_early").get_to(r.stopped_early);

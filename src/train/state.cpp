@@ -2,13 +2,13 @@
 
 #include <torch/torch.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "nn/atomic_file.h"
 #include "quatrain/nn/safetensors.h"
 #include "quatrain/ops.h"
+#include "train/own_json.h"
 
 namespace quatrain::train {
 namespace {
@@ -88,8 +88,7 @@ State load_state(torch::optim::Optimizer& optimizer, const NamedParameters& para
                  const std::filesystem::path& folder) {
   State state;
   try {
-    std::ifstream file(folder / "training.json");
-    state = from_json(Json::parse(file));
+    state = from_json(read_own<Json>(folder / "training.json"));
   } catch (const Json::exception&) {
     throw std::runtime_error("'" + (folder / "training.json").string() +
                              "' cannot be read: it is not what a trainer wrote");

@@ -87,7 +87,7 @@ TEST_F(ConvertTest, runs_become_runs) {
   std::filesystem::rename(place_.path("small"), place_.path("moved"));
   const Outcome further = place_.run("train tuned --resume --set train.steps=2");
   EXPECT_EQ(further.code, 0) << further.error;
-  EXPECT_EQ(place_.run("train moved --set train.steps=1 --data data --out lost").code, 1);
+  EXPECT_EQ(place_.run("train moved --set train.steps=1 --data data --out lost").code, 2);
 }
 
 TEST_F(ConvertTest, weights_files_become_weights_files) {
@@ -134,7 +134,7 @@ TEST_F(ConvertTest, what_cannot_be_done_gets_a_sentence) {
   place_.write("torn.safetensors", "torn");
   expect_refused("torn.safetensors" + to, 1, "not a safetensors file");
   std::filesystem::create_directory(place_.path("bare"));
-  expect_refused("bare out --algebra quaternion", 1, "no checkpoint");
+  expect_refused("bare out --algebra quaternion", 2, "no checkpoint");
   EXPECT_FALSE(exists("out"));
   EXPECT_FALSE(exists("out.safetensors"));
 

@@ -102,7 +102,7 @@ TEST(Usage, failures_at_work_have_their_own_code) {
   EXPECT_EQ(missing.code, 1);
   EXPECT_THAT(missing.error, HasSubstr("stsa.binary.dev"));
   std::filesystem::create_directory(place.path("bare"));
-  EXPECT_EQ(place.run("predict bare").code, 1);
+  EXPECT_EQ(place.run("predict bare").code, 2);
 }
 
 TEST(Info, says_what_a_report_needs) {

@@ -107,9 +107,10 @@ TEST_F(CheckpointTest, EveryFlippedBitAndEveryCutIsNoticed) {
 TEST_F(CheckpointTest, ForeignManifestsAreNoSurprise) {
   ToyTask task;
   train(task, options());
-  for (const std::string text :
-       {"", "[]", "{}", "null", R"({"format": 2, "step": 1, "files": [], "checksum": ""})",
-        R"({"format": 1, "step": 1, "files": {"model.safetensors": 3}})"}) {
+  const std::string deep(1'000'000, '[');
+  for (const std::string& text : std::vector<std::string>{
+           deep, "", "[]", "{}", "null", R"({"format": 2, "step": 1, "files": [], "checksum": ""})",
+           R"({"format": 1, "step": 1, "files": {"model.safetensors": 3}})"}) {
     overwrite(folder_ / "run" / "last" / "checkpoint.json", text);
     EXPECT_THAT(message_of([&] { find_checkpoint(folder_ / "run", "last"); }),
                 HasSubstr("checkpoint.json is not as it was written"))

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "algebra/json.h"
+
+namespace quatrain::train {
+
+/// JSON that a trainer has written, or what stands in its place: is_discarded() where it is none, or nested
+/// deeper than any of ours.
+template <typename Json>
+Json parse_own(std::string_view text) {
+  constexpr int kDeepest = 8;
+  try {
+    return parse_json<Json>(text, kDeepest);
+  } catch (const TextError&) {
+    return Json(Json::value_t::discarded);
+  }
+}
+
+/// The same from a file; one that cannot be read is no JSON either.
+template <typename Json>
+Json read_own(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return parse_own<Json>(std::string((std::istreambuf_iterator<char>(file)), {}));
+}
+
+}  // namespace quatrain::train
