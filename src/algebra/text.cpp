@@ -180,6 +180,12 @@ std::string quote(std::string_view text) {
   return '"' + shorten(text) + '"';
 }
 
+std::string join(const std::vector<std::string>& names) {
+  std::string all;
+  for (const auto& name : names) all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
 std::string plain_toml(std::string_view text) {
   const auto refuse = [&](size_t byte, const std::string& why) { throw TextError(line_at(text, byte), why); };
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "quatrain/api.h"
 
@@ -47,6 +48,9 @@ QUATRAIN_API int64_t line_at(std::string_view text, size_t byte);
 QUATRAIN_API std::string shorten(std::string_view text);
 /// The same in double quotes.
 QUATRAIN_API std::string quote(std::string_view text);
+
+/// Names in one line: "a, b, c".
+QUATRAIN_API std::string join(const std::vector<std::string>& names);
 
 /// The same TOML in ASCII, with escapes. Refuses what toml++ does not stand, most of which TOML forbids too:
 /// other bytes than UTF-8, control characters, other characters than ASCII outside texts and comments, and

@@ -11,6 +11,7 @@
 #include "cli/text_task.h"
 #include "quatrain/train/checkpoint.h"
 #include "train/checkpoint.h"
+#include "train/sentence.h"
 #include "train/state.h"
 
 namespace quatrain::cli {
@@ -28,10 +29,8 @@ class Checks {
     std::string found;
     try {
       found = std::string(kGood) + ": " + look();
-    } catch (const c10::Error& error) {
-      found = error.what_without_backtrace();
     } catch (const std::exception& error) {
-      found = error.what();
+      found = train::sentence_of(error);
     }
     damaged_ += !found.starts_with(kGood);
     table_.row({what, found});

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "algebra/text.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/json_file.h"
@@ -17,10 +18,8 @@ int evaluate_command(const EvaluateArguments& arguments) {
   set_threads(trained.recipe);
   TextData data = load_text(trained.recipe, arguments.data);
   if (data.splits.labels != trained.labels) {
-    std::string here, there;
-    for (const auto& label : data.splits.labels) here += (here.empty() ? "" : ", ") + label;
-    for (const auto& label : trained.labels) there += (there.empty() ? "" : ", ") + label;
-    throw std::runtime_error("the data's labels (" + here + ") are not those of the run (" + there + ")");
+    throw std::runtime_error("the data's labels (" + join(data.splits.labels) +
+                             ") are not those of the run (" + join(trained.labels) + ")");
   }
   data.vocabulary = trained.vocabulary;
   const auto task = make_task(trained.recipe, data, trained.model);

@@ -1,13 +1,11 @@
-#include <c10/util/Exception.h>
-
 #include <array>
 #include <cstdio>
-#include <filesystem>
 #include <new>
 
 #include "cli/commands.h"
 #include "cli/stop.h"
 #include "quatrain/train/recipe.h"
+#include "train/sentence.h"
 
 namespace quatrain::cli {
 namespace {
@@ -51,14 +49,10 @@ int run_guarded(const std::function<int()>& command) {
     return fail(kUsage, error.what());
   } catch (const UsageError& error) {
     return fail(kUsage, error.what());
-  } catch (const c10::Error& error) {
-    return fail(kFailure, error.what_without_backtrace());
-  } catch (const std::filesystem::filesystem_error& error) {
-    return fail(kFailure, "cannot use '" + error.path1().string() + "': " + error.code().message());
   } catch (const std::bad_alloc&) {
     return fail(kFailure, "out of memory");
   } catch (const std::exception& error) {
-    return fail(kFailure, error.what());
+    return fail(kFailure, train::sentence_of(error));
   }
 }
 

@@ -32,8 +32,7 @@ MetricsFile read_metrics(const std::filesystem::path& run) {
       throw std::runtime_error(path.string() + ":" + std::to_string(result.lines) + ": " + why);
     };
     const Json record = train::parse_own<Json>(line);
-    if (!record.is_object() || !record.value("kind", Json()).is_string() ||
-        !record.value("step", Json()).is_number_integer() || file.eof())
+    if (!train::is_record(record) || file.eof())
       wrong("this is no whole line of a trainer; resuming the run drops it");
     const int64_t step = record["step"];
     if (step < before) wrong("step " + std::to_string(step) + " comes after step " + std::to_string(before));

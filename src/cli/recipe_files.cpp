@@ -4,6 +4,7 @@
 #include <map>
 
 #include "algebra/nearest.h"
+#include "algebra/text.h"
 #include "quatrain/train/recipe.h"
 
 namespace quatrain::cli {
@@ -37,10 +38,8 @@ RecipeFile find_recipe(const std::string& what, const std::string& from) {
     if (recipe.name == what) return recipe;
     names.push_back(recipe.name);
   }
-  std::string list;
-  for (const auto& name : names) list += (list.empty() ? "" : ", ") + name;
   throw train::RecipeError("no recipe or file '" + what + "'" + did_you_mean(what, names) + "; known are " +
-                           list);
+                           join(names));
 }
 
 std::vector<RecipeFile> known_recipes() {

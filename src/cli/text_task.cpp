@@ -186,12 +186,9 @@ void set_threads(const train::Recipe& recipe) {
 TrainedText load_trained(const fs::path& run) {
   if (!fs::is_directory(run))
     throw train::RecipeError("'" + run.string() + "' is no run: name a run's folder");
-  const auto has = [&](const std::string& checkpoint) {
-    return fs::exists(run / checkpoint) || fs::exists(run / (checkpoint + ".old"));
-  };
-  if (!has("best") && !has("last"))
+  if (!train::has_checkpoint(run, "best") && !train::has_checkpoint(run, "last"))
     throw train::RecipeError("'" + run.string() + "' is no run, it has no checkpoint: name a run's folder");
-  if (!has("best"))
+  if (!train::has_checkpoint(run, "best"))
     throw std::runtime_error("run '" + run.string() +
                              "' has no checkpoint that was evaluated: go on with quatrain train " +
                              run.string() + " --resume");

@@ -11,12 +11,6 @@ std::string place(const fs::path& file, int64_t line) {
   return file.string() + ":" + std::to_string(line);
 }
 
-std::string join(const std::vector<std::string>& names) {
-  std::string all;
-  for (const auto& name : names) all += (all.empty() ? "" : ", ") + name;
-  return all;
-}
-
 void for_each_line(const fs::path& file, const std::function<void(std::string_view, int64_t)>& take) {
   try {
     check_file(file);

@@ -17,9 +17,6 @@ namespace quatrain::data {
 /// "FILE:LINE", as compilers write it.
 std::string place(const std::filesystem::path& file, int64_t line);
 
-/// Names in one line: "a, b, c".
-std::string join(const std::vector<std::string>& names);
-
 /// Hands over each line with its number, from 1 on, without its end ("\n" or "\r\n") and without a byte order
 /// mark. A file that is missing or empty, a line that is not UTF-8 or holds a NUL byte: an error.
 void for_each_line(const std::filesystem::path& file,

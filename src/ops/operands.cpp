@@ -105,10 +105,15 @@ Blocks Operands::of_blocks(const at::Tensor& t, bool transposed) {
           t.scalar_type()};
 }
 
-Pass Operands::forward(const Mixings& f) const {
+Pass Operands::pass(int64_t M, int64_t N, int64_t K, const Mixings& f) const {
   Pass pass;
-  pass.M = rows, pass.N = m, pass.K = p, pass.n = n, pass.rank = f.rank;
+  pass.M = M, pass.N = N, pass.K = K, pass.n = n, pass.rank = f.rank;
   pass.multiplied_in = multiplied_in;
+  return pass;
+}
+
+Pass Operands::forward(const Mixings& f) const {
+  Pass pass = this->pass(rows, m, p, f);
   pass.A = of_x(), pass.left = &f.V_in;
   pass.B = of_S(true), pass.right = &f.U_in;
   pass.out = &f.W_out;
@@ -116,9 +121,7 @@ Pass Operands::forward(const Mixings& f) const {
 }
 
 Pass Operands::backward_x(const at::Tensor& grad, const Mixings& f) const {
-  Pass pass;
-  pass.M = rows, pass.N = p, pass.K = m, pass.n = n, pass.rank = f.rank;
-  pass.multiplied_in = multiplied_in;
+  Pass pass = this->pass(rows, p, m, f);
   pass.A = of_rows(grad, m), pass.left = &f.W_in;
   pass.B = of_S(), pass.right = &f.U_in;
   pass.out = &f.V_out;
@@ -126,9 +129,7 @@ Pass Operands::backward_x(const at::Tensor& grad, const Mixings& f) const {
 }
 
 Pass Operands::backward_S(const at::Tensor& grad, const Mixings& f) const {
-  Pass pass;
-  pass.M = m, pass.N = p, pass.K = rows, pass.n = n, pass.rank = f.rank;
-  pass.multiplied_in = multiplied_in;
+  Pass pass = this->pass(m, p, rows, f);
   pass.A = of_rows(grad, m, true), pass.left = &f.W_in;
   pass.B = of_x(), pass.right = &f.V_in;
   pass.out = &f.U_out;

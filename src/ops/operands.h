@@ -42,6 +42,9 @@ struct Operands {
   engine::Pass forward(const engine::Mixings& f) const;
   engine::Pass backward_x(const at::Tensor& grad, const engine::Mixings& f) const;
   engine::Pass backward_S(const at::Tensor& grad, const engine::Mixings& f) const;
+
+ private:
+  engine::Pass pass(int64_t M, int64_t N, int64_t K, const engine::Mixings& f) const;
 };
 
 /// For a pass's C: in the type asked for, or in float32 where the engine cannot store that.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "algebra/text.h"
 #include "nn/atomic_file.h"
 #include "train/checksum.h"
 #include "train/own_json.h"
@@ -44,11 +45,6 @@ std::optional<int64_t> step_in(const fs::path& folder) {
   return older(folder.parent_path(), step) == folder ? std::optional(step) : std::nullopt;
 }
 
-// Whole or torn, under its name or the one of the moment between two renames.
-bool is_there(const fs::path& run_folder, const std::string& which) {
-  return fs::exists(run_folder / which) || fs::exists(beside(run_folder, which, kOld));
-}
-
 // Older checkpoints, the newest first.
 std::vector<fs::path> older_checkpoints(const fs::path& run_folder) {
   std::vector<fs::path> found;
@@ -84,12 +80,6 @@ std::optional<Json> read_manifest(const fs::path& folder) {
                        [](const auto& file) { return describes_file(file.key(), file.value()); });
   };
   return whole && sound() ? std::optional(std::move(manifest)) : std::nullopt;
-}
-
-std::string list(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const auto& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
 }
 
 std::string way_out(const fs::path& run_folder) {
@@ -193,8 +183,13 @@ void write_checkpoint(const fs::path& run_folder, const std::string& which, int6
     if (*step_in(folder) >= step || --left < 0) fs::remove_all(folder);
 }
 
+// Under its name, or the one of the moment between two renames.
+bool has_checkpoint(const fs::path& run_folder, const std::string& which) {
+  return fs::exists(run_folder / which) || fs::exists(beside(run_folder, which, kOld));
+}
+
 bool has_checkpoint(const fs::path& run_folder) {
-  return is_there(run_folder, "last") || !older_checkpoints(run_folder).empty();
+  return has_checkpoint(run_folder, "last") || !older_checkpoints(run_folder).empty();
 }
 
 int64_t step_of(const fs::path& folder) {
@@ -207,7 +202,7 @@ fs::path find_checkpoint(const fs::path& run_folder, const std::string& which) {
     if (!fs::exists(folder)) continue;
     const auto damage = find_damage(folder);
     if (damage.empty()) return folder;
-    throw std::runtime_error("checkpoint '" + folder.string() + "' is damaged: " + list(damage) +
+    throw std::runtime_error("checkpoint '" + folder.string() + "' is damaged: " + join(damage) +
                              way_out(run_folder));
   }
   throw std::runtime_error("run '" + run_folder.string() + "' has no checkpoint '" + which + "'" +
@@ -215,7 +210,7 @@ fs::path find_checkpoint(const fs::path& run_folder, const std::string& which) {
 }
 
 bool holds_run(const fs::path& run_folder) {
-  return has_checkpoint(run_folder) || is_there(run_folder, "best") ||
+  return has_checkpoint(run_folder) || has_checkpoint(run_folder, "best") ||
          fs::exists(run_folder / "metrics.jsonl") || fs::exists(run_folder / "result.json");
 }
 

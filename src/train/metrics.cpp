@@ -28,10 +28,8 @@ struct Mark {
 
 std::optional<Mark> mark_of(const std::string& line) {
   const Json record = parse_own<Json>(line);
-  if (!record.is_object()) return std::nullopt;
-  const Json kind = record.value("kind", Json()), step = record.value("step", Json());
-  if (!kind.is_string() || !step.is_number_integer()) return std::nullopt;
-  return Mark{kind, step};
+  if (!is_record(record)) return std::nullopt;
+  return Mark{record["kind"], record["step"]};
 }
 
 // Calls take(line, mark) for the whole lines of a file, until one is torn or take() is false.

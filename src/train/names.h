@@ -4,25 +4,25 @@
 #include <string>
 #include <string_view>
 
+#include "ops/enum_names.h"
+
+/// Options by their names.
 namespace quatrain::train {
 
-/// The name of an enumerator in a table of (name, value) pairs.
-template <typename Table, typename Value>
-const char* name_of(const Table& table, Value value) {
-  for (const auto& [name, known] : table)
-    if (known == value) return name;
-  return "?";
+using ops::EnumNames;
+
+template <class Enum, size_t N>
+const char* name_of(const EnumNames<Enum, N>& names, Enum value) {
+  const char* text = ops::find_name(names, value);
+  return text ? text : "?";
 }
 
 /// The inverse; the error lists the known names.
-template <typename Table>
-auto parse_name(const Table& table, std::string_view name, const char* what) {
-  std::string known;
-  for (const auto& [text, value] : table) {
-    if (name == text) return value;
-    known += (known.empty() ? "" : ", ") + std::string(text);
-  }
-  throw std::invalid_argument(std::string(what) + " '" + std::string(name) + "' is unknown: one of " + known);
+template <class Enum, size_t N>
+Enum parse_name(const EnumNames<Enum, N>& names, std::string_view text, const char* what) {
+  if (const Enum* value = ops::find_value(names, text)) return *value;
+  throw std::invalid_argument(std::string(what) + " '" + std::string(text) + "' is unknown: one of " +
+                              ops::list_names(names));
 }
 
 }  // namespace quatrain::train

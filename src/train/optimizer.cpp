@@ -3,7 +3,6 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "quatrain/nn/parameters.h"
@@ -14,10 +13,11 @@ namespace {
 
 namespace optim = torch::optim;
 
-constexpr std::array kKinds{std::pair{"adam", OptimizerKind::adam}, std::pair{"adamw", OptimizerKind::adamw},
-                            std::pair{"sgd", OptimizerKind::sgd},
-                            std::pair{"adagrad", OptimizerKind::adagrad},
-                            std::pair{"rmsprop", OptimizerKind::rmsprop}};
+constexpr EnumNames<OptimizerKind, 5> kKinds{{{OptimizerKind::adam, "adam"},
+                                              {OptimizerKind::adamw, "adamw"},
+                                              {OptimizerKind::sgd, "sgd"},
+                                              {OptimizerKind::adagrad, "adagrad"},
+                                              {OptimizerKind::rmsprop, "rmsprop"}}};
 
 template <typename Options>
 Options adam_options(const OptimizerOptions& options) {

@@ -30,4 +30,11 @@ Json read_own(const std::filesystem::path& path) {
   return parse_own<Json>(std::string((std::istreambuf_iterator<char>(file)), {}));
 }
 
+/// True for a line of metrics.jsonl.
+template <typename Json>
+bool is_record(const Json& line) {
+  return line.is_object() && line.value("kind", Json()).is_string() &&
+         line.value("step", Json()).is_number_integer();
+}
+
 }  // namespace quatrain::train

@@ -59,10 +59,8 @@ void assign(Recipe& recipe, const Key& key, const toml::node& node, const std::s
         if constexpr (std::is_same_v<T, std::string>) {
           if (!key.values.empty() &&
               std::find(key.values.begin(), key.values.end(), value) == key.values.end()) {
-            std::string list;
-            for (const auto& allowed : key.values) list += (list.empty() ? "" : ", ") + allowed;
-            throw RecipeError(origin + ": " + key.full_name() + " must be one of " + list + ", got '" +
-                              shorten(value) + "'" + did_you_mean(value, key.values));
+            throw RecipeError(origin + ": " + key.full_name() + " must be one of " + join(key.values) +
+                              ", got '" + shorten(value) + "'" + did_you_mean(value, key.values));
           }
           if (value.find_first_of("\n\r") != std::string::npos) fail("one line");
         } else if constexpr (!std::is_same_v<T, bool>) {
@@ -188,10 +186,8 @@ Recipe parse_recipe(std::string_view text, const std::string& origin, const std:
     } else if (table == "twins") {
       read_twins(recipe, node, origin);
     } else if (std::find(known.begin(), known.end(), table) == known.end()) {
-      std::string list;
-      for (const auto& word : known) list += (list.empty() ? "" : ", ") + word;
       throw RecipeError(place(origin, node) + ": '" + shorten(table) +
-                        "' is no table of a recipe, which has " + list + did_you_mean(table, known));
+                        "' is no table of a recipe, which has " + join(known) + did_you_mean(table, known));
     } else if (const auto* below = node.as_table()) {
       read_table(recipe, table, *below, origin);
     } else {

@@ -8,19 +8,12 @@
 #include "nn/atomic_file.h"
 #include "quatrain/nn/weights.h"
 #include "train/checkpoint.h"
+#include "train/sentence.h"
 
 namespace quatrain::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string sentence_of(const std::exception& error) {
-  if (const auto* of_torch = dynamic_cast<const c10::Error*>(&error))
-    return of_torch->what_without_backtrace();
-  if (const auto* of_files = dynamic_cast<const fs::filesystem_error*>(&error))
-    return "'" + of_files->path1().string() + "': " + of_files->code().message();
-  return error.what();
-}
 
 // What is needed to use a model.
 void write_model(const Task& task, const nn::Safetensors& weights, const fs::path& folder) {
@@ -32,9 +25,14 @@ void write_model(const Task& task, const nn::Safetensors& weights, const fs::pat
 
 }  // namespace
 
-Saver::Saver(Task& task, Metrics& metrics, fs::path run_folder, int64_t keep,
+Saver::Saver(Task& task, Metrics& metrics, fs::path run_folder, int64_t keep, int64_t saved_step,
              std::function<void(const std::string&)> tell)
-    : task_(task), metrics_(metrics), folder_(std::move(run_folder)), keep_(keep), tell_(std::move(tell)) {}
+    : task_(task),
+      metrics_(metrics),
+      folder_(std::move(run_folder)),
+      keep_(keep),
+      tell_(std::move(tell)),
+      saved_step_(saved_step) {}
 
 void Saver::best(int64_t step) {
   unsaved_best_ = Best{step, nn::weights_of(task_.model())};

@@ -17,8 +17,9 @@ class Saver {
  public:
   using Fill = std::function<void(const std::filesystem::path&)>;
 
-  /// `tell` gets a sentence for each checkpoint that cannot be written.
-  Saver(Task& task, Metrics& metrics, std::filesystem::path run_folder, int64_t keep,
+  /// `saved_step` is that of the checkpoint the run goes on from, -1 without one; `tell` gets a sentence for
+  /// each checkpoint that cannot be written.
+  Saver(Task& task, Metrics& metrics, std::filesystem::path run_folder, int64_t keep, int64_t saved_step,
         std::function<void(const std::string&)> tell);
 
   /// The model as it stands becomes the best checkpoint. Where that fails, its weights are kept in memory and
@@ -30,7 +31,6 @@ class Saver {
 
   /// Step of the last checkpoint on the disk; -1: none.
   int64_t saved_step() const { return saved_step_; }
-  void set_saved_step(int64_t step) { saved_step_ = step; }
   /// What to say of it, in an error: where it is and that it stays.
   std::string kept() const;
   /// Why the latest checkpoint could not be written.
@@ -51,7 +51,7 @@ class Saver {
   int64_t keep_;
   std::function<void(const std::string&)> tell_;
   std::optional<Best> unsaved_best_;
-  int64_t saved_step_ = -1;
+  int64_t saved_step_;
   std::string failure_;
 };
 

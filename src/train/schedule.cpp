@@ -1,7 +1,6 @@
 #include "quatrain/train/schedule.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -11,10 +10,11 @@
 namespace quatrain::train {
 namespace {
 
-constexpr std::array kKinds{std::pair{"constant", ScheduleKind::constant},
-                            std::pair{"inverse_square_root", ScheduleKind::inverse_square_root},
-                            std::pair{"cosine", ScheduleKind::cosine}, std::pair{"step", ScheduleKind::step},
-                            std::pair{"plateau", ScheduleKind::plateau}};
+constexpr EnumNames<ScheduleKind, 5> kKinds{{{ScheduleKind::constant, "constant"},
+                                             {ScheduleKind::inverse_square_root, "inverse_square_root"},
+                                             {ScheduleKind::cosine, "cosine"},
+                                             {ScheduleKind::step, "step"},
+                                             {ScheduleKind::plateau, "plateau"}}};
 
 }  // namespace
 

@@ -75,8 +75,8 @@ class Run {
     const int64_t resumed = resume();
     if (auto stored = stored_result()) return *stored;
     Metrics metrics(run_.folder, state_.step, state_.evaluated_step, options_.log_every, options_.log_lines);
-    Saver saver(task_, metrics, run_.folder, options_.keep, [this](const std::string& text) { tell(text); });
-    saver.set_saved_step(resumed);
+    Saver saver(task_, metrics, run_.folder, options_.keep, resumed,
+                [this](const std::string& text) { tell(text); });
     metrics_ = &metrics;
     saver_ = &saver;
     resumed_seconds_ = state_.seconds;

@@ -2,7 +2,6 @@
 
 #include <c10/util/StringUtil.h>
 
-#include <array>
 #include <cmath>
 #include <stdexcept>
 
@@ -11,7 +10,7 @@
 namespace quatrain::train {
 namespace {
 
-constexpr std::array kNonFinite{std::pair{"stop", NonFinite::stop}, std::pair{"skip", NonFinite::skip}};
+constexpr EnumNames<NonFinite, 2> kNonFinite{{{NonFinite::stop, "stop"}, {NonFinite::skip, "skip"}}};
 
 }  // namespace
 

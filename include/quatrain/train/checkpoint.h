@@ -32,6 +32,8 @@ QUATRAIN_API std::vector<std::string> find_damage(const std::filesystem::path& c
 /// The checkpoints that training can go on from and whose files are sound, the newest first.
 QUATRAIN_API std::vector<Checkpoint> sound_checkpoints(const std::filesystem::path& run_folder);
 
+/// True where this checkpoint is there, sound or not.
+QUATRAIN_API bool has_checkpoint(const std::filesystem::path& run_folder, const std::string& which);
 /// True where there is a checkpoint to go on from, sound or not.
 QUATRAIN_API bool has_checkpoint(const std::filesystem::path& run_folder);
 
