@@ -3,6 +3,7 @@
 #include "quatrain/nn/encoder.h"
 #include "quatrain/nn/init.h"
 #include "quatrain/train/optimizer.h"
+#include "quatrain/train/trainer.h"
 
 // In the place of the layers and optimizers, whose names a recipe may hold: the words do not matter, that
 // there are some does. So the recipe's target needs nothing that computes.
@@ -39,6 +40,9 @@ const char* name(Scope value) {
 }  // namespace nn
 
 namespace train {
+const char* name(NonFinite value) {
+  return word(value);
+}
 const char* name(OptimizerKind value) {
   return word(value);
 }
