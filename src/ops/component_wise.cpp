@@ -116,4 +116,12 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
   m.def("masked_mean(Tensor x, Tensor padding) -> Tensor", &masked_mean);
 }
 
+// vmap sees what they are composed of.
+TORCH_LIBRARY_IMPL(quatrain, FuncTorchBatchedDecomposition, m) {
+  m.impl("split_activation", &split_activation);
+  m.impl("hypercomplex_dropout", &dropout_op);
+  m.impl("hypercomplex_layer_norm", &hypercomplex_layer_norm);
+  m.impl("masked_mean", &masked_mean);
+}
+
 }  // namespace quatrain::ops

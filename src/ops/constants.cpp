@@ -3,6 +3,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <map>
 #include <mutex>
@@ -16,7 +17,11 @@ enum class Part { table, U, V, W };
 
 at::Tensor make(const std::vector<double>& values, at::IntArrayRef sizes, at::ScalarType dtype,
                 at::Device device) {
-  const c10::InferenceMode no_inference(false);  // the constants serve every mode
+  // The constants serve every mode, and outlive the function transform in which they may be asked for first.
+  const c10::InferenceMode no_inference(false);
+  const c10::impl::ExcludeDispatchKeyGuard no_transform(c10::DispatchKeySet{
+      c10::DispatchKey::FuncTorchDynamicLayerFrontMode, c10::DispatchKey::FuncTorchDynamicLayerBackMode,
+      c10::DispatchKey::FuncTorchVmapMode});
   const at::AutoDispatchBelowADInplaceOrView guard;
   return at::from_blob(const_cast<double*>(values.data()), sizes, at::kDouble).to(device, dtype, false, true);
 }

@@ -87,4 +87,11 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
   m.def("hypercomplex_norm(Tensor a, str algebra) -> Tensor", &norm_of);
 }
 
+// vmap sees what they are composed of.
+TORCH_LIBRARY_IMPL(quatrain, FuncTorchBatchedDecomposition, m) {
+  m.impl("hamilton_product", &product);
+  m.impl("hypercomplex_conjugate", &conjugate);
+  m.impl("hypercomplex_norm", &norm_of);
+}
+
 }  // namespace quatrain::ops
