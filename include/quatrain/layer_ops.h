@@ -10,7 +10,8 @@
 #include "quatrain/api.h"
 
 /// What layers compute beside their linear maps, as C++ functions over the registered `torch.ops.quatrain.*`.
-/// All are compositions of ATen's operators: differentiable, traced and batched as such, on every device.
+/// All are differentiable, traced and batched, on every device: compositions of ATen's operators. For
+/// attention a CPU has a kernel of its own too, in both directions.
 namespace quatrain::ops {
 
 /// A split activation: a real function applied to every component (QRNN (7)).
@@ -46,7 +47,8 @@ QUATRAIN_API std::vector<at::Tensor> cut_heads(const at::Tensor& x, int64_t head
 /// `algebra` "real": one score map a head, Q K^T / sqrt(n m). Another: n maps, the components of the Hamilton
 /// product Q * K^T with that table, sum_{i,j} A[i, c, j] Q_i K_j^T / sqrt(n m), and each weights its own
 /// component of V (QNLP (4)). padding: (B, S) bool, true where a key is padding, or undefined; a query whose
-/// keys are all padding gets zeros. `dropout` acts on the weights.
+/// keys are all padding gets zeros. `dropout`, from 0 to 1, acts on the weights; its draws follow the
+/// generator of the device.
 QUATRAIN_API at::Tensor hypercomplex_attention(const at::Tensor& query, const at::Tensor& key,
                                                const at::Tensor& value, std::string_view algebra = "real",
                                                const at::Tensor& padding = {}, double dropout = 0);

@@ -185,8 +185,8 @@ def hypercomplex_attention(
     ``algebra`` "real": one score map a head, Q K^T / sqrt(n m). Another: n maps, the components of the Hamilton product
     Q * K^T with that table, sum_{i,j} A[i, c, j] Q_i K_j^T / sqrt(n m), each for its own component of V (QNLP (4)).
     ``padding``: (B, S) bool, true where a key is padding; a query whose keys are all padding gets zeros. ``dropout`` acts
-    on the weights. The softmax is torch's ``scaled_dot_product_attention``: under
-    ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)`` it has second derivatives too.
+    on the weights, by draws of torch's generator. It has second derivatives in float32 on a CPU with n maps; elsewhere it
+    is torch's ``scaled_dot_product_attention``, which has them under ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)``.
     """
     return _ops.hypercomplex_attention(query, key, value, algebra, padding, dropout)
 

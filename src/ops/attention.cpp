@@ -1,30 +1,22 @@
-// Attention over hypercomplex heads, composed of ATen calls. Without a gradient the device may have a kernel.
-//
-// Shapes: B texts, L queries, S keys, h heads, n components, m values of a component in a head. A head holds
-// n m real values.
+// The operators of attention over hypercomplex heads, and which way a call goes.
 
-#include <ATen/TensorOperators.h>
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/ops/add.h>
-#include <ATen/ops/dropout.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/scaled_dot_product_attention.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/library.h>
 
-#include <cmath>
-#include <limits>
-
 #include "ops/attention.h"
-#include "ops/constants.h"
-#include "quatrain/algebra.h"
 #include "quatrain/layer_ops.h"
 
 namespace quatrain::ops {
+
+bool is_traced(const at::Tensor& t) {
+  constexpr c10::DispatchKeySet kTraced{c10::DispatchKey::Python, c10::DispatchKey::Functionalize};
+  return t.key_set().has_any(kTraced) || c10::impl::TorchDispatchModeTLS::any_modes_set();
+}
 
 namespace {
 
@@ -38,44 +30,10 @@ const algebra::Algebra& algebra_of(std::string_view name) {
   }
 }
 
-bool is_traced(const at::Tensor& t) {
-  constexpr c10::DispatchKeySet kTraced{c10::DispatchKey::Python, c10::DispatchKey::Functionalize};
-  return t.key_set().has_any(kTraced) || c10::impl::TorchDispatchModeTLS::any_modes_set();
-}
-
-/// The queries of the n maps: sum_i A[i, c, j] Q_i for map c and component j, (B, L, c, j, h, m).
-at::Tensor map_queries(const at::Tensor& Q, const algebra::Algebra& algebra) {
-  const int n = algebra.n();
-  if (!is_traced(Q)) {
-    const at::Tensor table = table_tensor(algebra, Q.scalar_type(), Q.device());
-    const at::Tensor mixed = at::matmul(table.view({n, n * n}).t(), Q.flatten(3));
-    return mixed.unflatten(2, {n, n}).unflatten_symint(-1, {Q.sym_size(3), Q.sym_size(4)});
-  }
-  // A constant tensor made inside a trace would belong to no one: the table enters by its numbers.
-  const std::vector<at::Tensor> parts = Q.unbind(2);
-  std::vector<at::Tensor> queries;
-  for (int c = 0; c < n; ++c)
-    for (int j = 0; j < n; ++j) {
-      at::Tensor sum;
-      for (int i = 0; i < n; ++i) {
-        const double value = algebra.table(i, c, j);
-        if (value == 0) continue;
-        const at::Tensor& part = parts[static_cast<size_t>(i)];
-        sum = sum.defined() ? at::add(sum, part, value) : value == 1 ? part : part * value;
-      }
-      queries.push_back(sum.defined() ? sum : at::zeros_like(parts[0]));
-    }
-  return at::stack(queries, 2).unflatten(2, {n, n});
-}
-
-/// The scores' softmax where at least one key counts.
-at::Tensor softmax_of(const at::Tensor& scores, const at::Tensor& allowed) {
-  if (!allowed.defined()) return scores.softmax(-1);
-  return scores.masked_fill(allowed.logical_not(), -std::numeric_limits<double>::infinity()).softmax(-1);
-}
-
 void check(const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V, const Optional& padding,
-           const algebra::Algebra& algebra) {
+           double dropout, const algebra::Algebra& algebra) {
+  TORCH_CHECK(dropout >= 0 && dropout <= 1, "hypercomplex_attention: dropout must be from 0 to 1, got ",
+              dropout);
   for (const at::Tensor* t : {&Q, &K, &V})
     TORCH_CHECK(t->dim() == 5,
                 "hypercomplex_attention: query, key and value must be (batch, length, n, heads, values), as "
@@ -95,83 +53,66 @@ void check(const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V, const 
               K.sym_size(1), "), got ", padding->scalar_type(), " ", padding->sym_sizes());
 }
 
-/// The result and, where they are asked for, the weights.
-std::tuple<at::Tensor, at::Tensor> attend(const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V,
-                                          std::string_view name, const Optional& padding, double dropout,
-                                          bool need_weights) {
-  const algebra::Algebra& algebra = algebra_of(name);
-  check(Q, K, V, padding, algebra);
-  const int64_t maps = algebra.n();
-  const bool drops = dropout > 0;
-
-  // A text without a single key would make the softmax 0/0: let it see all keys, and zero what comes of it.
-  at::Tensor allowed, empty;  // (B, 1, 1, S), (B, 1, 1, 1, 1)
-  if (padding && padding->defined()) {
-    const at::Tensor no_key = padding->all(-1, /*keepdim=*/true);
-    allowed = padding->logical_not().logical_or(no_key).unsqueeze(1).unsqueeze(1);
-    empty = no_key.unsqueeze(-1).unsqueeze(-1).unsqueeze(-1);
-  }
-
-  // All maps of a head read the same keys: their queries stand below each other, (B, h, maps L, d_h).
-  const at::Tensor queries =
-      maps == 1 ? Q.permute({0, 3, 1, 2, 4}).flatten(3)
-                : map_queries(Q, algebra).permute({0, 4, 2, 1, 3, 5}).flatten(4).flatten(2, 3);
-  const at::Tensor keys = K.permute({0, 3, 1, 2, 4}).flatten(3);
-
-  at::Tensor mixed;    // (B, h, L, n, m)
-  at::Tensor weights;  // (B, h, maps, L, S)
-  if (need_weights || (maps > 1 && drops)) {
-    const int64_t head_width = (Q.sym_size(2) * Q.sym_size(4)).guard_int(__FILE__, __LINE__);
-    const at::Tensor scores = at::matmul(queries, keys.transpose(-1, -2)) / std::sqrt(head_width);
-    weights = softmax_of(scores, allowed).unflatten_symint(2, {maps, Q.sym_size(1)});
-    const at::Tensor dropped = drops ? at::dropout(weights, dropout, true) : weights;
-    const at::Tensor values = V.permute({0, 3, 2, 1, 4});  // (B, h, n, S, m)
-    mixed = at::matmul(dropped, values).transpose(2, 3);   // one map serves all components by broadcasting
-    if (empty.defined()) weights = weights.masked_fill(empty, 0);
-  } else {
-    // Each map weights all of V and keeps its own component: more products than needed, and still several
-    // times faster than n maps with n copies of K, because the fused kernel never writes the scores.
-    const at::Tensor values = V.permute({0, 3, 1, 2, 4}).flatten(3);
-    mixed = at::scaled_dot_product_attention(queries, keys, values,
-                                             allowed.defined() ? Optional(allowed) : std::nullopt, dropout)
-                .unflatten_symint(2, {maps, Q.sym_size(1)})
-                .unflatten_symint(-1, {Q.sym_size(2), Q.sym_size(4)});
-    mixed = maps == 1 ? mixed.select(2, 0) : mixed.diagonal(0, 2, 4).transpose(-1, -2);
-  }
-  if (empty.defined()) mixed = mixed.masked_fill(empty, 0);
-  return {mixed.permute({0, 2, 3, 1, 4}).flatten(2), weights};
+/// True where nothing of it is traced, transformed or cast: a kernel may read it.
+bool is_plain(const at::Tensor& t) {
+  return !t._fw_grad(0).defined() && !is_traced(t) && !at::isTensorSubclassLike(t) &&
+         !at::autocast::is_autocast_enabled(t.device().type());
 }
 
-/// True where nothing is to be recorded, traced or cast.
-bool is_plain_inference(const at::Tensor& t) {
-  return !(at::GradMode::is_enabled() && t.requires_grad()) && !t._fw_grad(0).defined() && !is_traced(t) &&
-         !at::isTensorSubclassLike(t) && !at::autocast::is_autocast_enabled(t.device().type());
+/// A seed of the generator that dropout takes its draws from.
+int64_t drawn_seed() {
+  return at::empty({1}, at::kLong).random_().item<int64_t>();
 }
 
 at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                     std::string_view algebra, const Optional& padding, double dropout) {
-  if (dropout == 0 && is_plain_inference(query) && is_plain_inference(key) && is_plain_inference(value) &&
-      algebra_of(algebra).n() > 1) {
-    check(query, key, value, padding, algebra_of(algebra));
-    static const auto forward = c10::Dispatcher::singleton()
-                                    .findSchemaOrThrow("quatrain::hypercomplex_attention_forward", "")
-                                    .typed<decltype(composed::attention)>();
-    return forward.call(query, key, value, algebra, padding);
-  }
-  return std::get<0>(attend(query, key, value, algebra, padding, dropout, false));
+                     std::string_view name, const Optional& padding, double dropout) {
+  const algebra::Algebra& algebra = algebra_of(name);
+  check(query, key, value, padding, dropout, algebra);
+  const bool plain =
+      is_plain(query) && is_plain(key) && is_plain(value) &&
+      !c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerBackMode);
+  const bool recorded =
+      at::GradMode::is_enabled() && (query.requires_grad() || key.requires_grad() || value.requires_grad());
+  if (!plain || !attends_in_tiles(query, key, value, algebra, recorded))
+    return std::get<0>(composed::attend(query, key, value, algebra, padding, {dropout, {}}, false));
+  const int64_t seed = dropout > 0 ? drawn_seed() : 0;
+  return (recorded ? recorded_attention : attention_forward)(query, key, value, name, padding, dropout, seed);
 }
 
 std::tuple<at::Tensor, at::Tensor> attention_with_weights(const at::Tensor& query, const at::Tensor& key,
-                                                          const at::Tensor& value, std::string_view algebra,
+                                                          const at::Tensor& value, std::string_view name,
                                                           const Optional& padding, double dropout) {
-  return attend(query, key, value, algebra, padding, dropout, true);
+  const algebra::Algebra& algebra = algebra_of(name);
+  check(query, key, value, padding, dropout, algebra);
+  return composed::attend(query, key, value, algebra, padding, {dropout, {}}, true);
 }
 
 }  // namespace
 
-at::Tensor composed::attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                               std::string_view algebra, const Optional& padding) {
-  return std::get<0>(attend(query, key, value, algebra, padding, 0, false));
+at::Tensor attention_forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                             std::string_view algebra, const Optional& padding, double dropout,
+                             int64_t seed) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("quatrain::hypercomplex_attention_forward", "")
+                             .typed<decltype(attention_forward)>();
+  return op.call(query, key, value, algebra, padding, dropout, seed);
+}
+
+AttentionGradients attention_backward(const at::Tensor& grad, const at::Tensor& query, const at::Tensor& key,
+                                      const at::Tensor& value, std::string_view algebra,
+                                      const Optional& padding, double dropout, int64_t seed) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("quatrain::hypercomplex_attention_backward", "")
+                             .typed<decltype(attention_backward)>();
+  return op.call(grad, query, key, value, algebra, padding, dropout, seed);
+}
+
+at::Tensor dropout_mask(const at::Tensor& query, const at::Tensor& key, int64_t maps, double p,
+                        int64_t seed) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("quatrain::attention_dropout_mask", "")
+                             .typed<decltype(dropout_mask)>();
+  return op.call(query, key, maps, p, seed);
 }
 
 std::vector<at::Tensor> cut_heads(const at::Tensor& x, int64_t heads, int64_t components, int64_t parts) {
@@ -208,12 +149,23 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
       &attention_with_weights);
   m.def(
       "hypercomplex_attention_forward(Tensor query, Tensor key, Tensor value, str algebra, Tensor? "
-      "padding=None) "
-      "-> Tensor");
+      "padding=None, float dropout=0.0, int seed=0) -> Tensor");
+  m.def(
+      "hypercomplex_attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, str algebra, "
+      "Tensor? padding=None, float dropout=0.0, int seed=0) -> (Tensor, Tensor, Tensor)");
+  m.def("attention_dropout_mask(Tensor query, Tensor key, int maps, float p, int seed) -> Tensor");
 }
 
 TORCH_LIBRARY_IMPL(quatrain, CompositeExplicitAutograd, m) {
   m.impl("hypercomplex_attention_forward", &composed::attention);
+  m.impl("hypercomplex_attention_backward", &composed::attention_backward);
+}
+
+// vmap sees what they are composed of.
+TORCH_LIBRARY_IMPL(quatrain, FuncTorchBatchedDecomposition, m) {
+  m.impl("cut_heads", &cut_heads);
+  m.impl("hypercomplex_attention", &attention);
+  m.impl("hypercomplex_attention_with_weights", &attention_with_weights);
 }
 
 }  // namespace quatrain::ops

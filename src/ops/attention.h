@@ -4,11 +4,73 @@
 
 #include <optional>
 #include <string_view>
+#include <tuple>
 
-namespace quatrain::ops::composed {
+#include "quatrain/algebra.h"
+#include "quatrain/api.h"
 
-/// hypercomplex_attention without dropout, of ATen calls; differentiable.
-at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                     std::string_view algebra, const std::optional<at::Tensor>& padding);
+/// Attention over hypercomplex heads: attention.cpp has the operators and chooses; it is composed of ATen
+/// calls (attention_composed.cpp), or on a CPU made tile by tile (attention_cpu.cpp), and then recorded by
+/// attention_autograd.cpp.
+///
+/// Shapes: B texts, L queries, S keys, h heads, n components, m values of a component in a head. A head holds
+/// n m real values. query: (B, L, n, h, m); key and value: (B, S, n, h, m); result: (B, L, n h m).
+namespace quatrain::ops {
 
-}  // namespace quatrain::ops::composed
+/// The gradients of query, key and value.
+using AttentionGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+
+/// Dropout of the weights: with a seed the draws hang on nothing else, without one on the device's generator.
+struct WeightDropout {
+  double p = 0;
+  std::optional<int64_t> seed;
+};
+
+/// True where a trace is made, or may be: constants must be numbers, and kernels operators.
+bool is_traced(const at::Tensor& t);
+
+namespace composed {
+
+/// The result and, where they are asked for, the weights before dropout, (B, h, maps, L, S).
+std::tuple<at::Tensor, at::Tensor> attend(const at::Tensor& query, const at::Tensor& key,
+                                          const at::Tensor& value, const algebra::Algebra& algebra,
+                                          const std::optional<at::Tensor>& padding,
+                                          const WeightDropout& dropout, bool need_weights);
+
+/// The operators below for every device and type; the second is differentiable too.
+QUATRAIN_API at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                                  std::string_view algebra, const std::optional<at::Tensor>& padding,
+                                  double dropout, int64_t seed);
+AttentionGradients attention_backward(const at::Tensor& grad, const at::Tensor& query, const at::Tensor& key,
+                                      const at::Tensor& value, std::string_view algebra,
+                                      const std::optional<at::Tensor>& padding, double dropout, int64_t seed);
+
+}  // namespace composed
+
+/// hypercomplex_attention_forward and hypercomplex_attention_backward, through the dispatcher.
+at::Tensor attention_forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                             std::string_view algebra, const std::optional<at::Tensor>& padding,
+                             double dropout, int64_t seed);
+QUATRAIN_API AttentionGradients attention_backward(const at::Tensor& grad, const at::Tensor& query,
+                                                   const at::Tensor& key, const at::Tensor& value,
+                                                   std::string_view algebra,
+                                                   const std::optional<at::Tensor>& padding, double dropout,
+                                                   int64_t seed);
+
+/// The two as one recorded operation, of any order of derivative.
+QUATRAIN_API at::Tensor recorded_attention(const at::Tensor& query, const at::Tensor& key,
+                                           const at::Tensor& value, std::string_view algebra,
+                                           const std::optional<at::Tensor>& padding, double dropout,
+                                           int64_t seed);
+
+/// True where the CPU goes tile by tile, forward or in both passes: float32, n > 1 maps, and a head fits into
+/// the caches.
+bool attends_in_tiles(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                      const algebra::Algebra& algebra, bool with_gradient);
+
+/// (B, h, maps, L, S): 0 for a weight that is dropped, else 1 / (1 - p), of the type and on the device of
+/// `query`.
+QUATRAIN_API at::Tensor dropout_mask(const at::Tensor& query, const at::Tensor& key, int64_t maps, double p,
+                                     int64_t seed);
+
+}  // namespace quatrain::ops

@@ -1,5 +1,5 @@
-// Component-wise attention without a gradient, which a CPU computes tile by tile, against the definition in
-// float64; and with one, composed of ATen calls.
+// Component-wise attention, which a CPU computes tile by tile in both directions, against the definition in
+// float64.
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/attention.h"
 #include "ops/reference.h"
 #include "quatrain/layer_ops.h"
 
@@ -17,31 +18,77 @@ namespace {
 using test::relative_error;
 using test::table_of;
 
-/// (B, L, n h m) in float64.
+/// (B, L, n h m) in float64. `mask`: what dropout makes of the weights.
 at::Tensor defined(const at::Tensor& A, const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V,
-                   const at::Tensor& padding) {
+                   const at::Tensor& padding, const at::Tensor& mask = {}) {
   const auto wide = [](const at::Tensor& t) { return t.to(torch::kDouble); };
   at::Tensor scores = torch::einsum("icj,blihm,bsjhm->bchls", {A, wide(Q), wide(K)}) /
                       std::sqrt(static_cast<double>(Q.size(2) * Q.size(4)));
   if (padding.defined())
     scores = scores.masked_fill(padding.view({Q.size(0), 1, 1, 1, K.size(1)}),
                                 -std::numeric_limits<double>::infinity());
-  const at::Tensor weights = torch::softmax(scores, -1).nan_to_num(0);  // a text without keys
+  at::Tensor weights = torch::softmax(scores, -1);
+  if (padding.defined())  // a text without keys
+    weights = weights.masked_fill(padding.all(1).view({-1, 1, 1, 1, 1}), 0);
+  if (mask.defined()) weights = weights * wide(mask).transpose(1, 2);
   return torch::einsum("bchls,bschm->blchm", {weights, wide(V)}).flatten(2);
+}
+
+/// The gradients of query, key and value for that of the result.
+std::vector<at::Tensor> gradients(const std::vector<at::Tensor>& heads, const at::Tensor& out,
+                                  const at::Tensor& grad) {
+  return torch::autograd::grad({out}, heads, {grad.to(out.scalar_type())});
+}
+
+std::vector<at::Tensor> leaves(std::initializer_list<at::Tensor> heads, at::ScalarType type) {
+  std::vector<at::Tensor> result;
+  for (const at::Tensor& t : heads) result.push_back(t.detach().to(type).requires_grad_());
+  return result;
+}
+
+void expect_near(const std::vector<at::Tensor>& got, const std::vector<at::Tensor>& expected,
+                 double allowed) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].sizes(), expected[i].sizes());
+    const double size = expected[i].abs().max().item<double>();
+    EXPECT_LE((got[i].to(torch::kDouble) - expected[i]).abs().max().item<double>(), allowed * (size + 0.1))
+        << i;
+  }
+}
+
+/// The whole way of a training step, with the draws that the generator's next seed gives where dropout > 0.
+void check_gradients(const std::string& name, const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V,
+                     const at::Tensor& padding = {}, double dropout = 0) {
+  const int64_t n = Q.size(2);
+  const at::Tensor grad = torch::randn({Q.size(0), Q.size(1), n * Q.size(3) * Q.size(4)});
+  at::Tensor mask;
+  if (dropout > 0) {
+    torch::manual_seed(11);
+    mask = ops::dropout_mask(Q, K, n, dropout, torch::empty({1}, torch::kLong).random_().item<int64_t>());
+    torch::manual_seed(11);
+  }
+  const auto narrow = leaves({Q, K, V}, Q.scalar_type()), wide = leaves({Q, K, V}, torch::kDouble);
+  const at::Tensor out = ops::hypercomplex_attention(narrow[0], narrow[1], narrow[2], name, padding, dropout);
+  const at::Tensor expected = defined(table_of(name), wide[0], wide[1], wide[2], padding, mask);
+  EXPECT_LE((out - expected).abs().max().item<double>(), 1e-4 * (1 + expected.abs().max().item<double>()));
+  expect_near(gradients(narrow, out, grad), gradients(wide, expected, grad), 1e-4);
 }
 
 void check(const std::string& name, const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V,
            const at::Tensor& padding = {}) {
   const at::Tensor expected = defined(table_of(name), Q, K, V, padding);
-  const at::Tensor recorded = ops::hypercomplex_attention(Q.detach().requires_grad_(), K, V, name, padding);
-  EXPECT_TRUE(recorded.requires_grad());
   const at::Tensor got = ops::hypercomplex_attention(Q, K, V, name, padding);
   EXPECT_FALSE(got.requires_grad());
   ASSERT_EQ(got.sizes(), expected.sizes());
   EXPECT_TRUE(got.is_contiguous());
   // Sums over all keys at once: over 1500 of them somewhat more rounding than in blocks.
-  const double allowed = 2 * relative_error(recorded, expected) + 1e-6;
+  const at::Tensor composed =
+      ops::composed::attention(Q.contiguous(), K.contiguous(), V.contiguous(), name,
+                               padding.defined() ? std::optional(padding) : std::nullopt, 0, 0);
+  const double allowed = 2 * relative_error(composed, expected) + 1e-6;
   EXPECT_LE(relative_error(got, expected), allowed);
+  check_gradients(name, Q, K, V, padding);
   // Inference of a model is the same under each guard.
   const torch::NoGradGuard no_grad;
   EXPECT_TRUE(
@@ -88,6 +135,81 @@ TEST_F(Attention, SizesAndThreads) {
   }
 }
 
+TEST_F(Attention, Dropout) {
+  torch::manual_seed(6);
+  int step = 0;
+  for (const Sizes& s :
+       {Sizes{"quaternion", 2, 64, 64, 3, 16}, {"complex", 2, 65, 31, 3, 3}, {"octonion", 1, 9, 80, 2, 2}})
+    for (const double dropout : {0.1, 0.5, 1.0}) {
+      SCOPED_TRACE(std::string(s.algebra) + ", " + std::to_string(dropout));
+      torch::set_num_threads(1 + step++ % 3);
+      const int64_t n = algebra::get(s.algebra).n();
+      const auto heads = [&](int64_t length) { return torch::randn({s.texts, length, n, s.heads, s.m}); };
+      check_gradients(s.algebra, heads(s.queries), heads(s.keys), heads(s.keys), {}, dropout);
+      check_gradients(s.algebra, heads(s.queries), heads(s.keys), heads(s.keys),
+                      torch::rand({s.texts, s.keys}) < 0.4, dropout);
+    }
+  const at::Tensor Q = torch::randn({1, 3, 4, 1, 2});
+  EXPECT_THROW(ops::hypercomplex_attention(Q, Q, Q, "quaternion", {}, 1.5), c10::Error);
+}
+
+TEST_F(Attention, SeedsOfTheGeneratorRepeatDropout) {
+  torch::manual_seed(7);
+  const at::Tensor Q = torch::randn({2, 30, 4, 2, 4});
+  const auto drawn = [&](uint64_t seed, int threads) {
+    torch::manual_seed(seed);
+    torch::set_num_threads(threads);
+    return ops::hypercomplex_attention(Q, Q, Q, "quaternion", {}, 0.3);
+  };
+  EXPECT_TRUE(torch::equal(drawn(1, 1), drawn(1, 3)));
+  EXPECT_FALSE(torch::equal(drawn(1, 1), drawn(2, 1)));
+}
+
+TEST_F(Attention, SecondDerivatives) {
+  torch::manual_seed(8);
+  for (const double dropout : {0.0, 0.4}) {
+    const at::Tensor Q = torch::randn({2, 5, 4, 2, 3}), K = torch::randn({2, 7, 4, 2, 3}),
+                     V = torch::randn({2, 7, 4, 2, 3}), grad = torch::randn({2, 5, 24});
+    at::Tensor padding = torch::zeros({2, 7}, torch::kBool);
+    padding[1].slice(0, 4) = true;
+    const at::Tensor mask = dropout > 0 ? ops::dropout_mask(Q, K, 4, dropout, 3) : at::Tensor();
+    const auto of = [&](at::ScalarType type, const auto& attend) {
+      auto heads = leaves({Q, K, V, grad}, type);
+      const auto first =
+          torch::autograd::grad({attend(heads)}, {heads[0], heads[1], heads[2]}, {heads[3]}, true, true);
+      const at::Tensor norm = first[0].square().sum() + first[1].square().sum() + first[2].square().sum();
+      return torch::autograd::grad({norm}, heads);
+    };
+    const auto got = of(torch::kFloat, [&](const std::vector<at::Tensor>& t) {
+      return ops::recorded_attention(t[0], t[1], t[2], "quaternion", padding, dropout, 3);
+    });
+    const auto expected = of(torch::kDouble, [&](const std::vector<at::Tensor>& t) {
+      return defined(table_of("quaternion"), t[0], t[1], t[2], padding, mask);
+    });
+    expect_near(got, expected, 1e-4);
+  }
+}
+
+// The composed gradients of the operator, which serve other types and devices.
+TEST_F(Attention, ComposedGradients) {
+  torch::manual_seed(9);
+  for (const char* name : {"real", "quaternion", "octonion"}) {
+    const int64_t n = name == std::string("octonion") ? 8 : 4;
+    const auto heads = [&](int64_t length) { return torch::randn({2, length, n, 2, 3}, torch::kDouble); };
+    const auto inputs = leaves({heads(5), heads(7), heads(7)}, torch::kDouble);
+    const at::Tensor grad = torch::randn({2, 5, n * 6}, torch::kDouble);
+    at::Tensor padding = torch::zeros({2, 7}, torch::kBool);
+    padding[0].fill_(true);
+    for (const double dropout : {0.0, 0.3}) {
+      const at::Tensor out =
+          ops::composed::attention(inputs[0], inputs[1], inputs[2], name, padding, dropout, 5);
+      const auto [dQ, dK, dV] = ops::attention_backward(grad, inputs[0].detach(), inputs[1].detach(),
+                                                        inputs[2].detach(), name, padding, dropout, 5);
+      expect_near({dQ, dK, dV}, gradients(inputs, out, grad), 1e-12);
+    }
+  }
+}
+
 TEST_F(Attention, PartsOfAPackedProjection) {
   torch::manual_seed(2);
   const at::Tensor projected = torch::randn({2, 21, 3 * 4 * 2 * 6});
@@ -118,8 +240,11 @@ TEST_F(Attention, NothingIsLeftOfEarlierCalls) {
   const at::Tensor Q = heads(11), K = heads(19), V = heads(19);
   const at::Tensor before = ops::hypercomplex_attention(Q, K, V, "quaternion");
   const at::Tensor nan = heads(200).fill_(std::numeric_limits<double>::quiet_NaN());
-  ops::hypercomplex_attention(nan, nan, nan, "quaternion");
+  const auto soiled = leaves({nan, nan, nan}, torch::kFloat);
+  const at::Tensor out = ops::hypercomplex_attention(soiled[0], soiled[1], soiled[2], "quaternion");
+  EXPECT_TRUE(gradients(soiled, out, out.detach())[0].isnan().all().item<bool>());
   EXPECT_TRUE(torch::equal(ops::hypercomplex_attention(Q, K, V, "quaternion"), before));
+  check_gradients("quaternion", Q, K, V);
 }
 
 TEST_F(Attention, OtherTypesEmptyTextsAndLongOnesAreComposed) {

@@ -42,7 +42,12 @@ CASES = {
     "hypercomplex_attention": lambda: [
         (*heads(), "real"), (*heads(), "quaternion"), (*heads(), "quaternion", padding()), (*heads(1), "real", padding())],
     "hypercomplex_attention_forward": lambda: [
-        tuple(t.detach() for t in heads()) + ("quaternion",), tuple(t.detach().float() for t in heads()) + ("quaternion", padding())],
+        tuple(t.detach() for t in heads()) + ("quaternion",), tuple(t.detach().float() for t in heads()) + ("quaternion", padding()),
+        tuple(t.detach().float() for t in heads()) + ("quaternion", None, 0.5, 7)],
+    "attention_dropout_mask": lambda: [(heads()[0].detach(), heads()[1].detach(), maps, 0.5, 7) for maps in (1, 4)],
+    "hypercomplex_attention_backward": lambda: [
+        (torch.randn(2, 3, 24, dtype=dtype), *(t.detach().to(dtype) for t in heads()), algebra, padding(), dropout, 7)
+        for dtype in (torch.double, torch.float) for algebra in ("real", "quaternion") for dropout in (0.0, 0.5)],
     "hypercomplex_attention_with_weights": lambda: [(*heads(), "real"), (*heads(), "quaternion", padding())],
     "initialise_weight_": lambda: [(S(requires_grad=False), "glorot")],
     "initialise_structure_": lambda: [(A(requires_grad=False), "phm(4)")],
@@ -128,6 +133,45 @@ def test_attention_by_its_definition():
     torch.testing.assert_close(y, expected)
     torch.testing.assert_close(w, weights)
     torch.testing.assert_close(ops.hypercomplex_attention(Q, K, V, "quaternion", padding()), expected)
+
+
+def test_first_use_of_an_algebra_in_a_transform():
+    """The constants that a transform asks for first serve calls after it."""
+    Q, K, V = (t.detach() for t in heads(8))
+
+    def f(Q):
+        return ops.hypercomplex_attention_with_weights(Q, K, V, "clifford(1,2)")[0].square().sum()
+
+    each = torch.vmap(torch.func.grad(f))(torch.stack([Q, 2 * Q]))
+    for scale, got in zip((1, 2), each, strict=True):
+        leaf = (scale * Q).requires_grad_()
+        f(leaf).backward()
+        torch.testing.assert_close(got, leaf.grad)
+
+
+@pytest.mark.filterwarnings("error:There is a performance drop")
+def test_composed_operators_under_vmap():
+    """vmap sees what they are composed of; its loop over samples would warn."""
+    Q, K, V = (torch.stack([t.detach(), 2 * t.detach()]) for t in heads())
+    x, mask = torch.randn(2, 3, 5, 24), padding()[:1].expand(3, 5)
+    for function, inputs in [
+        (lambda x: ops.cut_heads(x, 2, 4, 3)[1], (x,)),
+        (lambda *t: ops.hypercomplex_attention_with_weights(*t, "quaternion")[0], (Q, K, V)),
+        (lambda x: ops.split_activation(x, "tanh"), (x,)),
+        (lambda x: ops.hypercomplex_layer_norm(x, torch.ones(24), torch.zeros(24), 4), (x,)),
+        (lambda x: ops.hypercomplex_dropout(x, 0.0, True), (x,)),
+        (lambda x: ops.masked_mean(x, mask), (x,)),
+        (lambda x: ops.hamilton_product(x, x, "quaternion"), (x,)),
+        (lambda x: ops.hypercomplex_conjugate(x, "quaternion"), (x,)),
+        (lambda x: ops.hypercomplex_norm(x, "quaternion"), (x,)),
+    ]:
+        expected = torch.stack([function(*sample) for sample in zip(*inputs, strict=True)])
+        torch.testing.assert_close(torch.vmap(function)(*inputs), expected)
+    for algebra in ("real", "quaternion"):  # torch's fused attention has no rule, its plain one has
+        with sdpa_kernel(SDPBackend.MATH):
+            got = torch.vmap(lambda *t: ops.hypercomplex_attention(*t, algebra))(Q, K, V)
+            expected = torch.stack([ops.hypercomplex_attention(*t, algebra) for t in zip(Q, K, V, strict=True)])
+        torch.testing.assert_close(got, expected)
 
 
 def test_dropout_per_unit_drops_whole_numbers():

@@ -23,6 +23,14 @@ struct Mix {
 /// How a mixture's results are stored: as they are, or added to what is there.
 enum class Store : int32_t { set, add };
 
+/// Which values of a matrix are dropped: those whose 32 bits, made of `seed`, of the row's number (`row` and
+/// on) and of the column's, are below `threshold`. The others are multiplied by `scale`.
+struct Drop {
+  uint64_t seed, row;
+  uint32_t threshold;
+  float scale;
+};
+
 /// One instruction set's functions.
 ///
 /// combine_I_O: out[o][row][col] = bias[o][col] + sum_e coefficient[e] in[source[e]][row][col] over rows x
@@ -41,7 +49,13 @@ enum class Store : int32_t { set, add };
 /// stream_I: y[g * y_vector + row * 1] = sum_c sum_q weights[c][row][q] * z[(g * components + c) * cols + q]
 /// for vectors g and rows of the weights: each weight is read once for all vectors.
 /// softmax: each row of x becomes exp(x + bias - max) / sum of these; `bias` is null or one value a column,
-/// which may be minus infinity where not all are. `cols` is a multiple of 16.
+/// which may be minus infinity where not all are.
+///
+/// softmax_backward: with y = softmax(x) and dy the gradient of y, dy becomes that of x, y (dy - sum y dy).
+///
+/// drop: multiplies each value of x by 0 or drop.scale.
+///
+/// In these three `cols` is a multiple of 16.
 struct Table {
   const char* name;
   void (*combine_f_f)(const Mix&, const float* const* in, int64_t in_row, float* const* out, int64_t out_row,
@@ -70,6 +84,9 @@ struct Table {
   void (*stream_b)(const bf16* const* weights, int32_t components, int64_t weight_row, int64_t rows,
                    int64_t cols, const float* z, int64_t vectors, float* y, int64_t y_vector);
   void (*softmax)(float* x, int64_t x_row, int64_t rows, int64_t cols, const float* bias);
+  void (*softmax_backward)(const float* y, int64_t y_row, float* dy, int64_t dy_row, int64_t rows,
+                           int64_t cols);
+  void (*drop)(float* x, int64_t x_row, int64_t rows, int64_t cols, const Drop& drop);
 };
 
 /// The table in use: the best one of this machine, or the one that QUATRAIN_CPU_ISA names.

@@ -96,10 +96,23 @@ inline void store_part(float* p, Vec v, int64_t count) {
 }
 #endif
 
+/// 0, 1, 2, ..: permutations are computed from it, since the compiler would put constants together lane by
+/// lane.
+inline Lanes lane_numbers() {
+  alignas(64) static const int32_t numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return *reinterpret_cast<const Lanes*>(numbers);
+}
+
+/// In every lane, what `join` makes of all lanes of v.
+template <class Join>
+inline Vec joined(Vec v, const Join& join) {
+#pragma GCC unroll 4
+  for (int step = kLanes / 2; step > 0; step /= 2) v = join(v, __builtin_shuffle(v, lane_numbers() ^ step));
+  return v;
+}
+
 inline float sum(Vec v) {
-  float total = 0;
-  for (int lane = 0; lane < kLanes; ++lane) total += v[lane];
-  return total;
+  return joined(v, [](Vec a, Vec b) { return a + b; })[0];
 }
 
 /// A block of height x width vectors of every output; the last one of a row may have `count` lanes only.
@@ -151,9 +164,86 @@ inline void combine_rows(const Mix& mix, const In* const* in, int64_t in_row, Ou
     combine_block<height, 1, true>(mix, in, in_row, out, out_row, from, to, q, cols - q, bias, how);
 }
 
+/// The number of inputs where every output mixes the same ones, else 0.
+inline int32_t common_inputs(const Mix& mix) {
+  const int32_t inputs = mix.outputs > 0 ? mix.begin[1] : 0;
+  for (int32_t o = 1; o < mix.outputs; ++o) {
+    if (mix.begin[o + 1] - mix.begin[o] != inputs) return 0;
+    for (int32_t e = 0; e < inputs; ++e)
+      if (mix.source[mix.begin[o] + e] != mix.source[e]) return 0;
+  }
+  return inputs;
+}
+
+/// `width` vectors of `height` outputs with the same inputs: each of these is loaded once for all of them.
+template <int height, int width, bool part, class In, class Out>
+inline void dense_block(const Mix& mix, int32_t inputs, int32_t o, const In* const* in, int64_t from,
+                        Out* const* out, int64_t to, int64_t q, int64_t count, const float* const* bias,
+                        Store how) {
+  const auto get = [count](auto* p) { return part ? load_part(p, count) : load(p); };
+  const float* const c = mix.coefficient + mix.begin[o];
+  Vec s[height][width];
+#pragma GCC unroll 8
+  for (int t = 0; t < height; ++t)
+#pragma GCC unroll 2
+    for (int v = 0; v < width; ++v) {
+      s[t][v] = bias ? get(bias[o + t] + q + v * kLanes) : Vec{};
+      if (how == Store::add) s[t][v] += get(out[o + t] + to + q + v * kLanes);
+    }
+  for (int32_t e = 0; e < inputs; ++e) {
+    const In* const p = in[mix.source[e]] + from + q;
+    Vec x[width];
+#pragma GCC unroll 2
+    for (int v = 0; v < width; ++v) x[v] = get(p + v * kLanes);
+#pragma GCC unroll 8
+    for (int t = 0; t < height; ++t) {
+      const float factor = c[t * inputs + e];
+#pragma GCC unroll 2
+      for (int v = 0; v < width; ++v) s[t][v] += factor * x[v];
+    }
+  }
+#pragma GCC unroll 8
+  for (int t = 0; t < height; ++t)
+#pragma GCC unroll 2
+    for (int v = 0; v < width; ++v) {
+      Out* const y = out[o + t] + to + q + v * kLanes;
+      part ? store_part(y, s[t][v], count) : store(y, s[t][v]);
+    }
+}
+
+template <int width, bool part, class In, class Out>
+inline void dense_outputs(const Mix& mix, int32_t inputs, const In* const* in, int64_t from, Out* const* out,
+                          int64_t to, int64_t q, int64_t count, const float* const* bias, Store how) {
+  constexpr int kHeight = kLanes == 16 ? 8 : 4;  // sums fill half of the registers
+  int32_t o = 0;
+  for (; o + kHeight <= mix.outputs; o += kHeight)
+    dense_block<kHeight, width, part>(mix, inputs, o, in, from, out, to, q, count, bias, how);
+  for (; o + 4 <= mix.outputs; o += 4)
+    dense_block<4, width, part>(mix, inputs, o, in, from, out, to, q, count, bias, how);
+  for (; o < mix.outputs; ++o)
+    dense_block<1, width, part>(mix, inputs, o, in, from, out, to, q, count, bias, how);
+}
+
+template <class In, class Out>
+void combine_dense(const Mix& mix, int32_t inputs, const In* const* in, int64_t in_row, Out* const* out,
+                   int64_t out_row, int64_t rows, int64_t cols, const float* const* bias, Store how) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t from = row * in_row, to = row * out_row;
+    int64_t q = 0;
+    for (; q + 2 * kLanes <= cols; q += 2 * kLanes)
+      dense_outputs<2, false>(mix, inputs, in, from, out, to, q, kLanes, bias, how);
+    for (; q + kLanes <= cols; q += kLanes)
+      dense_outputs<1, false>(mix, inputs, in, from, out, to, q, kLanes, bias, how);
+    if (q < cols) dense_outputs<1, true>(mix, inputs, in, from, out, to, q, cols - q, bias, how);
+  }
+}
+
 template <class In, class Out>
 void combine(const Mix& mix, const In* const* in, int64_t in_row, Out* const* out, int64_t out_row,
              int64_t rows, int64_t cols, const float* const* bias, Store how) {
+  constexpr int32_t kFew = 7;  // inputs that may as well be loaded again for each output
+  if (const int32_t inputs = common_inputs(mix); inputs > kFew && mix.outputs >= 8)
+    return combine_dense(mix, inputs, in, in_row, out, out_row, rows, cols, bias, how);
   int64_t row = 0;
   if (cols < 4 * kLanes)  // narrow: two rows at a time fill the registers
     for (; row + 2 <= rows; row += 2) combine_rows<2>(mix, in, in_row, out, out_row, row, cols, bias, how);
@@ -164,11 +254,9 @@ void combine(const Mix& mix, const In* const* in, int64_t in_row, Out* const* ou
 inline void transpose_tile(Vec (&v)[kLanes]) {
 #pragma GCC unroll 4
   for (int step = 1; step < kLanes; step *= 2) {
-    Lanes low, high;
-    for (int lane = 0; lane < kLanes; ++lane) {
-      low[lane] = lane & step ? kLanes + lane - step : lane;
-      high[lane] = lane & step ? kLanes + lane : lane + step;
-    }
+    const Lanes lane = lane_numbers(),
+                second = (lane & step) != 0;  // lanes that the second source fills below
+    const Lanes low = lane + (second & (kLanes - step)), high = lane + (second & kLanes) + (~second & step);
 #pragma GCC unroll 16
     for (int i = 0; i < kLanes; ++i)
       if (!(i & step)) {
@@ -340,21 +428,6 @@ void stream(const T* const* weights, int32_t components, int64_t weight_row, int
   }
 }
 
-/// 0, 1, 2, ..: permutations are computed from it, since the compiler would put constants together lane by
-/// lane.
-inline Lanes lane_numbers() {
-  alignas(64) static const int32_t numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  return *reinterpret_cast<const Lanes*>(numbers);
-}
-
-/// In every lane, what `join` makes of all lanes of v.
-template <class Join>
-inline Vec joined(Vec v, const Join& join) {
-#pragma GCC unroll 4
-  for (int step = kLanes / 2; step > 0; step /= 2) v = join(v, __builtin_shuffle(v, lane_numbers() ^ step));
-  return v;
-}
-
 /// e^x for x <= 0 within 2 units of the last place, by a polynomial on [-ln 2 / 2, ln 2 / 2]; 0 below the
 /// smallest normal number. A NaN stays one.
 inline Vec exponential(Vec x) {
@@ -392,6 +465,41 @@ void softmax(float* x, int64_t x_row, int64_t rows, int64_t cols, const float* b
   }
 }
 
+void softmax_backward(const float* y, int64_t y_row, float* dy, int64_t dy_row, int64_t rows, int64_t cols) {
+  for (int64_t row = 0; row < rows; ++row, y += y_row, dy += dy_row) {
+    Vec total{};
+    for (int64_t q = 0; q < cols; q += kLanes) total += load(y + q) * load(dy + q);
+    const Vec mean = joined(total, [](Vec a, Vec b) { return a + b; });
+    for (int64_t q = 0; q < cols; q += kLanes) store(dy + q, load(y + q) * (load(dy + q) - mean));
+  }
+}
+
+/// The finaliser of splitmix64.
+inline uint64_t scattered(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/// A row has a key of 64 bits, and its columns are scattered under that key: no value hangs on the order in
+/// which they are asked for, on threads or on the instruction set.
+void drop(float* x, int64_t x_row, int64_t rows, int64_t cols, const Drop& drop) {
+  for (int64_t row = 0; row < rows; ++row, x += x_row) {
+    const uint64_t number = drop.row + static_cast<uint64_t>(row);
+    const uint64_t key = scattered(scattered(drop.seed + 0x9e3779b97f4a7c15u) + number * 0x9e3779b97f4a7c15u);
+    const uint32_t low = static_cast<uint32_t>(key), high = static_cast<uint32_t>(key >> 32);
+    for (int64_t q = 0; q < cols; q += kLanes) {
+      Bits b = (reinterpret_cast<Bits>(lane_numbers()) + static_cast<uint32_t>(q)) * 0x9e3779b9u + low;
+      b = (b ^ (b >> 16)) * 0x21f0aaadu + high;
+      b = (b ^ (b >> 15)) * 0x735a2d97u;
+      b ^= b >> 15;
+      const Vec kept = load(x + q) * drop.scale;
+      const Bits keep = reinterpret_cast<Bits>(b >= drop.threshold);
+      store(x + q, reinterpret_cast<Vec>(reinterpret_cast<Bits>(kept) & keep));
+    }
+  }
+}
+
 constexpr Table make_table(const char* name) {
   return {name,
           &combine<float, float>,
@@ -407,7 +515,9 @@ constexpr Table make_table(const char* name) {
           &dots<bf16>,
           &stream<float>,
           &stream<bf16>,
-          &softmax};
+          &softmax,
+          &softmax_backward,
+          &drop};
 }
 
 }  // namespace
