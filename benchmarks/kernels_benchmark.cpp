@@ -131,6 +131,20 @@ void add_stream(const Table& k, const std::string& what, Function function, int6
   });
 }
 
+/// Scores of a tile of queries with kDepth keys, in place.
+void add_scores(const Table& k, double products) {
+  const auto y = std::make_shared<Matrices<float>>(1, kRows * kDepth),
+             dy = std::make_shared<Matrices<float>>(1, kRows * kDepth);
+  const int64_t bytes = kRows * kDepth * 4;
+  add(k, "softmax", bytes, products,
+      [=, &k] { k.softmax(y->values.data(), kDepth, kRows, kDepth, nullptr); });
+  add(k, "softmax_backward", 2 * bytes, products,
+      [=, &k] { k.softmax_backward(y->values.data(), kDepth, dy->values.data(), kDepth, kRows, kDepth); });
+  add(k, "drop", bytes, products, [=, &k] {
+    k.drop(dy->values.data(), kDepth, kRows, kDepth, {1, 0, 1u << 29, 1.0F});
+  });
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -141,16 +155,23 @@ int main(int count, char** words) {
   const Mixture U(f.U, f.n, f.rank, true), V(f.V, f.n, f.rank, true), W(f.W, f.n, f.rank, false);
   const double block = product_seconds(kRows, rank), panel = product_seconds(kRows, rank * blocks),
                row = product_seconds(1, rank * blocks);
+  // A mixture without zeros, and the scores of heads of 64 values.
+  const auto& o = quatrain::algebra::get("octonion").factors();
+  const Mixture dense(o.V, o.n, o.rank, true);
+  const double dense_panel = product_seconds(kRows, o.rank * blocks), scores = product_seconds(kRows, 2);
   for (const Table* const* table = available(); *table; ++table) {
     const Table& k = **table;
     add_combine<float, float>(k, "combine_inputs/float32", k.combine_f_f, V, n, rank, kDepth, panel);
     add_combine<bf16, float>(k, "combine_inputs/bfloat16", k.combine_b_f, V, n, rank, kDepth, panel);
+    add_combine<float, float>(k, "combine_dense/float32", k.combine_f_f, dense, o.n, o.rank, kDepth,
+                              dense_panel);
     add_combine<float, float>(k, "combine_products/float32", k.combine_f_f, W, rank, n, kColumns, block);
     add_combine<float, bf16>(k, "combine_products/bfloat16", k.combine_f_b, W, rank, n, kColumns, block);
     add_transpose<float>(k, "transpose_weights/float32", k.transpose_f_f, U, n, rank, block);
     add_transpose<bf16>(k, "transpose_weights/bfloat16", k.transpose_b_f, U, n, rank, block);
     add_stream<float>(k, "stream/float32", k.stream_f, n, row);
     add_stream<bf16>(k, "stream/bfloat16", k.stream_b, n, row);
+    add_scores(k, scores);
   }
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -1,0 +1,85 @@
+#pragma once
+
+// What attention does with its scores, for loops.h alone.
+
+#include "kernels/cpu/vectors.h"
+
+namespace quatrain::kernels::cpu {
+
+namespace {
+
+/// e^x for x <= 0 within 2 units of the last place, by a polynomial on [-ln 2 / 2, ln 2 / 2]; 0 below the
+/// smallest normal number. A NaN stays one.
+inline Vec exponential(Vec x) {
+  const Bits small = reinterpret_cast<Bits>(x < -87.0f);
+  const Vec k = (x * 1.44269504f + 12582912.0f) - 12582912.0f;  // to the nearest integer
+  const Vec r = (x - k * 0.693359375f) - k * -2.12194440e-4f;
+  Vec p = 1.9875691500e-4f * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  const Vec power = reinterpret_cast<Vec>((__builtin_convertvector(k, Lanes) + 127) << 23);
+  return reinterpret_cast<Vec>(reinterpret_cast<Bits>(p * power) & ~small);
+}
+
+void softmax(float* x, int64_t x_row, int64_t rows, int64_t cols, const float* bias) {
+  const auto larger = [](Vec a, Vec b) { return a > b ? a : b; };
+  for (int64_t row = 0; row < rows; ++row, x += x_row) {
+    Vec top = Vec{} - __builtin_inff();
+    for (int64_t q = 0; q < cols; q += kLanes) {
+      Vec v = load(x + q);
+      if (bias) store(x + q, v += load(bias + q));
+      top = larger(v, top);
+    }
+    top = joined(top, larger);
+    Vec total{};
+    for (int64_t q = 0; q < cols; q += kLanes) {
+      const Vec v = exponential(load(x + q) - top);
+      store(x + q, v);
+      total += v;
+    }
+    const Vec factor = 1.0f / joined(total, [](Vec a, Vec b) { return a + b; });
+    for (int64_t q = 0; q < cols; q += kLanes) store(x + q, load(x + q) * factor);
+  }
+}
+
+void softmax_backward(const float* y, int64_t y_row, float* dy, int64_t dy_row, int64_t rows, int64_t cols) {
+  for (int64_t row = 0; row < rows; ++row, y += y_row, dy += dy_row) {
+    Vec total{};
+    for (int64_t q = 0; q < cols; q += kLanes) total += load(y + q) * load(dy + q);
+    const Vec mean = joined(total, [](Vec a, Vec b) { return a + b; });
+    for (int64_t q = 0; q < cols; q += kLanes) store(dy + q, load(y + q) * (load(dy + q) - mean));
+  }
+}
+
+/// The finaliser of splitmix64.
+inline uint64_t scattered(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/// A row has a key of 64 bits, and its columns are scattered under that key: no value hangs on the order in
+/// which they are asked for, on threads or on the instruction set.
+void drop(float* x, int64_t x_row, int64_t rows, int64_t cols, const Drop& drop) {
+  for (int64_t row = 0; row < rows; ++row, x += x_row) {
+    const uint64_t number = drop.row + static_cast<uint64_t>(row);
+    const uint64_t key = scattered(scattered(drop.seed + 0x9e3779b97f4a7c15u) + number * 0x9e3779b97f4a7c15u);
+    const uint32_t low = static_cast<uint32_t>(key), high = static_cast<uint32_t>(key >> 32);
+    for (int64_t q = 0; q < cols; q += kLanes) {
+      Bits b = (reinterpret_cast<Bits>(lane_numbers()) + static_cast<uint32_t>(q)) * 0x9e3779b9u + low;
+      b = (b ^ (b >> 16)) * 0x21f0aaadu + high;
+      b = (b ^ (b >> 15)) * 0x735a2d97u;
+      b ^= b >> 15;
+      const Vec kept = load(x + q) * drop.scale;
+      const Bits keep = reinterpret_cast<Bits>(b >= drop.threshold);
+      store(x + q, reinterpret_cast<Vec>(reinterpret_cast<Bits>(kept) & keep));
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace quatrain::kernels::cpu
