@@ -31,14 +31,20 @@ std::vector<Row> read_rows(const std::filesystem::path& file) {
   return rows;
 }
 
+/// For a message: the labels, each of any length, or how many there are.
+std::string shown(std::vector<std::string> labels) {
+  constexpr size_t kMost = 10;
+  if (labels.size() > kMost) return "there are " + std::to_string(labels.size());
+  for (std::string& label : labels) label = shorten(label);
+  return join(labels);
+}
+
 std::vector<Example> number(const std::filesystem::path& file, const std::vector<std::string>& labels) {
   std::vector<Example> examples;
   for (auto& row : read_rows(file)) {
     const auto found = std::lower_bound(labels.begin(), labels.end(), row.label);
     TORCH_CHECK(found != labels.end() && *found == row.label, place(file, row.line),
-                ": the label must be one of train.tsv's (",
-                labels.size() <= 20 ? join(labels) : "there are " + std::to_string(labels.size()), "), got ",
-                quote(row.label));
+                ": the label must be one of train.tsv's (", shown(labels), "), got ", quote(row.label));
     examples.push_back({std::move(row.text), found - labels.begin()});
   }
   return examples;
