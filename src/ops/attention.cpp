@@ -3,10 +3,12 @@
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/ops/empty.h>
+#include <ATen/ops/randint.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/library.h>
+
+#include <limits>
 
 #include "ops/attention.h"
 #include "quatrain/layer_ops.h"
@@ -53,15 +55,22 @@ void check(const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V, const 
               K.sym_size(1), "), got ", padding->scalar_type(), " ", padding->sym_sizes());
 }
 
-/// True where nothing of it is traced, transformed or cast: a kernel may read it.
-bool is_plain(const at::Tensor& t) {
-  return !t._fw_grad(0).defined() && !is_traced(t) && !at::isTensorSubclassLike(t) &&
-         !at::autocast::is_autocast_enabled(t.device().type());
+/// True where a program is being made of the calls: in it an operator may stand for the kernels of its
+/// device.
+bool is_compiled() {
+  using Key = c10::impl::TorchDispatchModeKey;
+  for (const Key mode : {Key::FUNCTIONAL, Key::PROXY, Key::FAKE})
+    if (c10::impl::TorchDispatchModeTLS::get_mode(mode)) return true;
+  return false;
 }
 
-/// A seed of the generator that dropout takes its draws from.
-int64_t drawn_seed() {
-  return at::empty({1}, at::kLong).random_().item<int64_t>();
+/// True where no function transform and no cast acts on it, and no subclass but those of a compiler.
+bool is_plain(const at::Tensor& t) {
+  constexpr c10::DispatchKeySet kTransformed{c10::DispatchKey::FuncTorchBatched,
+                                             c10::DispatchKey::FuncTorchGradWrapper};
+  return !t._fw_grad(0).defined() && !t.key_set().has_any(kTransformed) &&
+         (is_compiled() || !(is_traced(t) || at::isTensorSubclassLike(t))) &&
+         !at::autocast::is_autocast_enabled(t.device().type());
 }
 
 at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
@@ -74,9 +83,10 @@ at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::T
   const bool recorded =
       at::GradMode::is_enabled() && (query.requires_grad() || key.requires_grad() || value.requires_grad());
   if (!plain || !attends_in_tiles(query, key, value, algebra, recorded))
-    return std::get<0>(composed::attend(query, key, value, algebra, padding, {dropout, {}}, false));
-  const int64_t seed = dropout > 0 ? drawn_seed() : 0;
-  return (recorded ? recorded_attention : attention_forward)(query, key, value, name, padding, dropout, seed);
+    return std::get<0>(composed::attend(query, key, value, algebra, padding, {dropout}, false));
+  Optional seed;
+  if (dropout > 0) seed = at::randint(std::numeric_limits<int64_t>::max(), {1}, at::kLong);
+  return attention_forward(query, key, value, name, padding, dropout, seed);
 }
 
 std::tuple<at::Tensor, at::Tensor> attention_with_weights(const at::Tensor& query, const at::Tensor& key,
@@ -84,14 +94,14 @@ std::tuple<at::Tensor, at::Tensor> attention_with_weights(const at::Tensor& quer
                                                           const Optional& padding, double dropout) {
   const algebra::Algebra& algebra = algebra_of(name);
   check(query, key, value, padding, dropout, algebra);
-  return composed::attend(query, key, value, algebra, padding, {dropout, {}}, true);
+  return composed::attend(query, key, value, algebra, padding, {dropout}, true);
 }
 
 }  // namespace
 
 at::Tensor attention_forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                              std::string_view algebra, const Optional& padding, double dropout,
-                             int64_t seed) {
+                             const Optional& seed) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("quatrain::hypercomplex_attention_forward", "")
                              .typed<decltype(attention_forward)>();
@@ -100,7 +110,7 @@ at::Tensor attention_forward(const at::Tensor& query, const at::Tensor& key, con
 
 AttentionGradients attention_backward(const at::Tensor& grad, const at::Tensor& query, const at::Tensor& key,
                                       const at::Tensor& value, std::string_view algebra,
-                                      const Optional& padding, double dropout, int64_t seed) {
+                                      const Optional& padding, double dropout, const Optional& seed) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("quatrain::hypercomplex_attention_backward", "")
                              .typed<decltype(attention_backward)>();
@@ -108,7 +118,7 @@ AttentionGradients attention_backward(const at::Tensor& grad, const at::Tensor& 
 }
 
 at::Tensor dropout_mask(const at::Tensor& query, const at::Tensor& key, int64_t maps, double p,
-                        int64_t seed) {
+                        const at::Tensor& seed) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("quatrain::attention_dropout_mask", "")
                              .typed<decltype(dropout_mask)>();
@@ -149,11 +159,11 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
       &attention_with_weights);
   m.def(
       "hypercomplex_attention_forward(Tensor query, Tensor key, Tensor value, str algebra, Tensor? "
-      "padding=None, float dropout=0.0, int seed=0) -> Tensor");
+      "padding=None, float dropout=0.0, Tensor? seed=None) -> Tensor");
   m.def(
       "hypercomplex_attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, str algebra, "
-      "Tensor? padding=None, float dropout=0.0, int seed=0) -> (Tensor, Tensor, Tensor)");
-  m.def("attention_dropout_mask(Tensor query, Tensor key, int maps, float p, int seed) -> Tensor");
+      "Tensor? padding=None, float dropout=0.0, Tensor? seed=None) -> (Tensor, Tensor, Tensor)");
+  m.def("attention_dropout_mask(Tensor query, Tensor key, int maps, float p, Tensor seed) -> Tensor");
 }
 
 TORCH_LIBRARY_IMPL(quatrain, CompositeExplicitAutograd, m) {

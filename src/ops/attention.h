@@ -20,10 +20,11 @@ namespace quatrain::ops {
 /// The gradients of query, key and value.
 using AttentionGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
-/// Dropout of the weights: with a seed the draws hang on nothing else, without one on the device's generator.
+/// Dropout of the weights: with a seed, a tensor of one integer, the draws hang on nothing else; without one
+/// on the device's generator.
 struct WeightDropout {
   double p = 0;
-  std::optional<int64_t> seed;
+  std::optional<at::Tensor> seed = std::nullopt;
 };
 
 /// True where a trace is made, or may be: constants must be numbers, and kernels operators.
@@ -40,37 +41,34 @@ std::tuple<at::Tensor, at::Tensor> attend(const at::Tensor& query, const at::Ten
 /// The operators below for every device and type; the second is differentiable too.
 QUATRAIN_API at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                                   std::string_view algebra, const std::optional<at::Tensor>& padding,
-                                  double dropout, int64_t seed);
+                                  double dropout, const std::optional<at::Tensor>& seed);
 AttentionGradients attention_backward(const at::Tensor& grad, const at::Tensor& query, const at::Tensor& key,
                                       const at::Tensor& value, std::string_view algebra,
-                                      const std::optional<at::Tensor>& padding, double dropout, int64_t seed);
+                                      const std::optional<at::Tensor>& padding, double dropout,
+                                      const std::optional<at::Tensor>& seed);
 
 }  // namespace composed
 
-/// hypercomplex_attention_forward and hypercomplex_attention_backward, through the dispatcher.
-at::Tensor attention_forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                             std::string_view algebra, const std::optional<at::Tensor>& padding,
-                             double dropout, int64_t seed);
+/// hypercomplex_attention_forward, which is recorded where a gradient is wanted, and
+/// hypercomplex_attention_backward, through the dispatcher.
+QUATRAIN_API at::Tensor attention_forward(const at::Tensor& query, const at::Tensor& key,
+                                          const at::Tensor& value, std::string_view algebra,
+                                          const std::optional<at::Tensor>& padding, double dropout,
+                                          const std::optional<at::Tensor>& seed);
 QUATRAIN_API AttentionGradients attention_backward(const at::Tensor& grad, const at::Tensor& query,
                                                    const at::Tensor& key, const at::Tensor& value,
                                                    std::string_view algebra,
                                                    const std::optional<at::Tensor>& padding, double dropout,
-                                                   int64_t seed);
-
-/// The two as one recorded operation, of any order of derivative.
-QUATRAIN_API at::Tensor recorded_attention(const at::Tensor& query, const at::Tensor& key,
-                                           const at::Tensor& value, std::string_view algebra,
-                                           const std::optional<at::Tensor>& padding, double dropout,
-                                           int64_t seed);
+                                                   const std::optional<at::Tensor>& seed);
 
 /// True where the CPU goes tile by tile, forward or in both passes: float32, n > 1 maps, and a head fits into
-/// the caches.
+/// the caches, if its size is known.
 bool attends_in_tiles(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                       const algebra::Algebra& algebra, bool with_gradient);
 
 /// (B, h, maps, L, S): 0 for a weight that is dropped, else 1 / (1 - p), of the type and on the device of
 /// `query`.
 QUATRAIN_API at::Tensor dropout_mask(const at::Tensor& query, const at::Tensor& key, int64_t maps, double p,
-                                     int64_t seed);
+                                     const at::Tensor& seed);
 
 }  // namespace quatrain::ops

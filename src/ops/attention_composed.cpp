@@ -122,7 +122,7 @@ std::tuple<at::Tensor, at::Tensor> attend(const at::Tensor& Q, const at::Tensor&
 }
 
 at::Tensor attention(const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V, std::string_view algebra,
-                     const Optional& padding, double dropout, int64_t seed) {
+                     const Optional& padding, double dropout, const Optional& seed) {
   return std::get<0>(attend(Q, K, V, algebra::get(algebra), padding, {dropout, seed}, false));
 }
 
@@ -131,12 +131,12 @@ at::Tensor attention(const at::Tensor& Q, const at::Tensor& K, const at::Tensor&
 //   dqueries = dscores keys     dkeys = dscores^T queries     dQ_i = sum_{c, j} A[i, c, j] dqueries_{c, j}
 AttentionGradients attention_backward(const at::Tensor& grad, const at::Tensor& Q, const at::Tensor& K,
                                       const at::Tensor& V, std::string_view name, const Optional& padding,
-                                      double dropout, int64_t seed) {
+                                      double dropout, const Optional& seed) {
   const algebra::Algebra& algebra = algebra::get(name);
   const c10::SymInt n = Q.sym_size(2), heads = Q.sym_size(3), m = Q.sym_size(4);
   const Maps maps(Q, K, algebra, padding);
   const at::Tensor P = maps.weights(Q.sym_size(1));
-  const at::Tensor D = dropout > 0 ? dropout_mask(Q, K, maps.count, dropout, seed) : at::Tensor();
+  const at::Tensor D = dropout > 0 ? dropout_mask(Q, K, maps.count, dropout, seed.value()) : at::Tensor();
   const auto with_mask = [&D](const at::Tensor& t) { return D.defined() ? t * D : t; };
   // (B, L or S, n, h, m) <-> what each map weights, (B, h, maps, L or S, m): one map weights all components.
   const auto to_maps = [&](const at::Tensor& t) {

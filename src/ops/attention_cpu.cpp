@@ -351,31 +351,35 @@ at::Tensor plain(const at::Tensor& t) {
 at::Tensor plain(const std::optional<at::Tensor>& padding) {
   return padding && padding->defined() ? padding->contiguous() : at::Tensor();
 }
+int64_t value_of(const std::optional<at::Tensor>& seed) {
+  return seed && seed->defined() ? seed->item<int64_t>() : 0;
+}
 at::Tensor empty_heads(const at::Tensor& like) {
   return at::empty(like.sizes(), like.options());
 }
 
 at::Tensor attention_forward_cpu(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                                  std::string_view name, const std::optional<at::Tensor>& padding,
-                                 double dropout, int64_t seed) {
+                                 double dropout, const std::optional<at::Tensor>& seed) {
   const algebra::Algebra& algebra = algebra::get(name);
   if (!attends_in_tiles(query, key, value, algebra, false))
     return composed::attention(query, key, value, name, padding, dropout, seed);
   const at::Tensor out = empty_heads(query);
-  Forward(out, plain(query), plain(key), plain(value), algebra, plain(padding), dropout, seed).run();
+  Forward(out, plain(query), plain(key), plain(value), algebra, plain(padding), dropout, value_of(seed))
+      .run();
   return out.flatten(2);
 }
 
 AttentionGradients attention_backward_cpu(const at::Tensor& grad, const at::Tensor& query,
                                           const at::Tensor& key, const at::Tensor& value,
                                           std::string_view name, const std::optional<at::Tensor>& padding,
-                                          double dropout, int64_t seed) {
+                                          double dropout, const std::optional<at::Tensor>& seed) {
   const algebra::Algebra& algebra = algebra::get(name);
   if (!attends_in_tiles(query, key, value, algebra, true) || grad.scalar_type() != at::kFloat)
     return composed::attention_backward(grad, query, key, value, name, padding, dropout, seed);
   const at::Tensor dQ = empty_heads(query), dK = empty_heads(key), dV = empty_heads(value);
   Backward(grad.contiguous().view(query.sizes()), dQ, dK, dV, plain(query), plain(key), plain(value), algebra,
-           plain(padding), dropout, seed)
+           plain(padding), dropout, value_of(seed))
       .run();
   return {dQ, dK, dV};
 }
@@ -386,7 +390,11 @@ bool attends_in_tiles(const at::Tensor& query, const at::Tensor& key, const at::
                       const algebra::Algebra& algebra, bool with_gradient) {
   if (algebra.n() == 1) return false;
   for (const at::Tensor* t : {&query, &key, &value})
-    if (!t->device().is_cpu() || t->scalar_type() != at::kFloat || t->numel() == 0) return false;
+    if (!t->device().is_cpu() || t->scalar_type() != at::kFloat || t->sym_numel().maybe_as_int() == 0)
+      return false;
+  for (const at::Tensor* t : {&query, &key})
+    for (const c10::SymInt& size : t->sym_sizes())
+      if (size.is_heap_allocated()) return true;  // a size that a trace leaves open: what runs it will see
   const Sizes sizes(query, key);
   return with_gradient ? sizes.backward_bytes() <= kBackwardBytes : sizes.forward_bytes() <= kForwardBytes;
 }
@@ -394,18 +402,21 @@ bool attends_in_tiles(const at::Tensor& query, const at::Tensor& key, const at::
 namespace {
 
 /// On every device: the draws are made by the CPU.
-at::Tensor drawn_mask(const at::Tensor& query, const at::Tensor& key, int64_t maps, double p, int64_t seed) {
+at::Tensor drawn_mask(const at::Tensor& query, const at::Tensor& key, int64_t maps, double p,
+                      const at::Tensor& seed) {
   const int64_t heads = query.size(3), rows = query.size(0) * heads * maps * query.size(1);
   const int64_t keys = key.size(1), filled = filled_up(keys);
   const at::Tensor mask = at::ones({rows, filled}, query.options().dtype(at::kFloat).device(at::kCPU));
-  kernels::cpu::active().drop(mask.mutable_data_ptr<float>(), filled, rows, filled, drop_of(p, seed, 0));
+  kernels::cpu::active().drop(mask.mutable_data_ptr<float>(), filled, rows, filled,
+                              drop_of(p, seed.item<int64_t>(), 0));
   return mask.slice(1, 0, keys)
       .unflatten(0, {query.size(0), heads, maps, query.size(1)})
       .to(query.options())
       .contiguous();
 }
 
-at::Tensor mask_of_a_trace(const at::Tensor& query, const at::Tensor& key, int64_t maps, double, int64_t) {
+at::Tensor mask_of_a_trace(const at::Tensor& query, const at::Tensor& key, int64_t maps, double,
+                           const at::Tensor&) {
   return at::empty_symint({query.sym_size(0), query.sym_size(3), maps, query.sym_size(1), key.sym_size(1)},
                           query.options());
 }

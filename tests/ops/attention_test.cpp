@@ -65,7 +65,8 @@ void check_gradients(const std::string& name, const at::Tensor& Q, const at::Ten
   at::Tensor mask;
   if (dropout > 0) {
     torch::manual_seed(11);
-    mask = ops::dropout_mask(Q, K, n, dropout, torch::empty({1}, torch::kLong).random_().item<int64_t>());
+    mask = ops::dropout_mask(Q, K, n, dropout,
+                             torch::randint(std::numeric_limits<int64_t>::max(), {1}, torch::kLong));
     torch::manual_seed(11);
   }
   const auto narrow = leaves({Q, K, V}, Q.scalar_type()), wide = leaves({Q, K, V}, torch::kDouble);
@@ -85,7 +86,7 @@ void check(const std::string& name, const at::Tensor& Q, const at::Tensor& K, co
   // Sums over all keys at once: over 1500 of them somewhat more rounding than in blocks.
   const at::Tensor composed =
       ops::composed::attention(Q.contiguous(), K.contiguous(), V.contiguous(), name,
-                               padding.defined() ? std::optional(padding) : std::nullopt, 0, 0);
+                               padding.defined() ? std::optional(padding) : std::nullopt, 0, {});
   const double allowed = 2 * relative_error(composed, expected) + 1e-6;
   EXPECT_LE(relative_error(got, expected), allowed);
   check_gradients(name, Q, K, V, padding);
@@ -167,12 +168,13 @@ TEST_F(Attention, SeedsOfTheGeneratorRepeatDropout) {
 
 TEST_F(Attention, SecondDerivatives) {
   torch::manual_seed(8);
+  const at::Tensor seed = torch::full({1}, 3, torch::kLong);
   for (const double dropout : {0.0, 0.4}) {
     const at::Tensor Q = torch::randn({2, 5, 4, 2, 3}), K = torch::randn({2, 7, 4, 2, 3}),
                      V = torch::randn({2, 7, 4, 2, 3}), grad = torch::randn({2, 5, 24});
     at::Tensor padding = torch::zeros({2, 7}, torch::kBool);
     padding[1].slice(0, 4) = true;
-    const at::Tensor mask = dropout > 0 ? ops::dropout_mask(Q, K, 4, dropout, 3) : at::Tensor();
+    const at::Tensor mask = dropout > 0 ? ops::dropout_mask(Q, K, 4, dropout, seed) : at::Tensor();
     const auto of = [&](at::ScalarType type, const auto& attend) {
       auto heads = leaves({Q, K, V, grad}, type);
       const auto first =
@@ -181,7 +183,7 @@ TEST_F(Attention, SecondDerivatives) {
       return torch::autograd::grad({norm}, heads);
     };
     const auto got = of(torch::kFloat, [&](const std::vector<at::Tensor>& t) {
-      return ops::recorded_attention(t[0], t[1], t[2], "quaternion", padding, dropout, 3);
+      return ops::attention_forward(t[0], t[1], t[2], "quaternion", padding, dropout, seed);
     });
     const auto expected = of(torch::kDouble, [&](const std::vector<at::Tensor>& t) {
       return defined(table_of("quaternion"), t[0], t[1], t[2], padding, mask);
@@ -193,6 +195,7 @@ TEST_F(Attention, SecondDerivatives) {
 // The composed gradients of the operator, which serve other types and devices.
 TEST_F(Attention, ComposedGradients) {
   torch::manual_seed(9);
+  const at::Tensor seed = torch::full({1}, 5, torch::kLong);
   for (const char* name : {"real", "quaternion", "octonion"}) {
     const int64_t n = name == std::string("octonion") ? 8 : 4;
     const auto heads = [&](int64_t length) { return torch::randn({2, length, n, 2, 3}, torch::kDouble); };
@@ -202,9 +205,9 @@ TEST_F(Attention, ComposedGradients) {
     padding[0].fill_(true);
     for (const double dropout : {0.0, 0.3}) {
       const at::Tensor out =
-          ops::composed::attention(inputs[0], inputs[1], inputs[2], name, padding, dropout, 5);
+          ops::composed::attention(inputs[0], inputs[1], inputs[2], name, padding, dropout, seed);
       const auto [dQ, dK, dV] = ops::attention_backward(grad, inputs[0].detach(), inputs[1].detach(),
-                                                        inputs[2].detach(), name, padding, dropout, 5);
+                                                        inputs[2].detach(), name, padding, dropout, seed);
       expect_near({dQ, dK, dV}, gradients(inputs, out, grad), 1e-12);
     }
   }

@@ -43,10 +43,10 @@ CASES = {
         (*heads(), "real"), (*heads(), "quaternion"), (*heads(), "quaternion", padding()), (*heads(1), "real", padding())],
     "hypercomplex_attention_forward": lambda: [
         tuple(t.detach() for t in heads()) + ("quaternion",), tuple(t.detach().float() for t in heads()) + ("quaternion", padding()),
-        tuple(t.detach().float() for t in heads()) + ("quaternion", None, 0.5, 7)],
-    "attention_dropout_mask": lambda: [(heads()[0].detach(), heads()[1].detach(), maps, 0.5, 7) for maps in (1, 4)],
+        tuple(t.detach().float() for t in heads()) + ("quaternion", None, 0.5, torch.tensor([7]))],
+    "attention_dropout_mask": lambda: [(heads()[0].detach(), heads()[1].detach(), maps, 0.5, torch.tensor([7])) for maps in (1, 4)],
     "hypercomplex_attention_backward": lambda: [
-        (torch.randn(2, 3, 24, dtype=dtype), *(t.detach().to(dtype) for t in heads()), algebra, padding(), dropout, 7)
+        (torch.randn(2, 3, 24, dtype=dtype), *(t.detach().to(dtype) for t in heads()), algebra, padding(), dropout, torch.tensor([7]))
         for dtype in (torch.double, torch.float) for algebra in ("real", "quaternion") for dropout in (0.0, 0.5)],
     "hypercomplex_attention_with_weights": lambda: [(*heads(), "real"), (*heads(), "quaternion", padding())],
     "initialise_weight_": lambda: [(S(requires_grad=False), "glorot")],
@@ -172,6 +172,32 @@ def test_composed_operators_under_vmap():
             got = torch.vmap(lambda *t: ops.hypercomplex_attention(*t, algebra))(Q, K, V)
             expected = torch.stack([ops.hypercomplex_attention(*t, algebra) for t in zip(Q, K, V, strict=True)])
         torch.testing.assert_close(got, expected)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compiled_attention_keeps_the_kernel(dynamic):
+    """In float32 on a CPU a compiled program calls the kernel, forward and backward."""
+    nodes = []
+
+    def keep(graph, inputs):
+        nodes.extend(str(node.target) for node in graph.graph.nodes)
+        return graph.forward
+
+    backend = torch._dynamo.backends.common.aot_autograd(fw_compiler=keep, bw_compiler=keep)
+
+    def f(Q, K, V, dropout):
+        return ops.hypercomplex_attention(Q, K, V, "quaternion", None, dropout)
+
+    compiled = torch.compile(f, fullgraph=True, backend=backend, dynamic=dynamic)
+    for length in (5, 9):
+        inputs = [torch.randn(2, length, 4, 2, 3, requires_grad=True) for _ in range(3)]
+        for dropout in (0.0, 0.5):
+            got, expected = (torch.autograd.grad(g(*inputs, dropout).square().sum(), inputs) for g in (compiled, f))
+            assert all(torch.isfinite(g).all() for g in got)
+            if dropout == 0:
+                torch.testing.assert_close(got, expected)
+    for name in ("forward", "backward"):
+        assert f"quatrain.hypercomplex_attention_{name}.default" in nodes
 
 
 def test_dropout_per_unit_drops_whole_numbers():
