@@ -14,7 +14,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/native/CPUBlas.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/ones.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "ops/attention.h"
+#include "ops/attention_dropout.h"
 #include "ops/mixing.h"
 #include "ops/scratch.h"
 
@@ -42,12 +42,6 @@ constexpr int64_t kKeysStep = 16;
 
 int64_t filled_up(int64_t keys) {
   return (keys + kKeysStep - 1) / kKeysStep * kKeysStep;
-}
-
-kernels::cpu::Drop drop_of(double p, int64_t seed, int64_t row) {
-  return {static_cast<uint64_t>(seed), static_cast<uint64_t>(row),
-          static_cast<uint32_t>(std::min(p * 4294967296.0, 4294967295.0)),
-          p < 1 ? static_cast<float>(1 / (1 - p)) : 0.0F};
 }
 
 void brgemm(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb,
@@ -399,40 +393,9 @@ bool attends_in_tiles(const at::Tensor& query, const at::Tensor& key, const at::
   return with_gradient ? sizes.backward_bytes() <= kBackwardBytes : sizes.forward_bytes() <= kForwardBytes;
 }
 
-namespace {
-
-/// On every device: the draws are made by the CPU.
-at::Tensor drawn_mask(const at::Tensor& query, const at::Tensor& key, int64_t maps, double p,
-                      const at::Tensor& seed) {
-  const int64_t heads = query.size(3), rows = query.size(0) * heads * maps * query.size(1);
-  const int64_t keys = key.size(1), filled = filled_up(keys);
-  const at::Tensor mask = at::ones({rows, filled}, query.options().dtype(at::kFloat).device(at::kCPU));
-  kernels::cpu::active().drop(mask.mutable_data_ptr<float>(), filled, rows, filled,
-                              drop_of(p, seed.item<int64_t>(), 0));
-  return mask.slice(1, 0, keys)
-      .unflatten(0, {query.size(0), heads, maps, query.size(1)})
-      .to(query.options())
-      .contiguous();
-}
-
-at::Tensor mask_of_a_trace(const at::Tensor& query, const at::Tensor& key, int64_t maps, double,
-                           const at::Tensor&) {
-  return at::empty_symint({query.sym_size(0), query.sym_size(3), maps, query.sym_size(1), key.sym_size(1)},
-                          query.options());
-}
-
-}  // namespace
-
 TORCH_LIBRARY_IMPL(quatrain, CPU, m) {
   m.impl("hypercomplex_attention_forward", &attention_forward_cpu);
   m.impl("hypercomplex_attention_backward", &attention_backward_cpu);
-  m.impl("attention_dropout_mask", &drawn_mask);
-}
-TORCH_LIBRARY_IMPL(quatrain, CUDA, m) {
-  m.impl("attention_dropout_mask", &drawn_mask);
-}
-TORCH_LIBRARY_IMPL(quatrain, Meta, m) {
-  m.impl("attention_dropout_mask", &mask_of_a_trace);
 }
 
 }  // namespace quatrain::ops
