@@ -3,6 +3,7 @@
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/randint.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
@@ -32,8 +33,53 @@ const algebra::Algebra& algebra_of(std::string_view name) {
   }
 }
 
-void check(const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V, const Optional& padding,
-           double dropout, const algebra::Algebra& algebra) {
+/// True where a program is being made of the calls: in it an operator may stand for the kernels of its
+/// device.
+bool is_compiled() {
+  using Key = c10::impl::TorchDispatchModeKey;
+  for (const Key mode : {Key::FUNCTIONAL, Key::PROXY, Key::FAKE})
+    if (c10::impl::TorchDispatchModeTLS::get_mode(mode)) return true;
+  return false;
+}
+
+/// True for a tensor of the CPU on which no function transform and no cast acts, nor a subclass, unless a
+/// program is being made, where all tensors are wrapped.
+bool is_plain(const at::Tensor& t) {
+  constexpr c10::DispatchKeySet kTransformed{c10::DispatchKey::FuncTorchBatched,
+                                             c10::DispatchKey::FuncTorchGradWrapper};
+  return t.device().is_cpu() && !t._fw_grad(0).defined() && !t.key_set().has_any(kTransformed) &&
+         (is_compiled() || !(is_traced(t) || at::isTensorSubclassLike(t))) &&
+         !at::autocast::is_autocast_enabled(at::kCPU);
+}
+
+at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                     std::string_view name, const Optional& padding, double dropout) {
+  const algebra::Algebra& algebra = algebra_of(name);
+  check_attention(query, key, value, padding, dropout, algebra);
+  const bool plain =
+      is_plain(query) && is_plain(key) && is_plain(value) &&
+      !c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerBackMode);
+  const bool recorded =
+      at::GradMode::is_enabled() && (query.requires_grad() || key.requires_grad() || value.requires_grad());
+  if (!plain || !attends_in_tiles(query, key, value, algebra, recorded))
+    return std::get<0>(composed::attend(query, key, value, algebra, padding, {dropout}, false));
+  Optional seed;
+  if (dropout > 0) seed = at::randint(std::numeric_limits<int64_t>::max(), {1}, at::kLong);
+  return attention_forward(query, key, value, name, padding, dropout, seed);
+}
+
+std::tuple<at::Tensor, at::Tensor> attention_with_weights(const at::Tensor& query, const at::Tensor& key,
+                                                          const at::Tensor& value, std::string_view name,
+                                                          const Optional& padding, double dropout) {
+  const algebra::Algebra& algebra = algebra_of(name);
+  check_attention(query, key, value, padding, dropout, algebra);
+  return composed::attend(query, key, value, algebra, padding, {dropout}, true);
+}
+
+}  // namespace
+
+void check_attention(const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V, const Optional& padding,
+                     double dropout, const algebra::Algebra& algebra) {
   TORCH_CHECK(dropout >= 0 && dropout <= 1, "hypercomplex_attention: dropout must be from 0 to 1, got ",
               dropout);
   for (const at::Tensor* t : {&Q, &K, &V})
@@ -55,49 +101,14 @@ void check(const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V, const 
               K.sym_size(1), "), got ", padding->scalar_type(), " ", padding->sym_sizes());
 }
 
-/// True where a program is being made of the calls: in it an operator may stand for the kernels of its
-/// device.
-bool is_compiled() {
-  using Key = c10::impl::TorchDispatchModeKey;
-  for (const Key mode : {Key::FUNCTIONAL, Key::PROXY, Key::FAKE})
-    if (c10::impl::TorchDispatchModeTLS::get_mode(mode)) return true;
-  return false;
+void check_attention_call(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                          const Optional& padding, double dropout, const Optional& seed,
+                          const algebra::Algebra& algebra) {
+  check_attention(query, key, value, padding, dropout, algebra);
+  TORCH_CHECK(dropout == 0 || (seed && seed->defined()),
+              "hypercomplex_attention: this operator needs a seed with dropout = ", dropout,
+              ", a tensor of one integer");
 }
-
-/// True where no function transform and no cast acts on it, and no subclass but those of a compiler.
-bool is_plain(const at::Tensor& t) {
-  constexpr c10::DispatchKeySet kTransformed{c10::DispatchKey::FuncTorchBatched,
-                                             c10::DispatchKey::FuncTorchGradWrapper};
-  return !t._fw_grad(0).defined() && !t.key_set().has_any(kTransformed) &&
-         (is_compiled() || !(is_traced(t) || at::isTensorSubclassLike(t))) &&
-         !at::autocast::is_autocast_enabled(t.device().type());
-}
-
-at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                     std::string_view name, const Optional& padding, double dropout) {
-  const algebra::Algebra& algebra = algebra_of(name);
-  check(query, key, value, padding, dropout, algebra);
-  const bool plain =
-      is_plain(query) && is_plain(key) && is_plain(value) &&
-      !c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerBackMode);
-  const bool recorded =
-      at::GradMode::is_enabled() && (query.requires_grad() || key.requires_grad() || value.requires_grad());
-  if (!plain || !attends_in_tiles(query, key, value, algebra, recorded))
-    return std::get<0>(composed::attend(query, key, value, algebra, padding, {dropout}, false));
-  Optional seed;
-  if (dropout > 0) seed = at::randint(std::numeric_limits<int64_t>::max(), {1}, at::kLong);
-  return attention_forward(query, key, value, name, padding, dropout, seed);
-}
-
-std::tuple<at::Tensor, at::Tensor> attention_with_weights(const at::Tensor& query, const at::Tensor& key,
-                                                          const at::Tensor& value, std::string_view name,
-                                                          const Optional& padding, double dropout) {
-  const algebra::Algebra& algebra = algebra_of(name);
-  check(query, key, value, padding, dropout, algebra);
-  return composed::attend(query, key, value, algebra, padding, {dropout}, true);
-}
-
-}  // namespace
 
 at::Tensor attention_forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                              std::string_view algebra, const Optional& padding, double dropout,
@@ -122,6 +133,7 @@ at::Tensor dropout_mask(const at::Tensor& query, const at::Tensor& key, int64_t 
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("quatrain::attention_dropout_mask", "")
                              .typed<decltype(dropout_mask)>();
+  const at::NoGradGuard no_grad;  // it has no derivative
   return op.call(query, key, maps, p, seed);
 }
 

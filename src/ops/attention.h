@@ -27,6 +27,15 @@ struct WeightDropout {
   std::optional<at::Tensor> seed = std::nullopt;
 };
 
+/// What is wrong with a call is an error that names the rule and the sizes. The second is for the operators
+/// below, whose dropout needs a seed.
+void check_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                     const std::optional<at::Tensor>& padding, double dropout,
+                     const algebra::Algebra& algebra);
+void check_attention_call(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                          const std::optional<at::Tensor>& padding, double dropout,
+                          const std::optional<at::Tensor>& seed, const algebra::Algebra& algebra);
+
 /// True where a trace is made, or may be: constants must be numbers, and kernels operators.
 bool is_traced(const at::Tensor& t);
 

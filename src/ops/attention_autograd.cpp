@@ -1,4 +1,4 @@
-// The derivative of attention made tile by tile. Nothing is kept for it but the inputs: the weights are made
+// The derivative of hypercomplex_attention_forward. Nothing is kept for it but the inputs: weights are made
 // again.
 
 #include <ATen/core/LegacyTypeDispatch.h>

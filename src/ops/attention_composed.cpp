@@ -123,7 +123,9 @@ std::tuple<at::Tensor, at::Tensor> attend(const at::Tensor& Q, const at::Tensor&
 
 at::Tensor attention(const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V, std::string_view algebra,
                      const Optional& padding, double dropout, const Optional& seed) {
-  return std::get<0>(attend(Q, K, V, algebra::get(algebra), padding, {dropout, seed}, false));
+  const algebra::Algebra& of = algebra::get(algebra);
+  check_attention_call(Q, K, V, padding, dropout, seed, of);
+  return std::get<0>(attend(Q, K, V, of, padding, {dropout, seed}, false)).contiguous();
 }
 
 // With P = softmax(scores), D the mask of dropout and G the gradient of the result, for every map c:
@@ -133,6 +135,7 @@ AttentionGradients attention_backward(const at::Tensor& grad, const at::Tensor& 
                                       const at::Tensor& V, std::string_view name, const Optional& padding,
                                       double dropout, const Optional& seed) {
   const algebra::Algebra& algebra = algebra::get(name);
+  check_attention_call(Q, K, V, padding, dropout, seed, algebra);
   const c10::SymInt n = Q.sym_size(2), heads = Q.sym_size(3), m = Q.sym_size(4);
   const Maps maps(Q, K, algebra, padding);
   const at::Tensor P = maps.weights(Q.sym_size(1));

@@ -5,9 +5,8 @@
 //     tile:  the queries of all n maps, mixed by the algebra's table
 //       map: scores = queries keys^T, softmax in place, then
 //         forward:  result = scores times the map's own component of V
-//         backward: the formulas of composed::attention_backward, the weights being made again; the gradients
-//         of
-//                   keys and values are summed up transposed, so that the scores are read as they lie
+//         backward: the formulas of composed::attention_backward, the weights being made again; the
+//                   gradients of keys and values are summed up transposed: scores are read as they lie
 //
 // The bound are the products: n maps of L x S x n m, n times the real attention's.
 
@@ -358,6 +357,7 @@ at::Tensor attention_forward_cpu(const at::Tensor& query, const at::Tensor& key,
   const algebra::Algebra& algebra = algebra::get(name);
   if (!attends_in_tiles(query, key, value, algebra, false))
     return composed::attention(query, key, value, name, padding, dropout, seed);
+  check_attention_call(query, key, value, padding, dropout, seed, algebra);
   const at::Tensor out = empty_heads(query);
   Forward(out, plain(query), plain(key), plain(value), algebra, plain(padding), dropout, value_of(seed))
       .run();
@@ -371,6 +371,7 @@ AttentionGradients attention_backward_cpu(const at::Tensor& grad, const at::Tens
   const algebra::Algebra& algebra = algebra::get(name);
   if (!attends_in_tiles(query, key, value, algebra, true) || grad.scalar_type() != at::kFloat)
     return composed::attention_backward(grad, query, key, value, name, padding, dropout, seed);
+  check_attention_call(query, key, value, padding, dropout, seed, algebra);
   const at::Tensor dQ = empty_heads(query), dK = empty_heads(key), dV = empty_heads(value);
   Backward(grad.contiguous().view(query.sizes()), dQ, dK, dV, plain(query), plain(key), plain(value), algebra,
            plain(padding), dropout, value_of(seed))
@@ -382,7 +383,7 @@ AttentionGradients attention_backward_cpu(const at::Tensor& grad, const at::Tens
 
 bool attends_in_tiles(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                       const algebra::Algebra& algebra, bool with_gradient) {
-  if (algebra.n() == 1) return false;
+  if (algebra.n() == 1 || query.dim() != 5 || key.dim() != 5) return false;
   for (const at::Tensor* t : {&query, &key, &value})
     if (!t->device().is_cpu() || t->scalar_type() != at::kFloat || t->sym_numel().maybe_as_int() == 0)
       return false;

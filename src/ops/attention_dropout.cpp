@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kStep = 16;  // the kernel's columns come in its multiples
 
-/// On every device: the draws are made by the CPU.
+/// On a GPU too: the draws are made by the CPU.
 at::Tensor drawn_mask(const at::Tensor& query, const at::Tensor& key, int64_t maps, double p,
                       const at::Tensor& seed) {
   const int64_t heads = query.size(3), rows = query.size(0) * heads * maps * query.size(1);

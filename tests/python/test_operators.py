@@ -18,6 +18,10 @@ def heads(n=4):
     return tuple(doubles(2, length, n, 2, 3) for length in (3, 5, 5))
 
 
+def floats(n=4):
+    return tuple(t.detach().float() for t in heads(n))
+
+
 def padding():
     mask = torch.zeros(2, 5, dtype=torch.bool)
     mask[0, 3:] = True
@@ -43,7 +47,8 @@ CASES = {
         (*heads(), "real"), (*heads(), "quaternion"), (*heads(), "quaternion", padding()), (*heads(1), "real", padding())],
     "hypercomplex_attention_forward": lambda: [
         tuple(t.detach() for t in heads()) + ("quaternion",), tuple(t.detach().float() for t in heads()) + ("quaternion", padding()),
-        tuple(t.detach().float() for t in heads()) + ("quaternion", None, 0.5, torch.tensor([7]))],
+        tuple(t.detach().float() for t in heads()) + ("quaternion", None, 0.5, torch.tensor([7])),
+        tuple(torch.randn(2, length, 4, 1, 1) for length in (3, 5, 5)) + ("quaternion",)],
     "attention_dropout_mask": lambda: [(heads()[0].detach(), heads()[1].detach(), maps, 0.5, torch.tensor([7])) for maps in (1, 4)],
     "hypercomplex_attention_backward": lambda: [
         (torch.randn(2, 3, 24, dtype=dtype), *(t.detach().to(dtype) for t in heads()), algebra, padding(), dropout, torch.tensor([7]))
@@ -200,6 +205,21 @@ def test_compiled_attention_keeps_the_kernel(dynamic):
         assert f"quatrain.hypercomplex_attention_{name}.default" in nodes
 
 
+def test_attention_of_meta_tensors_is_traced():
+    with torch._subclasses.FakeTensorMode():
+        Q = torch.empty(2, 3, 4, 2, 3, device="meta")
+        assert ops.hypercomplex_attention(Q, Q, Q, "quaternion").shape == (2, 3, 24)
+
+
+@pytest.mark.filterwarnings("error:.*autograd kernel was not registered")
+def test_second_derivatives_with_dropout_do_not_warn():
+    Q = torch.randn(2, 3, 4, 2, 3, requires_grad=True)
+    y = ops.hypercomplex_attention(Q, Q, Q, "quaternion", None, 0.5)
+    (g,) = torch.autograd.grad(y.square().sum(), Q, create_graph=True)
+    g.square().sum().backward()
+    assert torch.isfinite(Q.grad).all()
+
+
 def test_dropout_per_unit_drops_whole_numbers():
     y = ops.hypercomplex_dropout(torch.ones(1000, 8), 0.25, True, 4, True).view(1000, 4, 2)
     assert y.unique().tolist() == pytest.approx([0, 4 / 3])
@@ -213,6 +233,10 @@ def test_dropout_per_unit_drops_whole_numbers():
         (lambda: ops.hypercomplex_attention(*heads(3), "quaternion"), RuntimeError, "needs n = 4 components"),
         (lambda: ops.hypercomplex_attention(*heads(), "real", padding()[:, :2]), RuntimeError, r"padding must be bool \(batch, keys\) = \(2, 5\)"),
         (lambda: ops.hypercomplex_attention(*heads(), "quaternoin"), ValueError, "did you mean quaternion"),
+        (lambda: ops.hypercomplex_attention_forward(*floats(3), "quaternion"), RuntimeError, "needs n = 4 components"),
+        (lambda: ops.hypercomplex_attention_forward(*floats(), "quaternion", padding()[:, :2]), RuntimeError, "padding must be bool"),
+        (lambda: ops.hypercomplex_attention_forward(*floats(), "quaternion", None, 0.5), RuntimeError, "needs a seed with dropout"),
+        (lambda: ops.hypercomplex_attention_backward(torch.zeros(2, 3, 24), *floats(3), "quaternion"), RuntimeError, "needs n = 4 components"),
         (lambda: ops.cut_heads(doubles(2, 5, 10), 2, 4), RuntimeError, "heads"),
         (lambda: ops.hypercomplex_layer_norm(doubles(3, 8), doubles(6), doubles(6)), RuntimeError, "width"),
         (lambda: ops.hypercomplex_dropout(doubles(3, 8), 1.5, True), ValueError, "between 0 and 1, got 1.5"),

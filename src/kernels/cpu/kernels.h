@@ -48,6 +48,7 @@ struct Drop {
 ///
 /// stream_I: y[g * y_vector + row * 1] = sum_c sum_q weights[c][row][q] * z[(g * components + c) * cols + q]
 /// for vectors g and rows of the weights: each weight is read once for all vectors.
+///
 /// softmax: each row of x becomes exp(x + bias - max) / sum of these; `bias` is null or one value a column,
 /// which may be minus infinity where not all are.
 ///

@@ -8,8 +8,8 @@ namespace quatrain::kernels::cpu {
 
 namespace {
 
-/// e^x for x <= 0 within 2 units of the last place, by a polynomial on [-ln 2 / 2, ln 2 / 2]; 0 below the
-/// smallest normal number. A NaN stays one.
+/// e^x for x <= 0 within 2 units of the last place, by a polynomial on [-ln 2 / 2, ln 2 / 2]; 0 below
+/// -87, where e^x nears the smallest normal number. A NaN stays one.
 inline Vec exponential(Vec x) {
   const Bits small = reinterpret_cast<Bits>(x < -87.0f);
   const Vec k = (x * 1.44269504f + 12582912.0f) - 12582912.0f;  // to the nearest integer
