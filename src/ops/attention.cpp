@@ -5,21 +5,15 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/randint.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/library.h>
 
 #include <limits>
 
 #include "ops/attention.h"
+#include "ops/transforms.h"
 #include "quatrain/layer_ops.h"
 
 namespace quatrain::ops {
-
-bool is_traced(const at::Tensor& t) {
-  constexpr c10::DispatchKeySet kTraced{c10::DispatchKey::Python, c10::DispatchKey::Functionalize};
-  return t.key_set().has_any(kTraced) || c10::impl::TorchDispatchModeTLS::any_modes_set();
-}
 
 namespace {
 
@@ -47,7 +41,7 @@ bool is_compiled() {
 bool is_plain(const at::Tensor& t) {
   constexpr c10::DispatchKeySet kTransformed{c10::DispatchKey::FuncTorchBatched,
                                              c10::DispatchKey::FuncTorchGradWrapper};
-  return t.device().is_cpu() && !t._fw_grad(0).defined() && !t.key_set().has_any(kTransformed) &&
+  return t.device().is_cpu() && !has_tangent(t) && !t.key_set().has_any(kTransformed) &&
          (is_compiled() || !(is_traced(t) || at::isTensorSubclassLike(t))) &&
          !at::autocast::is_autocast_enabled(at::kCPU);
 }
@@ -55,14 +49,13 @@ bool is_plain(const at::Tensor& t) {
 at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                      std::string_view name, const Optional& padding, double dropout) {
   const algebra::Algebra& algebra = algebra_of(name);
-  check_attention(query, key, value, padding, dropout, algebra);
-  const bool plain =
-      is_plain(query) && is_plain(key) && is_plain(value) &&
-      !c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerBackMode);
+  const bool plain = is_plain(query) && is_plain(key) && is_plain(value) && !in_function_transform();
   const bool recorded =
       at::GradMode::is_enabled() && (query.requires_grad() || key.requires_grad() || value.requires_grad());
-  if (!plain || !attends_in_tiles(query, key, value, algebra, recorded))
+  if (!plain || !attends_in_tiles(query, key, value, algebra, recorded)) {
+    check_attention(query, key, value, padding, dropout, algebra);
     return std::get<0>(composed::attend(query, key, value, algebra, padding, {dropout}, false));
+  }
   Optional seed;
   if (dropout > 0) seed = at::randint(std::numeric_limits<int64_t>::max(), {1}, at::kLong);
   return attention_forward(query, key, value, name, padding, dropout, seed);

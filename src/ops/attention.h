@@ -36,9 +36,6 @@ void check_attention_call(const at::Tensor& query, const at::Tensor& key, const 
                           const std::optional<at::Tensor>& padding, double dropout,
                           const std::optional<at::Tensor>& seed, const algebra::Algebra& algebra);
 
-/// True where a trace is made, or may be: constants must be numbers, and kernels operators.
-bool is_traced(const at::Tensor& t);
-
 namespace composed {
 
 /// The result and, where they are asked for, the weights before dropout, (B, h, maps, L, S).

@@ -1,18 +1,18 @@
 // Attention over hypercomplex heads, composed of ATen calls: every device, type and trace, any derivative.
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/add.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/zeros_like.h>
 
 #include <cmath>
 #include <limits>
 
 #include "ops/attention.h"
 #include "ops/constants.h"
+#include "ops/transforms.h"
+#include "ops/weighted_sum.h"
 
 namespace quatrain::ops::composed {
 
@@ -33,15 +33,12 @@ at::Tensor mix(const at::Tensor& X, const algebra::Algebra& algebra, bool transp
   const std::vector<at::Tensor> parts = X.unbind(2);
   std::vector<at::Tensor> mixed;
   for (int o = 0; o < outputs; ++o) {
-    at::Tensor sum;
+    WeightedSum sum;
     for (int i = 0; i < inputs; ++i) {
       const int row = transposed ? i : o, column = transposed ? o : i;
-      const double value = algebra.table(row, column / n, column % n);
-      if (value == 0) continue;
-      const at::Tensor& part = parts[static_cast<size_t>(i)];
-      sum = sum.defined() ? at::add(sum, part, value) : value == 1 ? part : part * value;
+      sum.add(parts[static_cast<size_t>(i)], algebra.table(row, column / n, column % n));
     }
-    mixed.push_back(sum.defined() ? sum : at::zeros_like(parts[0]));
+    mixed.push_back(sum.or_zeros_like(parts[0]));
   }
   return at::stack(mixed, 2);
 }

@@ -36,12 +36,6 @@ constexpr int64_t kRows = 64;               // of a tile
 constexpr int64_t kScoreBytes = 1 << 16;    // of a tile's scores: they stay close
 constexpr int64_t kForwardBytes = 1 << 22;  // of a thread; a head of more would leave the caches: composed
 constexpr int64_t kBackwardBytes = 3 << 20;
-/// Keys are filled up to its multiples, lest each length be a kernel of its own.
-constexpr int64_t kKeysStep = 16;
-
-int64_t filled_up(int64_t keys) {
-  return (keys + kKeysStep - 1) / kKeysStep * kKeysStep;
-}
 
 void brgemm(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb,
             float* C, int64_t ldc, bool add = false) {
@@ -280,15 +274,14 @@ class Backward : public Attention {
     const std::vector<float*> across = row_of(queries_across, s_.n * s_.n, s_.m * s_.tile);
     for (int64_t l = 0; l < s_.queries; l += s_.tile) {
       const int64_t rows = std::min(s_.tile, s_.queries - l), height = height_for(rows);
-      k_.combine_f_f(into_maps_.view(), Q_.at(b, h, l, s_.n).data(), Q_.word, parts.data(), s_.width, rows,
-                     s_.m, nullptr, Store::set);
-      const auto G = G_.at(b, h, l, s_.n);
+      const auto Q = Q_.at(b, h, l, s_.n), G = G_.at(b, h, l, s_.n);
+      k_.combine_f_f(into_maps_.view(), Q.data(), Q_.word, parts.data(), s_.width, rows, s_.m, nullptr,
+                     Store::set);
       k_.combine_f_f(copies_.view(), G.data(), G_.word, row_of(grads, s_.n, s_.tile * s_.m).data(), s_.m,
                      rows, s_.m, nullptr, Store::set);
       k_.transpose_f_f(copies_.view(), n, G.data(), G_.word,
                        row_of(grads_across, s_.n, s_.m * s_.tile).data(), s_.tile, rows, s_.m);
-      k_.transpose_f_f(into_maps_.view(), n, Q_.at(b, h, l, s_.n).data(), Q_.word, across.data(), s_.tile,
-                       rows, s_.m);
+      k_.transpose_f_f(into_maps_.view(), n, Q.data(), Q_.word, across.data(), s_.tile, rows, s_.m);
       // What lies in the tile's last rows is summed over below.
       clear_columns(grads_across, s_.width, rows, height);
       clear_columns(queries_across, s_.n * s_.width, rows, height);

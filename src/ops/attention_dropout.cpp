@@ -13,13 +13,11 @@ namespace quatrain::ops {
 
 namespace {
 
-constexpr int64_t kStep = 16;  // the kernel's columns come in its multiples
-
 /// On a GPU too: the draws are made by the CPU.
 at::Tensor drawn_mask(const at::Tensor& query, const at::Tensor& key, int64_t maps, double p,
                       const at::Tensor& seed) {
   const int64_t heads = query.size(3), rows = query.size(0) * heads * maps * query.size(1);
-  const int64_t keys = key.size(1), filled = (keys + kStep - 1) / kStep * kStep;
+  const int64_t keys = key.size(1), filled = filled_up(keys);
   const at::Tensor mask = at::ones({rows, filled}, query.options().dtype(at::kFloat).device(at::kCPU));
   kernels::cpu::active().drop(mask.mutable_data_ptr<float>(), filled, rows, filled,
                               drop_of(p, seed.item<int64_t>(), 0));

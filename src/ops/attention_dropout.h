@@ -7,6 +7,13 @@
 
 namespace quatrain::ops {
 
+/// Columns of a matrix of weights: keys are filled up, as the kernels want it, and lest each length be a
+/// product's shape of its own.
+inline int64_t filled_up(int64_t keys) {
+  constexpr int64_t kStep = 16;
+  return (keys + kStep - 1) / kStep * kStep;
+}
+
 /// Dropout of attention weights with the probability p, for rows from `row` on. Rows are numbered through
 /// texts, heads, maps and queries, in this order; all that draws under a seed agrees on that.
 inline kernels::cpu::Drop drop_of(double p, int64_t seed, int64_t row) {

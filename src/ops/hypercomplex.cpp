@@ -2,13 +2,12 @@
 // traced as such.
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/add.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
+#include "ops/weighted_sum.h"
 #include "quatrain/algebra.h"
 #include "quatrain/ops.h"
 
@@ -40,19 +39,17 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b, std::string_view na
   TORCH_CHECK(a.dim() >= 1 && b.dim() >= 1 && a.sym_size(-1) == b.sym_size(-1),
               "hamilton_product: the last axes must be equal, got ", a.sym_sizes(), " and ", b.sym_sizes());
   const auto left = split("hamilton_product", a, n), right = split("hamilton_product", b, n);
-  std::vector<at::Tensor> result(static_cast<size_t>(n));
+  std::vector<WeightedSum> sums(static_cast<size_t>(n));
   for (int i = 0; i < n; ++i)
     for (int c = 0; c < n; ++c)
       for (int j = 0; j < n; ++j) {
         const double value = algebra.table(i, c, j);
         if (value == 0) continue;
-        at::Tensor& sum = result[static_cast<size_t>(c)];
-        const at::Tensor term = left[static_cast<size_t>(i)] * right[static_cast<size_t>(j)];
-        sum = sum.defined() ? at::add(sum, term, value) : value == 1 ? term : term * value;
+        sums[static_cast<size_t>(c)].add(left[static_cast<size_t>(i)] * right[static_cast<size_t>(j)], value);
       }
   const at::Tensor zero_like = left[0] * right[0];
-  for (at::Tensor& part : result)
-    if (!part.defined()) part = at::zeros_like(zero_like);
+  std::vector<at::Tensor> result;
+  for (const WeightedSum& sum : sums) result.push_back(sum.or_zeros_like(zero_like));
   return at::cat(result, -1);
 }
 

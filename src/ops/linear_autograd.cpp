@@ -4,12 +4,12 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include "ops/linear.h"
 #include "ops/planner.h"
+#include "ops/transforms.h"
 
 namespace quatrain::ops {
 
@@ -27,14 +27,10 @@ struct Constants {
 bool wants_grad(const at::Tensor& t) {
   return t.defined() && t.requires_grad();
 }
-bool has_tangent(const at::Tensor& t) {
-  return t.defined() && t._fw_grad(0).defined();
-}
 
-/// C++ autograd functions refuse function transforms and forward-mode derivatives: those take the traced
-/// form.
+/// Function transforms and forward-mode derivatives take the traced form.
 bool transformed(std::initializer_list<at::Tensor> inputs) {
-  if (c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerBackMode)) return true;
+  if (in_function_transform()) return true;
   for (const at::Tensor& t : inputs)
     if (has_tangent(t)) return true;
   return false;
@@ -63,10 +59,9 @@ Call restore(AutogradContext* ctx, const variable_list& saved, size_t count) {
 /// True where the R products of this pass are worth keeping for the gradient of what A holds. They are
 /// kept by eager training alone: their number is not known to a trace.
 bool keeps_products(const at::Tensor& x, const at::Tensor& S, const at::Tensor& A, const Call& call) {
-  constexpr c10::DispatchKeySet kTraced{c10::DispatchKey::Python, c10::DispatchKey::Functionalize};
   if (!wants_grad(A) || !call.factors.empty() || !x.device().is_cpu()) return false;
   for (const at::Tensor& t : {x, S, A})
-    if (t.key_set().has_any(kTraced)) return false;
+    if (has_tracing_key(t)) return false;
   return kept(make_problem(x, S, call));
 }
 

@@ -5,31 +5,15 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/zeros_like.h>
 
 #include "ops/linear.h"
+#include "ops/weighted_sum.h"
 
 namespace quatrain::ops::traced {
 
 namespace {
 
 // A fixed table enters by its numbers: a constant tensor made inside a trace would belong to no one.
-
-/// sum_t coefficient_t tensor_t, with as few operations as the signs allow; undefined where there is no term.
-class Sum {
- public:
-  void add(const at::Tensor& t, double coefficient) {
-    if (coefficient == 0) return;
-    if (!sum_.defined())
-      sum_ = coefficient == 1 ? t : t * coefficient;
-    else
-      sum_ = at::add(sum_, t, coefficient);
-  }
-  at::Tensor or_zeros_like(const at::Tensor& t) const { return sum_.defined() ? sum_ : at::zeros_like(t); }
-
- private:
-  at::Tensor sum_;
-};
 
 at::Tensor rows_of(const at::Tensor& t) {
   return t.reshape_symint({-1, t.sym_size(-1)});
@@ -52,7 +36,7 @@ at::Tensor materialise(const at::Tensor& S, const Call& call) {
   for (int a = 0; a < n; ++a) {
     std::vector<at::Tensor> row;
     for (int b = 0; b < n; ++b) {
-      Sum block;
+      WeightedSum block;
       for (int i = 0; i < n; ++i) block.add(S.select(0, i), fixed->table(i, a, b));
       row.push_back(block.or_zeros_like(S.select(0, 0)));
     }
@@ -83,7 +67,7 @@ Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at:
       const int n = fixed->n();
       std::vector<at::Tensor> parts;
       for (int i = 0; i < n; ++i) {
-        Sum part;
+        WeightedSum part;
         for (int a = 0; a < n; ++a)
           for (int b = 0; b < n; ++b) part.add(dH.select(0, a).select(1, b), fixed->table(i, a, b));
         parts.push_back(part.or_zeros_like(dH.select(0, 0).select(1, 0)));

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+
+/// What acts on a call beside autograd: traces, and torch.func.
+namespace quatrain::ops {
+
+/// True for what a trace has wrapped.
+inline bool has_tracing_key(const at::Tensor& t) {
+  constexpr c10::DispatchKeySet kTraced{c10::DispatchKey::Python, c10::DispatchKey::Functionalize};
+  return t.key_set().has_any(kTraced);
+}
+
+/// True where a trace is made, or may be: constants must be numbers, and kernels operators.
+inline bool is_traced(const at::Tensor& t) {
+  return has_tracing_key(t) || c10::impl::TorchDispatchModeTLS::any_modes_set();
+}
+
+/// C++ autograd functions refuse function transforms and forward-mode derivatives.
+inline bool in_function_transform() {
+  return c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerBackMode);
+}
+inline bool has_tangent(const at::Tensor& t) {
+  return t.defined() && t._fw_grad(0).defined();
+}
+
+}  // namespace quatrain::ops
