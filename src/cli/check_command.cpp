@@ -1,9 +1,12 @@
 #include <torch/torch.h>
 
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <sstream>
+#include <thread>
 
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -19,34 +22,48 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kGood = "sound";
+constexpr const char* kOlder = "step-";
+constexpr const char* kMetrics = "metrics.jsonl";
+constexpr const char* kResult = "result.json";
+constexpr const char* kPredictions = "predictions.tsv";
 
 // Looks at one thing after the other and goes on where one is damaged.
 class Checks {
  public:
-  // `look` says what it saw; what it throws is the damage.
+  explicit Checks(fs::path run) : run_(std::move(run)) {}
+
+  // `look` says what it saw; what it throws is the damage. While a run trains, its trainer may replace what
+  // is looked at: that is looked at again, and an older checkpoint may be gone by then.
   void make(const std::string& what, const std::function<std::string()>& look) {
     std::string found;
-    try {
-      found = std::string(kGood) + ": " + look();
-    } catch (const std::exception& error) {
-      found = train::sentence_of(error);
+    bool sound = false;
+    for (int tries = 5; tries > 0 && !sound; --tries) {
+      try {
+        found = "sound: " + look();
+        sound = true;
+      } catch (const std::exception& error) {
+        found = train::sentence_of(error);
+        if (!train::is_training(run_)) break;
+        if (what.starts_with(kOlder) && !fs::exists(run_ / what)) return;
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      }
     }
-    damaged_ += !found.starts_with(kGood);
-    table_.row({what, found});
+    damaged_ += !sound;
+    table_.row({what, printable(found)});
   }
 
   std::string text() const { return table_.text(); }
   int damaged() const { return damaged_; }
 
  private:
+  fs::path run_;
   Table table_{"ll"};
   int damaged_ = 0;
 };
 
 // The files as they were written, then what is in them.
 std::string look_at_checkpoint(const fs::path& run, const std::string& name, bool accept) {
-  const bool changed = accept && !train::find_damage(run / name).empty();
+  const bool changed = accept && fs::exists(run / name) && !train::find_damage(run / name).empty();
   const fs::path folder = changed ? run / name : train::find_checkpoint(run, name);
   TrainedText trained = load_checkpoint(folder);
   const auto parameters = train::trained_parameters(*trained.model);
@@ -60,7 +77,10 @@ std::string look_at_checkpoint(const fs::path& run, const std::string& name, boo
   int64_t step = train::step_of(folder);
   if (name != "best") {
     const auto optimizer = train::make_optimizer(trainer_options(trained.recipe).optimizer, parameters);
-    step = train::load_state(*optimizer, parameters, folder).step;
+    const train::State state = train::load_state(*optimizer, parameters, folder);
+    step = state.step;
+    if (name == "last" && state.best_step > 0 && !train::has_checkpoint(run, "best"))
+      throw std::runtime_error("the best weights so far, 'best', are missing; resuming the run selects anew");
     text += ", " + trained.recipe.train.optimizer + ", step " + grouped(step);
   }
   if (!changed) return text;
@@ -68,7 +88,15 @@ std::string look_at_checkpoint(const fs::path& run, const std::string& name, boo
   return text + "; changed, and accepted as it is";
 }
 
-std::string look_at_predictions(const fs::path& path, const train::Result& result) {
+std::string look_at_metrics(const fs::path& run) {
+  const MetricsFile metrics = read_metrics(run);
+  if (!metrics.damage.empty()) throw std::runtime_error(metrics.damage.front());
+  return counted(metrics.lines, "line");
+}
+
+std::string look_at_predictions(const fs::path& run, const train::Result& result) {
+  if (result.test.empty()) return "none, without a test set";
+  const fs::path path = run / kPredictions;
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);
@@ -80,7 +108,8 @@ std::string look_at_predictions(const fs::path& path, const train::Result& resul
   }
   const auto expected = result.test.find("count");
   if (!good || (expected != result.test.end() && expected->second != static_cast<double>(count)))
-    throw std::runtime_error("'" + path.string() + "' is not what a trainer wrote: evaluate the run again");
+    throw std::runtime_error("'" + path.string() + "' is not what a trainer wrote: delete it and " + kResult +
+                             ", then resume the run, which scores the test set again");
   return grouped(count) + " answers";
 }
 
@@ -90,24 +119,22 @@ int check_command(const CheckArguments& arguments) {
   const fs::path run = arguments.run;
   if (!fs::is_directory(run) || !train::holds_run(run))
     throw UsageError("check: '" + arguments.run + "' is no run: name a run's folder");
-  Checks checks;
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(run)) {
-    const std::string name = entry.path().filename().string();
-    if (entry.is_directory() && (name == "best" || name == "last" || name.starts_with("step-")))
-      names.push_back(name);
-  }
-  std::sort(names.begin(), names.end());
+  Checks checks(run);
+  // What a trainer leaves is looked at where it is missing, too. A converted run has best/ alone.
+  const bool trained = train::has_checkpoint(run) || fs::exists(run / kMetrics) || fs::exists(run / kResult);
+  const bool finished = fs::exists(run / kResult);
+  std::set<std::string> names;
+  if (trained) names.insert("last");
+  if (!trained || finished || train::has_checkpoint(run, "best")) names.insert("best");
+  for (const auto& entry : fs::directory_iterator(run))
+    if (std::string name = entry.path().filename(); entry.is_directory() && name.starts_with(kOlder))
+      names.insert(std::move(name));
   for (const auto& name : names)
     checks.make(name, [&] { return look_at_checkpoint(run, name, arguments.accept); });
-  if (fs::exists(run / "metrics.jsonl"))
-    checks.make("metrics.jsonl", [&] { return counted(read_metrics(run).lines, "line"); });
-  if (fs::exists(run / "result.json")) {
-    checks.make("result.json",
-                [&] { return "finished after " + counted(train::read_result(run).steps, "step"); });
-    if (fs::exists(run / "predictions.tsv"))
-      checks.make("predictions.tsv",
-                  [&] { return look_at_predictions(run / "predictions.tsv", train::read_result(run)); });
+  if (trained) checks.make(kMetrics, [&] { return look_at_metrics(run); });
+  if (finished) {
+    checks.make(kResult, [&] { return "finished after " + counted(train::read_result(run).steps, "step"); });
+    checks.make(kPredictions, [&] { return look_at_predictions(run, train::read_result(run)); });
   }
   std::fputs(checks.text().c_str(), stdout);
   if (checks.damaged() == 0) return kSuccess;

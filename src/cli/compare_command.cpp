@@ -88,7 +88,11 @@ std::vector<double> read_right(const fs::path& run) {
   std::getline(file, line);  // the header
   std::vector<double> right;
   for (int64_t target = 0, answer = 0; file >> target >> answer;) right.push_back(target == answer ? 1 : 0);
-  if (right.empty() || !file.eof()) throw std::runtime_error("'" + path.string() + "' cannot be read");
+  if (right.empty() || !file.eof())
+    throw std::runtime_error(
+        "'" + path.string() +
+        "' cannot be read: delete it and result.json beside it, and compare again: the test "
+        "set is scored anew");
   return right;
 }
 

@@ -70,6 +70,19 @@ std::string ratio(double value, double reference) {
   return reference > 0 && std::isfinite(value) ? fixed(value / reference, 2) + "x" : "-";
 }
 
+std::string printable(const std::string& text) {
+  std::string shown;
+  for (const char c : text) {
+    if (c == '\t' || c == '\n')
+      shown += c == '\t' ? "\\t" : "\\n";
+    else if (static_cast<unsigned char>(c) < ' ' || c == 0x7F)
+      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    else
+      shown += c;
+  }
+  return shown;
+}
+
 std::string painted(const std::string& text, const char* colour) {
   return std::string("\033[") + colour + "m" + text + "\033[0m";
 }

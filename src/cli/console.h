@@ -25,6 +25,9 @@ std::string seconds(double time);
 /// "0.27x"; "-" where there is nothing to compare with.
 std::string ratio(double value, double reference);
 
+/// A text that may come from a file: what would move a terminal's cursor or begin a line is written out.
+std::string printable(const std::string& text);
+
 /// The text in a colour of the terminal (an SGR code: 32 green, 31 red).
 std::string painted(const std::string& text, const char* colour);
 

@@ -1,3 +1,6 @@
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -358,10 +361,19 @@ class Program {
   std::string name_;
 };
 
+// Where the standard files are closed, the first files of a run would take their numbers, and what is printed
+// would go into them.
+void open_standard_files() {
+  int fd = 0;
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = ::open("/dev/null", O_RDWR);
+  if (fd > STDERR_FILENO) ::close(fd);
+}
+
 }  // namespace
 }  // namespace quatrain::cli
 
 int main(int count, char** words) {
+  quatrain::cli::open_standard_files();
   quatrain::cli::Program program;
   return program.run(count, words);
 }

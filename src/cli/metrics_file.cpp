@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "algebra/text.h"
 #include "train/own_json.h"
 
 namespace quatrain::cli {
@@ -21,21 +22,30 @@ void add(Curve& curve, int64_t step, const Json& value) {
 
 MetricsFile read_metrics(const std::filesystem::path& run) {
   const auto path = run / "metrics.jsonl";
+  try {
+    check_file(path);
+  } catch (const std::invalid_argument& error) {
+    throw std::runtime_error("cannot read '" + path.string() + "': " + error.what() + "; is '" +
+                             run.string() + "' a run?");
+  }
   std::ifstream file(path);
-  if (!file)
-    throw std::runtime_error("cannot read '" + path.string() + "': is '" + run.string() + "' a run?");
   MetricsFile result;
   int64_t before = 0;
   for (std::string line; std::getline(file, line);) {
     ++result.lines;
-    const auto wrong = [&](const std::string& why) {
-      throw std::runtime_error(path.string() + ":" + std::to_string(result.lines) + ": " + why);
+    const auto leave = [&](const std::string& why) {
+      result.damage.push_back(path.string() + ":" + std::to_string(result.lines) + ": " + why);
     };
     const Json record = train::parse_own<Json>(line);
-    if (!train::is_record(record) || file.eof())
-      wrong("this is no whole line of a trainer; resuming the run drops it");
+    if (!train::is_record(record) || file.eof()) {
+      leave("this is no whole line of a trainer; delete it, or resume the run, which drops it");
+      continue;
+    }
     const int64_t step = record["step"];
-    if (step < before) wrong("step " + std::to_string(step) + " comes after step " + std::to_string(before));
+    if (step < before) {
+      leave("step " + std::to_string(step) + " comes after step " + std::to_string(before) + "; delete it");
+      continue;
+    }
     before = step;
     if (record["kind"] == "training") add(result.loss, step, record.value("loss", Json()));
     if (record["kind"] != "evaluation") continue;

@@ -19,10 +19,10 @@ struct MetricsFile {
   Curve loss;                        ///< of training
   std::map<std::string, Curve> dev;  ///< by figure
   int64_t lines = 0;
+  std::vector<std::string> damage;  ///< a sentence for each line that is left out
 };
 
-/// Reads the metrics of a run; a line that is none, or that goes back in time, is a std::runtime_error that
-/// names it.
+/// Reads the metrics of a run. A line that is none, or that goes back in time, is left out.
 MetricsFile read_metrics(const std::filesystem::path& run);
 
 }  // namespace quatrain::cli

@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <set>
@@ -7,8 +9,10 @@
 #include <stdexcept>
 
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/gnuplot.h"
 #include "cli/metrics_file.h"
+#include "cli/recipe_files.h"
 
 namespace quatrain::cli {
 namespace {
@@ -23,9 +27,13 @@ struct Line {
 // A run by its folder's name, and by more of its path where two are called alike.
 std::vector<std::string> titles(const std::vector<std::string>& runs) {
   std::vector<std::string> all;
-  for (const auto& run : runs) all.push_back(fs::path(run).lexically_normal().filename().string());
+  for (const auto& run : runs) all.push_back(folder_name(run));
   if (std::set<std::string>(all.begin(), all.end()).size() < runs.size()) return runs;
   return all;
+}
+
+bool has_numbers(const Curve& curve) {
+  return std::any_of(curve.values.begin(), curve.values.end(), [](double v) { return std::isfinite(v); });
 }
 
 // One panel: data in the script, one block a curve.
@@ -38,7 +46,9 @@ void add_panel(std::ostringstream& script, const std::string& title, const std::
     for (size_t j = 0; j < lines[i].curve.steps.size(); ++j)
       script << lines[i].curve.steps[j] << " " << lines[i].curve.values[j] << "\n";
     script << "EOD\n";
-    plots += (i ? ", " : "plot ") + block + " using 1:2 with lines linewidth 1.5 linetype " +
+    // A line through one point would not be seen.
+    const char* style = lines[i].curve.steps.size() == 1 ? "points pointtype 7" : "lines linewidth 1.5";
+    plots += (i ? ", " : "plot ") + block + " using 1:2 with " + style + " linetype " +
              std::to_string(i + 1) + " title " + gnuplot_quoted(lines[i].title);
   }
   script << "set title " << gnuplot_quoted(title) << "\n" << plots << "\n";
@@ -51,9 +61,15 @@ int plot_command(const PlotArguments& arguments) {
   const std::string ending = out.extension().string();
   if (ending != ".svg" && ending != ".png")
     throw UsageError("plot: --out must end in .svg or .png, got '" + arguments.out + "'");
+  if (const fs::path parent = fs::absolute(out).parent_path(); !fs::is_directory(parent))
+    throw UsageError("plot: --out: there is no folder '" + parent.string() + "'");
   const auto names = titles(arguments.runs);
   std::vector<MetricsFile> metrics;
-  for (const auto& run : arguments.runs) metrics.push_back(read_metrics(run));
+  for (const auto& run : arguments.runs) {
+    metrics.push_back(read_metrics(run));
+    for (const auto& damage : metrics.back().damage)
+      std::fprintf(stderr, "left out: %s\n", printable(damage).c_str());
+  }
 
   std::set<std::string> known;
   for (const auto& one : metrics)
@@ -69,13 +85,13 @@ int plot_command(const PlotArguments& arguments) {
   }
   std::vector<Line> loss, dev;
   for (size_t i = 0; i < metrics.size(); ++i) {
-    if (!metrics[i].loss.steps.empty()) loss.push_back({names[i], metrics[i].loss});
+    if (has_numbers(metrics[i].loss)) loss.push_back({names[i], metrics[i].loss});
     const auto found = metrics[i].dev.find(figure);
-    if (found != metrics[i].dev.end()) dev.push_back({names[i], found->second});
+    if (found != metrics[i].dev.end() && has_numbers(found->second)) dev.push_back({names[i], found->second});
   }
   if (loss.empty() && dev.empty())
     throw std::runtime_error(
-        "plot: the runs have logged nothing yet (train.log_every says how often they do)");
+        "plot: the runs have logged no number yet (train.log_every says how often they do)");
 
   // Drawn beside and renamed.
   const fs::path beside = out.string() + "." + std::to_string(::getpid()) + ".part";

@@ -5,6 +5,7 @@
 
 #include "algebra/nearest.h"
 #include "algebra/text.h"
+#include "quatrain/train/checkpoint.h"
 #include "quatrain/train/recipe.h"
 
 namespace quatrain::cli {
@@ -18,19 +19,24 @@ RecipeFile from_file(const fs::path& path) {
 
 }  // namespace
 
+std::string folder_name(const fs::path& folder) {
+  const fs::path whole = fs::absolute(folder).lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
 RecipeFile find_recipe(const std::string& what, const std::string& from) {
   if (fs::is_directory(what)) {
-    const fs::path folder = fs::path(what);
-    for (const std::string& place : {std::string("recipe.toml"), from + "/recipe.toml",
-                                     from + ".old/recipe.toml", std::string("best/recipe.toml")}) {
-      if (!fs::exists(folder / place)) continue;
-      auto found = from_file(folder / place);
-      found.name = fs::absolute(folder).lexically_normal().filename().string();
-      found.folder = folder;
-      return found;
-    }
-    throw train::RecipeError("'" + what +
-                             "' is a folder without a stored recipe: name a recipe, a TOML file or a run");
+    // A damaged checkpoint is named as such, before a word of it is read.
+    fs::path place = what;
+    for (const std::string& which : {from, std::string("best")})
+      if (place == what && train::has_checkpoint(what, which)) place = train::find_checkpoint(what, which);
+    if (!fs::exists(place / "recipe.toml"))
+      throw train::RecipeError("'" + what +
+                               "' is a folder without a stored recipe: name a recipe, a TOML file or a run");
+    auto found = from_file(place / "recipe.toml");
+    found.name = folder_name(what);
+    found.folder = what;
+    return found;
   }
   if (fs::exists(what)) return from_file(what);
   std::vector<std::string> names;

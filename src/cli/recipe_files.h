@@ -16,6 +16,9 @@ struct RecipeFile {
   std::filesystem::path folder;  ///< the run or comparison it was stored with, if it was
 };
 
+/// What a folder is called, also where its path ends in a slash or is ".".
+std::string folder_name(const std::filesystem::path& folder);
+
 /// Finds what the user calls a recipe: a file; the folder of a run or of a comparison; the name of a file in
 /// ./recipes or of a recipe that comes with the program. Else a RecipeError that names the nearest. A run's
 /// is that of the checkpoint `from`, where that has one.

@@ -28,18 +28,19 @@ fs::path fresh_folder(const std::string& name, const std::string& part) {
 }
 
 bool check_resumable(const train::Recipe& recipe, const fs::path& run, const std::string& from) {
-  if (from == "last" && !train::has_checkpoint(run)) return false;
-  check_same(recipe, train::read_recipe((train::find_checkpoint(run, from) / "recipe.toml").string()), run);
-  return true;
+  const bool begun = from != "last" || train::has_checkpoint(run);
+  if (begun || fs::exists(run / "result.json")) {
+    const fs::path folder = train::find_checkpoint(run, begun ? from : "best");
+    check_same(recipe, train::read_recipe((folder / "recipe.toml").string()), run);
+  }
+  return begun;
 }
 
 void check_same(const train::Recipe& recipe, const train::Recipe& stored, const fs::path& folder) {
-  constexpr std::array kFree{"task.folder",           "train.steps",
-                             "train.epochs",          "train.patience",
-                             "train.log_every",       "train.checkpoint_every",
-                             "train.threads",         "train.keep",
-                             "train.nonfinite",       "compare.seconds",
-                             "compare.layer_seconds", "compare.layer_width"};
+  constexpr std::array kFree{
+      "task.folder",     "task.vectors",           "train.steps",        "train.epochs", "train.patience",
+      "train.log_every", "train.checkpoint_every", "train.threads",      "train.keep",   "train.nonfinite",
+      "compare.seconds", "compare.layer_seconds",  "compare.layer_width"};
   std::string list;
   for (const auto& key : train::differing_keys(recipe, stored))
     if (std::find(kFree.begin(), kFree.end(), key) == kFree.end()) list += (list.empty() ? "" : ", ") + key;

@@ -16,7 +16,8 @@ train::Recipe read_with_settings(const RecipeFile& file, const RecipeArguments& 
 std::filesystem::path fresh_folder(const std::string& name, const std::string& part = "");
 
 /// Throws a RecipeError where a run was started with another recipe. Keys that only say how long to train,
-/// how many threads to take and what to log may differ. False where nothing was stored yet.
+/// how many threads to take, what to log and where data lie may differ. False where there is no checkpoint to
+/// go on from.
 bool check_resumable(const train::Recipe& recipe, const std::filesystem::path& run,
                      const std::string& from = "last");
 

@@ -29,7 +29,8 @@ void find_runs(const fs::path& folder, int depth, std::vector<fs::path>& runs) {
   if (depth == kDeepest) return;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(folder, none))
-    if (entry.is_directory(none) && !entry.is_symlink(none)) find_runs(entry.path(), depth + 1, runs);
+    if (entry.is_directory(none))  // a link may lead to a run, but not round in circles
+      find_runs(entry.path(), entry.is_symlink(none) ? kDeepest : depth + 1, runs);
 }
 
 // A figure's value where there is one.
@@ -76,7 +77,7 @@ Json describe(const fs::path& run) {
 std::string cell(const Json& facts, const char* key) {
   const Json value = facts.value(key, Json());
   if (value.is_number_integer()) return grouped(value);
-  if (value.is_string()) return value;
+  if (value.is_string()) return printable(value);
   return "-";
 }
 

@@ -12,9 +12,10 @@ static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_alw
 void on_signal(int number) {
   signal_number = number;
   requested = true;
-  // The next one of either kind takes its usual effect.
+  // The next one of any kind takes its usual effect.
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGHUP, SIG_DFL);
 }
 
 }  // namespace
@@ -26,6 +27,11 @@ void watch_for_stop() {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  // Under nohup a run outlives its terminal.
+  struct sigaction before {};
+  if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
+    sigaction(SIGHUP, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // and whoever reads its log
 }
 
 const std::atomic<bool>& stop_requested() {

@@ -7,7 +7,8 @@ namespace quatrain::cli {
 /// Thrown where work ends because the user asked: not an error.
 struct Stopped {};
 
-/// From here on the first SIGINT or SIGTERM sets stop_requested(); a second one ends the program at once.
+/// From here on the first SIGINT, SIGTERM or SIGHUP sets stop_requested(); a second one ends the program at
+/// once. A reader of the output that goes away ends nothing.
 void watch_for_stop();
 /// Set by a signal; the trainer looks at it after each step.
 const std::atomic<bool>& stop_requested();

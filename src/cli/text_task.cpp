@@ -40,6 +40,13 @@ void settle_source(train::Recipe& recipe, const std::string& folder) {
   task.folder = fs::absolute(task.folder).lexically_normal().string();
 }
 
+// A path of the recipe as it is, or below the data folder.
+fs::path find_vectors(const train::Recipe& recipe) {
+  const fs::path path = recipe.task.vectors;
+  const fs::path below = fs::path(recipe.task.folder) / path;
+  return fs::exists(path) || !fs::exists(below) ? path : below;
+}
+
 // Weights of the same make in the place of those that were drawn. A run's stand for the words of its
 // vocabulary.
 void start_from(models::TextClassifier& model, const std::string& weights,
@@ -59,13 +66,6 @@ void start_from(models::TextClassifier& model, const std::string& weights,
     file = folder / "model.safetensors";
   }
   nn::load_weights(*model, file);
-}
-
-// A path of the recipe as it is, or below the data folder.
-fs::path find_vectors(const train::Recipe& recipe) {
-  const fs::path path = recipe.task.vectors;
-  const fs::path below = fs::path(recipe.task.folder) / path;
-  return fs::exists(path) || !fs::exists(below) ? path : below;
 }
 
 models::TextClassifierOptions model_options(const train::Recipe& recipe, int64_t vocabulary, int64_t classes,
@@ -103,6 +103,8 @@ std::vector<std::string> read_lines(const fs::path& path) {
 
 TextData load_text(train::Recipe recipe, const std::string& folder) {
   settle_source(recipe, folder);
+  if (!recipe.task.vectors.empty())
+    recipe.task.vectors = fs::absolute(find_vectors(recipe)).lexically_normal().string();
   data::Source source;
   source.reader = recipe.task.data;
   source.folder = recipe.task.folder;
@@ -124,7 +126,7 @@ models::TextClassifier make_model(const train::Recipe& recipe, const data::Vocab
   at::Tensor vectors;
   if (!recipe.task.vectors.empty())
     vectors =
-        data::load_vectors(find_vectors(recipe), vocabulary, static_cast<uint64_t>(recipe.train.seed)).values;
+        data::load_vectors(recipe.task.vectors, vocabulary, static_cast<uint64_t>(recipe.train.seed)).values;
   models::TextClassifier model(
       model_options(recipe, vocabulary.size(), classes, vectors.defined() ? vectors.size(1) : 0));
   if (vectors.defined()) model->set_embeddings(vectors);

@@ -39,12 +39,19 @@ int train_command(const TrainArguments& arguments) {
   train::Recipe recipe = read_with_settings(file, arguments);
   if (!arguments.twin.empty()) recipe = train::twin_recipe(recipe, train::find_twin(recipe, arguments.twin));
   recipe.twins.clear();
+  if (arguments.from != "last" && !arguments.from.starts_with("step-"))
+    throw train::RecipeError(
+        "--from takes a checkpoint to go on from, last or an older one such as step-000120, got '" +
+        arguments.from + "'");
   fs::path folder = arguments.out;
   if (folder.empty())
     folder = arguments.resume && !file.folder.empty() ? file.folder : fresh_folder(file.name, arguments.twin);
-  if (arguments.resume && arguments.out.empty() && file.folder.empty())
+  if (arguments.resume && arguments.out.empty() && (file.folder.empty() || !train::holds_run(folder)))
     throw train::RecipeError(
-        "--resume needs the run to go on with: quatrain train RUN --resume, or --out RUN");
+        "--resume needs the run to go on with: quatrain train RUN --resume, or --out RUN" +
+        (file.folder.empty()
+             ? std::string()
+             : "; '" + folder.string() + "' holds none (a comparison goes on with quatrain compare)"));
   if (!arguments.resume && !arguments.overwrite && train::holds_run(folder))
     throw train::RecipeError(
         "'" + folder.string() +

@@ -24,6 +24,12 @@ constexpr const char* kOlder = "step-";
 constexpr const char* kPart = ".part";
 constexpr const char* kOld = ".old";
 
+// What may not be looked at is as good as not there.
+bool is_there(const fs::path& path) {
+  std::error_code none;
+  return fs::exists(path, none);
+}
+
 fs::path beside(const fs::path& run_folder, const std::string& which, const char* ending) {
   return run_folder / (which + ending);
 }
@@ -82,6 +88,14 @@ std::optional<Json> read_manifest(const fs::path& folder) {
   return whole && sound() ? std::optional(std::move(manifest)) : std::nullopt;
 }
 
+std::optional<std::string> checksum_at(const fs::path& file) {
+  try {
+    return checksum_of_file(file);
+  } catch (const std::runtime_error&) {
+    return std::nullopt;
+  }
+}
+
 std::string way_out(const fs::path& run_folder) {
   const auto sound = sound_checkpoints(run_folder);
   if (sound.empty()) return "; the run has no sound checkpoint to go on from: start anew";
@@ -90,11 +104,12 @@ std::string way_out(const fs::path& run_folder) {
          std::to_string(step) + ": resume with --from " + name;
 }
 
-// The old checkpoint, that a new one has followed or will follow: kept under its step's name, or removed.
+// The old checkpoint, that a new one has followed or will follow: kept under its step's name, or removed, as
+// that of the start always is.
 void retire(const fs::path& run_folder, const fs::path& old, int64_t keep) {
   if (!fs::exists(old)) return;
   const auto manifest = keep > 1 ? read_manifest(old) : std::nullopt;
-  if (!manifest) {
+  if (!manifest || (*manifest)["step"] == 0) {
     fs::remove_all(old);
     return;
   }
@@ -105,8 +120,12 @@ void retire(const fs::path& run_folder, const fs::path& old, int64_t keep) {
 
 }  // namespace
 
+fs::path part_of(const fs::path& run_folder, const std::string& which) {
+  return beside(run_folder, which, kPart);
+}
+
 std::vector<std::string> find_damage(const fs::path& folder) {
-  if (!fs::exists(folder / kManifest)) return {std::string(kManifest) + " is missing"};
+  if (!is_there(folder / kManifest)) return {std::string(kManifest) + " is missing"};
   const auto manifest = read_manifest(folder);
   if (!manifest) return {std::string(kManifest) + " is not as it was written, or by another version"};
   std::vector<std::string> damage;
@@ -117,7 +136,9 @@ std::vector<std::string> find_damage(const fs::path& folder) {
       damage.push_back(name + " is missing");
     else if (bytes != facts["bytes"])
       damage.push_back(name + " has " + std::to_string(bytes) + " bytes instead of " + facts["bytes"].dump());
-    else if (checksum_of_file(folder / name) != facts["xxh128"])
+    else if (const auto found = checksum_at(folder / name); !found)
+      damage.push_back(name + " cannot be read");
+    else if (*found != facts["xxh128"])
       damage.push_back(
           name +
           " has changed since it was written (if you did that, 'quatrain check RUN --accept' takes it)");
@@ -130,7 +151,7 @@ std::vector<Checkpoint> sound_checkpoints(const fs::path& run_folder) {
   std::vector<fs::path> folders = older_checkpoints(run_folder);
   folders.insert(folders.begin(), {run_folder / "last", beside(run_folder, "last", kOld)});
   for (const fs::path& folder : folders)
-    if (fs::exists(folder) && find_damage(folder).empty())
+    if (is_there(folder) && find_damage(folder).empty())
       sound.push_back({folder.filename().string(), step_of(folder)});
   std::stable_sort(sound.begin(), sound.end(),
                    [](const Checkpoint& a, const Checkpoint& b) { return a.step > b.step; });
@@ -155,7 +176,7 @@ void seal_checkpoint(const fs::path& folder, int64_t step) {
 void write_checkpoint(const fs::path& run_folder, const std::string& which, int64_t step,
                       const std::function<void(const fs::path&)>& fill, int64_t keep) {
   const fs::path place = run_folder / which;
-  const fs::path part = beside(run_folder, which, kPart);
+  const fs::path part = part_of(run_folder, which);
   const fs::path old = beside(run_folder, which, kOld);
   fs::remove_all(part);
   fs::create_directory(part);  // not its parents: a run's folder that has vanished is not made again
@@ -185,7 +206,7 @@ void write_checkpoint(const fs::path& run_folder, const std::string& which, int6
 
 // Under its name, or the one of the moment between two renames.
 bool has_checkpoint(const fs::path& run_folder, const std::string& which) {
-  return fs::exists(run_folder / which) || fs::exists(beside(run_folder, which, kOld));
+  return is_there(run_folder / which) || is_there(beside(run_folder, which, kOld));
 }
 
 bool has_checkpoint(const fs::path& run_folder) {
@@ -199,7 +220,7 @@ int64_t step_of(const fs::path& folder) {
 
 fs::path find_checkpoint(const fs::path& run_folder, const std::string& which) {
   for (const fs::path& folder : {run_folder / which, beside(run_folder, which, kOld)}) {
-    if (!fs::exists(folder)) continue;
+    if (!is_there(folder)) continue;
     const auto damage = find_damage(folder);
     if (damage.empty()) return folder;
     throw std::runtime_error("checkpoint '" + folder.string() + "' is damaged: " + join(damage) +
@@ -211,7 +232,7 @@ fs::path find_checkpoint(const fs::path& run_folder, const std::string& which) {
 
 bool holds_run(const fs::path& run_folder) {
   return has_checkpoint(run_folder) || has_checkpoint(run_folder, "best") ||
-         fs::exists(run_folder / "metrics.jsonl") || fs::exists(run_folder / "result.json");
+         is_there(run_folder / "metrics.jsonl") || is_there(run_folder / "result.json");
 }
 
 void remove_run(const fs::path& run_folder) {

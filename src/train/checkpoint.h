@@ -26,6 +26,9 @@ QUATRAIN_API void seal_checkpoint(const std::filesystem::path& checkpoint_folder
 /// The step of a checkpoint; 0 where its manifest cannot be read.
 QUATRAIN_API int64_t step_of(const std::filesystem::path& checkpoint_folder);
 
+/// Where write_checkpoint() puts what is not whole yet: nothing that stands there is worth keeping.
+QUATRAIN_API std::filesystem::path part_of(const std::filesystem::path& run_folder, const std::string& which);
+
 /// Removes a run's files, and no others.
 void remove_run(const std::filesystem::path& run_folder);
 

@@ -32,13 +32,28 @@ std::optional<Mark> mark_of(const std::string& line) {
   return Mark{record["kind"], record["step"]};
 }
 
-// Calls take(line, mark) for the whole lines of a file, until one is torn or take() is false.
-void for_each_record(const fs::path& path, const std::function<bool(const std::string&, const Mark&)>& take) {
+// The lines of a file that `stays` wants, of those that are whole.
+struct Kept {
+  std::string text;
+  int64_t damaged = 0;    // lines that are none
+  bool is_prefix = true;  // of the file
+};
+
+Kept kept_lines(const fs::path& path, const std::function<bool(const Mark&)>& stays) {
+  Kept kept;
+  bool gap = false;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line) && !file.eof();) {
     const auto mark = mark_of(line);
-    if (!mark || !take(line, *mark)) return;
+    kept.damaged += !mark;
+    if (!mark || !stays(*mark)) {
+      gap = true;
+      continue;
+    }
+    kept.is_prefix = kept.is_prefix && !gap;
+    kept.text += line + '\n';
   }
+  return kept;
 }
 
 }  // namespace
@@ -49,15 +64,15 @@ Metrics::Metrics(const fs::path& run_folder, int64_t step, int64_t evaluated_ste
       log_every_(log_every),
       most_lines_(most_lines),
       thinned_to_(log_every) {
-  int64_t kept = 0;
+  Kept kept;
   if (step > 0)
-    for_each_record(path_, [&](const std::string& line, const Mark& mark) {
-      const bool stays = mark.step <= (mark.kind == "evaluation" ? evaluated_step : step);
-      if (stays) kept += static_cast<int64_t>(line.size()) + 1;
-      return stays;
+    kept = kept_lines(path_, [&](const Mark& mark) {
+      return mark.step <= (mark.kind == "evaluation" ? evaluated_step : step);
     });
+  if (!kept.is_prefix) nn::write_text(path_, kept.text);
+  damaged_ = kept.damaged;
   open();
-  size_ = kept;
+  size_ = static_cast<int64_t>(kept.text.size());
   sync();
 }
 
@@ -138,11 +153,9 @@ void Metrics::sync() {
 
 // Leaves the training lines that are due at a spacing.
 void Metrics::thin(int64_t spacing) {
-  std::string text;
-  for_each_record(path_, [&](const std::string& line, const Mark& mark) {
-    if (mark.kind != "training" || mark.step % spacing == 0) text += line + '\n';
-    return true;
-  });
+  const std::string text = kept_lines(path_, [&](const Mark& mark) {
+                             return mark.kind != "training" || mark.step % spacing == 0;
+                           }).text;
   try {
     nn::write_text(path_, text);
   } catch (const std::runtime_error&) {

@@ -13,15 +13,18 @@ namespace quatrain::train {
 class QUATRAIN_API Metrics {
  public:
   /// Keeps the lines that the checkpoint to go on from has made, up to `step` and of evaluations up to
-  /// `evaluated_step` (a run may be stopped between the two), and drops later and torn ones. A training line
-  /// is due each `log_every` steps until there are `most_lines` of them; then every second one is dropped and
-  /// they are due half as often, and so on: the file of a run of any length stays small, and is a function of
-  /// the step alone.
+  /// `evaluated_step` (a run may be stopped between the two), and drops later, torn and damaged ones. A
+  /// training line is due each `log_every` steps until there are `most_lines` of them; then every second one
+  /// is dropped and they are due half as often, and so on: the file of a run of any length stays small, and
+  /// is a function of the step alone.
   Metrics(const std::filesystem::path& run_folder, int64_t step, int64_t evaluated_step, int64_t log_every,
           int64_t most_lines);
   ~Metrics();
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
+
+  /// Whole lines that were no lines of a trainer, and were dropped.
+  int64_t damaged() const { return damaged_; }
 
   /// True where training(step, ..) is to be called.
   bool due(int64_t step) const;
@@ -44,6 +47,7 @@ class QUATRAIN_API Metrics {
   std::filesystem::path path_;
   int64_t log_every_, most_lines_, thinned_to_;
   int fd_ = -1;
+  int64_t damaged_ = 0;
   int64_t size_ = 0;     // bytes of whole lines in the file
   std::string pending_;  // lines that are not in it yet
 };

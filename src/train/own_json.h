@@ -1,13 +1,12 @@
 #pragma once
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "algebra/json.h"
+#include "algebra/text.h"
 
 namespace quatrain::train {
 
@@ -26,8 +25,12 @@ Json parse_own(std::string_view text) {
 /// The same from a file; one that cannot be read is no JSON either.
 template <typename Json>
 Json read_own(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return parse_own<Json>(std::string((std::istreambuf_iterator<char>(file)), {}));
+  constexpr size_t kLargest = 1 << 26;
+  try {
+    return parse_own<Json>(read_file(path, kLargest));
+  } catch (const std::invalid_argument&) {
+    return Json(Json::value_t::discarded);
+  }
 }
 
 /// True for a line of metrics.jsonl.

@@ -1,6 +1,7 @@
 #include "quatrain/train/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,6 +50,18 @@ std::string line(const std::string& title, const Progress& p, bool with_bar) {
   return text;
 }
 
+// What fits into the terminal's row: what does not would stay there when the line is drawn again.
+std::string cut_to_row(const std::string& text, std::FILE* terminal) {
+  winsize size{};
+  if (::ioctl(::fileno(terminal), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return text;
+  size_t end = 0, columns = 0;
+  for (; end < text.size(); ++end) {
+    const bool begins = (static_cast<unsigned char>(text[end]) & 0xc0) != 0x80;  // a character of UTF-8
+    if (begins && ++columns >= size.ws_col) break;
+  }
+  return text.substr(0, end);
+}
+
 }  // namespace
 
 ProgressLine::ProgressLine(std::FILE* out, std::string title)
@@ -74,7 +87,8 @@ void ProgressLine::show(const Progress& progress) {
   if (!due && !done && !(terminal_ && progress.stage != Progress::Stage::training)) return;
   shown_ = now;
   clear();
-  fmt::print(out_, "{}", line(title_, progress, terminal_));
+  const std::string text = line(title_, progress, terminal_);
+  write(terminal_ && !done ? cut_to_row(text, out_) : text);
   drawn_ = terminal_ && !done;
   if (!drawn_) std::fputc('\n', out_);
   std::fflush(out_);
@@ -82,12 +96,17 @@ void ProgressLine::show(const Progress& progress) {
 
 void ProgressLine::message(const std::string& text) {
   clear();
-  fmt::print(out_, "{}{}{}\n", title_, title_.empty() ? "" : "  ", text);
+  write(fmt::format("{}{}{}\n", title_, title_.empty() ? "" : "  ", text));
   std::fflush(out_);
 }
 
+// Not fmt::print, which throws where the reader is gone: training goes on.
+void ProgressLine::write(const std::string& text) {
+  std::fputs(text.c_str(), out_);
+}
+
 void ProgressLine::clear() {
-  if (drawn_) fmt::print(out_, "\r\x1b[K");
+  if (drawn_) write("\r\x1b[K");
   drawn_ = false;
 }
 

@@ -11,13 +11,6 @@
 namespace quatrain::train {
 namespace {
 
-template <typename T>
-std::string text_of(const T& value) {
-  std::ostringstream out;
-  out << value;
-  return out.str();
-}
-
 const char* type_of(const Field& field) {
   static constexpr const char* kNames[] = {"true or false", "an integer", "a number", "a string"};
   return kNames[field.index()];
@@ -66,8 +59,8 @@ void assign(Recipe& recipe, const Key& key, const toml::node& node, const std::s
         } else if constexpr (!std::is_same_v<T, bool>) {
           const auto number = static_cast<double>(value);
           // Written so that NaN fails.
-          if (key.minimum && !(number >= *key.minimum)) fail("at least " + text_of(*key.minimum));
-          if (key.maximum && !(number <= *key.maximum)) fail("at most " + text_of(*key.maximum));
+          if (key.minimum && !(number >= *key.minimum)) fail("at least " + number_text(*key.minimum));
+          if (key.maximum && !(number <= *key.maximum)) fail("at most " + number_text(*key.maximum));
         }
         *target = value;
       },

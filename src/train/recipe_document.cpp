@@ -48,8 +48,8 @@ std::string values_of(const Key& key) {
   for (const auto& value : key.values) out << (out.tellp() > 0 ? ", " : "") << "`" << value << "`";
   // Bounds beyond a million only keep sizes out of overflow.
   if (key.minimum && key.maximum) {
-    out << *key.minimum;
-    *key.maximum > 1e6 ? out << " or more" : out << " to " << *key.maximum;
+    out << number_text(*key.minimum);
+    *key.maximum > 1e6 ? out << " or more" : out << " to " << number_text(*key.maximum);
   }
   return out.str();
 }

@@ -56,9 +56,9 @@ bool Saver::last(int64_t step, const Fill& fill) {
 }
 
 std::string Saver::kept() const {
-  return saved_step_ > 0 ? "the checkpoint of step " + std::to_string(saved_step_) + " in '" +
-                               (folder_ / "last").string() + "' is kept"
-                         : "no checkpoint was written yet";
+  return saved_step_ >= 0 ? "the checkpoint of step " + std::to_string(saved_step_) + " in '" +
+                                (folder_ / "last").string() + "' is kept"
+                          : "no checkpoint was written yet";
 }
 
 bool Saver::write_best() {

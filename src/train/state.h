@@ -20,7 +20,7 @@ struct State {
   int64_t steps_per_epoch = 0;  ///< to notice other data or batch sizes when resuming
   int64_t evaluated_step = -1;  ///< step of the last evaluation
   std::optional<double> last, best;
-  int64_t best_step = 0;
+  int64_t best_step = 0;  ///< 0: none, or none that is still there
   Figures best_figures;
   int64_t bad = 0;  ///< evaluations in a row without a better figure
   bool stopped_early = false;

@@ -17,6 +17,16 @@ struct Count {
   double share() const { return total == 0 ? 0.0 : static_cast<double>(right) / static_cast<double>(total); }
 };
 
+constexpr const char* kTrain = "train";
+
+// In a fixed order.
+data::LoaderOptions scoring(const TextClassificationOptions& options) {
+  data::LoaderOptions loading;
+  loading.batch_size = options.evaluation_batch_size;
+  loading.shuffle = false;
+  return loading;
+}
+
 }  // namespace
 
 struct TextClassification::Parts {
@@ -48,17 +58,15 @@ TextClassification::TextClassification(models::TextClassifier model, const data:
   data::LoaderOptions training;
   training.batch_size = options.batch_size;
   training.seed = options.seed;
-  data::LoaderOptions scoring;
-  scoring.batch_size = options.evaluation_batch_size;
-  scoring.shuffle = false;
   data::Loader loader(encode(splits.train), training);
   std::map<std::string, data::Loader, std::less<>> evaluated;
   std::map<std::string, data::Majority, std::less<>> majority;
   for (const auto& [name, examples] : {std::pair{"dev", &splits.dev}, std::pair{"test", &splits.test}}) {
     if (examples->empty()) continue;
-    evaluated.emplace(name, data::Loader(encode(*examples), scoring));
+    evaluated.emplace(name, data::Loader(encode(*examples), scoring(options)));
     majority.emplace(name, data::majority(*examples));
   }
+  majority.emplace(kTrain, data::majority(splits.train));
   parts_ = std::make_unique<Parts>(Parts{std::move(model), std::move(vocabulary), std::move(options),
                                          splits.labels, splits.group_name, std::move(loader),
                                          static_cast<int64_t>(splits.train.size()), std::move(evaluated),
@@ -90,10 +98,13 @@ std::string TextClassification::describe_batch(int64_t epoch, int64_t index) {
 }
 
 bool TextClassification::has(std::string_view split) const {
-  return parts_->evaluated.contains(split);
+  return split == kTrain || parts_->evaluated.contains(split);
 }
 
 Evaluation TextClassification::evaluate(std::string_view split, const std::function<void()>& after_batch) {
+  // Scored by few: its numbers stand here a second time only then.
+  if (split == kTrain && !parts_->evaluated.contains(split))
+    parts_->evaluated.emplace(kTrain, data::Loader(parts_->train.set(), scoring(parts_->options)));
   const auto found = parts_->evaluated.find(split);
   TORCH_CHECK(found != parts_->evaluated.end(), "TextClassification: the data have no '", split, "' set");
   data::Loader& loader = found->second;

@@ -12,6 +12,7 @@
 #include "train/metrics.h"
 #include "train/pace.h"
 #include "train/records.h"
+#include "train/resume.h"
 #include "train/run_lock.h"
 #include "train/saver.h"
 #include "train/state.h"
@@ -24,6 +25,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;  // it never jumps
 
 constexpr int64_t kMostSkippedInRow = 100;
+constexpr int64_t kMostSkippedTold = 1000;  // then each of so many
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -63,7 +65,6 @@ class Run {
     steps_per_epoch_ = (task.batches() + options.accumulate - 1) / options.accumulate;
     steps_ = options.epochs > 0 ? options.epochs * steps_per_epoch_ : options.steps;
     if (options.steps > 0) steps_ = std::min(steps_, options.steps);
-    state_.steps_per_epoch = steps_per_epoch_;
   }
 
   Result go() {
@@ -72,20 +73,26 @@ class Run {
     const RunLock lock(run_.folder);
     refuse_existing();
     if (run_.existing == Existing::overwrite) remove_run(run_.folder);
-    const int64_t resumed = resume();
-    if (auto stored = stored_result()) return *stored;
+    const auto told = [this](const std::string& text) { tell(text); };
+    Start start = take_up({task_, options_, run_, *optimizer_, parameters_, steps_, steps_per_epoch_, told});
+    if (start.result) return *start.result;
+    state_ = std::move(start.state);
+    state_.steps_per_epoch = steps_per_epoch_;
     Metrics metrics(run_.folder, state_.step, state_.evaluated_step, options_.log_every, options_.log_lines);
-    Saver saver(task_, metrics, run_.folder, options_.keep, resumed,
-                [this](const std::string& text) { tell(text); });
+    if (metrics.damaged() > 0)
+      tell("metrics.jsonl: lines that were damaged and are dropped: " + std::to_string(metrics.damaged()));
+    Saver saver(task_, metrics, run_.folder, options_.keep, start.saved_step, told);
     metrics_ = &metrics;
     saver_ = &saver;
     resumed_seconds_ = state_.seconds;
     resumed_step_ = state_.step;
     start_ = Clock::now();
+    if (start.saved_step < 0) save_or_end("begins");
+    if (start.best_is_gone) saver.best(state_.step);
     for (;;) {
       const bool evaluate_now = evaluation_due() && !stop();
       if (evaluate_now && !evaluate()) return stopped();
-      if (state_.stopped_early || (state_.step >= steps_ && !evaluation_due())) break;
+      if (ended() && !evaluation_due()) break;
       if (stop()) return stopped();
       if (evaluate_now || (checkpoint_due() && saver.saved_step() != state_.step)) save_last();
       step();
@@ -106,36 +113,12 @@ class Run {
                                "' holds a run already: resume it, overwrite it, or choose another folder");
   }
 
-  // Takes up the checkpoint to go on from; -1 where the run begins.
-  int64_t resume() {
-    if (run_.from == "last" && !has_checkpoint(run_.folder)) {
-      torch::manual_seed(options_.seed);
-      return -1;
-    }
-    const fs::path folder = find_checkpoint(run_.folder, run_.from);
-    nn::load_weights(model_, folder / "model.safetensors");
-    state_ = load_state(*optimizer_, parameters_, folder);
-    if (state_.steps_per_epoch != steps_per_epoch_)
-      throw std::runtime_error("cannot resume '" + run_.folder.string() + "': an epoch has " +
-                               std::to_string(steps_per_epoch_) + " steps, in the checkpoint " +
-                               std::to_string(state_.steps_per_epoch) +
-                               "; the data, the batch size or the accumulation changed");
-    return state_.step;
-  }
-
-  std::optional<Result> stored_result() {
-    const fs::path result = run_.folder / "result.json";
-    if (!fs::exists(result)) return std::nullopt;
-    if (state_.stopped_early || state_.step >= steps_) {
-      nn::load_weights(model_, find_checkpoint(run_.folder, "best") / "model.safetensors");
-      return read_result(run_.folder);
-    }
-    fs::remove(result);  // more steps are wanted than were made
-    return std::nullopt;
-  }
+  bool ended() const { return state_.stopped_early || state_.step >= steps_; }
 
   bool evaluation_due() const {
-    if (!task_.has("dev") || state_.step == 0 || state_.evaluated_step == state_.step) return false;
+    if (!task_.has("dev") || state_.step == 0) return false;
+    if (ended() && !state_.best) return true;  // the best weights are gone: these are
+    if (state_.evaluated_step == state_.step) return false;
     const int64_t every = options_.evaluate_every > 0 ? options_.evaluate_every : steps_per_epoch_;
     return state_.step >= steps_ || state_.step % every == 0;
   }
@@ -217,8 +200,10 @@ class Run {
     state_.step = step;
     ++state_.skipped;
     ++state_.skipped_in_row;
-    metrics_->skipped(step, epoch, c10::str(what, " ", value), batch);
-    tell(c10::str("step ", step, " is skipped: the ", what, " is ", value, " (", batch, ")"));
+    if (state_.skipped <= kMostSkippedTold || state_.skipped % kMostSkippedTold == 0) {
+      metrics_->skipped(step, epoch, c10::str(what, " ", value), batch);
+      tell(c10::str("step ", step, " is skipped: the ", what, " is ", value, " (", batch, ")"));
+    }
     report(Progress::Stage::training);
   }
 
@@ -236,6 +221,7 @@ class Run {
   // False where it was interrupted.
   bool evaluate() {
     const auto start = Clock::now();
+    check_weights();
     Evaluation evaluation;
     try {
       evaluation = score("dev", Progress::Stage::evaluating);
@@ -263,27 +249,31 @@ class Run {
     return true;
   }
 
-  bool save_last() {
+  void check_weights() const {
     for (const auto& [name, parameter] : parameters_)
       if (!parameter.isfinite().all().item<bool>())
         throw std::runtime_error("the weights '" + name + "' are not finite after step " +
                                  std::to_string(state_.step) + "; " + saver_->kept() +
                                  "; a lower learning rate, a longer warm-up or clipping may help");
+  }
+
+  bool save_last() {
+    check_weights();
     state_.seconds = resumed_seconds_ + seconds_since(start_);
     return saver_->last(
         state_.step, [&](const fs::path& folder) { save_state(state_, *optimizer_, parameters_, folder); });
   }
 
-  // Where the run ends it is no use to go on without a checkpoint.
-  void save_at_the_end() {
+  // Where a run begins or ends it is no use to go on without a checkpoint.
+  void save_or_end(const char* what) {
     if (!save_last())
-      throw std::runtime_error("the run ends at step " + std::to_string(state_.step) +
+      throw std::runtime_error("the run " + std::string(what) + " at step " + std::to_string(state_.step) +
                                " and its checkpoint cannot be written (" + saver_->failure() + "); " +
                                saver_->kept() + ": make room, then resume the run");
   }
 
   Result stopped() {
-    if (saver_->saved_step() != state_.step) save_at_the_end();
+    if (saver_->saved_step() != state_.step) save_or_end("ends");
     Result result = base_result();
     report(Progress::Stage::done);
     return result;
@@ -294,7 +284,7 @@ class Run {
       state_.best_step = state_.step;
       saver_->best(state_.step);
     }
-    save_at_the_end();
+    save_or_end("ends");
     Result result = base_result();
     const fs::path best = find_checkpoint(run_.folder, "best") / "model.safetensors";
     nn::load_weights(model_, best);

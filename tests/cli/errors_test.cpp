@@ -110,6 +110,9 @@ std::vector<Section> sections() {
         {"a seed that is no number", kTrain + " --seed x", 2},
         {"a twin that there is not", kTrain + " --twin quaternoin", 2},
         {"`--resume` without a run", "train text --data data --resume", 2},
+        {"`--resume` of a comparison", "train both --resume --data data", 2,
+         [](const Workplace& place) { place.write("both/recipe.toml", place.read("run/last/recipe.toml")); }},
+        {"`--from` what training cannot go on from", "train run --resume --from best", 2},
         {"a folder that holds a run", "train text --data data --out run", 2},
         {"`--out` is a file", "train text --data data --out file", 1, file("file", "x")},
         {"`--out` below a file", "train text --data data --out file/run", 1, file("file", "x")},
@@ -280,7 +283,16 @@ std::vector<Section> sections() {
            for (const char* part : {"train", "dev", "test"})
              place.write("data/" + std::string(part) + ".tsv", "up\ta film\ndown\ta plot\n");
          }},
-        {"to resume with another recipe", "train run --resume --set model.width=64", 2}}},
+        {"to resume with another recipe", "train run --resume --set model.width=64", 2},
+        {"to resume with other words", "train run --resume --data data --set train.steps=4", 1,
+         edit("data/train.tsv",
+              [](std::string old) {
+                for (size_t at = 0; (at = old.find("film", at)) != old.npos;) old[at] = 'g';
+                return old;
+              })},
+        {"to train on without the last checkpoint", "train run --resume --set train.steps=4", 1,
+         [](const Workplace& place) { fs::remove_all(place.path("run/last")); }},
+        {"a damaged recipe in it", "train run --resume", 1, file("run/last/recipe.toml", "[tas")}}},
       {"Texts to label",
        {{"Latin-1", "predict run", 1, nullptr, "caf\xE9\n"},
         {"a NUL byte", "predict run", 1, nullptr, std::string("a\0b\n", 4)},

@@ -48,6 +48,13 @@ TEST(Runs, are_listed_with_their_figures) {
   EXPECT_EQ(list[1]["test"]["accuracy"],
             json::parse(place.read("runs/some/two/result.json"))["test"]["accuracy"]);
   fs::create_directory(place.path("empty"));
+  fs::create_directory(place.path("links"));
+  fs::create_symlink(place.path("runs/one"), place.path("links/elsewhere"));
+  fs::create_symlink(place.path("links"), place.path("links/round"));
+  EXPECT_EQ(json::parse(place.run("runs links --json -").out).size(), 1u);
+  fs::create_directory(place.path("links/caf\xE9"));
+  fs::copy(place.path("runs/one"), place.path("links/caf\xE9"), fs::copy_options::recursive);
+  EXPECT_EQ(json::parse(place.run("runs links --json -").out).size(), 2u);
   EXPECT_THAT(place.run("runs empty").out, HasSubstr("no run in 'empty'"));
 }
 
@@ -95,6 +102,35 @@ TEST(Check, names_what_is_damaged_and_train_offers_what_is_sound) {
   EXPECT_EQ(place.run("predict run", "the keys\n").code, 1);
 }
 
+TEST(Check, misses_what_is_not_there) {
+  const Workplace place;
+  ASSERT_EQ(place.run(kRun + " --out run").code, 0);
+  for (const std::string part : {"best", "last", "metrics.jsonl", "predictions.tsv"}) {
+    SCOPED_TRACE(part);
+    fs::rename(place.path("run/" + part), place.path("away"));
+    EXPECT_EQ(place.run("check run").code, 1);
+    fs::rename(place.path("away"), place.path("run/" + part));
+  }
+  EXPECT_EQ(place.run("check run").code, 0);
+  // Between two renames; and damaged then.
+  fs::rename(place.path("run/last"), place.path("run/last.old"));
+  EXPECT_EQ(place.run("check run").code, 0);
+  damage(place.path("run/last.old/model.safetensors"));
+  EXPECT_EQ(place.run("check run").code, 1);
+  fs::remove(place.path("run/metrics.jsonl"));
+  ASSERT_EQ(std::system(("mkfifo '" + place.path("run/metrics.jsonl").string() + "'").c_str()), 0);
+  EXPECT_THAT(place.run("check run").out, HasSubstr("it is a pipe or a device"));
+}
+
+TEST(Train, a_damaged_recipe_of_a_run_is_named_before_it_is_read) {
+  const Workplace place;
+  ASSERT_EQ(place.run(kRun + " --keep 3 --out run").code, 0);
+  place.write("run/last/recipe.toml", "[tas");
+  const Outcome outcome = place.run("train run --resume");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.error, AllOf(HasSubstr("'run/last' is damaged"), HasSubstr("--from step-000008")));
+}
+
 TEST(Plot, draws_the_curves) {
   if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "gnuplot is not installed";
   const Workplace place;
@@ -109,6 +145,13 @@ TEST(Plot, draws_the_curves) {
                     HasSubstr("accuracy on the dev set"), HasSubstr("</svg>")));
   ASSERT_EQ(place.run("plot two --figure loss --out two.png").code, 0);
   EXPECT_TRUE(place.read("two.png").starts_with("\x89PNG"));
+  EXPECT_THAT(place.run("plot two --out nowhere/two.svg").error, HasSubstr("there is no folder"));
+  // A line that cannot be read is left out, and said.
+  std::ofstream(place.path("two/metrics.jsonl"), std::ios::app) << "{\n";
+  const Outcome without = place.run("plot two/ --out without.svg");
+  EXPECT_EQ(without.code, 0);
+  EXPECT_THAT(without.error, HasSubstr("left out: two/metrics.jsonl:"));
+  EXPECT_THAT(place.read("without.svg"), HasSubstr("two"));
   // What fails leaves the picture before.
   EXPECT_THAT(place.run("plot two nothing").error, HasSubstr("is 'nothing' a run?"));
   EXPECT_EQ(place.read("plot.svg"), picture);

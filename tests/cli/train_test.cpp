@@ -149,6 +149,59 @@ epochs = 2
   EXPECT_EQ(place.run("predict run", "good film\n").code, 0);
 }
 
+// A log whose reader goes away, standard files that are closed: the run ends as if nothing were.
+TEST(Train, goes_on_without_its_standard_files) {
+  const Workplace place;
+  const std::string words = "train agreement" + kSmall + " --set train.steps=4 --out ";
+  place.run(words + "whole");
+  place.run(words + "piped 2>&1 | head -c 1");
+  EXPECT_EQ(place.run(words + "closed <&- 2>&- >&-; echo $?").out, "0\n");
+  for (const std::string run : {"piped", "closed"}) {
+    EXPECT_TRUE(place.read(run + "/best/model.safetensors") == place.read("whole/best/model.safetensors"))
+        << run;
+    EXPECT_EQ(place.run("check " + run).code, 0);
+  }
+  // What could not be printed is not passed over.
+  EXPECT_EQ(place.run("recipes document >/dev/full; echo $?").out, "1\n");
+  EXPECT_EQ(place.run("runs . --json - >/dev/full; echo $?").out, "1\n");
+}
+
+TEST(Train, a_terminal_that_is_closed_stops_and_saves_unless_nohup_says_otherwise) {
+  for (const bool nohup : {false, true}) {
+    const Workplace place;
+    const std::string run = place.path("run").string();
+    struct sigaction ignore {
+    }, before{};
+    ignore.sa_handler = SIG_IGN;
+    if (nohup) sigaction(SIGHUP, &ignore, &before);
+    const Background program("train agreement" + kSmall + " --set train.log_every=1 --set train.steps=" +
+                                 (nohup ? "300" : "1000000") + " --out " + run,
+                             place.path("background.error"));
+    if (nohup) sigaction(SIGHUP, &before, nullptr);
+    wait_for(place.path("run/metrics.jsonl"), 1000);
+    program.signal(SIGHUP);
+    EXPECT_EQ(program.wait(), nohup ? 0 : 128 + SIGHUP);
+    EXPECT_EQ(std::filesystem::exists(place.path("run/result.json")), nohup);
+    EXPECT_GE(json::parse(place.read("run/last/checkpoint.json"))["step"], 1);
+  }
+}
+
+TEST(Train, paths_of_a_run_hold_from_everywhere) {
+  const Workplace place;
+  place.make_data();
+  place.write("small.txt", "good 1 0 1 1\nbad 0 1 0 1\nfilm 0 0 1 1\n");
+  ASSERT_EQ(place
+                .run("train sentiment" + kSmall +
+                     " --data data --set task.vectors=small.txt --set train.steps=2 --out run/")
+                .code,
+            0);
+  const std::string run = place.path("run").string();
+  const Outcome outcome = Workplace().run("train " + run + "/ --resume --set train.steps=4");
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(outcome.error, HasSubstr("training run ("));
+  EXPECT_EQ(result_of(place, "run")["steps"], 4);
+}
+
 TEST(Evaluate, gives_the_figures_of_the_run_again) {
   const Workplace place;
   place.make_data();
@@ -160,6 +213,7 @@ TEST(Evaluate, gives_the_figures_of_the_run_again) {
             result_of(place, "run")["test"]["accuracy"]);
   const Outcome dev = place.run("evaluate run --split dev --data data --json -");
   EXPECT_EQ(json::parse(dev.out)["figures"]["accuracy"], result_of(place, "run")["dev"]["accuracy"]);
+  EXPECT_THAT(place.run("evaluate run --split train").out, testing::ContainsRegex("train set +examples"));
   // Data with other labels are not this run's.
   place.write("data/stsa.binary.test", "5 what\n");
   EXPECT_EQ(place.run("evaluate run").code, 1);

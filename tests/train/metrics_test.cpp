@@ -74,6 +74,18 @@ TEST_F(MetricsTest, TornLinesAndLinesOfThingsElseGo) {
   }
 }
 
+// One that a flipped bit has hit costs no other.
+TEST_F(MetricsTest, ADamagedLineAmongOthersGoesAlone) {
+  log(0, 20, 5, 100);
+  const std::string whole = text();
+  const size_t second = whole.find('\n') + 1, third = whole.find('\n', second) + 1;
+  std::ofstream(folder_ / "metrics.jsonl") << whole.substr(0, second) << "{\"kind\":\"tr}\n"
+                                           << whole.substr(third);
+  const Metrics metrics(folder_, 20, 20, 5, 100);
+  EXPECT_EQ(metrics.damaged(), 1);
+  EXPECT_EQ(text(), whole.substr(0, second) + whole.substr(third));
+}
+
 // A file that no more fits into: every write fails, and every one of them is tried again.
 TEST_F(MetricsTest, LinesWaitForRoom) {
   std::filesystem::create_symlink("/dev/full", folder_ / "metrics.jsonl");

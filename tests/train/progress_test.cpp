@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -54,6 +56,22 @@ TEST(ProgressTest, OneLineIsRedrawnOnATerminal) {
   EXPECT_THAT(text, HasSubstr("evaluating\r\x1b[K"));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
   EXPECT_EQ(text.back(), '\n');
+}
+
+TEST(ProgressTest, ALineIsNoLongerThanTheTerminalsRow) {
+  int master = -1, slave = -1;
+  const winsize size{24, 40, 0, 0};
+  ASSERT_EQ(::openpty(&master, &slave, nullptr, nullptr, &size), 0);
+  std::FILE* terminal = ::fdopen(slave, "w");
+  {
+    ProgressLine line(terminal, "caf\u00e9");
+    line.show(middle());
+  }
+  std::string text(4096, '\0');
+  text.resize(static_cast<size_t>(::read(master, text.data(), text.size())));
+  std::fclose(terminal);
+  ::close(master);
+  EXPECT_EQ(text, "caf\u00e9  [=====---------------] step 50/20\r\n");
 }
 
 TEST(ProgressTest, PlainLinesElsewhereAndNotTooMany) {

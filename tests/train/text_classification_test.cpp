@@ -153,7 +153,9 @@ TEST_F(TextClassificationTest, WhatDoesNotFitTogetherIsRefused) {
                                    splits, data::Vocabulary());
               }),
               testing::HasSubstr("made for 99 words, the vocabulary has 2"));
-  EXPECT_FALSE(task(splits).has("train"));
+  EXPECT_FALSE(task(splits).has("validation"));
+  EXPECT_THAT(message_of([&] { task(splits).evaluate("validation", {}); }),
+              testing::HasSubstr("have no 'validation' set"));
   EXPECT_TRUE(task(splits).has("dev"));
 }
 

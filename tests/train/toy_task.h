@@ -73,7 +73,7 @@ class ToyTask : public Task {
   Selection selection() const override { return {"loss", false}; }
   void store(const std::filesystem::path& folder) const override {
     if (store_fails) throw std::runtime_error("the disk is full");
-    std::ofstream(folder / "vocabulary.txt") << "a\n";
+    std::ofstream(folder / "vocabulary.txt") << words;
   }
   std::string recipe() const override { return "[task]\n"; }
   Figures facts() override { return {{"encoder_parameters", 7}}; }
@@ -81,6 +81,7 @@ class ToyTask : public Task {
   bool dev = true, test = true;
   std::vector<double> scripted;  // figures to give instead of the true ones
   bool store_fails = false;      // no checkpoint can be written
+  std::string words = "a\n";     // what is stored
   std::function<void()> on_evaluate;
   int64_t fail_at = 0;    // the call of loss() that goes wrong
   int64_t fail_from = 0;  // and from which on all do

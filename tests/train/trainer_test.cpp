@@ -146,7 +146,7 @@ TEST_F(TrainerTest, AnEvaluationIsInTheMetricsOnce) {
   Trainer(straight, options(), run("whole")).run();
   stopped_at(begun, options(), run("parts"), 12);
   EXPECT_EQ(begun.evaluated.size(), 1u);
-  killed.store_fails = true;
+  killed.on_evaluate = [&] { killed.store_fails = true; };
   killed.fail_at = 2;
   EXPECT_THROW(Trainer(killed, options(), run("parts", Existing::resume)).run(), std::exception);
   EXPECT_EQ(killed.evaluated.size(), 1u);

@@ -55,6 +55,7 @@ class QUATRAIN_API Loader {
 
   int64_t batches() const;   ///< in an epoch
   int64_t examples() const;  ///< in an epoch
+  const Encoded& set() const { return set_; }
   /// 0 <= index < batches().
   Batch batch(int64_t epoch, int64_t index);
 

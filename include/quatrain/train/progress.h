@@ -44,6 +44,7 @@ class QUATRAIN_API ProgressLine {
   void message(const std::string& text);
 
  private:
+  void write(const std::string& text);
   void clear();
 
   std::FILE* out_;

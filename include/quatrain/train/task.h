@@ -56,7 +56,8 @@ class QUATRAIN_API Task {
   /// What identifies a batch in an error message ("examples 3, 17, 20 of the training set").
   virtual std::string describe_batch(int64_t epoch, int64_t index);
 
-  /// True where the task has this split: "dev" (needed to select and to stop early) or "test".
+  /// True where the task has this split to score: "dev" (needed to select and to stop early), "test", or
+  /// another that a trainer does not ask for.
   virtual bool has(std::string_view split) const = 0;
   /// Scores a split. The trainer has put the model into evaluation mode, without gradients. `after_batch` is
   /// to be called now and then, after each batch at best: it shows progress, and it throws where the work

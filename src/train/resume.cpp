@@ -1,0 +1,116 @@
+#include "train/resume.h"
+
+#include <torch/torch.h>
+
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+#include "algebra/text.h"
+#include "quatrain/nn/weights.h"
+#include "quatrain/train/checkpoint.h"
+#include "train/checkpoint.h"
+
+namespace quatrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const fs::path& run_folder, const std::string& why) {
+  throw std::runtime_error("cannot resume '" + run_folder.string() + "': " + why);
+}
+
+std::string content(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// A task's files say what the model's numbers mean, a word's or a label's: they are written again, compared
+// and removed.
+void check_same_data(const Task& task, const fs::path& run_folder, const fs::path& checkpoint) {
+  const fs::path part = part_of(run_folder, "last");
+  fs::remove_all(part);
+  fs::create_directory(part);
+  task.store(part);
+  std::vector<std::string> other;
+  for (const auto& entry : fs::directory_iterator(part))
+    if (content(entry.path()) != content(checkpoint / entry.path().filename()))
+      other.push_back(entry.path().filename().string());
+  fs::remove_all(part);
+  if (!other.empty())
+    refuse(run_folder, "the data give another " + join(other) + " than the checkpoint '" +
+                           checkpoint.string() +
+                           "' has; take the data that the run was started with, or start anew");
+}
+
+// best/ as the state speaks of it.
+bool has_best(const fs::path& run_folder, int64_t step) {
+  try {
+    return step_of(find_checkpoint(run_folder, "best")) == step;
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+}
+
+// The result of a finished run, with the best weights in the model.
+Result stored_result(const Resumed& r) {
+  nn::load_weights(r.task.model(), find_checkpoint(r.run.folder, "best") / "model.safetensors");
+  return read_result(r.run.folder);
+}
+
+// Without a checkpoint to go on from.
+Start begin(const Resumed& r) {
+  const fs::path& folder = r.run.folder;
+  Start start;
+  if (fs::exists(folder / "result.json")) {
+    const Result result = read_result(folder);
+    if (!result.stopped_early && result.steps < r.steps)
+      refuse(folder, "it is finished after " + std::to_string(result.steps) +
+                         " steps, and the checkpoint 'last' that more of them would start from is gone; "
+                         "start anew in another folder");
+    start.result = stored_result(r);
+  } else if (has_checkpoint(folder, "best") && step_of(find_checkpoint(folder, "best")) > 0) {
+    refuse(
+        folder,
+        "its checkpoint 'last' is gone and 'best' alone is not enough to go on from; start anew in another "
+        "folder, where train.weights may name this run");
+  }
+  torch::manual_seed(r.options.seed);
+  return start;
+}
+
+}  // namespace
+
+Start take_up(const Resumed& r) {
+  const fs::path& folder = r.run.folder;
+  if (r.run.from == "last" && !has_checkpoint(folder)) return begin(r);
+  const fs::path from = find_checkpoint(folder, r.run.from);
+  nn::load_weights(r.task.model(), from / "model.safetensors");
+  Start start;
+  State& state = start.state = load_state(r.optimizer, r.parameters, from);
+  start.saved_step = state.step;
+  if (state.steps_per_epoch != r.steps_per_epoch)
+    refuse(folder, "an epoch has " + std::to_string(r.steps_per_epoch) + " steps, in the checkpoint " +
+                       std::to_string(state.steps_per_epoch) +
+                       "; the data, the batch size or the accumulation changed");
+  check_same_data(r.task, folder, from);
+  // Patience may be another now.
+  state.stopped_early = state.stopped_early && r.options.patience > 0 && state.bad >= r.options.patience;
+  if (state.best_step > 0 && !has_best(folder, state.best_step)) {
+    start.best_is_gone = state.best_step == state.step;
+    if (!start.best_is_gone) {
+      r.tell("'" + (folder / "best").string() + "' does not hold the best weights so far, those of step " +
+             std::to_string(state.best_step) + "; the next evaluation selects anew");
+      state.best.reset();
+      state.best_step = 0;
+      state.best_figures.clear();
+      state.bad = 0;
+    }
+  } else if (fs::exists(folder / "result.json") && (state.stopped_early || state.step >= r.steps)) {
+    start.result = stored_result(r);
+  }
+  if (!start.result) fs::remove(folder / "result.json");  // it will be another
+  return start;
+}
+
+}  // namespace quatrain::train

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <torch/optim/optimizer.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "quatrain/train/optimizer.h"
+#include "quatrain/train/trainer.h"
+#include "train/state.h"
+
+namespace quatrain::train {
+
+/// Where a run begins or goes on.
+struct Start {
+  State state;
+  int64_t saved_step = -1;       ///< of the checkpoint it goes on from; -1: it begins
+  bool best_is_gone = false;     ///< the weights at hand are the best ones, and best/ does not hold them
+  std::optional<Result> result;  ///< of a run that has nothing left to do; the model has its best weights
+};
+
+/// What take_up() goes by.
+struct Resumed {
+  Task& task;
+  const TrainerOptions& options;
+  const RunOptions& run;
+  torch::optim::Optimizer& optimizer;
+  const NamedParameters& parameters;
+  int64_t steps;  ///< of the whole run
+  int64_t steps_per_epoch;
+  std::function<void(const std::string&)> tell;
+};
+
+/// Takes up what the run's folder holds: weights, moments, generator and state of the checkpoint to go on
+/// from. Where there is none the run begins, with the seed's generator. Refused are checkpoints of other
+/// data, and a folder whose run could only be made anew.
+///
+/// Selection goes on from best/ where that is still what the state says of it. Else (it is damaged, deleted,
+/// or of a later step than an older checkpoint that is gone on from) the next evaluation selects anew.
+Start take_up(const Resumed& resumed);
+
+}  // namespace quatrain::train

@@ -1,0 +1,178 @@
+// What a run goes on from: folders that have lost a part, other data, other patience.
+
+#include "train/resume.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+
+#include "quatrain/nn/weights.h"
+#include "quatrain/train/checkpoint.h"
+#include "train/checkpoint.h"
+#include "train/toy_task.h"
+
+namespace quatrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf, testing::HasSubstr;
+
+class ResumeTest : public FolderTest {
+ protected:
+  static TrainerOptions options(int64_t steps = 24) {
+    TrainerOptions options;
+    options.steps = steps;
+    options.optimizer.learning_rate = 0.01;
+    options.evaluate_every = 6;
+    options.log_every = 4;
+    options.keep = 9;
+    options.seed = 5;
+    return options;
+  }
+
+  Result train(ToyTask& task, const TrainerOptions& o, const std::string& from = "last") {
+    RunOptions run;
+    run.folder = run_;
+    run.existing = Existing::resume;
+    run.from = from;
+    run.stop = &stop_;
+    run.on_progress = [&](const Progress& p) { stop_ = p.step == stop_at_; };
+    run.on_message = [&](const std::string& text) { told_ += text + "\n"; };
+    return Trainer(task, o, run).run();
+  }
+  std::string refusal(ToyTask& task, const TrainerOptions& o, const std::string& from = "last") {
+    return message_of([&] { train(task, o, from); });
+  }
+
+  std::string weights(const std::string& checkpoint) const {
+    return contents(run_ / checkpoint / "model.safetensors");
+  }
+  static void tear(const fs::path& file) { fs::resize_file(file, fs::file_size(file) / 2); }
+
+  fs::path run_ = folder_ / "run";
+  std::atomic<bool> stop_{false};
+  int64_t stop_at_ = -1;
+  std::string told_;
+};
+
+TEST_F(ResumeTest, ARunHasACheckpointFromTheStart) {
+  ToyTask straight, killed, resumed;
+  const Result whole = train(straight, options());
+  fs::rename(run_, folder_ / "whole");
+  killed.fail_at = 1;
+  EXPECT_THAT(refusal(killed, options()), HasSubstr("the checkpoint of step 0 in"));
+  EXPECT_TRUE(fs::exists(run_ / "last" / "recipe.toml"));
+  EXPECT_EQ(sound_checkpoints(run_).front().step, 0);
+  torch::manual_seed(99);
+  EXPECT_EQ(train(resumed, options()).test, whole.test);
+  expect_same_bits(copies(resumed.model()), copies(straight.model()));
+}
+
+TEST_F(ResumeTest, AFinishedRunWithoutCheckpointsIsNotTrainedAnew) {
+  ToyTask task, again, more;
+  const Result result = train(task, options());
+  for (const auto& checkpoint : sound_checkpoints(run_)) fs::remove_all(run_ / checkpoint.name);
+  const std::string best = weights("best"), metrics = contents(run_ / "metrics.jsonl");
+  EXPECT_EQ(train(again, options()).test, result.test);
+  EXPECT_TRUE(again.asked.empty());
+  EXPECT_THAT(refusal(more, options(30)), AllOf(HasSubstr("finished after 24 steps"), HasSubstr("is gone")));
+  EXPECT_EQ(weights("best"), best);
+  EXPECT_EQ(contents(run_ / "metrics.jsonl"), metrics);
+}
+
+TEST_F(ResumeTest, AStoppedRunWithoutCheckpointsIsNotTrainedAnew) {
+  ToyTask task, resumed;
+  stop_at_ = 14;
+  EXPECT_FALSE(train(task, options()).finished);
+  for (const auto& checkpoint : sound_checkpoints(run_)) fs::remove_all(run_ / checkpoint.name);
+  const std::string best = weights("best");
+  stop_at_ = -1;
+  EXPECT_THAT(refusal(resumed, options()), HasSubstr("'last' is gone"));
+  EXPECT_EQ(weights("best"), best);
+}
+
+TEST_F(ResumeTest, BestWeightsThatAreGoneAreSelectedAnew) {
+  for (const bool damaged : {false, true}) {
+    for (const bool finished : {false, true}) {
+      SCOPED_TRACE(damaged);
+      SCOPED_TRACE(finished);
+      ToyTask task, resumed, stored;
+      task.scripted = {0.5, 0.2, 0.9, 0.8, 0.7};
+      stop_at_ = finished ? -1 : 14;
+      EXPECT_EQ(train(task, options()).best_step, 12);
+      damaged ? tear(run_ / "best" / "model.safetensors") : (void)fs::remove_all(run_ / "best");
+      stop_at_ = -1;
+      stop_ = false;
+      told_.clear();
+      resumed.scripted = {0.6, 0.8};
+      const Result result = train(resumed, options());
+      EXPECT_TRUE(result.finished);
+      EXPECT_THAT(told_, AllOf(HasSubstr("those of step 12"), HasSubstr("selects anew")));
+      EXPECT_EQ(result.best_step, finished ? 24 : 18);
+      EXPECT_EQ(result.dev.at("loss"), 0.6);
+      EXPECT_EQ(step_of(find_checkpoint(run_, "best")), result.best_step);
+      EXPECT_TRUE(train(stored, options()).finished);  // and stays so
+      EXPECT_TRUE(stored.asked.empty());
+      fs::remove_all(run_);
+    }
+  }
+}
+
+TEST_F(ResumeTest, BestWeightsThatAreTheLastAreWrittenAgain) {
+  ToyTask task, resumed;
+  task.scripted = {0.5, 0.4, 0.3, 0.2, 0.1};
+  const Result result = train(task, options());
+  const std::string best = weights("best");
+  tear(run_ / "best" / "model.safetensors");
+  EXPECT_EQ(train(resumed, options()).best_step, 24);
+  EXPECT_EQ(told_, "");
+  EXPECT_EQ(weights("best"), best);
+  EXPECT_EQ(read_result(run_).dev, result.dev);
+}
+
+// best/ is of a later step than what is gone on from.
+TEST_F(ResumeTest, AnOlderCheckpointKnowsNothingOfLaterWeights) {
+  for (const int64_t from : {12, 18}) {
+    ToyTask task, resumed;
+    task.scripted = {0.5, 0.4, 0.6, 0.1};
+    EXPECT_EQ(train(task, options()).best_step, 24);
+    resumed.scripted = {0.9};
+    const Result result = train(resumed, options(from + 2), "step-0000" + std::to_string(from));
+    // The weights of step 12 are those of the checkpoint; from that of step 18 they cannot be had again.
+    EXPECT_EQ(result.best_step, from == 12 ? 12 : 20);
+    EXPECT_EQ(step_of(find_checkpoint(run_, "best")), result.best_step);
+    EXPECT_EQ(read_result(run_).dev.at("loss"), from == 12 ? 0.4 : 0.9);
+    fs::remove_all(run_);
+  }
+}
+
+TEST_F(ResumeTest, OtherWordsThanTheCheckpointsAreRefused) {
+  ToyTask task, other;
+  stop_at_ = 9;
+  train(task, options());
+  stop_at_ = -1;
+  other.words = "b\n";
+  EXPECT_THAT(refusal(other, options()), AllOf(HasSubstr("another vocabulary.txt"), HasSubstr("start anew")));
+  EXPECT_FALSE(fs::exists(run_ / "last.part"));
+  stop_ = false;
+  EXPECT_TRUE(train(task, options()).finished);
+}
+
+TEST_F(ResumeTest, MorePatienceLiftsAnEarlyStop) {
+  ToyTask task, same, more;
+  task.scripted = {0.5, 0.6, 0.7};
+  TrainerOptions o = options();
+  o.patience = 2;
+  EXPECT_TRUE(train(task, o).stopped_early);
+  EXPECT_EQ(train(same, o).steps, 18);
+  EXPECT_TRUE(same.asked.empty());
+  o.patience = 0;
+  more.scripted = {0.9};
+  const Result result = train(more, o);
+  EXPECT_EQ(result.steps, 24);
+  EXPECT_FALSE(result.stopped_early);
+  EXPECT_EQ(result.best_step, 6);
+}
+
+}  // namespace
+}  // namespace quatrain::train
