@@ -57,10 +57,11 @@ Json describe(const fs::path& run) {
   const Json result = train::read_own<Json>(run / "result.json"),
              state = train::read_own<Json>(folder / "training.json");
   const bool finished = result.is_object();
-  facts["state"] = damaged                   ? "damaged"
-                   : train::is_training(run) ? "training"
-                   : finished                ? "finished"
-                                             : "stopped";
+  // First of all: a checkpoint that is being replaced may look damaged.
+  facts["state"] = train::is_training(run) ? "training"
+                   : damaged               ? "damaged"
+                   : finished              ? "finished"
+                                           : "stopped";
   const Json& from = finished ? result : state;
   if (from.is_object()) {
     facts["step"] = from.value(finished ? "steps" : "step", Json());

@@ -10,6 +10,7 @@
 #include "cli/text_task.h"
 #include "quatrain/train/checkpoint.h"
 #include "quatrain/train/progress.h"
+#include "train/run_lock.h"
 
 namespace quatrain::cli {
 namespace {
@@ -35,6 +36,7 @@ void print_result(const train::Result& result, const fs::path& folder) {
 }  // namespace
 
 int train_command(const TrainArguments& arguments) {
+  if (arguments.resume) train::refuse_training(arguments.out.empty() ? arguments.recipe : arguments.out);
   const RecipeFile file = find_recipe(arguments.recipe, arguments.from);
   train::Recipe recipe = read_with_settings(file, arguments);
   if (!arguments.twin.empty()) recipe = train::twin_recipe(recipe, train::find_twin(recipe, arguments.twin));

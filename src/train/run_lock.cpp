@@ -19,6 +19,11 @@ int open_folder(const std::filesystem::path& folder) {
   return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+[[noreturn]] void refuse(const std::filesystem::path& run_folder) {
+  throw std::runtime_error("another process trains in '" + run_folder.string() +
+                           "': wait until it ends or stop it, or choose another folder");
+}
+
 }  // namespace
 
 RunLock::RunLock(const std::filesystem::path& run_folder) : fd_(open_folder(run_folder)) {
@@ -28,8 +33,7 @@ RunLock::RunLock(const std::filesystem::path& run_folder) : fd_(open_folder(run_
   for (int tries = 5; ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;) {
     if (--tries == 0) {
       ::close(fd_);
-      throw std::runtime_error("another process trains in '" + run_folder.string() +
-                               "': wait until it ends or stop it, or choose another folder");
+      refuse(run_folder);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
@@ -37,6 +41,10 @@ RunLock::RunLock(const std::filesystem::path& run_folder) : fd_(open_folder(run_
 
 RunLock::~RunLock() {
   ::close(fd_);
+}
+
+void refuse_training(const std::filesystem::path& run_folder) {
+  if (is_training(run_folder)) refuse(run_folder);
 }
 
 bool is_training(const std::filesystem::path& run_folder) {

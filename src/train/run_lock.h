@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include "quatrain/api.h"
+
 namespace quatrain::train {
 
 /// Keeps other trainers out of a run's folder, for as long as it lives; the system lets go of it when the
@@ -17,5 +19,8 @@ class RunLock {
  private:
   int fd_ = -1;
 };
+
+/// Throws as a lock would, and takes none: for who reads a run's files first, which its trainer replaces.
+QUATRAIN_API void refuse_training(const std::filesystem::path& run_folder);
 
 }  // namespace quatrain::train
