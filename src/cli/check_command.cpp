@@ -121,8 +121,8 @@ int check_command(const CheckArguments& arguments) {
     throw UsageError("check: '" + arguments.run + "' is no run: name a run's folder");
   Checks checks(run);
   // What a trainer leaves is looked at where it is missing, too. A converted run has best/ alone.
-  const bool trained = train::has_checkpoint(run) || fs::exists(run / kMetrics) || fs::exists(run / kResult);
   const bool finished = fs::exists(run / kResult);
+  const bool trained = finished || train::has_checkpoint(run) || fs::exists(run / kMetrics);
   std::set<std::string> names;
   if (trained) names.insert("last");
   if (!trained || finished || train::has_checkpoint(run, "best")) names.insert("best");

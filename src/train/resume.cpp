@@ -2,14 +2,13 @@
 
 #include <torch/torch.h>
 
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 
 #include "algebra/text.h"
 #include "quatrain/nn/weights.h"
 #include "quatrain/train/checkpoint.h"
 #include "train/checkpoint.h"
+#include "train/checksum.h"
 
 namespace quatrain::train {
 namespace {
@@ -20,11 +19,6 @@ namespace fs = std::filesystem;
   throw std::runtime_error("cannot resume '" + run_folder.string() + "': " + why);
 }
 
-std::string content(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 // A task's files say what the model's numbers mean, a word's or a label's: they are written again, compared
 // and removed.
 void check_same_data(const Task& task, const fs::path& run_folder, const fs::path& checkpoint) {
@@ -33,9 +27,11 @@ void check_same_data(const Task& task, const fs::path& run_folder, const fs::pat
   fs::create_directory(part);
   task.store(part);
   std::vector<std::string> other;
-  for (const auto& entry : fs::directory_iterator(part))
-    if (content(entry.path()) != content(checkpoint / entry.path().filename()))
-      other.push_back(entry.path().filename().string());
+  for (const auto& entry : fs::directory_iterator(part)) {
+    const fs::path stored = checkpoint / entry.path().filename();
+    if (!fs::exists(stored) || checksum_of_file(entry.path()) != checksum_of_file(stored))
+      other.push_back(stored.filename().string());
+  }
   fs::remove_all(part);
   if (!other.empty())
     refuse(run_folder, "the data give another " + join(other) + " than the checkpoint '" +
@@ -62,6 +58,7 @@ Result stored_result(const Resumed& r) {
 Start begin(const Resumed& r) {
   const fs::path& folder = r.run.folder;
   Start start;
+  start.state.steps_per_epoch = r.steps_per_epoch;
   if (fs::exists(folder / "result.json")) {
     const Result result = read_result(folder);
     if (!result.stopped_early && result.steps < r.steps)

@@ -77,7 +77,6 @@ class Run {
     Start start = take_up({task_, options_, run_, *optimizer_, parameters_, steps_, steps_per_epoch_, told});
     if (start.result) return *start.result;
     state_ = std::move(start.state);
-    state_.steps_per_epoch = steps_per_epoch_;
     Metrics metrics(run_.folder, state_.step, state_.evaluated_step, options_.log_every, options_.log_lines);
     if (metrics.damaged() > 0)
       tell("metrics.jsonl: lines that were damaged and are dropped: " + std::to_string(metrics.damaged()));

@@ -20,13 +20,8 @@ using testing::AllOf, testing::HasSubstr;
 class ResumeTest : public FolderTest {
  protected:
   static TrainerOptions options(int64_t steps = 24) {
-    TrainerOptions options;
-    options.steps = steps;
-    options.optimizer.learning_rate = 0.01;
-    options.evaluate_every = 6;
-    options.log_every = 4;
+    TrainerOptions options = toy_options(steps);
     options.keep = 9;
-    options.seed = 5;
     return options;
   }
 

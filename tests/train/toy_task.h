@@ -96,6 +96,17 @@ class ToyTask : public Task {
   at::Tensor x_, y_;
 };
 
+/// A run over it, evaluated four times and logged more often.
+inline TrainerOptions toy_options(int64_t steps = 24) {
+  TrainerOptions options;
+  options.steps = steps;
+  options.optimizer.learning_rate = 0.01;
+  options.evaluate_every = 6;
+  options.log_every = 4;
+  options.seed = 5;
+  return options;
+}
+
 using test::FolderTest;
 
 inline std::string contents(const std::filesystem::path& path) {

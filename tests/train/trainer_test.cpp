@@ -17,16 +17,6 @@ namespace {
 
 class TrainerTest : public FolderTest {
  protected:
-  static TrainerOptions options(int64_t steps = 24) {
-    TrainerOptions options;
-    options.steps = steps;
-    options.optimizer.learning_rate = 0.01;
-    options.evaluate_every = 6;
-    options.log_every = 4;
-    options.seed = 5;
-    return options;
-  }
-
   RunOptions run(const std::string& name, Existing existing = Existing::refuse) const {
     RunOptions run;
     run.folder = folder_ / name;
@@ -57,7 +47,7 @@ class TrainerTest : public FolderTest {
 
 TEST_F(TrainerTest, LearnsAndWritesWhatItFound) {
   ToyTask task("quaternion", 0);
-  const Result result = Trainer(task, options(200), run("run")).run();
+  const Result result = Trainer(task, toy_options(200), run("run")).run();
   EXPECT_TRUE(result.finished);
   EXPECT_EQ(result.steps, 200);
   EXPECT_LT(result.test.at("loss"), 0.2);  // the variance of the target is 0.5
@@ -71,10 +61,10 @@ TEST_F(TrainerTest, LearnsAndWritesWhatItFound) {
 
 TEST_F(TrainerTest, TheSameSeedGivesTheSameBits) {
   ToyTask first, second, other;
-  Trainer(first, options(), run("first")).run();
-  Trainer(second, options(), run("second")).run();
+  Trainer(first, toy_options(), run("first")).run();
+  Trainer(second, toy_options(), run("second")).run();
   expect_same_bits(copies(first.model()), copies(second.model()));
-  TrainerOptions changed = options();
+  TrainerOptions changed = toy_options();
   changed.seed = 6;
   Trainer(other, changed, run("other")).run();
   EXPECT_FALSE(at::equal(copies(first.model())[0], copies(other.model())[0]));
@@ -108,12 +98,12 @@ TEST_F(TrainerTest, AResumedRunGivesTheSameBits) {
   {
     const ops::WayGuard factored(
         ops::Way::factored);  // a learned A's factors are followed, and part of the state
-    check(options(), "phm(4)");
+    check(toy_options(), "phm(4)");
   }
   for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::sgd,
                                    OptimizerKind::adagrad, OptimizerKind::rmsprop})
     for (const double momentum : {0.0, 0.9}) {
-      TrainerOptions o = options();
+      TrainerOptions o = toy_options();
       o.optimizer.kind = kind;
       o.optimizer.momentum = momentum;
       o.optimizer.weight_decay = 0.01;
@@ -121,7 +111,7 @@ TEST_F(TrainerTest, AResumedRunGivesTheSameBits) {
     }
   for (const ScheduleKind kind : {ScheduleKind::constant, ScheduleKind::inverse_square_root,
                                   ScheduleKind::cosine, ScheduleKind::step, ScheduleKind::plateau}) {
-    TrainerOptions o = options();
+    TrainerOptions o = toy_options();
     o.schedule.kind = kind;
     o.schedule.warmup = 3;
     o.accumulate = 2;
@@ -132,10 +122,10 @@ TEST_F(TrainerTest, AResumedRunGivesTheSameBits) {
 
 TEST_F(TrainerTest, ARunThatIsKilledGoesOnFromItsLastCheckpoint) {
   ToyTask straight, killed, resumed;
-  Trainer(straight, options(), run("whole")).run();
+  Trainer(straight, toy_options(), run("whole")).run();
   killed.fail_at = 15;  // an exception in mid-run, after the checkpoint of step 12
-  EXPECT_THROW(Trainer(killed, options(), run("killed")).run(), std::exception);
-  Trainer(resumed, options(), run("killed", Existing::resume)).run();
+  EXPECT_THROW(Trainer(killed, toy_options(), run("killed")).run(), std::exception);
+  Trainer(resumed, toy_options(), run("killed", Existing::resume)).run();
   expect_same_bits(copies(resumed.model()), copies(straight.model()));
   EXPECT_EQ(metrics("whole"), metrics("killed"));
 }
@@ -143,38 +133,38 @@ TEST_F(TrainerTest, ARunThatIsKilledGoesOnFromItsLastCheckpoint) {
 // A stop where an evaluation is due leaves that to the resumed run; here that one dies before it can save.
 TEST_F(TrainerTest, AnEvaluationIsInTheMetricsOnce) {
   ToyTask straight, begun, killed, resumed;
-  Trainer(straight, options(), run("whole")).run();
-  stopped_at(begun, options(), run("parts"), 12);
+  Trainer(straight, toy_options(), run("whole")).run();
+  stopped_at(begun, toy_options(), run("parts"), 12);
   EXPECT_EQ(begun.evaluated.size(), 1u);
   killed.on_evaluate = [&] { killed.store_fails = true; };
   killed.fail_at = 2;
-  EXPECT_THROW(Trainer(killed, options(), run("parts", Existing::resume)).run(), std::exception);
+  EXPECT_THROW(Trainer(killed, toy_options(), run("parts", Existing::resume)).run(), std::exception);
   EXPECT_EQ(killed.evaluated.size(), 1u);
-  Trainer(resumed, options(), run("parts", Existing::resume)).run();
+  Trainer(resumed, toy_options(), run("parts", Existing::resume)).run();
   expect_same_bits(copies(resumed.model()), copies(straight.model()));
   EXPECT_EQ(metrics("whole"), metrics("parts"));
 }
 
 TEST_F(TrainerTest, ATornLineOfTheMetricsIsDropped) {
   ToyTask straight, begun, resumed;
-  Trainer(straight, options(), run("whole")).run();
-  stopped_at(begun, options(), run("parts"), 9);
+  Trainer(straight, toy_options(), run("whole")).run();
+  stopped_at(begun, toy_options(), run("parts"), 9);
   std::ofstream(folder_ / "parts" / "metrics.jsonl", std::ios::app) << R"({"kind":"training","st)";
-  Trainer(resumed, options(), run("parts", Existing::resume)).run();
+  Trainer(resumed, toy_options(), run("parts", Existing::resume)).run();
   EXPECT_EQ(metrics("whole"), metrics("parts"));
 }
 
 // Between two renames the old checkpoint has another name.
 TEST_F(TrainerTest, ACrashBetweenTwoRenamesLosesNothing) {
   ToyTask straight, begun, resumed;
-  Trainer(straight, options(), run("whole")).run();
-  stopped_at(begun, options(), run("parts"), 15);
+  Trainer(straight, toy_options(), run("whole")).run();
+  stopped_at(begun, toy_options(), run("parts"), 15);
   const auto parts = folder_ / "parts";
   std::filesystem::rename(parts / "last", parts / "last.old");
   std::filesystem::create_directory(parts / "last.part");
   std::ofstream(parts / "last.part" / "model.safetensors") << "torn";
   EXPECT_EQ(find_checkpoint(parts, "last"), parts / "last.old");
-  Trainer(resumed, options(), run("parts", Existing::resume)).run();
+  Trainer(resumed, toy_options(), run("parts", Existing::resume)).run();
   expect_same_bits(copies(resumed.model()), copies(straight.model()));
   EXPECT_FALSE(std::filesystem::exists(parts / "last.old"));
   EXPECT_FALSE(std::filesystem::exists(parts / "last.part"));
@@ -182,26 +172,26 @@ TEST_F(TrainerTest, ACrashBetweenTwoRenamesLosesNothing) {
 
 TEST_F(TrainerTest, ACheckpointThatCannotBeWrittenLeavesTheOneBefore) {
   ToyTask begun, full, straight, resumed;
-  Trainer(straight, options(), run("whole")).run();
-  stopped_at(begun, options(), run("parts"), 9);
+  Trainer(straight, toy_options(), run("whole")).run();
+  stopped_at(begun, toy_options(), run("parts"), 9);
   full.store_fails = true;
-  EXPECT_THAT(message_of([&] { Trainer(full, options(), run("parts", Existing::resume)).run(); }),
+  EXPECT_THAT(message_of([&] { Trainer(full, toy_options(), run("parts", Existing::resume)).run(); }),
               testing::HasSubstr("disk is full"));
-  Trainer(resumed, options(), run("parts", Existing::resume)).run();
+  Trainer(resumed, toy_options(), run("parts", Existing::resume)).run();
   expect_same_bits(copies(resumed.model()), copies(straight.model()));
 }
 
 TEST_F(TrainerTest, OtherDataThanTheCheckpointsAreRefused) {
   ToyTask begun, other("quaternion", 0.2, 16);
-  stopped_at(begun, options(), run("run"), 9);
-  EXPECT_THAT(message_of([&] { Trainer(other, options(), run("run", Existing::resume)).run(); }),
+  stopped_at(begun, toy_options(), run("run"), 9);
+  EXPECT_THAT(message_of([&] { Trainer(other, toy_options(), run("run", Existing::resume)).run(); }),
               testing::HasSubstr("an epoch has 4 steps, in the checkpoint 8"));
 }
 
 TEST_F(TrainerTest, AnotherOptimizerThanTheCheckpointsIsRefused) {
   ToyTask begun, other;
-  stopped_at(begun, options(), run("run"), 9);
-  TrainerOptions o = options();
+  stopped_at(begun, toy_options(), run("run"), 9);
+  TrainerOptions o = toy_options();
   o.optimizer.kind = OptimizerKind::sgd;
   o.optimizer.momentum = 0.9;
   EXPECT_THAT(message_of([&] { Trainer(other, o, run("run", Existing::resume)).run(); }),
@@ -210,7 +200,7 @@ TEST_F(TrainerTest, AnotherOptimizerThanTheCheckpointsIsRefused) {
 
 TEST_F(TrainerTest, EpochsEndARunAndEachIsEvaluated) {
   ToyTask task;
-  TrainerOptions o = options(0);
+  TrainerOptions o = toy_options(0);
   o.epochs = 3;
   o.evaluate_every = 0;
   o.accumulate = 3;  // 8 batches: steps of 3, 3 and 2
@@ -224,7 +214,7 @@ TEST_F(TrainerTest, EpochsEndARunAndEachIsEvaluated) {
 TEST_F(TrainerTest, WithoutADevSetTheLastWeightsAreTheBest) {
   ToyTask task, stored;
   task.dev = false;
-  const Result result = Trainer(task, options(), run("run")).run();
+  const Result result = Trainer(task, toy_options(), run("run")).run();
   EXPECT_EQ(result.best_step, 24);
   EXPECT_EQ(task.evaluated, std::vector<std::string>{"test"});
   nn::load_weights(stored.model(), folder_ / "run" / "best" / "model.safetensors");
@@ -237,7 +227,7 @@ TEST_F(TrainerTest, ALossThatIsNotFiniteStopsTheRunAndKeepsTheLastCheckpoint) {
     ToyTask task;
     task.fail_at = 15;
     task.fail_with = value;
-    const std::string message = message_of([&] { Trainer(task, options(), run(name)).run(); });
+    const std::string message = message_of([&] { Trainer(task, toy_options(), run(name)).run(); });
     EXPECT_THAT(message, testing::HasSubstr("at step 15"));
     EXPECT_THAT(message, testing::HasSubstr("checkpoint of step 12"));
     for (const at::Tensor& weight : copies(task.model())) EXPECT_TRUE(weight.isfinite().all().item<bool>());
@@ -247,7 +237,7 @@ TEST_F(TrainerTest, ALossThatIsNotFiniteStopsTheRunAndKeepsTheLastCheckpoint) {
 
 TEST_F(TrainerTest, StepsThatAreNotFiniteCanBeSkippedAndAreCounted) {
   ToyTask task, begun, resumed;
-  TrainerOptions o = options();
+  TrainerOptions o = toy_options();
   o.nonfinite = NonFinite::skip;
   task.fail_at = begun.fail_at = 7;
   std::vector<std::string> told;
@@ -272,7 +262,7 @@ TEST_F(TrainerTest, SkippingEndsWhereNothingElseIsLeft) {
   ToyTask task;
   task.dev = false;
   task.fail_from = 5;
-  TrainerOptions o = options(1000);
+  TrainerOptions o = toy_options(1000);
   o.nonfinite = NonFinite::skip;
   EXPECT_THAT(message_of([&] { Trainer(task, o, run("run")).run(); }),
               testing::HasSubstr("after 100 steps in a row that were skipped"));
@@ -287,7 +277,7 @@ TEST_F(TrainerTest, WeightsThatAreNotFiniteReachNoCheckpoint) {
     }
   };
   task.scripted = {0.5, 0.6};
-  EXPECT_THAT(message_of([&] { Trainer(task, options(), run("run")).run(); }),
+  EXPECT_THAT(message_of([&] { Trainer(task, toy_options(), run("run")).run(); }),
               testing::AllOf(testing::HasSubstr("are not finite after step 12"),
                              testing::HasSubstr("checkpoint of step 6")));
   EXPECT_EQ(find_checkpoint(folder_ / "run", "last"), folder_ / "run" / "last");
@@ -298,18 +288,18 @@ TEST_F(TrainerTest, AStopInAnEvaluationEndsIt) {
   for (const bool test_set : {false, true}) {
     const std::string whole = test_set ? "whole-test" : "whole", parts = test_set ? "parts-test" : "parts";
     ToyTask straight, begun, resumed;
-    Trainer(straight, options(), run(whole)).run();
+    Trainer(straight, toy_options(), run(whole)).run();
     std::atomic<bool> stop{false};
     RunOptions where = run(parts);
     where.stop = &stop;
     const size_t number = test_set ? 4 : 1;  // of the evaluation that is interrupted
     begun.on_evaluate = [&] { stop = begun.evaluated.size() == number; };
-    const Result result = Trainer(begun, options(), where).run();
+    const Result result = Trainer(begun, toy_options(), where).run();
     EXPECT_FALSE(result.finished);
     EXPECT_EQ(result.steps, test_set ? 24 : 12);
     EXPECT_EQ(begun.evaluated.size(), number);
     EXPECT_FALSE(std::filesystem::exists(folder_ / parts / "result.json"));
-    const Result end = Trainer(resumed, options(), run(parts, Existing::resume)).run();
+    const Result end = Trainer(resumed, toy_options(), run(parts, Existing::resume)).run();
     EXPECT_EQ(end.test, read_result(folder_ / whole).test);
     expect_same_bits(copies(resumed.model()), copies(straight.model()));
     EXPECT_EQ(metrics(whole), metrics(parts));
@@ -322,7 +312,7 @@ TEST_F(TrainerTest, AFolderThatVanishesEndsTheRun) {
   where.on_progress = [&](const Progress& p) {
     if (p.step == 8) std::filesystem::remove_all(folder_ / "run");
   };
-  EXPECT_THAT(message_of([&] { Trainer(task, options(), where).run(); }),
+  EXPECT_THAT(message_of([&] { Trainer(task, toy_options(), where).run(); }),
               testing::AllOf(testing::HasSubstr("has vanished at step 12"),
                              testing::HasSubstr("nothing more can be saved")));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
@@ -330,7 +320,7 @@ TEST_F(TrainerTest, AFolderThatVanishesEndsTheRun) {
 
 TEST_F(TrainerTest, DeterministicRefusesWhatIsNot) {
   ToyTask task, fails;
-  TrainerOptions o = options(2);
+  TrainerOptions o = toy_options(2);
   o.deterministic = true;
   bool seen = false;
   task.on_evaluate = [&] { seen = at::globalContext().deterministicAlgorithms(); };
@@ -346,12 +336,12 @@ TEST_F(TrainerTest, DeterministicRefusesWhatIsNot) {
 // on counting where it was.
 TEST_F(TrainerTest, TimeGoesOnAcrossAResume) {
   ToyTask begun, resumed;
-  stopped_at(begun, options(), run("run"), 9);
+  stopped_at(begun, toy_options(), run("run"), 9);
   const auto stored = nlohmann::json::parse(contents(folder_ / "run" / "last" / "training.json"));
   std::vector<Progress> seen;
   RunOptions where = run("run", Existing::resume);
   where.on_progress = [&](const Progress& p) { seen.push_back(p); };
-  Trainer(resumed, options(), where).run();
+  Trainer(resumed, toy_options(), where).run();
   ASSERT_FALSE(seen.empty());
   EXPECT_EQ(seen.front().step, 10);
   double before = stored["seconds"];
@@ -366,7 +356,7 @@ TEST_F(TrainerTest, TimeGoesOnAcrossAResume) {
 
 TEST_F(TrainerTest, AccumulationEqualsABiggerBatch) {
   ToyTask small("quaternion", 0, 8), big("quaternion", 0, 16);
-  TrainerOptions o = options(8);
+  TrainerOptions o = toy_options(8);
   o.optimizer.kind = OptimizerKind::sgd;
   Trainer(big, o, run("big")).run();
   o.accumulate = 2;
@@ -379,7 +369,7 @@ TEST_F(TrainerTest, AccumulationEqualsABiggerBatch) {
 TEST_F(TrainerTest, ClippingBoundsTheStep) {
   ToyTask task("quaternion", 0);
   const auto before = copies(task.model());
-  TrainerOptions o = options(1);
+  TrainerOptions o = toy_options(1);
   o.optimizer.kind = OptimizerKind::sgd;
   o.optimizer.learning_rate = 1;
   o.clip = 1e-3;
@@ -393,7 +383,7 @@ TEST_F(TrainerTest, ClippingBoundsTheStep) {
 TEST_F(TrainerTest, TheBestStepIsKeptAndPatienceEndsTheRun) {
   ToyTask task;
   task.scripted = {0.9, 0.5, 0.7, 0.6, 0.4};
-  TrainerOptions o = options(60);
+  TrainerOptions o = toy_options(60);
   o.patience = 2;
   const Result result = Trainer(task, o, run("run")).run();
   EXPECT_TRUE(result.stopped_early);
@@ -408,7 +398,7 @@ TEST_F(TrainerTest, TheBestStepIsKeptAndPatienceEndsTheRun) {
 
 TEST_F(TrainerTest, AutocastComputesInBfloat16AndKeepsTheWeights) {
   ToyTask task;
-  TrainerOptions o = options(2);
+  TrainerOptions o = toy_options(2);
   o.bf16 = true;
   Trainer(task, o, run("run")).run();
   EXPECT_EQ(task.last_dtype, at::kBFloat16);
@@ -435,16 +425,16 @@ TEST_F(TrainerTest, WeightDecayActsOnWeightsAlone) {
 
 TEST_F(TrainerTest, AFolderWithARunIsNotTouchedUnasked) {
   ToyTask first, second, third, fourth;
-  const Result done = Trainer(first, options(), run("run")).run();
+  const Result done = Trainer(first, toy_options(), run("run")).run();
   const std::string weights = contents(folder_ / "run" / "best" / "model.safetensors");
-  EXPECT_THAT(message_of([&] { Trainer(second, options(), run("run")).run(); }),
+  EXPECT_THAT(message_of([&] { Trainer(second, toy_options(), run("run")).run(); }),
               testing::AllOf(testing::HasSubstr("holds a run already"), testing::HasSubstr("resume")));
   EXPECT_EQ(contents(folder_ / "run" / "best" / "model.safetensors"), weights);
-  const Result stored = Trainer(second, options(), run("run", Existing::resume)).run();
+  const Result stored = Trainer(second, toy_options(), run("run", Existing::resume)).run();
   EXPECT_TRUE(second.asked.empty());
   EXPECT_EQ(stored.test, done.test);
   std::ofstream(folder_ / "run" / "notes.txt") << "mine";
-  TrainerOptions changed = options();
+  TrainerOptions changed = toy_options();
   changed.seed = 9;
   Trainer(third, changed, run("run", Existing::overwrite)).run();
   EXPECT_NE(contents(folder_ / "run" / "best" / "model.safetensors"), weights);
@@ -455,12 +445,12 @@ TEST_F(TrainerTest, ATornCheckpointIsNamed) {
   for (const char* file : {"model.safetensors", "training.safetensors", "checkpoint.json"}) {
     const std::string name = std::string("torn-") + file;
     ToyTask begun, resumed;
-    stopped_at(begun, options(), run(name), 9);
+    stopped_at(begun, toy_options(), run(name), 9);
     const auto path = folder_ / name / "last" / file;
     ASSERT_TRUE(std::filesystem::exists(path)) << file;
     std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
     const auto before = copies(resumed.model());
-    EXPECT_THAT(message_of([&] { Trainer(resumed, options(), run(name, Existing::resume)).run(); }),
+    EXPECT_THAT(message_of([&] { Trainer(resumed, toy_options(), run(name, Existing::resume)).run(); }),
                 testing::HasSubstr(file));
   }
 }
@@ -468,7 +458,7 @@ TEST_F(TrainerTest, ATornCheckpointIsNamed) {
 TEST_F(TrainerTest, OptionsOutOfRangeAreRefusedBeforeAnythingIsWritten) {
   ToyTask task;
   const auto error = [&](const std::function<void(TrainerOptions&)>& change) {
-    TrainerOptions o = options();
+    TrainerOptions o = toy_options();
     change(o);
     return message_of([&] { Trainer(task, o, run("run")); });
   };
