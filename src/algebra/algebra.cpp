@@ -10,7 +10,7 @@
 #include "algebra/factors.h"
 #include "algebra/properties.h"
 #include "algebra/signature.h"
-#include "algebra/text.h"
+#include "support/text.h"
 
 namespace quatrain::algebra {
 namespace {

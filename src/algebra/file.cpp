@@ -5,11 +5,11 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "algebra/json.h"
-#include "algebra/nearest.h"
 #include "algebra/signature.h"
-#include "algebra/toml.h"
 #include "quatrain/algebra.h"
+#include "support/json.h"
+#include "support/nearest_name.h"
+#include "support/toml.h"
 
 namespace quatrain::algebra {
 namespace {

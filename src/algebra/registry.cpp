@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "algebra/builtin.h"
-#include "algebra/nearest.h"
 #include "algebra/signature.h"
-#include "algebra/text.h"
 #include "quatrain/algebra.h"
+#include "support/nearest_name.h"
+#include "support/text.h"
 
 namespace quatrain::algebra {
 namespace {

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <stdexcept>
 
-#include "algebra/text.h"
+#include "support/text.h"
 
 namespace quatrain::algebra {
 namespace {

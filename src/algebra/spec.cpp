@@ -1,8 +1,8 @@
 #include <stdexcept>
 
-#include "algebra/nearest.h"
 #include "algebra/signature.h"
 #include "quatrain/algebra.h"
+#include "support/nearest_name.h"
 
 namespace quatrain::algebra {
 namespace {

@@ -14,8 +14,8 @@
 #include "cli/recipe_files.h"
 #include "cli/run_folder.h"
 #include "cli/stop.h"
-#include "nn/atomic_file.h"
 #include "quatrain/train/progress.h"
+#include "support/atomic_file.h"
 
 namespace quatrain::cli {
 namespace {
@@ -160,8 +160,8 @@ int compare_command(const CompareArguments& arguments) {
     comparison.twins.push_back(std::move(one));
   }
   fs::create_directories(comparison.folder);
-  nn::write_text(comparison.folder / "recipe.toml", train::to_toml(data.recipe));
-  nn::write_text(comparison.folder / kSeedsFile, join(seeds) + "\n");
+  write_text(comparison.folder / "recipe.toml", train::to_toml(data.recipe));
+  write_text(comparison.folder / kSeedsFile, join(seeds) + "\n");
 
   watch_for_stop();
   std::fprintf(stderr, "comparing %zu twins of %s into %s\n", comparison.twins.size(), file.name.c_str(),

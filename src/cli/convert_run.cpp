@@ -4,9 +4,9 @@
 
 #include "cli/convert.h"
 #include "cli/text_task.h"
-#include "nn/atomic_file.h"
 #include "quatrain/nn/weights.h"
 #include "quatrain/train/checkpoint.h"
+#include "support/atomic_file.h"
 #include "train/checkpoint.h"
 
 namespace quatrain::cli {
@@ -45,7 +45,7 @@ nn::ConversionReport convert_run(const ConvertArguments& arguments) {
   fs::create_directories(out);
   train::write_checkpoint(out, "best", 0, [&](const fs::path& folder) {
     nn::save_weights(*twin, folder / "model.safetensors");
-    nn::write_text(folder / "recipe.toml", train::to_toml(recipe));
+    write_text(folder / "recipe.toml", train::to_toml(recipe));
     for (const char* name : {"vocabulary.txt", "labels.txt"}) fs::copy_file(from / name, folder / name);
   });
   return report;

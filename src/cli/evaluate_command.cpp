@@ -4,11 +4,11 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "algebra/text.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/json_file.h"
 #include "cli/text_task.h"
+#include "support/text.h"
 #include "train/autocast.h"
 
 namespace quatrain::cli {

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "nn/atomic_file.h"
+#include "support/atomic_file.h"
 
 namespace quatrain::cli {
 
@@ -13,7 +13,7 @@ void write_json(const nlohmann::ordered_json& json, const std::string& file) {
   if (file == "-")
     std::fputs(text.c_str(), stdout);
   else
-    nn::write_text(file, text);
+    write_text(file, text);
 }
 
 }  // namespace quatrain::cli

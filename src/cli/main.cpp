@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <functional>
 
-#include "algebra/nearest.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/footers.h"
 #include "cli/openmp.h"
+#include "support/nearest_name.h"
 
 /// The command line: what can be written, and what it says about itself. The commands are in files of their
 /// own.

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "algebra/text.h"
+#include "support/text.h"
 #include "train/own_json.h"
 
 namespace quatrain::cli {

@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <numeric>
 
-#include "algebra/text.h"
 #include "cli/commands.h"
 #include "cli/lines.h"
 #include "cli/text_task.h"
+#include "support/text.h"
 #include "train/autocast.h"
 
 namespace quatrain::cli {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 
-#include "algebra/nearest.h"
-#include "algebra/text.h"
 #include "quatrain/train/checkpoint.h"
 #include "quatrain/train/recipe.h"
+#include "support/nearest_name.h"
+#include "support/text.h"
 
 namespace quatrain::cli {
 namespace {

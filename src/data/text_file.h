@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "algebra/text.h"
+#include "support/text.h"
 
 namespace quatrain::data {
 

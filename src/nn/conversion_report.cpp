@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "nn/text_table.h"
+#include "support/text_table.h"
 
 namespace quatrain::nn {
 

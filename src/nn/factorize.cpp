@@ -3,8 +3,8 @@
 #include <torch/torch.h>
 
 #include "nn/fill_nearest.h"
-#include "nn/text_table.h"
 #include "quatrain/nn/linear.h"
+#include "support/text_table.h"
 
 namespace quatrain::nn {
 namespace {

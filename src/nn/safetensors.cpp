@@ -13,8 +13,8 @@
 #include <set>
 #include <stdexcept>
 
-#include "algebra/json.h"
-#include "nn/atomic_file.h"
+#include "support/atomic_file.h"
+#include "support/json.h"
 
 namespace quatrain::nn {
 namespace {

@@ -7,12 +7,12 @@
 #include <stdexcept>
 
 #include "algebra/file.h"
-#include "algebra/text.h"
 #include "nn/algebra_metadata.h"
 #include "quatrain/algebra.h"
 #include "quatrain/nn/linear.h"
 #include "quatrain/nn/safetensors.h"
 #include "quatrain/ops.h"
+#include "support/text.h"
 
 namespace quatrain::nn {
 namespace {

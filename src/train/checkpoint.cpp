@@ -7,8 +7,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "algebra/text.h"
-#include "nn/atomic_file.h"
+#include "support/atomic_file.h"
+#include "support/text.h"
 #include "train/checksum.h"
 #include "train/own_json.h"
 
@@ -165,12 +165,12 @@ void seal_checkpoint(const fs::path& folder, int64_t step) {
     if (entry.path().filename() != kManifest) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   for (const auto& file : files) {
-    nn::sync_path(file);
+    sync_path(file);
     manifest["files"][file.filename().string()] = {{"bytes", fs::file_size(file)},
                                                    {"xxh128", checksum_of_file(file)}};
   }
   manifest["checksum"] = checksum_of(manifest);
-  nn::write_text(folder / kManifest, manifest.dump(2) + "\n");
+  write_text(folder / kManifest, manifest.dump(2) + "\n");
 }
 
 void write_checkpoint(const fs::path& run_folder, const std::string& which, int64_t step,
@@ -196,7 +196,7 @@ void write_checkpoint(const fs::path& run_folder, const std::string& which, int6
     fs::rename(place, old);
   }
   fs::rename(part, place);
-  nn::sync_path(run_folder);
+  sync_path(run_folder);
   retire(run_folder, old, keep);
   if (which == "best") return;
   int64_t left = keep - 1;

@@ -11,7 +11,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "nn/atomic_file.h"
+#include "support/atomic_file.h"
 #include "train/own_json.h"
 
 namespace quatrain::train {
@@ -69,7 +69,7 @@ Metrics::Metrics(const fs::path& run_folder, int64_t step, int64_t evaluated_ste
     kept = kept_lines(path_, [&](const Mark& mark) {
       return mark.step <= (mark.kind == "evaluation" ? evaluated_step : step);
     });
-  if (!kept.is_prefix) nn::write_text(path_, kept.text);
+  if (!kept.is_prefix) write_text(path_, kept.text);
   damaged_ = kept.damaged;
   open();
   size_ = static_cast<int64_t>(kept.text.size());
@@ -157,7 +157,7 @@ void Metrics::thin(int64_t spacing) {
                              return mark.kind != "training" || mark.step % spacing == 0;
                            }).text;
   try {
-    nn::write_text(path_, text);
+    write_text(path_, text);
   } catch (const std::runtime_error&) {
     return;  // a full disk: the file stays longer than it should be
   }

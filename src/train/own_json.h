@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "algebra/json.h"
-#include "algebra/text.h"
+#include "support/json.h"
+#include "support/text.h"
 
 namespace quatrain::train {
 

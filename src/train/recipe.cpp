@@ -5,7 +5,7 @@
 #include <sstream>
 #include <type_traits>
 
-#include "algebra/nearest.h"
+#include "support/nearest_name.h"
 #include "train/recipe_toml.h"
 
 namespace quatrain::train {

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 
-#include "algebra/toml.h"
+#include "support/toml.h"
 
 namespace quatrain::train {
 

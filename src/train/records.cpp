@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "nn/atomic_file.h"
+#include "support/atomic_file.h"
 #include "train/own_json.h"
 
 namespace quatrain::train {
@@ -40,7 +40,7 @@ void write_result(const Result& r, const fs::path& run_folder) {
                   {"final_loss", r.final_loss},
                   {"threads", r.threads},
                   {"seed", r.seed}};
-  nn::write_text(run_folder / "result.json", json.dump(2) + "\n");
+  write_text(run_folder / "result.json", json.dump(2) + "\n");
 }
 
 Result read_result(const fs::path& run_folder) {
@@ -77,7 +77,7 @@ void write_predictions(const Evaluation& evaluation, const fs::path& run_folder)
   for (size_t i = 0; i < evaluation.predictions.size(); ++i)
     text +=
         std::to_string(evaluation.targets.at(i)) + "\t" + std::to_string(evaluation.predictions[i]) + "\n";
-  nn::write_text(run_folder / "predictions.tsv", text);
+  write_text(run_folder / "predictions.tsv", text);
 }
 
 }  // namespace quatrain::train

@@ -4,9 +4,9 @@
 
 #include <stdexcept>
 
-#include "algebra/text.h"
 #include "quatrain/nn/weights.h"
 #include "quatrain/train/checkpoint.h"
+#include "support/text.h"
 #include "train/checkpoint.h"
 #include "train/checksum.h"
 

@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "nn/atomic_file.h"
 #include "quatrain/nn/weights.h"
+#include "support/atomic_file.h"
 #include "train/checkpoint.h"
 #include "train/sentence.h"
 
@@ -18,8 +18,7 @@ namespace fs = std::filesystem;
 // What is needed to use a model.
 void write_model(const Task& task, const nn::Safetensors& weights, const fs::path& folder) {
   nn::write_safetensors(folder / "model.safetensors", weights.tensors, weights.metadata);
-  if (const std::string recipe = task.recipe(); !recipe.empty())
-    nn::write_text(folder / "recipe.toml", recipe);
+  if (const std::string recipe = task.recipe(); !recipe.empty()) write_text(folder / "recipe.toml", recipe);
   task.store(folder);
 }
 

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "nn/atomic_file.h"
 #include "quatrain/nn/safetensors.h"
 #include "quatrain/ops.h"
+#include "support/atomic_file.h"
 #include "train/own_json.h"
 
 namespace quatrain::train {
@@ -81,7 +81,7 @@ void save_state(const State& state, const torch::optim::Optimizer& optimizer,
     if (const at::Tensor held = ops::structure_state(parameter); held.defined())
       tensors.emplace_back(name + kStructure, held);
   nn::write_safetensors(folder / "training.safetensors", tensors);
-  nn::write_text(folder / "training.json", to_json(state).dump(2) + "\n");
+  write_text(folder / "training.json", to_json(state).dump(2) + "\n");
 }
 
 State load_state(torch::optim::Optimizer& optimizer, const NamedParameters& parameters,

@@ -2,8 +2,8 @@
 
 #include <torch/torch.h>
 
-#include "nn/atomic_file.h"
 #include "quatrain/nn/parameters.h"
+#include "support/atomic_file.h"
 
 namespace quatrain::train {
 namespace {
@@ -155,7 +155,7 @@ void TextClassification::store(const std::filesystem::path& folder) const {
   parts_->vocabulary.save(folder / "vocabulary.txt");
   std::string labels;
   for (const std::string& label : parts_->labels) labels += label + "\n";
-  nn::write_text(folder / "labels.txt", labels);
+  write_text(folder / "labels.txt", labels);
 }
 
 std::string TextClassification::recipe() const {

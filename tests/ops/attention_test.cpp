@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/attention.h"
+#include "ops/attention/attention.h"
 #include "ops/reference.h"
 #include "quatrain/layer_ops.h"
 

@@ -10,7 +10,7 @@
 #include <limits>
 #include <numeric>
 
-#include "ops/mixing.h"
+#include "ops/engine/mixing.h"
 #include "ops/reference.h"
 
 namespace quatrain {

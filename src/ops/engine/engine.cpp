@@ -1,0 +1,397 @@
+// A task computes a rectangle of C. It walks strips of columns, blocks of K, panels of rows:
+//
+//   strip of columns, block of K:  the right operands are mixed into R blocks (unless they come packed)
+//     panel of rows:               the left operands are mixed into R; they stay in the second level cache
+//       block of columns, tile of rows:  R small products, mixed into C while they are in the first level
+//       cache
+//
+// So both mixtures are made once, neither they nor the products reach main memory, and a thread's scratch is
+// bounded whatever the layer's sizes, up to R = 256: kLeftBytes + kRightBytes + kProductBytes, in whole huge
+// pages.
+//
+// The mixtures are multiplied in T: in float32, or in bfloat16 with the right operands packed as brgemm wants
+// them, two rows of K side by side, columns filled up to a multiple of kPackedColumns.
+
+#include "ops/engine/engine.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/native/CPUBlas.h>
+
+#include <algorithm>
+#include <exception>
+#include <type_traits>
+#include <vector>
+
+#include "ops/engine/scratch.h"
+
+namespace quatrain::ops::engine {
+
+namespace {
+
+using kernels::cpu::bf16;
+using kernels::cpu::Mix;
+using kernels::cpu::Store;
+using kernels::cpu::Table;
+
+constexpr int64_t kColumns = 32;            // of a block: its right operand fits the first level cache
+constexpr int64_t kTile = 64;               // rows of one product
+constexpr int64_t kLeftBytes = 1 << 19;     // of a panel's left mixtures: a quarter of a second level cache
+constexpr int64_t kRightBytes = 1 << 21;    // of a strip's right mixtures, read again for every panel
+constexpr int64_t kSmallRight = 1 << 19;    // the same where there is one panel: they are used at once
+constexpr int64_t kProductBytes = 1 << 18;  // of a tile's products
+constexpr int64_t kLine = 64;               // bytes; rows of mixtures start at its multiples
+constexpr int64_t kPackedColumns = 16;      // what packed products like to have a multiple of
+
+template <class T>
+constexpr int64_t kInLine = kLine / static_cast<int64_t>(sizeof(T));
+/// Off the powers of two, whose multiples share cache sets.
+template <class T>
+constexpr int64_t kSkew = kInLine<T>;
+template <class T>
+constexpr bool kPacked = std::is_same_v<T, bf16>;
+
+/// Rows of K and columns of N in the right operand of a product.
+template <class T>
+int64_t stored_depth(int64_t depth) {
+  return kPacked<T> ? (depth + 1) / 2 * 2 : depth;
+}
+template <class T>
+int64_t stored_columns(int64_t cols) {
+  return kPacked<T> ? (cols + kPackedColumns - 1) / kPackedColumns * kPackedColumns : cols;
+}
+
+/// Calls work(T()) with the type in which a pass multiplies.
+template <class Work>
+auto in_type_of(const Pass& p, const Work& work) {
+  return p.multiplied_in == at::kFloat ? work(float{}) : work(bf16{});
+}
+
+/// Sizes of blocks: functions of a layer's sizes and algebra alone, so that what is packed once fits every
+/// batch.
+struct Blocking {
+  int64_t depth;  // of a block of K
+  int64_t panel;  // rows
+  int64_t tile;   // rows
+
+  explicit Blocking(const Pass& p) {
+    const int64_t size = at::elementSize(p.multiplied_in), line = p.rank * size;
+    tile = kTile;
+    while (tile > 8 && tile * kColumns * p.rank * 4 > kProductBytes) tile /= 2;
+    depth = std::clamp<int64_t>(kLeftBytes / (line * 2 * tile), 64, 320);
+    // Equal blocks, not full ones and a rest.
+    const int64_t blocks = (p.K + depth - 1) / depth;
+    const int64_t step = kLine / size;
+    depth = std::min(p.K, ((p.K + blocks - 1) / blocks + step - 1) / step * step);
+    panel = std::clamp<int64_t>(kLeftBytes / (line * depth) / tile * tile, tile, 256);
+  }
+};
+
+/// out[r] = sum_j mix[j, r] blocks_j[row .. row + rows, col .. col + cols], rows out_row apart.
+template <class T>
+void mix_block(const Table& k, const Mixing& mixing, const Blocks& blocks, int64_t n, int64_t row,
+               int64_t col, int64_t rows, int64_t cols, T* out, int64_t out_component, int64_t out_row) {
+  const Mix mix = mixing.view();
+  std::vector<T*> to(static_cast<size_t>(mix.outputs));
+  for (int32_t r = 0; r < mix.outputs; ++r) to[static_cast<size_t>(r)] = out + r * out_component;
+  const auto run = [&](const auto combine, const auto transpose, const auto** in) {
+    pointers(blocks, n, row, col, in);
+    if (blocks.transposed)
+      transpose(mix, static_cast<int32_t>(n), in, blocks.row, to.data(), out_row, cols, rows);
+    else
+      combine(mix, in, blocks.row, to.data(), out_row, rows, cols, nullptr, Store::set);
+  };
+  const float* floats[kMaxComponents];
+  const bf16* halves[kMaxComponents];
+  if constexpr (kPacked<T>) {
+    if (blocks.dtype == at::kFloat)
+      run(k.combine_f_b, k.transpose_f_b, floats);
+    else
+      run(k.combine_b_b, k.transpose_b_b, halves);
+  } else {
+    if (blocks.dtype == at::kFloat)
+      run(k.combine_f_f, k.transpose_f_f, floats);
+    else
+      run(k.combine_b_f, k.transpose_b_f, halves);
+  }
+}
+
+/// The left operands of a panel.
+template <class T>
+void mix_left(const Table& k, const Pass& p, int64_t row, int64_t col, int64_t rows, int64_t cols, T* out,
+              int64_t out_component, int64_t out_row) {
+  mix_block(k, *p.left, p.A, p.n, row, col, rows, cols, out, out_component, out_row);
+  if (stored_depth<T>(cols) > cols)  // its partner is zero, but a NaN left here would not be
+    for (int64_t r = 0; r < p.rank; ++r)
+      for (int64_t i = 0; i < rows; ++i) out[r * out_component + i * out_row + cols] = 0;
+}
+
+/// The right operands of a block: R matrices, one after the other. `scratch` holds R matrices of `most` rows
+/// and kColumns columns; `most` is even.
+template <class T>
+void mix_right(const Table& k, const Pass& p, int64_t row, int64_t col, int64_t rows, int64_t cols, T* out,
+               float* scratch, int64_t most) {
+  const int64_t width = stored_columns<T>(cols), component = stored_depth<T>(rows) * width;
+  if constexpr (kPacked<T>) {
+    const int64_t apart = most * kColumns;
+    for (int64_t done = 0; done < rows; done += most) {
+      const int64_t count = std::min(most, rows - done);
+      mix_block(k, *p.right, p.B, p.n, row + done, col, count, cols, scratch, apart, kColumns);
+      for (int64_t r = 0; r < p.rank; ++r)
+        k.pair(scratch + r * apart, kColumns, count, cols, out + r * component + done * width, width);
+    }
+  } else {
+    mix_block(k, *p.right, p.B, p.n, row, col, rows, cols, out, component, width);
+  }
+}
+
+void multiply(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
+              float* c) {
+  at::native::cpublas::brgemm(rows, cols, depth, a_row, cols, cols, false, a, b, c);
+}
+
+/// `depth` is even. Once a thread has called this it must release what the call keeps of the processor
+/// (Release): a product of ATen's own would meet it.
+void multiply(int64_t rows, int64_t cols, int64_t depth, const bf16* a, int64_t a_row, const bf16* b,
+              float* c) {
+  const auto of = [](const bf16* p) { return reinterpret_cast<const at::BFloat16*>(p); };
+  at::native::cpublas::brgemm(rows, cols, depth, a_row, cols, cols, false, of(a), of(b), c, true);
+}
+
+struct Release {
+  explicit Release(const Pass& p) : needed_(p.multiplied_in != at::kFloat) {}
+  ~Release() {
+    if (needed_) at::native::cpublas::brgemm_release(true);
+  }
+  Release(const Release&) = delete;
+  Release& operator=(const Release&) = delete;
+
+ private:
+  bool needed_;
+};
+
+/// sums (n x R) += the inner products of the n blocks of a probe at (row, col) with R products.
+void add_dots(const Table& k, const Blocks& probe, int64_t n, int64_t row, int64_t col,
+              const float* const* products, int64_t rank, int64_t product_row, int64_t rows, int64_t cols,
+              float* sums) {
+  const auto run = [&](const auto dots, const auto** blocks) {
+    pointers(probe, n, row, col, blocks);
+    dots(blocks, static_cast<int32_t>(n), probe.row, products, static_cast<int32_t>(rank), product_row, rows,
+         cols, sums);
+  };
+  const float* floats[kMaxComponents];
+  const bf16* halves[kMaxComponents];
+  if (probe.dtype == at::kFloat)
+    run(k.dots_f, floats);
+  else
+    run(k.dots_b, halves);
+}
+
+/// The rectangle of C that a task computes.
+struct Task {
+  int64_t row, row_end, col, col_end;
+};
+
+/// Where a right block starts in the packed order: blocks of columns, in them blocks of K.
+template <class T>
+int64_t packed_offset(const Pass& p, int64_t col, int64_t k0) {
+  return p.rank * (stored_depth<T>(p.K) * col + k0 * stored_columns<T>(std::min(kColumns, p.N - col)));
+}
+
+int64_t tile_height(int64_t rows, int64_t largest) {
+  if (rows >= largest) return largest;
+  int64_t height = 1;
+  while (height < rows) height *= 2;
+  return 4 * rows >= 3 * height ? height : height / 2;  // up to a quarter of a tile is padding
+}
+
+template <class T>
+void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task, float* sums) {
+  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  const int64_t R = p.rank, rows = std::min(b.panel, task.row_end - task.row), left_row = b.depth + kSkew<T>,
+                left_component = (rows + b.tile) * left_row + kSkew<T>,
+                product_component = b.tile * kColumns + kSkew<float>;
+  const int64_t width = task.col_end - task.col, panels = (task.row_end - task.row + b.panel - 1) / b.panel,
+                right_row = R * stored_depth<T>(b.depth),
+                most = (panels > 1 ? kRightBytes : kSmallRight) / (right_row * kSize),
+                strip = p.packed ? width : std::min(width, std::max(most, kColumns) / kColumns * kColumns);
+  const int64_t right_size = p.packed ? 0 : right_row * stored_columns<T>(strip);
+  Scratch& memory = scratch();
+  memory.begin((R * left_component + right_size) * kSize + R * product_component * 4 + 256);
+  T* const left = memory.take<T>(R * left_component);
+  float* const product = memory.take<float>(R * product_component);
+  T* const right = memory.take<T>(right_size);
+  std::vector<const float*> products(static_cast<size_t>(R));
+  for (int64_t r = 0; r < R; ++r) products[static_cast<size_t>(r)] = product + r * product_component;
+  const float* bias[kMaxComponents];
+  float* out[kMaxComponents];
+  bf16* out_halves[kMaxComponents];
+  const Mixing keep = p.products ? Mixing::identity(R) : Mixing();
+  std::vector<float*> kept(p.products ? static_cast<size_t>(R) : 0);
+
+  const auto finish = [&](int64_t row, int64_t count, int64_t col, int64_t cols, bool first) {
+    const int64_t product_row = stored_columns<T>(cols);
+    if (p.C.data) {
+      if (p.bias)
+        for (int64_t c = 0; c < p.n; ++c) bias[c] = p.bias + c * p.N + col;
+      const float* const* with_bias = p.bias && first ? bias : nullptr;
+      const Store how = first ? Store::set : Store::add;
+      if (p.C.dtype == at::kFloat) {
+        pointers(p.C, p.n, row, col, out);
+        k.combine_f_f(p.out->view(), products.data(), product_row, out, p.C.row, count, cols, with_bias, how);
+      } else {
+        pointers(p.C, p.n, row, col, out_halves);
+        k.combine_f_b(p.out->view(), products.data(), product_row, out_halves, p.C.row, count, cols,
+                      with_bias, how);
+      }
+    }
+    if (p.products) {
+      for (int64_t r = 0; r < R; ++r) kept[static_cast<size_t>(r)] = p.products + (r * p.M + row) * p.N + col;
+      k.combine_f_f(keep.view(), products.data(), product_row, kept.data(), p.N, count, cols, nullptr,
+                    first ? Store::set : Store::add);
+    }
+    if (p.sums) add_dots(k, p.probe, p.n, row, col, products.data(), R, product_row, count, cols, sums);
+  };
+
+  for (int64_t begin = task.col; begin < task.col_end; begin += strip) {
+    const int64_t end = std::min(begin + strip, task.col_end);
+    for (int64_t k0 = 0; k0 < p.K; k0 += b.depth) {
+      const int64_t depth = std::min(b.depth, p.K - k0), stored = stored_depth<T>(depth);
+      if (!p.packed)
+        for (int64_t col = begin; col < end; col += kColumns) {
+          const int64_t cols = std::min(kColumns, end - col);
+          mix_right(k, p, k0, col, depth, cols, right + R * stored * (col - begin), product, b.tile);
+        }
+      for (int64_t row = task.row; row < task.row_end; row += b.panel) {
+        const int64_t height = std::min(b.panel, task.row_end - row);
+        mix_left(k, p, row, k0, height, depth, left, left_component, left_row);
+        for (int64_t col = begin; col < end; col += kColumns) {
+          const int64_t cols = std::min(kColumns, end - col);
+          const int64_t filled = stored_columns<T>(cols);
+          const T* block = p.packed ? static_cast<const T*>(p.packed) + packed_offset<T>(p, col, k0)
+                                    : right + R * stored * (col - begin);
+          for (int64_t at = 0; at < height;) {
+            const int64_t padded = tile_height(height - at, b.tile), count = std::min(padded, height - at);
+            for (int64_t r = 0; r < R; ++r)
+              multiply(padded, filled, stored, left + r * left_component + at * left_row, left_row,
+                       block + r * stored * filled, product + r * product_component);
+            finish(row + at, count, col, cols, k0 == 0);
+            at += count;
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Rectangles for the threads: columns are split first where weights come packed and rows are few, so that
+/// they are read once, and where mixing the right operands anew would cost more than mixing the left ones.
+std::vector<Task> split(const Pass& p, const Blocking& b) {
+  const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  const int64_t blocks = (p.N + kColumns - 1) / kColumns, tiles = (p.M + 7) / 8;
+  const bool by_columns = p.packed ? p.M < threads * b.tile : p.M < p.N;
+  int64_t down = 1, across = 1;
+  if (by_columns) {
+    across = std::min(threads, blocks);
+    down = std::min(threads / across, tiles);
+  } else {
+    down = std::min(threads, tiles);
+    across = std::min(threads / down, blocks);
+  }
+  std::vector<Task> tasks;
+  for (int64_t i = 0; i < down; ++i)
+    for (int64_t j = 0; j < across; ++j)
+      tasks.push_back({std::min(tiles * i / down * 8, p.M), std::min(tiles * (i + 1) / down * 8, p.M),
+                       blocks * j / across * kColumns, std::min(blocks * (j + 1) / across * kColumns, p.N)});
+  return tasks;
+}
+
+}  // namespace
+
+bool prefers_halves() {
+  return at::native::cpublas::could_pack(at::kBFloat16);
+}
+
+bool multiplies_halves() {
+  static const bool works = [] {
+    const bf16 a[2] = {}, b[2 * kPackedColumns] = {};
+    float c[kPackedColumns];
+    try {
+      multiply(1, kPackedColumns, 2, a, 2, b, c);
+    } catch (const std::exception&) {
+      return false;
+    }
+    at::native::cpublas::brgemm_release(true);
+    return true;
+  }();
+  return works;
+}
+
+bool one_store(const Pass& p) {
+  return Blocking(p).depth >= p.K;
+}
+
+void run(const Pass& p) {
+  if (p.M == 0 || p.N == 0) return;
+  const Blocking blocking(p);
+  const Table& k = kernels::cpu::active();
+  const std::vector<Task> tasks = split(p, blocking);
+  const int64_t count = static_cast<int64_t>(tasks.size()), pairs = p.n * p.rank;
+  std::vector<float> sums(p.sums ? static_cast<size_t>(count * pairs) : 0);
+  at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+    const Release release(p);
+    for (int64_t t = begin; t < end; ++t)
+      in_type_of(p, [&]<class T>(T) {
+        run_task<T>(p, blocking, k, tasks[static_cast<size_t>(t)], sums.data() + (p.sums ? t * pairs : 0));
+      });
+  });
+  // In a fixed order, so that a result does not depend on which thread came first.
+  for (size_t i = 0; i < sums.size(); ++i) p.sums[i % static_cast<size_t>(pairs)] += sums[i];
+}
+
+void dots(const Blocks& probe, int64_t n, const float* products, int64_t rank, int64_t M, int64_t N,
+          float* sums) {
+  if (M == 0 || N == 0) return;
+  const Table& k = kernels::cpu::active();
+  // Chunks of rows that stay in the second level cache; their number does not depend on the threads.
+  const int64_t rows = std::clamp<int64_t>(kLeftBytes / (rank * N * 4), 1, 64), count = (M + rows - 1) / rows,
+                pairs = n * rank;
+  std::vector<float> parts(static_cast<size_t>(count * pairs));
+  at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+    std::vector<const float*> at(static_cast<size_t>(rank));
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      const int64_t row = chunk * rows;
+      for (int64_t r = 0; r < rank; ++r) at[static_cast<size_t>(r)] = products + (r * M + row) * N;
+      add_dots(k, probe, n, row, 0, at.data(), rank, N, std::min(rows, M - row), N,
+               parts.data() + chunk * pairs);
+    }
+  });
+  for (size_t i = 0; i < parts.size(); ++i) sums[i % static_cast<size_t>(pairs)] += parts[i];
+}
+
+int64_t packed_bytes(const Pass& p) {
+  return in_type_of(p, [&]<class T>(T) {
+    return p.rank * stored_depth<T>(p.K) * stored_columns<T>(p.N) * static_cast<int64_t>(sizeof(T));
+  });
+}
+
+void pack(const Pass& p, void* to) {
+  const Blocking blocking(p);
+  const Table& k = kernels::cpu::active();
+  const int64_t blocks = (p.N + kColumns - 1) / kColumns;
+  at::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
+    Scratch& memory = scratch();
+    memory.begin(p.rank * blocking.tile * kColumns * 4);
+    float* const product = memory.take<float>(p.rank * blocking.tile * kColumns);
+    for (int64_t block = begin; block < end; ++block)
+      for (int64_t k0 = 0; k0 < p.K; k0 += blocking.depth) {
+        const int64_t col = block * kColumns, cols = std::min(kColumns, p.N - col),
+                      depth = std::min(blocking.depth, p.K - k0);
+        in_type_of(p, [&]<class T>(T) {
+          mix_right(k, p, k0, col, depth, cols, static_cast<T*>(to) + packed_offset<T>(p, col, k0), product,
+                    blocking.tile);
+        });
+      }
+  });
+}
+
+}  // namespace quatrain::ops::engine

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "ops/engine/mixing.h"
+
+/// The factored way on a CPU: one bilinear pass that serves every algebra and all three passes of a layer.
+///
+///   C_c = sum_r out[c, r] (sum_j left[j, r] A_j) (sum_i right[i, r] B_i) + bias_c      c, i, j < n;  r < R
+///
+/// with A_j of M x K, B_i of K x N, C_c of M x N. The structure tensor's factors U (weights), V (inputs),
+/// W (outputs) and the layer's tensors play these roles:
+///
+///   pass      M      N     K       A, left     B, right    C, out
+///   forward   rows   k/n   d/n     x, V        S^T, U      y, W
+///   dx        rows   d/n   k/n     dy, W       S, U        dx, V
+///   dS        k/n    d/n   rows    dy^T, W     x, V        dS, U
+namespace quatrain::ops::engine {
+
+constexpr int64_t kMaxComponents = 64;  // algebra's largest n
+
+/// n matrices inside one tensor, float32 or bfloat16.
+struct Blocks {
+  void* data = nullptr;
+  int64_t component = 0;  ///< elements from one matrix to the next
+  int64_t row = 0;        ///< elements from one stored row to the next; columns have stride 1
+  bool transposed = false;
+  at::ScalarType dtype = at::kFloat;
+};
+
+/// n pointers to the place (row, col) of each matrix.
+template <class T>
+void pointers(const Blocks& blocks, int64_t n, int64_t row, int64_t col, T** to) {
+  for (int64_t c = 0; c < n; ++c)
+    to[c] = static_cast<T*>(blocks.data) + c * blocks.component +
+            (blocks.transposed ? col * blocks.row + row : row * blocks.row + col);
+}
+
+struct Pass {
+  int64_t M = 0, N = 0, K = 0;
+  int64_t n = 0, rank = 0;
+  Blocks A;
+  const Mixing* left = nullptr;
+  Blocks B;
+  const Mixing* right = nullptr;
+  const void* packed = nullptr;  ///< what `pack` made of B, used in its place
+  at::ScalarType multiplied_in =
+      at::kFloat;  ///< what the mixtures of A and B are rounded to: float32, bfloat16
+  Blocks C;        ///< without data nothing is written
+  const Mixing* out = nullptr;
+  const float* bias = nullptr;  ///< n N values
+  Blocks probe;                 ///< n matrices of M x N, whose inner products with the R products are wanted
+  float* sums = nullptr;        ///< n x R, added to
+  float* products = nullptr;    ///< where the R products are to be kept, each M x N, one after the other
+};
+
+/// True where ATen multiplies bfloat16 in packed form of its own, much faster than float32 (AMX).
+bool prefers_halves();
+/// True where a pass may multiply in bfloat16 at all, however fast.
+bool multiplies_halves();
+
+/// True where each value of C is stored once. Else C holds partial sums on the way, and must be float32.
+bool one_store(const Pass& pass);
+
+void run(const Pass& pass);
+
+/// The inner products that a pass with a probe gives, from products that an earlier one kept: sums (n x R,
+/// added to) of the n matrices of `probe` with the R kept ones, all M x N.
+void dots(const Blocks& probe, int64_t n, const float* products, int64_t rank, int64_t M, int64_t N,
+          float* sums);
+
+/// Bytes of the packed right operand, and the packing: right mixtures of B in the order in which `run` reads
+/// them.
+int64_t packed_bytes(const Pass& pass);
+void pack(const Pass& pass, void* to);
+
+}  // namespace quatrain::ops::engine

@@ -1,0 +1,60 @@
+#include "ops/engine/mixed_rows.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace quatrain::ops::engine {
+
+namespace {
+
+constexpr int64_t kMixedBytes = 1 << 19;  // of mixed inputs: they are read again for every strip of weights
+constexpr int64_t kWork = 1 << 17;        // products of a strip: enough to be worth a thread
+
+}  // namespace
+
+void run(const Stream& s) {
+  const auto& k = kernels::cpu::active();
+  const int64_t vectors = s.n * s.n, width = s.n * s.m;
+  const int64_t chunk = std::clamp<int64_t>(kMixedBytes / (vectors * s.p * 4), 1, s.rows);
+  static thread_local std::vector<float> mixed;
+  mixed.resize(static_cast<size_t>(chunk * vectors * s.p));
+  float* const z = mixed.data();
+  std::vector<float*> to(static_cast<size_t>(vectors));
+  for (int64_t v = 0; v < vectors; ++v) to[static_cast<size_t>(v)] = z + v * s.p;
+  const float* floats[kMaxComponents];
+  const kernels::cpu::bf16* halves[kMaxComponents];
+  for (int64_t row = 0; row < s.rows; row += chunk) {
+    const int64_t rows = std::min(chunk, s.rows - row);
+    float* const y = s.y + row * width;
+    if (s.x.dtype == at::kFloat) {
+      pointers(s.x, s.n, row, 0, floats);
+      k.combine_f_f(s.inputs->view(), floats, s.x.row, to.data(), vectors * s.p, rows, s.p, nullptr,
+                    kernels::cpu::Store::set);
+    } else {
+      pointers(s.x, s.n, row, 0, halves);
+      k.combine_b_f(s.inputs->view(), halves, s.x.row, to.data(), vectors * s.p, rows, s.p, nullptr,
+                    kernels::cpu::Store::set);
+    }
+    const int64_t strip = std::max<int64_t>(16, kWork / (s.n * s.p * rows * s.n));
+    at::parallel_for(0, (s.m + strip - 1) / strip, 1, [&](int64_t begin, int64_t end) {
+      const int64_t first = begin * strip, count = std::min(end * strip, s.m) - first;
+      const auto n = static_cast<int32_t>(s.n);
+      if (s.S.dtype == at::kFloat) {
+        const float* weights[kMaxComponents];
+        pointers(s.S, s.n, first, 0, weights);
+        k.stream_f(weights, n, s.S.row, count, s.p, z, rows * s.n, y + first, s.m);
+      } else {
+        const kernels::cpu::bf16* weights[kMaxComponents];
+        pointers(s.S, s.n, first, 0, weights);
+        k.stream_b(weights, n, s.S.row, count, s.p, z, rows * s.n, y + first, s.m);
+      }
+    });
+    if (s.bias)
+      for (int64_t b = 0; b < rows; ++b)
+        for (int64_t i = 0; i < width; ++i) y[b * width + i] += s.bias[i];
+  }
+}
+
+}  // namespace quatrain::ops::engine

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "ops/engine/engine.h"
+
+namespace quatrain::ops::engine {
+
+/// The mixed way for a handful of rows: y_a = sum_i S_i z_ai + bias_a with z_ai = sum_j A[i, a, j] x_j. Each
+/// weight is read once, as it lies in S, for all n products and rows.
+struct Stream {
+  int64_t rows = 0, n = 0, m = 0, p = 0;
+  Blocks x;                        ///< n matrices rows x p
+  Blocks S;                        ///< n matrices m x p
+  float* y = nullptr;              ///< rows x (n m), contiguous
+  const Mixing* inputs = nullptr;  ///< n -> n^2: mixture a n + i holds A[i, a, :]
+  const float* bias = nullptr;     ///< n m values
+};
+
+void run(const Stream& stream);
+
+}  // namespace quatrain::ops::engine

@@ -1,0 +1,88 @@
+#include "ops/engine/mixing.h"
+
+#include <cmath>
+
+namespace quatrain::ops::engine {
+
+namespace {
+
+/// Column r of a factor with column s.
+double inner(const double* factor, int64_t n, int64_t rank, int64_t r, int64_t s) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += factor[i * rank + r] * factor[i * rank + s];
+  return sum;
+}
+
+/// True where a mixture by column r is its input times a power of two, or nothing.
+bool is_exact(const double* factor, int64_t n, int64_t rank, int64_t r) {
+  int64_t terms = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double c = std::abs(factor[i * rank + r]);
+    if (c == 0) continue;
+    if (std::exp2(std::round(std::log2(c))) != c || ++terms > 1) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Mixing Mixing::from_rows(const double* rows, int64_t outputs, int64_t inputs) {
+  Mixing mixing;
+  for (int64_t o = 0; o < outputs; ++o) {
+    for (int64_t i = 0; i < inputs; ++i)
+      if (const double c = rows[o * inputs + i]; c != 0) {
+        mixing.source_.push_back(static_cast<int32_t>(i));
+        mixing.coefficient_.push_back(static_cast<float>(c));
+      }
+    mixing.begin_.push_back(static_cast<int32_t>(mixing.source_.size()));
+  }
+  return mixing;
+}
+
+Mixing Mixing::from_products(const double* factor, int64_t n, int64_t rank) {
+  return from_rows(factor, n, rank);
+}
+
+Mixing Mixing::into_products(const double* factor, int64_t n, int64_t rank) {
+  std::vector<double> columns(static_cast<size_t>(n * rank));
+  for (int64_t j = 0; j < n; ++j)
+    for (int64_t r = 0; r < rank; ++r) columns[static_cast<size_t>(r * n + j)] = factor[j * rank + r];
+  return from_rows(columns.data(), rank, n);
+}
+
+Mixing Mixing::identity(int64_t count) {
+  Mixing mixing;
+  for (int64_t i = 0; i < count; ++i) {
+    mixing.source_.push_back(static_cast<int32_t>(i));
+    mixing.coefficient_.push_back(1);
+    mixing.begin_.push_back(static_cast<int32_t>(i + 1));
+  }
+  return mixing;
+}
+
+double rounding_growth(const double* out, const double* left, const double* right, int64_t n, int64_t rank) {
+  double noise = 0, norm = 0;
+  for (int64_t r = 0; r < rank; ++r)
+    for (int64_t s = 0; s < rank; ++s) {
+      const double both =
+          inner(out, n, rank, r, s) * inner(left, n, rank, r, s) * inner(right, n, rank, r, s);
+      norm += both;  // |T|^2 is the sum over all pairs of columns
+      if (r == s) noise += both * (!is_exact(left, n, rank, r) + !is_exact(right, n, rank, r));
+    }
+  return norm > 0 ? std::sqrt(1 + noise / norm) : 1;
+}
+
+Mixings::Mixings(const double* U, const double* V, const double* W, int64_t n_, int64_t rank_)
+    : n(n_),
+      rank(rank_),
+      U_in(Mixing::into_products(U, n, rank)),
+      V_in(Mixing::into_products(V, n, rank)),
+      W_in(Mixing::into_products(W, n, rank)),
+      U_out(Mixing::from_products(U, n, rank)),
+      V_out(Mixing::from_products(V, n, rank)),
+      W_out(Mixing::from_products(W, n, rank)),
+      growth_y(rounding_growth(W, V, U, n, rank)),
+      growth_dx(rounding_growth(V, W, U, n, rank)),
+      growth_dS(rounding_growth(U, W, V, n, rank)) {}
+
+}  // namespace quatrain::ops::engine

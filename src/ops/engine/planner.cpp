@@ -1,0 +1,262 @@
+#include "ops/engine/planner.h"
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+
+#include "support/enum_names.h"
+
+namespace quatrain::ops {
+
+namespace {
+
+constexpr EnumNames<Way, 4> kWays{{{Way::automatic, "auto"},
+                                   {Way::factored, "factored"},
+                                   {Way::mixed, "mixed"},
+                                   {Way::materialised, "materialised"}}};
+constexpr EnumNames<Products, 3> kProducts{
+    {{Products::automatic, "auto"}, {Products::kept, "kept"}, {Products::recomputed, "recomputed"}}};
+constexpr EnumNames<Bfloat16, 3> kBfloat16{
+    {{Bfloat16::automatic, "auto"}, {Bfloat16::widened, "widened"}, {Bfloat16::packed, "packed"}}};
+
+template <class Enum, size_t N>
+const char* name_in(const EnumNames<Enum, N>& names, Enum value) {
+  const char* text = find_name(names, value);
+  TORCH_CHECK(text, "linear: no name for the value ", static_cast<int>(value));
+  return text;
+}
+
+template <class Enum, size_t N>
+Enum parse_in(const EnumNames<Enum, N>& names, const char* argument, std::string_view text) {
+  const Enum* value = find_value(names, text);
+  TORCH_CHECK(value, "linear: ", argument, " must be one of ", list_names(names), "; got '", text, "'");
+  return *value;
+}
+
+/// What an environment variable says, read once; automatic where it is not set.
+template <class E>
+E from_environment(const char* variable, E (*parse)(std::string_view)) {
+  const char* text = std::getenv(variable);
+  return text && *text ? parse(text) : E::automatic;
+}
+
+thread_local Way guarded_way = Way::automatic;
+thread_local Products guarded_products = Products::automatic;
+thread_local Bfloat16 guarded_bfloat16 = Bfloat16::automatic;
+
+}  // namespace
+
+const char* name(Way way) {
+  return name_in(kWays, way);
+}
+Way parse_way(std::string_view text) {
+  return parse_in(kWays, "way", text);
+}
+const char* name(Products products) {
+  return name_in(kProducts, products);
+}
+Products parse_products(std::string_view text) {
+  return parse_in(kProducts, "products", text);
+}
+const char* name(Bfloat16 products) {
+  return name_in(kBfloat16, products);
+}
+Bfloat16 parse_bfloat16(std::string_view text) {
+  return parse_in(kBfloat16, "bfloat16", text);
+}
+
+WayGuard::WayGuard(Way way) : before_(guarded_way) {
+  guarded_way = way;
+}
+WayGuard::~WayGuard() {
+  guarded_way = before_;
+}
+ProductsGuard::ProductsGuard(Products products) : before_(guarded_products) {
+  guarded_products = products;
+}
+ProductsGuard::~ProductsGuard() {
+  guarded_products = before_;
+}
+Bfloat16Guard::Bfloat16Guard(Bfloat16 products) : before_(guarded_bfloat16) {
+  guarded_bfloat16 = products;
+}
+Bfloat16Guard::~Bfloat16Guard() {
+  guarded_bfloat16 = before_;
+}
+
+Way requested_way(Way argument) {
+  static const Way environment = from_environment("QUATRAIN_WAY", &parse_way);
+  if (argument != Way::automatic) return argument;
+  return guarded_way != Way::automatic ? guarded_way : environment;
+}
+
+Bfloat16 requested_bfloat16() {
+  static const Bfloat16 environment = from_environment("QUATRAIN_BFLOAT16", &parse_bfloat16);
+  return guarded_bfloat16 != Bfloat16::automatic ? guarded_bfloat16 : environment;
+}
+
+bool kept(const Problem& problem) {
+  static const Products environment = from_environment("QUATRAIN_PRODUCTS", &parse_products);
+  const Products asked = guarded_products != Products::automatic ? guarded_products : environment;
+  if (asked != Products::automatic) return asked == Products::kept;
+  // A product's value costs 2 d/n operations to compute again, and to store and read it as much as some 60.
+  return problem.in_features / problem.n >= 32;
+}
+
+Problem make_problem(const at::Tensor& x, const at::Tensor& S, const Call& call) {
+  Problem problem;
+  problem.rows = rows_of(x);
+  problem.n = S.size(0);
+  problem.out_features = problem.n * S.size(1);
+  problem.in_features = problem.n * S.size(2);
+  problem.rank = call.rank();
+  problem.factors_train = call.factored();
+  problem.element_size = static_cast<int64_t>(at::elementSize(call.compute_dtype(x)));
+  problem.prepared = call.constant;
+  problem.threads = at::get_num_threads();
+  return problem;
+}
+
+namespace {
+
+/// The sizes as real numbers, for the two models.
+struct Sizes {
+  double rows, k, d, n, R, share, bytes, threads;
+  explicit Sizes(const Problem& p)
+      : rows(static_cast<double>(p.rows)),
+        k(static_cast<double>(p.out_features)),
+        d(static_cast<double>(p.in_features)),
+        n(static_cast<double>(p.n)),
+        R(static_cast<double>(p.rank)),
+        share(R / (n * n)),
+        bytes(static_cast<double>(p.element_size)),
+        threads(p.threads) {}
+};
+
+/// Microseconds to follow a learned n x n x n tensor's factors for a step, and to take its gradient from
+/// theirs.
+double follow_cost(int64_t n) {
+  constexpr double kMicroseconds[] = {0, 0, 50, 60, 75, 115, 195, 330, 560};
+  return n < static_cast<int64_t>(std::size(kMicroseconds)) ? kMicroseconds[n] : 1e9;
+}
+
+// The composed form. Per way: the arithmetic of the products, the values that are moved (weights, mixtures),
+// the calls. Weights that are not kept between calls are first combined or expanded.
+double composed_cost(const Problem& p, Way way) {
+  constexpr double kFlops = 60e3, kBytes = 12e3, kCall = 2.0;  // a microsecond
+  const Sizes s(p);
+  double flops = 2 * s.rows * s.k * s.d, moved = s.k * s.d, calls = 1;
+  if (way == Way::factored) {
+    flops *= s.share;
+    moved = s.share * s.k * s.d + (s.n + s.R) * s.rows * (s.d + s.k) / s.n;
+    calls = 6;
+    if (!p.prepared) moved += s.k * s.d / s.n + s.share * s.k * s.d, calls += 1;
+  } else if (way == Way::mixed) {
+    moved = s.k * s.d / s.n + (1 + s.n) * s.rows * s.d;
+    calls = 4;
+    if (!p.prepared) moved += 2 * s.k * s.d / s.n;
+  } else if (!p.prepared && p.n > 1) {
+    moved += s.k * s.d / s.n + 3 * s.k * s.d, calls += 3;  // the product with A, then the blocks put in place
+  }
+  return flops / kFlops + moved * s.bytes / kBytes + calls * kCall;
+}
+
+// The engine (AVX-512, float32), in microseconds, fitted to `quatrain bench linear` over complex, quaternion,
+// octonion and phm(4), widths 64 to 2048, batches 1 to 1024, one and two threads. With kd = out * in, in
+// thousands:
+//
+//                  call   threads  product            mixtures       weights         product calls
+//   inference (weights are prepared)
+//     factored     1.35   1.3      .0113 B kd R/n2    R B (k+d)      .012 kd R/n2    .068
+//     mixed        1.4    .6       .0155 B kd         n B d          .040 kd / n
+//     materialised 2.6    1.2      .0121 B kd                        .069 kd
+//   training (three passes; for a learned A its factors are followed, and R B k/n products kept, at .0005
+//   each, or a fourth pass made)
+//     factored     15     13       .0114 B kd R/n2    R B (k+d)      .28 kd R/n2     .24
+//     mixed        39     7        .0371 B kd         n B (k+d)      .85 kd / n
+//     materialised 30     12       .0346 B kd                        .72 kd + 1.11 kd / threads
+//
+// On that grid its choice costs more than 1.1 times the best way in 35 of 672 cases, at most 1.5 times.
+double engine_cost(const Problem& p, Way way) {
+  const Sizes s(p);
+  const double kd = s.k * s.d / 1000, inputs = s.rows * (s.k + s.d) / 1000;
+  const double several = p.threads > 1;
+  const auto blocks = [](double size, double block) { return std::max(1.0, size / block); };
+  const double products = blocks(s.rows, 64) * blocks(s.k / s.n, 32) * blocks(s.d / s.n, 256);
+  if (p.prepared) {
+    if (way == Way::factored) {
+      const double rows =
+          s.rows < 8 ? (s.rows + 8) / 2 : s.rows;  // a product of few rows is bound by its loads
+      return 1.35 + 1.3 * several +
+             (0.0113 * s.share * rows * kd + 0.027 * s.R * inputs + 0.012 * s.share * kd +
+              0.068 * s.R * products) /
+                 s.threads;
+    }
+    if (way == Way::mixed)
+      return 1.4 + 0.6 * several + (0.0155 * s.rows * kd + 0.040 * kd / s.n) / s.threads +
+             1.06 * s.n * s.rows * s.d / 1000;
+    return 2.6 + 1.2 * several + (0.0121 * s.rows * kd + 0.069 * kd) / s.threads;
+  }
+  if (way == Way::factored) {
+    const bool learned = p.followed || p.factors_train;
+    const double passes = learned && !kept(p) ? 4 : 3,
+                 products_kept = learned && kept(p) ? s.R * s.rows * s.k / s.n : 0;
+    const double weights = blocks(s.k / s.n, 64) * blocks(s.d / s.n, 32) * blocks(s.rows, 256);
+    return 15 + 13 * several + (p.followed ? follow_cost(p.n) : 0) +
+           (0.0005 * products_kept +
+            passes * (0.0114 * s.share * s.rows * kd + 0.039 * s.R * inputs + 0.28 * s.share * kd) +
+            0.24 * s.R * (2 * products + weights)) /
+               s.threads;
+  }
+  if (way == Way::mixed)
+    return 39 + 7 * several + 0.0371 * s.rows * kd / s.threads + 0.95 * s.n * inputs + 0.85 * kd / s.n;
+  return 30 + 12 * several + (0.0346 * s.rows * kd + 1.11 * kd) / s.threads + 0.72 * kd;
+}
+
+// bfloat16 where real products of it are much faster (AMX), in inference. Not fitted: nobody has measured the
+// engine there. The model of float32, with real and packed products at a sixth of the time and weights of
+// half the bytes. The mixtures' coefficient is twice that of float32: with it a quaternion layer of 1024 x
+// 1024 takes .92 of the real layer's time at batch 1024, .65 at 32 and .43 at 8, where a first sketch of the
+// code took 1.0, .45-.6 and .3 on such a machine.
+double halves_cost(const Problem& p, Way way) {
+  if (way == Way::mixed) return engine_cost(p, way);
+  const Sizes s(p);
+  const double kd = s.k * s.d / 1000, several = p.threads > 1;
+  if (way == Way::materialised) return 2.6 + 1.2 * several + (0.0020 * s.rows * kd + 0.035 * kd) / s.threads;
+  const auto blocks = [](double size, double block) { return std::max(1.0, size / block); };
+  const double products = blocks(s.rows, 64) * blocks(s.k / s.n, 32) * blocks(s.d / s.n, 256);
+  return 1.35 + 1.3 * several +
+         (0.0019 * s.share * s.rows * kd + 0.054 * s.R * s.rows * (s.k + s.d) / 1000 + 0.006 * s.share * kd +
+          0.068 * s.R * products) /
+             s.threads;
+}
+
+}  // namespace
+
+double cost(const Problem& p, Way way) {
+  if (!p.engine) return composed_cost(p, way);
+  return p.halves ? halves_cost(p, way) : engine_cost(p, way);
+}
+
+Way plan(const Problem& problem, Way asked) {
+  TORCH_CHECK(
+      asked != Way::factored || problem.rank > 0,
+      "linear: the way 'factored' needs factors of the learned A (see decompose); pass them or take mixed or "
+      "materialised");
+  if (asked != Way::automatic) return asked;
+  if (problem.n == 1) return Way::materialised;
+  // Where real products of bfloat16 are that fast, what was not measured against them is not chosen: passes
+  // of training, and products of widened mixtures.
+  if (problem.halves && !problem.prepared) return Way::materialised;
+  Way best = Way::materialised;
+  for (const Way way : {Way::mixed, Way::factored}) {
+    if (way == Way::factored && (problem.rank == 0 || (problem.halves && !problem.packed))) continue;
+    if (cost(problem, way) < cost(problem, best)) best = way;
+  }
+  return best;
+}
+
+}  // namespace quatrain::ops

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "ops/linear/linear.h"
+
+/// Chooses the way of evaluation. A pure function of sizes, never of timings, so that a backward pass, a
+/// compiled graph and a second run all get the same answer.
+namespace quatrain::ops {
+
+struct Problem {
+  int64_t rows = 0;  ///< rows of x: the product of its leading sizes
+  int64_t out_features = 0;
+  int64_t in_features = 0;
+  int64_t n = 1;
+  int64_t rank = 0;  ///< of the factors at hand; 0: none, so `factored` cannot be taken
+  int64_t element_size = 4;
+  bool prepared = false;       ///< combined or materialised weights are kept between calls
+  bool engine = false;         ///< the fused engine serves this device and type; else the composed form does
+  bool followed = false;       ///< the factors are those of a learned A, followed while it trains
+  bool factors_train = false;  ///< the factors themselves are learned
+  bool halves = false;         ///< bfloat16, and real products of it are much faster than those of float32
+  bool packed = false;         ///< the factors allow products in bfloat16: their mixtures may be rounded
+  int threads = 1;
+};
+
+/// The problem of one call; `engine` as on a device that has none.
+Problem make_problem(const at::Tensor& x, const at::Tensor& S, const Call& call);
+
+/// Estimated microseconds of a way: of a call where weights are prepared, else of a training step's three
+/// passes, so that they all go one way.
+double cost(const Problem& problem, Way way);
+
+/// The way asked for, or the cheapest. `factored` without factors is an error.
+Way plan(const Problem& problem, Way asked);
+
+/// True where the R products of a forward pass are to be kept for the gradient of A: as a ProductsGuard or
+/// QUATRAIN_PRODUCTS says, else where computing them again would take longer than storing them.
+bool kept(const Problem& problem);
+
+/// How bfloat16 is to be multiplied: as a Bfloat16Guard or QUATRAIN_BFLOAT16 says, else automatic.
+Bfloat16 requested_bfloat16();
+
+/// The way asked for by an argument, else by a WayGuard, else by QUATRAIN_WAY, else automatic.
+Way requested_way(Way argument);
+
+}  // namespace quatrain::ops

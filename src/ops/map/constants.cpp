@@ -1,0 +1,58 @@
+#include "ops/map/constants.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <map>
+#include <mutex>
+#include <tuple>
+
+namespace quatrain::ops {
+
+namespace {
+
+enum class Part { table, U, V, W };
+
+at::Tensor make(const std::vector<double>& values, at::IntArrayRef sizes, at::ScalarType dtype,
+                at::Device device) {
+  // The constants serve every mode, and outlive the function transform in which they may be asked for first.
+  const c10::InferenceMode no_inference(false);
+  const c10::impl::ExcludeDispatchKeyGuard no_transform(c10::DispatchKeySet{
+      c10::DispatchKey::FuncTorchDynamicLayerFrontMode, c10::DispatchKey::FuncTorchDynamicLayerBackMode,
+      c10::DispatchKey::FuncTorchVmapMode});
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  return at::from_blob(const_cast<double*>(values.data()), sizes, at::kDouble).to(device, dtype, false, true);
+}
+
+at::Tensor constant(const algebra::Algebra& algebra, Part part, at::ScalarType dtype, at::Device device) {
+  using Key = std::tuple<const algebra::Algebra*, Part, at::ScalarType, at::DeviceType, int>;
+  static std::mutex mutex;
+  static auto* made = new std::map<Key, at::Tensor>;  // never destroyed: tensors may outlive static objects
+  const std::lock_guard lock(mutex);
+  at::Tensor& tensor = (*made)[{&algebra, part, dtype, device.type(), device.index()}];
+  if (!tensor.defined()) {
+    const int64_t n = algebra.n(), rank = algebra.factors().rank;
+    const auto& f = algebra.factors();
+    tensor = part == Part::table ? make(algebra.table(), {n, n, n}, dtype, device)
+                                 : make(part == Part::U   ? f.U
+                                        : part == Part::V ? f.V
+                                                          : f.W,
+                                        {n, rank}, dtype, device);
+  }
+  return tensor;
+}
+
+}  // namespace
+
+at::Tensor table_tensor(const algebra::Algebra& algebra, at::ScalarType dtype, at::Device device) {
+  return constant(algebra, Part::table, dtype, device);
+}
+
+FactorTensors factor_tensors(const algebra::Algebra& algebra, at::ScalarType dtype, at::Device device) {
+  return {constant(algebra, Part::U, dtype, device), constant(algebra, Part::V, dtype, device),
+          constant(algebra, Part::W, dtype, device)};
+}
+
+}  // namespace quatrain::ops

@@ -1,0 +1,229 @@
+#include "ops/structure/structure.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <mutex>
+
+#include "ops/engine/one_thread.h"
+#include "ops/structure/fit.h"
+#include "quatrain/ops.h"
+
+namespace quatrain::ops::structure {
+
+namespace {
+
+using Vector = Factors::Vector;
+
+constexpr int64_t kLargest = 8;  // n whose factors are followed
+constexpr double kFlat = 3e-2;   // spread of A's slices below which there is nothing to search
+constexpr int64_t kProven = 16;  // steps that factors were followed for, to be worth another search at once
+constexpr int64_t kShortestWait = 4,
+                  kLongestWait = 64;  // steps on H before the next search; doubled each time
+
+/// One learned tensor's factors of A / |A|, where it stands, and what happened.
+struct State {
+  c10::weak_intrusive_ptr<c10::StorageImpl> alive;
+  Vector values;  // of A, for which `factors` hold, or else what `verdict` says
+  enum Verdict { met, left_to_H, refused } verdict = met;  // refused: a seeded search would fail again
+  std::shared_ptr<const Factors> factors;
+  int64_t steps = 0, fresh = 0, on_H = 0;
+  int64_t followed = 0;                         // steps since the last search
+  int64_t wait = 0, next_wait = kShortestWait;  // steps until the next search
+
+  void wait_longer() {
+    wait = next_wait;
+    next_wait = std::min(2 * wait, kLongestWait);
+  }
+  explicit State(const at::Tensor& A) : alive(A.storage().getWeakStorageImpl()) {}
+};
+
+using Key = std::pair<const c10::StorageImpl*, int64_t>;
+Key key(const at::Tensor& A) {
+  return {A.storage().unsafeGetStorageImpl(), A.storage_offset()};
+}
+
+std::mutex mutex;
+std::map<Key, State>& states() {
+  static auto* all = new std::map<Key, State>;  // never destroyed: tensors may outlive static objects
+  return *all;
+}
+
+State* find_state(const at::Tensor& A) {
+  const auto found = states().find(key(A));
+  if (found == states().end()) return nullptr;
+  if (!found->second.alive.expired()) return &found->second;
+  states().erase(found);
+  return nullptr;
+}
+
+State& add_state(const at::Tensor& A) {
+  std::erase_if(states(), [](const auto& item) { return item.second.alive.expired(); });
+  return states().emplace(key(A), State(A)).first->second;
+}
+
+}  // namespace
+
+std::vector<double> values_of(const at::Tensor& t) {
+  if (t.is_contiguous() && t.scalar_type() == at::kFloat) {  // the usual case, without a call into ATen
+    const float* data = t.const_data_ptr<float>();
+    return Vector(data, data + t.numel());
+  }
+  const at::Tensor exact = t.detach().to(at::kDouble).contiguous();
+  const double* data = exact.const_data_ptr<double>();
+  return Vector(data, data + exact.numel());
+}
+
+int64_t followed_rank(int64_t n) {
+  return n >= 2 && n <= kLargest ? generic_rank(n) : 0;
+}
+
+std::shared_ptr<const Factors> find(const at::Tensor& A) {
+  const std::lock_guard lock(mutex);
+  const State* state = find_state(A);
+  return state && state->factors && state->values == values_of(A) ? state->factors : nullptr;
+}
+
+std::shared_ptr<const Factors> follow(const at::Tensor& A, bool insist) {
+  const std::lock_guard lock(mutex);
+  const int64_t n = A.size(0);
+  Vector values = values_of(A);
+  State* state = find_state(A);
+  if (!state) {
+    state = &add_state(A);
+    if (!insist) {
+      state->values = std::move(values);
+      return nullptr;
+    }
+  }
+  const bool decided =
+      state->factors || state->verdict == State::refused || (state->verdict == State::left_to_H && !insist);
+  if (state->values == values && decided) return state->factors;
+  if (state->factors && state->factors->n != n) state->factors.reset();  // another tensor in the same storage
+  const double scale = std::sqrt(squared_norm(values));
+  Vector target = values;
+  for (double& value : target) value /= scale;
+  const bool usable = std::isfinite(scale) && scale > 0;
+  ++state->steps;
+  if (usable && state->factors) {
+    auto moved = std::make_shared<Factors>(*state->factors);
+    bool sound = false;
+    on_one_thread([&] { sound = follow_to(*moved, target); });
+    if (sound) {
+      finish(*moved, scale);
+      state->factors = std::move(moved);
+      state->values = std::move(values);
+      ++state->followed;
+      return state->factors;
+    }
+    // Factors that are lost at once, as at a large rate, cost more than H.
+    if (state->followed >= kProven)
+      state->next_wait = kShortestWait;
+    else
+      state->wait_longer();
+  }
+  state->factors.reset();
+  state->values = std::move(values);
+  state->verdict = State::left_to_H;
+  bool worth_it = usable && (--state->wait <= 0 || insist);
+  if (worth_it) on_one_thread([&] { worth_it = spread(target, n) > kFlat; });
+  if (worth_it) {
+    ++state->fresh;
+    std::shared_ptr<Factors> found;
+    on_one_thread([&] { found = solve_afresh(target, n); });
+    if (found) {
+      finish(*found, scale);
+      state->factors = std::move(found);
+      state->followed = 0;
+      return state->factors;
+    }
+    state->verdict = State::refused;
+    state->wait_longer();
+  }
+  ++state->on_H;
+  return nullptr;
+}
+
+}  // namespace quatrain::ops::structure
+
+namespace quatrain::ops {
+
+using structure::Factors;
+
+StructureReport structure_report(const at::Tensor& A) {
+  const std::lock_guard lock(structure::mutex);
+  const structure::State* state = structure::find_state(A);
+  if (!state) return {};
+  return {state->factors ? state->factors->rank : 0, state->steps, state->fresh, state->on_H};
+}
+
+// The layout: version, n, rank (0 without factors), |A|, the counters, the verdict, A's values, U, V, W, and
+// those of the base.
+at::Tensor structure_state(const at::Tensor& A) {
+  if (!A.defined() || !A.has_storage() || A.dim() != 3) return {};
+  const std::lock_guard lock(structure::mutex);
+  const structure::State* state = structure::find_state(A);
+  if (!state) return {};
+  const Factors* f = state->factors.get();
+  std::vector<double> all{2,
+                          static_cast<double>(A.size(0)),
+                          f ? static_cast<double>(f->rank) : 0,
+                          f ? f->scale : 0,
+                          static_cast<double>(state->steps),
+                          static_cast<double>(state->fresh),
+                          static_cast<double>(state->on_H),
+                          static_cast<double>(state->wait),
+                          static_cast<double>(state->next_wait),
+                          static_cast<double>(state->verdict),
+                          static_cast<double>(state->followed)};
+  all.insert(all.end(), state->values.begin(), state->values.end());
+  if (f)
+    for (const auto* factor : {&f->U, &f->V, &f->W, &f->base_U, &f->base_V, &f->base_W})
+      all.insert(all.end(), factor->begin(), factor->end());
+  const at::Tensor result = at::empty({static_cast<int64_t>(all.size())}, at::kDouble);
+  std::copy(all.begin(), all.end(), result.mutable_data_ptr<double>());
+  return result;
+}
+
+void set_structure_state(const at::Tensor& A, const at::Tensor& stored) {
+  const std::lock_guard lock(structure::mutex);
+  structure::states().erase(structure::key(A));
+  if (!stored.defined()) return;
+  constexpr size_t kHead = 11;
+  const std::vector<double> all = structure::values_of(stored);
+  const auto n = A.size(0);
+  const auto cells = static_cast<size_t>(A.numel());
+  const bool whole = all.size() >= kHead + cells && all[0] == 2 && all[1] == static_cast<double>(n);
+  const auto rank = whole ? static_cast<size_t>(std::clamp(all[2], 0.0, 1e4)) : 0;
+  const size_t size = static_cast<size_t>(n) * rank;
+  TORCH_CHECK(whole && all.size() == kHead + cells + 6 * size,
+              "set_structure_state: the state of a structure tensor with n = ", n, " was expected, got ",
+              all.size(), " values that are none");
+  structure::State& state = structure::add_state(A);
+  state.steps = static_cast<int64_t>(all[4]), state.fresh = static_cast<int64_t>(all[5]);
+  state.on_H = static_cast<int64_t>(all[6]), state.wait = static_cast<int64_t>(all[7]);
+  state.next_wait = static_cast<int64_t>(all[8]);
+  state.verdict = static_cast<structure::State::Verdict>(std::clamp(all[9], 0.0, 2.0));
+  state.followed = static_cast<int64_t>(all[10]);
+  auto at = all.begin() + kHead;
+  const auto take = [&at](size_t count) {
+    const auto begin = at;
+    return std::vector<double>(begin, at += static_cast<std::ptrdiff_t>(count));
+  };
+  state.values = take(cells);
+  if (rank == 0) return;
+  auto factors = std::make_shared<Factors>();
+  factors->n = n, factors->rank = static_cast<int64_t>(rank);
+  for (auto* values :
+       {&factors->U, &factors->V, &factors->W, &factors->base_U, &factors->base_V, &factors->base_W})
+    *values = take(size);
+  bool sound = false;
+  on_one_thread([&] { sound = structure::restore(*factors); });
+  if (!sound) return;
+  structure::finish(*factors, all[3]);
+  state.factors = std::move(factors);
+}
+
+}  // namespace quatrain::ops

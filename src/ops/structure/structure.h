@@ -1,0 +1,33 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "ops/structure/factors.h"
+
+/// Factors of learned structure tensors, followed from step to step while A trains.
+///
+/// A layer whose A is learned runs on factors A[i, a, b] = sum_r U[i, r] W[a, r] V[b, r] that are held beside
+/// A, by its storage: whoever shares A shares them. After an optimizer step a few Newton iterations make them
+/// exact again, and the gradient of A follows from theirs, which the passes give almost free. Where they are
+/// lost, fresh ones are sought; else the step runs on H, and is counted.
+namespace quatrain::ops::structure {
+
+/// A small tensor's values, row-major.
+std::vector<double> values_of(const at::Tensor& t);
+
+/// The generic rank of n x n x n where factors are followed (n = 2 .. 8), else 0.
+int64_t followed_rank(int64_t n);
+
+/// Factors for A's present values, moved there; null where this step must run on H. A tensor that is met for
+/// the first time runs on H, since temporaries never come again; not so where the caller insists.
+std::shared_ptr<const Factors> follow(const at::Tensor& A, bool insist = false);
+
+/// What `follow` holds, if it fits A's present values; does no work.
+std::shared_ptr<const Factors> find(const at::Tensor& A);
+
+}  // namespace quatrain::ops::structure
