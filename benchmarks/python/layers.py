@@ -239,8 +239,8 @@ def call_rows(arguments: argparse.Namespace) -> Iterator[dict]:
                     layer.factorize()
                     layer.eval()
                     x, plain = torch.randn(1, size), rivals.real(layer)
-                    U, V, W = layer._factored[1:] if layer._factored else (None, None, None)
-                    operands = (x, layer.S, layer.bias, layer._algebra, layer.A, U, V, W, "auto", None, True)
+                    factors = layer._factored[1:] if layer._factored else ()
+                    operands = (x, layer.S, layer.bias, layer._algebra, layer.A, factors, "auto", None, True)
                     operator = torch.ops.quatrain.linear.default
                     check("the operator", operator_module(operands), layer, x)
                     times = timed(

@@ -66,8 +66,8 @@ def linear(
 
     ``x``: (..., d), any strides, any leading sizes, zero included. ``S``: (n, k/n, d/n). ``bias``: (k). Returns (..., k).
     ``algebra`` is a fixed algebra's name; or ``learned``, which goes with ``A`` (n, n, n) and optionally its ``factors``
-    U, V, W (n, R), never differentiated; or ``factored``, where ``A`` is (3, n, R): the U, V, W themselves are learned. ``way``: ``auto`` (the planner chooses), ``factored``, ``mixed``,
-    ``materialised``; the results agree up to rounding. ``dtype`` is the type to compute in (default: x's). ``constant``
+    U, V, W (n, R), never differentiated; or ``factored``, where ``A`` is (3, n, R): the U, V, W themselves are learned.
+    ``way``: ``auto`` (the planner chooses), ``factored``, ``mixed``, ``materialised``; the results agree up to rounding. ``dtype`` is the type to compute in (default: x's). ``constant``
     says that S will not change until it is trained again, so that its prepared form may be kept (``drop_prepared``).
     Differentiable any number of times in x, S, A and bias.
 
@@ -78,8 +78,7 @@ def linear(
     >>> torch.allclose(y, x @ H.T, atol=1e-5)
     True
     """
-    U, V, W = factors if factors else (None, None, None)
-    return _linear(x, S, bias, algebra, A, U, V, W, way, dtype, constant)
+    return _linear(x, S, bias, algebra, A, factors, way, dtype, constant)
 
 
 def planned_way(
@@ -91,8 +90,7 @@ def planned_way(
     constant: bool = False,
 ) -> str:
     """The way that ``linear`` would take: it depends on sizes, type, device and threads alone."""
-    U, V, W = factors if factors else (None, None, None)
-    return _ops.planned_way(x, S, algebra, A, U, V, W, constant)
+    return _ops.planned_way(x, S, algebra, A, list(factors), constant)
 
 
 def materialise(S: Tensor, algebra: str = "real", A: Tensor | None = None) -> Tensor:

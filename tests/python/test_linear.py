@@ -22,7 +22,7 @@ def quaternion_table():
 def factors_of(A, way="factored"):
     """Factors of rank n^3, one for each entry: they follow A, as gradcheck moves it."""
     if A is None or way != "factored":
-        return [None] * 3
+        return []
     n = A.shape[0]
     one = torch.eye(n, dtype=torch.float64)
     U = (one[:, :, None, None] * A.detach().double()).reshape(n, -1)
@@ -42,7 +42,7 @@ def arguments(learned, dtype=torch.float64, requires_grad=True):
 def call(x, S, bias, A, way="auto", dtype=None, constant=False):
     algebra = "quaternion" if A is None else "learned"
     factors = factors_of(A, way)
-    return linear(x, S, bias, algebra, A, *factors, way, dtype, constant)
+    return linear(x, S, bias, algebra, A, factors, way, dtype, constant)
 
 
 def literal(x, S, bias, A):
@@ -66,12 +66,12 @@ def test_opcheck(learned, way):
     x, S, bias, A = arguments(learned)
     algebra = "learned" if learned else "quaternion"
     factors = factors_of(A, way)
-    torch.library.opcheck(linear, (x, S, bias, algebra, A, *factors, way))
-    torch.library.opcheck(linear, (x.detach(), S.detach(), None, algebra, None if A is None else A.detach(), *factors, way))
+    torch.library.opcheck(linear, (x, S, bias, algebra, A, factors, way))
+    torch.library.opcheck(linear, (x.detach(), S.detach(), None, algebra, None if A is None else A.detach(), factors, way))
     grad = torch.randn(2, 3, 12, dtype=torch.float64, requires_grad=True)
     masks = [[True, True, learned], [True, False, False], [False, True, False]]
     for mask in masks:
-        torch.library.opcheck(linear_backward, (grad, x, S, algebra, A, *factors, way, None, mask))
+        torch.library.opcheck(linear_backward, (grad, x, S, algebra, A, factors, way, None, mask))
 
 
 def test_opcheck_component_wise():
@@ -100,7 +100,7 @@ def test_gradcheck_of_backward(learned, way):
     def f(g, x, S, A=None):
         algebra = "quaternion" if A is None else "learned"
         factors = factors_of(A, way)
-        out = linear_backward(g, x, S, algebra, A, *factors, way, None, [True, True, A is not None])
+        out = linear_backward(g, x, S, algebra, A, factors, way, None, [True, True, A is not None])
         return tuple(t for t in out if t is not None)
 
     assert gradcheck(f, [t for t in (g, x, S, A) if t is not None])
@@ -178,7 +178,7 @@ def test_batched_grads(learned):
     directions = torch.randn(3, *y.shape, dtype=y.dtype)
     algebra = "learned" if learned else "quaternion"
     mask = [True, True, learned]
-    mapped = torch.vmap(lambda g: tuple(t for t in linear_backward(g, x, S, algebra, A, output_mask=mask) if t is not None))
+    mapped = torch.vmap(lambda g: tuple(t for t in linear_backward(g, x, S, algebra, A, [], output_mask=mask) if t is not None))
     vectorised = torch.autograd.grad(y, wanted, directions, is_grads_batched=True, retain_graph=True)
     for got in (mapped(directions), vectorised):
         for i, direction in enumerate(directions):
@@ -252,6 +252,6 @@ def test_errors():
     with pytest.raises(RuntimeError, match="in_features = 8"):
         call(torch.randn(3, 7, dtype=torch.float64), S, bias, None)
     with pytest.raises((RuntimeError, ValueError), match="quaternion"):
-        linear(x, S, bias, "quaternoin")
+        linear(x, S, bias, "quaternoin", None, [])
     with pytest.raises(RuntimeError, match="Float, S Double|c10::Float|float"):
         call(x.float(), S, bias, None)

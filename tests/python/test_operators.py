@@ -32,8 +32,8 @@ S, A = functools.partial(doubles, 4, 3, 2), functools.partial(doubles, 4, 4, 4)
 
 # Operators on tensors, with arguments: all that a compiler may meet.
 CASES = {
-    "linear": lambda: [(doubles(5, 8), S(), doubles(12), "quaternion"), (doubles(5, 8), S(), None, "learned", A())],
-    "linear_backward": lambda: [(doubles(5, 12), doubles(5, 8), S(), "quaternion", None, None, None, None, "auto", None, [True, True, False])],
+    "linear": lambda: [(doubles(5, 8), S(), doubles(12), "quaternion", None, []), (doubles(5, 8), S(), None, "learned", A(), [])],
+    "linear_backward": lambda: [(doubles(5, 12), doubles(5, 8), S(), "quaternion", None, [], "auto", None, [True, True, False])],
     "materialise": lambda: [(S(), "quaternion"), (S(), "learned", A())],
     "hamilton_product": lambda: [(doubles(3, 8), doubles(8), "quaternion")],
     "hypercomplex_conjugate": lambda: [(doubles(3, 8), "quaternion")],

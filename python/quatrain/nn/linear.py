@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -119,19 +119,19 @@ class Linear(nn.Module):
         if A is None:
             # Only what stays the same tensor from call to call is worth preparing.
             constant = not self.training and isinstance(S, nn.Parameter)
-            return _linear(x, S, bias, self._algebra, factors, None, None, None, self.way, None, constant)
+            return _linear(x, S, bias, self._algebra, factors, (), self.way, None, constant)
         if self.training:
             if w is not None:  # w_i scales A_i (x) S_i: taken on S, A is what the operator can follow from step to step
                 S = w.view(-1, 1, 1) * S
-            return _linear(x, S, bias, "learned", A, None, None, None, self.way, None, False)
+            return _linear(x, S, bias, "learned", A, (), self.way, None, False)
         effective = A if w is None else w.view(-1, 1, 1) * A
         constant = isinstance(S, nn.Parameter) and w is None
-        U = V = W = None
+        found: Sequence[Tensor] = ()
         if self._factored is not None and not torch.compiler.is_compiling() and self._fits(effective):
-            made_for, U, V, W = self._factored
+            made_for, *found = self._factored
             if w is not None and not effective.requires_grad:
                 effective, constant = made_for, isinstance(S, nn.Parameter)
-        return _linear(x, S, bias, "learned", effective, U, V, W, self.way, None, constant)
+        return _linear(x, S, bias, "learned", effective, found, self.way, None, constant)
 
     @property
     def weight(self) -> Tensor:

@@ -23,6 +23,9 @@ struct Mix {
 /// How a mixture's results are stored: as they are, or added to what is there.
 enum class Store : int32_t { set, add };
 
+/// A function of single values.
+enum class Activation : int32_t { identity, relu, tanh, sigmoid };
+
 /// Which values of a matrix are dropped: those whose 32 bits, made of `seed`, of the row's number (`row` and
 /// on) and of the column's, are below `threshold`. The others are multiplied by `scale`.
 struct Drop {
@@ -57,6 +60,9 @@ struct Drop {
 /// drop: multiplies each value of x by 0 or drop.scale.
 ///
 /// In these three `cols` is a multiple of 16.
+///
+/// finish: y = activation(scale[col] y + bias[col] + residual[row][col]), where scale, bias and residual may
+/// be null; tanh and sigmoid are within 4 units of the last place, where they are normal numbers.
 struct Table {
   const char* name;
   void (*combine_f_f)(const Mix&, const float* const* in, int64_t in_row, float* const* out, int64_t out_row,
@@ -88,6 +94,8 @@ struct Table {
   void (*softmax_backward)(const float* y, int64_t y_row, float* dy, int64_t dy_row, int64_t rows,
                            int64_t cols);
   void (*drop)(float* x, int64_t x_row, int64_t rows, int64_t cols, const Drop& drop);
+  void (*finish)(float* y, int64_t y_row, int64_t rows, int64_t cols, const float* scale, const float* bias,
+                 const float* residual, int64_t residual_row, Activation);
 };
 
 /// The table in use: the best one of this machine, or the one that QUATRAIN_CPU_ISA names.

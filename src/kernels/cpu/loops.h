@@ -7,6 +7,7 @@
 // All are bound by loads and stores: every input comes from the first or second level cache once for each
 // output that uses it, sums stay in registers, and a column tail goes through a padded vector.
 
+#include "kernels/cpu/epilogues.h"
 #include "kernels/cpu/mixtures.h"
 #include "kernels/cpu/scores.h"
 
@@ -149,7 +150,8 @@ constexpr Table make_table(const char* name) {
           &stream<bf16>,
           &softmax,
           &softmax_backward,
-          &drop};
+          &drop,
+          &finish};
 }
 
 }  // namespace

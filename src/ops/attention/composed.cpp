@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "ops/attention/attention.h"
-#include "ops/map/constants.h"
+#include "ops/constants.h"
 #include "ops/transforms.h"
 #include "ops/weighted_sum.h"
 

@@ -115,11 +115,27 @@ void mix_block(const Table& k, const Mixing& mixing, const Blocks& blocks, int64
   }
 }
 
+/// The same of pieces side by side.
+template <class T>
+void mix_pieces(const Table& k, const Mixing& mixing, Pieces pieces, int64_t n, int64_t row, int64_t col,
+                int64_t rows, int64_t cols, T* out, int64_t out_component, int64_t out_row) {
+  if (pieces.size() == 1)
+    return mix_block(k, mixing, pieces[0].blocks, n, row, col, rows, cols, out, out_component, out_row);
+  int64_t first = -col;  // column of a piece's first one, counted from `col`
+  for (const Piece& piece : pieces) {
+    const int64_t begin = std::max<int64_t>(first, 0), end = std::min(first + piece.width, cols);
+    if (begin < end)
+      mix_block(k, mixing, piece.blocks, n, row, begin - first, rows, end - begin, out + begin, out_component,
+                out_row);
+    first += piece.width;
+  }
+}
+
 /// The left operands of a panel.
 template <class T>
 void mix_left(const Table& k, const Pass& p, int64_t row, int64_t col, int64_t rows, int64_t cols, T* out,
               int64_t out_component, int64_t out_row) {
-  mix_block(k, *p.left, p.A, p.n, row, col, rows, cols, out, out_component, out_row);
+  mix_pieces(k, *p.left, p.A, p.n, row, col, rows, cols, out, out_component, out_row);
   if (stored_depth<T>(cols) > cols)  // its partner is zero, but a NaN left here would not be
     for (int64_t r = 0; r < p.rank; ++r)
       for (int64_t i = 0; i < rows; ++i) out[r * out_component + i * out_row + cols] = 0;
@@ -135,12 +151,12 @@ void mix_right(const Table& k, const Pass& p, int64_t row, int64_t col, int64_t 
     const int64_t apart = most * kColumns;
     for (int64_t done = 0; done < rows; done += most) {
       const int64_t count = std::min(most, rows - done);
-      mix_block(k, *p.right, p.B, p.n, row + done, col, count, cols, scratch, apart, kColumns);
+      mix_pieces(k, *p.right, p.B, p.n, row + done, col, count, cols, scratch, apart, kColumns);
       for (int64_t r = 0; r < p.rank; ++r)
         k.pair(scratch + r * apart, kColumns, count, cols, out + r * component + done * width, width);
     }
   } else {
-    mix_block(k, *p.right, p.B, p.n, row, col, rows, cols, out, component, width);
+    mix_pieces(k, *p.right, p.B, p.n, row, col, rows, cols, out, component, width);
   }
 }
 
@@ -186,6 +202,23 @@ void add_dots(const Table& k, const Blocks& probe, int64_t n, int64_t row, int64
     run(k.dots_b, halves);
 }
 
+}  // namespace
+
+void finish_block(const Table& k, const Epilogue& epilogue, int64_t n, int64_t N, int64_t row, int64_t col,
+                  int64_t rows, int64_t cols, const Blocks& C) {
+  float* out[kMaxComponents];
+  const float* residual[kMaxComponents] = {};
+  pointers(C, n, row, col, out);
+  if (epilogue.residual.data) pointers(epilogue.residual, n, row, col, residual);
+  for (int64_t c = 0; c < n; ++c) {
+    const auto part = [&](const float* values) { return values ? values + c * N + col : nullptr; };
+    k.finish(out[c], C.row, rows, cols, part(epilogue.scale), part(epilogue.bias), residual[c],
+             epilogue.residual.row, epilogue.activation);
+  }
+}
+
+namespace {
+
 /// The rectangle of C that a task computes.
 struct Task {
   int64_t row, row_end, col, col_end;
@@ -228,16 +261,20 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
   const Mixing keep = p.products ? Mixing::identity(R) : Mixing();
   std::vector<float*> kept(p.products ? static_cast<size_t>(R) : 0);
 
-  const auto finish = [&](int64_t row, int64_t count, int64_t col, int64_t cols, bool first) {
+  const bool only_bias = p.epilogue.only_bias();
+
+  const auto finish = [&](int64_t row, int64_t count, int64_t col, int64_t cols, bool first, bool last) {
     const int64_t product_row = stored_columns<T>(cols);
     if (p.C.data) {
-      if (p.bias)
-        for (int64_t c = 0; c < p.n; ++c) bias[c] = p.bias + c * p.N + col;
-      const float* const* with_bias = p.bias && first ? bias : nullptr;
-      const Store how = first ? Store::set : Store::add;
+      const bool biased = p.epilogue.bias && only_bias && first;
+      if (biased)
+        for (int64_t c = 0; c < p.n; ++c) bias[c] = p.epilogue.bias + c * p.N + col;
+      const float* const* with_bias = biased ? bias : nullptr;
+      const Store how = first && !p.accumulate ? Store::set : Store::add;
       if (p.C.dtype == at::kFloat) {
         pointers(p.C, p.n, row, col, out);
         k.combine_f_f(p.out->view(), products.data(), product_row, out, p.C.row, count, cols, with_bias, how);
+        if (last && !only_bias) finish_block(k, p.epilogue, p.n, p.N, row, col, count, cols, p.C);
       } else {
         pointers(p.C, p.n, row, col, out_halves);
         k.combine_f_b(p.out->view(), products.data(), product_row, out_halves, p.C.row, count, cols,
@@ -274,7 +311,7 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
             for (int64_t r = 0; r < R; ++r)
               multiply(padded, filled, stored, left + r * left_component + at * left_row, left_row,
                        block + r * stored * filled, product + r * product_component);
-            finish(row + at, count, col, cols, k0 == 0);
+            finish(row + at, count, col, cols, k0 == 0, k0 + depth == p.K);
             at += count;
           }
         }
@@ -327,7 +364,7 @@ bool multiplies_halves() {
 }
 
 bool one_store(const Pass& p) {
-  return Blocking(p).depth >= p.K;
+  return !p.accumulate && p.epilogue.only_bias() && Blocking(p).depth >= p.K;
 }
 
 void run(const Pass& p) {

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <span>
 
 #include "ops/engine/mixing.h"
 
@@ -38,19 +39,42 @@ void pointers(const Blocks& blocks, int64_t n, int64_t row, int64_t col, T** to)
             (blocks.transposed ? col * blocks.row + row : row * blocks.row + col);
 }
 
+/// Matrices side by side, as if they were one: n of so many columns. Taps of a convolution, inputs beside
+/// states.
+struct Piece {
+  Blocks blocks;
+  int64_t width = 0;  ///< columns
+};
+using Pieces = std::span<const Piece>;
+
+/// What becomes of a result y once it is whole, value by value: activation(scale y + bias + residual). Parts
+/// that are null are left out; scale and bias hold n N values, one a column of each component.
+struct Epilogue {
+  const float* scale = nullptr;
+  const float* bias = nullptr;
+  Blocks residual;  ///< float32, as C lies; without data there is none
+  kernels::cpu::Activation activation = kernels::cpu::Activation::identity;
+
+  /// True where there is nothing but a bias, which sums take on their way.
+  bool only_bias() const {
+    return !scale && !residual.data && activation == kernels::cpu::Activation::identity;
+  }
+};
+
 struct Pass {
   int64_t M = 0, N = 0, K = 0;
   int64_t n = 0, rank = 0;
-  Blocks A;
+  Pieces A;  ///< of K columns together; a transposed one comes alone
   const Mixing* left = nullptr;
-  Blocks B;
+  Pieces B;  ///< of N columns together; a transposed one comes alone
   const Mixing* right = nullptr;
   const void* packed = nullptr;  ///< what `pack` made of B, used in its place
   at::ScalarType multiplied_in =
       at::kFloat;  ///< what the mixtures of A and B are rounded to: float32, bfloat16
-  Blocks C;        ///< without data nothing is written
+  Blocks C;                 ///< without data nothing is written
+  bool accumulate = false;  ///< C's values are added to
   const Mixing* out = nullptr;
-  const float* bias = nullptr;  ///< n N values
+  Epilogue epilogue;
   Blocks probe;                 ///< n matrices of M x N, whose inner products with the R products are wanted
   float* sums = nullptr;        ///< n x R, added to
   float* products = nullptr;    ///< where the R products are to be kept, each M x N, one after the other
@@ -61,10 +85,14 @@ bool prefers_halves();
 /// True where a pass may multiply in bfloat16 at all, however fast.
 bool multiplies_halves();
 
-/// True where each value of C is stored once. Else C holds partial sums on the way, and must be float32.
+/// True where each value of C is stored once, as it is. Else C holds sums on the way, and must be float32.
 bool one_store(const Pass& pass);
 
 void run(const Pass& pass);
+
+/// Applies an epilogue to rows x cols of C at (row, col), in place; N: columns of each component.
+void finish_block(const kernels::cpu::Table& kernels, const Epilogue& epilogue, int64_t n, int64_t N,
+                  int64_t row, int64_t col, int64_t rows, int64_t cols, const Blocks& C);
 
 /// The inner products that a pass with a probe gives, from products that an earlier one kept: sums (n x R,
 /// added to) of the n matrices of `probe` with the R kept ones, all M x N.

@@ -22,20 +22,24 @@ void run(const Stream& s) {
   mixed.resize(static_cast<size_t>(chunk * vectors * s.p));
   float* const z = mixed.data();
   std::vector<float*> to(static_cast<size_t>(vectors));
-  for (int64_t v = 0; v < vectors; ++v) to[static_cast<size_t>(v)] = z + v * s.p;
   const float* floats[kMaxComponents];
   const kernels::cpu::bf16* halves[kMaxComponents];
   for (int64_t row = 0; row < s.rows; row += chunk) {
     const int64_t rows = std::min(chunk, s.rows - row);
     float* const y = s.y + row * width;
-    if (s.x.dtype == at::kFloat) {
-      pointers(s.x, s.n, row, 0, floats);
-      k.combine_f_f(s.inputs->view(), floats, s.x.row, to.data(), vectors * s.p, rows, s.p, nullptr,
-                    kernels::cpu::Store::set);
-    } else {
-      pointers(s.x, s.n, row, 0, halves);
-      k.combine_b_f(s.inputs->view(), halves, s.x.row, to.data(), vectors * s.p, rows, s.p, nullptr,
-                    kernels::cpu::Store::set);
+    int64_t first = 0;
+    for (const Piece& piece : s.x) {
+      for (int64_t v = 0; v < vectors; ++v) to[static_cast<size_t>(v)] = z + v * s.p + first;
+      const auto mix = [&](const auto combine, const auto** in) {
+        pointers(piece.blocks, s.n, row, 0, in);
+        combine(s.inputs->view(), in, piece.blocks.row, to.data(), vectors * s.p, rows, piece.width, nullptr,
+                kernels::cpu::Store::set);
+      };
+      if (piece.blocks.dtype == at::kFloat)
+        mix(k.combine_f_f, floats);
+      else
+        mix(k.combine_b_f, halves);
+      first += piece.width;
     }
     const int64_t strip = std::max<int64_t>(16, kWork / (s.n * s.p * rows * s.n));
     at::parallel_for(0, (s.m + strip - 1) / strip, 1, [&](int64_t begin, int64_t end) {

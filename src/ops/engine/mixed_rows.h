@@ -8,7 +8,7 @@ namespace quatrain::ops::engine {
 /// weight is read once, as it lies in S, for all n products and rows.
 struct Stream {
   int64_t rows = 0, n = 0, m = 0, p = 0;
-  Blocks x;                        ///< n matrices rows x p
+  Pieces x;                        ///< n matrices rows x p
   Blocks S;                        ///< n matrices m x p
   float* y = nullptr;              ///< rows x (n m), contiguous
   const Mixing* inputs = nullptr;  ///< n -> n^2: mixture a n + i holds A[i, a, :]

@@ -1,5 +1,6 @@
 #include "ops/engine/mixing.h"
 
+#include <atomic>
 #include <cmath>
 
 namespace quatrain::ops::engine {
@@ -62,27 +63,65 @@ Mixing Mixing::identity(int64_t count) {
 
 double rounding_growth(const double* out, const double* left, const double* right, int64_t n, int64_t rank) {
   double noise = 0, norm = 0;
+  const auto both = [&](int64_t r, int64_t s) {
+    return inner(out, n, rank, r, s) * inner(left, n, rank, r, s) * inner(right, n, rank, r, s);
+  };
   for (int64_t r = 0; r < rank; ++r)
-    for (int64_t s = 0; s < rank; ++s) {
-      const double both =
-          inner(out, n, rank, r, s) * inner(left, n, rank, r, s) * inner(right, n, rank, r, s);
-      norm += both;  // |T|^2 is the sum over all pairs of columns
-      if (r == s) noise += both * (!is_exact(left, n, rank, r) + !is_exact(right, n, rank, r));
-    }
+    noise += both(r, r) * (!is_exact(left, n, rank, r) + !is_exact(right, n, rank, r));
+  // |T|^2 is the sum over all pairs of columns; many columns are cheaper summed into T.
+  if (rank <= n * n) {
+    for (int64_t r = 0; r < rank; ++r)
+      for (int64_t s = 0; s < rank; ++s) norm += both(r, s);
+  } else {
+    std::vector<double> pairs(static_cast<size_t>(rank));
+    for (int64_t c = 0; c < n; ++c)
+      for (int64_t j = 0; j < n; ++j) {
+        for (int64_t r = 0; r < rank; ++r)
+          pairs[static_cast<size_t>(r)] = out[c * rank + r] * left[j * rank + r];
+        for (int64_t i = 0; i < n; ++i) {
+          double cell = 0;
+          for (int64_t r = 0; r < rank; ++r) cell += pairs[static_cast<size_t>(r)] * right[i * rank + r];
+          norm += cell * cell;
+        }
+      }
+  }
   return norm > 0 ? std::sqrt(1 + noise / norm) : 1;
 }
+
+namespace {
+
+uint64_t next_number() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+std::vector<double> copied(const double* factor, int64_t n, int64_t rank) {
+  return {factor, factor + n * rank};
+}
+
+}  // namespace
 
 Mixings::Mixings(const double* U, const double* V, const double* W, int64_t n_, int64_t rank_)
     : n(n_),
       rank(rank_),
+      number(next_number()),
       U_in(Mixing::into_products(U, n, rank)),
       V_in(Mixing::into_products(V, n, rank)),
       W_in(Mixing::into_products(W, n, rank)),
       U_out(Mixing::from_products(U, n, rank)),
       V_out(Mixing::from_products(V, n, rank)),
       W_out(Mixing::from_products(W, n, rank)),
-      growth_y(rounding_growth(W, V, U, n, rank)),
-      growth_dx(rounding_growth(V, W, U, n, rank)),
-      growth_dS(rounding_growth(U, W, V, n, rank)) {}
+      U_(copied(U, n, rank)),
+      V_(copied(V, n, rank)),
+      W_(copied(W, n, rank)) {}
+
+const Mixings::Growth& Mixings::growth() const {
+  std::call_once(once_, [this] {
+    const double *U = U_.data(), *V = V_.data(), *W = W_.data();
+    growth_ = {rounding_growth(W, V, U, n, rank), rounding_growth(V, W, U, n, rank),
+               rounding_growth(U, W, V, n, rank)};
+  });
+  return growth_;
+}
 
 }  // namespace quatrain::ops::engine

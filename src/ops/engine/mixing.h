@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "kernels/cpu/kernels.h"
@@ -43,12 +44,26 @@ QUATRAIN_API double rounding_growth(const double* out, const double* left, const
                                     int64_t rank);
 
 /// The six mixtures of a structure tensor's factors.
-struct Mixings {
-  int64_t n = 0, rank = 0;
-  Mixing U_in, V_in, W_in;                ///< n -> R
-  Mixing U_out, V_out, W_out;             ///< R -> n
-  double growth_y, growth_dx, growth_dS;  ///< rounding_growth of the three passes
+class Mixings {
+ public:
+  /// The factors are n x R, row-major.
   Mixings(const double* U, const double* V, const double* W, int64_t n, int64_t rank);
+
+  const int64_t n, rank;
+  const uint64_t number;             ///< no other's in this process: what was made by these is told by it
+  const Mixing U_in, V_in, W_in;     ///< n -> R
+  const Mixing U_out, V_out, W_out;  ///< R -> n
+
+  /// rounding_growth of the three passes, y, dx and dS, computed when it is first asked for.
+  struct Growth {
+    double y, dx, dS;
+  };
+  const Growth& growth() const;
+
+ private:
+  const std::vector<double> U_, V_, W_;
+  mutable std::once_flag once_;
+  mutable Growth growth_{};
 };
 
 }  // namespace quatrain::ops::engine

@@ -106,20 +106,6 @@ bool kept(const Problem& problem) {
   return problem.in_features / problem.n >= 32;
 }
 
-Problem make_problem(const at::Tensor& x, const at::Tensor& S, const Call& call) {
-  Problem problem;
-  problem.rows = rows_of(x);
-  problem.n = S.size(0);
-  problem.out_features = problem.n * S.size(1);
-  problem.in_features = problem.n * S.size(2);
-  problem.rank = call.rank();
-  problem.factors_train = call.factored();
-  problem.element_size = static_cast<int64_t>(at::elementSize(call.compute_dtype(x)));
-  problem.prepared = call.constant;
-  problem.threads = at::get_num_threads();
-  return problem;
-}
-
 namespace {
 
 /// The sizes as real numbers, for the two models.

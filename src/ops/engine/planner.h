@@ -1,10 +1,8 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 
-#include "ops/linear/linear.h"
+#include "quatrain/ops.h"
 
 /// Chooses the way of evaluation. A pure function of sizes, never of timings, so that a backward pass, a
 /// compiled graph and a second run all get the same answer.
@@ -25,9 +23,6 @@ struct Problem {
   bool packed = false;         ///< the factors allow products in bfloat16: their mixtures may be rounded
   int threads = 1;
 };
-
-/// The problem of one call; `engine` as on a device that has none.
-Problem make_problem(const at::Tensor& x, const at::Tensor& S, const Call& call);
 
 /// Estimated microseconds of a way: of a call where weights are prepared, else of a training step's three
 /// passes, so that they all go one way.

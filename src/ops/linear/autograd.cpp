@@ -7,8 +7,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
-#include "ops/engine/planner.h"
-#include "ops/linear/linear.h"
+#include "ops/linear/schema.h"
+#include "ops/map/bilinear_map.h"
 #include "ops/transforms.h"
 
 namespace quatrain::ops {
@@ -18,10 +18,15 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// The factors in a wrapper, so that autograd does not see them as inputs: they are never differentiated.
+/// A call in a wrapper, so that autograd does not see its factors as inputs: they are never differentiated.
+/// A comes beside it.
 struct Constants {
   Call call;
-  Product product(const at::Tensor& A) const { return {call.algebra, A, call.factors}; }
+  Call with(const at::Tensor& A) const {
+    Call whole = call;
+    whole.A = A.defined() ? Optional(A) : std::nullopt;
+    return whole;
+  }
 };
 
 bool wants_grad(const at::Tensor& t) {
@@ -45,9 +50,10 @@ void save(AutogradContext* ctx, const Call& call, variable_list tensors) {
   ctx->saved_data["dtype"] = call.dtype ? static_cast<int64_t>(*call.dtype) : -1;
 }
 
-/// What save() kept: `count` tensors, then the factors.
-Call restore(AutogradContext* ctx, const variable_list& saved, size_t count) {
+/// What save() kept: `count` tensors, A among them, then the factors.
+Call restore(AutogradContext* ctx, const variable_list& saved, size_t count, const at::Tensor& A) {
   Call call;
+  if (A.defined()) call.A = A;
   call.algebra = ctx->saved_data["algebra"].toStringRef();
   call.way = static_cast<Way>(ctx->saved_data["way"].toInt());
   if (const int64_t dtype = ctx->saved_data["dtype"].toInt(); dtype >= 0)
@@ -62,7 +68,7 @@ bool keeps_products(const at::Tensor& x, const at::Tensor& S, const at::Tensor& 
   if (!wants_grad(A) || !call.factors.empty() || !x.device().is_cpu()) return false;
   for (const at::Tensor& t : {x, S, A})
     if (has_tracing_key(t)) return false;
-  return kept(make_problem(x, S, call));
+  return kept(make_problem(S, call, rows_of(x), call.compute_dtype(x)));
 }
 
 at::Tensor sum(const at::Tensor& a, const at::Tensor& b) {
@@ -77,20 +83,18 @@ at::Tensor cast_to(const at::Tensor& t, const at::Tensor& like) {
 // Inputs of apply(): x, S, bias, A; the edges of undefined ones do not exist.
 struct LinearFunction : torch::autograd::Function<LinearFunction> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& S,
-                            const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& A,
-                            const Constants& constants) {
-    const Call& call = constants.call;
-    const at::Tensor A_or_none = A.value_or(at::Tensor()), bias_or_none = bias.value_or(at::Tensor());
-    const Product product = constants.product(A_or_none);
+                            const Optional& bias, const Optional& A, const Constants& constants) {
+    const at::Tensor A_or_none = A.value_or(at::Tensor());
+    const Call call = constants.with(A_or_none);
     at::Tensor y, products;
     {
       const at::AutoDispatchBelowADInplaceOrView below;
       if (keeps_products(x, S, A_or_none, call))
-        std::tie(y, products) = linear_with_products(x, S, bias_or_none, product, call.way, call.dtype);
+        std::tie(y, products) = dispatch_linear_with_products(x, S, bias, call);
       else
-        y = ops::linear(x, S, bias_or_none, product, call.way, call.dtype, call.constant);
+        y = dispatch_linear(x, S, bias, call);
     }
-    save(ctx, call, {x, S, A_or_none, bias_or_none, products});
+    save(ctx, call, {x, S, A_or_none, bias.value_or(at::Tensor()), products});
     return y;
   }
 
@@ -99,14 +103,14 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     if (!grads[0].defined()) return result;
     const variable_list saved = ctx->get_saved_variables();
     const at::Tensor &x = saved[0], &S = saved[1], &A = saved[2], &bias = saved[3];
-    const Call call = restore(ctx, saved, 5);
+    const Call call = restore(ctx, saved, 5, A);
     const bool has_bias = bias.defined();
     const bool want_bias = has_bias && ctx->needs_input_grad(2);
     const Mask mask{ctx->needs_input_grad(0), ctx->needs_input_grad(1),
                     A.defined() && ctx->needs_input_grad(has_bias ? 3 : 2)};
     if (mask[0] || mask[1] || mask[2])
-      std::tie(result[0], result[1], result[3]) = ops::linear_backward(
-          grads[0], x, S, {call.algebra, A, call.factors}, call.way, call.dtype, mask, saved[4]);
+      std::tie(result[0], result[1], result[3]) =
+          dispatch_linear_backward(grads[0], x, S, call, mask, saved[4]);
     if (want_bias) {
       const at::Tensor rows = grads[0].reshape_symint({-1, grads[0].sym_size(-1)});
       result[2] = rows.sum(0, false, bias.scalar_type());
@@ -121,14 +125,13 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
 //   for.
 struct LinearBackwardFunction : torch::autograd::Function<LinearBackwardFunction> {
   static variable_list forward(AutogradContext* ctx, const at::Tensor& grad, const at::Tensor& x,
-                               const at::Tensor& S, const std::optional<at::Tensor>& A,
-                               const Constants& constants, Mask mask) {
-    const Call& call = constants.call;
+                               const at::Tensor& S, const Optional& A, const Constants& constants,
+                               Mask mask) {
+    const Call call = constants.with(A.value_or(at::Tensor()));
     save(ctx, call, {grad, x, S, A.value_or(at::Tensor())});
     ctx->saved_data["mask"] = static_cast<int64_t>(mask[0] | mask[1] << 1 | mask[2] << 2);
     const at::AutoDispatchBelowADInplaceOrView below;
-    const auto [dx, dS, dA] = ops::linear_backward(grad, x, S, constants.product(A.value_or(at::Tensor())),
-                                                   call.way, call.dtype, mask);
+    const auto [dx, dS, dA] = dispatch_linear_backward(grad, x, S, call, mask);
     variable_list outputs;  // only those that are defined
     for (const at::Tensor& t : {dx, dS, dA})
       if (t.defined()) outputs.push_back(t);
@@ -138,7 +141,7 @@ struct LinearBackwardFunction : torch::autograd::Function<LinearBackwardFunction
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     const variable_list saved = ctx->get_saved_variables();
     const at::Tensor &g = saved[0], &x = saved[1], &S = saved[2], &A = saved[3];
-    const Call call = restore(ctx, saved, 4);
+    const Call call = restore(ctx, saved, 4, A);
     const int64_t mask = ctx->saved_data["mask"].toInt();
     std::array<at::Tensor, 3> upstream;
     for (size_t part = 0, next = 0; part < 3; ++part)
@@ -148,75 +151,68 @@ struct LinearBackwardFunction : torch::autograd::Function<LinearBackwardFunction
     const bool want_g = ctx->needs_input_grad(0), want_x = ctx->needs_input_grad(1),
                want_S = ctx->needs_input_grad(2), want_A = A.defined() && ctx->needs_input_grad(3);
     at::Tensor dg, dx, dS, dA;
-    const auto add = [&](const at::Tensor& at_x, const at::Tensor& at_S, const Product& product,
-                         Mask wanted) {
-      // A perturbed A has no factors, so its way is free.
-      const Way way = product.factors.empty() && !call.factors.empty() ? Way::automatic : call.way;
-      if (want_g) dg = sum(dg, ops::linear(at_x, at_S, {}, product, way, call.dtype));
+    const auto add = [&](const at::Tensor& at_x, const at::Tensor& at_S, const Call& at, Mask wanted) {
+      if (want_g) dg = sum(dg, dispatch_linear(at_x, at_S, std::nullopt, at));
       if (!wanted[0] && !wanted[1] && !wanted[2]) return;
-      const auto [more_x, more_S, more_A] =
-          ops::linear_backward(g, at_x, at_S, product, way, call.dtype, wanted);
+      const auto [more_x, more_S, more_A] = dispatch_linear_backward(g, at_x, at_S, at, wanted);
       dx = sum(dx, more_x), dS = sum(dS, more_S), dA = sum(dA, more_A);
     };
-    const Product product{call.algebra, A, call.factors};
-    if (v.defined()) add(v, S, product, {false, want_S, want_A});
-    if (P.defined()) add(x, P, product, {want_x, false, want_A});
-    if (B.defined()) add(x, S, {call.algebra, B, {}}, {want_x, want_S, false});
+    if (v.defined()) add(v, S, call, {false, want_S, want_A});
+    if (P.defined()) add(x, P, call, {want_x, false, want_A});
+    if (B.defined()) {
+      // A perturbed A has no factors, so its way is free.
+      Call perturbed = call;
+      perturbed.A = B;
+      if (!call.factors.empty()) perturbed.way = Way::automatic;
+      perturbed.factors.clear();
+      add(x, S, perturbed, {want_x, want_S, false});
+    }
     return {cast_to(dg, g), cast_to(dx, x), cast_to(dS, S), dA, {}, {}};
   }
 };
 
-at::Tensor linear_autograd(const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias,
-                           std::string_view algebra, const std::optional<at::Tensor>& A,
-                           const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
-                           const std::optional<at::Tensor>& W, std::string_view way,
-                           std::optional<at::ScalarType> dtype, bool constant) {
-  Call call = make_call(algebra, A, U, V, W, way, dtype, constant);
-  const at::Tensor bias_or_none = bias.value_or(at::Tensor()), A_or_none = A.value_or(at::Tensor());
-  if (transformed({x, S, bias_or_none, A_or_none})) return traced::linear(x, S, bias, call);
+at::Tensor linear_autograd(const at::Tensor& x, const at::Tensor& S, const Optional& bias,
+                           const Call& given_call) {
+  const at::Tensor bias_or_none = bias.value_or(at::Tensor()),
+                   A_or_none = given_call.A.value_or(at::Tensor());
+  if (transformed({x, S, bias_or_none, A_or_none})) return traced::linear(x, S, bias, given_call);
+  Call call = given_call;
   const bool differentiable = at::GradMode::is_enabled();
   // A weight that is being trained is about to change: nothing is worth preparing.
-  call.constant = constant && !(differentiable && (wants_grad(S) || wants_grad(A_or_none)));
+  call.constant = call.constant && !(differentiable && (wants_grad(S) || wants_grad(A_or_none)));
   if (!differentiable ||
       !(wants_grad(x) || wants_grad(S) || wants_grad(A_or_none) || wants_grad(bias_or_none))) {
     const at::AutoDispatchBelowADInplaceOrView below;
-    return ops::linear(x, S, bias_or_none, {call.algebra, A_or_none, call.factors}, call.way, dtype,
-                       call.constant);
+    return dispatch_linear(x, S, bias, call);
   }
   return LinearFunction::apply(x, S, bias, call.A, Constants{call});
 }
 
 Gradients linear_backward_autograd(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S,
-                                   std::string_view algebra, const std::optional<at::Tensor>& A,
-                                   const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
-                                   const std::optional<at::Tensor>& W, std::string_view way,
-                                   std::optional<at::ScalarType> dtype, Mask output_mask,
-                                   const std::optional<at::Tensor>& products) {
-  Call call = make_call(algebra, A, U, V, W, way, dtype, false);
-  const at::Tensor A_or_none = A.value_or(at::Tensor());
+                                   const Call& call, Mask mask, const Optional& products) {
+  const at::Tensor A_or_none = call.A.value_or(at::Tensor());
   const bool differentiable = at::GradMode::is_enabled() &&
                               (wants_grad(grad) || wants_grad(x) || wants_grad(S) || wants_grad(A_or_none));
   // The form is no more linear in what A holds where that is the factors.
   if (transformed({grad, x, S, A_or_none}) || (differentiable && call.factored()))
-    return traced::linear_backward(grad, x, S, call, output_mask);
-  output_mask[2] = output_mask[2] && A_or_none.defined();
+    return traced::linear_backward(grad, x, S, call, mask);
+  mask[2] = mask[2] && A_or_none.defined();
   if (!differentiable) {
     const at::AutoDispatchBelowADInplaceOrView below;
-    return ops::linear_backward(grad, x, S, {call.algebra, A_or_none, call.factors}, call.way, dtype,
-                                output_mask, products.value_or(at::Tensor()));
+    return dispatch_linear_backward(grad, x, S, call, mask, products);
   }
-  const variable_list parts = LinearBackwardFunction::apply(grad, x, S, call.A, Constants{call}, output_mask);
+  const variable_list parts = LinearBackwardFunction::apply(grad, x, S, call.A, Constants{call}, mask);
   std::array<at::Tensor, 3> result;
   for (size_t part = 0, next = 0; part < 3; ++part)
-    if (output_mask[part]) result[part] = parts[next++];
+    if (mask[part]) result[part] = parts[next++];
   return {result[0], result[1], result[2]};
 }
 
 }  // namespace
 
 TORCH_LIBRARY_IMPL(quatrain, Autograd, m) {
-  m.impl("linear", &linear_autograd);
-  m.impl("linear_backward", &linear_backward_autograd);
+  m.impl("linear", &linear_schema<&linear_autograd>);
+  m.impl("linear_backward", &linear_backward_schema<&linear_backward_autograd>);
 }
 
 }  // namespace quatrain::ops

@@ -12,9 +12,9 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
 
-#include "ops/engine/planner.h"
 #include "ops/linear/linear.h"
-#include "ops/map/constants.h"
+#include "ops/constants.h"
+#include "ops/map/bilinear_map.h"
 #include "ops/map/prepared.h"
 
 namespace quatrain::ops::composed {
@@ -40,7 +40,7 @@ Frame make_frame(const at::Tensor& x, const at::Tensor& S, const Call& call) {
   frame.rows = rows_of(x);
   frame.dtype = call.compute_dtype(x);
   const algebra::Algebra* fixed = call.fixed();
-  frame.way = plan(make_problem(x, S, call), call.way);
+  frame.way = plan(make_problem(S, call, frame.rows, frame.dtype), call.way);
   frame.real = fixed && fixed->n() == 1 && fixed->table(0, 0, 0) == 1;
   if (fixed) {
     frame.A = table_tensor(*fixed, frame.dtype, x.device());
@@ -79,7 +79,7 @@ at::Tensor stacked_weights(const at::Tensor& S, const Frame& f) {  // [S_1 .. S_
 
 at::Tensor expanded_weights(const at::Tensor& S, const Frame& f) {  // H: (n m, n p)
   if (f.real) return S.to(f.dtype).select(0, 0);
-  return at::matmul(f.A.view({f.n, f.n * f.n}).t(), S.to(f.dtype).reshape({f.n, f.m * f.p}))
+  return at::matmul(f.A.reshape({f.n, f.n * f.n}).t(), S.to(f.dtype).reshape({f.n, f.m * f.p}))
       .view({f.n, f.n, f.m, f.p})
       .transpose(1, 2)
       .reshape({f.n * f.m, f.n * f.p});
@@ -92,7 +92,7 @@ at::Tensor weights(const at::Tensor& S, const Call& call, const Frame& f) {
                                   : expanded_weights(S, f);
   };
   if (f.real && S.scalar_type() == f.dtype) return build();  // S itself: nothing to prepare
-  return prepared(S, call, f.way, f.dtype, build);
+  return prepared(S, call, {Form::composed, f.way, f.dtype}, build);
 }
 
 /// z: (rows n, n p), row (b, a) holding sum_j A[i, a, j] x_j at block i.
@@ -101,16 +101,16 @@ at::Tensor mixed_inputs(const at::Tensor& x, const Frame& f) {
   return at::matmul(by_row, x.to(f.dtype).reshape({f.rows, f.n, f.p})).view({f.rows * f.n, f.n * f.p});
 }
 
-at::Tensor with_bias(at::Tensor y, const std::optional<at::Tensor>& bias, const Frame& f) {
-  return bias && bias->defined() ? y.add_(bias->to(f.dtype)) : y;
+at::Tensor with_bias(at::Tensor y, const Optional& bias, const Frame& f) {
+  return given(bias) ? y.add_(bias->to(f.dtype)) : y;
 }
 
 }  // namespace
 
-at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias,
+at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const Optional& bias,
                   const Call& call) {
   check_linear("linear", x, S, call);
-  if (bias && bias->defined()) check_bias(*bias, S);
+  check_bias(bias, S);
   const Frame f = make_frame(x, S, call);
   const at::Tensor W = weights(S, call, f);
   switch (f.way) {
@@ -123,7 +123,7 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const std::optional<
       return with_bias(at::matmul(mixed_inputs(x, f), W.t()).view(sizes_with(x, f.n * f.m)), bias, f);
     default:
       return at::linear(x.to(f.dtype), W,
-                        bias && bias->defined() ? std::optional(bias->to(f.dtype)) : std::nullopt);
+                        given(bias) ? Optional(bias->to(f.dtype)) : std::nullopt);
   }
 }
 
@@ -173,7 +173,7 @@ Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at:
     }
     default:
       if (want_x) dx = at::matmul(grad.to(f.dtype), expanded_weights(S, f));
-      if (want_S) dS = at::matmul(f.A.view({f.n, f.n * f.n}), gradient_of_H()).view({f.n, f.m, f.p});
+      if (want_S) dS = at::matmul(f.A.reshape({f.n, f.n * f.n}), gradient_of_H()).view({f.n, f.m, f.p});
   }
   if (want_A && !dA.defined())
     dA = at::matmul(S.to(f.dtype).reshape({f.n, f.m * f.p}), gradient_of_H().t()).view({f.n, f.n, f.n});

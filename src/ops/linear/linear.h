@@ -4,54 +4,37 @@
 
 #include <array>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <vector>
 
-#include "quatrain/algebra.h"
-#include "quatrain/ops.h"
+#include "ops/map/call.h"
 
-/// What the files of the operator `linear` share: its arguments, checks, and the forms it is evaluated in.
+/// The operator `linear`. A call goes through these files, in this order:
+///
+///   functions.cpp   the C++ functions of quatrain/ops.h, which hand a call to torch's dispatcher
+///   schema.cpp      the registered schemas, and what is registered for every device; schema.h unpacks a call
+///   autocast.cpp, meta.cpp
+///   autograd.cpp    records it; traced.cpp under function transforms
+///   cpu.cpp         the engine, through map/bilinear_map.h; composed.cpp for other devices and types
+///
+/// `linear` and `linear_backward` belong to one form, Q(g, x, S, A) = sum_i,a,b A[i,a,b] g_a . (S_i x_b):
+/// linear is dQ/dg, linear_backward the other three partial derivatives. So the two are closed under
+/// differentiation.
 namespace quatrain::ops {
 
 using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 using Mask = std::array<bool, 3>;
-
-/// The arguments that are no differentiable tensors, as both operators take them.
-struct Call {
-  std::string algebra;          ///< a fixed one's name, "learned" or "factored"
-  std::optional<at::Tensor> A;  ///< learned: (n, n, n); factored: its factors U, V, W themselves, (3, n, R)
-  std::vector<at::Tensor> factors;  ///< of a learned A: U, V, W or none; never differentiated
-  Way way = Way::automatic;
-  std::optional<at::ScalarType> dtype;
-  bool constant = false;
-
-  bool learned() const { return A.has_value() && A->defined(); }
-  bool factored() const { return algebra == "factored"; }
-  /// The learned tensor itself (n, n, n), differentiable.
-  at::Tensor structure() const;
-  /// From the gradient of `structure()` to that of the argument A; differentiable.
-  at::Tensor structure_gradient(const at::Tensor& gradient) const;
-  /// R of the factors at hand, whoever brings them; 0: none.
-  int64_t rank() const;
-  /// U, V or W of a learned tensor, where there are factors.
-  at::Tensor factor(int64_t which) const;
-  /// The fixed algebra; null for a learned one.
-  const algebra::Algebra* fixed() const;
-  /// The type to compute in.
-  at::ScalarType compute_dtype(const at::Tensor& x) const { return dtype.value_or(x.scalar_type()); }
-};
-
-Call make_call(std::string_view algebra, const std::optional<at::Tensor>& A,
-               const std::optional<at::Tensor>& U, const std::optional<at::Tensor>& V,
-               const std::optional<at::Tensor>& W, std::string_view way, std::optional<at::ScalarType> dtype,
-               bool constant);
+using Optional = std::optional<at::Tensor>;
 
 /// Throws unless the shapes, types and devices fit. Works on symbolic sizes.
 void check_linear(const char* function, const at::Tensor& x, const at::Tensor& S, const Call& call);
-void check_bias(const at::Tensor& bias, const at::Tensor& S);
+void check_bias(const Optional& bias, const at::Tensor& S);
 void check_grad(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S, const Call& call);
+
+/// True for a tensor that is given and defined.
+inline bool given(const Optional& t) {
+  return t && t->defined();
+}
 
 /// The product of x's leading sizes.
 int64_t rows_of(const at::Tensor& x);
@@ -60,8 +43,7 @@ std::vector<int64_t> sizes_with(const at::Tensor& like, int64_t last);
 
 /// The three ways, composed of ATen's products; the prepared weights are kept here. Not differentiable.
 namespace composed {
-at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias,
-                  const Call& call);
+at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const Optional& bias, const Call& call);
 Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S, const Call& call,
                           Mask mask);
 }  // namespace composed
@@ -71,8 +53,7 @@ Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at:
 /// derivatives.
 namespace traced {
 at::Tensor materialise(const at::Tensor& S, const Call& call);
-at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias,
-                  const Call& call);
+at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const Optional& bias, const Call& call);
 Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S, const Call& call,
                           Mask mask);
 }  // namespace traced

@@ -45,13 +45,13 @@ at::Tensor materialise(const at::Tensor& S, const Call& call) {
   return at::cat(rows, 0);
 }
 
-at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const std::optional<at::Tensor>& bias,
+at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const Optional& bias,
                   const Call& call) {
   check_linear("linear", x, S, call);
-  if (bias && bias->defined()) check_bias(*bias, S);
+  check_bias(bias, S);
   const at::ScalarType dtype = call.compute_dtype(x);
   return at::linear(x.to(dtype), materialise(S, call).to(dtype),
-                    bias && bias->defined() ? std::optional(bias->to(dtype)) : std::nullopt);
+                    given(bias) ? Optional(bias->to(dtype)) : std::nullopt);
 }
 
 Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S, const Call& call,

@@ -1,9 +1,10 @@
 #include "ops/map/prepared.h"
 
 #include <algorithm>
-#include <map>
 #include <mutex>
 #include <utility>
+
+#include "ops/kept.h"
 
 namespace quatrain::ops {
 
@@ -11,119 +12,60 @@ namespace {
 
 using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
 
-c10::StorageImpl* storage_of(const at::Tensor& t) {
-  return t.storage().unsafeGetStorageImpl();
-}
+constexpr size_t kMostForms = 4;  // of a weight; the oldest makes room
 
-/// What must be equal for a tensor to hold the values it held.
+/// What must be equal for a tensor to hold the values it held. The storage is held weakly, lest its address
+/// be another's.
 struct Identity {
-  const c10::StorageImpl* storage = nullptr;
-  const void* data = nullptr;
-  uint32_t version = 0;
-  std::vector<int64_t> sizes, strides;
+  WeakStorage storage;
+  const void* data;
+  uint32_t version;
+  at::DimVector sizes, strides;
 
-  Identity() = default;
   explicit Identity(const at::Tensor& t)
-      : storage(storage_of(t)),
+      : storage(t.storage().getWeakStorageImpl()),
         data(t.const_data_ptr()),
         version(static_cast<uint32_t>(t._version())),
-        sizes(t.sizes().vec()),
-        strides(t.strides().vec()) {}
-  bool operator==(const Identity&) const = default;
+        sizes(t.sizes()),
+        strides(t.strides()) {}
+  bool is(const at::Tensor& t) const {
+    return data == t.const_data_ptr() && version == static_cast<uint32_t>(t._version()) &&
+           t.sizes() == sizes && t.strides() == strides && !storage.expired() &&
+           storage._unsafe_get_target() == t.storage().unsafeGetStorageImpl();
+  }
 };
 
-struct Form {
-  Way way = Way::automatic;
-  at::ScalarType dtype = at::kFloat;
+struct Prepared {
+  Form form;
   std::string algebra;
-  std::vector<Identity> made_from;  // S; for a learned algebra also A and its factors
-  std::vector<WeakStorage> alive;   // of all but S
+  std::vector<Identity> made_from;  // S; of a learned algebra A and its factors
   at::Tensor tensor;
+
+  Prepared(const at::Tensor& S, const Call& call, const Form& form) : form(form), algebra(call.algebra) {
+    made_from.emplace_back(S);
+    if (call.learned()) made_from.emplace_back(*call.A);
+    for (const at::Tensor& factor : call.factors) made_from.emplace_back(factor);
+  }
+
+  bool reads_as(const Form& other) const {
+    return form.reader == other.reader && form.way == other.way && form.dtype == other.dtype;
+  }
+  bool is(const at::Tensor& S, const Call& call, const Form& other) const {
+    if (!reads_as(other) || form.followed != other.followed || algebra != call.algebra) return false;
+    const size_t learned = call.learned() ? 1 : 0;
+    if (made_from.size() != 1 + learned + call.factors.size() || !made_from[0].is(S)) return false;
+    if (call.learned() && !made_from[1].is(*call.A)) return false;
+    for (size_t i = 0; i < call.factors.size(); ++i)
+      if (!made_from[1 + learned + i].is(call.factors[i])) return false;
+    return true;
+  }
 };
 
-bool expired(const std::vector<WeakStorage>& storages) {
-  for (const auto& storage : storages)
-    if (storage.expired()) return true;
-  return false;
-}
-
-struct Entry {
-  WeakStorage alive;
+/// What is kept beside a weight.
+struct Weight {
+  std::mutex mutex;
   bool in_training = false;
-  std::optional<Form> form;
-};
-
-class Cache {
- public:
-  static Cache& instance() {
-    static Cache* cache = new Cache;  // never destroyed: tensors may outlive static objects
-    return *cache;
-  }
-
-  /// The kept form that fits; undefined where there is none. `keep` says whether a new one may be kept.
-  at::Tensor find(const at::Tensor& S, const Form& wanted, bool& keep) {
-    const std::lock_guard lock(mutex_);
-    const auto found = entries_.find(key(S));
-    if (found == entries_.end()) return {};
-    const Entry& entry = found->second;
-    if (entry.in_training && !entry.alive.expired()) keep = false;
-    if (!entry.form || entry.alive.expired()) return {};
-    const Form& form = *entry.form;
-    const bool fits = form.way == wanted.way && form.dtype == wanted.dtype &&
-                      form.algebra == wanted.algebra && form.made_from == wanted.made_from &&
-                      !expired(form.alive);
-    return fits ? form.tensor : at::Tensor();
-  }
-
-  void keep(const at::Tensor& S, Form form) {
-    const std::lock_guard lock(mutex_);
-    sweep();
-    Entry& entry = entry_of(S);
-    if (!entry.in_training) entry.form = std::move(form);
-  }
-
-  void mark(const at::Tensor& S) {
-    const std::lock_guard lock(mutex_);
-    Entry& entry = entry_of(S);
-    entry.in_training = true;
-    entry.form.reset();
-  }
-
-  void drop(const at::Tensor& S) {
-    const std::lock_guard lock(mutex_);
-    entries_.erase(key(S));
-    sweep();
-  }
-
-  PreparedSize size() {
-    const std::lock_guard lock(mutex_);
-    sweep();
-    PreparedSize size;
-    for (const auto& [key, entry] : entries_)
-      if (entry.form) {
-        size.weights += 1;
-        size.bytes += static_cast<int64_t>(entry.form->tensor.nbytes());
-      }
-    return size;
-  }
-
- private:
-  using Key = std::pair<const c10::StorageImpl*, int64_t>;
-  static Key key(const at::Tensor& S) { return {storage_of(S), S.storage_offset()}; }
-
-  Entry& entry_of(const at::Tensor& S) {
-    const auto found = entries_.find(key(S));
-    if (found != entries_.end()) return found->second;
-    return entries_.emplace(key(S), Entry{WeakStorage(S.storage().getWeakStorageImpl()), false, {}})
-        .first->second;
-  }
-
-  void sweep() {
-    std::erase_if(entries_, [](const auto& item) { return item.second.alive.expired(); });
-  }
-
-  std::mutex mutex_;
-  std::map<Key, Entry> entries_;
+  std::vector<Prepared> forms;
 };
 
 /// Inference tensors have no version, so a write to them cannot be seen.
@@ -133,40 +75,56 @@ bool trackable(const at::Tensor& t) {
 
 }  // namespace
 
-at::Tensor prepared(const at::Tensor& S, const Call& call, Way way, at::ScalarType dtype,
+at::Tensor prepared(const at::Tensor& S, const Call& call, const Form& form,
                     const std::function<at::Tensor()>& build) {
   if (!call.constant || !trackable(S) || (call.learned() && !trackable(*call.A)) ||
       !std::all_of(call.factors.begin(), call.factors.end(), trackable))
     return build();
-  Form form;
-  form.way = way;
-  form.dtype = dtype;
-  form.algebra = call.algebra;
-  form.made_from.emplace_back(S);
-  const auto add = [&form](const at::Tensor& t) {
-    form.made_from.emplace_back(t);
-    form.alive.push_back(t.storage().getWeakStorageImpl());
-  };
-  if (call.learned()) add(*call.A);
-  for (const at::Tensor& factor : call.factors) add(factor);
-  bool keep = true;
-  if (at::Tensor kept = Cache::instance().find(S, form, keep); kept.defined()) return kept;
-  form.tensor = build();
-  at::Tensor result = form.tensor;
-  if (keep) Cache::instance().keep(S, std::move(form));
+  const auto weight = kept::beside<Weight>(S);
+  {
+    const std::lock_guard lock(weight->mutex);
+    for (const Prepared& known : weight->forms)
+      if (known.is(S, call, form)) return known.tensor;
+  }
+  Prepared fresh(S, call, form);  // as things stand before it is built
+  const at::Tensor result = fresh.tensor = build();
+  std::vector<Prepared> gone;  // freed without the lock
+  const std::lock_guard lock(weight->mutex);
+  if (weight->in_training) return result;
+  auto& forms = weight->forms;
+  // A form that reads as this one is out of date, or of another algebra over the same weight.
+  const auto same =
+      std::find_if(forms.begin(), forms.end(), [&](const Prepared& known) { return known.reads_as(form); });
+  if (same != forms.end() || forms.size() >= kMostForms) {
+    const auto leaving = same != forms.end() ? same : forms.begin();
+    gone.push_back(std::move(*leaving));
+    forms.erase(leaving);
+  }
+  forms.push_back(std::move(fresh));
   return result;
 }
 
 void mark_in_training(const at::Tensor& S) {
-  if (trackable(S)) Cache::instance().mark(S);
+  if (!trackable(S)) return;
+  const auto weight = kept::beside<Weight>(S);
+  std::vector<Prepared> gone;
+  const std::lock_guard lock(weight->mutex);
+  weight->in_training = true;
+  gone.swap(weight->forms);
 }
 
 void drop_prepared(const at::Tensor& S) {
-  if (S.defined() && S.has_storage()) Cache::instance().drop(S);
+  if (S.defined()) kept::forget<Weight>(S);
 }
 
 PreparedSize prepared_size() {
-  return Cache::instance().size();
+  PreparedSize size;
+  for (const auto& weight : kept::all<Weight>()) {
+    const std::lock_guard lock(weight->mutex);
+    size.weights += !weight->forms.empty();
+    for (const Prepared& form : weight->forms) size.bytes += static_cast<int64_t>(form.tensor.nbytes());
+  }
+  return size;
 }
 
 }  // namespace quatrain::ops

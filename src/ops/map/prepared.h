@@ -2,25 +2,35 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <functional>
-#include <string_view>
 
-#include "ops/linear/linear.h"
+#include "ops/map/call.h"
 
-/// The cache of prepared weights: for a constant weight, its combined blocks or its H, in one dtype.
+/// Prepared weights: of a constant weight its combined blocks or its H.
 ///
-/// An entry belongs to a storage and an offset in it, held weakly: an address that is used again is another
-/// storage, and a weight that is gone takes its entry with it. An entry counts only while the weight's data
-/// pointer, version, sizes and those of A are what they were. Writes that leave all of these alone (`.data`,
-/// some fused optimizers) are met by a second rule: a weight whose gradient was computed is in training, and
-/// nothing is kept for it until drop_prepared, which layers call in train(), eval() and after loading.
+/// A form is kept beside its weight, and counts only while all that it was made from is what it was: the
+/// weight's data pointer, version and sizes, those of A and of its factors, the number of the factors that
+/// are followed beside A. A weight may have several: batches alternate between ways. Writes that leave
+/// pointer and version alone (`.data`, some fused optimizers) are met by a second rule: a weight whose
+/// gradient was computed is in training, and nothing is kept for it until drop_prepared, which layers call in
+/// train(), eval() and after loading.
 namespace quatrain::ops {
 
-/// The prepared form of S, from the cache or built now; kept where call.constant allows it.
-at::Tensor prepared(const at::Tensor& S, const Call& call, Way way, at::ScalarType dtype,
+/// Which form: who reads it, and in which type.
+struct Form {
+  enum Reader { composed, engine, engine_transposed } reader = composed;
+  Way way = Way::automatic;
+  at::ScalarType dtype = at::kFloat;
+  uint64_t followed = 0;  ///< engine::Mixings::number of factors that neither call nor algebra names
+};
+
+/// The prepared form of S, kept or built now; kept where call.constant allows it. No lock is held while it is
+/// built.
+at::Tensor prepared(const at::Tensor& S, const Call& call, const Form& form,
                     const std::function<at::Tensor()>& build);
 
-/// Says that a gradient of S was computed: forget its form, keep none until drop_prepared(S).
+/// Says that a gradient of S was computed: forget its forms, keep none until drop_prepared(S).
 void mark_in_training(const at::Tensor& S);
 
 }  // namespace quatrain::ops

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/map/constants.h"
+#include "ops/constants.h"
 #include "ops/structure/epsilon.h"
 #include "quatrain/ops.h"
 

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <condition_variable>
 #include <mutex>
 
 #include "ops/engine/one_thread.h"
+#include "ops/kept.h"
 #include "ops/structure/fit.h"
 #include "quatrain/ops.h"
 
@@ -25,11 +26,15 @@ constexpr int64_t kShortestWait = 4,
 
 /// One learned tensor's factors of A / |A|, where it stands, and what happened.
 struct State {
-  c10::weak_intrusive_ptr<c10::StorageImpl> alive;
-  Vector values;  // of A, for which `factors` hold, or else what `verdict` says
+  std::mutex mutex;              // of all below; never held while factors are moved or sought
+  std::condition_variable idle;  // told when `busy` ends
+  bool busy = false;             // a thread is at work on the factors: only it writes
+
+  Vector values;  // of A, for which `factors` hold, or else what `verdict` says; none before A is met
   enum Verdict { met, left_to_H, refused } verdict = met;  // refused: a seeded search would fail again
   std::shared_ptr<const Factors> factors;
   int64_t steps = 0, fresh = 0, on_H = 0;
+  bool counted_on_H = false;                    // these values are
   int64_t followed = 0;                         // steps since the last search
   int64_t wait = 0, next_wait = kShortestWait;  // steps until the next search
 
@@ -37,32 +42,44 @@ struct State {
     wait = next_wait;
     next_wait = std::min(2 * wait, kLongestWait);
   }
-  explicit State(const at::Tensor& A) : alive(A.storage().getWeakStorageImpl()) {}
+  void count_on_H() {
+    if (!counted_on_H) ++on_H;
+    counted_on_H = true;
+  }
+  /// True where it is known what A's present values run on.
+  bool decided(bool insist) const {
+    return factors || verdict == refused || (verdict == left_to_H && !insist);
+  }
 };
 
-using Key = std::pair<const c10::StorageImpl*, int64_t>;
-Key key(const at::Tensor& A) {
-  return {A.storage().unsafeGetStorageImpl(), A.storage_offset()};
-}
+/// Holds a state's lock, and its work while it lives.
+class Work {
+ public:
+  explicit Work(State& state) : state_(state), lock_(state.mutex) {
+    state_.idle.wait(lock_, [this] { return !state_.busy; });
+    state_.busy = true;
+  }
+  ~Work() {
+    if (!lock_.owns_lock()) lock_.lock();
+    state_.busy = false;
+    lock_.unlock();
+    state_.idle.notify_all();
+  }
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
 
-std::mutex mutex;
-std::map<Key, State>& states() {
-  static auto* all = new std::map<Key, State>;  // never destroyed: tensors may outlive static objects
-  return *all;
-}
+  /// Runs long work on one thread and without the lock: others may read the state meanwhile.
+  template <class Long>
+  void unlocked(const Long& work) {
+    lock_.unlock();
+    on_one_thread(work);
+    lock_.lock();
+  }
 
-State* find_state(const at::Tensor& A) {
-  const auto found = states().find(key(A));
-  if (found == states().end()) return nullptr;
-  if (!found->second.alive.expired()) return &found->second;
-  states().erase(found);
-  return nullptr;
-}
-
-State& add_state(const at::Tensor& A) {
-  std::erase_if(states(), [](const auto& item) { return item.second.alive.expired(); });
-  return states().emplace(key(A), State(A)).first->second;
-}
+ private:
+  State& state_;
+  std::unique_lock<std::mutex> lock_;
+};
 
 }  // namespace
 
@@ -81,68 +98,90 @@ int64_t followed_rank(int64_t n) {
 }
 
 std::shared_ptr<const Factors> find(const at::Tensor& A) {
-  const std::lock_guard lock(mutex);
-  const State* state = find_state(A);
-  return state && state->factors && state->values == values_of(A) ? state->factors : nullptr;
+  const auto state = kept::find<State>(A);
+  if (!state) return nullptr;
+  const Vector values = values_of(A);
+  const std::lock_guard lock(state->mutex);
+  return state->values == values ? state->factors : nullptr;
+}
+
+std::optional<int64_t> foreseen_rank(const at::Tensor& A) {
+  const auto state = kept::find<State>(A);
+  if (!state) return std::nullopt;
+  const Vector values = values_of(A);
+  const std::lock_guard lock(state->mutex);
+  if (state->values != values || !state->decided(false)) return std::nullopt;
+  return state->factors ? state->factors->rank : 0;
+}
+
+void count_on_H(const at::Tensor& A) {
+  if (const auto state = kept::find<State>(A)) {
+    const std::lock_guard lock(state->mutex);
+    state->count_on_H();
+  }
 }
 
 std::shared_ptr<const Factors> follow(const at::Tensor& A, bool insist) {
-  const std::lock_guard lock(mutex);
+  if (!A.has_storage()) return nullptr;
   const int64_t n = A.size(0);
   Vector values = values_of(A);
-  State* state = find_state(A);
-  if (!state) {
-    state = &add_state(A);
-    if (!insist) {
-      state->values = std::move(values);
-      return nullptr;
-    }
+  const auto kept_state = kept::beside<State>(A);
+  State& state = *kept_state;
+  Work work(state);
+  if (state.values.empty() && !insist) {
+    state.values = std::move(values);
+    return nullptr;
   }
-  const bool decided =
-      state->factors || state->verdict == State::refused || (state->verdict == State::left_to_H && !insist);
-  if (state->values == values && decided) return state->factors;
-  if (state->factors && state->factors->n != n) state->factors.reset();  // another tensor in the same storage
+  if (state.values == values && state.decided(insist)) return state.factors;
+  if (state.factors && state.factors->n != n) state.factors.reset();  // another tensor in the same storage
   const double scale = std::sqrt(squared_norm(values));
   Vector target = values;
   for (double& value : target) value /= scale;
   const bool usable = std::isfinite(scale) && scale > 0;
-  ++state->steps;
-  if (usable && state->factors) {
-    auto moved = std::make_shared<Factors>(*state->factors);
+  ++state.steps;
+  state.counted_on_H = false;
+  if (usable && state.factors) {
+    auto moved = std::make_shared<Factors>(*state.factors);
     bool sound = false;
-    on_one_thread([&] { sound = follow_to(*moved, target); });
+    work.unlocked([&] {
+      sound = follow_to(*moved, target);
+      if (sound) finish(*moved, scale);
+    });
     if (sound) {
-      finish(*moved, scale);
-      state->factors = std::move(moved);
-      state->values = std::move(values);
-      ++state->followed;
-      return state->factors;
+      state.factors = std::move(moved);
+      state.values = std::move(values);
+      ++state.followed;
+      return state.factors;
     }
     // Factors that are lost at once, as at a large rate, cost more than H.
-    if (state->followed >= kProven)
-      state->next_wait = kShortestWait;
+    if (state.followed >= kProven)
+      state.next_wait = kShortestWait;
     else
-      state->wait_longer();
+      state.wait_longer();
   }
-  state->factors.reset();
-  state->values = std::move(values);
-  state->verdict = State::left_to_H;
-  bool worth_it = usable && (--state->wait <= 0 || insist);
-  if (worth_it) on_one_thread([&] { worth_it = spread(target, n) > kFlat; });
-  if (worth_it) {
-    ++state->fresh;
+  state.factors.reset();
+  state.values = std::move(values);
+  state.verdict = State::left_to_H;
+  if (usable && (--state.wait <= 0 || insist)) {
+    bool worth_it = false;
     std::shared_ptr<Factors> found;
-    on_one_thread([&] { found = solve_afresh(target, n); });
+    work.unlocked([&] {
+      worth_it = spread(target, n) > kFlat;
+      if (worth_it) found = solve_afresh(target, n);
+      if (found) finish(*found, scale);
+    });
+    if (worth_it) ++state.fresh;
     if (found) {
-      finish(*found, scale);
-      state->factors = std::move(found);
-      state->followed = 0;
-      return state->factors;
+      state.factors = std::move(found);
+      state.followed = 0;
+      return state.factors;
     }
-    state->verdict = State::refused;
-    state->wait_longer();
+    if (worth_it) {
+      state.verdict = State::refused;
+      state.wait_longer();
+    }
   }
-  ++state->on_H;
+  state.count_on_H();
   return nullptr;
 }
 
@@ -153,9 +192,9 @@ namespace quatrain::ops {
 using structure::Factors;
 
 StructureReport structure_report(const at::Tensor& A) {
-  const std::lock_guard lock(structure::mutex);
-  const structure::State* state = structure::find_state(A);
+  const auto state = kept::find<structure::State>(A);
   if (!state) return {};
+  const std::lock_guard lock(state->mutex);
   return {state->factors ? state->factors->rank : 0, state->steps, state->fresh, state->on_H};
 }
 
@@ -163,9 +202,9 @@ StructureReport structure_report(const at::Tensor& A) {
 // those of the base.
 at::Tensor structure_state(const at::Tensor& A) {
   if (!A.defined() || !A.has_storage() || A.dim() != 3) return {};
-  const std::lock_guard lock(structure::mutex);
-  const structure::State* state = structure::find_state(A);
+  const auto state = kept::find<structure::State>(A);
   if (!state) return {};
+  const std::lock_guard lock(state->mutex);
   const Factors* f = state->factors.get();
   std::vector<double> all{2,
                           static_cast<double>(A.size(0)),
@@ -188,9 +227,7 @@ at::Tensor structure_state(const at::Tensor& A) {
 }
 
 void set_structure_state(const at::Tensor& A, const at::Tensor& stored) {
-  const std::lock_guard lock(structure::mutex);
-  structure::states().erase(structure::key(A));
-  if (!stored.defined()) return;
+  if (!stored.defined()) return kept::forget<structure::State>(A);
   constexpr size_t kHead = 11;
   const std::vector<double> all = structure::values_of(stored);
   const auto n = A.size(0);
@@ -201,7 +238,8 @@ void set_structure_state(const at::Tensor& A, const at::Tensor& stored) {
   TORCH_CHECK(whole && all.size() == kHead + cells + 6 * size,
               "set_structure_state: the state of a structure tensor with n = ", n, " was expected, got ",
               all.size(), " values that are none");
-  structure::State& state = structure::add_state(A);
+  const auto fresh = std::make_shared<structure::State>();
+  structure::State& state = *fresh;
   state.steps = static_cast<int64_t>(all[4]), state.fresh = static_cast<int64_t>(all[5]);
   state.on_H = static_cast<int64_t>(all[6]), state.wait = static_cast<int64_t>(all[7]);
   state.next_wait = static_cast<int64_t>(all[8]);
@@ -213,7 +251,7 @@ void set_structure_state(const at::Tensor& A, const at::Tensor& stored) {
     return std::vector<double>(begin, at += static_cast<std::ptrdiff_t>(count));
   };
   state.values = take(cells);
-  if (rank == 0) return;
+  if (rank == 0) return kept::put(A, fresh);
   auto factors = std::make_shared<Factors>();
   factors->n = n, factors->rank = static_cast<int64_t>(rank);
   for (auto* values :
@@ -221,9 +259,11 @@ void set_structure_state(const at::Tensor& A, const at::Tensor& stored) {
     *values = take(size);
   bool sound = false;
   on_one_thread([&] { sound = structure::restore(*factors); });
-  if (!sound) return;
-  structure::finish(*factors, all[3]);
-  state.factors = std::move(factors);
+  if (sound) {
+    structure::finish(*factors, all[3]);
+    state.factors = std::move(factors);
+  }
+  kept::put(A, fresh);
 }
 
 }  // namespace quatrain::ops

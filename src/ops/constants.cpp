@@ -1,4 +1,4 @@
-#include "ops/map/constants.h"
+#include "ops/constants.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/from_blob.h>

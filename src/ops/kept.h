@@ -1,0 +1,61 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <typeindex>
+#include <vector>
+
+#include "quatrain/api.h"
+
+/// What is kept beside tensors: one value of each type, found by a tensor's storage and its place in it, for
+/// as long as that storage lives.
+///
+/// Storages are held weakly, so that their addresses are not used again while something is kept for them. The
+/// lock covers look-ups alone: values synchronise themselves, and whoever uses one shares its ownership. The
+/// dead are swept as new values come, whatever is done with them.
+namespace quatrain::ops::kept {
+
+using Value = std::shared_ptr<void>;
+
+Value find(const at::Tensor& t, std::type_index type);
+Value find_or_add(const at::Tensor& t, std::type_index type, Value (*make)());
+void put(const at::Tensor& t, std::type_index type, Value value);
+std::vector<Value> all(std::type_index type);
+
+/// The value of type T beside t; null where there is none, or where t has no storage.
+template <class T>
+std::shared_ptr<T> find(const at::Tensor& t) {
+  return std::static_pointer_cast<T>(find(t, typeid(T)));
+}
+
+/// The same, made by default where there is none. t has a storage.
+template <class T>
+std::shared_ptr<T> beside(const at::Tensor& t) {
+  return std::static_pointer_cast<T>(
+      find_or_add(t, typeid(T), [] { return Value(std::make_shared<T>()); }));
+}
+
+/// Puts a value beside t in the place of the one that was there; null forgets that.
+template <class T>
+void put(const at::Tensor& t, std::shared_ptr<T> value) {
+  put(t, typeid(T), std::move(value));
+}
+template <class T>
+void forget(const at::Tensor& t) {
+  put(t, typeid(T), nullptr);
+}
+
+/// All values of type T, those of the dead swept before.
+template <class T>
+std::vector<std::shared_ptr<T>> all() {
+  std::vector<std::shared_ptr<T>> result;
+  for (const Value& value : all(typeid(T))) result.push_back(std::static_pointer_cast<T>(value));
+  return result;
+}
+
+/// How many values are held now, with those of the dead that were not swept yet: at most an eighth of the
+/// living, and some. For tests.
+QUATRAIN_API size_t count();
+
+}  // namespace quatrain::ops::kept

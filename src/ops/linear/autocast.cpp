@@ -1,0 +1,36 @@
+// `linear` under autocast. S goes uncast, with the type to compute in beside it: a cast copy would miss the
+// prepared weights. A is never cast.
+
+#include <ATen/autocast_mode.h>
+#include <torch/library.h>
+
+#include "ops/linear/schema.h"
+
+namespace quatrain::ops {
+
+namespace {
+
+template <c10::DispatchKey key, c10::DeviceType device>
+at::Tensor linear_autocast(const at::Tensor& x, const at::Tensor& S, const Optional& bias, const Call& call) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(key);
+  // float64 stays as it is, as in ATen's own products.
+  if (call.dtype || x.scalar_type() == at::kDouble || S.scalar_type() == at::kDouble)
+    return dispatch_linear(x, S, bias, call);
+  Call cast = call;
+  cast.dtype = at::autocast::get_autocast_dtype(device);
+  return dispatch_linear(at::autocast::cached_cast(*cast.dtype, x, device), S, bias, cast);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(quatrain, AutocastCPU, m) {
+  m.impl("linear",
+         &linear_schema<&linear_autocast<c10::DispatchKey::AutocastCPU, c10::DeviceType::CPU>>);
+}
+
+TORCH_LIBRARY_IMPL(quatrain, AutocastCUDA, m) {
+  m.impl("linear",
+         &linear_schema<&linear_autocast<c10::DispatchKey::AutocastCUDA, c10::DeviceType::CUDA>>);
+}
+
+}  // namespace quatrain::ops

@@ -1,0 +1,405 @@
+#include "ops/map/bilinear_map.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/mm.h>
+
+#include <algorithm>
+
+#include "ops/engine/expand.h"
+#include "ops/engine/mixed_rows.h"
+#include "ops/engine/recycled.h"
+#include "ops/map/prepared.h"
+
+namespace quatrain::ops {
+
+using engine::Blocks;
+using engine::Mixing;
+using engine::Pieces;
+
+namespace {
+
+/// Of rounding errors by packed products. The estimate is up to 7% low, where a mixture has but two terms; so
+/// this keeps errors below twice the real layer's.
+constexpr double kLargestGrowth = 1.85;
+
+/// True where products of bfloat16 are taken to be much faster than those of float32.
+bool has_fast_halves() {
+  const Bfloat16 asked = requested_bfloat16();
+  TORCH_CHECK(
+      asked != Bfloat16::packed || engine::multiplies_halves(),
+      "linear: bfloat16 = packed needs a processor with AVX512_BF16 or AMX, which this one has not; take "
+      "auto or widened");
+  return asked == Bfloat16::packed || (asked == Bfloat16::automatic && engine::prefers_halves());
+}
+
+Problem make_cpu_problem(const at::Tensor& S, const Call& call, int64_t rows, at::ScalarType type) {
+  Problem problem = make_problem(S, call, rows, type);
+  problem.engine = (type == at::kFloat || type == at::kBFloat16) && rows * S.numel() > 0;
+  problem.halves = type == at::kBFloat16 && has_fast_halves();
+  // The gradient of a learned tensor comes from the products themselves: those stay exact.
+  if (problem.engine && problem.halves && problem.rank > 0 && (problem.prepared || !call.learned())) {
+    const auto& growth = mixtures(call)->factors().growth();
+    problem.packed =
+        (problem.prepared ? growth.y : std::max({growth.y, growth.dx, growth.dS})) <= kLargestGrowth;
+  }
+  return problem;
+}
+
+/// A learned A without factors of its own may have some that are followed while it trains.
+bool may_follow(const Problem& problem, const Call& call) {
+  return problem.engine && call.learned() && problem.rank == 0 && structure::followed_rank(problem.n) > 0;
+}
+
+/// Memories of a thread for what cannot be made in its place; they grow to their largest use.
+enum class Spare { inputs, gradients, result };
+template <Spare which>
+float* spare(int64_t count) {
+  static thread_local std::vector<float> memory;
+  if (static_cast<int64_t>(memory.size()) < count) memory.resize(static_cast<size_t>(count));
+  return memory.data();
+}
+
+/// True where n components of `width` values lie side by side in float32 rows.
+bool is_plain(const Blocks& blocks, int64_t width) {
+  return blocks.dtype == at::kFloat && blocks.component == width && !blocks.transposed;
+}
+
+/// Copies rows of n components, or adds them to what is there.
+void move(const Blocks& from, const Blocks& to, int64_t n, int64_t rows, int64_t width, bool accumulate) {
+  const auto& k = kernels::cpu::active();
+  const Mixing copies = Mixing::identity(n);
+  const auto how = accumulate ? kernels::cpu::Store::add : kernels::cpu::Store::set;
+  const auto run = [&](const auto combine, const auto** in, auto** out) {
+    pointers(from, n, 0, 0, in);
+    pointers(to, n, 0, 0, out);
+    combine(copies.view(), in, from.row, out, to.row, rows, width, nullptr, how);
+  };
+  const float* floats[engine::kMaxComponents];
+  const kernels::cpu::bf16* halves[engine::kMaxComponents];
+  float* to_floats[engine::kMaxComponents];
+  kernels::cpu::bf16* to_halves[engine::kMaxComponents];
+  if (from.dtype == at::kFloat)
+    to.dtype == at::kFloat ? run(k.combine_f_f, floats, to_floats) : run(k.combine_f_b, floats, to_halves);
+  else
+    to.dtype == at::kFloat ? run(k.combine_b_f, halves, to_floats) : run(k.combine_b_b, halves, to_halves);
+}
+
+/// Pieces as plain rows of n components of `width` values together.
+template <Spare which>
+const float* side_by_side(Pieces pieces, int64_t n, int64_t rows, int64_t width) {
+  float* const all = spare<which>(rows * n * width);
+  int64_t first = 0;
+  for (const engine::Piece& piece : pieces) {
+    move(piece.blocks, {all + first, width, n * width, false, at::kFloat}, n, rows, piece.width, false);
+    first += piece.width;
+  }
+  return all;
+}
+
+/// Rows in memory as a matrix of ATen's.
+at::Tensor view_of(const float* rows, int64_t count, int64_t width, int64_t apart) {
+  return at::from_blob(const_cast<float*>(rows), {count, width}, {apart, 1}, at::kFloat);
+}
+
+/// c (+)= a b.
+void multiply(const at::Tensor& a, const at::Tensor& b, at::Tensor c, bool accumulate) {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  accumulate ? at::addmm_out(c, c, a, b) : at::mm_out(c, a, b);
+}
+
+Blocks transposed(Blocks blocks) {
+  blocks.transposed = !blocks.transposed;
+  return blocks;
+}
+
+}  // namespace
+
+Problem make_problem(const at::Tensor& S, const Call& call, int64_t rows, at::ScalarType type) {
+  Problem problem;
+  problem.rows = rows;
+  problem.n = S.size(0);
+  problem.out_features = problem.n * S.size(1);
+  problem.in_features = problem.n * S.size(2);
+  problem.rank = call.rank();
+  problem.factors_train = call.factored();
+  problem.element_size = static_cast<int64_t>(at::elementSize(type));
+  problem.prepared = call.constant;
+  problem.threads = at::get_num_threads();
+  return problem;
+}
+
+BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::ScalarType type, Pass pass)
+    : call_(std::move(call)), n_(S.size(0)), m_(S.size(1)), p_(S.size(2)), type_(type), weight_(S) {
+  Problem problem = make_cpu_problem(S, call_, rows, type);
+  if (may_follow(problem, call_)) {
+    problem.rank = structure::followed_rank(n_);
+    problem.followed = true;
+    if (plan(problem, call_.way) == Way::factored) {
+      const bool insist = call_.way == Way::factored;
+      // A backward pass runs on what its forward pass ran on; a constant A on what training left.
+      if (pass == Pass::backward || (call_.constant && !insist)) held_ = structure::find(*call_.A);
+      if (!held_ && (insist || (pass == Pass::forward && !call_.constant)))
+        held_ = structure::follow(*call_.A, insist);
+    }
+    problem.rank = held_ ? held_->rank : 0;
+  }
+  call_.way = plan(problem, call_.way);
+  if (held_ && call_.way != Way::factored) {
+    if (pass == Pass::forward) structure::count_on_H(*call_.A);
+    held_ = nullptr;
+  }
+  // The composed form prepares weights in another order.
+  if (rows == 0) call_.constant = false;
+  on_engine_ = problem.engine && (call_.way != Way::materialised || type == at::kFloat);
+  if (!on_engine_) return;
+  if (problem.packed) multiplied_in_ = at::kBFloat16;
+  // Wider weights stay as they are: autocast gives float32 ones, which the kernels read themselves.
+  S_ = (type == at::kBFloat16 && S.scalar_type() == at::kFloat ? S : S.to(type)).contiguous();
+  if (!held_ && n_ > 1) mixtures_ = mixtures(call_);
+  if (call_.way == Way::factored) factors_ = held_ ? held_->mixings.get() : &mixtures_->factors();
+}
+
+Way foreseen_way(const at::Tensor& S, const Call& call, int64_t rows, at::ScalarType type) {
+  Problem problem = make_cpu_problem(S, call, rows, type);
+  if (may_follow(problem, call)) {
+    problem.rank = structure::followed_rank(problem.n);
+    problem.followed = true;
+    if (plan(problem, call.way) == Way::factored) {
+      const auto known = structure::foreseen_rank(*call.A);
+      problem.rank = known ? *known : call.constant ? 0 : problem.rank;
+    } else {
+      problem.rank = 0;
+    }
+  }
+  return plan(problem, call.way);
+}
+
+void BilinearMap::prepare(bool transposed) {
+  const uint64_t followed = held_ ? held_->mixings->number : 0;
+  if (way() == Way::materialised) {
+    if (H_.defined()) return;
+    if (n_ == 1) {
+      H_ = S_[0];
+      return;
+    }
+    H_ = prepared(weight_, call_, {Form::engine, way(), type_, followed}, [&] {
+      const std::vector<int64_t> sizes{n_ * m_, n_ * p_};
+      const at::Tensor H = call_.constant ? at::empty(sizes, S_.options()) : recycled_empty(sizes);
+      engine::expand(mixtures_->blocks(), n_, m_, p_, S_.const_data_ptr<float>(),
+                     H.mutable_data_ptr<float>());
+      return H;
+    });
+  } else if (way() == Way::factored) {
+    const engine::Piece S{transposed ? blocks_of(S_) : ops::transposed(blocks_of(S_)), transposed ? p_ : m_};
+    const engine::Pass pass = transposed ? transposed_pass(1, {}, {&S, 1}) : forward_pass(1, {}, {&S, 1});
+    const auto reader = transposed ? Form::engine_transposed : Form::engine;
+    (transposed ? packed_transposed_ : packed_) =
+        prepared(weight_, call_, {reader, way(), multiplied_in_, followed}, [&] {
+          const at::Tensor fresh = at::empty({packed_bytes(pass)}, S_.options().dtype(at::kByte));
+          pack(pass, fresh.mutable_data_ptr());
+          return fresh;
+        });
+  }
+}
+
+engine::Pass BilinearMap::pass(int64_t M, int64_t N, int64_t K) const {
+  engine::Pass pass;
+  pass.M = M, pass.N = N, pass.K = K, pass.n = n_, pass.rank = factors_->rank;
+  pass.multiplied_in = multiplied_in_;
+  return pass;
+}
+
+engine::Pass BilinearMap::forward_pass(int64_t rows, Pieces x, const Pieces& S) const {
+  engine::Pass pass = this->pass(rows, m_, p_);
+  pass.A = x, pass.left = &factors_->V_in;
+  pass.B = S, pass.right = &factors_->U_in;
+  pass.out = &factors_->W_out;
+  pass.packed = packed_.defined() ? packed_.const_data_ptr() : nullptr;
+  return pass;
+}
+
+engine::Pass BilinearMap::transposed_pass(int64_t rows, Pieces g, const Pieces& S) const {
+  engine::Pass pass = this->pass(rows, p_, m_);
+  pass.A = g, pass.left = &factors_->W_in;
+  pass.B = S, pass.right = &factors_->U_in;
+  pass.out = &factors_->V_out;
+  pass.packed = packed_transposed_.defined() ? packed_transposed_.const_data_ptr() : nullptr;
+  return pass;
+}
+
+engine::Pass BilinearMap::weight_pass(int64_t rows, Pieces g, Pieces x) const {
+  engine::Pass pass = this->pass(m_, p_, rows);
+  pass.A = g, pass.left = &factors_->W_in;
+  pass.B = x, pass.right = &factors_->V_in;
+  pass.out = &factors_->U_out;
+  return pass;
+}
+
+bool BilinearMap::stores_once(int64_t rows, bool of_S) const {
+  if (way() != Way::factored) return false;
+  return one_store(of_S ? weight_pass(rows, {}, {}) : transposed_pass(rows, {}, {}));
+}
+
+at::ScalarType BilinearMap::result_type(int64_t rows, const Output& output) const {
+  if (type_ == at::kFloat || way() != Way::factored) return at::kFloat;
+  engine::Pass pass = forward_pass(rows, {}, {});
+  pass.accumulate = output.accumulate, pass.epilogue = output.epilogue;
+  return one_store(pass) ? type_ : at::kFloat;
+}
+
+void BilinearMap::apply_dense(int64_t rows, Pieces x, int64_t width, bool transposed, float* y, int64_t y_row,
+                              bool accumulate) const {
+  TORCH_INTERNAL_ASSERT(H_.defined(), "prepare() comes before H is applied");
+  const int64_t columns = n_ * width;
+  const auto* from = static_cast<const float*>(x[0].blocks.data);
+  int64_t from_row = x[0].blocks.row;
+  if (x.size() != 1 || !is_plain(x[0].blocks, width)) {
+    from = side_by_side<Spare::inputs>(x, n_, rows, width);
+    from_row = columns;
+  }
+  multiply(view_of(from, rows, columns, from_row), transposed ? H_ : H_.t(),
+           view_of(y, rows, transposed ? n_ * p_ : n_ * m_, y_row), accumulate);
+}
+
+void BilinearMap::apply(int64_t rows, Pieces x, const Blocks& y, const Output& output) const {
+  if (rows == 0) return;
+  if (way() == Way::factored) {
+    const engine::Piece S{transposed(blocks_of(S_)), m_};
+    engine::Pass pass = forward_pass(rows, x, {&S, 1});
+    pass.C = y, pass.accumulate = output.accumulate, pass.epilogue = output.epilogue;
+    pass.products = output.products;
+    return engine::run(pass);
+  }
+  const int64_t width = n_ * m_;
+  const bool streams = way() == Way::mixed;
+  const bool direct =
+      is_plain(y, m_) && !(streams && (output.accumulate || (y.row != width && rows > 1)));
+  float* const to = direct ? static_cast<float*>(y.data) : spare<Spare::result>(rows * width);
+  const int64_t to_row = direct ? y.row : width;
+  const bool takes_bias = streams && output.epilogue.only_bias();
+  if (streams) {
+    engine::Stream stream;
+    stream.rows = rows, stream.n = n_, stream.m = m_, stream.p = p_;
+    stream.x = x, stream.S = blocks_of(S_);
+    stream.y = to;
+    stream.inputs = &mixtures_->rows();
+    stream.bias = takes_bias ? output.epilogue.bias : nullptr;
+    engine::run(stream);
+  } else {
+    apply_dense(rows, x, p_, false, to, to_row, direct && output.accumulate);
+  }
+  if (!direct) move({to, m_, to_row, false, at::kFloat}, y, n_, rows, m_, output.accumulate);
+  if (!takes_bias && !(output.epilogue.only_bias() && !output.epilogue.bias))
+    finish_block(kernels::cpu::active(), output.epilogue, n_, m_, 0, 0, rows, m_, y);
+}
+
+bool BilinearMap::sums_structure() const {
+  return call_.learned() && (way() == Way::materialised || held_ || call_.factored());
+}
+
+BilinearMap::StructureSums BilinearMap::structure_sums() const {
+  StructureSums sums;
+  const auto each = static_cast<size_t>(n_ * rank());
+  for (auto* part : {&sums.U, &sums.V, &sums.W}) part->resize(each);
+  if (way() == Way::materialised) sums.A.resize(static_cast<size_t>(n_ * n_ * n_));
+  return sums;
+}
+
+void BilinearMap::apply_transposed(int64_t rows, const Blocks& g, const Blocks& dx, bool accumulate,
+                                   StructureSums* sums, const Blocks& x) const {
+  if (rows == 0) return;
+  const engine::Piece gradients{g, m_};
+  if (way() == Way::factored) {
+    const engine::Piece S{blocks_of(S_), p_};
+    engine::Pass pass = transposed_pass(rows, {&gradients, 1}, {&S, 1});
+    pass.C = dx, pass.accumulate = accumulate;
+    if (sums) pass.probe = x, pass.sums = sums->V.data();
+    return engine::run(pass);
+  }
+  if (!dx.data) return;
+  const bool direct = is_plain(dx, p_);
+  float* const to = direct ? static_cast<float*>(dx.data) : spare<Spare::result>(rows * n_ * p_);
+  const int64_t to_row = direct ? dx.row : n_ * p_;
+  apply_dense(rows, {&gradients, 1}, m_, true, to, to_row, direct && accumulate);
+  if (!direct) move({to, p_, to_row, false, at::kFloat}, dx, n_, rows, p_, accumulate);
+}
+
+void BilinearMap::weight_gradient(int64_t rows, const Blocks& g, Pieces x, const Blocks& dS, bool accumulate,
+                                  StructureSums* sums) const {
+  if (rows == 0) return;
+  if (way() == Way::factored) {
+    const engine::Piece gradients{transposed(g), rows};
+    engine::Pass pass = weight_pass(rows, {&gradients, 1}, x);
+    pass.C = dS, pass.accumulate = accumulate;
+    if (sums) pass.probe = blocks_of(S_), pass.sums = sums->U.data();
+    return engine::run(pass);
+  }
+  const int64_t in = n_ * p_, out = n_ * m_;
+  const auto* from = static_cast<const float*>(x[0].blocks.data);
+  const auto* upstream = static_cast<const float*>(g.data);
+  int64_t from_row = x[0].blocks.row, upstream_row = g.row;
+  if (x.size() != 1 || !is_plain(x[0].blocks, p_))
+    from = side_by_side<Spare::inputs>(x, n_, rows, p_), from_row = in;
+  if (const engine::Piece gradients{g, m_}; !is_plain(g, m_))
+    upstream = side_by_side<Spare::gradients>({&gradients, 1}, n_, rows, m_), upstream_row = out;
+  const at::Tensor dH = recycled_empty({out, in});
+  float* const product = dH.mutable_data_ptr<float>();
+  multiply(view_of(upstream, rows, out, upstream_row).t(), view_of(from, rows, in, from_row), dH, false);
+  const bool direct = dS.data && !accumulate && dS.dtype == at::kFloat && dS.row == p_ &&
+                      (n_ == 1 || dS.component == m_ * p_);
+  float* const to = direct    ? static_cast<float*>(dS.data)
+                    : dS.data ? spare<Spare::result>(n_ * m_ * p_)
+                              : nullptr;
+  if (n_ == 1) {
+    if (to) std::copy(product, product + out * in, to);
+  } else {
+    std::vector<float> dA(sums ? sums->A.size() : 0);
+    engine::contract(mixtures_->components(), n_, m_, p_, product, to, S_.const_data_ptr<float>(),
+                     sums ? dA.data() : nullptr);
+    for (size_t i = 0; i < dA.size(); ++i) sums->A[i] += dA[i];
+  }
+  if (dS.data && !direct) move({to, m_ * p_, p_, false, at::kFloat}, dS, n_, m_, p_, accumulate);
+}
+
+void BilinearMap::sum_products(int64_t rows, const Blocks& g, Pieces x, const float* products,
+                               StructureSums& sums) const {
+  if (way() != Way::factored || rows == 0) return;
+  if (products) return engine::dots(g, n_, products, rank(), rows, m_, sums.W.data());
+  const engine::Piece S{transposed(blocks_of(S_)), m_};
+  engine::Pass pass = forward_pass(rows, x, {&S, 1});
+  pass.probe = g, pass.sums = sums.W.data();
+  engine::run(pass);
+}
+
+at::Tensor BilinearMap::structure_gradient(const StructureSums& sums) const {
+  if (held_) return structure::gradient(*held_, sums.U, sums.V, sums.W);
+  const auto floats = at::TensorOptions(at::kFloat);
+  if (way() == Way::materialised) {
+    const at::Tensor dA = at::empty({n_, n_, n_}, floats);
+    std::copy(sums.A.begin(), sums.A.end(), dA.mutable_data_ptr<float>());
+    return call_.structure_gradient(dA);
+  }
+  const at::Tensor dA = at::empty({3, n_, rank()}, floats);
+  float* to = dA.mutable_data_ptr<float>();
+  for (const auto* part : {&sums.U, &sums.V, &sums.W}) to = std::copy(part->begin(), part->end(), to);
+  return dA;
+}
+
+at::Tensor BilinearMap::matrix(const at::Tensor& t, int64_t rows, int64_t width) const {
+  const at::Tensor flat = t.to(type_).reshape({rows, width});
+  return flat.stride(1) == 1 || width <= 1 ? flat : flat.contiguous();
+}
+
+Blocks BilinearMap::blocks_of_rows(const at::Tensor& matrix, int64_t width) {
+  return {const_cast<void*>(matrix.const_data_ptr()), width, matrix.stride(0), false, matrix.scalar_type()};
+}
+
+Blocks BilinearMap::blocks_of(const at::Tensor& t) {
+  return {const_cast<void*>(t.const_data_ptr()), t.size(1) * t.size(2), t.size(2), false, t.scalar_type()};
+}
+
+}  // namespace quatrain::ops
