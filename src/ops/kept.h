@@ -32,8 +32,7 @@ std::shared_ptr<T> find(const at::Tensor& t) {
 /// The same, made by default where there is none. t has a storage.
 template <class T>
 std::shared_ptr<T> beside(const at::Tensor& t) {
-  return std::static_pointer_cast<T>(
-      find_or_add(t, typeid(T), [] { return Value(std::make_shared<T>()); }));
+  return std::static_pointer_cast<T>(find_or_add(t, typeid(T), [] { return Value(std::make_shared<T>()); }));
 }
 
 /// Puts a value beside t in the place of the one that was there; null forgets that.

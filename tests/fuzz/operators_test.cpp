@@ -60,8 +60,9 @@ std::vector<int64_t> shape_for(Random& random, const std::string& argument, cons
     if (is({"S"})) return {s.n, s.m, s.p};
     if (is({"A", "table", "made_for"})) return {s.n, s.n, s.n};
     if (is({"bias", "weight"})) return {s.n * (one_in(random, 2) ? s.m : s.p)};
-    if (is({"grad"})) return one_in(random, 2) ? std::vector{s.rows, s.n * s.m}
-                                               : std::vector{s.batch, s.rows, s.n * s.heads * s.m};
+    if (is({"grad"}))
+      return one_in(random, 2) ? std::vector{s.rows, s.n * s.m}
+                               : std::vector{s.batch, s.rows, s.n * s.heads * s.m};
     if (is({"factors"})) return {s.n, s.rank};
     if (is({"query"})) return {s.batch, s.rows, s.n, s.heads, s.m};
     if (is({"key", "value"})) return {s.batch, s.keys, s.n, s.heads, s.m};
@@ -134,24 +135,28 @@ at::Tensor tensor_for(Random& random, const std::string& argument, const Sizes& 
 }
 
 std::string text_for(Random& random, const std::string& argument, const Sizes& s) {
-  static const std::vector<std::string> of_n[] = {
-      {"real"}, {"complex", "split_complex", "dual"}, {"quaternion", "clifford(2,0)", "cyclic(4)", "tessarine"},
-      {"octonion", "clifford(2,1)"}, {"sedenion"}};
+  static const std::vector<std::string> of_n[] = {{"real"},
+                                                  {"complex", "split_complex", "dual"},
+                                                  {"quaternion", "clifford(2,0)", "cyclic(4)", "tessarine"},
+                                                  {"octonion", "clifford(2,1)"},
+                                                  {"sedenion"}};
   if (argument == "way" && !one_in(random, 20))
     return one_of(random, std::array{"auto", "factored", "mixed", "materialised"});
   if (argument == "initialiser" && !one_in(random, 20)) return one_of(random, std::array{"glorot", "he"});
   if (one_in(random, 15))
-    return one_of(random, std::array<std::string, 9>{"", "learned", "factored", "phm(4)", "relu", "cyclic(999999)",
-                                                     "clifford(99,99)", std::string(300, 'a'), "phm(0)"});
-  if (argument == "name" && one_in(random, 2)) return one_of(random, std::array{"relu", "gelu", "tanh", "silu"});
+    return one_of(random,
+                  std::array<std::string, 9>{"", "learned", "factored", "phm(4)", "relu", "cyclic(999999)",
+                                             "clifford(99,99)", std::string(300, 'a'), "phm(0)"});
+  if (argument == "name" && one_in(random, 2))
+    return one_of(random, std::array{"relu", "gelu", "tanh", "silu"});
   const size_t at = s.n == 1 ? 0 : s.n == 2 ? 1 : s.n == 4 ? 2 : s.n == 8 ? 3 : s.n == 16 ? 4 : 2;
   return one_of(random, of_n[at]);
 }
 
 int64_t number_for(Random& random, const std::string& argument, const Sizes& s) {
   if (one_in(random, 6))
-    return one_of(random, std::array<int64_t, 10>{0, -1, INT64_MIN, INT64_MAX, int64_t{1} << 32, -7, 3, 64, 65,
-                                                  int64_t{1} << 62});
+    return one_of(random, std::array<int64_t, 10>{0, -1, INT64_MIN, INT64_MAX, int64_t{1} << 32, -7, 3, 64,
+                                                  65, int64_t{1} << 62});
   if (argument == "heads") return s.heads;
   if (argument == "components" || argument == "n" || argument == "maps") return s.n;
   return below(random, 5);
@@ -196,7 +201,8 @@ c10::IValue value_for(Random& random, const c10::Argument& argument, const Sizes
       }
       if (element->kind() == c10::TypeKind::StringType)
         return std::vector<std::string>{text_for(random, name, s)};
-      if (element->kind() == c10::TypeKind::FloatType) return std::vector<double>(static_cast<size_t>(s.n), 1);
+      if (element->kind() == c10::TypeKind::FloatType)
+        return std::vector<double>(static_cast<size_t>(s.n), 1);
       return std::vector<int64_t>{number_for(random, name, s)};
     }
     default:
@@ -216,9 +222,8 @@ std::vector<c10::OperatorHandle> operators() {
       continue;
     if (const auto found = c10::Dispatcher::singleton().findSchema(name)) result.push_back(*found);
   }
-  std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) {
-    return a.operator_name().name < b.operator_name().name;
-  });
+  std::sort(result.begin(), result.end(),
+            [](const auto& a, const auto& b) { return a.operator_name().name < b.operator_name().name; });
   return result;
 }
 

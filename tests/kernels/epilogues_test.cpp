@@ -73,7 +73,8 @@ TEST(Epilogues, FunctionsAreExactToAFewUnits) {
   for (const Table* const* table = available(); *table; ++table)
     for (const Activation activation : {Activation::tanh, Activation::sigmoid}) {
       auto y = values;
-      (*table)->finish(y.data(), 0, 1, static_cast<int64_t>(y.size()), nullptr, nullptr, nullptr, 0, activation);
+      (*table)->finish(y.data(), 0, 1, static_cast<int64_t>(y.size()), nullptr, nullptr, nullptr, 0,
+                       activation);
       for (size_t i = 0; i < y.size(); ++i) {
         const double right = wanted(values[i], activation);
         if (std::abs(right) < 1e-30) continue;

@@ -46,8 +46,8 @@ TEST(Kept, NoLayoutButDenseIsTaken) {
     } catch (const c10::Error& error) {
       EXPECT_THAT(error.what_without_backtrace(), HasSubstr("x must be a dense tensor"));
     }
-    EXPECT_LT(
-        relative_error(ops::linear(x, S, {}, {"quaternion", {}, {}}, Way::automatic, {}, true), wanted), 1e-5);
+    EXPECT_LT(relative_error(ops::linear(x, S, {}, {"quaternion", {}, {}}, Way::automatic, {}, true), wanted),
+              1e-5);
   }
 }
 
@@ -71,9 +71,7 @@ TEST(Kept, FactorsThatAreSetAnewArePackedAnew) {
   const at::Tensor wanted = x.to(torch::kDouble).mm(expanded(A, S).t());
   ops::linear(x, S, {}, {"learned", A, {}}, Way::factored);
   const at::Tensor first = ops::structure_state(A);
-  const auto evaluated = [&] {
-    return ops::linear(x, S, {}, {"learned", A, {}}, Way::factored, {}, true);
-  };
+  const auto evaluated = [&] { return ops::linear(x, S, {}, {"learned", A, {}}, Way::factored, {}, true); };
   EXPECT_LT(relative_error(evaluated(), wanted), 1e-5);
   // Factors of the same A, found another way: a scale that wanders from U to W.
   at::Tensor second = first.clone();
@@ -110,9 +108,10 @@ TEST(Kept, NonContiguousLearnedTensors) {
       const Product product{"learned", A.to(type), {}};
       ASSERT_FALSE(product.A.is_contiguous());
       const double allowed = at::elementSize(type) == 2 ? 3e-2 : 1e-5;
-      EXPECT_LT(relative_error(ops::linear(x.to(type), S.to(type), {}, product, way), wanted), allowed) << type;
-      const auto [dx, dS, dA] = ops::linear_backward(grad.to(type), x.to(type), S.to(type), product, way, {},
-                                                     {true, true, true});
+      EXPECT_LT(relative_error(ops::linear(x.to(type), S.to(type), {}, product, way), wanted), allowed)
+          << type;
+      const auto [dx, dS, dA] =
+          ops::linear_backward(grad.to(type), x.to(type), S.to(type), product, way, {}, {true, true, true});
       EXPECT_LT(relative_error(dx, grad.mm(expanded(A, S))), allowed) << type;
     }
 }
@@ -126,7 +125,8 @@ TEST(Kept, SizesHaveBounds) {
     }
     return std::string("taken");
   };
-  EXPECT_THAT(refused("learned", torch::randn({70, 70, 70})), HasSubstr("S must have 1 to 64 blocks, got 70"));
+  EXPECT_THAT(refused("learned", torch::randn({70, 70, 70})),
+              HasSubstr("S must have 1 to 64 blocks, got 70"));
   EXPECT_THAT(refused("factored", torch::randn({3, 70, 4})), HasSubstr("S must have 1 to 64 blocks, got 70"));
 }
 

@@ -35,8 +35,7 @@ ops::Call call_of(const ops::Product& product, Way way, bool constant = false) {
 struct Strided {
   at::Tensor whole, view;  // view: (rows, n, width)
   Strided(int64_t rows, int64_t n, int64_t width)
-      : whole(torch::randn({rows, 2, n, width + 3})),
-        view(whole.select(1, 1).narrow(2, 1, width)) {}
+      : whole(torch::randn({rows, 2, n, width + 3})), view(whole.select(1, 1).narrow(2, 1, width)) {}
   Blocks blocks() const {
     return {view.data_ptr(), view.stride(1), view.stride(0), false, view.scalar_type()};
   }
@@ -75,7 +74,8 @@ void for_each_map(const Check& check) {
         if (algebra == "real" && way != Way::materialised) continue;
         SCOPED_TRACE(algebra + ", " + std::to_string(sizes.rows) + " rows, " + ops::name(way));
         const int64_t n = algebra::get(algebra).n();
-        const at::Tensor S = torch::randn({n, sizes.m, sizes.p}) / std::sqrt(static_cast<double>(n * sizes.p));
+        const at::Tensor S =
+            torch::randn({n, sizes.m, sizes.p}) / std::sqrt(static_cast<double>(n * sizes.p));
         check(algebra, S, way, sizes);
       }
 }

@@ -70,14 +70,14 @@ struct Pass {
   const Mixing* right = nullptr;
   const void* packed = nullptr;  ///< what `pack` made of B, used in its place
   at::ScalarType multiplied_in =
-      at::kFloat;  ///< what the mixtures of A and B are rounded to: float32, bfloat16
+      at::kFloat;           ///< what the mixtures of A and B are rounded to: float32, bfloat16
   Blocks C;                 ///< without data nothing is written
   bool accumulate = false;  ///< C's values are added to
   const Mixing* out = nullptr;
   Epilogue epilogue;
-  Blocks probe;                 ///< n matrices of M x N, whose inner products with the R products are wanted
-  float* sums = nullptr;        ///< n x R, added to
-  float* products = nullptr;    ///< where the R products are to be kept, each M x N, one after the other
+  Blocks probe;               ///< n matrices of M x N, whose inner products with the R products are wanted
+  float* sums = nullptr;      ///< n x R, added to
+  float* products = nullptr;  ///< where the R products are to be kept, each M x N, one after the other
 };
 
 /// True where ATen multiplies bfloat16 in packed form of its own, much faster than float32 (AMX).

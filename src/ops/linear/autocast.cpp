@@ -24,13 +24,11 @@ at::Tensor linear_autocast(const at::Tensor& x, const at::Tensor& S, const Optio
 }  // namespace
 
 TORCH_LIBRARY_IMPL(quatrain, AutocastCPU, m) {
-  m.impl("linear",
-         &linear_schema<&linear_autocast<c10::DispatchKey::AutocastCPU, c10::DeviceType::CPU>>);
+  m.impl("linear", &linear_schema<&linear_autocast<c10::DispatchKey::AutocastCPU, c10::DeviceType::CPU>>);
 }
 
 TORCH_LIBRARY_IMPL(quatrain, AutocastCUDA, m) {
-  m.impl("linear",
-         &linear_schema<&linear_autocast<c10::DispatchKey::AutocastCUDA, c10::DeviceType::CUDA>>);
+  m.impl("linear", &linear_schema<&linear_autocast<c10::DispatchKey::AutocastCUDA, c10::DeviceType::CUDA>>);
 }
 
 }  // namespace quatrain::ops

@@ -12,8 +12,8 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
 
-#include "ops/linear/linear.h"
 #include "ops/constants.h"
+#include "ops/linear/linear.h"
 #include "ops/map/bilinear_map.h"
 #include "ops/map/prepared.h"
 
@@ -107,8 +107,7 @@ at::Tensor with_bias(at::Tensor y, const Optional& bias, const Frame& f) {
 
 }  // namespace
 
-at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const Optional& bias,
-                  const Call& call) {
+at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const Optional& bias, const Call& call) {
   check_linear("linear", x, S, call);
   check_bias(bias, S);
   const Frame f = make_frame(x, S, call);
@@ -122,8 +121,7 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const Optional& bias
     case Way::mixed:
       return with_bias(at::matmul(mixed_inputs(x, f), W.t()).view(sizes_with(x, f.n * f.m)), bias, f);
     default:
-      return at::linear(x.to(f.dtype), W,
-                        given(bias) ? Optional(bias->to(f.dtype)) : std::nullopt);
+      return at::linear(x.to(f.dtype), W, given(bias) ? Optional(bias->to(f.dtype)) : std::nullopt);
   }
 }
 

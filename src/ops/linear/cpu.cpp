@@ -36,8 +36,8 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const Optional& bia
     *products = recycled_empty({map.rank(), rows, map.m()});
     output.products = products->mutable_data_ptr<float>();
   }
-  const at::Tensor y = at::empty(sizes_with(x, map.n() * map.m()),
-                                 x.options().dtype(map.result_type(rows, output)));
+  const at::Tensor y =
+      at::empty(sizes_with(x, map.n() * map.m()), x.options().dtype(map.result_type(rows, output)));
   const engine::Piece piece{BilinearMap::blocks_of_rows(inputs, map.p()), map.p()};
   map.apply(rows, {&piece, 1}, BilinearMap::blocks_of_rows(y.view({rows, -1}), map.m()), output);
   return y.to(type);
@@ -71,7 +71,8 @@ Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const
   if (mask[1] || mask[2]) mark_in_training(S);
   const int64_t n = map.n(), m = map.m(), p = map.p();
   const at::Tensor inputs = map.matrix(x, rows, n * p), g = map.matrix(grad, rows, n * m);
-  const engine::Blocks of_x = BilinearMap::blocks_of_rows(inputs, p), of_g = BilinearMap::blocks_of_rows(g, m);
+  const engine::Blocks of_x = BilinearMap::blocks_of_rows(inputs, p),
+                       of_g = BilinearMap::blocks_of_rows(g, m);
   const engine::Piece piece{of_x, p};
   const bool want_A = mask[2] && call.learned(), by_sums = want_A && map.sums_structure();
   const bool factored = map.way() == Way::factored;
@@ -84,9 +85,9 @@ Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const
   if (mask[0] || (by_sums && factored)) {
     if (mask[0]) dx = result(x, x.scalar_type() == at::kBFloat16 && map.stores_once(rows, false));
     if (!factored) map.prepare();
-    map.apply_transposed(
-        rows, of_g, mask[0] ? BilinearMap::blocks_of_rows(dx.view({rows, -1}), p) : engine::Blocks(), false,
-        by_sums ? &sums : nullptr, of_x);
+    map.apply_transposed(rows, of_g,
+                         mask[0] ? BilinearMap::blocks_of_rows(dx.view({rows, -1}), p) : engine::Blocks(),
+                         false, by_sums ? &sums : nullptr, of_x);
   }
   if (mask[1] || by_sums) {
     if (mask[1]) dS = result(S, S.scalar_type() == at::kBFloat16 && map.stores_once(rows, true));

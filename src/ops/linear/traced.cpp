@@ -45,8 +45,7 @@ at::Tensor materialise(const at::Tensor& S, const Call& call) {
   return at::cat(rows, 0);
 }
 
-at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const Optional& bias,
-                  const Call& call) {
+at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const Optional& bias, const Call& call) {
   check_linear("linear", x, S, call);
   check_bias(bias, S);
   const at::ScalarType dtype = call.compute_dtype(x);

@@ -159,7 +159,9 @@ BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::Scala
   if (problem.packed) multiplied_in_ = at::kBFloat16;
   // Wider weights stay as they are: autocast gives float32 ones, which the kernels read themselves.
   S_ = (type == at::kBFloat16 && S.scalar_type() == at::kFloat ? S : S.to(type)).contiguous();
-  if (!held_ && n_ > 1) mixtures_ = mixtures(call_);
+  const algebra::Algebra* fixed = call_.fixed();
+  is_H_ = n_ == 1 && call_.way == Way::materialised && fixed && fixed->table(0, 0, 0) == 1;
+  if (!held_ && !is_H_) mixtures_ = mixtures(call_);
   if (call_.way == Way::factored) factors_ = held_ ? held_->mixings.get() : &mixtures_->factors();
 }
 
@@ -180,13 +182,13 @@ Way foreseen_way(const at::Tensor& S, const Call& call, int64_t rows, at::Scalar
 
 void BilinearMap::prepare(bool transposed) {
   const uint64_t followed = held_ ? held_->mixings->number : 0;
-  if (way() == Way::materialised) {
+  if (way() == Way::materialised || (way() == Way::mixed && transposed)) {
     if (H_.defined()) return;
-    if (n_ == 1) {
+    if (is_H_) {
       H_ = S_[0];
       return;
     }
-    H_ = prepared(weight_, call_, {Form::engine, way(), type_, followed}, [&] {
+    H_ = prepared(weight_, call_, {Form::engine, Way::materialised, type_, followed}, [&] {
       const std::vector<int64_t> sizes{n_ * m_, n_ * p_};
       const at::Tensor H = call_.constant ? at::empty(sizes, S_.options()) : recycled_empty(sizes);
       engine::expand(mixtures_->blocks(), n_, m_, p_, S_.const_data_ptr<float>(),
@@ -276,8 +278,7 @@ void BilinearMap::apply(int64_t rows, Pieces x, const Blocks& y, const Output& o
   }
   const int64_t width = n_ * m_;
   const bool streams = way() == Way::mixed;
-  const bool direct =
-      is_plain(y, m_) && !(streams && (output.accumulate || (y.row != width && rows > 1)));
+  const bool direct = is_plain(y, m_) && !(streams && (output.accumulate || (y.row != width && rows > 1)));
   float* const to = direct ? static_cast<float*>(y.data) : spare<Spare::result>(rows * width);
   const int64_t to_row = direct ? y.row : width;
   const bool takes_bias = streams && output.epilogue.only_bias();
@@ -354,7 +355,7 @@ void BilinearMap::weight_gradient(int64_t rows, const Blocks& g, Pieces x, const
   float* const to = direct    ? static_cast<float*>(dS.data)
                     : dS.data ? spare<Spare::result>(n_ * m_ * p_)
                               : nullptr;
-  if (n_ == 1) {
+  if (is_H_) {
     if (to) std::copy(product, product + out * in, to);
   } else {
     std::vector<float> dA(sums ? sums->A.size() : 0);

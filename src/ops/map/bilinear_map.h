@@ -47,7 +47,8 @@ class QUATRAIN_API BilinearMap {
   int64_t rank() const { return factors_ ? factors_->rank : 0; }
 
   /// Combines the weights once for all applications to inputs, or to gradients (`transposed`): packed blocks,
-  /// or H, which serves both. Kept beside S where the call says that S is constant.
+  /// or H, which serves both. The mixed way has one direction: its gradients go through H. Kept beside S
+  /// where the call says that S is constant. The factored way does without, and mixes in each application.
   void prepare(bool transposed = false);
   /// H (n m, n p), after prepare() on the materialised way.
   const at::Tensor& dense() const { return H_; }
@@ -112,6 +113,7 @@ class QUATRAIN_API BilinearMap {
   int64_t n_, m_, p_;
   at::ScalarType type_, multiplied_in_ = at::kFloat;
   bool on_engine_ = false;
+  bool is_H_ = false;                               // S is: the real layer
   std::shared_ptr<const structure::Factors> held_;  // followed beside A
   std::shared_ptr<const Mixtures> mixtures_;
   const engine::Mixings* factors_ = nullptr;

@@ -78,8 +78,8 @@ void check_weight(const char* function, const at::Tensor& S, const Call& call) {
   check_values(function, "S", S);
   TORCH_CHECK(S.dim() == 3, function, ": S must have the shape (n, out_features / n, in_features / n), got ",
               S.sym_sizes());
-  TORCH_CHECK(S.sym_size(0) >= 1 && S.sym_size(0) <= engine::kMaxComponents, function,
-              ": S must have 1 to ", engine::kMaxComponents, " blocks, got ", S.sym_size(0));
+  TORCH_CHECK(S.sym_size(0) >= 1 && S.sym_size(0) <= engine::kMaxComponents, function, ": S must have 1 to ",
+              engine::kMaxComponents, " blocks, got ", S.sym_size(0));
   TORCH_CHECK(!call.dtype || at::isFloatingType(*call.dtype), function,
               ": dtype must be floating point, got ", *call.dtype);
   if (!call.learned()) {
