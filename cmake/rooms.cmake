@@ -47,7 +47,8 @@ endfunction()
 
 # quatrain_room(NAME [TORCH none|aten|frontend] [BATCH most] SOURCES ... [PLAIN ...] [ALONE ...])
 #   none: plain C++.  aten: tensors and operators.  frontend: <torch/torch.h>, through the precompiled header.
-#   PLAIN: files of a frontend room that include nothing of torch; they compile in a second without that header.
+#   PLAIN: files of a frontend room that include nothing of torch (or <c10/util/Exception.h> alone): they compile in a second
+#   without that header.
 #   ALONE: files that are never compiled together with others.
 function(quatrain_room name)
   cmake_parse_arguments(ROOM "" "TORCH;BATCH" "SOURCES;PLAIN;ALONE" ${ARGN})

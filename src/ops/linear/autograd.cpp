@@ -19,7 +19,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 /// The factors in a wrapper, so that autograd does not see them as inputs: they are never differentiated.
-struct Constants {
+struct CallConstants {
   Call call;
   Product product(const at::Tensor& A) const { return {call.algebra, A, call.factors}; }
 };
@@ -78,7 +78,7 @@ at::Tensor cast_to(const at::Tensor& t, const at::Tensor& like) {
 struct LinearFunction : torch::autograd::Function<LinearFunction> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& S,
                             const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& A,
-                            const Constants& constants) {
+                            const CallConstants& constants) {
     const Call& call = constants.call;
     const at::Tensor A_or_none = A.value_or(at::Tensor()), bias_or_none = bias.value_or(at::Tensor());
     const Product product = constants.product(A_or_none);
@@ -122,7 +122,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
 struct LinearBackwardFunction : torch::autograd::Function<LinearBackwardFunction> {
   static variable_list forward(AutogradContext* ctx, const at::Tensor& grad, const at::Tensor& x,
                                const at::Tensor& S, const std::optional<at::Tensor>& A,
-                               const Constants& constants, Mask mask) {
+                               const CallConstants& constants, Mask mask) {
     const Call& call = constants.call;
     save(ctx, call, {grad, x, S, A.value_or(at::Tensor())});
     ctx->saved_data["mask"] = static_cast<int64_t>(mask[0] | mask[1] << 1 | mask[2] << 2);
@@ -183,7 +183,7 @@ at::Tensor linear_autograd(const at::Tensor& x, const at::Tensor& S, const std::
     return ops::linear(x, S, bias_or_none, {call.algebra, A_or_none, call.factors}, call.way, dtype,
                        call.constant);
   }
-  return LinearFunction::apply(x, S, bias, call.A, Constants{call});
+  return LinearFunction::apply(x, S, bias, call.A, CallConstants{call});
 }
 
 Gradients linear_backward_autograd(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S,
@@ -205,7 +205,8 @@ Gradients linear_backward_autograd(const at::Tensor& grad, const at::Tensor& x, 
     return ops::linear_backward(grad, x, S, {call.algebra, A_or_none, call.factors}, call.way, dtype,
                                 output_mask, products.value_or(at::Tensor()));
   }
-  const variable_list parts = LinearBackwardFunction::apply(grad, x, S, call.A, Constants{call}, output_mask);
+  const variable_list parts =
+      LinearBackwardFunction::apply(grad, x, S, call.A, CallConstants{call}, output_mask);
   std::array<at::Tensor, 3> result;
   for (size_t part = 0, next = 0; part < 3; ++part)
     if (output_mask[part]) result[part] = parts[next++];
