@@ -56,6 +56,7 @@ function(quatrain_room name)
     set(ROOM_BATCH 8)
   endif()
   add_library(${name} OBJECT ${ROOM_SOURCES} ${ROOM_PLAIN} ${ROOM_ALONE})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)  # of CMake's own kind, which knows nothing of these rules
   quatrain_batches(${name} ${ROOM_BATCH} batch ${ROOM_SOURCES})
   quatrain_batches(${name} ${ROOM_BATCH} plain ${ROOM_PLAIN})
   foreach(source ${ROOM_PLAIN})
