@@ -34,7 +34,7 @@ MetricsFile read_metrics(const std::filesystem::path& run) {
     const auto leave = [&](const std::string& why) {
       result.damage.push_back(path.string() + ":" + std::to_string(result.lines) + ": " + why);
     };
-    const nlohmann::json record = train::parse_own<Json>(line);
+    const nlohmann::json record = train::parse_own<nlohmann::json>(line);
     if (!train::is_record(record) || file.eof()) {
       leave("this is no whole line of a trainer; delete it, or resume the run, which drops it");
       continue;
@@ -47,7 +47,7 @@ MetricsFile read_metrics(const std::filesystem::path& run) {
     before = step;
     if (record["kind"] == "training") add(result.loss, step, record.value("loss", nlohmann::json()));
     if (record["kind"] != "evaluation") continue;
-    const nlohmann::json figures = record.value("figures", Json());
+    const nlohmann::json figures = record.value("figures", nlohmann::json());
     for (const auto& [name, value] : figures.items()) add(result.dev[name], step, value);
   }
   return result;
