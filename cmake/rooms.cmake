@@ -14,13 +14,59 @@ if(QUATRAIN_SANITIZE)
   target_link_options(quatrain_options INTERFACE -fsanitize=${QUATRAIN_SANITIZE})
 endif()
 
-# quatrain_room(NAME [TORCH none|aten|frontend] SOURCES ... [PLAIN ...])
+# Compiles files of a target together, those of one folder and at most `most` at a time: each batch pays for its headers
+# once. Where QUATRAIN_UNITY is off (for who edits, and under sanitizers) each file stands alone. What a file keeps in an
+# anonymous namespace therefore has a name that no other file of its folder uses.
+function(quatrain_batches name most prefix)
+  if(NOT QUATRAIN_UNITY)
+    return()
+  endif()
+  set(folders "")
+  foreach(source ${ARGN})
+    cmake_path(GET source PARENT_PATH folder)
+    string(MAKE_C_IDENTIFIER "${prefix}_${folder}_" folder)
+    list(APPEND folders ${folder})
+    list(APPEND ${folder} ${source})
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  foreach(folder ${folders})
+    list(LENGTH ${folder} count)
+    if(count EQUAL 1)
+      continue()
+    endif()
+    math(EXPR batches "(${count} + ${most} - 1) / ${most}")
+    set(number 0)
+    foreach(source ${${folder}})
+      math(EXPR batch "${number} * ${batches} / ${count}")  # as even as they go
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}${batch})
+      math(EXPR number "${number} + 1")
+    endforeach()
+  endforeach()
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
+# quatrain_room(NAME [TORCH none|aten|frontend] [BATCH most] SOURCES ... [PLAIN ...] [ALONE ...])
 #   none: plain C++.  aten: tensors and operators.  frontend: <torch/torch.h>, through the precompiled header.
-#   PLAIN: files of a frontend room that include nothing of torch; they compile in a second without that header.
+#   PLAIN: files of a frontend room that include nothing of torch (or <c10/util/Exception.h> alone): they compile in a second
+#   without that header.
+#   ALONE: files that are never compiled together with others.
 function(quatrain_room name)
-  cmake_parse_arguments(ROOM "" "TORCH" "SOURCES;PLAIN" ${ARGN})
-  add_library(${name} OBJECT ${ROOM_SOURCES} ${ROOM_PLAIN})
-  set_source_files_properties(${ROOM_PLAIN} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  cmake_parse_arguments(ROOM "" "TORCH;BATCH" "SOURCES;PLAIN;ALONE" ${ARGN})
+  if(NOT ROOM_BATCH)
+    set(ROOM_BATCH 8)
+  endif()
+  add_library(${name} OBJECT ${ROOM_SOURCES} ${ROOM_PLAIN} ${ROOM_ALONE})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)  # of CMake's own kind, which knows nothing of these rules
+  quatrain_batches(${name} ${ROOM_BATCH} batch ${ROOM_SOURCES})
+  quatrain_batches(${name} ${ROOM_BATCH} plain ${ROOM_PLAIN})
+  foreach(source ${ROOM_PLAIN})
+    set_source_files_properties(${source} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+    get_source_file_property(batch ${source} UNITY_GROUP)
+    if(batch)
+      set_source_files_properties(${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${name}.dir/Unity/unity_${batch}_cxx.cxx
+                                  PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+    endif()
+  endforeach()
   target_link_libraries(${name} PRIVATE quatrain_options)
   # Objects go into shared libraries and into executables alike, and a precompiled header is only reused under equal flags.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden

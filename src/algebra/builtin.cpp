@@ -113,19 +113,19 @@ const std::map<std::string, std::function<Definition()>>& named() {
   return all;
 }
 
-[[noreturn]] void refuse(const std::string& name, const std::string& rule) {
+[[noreturn]] void refuse_name(const std::string& name, const std::string& rule) {
   throw std::invalid_argument("algebra: " + rule + ", got " + name);
 }
 
 Definition clifford_algebra(const std::string& name, const std::vector<int>& numbers) {
   if (numbers.size() < 2 || numbers.size() > 3)
-    refuse(name, "clifford takes two or three numbers, clifford(p,q) or clifford(p,q,r)");
+    refuse_name(name, "clifford takes two or three numbers, clifford(p,q) or clifford(p,q,r)");
   const int p = numbers[0], q = numbers[1], r = numbers.size() == 3 ? numbers[2] : 0;
   constexpr int kMost = 6;
   for (int number : {p, q, r}) {
     if (number < 0 || number > kMost || p + q + r > kMost) {
-      refuse(name,
-             "clifford(p,q,r) needs p, q, r >= 0 and p + q + r <= " + std::to_string(kMost) + " (n = 64)");
+      refuse_name(
+          name, "clifford(p,q,r) needs p, q, r >= 0 and p + q + r <= " + std::to_string(kMost) + " (n = 64)");
     }
   }
   return {clifford(p, q, r), clifford_factors(p, q, r), clifford_conjugation(p + q + r)};
@@ -134,13 +134,13 @@ Definition clifford_algebra(const std::string& name, const std::vector<int>& num
 Definition polynomial_algebra(const std::string& name, const std::vector<int>& numbers, double wrap) {
   const int n = numbers.size() == 1 ? numbers[0] : 0;
   if (n < 1 || n > kMaxDimension)
-    refuse(name, "cyclic(n) and negacyclic(n) need one n from 1 to " + std::to_string(kMaxDimension));
+    refuse_name(name, "cyclic(n) and negacyclic(n) need one n from 1 to " + std::to_string(kMaxDimension));
   return {polynomials(n, wrap), fourier_factors(n, wrap)};
 }
 
 Definition group_z2(const std::string& name, const std::vector<int>& numbers) {
   const int m = numbers.size() == 1 ? numbers[0] : -1;
-  if (m < 0 || m > 6) refuse(name, "group_z2(m) needs one m from 0 to 6 (n = 2^m)");
+  if (m < 0 || m > 6) refuse_name(name, "group_z2(m) needs one m from 0 to 6 (n = 2^m)");
   Table table = real();
   Factors factors = trivial_factors(1, table.values);
   for (int i = 0; i < m; ++i) {
@@ -163,7 +163,7 @@ std::optional<Definition> builtin(const std::string& name) {
   if (head != "clifford" && head != "cyclic" && head != "negacyclic" && head != "group_z2")
     return std::nullopt;
   const auto numbers = parse_ints(*call.inner);
-  if (!numbers) refuse(name, head + " takes whole numbers");
+  if (!numbers) refuse_name(name, head + " takes whole numbers");
   if (head == "clifford") return clifford_algebra(name, *numbers);
   if (head == "group_z2") return group_z2(name, *numbers);
   return polynomial_algebra(name, *numbers, head == "cyclic" ? 1 : -1);

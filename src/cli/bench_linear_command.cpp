@@ -1,22 +1,14 @@
-#include <map>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <tuple>
 
-#include "cli/bench.h"
+#include "bench/linear.h"
 #include "cli/bench_run.h"
 #include "cli/commands.h"
-#include "cli/stop.h"
 #include "nn/check.h"
 #include "quatrain/nn/algebra_spec.h"
 
 namespace quatrain::cli {
 namespace {
-
-at::ScalarType parse_dtype(const std::string& name) {
-  static const std::map<std::string, at::ScalarType> known{
-      {"float32", at::kFloat}, {"float64", at::kDouble}, {"bfloat16", at::kBFloat16}, {"float16", at::kHalf}};
-  return known.at(name);
-}
 
 /// "1024" or "512x2048", inputs first.
 std::pair<int64_t, int64_t> parse_size(const std::string& text) {
@@ -42,7 +34,7 @@ std::pair<int64_t, int64_t> parse_size(const std::string& text) {
 }
 
 // Before anything is measured: the layer's own sentence about sizes and names.
-void check(const LayerCase& one) {
+void check_size(const bench::LinearCase& one) {
   try {
     const nn::AlgebraSpec algebra(one.algebra);
     nn::require_divisible("bench", "the size", one.in, algebra.n, "n");
@@ -55,36 +47,22 @@ void check(const LayerCase& one) {
 }  // namespace
 
 int bench_linear_command(const BenchLinearArguments& arguments) {
-  std::vector<LayerCase> cases;
+  std::vector<bench::LinearCase> cases;
   for (const auto& algebra : arguments.algebras)
     for (const auto& dtype : arguments.dtypes)
       for (const int count : threads_or_default(arguments.threads))
         for (const auto& pass : arguments.passes)
           for (const auto& size : arguments.sizes)
             for (const int64_t batch : arguments.batches) {
-              LayerCase one;
+              bench::LinearCase one;
               std::tie(one.in, one.out) = parse_size(size);
-              one.algebra = algebra, one.batch = batch, one.dtype = parse_dtype(dtype), one.threads = count;
+              one.algebra = algebra, one.batch = batch, one.dtype = bench::dtype_of(dtype),
+              one.threads = count;
               one.training = pass == "training";
-              check(one);
+              check_size(one);
               cases.push_back(one);
             }
-  watch_for_stop();
-  // Memory first: see peak_memory.
-  std::vector<std::pair<int64_t, int64_t>> peaks(cases.size());
-  std::vector<LayerResult> results;
-  const bool stopped = measure_cases(2 * cases.size(), [&](size_t i) {
-    const size_t c = i % cases.size();
-    if (i < cases.size()) {
-      if (cases[c].training) peaks[c] = {layer_memory(cases[c], false), layer_memory(cases[c], true)};
-    } else {
-      results.push_back(measure_layer(cases[c], arguments.seconds, true));
-      std::tie(results.back().peak_bytes, results.back().real_peak_bytes) = peaks[c];
-    }
-  });
-  publish(report(results, colours()), to_json(results), arguments.json);
-  if (stopped) throw Stopped{};
-  return kSuccess;
+  return run_bench(bench::linear(cases, arguments.seconds, true), arguments.json);
 }
 
 }  // namespace quatrain::cli

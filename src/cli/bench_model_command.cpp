@@ -1,17 +1,63 @@
 #include <ATen/Parallel.h>
 
-#include <cmath>
-#include <nlohmann/json.hpp>
+#include <algorithm>
 
-#include "cli/bench_model.h"
+#include "bench/model.h"
 #include "cli/bench_run.h"
 #include "cli/commands.h"
-#include "cli/console.h"
 #include "cli/recipe_files.h"
 #include "cli/run_folder.h"
-#include "cli/stop.h"
+#include "cli/text_calls.h"
+#include "quatrain/nn/factorize.h"
+#include "quatrain/nn/parameters.h"
+#include "support/numbers.h"
 
 namespace quatrain::cli {
+namespace {
+
+/// The twins to measure, the real one first: the recipe's first over the reals, or one made of the recipe. A
+/// recipe without twins is measured itself.
+std::vector<train::Recipe> twins_beside_real(const train::Recipe& recipe) {
+  std::vector<train::Recipe> twins;
+  for (const auto& twin : recipe.twins) twins.push_back(train::twin_recipe(recipe, twin));
+  if (twins.empty()) {
+    twins.push_back(recipe);
+    twins.back().name = recipe.model.algebra;
+  }
+  const auto is_real = [](const train::Recipe& twin) { return twin.model.algebra == "real"; };
+  const auto real = std::find_if(twins.begin(), twins.end(), is_real);
+  if (real == twins.end()) {
+    train::Recipe made = twins.front();
+    made.name = made.model.algebra = "real";
+    twins.insert(twins.begin(), made);
+  } else {
+    std::rotate(twins.begin(), real, real + 1);
+  }
+  return twins;
+}
+
+bench::ModelCalls calls_of(const train::Recipe& twin, const TextData& data, const bench::ModelPass& pass,
+                           int64_t count) {
+  auto model = make_model(twin, data.vocabulary, static_cast<int64_t>(data.splits.labels.size()));
+  bench::ModelCalls calls;
+  calls.parameters = nn::parameter_report(*model).total;
+  if (pass.training) {
+    calls.next = training_call(twin, data, count);
+    calls.batches = count;
+    calls.units = [=, &data] { return training_words(twin, data, count); };
+    return calls;
+  }
+  model->eval();
+  nn::factorize(*model);
+  const auto batches =
+      std::make_shared<const std::vector<data::Batch>>(test_batches(twin, data, pass.batch, count));
+  calls.next = inference_call(twin, model, batches);
+  calls.batches = static_cast<int64_t>(batches->size());
+  calls.units = [batches] { return words_in(*batches); };
+  return calls;
+}
+
+}  // namespace
 
 int bench_model_command(const BenchModelArguments& arguments) {
   const train::Recipe recipe = read_with_settings(find_recipe(arguments.recipe), arguments);
@@ -19,82 +65,20 @@ int bench_model_command(const BenchModelArguments& arguments) {
   const TextData data = load_text(recipe, arguments.data);
   auto asked = data.recipe;  // with the reader and the tokenizer that the data settled
   asked.twins = recipe.twins;
-  const auto twins = twins_beside_real(asked);
-  const auto passes = model_passes(asked);
-  watch_for_stop();
-  // Memory first: see peak_memory.
-  std::vector<int64_t> peaks(passes.size() * twins.size());
-  std::vector<ModelResult> results;
-  const bool stopped = measure_cases(peaks.size() + passes.size(), [&](size_t i) {
-    if (i < peaks.size()) {
-      peaks[i] = model_memory(twins[i % twins.size()], data, passes[i / twins.size()]);
-      return;
-    }
-    const size_t pass = i - peaks.size();
-    auto more = measure_models(twins, data, passes[pass], arguments.seconds);
-    for (size_t twin = 0; twin < twins.size(); ++twin) {
-      more[twin].peak_bytes = peaks[pass * twins.size() + twin];
-      more[twin].real_peak_bytes = peaks[pass * twins.size()];
-      results.push_back(std::move(more[twin]));
-    }
-  });
-  const std::string title =
-      recipe.name + ", fresh models, " + counted(at::get_num_threads(), "thread") + "\n\n";
-  publish(results.empty() ? "" : title + report(results, colours()), to_json(results), arguments.json);
-  if (stopped) throw Stopped{};
-  return kSuccess;
-}
-
-std::string report(const std::vector<ModelResult>& results, bool colour) {
-  const auto share = [&](double ours, double real) {
-    const std::string text = fixed(ours / real, 2);
-    return colour ? painted(text, ours <= real ? "32" : "31") : text;
-  };
-  Table table("lrlrrrrrrrr");
-  table.row({"pass", "batch", "twin", "words/s", "a batch", "spread", "time to real", "peak", "to real",
-             "kept", "parameters"});
-  table.rule();
-  for (const auto& r : results) {
-    const bool first =
-        &r == &results.front() || r.training != (&r - 1)->training || r.batch != (&r - 1)->batch;
-    if (first && &r != &results.front()) table.row({""});
-    table.row({!first       ? ""
-               : r.training ? "training"
-                            : "inference",
-               first ? std::to_string(r.batch) : "", r.recipe.name,
-               grouped(std::llround(r.words_per_second())), seconds(r.seconds_per_batch()),
-               percent(r.time.spread(), 0), share(r.time.median, r.real.median),
-               bytes(static_cast<double>(r.peak_bytes)),
-               share(static_cast<double>(r.peak_bytes), static_cast<double>(r.real_peak_bytes)),
-               r.prepared > 0 ? bytes(static_cast<double>(r.prepared)) : "-", grouped(r.parameters)});
-  }
-  return table.text() +
-         "\ntraining: forward, backward, clipping, optimizer. peak: memory of the model and its pass, from "
-         "VmHWM "
-         "in a process of its\nown. kept: bytes of weights prepared for eval mode. spread: between the "
-         "quartiles, "
-         "as a share of the median.\n";
-}
-
-nlohmann::ordered_json to_json(const std::vector<ModelResult>& results) {
-  auto all = nlohmann::ordered_json::array();
-  for (const auto& r : results)
-    all.push_back({{"twin", r.recipe.name},
-                   {"algebra", r.recipe.model.algebra},
-                   {"scope", r.recipe.model.scope},
-                   {"batch", r.batch},
-                   {"dtype", r.recipe.train.precision},
-                   {"threads", at::get_num_threads()},
-                   {"pass", r.training ? "training" : "inference"},
-                   {"words_per_second", r.words_per_second()},
-                   {"ratio_real", r.ratio_real()},
-                   {"spread", r.time.spread()},
-                   {"us", r.seconds_per_batch() * 1e6},
-                   {"parameters", r.parameters},
-                   {"prepared_bytes", r.prepared},
-                   {"peak_bytes", r.peak_bytes},
-                   {"real_peak_bytes", r.real_peak_bytes}});
-  return all;
+  std::vector<bench::ModelTwin> twins;
+  for (const auto& twin : twins_beside_real(asked))
+    twins.push_back(
+        {.name = twin.name,
+         .said = {bench::hidden("algebra", twin.model.algebra), bench::hidden("scope", twin.model.scope),
+                  bench::hidden("dtype", twin.train.precision)},
+         .make = [twin, &data](const bench::ModelPass& pass, int64_t count) {
+           return calls_of(twin, data, pass, count);
+         }});
+  const std::vector<bench::ModelPass> passes{{true, asked.train.batch}, {false, 32}, {false, 1}};
+  const int threads = at::get_num_threads();
+  bench::Subject subject = bench::models(twins, passes, threads, "word", arguments.seconds);
+  subject.title = recipe.name + ", fresh models, " + counted(threads, "thread");
+  return run_bench(subject, arguments.json);
 }
 
 }  // namespace quatrain::cli

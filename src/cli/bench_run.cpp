@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "bench/report.h"
+#include "cli/commands.h"
 #include "cli/json_file.h"
 #include "cli/stop.h"
 
@@ -15,29 +17,27 @@ std::vector<int> threads_or_default(const std::vector<int>& asked) {
   return asked.empty() ? std::vector<int>{at::get_num_threads()} : asked;
 }
 
-bool measure_cases(size_t count, const std::function<void(size_t)>& measure) {
+int run_bench(const bench::Subject& subject, const std::string& json) {
+  watch_for_stop();
   const bool live = isatty(STDERR_FILENO) != 0;
+  bench::Watch watch;
+  watch.round = throw_if_stopped;
+  watch.step = [live](size_t step, size_t steps) {
+    throw_if_stopped();
+    if (live) std::fprintf(stderr, "\rmeasuring %zu of %zu\033[K", step + 1, steps);
+  };
+  std::vector<bench::Row> rows;
   bool stopped = false;
   try {
-    for (size_t i = 0; i < count; ++i) {
-      throw_if_stopped();
-      if (live) std::fprintf(stderr, "\rmeasuring %zu of %zu\033[K", i + 1, count);
-      measure(i);
-    }
+    bench::measure(subject, rows, true, watch);
   } catch (const Stopped&) {
     stopped = true;
   }
   if (live) std::fprintf(stderr, "\r\033[K");
-  return stopped;
-}
-
-void publish(const std::string& table, const nlohmann::ordered_json& json, const std::string& file) {
-  if (!file.empty()) write_json(json, file);
-  if (file != "-") std::fputs(table.c_str(), stdout);
-}
-
-bool colours() {
-  return isatty(STDOUT_FILENO) != 0;
+  if (!json.empty()) write_json(bench::to_json(rows), json);
+  if (json != "-") std::fputs(bench::report(subject, rows, isatty(STDOUT_FILENO) != 0).c_str(), stdout);
+  if (stopped) throw Stopped{};
+  return kSuccess;
 }
 
 }  // namespace quatrain::cli

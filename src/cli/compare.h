@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench.h"
+#include "bench/harness.h"
 #include "cli/text_task.h"
 
 namespace quatrain::cli {
@@ -39,8 +39,8 @@ struct Comparison {
   std::filesystem::path folder;
   std::string group_name;  ///< what accuracies are broken down by, or ""
   std::vector<Twin> twins;
-  size_t reference = 0;             ///< the real twin, or the first
-  std::vector<LayerResult> layers;  ///< single ones beside torch's
+  size_t reference = 0;            ///< the real twin, or the first
+  std::vector<bench::Row> layers;  ///< single ones beside torch's
 };
 
 /// Measures every twin's first run: a training step over its own batches, and inference of test texts at

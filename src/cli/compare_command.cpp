@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "bench/linear.h"
 #include "cli/commands.h"
 #include "cli/compare.h"
 #include "cli/console.h"
@@ -61,16 +62,20 @@ std::string join(const std::vector<uint64_t>& seeds) {
 void measure_layers(Comparison& comparison, const train::Recipe::Compare& options) {
   const std::vector<int64_t> batches{1, 32, 128, 1024};
   const std::vector<std::string> algebras{"quaternion", "phm(4)", "octonion"};
-  LayerCase one;
+  bench::LinearCase one;
   one.in = one.out = options.layer_width;
   one.threads = at::get_num_threads();
   const double seconds = options.layer_seconds / static_cast<double>(2 * batches.size() * algebras.size());
+  std::vector<bench::LinearCase> cases;
   for (const auto& algebra : algebras)
     for (const bool training : {false, true})
       for (const int64_t batch : batches) {
         one.algebra = algebra, one.training = training, one.batch = batch;
-        comparison.layers.push_back(measure_layer(one, seconds, false));
+        cases.push_back(one);
       }
+  bench::Watch watch;
+  watch.round = throw_if_stopped;
+  bench::measure(bench::linear(cases, seconds, false), comparison.layers, false, watch);
 }
 
 std::string stored_seeds(const fs::path& folder) {

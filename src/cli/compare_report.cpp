@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "bench/linear.h"
+#include "bench/report.h"
 #include "cli/bootstrap.h"
 #include "cli/compare.h"
 #include "cli/console.h"
@@ -126,7 +128,7 @@ std::string report(const Comparison& comparison) {
                      counted(at::get_num_threads(), "thread") + "; times are medians, measured in turns\n\n" +
                      table.text();
   if (seeds > 1) text += "\u00b1: standard deviation over the seeds. ";
-  text += "[95%]: paired bootstrap over the test examples.\n\n" + layer_table(comparison.layers);
+  text += "[95%]: paired bootstrap over the test examples.\n\n" + bench::linear_table(comparison.layers);
   const std::string last = comparison.twins.back().runs.front().folder.string();
   text += "\nThe runs are in " + comparison.folder.string() + ". Next:\n  quatrain predict " + last +
           "\n      reads texts, a line each, and answers\n  quatrain compare " + comparison.folder.string() +
@@ -166,7 +168,7 @@ Json to_json(const Comparison& comparison) {
                              {"test", run.result.test}});
     json["twins"].push_back(std::move(one));
   }
-  json["layers"] = to_json(comparison.layers);
+  json["layers"] = bench::to_json(comparison.layers);
   return json;
 }
 

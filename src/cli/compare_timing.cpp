@@ -1,8 +1,9 @@
 #include <limits>
 
+#include "bench/timing.h"
 #include "cli/compare.h"
+#include "cli/stop.h"
 #include "cli/text_calls.h"
-#include "cli/timing.h"
 
 namespace quatrain::cli {
 namespace {
@@ -10,25 +11,25 @@ namespace {
 constexpr int64_t kBatches = 16;  // different ones that take turns
 
 // A third of the time for each of the three figures.
-TimingOptions options_of(const Comparison& comparison) {
-  return {.seconds = comparison.twins.front().recipe.compare.seconds / 3};
+bench::TimingOptions options_of(const Comparison& comparison) {
+  return {.seconds = comparison.twins.front().recipe.compare.seconds / 3, .between = throw_if_stopped};
 }
 
-std::vector<Timing> inference(const Comparison& comparison, const TextData& data, int64_t size,
-                              const std::vector<models::TextClassifier>& models) {
+std::vector<bench::Timing> inference(const Comparison& comparison, const TextData& data, int64_t size,
+                                     const std::vector<models::TextClassifier>& models) {
   const auto batches = std::make_shared<const std::vector<data::Batch>>(
       test_batches(comparison.twins.front().recipe, data, size, kBatches));
   std::vector<std::function<void()>> calls;
   for (size_t i = 0; i < models.size(); ++i)
     calls.push_back(inference_call(comparison.twins[i].recipe, models[i], batches));
-  return interleaved(calls, options_of(comparison));
+  return bench::interleaved(calls, options_of(comparison));
 }
 
-std::vector<Timing> training(const Comparison& comparison, const TextData& data) {
+std::vector<bench::Timing> training(const Comparison& comparison, const TextData& data) {
   std::vector<std::function<void()>> calls;
   for (const auto& twin : comparison.twins)
     calls.push_back(training_call(twin.recipe, data, std::numeric_limits<int64_t>::max()));
-  return interleaved(calls, options_of(comparison));
+  return bench::interleaved(calls, options_of(comparison));
 }
 
 }  // namespace

@@ -11,9 +11,7 @@
 namespace quatrain::cli {
 namespace {
 
-using Json = nlohmann::json;
-
-void add(Curve& curve, int64_t step, const Json& value) {
+void add(Curve& curve, int64_t step, const nlohmann::json& value) {
   curve.steps.push_back(step);
   curve.values.push_back(value.is_number() ? value.get<double>() : std::nan(""));
 }
@@ -36,7 +34,7 @@ MetricsFile read_metrics(const std::filesystem::path& run) {
     const auto leave = [&](const std::string& why) {
       result.damage.push_back(path.string() + ":" + std::to_string(result.lines) + ": " + why);
     };
-    const Json record = train::parse_own<Json>(line);
+    const nlohmann::json record = train::parse_own<nlohmann::json>(line);
     if (!train::is_record(record) || file.eof()) {
       leave("this is no whole line of a trainer; delete it, or resume the run, which drops it");
       continue;
@@ -47,9 +45,9 @@ MetricsFile read_metrics(const std::filesystem::path& run) {
       continue;
     }
     before = step;
-    if (record["kind"] == "training") add(result.loss, step, record.value("loss", Json()));
+    if (record["kind"] == "training") add(result.loss, step, record.value("loss", nlohmann::json()));
     if (record["kind"] != "evaluation") continue;
-    const Json figures = record.value("figures", Json());
+    const nlohmann::json figures = record.value("figures", nlohmann::json());
     for (const auto& [name, value] : figures.items()) add(result.dev[name], step, value);
   }
   return result;

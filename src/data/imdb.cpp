@@ -4,7 +4,7 @@
 namespace quatrain::data {
 namespace {
 
-std::vector<Example> read_part(const std::filesystem::path& file) {
+std::vector<Example> read_reviews(const std::filesystem::path& file) {
   std::vector<Example> examples;
   for_each_line(file, [&](std::string_view line, int64_t number) {
     const auto fields = columns(line);
@@ -25,10 +25,10 @@ std::vector<Example> read_part(const std::filesystem::path& file) {
 Splits read_imdb(const std::filesystem::path& folder) {
   const auto here = find_folder("imdb", folder, {"", "imdb", "imdb/imdb"}, {"train.tsv", "test.tsv"});
   Splits splits;
-  auto parts = split_by_text(read_part(here / "train.tsv"), 0.1, 0.0);
+  auto parts = split_by_text(read_reviews(here / "train.tsv"), 0.1, 0.0);
   splits.train = std::move(parts.train);
   splits.dev = std::move(parts.dev);
-  splits.test = read_part(here / "test.tsv");
+  splits.test = read_reviews(here / "test.tsv");
   splits.labels = {"negative", "positive"};
   splits.tokenizer = Tokenizer::simple;
   return splits;

@@ -5,7 +5,7 @@ namespace quatrain::data {
 namespace {
 
 /// Lines "LABEL text", the label one digit.
-std::vector<Example> read_part(const std::filesystem::path& file, int64_t classes) {
+std::vector<Example> read_phrases(const std::filesystem::path& file, int64_t classes) {
   std::vector<Example> examples;
   for_each_line(file, [&](std::string_view line, int64_t number) {
     const auto space = line.find(' ');
@@ -27,9 +27,9 @@ Splits read(const std::filesystem::path& folder, const std::string& reader, cons
   const auto here = find_folder(reader, folder, {"", "sst", "sst/sst"}, files);
   const auto classes = static_cast<int64_t>(labels.size());
   Splits splits;
-  splits.train = read_part(here / files[0], classes);
-  splits.dev = read_part(here / files[1], classes);
-  splits.test = read_part(here / files[2], classes);
+  splits.train = read_phrases(here / files[0], classes);
+  splits.dev = read_phrases(here / files[1], classes);
+  splits.test = read_phrases(here / files[2], classes);
   splits.labels = std::move(labels);
   return splits;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "support/numbers.h"
 #include "support/text_table.h"
 
 namespace quatrain::nn {
@@ -11,7 +12,8 @@ int64_t ConversionReport::converted() const {
 }
 
 std::string ConversionReport::table() const {
-  TextTable text({"layer", "in", "out", "parameters", "after", "error"});
+  Table text("lrrrrrl");
+  text.row({"layer", "in", "out", "parameters", "after", "error"});
   for (const LayerConversion& layer : layers) {
     std::vector<std::string> row{layer_name(layer.name),
                                  grouped(layer.in),

@@ -4,6 +4,7 @@
 
 #include "nn/fill_nearest.h"
 #include "quatrain/nn/linear.h"
+#include "support/numbers.h"
 #include "support/text_table.h"
 
 namespace quatrain::nn {
@@ -35,7 +36,8 @@ FactorizeReport factorize(torch::nn::Module& module, const ops::DecomposeOptions
 }
 
 std::string FactorizeReport::table() const {
-  TextTable text({"layer", "n", "rank", "error", "condition", "factors"});
+  Table text;
+  text.row({"layer", "n", "rank", "error", "condition", "factors"});
   for (const LayerFactors& layer : layers)
     text.row({layer_name(layer.name), grouped(layer.n), grouped(layer.rank), short_number(layer.error),
               short_number(layer.condition), layer.sound ? "held" : "none that are sound"});

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/bootstrap.h"
-#include "cli/console.h"
 #include "cli/program.h"
 
 namespace quatrain::cli {
@@ -143,37 +142,6 @@ TEST(Bootstrap, spread_is_that_of_a_sample) {
   EXPECT_EQ(spread({3}).deviation, 0);
   EXPECT_NEAR(spread({1, 2, 3, 4}).deviation, std::sqrt(5.0 / 3), 1e-12);
   EXPECT_EQ(spread({1, 2, 3, 4}).mean, 2.5);
-}
-
-TEST(Console, numbers_are_short) {
-  EXPECT_EQ(grouped(0), "0");
-  EXPECT_EQ(grouped(999), "999");
-  EXPECT_EQ(grouped(1234567), "1,234,567");
-  EXPECT_EQ(grouped(-1234), "-1,234");
-  EXPECT_EQ(bytes(2051234), "2.05 MB");
-  EXPECT_EQ(seconds(0.00001234), "12.3 us");
-  EXPECT_EQ(seconds(0.123), "123 ms");
-  EXPECT_EQ(percent(0.9314), "93.1%");
-  EXPECT_EQ(ratio(1, 4), "0.25x");
-  EXPECT_EQ(ratio(1, 0), "-");
-}
-
-TEST(Console, columns_stand_below_each_other) {
-  Table table("lrl");
-  table.row({"a", "1", "left"});
-  table.rule();
-  table.row({"long \u00b1", "22"});
-  EXPECT_EQ(table.text(),
-            "a        1  left\n"
-            "----------------\n"
-            "long \u00b1  22\n");
-}
-
-TEST(Console, colours_take_no_room) {
-  Table table("r");
-  table.row({"to real"});
-  table.row({painted("0.50", "32")});
-  EXPECT_EQ(table.text(), "to real\n   \033[32m0.50\033[0m\n");
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ Prepare more(const std::string& name, const std::string& text) {
   return edit(name, [=](const std::string& old) { return old + text; });
 }
 
-Prepare pipe(const std::string& name) {
+Prepare named_pipe(const std::string& name) {
   return [=](const Workplace& place) { mkfifo(place.path(name).c_str(), 0600); };
 }
 
@@ -125,7 +125,7 @@ std::vector<Section> sections() {
         {"to convert to a real model", "convert run out --algebra real", 2}}},
       {"Recipes",
        {{"a folder", "train data", 2},
-        {"a pipe", kRecipe, 2, pipe("my.toml")},
+        {"a pipe", kRecipe, 2, named_pipe("my.toml")},
         {"a device", "train /dev/zero", 2},
         {"a file that is too large", kRecipe, 2, file("my.toml", std::string(2 << 20, '#'))},
         {"no TOML", kRecipe, 2, file("my.toml", "[model]\nwidth = = 64\n")},
@@ -185,7 +185,7 @@ std::vector<Section> sections() {
         {"a pipe in a file's place", kTrain, 1,
          [](const Workplace& place) {
            fs::remove(place.path("data/train.tsv"));
-           pipe("data/train.tsv")(place);
+           named_pipe("data/train.tsv")(place);
          }},
         {"a binary file", kTrain, 1, third_line(std::string("good\t\0\x01", 7))},
         {"Latin-1", kTrain, 1, third_line(latin1)},

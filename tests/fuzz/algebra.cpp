@@ -4,7 +4,7 @@
 #include "fuzz/support.h"
 
 /// A file that describes an algebra: the first byte `t` makes it TOML, any other JSON.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+QUATRAIN_FUZZ_TARGET(algebra)(const uint8_t* data, size_t size) {
   using namespace quatrain;
   if (size == 0) return 0;
   const auto text = fuzz::text_of(data + 1, size - 1);

@@ -8,13 +8,13 @@
 
 namespace {
 
-struct Target {
+struct Reader {
   char first;  // the input's first byte
   const char* reader;
   std::vector<const char*> files;
 };
 
-const std::vector<Target> kTargets{
+const std::vector<Reader> kReaders{
     {'2', "sst", {"stsa.binary.train", "stsa.binary.dev", "stsa.binary.test"}},
     {'5', "sst5", {"stsa.fine.train", "stsa.fine.dev", "stsa.fine.test"}},
     {'i', "imdb", {"train.tsv", "test.tsv"}},
@@ -25,13 +25,13 @@ const std::vector<Target> kTargets{
 }  // namespace
 
 /// The readers of data: the first byte chooses one, a line `--` ends each of its files but the last.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+QUATRAIN_FUZZ_TARGET(readers)(const uint8_t* data, size_t size) {
   using namespace quatrain;
   static const fuzz::Folder folder;
   if (size == 0) return 0;
   const auto target =
-      std::find_if(kTargets.begin(), kTargets.end(), [&](const auto& t) { return t.first == data[0]; });
-  if (target == kTargets.end()) return 0;
+      std::find_if(kReaders.begin(), kReaders.end(), [&](const auto& t) { return t.first == data[0]; });
+  if (target == kReaders.end()) return 0;
   auto text = fuzz::text_of(data + 1, size - 1);
   data::Source source;
   source.reader = target->reader;

@@ -3,7 +3,7 @@
 #include "fuzz/support.h"
 
 /// A recipe, and the same again as it is stored with a run.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+QUATRAIN_FUZZ_TARGET(recipe)(const uint8_t* data, size_t size) {
   using namespace quatrain;
   constexpr size_t kAlgebras = (16 << 20) / 200;  // tables of those that are named for the first time
   const auto text = fuzz::text_of(data, size);

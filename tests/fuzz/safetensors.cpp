@@ -3,7 +3,7 @@
 #include "fuzz/support.h"
 
 /// A file of tensors.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+QUATRAIN_FUZZ_TARGET(safetensors)(const uint8_t* data, size_t size) {
   using namespace quatrain;
   static const fuzz::Folder folder;
   const auto file = folder.write("weights.safetensors", fuzz::text_of(data, size));

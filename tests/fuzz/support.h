@@ -8,6 +8,14 @@
 #include <string>
 #include <string_view>
 
+/// What opens a target: the function that libFuzzer calls. In the test that replays inputs each has a name of
+/// its own.
+#ifdef QUATRAIN_CORPUS
+#define QUATRAIN_FUZZ_TARGET(name) extern "C" int fuzz_##name
+#else
+#define QUATRAIN_FUZZ_TARGET(name) extern "C" int LLVMFuzzerTestOneInput
+#endif
+
 /// What every target does: hands bytes to a reader and watches what it does with them.
 namespace quatrain::fuzz {
 

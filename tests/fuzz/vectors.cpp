@@ -6,7 +6,7 @@
 
 /// Word vectors. The first byte `b`: bfloat16, whose list of words goes up to the first NUL byte; any other:
 /// text.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+QUATRAIN_FUZZ_TARGET(vectors)(const uint8_t* data, size_t size) {
   using namespace quatrain;
   static const fuzz::Folder folder;
   static const data::Vocabulary vocabulary({"the", "a", "film", "good", "b\xC3\xA9", "1"});

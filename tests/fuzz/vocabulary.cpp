@@ -5,7 +5,7 @@
 #include "fuzz/support.h"
 
 /// A vocabulary, a word a line.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+QUATRAIN_FUZZ_TARGET(vocabulary)(const uint8_t* data, size_t size) {
   using namespace quatrain;
   static const fuzz::Folder folder;
   const auto file = folder.write("vocabulary.txt", fuzz::text_of(data, size));

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "nn/layers.h"
 #include "nn/reference.h"
 #include "quatrain/models/text_classifier.h"
 #include "quatrain/nn/convert.h"
@@ -12,6 +13,7 @@ namespace quatrain::nn {
 namespace {
 
 using test::expanded;
+using test::of;
 using test::relative_error;
 using test::table_of;
 using ::testing::HasSubstr;
@@ -20,12 +22,6 @@ class ConvertStateTest : public test::FolderTest {
  protected:
   void SetUp() override { torch::manual_seed(5); }
 };
-
-const LayerConversion& of(const ConversionReport& report, const std::string& name) {
-  for (const auto& layer : report.layers)
-    if (layer.name == name) return layer;
-  throw std::out_of_range(name);
-}
 
 // A foreign model's tensors.
 Safetensors foreign() {

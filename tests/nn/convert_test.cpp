@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "nn/layers.h"
 #include "nn/reference.h"
 #include "quatrain/models/text_classifier.h"
 #include "quatrain/nn/factorize.h"
@@ -15,6 +16,8 @@
 namespace quatrain::nn {
 namespace {
 
+using test::linear;
+using test::of;
 using test::relative_error;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -24,22 +27,12 @@ class ConvertTest : public test::FolderTest {
   void SetUp() override { torch::manual_seed(5); }
 };
 
-Linear linear(const std::string& algebra, int64_t in = 16, int64_t out = 8) {
-  return Linear(LinearOptions(in, out).algebra(algebra));
-}
-
 // Gives a real layer the matrix of a hypercomplex one of random weights, and a bias.
 void make_exact(LinearImpl& layer, const std::string& algebra) {
   const torch::NoGradGuard no_grad;
   const Linear source = linear(algebra, layer.options.in_features(), layer.options.out_features());
   layer.S[0].copy_(source->matrix());
   if (layer.bias.defined()) layer.bias.normal_();
-}
-
-const LayerConversion& of(const ConversionReport& report, const std::string& name) {
-  for (const auto& layer : report.layers)
-    if (layer.name == name) return layer;
-  throw std::out_of_range(name);
 }
 
 models::TextClassifierOptions classifier_options(const std::string& algebra = "real", bool packed = false) {

@@ -11,7 +11,8 @@ namespace {
 
 using test::relative_error;
 
-nn::TransformerEncoderLayerOptions options(const char* algebra, nn::NormStyle norm = nn::NormStyle::post) {
+nn::TransformerEncoderLayerOptions layer_options(const char* algebra,
+                                                 nn::NormStyle norm = nn::NormStyle::post) {
   return nn::TransformerEncoderLayerOptions(32, 2).feed_forward(64).algebra(algebra).norm(norm).dropout(0);
 }
 
@@ -20,7 +21,7 @@ const std::vector<nn::NormStyle> kStyles{nn::NormStyle::post, nn::NormStyle::pre
 TEST(NnEncoder, OneComponentIsTorchsEncoderLayer) {
   torch::manual_seed(0);
   for (const bool packed : {false, true}) {
-    nn::TransformerEncoderLayer ours(options("real").packed(packed).dropout(0.1));
+    nn::TransformerEncoderLayer ours(layer_options("real").packed(packed).dropout(0.1));
     torch::nn::TransformerEncoderLayer theirs(
         torch::nn::TransformerEncoderLayerOptions(32, 2).dim_feedforward(64).dropout(0.1));
     const torch::NoGradGuard no_grad;
@@ -65,16 +66,16 @@ TEST(NnEncoder, NormStylesAreTheFormulas) {
   const test::DefaultDtype guard(torch::kDouble);
   const at::Tensor x = torch::randn({2, 5, 32});
   for (const char* algebra : {"real", "quaternion", "phm(4)"}) {
-    nn::TransformerEncoderLayer post(options(algebra));
+    nn::TransformerEncoderLayer post(layer_options(algebra));
     at::Tensor y = post->norm1(x + post->attention->self_attention(x));
     EXPECT_LT(relative_error(post(x), post->norm2(y + post->feed_forward(y))), 1e-12);
 
-    nn::TransformerEncoderLayer pre(options(algebra, nn::NormStyle::pre));
+    nn::TransformerEncoderLayer pre(layer_options(algebra, nn::NormStyle::pre));
     y = x + pre->attention->self_attention(pre->norm1(x));
     EXPECT_LT(relative_error(pre(x), y + pre->feed_forward(pre->norm2(y))), 1e-12);
 
     for (const bool printed : {false, true}) {
-      nn::TransformerEncoderLayer phydi(options(algebra, nn::NormStyle::phydi).printed(printed));
+      nn::TransformerEncoderLayer phydi(layer_options(algebra, nn::NormStyle::phydi).printed(printed));
       EXPECT_TRUE(torch::equal(phydi(x), x)) << "alpha starts at zero: the identity";
       {
         const torch::NoGradGuard no_grad;
@@ -84,11 +85,11 @@ TEST(NnEncoder, NormStylesAreTheFormulas) {
       EXPECT_LT(relative_error(phydi(x), (printed ? x : y) + 0.7 * phydi->feed_forward(y)), 1e-12);
     }
   }
-  EXPECT_THROW(nn::TransformerEncoderLayer(options("real").printed(true)), std::invalid_argument);
+  EXPECT_THROW(nn::TransformerEncoderLayer(layer_options("real").printed(true)), std::invalid_argument);
 }
 
 TEST(NnEncoder, PartialKeepsTheFeedForwardReal) {
-  const nn::TransformerEncoderLayer layer(options("quaternion").scope(nn::Scope::partial));
+  const nn::TransformerEncoderLayer layer(layer_options("quaternion").scope(nn::Scope::partial));
   EXPECT_EQ(layer->attention->query->S.size(0), 4);
   EXPECT_EQ(layer->attention->output->S.size(0), 4);
   EXPECT_EQ(layer->feed_forward->linear1->S.size(0), 1);
@@ -96,8 +97,8 @@ TEST(NnEncoder, PartialKeepsTheFeedForwardReal) {
 }
 
 TEST(NnEncoder, NormPerComponentReachesTheNorms) {
-  nn::TransformerEncoder encoder(
-      nn::TransformerEncoderOptions(options("quaternion", nn::NormStyle::pre).norm_per_component(true), 1));
+  nn::TransformerEncoder encoder(nn::TransformerEncoderOptions(
+      layer_options("quaternion", nn::NormStyle::pre).norm_per_component(true), 1));
   const at::Tensor y = encoder(torch::randn({2, 5, 32})).view({2, 5, 4, 8});
   EXPECT_TRUE(torch::allclose(y.mean(-1), torch::zeros({2, 5, 4}), 0, 1e-5));
 }
@@ -148,7 +149,7 @@ TEST(NnEncoder, GradientsReachEveryParameter) {
     for (const nn::NormStyle style : kStyles)
       for (const bool packed : {false, true}) {
         nn::TransformerEncoder encoder(
-            nn::TransformerEncoderOptions(options(algebra, style).packed(packed).dropout(0.1), 2));
+            nn::TransformerEncoderOptions(layer_options(algebra, style).packed(packed).dropout(0.1), 2));
         if (style == nn::NormStyle::phydi) {
           const torch::NoGradGuard no_grad;  // at alpha = 0 only alpha itself has a gradient
           for (const auto& item : encoder->named_parameters())
@@ -169,7 +170,7 @@ TEST(NnEncoder, PaddingDoesNotMatter) {
   torch::manual_seed(3);
   for (const char* algebra : {"real", "quaternion", "phm(4)"})
     for (const nn::NormStyle style : kStyles) {
-      nn::TransformerEncoder encoder(nn::TransformerEncoderOptions(options(algebra, style), 2));
+      nn::TransformerEncoder encoder(nn::TransformerEncoderOptions(layer_options(algebra, style), 2));
       encoder->eval();
       const at::Tensor x = torch::randn({2, 5, 32});
       const at::Tensor longer = torch::cat({x, torch::randn({2, 4, 32})}, 1);
@@ -181,7 +182,7 @@ TEST(NnEncoder, PaddingDoesNotMatter) {
 TEST(NnEncoder, CloneMovesAndTrains) {
   torch::manual_seed(4);
   for (const nn::NormStyle style : kStyles) {
-    nn::TransformerEncoder encoder(nn::TransformerEncoderOptions(options("phm(4)", style), 2));
+    nn::TransformerEncoder encoder(nn::TransformerEncoderOptions(layer_options("phm(4)", style), 2));
     encoder->eval();
     const at::Tensor x = torch::randn({2, 5, 32}), before = encoder(x);
     const auto copy = std::dynamic_pointer_cast<nn::TransformerEncoderImpl>(encoder->clone());

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 
+#include "nn/layers.h"
 #include "quatrain/models/text_classifier.h"
 #include "quatrain/nn.h"
 #include "quatrain/nn/safetensors.h"
@@ -15,6 +16,7 @@
 namespace quatrain::nn {
 namespace {
 
+using test::linear;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Metadata = std::map<std::string, std::string>;
@@ -64,10 +66,6 @@ class WeightsTest : public test::FolderTest {
     }
   }
 };
-
-Linear linear(const std::string& algebra, int64_t in = 16, int64_t out = 8) {
-  return Linear(LinearOptions(in, out).algebra(algebra));
-}
 
 models::TextClassifier classifier(const std::string& algebra, Scope scope = Scope::full) {
   return models::TextClassifier(models::TextClassifierOptions(20, 2)

@@ -96,7 +96,7 @@ void check(const std::string& name, const at::Tensor& Q, const at::Tensor& K, co
       torch::equal(ops::hypercomplex_attention(Q.detach().requires_grad_(), K, V, name, padding), got));
 }
 
-struct Sizes {
+struct AttentionCase {
   const char* algebra;
   int64_t texts, queries, keys, heads, m;
 };
@@ -112,16 +112,16 @@ class Attention : public testing::Test {
 TEST_F(Attention, SizesAndThreads) {
   torch::manual_seed(1);
   int step = 0;
-  for (const Sizes& s : {Sizes{"quaternion", 2, 64, 64, 3, 16},
-                         {"quaternion", 1, 1, 1, 2, 4},
-                         {"quaternion", 3, 33, 17, 2, 5},
-                         {"quaternion", 1, 7, 130, 1, 8},
-                         {"complex", 2, 65, 31, 3, 3},
-                         {"octonion", 2, 20, 16, 2, 2},
-                         {"split_quaternion", 1, 130, 129, 2, 7},
-                         {"dual", 2, 15, 1500, 1, 1},
-                         {"sedenion", 1, 9, 40, 2, 3},
-                         {"clifford(2,1)", 2, 2, 15, 2, 4}}) {
+  for (const AttentionCase& s : {AttentionCase{"quaternion", 2, 64, 64, 3, 16},
+                                 {"quaternion", 1, 1, 1, 2, 4},
+                                 {"quaternion", 3, 33, 17, 2, 5},
+                                 {"quaternion", 1, 7, 130, 1, 8},
+                                 {"complex", 2, 65, 31, 3, 3},
+                                 {"octonion", 2, 20, 16, 2, 2},
+                                 {"split_quaternion", 1, 130, 129, 2, 7},
+                                 {"dual", 2, 15, 1500, 1, 1},
+                                 {"sedenion", 1, 9, 40, 2, 3},
+                                 {"clifford(2,1)", 2, 2, 15, 2, 4}}) {
     SCOPED_TRACE(std::string(s.algebra) + ", " + std::to_string(s.queries) + " queries, " +
                  std::to_string(s.keys) + " keys");
     torch::set_num_threads(1 + step++ % 3);
@@ -139,8 +139,9 @@ TEST_F(Attention, SizesAndThreads) {
 TEST_F(Attention, Dropout) {
   torch::manual_seed(6);
   int step = 0;
-  for (const Sizes& s :
-       {Sizes{"quaternion", 2, 64, 64, 3, 16}, {"complex", 2, 65, 31, 3, 3}, {"octonion", 1, 9, 80, 2, 2}})
+  for (const AttentionCase& s : {AttentionCase{"quaternion", 2, 64, 64, 3, 16},
+                                 {"complex", 2, 65, 31, 3, 3},
+                                 {"octonion", 1, 9, 80, 2, 2}})
     for (const double dropout : {0.1, 0.5, 1.0}) {
       SCOPED_TRACE(std::string(s.algebra) + ", " + std::to_string(dropout));
       torch::set_num_threads(1 + step++ % 3);

@@ -107,7 +107,7 @@ const std::vector<std::string> kAlgebras{"complex",       "quaternion", "octonio
                                          "clifford(2,1)", "cyclic(5)",  "sedenion"};
 
 /// A learned copy of an algebra's table, with its factors.
-Product learned(const std::string& name) {
+Product learned_float(const std::string& name) {
   const auto& f = algebra::get(name).factors();
   const auto factor = [&](const std::vector<double>& values) {
     return torch::from_blob(const_cast<double*>(values.data()), {f.n, f.rank}, torch::kDouble).clone();
@@ -115,7 +115,7 @@ Product learned(const std::string& name) {
   return {"learned", table_of(name).to(torch::kFloat), {factor(f.U), factor(f.V), factor(f.W)}};
 }
 
-struct Sizes {
+struct EngineCase {
   const char* algebra;
   int64_t rows, m, p;
 };
@@ -153,8 +153,8 @@ TEST(Engine, SeveralBlocksOfDepthPanelsAndStrips) {
   const Machine machine;
   torch::manual_seed(2);
   for (const auto& [name, rows, m, p] :
-       {Sizes{"quaternion", 700, 70, 700}, Sizes{"quaternion", 700, 700, 70},
-        Sizes{"octonion", 530, 130, 150}, Sizes{"complex", 1100, 333, 340}}) {
+       {EngineCase{"quaternion", 700, 70, 700}, EngineCase{"quaternion", 700, 700, 70},
+        EngineCase{"octonion", 530, 130, 150}, EngineCase{"complex", 1100, 333, 340}}) {
     const Case c(table_of(name), rows, m, p);
     for (const int threads : {1, 2, 3})
       for (const Way way : all_ways()) {
@@ -176,7 +176,7 @@ TEST(Engine, LearnedTensorsWithFactorsOfTheirOwn) {
         Machine::force(set);
         for (const Way way : all_ways()) {
           SCOPED_TRACE(name + ", " + ops::name(way) + ", " + std::to_string(rows) + " rows, " + set);
-          check(c, learned(name), way);
+          check(c, learned_float(name), way);
         }
       }
     }
@@ -213,8 +213,9 @@ TEST(Engine, HalvesAndHalvesFromFloatWeights) {
   const Machine machine;
   torch::manual_seed(7);
   const auto half = [](const at::Tensor& t) { return t.to(torch::kBFloat16); };
-  for (const auto& [name, rows, m, p] : {Sizes{"octonion", 1, 17, 33}, Sizes{"dual", 9, 33, 15},
-                                         Sizes{"quaternion", 33, 31, 70}, Sizes{"quaternion", 330, 9, 330}}) {
+  for (const auto& [name, rows, m, p] :
+       {EngineCase{"octonion", 1, 17, 33}, EngineCase{"dual", 9, 33, 15},
+        EngineCase{"quaternion", 33, 31, 70}, EngineCase{"quaternion", 330, 9, 330}}) {
     const int64_t n = algebra::get(name).n();
     const at::Tensor x = half(torch::randn({rows, n * p})), S = half(torch::randn({n, m, p})),
                      grad = half(torch::randn({rows, n * m})), bias = half(torch::randn({n * m}));
@@ -245,7 +246,7 @@ TEST(Engine, HalvesAndHalvesFromFloatWeights) {
 TEST(Engine, ASecondCallGivesTheSameBits) {
   const Machine machine;
   torch::manual_seed(5);
-  const Product product = learned("quaternion");
+  const Product product = learned_float("quaternion");
   for (const int threads : {1, 2, 3})
     for (const auto& [rows, m, p] : {std::array<int64_t, 3>{5, 70, 33}, {200, 70, 33}, {400, 33, 350}}) {
       torch::set_num_threads(threads);

@@ -36,12 +36,12 @@ Tensors evaluate(const Map& map, const at::Tensor& grad, at::ScalarType type, co
   return result;
 }
 
-struct Sizes {
+struct LayerSizes {
   int64_t rows, m, p;
 };
 
 /// The learned map and its gradients at A, the way given or left free, against the literal ones.
-void check_at(const at::Tensor& A, const Sizes& sizes, Way way, double tolerance) {
+void check_at(const at::Tensor& A, const LayerSizes& sizes, Way way, double tolerance) {
   const int64_t n = A.size(0);
   const at::Tensor x = torch::randn({sizes.rows, n * sizes.p}), S = torch::randn({n, sizes.m, sizes.p}),
                    grad = torch::randn({sizes.rows, n * sizes.m});
@@ -84,7 +84,7 @@ std::vector<std::pair<std::string, at::Tensor>> structured() {
 
 TEST(Structure, GradientsAtEveryStart) {
   torch::manual_seed(2);
-  constexpr Sizes kSizes{600, 64, 64};
+  constexpr LayerSizes kSizes{600, 64, 64};
   for (const auto& [name, A] : structured()) {
     SCOPED_TRACE(name);
     ASSERT_EQ(ops::planned_way(torch::empty({kSizes.rows, 256}), torch::empty({4, 64, 64}),
@@ -122,7 +122,7 @@ struct Training {
   Tensors parameters;  // A, then S of each layer
   ops::StructureReport report;
 };
-Training train(const at::Tensor& start, const Sizes& sizes, int layers, double rate, int steps,
+Training train(const at::Tensor& start, const LayerSizes& sizes, int layers, double rate, int steps,
                bool in_double) {
   torch::manual_seed(11);
   const int64_t n = start.size(0);
@@ -156,7 +156,7 @@ at::Tensor random_structure(int64_t n) {
   return torch::randn({n, n, n}) / std::sqrt(static_cast<double>(n));
 }
 
-constexpr Sizes kPlanned{600, 64, 64};  // with n = 4 the planner says factored
+constexpr LayerSizes kPlanned{600, 64, 64};  // with n = 4 the planner says factored
 
 void expect_agreement(const Training& run, const Training& expected, double tolerance) {
   for (size_t i = 0; i < run.parameters.size(); ++i)
@@ -288,7 +288,7 @@ Tensors with_products(ops::Products products, const at::Tensor& x, const at::Ten
 TEST(Structure, KeptProductsGiveTheGradientOfRecomputedOnes) {
   torch::manual_seed(9);
   for (const int64_t n : {2, 4, 8})
-    for (const Sizes sizes : {Sizes{1, 5, 3}, Sizes{150, 37, 33}, Sizes{70, 9, 700}}) {
+    for (const LayerSizes sizes : {LayerSizes{1, 5, 3}, LayerSizes{150, 37, 33}, LayerSizes{70, 9, 700}}) {
       SCOPED_TRACE("n = " + std::to_string(n) + ", p = " + std::to_string(sizes.p));
       const at::Tensor x = torch::randn({sizes.rows, n * sizes.p}), S = torch::randn({n, sizes.m, sizes.p});
       for (const Product& product : {Product{"learned", torch::randn({n, n, n}), {}},

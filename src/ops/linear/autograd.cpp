@@ -20,7 +20,7 @@ using torch::autograd::variable_list;
 
 /// A call in a wrapper, so that autograd does not see its factors as inputs: they are never differentiated.
 /// A comes beside it.
-struct Constants {
+struct CallConstants {
   Call call;
   Call with(const at::Tensor& A) const {
     Call whole = call;
@@ -83,7 +83,7 @@ at::Tensor cast_to(const at::Tensor& t, const at::Tensor& like) {
 // Inputs of apply(): x, S, bias, A; the edges of undefined ones do not exist.
 struct LinearFunction : torch::autograd::Function<LinearFunction> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& S,
-                            const Optional& bias, const Optional& A, const Constants& constants) {
+                            const Optional& bias, const Optional& A, const CallConstants& constants) {
     const at::Tensor A_or_none = A.value_or(at::Tensor());
     const Call call = constants.with(A_or_none);
     at::Tensor y, products;
@@ -125,7 +125,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
 //   for.
 struct LinearBackwardFunction : torch::autograd::Function<LinearBackwardFunction> {
   static variable_list forward(AutogradContext* ctx, const at::Tensor& grad, const at::Tensor& x,
-                               const at::Tensor& S, const Optional& A, const Constants& constants,
+                               const at::Tensor& S, const Optional& A, const CallConstants& constants,
                                Mask mask) {
     const Call call = constants.with(A.value_or(at::Tensor()));
     save(ctx, call, {grad, x, S, A.value_or(at::Tensor())});
@@ -185,7 +185,7 @@ at::Tensor linear_autograd(const at::Tensor& x, const at::Tensor& S, const Optio
     const at::AutoDispatchBelowADInplaceOrView below;
     return dispatch_linear(x, S, bias, call);
   }
-  return LinearFunction::apply(x, S, bias, call.A, Constants{call});
+  return LinearFunction::apply(x, S, bias, call.A, CallConstants{call});
 }
 
 Gradients linear_backward_autograd(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S,
@@ -201,7 +201,7 @@ Gradients linear_backward_autograd(const at::Tensor& grad, const at::Tensor& x, 
     const at::AutoDispatchBelowADInplaceOrView below;
     return dispatch_linear_backward(grad, x, S, call, mask, products);
   }
-  const variable_list parts = LinearBackwardFunction::apply(grad, x, S, call.A, Constants{call}, mask);
+  const variable_list parts = LinearBackwardFunction::apply(grad, x, S, call.A, CallConstants{call}, mask);
   std::array<at::Tensor, 3> result;
   for (size_t part = 0, next = 0; part < 3; ++part)
     if (mask[part]) result[part] = parts[next++];

@@ -19,8 +19,6 @@ namespace {
 
 using Vector = Fit::Vector;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // Tries the ranks first .. last, each from options.starts random starts, and writes the best error to
 // `result`. The target has norm 1.
 std::optional<Fit> search(const Vector& target, int64_t n, int64_t first, int64_t last,

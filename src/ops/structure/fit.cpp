@@ -13,8 +13,6 @@ namespace {
 
 using Vector = Fit::Vector;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 }  // namespace
 
 int64_t generic_rank(int64_t n) {

@@ -3,9 +3,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace quatrain::ops {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Canonical polyadic decomposition of an n x n x n tensor by Levenberg-Marquardt. The residual is a
 /// polynomial in the factors, its Jacobian is structured, and J^T J is made of products of the factors' Gram

@@ -1,8 +1,8 @@
-#include "cli/pass.h"
+#include "bench/pass.h"
 
 #include <torch/torch.h>
 
-namespace quatrain::cli {
+namespace quatrain::bench {
 
 std::function<void()> pass_of(bool training, std::function<at::Tensor(const at::Tensor&)> forward,
                               const std::vector<at::Tensor>& parameters, const at::Tensor& x,
@@ -19,4 +19,4 @@ std::function<void()> pass_of(bool training, std::function<at::Tensor(const at::
   };
 }
 
-}  // namespace quatrain::cli
+}  // namespace quatrain::bench

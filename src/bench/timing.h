@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-namespace quatrain::cli {
+namespace quatrain::bench {
 
 /// When to stop measuring: after `seconds` in all, or `rounds`, whichever comes first, but not before `least`
 /// rounds.
@@ -16,6 +16,8 @@ struct TimingOptions {
   /// A short call is repeated until a turn takes about this long, after one call that is not counted: so it
   /// finds the caches as it leaves them, and the clock's grain does not matter. 0: one call a turn.
   double turn = 0;
+  /// Called before each round; what it throws ends the measuring.
+  std::function<void()> between = [] {};
 };
 
 /// Seconds of a call: the median over the rounds, and their quartiles.
@@ -30,4 +32,4 @@ struct Timing {
 std::vector<Timing> interleaved(const std::vector<std::function<void()>>& candidates,
                                 const TimingOptions& options = {});
 
-}  // namespace quatrain::cli
+}  // namespace quatrain::bench

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace quatrain::cli {
+namespace quatrain::bench {
 
 /// Bytes that something needs at its peak: what `make` builds, and one call of what it returns, over what
 /// the process held before. Program code does not count.
@@ -13,4 +13,4 @@ namespace quatrain::cli {
 /// wrong there. To be called before OpenMP has started threads, which a child does not inherit.
 int64_t peak_memory(const std::function<std::function<void()>()>& make);
 
-}  // namespace quatrain::cli
+}  // namespace quatrain::bench

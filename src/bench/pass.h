@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace quatrain::cli {
+namespace quatrain::bench {
 
 /// Sets torch's threads while it lives.
 class Threads {
@@ -26,4 +26,4 @@ std::function<void()> pass_of(bool training, std::function<at::Tensor(const at::
                               const std::vector<at::Tensor>& parameters, const at::Tensor& x,
                               const at::Tensor& grad);
 
-}  // namespace quatrain::cli
+}  // namespace quatrain::bench

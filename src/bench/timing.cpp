@@ -1,11 +1,9 @@
-#include "cli/timing.h"
+#include "bench/timing.h"
 
 #include <algorithm>
 #include <chrono>
 
-#include "cli/stop.h"
-
-namespace quatrain::cli {
+namespace quatrain::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -45,7 +43,7 @@ std::vector<Timing> interleaved(const std::vector<std::function<void()>>& candid
   const auto start = Clock::now();
   for (int64_t round = 0; round < options.rounds; ++round) {
     if (round >= options.least && seconds_since(start) > options.seconds) break;
-    throw_if_stopped();
+    options.between();
     for (size_t i = 0; i < candidates.size(); ++i) {
       const size_t turn = (i + static_cast<size_t>(round)) % candidates.size();
       times[turn].push_back(measured(candidates[turn], repeats[turn]));
@@ -56,4 +54,4 @@ std::vector<Timing> interleaved(const std::vector<std::function<void()>>& candid
   return timings;
 }
 
-}  // namespace quatrain::cli
+}  // namespace quatrain::bench

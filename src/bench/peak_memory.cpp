@@ -1,4 +1,4 @@
-#include "cli/peak_memory.h"
+#include "bench/peak_memory.h"
 
 #include <malloc.h>
 #include <sys/wait.h>
@@ -12,7 +12,7 @@
 #include <string>
 #include <system_error>
 
-namespace quatrain::cli {
+namespace quatrain::bench {
 namespace {
 
 /// A line of /proc/self/status, in bytes.
@@ -76,4 +76,4 @@ int64_t peak_memory(const std::function<std::function<void()>()>& make) {
   return std::stoll(answer);
 }
 
-}  // namespace quatrain::cli
+}  // namespace quatrain::bench
