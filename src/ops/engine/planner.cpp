@@ -98,7 +98,7 @@ Bfloat16 requested_bfloat16() {
   return guarded_bfloat16 != Bfloat16::automatic ? guarded_bfloat16 : environment;
 }
 
-bool kept(const Problem& problem) {
+bool products_kept(const Problem& problem) {
   static const Products environment = from_environment("QUATRAIN_PRODUCTS", &parse_products);
   const Products asked = guarded_products != Products::automatic ? guarded_products : environment;
   if (asked != Products::automatic) return asked == Products::kept;
@@ -188,11 +188,11 @@ double engine_cost(const Problem& p, Way way) {
   }
   if (way == Way::factored) {
     const bool learned = p.followed || p.factors_train;
-    const double passes = learned && !kept(p) ? 4 : 3,
-                 products_kept = learned && kept(p) ? s.R * s.rows * s.k / s.n : 0;
+    const double passes = learned && !products_kept(p) ? 4 : 3,
+                 stored = learned && products_kept(p) ? s.R * s.rows * s.k / s.n : 0;
     const double weights = blocks(s.k / s.n, 64) * blocks(s.d / s.n, 32) * blocks(s.rows, 256);
     return 15 + 13 * several + (p.followed ? follow_cost(p.n) : 0) +
-           (0.0005 * products_kept +
+           (0.0005 * stored +
             passes * (0.0114 * s.share * s.rows * kd + 0.039 * s.R * inputs + 0.28 * s.share * kd) +
             0.24 * s.R * (2 * products + weights)) /
                s.threads;

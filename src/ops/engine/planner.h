@@ -33,7 +33,7 @@ Way plan(const Problem& problem, Way asked);
 
 /// True where the R products of a forward pass are to be kept for the gradient of A: as a ProductsGuard or
 /// QUATRAIN_PRODUCTS says, else where computing them again would take longer than storing them.
-bool kept(const Problem& problem);
+bool products_kept(const Problem& problem);
 
 /// How bfloat16 is to be multiplied: as a Bfloat16Guard or QUATRAIN_BFLOAT16 says, else automatic.
 Bfloat16 requested_bfloat16();
