@@ -3,6 +3,8 @@
 
 #include "ops/attention/dropout.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <torch/library.h>
@@ -55,6 +57,18 @@ at::Tensor mask_of_a_trace(const at::Tensor& query, const at::Tensor& key, int64
 
 }  // namespace
 
+at::Tensor dropout_mask(const at::Tensor& query, const at::Tensor& key, int64_t maps, double p,
+                        const at::Tensor& seed) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("quatrain::attention_dropout_mask", "")
+                             .typed<decltype(dropout_mask)>();
+  const at::NoGradGuard no_grad;  // it has no derivative
+  return op.call(query, key, maps, p, seed);
+}
+
+TORCH_LIBRARY_FRAGMENT(quatrain, m) {
+  m.def("attention_dropout_mask(Tensor query, Tensor key, int maps, float p, Tensor seed) -> Tensor");
+}
 TORCH_LIBRARY_IMPL(quatrain, CPU, m) {
   m.impl("attention_dropout_mask", &drawn_mask);
 }
