@@ -48,8 +48,7 @@ struct Trimmed {
     AttentionOptions& o = call.options;
     if (!o.causal) return;
     const c10::SymInt queries = query.sym_size(1), keys = key.sym_size(1);
-    if (!o.offset.is_heap_allocated())  // of any size: sums must not overflow
-      o.offset = o.offset.max(-queries).min(keys);
+    o.offset = call.place(query, key);
     c10::SymInt seen = keys;
     if (o.offset + queries < keys) {
       seen = o.offset + queries;

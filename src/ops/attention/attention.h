@@ -27,6 +27,8 @@ struct AttentionCall {
   double scale(const at::Tensor& query) const;
   /// The coefficient of Q_i K_j in the score of component c.
   double table(int i, int c, int j) const;
+  /// The place of the first query among the keys, no further off than hides or shows them all.
+  c10::SymInt place(const at::Tensor& query, const at::Tensor& key) const;
   /// True where queries see different keys.
   bool differs_by_query() const;
 };

@@ -69,6 +69,11 @@ double AttentionCall::table(int i, int c, int j) const {
   return options.order == ProductOrder::query_key ? algebra->table(i, c, j) : algebra->table(j, c, i);
 }
 
+c10::SymInt AttentionCall::place(const at::Tensor& query, const at::Tensor& key) const {
+  if (options.offset.is_heap_allocated()) return options.offset;  // a trace's: its sums do not overflow
+  return options.offset.max(-query.sym_size(1)).min(key.sym_size(1));
+}
+
 bool AttentionCall::differs_by_query() const {
   const at::Tensor& mask = options.mask;
   return options.causal || (mask.defined() && mask.dim() >= 2 && mask.sym_size(-2) != 1);

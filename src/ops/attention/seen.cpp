@@ -17,11 +17,11 @@ at::Tensor both(const at::Tensor& a, const at::Tensor& b) {
   return !a.defined() ? b : !b.defined() ? a : a.logical_and(b);
 }
 
-/// (1, 1, L, S): key s is seen by query l where s <= offset + l.
-at::Tensor seen_by_place(const c10::SymInt& queries, const c10::SymInt& keys, const c10::SymInt& offset,
+/// (1, 1, L, S): key s is seen by query l where s <= place + l.
+at::Tensor seen_by_place(const c10::SymInt& queries, const c10::SymInt& keys, const c10::SymInt& place,
                          const at::TensorOptions& options) {
   const at::TensorOptions places = options.dtype(at::kLong);
-  const at::Tensor last = at::arange(c10::Scalar(offset), c10::Scalar(offset + queries), places);
+  const at::Tensor last = at::arange(c10::Scalar(place), c10::Scalar(place + queries), places);
   return at::arange(c10::Scalar(keys), places).le(last.unsqueeze(1)).unsqueeze(0).unsqueeze(0);
 }
 
@@ -44,9 +44,10 @@ Seen::Seen(const AttentionCall& call, const at::Tensor& Q, const at::Tensor& K) 
     }
   }
   if (common.defined()) hidden_ = common.logical_not().permute({0, 3, 2, 1}).unsqueeze(-1);
-  if (o.causal) allowed_ = both(allowed_, seen_by_place(Q.sym_size(1), K.sym_size(1), o.offset, Q.options()));
+  const c10::SymInt place = call.place(Q, K);
+  if (o.causal) allowed_ = both(allowed_, seen_by_place(Q.sym_size(1), K.sym_size(1), place, Q.options()));
 
-  const bool may_be_blind = o.padding.defined() || o.mask.defined() || (o.causal && o.offset < 0);
+  const bool may_be_blind = o.padding.defined() || o.mask.defined() || (o.causal && place < 0);
   if (bias_.defined()) {
     if (allowed_.defined()) bias_ = bias_.masked_fill(allowed_.logical_not(), kMinusInfinity);
     blind_ = bias_.eq(kMinusInfinity).all(-1, /*keepdim=*/true);

@@ -99,7 +99,7 @@ TiledAttention::TiledAttention(const AttentionCall& call, const at::Tensor& Q, c
       mask_(of_known_type(call.options.mask)),
       padded_(padding_.defined() ? padding_.const_data_ptr<bool>() : nullptr),
       view_(mask_, s_),
-      offset_(std::clamp(call.options.offset.guard_int(__FILE__, __LINE__), -s_.queries, s_.keys)),
+      offset_(call.place(Q, K).guard_int(__FILE__, __LINE__)),
       dropout_(call.options.dropout),
       seed_(call.seed.defined() ? call.seed.item<int64_t>() : 0) {}
 
