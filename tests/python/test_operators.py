@@ -61,7 +61,7 @@ CASES = {
         (torch.randn(2, 3, 24, dtype=dtype), *(t.detach().to(dtype) for t in heads()), algebra, padding(), dropout, dict(seed=torch.tensor([7]), mask=torch.randn(3, 5), causal=True, offset=1))
         for dtype in (torch.double, torch.float) for algebra in ("real", "quaternion") for dropout in (0.0, 0.5)],
     "hypercomplex_attention_with_weights": lambda: [
-        (*heads(), "real"), (*heads(), "quaternion", padding()), *((*heads(), "quaternion", options) for options in seen())],
+        (*heads(), "real"), (*heads(), "quaternion", padding()), (*heads(), "quaternion", seen()[1])],
     "initialise_weight_": lambda: [(S(requires_grad=False), "glorot")],
     "initialise_structure_": lambda: [(A(requires_grad=False), "phm(4)")],
     "initialise_layer_": lambda: [(S(requires_grad=False), A(requires_grad=False), "phm(4)")],
@@ -113,7 +113,8 @@ def test_attention_has_derivatives(algebra):
     Q, K, V = (doubles(2, length, 4, 1, 2) for length in (2, 3, 3))
     differentiable(f, (Q, K, V))
     assert gradcheck(lambda *t: ops.hypercomplex_attention(*t, algebra), (Q, K, V))  # the fused kernel's
-    differentiable(lambda Q, K, V, mask: ops.hypercomplex_attention(Q, K, V, algebra, mask=mask, causal=True, offset=1), (Q, K, V, doubles(2, 1, 2, 3)))
+    with sdpa_kernel(SDPBackend.MATH):  # second derivatives with a mask: tests/ops
+        assert gradcheck(lambda Q, K, V, mask: ops.hypercomplex_attention(Q, K, V, algebra, mask=mask, causal=True, offset=1), (Q, K, V, doubles(2, 1, 2, 3)))
 
 
 @pytest.mark.parametrize("n", [1, 4])
