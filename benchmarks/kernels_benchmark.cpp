@@ -137,7 +137,7 @@ void add_scores(const Table& k, double products) {
              dy = std::make_shared<Matrices<float>>(1, kRows * kDepth);
   const int64_t bytes = kRows * kDepth * 4;
   add(k, "softmax", bytes, products,
-      [=, &k] { k.softmax(y->values.data(), kDepth, kRows, kDepth, nullptr); });
+      [=, &k] { k.softmax(y->values.data(), kDepth, kRows, kDepth, nullptr, 0); });
   add(k, "softmax_backward", 2 * bytes, products,
       [=, &k] { k.softmax_backward(y->values.data(), kDepth, dy->values.data(), kDepth, kRows, kDepth); });
   add(k, "drop", bytes, products, [=, &k] {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/SymInt.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -42,19 +44,51 @@ QUATRAIN_API at::Tensor masked_mean(const at::Tensor& x, const at::Tensor& paddi
 QUATRAIN_API std::vector<at::Tensor> cut_heads(const at::Tensor& x, int64_t heads, int64_t components = 1,
                                                int64_t parts = 1);
 
-/// Attention of cut heads: query (B, L, n, heads, m), key and value (B, S, n, heads, m) -> (B, L, n heads m).
+/// Which way round queries and keys are multiplied: Q * K or K * Q.
+enum class ProductOrder { query_key, key_query };
+/// The order's name in schemas and Python: "query_key" or "key_query".
+QUATRAIN_API const char* name(ProductOrder order);
+/// An unknown name is an error that lists the known ones.
+QUATRAIN_API ProductOrder parse_product_order(std::string_view name);
+
+/// How heads attend. A query sees a key where `padding`, `mask` and `causal` all let it; one that sees no key
+/// gets zeros, and passes no gradient on.
 ///
-/// `algebra` "real": one score map a head, Q K^T / sqrt(n m). Another: n maps, the components of the Hamilton
-/// product Q * K^T with that table, sum_{i,j} A[i, c, j] Q_i K_j^T / sqrt(n m), and each weights its own
-/// component of V (QNLP (4)). padding: (B, S) bool, true where a key is padding, or undefined; a query whose
-/// keys are all padding gets zeros. `dropout`, from 0 to 1, acts on the weights; its draws follow the
-/// generator of the device.
+/// What is hidden from all queries alike is never looked at, NaN or not: padding, keys behind the last
+/// query's place, and what a mask with one row for all queries hides. A key that some queries see must be
+/// finite for the others too, since they weight it with zero.
+struct AttentionOptions {
+  /// "real": one score map a head, Q K^T. Another: n maps, the components of the Hamilton product Q * K^T
+  /// with that table, sum_{i,j} A[i, c, j] Q_i K_j^T, and each weights its own component of V (QNLP (4)).
+  std::string algebra = "real";
+  /// (B, S) bool, true where a key is padding.
+  at::Tensor padding{};
+  /// Of a shape that broadcasts to (B, heads, L, S), one for all score maps, as torch's
+  /// `scaled_dot_product_attention` takes it: bool, true where a query sees a key (padding is the other way
+  /// round), or floating, added to the scaled scores; minus infinity hides. A floating one may ask for a
+  /// gradient.
+  at::Tensor mask{};
+  /// Query l sees the keys 0 .. offset + l.
+  bool causal = false;
+  /// The place of the first query among the keys: 0 where queries and keys begin together, S - L where the
+  /// queries are the last of the keys, as with a cache. It goes with `causal`.
+  c10::SymInt offset = 0;
+  /// Of the scores; 1 / sqrt(n m) where there is none.
+  std::optional<double> scale{};
+  /// K * Q has the scores sum_{i,j} A[j, c, i] Q_i K_j^T.
+  ProductOrder order = ProductOrder::query_key;
+  /// From 0 to 1, of the weights; its draws follow the generator of the device.
+  double dropout = 0;
+};
+
+/// Attention of cut heads: query (B, L, n, heads, m), key and value (B, S, n, heads, m) -> (B, L, n heads m).
+/// Any strides: keys and values may lie in the memory of a longer cache, which is read where it lies as long
+/// as the m values do side by side.
 QUATRAIN_API at::Tensor hypercomplex_attention(const at::Tensor& query, const at::Tensor& key,
-                                               const at::Tensor& value, std::string_view algebra = "real",
-                                               const at::Tensor& padding = {}, double dropout = 0);
+                                               const at::Tensor& value, const AttentionOptions& options = {});
 /// The same, with the attention weights before dropout, (B, heads, maps, L, S), maps = n or 1.
 QUATRAIN_API std::tuple<at::Tensor, at::Tensor> hypercomplex_attention_with_weights(
     const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-    std::string_view algebra = "real", const at::Tensor& padding = {}, double dropout = 0);
+    const AttentionOptions& options = {});
 
 }  // namespace quatrain::ops

@@ -177,16 +177,40 @@ def hypercomplex_attention(
     algebra: str = "real",
     padding: Tensor | None = None,
     dropout: float = 0.0,
+    *,
+    mask: Tensor | None = None,
+    causal: bool = False,
+    offset: int = 0,
+    scale: float | None = None,
+    order: str = "query_key",
 ) -> Tensor:
     """Attention of cut heads: query (B, L, n, heads, m), key and value (B, S, n, heads, m) -> (B, L, n heads m).
 
-    ``algebra`` "real": one score map a head, Q K^T / sqrt(n m). Another: n maps, the components of the Hamilton product
-    Q * K^T with that table, sum_{i,j} A[i, c, j] Q_i K_j^T / sqrt(n m), each for its own component of V (QNLP (4)).
-    ``padding``: (B, S) bool, true where a key is padding; a query whose keys are all padding gets zeros. ``dropout`` acts
-    on the weights, by draws of torch's generator. It has second derivatives in float32 on a CPU with n maps; elsewhere it
-    is torch's ``scaled_dot_product_attention``, which has them under ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)``.
+    ``algebra`` "real": one score map a head, Q K^T. Another: n maps, the components of the Hamilton product Q * K^T with
+    that table, sum_{i,j} A[i, c, j] Q_i K_j^T, each for its own component of V (QNLP (4)); with ``order`` "key_query" those
+    of K * Q. ``scale`` multiplies the scores: 1 / sqrt(n m) where it is None.
+
+    A query sees a key where all of these let it; one that sees none gets zeros. ``padding``: (B, S) bool, true where a key
+    is padding. ``mask``: any shape that broadcasts to (B, heads, L, S), one for all score maps, as torch's
+    ``scaled_dot_product_attention`` takes it: bool, true where a query sees a key (padding is the other way round), or
+    floating, added to the scaled scores, and differentiable. ``causal``: query l sees the keys 0 .. ``offset`` + l, so that
+    ``offset`` = S - L where the queries are the last of the keys, as with a cache. What is hidden from all queries alike
+    (padding, keys behind the last query's place, a mask with one row for all queries) may hold NaN.
+
+    ``key`` and ``value`` may be views of a longer cache: they are read where they lie. ``dropout`` acts on the weights, by
+    draws of torch's generator. It has second derivatives in float32 on a CPU with n maps; elsewhere it is torch's
+    ``scaled_dot_product_attention``, which has them under ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)``.
+
+    >>> import torch, quatrain
+    >>> Q, K, V = torch.randn(3, 2, 5, 4, 2, 3)
+    >>> y = quatrain.ops.hypercomplex_attention(Q, K, V, "quaternion", causal=True)
+    >>> last = quatrain.ops.hypercomplex_attention(Q[:, 3:], K, V, "quaternion", causal=True, offset=3)
+    >>> torch.allclose(y[:, 3:], last, atol=1e-6)
+    True
     """
-    return _ops.hypercomplex_attention(query, key, value, algebra, padding, dropout)
+    return _ops.hypercomplex_attention(
+        query, key, value, algebra, padding, dropout, mask, causal, offset, scale, order
+    )
 
 
 def hypercomplex_attention_with_weights(
@@ -196,9 +220,17 @@ def hypercomplex_attention_with_weights(
     algebra: str = "real",
     padding: Tensor | None = None,
     dropout: float = 0.0,
+    *,
+    mask: Tensor | None = None,
+    causal: bool = False,
+    offset: int = 0,
+    scale: float | None = None,
+    order: str = "query_key",
 ) -> tuple[Tensor, Tensor]:
     """``hypercomplex_attention``, and its weights before dropout, (B, heads, maps, L, S) with maps = n or 1."""
-    return _ops.hypercomplex_attention_with_weights(query, key, value, algebra, padding, dropout)
+    return _ops.hypercomplex_attention_with_weights(
+        query, key, value, algebra, padding, dropout, mask, causal, offset, scale, order
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,6 @@
 #include <torch/torch.h>
 
 #include "nn/enum_names.h"
-#include "quatrain/layer_ops.h"
 
 namespace quatrain::nn {
 
@@ -89,47 +88,70 @@ void MultiheadAttentionImpl::pretty_print(std::ostream& stream) const {
          << ", split=" << nn::name(options.split()) << ", dropout=" << options.dropout() << ")";
 }
 
-std::tuple<at::Tensor, at::Tensor> MultiheadAttentionImpl::forward(const at::Tensor& query_input,
-                                                                   const at::Tensor& key_input,
-                                                                   const at::Tensor& value_input,
-                                                                   const at::Tensor& padding,
-                                                                   bool need_weights) {
-  for (const at::Tensor* input : {&query_input, &key_input, &value_input})
-    TORCH_CHECK(input->dim() == 3 && input->size(2) == options.width(),
-                "MultiheadAttention: query, key and value must be (batch, length, width = ", options.width(),
-                "), got ", input->sizes());
-  const int64_t batch = query_input.size(0), keys = key_input.size(1);
-  TORCH_CHECK(!padding.defined() || (padding.dim() == 2 && padding.size(0) == batch &&
-                                     padding.size(1) == keys && padding.scalar_type() == at::kBool),
-              "MultiheadAttention: padding must be bool (batch, keys) = (", batch, ", ", keys, "), got ",
-              padding.scalar_type(), " ", padding.sizes());
-  const int64_t heads = options.heads(), n = options.split() == HeadSplit::inside ? options.algebra().n : 1;
+std::vector<at::Tensor> MultiheadAttentionImpl::heads_of(Linear& layer, const at::Tensor& x,
+                                                         int64_t parts) const {
+  TORCH_CHECK(x.dim() == 3 && x.size(2) == options.width(),
+              "MultiheadAttention: query, key and value must be (batch, length, width = ", options.width(),
+              "), got ", x.sizes());
+  const int64_t components = options.split() == HeadSplit::inside ? options.algebra().n : 1;
+  return ops::cut_heads(layer->forward(x), options.heads(), components, parts);
+}
 
-  std::vector<at::Tensor> cut;  // Q, K and V
+std::tuple<at::Tensor, at::Tensor, at::Tensor> MultiheadAttentionImpl::project(const at::Tensor& x) {
+  if (options.packed()) {
+    const std::vector<at::Tensor> heads = heads_of(packed, x, 3);
+    return {heads[0], heads[1], heads[2]};
+  }
+  const at::Tensor Q = project_query(x);
+  const auto [K, V] = project_key_value(x, x);
+  return {Q, K, V};
+}
+
+at::Tensor MultiheadAttentionImpl::project_query(const at::Tensor& x) {
+  TORCH_CHECK(!options.packed(),
+              "MultiheadAttention: a packed projection makes query, key and value of one tensor together "
+              "(call project, or set packed = false)");
+  return heads_of(query, x, 1)[0];
+}
+
+std::tuple<at::Tensor, at::Tensor> MultiheadAttentionImpl::project_key_value(const at::Tensor& key_input,
+                                                                             const at::Tensor& value_input) {
+  TORCH_CHECK(!options.packed(),
+              "MultiheadAttention: a packed projection makes query, key and value of one tensor together "
+              "(call project, or set packed = false)");
+  return {heads_of(key, key_input, 1)[0], heads_of(value, value_input, 1)[0]};
+}
+
+std::tuple<at::Tensor, at::Tensor> MultiheadAttentionImpl::attend(const at::Tensor& Q, const at::Tensor& K,
+                                                                  const at::Tensor& V,
+                                                                  ops::AttentionOptions how,
+                                                                  bool need_weights) {
+  how.algebra = kind_ == AttentionKind::componentwise ? options.algebra().name : "real";
+  how.dropout = is_training() ? options.dropout() : 0;
+  if (!need_weights) return {output->forward(ops::hypercomplex_attention(Q, K, V, how)), {}};
+  const auto [mixed, weights] = ops::hypercomplex_attention_with_weights(Q, K, V, how);
+  return {output->forward(mixed), weights};
+}
+
+std::tuple<at::Tensor, at::Tensor> MultiheadAttentionImpl::forward(
+    const at::Tensor& query_input, const at::Tensor& key_input, const at::Tensor& value_input,
+    const at::Tensor& padding, bool need_weights, const at::Tensor& mask, bool causal) {
+  const ops::AttentionOptions how{.padding = padding, .mask = mask, .causal = causal};
   if (options.packed()) {
     TORCH_CHECK(query_input.is_same(key_input) && query_input.is_same(value_input),
                 "MultiheadAttention: a packed projection serves self-attention only: query, key and value "
-                "must be one "
-                "tensor (set packed = false)");
-    cut = ops::cut_heads(packed->forward(query_input), heads, n, 3);
-  } else {
-    for (const auto& [layer, input] :
-         {std::pair(&query, &query_input), {&key, &key_input}, {&value, &value_input}})
-      cut.push_back(ops::cut_heads((*layer)->forward(*input), heads, n)[0]);
+                "must be one tensor (set packed = false)");
+    const auto [Q, K, V] = project(query_input);
+    return attend(Q, K, V, how, need_weights);
   }
-  const std::string algebra = kind_ == AttentionKind::componentwise ? options.algebra().name : "real";
-  const double dropped = is_training() ? options.dropout() : 0;
-  if (need_weights) {
-    const auto [mixed, weights] =
-        ops::hypercomplex_attention_with_weights(cut[0], cut[1], cut[2], algebra, padding, dropped);
-    return {output->forward(mixed), weights};
-  }
-  return {output->forward(ops::hypercomplex_attention(cut[0], cut[1], cut[2], algebra, padding, dropped)),
-          {}};
+  const at::Tensor Q = project_query(query_input);
+  const auto [K, V] = project_key_value(key_input, value_input);
+  return attend(Q, K, V, how, need_weights);
 }
 
-at::Tensor MultiheadAttentionImpl::self_attention(const at::Tensor& x, const at::Tensor& padding) {
-  return std::get<0>(forward(x, x, x, padding));
+at::Tensor MultiheadAttentionImpl::self_attention(const at::Tensor& x, const at::Tensor& padding,
+                                                  const at::Tensor& mask, bool causal) {
+  return std::get<0>(forward(x, x, x, padding, false, mask, causal));
 }
 
 }  // namespace quatrain::nn

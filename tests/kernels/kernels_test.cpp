@@ -272,22 +272,26 @@ TEST(Kernels, StreamInSeveralStripsOfRows) {
 TEST(Kernels, SoftmaxOfRows) {
   for (const Table* k : tables())
     for (const int64_t cols : {16, 32, 48, 160})
-      for (const bool with_bias : {false, true}) {
+      for (const int64_t biases : {0, 1, 5}) {  // none, one for all rows, one a row
         SCOPED_TRACE(std::string(k->name) + ", " + std::to_string(cols));
         constexpr int64_t kRows = 5;
-        Matrices<float> x(1, kRows, cols, 3), before(1, kRows, cols, 0), bias(1, 1, cols, 0);
+        Matrices<float> x(1, kRows, cols, 3), before(1, kRows, cols, 0), bias(1, kRows, cols, 2);
         before.fill(static_cast<unsigned>(cols));
-        for (int64_t j = 0; j < cols; ++j)
-          bias.at(0, 0, j) = j % 3 == 1 ? -std::numeric_limits<float>::infinity() : static_cast<float>(j % 2);
+        const auto of_row = [&](int64_t i) { return biases == 1 ? 0 : i; };
+        for (int64_t i = 0; i < kRows; ++i)
+          for (int64_t j = 0; j < cols; ++j)
+            bias.at(0, i, j) =
+                (i + j) % 3 == 1 ? -std::numeric_limits<float>::infinity() : static_cast<float>(j % 2);
         for (int64_t i = 0; i < kRows; ++i)
           for (int64_t j = 0; j < cols; ++j)  // differences up to 2, 20, .. 20000
             x.at(0, i, j) = before.at(0, i, j) *= static_cast<float>(std::pow(10.0, static_cast<double>(i)));
-        k->softmax(x.data()[0], x.row(), kRows, cols, with_bias ? bias.data()[0] : nullptr);
+        k->softmax(x.data()[0], x.row(), kRows, cols, biases > 0 ? bias.data()[0] : nullptr,
+                   biases > 1 ? bias.row() : 0);
         ASSERT_TRUE(x.gaps_are_untouched());
         for (int64_t i = 0; i < kRows; ++i) {
           std::vector<double> v(static_cast<size_t>(cols));
           for (int64_t j = 0; j < cols; ++j)
-            v[static_cast<size_t>(j)] = before.at(0, i, j) + (with_bias ? bias.at(0, 0, j) : 0.0F);
+            v[static_cast<size_t>(j)] = before.at(0, i, j) + (biases > 0 ? bias.at(0, of_row(i), j) : 0.0F);
           const double top = *std::max_element(v.begin(), v.end());
           double sum = 0;
           for (double& value : v) sum += value = std::exp(value - top);
@@ -386,7 +390,7 @@ TEST(Kernels, SoftmaxKeepsNaN) {
   for (const Table* k : tables()) {
     std::vector<float> x(32, 1.0F);
     x[5] = std::numeric_limits<float>::quiet_NaN();
-    k->softmax(x.data(), 32, 1, 32, nullptr);
+    k->softmax(x.data(), 32, 1, 32, nullptr, 0);
     for (const float value : x) EXPECT_TRUE(std::isnan(value)) << k->name;
   }
 }

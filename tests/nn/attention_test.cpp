@@ -174,6 +174,82 @@ TEST(NnAttention, DropoutActsOnTheWeightsInTrainingOnly) {
   }
 }
 
+TEST(NnAttention, CausalRowsAreThoseOfShorterTexts) {
+  torch::manual_seed(6);
+  const test::DefaultDtype guard(torch::kDouble);
+  for (const char* algebra : {"real", "quaternion", "phm(4)"}) {
+    nn::MultiheadAttention layer(options(algebra));
+    const at::Tensor x = torch::randn({2, 6, 48}), padding = padding_after({6, 2}, 6);
+    const at::Tensor y = layer->self_attention(x, padding, {}, /*causal=*/true);
+    const at::Tensor lower = torch::ones({6, 6}, torch::kBool).tril();
+    EXPECT_LT(relative_error(layer->self_attention(x, padding, lower), y), 1e-12);
+    EXPECT_LT(
+        relative_error(std::get<0>(layer->forward(x, x, x, padding, /*need_weights=*/true, {}, true)), y),
+        1e-12);
+    for (int64_t l = 0; l < 6; ++l) {
+      const at::Tensor text = x.narrow(1, 0, l + 1);
+      const at::Tensor last = layer->self_attention(text, padding.narrow(1, 0, l + 1)).select(1, l);
+      EXPECT_LT(relative_error(y.select(1, l), last), 1e-12) << algebra << " " << l;
+    }
+    // What is added to the scores: the lower triangle again.
+    const at::Tensor added =
+        torch::zeros({6, 6}).masked_fill(~lower, -std::numeric_limits<double>::infinity());
+    EXPECT_LT(relative_error(std::get<0>(layer->forward(x, x, x, padding, false, added)), y), 1e-12);
+  }
+}
+
+// What a decoder does: words one by one and in chunks over a cache, and a memory that is projected once.
+TEST(NnAttention, ProjectingApartFromAttending) {
+  torch::manual_seed(7);
+  const torch::NoGradGuard no_grad;
+  for (const char* algebra : {"real", "quaternion", "octonion", "phm(4)"})
+    for (const bool packed : {false, true})
+      for (const auto split : {nn::HeadSplit::inside, nn::HeadSplit::printed}) {
+        SCOPED_TRACE(std::string(algebra) + (packed ? ", packed, " : ", ") + nn::name(split));
+        nn::MultiheadAttention layer(options(algebra, 32).packed(packed).split(split));
+        const int64_t n = split == nn::HeadSplit::inside ? layer->options.algebra().n : 1;
+        const at::Tensor x = torch::randn({3, 9, 32}), padding = padding_after({9, 5, 1}, 9);
+        const at::Tensor whole = layer->self_attention(x, padding, {}, /*causal=*/true);
+        at::Tensor keys = torch::full({3, 12, n, 2, 16 / n}, std::nan("")), values = keys.clone();
+        for (int64_t t = 0, count = 1; t < 9; t += count, count = t < 3 ? 1 : 3) {
+          const auto [Q, K, V] = layer->project(x.narrow(1, t, count));
+          keys.narrow(1, t, count).copy_(K);
+          values.narrow(1, t, count).copy_(V);
+          const auto [y, none] =
+              layer->attend(Q, keys.narrow(1, 0, t + count), values.narrow(1, 0, t + count),
+                            {.padding = padding.narrow(1, 0, t + count), .causal = true, .offset = t});
+          EXPECT_LT(relative_error(y, whole.narrow(1, t, count)), 1e-5) << t;
+          EXPECT_FALSE(none.defined());
+        }
+        if (packed) {
+          EXPECT_THROW(layer->project_query(x), c10::Error);
+          EXPECT_THROW(layer->project_key_value(x, x), c10::Error);
+          continue;
+        }
+        const at::Tensor memory = torch::randn({3, 4, 32});
+        const auto [K, V] = layer->project_key_value(memory, memory);
+        const auto [y, weights] = layer->attend(layer->project_query(x), K, V, {}, /*need_weights=*/true);
+        const auto [expected, expected_weights] = layer->forward(x, memory, memory, {}, true);
+        EXPECT_TRUE(torch::equal(y, expected));
+        EXPECT_TRUE(torch::equal(weights, expected_weights));
+      }
+}
+
+// The algebra and dropout of `how` are the layer's; scale and order are the caller's.
+TEST(NnAttention, AttendingHasTheLayersAlgebraAndDropout) {
+  torch::manual_seed(8);
+  nn::MultiheadAttention layer(options("quaternion").dropout(0.5));
+  layer->eval();
+  const at::Tensor x = torch::randn({2, 5, 48});
+  const auto [Q, K, V] = layer->project(x);
+  const auto with = [&](const ops::AttentionOptions& how) {
+    return std::get<0>(layer->attend(Q, K, V, how));
+  };
+  EXPECT_TRUE(torch::equal(with({.algebra = "octonion", .dropout = 1}), layer->self_attention(x)));
+  EXPECT_FALSE(torch::allclose(with({.scale = 1}), layer->self_attention(x)));
+  EXPECT_FALSE(torch::allclose(with({.order = ops::ProductOrder::key_query}), layer->self_attention(x)));
+}
+
 TEST(NnAttention, AutomaticFollowsThePapers) {
   EXPECT_EQ(nn::MultiheadAttention(options("quaternion"))->kind(), nn::AttentionKind::componentwise);
   EXPECT_EQ(nn::MultiheadAttention(options("phm(4)"))->kind(), nn::AttentionKind::real);

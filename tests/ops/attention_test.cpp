@@ -4,109 +4,63 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <array>
-#include <cmath>
 #include <limits>
 
-#include "ops/attention/attention.h"
-#include "ops/reference.h"
-#include "quatrain/layer_ops.h"
+#include "ops/attention_reference.h"
 
 namespace quatrain {
 namespace {
 
+using ops::AttentionOptions;
+using test::Attention;
+using test::defined;
+using test::expect_near;
+using test::gradients;
+using test::leaves;
 using test::relative_error;
-using test::table_of;
-
-/// (B, L, n h m) in float64. `mask`: what dropout makes of the weights.
-at::Tensor defined(const at::Tensor& A, const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V,
-                   const at::Tensor& padding, const at::Tensor& mask = {}) {
-  const auto wide = [](const at::Tensor& t) { return t.to(torch::kDouble); };
-  at::Tensor scores = torch::einsum("icj,blihm,bsjhm->bchls", {A, wide(Q), wide(K)}) /
-                      std::sqrt(static_cast<double>(Q.size(2) * Q.size(4)));
-  if (padding.defined())
-    scores = scores.masked_fill(padding.view({Q.size(0), 1, 1, 1, K.size(1)}),
-                                -std::numeric_limits<double>::infinity());
-  at::Tensor weights = torch::softmax(scores, -1);
-  if (padding.defined())  // a text without keys
-    weights = weights.masked_fill(padding.all(1).view({-1, 1, 1, 1, 1}), 0);
-  if (mask.defined()) weights = weights * wide(mask).transpose(1, 2);
-  return torch::einsum("bchls,bschm->blchm", {weights, wide(V)}).flatten(2);
-}
-
-/// The gradients of query, key and value for that of the result.
-std::vector<at::Tensor> gradients(const std::vector<at::Tensor>& heads, const at::Tensor& out,
-                                  const at::Tensor& grad) {
-  return torch::autograd::grad({out}, heads, {grad.to(out.scalar_type())});
-}
-
-std::vector<at::Tensor> leaves(std::initializer_list<at::Tensor> heads, at::ScalarType type) {
-  std::vector<at::Tensor> result;
-  for (const at::Tensor& t : heads) result.push_back(t.detach().to(type).requires_grad_());
-  return result;
-}
-
-void expect_near(const std::vector<at::Tensor>& got, const std::vector<at::Tensor>& expected,
-                 double allowed) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    ASSERT_EQ(got[i].sizes(), expected[i].sizes());
-    const double size = expected[i].abs().max().item<double>();
-    EXPECT_LE((got[i].to(torch::kDouble) - expected[i]).abs().max().item<double>(), allowed * (size + 0.1))
-        << i;
-  }
-}
+using test::seeded;
 
 /// The whole way of a training step, with the draws that the generator's next seed gives where dropout > 0.
 void check_gradients(const std::string& name, const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V,
                      const at::Tensor& padding = {}, double dropout = 0) {
   const int64_t n = Q.size(2);
+  const AttentionOptions options{.algebra = name, .padding = padding, .dropout = dropout};
   const at::Tensor grad = torch::randn({Q.size(0), Q.size(1), n * Q.size(3) * Q.size(4)});
-  at::Tensor mask;
+  at::Tensor drops;
   if (dropout > 0) {
     torch::manual_seed(11);
-    mask = ops::dropout_mask(Q, K, n, dropout,
-                             torch::randint(std::numeric_limits<int64_t>::max(), {1}, torch::kLong));
+    drops = ops::dropout_mask(Q, K, n, dropout, test::next_seed());
     torch::manual_seed(11);
   }
   const auto narrow = leaves({Q, K, V}, Q.scalar_type()), wide = leaves({Q, K, V}, torch::kDouble);
-  const at::Tensor out = ops::hypercomplex_attention(narrow[0], narrow[1], narrow[2], name, padding, dropout);
-  const at::Tensor expected = defined(table_of(name), wide[0], wide[1], wide[2], padding, mask);
+  const at::Tensor out = ops::hypercomplex_attention(narrow[0], narrow[1], narrow[2], options);
+  const at::Tensor expected = defined(wide[0], wide[1], wide[2], options, drops);
   EXPECT_LE((out - expected).abs().max().item<double>(), 1e-4 * (1 + expected.abs().max().item<double>()));
   expect_near(gradients(narrow, out, grad), gradients(wide, expected, grad), 1e-4);
 }
 
 void check(const std::string& name, const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V,
            const at::Tensor& padding = {}) {
-  const at::Tensor expected = defined(table_of(name), Q, K, V, padding);
-  const at::Tensor got = ops::hypercomplex_attention(Q, K, V, name, padding);
+  const AttentionOptions options{.algebra = name, .padding = padding};
+  const at::Tensor expected = defined(Q, K, V, options);
+  const at::Tensor got = ops::hypercomplex_attention(Q, K, V, options);
   EXPECT_FALSE(got.requires_grad());
   ASSERT_EQ(got.sizes(), expected.sizes());
   EXPECT_TRUE(got.is_contiguous());
   // Sums over all keys at once: over 1500 of them somewhat more rounding than in blocks.
   const at::Tensor composed =
-      ops::composed::attention(Q.contiguous(), K.contiguous(), V.contiguous(), name,
-                               padding.defined() ? std::optional(padding) : std::nullopt, 0, {});
+      ops::composed::attention(seeded(options), Q.contiguous(), K.contiguous(), V.contiguous());
   const double allowed = 2 * relative_error(composed, expected) + 1e-6;
   EXPECT_LE(relative_error(got, expected), allowed);
   check_gradients(name, Q, K, V, padding);
   // Inference of a model is the same under each guard.
   const torch::NoGradGuard no_grad;
-  EXPECT_TRUE(
-      torch::equal(ops::hypercomplex_attention(Q.detach().requires_grad_(), K, V, name, padding), got));
+  EXPECT_TRUE(torch::equal(ops::hypercomplex_attention(Q.detach().requires_grad_(), K, V, options), got));
 }
 
 struct AttentionCase {
   const char* algebra;
   int64_t texts, queries, keys, heads, m;
-};
-
-class Attention : public testing::Test {
- protected:
-  ~Attention() override { torch::set_num_threads(threads_); }
-
- private:
-  int threads_ = torch::get_num_threads();
 };
 
 TEST_F(Attention, SizesAndThreads) {
@@ -152,7 +106,7 @@ TEST_F(Attention, Dropout) {
                       torch::rand({s.texts, s.keys}) < 0.4, dropout);
     }
   const at::Tensor Q = torch::randn({1, 3, 4, 1, 2});
-  EXPECT_THROW(ops::hypercomplex_attention(Q, Q, Q, "quaternion", {}, 1.5), c10::Error);
+  EXPECT_THROW(ops::hypercomplex_attention(Q, Q, Q, {.algebra = "quaternion", .dropout = 1.5}), c10::Error);
 }
 
 TEST_F(Attention, SeedsOfTheGeneratorRepeatDropout) {
@@ -161,7 +115,7 @@ TEST_F(Attention, SeedsOfTheGeneratorRepeatDropout) {
   const auto drawn = [&](uint64_t seed, int threads) {
     torch::manual_seed(seed);
     torch::set_num_threads(threads);
-    return ops::hypercomplex_attention(Q, Q, Q, "quaternion", {}, 0.3);
+    return ops::hypercomplex_attention(Q, Q, Q, {.algebra = "quaternion", .dropout = 0.3});
   };
   EXPECT_TRUE(torch::equal(drawn(1, 1), drawn(1, 3)));
   EXPECT_FALSE(torch::equal(drawn(1, 1), drawn(2, 1)));
@@ -175,7 +129,8 @@ TEST_F(Attention, SecondDerivatives) {
                      V = torch::randn({2, 7, 4, 2, 3}), grad = torch::randn({2, 5, 24});
     at::Tensor padding = torch::zeros({2, 7}, torch::kBool);
     padding[1].slice(0, 4) = true;
-    const at::Tensor mask = dropout > 0 ? ops::dropout_mask(Q, K, 4, dropout, seed) : at::Tensor();
+    const AttentionOptions options{.algebra = "quaternion", .padding = padding, .dropout = dropout};
+    const at::Tensor drops = dropout > 0 ? ops::dropout_mask(Q, K, 4, dropout, seed) : at::Tensor();
     const auto of = [&](at::ScalarType type, const auto& attend) {
       auto heads = leaves({Q, K, V, grad}, type);
       const auto first =
@@ -184,10 +139,10 @@ TEST_F(Attention, SecondDerivatives) {
       return torch::autograd::grad({norm}, heads);
     };
     const auto got = of(torch::kFloat, [&](const std::vector<at::Tensor>& t) {
-      return ops::attention_forward(t[0], t[1], t[2], "quaternion", padding, dropout, seed);
+      return ops::attention_forward(seeded(options, seed), t[0], t[1], t[2]);
     });
     const auto expected = of(torch::kDouble, [&](const std::vector<at::Tensor>& t) {
-      return defined(table_of("quaternion"), t[0], t[1], t[2], padding, mask);
+      return defined(t[0], t[1], t[2], options, drops);
     });
     expect_near(got, expected, 1e-4);
   }
@@ -205,10 +160,10 @@ TEST_F(Attention, ComposedGradients) {
     at::Tensor padding = torch::zeros({2, 7}, torch::kBool);
     padding[0].fill_(true);
     for (const double dropout : {0.0, 0.3}) {
-      const at::Tensor out =
-          ops::composed::attention(inputs[0], inputs[1], inputs[2], name, padding, dropout, seed);
-      const auto [dQ, dK, dV] = ops::attention_backward(grad, inputs[0].detach(), inputs[1].detach(),
-                                                        inputs[2].detach(), name, padding, dropout, seed);
+      const auto call = seeded({.algebra = name, .padding = padding, .dropout = dropout}, seed);
+      const at::Tensor out = ops::composed::attention(call, inputs[0], inputs[1], inputs[2]);
+      const auto [dQ, dK, dV] =
+          ops::attention_backward(call, grad, inputs[0].detach(), inputs[1].detach(), inputs[2].detach());
       expect_near({dQ, dK, dV}, gradients(inputs, out, grad), 1e-12);
     }
   }
@@ -229,9 +184,9 @@ TEST_F(Attention, LargeScoresAndThoseThatAreNotFinite) {
   const auto heads = [&](double scale) { return torch::randn({1, 20, 4, 1, 4}) * scale; };
   check("quaternion", heads(30), heads(30), heads(1));  // weights near 0 and 1
   const at::Tensor Q = heads(1), K = heads(1), V = heads(1);
-  const at::Tensor clean = ops::hypercomplex_attention(Q, K, V, "quaternion");
+  const at::Tensor clean = ops::hypercomplex_attention(Q, K, V, {.algebra = "quaternion"});
   Q[0][3] = std::numeric_limits<float>::quiet_NaN();
-  const at::Tensor got = ops::hypercomplex_attention(Q, K, V, "quaternion");
+  const at::Tensor got = ops::hypercomplex_attention(Q, K, V, {.algebra = "quaternion"});
   EXPECT_TRUE(got[0][3].isnan().all().item<bool>());
   EXPECT_TRUE(torch::equal(got[0].slice(0, 4), clean[0].slice(0, 4)));
 }
@@ -242,12 +197,13 @@ TEST_F(Attention, NothingIsLeftOfEarlierCalls) {
   torch::set_num_threads(1);
   const auto heads = [&](int64_t length) { return torch::randn({1, length, 4, 2, 5}); };
   const at::Tensor Q = heads(11), K = heads(19), V = heads(19);
-  const at::Tensor before = ops::hypercomplex_attention(Q, K, V, "quaternion");
+  const at::Tensor before = ops::hypercomplex_attention(Q, K, V, {.algebra = "quaternion"});
   const at::Tensor nan = heads(200).fill_(std::numeric_limits<double>::quiet_NaN());
   const auto soiled = leaves({nan, nan, nan}, torch::kFloat);
-  const at::Tensor out = ops::hypercomplex_attention(soiled[0], soiled[1], soiled[2], "quaternion");
+  const at::Tensor out =
+      ops::hypercomplex_attention(soiled[0], soiled[1], soiled[2], {.algebra = "quaternion"});
   EXPECT_TRUE(gradients(soiled, out, out.detach())[0].isnan().all().item<bool>());
-  EXPECT_TRUE(torch::equal(ops::hypercomplex_attention(Q, K, V, "quaternion"), before));
+  EXPECT_TRUE(torch::equal(ops::hypercomplex_attention(Q, K, V, {.algebra = "quaternion"}), before));
   check_gradients("quaternion", Q, K, V);
 }
 
@@ -260,12 +216,12 @@ TEST_F(Attention, OtherTypesEmptyTextsAndLongOnesAreComposed) {
   };
   for (const auto& [type, allowed] : {std::pair{torch::kDouble, 1e-14}, {torch::kBFloat16, 2e-2}}) {
     const at::Tensor Q = heads(2, type), K = heads(2, type), V = heads(2, type);
-    const at::Tensor got = ops::hypercomplex_attention(Q, K, V, "quaternion");
+    const at::Tensor got = ops::hypercomplex_attention(Q, K, V, {.algebra = "quaternion"});
     EXPECT_EQ(got.scalar_type(), type);
-    EXPECT_LE(relative_error(got, defined(table_of("quaternion"), Q, K, V, {})), allowed);
+    EXPECT_LE(relative_error(got, defined(Q, K, V, {.algebra = "quaternion"})), allowed);
   }
   const at::Tensor none = heads(0, torch::kFloat);
-  EXPECT_EQ(ops::hypercomplex_attention(none, none, none, "quaternion").sizes(),
+  EXPECT_EQ(ops::hypercomplex_attention(none, none, none, {.algebra = "quaternion"}).sizes(),
             (std::vector<int64_t>{0, 6, 40}));
 }
 

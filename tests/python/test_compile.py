@@ -70,6 +70,24 @@ def test_compile_with_inductor():
     compare("feed-forward", "inductor")
 
 
+def test_compile_of_a_growing_cache():
+    module = nn.MultiheadAttention(16, 2, algebra="quaternion").eval()
+
+    def step(x, keys, values, t):
+        Q, K, V = module.project(x)
+        keys, values = torch.cat([keys, K], 1), torch.cat([values, V], 1)
+        return module.attend(Q, keys, values, causal=True, offset=t)[0], keys, values
+
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager", dynamic=True)
+    x = torch.randn(3, 12, 16)
+    with torch.no_grad():
+        whole = module.self_attention(x, causal=True)
+        keys = values = torch.empty(3, 0, 4, 2, 2)
+        for t in range(0, 12, 2):
+            y, keys, values = compiled(x[:, t : t + 2], keys, values, t)
+            torch.testing.assert_close(y, whole[:, t : t + 2])
+
+
 def test_compiled_eval_mode_sees_new_weights():
     module, x = MODELS["linear"]().eval(), inputs("linear")
     compiled = torch.compile(module, fullgraph=True, backend="aot_eager")

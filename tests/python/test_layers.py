@@ -402,6 +402,30 @@ def test_algebras_of_ones_own(tmp_path):
     torch.testing.assert_close(one(x), -two(x))
 
 
+@pytest.mark.parametrize("algebra", ["real", "quaternion", "phm(4)"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_projecting_apart_from_attending(algebra, packed):
+    module = nn.MultiheadAttention(16, 2, algebra=algebra, packed=packed)
+    x, mask = torch.randn(3, 6, 16), torch.ones(6, 6, dtype=torch.bool).tril()
+    whole = module.self_attention(x, causal=True)
+    torch.testing.assert_close(module.self_attention(x, mask=mask), whole)
+    torch.testing.assert_close(module(x, x, x, need_weights=True, causal=True)[0], whole)
+    Q, K, V = module.project(x)
+    torch.testing.assert_close(module.attend(Q[:, 4:], K, V, causal=True, offset=4)[0], whole[:, 4:])
+    y, weights = module.attend(Q[:, 4:], K, V, need_weights=True, causal=True, offset=4)
+    torch.testing.assert_close(y, whole[:, 4:])
+    assert weights.shape[-2:] == (2, 6) and weights[..., 0, 5].abs().max() == 0
+    if packed:
+        with pytest.raises(ValueError, match="call project"):
+            module.project_query(x)
+        with pytest.raises(ValueError, match="call project"):
+            module.project_key_value(x, x)
+    else:
+        memory = torch.randn(3, 4, 16)
+        K, V = module.project_key_value(memory, memory)
+        torch.testing.assert_close(module.attend(module.project_query(x), K, V)[0], module(x, memory, memory)[0])
+
+
 def test_layouts():
     x = torch.randn(3, 8)
     assert torch.equal(nn.to_interleaved(nn.to_concatenated(x, 4), 4), x)

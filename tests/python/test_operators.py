@@ -22,6 +22,11 @@ def floats(n=4):
     return tuple(t.detach().float() for t in heads(n))
 
 
+def seen():
+    """All that says which keys a query sees."""
+    return [dict(mask=torch.rand(2, 1, 3, 5) < 0.7), dict(mask=torch.randn(2, 3, 5), causal=True, offset=1, scale=0.3, order="key_query", padding=padding())]
+
+
 def padding():
     mask = torch.zeros(2, 5, dtype=torch.bool)
     mask[0, 3:] = True
@@ -44,16 +49,19 @@ CASES = {
     "masked_mean": lambda: [(doubles(2, 5, 8), padding())],
     "cut_heads": lambda: [(doubles(2, 5, 24), 2, 4, 3)],
     "hypercomplex_attention": lambda: [
-        (*heads(), "real"), (*heads(), "quaternion"), (*heads(), "quaternion", padding()), (*heads(1), "real", padding())],
+        (*heads(), "real"), (*heads(), "quaternion"), (*heads(), "quaternion", padding()), (*heads(1), "real", padding()),
+        *((*heads(), "quaternion", options) for options in seen())],
     "hypercomplex_attention_forward": lambda: [
         tuple(t.detach() for t in heads()) + ("quaternion",), tuple(t.detach().float() for t in heads()) + ("quaternion", padding()),
-        tuple(t.detach().float() for t in heads()) + ("quaternion", None, 0.5, torch.tensor([7])),
+        tuple(t.detach().float() for t in heads()) + ("quaternion", None, 0.5, dict(seed=torch.tensor([7]))),
+        *((*floats(), "quaternion", dict(options, dropout=0.5, seed=torch.tensor([7]))) for options in seen()),
         tuple(torch.randn(2, length, 4, 1, 1) for length in (3, 5, 5)) + ("quaternion",)],
     "attention_dropout_mask": lambda: [(heads()[0].detach(), heads()[1].detach(), maps, 0.5, torch.tensor([7])) for maps in (1, 4)],
     "hypercomplex_attention_backward": lambda: [
-        (torch.randn(2, 3, 24, dtype=dtype), *(t.detach().to(dtype) for t in heads()), algebra, padding(), dropout, torch.tensor([7]))
+        (torch.randn(2, 3, 24, dtype=dtype), *(t.detach().to(dtype) for t in heads()), algebra, padding(), dropout, dict(seed=torch.tensor([7]), mask=torch.randn(3, 5), causal=True, offset=1))
         for dtype in (torch.double, torch.float) for algebra in ("real", "quaternion") for dropout in (0.0, 0.5)],
-    "hypercomplex_attention_with_weights": lambda: [(*heads(), "real"), (*heads(), "quaternion", padding())],
+    "hypercomplex_attention_with_weights": lambda: [
+        (*heads(), "real"), (*heads(), "quaternion", padding()), (*heads(), "quaternion", seen()[1])],
     "initialise_weight_": lambda: [(S(requires_grad=False), "glorot")],
     "initialise_structure_": lambda: [(A(requires_grad=False), "phm(4)")],
     "initialise_layer_": lambda: [(S(requires_grad=False), A(requires_grad=False), "phm(4)")],
@@ -86,7 +94,9 @@ DRAWN = {"initialise_weight_", "initialise_structure_", "initialise_layer_"}
 def test_opcheck(name):
     utilities = ("test_schema", "test_faketensor") if name in DRAWN else torch.library._OPCHECK_DEFAULT_UTILS
     for arguments in CASES[name]():
-        torch.library.opcheck(getattr(ops, name), arguments, test_utils=utilities)
+        *positional, last = arguments
+        named = last if isinstance(last, dict) else {}
+        torch.library.opcheck(getattr(ops, name), tuple(positional) if named else arguments, named, test_utils=utilities)
 
 
 def differentiable(function, tensors):
@@ -103,6 +113,8 @@ def test_attention_has_derivatives(algebra):
     Q, K, V = (doubles(2, length, 4, 1, 2) for length in (2, 3, 3))
     differentiable(f, (Q, K, V))
     assert gradcheck(lambda *t: ops.hypercomplex_attention(*t, algebra), (Q, K, V))  # the fused kernel's
+    with sdpa_kernel(SDPBackend.MATH):  # second derivatives with a mask: tests/ops
+        assert gradcheck(lambda Q, K, V, mask: ops.hypercomplex_attention(Q, K, V, algebra, mask=mask, causal=True, offset=1), (Q, K, V, doubles(2, 1, 2, 3)))
 
 
 @pytest.mark.parametrize("n", [1, 4])
@@ -123,8 +135,10 @@ def test_traced_attention_is_the_eager_one():
     for algebra in ("quaternion", "dual_quaternion"):
         n = 8 if algebra == "dual_quaternion" else 4
         Q, K, V = heads(n)
-        traced = torch.fx.experimental.proxy_tensor.make_fx(lambda *t: ops.hypercomplex_attention(*t, algebra))(Q, K, V)
-        torch.testing.assert_close(traced(Q, K, V), ops.hypercomplex_attention(Q, K, V, algebra))
+        for options in (dict(), *seen()):
+            options = {name: t.double() if name == "mask" and t.is_floating_point() else t for name, t in options.items()}
+            traced = torch.fx.experimental.proxy_tensor.make_fx(lambda *t: ops.hypercomplex_attention(*t, algebra, **options))(Q, K, V)
+            torch.testing.assert_close(traced(Q, K, V), ops.hypercomplex_attention(Q, K, V, algebra, **options))
 
 
 def test_attention_by_its_definition():
@@ -176,7 +190,26 @@ def test_composed_operators_under_vmap():
         with sdpa_kernel(SDPBackend.MATH):
             got = torch.vmap(lambda *t: ops.hypercomplex_attention(*t, algebra))(Q, K, V)
             expected = torch.stack([ops.hypercomplex_attention(*t, algebra) for t in zip(Q, K, V, strict=True)])
-        torch.testing.assert_close(got, expected)
+            torch.testing.assert_close(got, expected)
+            for each in (torch.randn(2, 3, 5).double(), torch.rand(2, 2, 1, 1, 5) < 0.7):  # masks of their own
+                got = torch.vmap(lambda Q, K, V, mask: ops.hypercomplex_attention(Q, K, V, algebra, mask=mask, causal=True, offset=1))(Q, K, V, each)
+                expected = [ops.hypercomplex_attention(*t, algebra, mask=mask, causal=True, offset=1) for *t, mask in zip(Q, K, V, each, strict=True)]
+                torch.testing.assert_close(got, torch.stack(expected))
+
+
+def test_gradient_of_a_mask_in_a_transform():
+    Q, K, V = floats()
+    mask = torch.randn(3, 5)
+    for algebra in ("real", "quaternion"):
+
+        def f(mask):
+            return ops.hypercomplex_attention(Q, K, V, algebra, mask=mask).square().sum()
+
+        got = torch.func.grad(f)(mask)
+        leaf = mask.clone().requires_grad_()
+        f(leaf).backward()
+        torch.testing.assert_close(got, leaf.grad)
+        assert got.abs().max() > 0.01
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -190,8 +223,8 @@ def test_compiled_attention_keeps_the_kernel(dynamic):
 
     backend = torch._dynamo.backends.common.aot_autograd(fw_compiler=keep, bw_compiler=keep)
 
-    def f(Q, K, V, dropout):
-        return ops.hypercomplex_attention(Q, K, V, "quaternion", None, dropout)
+    def f(Q, K, V, dropout, **options):
+        return ops.hypercomplex_attention(Q, K, V, "quaternion", None, dropout, **options)
 
     compiled = torch.compile(f, fullgraph=True, backend=backend, dynamic=dynamic)
     for length in (5, 9):
@@ -201,6 +234,10 @@ def test_compiled_attention_keeps_the_kernel(dynamic):
             assert all(torch.isfinite(g).all() for g in got)
             if dropout == 0:
                 torch.testing.assert_close(got, expected)
+    torch._dynamo.reset()
+    for options in (dict(causal=True, offset=3), dict(causal=True, offset=-2), dict(mask=torch.randn(2, 1, 1, 9))):
+        got, expected = (torch.autograd.grad(g(*inputs, 0.0, **options).square().sum(), inputs) for g in (compiled, f))
+        torch.testing.assert_close(got, expected)
     for name in ("forward", "backward"):
         assert f"quatrain.hypercomplex_attention_{name}.default" in nodes
 
@@ -236,6 +273,11 @@ def test_dropout_per_unit_drops_whole_numbers():
         (lambda: ops.hypercomplex_attention_forward(*floats(3), "quaternion"), RuntimeError, "needs n = 4 components"),
         (lambda: ops.hypercomplex_attention_forward(*floats(), "quaternion", padding()[:, :2]), RuntimeError, "padding must be bool"),
         (lambda: ops.hypercomplex_attention_forward(*floats(), "quaternion", None, 0.5), RuntimeError, "needs a seed with dropout"),
+        (lambda: ops.hypercomplex_attention(*floats(), "quaternion", mask=torch.zeros(5, 3)), RuntimeError, r"mask must be bool or floating point and broadcast to \(batch, heads, queries, keys\) = \(2, 2, 3, 5\)"),
+        (lambda: ops.hypercomplex_attention(*floats(), "quaternion", offset=2), RuntimeError, "offset is the place"),
+        (lambda: ops.hypercomplex_attention(*floats(), "quaternion", order="value"), ValueError, "order must be one of query_key, key_query"),
+        (lambda: ops.hypercomplex_attention(*(t.long() for t in heads()), "quaternion"), RuntimeError, "floating point"),
+        (lambda: ops.cut_heads(doubles(2, 5, 10), 2**32, 2**32), RuntimeError, "divides"),
         (lambda: ops.hypercomplex_attention_backward(torch.zeros(2, 3, 24), *floats(3), "quaternion"), RuntimeError, "needs n = 4 components"),
         (lambda: ops.cut_heads(doubles(2, 5, 10), 2, 4), RuntimeError, "heads"),
         (lambda: ops.hypercomplex_layer_norm(doubles(3, 8), doubles(6), doubles(6)), RuntimeError, "width"),

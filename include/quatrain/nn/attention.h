@@ -6,7 +6,9 @@
 
 #include <string_view>
 #include <tuple>
+#include <vector>
 
+#include "quatrain/layer_ops.h"
 #include "quatrain/nn/linear.h"
 
 namespace quatrain::nn {
@@ -58,16 +60,40 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
 
-  /// query (B, L, width), key and value (B, S, width), padding (B, S) bool, true where a key is padding, or
-  /// undefined. One mask serves all score maps; a query whose keys are all padding gets zeros before the
-  /// output projection. Returns the output (B, L, width) and, where `need_weights`, the attention weights (B,
-  /// heads, maps, L, S) with maps = n (component-wise) or 1; else undefined. The weights are those before
-  /// dropout.
+  /// query (B, L, width), key and value (B, S, width), padding (B, S) bool, true where a key is padding, mask
+  /// as ops::AttentionOptions has it, true or finite where a query sees a key; either may be undefined.
+  /// `causal`: query l sees the keys 0 .. l. One mask serves all score maps; a query that sees no key gets
+  /// zeros before the output projection. Returns the output (B, L, width) and, where `need_weights`, the
+  /// attention weights (B, heads, maps, L, S) with maps = n (component-wise) or 1; else undefined. The
+  /// weights are those before dropout.
   std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& query, const at::Tensor& key,
                                              const at::Tensor& value, const at::Tensor& padding = {},
-                                             bool need_weights = false);
+                                             bool need_weights = false, const at::Tensor& mask = {},
+                                             bool causal = false);
   /// Self-attention: x (B, L, width) -> (B, L, width).
-  at::Tensor self_attention(const at::Tensor& x, const at::Tensor& padding = {});
+  at::Tensor self_attention(const at::Tensor& x, const at::Tensor& padding = {}, const at::Tensor& mask = {},
+                            bool causal = false);
+
+  /// The parts of forward(), for what keeps keys and values: a decoder projects each word once, writes its
+  /// key and value into a cache (B, capacity, n, heads, m), and attends with the words so far,
+  ///
+  ///     auto [Q, K, V] = attention->project(x);  // (B, 1, width), word t
+  ///     keys.narrow(1, t, 1).copy_(K), values.narrow(1, t, 1).copy_(V);
+  ///     y = attention->attend(Q, keys.narrow(1, 0, t + 1), values.narrow(1, 0, t + 1));
+  ///
+  /// or, with L words at once, `{.causal = true, .offset = t}`. Heads are (B, length, n, heads, m), n the
+  /// components that heads are cut inside: 1 where the split is `printed`.
+  ///
+  /// Query, key and value of one x (B, L, width); for a packed projection too.
+  std::tuple<at::Tensor, at::Tensor, at::Tensor> project(const at::Tensor& x);
+  /// A packed projection has none alone: an error.
+  at::Tensor project_query(const at::Tensor& x);
+  std::tuple<at::Tensor, at::Tensor> project_key_value(const at::Tensor& key, const at::Tensor& value);
+  /// forward() of projected heads. `how` says what is seen, the scale and the order; its algebra and dropout
+  /// are the layer's own, whatever they hold.
+  std::tuple<at::Tensor, at::Tensor> attend(const at::Tensor& query, const at::Tensor& key,
+                                            const at::Tensor& value, ops::AttentionOptions how = {},
+                                            bool need_weights = false);
 
   /// componentwise or real: what `automatic` came to.
   AttentionKind kind() const { return kind_; }
@@ -78,6 +104,9 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
   Linear output{nullptr};
 
  private:
+  /// Heads of a projection of x, cut into parts.
+  std::vector<at::Tensor> heads_of(Linear& layer, const at::Tensor& x, int64_t parts) const;
+
   AttentionKind kind_;
 };
 TORCH_MODULE(MultiheadAttention);

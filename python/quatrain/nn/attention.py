@@ -102,40 +102,109 @@ class MultiheadAttention(nn.Module):
         self.output = linear(width)
 
     def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None = None, need_weights: bool = False
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        padding: Tensor | None = None,
+        need_weights: bool = False,
+        mask: Tensor | None = None,
+        causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """query (B, L, width), key and value (B, S, width), padding (B, S) bool, true where a key is padding.
 
+        ``mask`` is that of ``ops.hypercomplex_attention``: of a shape that broadcasts to (B, heads, L, S), true where a
+        query sees a key, or added to the scores. ``causal``: query l sees the keys 0 .. l.
+
         Returns the output (B, L, width) and, where ``need_weights``, the attention weights (B, heads, maps, L, S) before
-        dropout, with maps = n (component-wise) or 1; else None. A query whose keys are all padding gets zeros before the
-        output projection.
+        dropout, with maps = n (component-wise) or 1; else None. A query that sees no key gets zeros before the output
+        projection.
         """
-        for name, x in (("query", query), ("key", key), ("value", value)):
-            if x.dim() != 3 or x.size(2) != self.width:
-                raise ValueError(
-                    f"MultiheadAttention: {name} must be (batch, length, width = {self.width}), got {list(x.shape)}"
-                )
-        heads, components = self.heads, self._components
         if self.packed is not None:
             if query is not key or query is not value:
                 raise ValueError(
                     "MultiheadAttention: a packed projection serves self-attention only: query, key and value must be "
                     "one tensor (set packed = False)"
                 )
-            Q, K, V = ops.cut_heads(self.packed(query), heads, components, 3)
+            Q, K, V = self.project(query)
         else:
-            (Q,) = ops.cut_heads(self.query(query), heads, components)
-            (K,) = ops.cut_heads(self.key(key), heads, components)
-            (V,) = ops.cut_heads(self.value(value), heads, components)
-        dropout = self.dropout if self.training else 0.0
-        if need_weights:
-            mixed, weights = ops.hypercomplex_attention_with_weights(Q, K, V, self._table, padding, dropout)
-            return self.output(mixed), weights
-        return self.output(ops.hypercomplex_attention(Q, K, V, self._table, padding, dropout)), None
+            Q = self.project_query(query)
+            K, V = self.project_key_value(key, value)
+        return self.attend(Q, K, V, padding, need_weights, mask=mask, causal=causal)
 
-    def self_attention(self, x: Tensor, padding: Tensor | None = None) -> Tensor:
+    def self_attention(
+        self, x: Tensor, padding: Tensor | None = None, mask: Tensor | None = None, causal: bool = False
+    ) -> Tensor:
         """x (B, L, width) -> (B, L, width)."""
-        return self(x, x, x, padding)[0]
+        return self(x, x, x, padding, mask=mask, causal=causal)[0]
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The heads of query, key and value of one x (B, L, width): (B, L, n, heads, m) each.
+
+        With ``project_query``, ``project_key_value`` and ``attend`` the parts of ``forward``, for what keeps keys and
+        values: a decoder writes those of each word into a cache once and attends with the words so far.
+
+        >>> import torch, quatrain
+        >>> attention = quatrain.nn.MultiheadAttention(16, 2, algebra="quaternion", packed=True)
+        >>> x, keys, values = torch.randn(3, 5, 16), torch.zeros(3, 8, 4, 2, 2), torch.zeros(3, 8, 4, 2, 2)
+        >>> for t in range(5):
+        ...     with torch.no_grad():
+        ...         Q, keys[:, t : t + 1], values[:, t : t + 1] = attention.project(x[:, t : t + 1])
+        ...         y, _ = attention.attend(Q, keys[:, : t + 1], values[:, : t + 1])
+        >>> torch.allclose(y[:, 0], attention.self_attention(x, causal=True)[:, 4], atol=1e-5)
+        True
+        """
+        if self.packed is not None:
+            Q, K, V = self._heads("query", self.packed, x, 3)
+            return Q, K, V
+        return (self.project_query(x), *self.project_key_value(x, x))
+
+    def project_query(self, query: Tensor) -> Tensor:
+        """(B, L, width) -> (B, L, n, heads, m). A packed projection has none alone: an error."""
+        self._refuse_packed()
+        return self._heads("query", self.query, query)[0]
+
+    def project_key_value(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, S, width) twice -> (B, S, n, heads, m) twice. A packed projection has none alone: an error."""
+        self._refuse_packed()
+        return self._heads("key", self.key, key)[0], self._heads("value", self.value, value)[0]
+
+    def attend(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        padding: Tensor | None = None,
+        need_weights: bool = False,
+        *,
+        mask: Tensor | None = None,
+        causal: bool = False,
+        offset: int = 0,
+        scale: float | None = None,
+        order: str = "query_key",
+    ) -> tuple[Tensor, Tensor | None]:
+        """``forward`` of projected heads; the options are those of ``ops.hypercomplex_attention``."""
+        attend = ops.hypercomplex_attention_with_weights if need_weights else ops.hypercomplex_attention
+        dropout = self.dropout if self.training else 0.0
+        result = attend(
+            query, key, value, self._table, padding, dropout,
+            mask=mask, causal=causal, offset=offset, scale=scale, order=order,
+        )  # fmt: skip
+        mixed, weights = result if isinstance(result, tuple) else (result, None)
+        return self.output(mixed), weights
+
+    def _refuse_packed(self) -> None:
+        if self.packed is not None:
+            raise ValueError(
+                "MultiheadAttention: a packed projection makes query, key and value of one tensor together (call project, "
+                "or set packed = False)"
+            )
+
+    def _heads(self, name: str, layer: Linear, x: Tensor, parts: int = 1) -> list[Tensor]:
+        """Heads of a projection of x, cut into parts."""
+        if x.dim() != 3 or x.size(2) != self.width:
+            raise ValueError(f"MultiheadAttention: {name} must be (batch, length, width = {self.width}), got {list(x.shape)}")
+        return ops.cut_heads(layer(x), self.heads, self._components, parts)
 
     def extra_repr(self) -> str:
         return (

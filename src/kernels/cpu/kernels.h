@@ -53,7 +53,8 @@ struct Drop {
 /// for vectors g and rows of the weights: each weight is read once for all vectors.
 ///
 /// softmax: each row of x becomes exp(x + bias - max) / sum of these; `bias` is null or one value a column,
-/// which may be minus infinity where not all are.
+/// which may be minus infinity where not all are. Rows of biases lie bias_row elements apart, 0 where all
+/// rows share one.
 ///
 /// softmax_backward: with y = softmax(x) and dy the gradient of y, dy becomes that of x, y (dy - sum y dy).
 ///
@@ -90,7 +91,7 @@ struct Table {
                    int64_t cols, const float* z, int64_t vectors, float* y, int64_t y_vector);
   void (*stream_b)(const bf16* const* weights, int32_t components, int64_t weight_row, int64_t rows,
                    int64_t cols, const float* z, int64_t vectors, float* y, int64_t y_vector);
-  void (*softmax)(float* x, int64_t x_row, int64_t rows, int64_t cols, const float* bias);
+  void (*softmax)(float* x, int64_t x_row, int64_t rows, int64_t cols, const float* bias, int64_t bias_row);
   void (*softmax_backward)(const float* y, int64_t y_row, float* dy, int64_t dy_row, int64_t rows,
                            int64_t cols);
   void (*drop)(float* x, int64_t x_row, int64_t rows, int64_t cols, const Drop& drop);

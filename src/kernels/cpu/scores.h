@@ -24,7 +24,7 @@ inline Vec exponential(Vec x) {
   return reinterpret_cast<Vec>(reinterpret_cast<Bits>(p * power) & ~small);
 }
 
-void softmax(float* x, int64_t x_row, int64_t rows, int64_t cols, const float* bias) {
+void softmax(float* x, int64_t x_row, int64_t rows, int64_t cols, const float* bias, int64_t bias_row) {
   const auto larger = [](Vec a, Vec b) { return a > b ? a : b; };
   for (int64_t row = 0; row < rows; ++row, x += x_row) {
     Vec top = Vec{} - __builtin_inff();
@@ -42,6 +42,7 @@ void softmax(float* x, int64_t x_row, int64_t rows, int64_t cols, const float* b
     }
     const Vec factor = 1.0f / joined(total, [](Vec a, Vec b) { return a + b; });
     for (int64_t q = 0; q < cols; q += kLanes) store(x + q, load(x + q) * factor);
+    if (bias) bias += bias_row;
   }
 }
 

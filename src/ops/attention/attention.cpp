@@ -1,31 +1,23 @@
 // The operators of attention over hypercomplex heads, and which way a call goes.
 
+#include "ops/attention/attention.h"
+
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/randint.h>
 #include <torch/library.h>
 
 #include <limits>
 
-#include "ops/attention/attention.h"
+#include "ops/attention/call.h"
 #include "ops/transforms.h"
-#include "quatrain/layer_ops.h"
 
 namespace quatrain::ops {
 
 namespace {
-
-using Optional = std::optional<at::Tensor>;
-
-const algebra::Algebra& algebra_of(std::string_view name) {
-  try {
-    return algebra::get(name);
-  } catch (const std::invalid_argument& error) {
-    TORCH_CHECK_VALUE(false, "hypercomplex_attention: ", error.what());
-  }
-}
 
 /// True where a program is being made of the calls: in it an operator may stand for the kernels of its
 /// device.
@@ -37,150 +29,146 @@ bool is_compiled() {
 }
 
 /// True for a tensor of the CPU on which no function transform and no cast acts, nor a subclass, unless a
-/// program is being made, where all tensors are wrapped.
+/// program is being made, where all tensors are wrapped. What is undefined is plain.
 bool is_plain(const at::Tensor& t) {
   constexpr c10::DispatchKeySet kTransformed{c10::DispatchKey::FuncTorchBatched,
                                              c10::DispatchKey::FuncTorchGradWrapper};
-  return t.device().is_cpu() && !has_tangent(t) && !t.key_set().has_any(kTransformed) &&
-         (is_compiled() || !(is_traced(t) || at::isTensorSubclassLike(t))) &&
-         !at::autocast::is_autocast_enabled(at::kCPU);
+  return !t.defined() || (t.device().is_cpu() && !has_tangent(t) && !t.key_set().has_any(kTransformed) &&
+                          (is_compiled() || !(is_traced(t) || at::isTensorSubclassLike(t))));
 }
 
-at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                     std::string_view name, const Optional& padding, double dropout) {
-  const algebra::Algebra& algebra = algebra_of(name);
-  const bool plain = is_plain(query) && is_plain(key) && is_plain(value) && !in_function_transform();
-  const bool recorded =
-      at::GradMode::is_enabled() && (query.requires_grad() || key.requires_grad() || value.requires_grad());
-  if (!plain || !attends_in_tiles(query, key, value, algebra, recorded)) {
-    check_attention(query, key, value, padding, dropout, algebra);
-    return std::get<0>(composed::attend(query, key, value, algebra, padding, {dropout}, false));
+/// A call without what it need not look at: keys that causality hides from all queries are cut off, and
+/// causality that then hides nothing is forgotten, as where a single query follows a cache.
+struct Trimmed {
+  AttentionCall call;
+  at::Tensor key, value;
+
+  Trimmed(AttentionCall given, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value)
+      : call(std::move(given)), key(key), value(value) {
+    AttentionOptions& o = call.options;
+    if (!o.causal) return;
+    const c10::SymInt queries = query.sym_size(1), keys = key.sym_size(1);
+    o.offset = call.place(query, key);
+    c10::SymInt seen = keys;
+    if (o.offset + queries < keys) {
+      seen = o.offset + queries;
+      if (seen < 0) seen = 0;
+      this->key = key.slice_symint(1, 0, seen);
+      this->value = value.slice_symint(1, 0, seen);
+      if (o.padding.defined()) o.padding = o.padding.slice_symint(1, 0, seen);
+      if (o.mask.defined() && o.mask.dim() > 0 && o.mask.sym_size(-1) != 1)
+        o.mask = o.mask.slice_symint(-1, 0, seen);
+    }
+    if (o.offset + 1 >= seen) o.causal = false, o.offset = 0;
   }
-  Optional seed;
-  if (dropout > 0) seed = at::randint(std::numeric_limits<int64_t>::max(), {1}, at::kLong);
-  return attention_forward(query, key, value, name, padding, dropout, seed);
+};
+
+bool attends_in_kernel(const Trimmed& t, const at::Tensor& query) {
+  const AttentionOptions& o = t.call.options;
+  if (in_function_transform() || at::autocast::is_autocast_enabled(at::kCPU)) return false;
+  for (const at::Tensor* tensor : {&query, &t.key, &t.value, &o.padding, &o.mask})
+    if (!is_plain(*tensor)) return false;
+  const bool recorded = at::GradMode::is_enabled();
+  if (recorded && o.mask.defined() && o.mask.requires_grad()) return false;
+  return attends_in_tiles(
+      t.call, query, t.key, t.value,
+      recorded && (query.requires_grad() || t.key.requires_grad() || t.value.requires_grad()));
 }
 
-std::tuple<at::Tensor, at::Tensor> attention_with_weights(const at::Tensor& query, const at::Tensor& key,
-                                                          const at::Tensor& value, std::string_view name,
-                                                          const Optional& padding, double dropout) {
-  const algebra::Algebra& algebra = algebra_of(name);
-  check_attention(query, key, value, padding, dropout, algebra);
-  return composed::attend(query, key, value, algebra, padding, {dropout}, true);
+at::Tensor attention(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
+                     const at::Tensor& value) {
+  check_attention(call, query, key, value);
+  Trimmed trimmed(call, query, key, value);
+  if (!attends_in_kernel(trimmed, query))
+    return std::get<0>(composed::attend(trimmed.call, query, trimmed.key, trimmed.value, false));
+  if (call.options.dropout > 0)
+    trimmed.call.seed = at::randint(std::numeric_limits<int64_t>::max(), {1}, at::kLong);
+  return attention_forward(trimmed.call, query, trimmed.key, trimmed.value);
+}
+
+std::tuple<at::Tensor, at::Tensor> attention_with_weights(const AttentionCall& call, const at::Tensor& query,
+                                                          const at::Tensor& key, const at::Tensor& value) {
+  check_attention(call, query, key, value);
+  const Trimmed trimmed(call, query, key, value);
+  auto [result, weights] = composed::attend(trimmed.call, query, trimmed.key, trimmed.value, true);
+  const c10::SymInt hidden = key.sym_size(1) - trimmed.key.sym_size(1);
+  if (hidden != 0) weights = at::constant_pad_nd_symint(weights, {0, hidden}, 0);
+  return {result, weights};
 }
 
 }  // namespace
 
-void check_attention(const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V, const Optional& padding,
-                     double dropout, const algebra::Algebra& algebra) {
-  TORCH_CHECK(dropout >= 0 && dropout <= 1, "hypercomplex_attention: dropout must be from 0 to 1, got ",
-              dropout);
-  for (const at::Tensor* t : {&Q, &K, &V})
-    TORCH_CHECK(t->dim() == 5,
-                "hypercomplex_attention: query, key and value must be (batch, length, n, heads, values), as "
-                "cut_heads cuts them, got ",
-                t->sym_sizes());
-  TORCH_CHECK(
-      K.sym_sizes() == V.sym_sizes() && K.sym_size(0) == Q.sym_size(0) && K.sym_size(2) == Q.sym_size(2) &&
-          K.sym_size(3) == Q.sym_size(3) && K.sym_size(4) == Q.sym_size(4),
-      "hypercomplex_attention: query, key and value may differ in the length of the query alone, got ",
-      Q.sym_sizes(), ", ", K.sym_sizes(), " and ", V.sym_sizes());
-  TORCH_CHECK(algebra.n() == 1 || Q.sym_size(2) == algebra.n(), "hypercomplex_attention: the algebra '",
-              algebra.name(), "' needs n = ", algebra.n(), " components, got ", Q.sym_sizes());
-  if (!padding || !padding->defined()) return;
-  TORCH_CHECK(padding->dim() == 2 && padding->sym_size(0) == K.sym_size(0) &&
-                  padding->sym_size(1) == K.sym_size(1) && padding->scalar_type() == at::kBool,
-              "hypercomplex_attention: padding must be bool (batch, keys) = (", K.sym_size(0), ", ",
-              K.sym_size(1), "), got ", padding->scalar_type(), " ", padding->sym_sizes());
-}
-
-void check_attention_call(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                          const Optional& padding, double dropout, const Optional& seed,
-                          const algebra::Algebra& algebra) {
-  check_attention(query, key, value, padding, dropout, algebra);
-  TORCH_CHECK(dropout == 0 || (seed && seed->defined()),
-              "hypercomplex_attention: this operator needs a seed with dropout = ", dropout,
-              ", a tensor of one integer");
-}
-
-at::Tensor attention_forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                             std::string_view algebra, const Optional& padding, double dropout,
-                             const Optional& seed) {
+at::Tensor attention_forward(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
+                             const at::Tensor& value) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("quatrain::hypercomplex_attention_forward", "")
-                             .typed<decltype(attention_forward)>();
-  return op.call(query, key, value, algebra, padding, dropout, seed);
+                             .typed<decltype(Seeded<&composed::attention>::run)>();
+  return std::apply([&](const auto&... arguments) { return op.call(query, key, value, arguments...); },
+                    arguments_of(call));
 }
 
-AttentionGradients attention_backward(const at::Tensor& grad, const at::Tensor& query, const at::Tensor& key,
-                                      const at::Tensor& value, std::string_view algebra,
-                                      const Optional& padding, double dropout, const Optional& seed) {
+AttentionGradients attention_backward(const AttentionCall& call, const at::Tensor& grad,
+                                      const at::Tensor& query, const at::Tensor& key,
+                                      const at::Tensor& value) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("quatrain::hypercomplex_attention_backward", "")
-                             .typed<decltype(attention_backward)>();
-  return op.call(grad, query, key, value, algebra, padding, dropout, seed);
-}
-
-at::Tensor dropout_mask(const at::Tensor& query, const at::Tensor& key, int64_t maps, double p,
-                        const at::Tensor& seed) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("quatrain::attention_dropout_mask", "")
-                             .typed<decltype(dropout_mask)>();
-  const at::NoGradGuard no_grad;  // it has no derivative
-  return op.call(query, key, maps, p, seed);
+                             .typed<decltype(Seeded<&composed::attention_backward>::run)>();
+  return std::apply([&](const auto&... arguments) { return op.call(grad, query, key, value, arguments...); },
+                    arguments_of(call));
 }
 
 std::vector<at::Tensor> cut_heads(const at::Tensor& x, int64_t heads, int64_t components, int64_t parts) {
   TORCH_CHECK_VALUE(heads >= 1 && components >= 1 && parts >= 1,
                     "cut_heads: heads, components and parts must be at least 1, got ", heads, ", ",
                     components, " and ", parts);
-  TORCH_CHECK(x.dim() == 3 && x.sym_size(-1) % (heads * components * parts) == 0,
+  TORCH_CHECK(x.layout() == at::kStrided, "cut_heads: x must be dense, got ", x.layout(),
+              " (call to_dense())");
+  int64_t pieces = 0;
+  const bool counted =
+      !__builtin_mul_overflow(heads, components, &pieces) && !__builtin_mul_overflow(pieces, parts, &pieces);
+  TORCH_CHECK(counted && x.dim() == 3 && x.sym_size(-1) >= pieces && x.sym_size(-1) % pieces == 0,
               "cut_heads: x must be (batch, length, width) with a width that n * heads * parts = ",
-              heads * components * parts, " divides, got ", x.sym_sizes());
-  const c10::SymInt values = x.sym_size(-1) / (heads * components * parts);
-  return x.unflatten_symint(-1, {components, parts, heads, values}).unbind(-3);
+              components, " * ", heads, " * ", parts, " divides, got ", x.sym_sizes());
+  return x.unflatten_symint(-1, {components, parts, heads, x.sym_size(-1) / pieces}).unbind(-3);
 }
 
 at::Tensor hypercomplex_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                                  std::string_view algebra, const at::Tensor& padding, double dropout) {
-  return attention(query, key, value, algebra, padding, dropout);
+                                  const AttentionOptions& options) {
+  return attention(attention_call(options), query, key, value);
 }
 
-std::tuple<at::Tensor, at::Tensor> hypercomplex_attention_with_weights(
-    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, std::string_view algebra,
-    const at::Tensor& padding, double dropout) {
-  return attention_with_weights(query, key, value, algebra, padding, dropout);
+std::tuple<at::Tensor, at::Tensor> hypercomplex_attention_with_weights(const at::Tensor& query,
+                                                                       const at::Tensor& key,
+                                                                       const at::Tensor& value,
+                                                                       const AttentionOptions& options) {
+  return attention_with_weights(attention_call(options), query, key, value);
 }
 
 TORCH_LIBRARY_FRAGMENT(quatrain, m) {
+  const auto schema = [](const char* name, const char* before, const char* after, const char* result) {
+    return std::string(name) + "(" + before + "Tensor query, Tensor key, Tensor value, " +
+           kAttentionArguments + after + ") -> " + result;
+  };
   m.def("cut_heads(Tensor(a) x, int heads, int components=1, int parts=1) -> Tensor(a)[]", &cut_heads);
-  m.def(
-      "hypercomplex_attention(Tensor query, Tensor key, Tensor value, str algebra=\"real\", Tensor? "
-      "padding=None, float dropout=0.0) -> Tensor",
-      &attention);
-  m.def(
-      "hypercomplex_attention_with_weights(Tensor query, Tensor key, Tensor value, str algebra=\"real\", "
-      "Tensor? padding=None, float dropout=0.0) -> (Tensor, Tensor)",
-      &attention_with_weights);
-  m.def(
-      "hypercomplex_attention_forward(Tensor query, Tensor key, Tensor value, str algebra, Tensor? "
-      "padding=None, float dropout=0.0, Tensor? seed=None) -> Tensor");
-  m.def(
-      "hypercomplex_attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, str algebra, "
-      "Tensor? padding=None, float dropout=0.0, Tensor? seed=None) -> (Tensor, Tensor, Tensor)");
-  m.def("attention_dropout_mask(Tensor query, Tensor key, int maps, float p, Tensor seed) -> Tensor");
+  m.def(schema("hypercomplex_attention", "", "", "Tensor").c_str(), &Unseeded<&attention>::run);
+  m.def(schema("hypercomplex_attention_with_weights", "", "", "(Tensor, Tensor)").c_str(),
+        &Unseeded<&attention_with_weights>::run);
+  m.def(schema("hypercomplex_attention_forward", "", ", Tensor? seed=None", "Tensor").c_str());
+  m.def(schema("hypercomplex_attention_backward", "Tensor grad, ", ", Tensor? seed=None",
+               "(Tensor, Tensor, Tensor)")
+            .c_str());
 }
 
 TORCH_LIBRARY_IMPL(quatrain, CompositeExplicitAutograd, m) {
-  m.impl("hypercomplex_attention_forward", &composed::attention);
-  m.impl("hypercomplex_attention_backward", &composed::attention_backward);
+  m.impl("hypercomplex_attention_forward", &Seeded<&composed::attention>::run);
+  m.impl("hypercomplex_attention_backward", &Seeded<&composed::attention_backward>::run);
 }
 
 // vmap sees what they are composed of.
 TORCH_LIBRARY_IMPL(quatrain, FuncTorchBatchedDecomposition, m) {
   m.impl("cut_heads", &cut_heads);
-  m.impl("hypercomplex_attention", &attention);
-  m.impl("hypercomplex_attention_with_weights", &attention_with_weights);
+  m.impl("hypercomplex_attention", &Unseeded<&attention>::run);
+  m.impl("hypercomplex_attention_with_weights", &Unseeded<&attention_with_weights>::run);
 }
 
 }  // namespace quatrain::ops

@@ -3,74 +3,74 @@
 #include <ATen/core/Tensor.h>
 
 #include <optional>
-#include <string_view>
 #include <tuple>
 
 #include "quatrain/algebra.h"
-#include "quatrain/api.h"
+#include "quatrain/layer_ops.h"
 
-/// Attention over hypercomplex heads: attention.cpp has the operators and chooses; it is composed of ATen
-/// calls (attention_composed.cpp), or on a CPU made tile by tile (attention_cpu.cpp), and then recorded by
-/// attention_autograd.cpp.
+/// Attention over hypercomplex heads: attention.cpp has the operators and chooses, call.cpp reads and checks
+/// their arguments; it is composed of ATen calls (composed.cpp, seen.cpp), or on a CPU made tile by tile
+/// (cpu.cpp, tiles.cpp), and then recorded by autograd.cpp.
 ///
 /// Shapes: B texts, L queries, S keys, h heads, n components, m values of a component in a head. A head holds
 /// n m real values. query: (B, L, n, h, m); key and value: (B, S, n, h, m); result: (B, L, n h m).
 namespace quatrain::ops {
 
+/// What a call of the operators says beside its query, key and value.
+struct AttentionCall {
+  AttentionOptions options;
+  const algebra::Algebra* algebra = nullptr;
+  /// One integer, on which dropout's draws hang alone; undefined: on the device's generator.
+  at::Tensor seed{};
+
+  /// Of the scores.
+  double scale(const at::Tensor& query) const;
+  /// The coefficient of Q_i K_j in the score of component c.
+  double table(int i, int c, int j) const;
+  /// The place of the first query among the keys, no further off than hides or shows them all.
+  c10::SymInt place(const at::Tensor& query, const at::Tensor& key) const;
+  /// True where queries see different keys.
+  bool differs_by_query() const;
+};
+
 /// The gradients of query, key and value.
 using AttentionGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
-/// Dropout of the weights: with a seed, a tensor of one integer, the draws hang on nothing else; without one
-/// on the device's generator.
-struct WeightDropout {
-  double p = 0;
-  std::optional<at::Tensor> seed = std::nullopt;
-};
-
-/// What is wrong with a call is an error that names the rule and the sizes. The second is for the operators
-/// below, whose dropout needs a seed.
-void check_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                     const std::optional<at::Tensor>& padding, double dropout,
-                     const algebra::Algebra& algebra);
-void check_attention_call(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                          const std::optional<at::Tensor>& padding, double dropout,
-                          const std::optional<at::Tensor>& seed, const algebra::Algebra& algebra);
+/// What is wrong with a call is an error that names the rule and the values.
+void check_attention(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
+                     const at::Tensor& value);
+/// The same for the operators below, whose dropout needs a seed.
+void check_seeded_attention(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
+                            const at::Tensor& value);
+void check_attention_gradient(const at::Tensor& grad, const at::Tensor& query);
 
 namespace composed {
 
 /// The result and, where they are asked for, the weights before dropout, (B, h, maps, L, S).
-std::tuple<at::Tensor, at::Tensor> attend(const at::Tensor& query, const at::Tensor& key,
-                                          const at::Tensor& value, const algebra::Algebra& algebra,
-                                          const std::optional<at::Tensor>& padding,
-                                          const WeightDropout& dropout, bool need_weights);
+std::tuple<at::Tensor, at::Tensor> attend(const AttentionCall& call, const at::Tensor& query,
+                                          const at::Tensor& key, const at::Tensor& value, bool need_weights);
 
-/// The operators below for every device and type; the second is differentiable too.
-QUATRAIN_API at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                                  std::string_view algebra, const std::optional<at::Tensor>& padding,
-                                  double dropout, const std::optional<at::Tensor>& seed);
-AttentionGradients attention_backward(const at::Tensor& grad, const at::Tensor& query, const at::Tensor& key,
-                                      const at::Tensor& value, std::string_view algebra,
-                                      const std::optional<at::Tensor>& padding, double dropout,
-                                      const std::optional<at::Tensor>& seed);
+/// The operators below for every device and type; both are differentiable too.
+QUATRAIN_API at::Tensor attention(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
+                                  const at::Tensor& value);
+AttentionGradients attention_backward(const AttentionCall& call, const at::Tensor& grad,
+                                      const at::Tensor& query, const at::Tensor& key,
+                                      const at::Tensor& value);
 
 }  // namespace composed
 
 /// hypercomplex_attention_forward, which is recorded where a gradient is wanted, and
 /// hypercomplex_attention_backward, through the dispatcher.
-QUATRAIN_API at::Tensor attention_forward(const at::Tensor& query, const at::Tensor& key,
-                                          const at::Tensor& value, std::string_view algebra,
-                                          const std::optional<at::Tensor>& padding, double dropout,
-                                          const std::optional<at::Tensor>& seed);
-QUATRAIN_API AttentionGradients attention_backward(const at::Tensor& grad, const at::Tensor& query,
-                                                   const at::Tensor& key, const at::Tensor& value,
-                                                   std::string_view algebra,
-                                                   const std::optional<at::Tensor>& padding, double dropout,
-                                                   const std::optional<at::Tensor>& seed);
+QUATRAIN_API at::Tensor attention_forward(const AttentionCall& call, const at::Tensor& query,
+                                          const at::Tensor& key, const at::Tensor& value);
+QUATRAIN_API AttentionGradients attention_backward(const AttentionCall& call, const at::Tensor& grad,
+                                                   const at::Tensor& query, const at::Tensor& key,
+                                                   const at::Tensor& value);
 
 /// True where the CPU goes tile by tile, forward or in both passes: float32, n > 1 maps, and a head fits into
 /// the caches, if its size is known.
-bool attends_in_tiles(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                      const algebra::Algebra& algebra, bool with_gradient);
+bool attends_in_tiles(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
+                      const at::Tensor& value, bool with_gradient);
 
 /// (B, h, maps, L, S): 0 for a weight that is dropped, else 1 / (1 - p), of the type and on the device of
 /// `query`.

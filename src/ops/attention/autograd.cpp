@@ -6,7 +6,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
-#include "ops/attention/attention.h"
+#include "ops/attention/call.h"
 
 namespace quatrain::ops {
 
@@ -15,46 +15,76 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+/// In a wrapper, so that autograd does not see its tensors as inputs: they have no gradient.
+struct Constants {
+  AttentionCall call;
+};
+
+void save(AutogradContext* ctx, const AttentionCall& call, variable_list tensors) {
+  const AttentionOptions& o = call.options;
+  for (const at::Tensor& t : {o.padding, o.mask, call.seed}) tensors.push_back(t);
+  ctx->save_for_backward(std::move(tensors));
+  ctx->set_materialize_grads(false);
+  ctx->saved_data["algebra"] = o.algebra;
+  ctx->saved_data["causal"] = o.causal;
+  ctx->saved_data["offset"] = o.offset;
+  ctx->saved_data["scale"] = o.scale;
+  ctx->saved_data["order"] = static_cast<int64_t>(o.order);
+  ctx->saved_data["dropout"] = o.dropout;
+}
+
+/// What save() kept behind three tensors.
+AttentionCall restore(AutogradContext* ctx, const variable_list& saved) {
+  auto& data = ctx->saved_data;
+  AttentionCall call = attention_call({.algebra = data["algebra"].toStringRef(),
+                                       .padding = saved[3],
+                                       .mask = saved[4],
+                                       .causal = data["causal"].toBool(),
+                                       .offset = data["offset"].toSymInt(),
+                                       .scale = data["scale"].toOptional<double>(),
+                                       .order = static_cast<ProductOrder>(data["order"].toInt()),
+                                       .dropout = data["dropout"].toDouble()});
+  call.seed = saved[5];
+  return call;
+}
+
 struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& query, const at::Tensor& key,
-                            const at::Tensor& value, const std::string& algebra,
-                            const std::optional<at::Tensor>& padding, double dropout,
-                            const std::optional<at::Tensor>& seed) {
-    ctx->save_for_backward({query, key, value, padding.value_or(at::Tensor()), seed.value_or(at::Tensor())});
-    ctx->set_materialize_grads(false);
-    ctx->saved_data["algebra"] = algebra;
-    ctx->saved_data["dropout"] = dropout;
+                            const at::Tensor& value, const Constants& constants) {
+    save(ctx, constants.call, {query, key, value});
     const at::AutoDispatchBelowADInplaceOrView below;
-    return attention_forward(query, key, value, algebra, padding, dropout, seed);
+    return attention_forward(constants.call, query, key, value);
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
-    variable_list result(7);
+    variable_list result(4);
     if (!grads[0].defined()) return result;
     const variable_list saved = ctx->get_saved_variables();
-    const auto optional = [](const at::Tensor& t) { return t.defined() ? std::optional(t) : std::nullopt; };
     // For a derivative of higher order the gradient is composed, and recorded as such.
     const auto backward = at::GradMode::is_enabled() ? composed::attention_backward : attention_backward;
     std::tie(result[0], result[1], result[2]) =
-        backward(grads[0], saved[0], saved[1], saved[2], ctx->saved_data["algebra"].toStringRef(),
-                 optional(saved[3]), ctx->saved_data["dropout"].toDouble(), optional(saved[4]));
+        backward(restore(ctx, saved), grads[0], saved[0], saved[1], saved[2]);
     return result;
   }
 };
 
-at::Tensor attention_autograd(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                              std::string_view algebra, const std::optional<at::Tensor>& padding,
-                              double dropout, const std::optional<at::Tensor>& seed) {
-  if (at::GradMode::is_enabled() && (query.requires_grad() || key.requires_grad() || value.requires_grad()))
-    return AttentionFunction::apply(query, key, value, std::string(algebra), padding, dropout, seed);
+at::Tensor attention_autograd(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
+                              const at::Tensor& value) {
+  const auto wants_grad = [](const at::Tensor& t) { return t.defined() && t.requires_grad(); };
+  if (at::GradMode::is_enabled()) {
+    // The kernels have none for a mask; what composes them has.
+    if (wants_grad(call.options.mask)) return composed::attention(call, query, key, value);
+    if (wants_grad(query) || wants_grad(key) || wants_grad(value))
+      return AttentionFunction::apply(query, key, value, Constants{call});
+  }
   const at::AutoDispatchBelowADInplaceOrView below;
-  return attention_forward(query, key, value, algebra, padding, dropout, seed);
+  return attention_forward(call, query, key, value);
 }
 
 }  // namespace
 
 TORCH_LIBRARY_IMPL(quatrain, Autograd, m) {
-  m.impl("hypercomplex_attention_forward", &attention_autograd);
+  m.impl("hypercomplex_attention_forward", &Seeded<&attention_autograd>::run);
 }
 
 }  // namespace quatrain::ops

@@ -1,15 +1,14 @@
 // Attention over hypercomplex heads, composed of ATen calls: every device, type and trace, any derivative.
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/stack.h>
 
-#include <cmath>
-#include <limits>
-
 #include "ops/attention/attention.h"
+#include "ops/attention/seen.h"
 #include "ops/constants.h"
 #include "ops/transforms.h"
 #include "ops/weighted_sum.h"
@@ -18,14 +17,14 @@ namespace quatrain::ops::composed {
 
 namespace {
 
-using Optional = std::optional<at::Tensor>;
-
 /// X (B, L, inputs, h, m) -> (B, L, outputs, h, m): output o is the sum of inputs i times coefficient(o, i),
 /// which is the table as a matrix (n, n n), or its transpose.
-at::Tensor mix(const at::Tensor& X, const algebra::Algebra& algebra, bool transposed) {
-  const int n = algebra.n(), outputs = transposed ? n * n : n, inputs = transposed ? n : n * n;
+at::Tensor mix(const at::Tensor& X, const AttentionCall& call, bool transposed) {
+  const int n = call.algebra->n(), outputs = transposed ? n * n : n, inputs = transposed ? n : n * n;
   if (!is_traced(X)) {
-    const at::Tensor table = table_tensor(algebra, X.scalar_type(), X.device()).view({n, n * n});
+    at::Tensor table = table_tensor(*call.algebra, X.scalar_type(), X.device());
+    if (call.options.order == ProductOrder::key_query) table = table.transpose(0, 2);
+    table = table.reshape({n, n * n});
     return at::matmul(transposed ? table.t() : table, X.flatten(3))
         .unflatten_symint(-1, {X.sym_size(3), X.sym_size(4)});
   }
@@ -36,107 +35,108 @@ at::Tensor mix(const at::Tensor& X, const algebra::Algebra& algebra, bool transp
     WeightedSum sum;
     for (int i = 0; i < inputs; ++i) {
       const int row = transposed ? i : o, column = transposed ? o : i;
-      sum.add(parts[static_cast<size_t>(i)], algebra.table(row, column / n, column % n));
+      sum.add(parts[static_cast<size_t>(i)], call.table(row, column / n, column % n));
     }
     mixed.push_back(sum.or_zeros_like(parts[0]));
   }
   return at::stack(mixed, 2);
 }
 
-/// What the scores are made of, and which of them count.
+/// What the scores are made of, and what they weight.
 struct Maps {
   int64_t count;
   double scale;        // of the scores
+  Seen seen;           // which of the keys count
   at::Tensor queries;  // (B, h, maps L, n m), those of map c and component j sum_i A[i, c, j] Q_i
   at::Tensor keys;     // (B, h, S, n m): all maps of a head read the same
-  // A text without a single key would make the softmax 0/0: let it see all keys, and zero what comes of it.
-  at::Tensor allowed, empty;  // (B, 1, 1, S), (B, 1, 1, 1, 1), or undefined
+  at::Tensor values;   // (B, S, n, h, m)
 
-  Maps(const at::Tensor& Q, const at::Tensor& K, const algebra::Algebra& algebra, const Optional& padding)
-      : count(algebra.n()) {
-    const int64_t n = Q.sym_size(2).guard_int(__FILE__, __LINE__),
-                  m = Q.sym_size(4).guard_int(__FILE__, __LINE__);
-    scale = 1 / std::sqrt(static_cast<double>(n * m));
+  Maps(const AttentionCall& call, const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V)
+      : count(call.algebra->n()), scale(call.scale(Q)), seen(call, Q, K), values(seen.without_hidden(V)) {
     queries = count == 1 ? Q.permute({0, 3, 1, 2, 4}).flatten(3)
-                         : mix(Q, algebra, true)
-                               .unflatten(2, {count, n})
+                         : mix(Q, call, true)
+                               .unflatten(2, {count, count})
                                .permute({0, 4, 2, 1, 3, 5})
                                .flatten(4)
                                .flatten(2, 3);
-    keys = K.permute({0, 3, 1, 2, 4}).flatten(3);
-    if (!padding || !padding->defined()) return;
-    const at::Tensor no_key = padding->all(-1, /*keepdim=*/true);
-    allowed = padding->logical_not().logical_or(no_key).unsqueeze(1).unsqueeze(1);
-    empty = no_key.unsqueeze(-1).unsqueeze(-1).unsqueeze(-1);
+    keys = seen.without_hidden(K).permute({0, 3, 1, 2, 4}).flatten(3);
   }
 
   /// (B, h, maps, L, S)
   at::Tensor weights(const c10::SymInt& length) const {
-    at::Tensor scores = at::matmul(queries, keys.transpose(-1, -2)) * scale;
-    if (allowed.defined())
-      scores = scores.masked_fill(allowed.logical_not(), -std::numeric_limits<double>::infinity());
-    return scores.softmax(-1).unflatten_symint(2, {count, length});
-  }
-  at::Tensor without_empty(const at::Tensor& t) const {
-    return empty.defined() ? t.masked_fill(empty, 0) : t;
+    const at::Tensor scores = at::matmul(queries, keys.transpose(-1, -2)) * scale;
+    return seen.weights(scores.unflatten_symint(2, {count, length}));
   }
 };
 
 /// The weights (B, h, maps, L, S) after dropout.
-at::Tensor dropped(const at::Tensor& weights, const at::Tensor& Q, const at::Tensor& K, int64_t maps,
-                   const WeightDropout& dropout) {
-  if (dropout.p == 0) return weights;
-  if (!dropout.seed) return at::dropout(weights, dropout.p, true);
-  return weights * dropout_mask(Q, K, maps, dropout.p, *dropout.seed);
+at::Tensor dropped(const at::Tensor& weights, const AttentionCall& call, const at::Tensor& Q,
+                   const at::Tensor& K, int64_t maps) {
+  const double p = call.options.dropout;
+  if (p == 0) return weights;
+  if (!call.seed.defined()) return at::dropout(weights, p, true);
+  return weights * dropout_mask(Q, K, maps, p, call.seed);
+}
+
+/// A mask that learns has its gradient by the plain formula: fused attention has none.
+bool learns(const at::Tensor& mask) {
+  return mask.defined() && ((at::GradMode::is_enabled() && mask.requires_grad()) || has_tangent(mask) ||
+                            (in_function_transform() && at::isFloatingType(mask.scalar_type())));
 }
 
 }  // namespace
 
-std::tuple<at::Tensor, at::Tensor> attend(const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V,
-                                          const algebra::Algebra& algebra, const Optional& padding,
-                                          const WeightDropout& dropout, bool need_weights) {
-  const Maps maps(Q, K, algebra, padding);
+std::tuple<at::Tensor, at::Tensor> attend(const AttentionCall& call, const at::Tensor& Q, const at::Tensor& K,
+                                          const at::Tensor& V, bool need_weights) {
+  const AttentionOptions& o = call.options;
+  const bool one_map = call.algebra->n() == 1;
+  const bool fused =
+      !need_weights && !learns(o.mask) && (o.dropout == 0 || (one_map && !call.seed.defined()));
+  // Fused attention knows this one mask, and passes over what it hides.
+  const bool causal =
+      fused && one_map && o.causal && o.offset == 0 && !o.padding.defined() && !o.mask.defined();
+  AttentionCall rest = call;
+  if (causal) rest.options.causal = false;
+  const Maps maps(rest, Q, K, V);
   at::Tensor mixed;    // (B, h, L, n, m)
   at::Tensor weights;  // (B, h, maps, L, S)
-  if (need_weights || (dropout.p > 0 && (maps.count > 1 || dropout.seed))) {
+  if (!fused) {
     weights = maps.weights(Q.sym_size(1));
-    const at::Tensor values = V.permute({0, 3, 2, 1, 4});  // (B, h, n, S, m)
+    const at::Tensor values = maps.values.permute({0, 3, 2, 1, 4});  // (B, h, n, S, m)
     // One map serves all components by broadcasting.
-    mixed = at::matmul(dropped(weights, Q, K, maps.count, dropout), values).transpose(2, 3);
-    weights = maps.without_empty(weights);
+    mixed = at::matmul(dropped(weights, call, Q, K, maps.count), values).transpose(2, 3);
+    if (need_weights) weights = maps.seen.without_blind(weights, 3);
   } else {
     // Each map weights all of V and keeps its own component: more products than needed, and still several
     // times faster than n maps with n copies of K, because the fused kernel never writes the scores.
-    const at::Tensor values = V.permute({0, 3, 1, 2, 4}).flatten(3);
-    mixed = at::scaled_dot_product_attention(maps.queries, maps.keys, values,
-                                             maps.allowed.defined() ? Optional(maps.allowed) : std::nullopt,
-                                             dropout.p)
+    const at::Tensor values = maps.values.permute({0, 3, 1, 2, 4}).flatten(3);
+    mixed = at::scaled_dot_product_attention(maps.queries, maps.keys, values, maps.seen.mask(maps.count),
+                                             o.dropout, causal, o.scale)
                 .unflatten_symint(2, {maps.count, Q.sym_size(1)})
                 .unflatten_symint(-1, {Q.sym_size(2), Q.sym_size(4)});
     mixed = maps.count == 1 ? mixed.select(2, 0) : mixed.diagonal(0, 2, 4).transpose(-1, -2);
   }
-  return {maps.without_empty(mixed).permute({0, 2, 3, 1, 4}).flatten(2), weights};
+  return {maps.seen.without_blind(mixed, 2).permute({0, 2, 3, 1, 4}).flatten(2), weights};
 }
 
-at::Tensor attention(const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V, std::string_view algebra,
-                     const Optional& padding, double dropout, const Optional& seed) {
-  const algebra::Algebra& of = algebra::get(algebra);
-  check_attention_call(Q, K, V, padding, dropout, seed, of);
-  return std::get<0>(attend(Q, K, V, of, padding, {dropout, seed}, false)).contiguous();
+at::Tensor attention(const AttentionCall& call, const at::Tensor& Q, const at::Tensor& K,
+                     const at::Tensor& V) {
+  check_seeded_attention(call, Q, K, V);
+  return std::get<0>(attend(call, Q, K, V, false)).contiguous();
 }
 
 // With P = softmax(scores), D the mask of dropout and G the gradient of the result, for every map c:
 //   dV_c = (D P)^T G_c     dP = D (G_c V_c^T)     dscores = P (dP - sum P dP)
 //   dqueries = dscores keys     dkeys = dscores^T queries     dQ_i = sum_{c, j} A[i, c, j] dqueries_{c, j}
-AttentionGradients attention_backward(const at::Tensor& grad, const at::Tensor& Q, const at::Tensor& K,
-                                      const at::Tensor& V, std::string_view name, const Optional& padding,
-                                      double dropout, const Optional& seed) {
-  const algebra::Algebra& algebra = algebra::get(name);
-  check_attention_call(Q, K, V, padding, dropout, seed, algebra);
+AttentionGradients attention_backward(const AttentionCall& call, const at::Tensor& grad, const at::Tensor& Q,
+                                      const at::Tensor& K, const at::Tensor& V) {
+  check_seeded_attention(call, Q, K, V);
+  check_attention_gradient(grad, Q);
+  const double dropout = call.options.dropout;
   const c10::SymInt n = Q.sym_size(2), heads = Q.sym_size(3), m = Q.sym_size(4);
-  const Maps maps(Q, K, algebra, padding);
+  const Maps maps(call, Q, K, V);
   const at::Tensor P = maps.weights(Q.sym_size(1));
-  const at::Tensor D = dropout > 0 ? dropout_mask(Q, K, maps.count, dropout, seed.value()) : at::Tensor();
+  const at::Tensor D = dropout > 0 ? dropout_mask(Q, K, maps.count, dropout, call.seed) : at::Tensor();
   const auto with_mask = [&D](const at::Tensor& t) { return D.defined() ? t * D : t; };
   // (B, L or S, n, h, m) <-> what each map weights, (B, h, maps, L or S, m): one map weights all components.
   const auto to_maps = [&](const at::Tensor& t) {
@@ -147,9 +147,9 @@ AttentionGradients attention_backward(const at::Tensor& grad, const at::Tensor& 
                            : t.permute({0, 3, 2, 1, 4});
   };
 
-  const at::Tensor G = maps.without_empty(to_maps(grad.unflatten_symint(-1, {n, heads, m})));
+  const at::Tensor G = maps.seen.without_blind(to_maps(grad.unflatten_symint(-1, {n, heads, m})), 3);
   const at::Tensor dV = at::matmul(with_mask(P).transpose(-1, -2), G);
-  const at::Tensor dP = with_mask(at::matmul(G, to_maps(V).transpose(-1, -2)));
+  const at::Tensor dP = with_mask(at::matmul(G, to_maps(maps.values).transpose(-1, -2)));
   const at::Tensor scores =
       (P * (dP - (P * dP).sum(-1, true)) * maps.scale).flatten(2, 3);  // (B, h, maps L, S)
   const at::Tensor dqueries = at::matmul(scores, maps.keys)
@@ -157,7 +157,7 @@ AttentionGradients attention_backward(const at::Tensor& grad, const at::Tensor& 
                                   .unflatten_symint(-1, {n, m})
                                   .permute({0, 3, 2, 4, 1, 5});  // (B, L, maps, n, h, m)
   const at::Tensor dkeys = at::matmul(scores.transpose(-1, -2), maps.queries).unflatten_symint(-1, {n, m});
-  const at::Tensor dQ = maps.count == 1 ? dqueries.squeeze(2) : mix(dqueries.flatten(2, 3), algebra, false);
+  const at::Tensor dQ = maps.count == 1 ? dqueries.squeeze(2) : mix(dqueries.flatten(2, 3), call, false);
   return {dQ.contiguous(), dkeys.permute({0, 2, 3, 1, 4}).contiguous(), from_maps(dV).contiguous()};
 }
 

@@ -3,9 +3,13 @@
 
 #include "ops/attention/dropout.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <torch/library.h>
+
+#include <limits>
 
 #include "ops/attention/attention.h"
 
@@ -13,9 +17,26 @@ namespace quatrain::ops {
 
 namespace {
 
+void check(const at::Tensor& query, const at::Tensor& key, int64_t maps, double p, const at::Tensor& seed) {
+  TORCH_CHECK(query.layout() == at::kStrided && key.layout() == at::kStrided && query.dim() == 5 &&
+                  key.dim() == 5 && at::isFloatingType(query.scalar_type()),
+              "attention_dropout_mask: query and key must be dense, floating point and (batch, length, n, "
+              "heads, values)");
+  TORCH_CHECK(maps >= 1 && maps <= std::numeric_limits<int32_t>::max(),
+              "attention_dropout_mask: maps must be at least 1 and few, got ", maps);
+  TORCH_CHECK(p >= 0 && p <= 1, "attention_dropout_mask: p must be from 0 to 1, got ", p);
+  TORCH_CHECK(seed.layout() == at::kStrided && seed.sym_numel() == 1 &&
+                  at::isIntegralType(seed.scalar_type(), /*includeBool=*/false),
+              "attention_dropout_mask: seed must be a tensor of one integer, got ", seed.scalar_type());
+}
+
 /// On a GPU too: the draws are made by the CPU.
 at::Tensor drawn_mask(const at::Tensor& query, const at::Tensor& key, int64_t maps, double p,
                       const at::Tensor& seed) {
+  check(query, key, maps, p, seed);
+  // Refuses sizes whose product is beyond counting.
+  at::empty({query.size(0), query.size(3), maps, query.size(1), key.size(1)},
+            query.options().device(at::kMeta));
   const int64_t heads = query.size(3), rows = query.size(0) * heads * maps * query.size(1);
   const int64_t keys = key.size(1), filled = filled_up(keys);
   const at::Tensor mask = at::ones({rows, filled}, query.options().dtype(at::kFloat).device(at::kCPU));
@@ -27,14 +48,27 @@ at::Tensor drawn_mask(const at::Tensor& query, const at::Tensor& key, int64_t ma
       .contiguous();
 }
 
-at::Tensor mask_of_a_trace(const at::Tensor& query, const at::Tensor& key, int64_t maps, double,
-                           const at::Tensor&) {
+at::Tensor mask_of_a_trace(const at::Tensor& query, const at::Tensor& key, int64_t maps, double p,
+                           const at::Tensor& seed) {
+  check(query, key, maps, p, seed);
   return at::empty_symint({query.sym_size(0), query.sym_size(3), maps, query.sym_size(1), key.sym_size(1)},
                           query.options());
 }
 
 }  // namespace
 
+at::Tensor dropout_mask(const at::Tensor& query, const at::Tensor& key, int64_t maps, double p,
+                        const at::Tensor& seed) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("quatrain::attention_dropout_mask", "")
+                             .typed<decltype(dropout_mask)>();
+  const at::NoGradGuard no_grad;  // it has no derivative
+  return op.call(query, key, maps, p, seed);
+}
+
+TORCH_LIBRARY_FRAGMENT(quatrain, m) {
+  m.def("attention_dropout_mask(Tensor query, Tensor key, int maps, float p, Tensor seed) -> Tensor");
+}
 TORCH_LIBRARY_IMPL(quatrain, CPU, m) {
   m.impl("attention_dropout_mask", &drawn_mask);
 }

@@ -1,0 +1,240 @@
+#include "ops/attention/tiles.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/native/CPUBlas.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "ops/attention/dropout.h"
+
+namespace quatrain::ops {
+
+namespace {
+
+using engine::Mixing;
+using kernels::cpu::Store;
+
+constexpr float kHidden = -std::numeric_limits<float>::infinity();
+
+constexpr int64_t kRows = 64;               // of a tile
+constexpr int64_t kScoreBytes = 1 << 16;    // of a tile's scores: they stay close
+constexpr int64_t kForwardBytes = 1 << 22;  // of a thread; a head of more would leave the caches: composed
+constexpr int64_t kBackwardBytes = 3 << 20;
+// Keys that a causal tile passes over go by this many: each length of a product is a kernel of its own.
+constexpr int64_t kColumns = 64;
+
+/// Mixture c n + j of the n inputs holds A[:, c, j] times the scale: into maps; or its transpose.
+Mixing mixing(const AttentionCall& call, double scale, bool into_maps) {
+  const int n = call.algebra->n();
+  std::vector<double> rows;
+  for (int o = 0; o < (into_maps ? n * n : n); ++o)
+    for (int i = 0; i < (into_maps ? n : n * n); ++i) {
+      const int input = into_maps ? i : o, mixture = into_maps ? o : i;
+      rows.push_back(call.table(input, mixture / n, mixture % n) * scale);
+    }
+  return into_maps ? Mixing::from_rows(rows.data(), int64_t{n} * n, n)
+                   : Mixing::from_rows(rows.data(), n, int64_t{n} * n);
+}
+
+at::Tensor of_known_type(const at::Tensor& mask) {
+  return !mask.defined() || mask.scalar_type() == at::kBool ? mask : mask.to(at::kFloat);
+}
+
+}  // namespace
+
+void brgemm(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb,
+            float* C, int64_t ldc, bool add) {
+  at::native::cpublas::brgemm(M, N, K, lda, ldb, ldc, add, A, B, C);
+}
+
+TileSizes::TileSizes(const AttentionCall& call, const at::Tensor& Q, const at::Tensor& K)
+    : texts(Q.size(0)),
+      queries(Q.size(1)),
+      keys(K.size(1)),
+      n(Q.size(2)),
+      heads(Q.size(3)),
+      m(Q.size(4)),
+      width(n * m),
+      filled(filled_up(keys)),
+      tile(kRows) {
+  while (tile > 8 && tile * filled * 4 > kScoreBytes) tile /= 2;
+  biases = filled + (call.differs_by_query() ? tile * filled : 0);
+}
+int64_t TileSizes::forward_bytes() const {
+  return 4 * (2 * width * filled + (n + 1) * tile * width + tile * filled + biases) + 576;
+}
+int64_t TileSizes::backward_bytes() const {
+  return 4 * (5 * width * filled + (3 * n + 2) * tile * width + 2 * tile * filled + biases) + 1088;
+}
+bool TileSizes::fit(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
+                    bool with_gradient) {
+  if (key.size(1) > kForwardBytes || query.size(2) * query.size(4) > kForwardBytes) return false;
+  const TileSizes sizes(call, query, key);
+  return with_gradient ? sizes.backward_bytes() <= kBackwardBytes : sizes.forward_bytes() <= kForwardBytes;
+}
+
+MaskView::MaskView(const at::Tensor& mask, const TileSizes& s) {
+  if (!mask.defined()) return;
+  const at::Tensor whole = mask.expand({s.texts, s.heads, s.queries, s.keys});
+  if (mask.scalar_type() == at::kBool)
+    allowed = whole.const_data_ptr<bool>();
+  else
+    added = whole.const_data_ptr<float>();
+  shared = mask.dim() < 2 || mask.size(-2) == 1;
+  text = whole.stride(0), head = whole.stride(1), query = shared ? 0 : whole.stride(2), key = whole.stride(3);
+}
+
+TiledAttention::TiledAttention(const AttentionCall& call, const at::Tensor& Q, const at::Tensor& K,
+                               const at::Tensor& V)
+    : s_(call, Q, K),
+      Q_(to_read(Q)),
+      K_(to_read(K)),
+      V_(to_read(V)),
+      into_maps_(mixing(call, call.scale(Q), true)),
+      from_maps_(mixing(call, call.scale(Q), false)),
+      copies_(Mixing::identity(s_.n)),
+      causal_(call.options.causal),
+      padding_(call.options.padding.defined() ? call.options.padding.contiguous() : at::Tensor()),
+      mask_(of_known_type(call.options.mask)),
+      padded_(padding_.defined() ? padding_.const_data_ptr<bool>() : nullptr),
+      view_(mask_, s_),
+      offset_(call.place(Q, K).guard_int(__FILE__, __LINE__)),
+      dropout_(call.options.dropout),
+      seed_(call.seed.defined() ? call.seed.item<int64_t>() : 0) {}
+
+void TiledAttention::run() const {
+  at::parallel_for(0, s_.texts * s_.heads, 1, [&](int64_t begin, int64_t end) {
+    engine::Scratch& memory = engine::scratch();
+    for (int64_t i = begin; i < end; ++i) {
+      memory.begin(scratch_bytes());
+      float* const keys = memory.take<float>(s_.filled);
+      float* const rows = s_.biases > s_.filled ? memory.take<float>(s_.biases - s_.filled) : nullptr;
+      const int64_t b = i / s_.heads, h = i % s_.heads;
+      bool any = false;
+      const Biases biases = biases_of(b, h, keys, rows, any);
+      any ? run_head(b, h, biases, memory) : zero(b, h);
+    }
+  });
+}
+
+/// `any`: whether a key counts.
+TiledAttention::Biases TiledAttention::biases_of(int64_t b, int64_t h, float* keys, float* rows,
+                                                 bool& any) const {
+  std::fill_n(keys, s_.filled, kHidden);
+  for (int64_t s = 0; s < s_.keys; ++s)
+    if (!padded_ || !padded_[b * s_.keys + s]) keys[s] = 0;
+  if (view_.defined() && view_.shared) {
+    const int64_t start = view_.at(b, h, 0);
+    for (int64_t s = 0; s < s_.keys; ++s) {
+      if (keys[s] == kHidden) continue;
+      const int64_t place = start + s * view_.key;
+      keys[s] = view_.added ? view_.added[place] : view_.allowed[place] ? 0 : kHidden;
+    }
+  }
+  const auto hidden = std::count(keys, keys + s_.keys, kHidden);
+  any = hidden < s_.keys;
+  return {keys, hidden > 0, rows};
+}
+
+/// One query's biases from those of all queries.
+void TiledAttention::fill_row(int64_t b, int64_t h, int64_t l, int64_t columns, const float* of_keys,
+                              float* row) const {
+  // Columns that fill up are hidden already.
+  const int64_t seen = causal_ ? std::clamp<int64_t>(offset_ + l + 1, 0, columns) : columns;
+  std::copy_n(of_keys, seen, row);
+  std::fill(row + seen, row + columns, kHidden);
+  if (!view_.defined() || view_.shared) return;
+  const int64_t last = std::min(seen, s_.keys), key = view_.key;
+  if (view_.allowed) {
+    const bool* const allowed = view_.allowed + view_.at(b, h, l);
+    for (int64_t s = 0; s < last; ++s) row[s] = allowed[s * key] ? row[s] : kHidden;
+  } else {
+    const float* const added = view_.added + view_.at(b, h, l);
+    for (int64_t s = 0; s < last; ++s) row[s] = row[s] == kHidden ? kHidden : added[s * key];
+  }
+}
+
+TiledAttention::Tile TiledAttention::tile_at(int64_t b, int64_t h, int64_t first,
+                                             const Biases& biases) const {
+  Tile tile{first, std::min(s_.tile, s_.queries - first), s_.tile, s_.filled, biases.keys, 0, {}};
+  // Few shapes, since each is a kernel of its own.
+  while (tile.height / 2 >= tile.rows) tile.height /= 2;
+  if (causal_) {
+    const int64_t seen = std::max<int64_t>(offset_ + first + tile.rows, 0);
+    tile.columns = std::min((seen + kColumns - 1) / kColumns * kColumns, s_.filled);
+  }
+  if (!biases.rows) {
+    if (!biases.hidden && !(view_.defined()) && s_.keys == s_.filled) tile.bias = nullptr;
+    return tile;
+  }
+  tile.bias = biases.rows;
+  tile.bias_row = s_.filled;
+  for (int64_t row = 0; row < tile.rows && tile.columns > 0; ++row) {
+    float* const bias = biases.rows + row * s_.filled;
+    fill_row(b, h, first + row, tile.columns, biases.keys, bias);
+    if (std::count(bias, bias + tile.columns, kHidden) == tile.columns) tile.blind.push_back(row);
+  }
+  return tile;
+}
+
+void TiledAttention::gather(const Heads<const float>& from, int64_t b, int64_t h, const Biases& biases,
+                            float* to, int64_t to_row, int64_t apart) const {
+  k_.combine_f_f(copies_.view(), from.at(b, h, 0, s_.n).data(), from.word, row_of(to, s_.n, apart).data(),
+                 to_row, s_.keys, s_.m, nullptr, Store::set);
+  for (int64_t s = biases.hidden ? 0 : s_.keys; s < s_.filled; ++s)
+    if (biases.keys[s] == kHidden)
+      for (int64_t c = 0; c < s_.n; ++c) std::fill_n(to + c * apart + s * to_row, s_.m, 0.0F);
+}
+
+void TiledAttention::gather_transposed(const Heads<const float>& from, int64_t b, int64_t h,
+                                       const Biases& biases, float* to) const {
+  k_.transpose_f_f(copies_.view(), static_cast<int32_t>(s_.n), from.at(b, h, 0, s_.n).data(), from.word,
+                   row_of(to, s_.n, s_.m * s_.filled).data(), s_.filled, s_.keys, s_.m);
+  for (int64_t row = 0; row < s_.width; ++row) {
+    float* const values = to + row * s_.filled;
+    std::fill(values + s_.keys, values + s_.filled, 0.0F);
+    if (!biases.hidden) continue;
+    for (int64_t s = 0; s < s_.keys; ++s)
+      if (biases.keys[s] == kHidden) values[s] = 0;
+  }
+}
+
+std::vector<float*> TiledAttention::parts_of_maps(float* queries) const {
+  std::vector<float*> parts;
+  for (int64_t c = 0; c < s_.n; ++c)
+    for (int64_t j = 0; j < s_.n; ++j) parts.push_back(queries + c * s_.tile * s_.width + j * s_.m);
+  return parts;
+}
+
+void TiledAttention::weigh(const Tile& tile, const float* queries, const float* keys, float* weights) const {
+  brgemm(tile.height, tile.columns, s_.width, queries, s_.width, keys, s_.filled, weights, s_.filled);
+  k_.softmax(weights, s_.filled, tile.rows, tile.columns, tile.bias, tile.bias_row);
+  for (const int64_t row : tile.blind) std::fill_n(weights + row * s_.filled, tile.columns, 0.0F);
+}
+
+void TiledAttention::drop(const Tile& tile, int64_t b, int64_t h, int64_t c, float* weights) const {
+  if (dropout_ == 0) return;
+  const int64_t row = ((b * s_.heads + h) * s_.n + c) * s_.queries + tile.first;
+  k_.drop(weights, s_.filled, tile.rows, tile.columns, drop_of(dropout_, seed_, row));
+}
+
+void TiledAttention::zero_words(const Heads<float>& heads, int64_t b, int64_t h, int64_t first,
+                                int64_t end) const {
+  for (int64_t l = first; l < end; ++l)
+    for (float* part : heads.at(b, h, l, s_.n)) std::fill_n(part, s_.m, 0.0F);
+}
+
+bool attends_in_tiles(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
+                      const at::Tensor& value, bool with_gradient) {
+  if (call.algebra->n() == 1 || query.dim() != 5 || key.dim() != 5) return false;
+  for (const at::Tensor* t : {&query, &key, &value})
+    if (!t->device().is_cpu() || t->scalar_type() != at::kFloat || t->sym_numel().maybe_as_int() == 0)
+      return false;
+  for (const at::Tensor* t : {&query, &key})
+    for (const c10::SymInt& size : t->sym_sizes())
+      if (size.is_heap_allocated()) return true;  // a size that a trace leaves open: what runs it will see
+  return TileSizes::fit(call, query, key, with_gradient);
+}
+
+}  // namespace quatrain::ops

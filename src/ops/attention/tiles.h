@@ -1,0 +1,136 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "ops/attention/attention.h"
+#include "ops/engine/mixing.h"
+#include "ops/engine/scratch.h"
+
+/// What the two passes of attention by tiles share: sizes, where heads lie, and the weights of a tile.
+namespace quatrain::ops {
+
+/// `count` pointers, `apart` values from one to the next.
+template <class T>
+std::vector<T*> row_of(T* first, int64_t count, int64_t apart) {
+  std::vector<T*> pointers;
+  for (int64_t i = 0; i < count; ++i) pointers.push_back(first + i * apart);
+  return pointers;
+}
+
+/// (batch, length, n, heads, m), with values side by side.
+template <class T>
+struct Heads {
+  T* data;
+  int64_t text, word, component, head;
+
+  Heads(const at::Tensor& t, T* data)
+      : data(data), text(t.stride(0)), word(t.stride(1)), component(t.stride(2)), head(t.stride(3)) {}
+  /// n pointers to the components of a word in a head.
+  std::vector<T*> at(int64_t b, int64_t h, int64_t l, int64_t n) const {
+    return row_of(data + b * text + l * word + h * head, n, component);
+  }
+};
+
+inline Heads<const float> to_read(const at::Tensor& t) {
+  return {t, t.const_data_ptr<float>()};
+}
+inline Heads<float> to_write(const at::Tensor& t) {
+  return {t, t.mutable_data_ptr<float>()};
+}
+
+/// Floats in row-major order: C = A B, or C += A B.
+void brgemm(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb,
+            float* C, int64_t ldc, bool add = false);
+
+struct TileSizes {
+  int64_t texts, queries, keys, n, heads, m;
+  int64_t width, filled, tile;  // of a head; keys filled up; rows
+  int64_t biases;               // that all queries share, or also of a tile's rows
+
+  TileSizes(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key);
+  int64_t forward_bytes() const;
+  int64_t backward_bytes() const;
+  /// False where a head would leave the caches, or its sizes are beyond counting.
+  static bool fit(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
+                  bool with_gradient);
+};
+
+/// A mask as (B, h, L, S) of any strides; null pointers where there is none.
+struct MaskView {
+  const bool* allowed = nullptr;
+  const float* added = nullptr;
+  int64_t text = 0, head = 0, query = 0, key = 0;
+  bool shared = true;  // by all queries of a head
+
+  MaskView(const at::Tensor& mask, const TileSizes& sizes);
+  bool defined() const { return allowed || added; }
+  int64_t at(int64_t b, int64_t h, int64_t l) const { return b * text + h * head + l * query; }
+};
+
+class TiledAttention {
+ public:
+  /// The last axis of Q, K and V lies side by side. The call's mask is bool or float32.
+  TiledAttention(const AttentionCall& call, const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V);
+  virtual ~TiledAttention() = default;
+
+  /// All heads, one after another on each thread.
+  void run() const;
+
+ protected:
+  /// What is added to the scores of a head.
+  struct Biases {
+    const float* keys;  // a key: zero or the mask's; minus infinity where no query sees it
+    bool hidden;        // that some are
+    float* rows;        // memory for those of a tile, or null
+  };
+  /// Some queries of a head, and the keys that any of them may see.
+  struct Tile {
+    int64_t first, rows, height;  // of a product that has these rows
+    int64_t columns;              // 0: these queries see no key
+    const float* bias;
+    int64_t bias_row;
+    std::vector<int64_t> blind;  // rows that see no key
+  };
+
+  virtual int64_t scratch_bytes() const = 0;
+  virtual void run_head(int64_t b, int64_t h, const Biases& biases, engine::Scratch& memory) const = 0;
+  /// A head without keys.
+  virtual void zero(int64_t b, int64_t h) const = 0;
+
+  Tile tile_at(int64_t b, int64_t h, int64_t first, const Biases& biases) const;
+  /// (words, n, m) -> (n, words filled up, m): the first `to_row`, the second `apart` values on; zeros for
+  /// what is hidden or fills up.
+  void gather(const Heads<const float>& from, int64_t b, int64_t h, const Biases& biases, float* to,
+              int64_t to_row, int64_t apart) const;
+  /// (words, n, m) -> (n, m, words filled up)
+  void gather_transposed(const Heads<const float>& from, int64_t b, int64_t h, const Biases& biases,
+                         float* to) const;
+  /// Where map c's part j lies, in rows of n m values.
+  std::vector<float*> parts_of_maps(float* queries) const;
+  /// The weights of a map for a tile of its queries (rows, n m) and keys (n m, filled).
+  void weigh(const Tile& tile, const float* queries, const float* keys, float* weights) const;
+  void drop(const Tile& tile, int64_t b, int64_t h, int64_t c, float* weights) const;
+  void zero_words(const Heads<float>& heads, int64_t b, int64_t h, int64_t first, int64_t end) const;
+
+  const kernels::cpu::Table& k_ = kernels::cpu::active();
+  TileSizes s_;
+  Heads<const float> Q_, K_, V_;
+  engine::Mixing into_maps_, from_maps_, copies_;
+  bool causal_;
+
+ private:
+  Biases biases_of(int64_t b, int64_t h, float* keys, float* rows, bool& any) const;
+  void fill_row(int64_t b, int64_t h, int64_t l, int64_t columns, const float* of_keys, float* row) const;
+
+  at::Tensor padding_, mask_;
+  const bool* padded_;
+  MaskView view_;
+  int64_t offset_;
+  double dropout_;
+  int64_t seed_;
+};
+
+}  // namespace quatrain::ops
