@@ -121,8 +121,8 @@ def test_copies_share_nothing(copied, notation):
         other.train().eval()
         assert torch.equal(module(x), y)
         torch.testing.assert_close(other(x), by_definition(other, x))
-    mine = {t.untyped_storage().data_ptr() for t in (*module.parameters(), *(module._factored or ()))}
-    theirs = {t.untyped_storage().data_ptr() for t in (*other.parameters(), *(other._factored or ()))}
+    mine = {t.untyped_storage().data_ptr() for t in (*module.parameters(), *(module.weights()[0].factored or ()))}
+    theirs = {t.untyped_storage().data_ptr() for t in (*other.parameters(), *(other.weights()[0].factored or ()))}
     assert not mine & theirs
 
 
@@ -317,12 +317,56 @@ def test_factorize(notation):
     assert not module.has_factors() and module.factorize() and module.has_factors()
     with torch.no_grad():
         torch.testing.assert_close(module(x), y, atol=1e-4, rtol=1e-4)
-    assert "_factored" not in module.state_dict()
+    assert list(module.state_dict()) == [name for name, _ in module.named_parameters()]
     with torch.no_grad():
         module.A[0, 0, 0] += 1
         assert not module.has_factors()
         torch.testing.assert_close(module(x), by_definition(module, x))
     assert layer().factorize() and not layer().has_factors()
+
+
+def test_factors_are_of_the_very_values_of_A():
+    module = layer("phm(2)").to(torch.bfloat16).eval()
+    assert module.factorize()
+    with torch.no_grad():
+        module.A.mul_(1.01)  # within what rounding to this type allows
+    assert not module.has_factors()
+
+
+@pytest.mark.parametrize("notation", ["phm(4)", "wkp(2)"])
+def test_vmap_over_factorized_models(notation):
+    models = [layer(notation, dtype=torch.float64).eval() for _ in range(3)]
+    for module in models:
+        assert module.factorize()
+    parameters, buffers = torch.func.stack_module_state(models)
+    x = torch.randn(5, 8, dtype=torch.float64)
+
+    def call(parameters, buffers):
+        return torch.func.functional_call(models[0], (parameters, buffers), (x,))
+
+    y = torch.func.vmap(call)(parameters, buffers)
+    torch.testing.assert_close(y, torch.stack([by_definition(module, x) for module in models]))
+
+
+def test_printed_encoder_layers_are_the_formulas():
+    x = torch.randn(2, 5, 16, dtype=torch.float64)
+    post, phydi = (nn.TransformerEncoderLayer(16, 2, 32, "quaternion", norm=norm, printed=True, dtype=torch.float64).eval() for norm in ("post", "phydi"))
+    y = post.norm1(x + post.attention.self_attention(x))
+    torch.testing.assert_close(post(x), post.norm2(x + post.feed_forward(y)))  # PHYDI (4)
+    torch.nn.init.constant_(phydi.alpha, 0.7)
+    y = x + 0.7 * phydi.attention.self_attention(x)
+    torch.testing.assert_close(phydi(x), x + 0.7 * phydi.feed_forward(y))  # PHYDI (5)
+
+
+def test_phms_appendix():
+    module = nn.Linear(8, 12, algebra="phm(2)")
+    B, T = nn.to_phm_blocks(module.A, module.S)
+    H = torch.stack([(B[b] @ T[q]).flatten() for b in range(2) for q in range(4)], 1)
+    torch.testing.assert_close(H, module.matrix())
+    A, S = nn.from_phm_blocks(B, T)
+    assert torch.equal(A, module.A) and torch.equal(S, module.S)
+    with pytest.raises(ValueError, match="from_phm_blocks: B must be"):
+        nn.from_phm_blocks(T, B)
 
 
 def test_what_is_prepared_in_eval_mode_goes_with_training():
@@ -372,7 +416,8 @@ def test_what_is_prepared_in_eval_mode_goes_with_training():
         (lambda: nn.MultiheadAttention(16, 2, algebra="phm(4)", attention="componentwise"), ValueError, "needs a fixed algebra"),
         (lambda: nn.MultiheadAttention(16, 2, packed=True)(*torch.randn(3, 2, 5, 16)), ValueError, "self-attention only"),
         (lambda: nn.MultiheadAttention(16, 2)(*torch.randn(3, 5, 16)), ValueError, r"query must be \(batch, length, width = 16\)"),
-        (lambda: nn.TransformerEncoderLayer(16, 2, printed=True), ValueError, "printed is a form of norm = phydi"),
+        (lambda: nn.TransformerEncoderLayer(16, 2, norm="pre", printed=True), ValueError, "printed is a form of norm = post or phydi"),
+        (lambda: nn.Linear(8, 8, algebra="quaternion", maps=3), ValueError, r"divisible by n \* maps = 12, got 8"),
         (lambda: nn.TransformerEncoder(16, 2, 0), ValueError, "layers must be at least 1"),
         (lambda: encoder(norm="sandwich"), ValueError, "norm must be one of post, pre, phydi"),
         (lambda: classifier()(torch.zeros(5, dtype=torch.int64)), ValueError, r"tokens must be \(batch, length\)"),
