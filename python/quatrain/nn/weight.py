@@ -18,6 +18,11 @@ WAYS = ("auto", "factored", "mixed", "materialised")
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 
 
+def _stays(S: Tensor) -> bool:
+    """Only what stays the same tensor from call to call is worth preparing. The class alone is asked sooner."""
+    return type(S) is nn.Parameter or isinstance(S, nn.Parameter)
+
+
 class Part(NamedTuple):
     """One of a weight's parameters."""
 
@@ -37,10 +42,19 @@ class HypercomplexWeight:
     """
 
     def __init__(
-        self, spec: Spec, in_features: int, out_features: int, initialiser: str, maps: int, name: str, suffix: str
+        self,
+        spec: Spec,
+        in_features: int,
+        out_features: int,
+        kernel_axes: int,
+        initialiser: str,
+        maps: int,
+        name: str,
+        suffix: str,
     ) -> None:
         self.spec, self.in_features, self.out_features = spec, in_features, out_features
         self.initialiser, self.maps = initialiser, maps
+        self._summands = (-1, *(1 for _ in range(2 + kernel_axes)))
         #: the name of S in the layer
         self.key = name + suffix
         self._A, self._factors, self._w = "A" + suffix, "factors" + suffix, "w" + suffix
@@ -49,8 +63,6 @@ class HypercomplexWeight:
         self.factored: tuple[Tensor, ...] | None = None
 
     def _get(self, layer: nn.Module, name: str) -> Any:
-        # nn.Module's search for a parameter costs half a microsecond each: taken from its dictionary, unless one is
-        # computed (parametrized, pruned).
         held: dict[str, Any] = layer._parameters
         return held[name] if name in held else getattr(layer, name)
 
@@ -71,24 +83,25 @@ class HypercomplexWeight:
 
     def operands(self, layer: nn.Module) -> tuple[Tensor, str, Tensor | None, Sequence[Tensor], bool]:
         """What ``quatrain.ops.linear`` takes: S, the algebra, A, its factors, and whether S is constant."""
+        # nn.Module's search for a parameter costs half a microsecond each: taken from its dictionary, unless one is
+        # computed (parametrized, pruned).
         held: dict[str, Any] = layer._parameters
-        try:
-            S, A, w, factors = held[self.key], held[self._A], held[self._w], held[self._factors]
-        except KeyError:
-            S, A, w, factors = (self._get(layer, name) for name in (self.key, self._A, self._w, self._factors))
-        if A is None:
-            # Only what stays the same tensor from call to call is worth preparing.
-            return S, self._operand, factors, (), not layer.training and isinstance(S, nn.Parameter)
+        S = held[self.key] if self.key in held else getattr(layer, self.key)
+        if self._operand != "learned":
+            factors = self._get(layer, self._factors) if self._operand == "factored" else None
+            return S, self._operand, factors, (), not layer.training and _stays(S)
+        A = held[self._A] if self._A in held else getattr(layer, self._A)
+        w = self._get(layer, self._w) if self.spec.weighted else None
         if layer.training:
             if w is not None:  # w_i scales A_i (x) S_i: taken on S, A is what the operator can follow from step to step
-                S = w.view(-1, *[1] * (S.dim() - 1)) * S
+                S = w.view(*self._summands) * S
             return S, "learned", A, (), False
         effective = A if w is None else w.view(-1, 1, 1) * A
-        constant = isinstance(S, nn.Parameter) and w is None
+        constant = w is None and _stays(S)
         if self.factored is None or torch.compiler.is_compiling() or not self._fits(effective):
             return S, "learned", effective, (), constant
         if w is not None and not effective.requires_grad:
-            effective, constant = self.factored[0], isinstance(S, nn.Parameter)
+            effective, constant = self.factored[0], _stays(S)
         return S, "learned", effective, self.factored[1:], constant
 
     def matrix(self, layer: nn.Module) -> Tensor:
@@ -195,7 +208,7 @@ class HypercomplexLayer(nn.Module):
         _check.choice("initialiser", initialiser, INITIALISERS)
         if self._weights and self._weights[0].spec != spec:
             raise ValueError(f"add_weight: the weights of a layer are of one algebra, got {self._weights[0].spec} and {spec}")
-        n, weight = spec.n, HypercomplexWeight(spec, in_features, out_features, initialiser, maps, name, suffix)
+        n, weight = spec.n, HypercomplexWeight(spec, in_features, out_features, len(kernel), initialiser, maps, name, suffix)
 
         def add(part: str, there: bool, *shape: int) -> None:
             self.register_parameter(part, nn.Parameter(torch.empty(shape, device=device, dtype=dtype)) if there else None)
