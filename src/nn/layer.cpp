@@ -10,7 +10,13 @@ std::vector<const HypercomplexWeight*> HypercomplexLayer::weights() const {
 }
 
 const AlgebraSpec& HypercomplexLayer::algebra() const {
-  return weights().front()->spec();
+  const auto held = weights();
+  const AlgebraSpec& spec = held.front()->spec();
+  for (const HypercomplexWeight* weight : held)
+    TORCH_CHECK(weight->spec().text() == spec.text(),
+                "HypercomplexLayer: the weights of a layer are of one algebra, got ", spec.text(), " and ",
+                weight->spec().text(), " (make the others' layer a child)");
+  return spec;
 }
 
 void HypercomplexLayer::weights_changed() {
