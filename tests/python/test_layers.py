@@ -331,6 +331,11 @@ def test_factors_are_of_the_very_values_of_A():
     with torch.no_grad():
         module.A.mul_(1.01)  # within what rounding to this type allows
     assert not module.has_factors()
+    module = layer("phm(2)")
+    assert module.factorize()
+    with torch.no_grad():
+        module.A.mul_(1.001)
+    assert not module.to(torch.bfloat16).has_factors()  # outdated ones do not come back
 
 
 @pytest.mark.parametrize("notation", ["phm(4)", "wkp(2)"])
