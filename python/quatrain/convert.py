@@ -78,8 +78,8 @@ def _count(module: nn.Module) -> int:
 
 
 def _weight(layer: nn.Module) -> Tensor:
-    """The parameter that holds the weights."""
-    weight = layer.S if isinstance(layer, layers.Linear) else layer.weight
+    """The parameter that holds the weights; the first where there are several."""
+    weight = layer.weights()[0].parts(layer)[-1].value if isinstance(layer, layers.HypercomplexLayer) else layer.weight
     assert isinstance(weight, Tensor)
     return weight
 
@@ -93,7 +93,7 @@ def _owners(model: nn.Module) -> dict[Tensor, list[str]]:
     return owners
 
 
-_Linear = nn.Linear | layers.Linear
+_Linear = nn.Linear | layers.HypercomplexLayer
 _Attentions = dict[nn.Module, TorchMultiheadAttention]
 
 
@@ -118,8 +118,9 @@ def _linears(model: nn.Module, attentions: _Attentions) -> Iterator[tuple[str, _
 def _twin(layer: nn.Module, weight: Tensor, spec: Spec, sizes: tuple[int, int], fresh: bool) -> tuple[nn.Module, float | None]:
     """The layer to stand in its place, and the relative error of its matrix."""
     bias = layer.bias
-    initialiser, way = (layer.initialiser, layer.way) if isinstance(layer, layers.Linear) else ("glorot", "auto")
-    twin = layers.Linear(*sizes, spec, bias is not None, initialiser, way, weight.device, weight.dtype)
+    own = (layer.initialiser, layer.way, layer.maps) if isinstance(layer, layers.Linear) else ("glorot", "auto", 1)
+    initialiser, way, maps = own
+    twin = layers.Linear(*sizes, spec, bias is not None, initialiser, way, weight.device, weight.dtype, maps)
     error = None
     with torch.no_grad():
         if not fresh:
@@ -130,9 +131,8 @@ def _twin(layer: nn.Module, weight: Tensor, spec: Spec, sizes: tuple[int, int], 
             if isinstance(bias, Tensor) and twin.bias is not None:
                 twin.bias.copy_(bias)
             error = float(distance)
-    for part in (twin.A, twin.w, twin.S):
-        if part is not None:
-            part.requires_grad_(weight.requires_grad)
+    for part in twin.weights()[0].parts(twin):
+        part.value.requires_grad_(weight.requires_grad)
     if isinstance(bias, Tensor) and twin.bias is not None:
         twin.bias.requires_grad_(bias.requires_grad)
     return twin.train(layer.training), error
@@ -179,11 +179,12 @@ def convert(
     twins: dict[nn.Module, nn.Module] = {}
     done: list[LayerConversion] = []
     for name, layer in _linears(model, attentions):
-        weight, sizes = _weight(layer), (int(layer.in_features), int(layer.out_features))
+        held = layer.weights()[0] if isinstance(layer, layers.HypercomplexLayer) else layer
+        weight, sizes = _weight(layer), (int(held.in_features), int(held.out_features))
         count, error, skipped = _count(layer), None, ""
         tied = [other for other in owners.get(weight, []) if other.rpartition(".")[0] != name]
         odd = [size for size in sizes if size % spec.n or size == 0]
-        if isinstance(layer, layers.Linear) and layer.spec.n > 1:
+        if isinstance(layer, layers.HypercomplexLayer) and layer.spec.n > 1:
             skipped = f"is hypercomplex already ({layer.spec})"
         elif where is not None and not where(name, layer):
             skipped = "excluded by where"
@@ -211,8 +212,9 @@ def convert(
 
 @dataclasses.dataclass(frozen=True)
 class LayerFactors:
-    """What became of a layer whose A is learned."""
+    """What became of a weight whose A is learned."""
 
+    #: of its layer, dotted, as in ``named_modules``; with its own where there are several
     name: str
     n: int
     #: of the best factors; the factored way costs rank / n^2 of the real layer
@@ -258,7 +260,10 @@ def factorize(
     """
     found = []
     for name, layer in model.named_modules():
-        if isinstance(layer, layers.Linear) and layer.A is not None:
-            best = layer.find_factors(rank, tolerance, starts, seed)
-            found.append(LayerFactors(name, layer.spec.n, best.rank, best.residual, best.sound))
+        for weight in layer.weights() if isinstance(layer, layers.HypercomplexLayer) else ():
+            if weight.spec.operand == "learned":
+                best = weight.find_factors(layer, rank, tolerance, starts, seed)
+                part = [weight.key] if len(layer.weights()) > 1 else []
+                full = ".".join(filter(None, [name, *part]))
+                found.append(LayerFactors(full, weight.spec.n, best.rank, best.residual, best.sound))
     return FactorizeReport(found)

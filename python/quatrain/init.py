@@ -38,10 +38,12 @@ INITIALISERS = ("glorot", "he", "polar", "polar_he", "polar_paper", "polar_paper
 _ops = torch.ops.quatrain
 
 
-def initialise_weight_(S: Tensor, initialiser: str, power: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Fills S by the initialiser of that name. ``power``: see ``structure_power``."""
+def initialise_weight_(
+    S: Tensor, initialiser: str, power: float = 1.0, generator: Generator | None = None, maps: int = 1
+) -> Tensor:
+    """Fills S by the initialiser of that name. ``power``: see ``structure_power``; ``maps``: see ``real_fans``."""
     with torch.no_grad():
-        _ops.initialise_weight_(S, initialiser, power, generator=generator)
+        _ops.initialise_weight_(S, initialiser, power, maps, generator=generator)
     return S
 
 
@@ -87,9 +89,9 @@ def table_structure_(A: Tensor, algebra: str) -> Tensor:
     return initialise_structure_(A, f"phm({algebra})")
 
 
-def real_fans(S: Tensor) -> tuple[float, float]:
-    """Real fans (in, out) of a weight: (d, k), times the receptive field."""
-    return _ops.real_fans(S)
+def real_fans(S: Tensor, maps: int = 1) -> tuple[float, float]:
+    """Real fans (in, out) of a weight: (d, k), times the receptive field; of one map where ``maps`` lie beside each other."""
+    return _ops.real_fans(S, maps)
 
 
 def structure_power(A: Tensor | str) -> float:

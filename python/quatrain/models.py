@@ -31,7 +31,8 @@ class TextClassifier(nn.Module):
     Args:
         vocabulary_size, classes, width, heads, feed_forward, layers: sizes.
         dropout: of the embeddings and in the encoder; ``dropout_per_unit`` drops whole hypercomplex units.
-        algebra, scope, norm, attention, packed, activation, initialiser: see ``quatrain.nn.TransformerEncoderLayer``.
+        algebra, scope, norm, attention, packed, activation, initialiser, printed, split, norm_per_component: see
+            ``quatrain.nn.TransformerEncoderLayer``.
         embedding_scale: embeddings start with variance 1/width and are multiplied by sqrt(width).
         max_length: positions whose sinusoids are kept; longer inputs work and compute theirs.
         padding_id: the token that stands for no word: its embedding is zero and gets no gradient.
@@ -71,6 +72,9 @@ class TextClassifier(nn.Module):
         padding_id: int = 0,
         pretrained_width: int = 0,
         freeze_pretrained: bool = False,
+        printed: bool = False,
+        split: str = "inside",
+        norm_per_component: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -112,7 +116,10 @@ class TextClassifier(nn.Module):
             scope=scope,
             norm=norm,
             attention=attention,
+            printed=printed,
+            norm_per_component=norm_per_component,
             packed=packed,
+            split=split,
             activation=activation,
             dropout=dropout,
             dropout_per_unit=dropout_per_unit,

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from . import algebra as algebras
 from .algebra import Spec
-from .nn import Linear
+from .nn import HypercomplexLayer
 
 __all__ = ["load_model", "save_model"]
 
@@ -21,7 +21,7 @@ _ops = torch.ops.quatrain
 def _layers(module: nn.Module) -> Iterator[tuple[str, Spec]]:
     """Each hypercomplex layer; real layers have no algebra to tell."""
     for name, part in module.named_modules(remove_duplicate=False):
-        if isinstance(part, Linear) and part.spec.n > 1:
+        if isinstance(part, HypercomplexLayer) and part.spec.n > 1:
             yield name, part.spec
 
 

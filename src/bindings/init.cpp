@@ -12,8 +12,8 @@ namespace {
 
 using Generator = std::optional<at::Generator>;
 
-void weight_(at::Tensor S, std::string_view initialiser, double power, Generator generator) {
-  nn::initialise_weight_(S, nn::parse_initialiser(initialiser), power, std::move(generator));
+void weight_(at::Tensor S, std::string_view initialiser, double power, int64_t maps, Generator generator) {
+  nn::initialise_weight_(S, nn::parse_initialiser(initialiser), power, std::move(generator), maps);
 }
 
 void structure_(at::Tensor A, std::string_view algebra, Generator generator) {
@@ -22,7 +22,7 @@ void structure_(at::Tensor A, std::string_view algebra, Generator generator) {
 
 /// `structure`: A, or the factors that are trained in its place.
 void layer_(at::Tensor S, const std::optional<at::Tensor>& structure, std::string_view algebra,
-            std::string_view initialiser, Generator generator) {
+            std::string_view initialiser, int64_t maps, Generator generator) {
   const algebra::Spec spec = algebra::Spec::parse(algebra);
   double power = nn::structure_power(spec.learned ? "real" : spec.name);
   if (structure && spec.trained_rank > 0) {
@@ -32,11 +32,11 @@ void layer_(at::Tensor S, const std::optional<at::Tensor>& structure, std::strin
     nn::initialise_structure_(*structure, spec, generator);
     power = nn::structure_power(*structure);
   }
-  weight_(std::move(S), initialiser, power, std::move(generator));
+  weight_(std::move(S), initialiser, power, maps, std::move(generator));
 }
 
-std::tuple<double, double> real_fans(const at::Tensor& S) {
-  const nn::Fans fans = nn::real_fans(S);
+std::tuple<double, double> real_fans(const at::Tensor& S, int64_t maps) {
+  const nn::Fans fans = nn::real_fans(S, maps);
   return {fans.in, fans.out};
 }
 
@@ -45,9 +45,9 @@ double power_of(std::string_view algebra) {
 }
 
 // Tensors without values: nothing is to be drawn.
-void weight_meta_(at::Tensor, std::string_view, double, Generator) {}
+void weight_meta_(at::Tensor, std::string_view, double, int64_t, Generator) {}
 void structure_meta_(at::Tensor, std::string_view, Generator) {}
-void layer_meta_(at::Tensor, const std::optional<at::Tensor>&, std::string_view, std::string_view,
+void layer_meta_(at::Tensor, const std::optional<at::Tensor>&, std::string_view, std::string_view, int64_t,
                  Generator) {}
 
 }  // namespace
@@ -55,16 +55,15 @@ void layer_meta_(at::Tensor, const std::optional<at::Tensor>&, std::string_view,
 TORCH_LIBRARY_FRAGMENT(quatrain, m) {
   const std::vector<at::Tag> drawn{at::Tag::nondeterministic_seeded};
   m.def(
-      "initialise_weight_(Tensor(a!) S, str initialiser, float power=1.0, *, Generator? generator=None) -> "
-      "()",
+      "initialise_weight_(Tensor(a!) S, str initialiser, float power=1.0, int maps=1, *, Generator? "
+      "generator=None) -> ()",
       drawn);
   m.def("initialise_structure_(Tensor(a!) A, str algebra, *, Generator? generator=None) -> ()", drawn);
   m.def(
-      "initialise_layer_(Tensor(a!) S, Tensor(b!)? structure, str algebra, str initialiser=\"glorot\", *, "
-      "Generator? "
-      "generator=None) -> ()",
+      "initialise_layer_(Tensor(a!) S, Tensor(b!)? structure, str algebra, str initialiser=\"glorot\", int "
+      "maps=1, *, Generator? generator=None) -> ()",
       drawn);
-  m.def("real_fans(Tensor S) -> (float, float)", &real_fans);
+  m.def("real_fans(Tensor S, int maps=1) -> (float, float)", &real_fans);
   m.def("structure_power(Tensor A) -> float", [](const at::Tensor& A) { return nn::structure_power(A); });
   m.def("algebra_power(str algebra) -> float", &power_of);
   m.def("sinusoidal_positions(int length, int width) -> Tensor", &models::sinusoidal_positions);

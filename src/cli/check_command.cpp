@@ -76,7 +76,7 @@ std::string look_at_checkpoint(const fs::path& run, const std::string& name, boo
   std::string text = grouped(numbers) + " parameters of " + trained.recipe.model.algebra;
   int64_t step = train::step_of(folder);
   if (name != "best") {
-    const auto optimizer = train::make_optimizer(trainer_options(trained.recipe).optimizer, parameters);
+    const auto optimizer = train::make_optimizer(trainer_options(trained.recipe).optimizer, *trained.model);
     const train::State state = train::load_state(*optimizer, parameters, folder);
     step = state.step;
     if (name == "last" && state.best_step > 0 && !train::has_checkpoint(run, "best"))

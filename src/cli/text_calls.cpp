@@ -72,8 +72,7 @@ std::function<void()> inference_call(const train::Recipe& recipe, models::TextCl
 std::function<void()> training_call(const train::Recipe& recipe, const TextData& data, int64_t count) {
   auto task = make_task(recipe, data);
   task->model().train();
-  auto optimizer =
-      train::make_optimizer(trainer_options(recipe).optimizer, train::trained_parameters(task->model()));
+  auto optimizer = train::make_optimizer(trainer_options(recipe).optimizer, task->model());
   const auto step = std::make_shared<Step>(Step{recipe, count, std::move(task), std::move(optimizer)});
   return [step] { (*step)(); };
 }

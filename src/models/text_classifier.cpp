@@ -52,20 +52,9 @@ void TextClassifierImpl::reset() {
     projection = register_module(
         "projection",
         nn::Linear(nn::LinearOptions(embedded, options.width()).initialiser(options.initialiser())));
-  encoder =
-      register_module("encoder", nn::TransformerEncoder(nn::TransformerEncoderOptions(
-                                     nn::TransformerEncoderLayerOptions(options.width(), options.heads())
-                                         .feed_forward(options.feed_forward())
-                                         .algebra(options.algebra())
-                                         .scope(options.scope())
-                                         .norm(options.norm())
-                                         .attention(options.attention())
-                                         .packed(options.packed())
-                                         .activation(options.activation())
-                                         .dropout(options.dropout())
-                                         .dropout_per_unit(options.dropout_per_unit())
-                                         .initialiser(options.initialiser()),
-                                     options.layers())));
+  const auto layer = nn::TransformerEncoderLayerOptions(options.width(), options.heads()).like(options);
+  encoder = register_module("encoder",
+                            nn::TransformerEncoder(nn::TransformerEncoderOptions(layer, options.layers())));
   head = register_module(
       "head",
       nn::Linear(nn::LinearOptions(options.width(), options.classes()).initialiser(options.initialiser())));

@@ -65,21 +65,17 @@ MultiheadAttentionImpl::MultiheadAttentionImpl(MultiheadAttentionOptions options
 
 void MultiheadAttentionImpl::reset() {
   const int64_t width = options.width();
-  const auto linear = [this](int64_t in, int64_t out) {
-    return Linear(LinearOptions(in, out)
-                      .algebra(options.algebra())
-                      .bias(options.bias())
-                      .initialiser(options.initialiser())
-                      .way(options.way()));
+  const auto linear = [&](int64_t maps = 1) {
+    return Linear(LinearOptions(width, maps * width).like(options).maps(maps));
   };
   if (options.packed()) {
-    packed = register_module("packed", linear(width, 3 * width));
+    packed = register_module("packed", linear(3));
   } else {
-    query = register_module("query", linear(width, width));
-    key = register_module("key", linear(width, width));
-    value = register_module("value", linear(width, width));
+    query = register_module("query", linear());
+    key = register_module("key", linear());
+    value = register_module("value", linear());
   }
-  output = register_module("output", linear(width, width));
+  output = register_module("output", linear());
 }
 
 void MultiheadAttentionImpl::pretty_print(std::ostream& stream) const {

@@ -32,8 +32,8 @@ class Converter {
   }
 
   void visit(torch::nn::Module& module, const std::string& name) {
-    if (auto* layer = dynamic_cast<LinearImpl*>(&module)) {
-      linear(*layer, name);
+    if (auto* layer = dynamic_cast<HypercomplexLayer*>(&module)) {
+      hypercomplex(module, *layer, name);
     } else if (const auto* torchs = dynamic_cast<const torch::nn::LinearImpl*>(&module)) {
       torch_linear(*torchs, nullptr, name);
     } else if (auto* found = dynamic_cast<MultiheadAttentionImpl*>(&module);
@@ -63,46 +63,75 @@ class Converter {
 
   // Why a layer stays as it is; empty where it does not.
   std::string reason(const std::string& name, const torch::nn::Module& layer, const at::Tensor& weight,
-                     const char* weight_name, int64_t in, int64_t out) const {
+                     const std::string& key, int64_t in, int64_t out) const {
     if (options_.where() && !options_.where()(name, layer)) return "excluded by where";
     for (const std::string& other : owners_.at(weight.unsafeGetTensorImpl()))
-      if (other != joined(name, weight_name)) return "its weight is tied to " + other;
+      if (other != joined(name, key)) return "its weight is tied to " + other;
     for (const int64_t size : {in, out})
       if (size == 0 || size % n() != 0) return c10::str("n = ", n(), " does not divide ", size);
     return "";
   }
 
-  std::string reason(const std::string& name, const LinearImpl& layer) const {
-    const auto& o = layer.options;
-    if (o.algebra().n > 1) return "is hypercomplex already (" + o.algebra().text() + ")";
-    return reason(name, layer, layer.S, "S", o.in_features(), o.out_features());
+  std::string reason(const std::string& name, const torch::nn::Module& module,
+                     const HypercomplexLayer& layer) const {
+    if (layer.algebra().n > 1) return "is hypercomplex already (" + layer.algebra().text() + ")";
+    for (const HypercomplexWeight* weight : layer.weights()) {
+      const auto found = reason(name, module, weight->S, weight->key(), weight->in(), weight->out());
+      if (!found.empty()) return found;
+    }
+    return "";
   }
 
-  LayerConversion line(const std::string& name, int64_t in, int64_t out,
-                       const torch::nn::Module& layer) const {
-    const int64_t count = parameter_count(layer);
+  LayerConversion line(const std::string& name, int64_t in, int64_t out, int64_t count) const {
     return {name, in, out, count, count, {}, {}};
   }
 
-  // In place, so that whoever holds the layer holds the new one.
-  void linear(LinearImpl& layer, const std::string& name) {
-    LayerConversion done = line(name, layer.options.in_features(), layer.options.out_features(), layer);
-    done.skipped = reason(name, layer);
-    if (done.skipped.empty()) {
-      Linear twin(LinearOptions(layer.options).algebra(options_.algebra()));
-      settle(*twin, layer.S, layer.is_training());
-      fill(*twin, layer.S, layer.S[0], layer.bias, done);
-      ops::drop_prepared(layer.S);
-      layer = *twin;
+  // A line for each weight; the layer's other parameters count with its first.
+  std::vector<LayerConversion> lines(const std::string& name, const torch::nn::Module& module,
+                                     const HypercomplexLayer& layer) const {
+    std::vector<LayerConversion> result;
+    int64_t rest = 0;
+    for (const at::Tensor& parameter : module.parameters(false)) rest += parameter.numel();
+    for (const HypercomplexWeight* weight : layer.weights()) {
+      int64_t count = 0;
+      for (const auto& part : weight->parts()) count += part.value.numel();
+      result.push_back(line(weight_name(name, layer, *weight), weight->in(), weight->out(), count));
+      rest -= count;
     }
-    report_.layers.push_back(std::move(done));
+    result.front().before += rest;
+    result.front().after += rest;
+    return result;
+  }
+
+  // In place, so that whoever holds the layer holds the new one.
+  void hypercomplex(torch::nn::Module& module, HypercomplexLayer& layer, const std::string& name) {
+    auto done = lines(name, module, layer);
+    const std::string skipped = reason(name, module, layer);
+    if (skipped.empty()) {
+      const auto twin = layer.with_algebra(options_.algebra());
+      settle(*twin, layer.weights().front()->S, module.is_training());
+      ConversionReport filled;
+      if (!options_.fresh()) fill_part(module, *twin, name, filled);
+      keep_frozen(module, *twin);
+      const auto after = lines(name, *twin, dynamic_cast<HypercomplexLayer&>(*twin));
+      for (size_t i = 0; i < done.size(); ++i) {
+        done[i].after = after[i].after;
+        if (!options_.fresh()) done[i].error = filled.layers[i].error;
+      }
+      for (const HypercomplexWeight* weight : layer.weights()) weight->drop_prepared();
+      layer.become(*twin);
+    }
+    for (LayerConversion& one : done) {
+      one.skipped = skipped;
+      report_.layers.push_back(std::move(one));
+    }
   }
 
   // The layer to stand in its place; null where it stays.
   Linear torch_linear(const torch::nn::LinearImpl& layer, const torch::nn::SequentialImpl* sequential,
                       const std::string& name) {
     const int64_t in = layer.options.in_features(), out = layer.options.out_features();
-    LayerConversion done = line(name, in, out, layer);
+    LayerConversion done = line(name, in, out, parameter_count(layer));
     done.skipped = reason(name, layer, layer.weight, "weight", in, out);
     if (done.skipped.empty() && (!sequential || typeid(layer) != typeid(torch::nn::LinearImpl)))
       done.skipped = "a torch::nn::Linear can be replaced only in a torch::nn::Sequential";
@@ -110,47 +139,56 @@ class Converter {
     if (done.skipped.empty()) {
       twin = Linear(LinearOptions(in, out).algebra(options_.algebra()).bias(layer.bias.defined()));
       settle(*twin, layer.weight, layer.is_training());
-      fill(*twin, layer.weight, layer.weight, layer.bias, done);
+      if (!options_.fresh()) done.error = set_nearest(*twin, layer.weight.detach(), layer.bias);
+      keep_frozen(*twin, layer.weight.requires_grad());
+      if (layer.bias.defined()) twin->bias.set_requires_grad(layer.bias.requires_grad());
+      done.after = parameter_count(*twin);
     }
     report_.layers.push_back(std::move(done));
     return twin;
   }
 
-  void fill(LinearImpl& twin, const at::Tensor& weight, const at::Tensor& H, const at::Tensor& bias,
-            LayerConversion& done) {
-    if (!options_.fresh()) done.error = set_nearest(twin, H.detach(), bias);
-    keep_frozen(twin, weight, bias);
-    done.after = parameter_count(twin);
+  static void keep_frozen(HypercomplexWeight& twin, bool trained) {
+    for (const auto& part : twin.parts()) at::Tensor(part.value).set_requires_grad(trained);
   }
 
-  static void keep_frozen(LinearImpl& twin, const at::Tensor& weight, const at::Tensor& bias) {
-    for (const at::Tensor& part : {twin.A, twin.factors, twin.w, twin.S})
-      if (part.defined()) part.set_requires_grad(weight.requires_grad());
-    if (bias.defined()) twin.bias.set_requires_grad(bias.requires_grad());
+  // What was frozen stays so; what is new beside a weight goes with it.
+  static void keep_frozen(const torch::nn::Module& before, torch::nn::Module& twin) {
+    const auto known = before.named_parameters();
+    visit_layers(twin, "", [&](const std::string& name, HypercomplexLayer& layer) {
+      for (HypercomplexWeight* weight : layer.weights())
+        if (const at::Tensor* S = known.find(joined(name, weight->key())))
+          keep_frozen(*weight, S->requires_grad());
+    });
+    for (const auto& item : twin.named_parameters())
+      if (const at::Tensor* same = known.find(item.key()))
+        at::Tensor(item.value()).set_requires_grad(same->requires_grad());
   }
 
   // Whole, if all its layers can be; else false, and they are converted one by one, its heads as they are.
   bool attention(MultiheadAttentionImpl& attention, const std::string& name) {
     const auto& o = attention.options;
     if (o.algebra().n > 1 || o.width() % (n() * o.heads()) != 0) return false;
-    for (const auto& child : attention.named_children())
-      if (!reason(joined(name, child.key()), *child.value()->as<LinearImpl>()).empty()) return false;
+    bool whole = true;
+    visit_layers(attention, name, [&](const std::string& child, const HypercomplexLayer& layer) {
+      whole = whole && reason(child, dynamic_cast<const torch::nn::Module&>(layer), layer).empty();
+    });
+    if (!whole) return false;
     auto options = MultiheadAttentionOptions(o).algebra(options_.algebra());
     if (!options_.fresh()) options.attention(AttentionKind::real);
     MultiheadAttention twin(options);
     settle(*twin, attention.output->S, attention.is_training());
     ConversionReport filled;
-    if (!options_.fresh()) fill_attention(attention, *twin, name, filled);
+    if (!options_.fresh()) fill_part(attention, *twin, name, filled);
+    keep_frozen(attention, *twin);
     size_t place = 0;
     for (const auto& child : attention.named_children()) {
       const auto& before = *child.value()->as<LinearImpl>();
-      auto& after = *twin->named_children()[child.key()]->as<LinearImpl>();
-      LayerConversion done = line(joined(name, child.key()), before.options.in_features(),
-                                  before.options.out_features(), before);
+      LayerConversion done =
+          line(joined(name, child.key()), before.in(), before.out(), parameter_count(before));
       if (!options_.fresh()) done.error = filled.layers[place++].error;
-      done.after = parameter_count(after);
-      keep_frozen(after, before.S, before.bias);
-      ops::drop_prepared(before.S);
+      done.after = parameter_count(*twin->named_children()[child.key()]);
+      before.drop_prepared();
       report_.layers.push_back(std::move(done));
     }
     attention = *twin;

@@ -35,33 +35,18 @@ Scope parse_scope(std::string_view text) {
 TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(TransformerEncoderLayerOptions options)
     : options(std::move(options)) {
   require_probability("TransformerEncoderLayer", "dropout", this->options.dropout());
-  require(!this->options.printed() || this->options.norm() == NormStyle::phydi,
-          "TransformerEncoderLayer: printed is a form of norm = phydi, got norm = ",
-          nn::name(this->options.norm()));
+  require(!this->options.printed() || this->options.norm() != NormStyle::pre,
+          "TransformerEncoderLayer: printed is a form of norm = post or phydi, got norm = pre");
   TransformerEncoderLayerImpl::reset();
 }
 
 void TransformerEncoderLayerImpl::reset() {
-  attention = register_module("attention",
-                              MultiheadAttention(MultiheadAttentionOptions(options.width(), options.heads())
-                                                     .algebra(options.algebra())
-                                                     .attention(options.attention())
-                                                     .packed(options.packed())
-                                                     .split(options.split())
-                                                     .dropout(options.dropout())
-                                                     .bias(options.bias())
-                                                     .initialiser(options.initialiser())
-                                                     .way(options.way())));
-  feed_forward = register_module(
-      "feed_forward",
-      FeedForward(FeedForwardOptions(options.width(), options.feed_forward())
-                      .algebra(options.scope() == Scope::full ? options.algebra() : AlgebraSpec())
-                      .activation(options.activation())
-                      .dropout(options.dropout())
-                      .dropout_per_unit(options.dropout_per_unit())
-                      .bias(options.bias())
-                      .initialiser(options.initialiser())
-                      .way(options.way())));
+  attention = register_module(
+      "attention",
+      MultiheadAttention(MultiheadAttentionOptions(options.width(), options.heads()).like(options)));
+  auto feed = FeedForwardOptions(options.width(), options.feed_forward()).like(options);
+  if (options.scope() == Scope::partial) feed.algebra(AlgebraSpec());
+  feed_forward = register_module("feed_forward", FeedForward(feed));
   if (options.norm() == NormStyle::phydi) {
     alpha = register_parameter("alpha", torch::zeros({}));
   } else {
@@ -86,7 +71,7 @@ at::Tensor TransformerEncoderLayerImpl::forward(const at::Tensor& x, const at::T
   switch (options.norm()) {
     case NormStyle::post: {
       const at::Tensor y = norm1->forward(x + attend(x));
-      return norm2->forward(y + feed(y));
+      return norm2->forward((options.printed() ? x : y) + feed(y));
     }
     case NormStyle::pre: {
       const at::Tensor y = x + attend(norm1->forward(x));

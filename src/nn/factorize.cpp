@@ -2,36 +2,24 @@
 
 #include <torch/torch.h>
 
-#include "nn/fill_nearest.h"
-#include "quatrain/nn/linear.h"
+#include "nn/visit.h"
 #include "support/numbers.h"
 #include "support/text_table.h"
 
 namespace quatrain::nn {
-namespace {
-
-LayerFactors factorize_layer(LinearImpl& layer, const std::string& name,
-                             const ops::DecomposeOptions& options) {
-  const ops::Decomposition found = layer.find_factors(options);
-  return {name, layer.A.size(0), found.rank, found.residual, found.condition, found.sound};
-}
-
-void visit(torch::nn::Module& module, const std::string& name, const ops::DecomposeOptions& options,
-           FactorizeReport& report) {
-  if (auto* layer = dynamic_cast<LinearImpl*>(&module); layer && layer->A.defined()) {
-    report.layers.push_back(factorize_layer(*layer, name, options));
-    report.learned += 1;
-    report.sound += report.layers.back().sound;
-  }
-  for (const auto& child : module.named_children())
-    visit(*child.value(), joined(name, child.key()), options, report);
-}
-
-}  // namespace
 
 FactorizeReport factorize(torch::nn::Module& module, const ops::DecomposeOptions& options) {
   FactorizeReport report;
-  visit(module, "", options, report);
+  visit_layers(module, "", [&](const std::string& name, HypercomplexLayer& layer) {
+    for (HypercomplexWeight* weight : layer.weights()) {
+      if (!weight->A.defined()) continue;
+      const ops::Decomposition found = weight->find_factors(options);
+      report.layers.push_back({weight_name(name, layer, *weight), weight->A.size(0), found.rank,
+                               found.residual, found.condition, found.sound});
+      report.learned += 1;
+      report.sound += found.sound;
+    }
+  });
   return report;
 }
 

@@ -17,11 +17,7 @@ FeedForwardImpl::FeedForwardImpl(FeedForwardOptions options)
 
 void FeedForwardImpl::reset() {
   const auto linear = [this](int64_t in, int64_t out) {
-    return Linear(LinearOptions(in, out)
-                      .algebra(options.algebra())
-                      .bias(options.bias())
-                      .initialiser(options.initialiser())
-                      .way(options.way()));
+    return Linear(LinearOptions(in, out).like(options));
   };
   linear1 = register_module("linear1", linear(options.width(), options.hidden()));
   linear2 = register_module("linear2", linear(options.hidden(), options.width()));

@@ -4,6 +4,7 @@
 
 #include "nn/check.h"
 #include "nn/head_order.h"
+#include "quatrain/nn/attention.h"
 #include "quatrain/nn/convert.h"
 #include "quatrain/ops.h"
 
@@ -34,8 +35,14 @@ class Filler {
     if (auto* attention = dynamic_cast<MultiheadAttentionImpl*>(&twin))
       if (const auto* from = dynamic_cast<const MultiheadAttentionImpl*>(&real))
         return this->attention(*from, *attention, name);
+    if (auto* layer = dynamic_cast<HypercomplexLayer*>(&twin)) return weights(real, twin, *layer, name);
     tensors(real.named_parameters(false), twin.named_parameters(false), name);
     tensors(real.named_buffers(false), twin.named_buffers(false), name);
+    visit_children(real, twin, name);
+  }
+
+ private:
+  void visit_children(const torch::nn::Module& real, torch::nn::Module& twin, const std::string& name) {
     children(real, twin, name, [&](const auto& from, auto& to, const std::string& child) {
       visit(from, to, joined(name, child));
     });
@@ -54,7 +61,43 @@ class Filler {
     });
   }
 
- private:
+  // A layer of any other kind: weight by weight, what else it has as it is.
+  void weights(const torch::nn::Module& real, torch::nn::Module& twin, HypercomplexLayer& layer,
+               const std::string& name) {
+    const auto* from = dynamic_cast<const HypercomplexLayer*>(&real);
+    const auto targets = layer.weights();
+    require(from && from->weights().size() == targets.size(), "fill_nearest: ", shown(name),
+            " must be one kind of layer in both models, got ", real.name(), " and ", twin.name());
+    auto others = real.named_parameters(false), own = twin.named_parameters(false);
+    for (size_t i = 0; i < targets.size(); ++i) {
+      const HypercomplexWeight& source = *from->weights()[i];
+      HypercomplexWeight& target = *targets[i];
+      require(source.in() == target.in() && source.out() == target.out(),
+              "fill_nearest: ", shown(weight_name(name, layer, target)),
+              " must have one size in both models, got ", source.in(), " -> ", source.out(), " and ",
+              target.in(), " -> ", target.out());
+      const auto before = source.parts(), after = target.parts();
+      LayerConversion line{weight_name(name, layer, target), source.in(), source.out(), 0, 0, {}, {}};
+      for (const auto& part : before) line.before += part.value.numel();
+      for (const auto& part : after) line.after += part.value.numel();
+      if (source.spec().text() == target.spec().text()) {
+        line.skipped = "is of the algebra " + target.spec().text() + " in both";
+        for (size_t part = 0; part < after.size(); ++part)
+          copy(before[part].value, after[part].value, joined(name, after[part].name));
+        target.drop_prepared();
+      } else {
+        line.error = target.set_nearest(source.matrix());
+        report_.algebra = target.spec().text();
+      }
+      for (const auto& part : before) others.erase(part.name);
+      for (const auto& part : after) own.erase(part.name);
+      report_.layers.push_back(std::move(line));
+    }
+    tensors(others, own, name);
+    tensors(real.named_buffers(false), twin.named_buffers(false), name);
+    visit_children(real, twin, name);
+  }
+
   // The order of the twin's rows and columns, in places of the real one.
   void linear(const torch::nn::Module& real, LinearImpl& twin, const std::string& name,
               const at::Tensor& rows, const at::Tensor& columns) {
@@ -125,10 +168,6 @@ class Filler {
 
 }  // namespace
 
-std::string joined(const std::string& parent, const std::string& child) {
-  return parent.empty() ? child : child.empty() ? parent : parent + "." + child;
-}
-
 int64_t parameter_count(const torch::nn::Module& module) {
   int64_t sum = 0;
   for (const at::Tensor& parameter : module.parameters()) sum += parameter.numel();
@@ -137,19 +176,14 @@ int64_t parameter_count(const torch::nn::Module& module) {
 
 double set_nearest(LinearImpl& layer, const at::Tensor& H, const at::Tensor& bias) {
   const at::NoGradGuard no_grad;
-  const ops::Nearest found = ops::nearest(H, layer.options.algebra().text());
-  layer.S.copy_(found.S);
-  if (layer.A.defined()) layer.A.copy_(found.A);
-  if (layer.w.defined()) layer.w.fill_(1);
   if (layer.bias.defined()) layer.bias.copy_(bias);
-  ops::drop_prepared(layer.S);
-  return found.error;
+  return layer.set_nearest(H);
 }
 
-void fill_attention(const MultiheadAttentionImpl& real, MultiheadAttentionImpl& twin, const std::string& name,
-                    ConversionReport& report) {
+void fill_part(const torch::nn::Module& real, torch::nn::Module& twin, const std::string& name,
+               ConversionReport& report) {
   const at::NoGradGuard no_grad;
-  Filler(report).attention(real, twin, name);
+  Filler(report).visit(real, twin, name);
 }
 
 ConversionReport fill_nearest(const torch::nn::Module& real, torch::nn::Module& twin) {

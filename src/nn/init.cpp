@@ -19,8 +19,8 @@ constexpr EnumNames<Initialiser, 6> kInitialisers{{{Initialiser::glorot, "glorot
                                                    {Initialiser::polar_paper_he, "polar_paper_he"}}};
 
 /// The variance that the entries of H are to have: Glorot's or He's of the real layer.
-double wanted_variance(const at::Tensor& S, bool he) {
-  const Fans fans = real_fans(S);
+double wanted_variance(const at::Tensor& S, bool he, int64_t maps) {
+  const Fans fans = real_fans(S, maps);
   return he ? 2 / fans.in : 2 / (fans.in + fans.out);
 }
 
@@ -40,30 +40,33 @@ Initialiser parse_initialiser(std::string_view text) {
   return parse_in(kInitialisers, "initialiser", text);
 }
 
-Fans real_fans(const at::Tensor& S) {
+Fans real_fans(const at::Tensor& S, int64_t maps) {
   require(S.dim() >= 3, "init: a weight has the shape (n, out/n, in/n, kernel...), got ", S.sizes());
+  require(maps >= 1, "init: maps must be at least 1, got ", maps);
   double field = 1;
   for (int64_t axis = 3; axis < S.dim(); ++axis) field *= static_cast<double>(S.size(axis));
   const double n = static_cast<double>(S.size(0));
-  return {n * static_cast<double>(S.size(2)) * field, n * static_cast<double>(S.size(1)) * field};
+  return {n * static_cast<double>(S.size(2)) * field,
+          n * static_cast<double>(S.size(1)) * field / static_cast<double>(maps)};
 }
 
-void glorot_(const at::Tensor& S, double power, std::optional<at::Generator> generator) {
-  uniform_with_variance_(S, wanted_variance(S, false) / power, std::move(generator));
+void glorot_(const at::Tensor& S, double power, std::optional<at::Generator> generator, int64_t maps) {
+  uniform_with_variance_(S, wanted_variance(S, false, maps) / power, std::move(generator));
 }
 
-void he_(const at::Tensor& S, double power, std::optional<at::Generator> generator) {
-  uniform_with_variance_(S, wanted_variance(S, true) / power, std::move(generator));
+void he_(const at::Tensor& S, double power, std::optional<at::Generator> generator, int64_t maps) {
+  uniform_with_variance_(S, wanted_variance(S, true, maps) / power, std::move(generator));
 }
 
-void polar_(const at::Tensor& S, bool he, double power, std::optional<at::Generator> generator) {
+void polar_(const at::Tensor& S, bool he, double power, std::optional<at::Generator> generator,
+            int64_t maps) {
   const at::NoGradGuard no_grad;
-  S.normal_(0, std::sqrt(wanted_variance(S, he) / power), std::move(generator));
+  S.normal_(0, std::sqrt(wanted_variance(S, he, maps) / power), std::move(generator));
 }
 
-void polar_paper_(const at::Tensor& S, bool he, std::optional<at::Generator> generator) {
+void polar_paper_(const at::Tensor& S, bool he, std::optional<at::Generator> generator, int64_t maps) {
   const at::NoGradGuard no_grad;
-  const Fans fans = real_fans(S);
+  const Fans fans = real_fans(S, maps);
   const double n = static_cast<double>(S.size(0));
   const double sigma = 1 / std::sqrt(2 * (he ? fans.in : fans.in + fans.out) / n);
   const at::Tensor phi = at::empty_like(S[0]).uniform_(-sigma, sigma, generator);
@@ -79,20 +82,20 @@ void polar_paper_(const at::Tensor& S, bool he, std::optional<at::Generator> gen
 }
 
 void initialise_weight_(const at::Tensor& S, Initialiser initialiser, double power,
-                        std::optional<at::Generator> generator) {
+                        std::optional<at::Generator> generator, int64_t maps) {
   switch (initialiser) {
     case Initialiser::glorot:
-      return glorot_(S, power, std::move(generator));
+      return glorot_(S, power, std::move(generator), maps);
     case Initialiser::he:
-      return he_(S, power, std::move(generator));
+      return he_(S, power, std::move(generator), maps);
     case Initialiser::polar:
-      return polar_(S, false, power, std::move(generator));
+      return polar_(S, false, power, std::move(generator), maps);
     case Initialiser::polar_he:
-      return polar_(S, true, power, std::move(generator));
+      return polar_(S, true, power, std::move(generator), maps);
     case Initialiser::polar_paper:
-      return polar_paper_(S, false, std::move(generator));
+      return polar_paper_(S, false, std::move(generator), maps);
     case Initialiser::polar_paper_he:
-      return polar_paper_(S, true, std::move(generator));
+      return polar_paper_(S, true, std::move(generator), maps);
   }
 }
 

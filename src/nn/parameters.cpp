@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include "nn/visit.h"
 #include "quatrain/nn/encoder.h"
 
 namespace quatrain::nn {
@@ -27,12 +28,21 @@ ParameterReport parameter_report(const torch::nn::Module& module) {
   };
   visit(module);  // not among modules() below: that needs a shared pointer to it
   for (const auto& part : module.modules(/*include_self=*/false)) visit(*part);
+  visit_layers(module, "", [&report](const std::string&, const HypercomplexLayer& layer) {
+    for (const HypercomplexWeight* weight : layer.weights())
+      for (const auto& part : weight->parts()) report.weights += part.value.numel();
+  });
   return report;
 }
 
-bool takes_weight_decay(std::string_view parameter) {
-  const std::string_view last = parameter.substr(parameter.rfind('.') + 1);  // npos + 1 = 0
-  return last == "S" || last == "F";
+std::vector<at::Tensor> decaying_parameters(const torch::nn::Module& module) {
+  std::vector<at::Tensor> result;
+  visit_layers(module, "", [&result](const std::string&, const HypercomplexLayer& layer) {
+    for (const HypercomplexWeight* weight : layer.weights())
+      for (const auto& part : weight->parts())
+        if (part.decays) result.push_back(part.value);
+  });
+  return result;
 }
 
 }  // namespace quatrain::nn

@@ -8,8 +8,8 @@
 
 #include "algebra/file.h"
 #include "nn/algebra_metadata.h"
+#include "nn/visit.h"
 #include "quatrain/algebra.h"
-#include "quatrain/nn/linear.h"
 #include "quatrain/nn/safetensors.h"
 #include "quatrain/ops.h"
 #include "support/text.h"
@@ -25,14 +25,12 @@ NamedTensors state_of(const torch::nn::Module& module) {
   return result;
 }
 
-// Calls visit(name, layer) for each hypercomplex layer; real layers have no algebra to tell.
+// Calls visit(name, algebra) for each hypercomplex layer; real layers have no algebra to tell.
 template <typename Visit>
-void visit_layers(const torch::nn::Module& module, const std::string& name, const Visit& visit) {
-  if (const auto* linear = dynamic_cast<const LinearImpl*>(&module);
-      linear && linear->options.algebra().n > 1)
-    visit(name, linear->options.algebra());
-  for (const auto& child : module.named_children())
-    visit_layers(*child.value(), name.empty() ? child.key() : name + "." + child.key(), visit);
+void visit_algebras(const torch::nn::Module& module, const Visit& visit) {
+  visit_layers(module, "", [&](const std::string& name, const HypercomplexLayer& layer) {
+    if (layer.algebra().n > 1) visit(name, layer.algebra());
+  });
 }
 
 // Why a layer's stored algebra is not the module's; empty where it is. A learned tensor is in the file
@@ -54,7 +52,7 @@ std::string algebra_problem(const std::string& layer, const algebra::Spec& spec,
 std::vector<std::string> problems(const NamedTensors& state, const torch::nn::Module& module,
                                   const Safetensors& file) {
   std::vector<std::string> result;
-  visit_layers(module, "", [&](const std::string& layer, const algebra::Spec& spec) {
+  visit_algebras(module, [&](const std::string& layer, const algebra::Spec& spec) {
     const std::string prefix = layer.empty() ? "" : layer + ".";
     const bool there = std::any_of(file.tensors.begin(), file.tensors.end(),
                                    [&](const auto& item) { return item.first.starts_with(prefix); });
@@ -87,7 +85,7 @@ std::vector<std::string> problems(const NamedTensors& state, const torch::nn::Mo
 
 Safetensors weights_of(const torch::nn::Module& module) {
   Safetensors weights{state_of(module), {{"format", "pt"}}};
-  visit_layers(module, "", [&](const std::string& layer, const algebra::Spec& spec) {
+  visit_algebras(module, [&](const std::string& layer, const algebra::Spec& spec) {
     note_algebra(weights.metadata, layer, spec);
   });
   return weights;

@@ -91,11 +91,13 @@ NamedParameters trained_parameters(torch::nn::Module& module) {
   return result;
 }
 
-std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options,
-                                                 const NamedParameters& parameters) {
+std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options, torch::nn::Module& module) {
+  std::set<const void*> decaying;
+  for (const at::Tensor& parameter : nn::decaying_parameters(module))
+    decaying.insert(parameter.unsafeGetTensorImpl());
   std::vector<at::Tensor> decayed, others;
-  for (const auto& [name, parameter] : parameters)
-    (nn::takes_weight_decay(name) ? decayed : others).push_back(parameter);
+  for (const auto& [name, parameter] : trained_parameters(module))
+    (decaying.contains(parameter.unsafeGetTensorImpl()) ? decayed : others).push_back(parameter);
   const std::vector<optim::OptimizerParamGroup> groups{decayed, others};
   switch (options.kind) {
     case OptimizerKind::adam:

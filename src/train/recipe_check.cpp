@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "quatrain/algebra.h"
 #include "quatrain/train/recipe.h"
 
@@ -26,11 +28,12 @@ void check_model(const Recipe& recipe) {
   }
   const std::string n = "n = " + std::to_string(spec.n) + " (" + model.algebra + ")";
   // Whichever key was written last is likeliest the wrong one; the width is what the rule is about.
-  const int64_t unit = spec.n * model.heads;
+  const bool inside = model.split == "inside";  // heads are cut inside each component
+  const int64_t unit = inside ? spec.n * model.heads : std::lcm<int64_t>(spec.n, model.heads);
   if (model.width % unit != 0)
-    throw RecipeError(where(recipe, "model.width") + ": model.width must be divisible by n * heads = " +
-                      std::to_string(unit) + " with " + n + " and heads = " + std::to_string(model.heads) +
-                      ", got " + std::to_string(model.width) +
+    throw RecipeError(where(recipe, "model.width") + ": model.width must be divisible by " +
+                      (inside ? "n * heads = " : "n and heads: ") + std::to_string(unit) + " with " + n +
+                      " and heads = " + std::to_string(model.heads) + ", got " + std::to_string(model.width) +
                       " (nearest: " + nearest_multiples(model.width, unit) + ")");
   if (model.scope == "full" && model.feed_forward % spec.n != 0)
     throw RecipeError(where(recipe, "model.feed_forward") + ": model.feed_forward must be divisible by " + n +
@@ -40,6 +43,13 @@ void check_model(const Recipe& recipe) {
     throw RecipeError(where(recipe, "model.attention") +
                       ": model.attention = 'componentwise' needs a fixed algebra, got " + model.algebra +
                       " (take 'real' or 'automatic')");
+  if (model.attention == "componentwise" && !inside && spec.n > 1)
+    throw RecipeError(where(recipe, "model.attention") +
+                      ": model.attention = 'componentwise' needs model.split = 'inside', got 'printed' (take "
+                      "'real' or 'automatic')");
+  if (model.printed && model.norm == "pre")
+    throw RecipeError(where(recipe, "model.printed") +
+                      ": model.printed is a form of model.norm = 'post' or 'phydi', got 'pre'");
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ constexpr double kLargestCount = 1e12;
 // clang-format off
 std::vector<Key> make_keys() {
   using R = Recipe;
-  using nn::AttentionKind, nn::Initialiser, nn::NormStyle, nn::Scope;
+  using nn::AttentionKind, nn::HeadSplit, nn::Initialiser, nn::NormStyle, nn::Scope;
   return {
       {"task", "kind", [](R& r) -> Field { return &r.task.kind; },
        "What is learned: a label for each text.", {"text_classification"}},
@@ -80,12 +80,20 @@ std::vector<Key> make_keys() {
       {"model", "norm", [](R& r) -> Field { return &r.model.norm; },
        "Layer norm before or after each residual sum, or none and a learned scale instead (PHYDI).",
        names(NormStyle::pre, NormStyle::post, NormStyle::phydi)},
+      {"model", "printed", [](R& r) -> Field { return &r.model.printed; },
+       "Both sub-layers of an encoder layer in one residual sum, as PHYDI prints them: (4) with `norm = post`, "
+       "(5) with `phydi`."},
+      {"model", "norm_per_component", [](R& r) -> Field { return &r.model.norm_per_component; },
+       "Layer norm of each component by itself."},
       {"model", "attention", [](R& r) -> Field { return &r.model.attention; },
        "Softmax over n component-wise score maps (QNLP) or over one real map (PHM); `automatic` is "
        "component-wise where the algebra is fixed and real where it is learned.",
        names(AttentionKind::automatic, AttentionKind::componentwise, AttentionKind::real)},
       {"model", "packed", [](R& r) -> Field { return &r.model.packed; },
        "One layer for query, key and value instead of three."},
+      {"model", "split", [](R& r) -> Field { return &r.model.split; },
+       "How heads are cut: inside each component, so that a head holds whole hypercomplex numbers, or by a plain "
+       "split as PHM prints it (real attention only).", names(HeadSplit::inside, HeadSplit::printed)},
       {"model", "activation", [](R& r) -> Field { return &r.model.activation; },
        "Activation of the feed-forward layers, component by component.", nn::activation_names()},
       {"model", "initialiser", [](R& r) -> Field { return &r.model.initialiser; },

@@ -61,7 +61,7 @@ class Run {
         deterministic_(options.deterministic),
         model_(task.model()),
         parameters_(trained_parameters(model_)),
-        optimizer_(make_optimizer(options.optimizer, parameters_)) {
+        optimizer_(make_optimizer(options.optimizer, model_)) {
     steps_per_epoch_ = (task.batches() + options.accumulate - 1) / options.accumulate;
     steps_ = options.epochs > 0 ? options.epochs * steps_per_epoch_ : options.steps;
     if (options.steps > 0) steps_ = std::min(steps_, options.steps);

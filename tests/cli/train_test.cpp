@@ -125,7 +125,9 @@ heads = 1
 feed_forward = 16
 layers = 1
 norm = "phydi"
+printed = true
 packed = true
+split = "printed"
 initialiser = "polar"
 dropout_per_unit = true
 [train]

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "nn/reference.h"
+#include "quatrain/nn/attention.h"
 
 namespace quatrain {
 namespace {
@@ -49,6 +50,21 @@ TEST(NnInit, MatrixHasTheVarianceOfTheRealLayer) {
     EXPECT_NEAR(relative_variance(algebra, nn::Initialiser::polar, false), 1, 0.03) << algebra;
     EXPECT_NEAR(relative_variance(algebra, nn::Initialiser::polar_he, true), 1, 0.03) << algebra;
   }
+}
+
+// Q, K and V in one layer are drawn as three layers would be, not as one that is three times as wide.
+TEST(NnInit, PackedMapsAreDrawnWithTheFansOfOne) {
+  torch::manual_seed(4);
+  for (const char* algebra : {"real", "quaternion", "phm(4)"})
+    for (const auto initialiser : {nn::Initialiser::glorot, nn::Initialiser::polar}) {
+      nn::MultiheadAttention packed(
+          nn::MultiheadAttentionOptions(kOut, 2).algebra(algebra).initialiser(initialiser).packed(true));
+      EXPECT_NEAR(mean_square(packed->packed->matrix()) * kOut, 1, 0.03) << algebra;
+      EXPECT_NEAR(mean_square(packed->output->matrix()) * kOut, 1, 0.05) << algebra;
+    }
+  const nn::Fans fans = nn::real_fans(torch::empty({4, 12, 5}), 3);
+  EXPECT_EQ(fans.in, 20);
+  EXPECT_EQ(fans.out, 16);
 }
 
 TEST(NnInit, EveryDrawOfARandomStructureKeepsTheVarianceOfEveryBlock) {

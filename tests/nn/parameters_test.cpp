@@ -9,11 +9,14 @@ namespace quatrain {
 namespace {
 
 TEST(NnParameters, WeightDecayIsForWeightsOnly) {
-  for (const char* name : {"S", "layers.0.attention.query.S", "convolution.F"})
-    EXPECT_TRUE(nn::takes_weight_decay(name));
-  for (const char* name : {"A", "w", "bias", "layers.0.alpha", "layers.0.feed_forward.linear1.A",
-                           "norm.weight", "embedding.weight", "head.bias", "S.bias"})
-    EXPECT_FALSE(nn::takes_weight_decay(name)) << name;
+  torch::nn::Sequential model(nn::Linear(nn::LinearOptions(16, 16).algebra("wkp(4)")),
+                              nn::Linear(nn::LinearOptions(16, 16).algebra("phm(2, trained_rank=3)")),
+                              nn::Linear(16, 8), nn::LayerNorm(nn::LayerNormOptions(8)),
+                              torch::nn::Linear(8, 8));
+  const auto found = nn::decaying_parameters(*model);
+  ASSERT_EQ(found.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(found[i].is_same(model->at<nn::LinearImpl>(i).S));
+  EXPECT_TRUE(nn::decaying_parameters(*nn::TransformerEncoderLayer(8, 2)).size() == 6u);
 }
 
 TEST(NnParameters, FactorizesEveryLearnedLayer) {
@@ -38,6 +41,7 @@ TEST(NnParameters, CountsALayerByItself) {
   EXPECT_EQ(report.total, 16 * 8 / 4 + 64 + 8);
   EXPECT_EQ(report.trainable, report.total);
   EXPECT_EQ(report.encoder, 0);
+  EXPECT_EQ(report.weights, report.total - 8);
 }
 
 }  // namespace

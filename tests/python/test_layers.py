@@ -121,8 +121,8 @@ def test_copies_share_nothing(copied, notation):
         other.train().eval()
         assert torch.equal(module(x), y)
         torch.testing.assert_close(other(x), by_definition(other, x))
-    mine = {t.untyped_storage().data_ptr() for t in (*module.parameters(), *(module._factored or ()))}
-    theirs = {t.untyped_storage().data_ptr() for t in (*other.parameters(), *(other._factored or ()))}
+    mine = {t.untyped_storage().data_ptr() for t in (*module.parameters(), *(module.weights()[0].factored or ()))}
+    theirs = {t.untyped_storage().data_ptr() for t in (*other.parameters(), *(other.weights()[0].factored or ()))}
     assert not mine & theirs
 
 
@@ -310,21 +310,6 @@ def test_autocast(notation):
     assert model.layers[0].feed_forward.linear1.S.grad.dtype == torch.float32
 
 
-@pytest.mark.parametrize("notation", ["phm(4)", "wkp(2)"])
-def test_factorize(notation):
-    module, x = layer(notation).eval(), torch.randn(3, 8)
-    y = module(x)
-    assert not module.has_factors() and module.factorize() and module.has_factors()
-    with torch.no_grad():
-        torch.testing.assert_close(module(x), y, atol=1e-4, rtol=1e-4)
-    assert "_factored" not in module.state_dict()
-    with torch.no_grad():
-        module.A[0, 0, 0] += 1
-        assert not module.has_factors()
-        torch.testing.assert_close(module(x), by_definition(module, x))
-    assert layer().factorize() and not layer().has_factors()
-
-
 def test_what_is_prepared_in_eval_mode_goes_with_training():
     module, x = nn.Linear(64, 64, algebra="quaternion", way="materialised").eval(), torch.randn(3, 64)
     before = ops.prepared_size()[0]
@@ -372,7 +357,8 @@ def test_what_is_prepared_in_eval_mode_goes_with_training():
         (lambda: nn.MultiheadAttention(16, 2, algebra="phm(4)", attention="componentwise"), ValueError, "needs a fixed algebra"),
         (lambda: nn.MultiheadAttention(16, 2, packed=True)(*torch.randn(3, 2, 5, 16)), ValueError, "self-attention only"),
         (lambda: nn.MultiheadAttention(16, 2)(*torch.randn(3, 5, 16)), ValueError, r"query must be \(batch, length, width = 16\)"),
-        (lambda: nn.TransformerEncoderLayer(16, 2, printed=True), ValueError, "printed is a form of norm = phydi"),
+        (lambda: nn.TransformerEncoderLayer(16, 2, norm="pre", printed=True), ValueError, "printed is a form of norm = post or phydi"),
+        (lambda: nn.Linear(8, 8, algebra="quaternion", maps=3), ValueError, r"divisible by n \* maps = 12, got 8"),
         (lambda: nn.TransformerEncoder(16, 2, 0), ValueError, "layers must be at least 1"),
         (lambda: encoder(norm="sandwich"), ValueError, "norm must be one of post, pre, phydi"),
         (lambda: classifier()(torch.zeros(5, dtype=torch.int64)), ValueError, r"tokens must be \(batch, length\)"),

@@ -168,6 +168,14 @@ TEST(Recipe, sizes_must_go_together) {
   EXPECT_EQ(error_of("[model]\nwidth = 510\nfeed_forward = 1\nheads = 2\nalgebra = 'real'\n"), "");
   EXPECT_THAT(error_of("[model]\nalgebra = 'phm(4)'\nattention = 'componentwise'\n"),
               HasSubstr("needs a fixed algebra"));
+  EXPECT_EQ(error_of("[model]\nwidth = 20\nheads = 5\nsplit = 'printed'\n"), "")
+      << "a plain split of 20 in 5";
+  EXPECT_THAT(error_of("[model]\nwidth = 24\nheads = 5\nsplit = 'printed'\n"),
+              HasSubstr("divisible by n and heads: 20 with n = 4 (quaternion) and heads = 5, got 24"));
+  EXPECT_THAT(error_of("[model]\nattention = 'componentwise'\nsplit = 'printed'\n"),
+              HasSubstr("needs model.split = 'inside'"));
+  EXPECT_THAT(error_of("[model]\nprinted = true\n"), HasSubstr("a form of model.norm = 'post' or 'phydi'"));
+  EXPECT_EQ(error_of("[model]\nprinted = true\nnorm = 'post'\nnorm_per_component = true\n"), "");
   // A twin is checked before anything runs.
   EXPECT_THAT(error_of("[[twins]]\nname = 'o'\nalgebra = 'octonion'\nheads = 3\n"),
               HasSubstr("n * heads = 24"));

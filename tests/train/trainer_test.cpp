@@ -412,7 +412,7 @@ TEST_F(TrainerTest, WeightDecayActsOnWeightsAlone) {
   o.kind = OptimizerKind::sgd;
   o.weight_decay = 0.5;
   o.learning_rate = 1;
-  const auto optimizer = make_optimizer(o, parameters);
+  const auto optimizer = make_optimizer(o, task.model());
   const auto before = copies(task.model());
   for (const auto& [name, parameter] : parameters) parameter.mutable_grad() = torch::zeros_like(parameter);
   optimizer->step();

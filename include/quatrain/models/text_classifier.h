@@ -11,25 +11,15 @@
 
 namespace quatrain::models {
 
-struct QUATRAIN_API TextClassifierOptions {
+/// The encoder's options, and what is around it. dropout: of the embeddings and in the encoder.
+struct QUATRAIN_API TextClassifierOptions : nn::TransformerOptions<TextClassifierOptions> {
   TextClassifierOptions(int64_t vocabulary_size, int64_t classes)
-      : vocabulary_size_(vocabulary_size), classes_(classes) {}
+      : vocabulary_size_(vocabulary_size), classes_(classes) {
+    width(128).heads(4).feed_forward(512).norm(nn::NormStyle::pre);
+  }
   TORCH_ARG(int64_t, vocabulary_size);
   TORCH_ARG(int64_t, classes);
-  TORCH_ARG(int64_t, width) = 128;
-  TORCH_ARG(int64_t, heads) = 4;
-  TORCH_ARG(int64_t, feed_forward) = 512;
   TORCH_ARG(int64_t, layers) = 2;
-  /// Dropout of the embeddings and in the encoder.
-  TORCH_ARG(double, dropout) = 0.1;
-  TORCH_ARG(bool, dropout_per_unit) = false;
-  TORCH_ARG(nn::AlgebraSpec, algebra);
-  TORCH_ARG(nn::Scope, scope) = nn::Scope::full;
-  TORCH_ARG(nn::NormStyle, norm) = nn::NormStyle::pre;
-  TORCH_ARG(nn::AttentionKind, attention) = nn::AttentionKind::automatic;
-  TORCH_ARG(bool, packed) = false;
-  TORCH_ARG(std::string, activation) = "relu";
-  TORCH_ARG(nn::Initialiser, initialiser) = nn::Initialiser::glorot;
   /// Embeddings start with variance 1/width and are multiplied by sqrt(width); without: variance 1, not
   /// multiplied.
   TORCH_ARG(bool, embedding_scale) = true;

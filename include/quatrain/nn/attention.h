@@ -28,21 +28,45 @@ enum class HeadSplit { inside, printed };
 QUATRAIN_API const char* name(HeadSplit split);
 QUATRAIN_API HeadSplit parse_head_split(std::string_view name);
 
-struct QUATRAIN_API MultiheadAttentionOptions {
+/// What layers with attention heads are told.
+struct QUATRAIN_API HeadSettings {
+  AttentionKind attention = AttentionKind::automatic;
+  bool packed = false;
+  HeadSplit split = HeadSplit::inside;
+};
+
+template <class Self>
+struct HeadOptions {
+  Self& attention(AttentionKind value) {
+    head_settings.attention = value;
+    return static_cast<Self&>(*this);
+  }
+  AttentionKind attention() const { return head_settings.attention; }
+
+  /// One layer width -> 3 width for Q, K and V (self-attention only), instead of three.
+  Self& packed(bool value) {
+    head_settings.packed = value;
+    return static_cast<Self&>(*this);
+  }
+  bool packed() const { return head_settings.packed; }
+
+  Self& split(HeadSplit value) {
+    head_settings.split = value;
+    return static_cast<Self&>(*this);
+  }
+  HeadSplit split() const { return head_settings.split; }
+
+  HeadSettings head_settings;
+};
+
+/// dropout: of the attention weights.
+struct QUATRAIN_API MultiheadAttentionOptions : MapOptions<MultiheadAttentionOptions>,
+                                                DropOptions<MultiheadAttentionOptions>,
+                                                HeadOptions<MultiheadAttentionOptions> {
   MultiheadAttentionOptions(int64_t width, int64_t heads) : width_(width), heads_(heads) {}
   TORCH_ARG(int64_t, width);
   /// n * heads must divide the width (heads, where the split is `printed`).
   TORCH_ARG(int64_t, heads);
-  TORCH_ARG(AlgebraSpec, algebra);
-  TORCH_ARG(AttentionKind, attention) = AttentionKind::automatic;
-  /// One layer width -> 3 width for Q, K and V (self-attention only), instead of three.
-  TORCH_ARG(bool, packed) = false;
-  TORCH_ARG(HeadSplit, split) = HeadSplit::inside;
-  /// Dropout of the attention weights.
-  TORCH_ARG(double, dropout) = 0;
-  TORCH_ARG(bool, bias) = true;
-  TORCH_ARG(Initialiser, initialiser) = Initialiser::glorot;
-  TORCH_ARG(ops::Way, way) = ops::Way::automatic;
 };
 
 /// Multi-head attention over any algebra.

@@ -29,28 +29,86 @@ enum class Scope { full, partial };
 QUATRAIN_API const char* name(Scope scope);
 QUATRAIN_API Scope parse_scope(std::string_view name);
 
-struct QUATRAIN_API TransformerEncoderLayerOptions {
-  TransformerEncoderLayerOptions(int64_t width, int64_t heads) : width_(width), heads_(heads) {}
-  TORCH_ARG(int64_t, width);
-  TORCH_ARG(int64_t, heads);
-  TORCH_ARG(int64_t, feed_forward) = 2048;
-  TORCH_ARG(AlgebraSpec, algebra);
-  TORCH_ARG(Scope, scope) = Scope::full;
-  TORCH_ARG(NormStyle, norm) = NormStyle::post;
-  /// PHYDI (5) as printed, x + alpha ffn(x + alpha att(x)), instead of two residuals one after the other.
-  TORCH_ARG(bool, printed) = false;
-  TORCH_ARG(bool, norm_per_component) = false;
-  TORCH_ARG(AttentionKind, attention) = AttentionKind::automatic;
-  TORCH_ARG(bool, packed) = false;
-  TORCH_ARG(HeadSplit, split) = HeadSplit::inside;
-  TORCH_ARG(std::string, activation) = "relu";
-  /// Dropout of the attention weights, after the activation, and before each residual sum (before alpha).
-  TORCH_ARG(double, dropout) = 0.1;
-  /// Drops whole hypercomplex units of the activations instead of single elements.
-  TORCH_ARG(bool, dropout_per_unit) = false;
-  TORCH_ARG(bool, bias) = true;
-  TORCH_ARG(Initialiser, initialiser) = Initialiser::glorot;
-  TORCH_ARG(ops::Way, way) = ops::Way::automatic;
+/// What the layers of a Transformer are told.
+struct QUATRAIN_API BlockSettings {
+  int64_t width = 0;
+  int64_t heads = 0;
+  int64_t feed_forward = 2048;
+  Scope scope = Scope::full;
+  NormStyle norm = NormStyle::post;
+  bool printed = false;
+  bool norm_per_component = false;
+};
+
+template <class Self>
+struct BlockOptions {
+  /// Width of the model; n * heads must divide it.
+  Self& width(int64_t value) {
+    block_settings.width = value;
+    return self();
+  }
+  int64_t width() const { return block_settings.width; }
+
+  Self& heads(int64_t value) {
+    block_settings.heads = value;
+    return self();
+  }
+  int64_t heads() const { return block_settings.heads; }
+
+  /// Hidden size of the feed-forward.
+  Self& feed_forward(int64_t value) {
+    block_settings.feed_forward = value;
+    return self();
+  }
+  int64_t feed_forward() const { return block_settings.feed_forward; }
+
+  Self& scope(Scope value) {
+    block_settings.scope = value;
+    return self();
+  }
+  Scope scope() const { return block_settings.scope; }
+
+  Self& norm(NormStyle value) {
+    block_settings.norm = value;
+    return self();
+  }
+  NormStyle norm() const { return block_settings.norm; }
+
+  /// The sub-layers nested in one residual sum, as PHYDI prints them, instead of two sums one after the
+  /// other: (4), norm2(x + ffn(norm1(x + att(x)))), with norm = post; (5), x + alpha ffn(x + alpha att(x)),
+  /// with phydi.
+  Self& printed(bool value) {
+    block_settings.printed = value;
+    return self();
+  }
+  bool printed() const { return block_settings.printed; }
+
+  /// Each component is normalised by itself.
+  Self& norm_per_component(bool value) {
+    block_settings.norm_per_component = value;
+    return self();
+  }
+  bool norm_per_component() const { return block_settings.norm_per_component; }
+
+  BlockSettings block_settings;
+
+ private:
+  Self& self() { return static_cast<Self&>(*this); }
+};
+
+/// All options of a layer of a Transformer. dropout: of the attention weights, after the activation, and
+/// before each residual sum (before alpha).
+template <class Self>
+struct TransformerOptions : MapOptions<Self>,
+                            DropOptions<Self>,
+                            HiddenOptions<Self>,
+                            HeadOptions<Self>,
+                            BlockOptions<Self> {
+  TransformerOptions() { this->drop_settings.dropout = 0.1; }
+};
+
+struct QUATRAIN_API TransformerEncoderLayerOptions : TransformerOptions<TransformerEncoderLayerOptions> {
+  TransformerEncoderLayerOptions(int64_t width, int64_t heads) { this->width(width).heads(heads); }
 };
 
 /// One layer of a Transformer encoder: self-attention and feed-forward with residuals. At n = 1, post-norm,

@@ -11,9 +11,9 @@
 
 namespace quatrain::nn {
 
-/// What became of a layer whose A is learned.
+/// What became of a weight whose A is learned.
 struct QUATRAIN_API LayerFactors {
-  std::string name;      ///< dotted, as in named_modules
+  std::string name;      ///< of its layer, dotted, as in named_modules; with its own where there are several
   int64_t n = 0;         ///< A is (n, n, n)
   int64_t rank = 0;      ///< of the best factors; the factored way costs rank / n^2 of the real layer
   double error = 0;      ///< their relative error
@@ -31,7 +31,7 @@ struct QUATRAIN_API FactorizeReport {
   std::string table() const;
 };
 
-/// Computes the factors of every learned A in a model (Linear::factorize), for fast inference.
+/// Computes the factors of every learned A in a model (HypercomplexWeight::factorize), for fast inference.
 QUATRAIN_API FactorizeReport factorize(torch::nn::Module& module, const ops::DecomposeOptions& options = {});
 
 }  // namespace quatrain::nn

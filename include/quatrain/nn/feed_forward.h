@@ -5,6 +5,7 @@
 #include <torch/nn/pimpl.h>
 
 #include <string>
+#include <utility>
 
 #include "quatrain/nn/activation.h"
 #include "quatrain/nn/dropout.h"
@@ -12,19 +13,38 @@
 
 namespace quatrain::nn {
 
-struct QUATRAIN_API FeedForwardOptions {
+/// What layers with activations inside are told.
+struct QUATRAIN_API HiddenSettings {
+  std::string activation = "relu";
+  bool dropout_per_unit = false;
+};
+
+template <class Self>
+struct HiddenOptions {
+  /// A name of the table in nn/activation.h.
+  Self& activation(std::string value) {
+    hidden_settings.activation = std::move(value);
+    return static_cast<Self&>(*this);
+  }
+  const std::string& activation() const { return hidden_settings.activation; }
+
+  /// Drops whole hypercomplex units of the activations instead of single elements.
+  Self& dropout_per_unit(bool value) {
+    hidden_settings.dropout_per_unit = value;
+    return static_cast<Self&>(*this);
+  }
+  bool dropout_per_unit() const { return hidden_settings.dropout_per_unit; }
+
+  HiddenSettings hidden_settings;
+};
+
+/// dropout: after the activation.
+struct QUATRAIN_API FeedForwardOptions : MapOptions<FeedForwardOptions>,
+                                         DropOptions<FeedForwardOptions>,
+                                         HiddenOptions<FeedForwardOptions> {
   FeedForwardOptions(int64_t width, int64_t hidden) : width_(width), hidden_(hidden) {}
   TORCH_ARG(int64_t, width);
   TORCH_ARG(int64_t, hidden);
-  TORCH_ARG(AlgebraSpec, algebra);
-  /// A name of the table in nn/activation.h.
-  TORCH_ARG(std::string, activation) = "relu";
-  /// Dropout after the activation.
-  TORCH_ARG(double, dropout) = 0;
-  TORCH_ARG(bool, dropout_per_unit) = false;
-  TORCH_ARG(bool, bias) = true;
-  TORCH_ARG(Initialiser, initialiser) = Initialiser::glorot;
-  TORCH_ARG(ops::Way, way) = ops::Way::automatic;
 };
 
 /// linear2(dropout(activation(linear1(x)))), the activation component-wise (PHM 4.2). Shape: (..., width) ->

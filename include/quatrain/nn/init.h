@@ -19,11 +19,13 @@
 namespace quatrain::nn {
 
 /// How a layer's S is drawn.
-///   glorot         uniform, with the fans of the real layer (QNLP's component-wise Glorot); the default of
-///   every algebra he             the same with He's variance polar          isotropic: n independent normal
-///   components a number, what QRNN (29) means; Var(H) is Glorot's polar_he       the same with He's variance
-///   polar_paper    QRNN Algorithm 1 as printed: 12 times below that variance, its axes correlated
-///   polar_paper_he the same with sigma = 1/sqrt(2 n_in)
+///   glorot          uniform, fans of the real layer (QNLP's component-wise Glorot); the default everywhere
+///   he              the same with He's variance
+///   polar           isotropic: n independent normal components a number, what QRNN (29) means; Var(H) is
+///                   Glorot's
+///   polar_he        the same with He's variance
+///   polar_paper     QRNN Algorithm 1 as printed: 12 times below that variance, its axes correlated
+///   polar_paper_he  the same with sigma = 1/sqrt(2 n_in)
 enum class Initialiser { glorot, he, polar, polar_he, polar_paper, polar_paper_he };
 
 /// "glorot", "he", "polar", "polar_he", "polar_paper", "polar_paper_he".
@@ -31,31 +33,34 @@ QUATRAIN_API const char* name(Initialiser initialiser);
 /// The inverse; an unknown name is an error that lists the known ones.
 QUATRAIN_API Initialiser parse_initialiser(std::string_view name);
 
-/// Real fans of a weight: (d, k) times the receptive field.
+/// Real fans of a weight: (d, k) times the receptive field; of one map where `maps` lie beside each other in
+/// k (Q, K and V of a packed projection, the gates of a cell).
 struct QUATRAIN_API Fans {
   double in = 0;
   double out = 0;
 };
-QUATRAIN_API Fans real_fans(const at::Tensor& S);
+QUATRAIN_API Fans real_fans(const at::Tensor& S, int64_t maps = 1);
 
 /// S ~ U(-a, a), a^2 = 6/(fan_in + fan_out) / power with real fans: Var(H) is Glorot's. `power`: see
 /// structure_power.
-QUATRAIN_API void glorot_(const at::Tensor& S, double power = 1, std::optional<at::Generator> generator = {});
+QUATRAIN_API void glorot_(const at::Tensor& S, double power = 1, std::optional<at::Generator> generator = {},
+                          int64_t maps = 1);
 /// S ~ U(-a, a), a^2 = 6/fan_in / power: Var(H) is He's.
-QUATRAIN_API void he_(const at::Tensor& S, double power = 1, std::optional<at::Generator> generator = {});
+QUATRAIN_API void he_(const at::Tensor& S, double power = 1, std::optional<at::Generator> generator = {},
+                      int64_t maps = 1);
 /// Isotropic polar: S ~ N(0, sigma^2), sigma^2 = 2/(fan_in + fan_out) / power; QRNN's sigma at the
 /// quaternions, E|w|^2 = 4 sigma^2. With `he`: sigma^2 = 2/fan_in / power.
 QUATRAIN_API void polar_(const at::Tensor& S, bool he = false, double power = 1,
-                         std::optional<at::Generator> generator = {});
+                         std::optional<at::Generator> generator = {}, int64_t maps = 1);
 /// QRNN Algorithm 1 as printed: w = phi (cos t + u sin t), phi ~ U(-sigma, sigma), t ~ U(-pi, pi), u with
 /// coordinates U(0, 1) normalised; sigma = 1/sqrt(2 (n_in + n_out)), counted in hypercomplex units. E|w|^2 =
 /// sigma^2/3. At n = 1: w = phi.
 QUATRAIN_API void polar_paper_(const at::Tensor& S, bool he = false,
-                               std::optional<at::Generator> generator = {});
+                               std::optional<at::Generator> generator = {}, int64_t maps = 1);
 
-/// Fills S by the initialiser of that name.
+/// Fills S by the initialiser of that name; `maps`: see real_fans.
 QUATRAIN_API void initialise_weight_(const at::Tensor& S, Initialiser initialiser, double power = 1,
-                                     std::optional<at::Generator> generator = {});
+                                     std::optional<at::Generator> generator = {}, int64_t maps = 1);
 
 /// PHM's start: A ~ N(0, 1), then each fibre A[:, a, b] scaled to norm 1, so that Var(H) = Var(S) for every
 /// draw.

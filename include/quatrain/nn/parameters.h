@@ -3,7 +3,7 @@
 #include <torch/nn/module.h>
 
 #include <cstdint>
-#include <string_view>
+#include <vector>
 
 #include "quatrain/api.h"
 
@@ -16,11 +16,13 @@ struct QUATRAIN_API ParameterReport {
   int64_t embeddings = 0;  ///< those of torch::nn::Embedding modules
   int64_t encoder =
       0;  ///< those of TransformerEncoder modules: the papers' counts without embeddings and head
+  int64_t weights = 0;  ///< those of hypercomplex layers' weights, n = 1 too: without biases and norms
 };
 QUATRAIN_API ParameterReport parameter_report(const torch::nn::Module& module);
 
-/// Whether weight decay applies to a parameter of this (dotted) name: only to weights, `S` (and a
-/// convolution's `F`); not to `A`, `w`, `alpha`, biases, norms and embeddings.
-QUATRAIN_API bool takes_weight_decay(std::string_view parameter);
+/// The parameters to which weight decay applies: those that the weights of hypercomplex layers name
+/// (HypercomplexWeight::parts), S; not `A`, `factors`, `w`, `alpha`, biases, norms and embeddings. By role: a
+/// parameter of another kind of module does not decay, whatever its name.
+QUATRAIN_API std::vector<at::Tensor> decaying_parameters(const torch::nn::Module& module);
 
 }  // namespace quatrain::nn

@@ -25,7 +25,7 @@ QUATRAIN_API OptimizerKind parse_optimizer(std::string_view name);
 struct QUATRAIN_API OptimizerOptions {
   OptimizerKind kind = OptimizerKind::adam;
   double learning_rate = 1e-3;
-  double weight_decay = 0;  ///< on weights alone: nn::takes_weight_decay
+  double weight_decay = 0;  ///< on weights alone: nn::decaying_parameters
   double beta1 = 0.9;       ///< adam, adamw
   double beta2 = 0.999;     ///< adam, adamw, rmsprop (there torch calls it alpha)
   double epsilon = 1e-8;    ///< all but sgd
@@ -38,9 +38,9 @@ using NamedParameters = std::vector<std::pair<std::string, at::Tensor>>;
 /// The parameters of a module that are trained, each once (a shared one under its first name).
 QUATRAIN_API NamedParameters trained_parameters(torch::nn::Module& module);
 
-/// The optimizer over two groups of parameters, with and without weight decay.
+/// The optimizer over a module's trained parameters in two groups, with and without weight decay.
 QUATRAIN_API std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerOptions& options,
-                                                                     const NamedParameters& parameters);
+                                                                     torch::nn::Module& module);
 
 QUATRAIN_API void set_learning_rate(torch::optim::Optimizer& optimizer, double rate);
 

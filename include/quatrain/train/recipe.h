@@ -61,8 +61,11 @@ struct QUATRAIN_API Recipe {
     std::string algebra = "quaternion";
     std::string scope = "full";
     std::string norm = "pre";
+    bool printed = false;
+    bool norm_per_component = false;
     std::string attention = "automatic";
     bool packed = false;
+    std::string split = "inside";
     std::string activation = "relu";
     std::string initialiser = "glorot";
     bool embedding_scale = true;

@@ -5,16 +5,20 @@ operators of ``quatrain.ops``.
 """
 
 from .attention import MultiheadAttention
-from .component_wise import Activation, Dropout, LayerNorm, dropout, to_concatenated, to_interleaved
+from .component_wise import Activation, Dropout, LayerNorm, dropout
 from .encoder import FeedForward, TransformerEncoder, TransformerEncoderLayer
+from .layout import from_phm_blocks, to_concatenated, to_interleaved, to_phm_blocks
 from .linear import Linear
-from .parameters import ParameterReport, parameter_report, takes_weight_decay
+from .parameters import ParameterReport, decaying_parameters, parameter_groups, parameter_report
 from .torch_attention import TorchMultiheadAttention
+from .weight import HypercomplexLayer, HypercomplexWeight
 
 __all__ = [
     "Activation",
     "Dropout",
     "FeedForward",
+    "HypercomplexLayer",
+    "HypercomplexWeight",
     "LayerNorm",
     "Linear",
     "MultiheadAttention",
@@ -22,9 +26,12 @@ __all__ = [
     "TorchMultiheadAttention",
     "TransformerEncoder",
     "TransformerEncoderLayer",
+    "decaying_parameters",
     "dropout",
+    "from_phm_blocks",
+    "parameter_groups",
     "parameter_report",
-    "takes_weight_decay",
     "to_concatenated",
     "to_interleaved",
+    "to_phm_blocks",
 ]

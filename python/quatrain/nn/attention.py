@@ -91,15 +91,15 @@ class MultiheadAttention(nn.Module):
         self._components = spec.n if inside else 1
         self._table = spec.name if self.kind == "componentwise" else "real"
 
-        def linear(out: int) -> Linear:
-            return Linear(width, out, spec, bias, initialiser, way, device, dtype)
+        def linear(maps: int = 1) -> Linear:
+            return Linear(width, maps * width, spec, bias, initialiser, way, device, dtype, maps)
 
         self.packed: Linear | None = None
         if packed:
-            self.packed = linear(3 * width)
+            self.packed = linear(3)
         else:
-            self.query, self.key, self.value = linear(width), linear(width), linear(width)
-        self.output = linear(width)
+            self.query, self.key, self.value = linear(), linear(), linear()
+        self.output = linear()
 
     def forward(
         self,

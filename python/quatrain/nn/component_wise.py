@@ -1,4 +1,4 @@
-"""Split activations, dropout and layer norm over hypercomplex numbers; the two layouts of components."""
+"""Split activations, dropout and layer norm over hypercomplex numbers."""
 
 from __future__ import annotations
 
@@ -108,24 +108,3 @@ class LayerNorm(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.width}" + (f", per_component, n={self.n}" if self.per_component else "")
-
-
-def _swap_parts(function: str, x: Tensor, n: int, sizes: tuple[int, int]) -> Tensor:
-    if n < 1 or x.dim() < 1 or x.size(-1) % n:
-        raise ValueError(f"{function}: the last axis must be divisible by n = {n}, got {list(x.shape)}")
-    return x.unflatten(-1, sizes).transpose(-1, -2).flatten(-2)
-
-
-def to_concatenated(interleaved: Tensor, n: int) -> Tensor:
-    """Interleaved components to concatenated ones, the layout of everything else here: (..., n m) -> the same.
-
-    >>> import torch, quatrain
-    >>> quatrain.nn.to_concatenated(torch.tensor([0, 10, 1, 11]), 2)
-    tensor([ 0,  1, 10, 11])
-    """
-    return _swap_parts("to_concatenated", interleaved, n, (-1, n))
-
-
-def to_interleaved(concatenated: Tensor, n: int) -> Tensor:
-    """The inverse of ``to_concatenated``."""
-    return _swap_parts("to_interleaved", concatenated, n, (n, -1))

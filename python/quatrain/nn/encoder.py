@@ -104,7 +104,8 @@ class TransformerEncoderLayer(nn.Module):
         algebra: of the linear maps; ``scope`` "partial": only of those of the attention (QNLP).
         norm: ``post``: x = norm(x + F(x)); ``pre``: x = x + F(norm(x)); ``phydi``: x = x + alpha F(x), no norms, one
             learned alpha, zero at the start (PHYDI (2), (5)).
-        printed: PHYDI (5) as printed, x + alpha ffn(x + alpha att(x)), instead of two residuals one after the other.
+        printed: the sub-layers nested in one residual sum, as PHYDI prints them, instead of two sums one after the other:
+            (4), norm2(x + ffn(norm1(x + att(x)))), with ``post``; (5), x + alpha ffn(x + alpha att(x)), with ``phydi``.
         norm_per_component: each component is normalised by itself.
         attention, packed, split: see ``MultiheadAttention``.
         activation: of the feed-forward.
@@ -150,8 +151,8 @@ class TransformerEncoderLayer(nn.Module):
         _check.choice("norm", norm, NORM_STYLES)
         _check.choice("scope", scope, SCOPES)
         _check.probability("TransformerEncoderLayer", "dropout", dropout)
-        if printed and norm != "phydi":
-            raise ValueError(f"TransformerEncoderLayer: printed is a form of norm = phydi, got norm = {norm}")
+        if printed and norm == "pre":
+            raise ValueError("TransformerEncoderLayer: printed is a form of norm = post or phydi, got norm = pre")
         self.width, self.norm, self.scope, self.printed = width, norm, scope, printed
         self.dropout, self.dropout_per_unit = dropout, dropout_per_unit
         self.attention = MultiheadAttention(
@@ -180,7 +181,7 @@ class TransformerEncoderLayer(nn.Module):
     def forward(self, x: Tensor, padding: Tensor | None = None) -> Tensor:
         if self.norm == "post":
             y = self.norm1(x + self._attend(x, padding))
-            return self.norm2(y + self._feed(y))
+            return self.norm2((x if self.printed else y) + self._feed(y))
         if self.norm == "pre":
             y = x + self._attend(self.norm1(x), padding)
             return y + self._feed(self.norm2(y))

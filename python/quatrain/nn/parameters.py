@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from torch import nn
+from typing import Any
+
+from torch import Tensor, nn
 
 from .encoder import TransformerEncoder
+from .weight import HypercomplexLayer, Part
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,10 +24,17 @@ class ParameterReport:
     embeddings: int
     #: those of TransformerEncoder modules: the papers' counts without embeddings and head
     encoder: int
+    #: those of hypercomplex layers' weights, n = 1 too: without biases and norms
+    weights: int
 
 
 def _count(module: nn.Module) -> int:
     return sum(p.numel() for p in module.parameters())
+
+
+def _parts(module: nn.Module) -> list[Part]:
+    layers = (layer for layer in module.modules() if isinstance(layer, HypercomplexLayer))
+    return [part for layer in layers for weight in layer.weights() for part in weight.parts(layer)]
 
 
 def parameter_report(module: nn.Module) -> ParameterReport:
@@ -39,14 +49,35 @@ def parameter_report(module: nn.Module) -> ParameterReport:
         trainable=sum(p.numel() for p in module.parameters() if p.requires_grad),
         embeddings=sum(_count(part) for part in module.modules() if isinstance(part, nn.Embedding)),
         encoder=sum(_count(part) for part in module.modules() if isinstance(part, TransformerEncoder)),
+        weights=sum(part.value.numel() for part in _parts(module)),
     )
 
 
-def takes_weight_decay(parameter: str) -> bool:
-    """Whether weight decay applies to a parameter of this (dotted) name: only to weights, ``S`` (a convolution's ``F``).
+def decaying_parameters(module: nn.Module) -> list[Tensor]:
+    """The parameters to which weight decay applies: S of every hypercomplex layer, not A, w, biases, norms, embeddings.
+
+    By role: a parameter of another kind of module does not decay, whatever its name.
 
     >>> import quatrain
-    >>> quatrain.nn.takes_weight_decay("encoder.linear1.S"), quatrain.nn.takes_weight_decay("encoder.linear1.A")
-    (True, False)
+    >>> layer = quatrain.nn.Linear(8, 8, algebra="phm(4)")
+    >>> [p is layer.S for p in quatrain.nn.decaying_parameters(layer)]
+    [True]
     """
-    return parameter.rpartition(".")[2] in ("S", "F")
+    return [part.value for part in _parts(module) if part.decays]
+
+
+def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """The trained parameters as two groups for an optimizer of torch, with and without weight decay.
+
+    >>> import torch, quatrain
+    >>> layer = quatrain.nn.Linear(8, 8, algebra="phm(4)")
+    >>> optimizer = torch.optim.AdamW(quatrain.nn.parameter_groups(layer, 0.01), lr=1e-3)
+    >>> [(len(group["params"]), group["weight_decay"]) for group in optimizer.param_groups]
+    [(1, 0.01), (2, 0.0)]
+    """
+    decaying = {id(p) for p in decaying_parameters(module)}
+    trained = [p for p in module.parameters() if p.requires_grad]
+    return [
+        {"params": [p for p in trained if id(p) in decaying], "weight_decay": weight_decay},
+        {"params": [p for p in trained if id(p) not in decaying], "weight_decay": 0.0},
+    ]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .linear import Linear
+from .weight import HypercomplexLayer
 
 
 def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
@@ -144,7 +144,7 @@ def leave_fast_paths(model: nn.Module) -> None:
     which would build H in every call."""
     for module in model.modules():
         if isinstance(module, (nn.TransformerEncoder, nn.TransformerEncoderLayer)):
-            if any(isinstance(part, Linear) for part in module.modules()):
+            if any(isinstance(part, HypercomplexLayer) for part in module.modules()):
                 # As torch itself marks an encoder that has no fast path.
                 if isinstance(module, nn.TransformerEncoder):
                     module.use_nested_tensor = False

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <torch/nn/cloneable.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "quatrain/nn/weight.h"
+
+namespace quatrain::nn {
+
+/// What a layer tells of its hypercomplex weights. Saving and loading, factorize, convert, parameter_report
+/// and weight decay ask this of every module, and know no layer by its type.
+class QUATRAIN_API HypercomplexLayer {
+ public:
+  virtual ~HypercomplexLayer();
+
+  /// The weights that the layer holds itself, not its children's: at least one, all of one algebra.
+  virtual std::vector<HypercomplexWeight*> weights() = 0;
+  std::vector<const HypercomplexWeight*> weights() const;
+  /// What they multiply with.
+  const AlgebraSpec& algebra() const;
+
+  /// The same layer over another algebra, with weights drawn anew.
+  virtual std::shared_ptr<torch::nn::Module> with_algebra(const AlgebraSpec& algebra) const = 0;
+  /// Becomes what `layer` is, a layer of the same type, and shares its parameters.
+  virtual void become(const torch::nn::Module& layer) = 0;
+
+ protected:
+  HypercomplexLayer() = default;
+  HypercomplexLayer(const HypercomplexLayer&) = default;
+  HypercomplexLayer& operator=(const HypercomplexLayer&) = default;
+
+  void weights_changed();
+  void before_move();
+  void after_move();
+  void take_states(const HypercomplexLayer& other);
+};
+
+/// Base of such layers: whatever changes the parameters beside training is told to the weights.
+///
+/// A layer adds its options (a member `options` with `algebra`, see nn/options.h, that a constructor takes),
+/// reset() (HypercomplexWeight::make), weights() and forward().
+template <class Derived>
+class HypercomplexModule : public torch::nn::Cloneable<Derived>, public HypercomplexLayer {
+ public:
+  std::shared_ptr<torch::nn::Module> clone(const std::optional<torch::Device>& device = {}) const override {
+    auto copy = torch::nn::Cloneable<Derived>::clone(device);
+    static_cast<HypercomplexModule&>(static_cast<Derived&>(*copy)).take_states(*this);
+    return copy;
+  }
+  std::shared_ptr<torch::nn::Module> with_algebra(const AlgebraSpec& algebra) const override {
+    auto options = static_cast<const Derived&>(*this).options;
+    options.algebra(algebra);
+    return std::make_shared<Derived>(std::move(options));
+  }
+  void become(const torch::nn::Module& layer) override {
+    static_cast<Derived&>(*this) = dynamic_cast<const Derived&>(layer);
+  }
+
+  void train(bool on = true) override {
+    torch::nn::Module::train(on);
+    weights_changed();
+  }
+  void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override {
+    to(device, non_blocking);
+    to(dtype, non_blocking);
+  }
+  void to(torch::Dtype dtype, bool non_blocking = false) override {
+    HypercomplexLayer::before_move();
+    torch::nn::Module::to(dtype, non_blocking);
+    HypercomplexLayer::after_move();
+  }
+  void to(torch::Device device, bool non_blocking = false) override {
+    HypercomplexLayer::before_move();
+    torch::nn::Module::to(device, non_blocking);
+    HypercomplexLayer::after_move();
+  }
+  void load(torch::serialize::InputArchive& archive) override {
+    torch::nn::Module::load(archive);
+    weights_changed();
+  }
+};
+
+}  // namespace quatrain::nn

@@ -1,0 +1,277 @@
+"""The weight of one hypercomplex map, and the base of layers that hold such weights."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Callable, NamedTuple, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from .. import ops
+from ..algebra import Spec
+from ..init import INITIALISERS
+from . import _check
+
+WAYS = ("auto", "factored", "mixed", "materialised")
+
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+
+
+def _stays(S: Tensor) -> bool:
+    """Only what stays the same tensor from call to call is worth preparing. The class alone is asked sooner."""
+    return type(S) is nn.Parameter or isinstance(S, nn.Parameter)
+
+
+class Part(NamedTuple):
+    """One of a weight's parameters."""
+
+    #: as registered in the layer
+    name: str
+    value: Tensor
+    #: whether weight decay applies: to S, not to what says how S is used
+    decays: bool
+
+
+class HypercomplexWeight:
+    """The weight of one map, H = sum_i w_i A_i (x) S_i: how its parameters are made and drawn, and what an operator gets.
+
+    It is no module and holds no parameters: they are registered in the layer, which every method is given, under their
+    names and the suffix: ``A`` (n, n, n) where it is learned and n > 1; in its place ``factors`` (3, n, R) where the algebra
+    says ``trained_rank=R``; ``w`` (n) of WKP; ``S`` (n, out/n, in/n, kernel...). ``HypercomplexLayer.add_weight`` makes it.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        in_features: int,
+        out_features: int,
+        kernel_axes: int,
+        initialiser: str,
+        maps: int,
+        name: str,
+        suffix: str,
+    ) -> None:
+        self.spec, self.in_features, self.out_features = spec, in_features, out_features
+        self.initialiser, self.maps = initialiser, maps
+        self._summands = (-1, *(1 for _ in range(2 + kernel_axes)))
+        #: the name of S in the layer
+        self.key = name + suffix
+        self._A, self._factors, self._w = "A" + suffix, "factors" + suffix, "w" + suffix
+        self._operand = spec.operand
+        #: The A that factors were computed for, bit for bit, and U, V and W; outside the state dict, ignored when A differs.
+        self.factored: tuple[Tensor, ...] | None = None
+
+    def _get(self, layer: nn.Module, name: str) -> Any:
+        held: dict[str, Any] = layer._parameters
+        return held[name] if name in held else getattr(layer, name)
+
+    def draw(self, layer: nn.Module) -> None:
+        """Draws S and A anew by the initialiser, as the C++ layer does from the same seed; w one."""
+        with torch.no_grad():
+            factors, w = self._get(layer, self._factors), self._get(layer, self._w)
+            structure = self._get(layer, self._A) if factors is None else factors
+            S = self._get(layer, self.key)
+            torch.ops.quatrain.initialise_layer_(S, structure, self.spec.text, self.initialiser, self.maps)
+            if w is not None:
+                w.fill_(1)
+
+    def parts(self, layer: nn.Module) -> list[Part]:
+        """All parameters that there are, in their order."""
+        found = [Part(name, self._get(layer, name), False) for name in (self._A, self._factors, self._w)]
+        return [part for part in found if part.value is not None] + [Part(self.key, self._get(layer, self.key), True)]
+
+    def operands(self, layer: nn.Module) -> tuple[Tensor, str, Tensor | None, Sequence[Tensor], bool]:
+        """What ``quatrain.ops.linear`` takes: S, the algebra, A, its factors, and whether S is constant."""
+        # nn.Module's search for a parameter costs half a microsecond each: taken from its dictionary, unless one is
+        # computed (parametrized, pruned).
+        held: dict[str, Any] = layer._parameters
+        S = held[self.key] if self.key in held else getattr(layer, self.key)
+        if self._operand != "learned":
+            factors = self._get(layer, self._factors) if self._operand == "factored" else None
+            return S, self._operand, factors, (), not layer.training and _stays(S)
+        A = held[self._A] if self._A in held else getattr(layer, self._A)
+        w = self._get(layer, self._w) if self.spec.weighted else None
+        if layer.training:
+            if w is not None:  # w_i scales A_i (x) S_i: taken on S, A is what the operator can follow from step to step
+                S = w.view(*self._summands) * S
+            return S, "learned", A, (), False
+        effective = A if w is None else w.view(-1, 1, 1) * A
+        constant = w is None and _stays(S)
+        if self.factored is None or torch.compiler.is_compiling() or not self._fits(effective):
+            return S, "learned", effective, (), constant
+        if w is not None and not effective.requires_grad:
+            effective, constant = self.factored[0], _stays(S)
+        return S, "learned", effective, self.factored[1:], constant
+
+    def matrix(self, layer: nn.Module) -> Tensor:
+        """H (out, in), or (out, in times the kernel), differentiable."""
+        factors, S = self._get(layer, self._factors), self._get(layer, self.key)
+        structure = self._effective_structure(layer) if factors is None else factors
+        return ops.materialise(S.flatten(2) if S.dim() > 3 else S, self._operand, structure)
+
+    def find_factors(
+        self, layer: nn.Module, rank: int = 0, tolerance: float = 1e-6, starts: int = 6, seed: int = 0
+    ) -> ops.Decomposition:
+        """Computes the factors of a learned A; they are held where they are sound. Raises ValueError where A is not learned."""
+        structure = self._effective_structure(layer)
+        if structure is None:
+            raise ValueError(f"linear: factors are of a learned A, got algebra = {self.spec}")
+        structure = structure.detach().clone()
+        found = ops.decompose(structure, rank, tolerance, starts, seed)
+        self.factored = (structure, *found.factors) if found.sound else None
+        self.drop_prepared(layer)
+        return found
+
+    def has_factors(self, layer: nn.Module) -> bool:
+        """True where factors are held and still fit A."""
+        structure = self._effective_structure(layer)
+        return structure is not None and self._fits(structure)
+
+    def drop_prepared(self, layer: nn.Module) -> None:
+        """Forgets what the operator prepared from S: for what changes S without autograd's knowledge."""
+        S = layer._parameters.get(self.key)
+        if S is not None:
+            ops.drop_prepared(S)
+
+    def before_move(self, layer: nn.Module) -> None:
+        self.drop_prepared(layer)
+        if self.factored is not None and not self.has_factors(layer):
+            self.factored = None
+
+    def after_move(self, layer: nn.Module) -> None:
+        """Held factors follow an A that went to another type or device."""
+        self.drop_prepared(layer)
+        structure = None if self.factored is None else self._effective_structure(layer)
+        if self.factored is None or structure is None or self._fits(structure):
+            return
+        made_for, self.factored = self.factored[0], self.factored[1:]
+        same = not structure.is_meta and _is_rounded(structure.detach(), made_for)
+        self.factored = (structure.detach().clone(), *(f.to(structure.device) for f in self.factored)) if same else None
+
+    def _effective_structure(self, layer: nn.Module) -> Tensor | None:
+        A, w = self._get(layer, self._A), self._get(layer, self._w)
+        return A if A is None or w is None else w.view(-1, 1, 1) * A
+
+    def _fits(self, structure: Tensor) -> bool:
+        if self.factored is None or _is_wrapped(structure):  # by vmap: many tensors in one
+            return False
+        made_for = self.factored[0]
+        return structure.dtype is made_for.dtype and structure.device == made_for.device and torch.equal(structure, made_for)
+
+
+def _is_rounded(A: Tensor, before: Tensor) -> bool:
+    """Whether A is ``before`` in another type: rounded, or for WKP multiplied with w anew."""
+    then = before.to("cpu", torch.float64)
+    tolerance = 2 * torch.finfo(A.dtype).eps * float(then.abs().max())
+    return torch.allclose(A.to("cpu", torch.float64), then, rtol=0, atol=tolerance)
+
+
+class HypercomplexLayer(nn.Module):
+    """Base of layers that hold hypercomplex weights.
+
+    Saving and loading, ``factorize``, ``convert``, ``parameter_report`` and weight decay ask ``weights()`` of every module
+    and know no layer by its type; whatever changes the parameters beside training is told to the weights.
+    """
+
+    _weights: list[HypercomplexWeight]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._weights = []
+
+    def add_weight(
+        self,
+        spec: str | Spec,
+        in_features: int,
+        out_features: int,
+        kernel: Sequence[int] = (),
+        maps: int = 1,
+        initialiser: str = "glorot",
+        name: str = "S",
+        suffix: str = "",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> HypercomplexWeight:
+        """Makes a weight's parameters, registers them and draws them. All weights of a layer are of one algebra.
+
+        Args:
+            spec, in_features, out_features: of H; n divides both.
+            kernel: further axes of S: a convolution's.
+            maps: how many maps lie beside each other in ``out_features``, as Q, K and V of a packed projection do, or the
+                gates of a cell: the weight is drawn with the fans of one.
+            initialiser: one of ``quatrain.init.INITIALISERS``.
+            name: the name of S (``F`` of a convolution).
+            suffix: what the parameters' names end with, where a layer holds several weights.
+        """
+        spec = Spec.parse(spec)
+        _check.choice("initialiser", initialiser, INITIALISERS)
+        if self._weights and self._weights[0].spec != spec:
+            raise ValueError(f"add_weight: the weights of a layer are of one algebra, got {self._weights[0].spec} and {spec}")
+        n, weight = spec.n, HypercomplexWeight(spec, in_features, out_features, len(kernel), initialiser, maps, name, suffix)
+
+        def add(part: str, there: bool, *shape: int) -> None:
+            self.register_parameter(part, nn.Parameter(torch.empty(shape, device=device, dtype=dtype)) if there else None)
+
+        trained = spec.learns_structure and spec.trained_rank > 0
+        add("A" + suffix, spec.learns_structure and not trained, n, n, n)
+        add("factors" + suffix, trained, 3, n, spec.trained_rank)
+        add("w" + suffix, spec.learns_structure and spec.weighted, n)
+        add(name + suffix, True, n, out_features // n, in_features // n, *kernel)
+        self._weights.append(weight)
+        weight.draw(self)
+        return weight
+
+    def weights(self) -> list[HypercomplexWeight]:
+        """The weights that the layer holds itself, not its children's."""
+        return list(self._weights)
+
+    @property
+    def spec(self) -> Spec:
+        """What the weights multiply with."""
+        return self._weights[0].spec
+
+    @property
+    def algebra(self) -> str:
+        """The notation of what the layer multiplies with."""
+        return self.spec.text
+
+    # Everything that changes S without autograd's knowledge forgets what the operator prepared from it.
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # FSDP2 gathers S into the same memory in every forward, unseen by versions; it assigns what it gathered.
+        super().__setattr__(name, value)
+        for weight in self.__dict__.get("_weights", ()):
+            if name == weight.key:
+                weight.drop_prepared(self)
+
+    def train(self, mode: bool = True) -> HypercomplexLayer:
+        super().train(mode)
+        for weight in self._weights:
+            weight.drop_prepared(self)
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> HypercomplexLayer:
+        for weight in self._weights:
+            weight.before_move(self)
+        super()._apply(fn, recurse)
+        for weight in self._weights:
+            weight.after_move(self)
+        return self
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        for weight in self._weights:
+            weight.drop_prepared(self)
+        super()._load_from_state_dict(*args, **kwargs)
+        for weight in self._weights:
+            weight.drop_prepared(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> HypercomplexLayer:
+        result = self.__class__.__new__(self.__class__)
+        memo[id(self)] = result
+        result.__dict__ = copy.deepcopy(self.__dict__, memo)
+        for weight in self._weights:
+            mine, copied = self._parameters.get(weight._A), result._parameters.get(weight._A)
+            if mine is not None and copied is not None and not mine.is_meta:
+                ops.set_structure_state(copied, ops.structure_state(mine))
+        return result

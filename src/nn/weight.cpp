@@ -1,0 +1,183 @@
+#include "quatrain/nn/weight.h"
+
+#include <torch/torch.h>
+
+#include <cstring>
+
+#include "nn/check.h"
+
+namespace quatrain::nn {
+
+namespace {
+
+// The real layer has no structure tensor to learn.
+bool learns_structure(const AlgebraSpec& spec) {
+  return spec.learned && spec.n > 1;
+}
+
+// phm(1) is the real layer, whatever its start.
+std::string fixed_name(const AlgebraSpec& spec) {
+  return spec.learned ? "real" : spec.name;
+}
+
+// In every forward call of a layer with factors, so without a copy: versions do not tell of all writes.
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  if (a.scalar_type() != b.scalar_type() || a.device() != b.device() || a.sizes() != b.sizes()) return false;
+  if (!a.device().is_cpu() || !a.is_contiguous()) return at::equal(a, b);
+  return std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
+}
+
+// Whether A is `before` in another type: rounded, or for WKP multiplied with w anew.
+bool is_rounded(const at::Tensor& A, const at::Tensor& before) {
+  const double epsilon = A.scalar_type() == at::kBFloat16 ? 0x1p-7
+                         : A.scalar_type() == at::kHalf   ? 0x1p-10
+                         : A.scalar_type() == at::kFloat  ? 0x1p-23
+                                                          : 0x1p-52;
+  const at::Tensor then = before.to(at::kCPU, at::kDouble);
+  const at::Tensor moved = (A.to(at::kCPU, at::kDouble) - then).abs().max();
+  return moved.item<double>() <= 2 * epsilon * then.abs().max().item<double>();
+}
+
+}  // namespace
+
+void HypercomplexWeight::make(torch::nn::Module& layer, WeightOptions options) {
+  made_ = std::move(options);
+  const AlgebraSpec& spec = made_.algebra;
+  const int64_t n = spec.n;
+  const auto parameter = [&](const char* part, at::IntArrayRef sizes) {
+    return layer.register_parameter(part + made_.suffix, torch::empty(sizes));
+  };
+  A = factors = w = at::Tensor();
+  if (learns_structure(spec)) {
+    if (spec.trained_rank > 0)
+      factors = parameter("factors", {3, n, spec.trained_rank});
+    else
+      A = parameter("A", {n, n, n});
+    if (spec.weighted) w = parameter("w", {n});
+  }
+  std::vector<int64_t> sizes{n, made_.out / n, made_.in / n};
+  sizes.insert(sizes.end(), made_.kernel.begin(), made_.kernel.end());
+  S = parameter(made_.name.c_str(), sizes);
+  draw();
+}
+
+void HypercomplexWeight::draw() {
+  const at::NoGradGuard no_grad;
+  if (A.defined()) initialise_structure_(A, spec());
+  if (factors.defined()) initialise_factors_(factors, spec());
+  if (w.defined()) w.fill_(1);
+  const double power = A.defined()         ? structure_power(A)
+                       : factors.defined() ? factors_power(factors)
+                                           : structure_power(fixed_name(spec()));
+  initialise_weight_(S, made_.initialiser, power, {}, made_.maps);
+}
+
+std::vector<HypercomplexWeight::Part> HypercomplexWeight::parts() const {
+  std::vector<Part> result;
+  const auto add = [&](const char* part, const at::Tensor& value) {
+    if (value.defined()) result.push_back({part + made_.suffix, value});
+  };
+  add("A", A);
+  add("factors", factors);
+  add("w", w);
+  result.push_back({key(), S, /*decays=*/true});
+  return result;
+}
+
+HypercomplexWeight::Operands HypercomplexWeight::operands(bool training) const {
+  Operands result{S, product(training)};
+  if (training && w.defined()) {
+    // w_i scales A_i (x) S_i: taken on S, A itself is what the operator sees, and can follow from step to
+    // step.
+    std::vector<int64_t> sizes(static_cast<size_t>(S.dim()), 1);
+    sizes[0] = -1;
+    result.S = w.view(sizes) * S;
+    result.product.A = A;
+  }
+  // WKP's product w A is a new tensor in every call: nothing that was prepared from it could be found again.
+  result.constant = !training && (!w.defined() || (held_ && result.product.A.is_same(held_->A)));
+  return result;
+}
+
+ops::Product HypercomplexWeight::product(bool training) const {
+  if (factors.defined()) return {"factored", factors, {}};
+  if (!A.defined()) return {fixed_name(spec()), {}, {}};
+  ops::Product map{"learned", effective_structure(), {}};
+  if (!training && fits(map.A)) {
+    map.factors = held_->factors;
+    if (w.defined() && !map.A.requires_grad()) map.A = held_->A;
+  }
+  return map;
+}
+
+at::Tensor HypercomplexWeight::matrix() const {
+  return ops::materialise(S.dim() > 3 ? S.flatten(2) : S, product(/*training=*/true));
+}
+
+at::Tensor HypercomplexWeight::effective_structure() const {
+  return w.defined() ? w.view({-1, 1, 1}) * A : A;
+}
+
+ops::Decomposition HypercomplexWeight::find_factors(const ops::DecomposeOptions& decompose) {
+  TORCH_CHECK(A.defined(), "linear: factors are found of a learned A, got algebra = ", spec().text());
+  const at::NoGradGuard no_grad;
+  const at::Tensor structure = effective_structure().detach().clone(at::MemoryFormat::Contiguous);
+  ops::Decomposition found = ops::decompose(structure, decompose);
+  held_ = found.sound ? std::make_shared<Held>(Held{structure, found.factors}) : nullptr;
+  drop_prepared();
+  return found;
+}
+
+bool HypercomplexWeight::factorize(const ops::DecomposeOptions& decompose) {
+  return !A.defined() || find_factors(decompose).sound;
+}
+
+bool HypercomplexWeight::has_factors() const {
+  const at::NoGradGuard no_grad;
+  return A.defined() && fits(effective_structure());
+}
+
+bool HypercomplexWeight::fits(const at::Tensor& structure) const {
+  return held_ && same_bits(structure, held_->A);
+}
+
+double HypercomplexWeight::set_nearest(const at::Tensor& H) {
+  const at::NoGradGuard no_grad;
+  const ops::Nearest found = ops::nearest(H, spec().text());
+  S.copy_(found.S.view_as(S));
+  if (A.defined()) A.copy_(found.A);
+  if (w.defined()) w.fill_(1);
+  drop_prepared();
+  return found.error;
+}
+
+void HypercomplexWeight::drop_prepared() const {
+  ops::drop_prepared(S);
+}
+
+void HypercomplexWeight::take_state(const HypercomplexWeight& other) {
+  if (A.defined()) ops::set_structure_state(A, ops::structure_state(other.A));
+  held_ = other.has_factors() ? other.held_ : nullptr;
+  after_move();
+}
+
+void HypercomplexWeight::before_move() {
+  if (!has_factors()) held_ = nullptr;
+}
+
+void HypercomplexWeight::after_move() {
+  drop_prepared();
+  if (!held_) return;
+  const at::NoGradGuard no_grad;
+  const at::Tensor structure = effective_structure().detach();
+  if (same_bits(structure, held_->A)) return;
+  if (!is_rounded(structure, held_->A)) {
+    held_ = nullptr;
+    return;
+  }
+  std::vector<at::Tensor> moved;
+  for (const at::Tensor& factor : held_->factors) moved.push_back(factor.to(structure.device()));
+  held_ = std::make_shared<Held>(Held{structure.clone(at::MemoryFormat::Contiguous), std::move(moved)});
+}
+
+}  // namespace quatrain::nn

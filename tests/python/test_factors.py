@@ -1,0 +1,48 @@
+"""Factors that are computed for a learned A and used in eval mode."""
+
+import pytest
+import torch
+from test_layers import by_definition, layer
+
+
+@pytest.mark.parametrize("notation", ["phm(4)", "wkp(2)"])
+def test_factorize(notation):
+    module, x = layer(notation).eval(), torch.randn(3, 8)
+    y = module(x)
+    assert not module.has_factors() and module.factorize() and module.has_factors()
+    with torch.no_grad():
+        torch.testing.assert_close(module(x), y, atol=1e-4, rtol=1e-4)
+    assert list(module.state_dict()) == [name for name, _ in module.named_parameters()]
+    with torch.no_grad():
+        module.A[0, 0, 0] += 1
+        assert not module.has_factors()
+        torch.testing.assert_close(module(x), by_definition(module, x))
+    assert layer().factorize() and not layer().has_factors()
+
+
+def test_factors_are_of_the_very_values_of_A():
+    module = layer("phm(2)").to(torch.bfloat16).eval()
+    assert module.factorize()
+    with torch.no_grad():
+        module.A.mul_(1.01)  # within what rounding to this type allows
+    assert not module.has_factors()
+    module = layer("phm(2)")
+    assert module.factorize()
+    with torch.no_grad():
+        module.A.mul_(1.001)
+    assert not module.to(torch.bfloat16).has_factors()  # outdated ones do not come back
+
+
+@pytest.mark.parametrize("notation", ["phm(4)", "wkp(2)"])
+def test_vmap_over_factorized_models(notation):
+    models = [layer(notation, dtype=torch.float64).eval() for _ in range(3)]
+    for module in models:
+        assert module.factorize()
+    parameters, buffers = torch.func.stack_module_state(models)
+    x = torch.randn(5, 8, dtype=torch.float64)
+
+    def call(parameters, buffers):
+        return torch.func.functional_call(models[0], (parameters, buffers), (x,))
+
+    y = torch.func.vmap(call)(parameters, buffers)
+    torch.testing.assert_close(y, torch.stack([by_definition(module, x) for module in models]))
