@@ -2,7 +2,8 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
+
+#include "support/text_table.h"
 
 /// What the commands print: numbers for people, and tables.
 namespace quatrain::cli {
@@ -10,8 +11,9 @@ namespace quatrain::cli {
 /// The program's version.
 const char* version();
 
-/// 1234567 -> "1,234,567".
-std::string grouped(int64_t number);
+using quatrain::grouped;
+using Table = TextTable;
+
 /// "1 seed", "3 seeds".
 std::string counted(int64_t number, const std::string& what);
 /// A number with that many digits after the point.
@@ -30,21 +32,5 @@ std::string printable(const std::string& text);
 
 /// The text in a colour of the terminal (an SGR code: 32 green, 31 red).
 std::string painted(const std::string& text, const char* colour);
-
-/// Rows of cells in aligned columns.
-class Table {
- public:
-  /// One letter a column, l (to the left) or r (to the right); the last one holds for all that follow.
-  explicit Table(std::string alignment = "lr") : alignment_(std::move(alignment)) {}
-  /// Rows may be of different lengths. Cells are UTF-8, and may be painted.
-  void row(std::vector<std::string> cells);
-  /// A line of dashes under what is there.
-  void rule();
-  std::string text() const;
-
- private:
-  std::string alignment_;
-  std::vector<std::vector<std::string>> rows_;  // an empty one is a rule
-};
 
 }  // namespace quatrain::cli

@@ -11,7 +11,8 @@ int64_t ConversionReport::converted() const {
 }
 
 std::string ConversionReport::table() const {
-  TextTable text({"layer", "in", "out", "parameters", "after", "error"});
+  TextTable text("lrrrrrl");
+  text.row({"layer", "in", "out", "parameters", "after", "error"});
   for (const LayerConversion& layer : layers) {
     std::vector<std::string> row{layer_name(layer.name),
                                  grouped(layer.in),

@@ -35,7 +35,8 @@ FactorizeReport factorize(torch::nn::Module& module, const ops::DecomposeOptions
 }
 
 std::string FactorizeReport::table() const {
-  TextTable text({"layer", "n", "rank", "error", "condition", "factors"});
+  TextTable text("lr");
+  text.row({"layer", "n", "rank", "error", "condition", "factors"});
   for (const LayerFactors& layer : layers)
     text.row({layer_name(layer.name), grouped(layer.n), grouped(layer.rank), short_number(layer.error),
               short_number(layer.condition), layer.sound ? "held" : "none that are sound"});
