@@ -76,7 +76,7 @@ void answer(const TrainedText& trained, const std::vector<std::vector<int64_t>>&
 
 int predict_command(const PredictArguments& arguments) {
   const train::Session session(arguments.device);
-  const TrainedText trained = load_trained(arguments.run);
+  TrainedText trained = load_trained(arguments.run);
   session.move(*trained.model);
   set_threads(trained.recipe);
   const auto tokenizer = data::parse_tokenizer(trained.recipe.task.tokenizer);

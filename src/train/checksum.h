@@ -13,7 +13,7 @@ namespace quatrain::train {
 QUATRAIN_API std::string checksum(std::string_view bytes);
 
 /// Of a file's content; a file that cannot be read is a std::runtime_error.
-std::string checksum_of_file(const std::filesystem::path& path);
+QUATRAIN_API std::string checksum_of_file(const std::filesystem::path& path);
 
 /// The text of a JSON object with one more member, the last: "checksum", the first 16 digits for all that
 /// stands before them.

@@ -73,8 +73,9 @@ Result read_result(const fs::path& run_folder) {
     r.predictions = json.value("predictions", "");
     return r;
   } catch (const Json::exception&) {
-    throw std::runtime_error("'" + path.string() +
-                             "' is not what a trainer wrote: delete it and resume the run, which makes it again");
+    throw std::runtime_error(
+        "'" + path.string() +
+        "' is not what a trainer wrote: delete it and resume the run, which makes it again");
   }
 }
 
