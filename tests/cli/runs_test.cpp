@@ -149,7 +149,8 @@ TEST(Check, sees_a_flipped_bit_in_metrics_result_and_predictions) {
   }
   const std::string metrics = place.read("run/metrics.jsonl");
   place.write("run/metrics.jsonl", metrics.substr(metrics.find('\n') + 1));
-  EXPECT_THAT(place.run("check run").out, HasSubstr("has 5 lines and had 6"));
+  EXPECT_THAT(place.run("check run").out,
+              HasSubstr("sound: 5 lines where the checkpoint 'last' had 6: some were"));
   std::string old;
   std::istringstream lines(metrics);
   for (std::string line; std::getline(lines, line);) {
