@@ -1,10 +1,10 @@
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <functional>
-#include <set>
 #include <sstream>
 #include <thread>
 
@@ -14,6 +14,9 @@
 #include "cli/text_task.h"
 #include "quatrain/train/checkpoint.h"
 #include "train/checkpoint.h"
+#include "train/checksum.h"
+#include "train/records.h"
+#include "train/run_files.h"
 #include "train/sentence.h"
 #include "train/state.h"
 
@@ -21,11 +24,6 @@ namespace quatrain::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kOlder = "step-";
-constexpr const char* kMetrics = "metrics.jsonl";
-constexpr const char* kResult = "result.json";
-constexpr const char* kPredictions = "predictions.tsv";
 
 // Looks at one thing after the other and goes on where one is damaged.
 class Checks {
@@ -44,7 +42,7 @@ class Checks {
       } catch (const std::exception& error) {
         found = train::sentence_of(error);
         if (!train::is_training(run_)) break;
-        if (what.starts_with(kOlder) && !fs::exists(run_ / what)) return;
+        if (!fs::exists(run_ / what) && !must_be_there(what)) return;
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
       }
     }
@@ -56,6 +54,11 @@ class Checks {
   int damaged() const { return damaged_; }
 
  private:
+  bool must_be_there(const std::string& checkpoint) const {
+    const auto names = train::parts_of(run_).checkpoints;
+    return std::find(names.begin(), names.end(), checkpoint) != names.end();
+  }
+
   fs::path run_;
   Table table_{"ll"};
   int damaged_ = 0;
@@ -77,7 +80,7 @@ std::string look_at_checkpoint(const fs::path& run, const std::string& name, boo
   int64_t step = train::step_of(folder);
   if (name != "best") {
     const auto optimizer = train::make_optimizer(trainer_options(trained.recipe).optimizer, *trained.model);
-    const train::State state = train::load_state(*optimizer, parameters, folder);
+    const train::State state = train::load_state({}, *optimizer, parameters, folder);
     step = state.step;
     if (name == "last" && state.best_step > 0 && !train::has_checkpoint(run, "best"))
       throw std::runtime_error("the best weights so far, 'best', are missing; resuming the run selects anew");
@@ -88,15 +91,32 @@ std::string look_at_checkpoint(const fs::path& run, const std::string& name, boo
   return text + "; changed, and accepted as it is";
 }
 
+// What files of older versions lack.
+constexpr const char* kUnsealed = " without a checksum, of an older version";
+
 std::string look_at_metrics(const fs::path& run) {
+  const fs::path last = run / "last";
+  const int64_t expected =
+      fs::exists(last) && train::find_damage(last).empty() ? train::read_state(last).metrics_lines : 0;
   const MetricsFile metrics = read_metrics(run);
   if (!metrics.damage.empty()) throw std::runtime_error(metrics.damage.front());
-  return counted(metrics.lines, "line");
+  std::string text = counted(metrics.lines, "line");
+  // No damage: what is damaged may be deleted.
+  if (metrics.lines < expected)
+    text += " where the checkpoint 'last' had " + grouped(expected) + ": some were deleted or lost";
+  if (metrics.unsealed > 0) text += ", " + grouped(metrics.unsealed) + " of them" + kUnsealed;
+  return text;
+}
+
+std::string look_at_result(const fs::path& run) {
+  const std::string text = "finished after " + counted(train::read_result(run).steps, "step");
+  return text + (train::result_is_sealed(run) ? "" : std::string(",") + kUnsealed);
 }
 
 std::string look_at_predictions(const fs::path& run, const train::Result& result) {
   if (result.test.empty()) return "none, without a test set";
-  const fs::path path = run / kPredictions;
+  const fs::path path = run / train::kPredictionsFile;
+  const bool sealed = !result.predictions.empty();
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);
@@ -107,10 +127,11 @@ std::string look_at_predictions(const fs::path& run, const train::Result& result
     good = good && words >> target >> answer && words.eof();
   }
   const auto expected = result.test.find("count");
-  if (!good || (expected != result.test.end() && expected->second != static_cast<double>(count)))
-    throw std::runtime_error("'" + path.string() + "' is not what a trainer wrote: delete it and " + kResult +
-                             ", then resume the run, which scores the test set again");
-  return grouped(count) + " answers";
+  good = good && (expected == result.test.end() || expected->second == static_cast<double>(count));
+  if (!good || (sealed && train::checksum_of_file(path) != result.predictions))
+    throw std::runtime_error("'" + path.string() + "' is not what a trainer wrote: delete it and " +
+                             train::kResultFile + ", then resume the run, which scores the test set again");
+  return grouped(count) + " answers" + (sealed ? "" : std::string(",") + kUnsealed);
 }
 
 }  // namespace
@@ -120,21 +141,13 @@ int check_command(const CheckArguments& arguments) {
   if (!fs::is_directory(run) || !train::holds_run(run))
     throw UsageError("check: '" + arguments.run + "' is no run: name a run's folder");
   Checks checks(run);
-  // What a trainer leaves is looked at where it is missing, too. A converted run has best/ alone.
-  const bool finished = fs::exists(run / kResult);
-  const bool trained = finished || train::has_checkpoint(run) || fs::exists(run / kMetrics);
-  std::set<std::string> names;
-  if (trained) names.insert("last");
-  if (!trained || finished || train::has_checkpoint(run, "best")) names.insert("best");
-  for (const auto& entry : fs::directory_iterator(run))
-    if (std::string name = entry.path().filename(); entry.is_directory() && name.starts_with(kOlder))
-      names.insert(std::move(name));
-  for (const auto& name : names)
+  const train::RunParts parts = train::parts_of(run);
+  for (const auto& name : parts.checkpoints)
     checks.make(name, [&] { return look_at_checkpoint(run, name, arguments.accept); });
-  if (trained) checks.make(kMetrics, [&] { return look_at_metrics(run); });
-  if (finished) {
-    checks.make(kResult, [&] { return "finished after " + counted(train::read_result(run).steps, "step"); });
-    checks.make(kPredictions, [&] { return look_at_predictions(run, train::read_result(run)); });
+  if (parts.metrics) checks.make(train::kMetricsFile, [&] { return look_at_metrics(run); });
+  if (parts.result) {
+    checks.make(train::kResultFile, [&] { return look_at_result(run); });
+    checks.make(train::kPredictionsFile, [&] { return look_at_predictions(run, train::read_result(run)); });
   }
   std::fputs(checks.text().c_str(), stdout);
   if (checks.damaged() == 0) return kSuccess;

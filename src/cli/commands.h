@@ -37,6 +37,7 @@ struct EvaluateArguments {
   std::string run;
   std::string data;
   std::string split = "test";
+  std::string device = "cpu";
   std::string json;
 };
 int evaluate_command(const EvaluateArguments& arguments);
@@ -62,6 +63,7 @@ int plot_command(const PlotArguments& arguments);
 
 struct PredictArguments {
   std::string run;
+  std::string device = "cpu";
 };
 int predict_command(const PredictArguments& arguments);
 

@@ -152,6 +152,10 @@ int compare_command(const CompareArguments& arguments) {
   comparison.group_name = data.splits.group_name;
   for (const auto& twin : recipe.twins) {
     Twin one{train::twin_recipe(data.recipe, twin), {}, {}};
+    if (one.recipe.train.device != "cpu")
+      throw train::RecipeError(
+          "compare measures its twins' times on the CPU: train.device must be cpu, got '" +
+          one.recipe.train.device + "' (quatrain train takes it)");
     if (twin.name == "real") comparison.reference = comparison.twins.size();
     for (const uint64_t seed : seeds) {
       TwinRun run;

@@ -8,13 +8,16 @@
 #include "cli/console.h"
 #include "cli/json_file.h"
 #include "cli/text_task.h"
+#include "quatrain/train/session.h"
 #include "support/text.h"
 #include "train/autocast.h"
 
 namespace quatrain::cli {
 
 int evaluate_command(const EvaluateArguments& arguments) {
+  const train::Session session(arguments.device);
   TrainedText trained = load_trained(arguments.run);
+  session.move(*trained.model);
   set_threads(trained.recipe);
   TextData data = load_text(trained.recipe, arguments.data);
   if (data.splits.labels != trained.labels) {
@@ -25,7 +28,7 @@ int evaluate_command(const EvaluateArguments& arguments) {
   const auto task = make_task(trained.recipe, data, trained.model);
   const torch::NoGradGuard no_grad;
   trained.model->eval();
-  const train::Autocast autocast(trained.recipe.train.precision == "bfloat16");
+  const train::Autocast autocast(trained.recipe.train.precision == "bfloat16", session.device().type());
   const auto figures = task->evaluate(arguments.split, {}).figures;
 
   if (!arguments.json.empty())

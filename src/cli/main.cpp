@@ -35,6 +35,7 @@ void add_out(CLI::App& command, RecipeArguments& arguments) {
       ->type_name("FOLDER");
 }
 
+constexpr const char* kDevice = "Where to compute: cpu, cuda or cuda:N";
 constexpr const char* kJson = "Write the cases as JSON too; - is the standard output";
 
 // One parsed command line.
@@ -92,6 +93,7 @@ class Program {
     command->add_flag_callback(
         "--deterministic", [this] { train_.settings.push_back("train.deterministic=true"); },
         "Refuse operations of torch that may give other bits each time");
+    add_setting(*command, train_, "--device", "train.device", kDevice)->type_name("DEVICE");
     command->add_flag("--overwrite", train_.overwrite, "Replace the run in --out")->excludes(resume);
     command->callback([this] { chosen_ = [this] { return train_command(train_); }; });
   }
@@ -106,6 +108,7 @@ class Program {
     command->add_option("--split", evaluate_.split, "Which set: train, dev or test")
         ->check(CLI::IsMember({"train", "dev", "test"}))
         ->capture_default_str();
+    command->add_option("--device", evaluate_.device, kDevice)->type_name("DEVICE")->capture_default_str();
     command->add_option("--json", evaluate_.json, "Write the figures as JSON; - is the standard output")
         ->type_name("FILE");
     command->callback([this] { chosen_ = [this] { return evaluate_command(evaluate_); }; });
@@ -116,6 +119,7 @@ class Program {
         app_.add_subcommand("predict", "Label the lines of the standard input with a trained run");
     command->footer(kPredictFooter);
     command->add_option("run", predict_.run, "Folder of a run")->required()->type_name("RUN");
+    command->add_option("--device", predict_.device, kDevice)->type_name("DEVICE")->capture_default_str();
     command->callback([this] { chosen_ = [this] { return predict_command(predict_); }; });
   }
 

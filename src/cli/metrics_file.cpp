@@ -7,6 +7,7 @@
 
 #include "support/text.h"
 #include "train/own_json.h"
+#include "train/run_files.h"
 
 namespace quatrain::cli {
 namespace {
@@ -19,7 +20,7 @@ void add(Curve& curve, int64_t step, const nlohmann::json& value) {
 }  // namespace
 
 MetricsFile read_metrics(const std::filesystem::path& run) {
-  const auto path = run / "metrics.jsonl";
+  const auto path = run / train::kMetricsFile;
   try {
     check_file(path);
   } catch (const std::invalid_argument& error) {
@@ -34,11 +35,12 @@ MetricsFile read_metrics(const std::filesystem::path& run) {
     const auto leave = [&](const std::string& why) {
       result.damage.push_back(path.string() + ":" + std::to_string(result.lines) + ": " + why);
     };
-    const nlohmann::json record = train::parse_own<nlohmann::json>(line);
-    if (!train::is_record(record) || file.eof()) {
-      leave("this is no whole line of a trainer; delete it, or resume the run, which drops it");
+    const nlohmann::json record = train::parse_record<nlohmann::json>(line);
+    if (record.is_discarded() || file.eof()) {
+      leave("this line is not as a trainer wrote it; delete it, or resume the run, which drops it");
       continue;
     }
+    result.unsealed += !train::holds_checksum(line);
     const int64_t step = record["step"];
     if (step < before) {
       leave("step " + std::to_string(step) + " comes after step " + std::to_string(before) + "; delete it");

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/lines.h"
 #include "cli/text_task.h"
+#include "quatrain/train/session.h"
 #include "support/text.h"
 #include "train/autocast.h"
 
@@ -37,10 +38,10 @@ at::Tensor probabilities(const TrainedText& trained, const std::vector<std::vect
       batch.push_back(texts[order[end]]);
       places.push_back(static_cast<int64_t>(order[end]));
     }
-    const auto collated = data::collate(batch);
+    const auto collated = data::collate(batch).to(train::device_of(*trained.model));
     auto model = trained.model;
     const at::Tensor logits = model->forward(collated.tokens, collated.padding);
-    result.index_copy_(0, at::tensor(places, at::kLong), logits.to(at::kFloat).softmax(1));
+    result.index_copy_(0, at::tensor(places, at::kLong), logits.to(at::kFloat).softmax(1).cpu());
   }
   return result;
 }
@@ -74,12 +75,14 @@ void answer(const TrainedText& trained, const std::vector<std::vector<int64_t>>&
 }  // namespace
 
 int predict_command(const PredictArguments& arguments) {
-  const TrainedText trained = load_trained(arguments.run);
+  const train::Session session(arguments.device);
+  TrainedText trained = load_trained(arguments.run);
+  session.move(*trained.model);
   set_threads(trained.recipe);
   const auto tokenizer = data::parse_tokenizer(trained.recipe.task.tokenizer);
   const auto longest = static_cast<size_t>(trained.recipe.task.max_length);
   const torch::NoGradGuard no_grad;
-  const train::Autocast autocast(trained.recipe.train.precision == "bfloat16");
+  const train::Autocast autocast(trained.recipe.train.precision == "bfloat16", session.device().type());
   LineReader reader(STDIN_FILENO, kLongestLine);
   int64_t number = 0;
   if (::isatty(STDIN_FILENO)) std::fprintf(stderr, "a text a line; end with Ctrl-D\n");

@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "quatrain/train/checkpoint.h"
+#include "train/run_files.h"
 
 namespace quatrain::cli {
 
@@ -29,7 +30,7 @@ fs::path fresh_folder(const std::string& name, const std::string& part) {
 
 bool check_resumable(const train::Recipe& recipe, const fs::path& run, const std::string& from) {
   const bool begun = from != "last" || train::has_checkpoint(run);
-  if (begun || fs::exists(run / "result.json")) {
+  if (begun || fs::exists(run / train::kResultFile)) {
     const fs::path folder = train::find_checkpoint(run, begun ? from : "best");
     check_same(recipe, train::read_recipe((folder / "recipe.toml").string()), run);
   }
@@ -37,10 +38,20 @@ bool check_resumable(const train::Recipe& recipe, const fs::path& run, const std
 }
 
 void check_same(const train::Recipe& recipe, const train::Recipe& stored, const fs::path& folder) {
-  constexpr std::array kFree{
-      "task.folder",     "task.vectors",           "train.steps",        "train.epochs", "train.patience",
-      "train.log_every", "train.checkpoint_every", "train.threads",      "train.keep",   "train.nonfinite",
-      "compare.seconds", "compare.layer_seconds",  "compare.layer_width"};
+  constexpr std::array kFree{"task.folder",
+                             "task.vectors",
+                             "train.steps",
+                             "train.epochs",
+                             "train.patience",
+                             "train.log_every",
+                             "train.checkpoint_every",
+                             "train.threads",
+                             "train.keep",
+                             "train.nonfinite",
+                             "train.device",
+                             "compare.seconds",
+                             "compare.layer_seconds",
+                             "compare.layer_width"};
   std::string list;
   for (const auto& key : train::differing_keys(recipe, stored))
     if (std::find(kFree.begin(), kFree.end(), key) == kFree.end()) list += (list.empty() ? "" : ", ") + key;

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -11,6 +10,7 @@
 #include "quatrain/train/checkpoint.h"
 #include "quatrain/train/recipe.h"
 #include "train/own_json.h"
+#include "train/run_files.h"
 
 namespace quatrain::cli {
 namespace {
@@ -33,19 +33,10 @@ void find_runs(const fs::path& folder, int depth, std::vector<fs::path>& runs) {
       find_runs(entry.path(), entry.is_symlink(none) ? kDeepest : depth + 1, runs);
 }
 
-// A figure's value where there is one.
-std::optional<double> figure(const Json& figures, const char* name) {
-  if (!figures.is_object()) return std::nullopt;
-  const Json value = figures.value(name, Json());
-  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
-}
-
-// What is known of a run, whatever of it is there.
+// What is known of a run, whatever of it is there. Its weights are not read: there may be hundreds of runs.
 Json describe(const fs::path& run) {
   Json facts{{"run", run.string()}};
-  const auto sound = train::sound_checkpoints(run);
-  const bool damaged =
-      train::has_checkpoint(run) && (sound.empty() || sound.front().name.starts_with("step-"));
+  const auto sound = train::sound_checkpoints(run, train::Look::sizes);
   const fs::path folder = run / (sound.empty() ? "best" : sound.front().name);
   try {
     const auto recipe = train::read_recipe((folder / "recipe.toml").string());
@@ -54,9 +45,11 @@ Json describe(const fs::path& run) {
   } catch (const std::exception&) {
     facts["algebra"] = nullptr;  // not one of text, or nothing is stored yet
   }
-  const Json result = train::read_own<Json>(run / "result.json"),
+  const Json result = train::read_checked<Json>(run / train::kResultFile),
              state = train::read_own<Json>(folder / "training.json");
   const bool finished = result.is_object();
+  const bool lost = train::has_checkpoint(run) && (sound.empty() || sound.front().name.starts_with("step-"));
+  const bool damaged = lost || (!finished && fs::exists(run / train::kResultFile));
   // First of all: a checkpoint that is being replaced may look damaged.
   facts["state"] = train::is_training(run) ? "training"
                    : damaged               ? "damaged"
@@ -64,6 +57,7 @@ Json describe(const fs::path& run) {
                                            : "stopped";
   const Json& from = finished ? result : state;
   if (from.is_object()) {
+    facts["figure"] = from.value("figure", Json());
     facts["step"] = from.value(finished ? "steps" : "step", Json());
     facts["seconds"] = from.value("seconds", Json());
     facts["dev"] = from.value(finished ? "dev" : "best_figures", Json());
@@ -82,11 +76,14 @@ std::string cell(const Json& facts, const char* key) {
   return "-";
 }
 
+// The figure that selects; of a run of an older version, which does not name it, the first.
 std::string shown(const Json& facts, const char* split) {
-  const Json figures = facts.value(split, Json());
-  if (const auto accuracy = figure(figures, "accuracy")) return percent(*accuracy, 2);
-  if (const auto loss = figure(figures, "loss")) return "loss " + fixed(*loss, 4);
-  return "-";
+  const Json figures = facts.value(split, Json()), selects = facts.value("figure", Json());
+  if (!figures.is_object() || figures.empty()) return "-";
+  const std::string name =
+      selects.is_string() && selects != "" ? selects.get<std::string>() : figures.begin().key();
+  const Json value = figures.value(name, Json());
+  return value.is_number() ? printable(name) + " " + fixed(value.get<double>(), 4) : "-";
 }
 
 std::string duration(const Json& facts) {

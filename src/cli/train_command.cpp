@@ -60,6 +60,7 @@ int train_command(const TrainArguments& arguments) {
         "' holds a run already: pass --resume to go on, --overwrite to start anew, or another "
         "--out");
 
+  const train::Session session(recipe.train.device);
   set_threads(recipe);
   const TextData data = load_text(recipe, arguments.data);
   train::Recipe start = data.recipe;
@@ -82,7 +83,7 @@ int train_command(const TrainArguments& arguments) {
     train::ProgressLine line;
     run.on_progress = [&](const train::Progress& progress) { line.show(progress); };
     run.on_message = [&](const std::string& text) { line.message(text); };
-    result = train::Trainer(*task, trainer_options(data.recipe), run).run();
+    result = train::Trainer(*task, trainer_options(data.recipe), run, session).run();
   }
   if (!result.finished) {
     std::fprintf(stderr, "stopped at step %s; go on with: quatrain train %s --resume\n",

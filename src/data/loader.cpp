@@ -44,6 +44,10 @@ struct Range {
 
 }  // namespace
 
+Batch Batch::to(at::Device device) const {
+  return {tokens.to(device), padding.to(device), labels.to(device), groups, indices};
+}
+
 Batch collate(const std::vector<std::vector<int64_t>>& texts) {
   for (size_t i = 0; i < texts.size(); ++i) {
     TORCH_CHECK(!texts[i].empty(), "collate: a text must have at least one word, text ", i,

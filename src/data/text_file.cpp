@@ -83,21 +83,4 @@ fs::path find_folder(const std::string& reader, const fs::path& folder, const st
               join(files), " there");
 }
 
-void replace_file(const fs::path& file, const std::function<void(std::ostream&)>& fill) {
-  fs::path beside = file;
-  beside += ".tmp";
-  {
-    std::ofstream stream(beside, std::ios::binary);
-    TORCH_CHECK(stream, "data: ", beside.string(),
-                " cannot be opened for writing: check the folder and its permissions");
-    fill(stream);
-    stream.flush();
-    TORCH_CHECK(stream, "data: writing ", beside.string(), " failed: is the disk full?");
-  }
-  std::error_code error;
-  fs::rename(beside, file, error);
-  TORCH_CHECK(!error, "data: ", beside.string(), " cannot be renamed to ", file.string(), ": ",
-              error.message());
-}
-
 }  // namespace quatrain::data

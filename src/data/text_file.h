@@ -34,7 +34,4 @@ std::filesystem::path find_folder(const std::string& reader, const std::filesyst
                                   const std::vector<std::string>& subs,
                                   const std::vector<std::string>& files);
 
-/// Calls `fill` to write a file beside the given one, which it then replaces at once.
-void replace_file(const std::filesystem::path& file, const std::function<void(std::ostream&)>& fill);
-
 }  // namespace quatrain::data

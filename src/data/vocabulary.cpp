@@ -1,10 +1,10 @@
 #include "quatrain/data/vocabulary.h"
 
 #include <algorithm>
-#include <ostream>
 #include <utility>
 
 #include "data/text_file.h"
+#include "support/atomic_file.h"
 
 namespace quatrain::data {
 namespace {
@@ -66,9 +66,9 @@ Vocabulary Vocabulary::build(const std::vector<Example>& examples, Tokenizer tok
 }
 
 void Vocabulary::save(const std::filesystem::path& file) const {
-  replace_file(file, [this](std::ostream& stream) {
-    for (const auto& word : words_) stream << word << '\n';
-  });
+  std::string lines;
+  for (const auto& word : words_) lines += word + '\n';
+  write_text(file, lines);
 }
 
 Vocabulary Vocabulary::load(const std::filesystem::path& file) {

@@ -11,6 +11,7 @@
 #include "support/text.h"
 #include "train/checksum.h"
 #include "train/own_json.h"
+#include "train/run_files.h"
 
 namespace quatrain::train {
 namespace {
@@ -51,17 +52,6 @@ std::optional<int64_t> step_in(const fs::path& folder) {
   return older(folder.parent_path(), step) == folder ? std::optional(step) : std::nullopt;
 }
 
-// Older checkpoints, the newest first.
-std::vector<fs::path> older_checkpoints(const fs::path& run_folder) {
-  std::vector<fs::path> found;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(run_folder, none))
-    if (step_in(entry.path())) found.push_back(entry.path());
-  std::sort(found.begin(), found.end(),
-            [](const fs::path& a, const fs::path& b) { return *step_in(a) > *step_in(b); });
-  return found;
-}
-
 // The manifest's checksum is of all else in it.
 std::string checksum_of(Json manifest) {
   manifest.erase("checksum");
@@ -99,9 +89,9 @@ std::optional<std::string> checksum_at(const fs::path& file) {
 std::string way_out(const fs::path& run_folder) {
   const auto sound = sound_checkpoints(run_folder);
   if (sound.empty()) return "; the run has no sound checkpoint to go on from: start anew";
-  const auto& [name, step] = sound.front();
-  return "; the newest sound one to go on from is '" + (run_folder / name).string() + "', of step " +
-         std::to_string(step) + ": resume with --from " + name;
+  const Checkpoint& newest = sound.front();
+  return "; the newest sound one to go on from is '" + newest.folder.string() + "', of step " +
+         std::to_string(newest.step) + ": resume with --from " + newest.name;
 }
 
 // The old checkpoint, that a new one has followed or will follow: kept under its step's name, or removed, as
@@ -120,11 +110,21 @@ void retire(const fs::path& run_folder, const fs::path& old, int64_t keep) {
 
 }  // namespace
 
+std::vector<fs::path> older_checkpoints(const fs::path& run_folder) {
+  std::vector<fs::path> found;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(run_folder, none))
+    if (step_in(entry.path())) found.push_back(entry.path());
+  std::sort(found.begin(), found.end(),
+            [](const fs::path& a, const fs::path& b) { return *step_in(a) > *step_in(b); });
+  return found;
+}
+
 fs::path part_of(const fs::path& run_folder, const std::string& which) {
   return beside(run_folder, which, kPart);
 }
 
-std::vector<std::string> find_damage(const fs::path& folder) {
+std::vector<std::string> find_damage(const fs::path& folder, Look look) {
   if (!is_there(folder / kManifest)) return {std::string(kManifest) + " is missing"};
   const auto manifest = read_manifest(folder);
   if (!manifest) return {std::string(kManifest) + " is not as it was written, or by another version"};
@@ -136,6 +136,8 @@ std::vector<std::string> find_damage(const fs::path& folder) {
       damage.push_back(name + " is missing");
     else if (bytes != facts["bytes"])
       damage.push_back(name + " has " + std::to_string(bytes) + " bytes instead of " + facts["bytes"].dump());
+    else if (look == Look::sizes)
+      continue;
     else if (const auto found = checksum_at(folder / name); !found)
       damage.push_back(name + " cannot be read");
     else if (*found != facts["xxh128"])
@@ -146,13 +148,13 @@ std::vector<std::string> find_damage(const fs::path& folder) {
   return damage;
 }
 
-std::vector<Checkpoint> sound_checkpoints(const fs::path& run_folder) {
+std::vector<Checkpoint> sound_checkpoints(const fs::path& run_folder, Look look) {
   std::vector<Checkpoint> sound;
   std::vector<fs::path> folders = older_checkpoints(run_folder);
   folders.insert(folders.begin(), {run_folder / "last", beside(run_folder, "last", kOld)});
   for (const fs::path& folder : folders)
-    if (is_there(folder) && find_damage(folder).empty())
-      sound.push_back({folder.filename().string(), step_of(folder)});
+    if (is_there(folder) && find_damage(folder, look).empty())
+      sound.push_back({folder.filename().string(), step_of(folder), folder});
   std::stable_sort(sound.begin(), sound.end(),
                    [](const Checkpoint& a, const Checkpoint& b) { return a.step > b.step; });
   return sound;
@@ -218,11 +220,11 @@ int64_t step_of(const fs::path& folder) {
   return manifest ? (*manifest)["step"].get<int64_t>() : 0;
 }
 
-fs::path find_checkpoint(const fs::path& run_folder, const std::string& which) {
+Checkpoint open_checkpoint(const fs::path& run_folder, const std::string& which) {
   for (const fs::path& folder : {run_folder / which, beside(run_folder, which, kOld)}) {
     if (!is_there(folder)) continue;
     const auto damage = find_damage(folder);
-    if (damage.empty()) return folder;
+    if (damage.empty()) return {which, step_of(folder), folder};
     throw std::runtime_error("checkpoint '" + folder.string() + "' is damaged: " + join(damage) +
                              way_out(run_folder));
   }
@@ -230,16 +232,20 @@ fs::path find_checkpoint(const fs::path& run_folder, const std::string& which) {
                            way_out(run_folder));
 }
 
+fs::path find_checkpoint(const fs::path& run_folder, const std::string& which) {
+  return open_checkpoint(run_folder, which).folder;
+}
+
 bool holds_run(const fs::path& run_folder) {
   return has_checkpoint(run_folder) || has_checkpoint(run_folder, "best") ||
-         is_there(run_folder / "metrics.jsonl") || is_there(run_folder / "result.json");
+         is_there(run_folder / kMetricsFile) || is_there(run_folder / kResultFile);
 }
 
 void remove_run(const fs::path& run_folder) {
   for (const char* which : {"last", "best"})
     for (const char* ending : {"", kPart, kOld}) fs::remove_all(beside(run_folder, which, ending));
   for (const fs::path& folder : older_checkpoints(run_folder)) fs::remove_all(folder);
-  for (const char* name : {"metrics.jsonl", "result.json", "predictions.tsv"}) fs::remove(run_folder / name);
+  for (const char* name : {kMetricsFile, kResultFile, kPredictionsFile}) fs::remove(run_folder / name);
 }
 
 }  // namespace quatrain::train

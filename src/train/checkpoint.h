@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "quatrain/train/checkpoint.h"
 
@@ -22,6 +23,9 @@ QUATRAIN_API void write_checkpoint(const std::filesystem::path& run_folder, cons
 
 /// Notes the sizes and checksums of a checkpoint's files as they are.
 QUATRAIN_API void seal_checkpoint(const std::filesystem::path& checkpoint_folder, int64_t step);
+
+/// The folders of a run's older checkpoints, step-N, the newest first.
+std::vector<std::filesystem::path> older_checkpoints(const std::filesystem::path& run_folder);
 
 /// The step of a checkpoint; 0 where its manifest cannot be read.
 QUATRAIN_API int64_t step_of(const std::filesystem::path& checkpoint_folder);

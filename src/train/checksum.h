@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,14 @@ namespace quatrain::train {
 QUATRAIN_API std::string checksum(std::string_view bytes);
 
 /// Of a file's content; a file that cannot be read is a std::runtime_error.
-std::string checksum_of_file(const std::filesystem::path& path);
+QUATRAIN_API std::string checksum_of_file(const std::filesystem::path& path);
+
+/// The text of a JSON object with one more member, the last: "checksum", the first 16 digits for all that
+/// stands before them.
+QUATRAIN_API std::string with_checksum(std::string_view object);
+
+/// Whether an object's text is as with_checksum() gave it; nothing where its last member is no checksum
+/// (older versions wrote none). Together with the rules of JSON it notices every bit that changes.
+QUATRAIN_API std::optional<bool> holds_checksum(std::string_view object);
 
 }  // namespace quatrain::train

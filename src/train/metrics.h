@@ -8,26 +8,25 @@
 
 namespace quatrain::train {
 
-/// metrics.jsonl: a JSON object a line, appended. A line is on its way to the disk when the call returns;
-/// where it cannot be written (a full disk) it waits in memory and is tried again.
+/// metrics.jsonl: a JSON object a line, each with its checksum, appended. A line is on its way to the disk
+/// when the call returns; where it cannot be written (a full disk) it waits in memory and is tried again.
 class QUATRAIN_API Metrics {
  public:
   /// Keeps the lines that the checkpoint to go on from has made, up to `step` and of evaluations up to
   /// `evaluated_step` (a run may be stopped between the two), and drops later, torn and damaged ones. A
-  /// training line is due each `log_every` steps until there are `most_lines` of them; then every second one
-  /// is dropped and they are due half as often, and so on: the file of a run of any length stays small, and
-  /// is a function of the step alone.
-  Metrics(const std::filesystem::path& run_folder, int64_t step, int64_t evaluated_step, int64_t log_every,
-          int64_t most_lines);
+  /// training line is due each `log_every` steps; 0: never.
+  Metrics(const std::filesystem::path& run_folder, int64_t step, int64_t evaluated_step, int64_t log_every);
   ~Metrics();
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  /// Whole lines that were no lines of a trainer, and were dropped.
+  /// Whole lines that were not as a trainer had written them, and were dropped.
   int64_t damaged() const { return damaged_; }
+  /// Lines that are kept or were written.
+  int64_t lines() const { return lines_; }
 
   /// True where training(step, ..) is to be called.
-  bool due(int64_t step) const;
+  bool due(int64_t step) const { return log_every_ > 0 && step % log_every_ == 0; }
   void training(int64_t step, int64_t epoch, double loss, double learning_rate, double gradient_norm,
                 double examples_per_second);
   void evaluation(int64_t step, const std::string& split, const Figures& figures, double seconds);
@@ -38,16 +37,14 @@ class QUATRAIN_API Metrics {
   void sync();
 
  private:
-  void open();
-  void append(const std::string& line);
+  void append(const std::string& object);
   bool flush();
-  void thin(int64_t spacing);
-  int64_t spacing(int64_t step) const;
 
   std::filesystem::path path_;
-  int64_t log_every_, most_lines_, thinned_to_;
+  int64_t log_every_;
   int fd_ = -1;
   int64_t damaged_ = 0;
+  int64_t lines_ = 0;
   int64_t size_ = 0;     // bytes of whole lines in the file
   std::string pending_;  // lines that are not in it yet
 };

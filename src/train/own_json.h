@@ -7,8 +7,11 @@
 
 #include "support/json.h"
 #include "support/text.h"
+#include "train/checksum.h"
 
 namespace quatrain::train {
+
+inline constexpr size_t kLargestOwn = 1 << 26;  ///< bytes of a file of JSON
 
 /// JSON that a trainer has written, or what stands in its place: is_discarded() where it is none, or nested
 /// deeper than any of ours.
@@ -22,22 +25,37 @@ Json parse_own(std::string_view text) {
   }
 }
 
-/// The same from a file; one that cannot be read is no JSON either.
-template <typename Json>
-Json read_own(const std::filesystem::path& path) {
-  constexpr size_t kLargest = 1 << 26;
+/// JSON of a file whose text is `sound`.
+template <typename Json, typename Sound>
+Json read_json(const std::filesystem::path& path, const Sound& sound) {
   try {
-    return parse_own<Json>(read_file(path, kLargest));
+    const std::string text = read_file(path, kLargestOwn);
+    return sound(text) ? parse_own<Json>(text) : Json(Json::value_t::discarded);
   } catch (const std::invalid_argument&) {
     return Json(Json::value_t::discarded);
   }
 }
 
-/// True for a line of metrics.jsonl.
+/// The same from a file; one that cannot be read is no JSON either.
 template <typename Json>
-bool is_record(const Json& line) {
-  return line.is_object() && line.value("kind", Json()).is_string() &&
-         line.value("step", Json()).is_number_integer();
+Json read_own(const std::filesystem::path& path) {
+  return read_json<Json>(path, [](std::string_view) { return true; });
+}
+
+/// The same of an object that was written with_checksum(), or by an older version: discarded where a bit of
+/// it has changed.
+template <typename Json>
+Json read_checked(const std::filesystem::path& path) {
+  return read_json<Json>(path, [](std::string_view text) { return holds_checksum(text).value_or(true); });
+}
+
+/// A line of metrics.jsonl, or what is_discarded() where it is none, or not as it was written.
+template <typename Json>
+Json parse_record(std::string_view line) {
+  Json record = parse_own<Json>(line);
+  const bool whole = record.is_object() && record.value("kind", Json()).is_string() &&
+                     record.value("step", Json()).is_number_integer() && holds_checksum(line).value_or(true);
+  return whole ? record : Json(Json::value_t::discarded);
 }
 
 }  // namespace quatrain::train

@@ -2,6 +2,7 @@
 
 #include "quatrain/algebra.h"
 #include "quatrain/train/recipe.h"
+#include "quatrain/train/session.h"
 
 namespace quatrain::train {
 namespace {
@@ -56,6 +57,11 @@ void check_model(const Recipe& recipe) {
 
 void check(const Recipe& recipe) {
   check_model(recipe);
+  try {
+    parse_device(recipe.train.device);
+  } catch (const std::invalid_argument& error) {
+    throw RecipeError(where(recipe, "train.device") + ": train.device: " + error.what());
+  }
   if (recipe.train.steps == 0 && recipe.train.epochs == 0)
     throw RecipeError(where(recipe, "train.steps") +
                       ": train.steps and train.epochs are both 0: set one of them");

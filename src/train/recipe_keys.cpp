@@ -182,6 +182,8 @@ std::vector<Key> make_keys() {
        "Threads to compute with; 0: as many as torch takes.", {}, 0, 1024},
       {"train", "deterministic", [](R& r) -> Field { return &r.train.deterministic; },
        "Operations of torch that may give other bits each time are errors. `--deterministic` sets it."},
+      {"train", "device", [](R& r) -> Field { return &r.train.device; },
+       "Where to compute: `cpu`, `cuda` or `cuda:N`. `--device` sets it."},
 
       {"compare", "seconds", [](R& r) -> Field { return &r.compare.seconds; },
        "About how long the twins' times are measured.", {}, 0, 1e5},

@@ -6,6 +6,7 @@
 
 #include "support/atomic_file.h"
 #include "train/own_json.h"
+#include "train/run_files.h"
 
 namespace quatrain::train {
 namespace {
@@ -28,6 +29,7 @@ void write_result(const Result& r, const fs::path& run_folder) {
                   {"stopped_early", r.stopped_early},
                   {"steps", r.steps},
                   {"best_step", r.best_step},
+                  {"figure", r.figure},
                   {"dev", r.dev},
                   {"test", r.test},
                   {"facts", r.facts},
@@ -39,16 +41,17 @@ void write_result(const Result& r, const fs::path& run_folder) {
                   {"skipped", r.skipped},
                   {"final_loss", r.final_loss},
                   {"threads", r.threads},
-                  {"seed", r.seed}};
-  write_text(run_folder / "result.json", json.dump(2) + "\n");
+                  {"seed", r.seed},
+                  {"predictions", r.predictions}};
+  write_text(run_folder / kResultFile, with_checksum(json.dump(2) + "\n"));
 }
 
 Result read_result(const fs::path& run_folder) {
-  const fs::path path = run_folder / "result.json";
+  const fs::path path = run_folder / kResultFile;
   if (!fs::exists(path))
     throw std::runtime_error("run '" + run_folder.string() + "' has no result.json: it is not finished");
   try {
-    const auto json = read_own<Json>(path);
+    const auto json = read_checked<Json>(path);
     Result r;
     json.at("finished").get_to(r.finished);
     json.at("stopped_early").get_to(r.stopped_early);
@@ -66,18 +69,27 @@ Result read_result(const fs::path& run_folder) {
     json.at("final_loss").get_to(r.final_loss);
     json.at("threads").get_to(r.threads);
     json.at("seed").get_to(r.seed);
+    r.figure = json.value("figure", "");  // older versions wrote neither
+    r.predictions = json.value("predictions", "");
     return r;
   } catch (const Json::exception&) {
-    throw std::runtime_error("'" + path.string() + "' cannot be read: it is not what a trainer wrote");
+    throw std::runtime_error(
+        "'" + path.string() +
+        "' is not what a trainer wrote: delete it and resume the run, which makes it again");
   }
 }
 
-void write_predictions(const Evaluation& evaluation, const fs::path& run_folder) {
+bool result_is_sealed(const fs::path& run_folder) {
+  return holds_checksum(read_file(run_folder / kResultFile, kLargestOwn)).has_value();
+}
+
+std::string write_predictions(const Evaluation& evaluation, const fs::path& run_folder) {
   std::string text = "target\tprediction\n";
   for (size_t i = 0; i < evaluation.predictions.size(); ++i)
     text +=
         std::to_string(evaluation.targets.at(i)) + "\t" + std::to_string(evaluation.predictions[i]) + "\n";
-  write_text(run_folder / "predictions.tsv", text);
+  write_text(run_folder / kPredictionsFile, text);
+  return checksum(text);
 }
 
 }  // namespace quatrain::train

@@ -9,6 +9,7 @@
 #include "support/text.h"
 #include "train/checkpoint.h"
 #include "train/checksum.h"
+#include "train/run_files.h"
 
 namespace quatrain::train {
 namespace {
@@ -40,18 +41,26 @@ void check_same_data(const Task& task, const fs::path& run_folder, const fs::pat
 }
 
 // best/ as the state speaks of it.
-bool has_best(const fs::path& run_folder, int64_t step) {
+std::optional<Checkpoint> find_best(const fs::path& run_folder, int64_t step) {
   try {
-    return step_of(find_checkpoint(run_folder, "best")) == step;
+    Checkpoint best = open_checkpoint(run_folder, "best");
+    return best.step == step ? std::optional(std::move(best)) : std::nullopt;
   } catch (const std::runtime_error&) {
-    return false;
+    return std::nullopt;
   }
 }
 
 // The result of a finished run, with the best weights in the model.
-Result stored_result(const Resumed& r) {
-  nn::load_weights(r.task.model(), find_checkpoint(r.run.folder, "best") / "model.safetensors");
+Result stored_result(const Resumed& r, const Checkpoint& best) {
+  nn::load_weights(r.task.model(), best.folder / "model.safetensors");
   return read_result(r.run.folder);
+}
+
+void tell_of_device(const Resumed& r, const State& state) {
+  const std::string now = c10::DeviceTypeName(r.session.device().type(), /*lower_case=*/true);
+  if (state.device != now)
+    r.tell("the checkpoint was made on " + state.device + " and the run goes on on " + now +
+           ", so its figures are not, bit for bit, those of a run that stayed there");
 }
 
 // Without a checkpoint to go on from.
@@ -59,20 +68,20 @@ Start begin(const Resumed& r) {
   const fs::path& folder = r.run.folder;
   Start start;
   start.state.steps_per_epoch = r.steps_per_epoch;
-  if (fs::exists(folder / "result.json")) {
+  if (fs::exists(folder / kResultFile)) {
     const Result result = read_result(folder);
     if (!result.stopped_early && result.steps < r.steps)
       refuse(folder, "it is finished after " + std::to_string(result.steps) +
                          " steps, and the checkpoint 'last' that more of them would start from is gone; "
                          "start anew in another folder");
-    start.result = stored_result(r);
+    start.result = stored_result(r, open_checkpoint(folder, "best"));
   } else if (has_checkpoint(folder, "best") && step_of(find_checkpoint(folder, "best")) > 0) {
     refuse(
         folder,
         "its checkpoint 'last' is gone and 'best' alone is not enough to go on from; start anew in another "
         "folder, where train.weights may name this run");
   }
-  torch::manual_seed(r.options.seed);
+  r.session.seed(r.options.seed);
   return start;
 }
 
@@ -81,10 +90,10 @@ Start begin(const Resumed& r) {
 Start take_up(const Resumed& r) {
   const fs::path& folder = r.run.folder;
   if (r.run.from == "last" && !has_checkpoint(folder)) return begin(r);
-  const fs::path from = find_checkpoint(folder, r.run.from);
+  const fs::path from = open_checkpoint(folder, r.run.from).folder;
   nn::load_weights(r.task.model(), from / "model.safetensors");
   Start start;
-  State& state = start.state = load_state(r.optimizer, r.parameters, from);
+  State& state = start.state = load_state(r.session, r.optimizer, r.parameters, from);
   start.saved_step = state.step;
   if (state.steps_per_epoch != r.steps_per_epoch)
     refuse(folder, "an epoch has " + std::to_string(r.steps_per_epoch) + " steps, in the checkpoint " +
@@ -93,7 +102,8 @@ Start take_up(const Resumed& r) {
   check_same_data(r.task, folder, from);
   // Patience may be another now.
   state.stopped_early = state.stopped_early && r.options.patience > 0 && state.bad >= r.options.patience;
-  if (state.best_step > 0 && !has_best(folder, state.best_step)) {
+  const auto best = state.best_step > 0 ? find_best(folder, state.best_step) : std::nullopt;
+  if (state.best_step > 0 && !best) {
     start.best_is_gone = state.best_step == state.step;
     if (!start.best_is_gone) {
       r.tell("'" + (folder / "best").string() + "' does not hold the best weights so far, those of step " +
@@ -103,10 +113,12 @@ Start take_up(const Resumed& r) {
       state.best_figures.clear();
       state.bad = 0;
     }
-  } else if (fs::exists(folder / "result.json") && (state.stopped_early || state.step >= r.steps)) {
-    start.result = stored_result(r);
+  } else if (fs::exists(folder / kResultFile) && (state.stopped_early || state.step >= r.steps)) {
+    start.result = stored_result(r, best ? *best : open_checkpoint(folder, "best"));
   }
-  if (!start.result) fs::remove(folder / "result.json");  // it will be another
+  if (start.result) return start;
+  fs::remove(folder / kResultFile);  // it will be another
+  tell_of_device(r, state);
   return start;
 }
 

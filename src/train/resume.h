@@ -26,6 +26,7 @@ struct Resumed {
   Task& task;
   const TrainerOptions& options;
   const RunOptions& run;
+  const Session& session;
   torch::optim::Optimizer& optimizer;
   const NamedParameters& parameters;
   int64_t steps;  ///< of the whole run

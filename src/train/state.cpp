@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kGenerator = "generator/cpu";
+const std::string kGenerator = "generator/";      // before the kind of its device
 constexpr const char* kStructure = "/structure";  // after the name of a learned A: its factors
 
 Json optional(const std::optional<double>& value) {
@@ -31,6 +31,7 @@ Json to_json(const State& s) {
       {"step", s.step},
       {"steps_per_epoch", s.steps_per_epoch},
       {"evaluated_step", s.evaluated_step},
+      {"figure", s.figure},
       {"last", optional(s.last)},
       {"best", optional(s.best)},
       {"best_step", s.best_step},
@@ -44,7 +45,9 @@ Json to_json(const State& s) {
       {"logged_loss", s.logged_loss},
       {"skipped", s.skipped},
       {"skipped_in_row", s.skipped_in_row},
-      {"seconds", s.seconds}};
+      {"seconds", s.seconds},
+      {"metrics_lines", s.metrics_lines},
+      {"device", s.device}};
 }
 
 State from_json(const Json& json) {
@@ -68,15 +71,19 @@ State from_json(const Json& json) {
   json.at("skipped").get_to(s.skipped);
   json.at("skipped_in_row").get_to(s.skipped_in_row);
   json.at("seconds").get_to(s.seconds);
+  s.figure = json.value("figure", s.figure);  // older versions wrote none of these
+  s.metrics_lines = json.value("metrics_lines", s.metrics_lines);
+  s.device = json.value("device", s.device);
   return s;
 }
 
 }  // namespace
 
-void save_state(const State& state, const torch::optim::Optimizer& optimizer,
+void save_state(const State& state, const Session& session, const torch::optim::Optimizer& optimizer,
                 const NamedParameters& parameters, const std::filesystem::path& folder) {
   nn::NamedTensors tensors = optimizer_state(optimizer, parameters);
-  tensors.emplace_back(kGenerator, at::detail::getDefaultCPUGenerator().get_state());
+  for (const auto& [kind, generator] : session.generators())
+    tensors.emplace_back(kGenerator + kind, generator);
   for (const auto& [name, parameter] : parameters)
     if (const at::Tensor held = ops::structure_state(parameter); held.defined())
       tensors.emplace_back(name + kStructure, held);
@@ -84,22 +91,27 @@ void save_state(const State& state, const torch::optim::Optimizer& optimizer,
   write_text(folder / "training.json", to_json(state).dump(2) + "\n");
 }
 
-State load_state(torch::optim::Optimizer& optimizer, const NamedParameters& parameters,
-                 const std::filesystem::path& folder) {
-  State state;
+State read_state(const std::filesystem::path& folder) {
   try {
-    state = from_json(read_own<Json>(folder / "training.json"));
+    return from_json(read_own<Json>(folder / "training.json"));
   } catch (const Json::exception&) {
     throw std::runtime_error("'" + (folder / "training.json").string() +
                              "' cannot be read: it is not what a trainer wrote");
   }
+}
+
+State load_state(const Session& session, torch::optim::Optimizer& optimizer,
+                 const NamedParameters& parameters, const std::filesystem::path& folder) {
+  State state = read_state(folder);
   auto [tensors, metadata] = nn::read_safetensors(folder / "training.safetensors");
-  const auto generator =
-      std::find_if(tensors.begin(), tensors.end(), [](const auto& item) { return item.first == kGenerator; });
-  TORCH_CHECK(generator != tensors.end(), "'", (folder / "training.safetensors").string(),
+  Session::Generators generators;
+  std::erase_if(tensors, [&](const auto& item) {
+    const bool is_one = item.first.starts_with(kGenerator);
+    if (is_one) generators.emplace_back(item.first.substr(kGenerator.size()), item.second);
+    return is_one;
+  });
+  TORCH_CHECK(!generators.empty(), "'", (folder / "training.safetensors").string(),
               "' has no generator state");
-  const at::Tensor generator_state = generator->second;
-  tensors.erase(generator);
   for (const auto& [name, parameter] : parameters) {
     const auto held = std::find_if(tensors.begin(), tensors.end(), [&, &name = name](const auto& item) {
       return item.first == name + kStructure;
@@ -108,7 +120,7 @@ State load_state(torch::optim::Optimizer& optimizer, const NamedParameters& para
     if (held != tensors.end()) tensors.erase(held);
   }
   load_optimizer_state(optimizer, parameters, tensors);
-  at::Generator(at::detail::getDefaultCPUGenerator()).set_state(generator_state);
+  session.set_generators(generators, static_cast<uint64_t>(state.step));
   return state;
 }
 

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "quatrain/api.h"
 #include "quatrain/train/optimizer.h"
 #include "quatrain/train/schedule.h"
+#include "quatrain/train/session.h"
 #include "quatrain/train/task.h"
 
 namespace quatrain::train {
@@ -19,6 +21,7 @@ struct State {
   int64_t step = 0;             ///< steps made
   int64_t steps_per_epoch = 0;  ///< to notice other data or batch sizes when resuming
   int64_t evaluated_step = -1;  ///< step of the last evaluation
+  std::string figure;           ///< of the dev set, which selects
   std::optional<double> last, best;
   int64_t best_step = 0;  ///< 0: none, or none that is still there
   Figures best_figures;
@@ -31,14 +34,21 @@ struct State {
   int64_t skipped = 0;         ///< steps whose numbers were not finite and that changed nothing
   int64_t skipped_in_row = 0;  ///< the latest of them
   double seconds = 0;
+  int64_t metrics_lines = 0;   ///< of metrics.jsonl that are this checkpoint's
+  std::string device = "cpu";  ///< the kind that it was trained on
 };
 
-/// Writes training.json and training.safetensors: the state, the optimizer's moments, torch's CPU generator.
-void save_state(const State& state, const torch::optim::Optimizer& optimizer,
+/// Writes training.json and training.safetensors: the state, the optimizer's moments, the session's
+/// generators.
+void save_state(const State& state, const Session& session, const torch::optim::Optimizer& optimizer,
                 const NamedParameters& parameters, const std::filesystem::path& folder);
 
-/// The inverse. Files that do not fit the optimizer are errors.
-QUATRAIN_API State load_state(torch::optim::Optimizer& optimizer, const NamedParameters& parameters,
-                              const std::filesystem::path& folder);
+/// The state alone, from training.json.
+QUATRAIN_API State read_state(const std::filesystem::path& folder);
+
+/// The inverse, on any device. Files that do not fit the optimizer are errors. Where the device's generator
+/// is not in them, since another device was trained on, it is seeded with the step.
+QUATRAIN_API State load_state(const Session& session, torch::optim::Optimizer& optimizer,
+                              const NamedParameters& parameters, const std::filesystem::path& folder);
 
 }  // namespace quatrain::train

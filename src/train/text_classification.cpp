@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include "quatrain/nn/parameters.h"
+#include "quatrain/train/session.h"
 #include "support/atomic_file.h"
 
 namespace quatrain::train {
@@ -84,7 +85,7 @@ int64_t TextClassification::batches() const {
 }
 
 BatchLoss TextClassification::loss(int64_t epoch, int64_t index) {
-  const data::Batch batch = parts_->train.batch(epoch, index);
+  const data::Batch batch = parts_->train.batch(epoch, index).to(device_of(*parts_->model));
   const at::Tensor logits = parts_->model->forward(batch.tokens, batch.padding);
   const auto options = F::CrossEntropyFuncOptions().label_smoothing(parts_->options.label_smoothing);
   return {F::cross_entropy(logits, batch.labels, options), batch.size()};
@@ -116,10 +117,11 @@ Evaluation TextClassification::evaluate(std::string_view split, const std::funct
   double loss = 0;
   for (int64_t b = 0; b < loader.batches(); ++b) {
     const data::Batch batch = loader.batch(0, b);
-    const at::Tensor logits = parts_->model->forward(batch.tokens, batch.padding).to(at::kFloat);
-    loss += F::cross_entropy(logits, batch.labels, F::CrossEntropyFuncOptions().reduction(torch::kSum))
+    const data::Batch moved = batch.to(device_of(*parts_->model));
+    const at::Tensor logits = parts_->model->forward(moved.tokens, moved.padding).to(at::kFloat);
+    loss += F::cross_entropy(logits, moved.labels, F::CrossEntropyFuncOptions().reduction(torch::kSum))
                 .item<double>();
-    const at::Tensor answers = logits.argmax(1);
+    const at::Tensor answers = logits.argmax(1).cpu();
     const auto answer = answers.accessor<int64_t, 1>();
     const auto label = batch.labels.accessor<int64_t, 1>();
     const auto group = batch.groups.accessor<int64_t, 1>();

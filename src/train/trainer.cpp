@@ -54,12 +54,13 @@ class Deterministic {
 // One run from its folder's state to its end.
 class Run {
  public:
-  Run(Task& task, const TrainerOptions& options, const RunOptions& run)
+  Run(Task& task, const TrainerOptions& options, const RunOptions& run, const Session& session)
       : task_(task),
         options_(options),
         run_(run),
+        session_(session),
         deterministic_(options.deterministic),
-        model_(task.model()),
+        model_(moved(task.model())),
         parameters_(trained_parameters(model_)),
         optimizer_(make_optimizer(options.optimizer, model_)) {
     steps_per_epoch_ = (task.batches() + options.accumulate - 1) / options.accumulate;
@@ -74,12 +75,18 @@ class Run {
     refuse_existing();
     if (run_.existing == Existing::overwrite) remove_run(run_.folder);
     const auto told = [this](const std::string& text) { tell(text); };
-    Start start = take_up({task_, options_, run_, *optimizer_, parameters_, steps_, steps_per_epoch_, told});
+    Start start =
+        take_up({task_, options_, run_, session_, *optimizer_, parameters_, steps_, steps_per_epoch_, told});
     if (start.result) return *start.result;
     state_ = std::move(start.state);
-    Metrics metrics(run_.folder, state_.step, state_.evaluated_step, options_.log_every, options_.log_lines);
+    Metrics metrics(run_.folder, state_.step, state_.evaluated_step, options_.log_every);
     if (metrics.damaged() > 0)
       tell("metrics.jsonl: lines that were damaged and are dropped: " + std::to_string(metrics.damaged()));
+    else if (metrics.lines() < state_.metrics_lines)
+      tell("metrics.jsonl: lines that are missing: " +
+           std::to_string(state_.metrics_lines - metrics.lines()));
+    state_.figure = task_.selection().figure;
+    state_.device = c10::DeviceTypeName(session_.device().type(), /*lower_case=*/true);
     Saver saver(task_, metrics, run_.folder, options_.keep, start.saved_step, told);
     metrics_ = &metrics;
     saver_ = &saver;
@@ -100,6 +107,12 @@ class Run {
   }
 
  private:
+  // Before the optimizer takes hold of its parameters.
+  torch::nn::Module& moved(torch::nn::Module& model) const {
+    session_.move(model);
+    return model;
+  }
+
   bool stop() const { return run_.stop && run_.stop->load(); }
 
   void tell(const std::string& text) const {
@@ -139,7 +152,7 @@ class Run {
     for (int64_t index = first; index < last; ++index) {
       BatchLoss batch;
       {
-        const Autocast autocast(options_.bf16);
+        const Autocast autocast(options_.bf16, session_.device().type());
         batch = task_.loss(epoch, index);
       }
       const double loss = batch.loss.item<double>();
@@ -209,7 +222,7 @@ class Run {
   Evaluation score(const std::string& split, Progress::Stage stage) {
     report(stage);
     const torch::NoGradGuard no_grad;
-    const Autocast autocast(options_.bf16);
+    const Autocast autocast(options_.bf16, session_.device().type());
     model_.eval();
     return task_.evaluate(split, [&] {
       if (stop()) throw Interrupted{};
@@ -259,8 +272,10 @@ class Run {
   bool save_last() {
     check_weights();
     state_.seconds = resumed_seconds_ + seconds_since(start_);
-    return saver_->last(
-        state_.step, [&](const fs::path& folder) { save_state(state_, *optimizer_, parameters_, folder); });
+    state_.metrics_lines = metrics_->lines();
+    return saver_->last(state_.step, [&](const fs::path& folder) {
+      save_state(state_, session_, *optimizer_, parameters_, folder);
+    });
   }
 
   // Where a run begins or ends it is no use to go on without a checkpoint.
@@ -297,7 +312,7 @@ class Run {
         return result;
       }
       result.test = evaluation.figures;
-      if (!evaluation.predictions.empty()) write_predictions(evaluation, run_.folder);
+      if (!evaluation.predictions.empty()) result.predictions = write_predictions(evaluation, run_.folder);
     }
     result.finished = true;
     result.seconds = resumed_seconds_ + seconds_since(start_);
@@ -311,6 +326,7 @@ class Run {
     result.stopped_early = state_.stopped_early;
     result.steps = state_.step;
     result.best_step = state_.best_step;
+    result.figure = task_.selection().figure;
     result.dev = state_.best_figures;
     result.facts = task_.facts();
     for (const auto& [name, parameter] : parameters_) result.parameters += parameter.numel();
@@ -350,6 +366,7 @@ class Run {
   Task& task_;
   const TrainerOptions& options_;
   const RunOptions& run_;
+  const Session& session_;
   Deterministic deterministic_;
   torch::nn::Module& model_;
   NamedParameters parameters_;
@@ -368,13 +385,13 @@ class Run {
 
 }  // namespace
 
-Trainer::Trainer(Task& task, TrainerOptions options, RunOptions run)
-    : task_(task), options_(std::move(options)), run_(std::move(run)) {
+Trainer::Trainer(Task& task, TrainerOptions options, RunOptions run, Session session)
+    : task_(task), options_(std::move(options)), run_(std::move(run)), session_(session) {
   check(options_, run_, task_);
 }
 
 Result Trainer::run() {
-  return Run(task_, options_, run_).go();
+  return Run(task_, options_, run_, session_).go();
 }
 
 }  // namespace quatrain::train

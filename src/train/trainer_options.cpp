@@ -37,7 +37,6 @@ void check(const TrainerOptions& options, const RunOptions& run, const Task& tas
   require(options.evaluate_every >= 0, "evaluate_every must not be negative", options.evaluate_every);
   require(options.checkpoint_every >= 0, "checkpoint_every must not be negative", options.checkpoint_every);
   require(options.keep >= 1, "keep must be at least 1", options.keep);
-  require(options.log_lines >= 1, "log_lines must be at least 1", options.log_lines);
   require(options.log_every >= 0, "log_every must not be negative", options.log_every);
   require(options.patience >= 0, "patience must not be negative", options.patience);
   require(std::isfinite(o.learning_rate) && o.learning_rate > 0, "learning_rate must be above 0",

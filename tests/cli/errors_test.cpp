@@ -147,6 +147,7 @@ std::vector<Section> sections() {
         {"a negative rate", kRecipe, 2, file("my.toml", "[train]\nrate = -0.001\n")},
         {"a rate that is no number", kRecipe, 2, file("my.toml", "[train]\nrate = nan\n")},
         {"an infinite rate", kRecipe, 2, file("my.toml", "[train]\nrate = inf\n")},
+        {"a device of another make", kRecipe, 2, file("my.toml", "[train]\ndevice = \"gpu\"\n")},
         {"dropout of everything", kRecipe, 2, file("my.toml", "[model]\ndropout = 1\n")},
         {"no layer", kRecipe, 2, file("my.toml", "[model]\nlayers = 0\n")},
         {"a batch of nothing", kRecipe, 2, file("my.toml", "[train]\nbatch = 0\n")},

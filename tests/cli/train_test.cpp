@@ -17,6 +17,25 @@ json result_of(const Workplace& place, const std::string& run) {
   return json::parse(place.read(run + "/result.json"));
 }
 
+// It needs torch's CUDA libraries and a device; without them nothing is begun.
+TEST(Train, a_device_that_is_not_there_is_refused) {
+  const Workplace place;
+  for (const std::string device : {"cuda", "cuda:77"}) {
+    const Outcome outcome = place.run("train agreement" + kSmall + " --device " + device + " --out run");
+    if (outcome.code == 0 && device == "cuda") continue;  // it is there
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_THAT(outcome.error,
+                testing::AllOf(HasSubstr("quatrain: --device cuda:"), HasSubstr("; take cpu\n")));
+    EXPECT_THAT(outcome.error, testing::Not(HasSubstr("make the session first")));
+    EXPECT_FALSE(std::filesystem::exists(place.path("run")));
+  }
+  const Outcome outcome = place.run("train agreement --device gpu");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.error, HasSubstr("train.device: the device must be cpu, cuda or cuda:N, got 'gpu'"));
+  EXPECT_THAT(place.run("compare agreement --set train.device=cuda").error,
+              HasSubstr("train.device must be cpu"));
+}
+
 // Every recipe and every twin of it makes two steps and is scored.
 TEST(Train, every_recipe_runs) {
   const Workplace place;

@@ -15,6 +15,10 @@ import torch  # noqa: E402
 import quatrain  # noqa: E402, F401
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "device: needs a device beside the CPU (scripts/device_tests)")
+
+
 @pytest.fixture(autouse=True)
 def seeded():
     torch.manual_seed(0)

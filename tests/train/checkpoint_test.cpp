@@ -4,9 +4,10 @@
 
 #include <gmock/gmock.h>
 
-#include <atomic>
+#include <nlohmann/json.hpp>
 
 #include "train/checksum.h"
+#include "train/records.h"
 #include "train/toy_task.h"
 
 namespace quatrain::train {
@@ -131,10 +132,65 @@ TEST_F(CheckpointTest, WhereNothingIsSoundItSaysSo) {
               HasSubstr("has no checkpoint 'step-000004'"));
 }
 
+// Sizes alone tell what is missing or cut short, and nothing is read for them.
+TEST_F(CheckpointTest, ALookAtSizesReadsNoWeights) {
+  ToyTask task;
+  train(task, options());
+  const fs::path last = folder_ / "run" / "last", weights = last / "model.safetensors";
+  overwrite(weights, std::string(fs::file_size(weights), 'x'));
+  EXPECT_EQ(sound_checkpoints(folder_ / "run", Look::sizes).front().name, "last");
+  EXPECT_EQ(sound_checkpoints(folder_ / "run").front().name, "step-000016");
+  overwrite(weights, "torn");
+  EXPECT_EQ(sound_checkpoints(folder_ / "run", Look::sizes).front().name, "step-000016");
+}
+
+TEST_F(CheckpointTest, EveryBitOfTheResultThatChangesIsNoticed) {
+  ToyTask task;
+  const Result result = train(task, options());
+  EXPECT_TRUE(result_is_sealed(folder_ / "run"));
+  const fs::path file = folder_ / "run" / "result.json";
+  const std::string whole = contents(file);
+  const auto read = [&](const std::string& text) {
+    overwrite(file, text);
+    return message_of([&] { read_result(folder_ / "run"); });
+  };
+  for (size_t i = 0; i < whole.size(); ++i)
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string changed = whole;
+      changed[i] = static_cast<char>(changed[i] ^ (1 << bit));
+      EXPECT_THAT(read(changed), HasSubstr("is not what a trainer wrote")) << i << " " << bit;
+    }
+  EXPECT_EQ(read(whole), "no error");
+  EXPECT_EQ(result.predictions, checksum_of_file(folder_ / "run" / "predictions.tsv"));
+  // As older versions wrote it.
+  auto old = nlohmann::ordered_json::parse(whole);
+  for (const char* key : {"checksum", "figure", "predictions"}) old.erase(key);
+  EXPECT_EQ(read(old.dump(2) + "\n"), "no error");
+  EXPECT_FALSE(result_is_sealed(folder_ / "run"));
+  EXPECT_EQ(read_result(folder_ / "run").test, result.test);
+}
+
 // The answers of the xxhash package of Python.
 TEST(Checksum, IsXxh128) {
   EXPECT_EQ(checksum(""), "99aa06d3014798d86001c324468d497f");
   EXPECT_EQ(checksum("quatrain"), "52a08fb54e917bbc6673229b544639af");
+}
+
+TEST(Checksum, IsAnObjectsLastMember) {
+  for (const std::string text :
+       {R"({"a":1})", "{\n  \"a\": {\n    \"b\": []\n  }\n}\n", R"({"a":{"b":{}}})"}) {
+    const std::string sealed = with_checksum(text);
+    EXPECT_EQ(holds_checksum(text), std::nullopt) << text;
+    EXPECT_EQ(holds_checksum(sealed), true) << sealed;
+    auto json = nlohmann::ordered_json::parse(sealed);
+    EXPECT_EQ((--json.end()).key(), "checksum");
+    json.erase("checksum");
+    EXPECT_EQ(json, nlohmann::ordered_json::parse(text));
+  }
+  EXPECT_EQ(with_checksum(R"({"a":1})"),
+            R"({"a":1,"checksum":")" + checksum(R"({"a":1,"checksum":")").substr(0, 16) + "\"}");
+  for (const char* text : {"", "}", "{}", "null", "\"0123456789abcdef\"}"})
+    EXPECT_EQ(holds_checksum(text), std::nullopt) << text;
 }
 
 }  // namespace

@@ -147,7 +147,7 @@ TEST_F(ResumeTest, OtherWordsThanTheCheckpointsAreRefused) {
   train(task, options());
   stop_at_ = -1;
   other.words = "b\n";
-  EXPECT_THAT(refusal(other, options()), AllOf(HasSubstr("another vocabulary.txt"), HasSubstr("start anew")));
+  EXPECT_THAT(refusal(other, options()), AllOf(HasSubstr("another words.txt"), HasSubstr("start anew")));
   EXPECT_FALSE(fs::exists(run_ / "last.part"));
   stop_ = false;
   EXPECT_TRUE(train(task, options()).finished);

@@ -28,8 +28,7 @@ TEST_F(SoakTest, MemoryAndFilesStaySmallOver100000StepsAnd1000Evaluations) {
   TrainerOptions options;
   options.steps = 100'000;
   options.evaluate_every = 100;
-  options.log_every = 1;
-  options.log_lines = 5000;
+  options.log_every = 20;
   options.optimizer.learning_rate = 1e-4;
   RunOptions run;
   run.folder = folder_ / "run";

@@ -48,8 +48,10 @@ class ToyTask : public Task {
   int64_t batches() const override { return (64 + batch_ - 1) / batch_; }
   BatchLoss loss(int64_t epoch, int64_t index) override {
     asked.emplace_back(epoch, index);
-    const at::Tensor x = x_.roll(epoch).slice(0, index * batch_, (index + 1) * batch_);
-    const at::Tensor y = y_.roll(epoch).slice(0, index * batch_, (index + 1) * batch_);
+    const auto part = [&](const at::Tensor& all) {
+      return all.roll(epoch).slice(0, index * batch_, (index + 1) * batch_).to(device_of(*model_));
+    };
+    const at::Tensor x = part(x_), y = part(y_);
     const at::Tensor loss = torch::mse_loss(model_->forward(x).to(at::kFloat), y);
     last_dtype = model_->first->forward(x).scalar_type();
     const auto call = static_cast<int64_t>(asked.size());
@@ -65,7 +67,9 @@ class ToyTask : public Task {
     EXPECT_FALSE(model_->is_training());
     EXPECT_FALSE(torch::GradMode::is_enabled());
     evaluated.emplace_back(split);
-    const double loss = torch::mse_loss(model_->forward(x_).to(at::kFloat), y_).item<double>();
+    const at::Device device = device_of(*model_);
+    const double loss =
+        torch::mse_loss(model_->forward(x_.to(device)).to(at::kFloat), y_.to(device)).item<double>();
     const double figure =
         scripted.empty() ? loss : scripted.at(std::min(evaluated.size(), scripted.size()) - 1);
     return {{{"loss", figure}, {"true_loss", loss}}, {1, 0}, {1, 1}};
@@ -73,10 +77,10 @@ class ToyTask : public Task {
   Selection selection() const override { return {"loss", false}; }
   void store(const std::filesystem::path& folder) const override {
     if (store_fails) throw std::runtime_error("the disk is full");
-    std::ofstream(folder / "vocabulary.txt") << words;
+    std::ofstream(folder / "words.txt") << words;
   }
   std::string recipe() const override { return "[task]\n"; }
-  Figures facts() override { return {{"encoder_parameters", 7}}; }
+  Figures facts() override { return {{"answers", 7}}; }
 
   bool dev = true, test = true;
   std::vector<double> scripted;  // figures to give instead of the true ones

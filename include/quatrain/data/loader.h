@@ -19,6 +19,8 @@ struct QUATRAIN_API Batch {
   at::Tensor groups;             ///< (B) int64, -1 where there is none
   std::vector<int64_t> indices;  ///< the examples' places in their set
   int64_t size() const { return static_cast<int64_t>(indices.size()); }
+  /// What a model and a loss see on another device; groups and indices stay.
+  Batch to(at::Device device) const;
 };
 
 /// Texts without labels as a batch, for prediction: labels and groups are -1, indices 0, 1, ..

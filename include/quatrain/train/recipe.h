@@ -107,6 +107,7 @@ struct QUATRAIN_API Recipe {
     int64_t seed = 1;
     int64_t threads = 0;
     bool deterministic = false;
+    std::string device = "cpu";
   } train;
 
   struct Compare {

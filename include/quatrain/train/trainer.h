@@ -13,6 +13,7 @@
 #include "quatrain/train/optimizer.h"
 #include "quatrain/train/progress.h"
 #include "quatrain/train/schedule.h"
+#include "quatrain/train/session.h"
 #include "quatrain/train/task.h"
 
 namespace quatrain::train {
@@ -39,7 +40,6 @@ struct QUATRAIN_API TrainerOptions {
   int64_t checkpoint_every = 0;  ///< steps; a checkpoint is also written at each evaluation
   int64_t keep = 1;              ///< checkpoints to go on from that are kept, the latest ones
   int64_t log_every = 50;        ///< steps between training lines of metrics.jsonl
-  int64_t log_lines = 20'000;    ///< training lines at most: beyond, every second one is dropped
   NonFinite nonfinite = NonFinite::stop;
   bool deterministic = false;  ///< operations of torch that have no deterministic form are errors
   uint64_t seed = 0;           ///< of torch's default generator (dropout) at the start of a fresh run
@@ -69,6 +69,7 @@ struct QUATRAIN_API Result {
   bool stopped_early = false;
   int64_t steps = 0;      ///< steps made
   int64_t best_step = 0;  ///< step of the best checkpoint
+  std::string figure;     ///< that of the dev set which selected it
   Figures dev;            ///< of the best checkpoint
   Figures test;           ///< of the best checkpoint; scored once, at the end
   Figures facts;          ///< the task's own numbers
@@ -81,6 +82,7 @@ struct QUATRAIN_API Result {
   double final_loss = 0;           ///< mean training loss over the latest lines of the log
   int64_t threads = 0;
   uint64_t seed = 0;
+  std::string predictions;  ///< checksum of predictions.tsv; empty where none was written
 };
 
 /// Trains a task's model: batches in, checkpoints and figures out. Knows no text, images or speech.
@@ -91,8 +93,9 @@ struct QUATRAIN_API Result {
 /// a time.
 class QUATRAIN_API Trainer {
  public:
-  /// Options out of range are errors here, before anything is written.
-  Trainer(Task& task, TrainerOptions options, RunOptions run);
+  /// Options out of range are errors here, before anything is written. The task's model moves to the
+  /// session's device when the run begins.
+  Trainer(Task& task, TrainerOptions options, RunOptions run, Session session = {});
 
   /// Trains until the last step, an early stop, or a stop from outside; then scores the best checkpoint on
   /// the test set. Leaves the model with the best checkpoint's weights.
@@ -107,6 +110,7 @@ class QUATRAIN_API Trainer {
   Task& task_;
   TrainerOptions options_;
   RunOptions run_;
+  Session session_;
 };
 
 /// Reads result.json of a run folder.

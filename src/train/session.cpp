@@ -1,0 +1,109 @@
+#include "quatrain/train/session.h"
+
+#include <ATen/Context.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <dlfcn.h>
+#include <torch/nn/module.h>
+#include <torch/utils.h>
+
+#include <charconv>
+#include <filesystem>
+#include <stdexcept>
+#include <string_view>
+#include <typeinfo>
+
+namespace quatrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kCuda = "cuda";
+
+[[noreturn]] void refuse(at::Device device, const std::string& why) {
+  throw std::runtime_error("--device " + device.str() + ": " + why + "; take cpu");
+}
+
+// The folder of the torch that this process has loaded.
+fs::path torch_folder() {
+  Dl_info found{};
+  return ::dladdr(reinterpret_cast<const void*>(&at::detail::getCUDAHooks), &found) && found.dli_fname
+             ? fs::absolute(found.dli_fname).parent_path()
+             : fs::path();
+}
+
+// Registers CUDA's operators and hooks with the torch that runs. Nothing here links them.
+void load_cuda(at::Device device) {
+  const fs::path library = torch_folder() / "libtorch_cuda.so";
+  if (!fs::exists(library)) refuse(device, "this torch has no CUDA, there is no '" + library.string() + "'");
+  if (!::dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL))
+    refuse(device, std::string("torch's CUDA libraries cannot be loaded (") + ::dlerror() + ")");
+  const auto& hooks = at::detail::getCUDAHooks();  // made at the first call, of what is loaded then
+  if (typeid(hooks) == typeid(at::CUDAHooksInterface))
+    refuse(device, "torch was used before its CUDA libraries were loaded, make the session first");
+  const auto devices = static_cast<int>(hooks.deviceCount());
+  if (devices == 0) refuse(device, "there is no CUDA device");
+  if (device.index() >= devices)
+    refuse(device, "there is no such device, they end with cuda:" + std::to_string(devices - 1));
+  at::globalContext().lazyInitDevice(at::kCUDA);
+}
+
+at::Generator generator_of(at::Device device) {
+  return at::globalContext().defaultGenerator(device);
+}
+
+std::string kind_of(at::Device device) {
+  return c10::DeviceTypeName(device.type(), /*lower_case=*/true);
+}
+
+}  // namespace
+
+at::Device parse_device(const std::string& name) {
+  if (name == "cpu") return at::kCPU;
+  if (name == kCuda) return {at::kCUDA, 0};
+  int index = -1;
+  if (name.starts_with(kCuda) && name.size() > kCuda.size() && name[kCuda.size()] == ':') {
+    const char* end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(name.data() + kCuda.size() + 1, end, index);
+    constexpr int kMost = 127;
+    if (error == std::errc() && stop == end && index >= 0 && index <= kMost)
+      return {at::kCUDA, static_cast<c10::DeviceIndex>(index)};
+  }
+  throw std::invalid_argument("the device must be cpu, cuda or cuda:N, got '" + name + "'");
+}
+
+at::Device device_of(const torch::nn::Module& model) {
+  const auto parameters = model.parameters();
+  return parameters.empty() ? at::Device(at::kCPU) : parameters.front().device();
+}
+
+Session::Session(const std::string& device) : device_(parse_device(device)) {
+  if (device_.is_cuda()) load_cuda(device_);
+}
+
+void Session::move(torch::nn::Module& model) const {
+  model.to(device_);
+}
+
+void Session::seed(uint64_t seed) const {
+  torch::manual_seed(seed);  // those of all devices
+}
+
+Session::Generators Session::generators() const {
+  Generators states{{"cpu", generator_of(at::kCPU).get_state()}};
+  if (!device_.is_cpu()) states.emplace_back(kind_of(device_), generator_of(device_).get_state());
+  return states;
+}
+
+bool Session::set_generators(const Generators& states, uint64_t seed) const {
+  this->seed(seed);
+  bool own = false;
+  for (const auto& [kind, state] : states) {
+    if (kind == "cpu") generator_of(at::kCPU).set_state(state);
+    if (kind != kind_of(device_)) continue;
+    own = true;
+    generator_of(device_).set_state(state);
+  }
+  return own;
+}
+
+}  // namespace quatrain::train
