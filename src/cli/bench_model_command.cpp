@@ -10,14 +10,15 @@
 #include "cli/recipe_files.h"
 #include "cli/run_folder.h"
 #include "cli/stop.h"
+#include "quatrain/tasks/run.h"
 
 namespace quatrain::cli {
 
 int bench_model_command(const BenchModelArguments& arguments) {
-  const train::Recipe recipe = read_with_settings(find_recipe(arguments.recipe), arguments);
-  set_threads(recipe);
-  const TextData data = load_text(recipe, arguments.data);
-  auto asked = data.recipe;  // with the reader and the tokenizer that the data settled
+  const tasks::Recipe recipe = read_with_settings(find_recipe(arguments.recipe), arguments);
+  tasks::set_threads(recipe);
+  const auto data = tasks::load_data(recipe, {arguments.data});
+  auto asked = data->recipe();  // with the reader and the tokenizer that the data settled
   asked.twins = recipe.twins;
   const auto twins = twins_beside_real(asked);
   const auto passes = model_passes(asked);
@@ -27,11 +28,11 @@ int bench_model_command(const BenchModelArguments& arguments) {
   std::vector<ModelResult> results;
   const bool stopped = measure_cases(peaks.size() + passes.size(), [&](size_t i) {
     if (i < peaks.size()) {
-      peaks[i] = model_memory(twins[i % twins.size()], data, passes[i / twins.size()]);
+      peaks[i] = model_memory(twins[i % twins.size()], *data, passes[i / twins.size()]);
       return;
     }
     const size_t pass = i - peaks.size();
-    auto more = measure_models(twins, data, passes[pass], arguments.seconds);
+    auto more = measure_models(twins, *data, passes[pass], arguments.seconds);
     for (size_t twin = 0; twin < twins.size(); ++twin) {
       more[twin].peak_bytes = peaks[pass * twins.size() + twin];
       more[twin].real_peak_bytes = peaks[pass * twins.size()];
@@ -50,8 +51,9 @@ std::string report(const std::vector<ModelResult>& results, bool colour) {
     const std::string text = fixed(ours / real, 2);
     return colour ? painted(text, ours <= real ? "32" : "31") : text;
   };
+  const std::string unit = results.empty() ? "" : results.front().recipe.about().unit;
   Table table("lrlrrrrrrrr");
-  table.row({"pass", "batch", "twin", "words/s", "a batch", "spread", "time to real", "peak", "to real",
+  table.row({"pass", "batch", "twin", unit + "/s", "a batch", "spread", "time to real", "peak", "to real",
              "kept", "parameters"});
   table.rule();
   for (const auto& r : results) {
@@ -62,7 +64,7 @@ std::string report(const std::vector<ModelResult>& results, bool colour) {
                : r.training ? "training"
                             : "inference",
                first ? std::to_string(r.batch) : "", r.recipe.name,
-               grouped(std::llround(r.words_per_second())), seconds(r.seconds_per_batch()),
+               grouped(std::llround(r.units_per_second())), seconds(r.seconds_per_batch()),
                percent(r.time.spread(), 0), share(r.time.median, r.real.median),
                bytes(static_cast<double>(r.peak_bytes)),
                share(static_cast<double>(r.peak_bytes), static_cast<double>(r.real_peak_bytes)),
@@ -78,15 +80,16 @@ std::string report(const std::vector<ModelResult>& results, bool colour) {
 
 nlohmann::ordered_json to_json(const std::vector<ModelResult>& results) {
   auto all = nlohmann::ordered_json::array();
+  const std::string unit = results.empty() ? "" : results.front().recipe.about().unit;
   for (const auto& r : results)
     all.push_back({{"twin", r.recipe.name},
-                   {"algebra", r.recipe.model.algebra},
-                   {"scope", r.recipe.model.scope},
+                   {"algebra", tasks::find_value(r.recipe, "model.algebra").value_or("")},
+                   {"scope", tasks::find_value(r.recipe, "model.scope").value_or("")},
                    {"batch", r.batch},
-                   {"dtype", r.recipe.train.precision},
+                   {"dtype", r.recipe.train.bf16 ? "bfloat16" : "float32"},
                    {"threads", at::get_num_threads()},
                    {"pass", r.training ? "training" : "inference"},
-                   {"words_per_second", r.words_per_second()},
+                   {unit + "_per_second", r.units_per_second()},
                    {"ratio_real", r.ratio_real()},
                    {"spread", r.time.spread()},
                    {"us", r.seconds_per_batch() * 1e6},

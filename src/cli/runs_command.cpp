@@ -7,9 +7,9 @@
 
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/figures.h"
 #include "cli/json_file.h"
 #include "quatrain/train/checkpoint.h"
-#include "quatrain/train/recipe.h"
 #include "train/own_json.h"
 
 namespace quatrain::cli {
@@ -48,11 +48,12 @@ Json describe(const fs::path& run) {
       train::has_checkpoint(run) && (sound.empty() || sound.front().name.starts_with("step-"));
   const fs::path folder = run / (sound.empty() ? "best" : sound.front().name);
   try {
-    const auto recipe = train::read_recipe((folder / "recipe.toml").string());
-    facts["algebra"] = recipe.model.algebra;
+    const auto recipe = tasks::read_recipe((folder / "recipe.toml").string());
+    facts["kind"] = recipe.about().name;
+    if (const auto algebra = tasks::find_value(recipe, "model.algebra")) facts["algebra"] = *algebra;
     facts["seed"] = recipe.train.seed;
   } catch (const std::exception&) {
-    facts["algebra"] = nullptr;  // not one of text, or nothing is stored yet
+    facts["algebra"] = nullptr;  // not one that is known, or nothing is stored yet
   }
   const Json result = train::read_own<Json>(run / "result.json"),
              state = train::read_own<Json>(folder / "training.json");
@@ -82,9 +83,14 @@ std::string cell(const Json& facts, const char* key) {
   return "-";
 }
 
-std::string shown(const Json& facts, const char* split) {
+// The figure that selects, by the run's kind; a kind that is not known here has a loss.
+std::string shown_of(const Json& facts, const char* split) {
   const Json figures = facts.value(split, Json());
-  if (const auto accuracy = figure(figures, "accuracy")) return percent(*accuracy, 2);
+  if (const auto* about = tasks::find_about(facts.value("kind", ""))) {
+    const auto& main = about->figures.front();
+    if (const auto value = figure(figures, main.name.c_str()))
+      return (main.name == "loss" ? "loss " : "") + shown(main, *value);
+  }
   if (const auto loss = figure(figures, "loss")) return "loss " + fixed(*loss, 4);
   return "-";
 }
@@ -114,7 +120,7 @@ int runs_command(const RunsArguments& arguments) {
   table.row({"run", "state", "algebra", "parameters", "step", "dev", "test", "time"});
   for (const auto& run : all)
     table.row({cell(run, "run"), cell(run, "state"), cell(run, "algebra"), cell(run, "parameters"),
-               cell(run, "step"), shown(run, "dev"), shown(run, "test"), duration(run)});
+               cell(run, "step"), shown_of(run, "dev"), shown_of(run, "test"), duration(run)});
   std::fputs(table.text().c_str(), stdout);
   return kSuccess;
 }
