@@ -1,5 +1,6 @@
 
 #include "quatrain/tasks/kind.h"
+#include "tasks/regression/kind.h"
 #include "tasks/text_classification/kind.h"
 
 // The list of kinds: a folder's line stands here, and nowhere else.
@@ -7,7 +8,7 @@ namespace quatrain::tasks {
 namespace {
 
 std::vector<const Kind*>& list() {
-  static std::vector<const Kind*> all{&text_classification()};
+  static std::vector<const Kind*> all{&text_classification(), &regression()};
   return all;
 }
 
