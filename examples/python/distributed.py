@@ -15,6 +15,7 @@ import quatrain
 import torch
 import torch.distributed as dist
 from quatrain.distributed import shard_placement
+from text_classifier import TextClassifier
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
@@ -37,7 +38,7 @@ def arguments() -> argparse.Namespace:
 def make_model(options: argparse.Namespace) -> torch.nn.Module:
     """The same on every process, since all start from one seed."""
     torch.manual_seed(0)
-    return quatrain.models.TextClassifier(
+    return TextClassifier(
         WORDS, 2, options.width, heads=2, feed_forward=2 * options.width, dropout=0.0, algebra=options.algebra
     )
 

@@ -11,9 +11,9 @@ torch.Size([2, 64])
 from ._library import FOLDER as _FOLDER
 from ._library import LIBRARY as _LIBRARY
 from ._library import VERSION as __version__
-from . import algebra, init, models, nn, ops
+from . import algebra, init, nn, ops
 from .convert import ConversionReport, FactorizeReport, convert, factorize
-from .runs import Run, load, write_tensorboard
+from .runs import Run, RunModel, load, write_tensorboard
 from .weights import load_model, save_model
 
 #: For CMake: -DCMAKE_PREFIX_PATH=$(python -c 'import quatrain; print(quatrain.cmake_prefix_path)')
@@ -25,6 +25,7 @@ __all__ = [
     "ConversionReport",
     "FactorizeReport",
     "Run",
+    "RunModel",
     "algebra",
     "cmake_prefix_path",
     "convert",
@@ -33,7 +34,6 @@ __all__ = [
     "library",
     "load",
     "load_model",
-    "models",
     "nn",
     "ops",
     "save_model",

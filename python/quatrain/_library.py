@@ -52,6 +52,14 @@ def load() -> Path:
 
 LIBRARY = load()
 
+
+def load_training() -> None:
+    """Loads the library of the trainer, which ``import quatrain`` does without; once. It stands beside the other."""
+    path = LIBRARY.parent / "libquatrain_training.so"
+    if not path.is_file():
+        raise RuntimeError(f"quatrain: there is no {path.name} beside {LIBRARY}: it was built without the trainer")
+    torch.classes.load_library(str(path))
+
 try:
     VERSION = version("quatrain")
 except PackageNotFoundError:  # a source tree

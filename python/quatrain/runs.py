@@ -1,4 +1,4 @@
-"""Runs of the C++ trainer: the model again, from its recipe and weights."""
+"""Runs of the C++ trainer: its models, of every kind, with their weights."""
 
 from __future__ import annotations
 
@@ -6,43 +6,74 @@ import dataclasses
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
+from torch import Tensor, nn
 
-from .models import TextClassifier
-from .weights import load_model
+from ._library import load_training
+from .algebra import Spec
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-__all__ = ["Run", "load", "write_tensorboard"]
+__all__ = ["Run", "RunModel", "load", "write_tensorboard"]
 
-#: A model keeps at least so many positions, as the program's does.
-_LEAST_POSITIONS = 512
-#: Keys of a recipe's [model] that are arguments of the model.
-_MODEL_KEYS = (
-    "width",
-    "heads",
-    "feed_forward",
-    "layers",
-    "dropout",
-    "dropout_per_unit",
-    "algebra",
-    "scope",
-    "norm",
-    "printed",
-    "norm_per_component",
-    "attention",
-    "packed",
-    "split",
-    "activation",
-    "initialiser",
-    "embedding_scale",
-)
+
+class _Part(nn.Module):
+    """A part of a model: it holds the parameters under their names in C++."""
+
+    #: of a hypercomplex layer
+    layer_spec: Spec | None = None
+
+
+class RunModel(nn.Module):
+    """The C++ model of a run, of whatever kind: ``load`` makes it.
+
+    Its parameters are the C++ model's own tensors, under the same names, as attributes too (``model.head.bias``): an
+    optimizer of torch trains them, ``state_dict``, ``load_state_dict``, ``requires_grad_`` and ``save_model`` see them.
+    The model is computed in C++ and cannot be copied or compiled; the layers of ``quatrain.nn`` can.
+    """
+
+    def __init__(self, run: Any, algebras: dict[str, str]) -> None:
+        super().__init__()
+        self._run = run
+        for name, tensor in run.parameters().items():
+            part, leaf = self._part_of(name)
+            tensor._is_param = True  # for torch: this tensor itself is the parameter, not a copy of it
+            part.register_parameter(leaf, tensor)
+        for name, tensor in run.buffers().items():
+            part, leaf = self._part_of(name)
+            part.register_buffer(leaf, tensor)
+        for name, notation in algebras.items():
+            layer = self.get_submodule(name)
+            if isinstance(layer, _Part):
+                layer.layer_spec = Spec.parse(notation)
+        self.train(False)
+
+    def _part_of(self, name: str) -> tuple[nn.Module, str]:
+        part: nn.Module = self
+        *path, leaf = name.split(".")
+        for step in path:
+            if step not in part._modules:
+                part.add_module(step, _Part())
+            part = cast(nn.Module, part._modules[step])
+        return part, leaf
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """What the model of the run's kind takes: tokens (B, L) and, if need be, padding (B, L) of texts."""
+        return cast(Tensor, self._run.forward(list(inputs)))
+
+    def train(self, mode: bool = True) -> RunModel:
+        self._run.train(mode)
+        return super().train(mode)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RunModel:
+        raise TypeError("RunModel: the model of a run cannot be copied: load the run once more")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,13 +81,20 @@ class Run:
     """What ``load`` gives."""
 
     #: in eval mode
-    model: TextClassifier
+    model: RunModel
+    #: what kind of task it was trained for
+    kind: str
     #: the complete recipe, as it was written into the run
     recipe: dict[str, Any]
-    #: words by their numbers; 0 is the padding, 1 an unknown word
+    #: words by their numbers; 0 is the padding, 1 an unknown word. Empty where the kind has no words.
     vocabulary: list[str]
-    #: names of the classes
+    #: names of the classes. Empty where the kind has no classes.
     labels: list[str]
+
+    def predict(self, lines: Sequence[str]) -> list[str]:
+        """An answer for each line, as ``quatrain predict`` gives it."""
+        with torch.no_grad():
+            return list(self.model._run.predict(list(lines)))
 
 
 def _checkpoint(run: Path) -> Path:
@@ -67,40 +105,36 @@ def _checkpoint(run: Path) -> Path:
     raise FileNotFoundError(f"load: '{run}' holds no 'best': name the folder of a run of quatrain train")
 
 
-def load(run: str | os.PathLike[str]) -> Run:
-    """Rebuilds the model of a run of ``quatrain train`` from its recipe, with its best weights.
+def _lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").split("\n")[:-1] if file.is_file() else []
 
-    It gives the same logits as the program. Raises FileNotFoundError where the folder is no run, RuntimeError where the
-    weights do not fit the recipe.
+
+def load(run: str | os.PathLike[str]) -> Run:
+    """Loads the model of a run of ``quatrain train``, of whatever kind, with its best weights.
+
+    It is the program's own model, computed in C++. Raises FileNotFoundError where the folder is no run, RuntimeError where
+    its files are damaged, do not fit together, or the package was built without the trainer.
 
     ::
 
         run = quatrain.load("runs/agreement-2026-01-31-120000")
+        print(run.predict(["the keys to the cabinet"]))
         words = {word: number for number, word in enumerate(run.vocabulary)}
         tokens = torch.tensor([[words.get(word, 1) for word in "the keys to the cabinet".split()]])
         print(run.labels[int(run.model(tokens).argmax())])
     """
     folder = _checkpoint(Path(run))
-    weights = os.fspath(folder / "model.safetensors")
-    torch.ops.quatrain.add_algebras(weights)  # before the model is built, which may be over one of them
-    recipe = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8"))
-    vocabulary = (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")[:-1]
-    labels = (folder / "labels.txt").read_text(encoding="utf-8").split("\n")[:-1]
-    task, options = recipe.get("task", {}), recipe.get("model", {})
-    pretrained_width = 0
-    if task.get("vectors"):
-        names, values, _ = torch.ops.quatrain.read_safetensors(weights)
-        pretrained_width = dict(zip(names, values))["embedding.weight"].size(1)
-    model = TextClassifier(
-        len(vocabulary),
-        len(labels),
-        max_length=max(_LEAST_POSITIONS, int(task.get("max_length", 0))),
-        pretrained_width=pretrained_width,
-        freeze_pretrained=bool(task.get("freeze_vectors", False)),
-        **{key: options[key] for key in _MODEL_KEYS if key in options},
+    load_training()
+    loaded = torch.classes.quatrain.Run(os.fspath(run))
+    _, _, metadata = torch.ops.quatrain.read_safetensors(os.fspath(folder / "model.safetensors"))
+    algebras = {key.partition("/")[2]: text.split()[0] for key, text in metadata.items() if key.startswith("algebra/")}
+    return Run(
+        RunModel(loaded, algebras),
+        loaded.kind(),
+        tomllib.loads(loaded.recipe()),
+        _lines(folder / "vocabulary.txt"),
+        _lines(folder / "labels.txt"),
     )
-    load_model(model, weights)
-    return Run(model.eval(), recipe, vocabulary, labels)
 
 
 def write_tensorboard(run: str | os.PathLike[str], folder: str | os.PathLike[str]) -> int:

@@ -21,8 +21,9 @@ _ops = torch.ops.quatrain
 def _layers(module: nn.Module) -> Iterator[tuple[str, Spec]]:
     """Each hypercomplex layer; real layers have no algebra to tell."""
     for name, part in module.named_modules(remove_duplicate=False):
-        if isinstance(part, HypercomplexLayer) and part.spec.n > 1:
-            yield name, part.spec
+        spec = part.spec if isinstance(part, HypercomplexLayer) else getattr(part, "layer_spec", None)
+        if isinstance(spec, Spec) and spec.n > 1:
+            yield name, spec
 
 
 def _describe(spec: Spec) -> str:

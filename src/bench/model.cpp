@@ -24,8 +24,8 @@ Contest contest_of_models(const std::vector<ModelTwin>& twins, const ModelPass& 
     const double units = static_cast<double>(calls.units()) / static_cast<double>(calls.batches);
     contender.more = [name = twin.name, unit, units](const Found& found) {
       const double rate = units / found.at(name).time.median;
-      Field rates = column(unit + "s/s", grouped(std::llround(rate)));
-      rates.key = unit + "s_per_second", rates.value = rate;
+      Field rates = column(unit + "/s", grouped(std::llround(rate)));
+      rates.key = unit + "_per_second", rates.value = rate;
       return std::vector{rates};
     };
     contest.contenders.push_back(std::move(contender));

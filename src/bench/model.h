@@ -33,7 +33,7 @@ struct ModelTwin {
 };
 
 /// Every twin in every pass, about `seconds` for each pass. The first twin is the real one. `unit`: what is
-/// counted, as "word".
+/// counted, as "words".
 Subject models(const std::vector<ModelTwin>& twins, const std::vector<ModelPass>& passes, int threads,
                const std::string& unit, double seconds);
 

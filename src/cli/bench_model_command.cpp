@@ -1,4 +1,5 @@
 #include <ATen/Parallel.h>
+#include <torch/torch.h>
 
 #include <algorithm>
 
@@ -6,29 +7,35 @@
 #include "cli/bench_run.h"
 #include "cli/commands.h"
 #include "cli/recipe_files.h"
-#include "cli/run_folder.h"
-#include "cli/text_calls.h"
 #include "quatrain/nn/factorize.h"
 #include "quatrain/nn/parameters.h"
+#include "quatrain/tasks/run.h"
 #include "support/numbers.h"
+#include "tasks/calls.h"
 
 namespace quatrain::cli {
 namespace {
 
+std::string value_of(const tasks::Recipe& recipe, const char* key) {
+  return tasks::find_value(recipe, key).value_or("");
+}
+
 /// The twins to measure, the real one first: the recipe's first over the reals, or one made of the recipe. A
 /// recipe without twins is measured itself.
-std::vector<train::Recipe> twins_beside_real(const train::Recipe& recipe) {
-  std::vector<train::Recipe> twins;
-  for (const auto& twin : recipe.twins) twins.push_back(train::twin_recipe(recipe, twin));
+std::vector<tasks::Recipe> twins_beside_real(const tasks::Recipe& recipe) {
+  constexpr const char* kAlgebra = "model.algebra";
+  std::vector<tasks::Recipe> twins;
+  for (const auto& twin : recipe.twins) twins.push_back(tasks::twin_recipe(recipe, twin));
   if (twins.empty()) {
     twins.push_back(recipe);
-    twins.back().name = recipe.model.algebra;
+    twins.back().name = value_of(recipe, kAlgebra);
   }
-  const auto is_real = [](const train::Recipe& twin) { return twin.model.algebra == "real"; };
+  const auto is_real = [&](const tasks::Recipe& twin) { return value_of(twin, kAlgebra) == "real"; };
   const auto real = std::find_if(twins.begin(), twins.end(), is_real);
   if (real == twins.end()) {
-    train::Recipe made = twins.front();
-    made.name = made.model.algebra = "real";
+    tasks::Recipe made = twins.front();
+    made.name = "real";
+    tasks::apply(made, {kAlgebra, "real", "bench model"});
     twins.insert(twins.begin(), made);
   } else {
     std::rotate(twins.begin(), real, real + 1);
@@ -36,47 +43,47 @@ std::vector<train::Recipe> twins_beside_real(const train::Recipe& recipe) {
   return twins;
 }
 
-bench::ModelCalls calls_of(const train::Recipe& twin, const TextData& data, const bench::ModelPass& pass,
+bench::ModelCalls calls_of(const tasks::Recipe& twin, const tasks::Data& data, const bench::ModelPass& pass,
                            int64_t count) {
-  auto model = make_model(twin, data.vocabulary, static_cast<int64_t>(data.splits.labels.size()));
+  using Inputs = std::vector<tasks::Input>;
+  std::shared_ptr<tasks::Model> model = tasks::make_model(twin, data);
   bench::ModelCalls calls;
-  calls.parameters = nn::parameter_report(*model).total;
+  calls.parameters = nn::parameter_report(model->module()).total;
   if (pass.training) {
-    calls.next = training_call(twin, data, count);
+    calls.next = tasks::training_call(twin, data, count);
     calls.batches = count;
-    calls.units = [=, &data] { return training_words(twin, data, count); };
+    calls.units = [=, &data] { return tasks::units_in(data.inputs("train", twin, twin.batch, count)); };
     return calls;
   }
-  model->eval();
-  nn::factorize(*model);
-  const auto batches =
-      std::make_shared<const std::vector<data::Batch>>(test_batches(twin, data, pass.batch, count));
-  calls.next = inference_call(twin, model, batches);
-  calls.batches = static_cast<int64_t>(batches->size());
-  calls.units = [batches] { return words_in(*batches); };
+  model->module().eval();
+  nn::factorize(model->module());
+  const auto inputs = std::make_shared<const Inputs>(tasks::test_inputs(twin, data, pass.batch, count));
+  calls.next = tasks::inference_call(model, inputs);
+  calls.batches = static_cast<int64_t>(inputs->size());
+  calls.units = [inputs] { return tasks::units_in(*inputs); };
   return calls;
 }
 
 }  // namespace
 
 int bench_model_command(const BenchModelArguments& arguments) {
-  const train::Recipe recipe = read_with_settings(find_recipe(arguments.recipe), arguments);
-  set_threads(recipe);
-  const TextData data = load_text(recipe, arguments.data);
-  auto asked = data.recipe;  // with the reader and the tokenizer that the data settled
+  const tasks::Recipe recipe = read_with_settings(find_recipe(arguments.recipe), arguments);
+  tasks::set_threads(recipe);
+  const auto data = tasks::load_data(recipe, {arguments.data});
+  auto asked = data->recipe();  // with the reader and the tokenizer that the data settled
   asked.twins = recipe.twins;
   std::vector<bench::ModelTwin> twins;
   for (const auto& twin : twins_beside_real(asked))
-    twins.push_back(
-        {.name = twin.name,
-         .said = {bench::hidden("algebra", twin.model.algebra), bench::hidden("scope", twin.model.scope),
-                  bench::hidden("dtype", twin.train.precision)},
-         .make = [twin, &data](const bench::ModelPass& pass, int64_t count) {
-           return calls_of(twin, data, pass, count);
-         }});
-  const std::vector<bench::ModelPass> passes{{true, asked.train.batch}, {false, 32}, {false, 1}};
+    twins.push_back({.name = twin.name,
+                     .said = {bench::hidden("algebra", value_of(twin, "model.algebra")),
+                              bench::hidden("scope", value_of(twin, "model.scope")),
+                              bench::hidden("dtype", twin.train.bf16 ? "bfloat16" : "float32")},
+                     .make = [twin, &data](const bench::ModelPass& pass, int64_t count) {
+                       return calls_of(twin, *data, pass, count);
+                     }});
+  const std::vector<bench::ModelPass> passes{{true, asked.batch}, {false, 32}, {false, 1}};
   const int threads = at::get_num_threads();
-  bench::Subject subject = bench::models(twins, passes, threads, "word", arguments.seconds);
+  bench::Subject subject = bench::models(twins, passes, threads, recipe.about().unit, arguments.seconds);
   subject.title = recipe.name + ", fresh models, " + counted(threads, "thread");
   return run_bench(subject, arguments.json);
 }

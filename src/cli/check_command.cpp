@@ -11,8 +11,10 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/metrics_file.h"
-#include "cli/text_task.h"
+#include "quatrain/tasks/run.h"
 #include "quatrain/train/checkpoint.h"
+#include "quatrain/train/optimizer.h"
+#include "quatrain/train/trainer.h"
 #include "train/checkpoint.h"
 #include "train/checksum.h"
 #include "train/records.h"
@@ -68,23 +70,25 @@ class Checks {
 std::string look_at_checkpoint(const fs::path& run, const std::string& name, bool accept) {
   const bool changed = accept && fs::exists(run / name) && !train::find_damage(run / name).empty();
   const fs::path folder = changed ? run / name : train::find_checkpoint(run, name);
-  TrainedText trained = load_checkpoint(folder);
-  const auto parameters = train::trained_parameters(*trained.model);
+  const auto model = tasks::load_checkpoint(folder);
+  const tasks::Recipe& recipe = model->recipe();
+  const auto parameters = train::trained_parameters(model->module());
   int64_t numbers = 0;
   for (const auto& [parameter, values] : parameters) {
     if (!values.isfinite().all().item<bool>())
       throw std::runtime_error("the weights '" + parameter + "' are not finite");
     numbers += values.numel();
   }
-  std::string text = grouped(numbers) + " parameters of " + trained.recipe.model.algebra;
+  std::string text = grouped(numbers) + " parameters";
+  if (const auto algebra = tasks::find_value(recipe, "model.algebra")) text += " of " + *algebra;
   int64_t step = train::step_of(folder);
   if (name != "best") {
-    const auto optimizer = train::make_optimizer(trainer_options(trained.recipe).optimizer, *trained.model);
+    const auto optimizer = train::make_optimizer(recipe.train.optimizer, model->module());
     const train::State state = train::load_state({}, *optimizer, parameters, folder);
     step = state.step;
     if (name == "last" && state.best_step > 0 && !train::has_checkpoint(run, "best"))
       throw std::runtime_error("the best weights so far, 'best', are missing; resuming the run selects anew");
-    text += ", " + trained.recipe.train.optimizer + ", step " + grouped(step);
+    text += std::string(", ") + train::name(recipe.train.optimizer.kind) + ", step " + grouped(step);
   }
   if (!changed) return text;
   train::seal_checkpoint(folder, step);
@@ -111,6 +115,15 @@ std::string look_at_metrics(const fs::path& run) {
 std::string look_at_result(const fs::path& run) {
   const std::string text = "finished after " + counted(train::read_result(run).steps, "step");
   return text + (train::result_is_sealed(run) ? "" : std::string(",") + kUnsealed);
+}
+
+// True where a run of this kind leaves predictions, and where its kind cannot be read.
+bool has_answers(const fs::path& run) {
+  try {
+    return tasks::read_recipe((run / "best" / "recipe.toml").string()).about().answers;
+  } catch (const std::exception&) {
+    return true;
+  }
 }
 
 std::string look_at_predictions(const fs::path& run, const train::Result& result) {
@@ -147,7 +160,8 @@ int check_command(const CheckArguments& arguments) {
   if (parts.metrics) checks.make(train::kMetricsFile, [&] { return look_at_metrics(run); });
   if (parts.result) {
     checks.make(train::kResultFile, [&] { return look_at_result(run); });
-    checks.make(train::kPredictionsFile, [&] { return look_at_predictions(run, train::read_result(run)); });
+    if (has_answers(run))
+      checks.make(train::kPredictionsFile, [&] { return look_at_predictions(run, train::read_result(run)); });
   }
   std::fputs(checks.text().c_str(), stdout);
   if (checks.damaged() == 0) return kSuccess;

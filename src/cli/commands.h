@@ -58,6 +58,7 @@ struct PlotArguments {
   std::vector<std::string> runs;
   std::string out = "plot.svg";
   std::string figure;  ///< of the dev set; empty: the one that selects
+  bool logarithmic = false;
 };
 int plot_command(const PlotArguments& arguments);
 

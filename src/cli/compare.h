@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "bench/harness.h"
-#include "cli/text_task.h"
+#include "quatrain/tasks/kind.h"
+#include "quatrain/train/trainer.h"
 
 namespace quatrain::cli {
 
@@ -16,7 +17,7 @@ struct TwinRun {
   uint64_t seed = 0;
   std::filesystem::path folder;
   train::Result result;
-  std::vector<double> right;  ///< 1 or 0 for each test example
+  std::vector<double> right;  ///< 1 or 0 for each test example, where the kind has answers
 };
 
 /// Median seconds, measured in turns with the other twins.
@@ -28,7 +29,7 @@ struct TwinTimes {
 
 /// A twin, trained with every seed.
 struct Twin {
-  train::Recipe recipe;
+  tasks::Recipe recipe;
   std::vector<TwinRun> runs;
   TwinTimes times;
 };
@@ -37,15 +38,14 @@ struct Twin {
 struct Comparison {
   std::string name;
   std::filesystem::path folder;
-  std::string group_name;  ///< what accuracies are broken down by, or ""
   std::vector<Twin> twins;
   size_t reference = 0;            ///< the real twin, or the first
   std::vector<bench::Row> layers;  ///< single ones beside torch's
 };
 
-/// Measures every twin's first run: a training step over its own batches, and inference of test texts at
+/// Measures every twin's first run: a training step over its own batches, and inference of test examples at
 /// batch 1 and 32 in evaluation mode.
-void measure_twins(Comparison& comparison, const TextData& data);
+void measure_twins(Comparison& comparison, const tasks::Data& data);
 
 /// The table for people.
 std::string report(const Comparison& comparison);

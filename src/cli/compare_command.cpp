@@ -15,6 +15,7 @@
 #include "cli/recipe_files.h"
 #include "cli/run_folder.h"
 #include "cli/stop.h"
+#include "quatrain/tasks/run.h"
 #include "quatrain/train/progress.h"
 #include "support/atomic_file.h"
 
@@ -29,7 +30,7 @@ uint64_t whole_number(const std::string& text) {
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value > 1'000'000'000'000)
-    throw train::RecipeError("--seeds takes a number of seeds or a list such as 1,2,3; got '" + text + "'");
+    throw tasks::RecipeError("--seeds takes a number of seeds or a list such as 1,2,3; got '" + text + "'");
   return value;
 }
 
@@ -39,7 +40,7 @@ std::vector<uint64_t> parse_seeds(const std::string& text, uint64_t first) {
   if (text.find(',') == text.npos) {
     constexpr uint64_t kMost = 1000;
     const uint64_t count = text.empty() ? 1 : whole_number(text);
-    if (count < 1 || count > kMost) throw train::RecipeError("--seeds takes 1 to 1000 seeds, got " + text);
+    if (count < 1 || count > kMost) throw tasks::RecipeError("--seeds takes 1 to 1000 seeds, got " + text);
     for (uint64_t i = 0; i < count; ++i) seeds.push_back(first + i);
     return seeds;
   }
@@ -47,7 +48,7 @@ std::vector<uint64_t> parse_seeds(const std::string& text, uint64_t first) {
   for (std::string one; std::getline(list, one, ',');) {
     seeds.push_back(whole_number(one));
     if (std::count(seeds.begin(), seeds.end(), seeds.back()) > 1)
-      throw train::RecipeError("--seeds names " + one + " twice");
+      throw tasks::RecipeError("--seeds names " + one + " twice");
   }
   return seeds;
 }
@@ -59,7 +60,7 @@ std::string join(const std::vector<uint64_t>& seeds) {
 }
 
 // Single layers where the sizes pay.
-void measure_layers(Comparison& comparison, const train::Recipe::Compare& options) {
+void measure_layers(Comparison& comparison, const tasks::Recipe::Compare& options) {
   const std::vector<int64_t> batches{1, 32, 128, 1024};
   const std::vector<std::string> algebras{"quaternion", "phm(4)", "octonion"};
   bench::LinearCase one;
@@ -102,7 +103,7 @@ std::vector<double> read_right(const fs::path& run) {
 }
 
 // Trains what is not trained yet.
-void train_all(Comparison& comparison, const TextData& data) {
+void train_all(Comparison& comparison, const tasks::Data& data) {
   size_t total = 0, number = 0;
   for (const auto& twin : comparison.twins) total += twin.runs.size();
   const size_t seeds = comparison.twins.front().runs.size();
@@ -110,9 +111,9 @@ void train_all(Comparison& comparison, const TextData& data) {
     for (auto& twin : comparison.twins) {
       throw_if_stopped();
       TwinRun& one = twin.runs[s];
-      train::Recipe recipe = twin.recipe;
-      recipe.train.seed = static_cast<int64_t>(one.seed);
-      const auto task = make_task(recipe, data);
+      tasks::Recipe recipe = twin.recipe;
+      recipe.train.seed = one.seed;
+      const auto task = tasks::make_task(recipe, data);
       train::RunOptions run;
       run.folder = one.folder;
       run.existing = train::Existing::resume;
@@ -123,9 +124,9 @@ void train_all(Comparison& comparison, const TextData& data) {
       if (fs::exists(one.folder / "result.json")) line.message("was trained before");
       run.on_progress = [&](const train::Progress& progress) { line.show(progress); };
       run.on_message = [&](const std::string& text) { line.message(text); };
-      one.result = train::Trainer(*task, trainer_options(recipe), run).run();
+      one.result = train::Trainer(*task, recipe.train, run).run();
       if (!one.result.finished) throw Stopped{};
-      one.right = read_right(one.folder);
+      if (recipe.about().answers) one.right = read_right(one.folder);
     }
   }
 }
@@ -134,9 +135,9 @@ void train_all(Comparison& comparison, const TextData& data) {
 
 int compare_command(const CompareArguments& arguments) {
   const RecipeFile file = find_recipe(arguments.recipe);
-  const train::Recipe recipe = read_with_settings(file, arguments);
+  const tasks::Recipe recipe = read_with_settings(file, arguments);
   if (recipe.twins.empty())
-    throw train::RecipeError(
+    throw tasks::RecipeError(
         "recipe '" + recipe.name +
         "' has no twins to compare: add [[twins]] tables, as 'quatrain recipes show agreement' does");
   Comparison comparison;
@@ -144,16 +145,15 @@ int compare_command(const CompareArguments& arguments) {
                       : !file.folder.empty() ? file.folder
                                              : fresh_folder(file.name);
   const std::string wanted = arguments.seeds.empty() ? stored_seeds(comparison.folder) : arguments.seeds;
-  const auto seeds = parse_seeds(wanted, static_cast<uint64_t>(recipe.train.seed));
-  set_threads(recipe);
-  const TextData data = load_text(recipe, arguments.data);
-  if (data.splits.test.empty()) throw std::runtime_error("the data have no test set to compare on");
+  const auto seeds = parse_seeds(wanted, recipe.train.seed);
+  tasks::set_threads(recipe);
+  const auto data = tasks::load_data(recipe, {arguments.data});
+  if (!data->has("test")) throw std::runtime_error("the data have no test set to compare on");
   comparison.name = file.name;
-  comparison.group_name = data.splits.group_name;
   for (const auto& twin : recipe.twins) {
-    Twin one{train::twin_recipe(data.recipe, twin), {}, {}};
+    Twin one{tasks::twin_recipe(data->recipe(), twin), {}, {}};
     if (one.recipe.train.device != "cpu")
-      throw train::RecipeError(
+      throw tasks::RecipeError(
           "compare measures its twins' times on the CPU: train.device must be cpu, got '" +
           one.recipe.train.device + "' (quatrain train takes it)");
     if (twin.name == "real") comparison.reference = comparison.twins.size();
@@ -161,24 +161,24 @@ int compare_command(const CompareArguments& arguments) {
       TwinRun run;
       run.seed = seed;
       run.folder = comparison.folder / (twin.name + "-seed" + std::to_string(seed));
-      train::Recipe seeded = one.recipe;
-      seeded.train.seed = static_cast<int64_t>(seed);
+      tasks::Recipe seeded = one.recipe;
+      seeded.train.seed = seed;
       check_resumable(seeded, run.folder);
       one.runs.push_back(std::move(run));
     }
     comparison.twins.push_back(std::move(one));
   }
   fs::create_directories(comparison.folder);
-  write_text(comparison.folder / "recipe.toml", train::to_toml(data.recipe));
+  write_text(comparison.folder / "recipe.toml", tasks::to_toml(data->recipe()));
   write_text(comparison.folder / kSeedsFile, join(seeds) + "\n");
 
   watch_for_stop();
   std::fprintf(stderr, "comparing %zu twins of %s into %s\n", comparison.twins.size(), file.name.c_str(),
                comparison.folder.c_str());
   try {
-    train_all(comparison, data);
+    train_all(comparison, *data);
     std::fprintf(stderr, "measuring the twins in turns\n");
-    measure_twins(comparison, data);
+    measure_twins(comparison, *data);
     std::fprintf(stderr, "measuring single layers in turns\n");
     measure_layers(comparison, recipe.compare);
   } catch (const Stopped&) {

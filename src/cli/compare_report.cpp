@@ -3,13 +3,13 @@
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "bench/linear.h"
 #include "bench/report.h"
 #include "cli/bootstrap.h"
 #include "cli/compare.h"
 #include "cli/console.h"
+#include "cli/figures.h"
 
 namespace quatrain::cli {
 namespace {
@@ -35,25 +35,29 @@ Interval difference(const Twin& twin, const Twin& reference) {
   return paired_bootstrap(differences);
 }
 
-std::string accuracy_text(const std::vector<double>& values) {
+// "93.1% \u00b1 0.4": a share's deviation is in points.
+std::string mean_text(const tasks::Figure& figure, const std::vector<double>& values) {
+  if (values.empty()) return "-";
   const auto [mean, deviation] = spread(values);
-  return percent(mean) + (values.size() > 1 ? " \u00b1 " + fixed(100 * deviation, 1) : "");
+  const std::string text = shown(figure, mean, 1);
+  if (values.size() < 2) return text;
+  const bool share = figure.format == tasks::Figure::Format::share;
+  return text + " \u00b1 " + (share ? fixed(100 * deviation, 1) : shown(figure, deviation));
 }
 
 std::string signed_points(double share) {
   return (share >= 0 ? "+" : "") + fixed(100 * share, 1);
 }
 
-// The groups' names ("/attractors=2"), by their number.
-std::vector<std::string> groups_of(const Comparison& comparison) {
-  std::set<int64_t> numbers;
-  const std::string prefix = "count/" + comparison.group_name + "=";
-  for (const auto& [name, value] : comparison.twins.front().runs.front().result.test)
-    if (name.starts_with(prefix)) numbers.insert(std::stoll(name.substr(prefix.size())));
-  std::vector<std::string> groups;
-  for (const int64_t number : numbers)
-    groups.push_back("/" + comparison.group_name + "=" + std::to_string(number));
-  return groups;
+const tasks::About& about(const Comparison& comparison) {
+  return comparison.twins.front().recipe.about();
+}
+
+// Those that are not details of one run.
+std::vector<tasks::Figure> compared(const Comparison& comparison) {
+  auto figures = about(comparison).figures;
+  std::erase_if(figures, [](const auto& figure) { return figure.detail; });
+  return figures;
 }
 
 // A figure of every twin, with its ratio to the reference's.
@@ -70,29 +74,38 @@ void add_ratios(Table& table, const Comparison& comparison, const std::string& t
   table.row(row);
 }
 
-void add_accuracies(Table& table, const Comparison& comparison) {
-  const auto add = [&](const std::string& title, const std::string& group) {
-    const auto& first = comparison.twins.front().runs.front().result.test;
-    std::vector<std::string> row{title, percent(first.at("majority" + group))};
+// "/attractors=2" -> "  2 attractors".
+std::string group_title(const std::string& group) {
+  const auto equals = group.find('=');
+  std::string title = group.substr(equals + 1) + " " + group.substr(1, equals - 1);
+  if (title.starts_with("1 ") && title.ends_with('s')) title.pop_back();
+  return "  " + title;
+}
+
+void add_figures(Table& table, const Comparison& comparison) {
+  const auto& first = comparison.twins.front().runs.front().result.test;
+  const Twin& reference = comparison.twins[comparison.reference];
+  const auto add = [&](const std::string& title, const tasks::Figure& figure, const std::string& group) {
+    const auto other = first.find(figure.beside + group);
+    std::vector<std::string> row{title, other == first.end() ? "" : shown(figure, other->second, 1)};
     for (const auto& twin : comparison.twins)
-      row.push_back(accuracy_text(values_of(twin, "accuracy" + group)));
+      row.push_back(mean_text(figure, values_of(twin, figure.name + group)));
     table.row(row);
   };
-  add("accuracy, test set", "");
-  const Twin& reference = comparison.twins[comparison.reference];
-  std::vector<std::string> row{"  points to " + reference.recipe.name + " [95%]", ""};
-  for (const auto& twin : comparison.twins) {
-    const Interval points = difference(twin, reference);
-    row.push_back(&twin == &reference ? ""
-                                      : signed_points(points.mean) + " [" + signed_points(points.low) + ", " +
-                                            signed_points(points.high) + "]");
-  }
-  table.row(row);
-  for (const auto& group : groups_of(comparison)) {
-    const std::string number = group.substr(group.find('=') + 1);
-    std::string title = "  " + number + " " + comparison.group_name;
-    if (number == "1" && title.ends_with('s')) title.pop_back();
-    add(title, group);
+  for (const auto& figure : compared(comparison)) {
+    add(figure.title + ", test set", figure, "");
+    if (about(comparison).answers && figure.name == about(comparison).figures.front().name) {
+      std::vector<std::string> row{"  points to " + reference.recipe.name + " [95%]", ""};
+      for (const auto& twin : comparison.twins) {
+        const Interval points = difference(twin, reference);
+        row.push_back(&twin == &reference ? ""
+                                          : signed_points(points.mean) + " [" + signed_points(points.low) +
+                                                ", " + signed_points(points.high) + "]");
+      }
+      table.row(row);
+    }
+    for (const auto& group : tasks::groups_of(first))
+      if (first.contains(figure.name + group)) add(group_title(group), figure, group);
   }
 }
 
@@ -100,7 +113,7 @@ void add_accuracies(Table& table, const Comparison& comparison) {
 
 std::string report(const Comparison& comparison) {
   Table table;
-  std::vector<std::string> header{"", "majority"};
+  std::vector<std::string> header{"", about(comparison).figures.front().beside};
   for (const auto& twin : comparison.twins) header.push_back(twin.recipe.name);
   table.row(header);
   table.rule();
@@ -109,13 +122,14 @@ std::string report(const Comparison& comparison) {
   add_ratios(
       table, comparison, "parameters",
       [&](const Twin& t) { return static_cast<double>(first(t).parameters); }, count);
-  add_ratios(
-      table, comparison, "  of the encoder",
-      [&](const Twin& t) { return first(t).facts.at("encoder_parameters"); }, count);
+  for (const auto& fact : about(comparison).facts)
+    add_ratios(
+        table, comparison, "  " + fact.title, [&](const Twin& t) { return first(t).facts.at(fact.name); },
+        [&](double value) { return shown(fact, value); });
   add_ratios(
       table, comparison, "model file",
       [&](const Twin& t) { return static_cast<double>(first(t).model_bytes); }, bytes);
-  add_accuracies(table, comparison);
+  add_figures(table, comparison);
   add_ratios(
       table, comparison, "training step", [](const Twin& t) { return t.times.training_step; }, seconds);
   add_ratios(
@@ -128,10 +142,12 @@ std::string report(const Comparison& comparison) {
                      counted(at::get_num_threads(), "thread") + "; times are medians, measured in turns\n\n" +
                      table.text();
   if (seeds > 1) text += "\u00b1: standard deviation over the seeds. ";
-  text += "[95%]: paired bootstrap over the test examples.\n\n" + bench::linear_table(comparison.layers);
+  if (about(comparison).answers) text += "[95%]: paired bootstrap over the test examples.";
+  text += "\n\n" + bench::linear_table(comparison.layers);
   const std::string last = comparison.twins.back().runs.front().folder.string();
   text += "\nThe runs are in " + comparison.folder.string() + ". Next:\n  quatrain predict " + last +
-          "\n      reads texts, a line each, and answers\n  quatrain compare " + comparison.folder.string() +
+          "\n      reads " + about(comparison).reads + " a line, and answers\n  quatrain compare " +
+          comparison.folder.string() +
           " --seeds 3\n      adds seeds to this comparison\n  quatrain recipes\n      lists what else can be "
           "trained\n";
   return text;
@@ -143,20 +159,23 @@ Json to_json(const Comparison& comparison) {
             {"threads", at::get_num_threads()},
             {"reference", comparison.twins[comparison.reference].recipe.name}};
   for (const auto& twin : comparison.twins) {
-    const Interval points = difference(twin, comparison.twins[comparison.reference]);
-    const Spread accuracy = spread(values_of(twin, "accuracy"));
     const auto& first = twin.runs.front().result;
-    Json one{
-        {"name", twin.recipe.name},
-        {"algebra", twin.recipe.model.algebra},
-        {"scope", twin.recipe.model.scope},
-        {"parameters", first.parameters},
-        {"encoder_parameters", first.facts.at("encoder_parameters")},
-        {"model_bytes", first.model_bytes},
-        {"accuracy", {{"mean", accuracy.mean}, {"deviation", accuracy.deviation}}},
-        {"difference", {{"mean", points.mean}, {"low", points.low}, {"high", points.high}}},
-        {"training_step_seconds", twin.times.training_step},
-        {"inference_seconds", {{"batch_1", twin.times.inference_1}, {"batch_32", twin.times.inference_32}}}};
+    Json one{{"name", twin.recipe.name}};
+    for (const char* key : {"algebra", "scope"})
+      if (const auto value = tasks::find_value(twin.recipe, std::string("model.") + key)) one[key] = *value;
+    one["parameters"] = first.parameters;
+    for (const auto& fact : about(comparison).facts) one[fact.name] = first.facts.at(fact.name);
+    one["model_bytes"] = first.model_bytes;
+    for (const auto& figure : compared(comparison)) {
+      const Spread values = spread(values_of(twin, figure.name));
+      one[figure.name] = {{"mean", values.mean}, {"deviation", values.deviation}};
+    }
+    if (about(comparison).answers) {
+      const Interval points = difference(twin, comparison.twins[comparison.reference]);
+      one["difference"] = {{"mean", points.mean}, {"low", points.low}, {"high", points.high}};
+    }
+    one["training_step_seconds"] = twin.times.training_step;
+    one["inference_seconds"] = {{"batch_1", twin.times.inference_1}, {"batch_32", twin.times.inference_32}};
     for (const auto& run : twin.runs)
       one["runs"].push_back({{"seed", run.seed},
                              {"folder", run.folder.string()},

@@ -3,7 +3,8 @@
 #include "bench/timing.h"
 #include "cli/compare.h"
 #include "cli/stop.h"
-#include "cli/text_calls.h"
+#include "quatrain/tasks/run.h"
+#include "tasks/calls.h"
 
 namespace quatrain::cli {
 namespace {
@@ -15,28 +16,27 @@ bench::TimingOptions options_of(const Comparison& comparison) {
   return {.seconds = comparison.twins.front().recipe.compare.seconds / 3, .between = throw_if_stopped};
 }
 
-std::vector<bench::Timing> inference(const Comparison& comparison, const TextData& data, int64_t size,
-                                     const std::vector<models::TextClassifier>& models) {
-  const auto batches = std::make_shared<const std::vector<data::Batch>>(
-      test_batches(comparison.twins.front().recipe, data, size, kBatches));
+std::vector<bench::Timing> inference(const Comparison& comparison, const tasks::Data& data, int64_t size,
+                                     const std::vector<std::shared_ptr<tasks::Model>>& models) {
+  const auto inputs = std::make_shared<const std::vector<tasks::Input>>(
+      tasks::test_inputs(comparison.twins.front().recipe, data, size, kBatches));
   std::vector<std::function<void()>> calls;
-  for (size_t i = 0; i < models.size(); ++i)
-    calls.push_back(inference_call(comparison.twins[i].recipe, models[i], batches));
+  for (const auto& model : models) calls.push_back(tasks::inference_call(model, inputs));
   return bench::interleaved(calls, options_of(comparison));
 }
 
-std::vector<bench::Timing> training(const Comparison& comparison, const TextData& data) {
+std::vector<bench::Timing> training(const Comparison& comparison, const tasks::Data& data) {
   std::vector<std::function<void()>> calls;
   for (const auto& twin : comparison.twins)
-    calls.push_back(training_call(twin.recipe, data, std::numeric_limits<int64_t>::max()));
+    calls.push_back(tasks::training_call(twin.recipe, data, std::numeric_limits<int64_t>::max()));
   return bench::interleaved(calls, options_of(comparison));
 }
 
 }  // namespace
 
-void measure_twins(Comparison& comparison, const TextData& data) {
-  std::vector<models::TextClassifier> models;
-  for (const auto& twin : comparison.twins) models.push_back(load_trained(twin.runs.front().folder).model);
+void measure_twins(Comparison& comparison, const tasks::Data& data) {
+  std::vector<std::shared_ptr<tasks::Model>> models;
+  for (const auto& twin : comparison.twins) models.push_back(tasks::load_run(twin.runs.front().folder));
   const auto one = inference(comparison, data, 1, models), many = inference(comparison, data, 32, models);
   const auto steps = training(comparison, data);
   for (size_t i = 0; i < comparison.twins.size(); ++i)

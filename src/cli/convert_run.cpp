@@ -3,9 +3,8 @@
 #include <filesystem>
 
 #include "cli/convert.h"
-#include "cli/text_task.h"
 #include "quatrain/nn/weights.h"
-#include "quatrain/train/checkpoint.h"
+#include "quatrain/tasks/run.h"
 #include "support/atomic_file.h"
 #include "train/checkpoint.h"
 
@@ -21,32 +20,24 @@ nn::ConversionReport convert_run(const ConvertArguments& arguments) {
   const fs::path out = fs::absolute(arguments.out).lexically_normal();
   if (fs::exists(out) && fs::equivalent(out, arguments.in))
     throw UsageError("convert: OUT is the run IN itself: choose another folder");
-  TrainedText trained = load_trained(arguments.in);
-  if (const auto& algebra = trained.model->options.algebra(); algebra.n > 1)
+  const auto model = tasks::load_run(arguments.in);
+  const nn::AlgebraSpec algebra(tasks::find_value(model->recipe(), "model.algebra").value_or("real"));
+  if (algebra.n > 1)
     throw UsageError("convert: the run '" + arguments.in + "' is hypercomplex already (" + algebra.text() +
                      "): name a real one");
-
-  // The weights of component-wise attention mean something else than those of real attention.
-  train::Recipe recipe = trained.recipe;
-  recipe.model.algebra = nn::AlgebraSpec(arguments.algebra).text();
-  recipe.model.attention = "real";
-  recipe.train.weights = out.string();
-  recipe.twins.clear();
-  recipe.origins.clear();
-  train::check(recipe);
-  auto options = trained.model->options;
-  models::TextClassifier twin(options.algebra(recipe.model.algebra).attention(nn::AttentionKind::real));
-  nn::ConversionReport report = nn::fill_nearest(*trained.model, *twin);
+  const auto twin = model->in_algebra(arguments.algebra);
+  nn::ConversionReport report = nn::fill_nearest(model->module(), twin->module());
   check_converted(report, arguments.in);
 
-  const fs::path from = train::find_checkpoint(arguments.in, "best");
   if (fs::exists(out / "last") || fs::exists(out / "result.json"))
     throw UsageError("convert: '" + arguments.out + "' holds a run that was trained: choose another folder");
   fs::create_directories(out);
   train::write_checkpoint(out, "best", 0, [&](const fs::path& folder) {
-    nn::save_weights(*twin, folder / "model.safetensors");
-    write_text(folder / "recipe.toml", train::to_toml(recipe));
-    for (const char* name : {"vocabulary.txt", "labels.txt"}) fs::copy_file(from / name, folder / name);
+    nn::save_weights(twin->module(), folder / "model.safetensors");
+    tasks::Recipe recipe = twin->recipe();
+    recipe.weights = out.string();  // where training starts
+    write_text(folder / "recipe.toml", tasks::to_toml(recipe));
+    twin->store(folder);
   });
   return report;
 }

@@ -1,48 +1,62 @@
 #include <torch/torch.h>
 
-#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/figures.h"
 #include "cli/json_file.h"
-#include "cli/text_task.h"
+#include "quatrain/tasks/run.h"
 #include "quatrain/train/session.h"
 #include "support/text.h"
 #include "train/autocast.h"
 
 namespace quatrain::cli {
+namespace {
+
+// A row for all examples, and one for each part of them that has figures of its own.
+Table table_of(const std::vector<tasks::Figure>& described, const train::Figures& figures,
+               const std::string& split) {
+  const tasks::Figure count{"count", "examples", tasks::Figure::Format::count};
+  std::vector<tasks::Figure> columns{count};
+  for (const auto& figure : described) {
+    columns.push_back(figure);
+    if (!figure.beside.empty()) columns.push_back(beside(figure));
+  }
+  Table table;
+  std::vector<std::string> titles{split + " set"};
+  for (const auto& column : columns) titles.push_back(column.title);
+  table.row(titles);
+  auto groups = tasks::groups_of(figures);
+  groups.insert(groups.begin(), "");
+  for (const auto& group : groups) {
+    std::vector<std::string> row{group.empty() ? "all" : group.substr(1)};
+    for (const auto& column : columns) row.push_back(shown(column, figures, group));
+    table.row(row);
+  }
+  return table;
+}
+
+}  // namespace
 
 int evaluate_command(const EvaluateArguments& arguments) {
   const train::Session session(arguments.device);
-  TrainedText trained = load_trained(arguments.run);
-  session.move(*trained.model);
-  set_threads(trained.recipe);
-  TextData data = load_text(trained.recipe, arguments.data);
-  if (data.splits.labels != trained.labels) {
-    throw std::runtime_error("the data's labels (" + join(data.splits.labels) +
-                             ") are not those of the run (" + join(trained.labels) + ")");
-  }
-  data.vocabulary = trained.vocabulary;
-  const auto task = make_task(trained.recipe, data, trained.model);
+  const std::shared_ptr<tasks::Model> model = tasks::load_run(arguments.run);
+  const tasks::Recipe& recipe = model->recipe();
+  session.move(model->module());
+  tasks::set_threads(recipe);
+  const auto data = tasks::load_data(recipe, {arguments.data, arguments.split, model.get()});
+  const auto task = data->make_task(model);
   const torch::NoGradGuard no_grad;
-  trained.model->eval();
-  const train::Autocast autocast(trained.recipe.train.precision == "bfloat16", session.device().type());
+  model->module().eval();
+  const train::Autocast autocast(recipe.train.bf16, session.device().type());
   const auto figures = task->evaluate(arguments.split, {}).figures;
 
   if (!arguments.json.empty())
     write_json({{"run", arguments.run}, {"split", arguments.split}, {"figures", figures}}, arguments.json);
   if (arguments.json == "-") return kSuccess;
-  Table table;
-  table.row({arguments.split + " set", "examples", "accuracy", "majority"});
-  for (const auto& [name, value] : figures) {
-    if (!name.starts_with("accuracy")) continue;
-    const std::string group = name.substr(std::string("accuracy").size());
-    table.row({group.empty() ? "all" : group.substr(1), grouped(std::llround(figures.at("count" + group))),
-               percent(value, 2), percent(figures.at("majority" + group), 2)});
-  }
-  std::printf("%s\nloss %s\n", table.text().c_str(), fixed(figures.at("loss"), 4).c_str());
+  std::fputs(table_of(recipe.about().figures, figures, arguments.split).text().c_str(), stdout);
   return kSuccess;
 }
 

@@ -23,8 +23,8 @@ inline constexpr const char* kEvaluateFooter = R"(Examples:
   quatrain evaluate runs/mine --split dev --json -)";
 
 inline constexpr const char* kPredictFooter =
-    R"(A text a line comes in; a line goes out for each, in order: the label, then the probability of every label in the order
-of the run's labels.txt, with tabs between.
+    R"(For each line in a line goes out, in order, with tabs between. What they hold is the run's kind of task: where texts are
+classified, the label, then the probability of every label in the order of the run's labels.txt.
 
 Examples:
   echo "a fine film" | quatrain predict runs/mine

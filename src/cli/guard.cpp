@@ -4,7 +4,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/stop.h"
-#include "quatrain/train/recipe.h"
+#include "quatrain/tasks/recipe.h"
 #include "train/sentence.h"
 
 namespace quatrain::cli {
@@ -26,7 +26,7 @@ int run_guarded(const std::function<int()>& command) {
     return code;
   } catch (const Stopped&) {
     return stop_code();
-  } catch (const train::RecipeError& error) {
+  } catch (const tasks::RecipeError& error) {
     return fail(kUsage, error.what());
   } catch (const UsageError& error) {
     return fail(kUsage, error.what());

@@ -116,7 +116,7 @@ class Program {
 
   void add_predict() {
     auto* command =
-        app_.add_subcommand("predict", "Label the lines of the standard input with a trained run");
+        app_.add_subcommand("predict", "Answer the lines of the standard input with a trained run");
     command->footer(kPredictFooter);
     command->add_option("run", predict_.run, "Folder of a run")->required()->type_name("RUN");
     command->add_option("--device", predict_.device, kDevice)->type_name("DEVICE")->capture_default_str();
@@ -149,8 +149,9 @@ class Program {
     command->add_option("--out", plot_.out, "What to write, .svg or .png")
         ->type_name("FILE")
         ->capture_default_str();
-    command->add_option("--figure", plot_.figure, "Figure of the dev set (default: accuracy, or else loss)")
+    command->add_option("--figure", plot_.figure, "Figure of the dev set (default: the one that selects)")
         ->type_name("NAME");
+    command->add_flag("--log", plot_.logarithmic, "Draw the values on a logarithmic axis");
     command->callback([this] { chosen_ = [this] { return plot_command(plot_); }; });
   }
 

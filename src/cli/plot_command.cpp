@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/figures.h"
 #include "cli/gnuplot.h"
 #include "cli/metrics_file.h"
 #include "cli/recipe_files.h"
@@ -30,6 +31,16 @@ std::vector<std::string> titles(const std::vector<std::string>& runs) {
   for (const auto& run : runs) all.push_back(folder_name(run));
   if (std::set<std::string>(all.begin(), all.end()).size() < runs.size()) return runs;
   return all;
+}
+
+// The figure that selects in runs of this kind.
+std::string selecting_figure(const std::string& run) {
+  try {
+    const auto text = find_recipe(run);
+    return main_figure(tasks::parse_recipe(text.text, text.origin, text.name)).name;
+  } catch (const std::exception&) {
+    return "loss";  // no recipe is stored, or it cannot be read: every kind has a loss
+  }
 }
 
 bool has_numbers(const Curve& curve) {
@@ -74,9 +85,8 @@ int plot_command(const PlotArguments& arguments) {
   std::set<std::string> known;
   for (const auto& one : metrics)
     for (const auto& [name, curve] : one.dev) known.insert(name);
-  const std::string figure = !arguments.figure.empty()    ? arguments.figure
-                             : known.contains("accuracy") ? "accuracy"
-                                                          : "loss";
+  const std::string figure =
+      arguments.figure.empty() ? selecting_figure(arguments.runs.front()) : arguments.figure;
   if (!arguments.figure.empty() && !known.contains(figure)) {
     std::string list;
     for (const auto& name : known) list += (list.empty() ? "" : ", ") + name;
@@ -103,6 +113,7 @@ int plot_command(const PlotArguments& arguments) {
          << "set output " << gnuplot_quoted(beside.string()) << "\n"
          << "set datafile missing 'nan'\nset grid linecolor rgb '#dddddd'\nset key outside bottom center "
             "horizontal\n"
+         << (arguments.logarithmic ? "set logscale y\nset format y '%g'\n" : "")
          << "set xlabel 'step'\nset multiplot layout 1," << panels << "\n";
   if (!loss.empty()) add_panel(script, "training loss", "loss", loss);
   if (!dev.empty()) add_panel(script, figure + " on the dev set", "dev", dev);

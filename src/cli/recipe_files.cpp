@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "quatrain/tasks/recipe.h"
 #include "quatrain/train/checkpoint.h"
-#include "quatrain/train/recipe.h"
 #include "support/nearest_name.h"
 #include "support/text.h"
 
@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 RecipeFile from_file(const fs::path& path) {
-  return {train::read_recipe_text(path.string()), path.string(), path.stem().string(), {}};
+  return {tasks::read_recipe_text(path.string()), path.string(), path.stem().string(), {}};
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ RecipeFile find_recipe(const std::string& what, const std::string& from) {
     for (const std::string& which : {from, std::string("best")})
       if (place == what && train::has_checkpoint(what, which)) place = train::find_checkpoint(what, which);
     if (!fs::exists(place / "recipe.toml"))
-      throw train::RecipeError("'" + what +
+      throw tasks::RecipeError("'" + what +
                                "' is a folder without a stored recipe: name a recipe, a TOML file or a run");
     auto found = from_file(place / "recipe.toml");
     found.name = folder_name(what);
@@ -44,7 +44,7 @@ RecipeFile find_recipe(const std::string& what, const std::string& from) {
     if (recipe.name == what) return recipe;
     names.push_back(recipe.name);
   }
-  throw train::RecipeError("no recipe or file '" + what + "'" + did_you_mean(what, names) + "; known are " +
+  throw tasks::RecipeError("no recipe or file '" + what + "'" + did_you_mean(what, names) + "; known are " +
                            join(names));
 }
 

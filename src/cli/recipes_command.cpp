@@ -2,13 +2,13 @@
 
 #include "cli/commands.h"
 #include "cli/recipe_files.h"
-#include "quatrain/train/recipe.h"
+#include "quatrain/tasks/recipe.h"
 
 namespace quatrain::cli {
 
 int recipes_list_command() {
   for (const auto& file : known_recipes()) {
-    const auto recipe = train::parse_recipe(file.text, file.origin, file.name);
+    const auto recipe = tasks::parse_recipe(file.text, file.origin, file.name);
     std::string twins;
     for (const auto& twin : recipe.twins) twins += (twins.empty() ? "" : ", ") + twin.name;
     std::printf("%s\n    %s\n", file.name.c_str(), recipe.description.c_str());
@@ -24,7 +24,7 @@ int recipes_show_command(const std::string& name) {
 }
 
 int recipes_document_command() {
-  std::fputs(train::recipe_document().c_str(), stdout);
+  std::fputs(tasks::recipe_document().c_str(), stdout);
   return kSuccess;
 }
 

@@ -5,12 +5,12 @@
 
 #include "cli/commands.h"
 #include "cli/recipe_files.h"
-#include "quatrain/train/recipe.h"
+#include "quatrain/tasks/recipe.h"
 
 namespace quatrain::cli {
 
 /// Reads a recipe that was found, with the settings of the command line.
-train::Recipe read_with_settings(const RecipeFile& file, const RecipeArguments& arguments);
+tasks::Recipe read_with_settings(const RecipeFile& file, const RecipeArguments& arguments);
 
 /// A folder that is not there yet: runs/NAME[-PART]-DATE-TIME.
 std::filesystem::path fresh_folder(const std::string& name, const std::string& part = "");
@@ -18,11 +18,11 @@ std::filesystem::path fresh_folder(const std::string& name, const std::string& p
 /// Throws a RecipeError where a run was started with another recipe. Keys that only say how long to train,
 /// how many threads to take, what to log and where data lie may differ. False where there is no checkpoint to
 /// go on from.
-bool check_resumable(const train::Recipe& recipe, const std::filesystem::path& run,
+bool check_resumable(const tasks::Recipe& recipe, const std::filesystem::path& run,
                      const std::string& from = "last");
 
 /// Throws a RecipeError that names the keys that differ, other than those.
-void check_same(const train::Recipe& recipe, const train::Recipe& stored,
+void check_same(const tasks::Recipe& recipe, const tasks::Recipe& stored,
                 const std::filesystem::path& folder);
 
 }  // namespace quatrain::cli

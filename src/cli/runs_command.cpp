@@ -6,9 +6,9 @@
 
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/figures.h"
 #include "cli/json_file.h"
 #include "quatrain/train/checkpoint.h"
-#include "quatrain/train/recipe.h"
 #include "train/own_json.h"
 #include "train/run_files.h"
 
@@ -39,11 +39,12 @@ Json describe(const fs::path& run) {
   const auto sound = train::sound_checkpoints(run, train::Look::sizes);
   const fs::path folder = run / (sound.empty() ? "best" : sound.front().name);
   try {
-    const auto recipe = train::read_recipe((folder / "recipe.toml").string());
-    facts["algebra"] = recipe.model.algebra;
+    const auto recipe = tasks::read_recipe((folder / "recipe.toml").string());
+    facts["kind"] = recipe.about().name;
+    if (const auto algebra = tasks::find_value(recipe, "model.algebra")) facts["algebra"] = *algebra;
     facts["seed"] = recipe.train.seed;
   } catch (const std::exception&) {
-    facts["algebra"] = nullptr;  // not one of text, or nothing is stored yet
+    facts["algebra"] = nullptr;  // not one that is known, or nothing is stored yet
   }
   const Json result = train::read_checked<Json>(run / train::kResultFile),
              state = train::read_own<Json>(folder / "training.json");
@@ -76,14 +77,16 @@ std::string cell(const Json& facts, const char* key) {
   return "-";
 }
 
-// The figure that selects; of a run of an older version, which does not name it, the first.
-std::string shown(const Json& facts, const char* split) {
-  const Json figures = facts.value(split, Json()), selects = facts.value("figure", Json());
-  if (!figures.is_object() || figures.empty()) return "-";
-  const std::string name =
-      selects.is_string() && selects != "" ? selects.get<std::string>() : figures.begin().key();
-  const Json value = figures.value(name, Json());
-  return value.is_number() ? printable(name) + " " + fixed(value.get<double>(), 4) : "-";
+// The figure that selects, by the run's kind; a kind that is not known here has a loss.
+std::string shown_of(const Json& facts, const char* split) {
+  const Json figures = facts.value(split, Json());
+  if (const auto* about = tasks::find_about(facts.value("kind", ""))) {
+    const auto& main = about->figures.front();
+    if (const auto value = figure(figures, main.name.c_str()))
+      return (main.name == "loss" ? "loss " : "") + shown(main, *value);
+  }
+  if (const auto loss = figure(figures, "loss")) return "loss " + fixed(*loss, 4);
+  return "-";
 }
 
 std::string duration(const Json& facts) {
@@ -111,7 +114,7 @@ int runs_command(const RunsArguments& arguments) {
   table.row({"run", "state", "algebra", "parameters", "step", "dev", "test", "time"});
   for (const auto& run : all)
     table.row({cell(run, "run"), cell(run, "state"), cell(run, "algebra"), cell(run, "parameters"),
-               cell(run, "step"), shown(run, "dev"), shown(run, "test"), duration(run)});
+               cell(run, "step"), shown_of(run, "dev"), shown_of(run, "test"), duration(run)});
   std::fputs(table.text().c_str(), stdout);
   return kSuccess;
 }

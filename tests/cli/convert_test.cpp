@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
-#include "quatrain/train/recipe.h"
+#include "quatrain/tasks/recipe.h"
 
 namespace quatrain::cli {
 namespace {
@@ -64,9 +64,9 @@ TEST_F(ConvertTest, runs_become_runs) {
   EXPECT_TRUE(layer_of(report, "head")["error"].is_null());
   EXPECT_LT(report["after"], report["before"]);
 
-  const auto recipe = train::read_recipe(place_.path("small/best/recipe.toml").string());
-  EXPECT_EQ(recipe.model.algebra, "phm(4)");
-  EXPECT_EQ(recipe.model.attention, "real");
+  const auto recipe = tasks::read_recipe(place_.path("small/best/recipe.toml").string());
+  EXPECT_EQ(tasks::find_value(recipe, "model.algebra"), "phm(4)");
+  EXPECT_EQ(tasks::find_value(recipe, "model.attention"), "real");
   EXPECT_EQ(place_.read("small/best/vocabulary.txt"), place_.read("run/best/vocabulary.txt"));
   const json converted = json::parse(place_.run("evaluate small --json -").out);
   EXPECT_EQ(place_.run("predict small", "a good film\n").code, 0);

@@ -138,6 +138,8 @@ std::vector<Section> sections() {
         {"an unknown table", kRecipe, 2, file("my.toml", "[modle]\nwidth = 64\n")},
         {"an unknown key", kRecipe, 2, file("my.toml", "[model]\nwdith = 64\n")},
         {"a key in the wrong table", kRecipe, 2, file("my.toml", "[train]\nwidth = 64\n")},
+        {"a key of another kind of task", kRecipe, 2,
+         file("my.toml", "[task]\nkind = \"regression\"\nvectors = \"v.txt\"\n")},
         {"a key twice", kRecipe, 2, file("my.toml", "[model]\nwidth = 64\nwidth = 32\n")},
         {"a table twice", kRecipe, 2, file("my.toml", "[model]\nwidth = 64\n[train]\n[model]\nheads = 2\n")},
         {"a text for a number", kRecipe, 2, file("my.toml", "[model]\nwidth = \"64\"\n")},

@@ -213,6 +213,8 @@ TEST(Plot, draws_the_curves) {
                     HasSubstr("accuracy on the dev set"), HasSubstr("</svg>")));
   ASSERT_EQ(place.run("plot two --figure loss --out two.png").code, 0);
   EXPECT_TRUE(place.read("two.png").starts_with("\x89PNG"));
+  ASSERT_EQ(place.run("plot two --log --out log.svg").code, 0);
+  EXPECT_NE(place.read("log.svg"), picture);
   EXPECT_THAT(place.run("plot two --out nowhere/two.svg").error, HasSubstr("there is no folder"));
   // A line that cannot be read is left out, and said.
   std::ofstream(place.path("two/metrics.jsonl"), std::ios::app) << "{\n";

@@ -1,4 +1,4 @@
-#include "quatrain/train/recipe.h"
+#include "quatrain/tasks/recipe.h"
 
 #include "fuzz/support.h"
 
@@ -7,10 +7,10 @@ QUATRAIN_FUZZ_TARGET(recipe)(const uint8_t* data, size_t size) {
   using namespace quatrain;
   constexpr size_t kAlgebras = (16 << 20) / 200;  // tables of those that are named for the first time
   const auto text = fuzz::text_of(data, size);
-  fuzz::read_or_refuse<train::RecipeError>(size + kAlgebras, 200, [&] {
-    const auto recipe = train::parse_recipe(text, "recipe.toml", "recipe");
-    const auto stored = train::to_toml(recipe);
-    if (train::to_toml(train::parse_recipe(stored, "stored.toml", "recipe")) != stored)
+  fuzz::read_or_refuse<tasks::RecipeError>(size + kAlgebras, 200, [&] {
+    const auto recipe = tasks::parse_recipe(text, "recipe.toml", "recipe");
+    const auto stored = tasks::to_toml(recipe);
+    if (tasks::to_toml(tasks::parse_recipe(stored, "stored.toml", "recipe")) != stored)
       throw fuzz::Finding("the stored recipe reads otherwise: " + stored);
   });
   return 0;

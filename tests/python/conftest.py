@@ -8,7 +8,8 @@ import pytest
 
 if not os.environ.get("QUATRAIN_LIBRARY"):
     raise pytest.UsageError("QUATRAIN_LIBRARY must name the library under test, libquatrain.so (make test sets it)")
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "examples" / "python")]
 
 import torch  # noqa: E402
 

@@ -4,7 +4,8 @@ import io
 
 import pytest
 import torch
-from quatrain import models, nn
+from quatrain import nn
+from text_classifier import TextClassifier
 
 MODELS = {
     "linear": lambda: nn.Linear(16, 24, algebra="quaternion"),
@@ -15,7 +16,7 @@ MODELS = {
     "pre": lambda: nn.TransformerEncoder(16, 2, 2, feed_forward=32, algebra="quaternion", norm="pre", norm_per_component=True, dropout=0.0),
     "post-phm": lambda: nn.TransformerEncoder(16, 2, 2, feed_forward=32, algebra="phm(2)", packed=True, activation="gelu", dropout=0.0),
     "phydi": lambda: nn.TransformerEncoder(16, 2, 2, feed_forward=32, algebra="octonion", norm="phydi", dropout=0.0),
-    "classifier": lambda: models.TextClassifier(50, 3, width=16, heads=2, feed_forward=32, algebra="quaternion", dropout=0.0),
+    "classifier": lambda: TextClassifier(50, 3, width=16, heads=2, feed_forward=32, algebra="quaternion", dropout=0.0),
 }
 
 

@@ -4,6 +4,7 @@ import pytest
 import quatrain
 import torch
 from quatrain import nn, ops
+from text_classifier import TextClassifier
 
 
 class Tied(torch.nn.Module):
@@ -75,7 +76,7 @@ def test_trained_factors_have_no_nearest_weights():
 
 
 def test_our_own_real_models_convert():
-    model = quatrain.models.TextClassifier(50, 4, width=16, heads=2, feed_forward=32).eval()
+    model = TextClassifier(50, 4, width=16, heads=2, feed_forward=32).eval()
     tokens = torch.randint(1, 50, (2, 5))
     expected = model(tokens)
     model, report = quatrain.convert(model, "real")

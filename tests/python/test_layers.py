@@ -6,7 +6,8 @@ import pickle
 
 import pytest
 import torch
-from quatrain import algebra, init, models, nn, ops
+from quatrain import algebra, init, nn, ops
+from text_classifier import TextClassifier
 from torch.nn.utils import parametrizations, parametrize, prune
 
 ALGEBRAS = ["real", "quaternion", "phm(4)", "wkp(2)", "phm(4, trained_rank=6)"]
@@ -21,7 +22,7 @@ def encoder(notation="quaternion", **options):
 
 
 def classifier(notation="quaternion", **options):
-    return models.TextClassifier(50, 3, width=16, heads=2, feed_forward=32, algebra=notation, **options)
+    return TextClassifier(50, 3, width=16, heads=2, feed_forward=32, algebra=notation, **options)
 
 
 def by_definition(module, x):

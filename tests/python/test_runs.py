@@ -1,8 +1,10 @@
-"""A run of the C++ program, loaded in Python: the same logits."""
+"""A run of the C++ program, loaded in Python: the C++ model itself."""
 
+import copy
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 import quatrain
@@ -34,6 +36,67 @@ def test_the_same_logits(tmp_path, settings):
     assert done.returncode == 0, done.stderr
     with torch.no_grad():
         torch.testing.assert_close(run.model(tokens), load_file(tmp_path / "output")["y"], rtol=1e-6, atol=1e-6)
+
+
+def test_a_run_is_trained_further(tmp_path):
+    """What torch trains are the C++ model's own parameters."""
+    train(tmp_path / "run", "model.algebra=quaternion", "model.dropout=0")
+    run = quatrain.load(tmp_path / "run")
+    names = dict(run.model.named_parameters())
+    assert set(names) == set(run.model.state_dict()) and "encoder.layers.0.attention.query.S" in names
+    assert names["head.bias"] is run.model.head.bias and all(value.requires_grad for value in names.values())
+    tokens, labels = torch.randint(1, 30, (8, 6)), torch.arange(8) % 2
+    run.model.train()
+    assert run.model.training
+    optimizer = torch.optim.Adam(run.model.parameters(), lr=0.01)
+    losses = []
+    for _ in range(30):
+        loss = torch.nn.functional.cross_entropy(run.model(tokens), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.2 * losses[0]
+    assert all(value.grad is not None for value in names.values())
+    run.model.eval()
+    with torch.no_grad():
+        trained = run.model(tokens)
+    other = quatrain.load(tmp_path / "run").model
+    other.load_state_dict(run.model.state_dict())
+    with torch.no_grad():
+        torch.testing.assert_close(other(tokens, tokens == 0), trained, rtol=0, atol=0)
+    with pytest.raises(TypeError, match="load the run once more"):
+        copy.deepcopy(run.model)
+
+
+def test_answers_are_the_programs(tmp_path):
+    train(tmp_path / "run", "model.algebra=quaternion")
+    lines = ["the keys to the cabinet", "", "a key"]
+    done = subprocess.run([PROGRAM, "predict", tmp_path / "run"], input="\n".join(lines) + "\n", capture_output=True, text=True)
+    run = quatrain.load(tmp_path / "run")
+    assert run.predict(lines) == done.stdout.splitlines()
+    assert run.kind == "text_classification" and run.recipe["agreement"]["train"] == 200
+
+
+def test_another_kind_is_loaded_alike(tmp_path):
+    """The Hamilton product: A itself is what was learned."""
+    run = [PROGRAM, "train", "hamilton", "--out", tmp_path / "run", "--set", "train.steps=600"]
+    assert subprocess.run(run, capture_output=True).returncode == 0
+    run = quatrain.load(tmp_path / "run")
+    assert run.kind == "regression" and run.vocabulary == run.labels == []
+    torch.testing.assert_close(run.model.map.A.round(), quatrain.algebra.get("quaternion").table.float())
+    with torch.no_grad():
+        product = run.model(torch.tensor([[0.0, 1, 0, 0, 0, 0, 1, 0]]))
+    torch.testing.assert_close(product, torch.tensor([[0.0, 0, 0, 1]]), atol=1e-3, rtol=0)
+    assert not run.model.map.S.requires_grad
+    with pytest.raises(RuntimeError, match="a line must hold 8 numbers"):
+        run.predict(["1 2"])
+
+
+def test_importing_leaves_the_trainer_alone():
+    code = "import quatrain; print(open('/proc/self/maps').read().count('quatrain_training'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.strip() == "0"
 
 
 def test_metrics_for_tensorboard(tmp_path):

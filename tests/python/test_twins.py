@@ -5,8 +5,9 @@ import subprocess
 
 import pytest
 import torch
-from quatrain import load_model, models, nn, save_model
+from quatrain import load_model, nn, save_model
 from safetensors.torch import load_file, save_file
+from text_classifier import TextClassifier
 
 TWIN = os.environ.get("QUATRAIN_TWIN")
 if not TWIN:
@@ -27,7 +28,7 @@ KINDS = {
     "pre": encoder("pre", per_component=True),
     "post": encoder("post", packed=True),
     "phydi": encoder("phydi"),
-    "classifier": lambda algebra: models.TextClassifier(50, 3, width=16, heads=2, feed_forward=32, algebra=algebra),
+    "classifier": lambda algebra: TextClassifier(50, 3, width=16, heads=2, feed_forward=32, algebra=algebra),
 }
 CASES = [("linear", algebra) for algebra in ("real", "complex", "octonion", "phm(2)", "phm(quaternion)", "wkp(4)", "wkp(dual)", "phm(4, trained_rank=6)", "phm(quaternion, trained_rank=10)")]
 CASES += [(kind, algebra) for kind in KINDS for algebra in ("quaternion", "phm(4)")]

@@ -13,7 +13,7 @@
 #include "quatrain/nn/weights.h"
 
 #ifdef QUATRAIN_TWIN_OF_RUNS
-#include "cli/text_task.h"
+#include "quatrain/tasks/run.h"
 #endif
 
 namespace {
@@ -97,10 +97,10 @@ int main(int argc, char** argv) {
     const std::string command = argc > 1 ? argv[1] : "";
     if (command == "run" && argc == 4) {
 #ifdef QUATRAIN_TWIN_OF_RUNS
-      auto model = quatrain::cli::load_trained(argv[2]).model;
-      answer(argv[3], {model.ptr(), [model](const at::Tensor& x, const at::Tensor&) mutable {
-                         return model->forward(x);
-                       }});
+      const std::shared_ptr<quatrain::tasks::Model> model = quatrain::tasks::load_run(argv[2]);
+      const std::shared_ptr<Module> module(model, &model->module());
+      answer(argv[3],
+             {module, [model](const at::Tensor& x, const at::Tensor&) { return model->forward({x}); }});
       return 0;
 #else
       return 3;

@@ -5,33 +5,14 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "quatrain/api.h"
 #include "quatrain/nn/safetensors.h"
+#include "quatrain/train/options.h"
 
 namespace quatrain::train {
-
-/// "adam", "adamw", "sgd", "adagrad", "rmsprop".
-enum class OptimizerKind { adam, adamw, sgd, adagrad, rmsprop };
-
-QUATRAIN_API const char* name(OptimizerKind kind);
-/// The inverse; an unknown name is an error that lists the known ones.
-QUATRAIN_API OptimizerKind parse_optimizer(std::string_view name);
-
-/// Options of an optimizer. Each is torch::optim's own.
-struct QUATRAIN_API OptimizerOptions {
-  OptimizerKind kind = OptimizerKind::adam;
-  double learning_rate = 1e-3;
-  double weight_decay = 0;  ///< on weights alone: nn::decaying_parameters
-  double beta1 = 0.9;       ///< adam, adamw
-  double beta2 = 0.999;     ///< adam, adamw, rmsprop (there torch calls it alpha)
-  double epsilon = 1e-8;    ///< all but sgd
-  double momentum = 0;      ///< sgd, rmsprop
-  bool nesterov = false;    ///< sgd
-};
 
 using NamedParameters = std::vector<std::pair<std::string, at::Tensor>>;
 

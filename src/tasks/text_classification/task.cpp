@@ -1,12 +1,13 @@
-#include "quatrain/train/text_classification.h"
+#include "quatrain/tasks/text_classification.h"
 
 #include <torch/torch.h>
 
 #include "quatrain/nn/parameters.h"
 #include "quatrain/train/session.h"
-#include "support/atomic_file.h"
+#include "tasks/text_classification/kind.h"
+#include "tasks/text_classification/model.h"
 
-namespace quatrain::train {
+namespace quatrain::tasks {
 namespace {
 
 namespace F = torch::nn::functional;
@@ -36,15 +37,15 @@ struct TextClassification::Parts {
   TextClassificationOptions options;
   std::vector<std::string> labels;
   std::string group_name;
-  data::Loader train;
-  int64_t train_examples;
+  std::optional<data::Loader> train;
   std::map<std::string, data::Loader, std::less<>> evaluated;  // by split, in a fixed order
   std::map<std::string, data::Majority, std::less<>> majority;
 };
 
 TextClassification::TextClassification(models::TextClassifier model, const data::Splits& splits,
                                        data::Vocabulary vocabulary, TextClassificationOptions options) {
-  TORCH_CHECK(!splits.train.empty(), "TextClassification: the training set must have an example");
+  TORCH_CHECK(!splits.train.empty() || !splits.dev.empty() || !splits.test.empty(),
+              "TextClassification: one of the sets must have an example");
   TORCH_CHECK(model->options.vocabulary_size() == vocabulary.size(),
               "TextClassification: the model is made for ", model->options.vocabulary_size(),
               " words, the vocabulary has ", vocabulary.size());
@@ -59,7 +60,8 @@ TextClassification::TextClassification(models::TextClassifier model, const data:
   data::LoaderOptions training;
   training.batch_size = options.batch_size;
   training.seed = options.seed;
-  data::Loader loader(encode(splits.train), training);
+  std::optional<data::Loader> loader;
+  if (!splits.train.empty()) loader.emplace(encode(splits.train), training);
   std::map<std::string, data::Loader, std::less<>> evaluated;
   std::map<std::string, data::Majority, std::less<>> majority;
   for (const auto& [name, examples] : {std::pair{"dev", &splits.dev}, std::pair{"test", &splits.test}}) {
@@ -67,11 +69,10 @@ TextClassification::TextClassification(models::TextClassifier model, const data:
     evaluated.emplace(name, data::Loader(encode(*examples), scoring(options)));
     majority.emplace(name, data::majority(*examples));
   }
-  majority.emplace(kTrain, data::majority(splits.train));
+  if (loader) majority.emplace(kTrain, data::majority(splits.train));
   parts_ = std::make_unique<Parts>(Parts{std::move(model), std::move(vocabulary), std::move(options),
                                          splits.labels, splits.group_name, std::move(loader),
-                                         static_cast<int64_t>(splits.train.size()), std::move(evaluated),
-                                         std::move(majority)});
+                                         std::move(evaluated), std::move(majority)});
 }
 
 TextClassification::~TextClassification() = default;
@@ -81,35 +82,41 @@ torch::nn::Module& TextClassification::model() {
 }
 
 int64_t TextClassification::batches() const {
-  return parts_->train.batches();
+  return parts_->train ? parts_->train->batches() : 0;
 }
 
-BatchLoss TextClassification::loss(int64_t epoch, int64_t index) {
-  const data::Batch batch = parts_->train.batch(epoch, index).to(device_of(*parts_->model));
+train::BatchLoss TextClassification::loss(int64_t epoch, int64_t index) {
+  const data::Batch batch = parts_->train->batch(epoch, index).to(train::device_of(*parts_->model));
   const at::Tensor logits = parts_->model->forward(batch.tokens, batch.padding);
   const auto options = F::CrossEntropyFuncOptions().label_smoothing(parts_->options.label_smoothing);
   return {F::cross_entropy(logits, batch.labels, options), batch.size()};
 }
 
 std::string TextClassification::describe_batch(int64_t epoch, int64_t index) {
-  std::string text = Task::describe_batch(epoch, index) + ": training examples";
-  const data::Batch batch = parts_->train.batch(epoch, index);
+  std::string text = train::Task::describe_batch(epoch, index) + ": training examples";
+  const data::Batch batch = parts_->train->batch(epoch, index);
   for (const int64_t i : batch.indices) text += (i == batch.indices.front() ? " " : ", ") + std::to_string(i);
   return text;
 }
 
 bool TextClassification::has(std::string_view split) const {
-  return split == kTrain || parts_->evaluated.contains(split);
+  return split == kTrain ? parts_->train.has_value() : parts_->evaluated.contains(split);
 }
 
-Evaluation TextClassification::evaluate(std::string_view split, const std::function<void()>& after_batch) {
+train::Selection TextClassification::selection() const {
+  const Figure& figure = text_classification().about().figures.front();
+  return {figure.name, figure.higher_is_better};
+}
+
+train::Evaluation TextClassification::evaluate(std::string_view split,
+                                               const std::function<void()>& after_batch) {
   // Scored by few: its numbers stand here a second time only then.
-  if (split == kTrain && !parts_->evaluated.contains(split))
-    parts_->evaluated.emplace(kTrain, data::Loader(parts_->train.set(), scoring(parts_->options)));
+  if (split == kTrain && parts_->train && !parts_->evaluated.contains(split))
+    parts_->evaluated.emplace(kTrain, data::Loader(parts_->train->set(), scoring(parts_->options)));
   const auto found = parts_->evaluated.find(split);
   TORCH_CHECK(found != parts_->evaluated.end(), "TextClassification: the data have no '", split, "' set");
   data::Loader& loader = found->second;
-  Evaluation result;
+  train::Evaluation result;
   result.predictions.resize(static_cast<size_t>(loader.examples()));
   result.targets.resize(static_cast<size_t>(loader.examples()));
   Count all;
@@ -117,7 +124,7 @@ Evaluation TextClassification::evaluate(std::string_view split, const std::funct
   double loss = 0;
   for (int64_t b = 0; b < loader.batches(); ++b) {
     const data::Batch batch = loader.batch(0, b);
-    const data::Batch moved = batch.to(device_of(*parts_->model));
+    const data::Batch moved = batch.to(train::device_of(*parts_->model));
     const at::Tensor logits = parts_->model->forward(moved.tokens, moved.padding).to(at::kFloat);
     loss += F::cross_entropy(logits, moved.labels, F::CrossEntropyFuncOptions().reduction(torch::kSum))
                 .item<double>();
@@ -154,21 +161,18 @@ Evaluation TextClassification::evaluate(std::string_view split, const std::funct
 }
 
 void TextClassification::store(const std::filesystem::path& folder) const {
-  parts_->vocabulary.save(folder / "vocabulary.txt");
-  std::string labels;
-  for (const std::string& label : parts_->labels) labels += label + "\n";
-  write_text(folder / "labels.txt", labels);
+  store_words(folder, parts_->vocabulary, parts_->labels);
 }
 
 std::string TextClassification::recipe() const {
   return parts_->options.recipe;
 }
 
-Figures TextClassification::facts() {
+train::Figures TextClassification::facts() {
   const nn::ParameterReport report = nn::parameter_report(*parts_->model);
   return {{"encoder_parameters", static_cast<double>(report.encoder)},
           {"vocabulary_size", static_cast<double>(parts_->vocabulary.size())},
-          {"train_examples", static_cast<double>(parts_->train_examples)}};
+          {"train_examples", static_cast<double>(parts_->train ? parts_->train->examples() : 0)}};
 }
 
-}  // namespace quatrain::train
+}  // namespace quatrain::tasks

@@ -11,7 +11,7 @@
 #include "quatrain/models/text_classifier.h"
 #include "quatrain/train/task.h"
 
-namespace quatrain::train {
+namespace quatrain::tasks {
 
 /// What a TextClassification is made of.
 struct QUATRAIN_API TextClassificationOptions {
@@ -25,30 +25,30 @@ struct QUATRAIN_API TextClassificationOptions {
 
 /// Figures of predictions: accuracy, loss, majority (share of the commonest label), and where the data have
 /// groups, `accuracy/GROUP=g`, `majority/GROUP=g`, `count/GROUP=g` for each group g ("attractors").
-class QUATRAIN_API TextClassification : public Task {
+class QUATRAIN_API TextClassification : public train::Task {
  public:
   /// The splits are encoded here and need not be kept. Without a dev set training still runs, with nothing to
-  /// select by.
+  /// select by; without a training set the others can be scored.
   TextClassification(models::TextClassifier model, const data::Splits& splits, data::Vocabulary vocabulary,
                      TextClassificationOptions options = {});
   ~TextClassification() override;
 
   torch::nn::Module& model() override;
   int64_t batches() const override;
-  BatchLoss loss(int64_t epoch, int64_t index) override;
+  train::BatchLoss loss(int64_t epoch, int64_t index) override;
   std::string describe_batch(int64_t epoch, int64_t index) override;
   bool has(std::string_view split) const override;
-  Evaluation evaluate(std::string_view split, const std::function<void()>& after_batch) override;
-  Selection selection() const override { return {"accuracy", true}; }
+  train::Evaluation evaluate(std::string_view split, const std::function<void()>& after_batch) override;
+  train::Selection selection() const override;
   /// vocabulary.txt and labels.txt (a label a line).
   void store(const std::filesystem::path& folder) const override;
   std::string recipe() const override;
   /// encoder_parameters, vocabulary_size, train_examples.
-  Figures facts() override;
+  train::Figures facts() override;
 
  private:
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };
 
-}  // namespace quatrain::train
+}  // namespace quatrain::tasks

@@ -7,9 +7,10 @@
 #include <sstream>
 #include <string>
 
+#include "quatrain/train/keys.h"
 #include "support/toml.h"
 
-namespace quatrain::train {
+namespace quatrain::tasks {
 
 /// A number's shortest digits that are no other number's; a whole one without an exponent.
 inline std::string number_text(double value) {
@@ -29,4 +30,8 @@ inline std::string toml_text(const toml::node& node) {
   return out.str();
 }
 
-}  // namespace quatrain::train
+inline std::string toml_text(const train::Value& value) {
+  return std::visit([](const auto& one) { return toml_text(toml::value(one)); }, value);
+}
+
+}  // namespace quatrain::tasks

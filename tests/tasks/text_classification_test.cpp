@@ -1,6 +1,6 @@
 // Text classification as a task: figures, order of the answers, and a run from texts to a resumed checkpoint.
 
-#include "quatrain/train/text_classification.h"
+#include "quatrain/tasks/text_classification.h"
 
 #include <gmock/gmock.h>
 #include <torch/torch.h>
@@ -10,8 +10,13 @@
 #include "quatrain/train/trainer.h"
 #include "train/toy_task.h"
 
-namespace quatrain::train {
+namespace quatrain::tasks {
 namespace {
+
+using train::contents, train::copies, train::expect_same_bits, train::message_of;
+using train::Evaluation, train::Existing, train::FolderTest, train::Progress, train::Result,
+    train::RunOptions;
+using train::Trainer, train::TrainerOptions;
 
 // A text is of class "good" where it holds the word; groups 0 and 2, the second one mostly bad.
 data::Splits texts() {
@@ -141,10 +146,24 @@ TEST_F(TextClassificationTest, ABatchIsNamedByItsExamples) {
               testing::MatchesRegex("batch 3 of epoch 2: training examples [0-9]+(, [0-9]+){7}"));
 }
 
+// Scoring a set needs no other: the same figures without them.
+TEST_F(TextClassificationTest, ASetIsScoredAlone) {
+  const data::Splits splits = texts();
+  data::Splits alone = splits;
+  alone.train.clear(), alone.dev.clear();
+  TextClassification whole = task(splits), part = task(alone);
+  whole.model().eval(), part.model().eval();
+  const torch::NoGradGuard no_grad;
+  EXPECT_EQ(part.evaluate("test", {}).figures, whole.evaluate("test", {}).figures);
+  EXPECT_FALSE(part.has("train"));
+  EXPECT_THAT(message_of([&] { Trainer(part, training(), {.folder = folder_ / "run"}); }),
+              testing::HasSubstr("the training set must have a batch"));
+}
+
 TEST_F(TextClassificationTest, WhatDoesNotFitTogetherIsRefused) {
   const data::Splits splits = texts();
   data::Splits none = splits, third = splits;
-  none.train.clear();
+  none.train.clear(), none.dev.clear(), none.test.clear();
   third.labels.push_back("neither");
   EXPECT_THAT(message_of([&] { task(none); }), testing::HasSubstr("must have an example"));
   EXPECT_THAT(message_of([&] { task(third); }), testing::HasSubstr("2 classes, the data 3 labels"));
@@ -160,4 +179,4 @@ TEST_F(TextClassificationTest, WhatDoesNotFitTogetherIsRefused) {
 }
 
 }  // namespace
-}  // namespace quatrain::train
+}  // namespace quatrain::tasks

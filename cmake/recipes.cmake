@@ -1,0 +1,8 @@
+# The recipes that come with the program.
+set(quatrain_recipes
+  agreement
+  hamilton
+  rotation
+  sentiment
+  text
+)

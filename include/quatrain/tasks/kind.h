@@ -1,0 +1,109 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quatrain/api.h"
+#include "quatrain/tasks/about.h"
+#include "quatrain/tasks/recipe.h"
+#include "quatrain/train/task.h"
+
+/// Kinds of tasks. A kind is one folder of src/tasks: its keys of recipes, data, model, figures, and what
+/// `predict` reads and answers. Everything else (training, comparing, timing, drawing, Python) knows only
+/// what stands here.
+namespace quatrain::tasks {
+
+/// What a model is given at once.
+struct QUATRAIN_API Input {
+  std::vector<at::Tensor> tensors;
+  int64_t units = 0;  ///< About::unit, padding not counted
+};
+
+/// A model with all that gives its numbers a meaning, as words and labels do: what a checkpoint holds.
+class QUATRAIN_API Model {
+ public:
+  explicit Model(Recipe recipe) : recipe_(std::move(recipe)) {}
+  virtual ~Model() = default;
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  const Recipe& recipe() const { return recipe_; }
+  /// The same object for the model's life. Whoever uses the model sets its mode, gradients and autocast.
+  virtual torch::nn::Module& module() = 0;
+  virtual at::Tensor forward(const std::vector<at::Tensor>& input) = 0;
+
+  /// Why a line of UTF-8 cannot be answered; empty where it can.
+  virtual std::string line_problem(const std::string& line) const;
+  /// An answer, without its line's end, for each line.
+  virtual std::vector<std::string> predict(const std::vector<std::string>& lines) = 0;
+
+  /// Writes into a checkpoint's folder what is needed beside the weights and the recipe.
+  virtual void store(const std::filesystem::path& folder) const;
+  /// Throws a RecipeError where the weights of this checkpoint mean something else here (other words).
+  virtual void check_same_meaning(const std::filesystem::path& checkpoint) const;
+  /// A fresh model of the same make over another algebra, to which real weights can be converted; an error
+  /// where the kind has none.
+  virtual std::unique_ptr<Model> in_algebra(const std::string& algebra) const;
+
+ protected:
+  Recipe recipe_;
+};
+
+/// The data of a recipe: tasks for it and for its twins are made of them.
+class QUATRAIN_API Data {
+ public:
+  explicit Data(Recipe recipe) : recipe_(std::move(recipe)) {}
+  virtual ~Data() = default;
+  Data(const Data&) = delete;
+  Data& operator=(const Data&) = delete;
+
+  /// The recipe with what the data settled, the reader and the folder. Stored with a run, it says all that
+  /// evaluation and prediction need.
+  const Recipe& recipe() const { return recipe_; }
+  /// "train", "dev", "test".
+  virtual bool has(std::string_view split) const = 0;
+  /// The first `count` batches of at most `size` examples: of "train" as a first epoch gives them by this
+  /// recipe, of another split in a fixed order, the same for every twin.
+  virtual std::vector<Input> inputs(std::string_view split, const Recipe& recipe, int64_t size,
+                                    int64_t count) const = 0;
+  /// A model drawn by the recipe, a twin's perhaps, from torch's default generator.
+  virtual std::unique_ptr<Model> make_model(const Recipe& recipe) const = 0;
+  /// The task that trains and scores a model, which the task keeps alive; by the model's own recipe.
+  virtual std::unique_ptr<train::Task> make_task(std::shared_ptr<Model> model) const = 0;
+
+ protected:
+  Recipe recipe_;
+};
+
+/// Which data are asked for.
+struct QUATRAIN_API DataRequest {
+  std::string folder = "";       ///< `--data`; empty: the recipe's own, then QUATRAIN_DATA
+  std::string split = "";        ///< the one that will be scored, nothing else is made ready; empty: all
+  const Model* model = nullptr;  ///< a trained one, whose words and labels they shall have
+};
+
+/// A kind of task.
+class QUATRAIN_API Kind {
+ public:
+  virtual ~Kind() = default;
+  virtual const About& about() const = 0;
+  /// Its tables of a recipe, with the defaults.
+  virtual std::unique_ptr<Options> options() const = 0;
+  /// Reads or generates data. Where none can be found: RecipeError.
+  virtual std::unique_ptr<Data> load_data(Recipe recipe, const DataRequest& request) const = 0;
+  /// The model of a checkpoint's folder, with its weights.
+  virtual std::unique_ptr<Model> load_model(Recipe recipe, const std::filesystem::path& checkpoint) const = 0;
+};
+
+/// All kinds, those of the library first.
+QUATRAIN_API const std::vector<const Kind*>& kinds();
+/// Adds a kind of one's own; its name must be free. Before threads are started.
+QUATRAIN_API void add_kind(std::unique_ptr<const Kind> kind);
+
+}  // namespace quatrain::tasks

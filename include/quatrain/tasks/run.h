@@ -1,0 +1,31 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "quatrain/tasks/kind.h"
+
+/// From a recipe or a run to the things that it names, of whatever kind.
+namespace quatrain::tasks {
+
+/// Reads or generates the data of a recipe. Paths of the recipe become absolute.
+QUATRAIN_API std::unique_ptr<Data> load_data(Recipe recipe, const DataRequest& request = {});
+
+/// A model drawn from the recipe's seed; with the weights to start from, where the recipe names some and the
+/// caller wants them. `recipe` may be a twin's.
+QUATRAIN_API std::unique_ptr<Model> make_model(const Recipe& recipe, const Data& data,
+                                               bool with_weights = true);
+/// A task for such a model.
+QUATRAIN_API std::unique_ptr<train::Task> make_task(const Recipe& recipe, const Data& data,
+                                                    bool with_weights = true);
+
+/// The model of a run's best checkpoint, in evaluation mode. What is no run is a RecipeError.
+QUATRAIN_API std::unique_ptr<Model> load_run(const std::filesystem::path& run);
+/// The same from the folder of any checkpoint.
+QUATRAIN_API std::unique_ptr<Model> load_checkpoint(const std::filesystem::path& folder);
+
+/// Sets torch's threads where the recipe names a number.
+QUATRAIN_API void set_threads(const Recipe& recipe);
+
+}  // namespace quatrain::tasks

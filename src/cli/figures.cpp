@@ -1,0 +1,28 @@
+#include "cli/figures.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "cli/console.h"
+
+namespace quatrain::cli {
+
+std::string shown(const tasks::Figure& figure, double value, int digits) {
+  using Format = tasks::Figure::Format;
+  if (figure.format == Format::share) return percent(value, digits);
+  if (figure.format == Format::count) return grouped(std::llround(value));
+  constexpr double kSmall = 1e-3;
+  if (value == 0 || std::abs(value) >= kSmall || !std::isfinite(value)) return fixed(value, 4);
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2e", value);
+  return text.data();
+}
+
+std::string shown(const tasks::Figure& figure, const std::map<std::string, double>& figures,
+                  const std::string& group) {
+  const auto found = figures.find(figure.name + group);
+  return found == figures.end() ? "" : shown(figure, found->second);
+}
+
+}  // namespace quatrain::cli

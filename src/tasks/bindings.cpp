@@ -1,0 +1,55 @@
+// Runs of any kind as a class for Python: torch.classes.quatrain.Run. It stands here and not beside the
+// operators because the library of layers knows no training; Python loads this one when a run is asked for.
+
+#include <torch/custom_class.h>
+
+#include "quatrain/tasks/run.h"
+
+namespace quatrain::tasks {
+namespace {
+
+using NamedTensors = c10::Dict<std::string, at::Tensor>;
+
+class Run : public torch::CustomClassHolder {
+ public:
+  explicit Run(std::string folder) : model_(load_run(folder)) {}
+
+  at::Tensor forward(std::vector<at::Tensor> input) { return model_->forward(input); }
+  void train(bool on) { model_->module().train(on); }
+  std::vector<std::string> predict(std::vector<std::string> lines) {
+    for (const auto& line : lines)
+      if (const auto problem = model_->line_problem(line); !problem.empty())
+        throw std::invalid_argument("predict: " + problem);
+    return model_->predict(lines);
+  }
+  std::string kind() { return model_->recipe().about().name; }
+  std::string recipe() { return to_toml(model_->recipe()); }
+
+  // The model's own tensors, so that what Python writes and trains is the model.
+  NamedTensors parameters() { return named(model_->module().named_parameters()); }
+  NamedTensors buffers() { return named(model_->module().named_buffers()); }
+
+ private:
+  static NamedTensors named(const torch::OrderedDict<std::string, at::Tensor>& tensors) {
+    NamedTensors all;
+    for (const auto& item : tensors) all.insert(item.key(), item.value());
+    return all;
+  }
+
+  std::unique_ptr<Model> model_;
+};
+
+TORCH_LIBRARY_FRAGMENT(quatrain, m) {
+  m.class_<Run>("Run")
+      .def(torch::init<std::string>())
+      .def("forward", &Run::forward)
+      .def("train", &Run::train)
+      .def("predict", &Run::predict)
+      .def("kind", &Run::kind)
+      .def("recipe", &Run::recipe)
+      .def("parameters", &Run::parameters)
+      .def("buffers", &Run::buffers);
+}
+
+}  // namespace
+}  // namespace quatrain::tasks

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "quatrain/tasks/kind.h"
+
+/// What is timed of a model, of whatever kind.
+namespace quatrain::tasks {
+
+/// At most `count` batches of the test set (or of the dev set); every twin gets the same.
+QUATRAIN_API std::vector<Input> test_inputs(const Recipe& recipe, const Data& data, int64_t size,
+                                            int64_t count);
+
+/// Reads the inputs in turn, one a call, without gradients; the caller sets the model's mode.
+QUATRAIN_API std::function<void()> inference_call(std::shared_ptr<Model> model,
+                                                  std::shared_ptr<const std::vector<Input>> inputs);
+
+/// What Trainer does in a step, without its records: the recipe's batches in turn, the first `count` of them.
+QUATRAIN_API std::function<void()> training_call(const Recipe& recipe, const Data& data, int64_t count);
+
+/// Units (words, say) of the inputs together.
+QUATRAIN_API int64_t units_in(const std::vector<Input>& inputs);
+
+}  // namespace quatrain::tasks

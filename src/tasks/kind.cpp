@@ -1,0 +1,39 @@
+#include "quatrain/tasks/kind.h"
+
+#include <map>
+
+namespace quatrain::tasks {
+
+std::string Model::line_problem(const std::string&) const {
+  return "";
+}
+
+void Model::store(const std::filesystem::path&) const {}
+
+void Model::check_same_meaning(const std::filesystem::path&) const {}
+
+std::unique_ptr<Model> Model::in_algebra(const std::string&) const {
+  throw std::invalid_argument("models of kind " + recipe_.about().name +
+                              " cannot be converted to another algebra");
+}
+
+const About* find_about(std::string_view name) {
+  for (const Kind* kind : kinds())
+    if (kind->about().name == name) return &kind->about();
+  return nullptr;
+}
+
+std::vector<std::string> groups_of(const std::map<std::string, double>& figures) {
+  std::map<int64_t, std::string> groups;
+  const std::string_view prefix = "count/";
+  for (const auto& [name, value] : figures) {
+    const auto equals = name.find('=');
+    if (!name.starts_with(prefix) || equals == name.npos) continue;
+    groups.emplace(std::stoll(name.substr(equals + 1)), name.substr(prefix.size() - 1));
+  }
+  std::vector<std::string> all;
+  for (const auto& [number, group] : groups) all.push_back(group);
+  return all;
+}
+
+}  // namespace quatrain::tasks

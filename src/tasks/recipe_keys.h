@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quatrain/tasks/recipe.h"
+
+namespace quatrain::tasks {
+
+/// The table that a twin's own keys are in.
+inline constexpr std::string_view kTwinTable = "model.";
+
+/// The keys that every kind has: the kind itself, [train], [compare].
+void describe_shared(Recipe& recipe, train::Keys& keys);
+
+/// Gives several keys their values, one after the other.
+void apply(Recipe& recipe, const std::vector<Setting>& settings);
+
+/// The multiples of a number around a value, for messages: "508, 512".
+std::string nearest_multiples(int64_t value, int64_t of);
+
+}  // namespace quatrain::tasks

@@ -1,0 +1,94 @@
+#include "tasks/regression/model.h"
+
+#include <torch/torch.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <sstream>
+
+namespace quatrain::tasks {
+namespace {
+
+// The numbers of a line; what is none ends them, and is told by their count.
+std::vector<float> numbers_of(const std::string& line) {
+  std::vector<float> numbers;
+  std::istringstream words(line);
+  for (std::string word; words >> word;) {
+    float number = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (error != std::errc() || end != word.data() + word.size() || !std::isfinite(number)) return {};
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+Regressor::Regressor(const RegressionOptions& options)
+    : product_(options.rule == Rule::product), outputs_(options.outputs()) {
+  auto layer = options.map;
+  map = register_module("map", nn::Linear(layer.in_features(options.features()).out_features(outputs_)));
+  if (product_ && layer.algebra().n > 1 && layer.algebra().n == outputs_) {
+    const torch::NoGradGuard no_grad;
+    map->S.copy_(torch::eye(outputs_).unsqueeze(1));
+    map->S.set_requires_grad(false);
+  }
+}
+
+at::Tensor Regressor::forward(const at::Tensor& x) {
+  if (!product_) return map->forward(x);
+  const at::Tensor q = x.narrow(-1, 0, outputs_), p = x.narrow(-1, outputs_, outputs_);
+  return map->forward((p.unsqueeze(-1) * q.unsqueeze(-2)).flatten(-2));
+}
+
+at::Tensor Regressor::table() const {
+  return map->matrix().view({outputs_, outputs_, outputs_}).permute({2, 0, 1});
+}
+
+RegressionModel::RegressionModel(Recipe recipe)
+    : Model(std::move(recipe)), regressor(std::make_shared<Regressor>(own())) {}
+
+at::Tensor RegressionModel::forward(const std::vector<at::Tensor>& input) {
+  TORCH_CHECK_VALUE(input.size() == 1 && input[0].dim() == 2 && input[0].size(1) == own().inputs(),
+                    "regression: the input must be one tensor (B, ", own().inputs(), ")");
+  return regressor->forward(input[0]);
+}
+
+std::string RegressionModel::line_problem(const std::string& line) const {
+  const auto count = static_cast<int64_t>(numbers_of(line).size());
+  if (count == own().inputs()) return "";
+  return "a line must hold " + std::to_string(own().inputs()) + " numbers with spaces between";
+}
+
+std::vector<std::string> RegressionModel::predict(const std::vector<std::string>& lines) {
+  if (lines.empty()) return {};
+  std::vector<float> numbers;
+  for (const auto& line : lines)
+    for (const float number : numbers_of(line)) numbers.push_back(number);
+  const at::Tensor x = torch::tensor(numbers).view({static_cast<int64_t>(lines.size()), own().inputs()});
+  const at::Tensor y = regressor->forward(x).to(at::kFloat);
+  const auto value = y.accessor<float, 2>();
+  std::vector<std::string> answers;
+  for (int64_t row = 0; row < y.size(0); ++row) {
+    std::string& answer = answers.emplace_back();
+    for (int64_t i = 0; i < y.size(1); ++i) {
+      std::array<char, 32> digits{};
+      std::snprintf(digits.data(), digits.size(), "%s%.6g", i > 0 ? "\t" : "",
+                    static_cast<double>(value[row][i]));
+      answer += digits.data();
+    }
+  }
+  return answers;
+}
+
+std::unique_ptr<Model> RegressionModel::in_algebra(const std::string& algebra) const {
+  Recipe recipe = recipe_;
+  recipe.twins.clear();
+  recipe.origins.clear();
+  recipe.own<RegressionOptions>().map.algebra(algebra);
+  check(recipe);
+  return std::make_unique<RegressionModel>(std::move(recipe));
+}
+
+}  // namespace quatrain::tasks

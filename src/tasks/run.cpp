@@ -1,0 +1,69 @@
+#include "quatrain/tasks/run.h"
+
+#include <ATen/Parallel.h>
+#include <torch/torch.h>
+
+#include "quatrain/nn/weights.h"
+#include "quatrain/train/checkpoint.h"
+
+namespace quatrain::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Weights of the same make in the place of those that were drawn.
+void start_from(Model& model, const std::string& weights) {
+  fs::path file = weights;
+  if (!fs::exists(file)) throw RecipeError("train.weights: there is no run or file '" + weights + "'");
+  if (fs::is_directory(file)) {
+    const fs::path folder = train::find_checkpoint(file, "best");
+    model.check_same_meaning(folder);
+    file = folder / "model.safetensors";
+  }
+  nn::load_weights(model.module(), file);
+}
+
+}  // namespace
+
+std::unique_ptr<Data> load_data(Recipe recipe, const DataRequest& request) {
+  if (!recipe.weights.empty()) recipe.weights = fs::absolute(recipe.weights).lexically_normal().string();
+  const Kind& kind = *recipe.kind;
+  return kind.load_data(std::move(recipe), request);
+}
+
+std::unique_ptr<Model> make_model(const Recipe& recipe, const Data& data, bool with_weights) {
+  torch::manual_seed(recipe.train.seed);
+  auto model = data.make_model(recipe);
+  if (with_weights && !recipe.weights.empty()) start_from(*model, recipe.weights);
+  return model;
+}
+
+std::unique_ptr<train::Task> make_task(const Recipe& recipe, const Data& data, bool with_weights) {
+  return data.make_task(make_model(recipe, data, with_weights));
+}
+
+std::unique_ptr<Model> load_run(const fs::path& run) {
+  if (!fs::is_directory(run)) throw RecipeError("'" + run.string() + "' is no run: name a run's folder");
+  if (!train::has_checkpoint(run, "best") && !train::has_checkpoint(run, "last"))
+    throw RecipeError("'" + run.string() + "' is no run, it has no checkpoint: name a run's folder");
+  if (!train::has_checkpoint(run, "best"))
+    throw std::runtime_error("run '" + run.string() +
+                             "' has no checkpoint that was evaluated: go on with quatrain train " +
+                             run.string() + " --resume");
+  return load_checkpoint(train::find_checkpoint(run, "best"));
+}
+
+std::unique_ptr<Model> load_checkpoint(const fs::path& folder) {
+  nn::add_algebras(folder / "model.safetensors");  // before the recipe is read, which may name them
+  Recipe recipe = read_recipe((folder / "recipe.toml").string());
+  const Kind& kind = *recipe.kind;
+  auto model = kind.load_model(std::move(recipe), folder);
+  model->module().eval();
+  return model;
+}
+
+void set_threads(const Recipe& recipe) {
+  if (recipe.threads > 0) at::set_num_threads(static_cast<int>(recipe.threads));
+}
+
+}  // namespace quatrain::tasks

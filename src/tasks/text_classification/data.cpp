@@ -1,0 +1,108 @@
+#include "tasks/text_classification/data.h"
+
+#include <torch/torch.h>
+
+#include <cstdlib>
+
+#include "quatrain/data/loader.h"
+#include "quatrain/data/vectors.h"
+#include "support/text.h"
+#include "tasks/text_classification/model.h"
+#include "tasks/text_classification/options.h"
+
+namespace quatrain::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool needs_folder(const std::string& reader) {
+  for (const auto& known : data::readers())
+    if (known.name == reader) return known.needs_folder;
+  return false;
+}
+
+// Settles where the data come from.
+void settle_source(Recipe& recipe, const std::string& folder) {
+  data::Source& source = recipe.own<TextOptions>().source;
+  if (!folder.empty()) source.folder = folder;
+  if (source.reader == "agreement" && !source.folder.empty()) source.reader = "sva";
+  if (!needs_folder(source.reader)) return;
+  const char* everywhere = std::getenv("QUATRAIN_DATA");
+  if (source.folder.empty() && everywhere) source.folder = everywhere;
+  if (source.folder.empty())
+    throw RecipeError("recipe '" + recipe.name + "' reads '" + source.reader +
+                      "' data and needs their folder: pass --data FOLDER or set QUATRAIN_DATA");
+  source.folder = fs::absolute(source.folder).lexically_normal();
+}
+
+// A path as it is, or below the data folder.
+std::string find_vectors(const TextOptions& own) {
+  const fs::path path = own.vectors, below = own.source.folder / path;
+  return fs::absolute(fs::exists(path) || !fs::exists(below) ? path : below).lexically_normal().string();
+}
+
+}  // namespace
+
+const std::vector<data::Example>& TextData::examples(std::string_view split) const {
+  static const std::vector<data::Example> none;
+  if (split == "train") return splits_.train;
+  if (split == "dev") return splits_.dev;
+  return split == "test" ? splits_.test : none;
+}
+
+std::vector<Input> TextData::inputs(std::string_view split, const Recipe& recipe, int64_t size,
+                                    int64_t count) const {
+  const auto& texts = examples(split);
+  data::LoaderOptions options;
+  options.batch_size = std::min<int64_t>(size, static_cast<int64_t>(texts.size()));
+  if (split == "train") options.seed = recipe.train.seed;
+  const auto& own = recipe.own<TextOptions>();
+  data::Loader loader(data::encode(texts, splits_.tokenizer, vocabulary_, own.task.max_length), options);
+  std::vector<Input> inputs;
+  for (int64_t i = 0; i < std::min(count, loader.batches()); ++i) {
+    const data::Batch batch = loader.batch(0, i);
+    inputs.push_back(
+        {{batch.tokens, batch.padding}, batch.padding.numel() - batch.padding.sum().item<int64_t>()});
+  }
+  return inputs;
+}
+
+std::unique_ptr<Model> TextData::make_model(const Recipe& recipe) const {
+  const auto& own = recipe.own<TextOptions>();
+  at::Tensor vectors;
+  if (!own.vectors.empty()) vectors = data::load_vectors(own.vectors, vocabulary_, recipe.train.seed).values;
+  auto model = std::make_unique<TextModel>(recipe, vocabulary_, splits_.labels,
+                                           vectors.defined() ? vectors.size(1) : 0);
+  if (vectors.defined()) model->classifier->set_embeddings(vectors);
+  return model;
+}
+
+std::unique_ptr<train::Task> TextData::make_task(std::shared_ptr<Model> model) const {
+  const auto& text = dynamic_cast<const TextModel&>(*model);
+  TextClassificationOptions options = text.recipe().own<TextOptions>().task;
+  options.batch_size = text.recipe().batch;
+  options.seed = text.recipe().train.seed;
+  options.recipe = to_toml(text.recipe());
+  return std::make_unique<TextClassification>(text.classifier, splits_, text.vocabulary, options);
+}
+
+std::unique_ptr<Data> load_text(Recipe recipe, const DataRequest& request) {
+  settle_source(recipe, request.folder);
+  auto& own = recipe.own<TextOptions>();
+  if (!own.vectors.empty()) own.vectors = find_vectors(own);
+  data::Splits splits = data::load(own.source);
+  own.source.tokenizer = splits.tokenizer;
+  const auto* model = dynamic_cast<const TextModel*>(request.model);
+  if (model && splits.labels != model->labels)
+    throw std::runtime_error("the data's labels (" + join(splits.labels) + ") are not those of the run (" +
+                             join(model->labels) + ")");
+  data::Vocabulary vocabulary =
+      model ? model->vocabulary : data::Vocabulary::build(splits.train, splits.tokenizer, own.vocabulary);
+  if (!request.split.empty())
+    for (auto [name, examples] :
+         {std::pair{"train", &splits.train}, std::pair{"dev", &splits.dev}, std::pair{"test", &splits.test}})
+      if (request.split != name) std::vector<data::Example>().swap(*examples);
+  return std::make_unique<TextData>(std::move(recipe), std::move(splits), std::move(vocabulary));
+}
+
+}  // namespace quatrain::tasks

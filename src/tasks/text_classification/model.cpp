@@ -1,0 +1,129 @@
+#include "tasks/text_classification/model.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <numeric>
+
+#include "quatrain/data/loader.h"
+#include "quatrain/train/session.h"
+#include "support/atomic_file.h"
+#include "tasks/text_classification/options.h"
+
+namespace quatrain::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kLeastPositions = 512;
+constexpr int64_t kBatchTexts = 128;    // largest batch of predict() ..
+constexpr int64_t kBatchTokens = 8192;  // .. and its padded size
+
+}  // namespace
+
+void store_words(const fs::path& folder, const data::Vocabulary& vocabulary,
+                 const std::vector<std::string>& labels) {
+  vocabulary.save(folder / "vocabulary.txt");
+  std::string lines;
+  for (const std::string& label : labels) lines += label + "\n";
+  write_text(folder / "labels.txt", lines);
+}
+
+TextModel::TextModel(Recipe recipe, data::Vocabulary words, std::vector<std::string> names,
+                     int64_t pretrained_width)
+    : Model(std::move(recipe)), vocabulary(std::move(words)), labels(std::move(names)) {
+  const auto& own = recipe_.own<TextOptions>();
+  auto options = own.model;
+  options.vocabulary_size(vocabulary.size())
+      .classes(static_cast<int64_t>(labels.size()))
+      .max_length(std::max(kLeastPositions, own.task.max_length))
+      .pretrained_width(pretrained_width);
+  classifier = models::TextClassifier(options);
+}
+
+at::Tensor TextModel::forward(const std::vector<at::Tensor>& input) {
+  TORCH_CHECK_VALUE(input.size() == 1 || input.size() == 2,
+                    "text_classification: the input must be tokens (B, L), and padding (B, L) or none, got ",
+                    input.size(), " tensors");
+  return classifier->forward(input[0], input.size() == 2 ? input[1] : at::Tensor());
+}
+
+// (texts, labels), in their order. Texts of about equal length go together.
+at::Tensor TextModel::probabilities(const std::vector<std::vector<int64_t>>& texts) {
+  std::vector<size_t> order(texts.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return texts[a].size() < texts[b].size(); });
+  at::Tensor result = at::empty({static_cast<int64_t>(texts.size()), static_cast<int64_t>(labels.size())});
+  for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    std::vector<std::vector<int64_t>> batch;
+    std::vector<int64_t> places;
+    for (; end < order.size(); ++end) {
+      const auto count = static_cast<int64_t>(batch.size());
+      const auto length = static_cast<int64_t>(texts[order[end]].size());
+      if (count > 0 && (count >= kBatchTexts || (count + 1) * length > kBatchTokens)) break;
+      batch.push_back(texts[order[end]]);
+      places.push_back(static_cast<int64_t>(order[end]));
+    }
+    const auto collated = data::collate(batch).to(train::device_of(*classifier));
+    const at::Tensor logits = classifier->forward(collated.tokens, collated.padding);
+    result.index_copy_(0, at::tensor(places, at::kLong), logits.to(at::kFloat).softmax(1).cpu());
+  }
+  return result;
+}
+
+std::vector<std::string> TextModel::predict(const std::vector<std::string>& lines) {
+  if (lines.empty()) return {};
+  const auto& own = recipe_.own<TextOptions>();
+  const auto tokenizer = own.source.tokenizer.value_or(data::Tokenizer::whitespace);
+  const auto longest = static_cast<size_t>(own.task.max_length);
+  std::vector<std::vector<int64_t>> texts;
+  for (const std::string& line : lines) {
+    texts.push_back(vocabulary.encode(data::split(line, tokenizer)));
+    if (longest > 0 && texts.back().size() > longest) texts.back().resize(longest);
+  }
+  const at::Tensor all = probabilities(texts);
+  const at::Tensor best = all.argmax(1);
+  const auto winner = best.accessor<int64_t, 1>();
+  const auto share = all.accessor<float, 2>();
+  std::vector<std::string> answers;
+  for (int64_t row = 0; row < all.size(0); ++row) {
+    std::string& answer = answers.emplace_back(labels[static_cast<size_t>(winner[row])]);
+    for (int64_t label = 0; label < all.size(1); ++label) {
+      std::array<char, 32> number{};
+      std::snprintf(number.data(), number.size(), "\t%.4f", static_cast<double>(share[row][label]));
+      answer += number.data();
+    }
+  }
+  return answers;
+}
+
+void TextModel::store(const fs::path& folder) const {
+  store_words(folder, vocabulary, labels);
+}
+
+void TextModel::check_same_meaning(const fs::path& checkpoint) const {
+  const auto known = data::Vocabulary::load(checkpoint / "vocabulary.txt");
+  bool same = known.size() == vocabulary.size();
+  for (int64_t id = 0; same && id < known.size(); ++id) same = known.word(id) == vocabulary.word(id);
+  if (!same)
+    throw RecipeError("train.weights: the run '" + recipe_.weights + "' knows other words (" +
+                      std::to_string(known.size()) + ") than these data give (" +
+                      std::to_string(vocabulary.size()) +
+                      "): start from it with its own data and its settings of [task]");
+}
+
+// The weights of component-wise attention mean something else than those of real attention.
+std::unique_ptr<Model> TextModel::in_algebra(const std::string& algebra) const {
+  Recipe recipe = recipe_;
+  recipe.twins.clear();
+  recipe.origins.clear();
+  recipe.own<TextOptions>().model.algebra(algebra).attention(nn::AttentionKind::real);
+  check(recipe);
+  return std::make_unique<TextModel>(std::move(recipe), vocabulary, labels,
+                                     classifier->options.pretrained_width());
+}
+
+}  // namespace quatrain::tasks

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "quatrain/data/vocabulary.h"
+#include "quatrain/models/text_classifier.h"
+#include "quatrain/tasks/kind.h"
+
+namespace quatrain::tasks {
+
+/// Writes vocabulary.txt and labels.txt (a label a line).
+void store_words(const std::filesystem::path& folder, const data::Vocabulary& vocabulary,
+                 const std::vector<std::string>& labels);
+
+/// A classifier with its words and labels.
+class TextModel : public Model {
+ public:
+  /// A fresh one, drawn by the recipe, over pretrained embeddings of this width (0: none).
+  TextModel(Recipe recipe, data::Vocabulary vocabulary, std::vector<std::string> labels,
+            int64_t pretrained_width);
+
+  torch::nn::Module& module() override { return *classifier; }
+  /// {tokens} or {tokens, padding}: logits (B, labels).
+  at::Tensor forward(const std::vector<at::Tensor>& input) override;
+  /// The label, then the probability of every label, with tabs between.
+  std::vector<std::string> predict(const std::vector<std::string>& lines) override;
+  void store(const std::filesystem::path& folder) const override;
+  void check_same_meaning(const std::filesystem::path& checkpoint) const override;
+  std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
+
+  data::Vocabulary vocabulary;
+  std::vector<std::string> labels;
+  models::TextClassifier classifier{nullptr};
+
+ private:
+  at::Tensor probabilities(const std::vector<std::vector<int64_t>>& texts);
+};
+
+}  // namespace quatrain::tasks
