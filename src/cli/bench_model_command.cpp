@@ -7,6 +7,7 @@
 #include "cli/bench_run.h"
 #include "cli/commands.h"
 #include "cli/recipe_files.h"
+#include "cli/run_folder.h"
 #include "quatrain/nn/factorize.h"
 #include "quatrain/nn/parameters.h"
 #include "quatrain/tasks/run.h"

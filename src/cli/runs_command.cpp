@@ -77,16 +77,19 @@ std::string cell(const Json& facts, const char* key) {
   return "-";
 }
 
-// The figure that selects, by the run's kind; a kind that is not known here has a loss.
+// The figure that selects: as its kind shows it; of a kind that is not known here, by its name; of a run of
+// an older version, which does not name it, the first.
 std::string shown_of(const Json& facts, const char* split) {
-  const Json figures = facts.value(split, Json());
-  if (const auto* about = tasks::find_about(facts.value("kind", ""))) {
-    const auto& main = about->figures.front();
-    if (const auto value = figure(figures, main.name.c_str()))
-      return (main.name == "loss" ? "loss " : "") + shown(main, *value);
-  }
-  if (const auto loss = figure(figures, "loss")) return "loss " + fixed(*loss, 4);
-  return "-";
+  const Json figures = facts.value(split, Json()), selects = facts.value("figure", Json());
+  if (!figures.is_object() || figures.empty()) return "-";
+  const auto* about = tasks::find_about(facts.value("kind", ""));
+  const std::string name = about                                  ? about->figures.front().name
+                           : selects.is_string() && selects != "" ? selects.get<std::string>()
+                                                                  : figures.begin().key();
+  const Json value = figures.value(name, Json());
+  if (!value.is_number()) return "-";
+  if (about && name != "loss") return shown(about->figures.front(), value.get<double>());
+  return printable(name) + " " + fixed(value.get<double>(), 4);
 }
 
 std::string duration(const Json& facts) {

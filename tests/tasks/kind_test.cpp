@@ -166,7 +166,7 @@ class MadeUpKind : public test::FolderTest {
   }
 };
 
-std::string message_of(const std::function<void()>& call) {
+std::string what_is_said(const std::function<void()>& call) {
   try {
     call();
   } catch (const std::exception& error) {
@@ -232,18 +232,18 @@ TEST_F(MadeUpKind, HasKeysOfItsOwnAlone) {
   EXPECT_THAT(stored, testing::Not(testing::AnyOf(HasSubstr("tokenizer"), HasSubstr("[agreement]"))));
   EXPECT_EQ(to_toml(parse_recipe(stored, "stored", "aim")), stored);
   const auto error = [&](const std::string& text) {
-    return message_of([&] { parse_recipe("[task]\nkind = 'aim'\n" + text, "a.toml", "a"); });
+    return what_is_said([&] { parse_recipe("[task]\nkind = 'aim'\n" + text, "a.toml", "a"); });
   };
   EXPECT_EQ(error("vectors = 'x'\n"),
             "a.toml:3: 'task.vectors' is a key of kind = text_classification, this recipe is of kind aim");
   EXPECT_EQ(error("[agreement]\ntrain = 10\n"),
             "a.toml:3: 'agreement' is a table of kind = text_classification, this recipe is of kind aim");
   EXPECT_EQ(error("goal = 13\n"), "a.toml:3: task.goal must not be 13");
-  EXPECT_EQ(message_of([] { parse_recipe("[task]\ngoal = 1\n", "a.toml", "a"); }),
+  EXPECT_EQ(what_is_said([] { parse_recipe("[task]\ngoal = 1\n", "a.toml", "a"); }),
             "a.toml:2: 'task.goal' is a key of kind = aim, this recipe is of kind text_classification");
-  EXPECT_THAT(message_of([] { parse_recipe("[task]\nkind = 'aimm'\n", "a.toml", "a"); }),
+  EXPECT_THAT(what_is_said([] { parse_recipe("[task]\nkind = 'aimm'\n", "a.toml", "a"); }),
               HasSubstr("task.kind must be one of text_classification, "));
-  EXPECT_THAT(message_of([] { parse_recipe("[task]\nkind = 'aimm'\n", "a.toml", "a"); }),
+  EXPECT_THAT(what_is_said([] { parse_recipe("[task]\nkind = 'aimm'\n", "a.toml", "a"); }),
               HasSubstr("did you mean aim?"));
   // A setting may choose the kind.
   const auto chosen =
@@ -259,12 +259,12 @@ TEST_F(MadeUpKind, IsInTheDocument) {
 TEST_F(MadeUpKind, CannotBeConvertedWhereItHasNoOtherAlgebra) {
   train_run();
   const auto model = load_run(folder_ / "run");
-  EXPECT_EQ(message_of([&] { model->in_algebra("quaternion"); }),
+  EXPECT_EQ(what_is_said([&] { model->in_algebra("quaternion"); }),
             "models of kind aim cannot be converted to another algebra");
 }
 
 TEST_F(MadeUpKind, NeedsANameOfItsOwn) {
-  EXPECT_EQ(message_of([] { add_kind(std::make_unique<Aim>()); }),
+  EXPECT_EQ(what_is_said([] { add_kind(std::make_unique<Aim>()); }),
             "add_kind: the name must be free, 'aim' is taken");
 }
 

@@ -53,7 +53,7 @@ class RegressionTest : public test::FolderTest {
   std::unique_ptr<Model> loaded_;
 };
 
-std::string message_of(const std::vector<std::string>& settings) {
+std::string refusal_of(const std::vector<std::string>& settings) {
   try {
     read_recipe(QUATRAIN_RECIPES "/hamilton.toml", parsed(settings));
   } catch (const RecipeError& error) {
@@ -129,16 +129,16 @@ TEST_F(RegressionTest, OnlyTheSplitThatIsScoredIsKept) {
 }
 
 TEST_F(RegressionTest, WhatDoesNotGoTogetherIsRefused) {
-  EXPECT_EQ(message_of({"model.algebra=phm(3)"}),
+  EXPECT_EQ(refusal_of({"model.algebra=phm(3)"}),
             "--set model.algebra=phm(3): model.algebra must have an n that divides the 4 outputs of the "
             "rule, got n = "
             "3 (phm(3))");
-  EXPECT_THAT(message_of({"task.algebra=phm(4)"}),
+  EXPECT_THAT(refusal_of({"task.algebra=phm(4)"}),
               testing::HasSubstr("task.algebra must be a fixed algebra, got"));
-  EXPECT_THAT(message_of({"task.algebra=quaternoin"}), testing::HasSubstr("task.algebra cannot be read"));
-  EXPECT_THAT(message_of({"task.rule=sum"}), testing::HasSubstr("must be one of product, rotation"));
+  EXPECT_THAT(refusal_of({"task.algebra=quaternoin"}), testing::HasSubstr("task.algebra cannot be read"));
+  EXPECT_THAT(refusal_of({"task.rule=sum"}), testing::HasSubstr("must be one of product, rotation"));
   EXPECT_THAT(
-      message_of({"task.vectors=x"}),
+      refusal_of({"task.vectors=x"}),
       testing::HasSubstr(
           "'task.vectors' is a key of kind = text_classification, this recipe is of kind regression"));
 }

@@ -30,11 +30,11 @@ void RegressionOptions::describe(train::Keys& keys) {
   keys.table("model",
              "One linear layer. It is given all products of a component of p and one of q, or the vector.");
   keys.algebra(
-      "algebra", map.algebra(),
+      "algebra", map.map_settings.algebra,
       "What the layer multiplies with. Where it learns an algebra of the product's dimension, as "
       "`phm(4)` does, its blocks S are the unit vectors, so that A alone is learned: the rule itself.");
   using I = nn::Initialiser;
-  keys.choice("initialiser", map.initialiser(),
+  keys.choice("initialiser", map.map_settings.initialiser,
               {I::glorot, I::he, I::polar, I::polar_he, I::polar_paper, I::polar_paper_he},
               "How weights are drawn.");
 }

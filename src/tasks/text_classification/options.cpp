@@ -72,41 +72,41 @@ void TextOptions::describe(train::Keys& keys) {
   keys.number("seed", source.agreement.seed, 0, kLargestCount, "Seed of the sentences.");
 
   keys.table("model", "The Transformer. An example of another algebra is a twin of the same recipe.");
-  keys.algebra("algebra", model.algebra(),
+  keys.algebra("algebra", model.map_settings.algebra,
                "What the layers multiply with: `real`, `quaternion`, `octonion`, `clifford(2,1)` .. (`quatrain "
                "info algebras` lists them); `phm(4)` learns the algebra from a random start, `phm(quaternion)` "
                "from a table, `wkp(4)` with a weight for each summand.");
-  keys.choice("scope", model.scope(), {Scope::full, Scope::partial},
+  keys.choice("scope", model.block_settings.scope, {Scope::full, Scope::partial},
               "Which linear maps are in the algebra: all of them, or those of the attention alone (QNLP's "
               "partial model).");
-  keys.choice("norm", model.norm(), {NormStyle::pre, NormStyle::post, NormStyle::phydi},
+  keys.choice("norm", model.block_settings.norm, {NormStyle::pre, NormStyle::post, NormStyle::phydi},
               "Layer norm before or after each residual sum, or none and a learned scale instead (PHYDI).");
-  keys.flag("printed", model.printed(),
+  keys.flag("printed", model.block_settings.printed,
             "Both sub-layers of an encoder layer in one residual sum, as PHYDI prints them: (4) with `norm = post`, "
             "(5) with `phydi`.");
-  keys.flag("norm_per_component", model.norm_per_component(), "Layer norm of each component by itself.");
-  keys.choice("attention", model.attention(), {AttentionKind::automatic, AttentionKind::componentwise, AttentionKind::real},
+  keys.flag("norm_per_component", model.block_settings.norm_per_component, "Layer norm of each component by itself.");
+  keys.choice("attention", model.head_settings.attention, {AttentionKind::automatic, AttentionKind::componentwise, AttentionKind::real},
               "Softmax over n component-wise score maps (QNLP) or over one real map (PHM); `automatic` is "
               "component-wise where the algebra is fixed and real where it is learned.");
-  keys.flag("packed", model.packed(), "One layer for query, key and value instead of three.");
-  keys.choice("split", model.split(), {HeadSplit::inside, HeadSplit::printed},
+  keys.flag("packed", model.head_settings.packed, "One layer for query, key and value instead of three.");
+  keys.choice("split", model.head_settings.split, {HeadSplit::inside, HeadSplit::printed},
               "How heads are cut: inside each component, so that a head holds whole hypercomplex numbers, or by a plain "
               "split as PHM prints it (real attention only).");
-  keys.text("activation", model.activation(), "Activation of the feed-forward layers, component by component.",
+  keys.text("activation", model.hidden_settings.activation, "Activation of the feed-forward layers, component by component.",
             nn::activation_names());
-  keys.choice("initialiser", model.initialiser(), {I::glorot, I::he, I::polar, I::polar_he, I::polar_paper, I::polar_paper_he},
+  keys.choice("initialiser", model.map_settings.initialiser, {I::glorot, I::he, I::polar, I::polar_he, I::polar_paper, I::polar_paper_he},
               "How weights are drawn: uniform or polar, with Glorot's or He's variance; `polar_paper` as QRNN "
               "prints it.");
   keys.flag("embedding_scale", model.embedding_scale(), "Embeddings are multiplied by the square root of the width.");
-  keys.number("width", model.width(), 1, kLargestSize, "Width of the model; n times heads must divide it.");
-  keys.number("heads", model.heads(), 1, kLargestSize, "Attention heads, each of whole hypercomplex numbers.");
-  keys.number("feed_forward", model.feed_forward(), 1, kLargestSize,
+  keys.number("width", model.block_settings.width, 1, kLargestSize, "Width of the model; n times heads must divide it.");
+  keys.number("heads", model.block_settings.heads, 1, kLargestSize, "Attention heads, each of whole hypercomplex numbers.");
+  keys.number("feed_forward", model.block_settings.feed_forward, 1, kLargestSize,
               "Width inside the feed-forward layers; n must divide it.");
   keys.number("layers", model.layers(), 1, 1000, "Encoder layers.");
-  keys.number("dropout", model.dropout(), 0, 0.99,
+  keys.number("dropout", model.drop_settings.dropout, 0, 0.99,
               "Share of values dropped: in the embeddings, the attention, after the activation and before each "
               "residual sum.");
-  keys.flag("dropout_per_unit", model.dropout_per_unit(), "Drop whole hypercomplex numbers instead of single values.");
+  keys.flag("dropout_per_unit", model.hidden_settings.dropout_per_unit, "Drop whole hypercomplex numbers instead of single values.");
 
   keys.table("train", "How it is trained.");
   keys.number("label_smoothing", task.label_smoothing, 0, 0.99, "Share of the target that is spread over all labels.");
