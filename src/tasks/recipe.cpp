@@ -133,7 +133,7 @@ void check(const Recipe& recipe) {
   try {
     train::parse_device(recipe.train.device);
   } catch (const std::invalid_argument& error) {
-    recipe.refuse("train.device", std::string("is no device: ") + error.what());
+    throw RecipeError(where(recipe, "train.device") + ": train.device: " + error.what());
   }
   constexpr int64_t kOctonion = 8;
   if (const int64_t width = recipe.compare.layer_width; width % kOctonion != 0)

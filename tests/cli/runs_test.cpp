@@ -64,10 +64,10 @@ TEST(Runs, are_listed_with_their_figures) {
                         place.path("runs/one/last/training.safetensors")});
   const Outcome outcome = place.run("runs");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.out,
-              AllOf(testing::ContainsRegex("runs/one +finished +real"),
-                    testing::ContainsRegex("runs/some/two +finished +quaternion"),
-                    testing::ContainsRegex("runs/some/three +damaged"), HasSubstr("accuracy 0.")));
+  EXPECT_THAT(outcome.out, AllOf(testing::ContainsRegex("runs/one +finished +real"),
+                                 testing::ContainsRegex("runs/some/two +finished +quaternion"),
+                                 testing::ContainsRegex("runs/some/three +damaged"),
+                                 testing::ContainsRegex("[0-9]+\\.[0-9]+%")));
   EXPECT_EQ(weights.count(), 0);
   const json list = json::parse(place.run("runs runs/some --json -").out);
   ASSERT_EQ(list.size(), 2u);
@@ -167,7 +167,7 @@ TEST(Check, sees_a_flipped_bit_in_metrics_result_and_predictions) {
   for (const char* part : {"6 lines, 6 of them without a checksum, of an older version",
                            "finished after 12 steps, without a checksum", "60 answers, without a checksum"})
     EXPECT_THAT(outcome.out, HasSubstr(part));
-  EXPECT_THAT(place.run("runs .").out, testing::ContainsRegex("finished .*accuracy 0"));
+  EXPECT_THAT(place.run("runs .").out, testing::ContainsRegex("finished .*[0-9]%"));
 }
 
 TEST(Check, misses_what_is_not_there) {

@@ -40,6 +40,8 @@ std::string error_of(const Call& call) {
     call();
   } catch (const c10::Error& error) {
     return error.what_without_backtrace();
+  } catch (const std::runtime_error& error) {  // of a file that cannot be written
+    return error.what();
   }
   return "";
 }

@@ -98,4 +98,10 @@ TORCH_LIBRARY_IMPL(quatrain, FuncTorchBatched, m) {
   m.impl("linear_backward", &linear_backward_schema<&traced_backward>);
 }
 
+// What torch.autograd.grad(is_grads_batched=True) goes through; its own loop takes no lists of tensors.
+TORCH_LIBRARY_IMPL(quatrain, Batched, m) {
+  m.impl("linear", &linear_schema<&traced::linear>);
+  m.impl("linear_backward", &linear_backward_schema<&traced_backward>);
+}
+
 }  // namespace quatrain::ops

@@ -1,7 +1,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/einsum.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/stack.h>
@@ -24,12 +23,26 @@ at::Tensor blocks_of(const at::Tensor& dH, const at::Tensor& S) {
   return dH.reshape_symint({S.sym_size(0), S.sym_size(1), S.sym_size(0), S.sym_size(2)});
 }
 
+/// The same as a matrix (n n, m p). Products of matrices, not einsum, which batched gradients do not go
+/// through.
+at::Tensor rows_of_blocks(const at::Tensor& blocks) {
+  return blocks.permute({0, 2, 1, 3})
+      .reshape_symint({blocks.sym_size(0) * blocks.sym_size(0), blocks.sym_size(1) * blocks.sym_size(3)});
+}
+
+/// The last two axes of three as one.
+at::Tensor flat(const at::Tensor& t) {
+  return t.reshape_symint({t.sym_size(0), t.sym_size(1) * t.sym_size(2)});
+}
+
 }  // namespace
 
 at::Tensor materialise(const at::Tensor& S, const Call& call) {
   const algebra::Algebra* fixed = call.fixed();
   if (!fixed)
-    return at::einsum("iab,ipq->apbq", {call.structure().to(S.scalar_type()), S})
+    return at::matmul(flat(call.structure().to(S.scalar_type())).t(), flat(S))
+        .reshape_symint({S.sym_size(0), S.sym_size(0), S.sym_size(1), S.sym_size(2)})
+        .permute({0, 2, 1, 3})
         .reshape_symint({S.sym_size(0) * S.sym_size(1), S.sym_size(0) * S.sym_size(2)});
   const int n = fixed->n();
   std::vector<at::Tensor> rows;
@@ -73,10 +86,14 @@ Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at:
       }
       dS = at::stack(parts, 0).to(S.scalar_type());
     } else if (mask[1]) {
-      dS = at::einsum("iab,apbq->ipq", {call.structure().to(dtype), dH}).to(S.scalar_type());
+      dS = at::matmul(flat(call.structure().to(dtype)), rows_of_blocks(dH))
+               .reshape_symint(S.sym_sizes())
+               .to(S.scalar_type());
     }
     if (mask[2])
-      dA = call.structure_gradient(at::einsum("ipq,apbq->iab", {S.to(dtype), dH})).to(call.A->scalar_type());
+      dA = call.structure_gradient(at::matmul(flat(S.to(dtype)), rows_of_blocks(dH).t())
+                                       .reshape_symint({S.sym_size(0), S.sym_size(0), S.sym_size(0)}))
+               .to(call.A->scalar_type());
   }
   return {dx, dS, dA};
 }

@@ -1,6 +1,7 @@
 #include "ops/map/call.h"
 
-#include <ATen/ops/einsum.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/stack.h>
 
 #include "ops/engine/engine.h"
@@ -23,17 +24,31 @@ const algebra::Algebra* Call::fixed() const {
   }
 }
 
+namespace {
+
+/// Each row of a times each row of b: (n n, R).
+at::Tensor pairs(const at::Tensor& a, const at::Tensor& b) {
+  return (a.unsqueeze(1) * b.unsqueeze(0)).flatten(0, 1);
+}
+
+}  // namespace
+
 at::Tensor Call::structure() const {
-  return factored() ? at::einsum("ir,ar,br->iab", {factor(0), factor(2), factor(1)}) : *A;
+  if (!factored()) return *A;
+  const at::Tensor U = factor(0);
+  return at::matmul(pairs(U, factor(2)), factor(1).t())
+      .reshape_symint({U.sym_size(0), U.sym_size(0), U.sym_size(0)});
 }
 
 at::Tensor Call::structure_gradient(const at::Tensor& gradient) const {
   if (!factored()) return gradient;
   const at::Tensor U = factor(0).to(gradient.scalar_type()), V = factor(1).to(gradient.scalar_type()),
                    W = factor(2).to(gradient.scalar_type());
-  return at::stack({at::einsum("iab,ar,br->ir", {gradient, W, V}),
-                    at::einsum("iab,ir,ar->br", {gradient, U, W}),
-                    at::einsum("iab,ir,br->ar", {gradient, U, V})});
+  const auto along = [&](std::initializer_list<int64_t> axes) {
+    return gradient.permute(axes).flatten(1, 2);
+  };
+  return at::stack({at::matmul(along({0, 1, 2}), pairs(W, V)), at::matmul(along({2, 0, 1}), pairs(U, W)),
+                    at::matmul(along({1, 0, 2}), pairs(U, V))});
 }
 
 int64_t Call::rank() const {
