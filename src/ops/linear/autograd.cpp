@@ -176,15 +176,14 @@ at::Tensor linear_autograd(const at::Tensor& x, const at::Tensor& S, const Optio
   const at::Tensor bias_or_none = bias.value_or(at::Tensor()),
                    A_or_none = given_call.A.value_or(at::Tensor());
   if (transformed({x, S, bias_or_none, A_or_none})) return traced::linear(x, S, bias, given_call);
-  Call call = given_call;
-  const bool differentiable = at::GradMode::is_enabled();
-  // A weight that is being trained is about to change: nothing is worth preparing.
-  call.constant = call.constant && !(differentiable && (wants_grad(S) || wants_grad(A_or_none)));
-  if (!differentiable ||
-      !(wants_grad(x) || wants_grad(S) || wants_grad(A_or_none) || wants_grad(bias_or_none))) {
+  const bool trains = at::GradMode::is_enabled() && (wants_grad(S) || wants_grad(A_or_none));
+  if (!trains && !(at::GradMode::is_enabled() && (wants_grad(x) || wants_grad(bias_or_none)))) {
     const at::AutoDispatchBelowADInplaceOrView below;
-    return dispatch_linear(x, S, bias, call);
+    return dispatch_linear(x, S, bias, given_call);
   }
+  Call call = given_call;
+  // A weight that is being trained is about to change: nothing is worth preparing.
+  call.constant = call.constant && !trains;
   return LinearFunction::apply(x, S, bias, call.A, CallConstants{call});
 }
 

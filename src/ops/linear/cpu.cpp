@@ -14,6 +14,11 @@ namespace quatrain::ops {
 
 namespace {
 
+/// A fresh tensor's rows, without a call of ATen's: n components of `width` values.
+engine::Blocks whole_rows(const at::Tensor& t, int64_t n, int64_t width) {
+  return {t.mutable_data_ptr(), width, n * width, false, t.scalar_type()};
+}
+
 /// `products`, where it is given, is made to hold the R products of the factored way.
 at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const Optional& bias, const Call& call,
                    at::Tensor* products) {
@@ -39,7 +44,7 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const Optional& bia
   const at::Tensor y =
       at::empty(sizes_with(x, map.n() * map.m()), x.options().dtype(map.result_type(rows, output)));
   const engine::Piece piece{BilinearMap::blocks_of_rows(inputs, map.p()), map.p()};
-  map.apply(rows, {&piece, 1}, BilinearMap::blocks_of_rows(y.view({rows, -1}), map.m()), output);
+  map.apply(rows, {&piece, 1}, whole_rows(y, map.n(), map.m()), output);
   return y.to(type);
 }
 
@@ -85,9 +90,8 @@ Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const
   if (mask[0] || (by_sums && factored)) {
     if (mask[0]) dx = result(x, x.scalar_type() == at::kBFloat16 && map.stores_once(rows, false));
     if (!factored) map.prepare();
-    map.apply_transposed(rows, of_g,
-                         mask[0] ? BilinearMap::blocks_of_rows(dx.view({rows, -1}), p) : engine::Blocks(),
-                         false, by_sums ? &sums : nullptr, of_x);
+    map.apply_transposed(rows, of_g, mask[0] ? whole_rows(dx, n, p) : engine::Blocks(), false,
+                         by_sums ? &sums : nullptr, of_x);
   }
   if (mask[1] || by_sums) {
     if (mask[1]) dS = result(S, S.scalar_type() == at::kBFloat16 && map.stores_once(rows, true));

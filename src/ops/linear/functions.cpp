@@ -7,11 +7,13 @@ namespace quatrain::ops {
 
 namespace {
 
+/// What is handed to the dispatcher: whoever unpacks it settles the way.
 Call call_of(const Product& product, Way way, Dtype dtype, bool constant) {
-  Call call = make_call(product);
-  call.way = way;
-  call.dtype = dtype;
-  call.constant = constant;
+  Call call;
+  call.algebra = product.algebra;
+  if (product.A.defined()) call.A = product.A;
+  call.factors = product.factors;
+  call.way = way, call.dtype = dtype, call.constant = constant;
   return call;
 }
 

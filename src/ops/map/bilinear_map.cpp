@@ -159,8 +159,7 @@ BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::Scala
   if (problem.packed) multiplied_in_ = at::kBFloat16;
   // Wider weights stay as they are: autocast gives float32 ones, which the kernels read themselves.
   S_ = (type == at::kBFloat16 && S.scalar_type() == at::kFloat ? S : S.to(type)).contiguous();
-  const algebra::Algebra* fixed = call_.fixed();
-  is_H_ = n_ == 1 && call_.way == Way::materialised && fixed && fixed->table(0, 0, 0) == 1;
+  is_H_ = n_ == 1 && call_.way == Way::materialised && call_.fixed() && call_.fixed()->table(0, 0, 0) == 1;
   if (!held_ && !is_H_) mixtures_ = mixtures(call_);
   if (call_.way == Way::factored) factors_ = held_ ? held_->mixings.get() : &mixtures_->factors();
 }

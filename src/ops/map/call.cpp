@@ -17,8 +17,9 @@ constexpr std::string_view kLearned = "learned", kFactored = "factored";
 
 const algebra::Algebra* Call::fixed() const {
   if (learned()) return nullptr;
+  if (known) return known;
   try {
-    return &algebra::get(algebra);
+    return known = &algebra::get(algebra);
   } catch (const std::invalid_argument& error) {
     TORCH_CHECK_VALUE(false, "linear: ", error.what());
   }

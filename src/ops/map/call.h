@@ -20,6 +20,7 @@ struct QUATRAIN_API Call {
   Way way = Way::automatic;
   std::optional<at::ScalarType> dtype;
   bool constant = false;
+  mutable const algebra::Algebra* known = nullptr;  ///< what fixed() found: looking it up takes a lock
 
   bool learned() const { return A.has_value() && A->defined(); }
   bool factored() const { return algebra == "factored"; }
