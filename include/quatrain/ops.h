@@ -19,6 +19,20 @@
 /// axis.
 namespace quatrain::ops {
 
+/// Decides an option of the operators in this thread while it lives; what stood before comes back at its end.
+/// An explicit argument is stronger than this, and this than the environment.
+template <class Option>
+class QUATRAIN_API Guard {
+ public:
+  explicit Guard(Option option);
+  ~Guard();
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  Option before_;
+};
+
 /// How the map is evaluated. The results agree up to rounding.
 ///   factored      R small products between mixed blocks (R: rank of A); R/n^2 of the real layer's arithmetic
 ///   mixed         [S_1 .. S_n] times mixed inputs: weights are read once, 1/n of the real layer's bytes
@@ -32,16 +46,7 @@ QUATRAIN_API Way parse_way(std::string_view name);
 
 /// Forces a way in this thread while it lives, for tests and benchmarks. The environment's QUATRAIN_WAY does
 /// so for a whole process. An explicit argument wins over both.
-class QUATRAIN_API WayGuard {
- public:
-  explicit WayGuard(Way way);
-  ~WayGuard();
-  WayGuard(const WayGuard&) = delete;
-  WayGuard& operator=(const WayGuard&) = delete;
-
- private:
-  Way before_;
-};
+using WayGuard = Guard<Way>;
 
 /// What becomes of the R products of a forward pass, which the gradients of a learned structure tensor or of
 /// trained factors need: kept until the backward pass (R / n times the output's memory, in float32), or
@@ -55,16 +60,7 @@ QUATRAIN_API Products parse_products(std::string_view name);
 
 /// Decides so for forward passes in this thread while it lives. The environment's QUATRAIN_PRODUCTS does so
 /// for a whole process.
-class QUATRAIN_API ProductsGuard {
- public:
-  explicit ProductsGuard(Products products);
-  ~ProductsGuard();
-  ProductsGuard(const ProductsGuard&) = delete;
-  ProductsGuard& operator=(const ProductsGuard&) = delete;
-
- private:
-  Products before_;
-};
+using ProductsGuard = Guard<Products>;
 
 /// How the factored way multiplies bfloat16:
 ///   widened  its mixtures in float32
@@ -80,16 +76,7 @@ QUATRAIN_API Bfloat16 parse_bfloat16(std::string_view name);
 
 /// Decides so in this thread while it lives, for tests and benchmarks. The environment's QUATRAIN_BFLOAT16
 /// does so for a whole process.
-class QUATRAIN_API Bfloat16Guard {
- public:
-  explicit Bfloat16Guard(Bfloat16 products);
-  ~Bfloat16Guard();
-  Bfloat16Guard(const Bfloat16Guard&) = delete;
-  Bfloat16Guard& operator=(const Bfloat16Guard&) = delete;
-
- private:
-  Bfloat16 before_;
-};
+using Bfloat16Guard = Guard<Bfloat16>;
 
 /// What a layer multiplies with, as an operator takes it.
 struct QUATRAIN_API Product {
@@ -193,10 +180,6 @@ struct QUATRAIN_API DecomposeOptions {
   int64_t starts = 6;       ///< random starts a rank
   uint64_t seed = 0;
 };
-
-/// True where A is what `made_for` was, up to rounding in A's type, on the same device: so that what was made
-/// of the one serves the other. Looks at the values, since versions do not tell of all writes.
-QUATRAIN_API bool structure_fits(const at::Tensor& A, const at::Tensor& made_for);
 
 /// Finds factors A[i, a, b] = sum_r U[i, r] W[a, r] V[b, r] of a structure tensor (n, n, n) by
 /// Levenberg-Marquardt with a decaying penalty, from seeded starts, on A scaled to norm 1. `sound` is false

@@ -38,7 +38,6 @@ __all__ = [
     "rank",
     "set_structure_state",
     "split_activation",
-    "structure_fits",
     "structure_report",
     "structure_state",
 ]
@@ -261,11 +260,6 @@ def decompose(A: Tensor, rank: int = 0, tolerance: float = 1e-6, starts: int = 6
     """
     factors, residual, condition = _ops.decompose(A, rank, tolerance, starts, seed)
     return Decomposition(tuple(factors), residual, condition)
-
-
-def structure_fits(A: Tensor, made_for: Tensor) -> bool:
-    """True where A is, up to rounding in its type, the tensor that factors were computed for."""
-    return _ops.structure_fits(A, made_for)
 
 
 @dataclasses.dataclass(frozen=True)

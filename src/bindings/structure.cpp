@@ -60,7 +60,6 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
       "decompose(Tensor A, int rank=0, float tolerance=1e-06, int starts=6, int seed=0) -> (Tensor[], float, "
       "float)",
       &decompose);
-  m.def("structure_fits(Tensor A, Tensor made_for) -> bool", &ops::structure_fits);
   m.def("structure_report(Tensor A) -> int[]", &structure_report);
   m.def("structure_state(Tensor A) -> Tensor[]", &structure_state);
   m.def("set_structure_state(Tensor A, Tensor? state) -> ()", &set_structure_state);

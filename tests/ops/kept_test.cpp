@@ -85,19 +85,6 @@ TEST(Kept, FactorsThatAreSetAnewArePackedAnew) {
   EXPECT_LT(relative_error(evaluated(), wanted), 1e-5);
 }
 
-TEST(Kept, FactorsFitTheValuesAlone) {
-  const at::Tensor A = torch::randn({4, 4, 4}, torch::kDouble);
-  for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf}) {
-    const at::Tensor rounded = A.to(type);
-    EXPECT_TRUE(ops::structure_fits(rounded, A)) << type;
-    const at::Tensor moved = rounded.clone();
-    moved[1][2][3] *= 1.03;
-    EXPECT_FALSE(ops::structure_fits(moved, A)) << type;
-  }
-  EXPECT_FALSE(ops::structure_fits(A.to(at::kMeta), A));
-  EXPECT_FALSE(ops::structure_fits(torch::full({2, 2, 2}, NAN), torch::full({2, 2, 2}, NAN)));
-}
-
 TEST(Kept, NonContiguousLearnedTensors) {
   const at::Tensor A = torch::randn({3, 3, 3}, torch::kDouble).permute({2, 0, 1}),
                    S = torch::randn({3, 4, 5}, torch::kDouble), x = torch::randn({6, 15}, torch::kDouble),

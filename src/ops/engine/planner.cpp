@@ -43,9 +43,19 @@ E from_environment(const char* variable, E (*parse)(std::string_view)) {
   return text && *text ? parse(text) : E::automatic;
 }
 
-thread_local Way guarded_way = Way::automatic;
-thread_local Products guarded_products = Products::automatic;
-thread_local Bfloat16 guarded_bfloat16 = Bfloat16::automatic;
+/// What a Guard says in this thread.
+template <class E>
+E& guarded() {
+  static thread_local E option = E::automatic;
+  return option;
+}
+
+/// The first that says something: an argument, a guard, the environment.
+template <class E>
+E requested(E argument, E environment) {
+  if (argument != E::automatic) return argument;
+  return guarded<E>() != E::automatic ? guarded<E>() : environment;
+}
 
 }  // namespace
 
@@ -68,39 +78,31 @@ Bfloat16 parse_bfloat16(std::string_view text) {
   return parse_in(kBfloat16, "bfloat16", text);
 }
 
-WayGuard::WayGuard(Way way) : before_(guarded_way) {
-  guarded_way = way;
+template <class Option>
+Guard<Option>::Guard(Option option) : before_(guarded<Option>()) {
+  guarded<Option>() = option;
 }
-WayGuard::~WayGuard() {
-  guarded_way = before_;
+template <class Option>
+Guard<Option>::~Guard() {
+  guarded<Option>() = before_;
 }
-ProductsGuard::ProductsGuard(Products products) : before_(guarded_products) {
-  guarded_products = products;
-}
-ProductsGuard::~ProductsGuard() {
-  guarded_products = before_;
-}
-Bfloat16Guard::Bfloat16Guard(Bfloat16 products) : before_(guarded_bfloat16) {
-  guarded_bfloat16 = products;
-}
-Bfloat16Guard::~Bfloat16Guard() {
-  guarded_bfloat16 = before_;
-}
+template class Guard<Way>;
+template class Guard<Products>;
+template class Guard<Bfloat16>;
 
 Way requested_way(Way argument) {
   static const Way environment = from_environment("QUATRAIN_WAY", &parse_way);
-  if (argument != Way::automatic) return argument;
-  return guarded_way != Way::automatic ? guarded_way : environment;
+  return requested(argument, environment);
 }
 
 Bfloat16 requested_bfloat16() {
   static const Bfloat16 environment = from_environment("QUATRAIN_BFLOAT16", &parse_bfloat16);
-  return guarded_bfloat16 != Bfloat16::automatic ? guarded_bfloat16 : environment;
+  return requested(Bfloat16::automatic, environment);
 }
 
 bool products_kept(const Problem& problem) {
   static const Products environment = from_environment("QUATRAIN_PRODUCTS", &parse_products);
-  const Products asked = guarded_products != Products::automatic ? guarded_products : environment;
+  const Products asked = requested(Products::automatic, environment);
   if (asked != Products::automatic) return asked == Products::kept;
   // A product's value costs 2 d/n operations to compute again, and to store and read it as much as some 60.
   return problem.in_features / problem.n >= 32;
@@ -202,11 +204,11 @@ double engine_cost(const Problem& p, Way way) {
   return 30 + 12 * several + (0.0346 * s.rows * kd + 1.11 * kd) / s.threads + 0.72 * kd;
 }
 
-// bfloat16 where real products of it are much faster (AMX), in inference. Not fitted: nobody has measured the
-// engine there. The model of float32, with real and packed products at a sixth of the time and weights of
-// half the bytes. The mixtures' coefficient is twice that of float32: with it a quaternion layer of 1024 x
-// 1024 takes .92 of the real layer's time at batch 1024, .65 at 32 and .43 at 8, where a first sketch of the
-// code took 1.0, .45-.6 and .3 on such a machine.
+// bfloat16 where real products of it are much faster (AMX), in inference. The model of float32, with real and
+// packed products at a sixth of the time, weights of half the bytes and twice its coefficient for mixtures.
+// Not fitted, but held against `quatrain bench linear --dtype bfloat16` on a Xeon with AMX, quaternion and
+// phm(4), widths 512 to 2048, batches 1 to 1024, one thread: in 28 of 30 cases no other way was more than a
+// tenth faster, though small batches take a third to two thirds of the time that it says.
 double halves_cost(const Problem& p, Way way) {
   if (way == Way::mixed) return engine_cost(p, way);
   const Sizes s(p);

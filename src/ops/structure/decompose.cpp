@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "ops/engine/one_thread.h"
-#include "ops/structure/epsilon.h"
 #include "ops/structure/fit.h"
 #include "quatrain/ops.h"
 
@@ -84,15 +83,6 @@ Decomposition decompose(const at::Tensor& A, const DecomposeOptions& options) {
   for (int64_t k = 0; k < factors.numel(); ++k) factors.data_ptr<double>()[k] = best->factors()[k] * scale;
   result.factors = {factors[0].clone(), factors[2].clone(), factors[1].clone()};  // U, V, W
   return result;
-}
-
-bool structure_fits(const at::Tensor& A, const at::Tensor& made_for) {
-  // Values that a transform or a trace stands for cannot be looked at.
-  if (!A.has_storage() || A.is_meta() || !made_for.has_storage() || made_for.is_meta()) return false;
-  if (A.sizes() != made_for.sizes() || A.device() != made_for.device()) return false;
-  const at::NoGradGuard no_grad;
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return at::equal(A, made_for.to(A.scalar_type()));
 }
 
 }  // namespace quatrain::ops
