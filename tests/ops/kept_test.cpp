@@ -117,6 +117,12 @@ TEST(Kept, SizesHaveBounds) {
   EXPECT_THAT(refused("factored", torch::randn({3, 70, 4})), HasSubstr("S must have 1 to 64 blocks, got 70"));
 }
 
+TEST(Kept, NoBlocksAreRefusedInTrainingToo) {
+  const at::Tensor A = torch::randn({0, 0, 0}).requires_grad_();
+  EXPECT_THROW(ops::linear(torch::randn({3, 0}), torch::randn({0, 2, 2}), {}, {"learned", A, {}}),
+               c10::Error);
+}
+
 // At the quaternions' table the generic rank does not serve: with the one that does, H is cheaper here.
 TEST(Kept, ThePlannedWayIsTheOneTaken) {
   torch::manual_seed(5);

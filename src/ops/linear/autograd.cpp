@@ -68,6 +68,7 @@ bool keeps_products(const at::Tensor& x, const at::Tensor& S, const at::Tensor& 
   if (!wants_grad(A) || !call.factors.empty() || !x.device().is_cpu()) return false;
   for (const at::Tensor& t : {x, S, A})
     if (has_tracing_key(t)) return false;
+  check_linear("linear", x, S, call);  // sizes are divided below
   return products_kept(make_problem(S, call, rows_of(x), call.compute_dtype(x)));
 }
 
