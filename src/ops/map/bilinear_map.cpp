@@ -88,16 +88,22 @@ void move(const Blocks& from, const Blocks& to, int64_t n, int64_t rows, int64_t
     to.dtype == at::kFloat ? run(k.combine_b_f, halves, to_floats) : run(k.combine_b_b, halves, to_halves);
 }
 
-/// Pieces as plain rows of n components of `width` values together.
+/// Pieces as plain rows of n components of `width` values together: as they lie, or put side by side.
+struct Rows {
+  const float* data;
+  int64_t apart;
+};
 template <Spare which>
-const float* side_by_side(Pieces pieces, int64_t n, int64_t rows, int64_t width) {
+Rows plain_rows(Pieces pieces, int64_t n, int64_t rows, int64_t width) {
+  const Blocks& whole = pieces[0].blocks;
+  if (pieces.size() == 1 && is_plain(whole, width)) return {static_cast<const float*>(whole.data), whole.row};
   float* const all = spare<which>(rows * n * width);
   int64_t first = 0;
   for (const engine::Piece& piece : pieces) {
     move(piece.blocks, {all + first, width, n * width, false, at::kFloat}, n, rows, piece.width, false);
     first += piece.width;
   }
-  return all;
+  return {all, n * width};
 }
 
 /// Rows in memory as a matrix of ATen's.
@@ -255,14 +261,8 @@ at::ScalarType BilinearMap::result_type(int64_t rows, const Output& output) cons
 void BilinearMap::apply_dense(int64_t rows, Pieces x, int64_t width, bool transposed, float* y, int64_t y_row,
                               bool accumulate) const {
   TORCH_INTERNAL_ASSERT(H_.defined(), "prepare() comes before H is applied");
-  const int64_t columns = n_ * width;
-  const auto* from = static_cast<const float*>(x[0].blocks.data);
-  int64_t from_row = x[0].blocks.row;
-  if (x.size() != 1 || !is_plain(x[0].blocks, width)) {
-    from = side_by_side<Spare::inputs>(x, n_, rows, width);
-    from_row = columns;
-  }
-  multiply(view_of(from, rows, columns, from_row), transposed ? H_ : H_.t(),
+  const Rows from = plain_rows<Spare::inputs>(x, n_, rows, width);
+  multiply(view_of(from.data, rows, n_ * width, from.apart), transposed ? H_ : H_.t(),
            view_of(y, rows, transposed ? n_ * p_ : n_ * m_, y_row), accumulate);
 }
 
@@ -339,16 +339,13 @@ void BilinearMap::weight_gradient(int64_t rows, const Blocks& g, Pieces x, const
     return engine::run(pass);
   }
   const int64_t in = n_ * p_, out = n_ * m_;
-  const auto* from = static_cast<const float*>(x[0].blocks.data);
-  const auto* upstream = static_cast<const float*>(g.data);
-  int64_t from_row = x[0].blocks.row, upstream_row = g.row;
-  if (x.size() != 1 || !is_plain(x[0].blocks, p_))
-    from = side_by_side<Spare::inputs>(x, n_, rows, p_), from_row = in;
-  if (const engine::Piece gradients{g, m_}; !is_plain(g, m_))
-    upstream = side_by_side<Spare::gradients>({&gradients, 1}, n_, rows, m_), upstream_row = out;
+  const engine::Piece gradients{g, m_};
+  const Rows from = plain_rows<Spare::inputs>(x, n_, rows, p_),
+             upstream = plain_rows<Spare::gradients>({&gradients, 1}, n_, rows, m_);
   const at::Tensor dH = recycled_empty({out, in});
   float* const product = dH.mutable_data_ptr<float>();
-  multiply(view_of(upstream, rows, out, upstream_row).t(), view_of(from, rows, in, from_row), dH, false);
+  multiply(view_of(upstream.data, rows, out, upstream.apart).t(), view_of(from.data, rows, in, from.apart),
+           dH, false);
   const bool direct = dS.data && !accumulate && dS.dtype == at::kFloat && dS.row == p_ &&
                       (n_ == 1 || dS.component == m_ * p_);
   float* const to = direct    ? static_cast<float*>(dS.data)
