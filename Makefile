@@ -10,7 +10,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 demo: program  ## train a small Transformer and its quaternion and PHM twins, and compare them
-	$(quatrain) compare recipes/agreement.toml
+	$(quatrain) compare agreement --twins real,quaternion,phm4
 
 test: build  ## build everything and run every test, with a closing count
 	@scripts/test $(PRESET)
@@ -21,7 +21,7 @@ soak: build  ## the long tests: runs killed at every moment, 100,000 steps; a qu
 bench: program  ## time layers, an encoder layer and a small model beside the real ones; two minutes
 	$(quatrain) bench linear --algebra quaternion 'phm(4)' --sizes 512,1024 --batch 1,32,1024
 	$(quatrain) bench encoder --algebra quaternion 'phm(4)'
-	$(quatrain) bench model agreement
+	$(quatrain) bench model agreement --twins real,quaternion,phm4
 
 lint: setup  ## check format and the rules that a script can check
 	@scripts/lint

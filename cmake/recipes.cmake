@@ -2,6 +2,7 @@
 set(quatrain_recipes
   agreement
   hamilton
+  imdb
   rotation
   sentiment
   text

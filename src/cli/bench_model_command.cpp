@@ -68,7 +68,7 @@ bench::ModelCalls calls_of(const tasks::Recipe& twin, const tasks::Data& data, c
 }  // namespace
 
 int bench_model_command(const BenchModelArguments& arguments) {
-  const tasks::Recipe recipe = read_with_settings(find_recipe(arguments.recipe), arguments);
+  const tasks::Recipe recipe = read_with_twins(find_recipe(arguments.recipe), arguments);
   tasks::set_threads(recipe);
   const auto data = tasks::load_data(recipe, {arguments.data});
   auto asked = data->recipe();  // with the reader and the tokenizer that the data settled

@@ -25,6 +25,11 @@ struct RecipeArguments {
   std::vector<std::string> settings;
 };
 
+/// What commands that set a recipe's twins beside each other have in common.
+struct TwinsArguments : RecipeArguments {
+  std::vector<std::string> twins;  ///< by name; none: all
+};
+
 struct TrainArguments : RecipeArguments {
   std::string twin;
   std::string from = "last";
@@ -80,7 +85,7 @@ struct ConvertArguments {
 };
 int convert_command(const ConvertArguments& arguments);
 
-struct CompareArguments : RecipeArguments {
+struct CompareArguments : TwinsArguments {
   std::string seeds;  ///< a number of seeds, or a list "1,5,9"; empty: one
   std::string json;
 };
@@ -108,7 +113,7 @@ struct BenchEncoderArguments {
 };
 int bench_encoder_command(const BenchEncoderArguments& arguments);
 
-struct BenchModelArguments : RecipeArguments {
+struct BenchModelArguments : TwinsArguments {
   double seconds = 5;
   std::string json;
 };

@@ -20,6 +20,13 @@ struct TwinRun {
   std::vector<double> right;  ///< 1 or 0 for each test example, where the kind has answers
 };
 
+/// A learning rate that a twin may take, with the runs that tell how good it is.
+struct RateTrial {
+  std::string rate;  ///< as it was written
+  std::vector<TwinRun> runs;
+  double dev = 0;  ///< the main figure of the dev set, averaged over the runs
+};
+
 /// Median seconds, measured in turns with the other twins.
 struct TwinTimes {
   double training_step = 0;
@@ -29,7 +36,9 @@ struct TwinTimes {
 
 /// A twin, trained with every seed.
 struct Twin {
-  tasks::Recipe recipe;
+  tasks::Recipe recipe;           ///< with the rate that was chosen
+  std::vector<RateTrial> trials;  ///< where `compare.rates` has rates to choose from
+  std::string rate;               ///< the chosen one
   std::vector<TwinRun> runs;
   TwinTimes times;
 };
@@ -38,11 +47,16 @@ struct Twin {
 struct Comparison {
   std::string name;
   std::filesystem::path folder;
+  std::vector<uint64_t> seeds;
   std::vector<Twin> twins;
   size_t reference = 0;            ///< the real twin, or the first
   std::vector<bench::Row> layers;  ///< single ones beside torch's
 };
 
+/// Throws a RecipeError where a folder below the comparison's holds a run of another recipe.
+void check_runs(const Comparison& comparison);
+/// Trains what is not trained yet: the trials of the rates first, then each twin with its best.
+void train_twins(Comparison& comparison, const tasks::Data& data);
 /// Measures every twin's first run: a training step over its own batches, and inference of test examples at
 /// batch 1 and 32 in evaluation mode.
 void measure_twins(Comparison& comparison, const tasks::Data& data);

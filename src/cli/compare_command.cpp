@@ -1,6 +1,7 @@
 #include <ATen/Parallel.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <fstream>
@@ -16,7 +17,6 @@
 #include "cli/run_folder.h"
 #include "cli/stop.h"
 #include "quatrain/tasks/run.h"
-#include "quatrain/train/progress.h"
 #include "support/atomic_file.h"
 
 namespace quatrain::cli {
@@ -86,56 +86,11 @@ std::string stored_seeds(const fs::path& folder) {
   return text;
 }
 
-// 1 where the stored answer was right.
-std::vector<double> read_right(const fs::path& run) {
-  const fs::path path = run / "predictions.tsv";
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);  // the header
-  std::vector<double> right;
-  for (int64_t target = 0, answer = 0; file >> target >> answer;) right.push_back(target == answer ? 1 : 0);
-  if (right.empty() || !file.eof())
-    throw std::runtime_error(
-        "'" + path.string() +
-        "' cannot be read: delete it and result.json beside it, and compare again: the test "
-        "set is scored anew");
-  return right;
-}
-
-// Trains what is not trained yet.
-void train_all(Comparison& comparison, const tasks::Data& data) {
-  size_t total = 0, number = 0;
-  for (const auto& twin : comparison.twins) total += twin.runs.size();
-  const size_t seeds = comparison.twins.front().runs.size();
-  for (size_t s = 0; s < seeds; ++s) {
-    for (auto& twin : comparison.twins) {
-      throw_if_stopped();
-      TwinRun& one = twin.runs[s];
-      tasks::Recipe recipe = twin.recipe;
-      recipe.train.seed = one.seed;
-      const auto task = tasks::make_task(recipe, data);
-      train::RunOptions run;
-      run.folder = one.folder;
-      run.existing = train::Existing::resume;
-      run.stop = &stop_requested();
-      const std::string title = "[" + std::to_string(++number) + "/" + std::to_string(total) + "] " +
-                                recipe.name + (seeds > 1 ? " seed " + std::to_string(one.seed) : "");
-      train::ProgressLine line(stderr, title);
-      if (fs::exists(one.folder / "result.json")) line.message("was trained before");
-      run.on_progress = [&](const train::Progress& progress) { line.show(progress); };
-      run.on_message = [&](const std::string& text) { line.message(text); };
-      one.result = train::Trainer(*task, recipe.train, run).run();
-      if (!one.result.finished) throw Stopped{};
-      if (recipe.about().answers) one.right = read_right(one.folder);
-    }
-  }
-}
-
 }  // namespace
 
 int compare_command(const CompareArguments& arguments) {
   const RecipeFile file = find_recipe(arguments.recipe);
-  const tasks::Recipe recipe = read_with_settings(file, arguments);
+  const tasks::Recipe recipe = read_with_twins(file, arguments);
   if (recipe.twins.empty())
     throw tasks::RecipeError(
         "recipe '" + recipe.name +
@@ -145,38 +100,31 @@ int compare_command(const CompareArguments& arguments) {
                       : !file.folder.empty() ? file.folder
                                              : fresh_folder(file.name);
   const std::string wanted = arguments.seeds.empty() ? stored_seeds(comparison.folder) : arguments.seeds;
-  const auto seeds = parse_seeds(wanted, recipe.train.seed);
+  comparison.seeds = parse_seeds(wanted, recipe.train.seed);
   tasks::set_threads(recipe);
   const auto data = tasks::load_data(recipe, {arguments.data});
   if (!data->has("test")) throw std::runtime_error("the data have no test set to compare on");
   comparison.name = file.name;
   for (const auto& twin : recipe.twins) {
-    Twin one{tasks::twin_recipe(data->recipe(), twin), {}, {}};
+    Twin one;
+    one.recipe = tasks::twin_recipe(data->recipe(), twin);
     if (one.recipe.train.device != "cpu")
       throw tasks::RecipeError(
           "compare measures its twins' times on the CPU: train.device must be cpu, got '" +
           one.recipe.train.device + "' (quatrain train takes it)");
     if (twin.name == "real") comparison.reference = comparison.twins.size();
-    for (const uint64_t seed : seeds) {
-      TwinRun run;
-      run.seed = seed;
-      run.folder = comparison.folder / (twin.name + "-seed" + std::to_string(seed));
-      tasks::Recipe seeded = one.recipe;
-      seeded.train.seed = seed;
-      check_resumable(seeded, run.folder);
-      one.runs.push_back(std::move(run));
-    }
     comparison.twins.push_back(std::move(one));
   }
+  check_runs(comparison);
   fs::create_directories(comparison.folder);
   write_text(comparison.folder / "recipe.toml", tasks::to_toml(data->recipe()));
-  write_text(comparison.folder / kSeedsFile, join(seeds) + "\n");
+  write_text(comparison.folder / kSeedsFile, join(comparison.seeds) + "\n");
 
   watch_for_stop();
   std::fprintf(stderr, "comparing %zu twins of %s into %s\n", comparison.twins.size(), file.name.c_str(),
                comparison.folder.c_str());
   try {
-    train_all(comparison, *data);
+    train_twins(comparison, *data);
     std::fprintf(stderr, "measuring the twins in turns\n");
     measure_twins(comparison, *data);
     std::fprintf(stderr, "measuring single layers in turns\n");

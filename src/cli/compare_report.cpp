@@ -6,33 +6,51 @@
 
 #include "bench/linear.h"
 #include "bench/report.h"
-#include "cli/bootstrap.h"
 #include "cli/compare.h"
 #include "cli/console.h"
 #include "cli/figures.h"
+#include "cli/statistics.h"
 
 namespace quatrain::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The values of a figure of the test set, one a seed.
-std::vector<double> values_of(const Twin& twin, const std::string& figure) {
+// The values of a figure of a split, one a seed.
+std::vector<double> values_of(const Twin& twin, train::Figures train::Result::*split,
+                              const std::string& figure) {
   std::vector<double> values;
   for (const auto& run : twin.runs)
-    if (const auto found = run.result.test.find(figure); found != run.result.test.end())
+    if (const auto found = (run.result.*split).find(figure); found != (run.result.*split).end())
       values.push_back(found->second);
   return values;
 }
 
-// How much more often a twin was right than the other, for each test example, averaged over seeds.
-Interval difference(const Twin& twin, const Twin& reference) {
-  std::vector<double> differences(twin.runs.front().right.size());
-  for (size_t s = 0; s < twin.runs.size(); ++s)
-    for (size_t i = 0; i < differences.size(); ++i)
-      differences[i] +=
-          (twin.runs[s].right.at(i) - reference.runs[s].right.at(i)) / static_cast<double>(twin.runs.size());
-  return paired_bootstrap(differences);
+constexpr double kMargin = 0.01;  // a difference of less than one point does not matter
+
+// To the reference; the intervals of all twins hold together.
+Interval points_of(const Twin& twin, const Comparison& comparison) {
+  if (&twin == &comparison.twins[comparison.reference]) return {};
+  const auto answers = [](const Twin& of) {
+    Answers all;
+    for (const auto& run : of.runs) all.push_back(run.right);
+    return all;
+  };
+  return difference(answers(twin), answers(comparison.twins[comparison.reference]),
+                    std::max<int64_t>(1, static_cast<int64_t>(comparison.twins.size()) - 1));
+}
+
+const char* words(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::ahead:
+      return "ahead";
+    case Verdict::behind:
+      return "behind";
+    case Verdict::level:
+      return "level";
+    default:
+      return "open";
+  }
 }
 
 // "93.1% \u00b1 0.4": a share's deviation is in points.
@@ -82,31 +100,64 @@ std::string group_title(const std::string& group) {
   return "  " + title;
 }
 
-void add_figures(Table& table, const Comparison& comparison) {
-  const auto& first = comparison.twins.front().runs.front().result.test;
+// The difference in points, and what it says.
+void add_differences(Table& table, const Comparison& comparison) {
   const Twin& reference = comparison.twins[comparison.reference];
-  const auto add = [&](const std::string& title, const tasks::Figure& figure, const std::string& group) {
-    const auto other = first.find(figure.beside + group);
-    std::vector<std::string> row{title, other == first.end() ? "" : shown(figure, other->second, 1)};
+  std::vector<std::string> points{"  points to " + reference.recipe.name, ""};
+  std::vector<std::string> between{"  95% interval", ""}, says{"  so the twin is", ""};
+  for (const auto& twin : comparison.twins) {
+    const bool other = &twin != &reference;
+    const Interval interval = points_of(twin, comparison);
+    const bool known = !std::isnan(interval.low);
+    points.push_back(other ? signed_points(interval.mean) : "");
+    between.push_back(other && known ? signed_points(interval.low) + " to " + signed_points(interval.high)
+                                     : "");
+    says.push_back(other && known ? words(verdict(interval, kMargin)) : "");
+  }
+  table.row(points);
+  if (comparison.seeds.size() < 2) return;  // one run says nothing of the chance of training
+  table.row(between);
+  table.row(says);
+}
+
+void add_figures(Table& table, const Comparison& comparison) {
+  using Split = train::Figures train::Result::*;
+  const auto& first = comparison.twins.front().runs.front().result.test;
+  const auto add = [&](const std::string& title, const tasks::Figure& figure, const std::string& group,
+                       Split split = &train::Result::test) {
+    const auto& figures = comparison.twins.front().runs.front().result.*split;
+    const auto other = figures.find(figure.beside + group);
+    std::vector<std::string> row{title, other == figures.end() ? "" : shown(figure, other->second, 1)};
     for (const auto& twin : comparison.twins)
-      row.push_back(mean_text(figure, values_of(twin, figure.name + group)));
+      row.push_back(mean_text(figure, values_of(twin, split, figure.name + group)));
     table.row(row);
   };
   for (const auto& figure : compared(comparison)) {
+    const bool selects = figure.name == about(comparison).figures.front().name;
+    if (selects) add(figure.title + ", dev set", figure, "", &train::Result::dev);
     add(figure.title + ", test set", figure, "");
-    if (about(comparison).answers && figure.name == about(comparison).figures.front().name) {
-      std::vector<std::string> row{"  points to " + reference.recipe.name + " [95%]", ""};
-      for (const auto& twin : comparison.twins) {
-        const Interval points = difference(twin, reference);
-        row.push_back(&twin == &reference ? ""
-                                          : signed_points(points.mean) + " [" + signed_points(points.low) +
-                                                ", " + signed_points(points.high) + "]");
-      }
-      table.row(row);
-    }
+    if (selects && about(comparison).answers) add_differences(table, comparison);
     for (const auto& group : tasks::groups_of(first))
       if (first.contains(figure.name + group)) add(group_title(group), figure, group);
   }
+}
+
+// What the figures of the table mean.
+std::string legend(const Comparison& comparison) {
+  std::string text;
+  const size_t twins = comparison.twins.size();
+  if (!comparison.twins.front().trials.empty()) text += "Rates were chosen on the dev set. ";
+  if (comparison.seeds.size() > 1) {
+    text += "\u00b1 is the standard deviation over the seeds.";
+    if (about(comparison).answers && twins > 1) {
+      text += " Intervals hold the chance of seeds and of test\nexamples";
+      if (twins > 2) text += ", and all " + std::to_string(twins - 1) + " hold together";
+      text += ". Level: within 1 point. Open: neither that nor a difference is shown.";
+    }
+  } else if (about(comparison).answers && twins > 1) {
+    text += "One seed says nothing of the chance of training: --seeds 5 gives intervals.";
+  }
+  return text.empty() ? text : text + "\n";
 }
 
 }  // namespace
@@ -129,6 +180,11 @@ std::string report(const Comparison& comparison) {
   add_ratios(
       table, comparison, "model file",
       [&](const Twin& t) { return static_cast<double>(first(t).model_bytes); }, bytes);
+  if (!comparison.twins.front().trials.empty()) {
+    std::vector<std::string> rates{"learning rate", ""};
+    for (const auto& twin : comparison.twins) rates.push_back(twin.rate);
+    table.row(rates);
+  }
   add_figures(table, comparison);
   add_ratios(
       table, comparison, "training step", [](const Twin& t) { return t.times.training_step; }, seconds);
@@ -137,13 +193,11 @@ std::string report(const Comparison& comparison) {
   add_ratios(
       table, comparison, "inference, batch 32", [](const Twin& t) { return t.times.inference_32; }, seconds);
 
-  const size_t seeds = comparison.twins.front().runs.size();
+  const size_t seeds = comparison.seeds.size();
   std::string text = "\n" + comparison.name + ": " + counted(static_cast<int64_t>(seeds), "seed") + ", " +
                      counted(at::get_num_threads(), "thread") + "; times are medians, measured in turns\n\n" +
                      table.text();
-  if (seeds > 1) text += "\u00b1: standard deviation over the seeds. ";
-  if (about(comparison).answers) text += "[95%]: paired bootstrap over the test examples.";
-  text += "\n\n" + bench::linear_table(comparison.layers);
+  text += legend(comparison) + "\n" + bench::linear_table(comparison.layers);
   const std::string last = comparison.twins.back().runs.front().folder.string();
   text += "\nThe runs are in " + comparison.folder.string() + ". Next:\n  quatrain predict " + last +
           "\n      reads " + about(comparison).reads + " a line, and answers\n  quatrain compare " +
@@ -154,10 +208,10 @@ std::string report(const Comparison& comparison) {
 }
 
 Json to_json(const Comparison& comparison) {
-  Json json{{"name", comparison.name},
-            {"folder", comparison.folder.string()},
-            {"threads", at::get_num_threads()},
-            {"reference", comparison.twins[comparison.reference].recipe.name}};
+  Json json{
+      {"name", comparison.name},          {"folder", comparison.folder.string()},
+      {"threads", at::get_num_threads()}, {"reference", comparison.twins[comparison.reference].recipe.name},
+      {"seeds", comparison.seeds},        {"margin", kMargin}};
   for (const auto& twin : comparison.twins) {
     const auto& first = twin.runs.front().result;
     Json one{{"name", twin.recipe.name}};
@@ -167,13 +221,19 @@ Json to_json(const Comparison& comparison) {
     for (const auto& fact : about(comparison).facts) one[fact.name] = first.facts.at(fact.name);
     one["model_bytes"] = first.model_bytes;
     for (const auto& figure : compared(comparison)) {
-      const Spread values = spread(values_of(twin, figure.name));
+      const Spread values = spread(values_of(twin, &train::Result::test, figure.name));
       one[figure.name] = {{"mean", values.mean}, {"deviation", values.deviation}};
     }
+    const Spread dev = spread(values_of(twin, &train::Result::dev, main_figure(twin.recipe).name));
+    one["dev"] = {{"mean", dev.mean}, {"deviation", dev.deviation}};
     if (about(comparison).answers) {
-      const Interval points = difference(twin, comparison.twins[comparison.reference]);
+      const Interval points = points_of(twin, comparison);
       one["difference"] = {{"mean", points.mean}, {"low", points.low}, {"high", points.high}};
+      if (&twin != &comparison.twins[comparison.reference] && !std::isnan(points.low))
+        one["verdict"] = words(verdict(points, kMargin));
     }
+    one["rate"] = twin.recipe.train.optimizer.learning_rate;
+    for (const auto& trial : twin.trials) one["rates"].push_back({{"rate", trial.rate}, {"dev", trial.dev}});
     one["training_step_seconds"] = twin.times.training_step;
     one["inference_seconds"] = {{"batch_1", twin.times.inference_1}, {"batch_32", twin.times.inference_32}};
     for (const auto& run : twin.runs)
@@ -182,6 +242,7 @@ Json to_json(const Comparison& comparison) {
                              {"steps", run.result.steps},
                              {"best_step", run.result.best_step},
                              {"seconds", run.result.seconds},
+                             {"commit", run.result.commit},
                              {"step_seconds_median", run.result.step_seconds_median},
                              {"dev", run.result.dev},
                              {"test", run.result.test}});

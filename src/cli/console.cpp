@@ -4,10 +4,6 @@
 
 namespace quatrain::cli {
 
-const char* version() {
-  return QUATRAIN_VERSION;
-}
-
 std::string printable(const std::string& text) {
   std::string shown;
   for (const char c : text) {

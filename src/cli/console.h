@@ -8,9 +8,6 @@
 /// What the commands print.
 namespace quatrain::cli {
 
-/// The program's version.
-const char* version();
-
 /// A text that may come from a file: what would move a terminal's cursor or begin a line is written out.
 std::string printable(const std::string& text);
 

@@ -52,8 +52,8 @@ Examples:
   quatrain convert model.safetensors small.safetensors --algebra quaternion --where 'encoder.*')";
 
 inline constexpr const char* kCompareFooter = R"(Examples:
-  quatrain compare agreement                     generated sentences
-  quatrain compare agreement --data ~/data/sva   real ones
+  quatrain compare agreement --twins real,quaternion,phm4     generated sentences
+  quatrain compare agreement --data ~/data/sva --set train.steps=500 --set model.dropout=0.1     real ones
   quatrain compare sentiment --data ~/data/sst --seeds 5 --json sentiment.json
   quatrain compare runs/sentiment-2026-01-31-120000     goes on where it stopped)";
 

@@ -13,6 +13,7 @@
 #include "cli/console.h"
 #include "quatrain/algebra.h"
 #include "quatrain/ops.h"
+#include "support/version.h"
 
 extern char** environ;
 
@@ -70,6 +71,7 @@ int info_command() {
   uname(&system);
   Table table("ll");
   table.row({"quatrain", version()});
+  if (*commit()) table.row({"commit", commit()});
   table.row({"torch", TORCH_VERSION});
   table.row({"compiler", std::string("g++ ") + __VERSION__});
   table.row({"system", std::string(system.sysname) + " " + system.release + " " + system.machine});

@@ -11,6 +11,7 @@
 #include "cli/footers.h"
 #include "cli/openmp.h"
 #include "support/nearest_name.h"
+#include "support/version.h"
 
 /// The command line: what can be written, and what it says about itself. The commands are in files of their
 /// own.
@@ -30,6 +31,13 @@ void add_recipe_options(CLI::App& command, RecipeArguments& arguments) {
       ->allow_extra_args(false);
 }
 
+void add_twins(CLI::App& command, TwinsArguments& arguments) {
+  command
+      .add_option("--twins", arguments.twins, "Only these of the recipe's twins: real,phm4 (default: all)")
+      ->delimiter(',')
+      ->type_name("NAMES");
+}
+
 void add_out(CLI::App& command, RecipeArguments& arguments) {
   command.add_option("--out", arguments.out, "Folder to write (default: runs/RECIPE-DATE-TIME)")
       ->type_name("FOLDER");
@@ -42,7 +50,8 @@ constexpr const char* kJson = "Write the cases as JSON too; - is the standard ou
 class Program {
  public:
   Program() : app_("Hypercomplex neural networks: train, compare and use them.", "quatrain") {
-    app_.set_version_flag("--version", std::string("quatrain ") + version());
+    const std::string made_from = *commit() ? std::string(" (") + commit() + ")" : "";
+    app_.set_version_flag("--version", std::string("quatrain ") + version() + made_from);
     app_.require_subcommand(1);
     app_.footer(kFooter);
     app_.set_help_flag("-h,--help", "Print this help and exit");
@@ -184,6 +193,7 @@ class Program {
     auto* command = app_.add_subcommand("compare", "Train a recipe's twins and print them side by side");
     command->footer(kCompareFooter);
     add_recipe_options(*command, compare_);
+    add_twins(*command, compare_);
     add_out(*command, compare_);
     auto* seed = add_seed(*command, compare_);
     command
@@ -255,6 +265,7 @@ class Program {
   void add_bench_model(CLI::App& bench) {
     auto* command = bench.add_subcommand("model", "A recipe's twins, fresh: words a second and peak memory");
     add_recipe_options(*command, bench_model_);
+    add_twins(*command, bench_model_);
     add_seconds(*command, bench_model_.seconds);
     command->add_option("--json", bench_model_.json, kJson)->type_name("FILE");
     command->callback([this] { chosen_ = [this] { return bench_model_command(bench_model_); }; });

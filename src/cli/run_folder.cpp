@@ -17,6 +17,19 @@ tasks::Recipe read_with_settings(const RecipeFile& file, const RecipeArguments& 
   return tasks::parse_recipe(file.text, file.origin, file.name, settings);
 }
 
+tasks::Recipe read_with_twins(const RecipeFile& file, const TwinsArguments& arguments) {
+  tasks::Recipe recipe = read_with_settings(file, arguments);
+  if (arguments.twins.empty()) return recipe;
+  std::vector<tasks::Recipe::Twin> wanted;
+  for (const auto& name : arguments.twins) {
+    wanted.push_back(tasks::find_twin(recipe, name));
+    for (size_t i = 0; i + 1 < wanted.size(); ++i)
+      if (wanted[i].name == name) throw UsageError("--twins names " + name + " twice");
+  }
+  recipe.twins = std::move(wanted);
+  return recipe;
+}
+
 fs::path fresh_folder(const std::string& name, const std::string& part) {
   const std::time_t now = std::time(nullptr);
   std::array<char, 32> date{};

@@ -12,6 +12,9 @@ namespace quatrain::cli {
 /// Reads a recipe that was found, with the settings of the command line.
 tasks::Recipe read_with_settings(const RecipeFile& file, const RecipeArguments& arguments);
 
+/// The same with the wanted twins alone, in the order in which they were asked for.
+tasks::Recipe read_with_twins(const RecipeFile& file, const TwinsArguments& arguments);
+
 /// A folder that is not there yet: runs/NAME[-PART]-DATE-TIME.
 std::filesystem::path fresh_folder(const std::string& name, const std::string& part = "");
 

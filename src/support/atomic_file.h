@@ -9,7 +9,9 @@
 namespace quatrain {
 
 /// A file that is written beside its place and renamed when it is whole and on the disk: whoever looks sees
-/// the old file or the new one. Without commit() nothing is left behind. Errors are std::runtime_error.
+/// the old file or the new one. Without commit() nothing is left behind. A link stays a link: what it leads
+/// to is written. A device or a pipe is written to, and stays. Two writers of one file wait for each other,
+/// in one process or several, and the last one's file stays. Errors are std::runtime_error.
 class QUATRAIN_API AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);

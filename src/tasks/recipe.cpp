@@ -84,8 +84,16 @@ void describe_shared(Recipe& recipe, Keys& keys) {
   keys.number("threads", recipe.threads, 0, 1024, "Threads to compute with; 0: as many as torch takes.")
       .may_change();
 
-  keys.table("compare", "What `quatrain compare` measures when the twins are trained.");
+  keys.table("compare",
+             "How `quatrain compare` chooses rates, and what it measures when the twins are trained.");
   Recipe::Compare& compare = recipe.compare;
+  keys.text("rates", compare.rates,
+            "Learning rates to choose from, such as `3e-4, 1e-3, 3e-3`: each twin is trained with each, and "
+            "keeps the one that is best on the dev set. Empty: `train.rate`.")
+      .may_change();
+  keys.number("rate_seeds", compare.rate_seeds, 1, 1000,
+              "Seeds that choose a rate, the first ones of `--seeds`.")
+      .may_change();
   keys.number("seconds", compare.seconds, 0, 1e5, "About how long the twins' times are measured.")
       .may_change();
   keys.number("layer_seconds", compare.layer_seconds, 0, 1e5, "About how long single layers are measured.")
@@ -135,12 +143,30 @@ void check(const Recipe& recipe) {
   } catch (const std::invalid_argument& error) {
     throw RecipeError(where(recipe, "train.device") + ": train.device: " + error.what());
   }
+  rates_of(recipe);
   constexpr int64_t kOctonion = 8;
   if (const int64_t width = recipe.compare.layer_width; width % kOctonion != 0)
     recipe.refuse("compare.layer_width", "must be divisible by 8, the octonions' n, got " +
                                              std::to_string(width) +
                                              " (nearest: " + nearest_multiples(width, kOctonion) + ")");
   for (const auto& twin : recipe.twins) twin_recipe(recipe, twin);
+}
+
+std::vector<std::string> rates_of(const Recipe& recipe) {
+  std::vector<std::string> rates;
+  std::vector<double> seen;
+  std::istringstream list(recipe.compare.rates);
+  for (std::string one; std::getline(list, one, ',');) {
+    std::erase(one, ' ');
+    Recipe tried = recipe;
+    apply(tried, {"train.rate", one, where(recipe, "compare.rates") + ": compare.rates"});
+    const double rate = tried.train.optimizer.learning_rate;
+    if (std::find(seen.begin(), seen.end(), rate) != seen.end())
+      recipe.refuse("compare.rates", "names " + one + " twice");
+    seen.push_back(rate);
+    rates.push_back(one);
+  }
+  return rates;
 }
 
 std::string nearest_multiples(int64_t value, int64_t of) {

@@ -42,6 +42,8 @@ void write_result(const Result& r, const fs::path& run_folder) {
                   {"final_loss", r.final_loss},
                   {"threads", r.threads},
                   {"seed", r.seed},
+                  {"version", r.version},
+                  {"commit", r.commit},
                   {"predictions", r.predictions}};
   write_text(run_folder / kResultFile, with_checksum(json.dump(2) + "\n"));
 }
@@ -69,7 +71,9 @@ Result read_result(const fs::path& run_folder) {
     json.at("final_loss").get_to(r.final_loss);
     json.at("threads").get_to(r.threads);
     json.at("seed").get_to(r.seed);
-    r.figure = json.value("figure", "");  // older versions wrote neither
+    r.figure = json.value("figure", "");  // older versions wrote none of these
+    r.version = json.value("version", "");
+    r.commit = json.value("commit", "");
     r.predictions = json.value("predictions", "");
     return r;
   } catch (const Json::exception&) {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "quatrain/nn/weights.h"
+#include "support/version.h"
 #include "train/autocast.h"
 #include "train/checkpoint.h"
 #include "train/metrics.h"
@@ -339,6 +340,8 @@ class Run {
                             : state_.logged_loss;
     result.threads = at::get_num_threads();
     result.seed = options_.seed;
+    result.version = version();
+    result.commit = commit();
     return result;
   }
 

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cli/bootstrap.h"
 #include "cli/program.h"
 
 namespace quatrain::cli {
@@ -14,6 +13,7 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr const char* kTwoTwins = R"toml(
 [task]
@@ -48,8 +48,9 @@ TEST(Compare, prints_one_table_and_stores_everything) {
   ASSERT_EQ(outcome.code, 0) << outcome.error;
   for (const char* words :
        {"parameters", "of the encoder", "model file", "accuracy, test set", "4 attractors", "majority",
-        "points to real [95%]", "training step", "inference, batch 1 ", "inference, batch 32", "\u00b1",
-        "Single layers, 16 -> 16, float32", "octonion", "The runs are in both", "quatrain predict both/"})
+        "points to real", "95% interval", "so the twin is", "accuracy, dev set", "training step",
+        "inference, batch 1 ", "inference, batch 32", "\u00b1", "Single layers, 16 -> 16, float32",
+        "octonion", "The runs are in both", "quatrain predict both/"})
     EXPECT_THAT(outcome.out, HasSubstr(words));
   EXPECT_THAT(outcome.error, HasSubstr("[4/4] real seed 2"));
 
@@ -121,27 +122,60 @@ TEST(Compare, a_signal_loses_nothing) {
   EXPECT_EQ(all["twins"][1]["runs"][1]["steps"], made + 1);
 }
 
-TEST(Bootstrap, finds_the_interval_of_a_mean) {
-  // 400 examples, a difference of 0.1 on average with a standard error of 0.015.
-  std::vector<double> differences(400);
-  for (size_t i = 0; i < differences.size(); ++i) differences[i] = i % 10 == 0 ? 1 : 0;
-  const Interval interval = paired_bootstrap(differences);
-  EXPECT_NEAR(interval.mean, 0.1, 1e-12);
-  EXPECT_NEAR(interval.low, 0.1 - 1.96 * 0.015, 0.003);
-  EXPECT_NEAR(interval.high, 0.1 + 1.96 * 0.015, 0.003);
-  const Interval again = paired_bootstrap(differences);
-  EXPECT_EQ(again.low, interval.low);
-  EXPECT_NE(paired_bootstrap(differences, 10000, 1).low, 0);
-  const Interval none = paired_bootstrap(std::vector<double>(50, 0.0));
-  EXPECT_EQ(none.low, 0);
-  EXPECT_EQ(none.high, 0);
-  EXPECT_EQ(paired_bootstrap({}).mean, 0);
+// Each twin takes the rate that is best on the dev set; runs that chose are not made again.
+TEST(Compare, chooses_the_rates_of_its_twins) {
+  const Workplace place;
+  place.write("two.toml", kTwoTwins);
+  const std::string grid =
+      " --set train.steps=30 --set 'compare.rates=1e-12, 1e-2' --set compare.rate_seeds=1";
+  const Outcome outcome = place.run("compare two.toml --seeds 2 --out both" + grid);
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(outcome.error,
+              HasSubstr("[6/6] real rate"));  // two rates and one more seed for each of two twins
+  EXPECT_THAT(outcome.out, HasSubstr("learning rate"));
+  EXPECT_THAT(outcome.out, HasSubstr("Rates were chosen on the dev set."));
+  const json all = json::parse(place.read("both/compare.json"));
+  for (const auto& twin : all["twins"]) {
+    ASSERT_EQ(twin["rates"].size(), 2);
+    const bool second = twin["rates"][1]["dev"] > twin["rates"][0]["dev"];
+    EXPECT_EQ(twin["rate"], second ? 1e-2 : 1e-12);
+    ASSERT_EQ(twin["runs"].size(), 2);
+    for (const auto& run : twin["runs"])
+      EXPECT_THAT(run["folder"].get<std::string>(), HasSubstr(second ? "-rate1e-2-seed" : "-rate1e-12-seed"));
+  }
+  EXPECT_THAT(place.run("compare both").error, Not(HasSubstr("step")));
+  const auto refused = [&](const std::string& rates, const std::string& words) {
+    const Outcome other = place.run("compare two.toml --set 'compare.rates=" + rates + "'");
+    EXPECT_EQ(other.code, 2);
+    EXPECT_THAT(other.error, HasSubstr(words));
+  };
+  refused("1e-3,fast", "compare.rates: train.rate must be a number, got 'fast'");
+  refused("1e-3,0.001", "compare.rates names 0.001 twice");
+  refused("1e-3,0", "train.rate must be at least 1e-12, got 0");
 }
 
-TEST(Bootstrap, spread_is_that_of_a_sample) {
-  EXPECT_EQ(spread({3}).deviation, 0);
-  EXPECT_NEAR(spread({1, 2, 3, 4}).deviation, std::sqrt(5.0 / 3), 1e-12);
-  EXPECT_EQ(spread({1, 2, 3, 4}).mean, 2.5);
+TEST(Compare, takes_the_twins_that_are_asked_for) {
+  const Workplace place;
+  place.write("two.toml", kTwoTwins);
+  const Outcome outcome = place.run("compare two.toml --twins quaternion --out one");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(json::parse(place.read("one/compare.json"))["twins"].size(), 1);
+  EXPECT_EQ(place.run("compare one").code, 0);  // goes on with that one
+  EXPECT_FALSE(std::filesystem::exists(place.path("one/real-seed1")));
+  const Outcome wrong = place.run("compare two.toml --twins quaternoin");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.error, HasSubstr("has no twin 'quaternoin' (did you mean quaternion?)"));
+  EXPECT_THAT(place.run("compare two.toml --twins real,real").error, HasSubstr("--twins names real twice"));
+}
+
+TEST(Compare, one_seed_has_no_interval) {
+  const Workplace place;
+  place.write("two.toml", kTwoTwins);
+  const Outcome outcome = place.run("compare two.toml --out both");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(outcome.out, Not(HasSubstr("95% interval")));
+  EXPECT_THAT(outcome.out, HasSubstr("--seeds 5 gives intervals"));
+  EXPECT_TRUE(json::parse(place.read("both/compare.json"))["twins"][0]["difference"]["low"].is_null());
 }
 
 }  // namespace

@@ -86,8 +86,10 @@ struct QUATRAIN_API Recipe {
   std::string weights;          ///< a run or a file of weights to start from
   int64_t threads = 0;          ///< 0: torch's number
 
-  /// What `quatrain compare` measures.
+  /// What `quatrain compare` tries and measures.
   struct Compare {
+    std::string rates;  ///< see rates_of(); empty: the recipe's rate
+    int64_t rate_seeds = 2;
     double seconds = 18;
     double layer_seconds = 12;
     int64_t layer_width = 1024;
@@ -141,6 +143,10 @@ QUATRAIN_API void check(const Recipe& recipe);
 QUATRAIN_API const Recipe::Twin& find_twin(const Recipe& recipe, std::string_view name);
 /// A twin as a recipe of its own, called as the twin, checked, without further twins.
 QUATRAIN_API Recipe twin_recipe(const Recipe& recipe, const Recipe::Twin& twin);
+
+/// The learning rates of `compare.rates`, as they are written; none where it is empty. Throws a RecipeError
+/// for what is no list of different rates.
+QUATRAIN_API std::vector<std::string> rates_of(const Recipe& recipe);
 
 /// The effective recipe as TOML: every key with its value, then the twins. Reading it gives the same recipe.
 QUATRAIN_API std::string to_toml(const Recipe& recipe);

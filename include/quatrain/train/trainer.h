@@ -55,6 +55,8 @@ struct QUATRAIN_API Result {
   double final_loss = 0;           ///< mean training loss over the latest lines of the log
   int64_t threads = 0;
   uint64_t seed = 0;
+  std::string version;      ///< of the program that trained and scored last
+  std::string commit;       ///< of its sources; empty where they were no checkout
   std::string predictions;  ///< checksum of predictions.tsv; empty where none was written
 };
 

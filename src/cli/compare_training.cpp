@@ -1,0 +1,135 @@
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+#include "cli/compare.h"
+#include "cli/figures.h"
+#include "cli/run_folder.h"
+#include "cli/stop.h"
+#include "quatrain/tasks/run.h"
+#include "quatrain/train/progress.h"
+
+// What `compare` trains: a run for each twin and seed, and those that choose a rate.
+namespace quatrain::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// 1 where the stored answer was right.
+std::vector<double> read_right(const fs::path& run) {
+  const fs::path path = run / "predictions.tsv";
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);  // the header
+  std::vector<double> right;
+  for (int64_t target = 0, answer = 0; file >> target >> answer;) right.push_back(target == answer ? 1 : 0);
+  if (right.empty() || !file.eof())
+    throw std::runtime_error(
+        "'" + path.string() +
+        "' cannot be read: delete it and result.json beside it, and compare again: the test "
+        "set is scored anew");
+  return right;
+}
+
+tasks::Recipe with(tasks::Recipe recipe, const std::string& rate, uint64_t seed) {
+  if (!rate.empty()) tasks::apply(recipe, {"train.rate", rate, "compare.rates"});
+  recipe.train.seed = seed;
+  return recipe;
+}
+
+fs::path folder_of(const Comparison& comparison, const Twin& twin, const std::string& rate, uint64_t seed) {
+  return comparison.folder /
+         (twin.recipe.name + (rate.empty() ? "" : "-rate" + rate) + "-seed" + std::to_string(seed));
+}
+
+std::vector<std::string> rates_of(const Twin& twin) {
+  auto rates = tasks::rates_of(twin.recipe);
+  if (rates.empty()) rates.emplace_back();  // the recipe's own
+  return rates;
+}
+
+// Trains runs one after the other, or takes what they have brought before.
+class Runner {
+ public:
+  Runner(const Comparison& comparison, const tasks::Data& data, size_t total)
+      : comparison_(comparison), data_(data), total_(total) {}
+
+  TwinRun train(const Twin& twin, const std::string& rate, uint64_t seed) {
+    throw_if_stopped();
+    const tasks::Recipe recipe = with(twin.recipe, rate, seed);
+    TwinRun one;
+    one.seed = seed;
+    one.folder = folder_of(comparison_, twin, rate, seed);
+    const auto task = tasks::make_task(recipe, data_);
+    train::RunOptions run;
+    run.folder = one.folder;
+    run.existing = train::Existing::resume;
+    run.stop = &stop_requested();
+    std::string title = "[" + std::to_string(++number_) + "/" + std::to_string(total_) + "] " + recipe.name;
+    if (!rate.empty()) title += " rate " + rate;
+    if (comparison_.seeds.size() > 1) title += " seed " + std::to_string(seed);
+    train::ProgressLine line(stderr, title);
+    if (fs::exists(one.folder / "result.json")) line.message("was trained before");
+    run.on_progress = [&](const train::Progress& progress) { line.show(progress); };
+    run.on_message = [&](const std::string& text) { line.message(text); };
+    one.result = train::Trainer(*task, recipe.train, run).run();
+    if (!one.result.finished) throw Stopped{};
+    if (recipe.about().answers) one.right = read_right(one.folder);
+    return one;
+  }
+
+ private:
+  const Comparison& comparison_;
+  const tasks::Data& data_;
+  size_t total_, number_ = 0;
+};
+
+// The test set is not looked at.
+const RateTrial& best_of(const Twin& twin) {
+  const bool higher = main_figure(twin.recipe).higher_is_better;
+  return *std::max_element(twin.trials.begin(), twin.trials.end(), [&](const auto& a, const auto& b) {
+    return higher ? a.dev < b.dev : a.dev > b.dev;
+  });
+}
+
+}  // namespace
+
+void check_runs(const Comparison& comparison) {
+  for (const auto& twin : comparison.twins)
+    for (const auto& rate : rates_of(twin))
+      for (const uint64_t seed : comparison.seeds)
+        check_resumable(with(twin.recipe, rate, seed), folder_of(comparison, twin, rate, seed));
+}
+
+void train_twins(Comparison& comparison, const tasks::Data& data) {
+  const auto& seeds = comparison.seeds;
+  const auto& options = comparison.twins.front().recipe.compare;
+  const size_t tried = std::min(seeds.size(), static_cast<size_t>(options.rate_seeds));
+  const size_t rates = tasks::rates_of(comparison.twins.front().recipe).size();
+  const size_t each = rates == 0 ? seeds.size() : rates * tried + seeds.size() - tried;
+  Runner runner(comparison, data, comparison.twins.size() * each);
+
+  for (auto& twin : comparison.twins) {
+    for (const auto& rate : tasks::rates_of(twin.recipe)) {
+      RateTrial trial{rate, {}, 0};
+      for (size_t s = 0; s < tried; ++s) {
+        trial.runs.push_back(runner.train(twin, rate, seeds[s]));
+        trial.dev +=
+            trial.runs.back().result.dev.at(main_figure(twin.recipe).name) / static_cast<double>(tried);
+      }
+      twin.trials.push_back(std::move(trial));
+    }
+    if (twin.trials.empty()) continue;
+    const RateTrial& best = best_of(twin);
+    twin.rate = best.rate;
+    twin.runs = best.runs;
+  }
+  for (size_t s = 0; s < seeds.size(); ++s)
+    for (auto& twin : comparison.twins)
+      if (twin.runs.size() <= s) twin.runs.push_back(runner.train(twin, twin.rate, seeds[s]));
+  for (auto& twin : comparison.twins) twin.recipe = with(twin.recipe, twin.rate, twin.recipe.train.seed);
+}
+
+}  // namespace quatrain::cli
