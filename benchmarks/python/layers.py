@@ -98,7 +98,7 @@ def cases(arguments: argparse.Namespace) -> Iterator[tuple[int, str, int, int]]:
 def layer_rows(arguments: argparse.Namespace) -> Iterator[dict]:
     """quatrain.nn.Linear, its rivals, all of one map, in inference and in training."""
     for threads, algebra, size, batch in cases(arguments):
-        ours = quatrain.nn.Linear(size, size, algebra)
+        ours = quatrain.nn.Linear(size, size, algebra=algebra)
         ours.factorize()
         x = torch.randn(batch, size)
         modules = {"quatrain": ours, **{name: make(ours) for name, make in rivals.makers(algebra).items()}}
@@ -129,7 +129,7 @@ def encoder_rows(arguments: argparse.Namespace) -> Iterator[dict]:
         torch.set_num_threads(threads)
         for algebra in arguments.algebra:
             for texts in (1, 8):
-                ours = quatrain.nn.TransformerEncoderLayer(width, 4, 4 * width, algebra, attention="real", dropout=0.0)
+                ours = quatrain.nn.TransformerEncoderLayer(width, 4, 4 * width, algebra=algebra, attention="real", dropout=0.0)
                 x = torch.randn(texts, length, width)
                 modules: dict[str, nn.Module] = {"quatrain": ours}
                 for name, make in rivals.makers(algebra).items():
@@ -159,8 +159,8 @@ def compile_rows(arguments: argparse.Namespace) -> Iterator[dict]:
     """A layer alone and a feed-forward, each as it is and compiled; the same of torch's linear layers."""
     for threads, algebra, size, batch in cases(arguments):
         for name, ours in (
-            ("layer", nn.Sequential(quatrain.nn.Linear(size, size, algebra))),
-            ("feed-forward", quatrain.nn.FeedForward(size, 4 * size, algebra, activation="gelu")),
+            ("layer", nn.Sequential(quatrain.nn.Linear(size, size, algebra=algebra))),
+            ("feed-forward", quatrain.nn.FeedForward(size, 4 * size, algebra=algebra, activation="gelu")),
         ):
             x = torch.randn(batch, size)
             real = rivals.with_linears(copy.deepcopy(ours), rivals.real)
@@ -235,7 +235,7 @@ def call_rows(arguments: argparse.Namespace) -> Iterator[dict]:
             cpp = program_times(program, arguments, threads) if program else {}
             for algebra in arguments.algebra:
                 for size in arguments.call_sizes:
-                    layer = quatrain.nn.Linear(size, size, algebra)
+                    layer = quatrain.nn.Linear(size, size, algebra=algebra)
                     layer.factorize()
                     layer.eval()
                     x, plain = torch.randn(1, size), rivals.real(layer)

@@ -43,7 +43,7 @@ class TextClassifier(nn.Module):
         self.encoder = quatrain.nn.TransformerEncoder(
             width, heads, layers, feed_forward=feed_forward, algebra=algebra, norm="pre", dropout=dropout, device=device, dtype=dtype
         )
-        self.head = quatrain.nn.Linear(width, classes, device=device, dtype=dtype)
+        self.head = quatrain.nn.Linear(width, classes, algebra="real", device=device, dtype=dtype)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """tokens (B, L) int64 -> logits (B, classes)."""

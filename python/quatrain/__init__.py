@@ -11,6 +11,7 @@ torch.Size([2, 64])
 from ._library import FOLDER as _FOLDER
 from ._library import LIBRARY as _LIBRARY
 from ._library import VERSION as __version__
+from . import _flops as _flops
 from . import algebra, init, nn, ops
 from .convert import ConversionReport, FactorizeReport, convert, factorize
 from .runs import Run, RunModel, load, write_tensorboard

@@ -169,3 +169,19 @@ class Spec:
         if self.learns_structure:
             return "factored" if self.trained_rank else "learned"
         return "real" if self.learned else self.name
+
+    @property
+    def identity(self) -> str:
+        """What is stored beside weights: the notation of what is learned, the name and the hash of a fixed algebra."""
+        return self.text if self.learned else f"{self.name} {get(self.name).hash}"
+
+    def is_same(self, identity: str) -> bool:
+        """Whether weights with this ``identity`` are of this algebra.
+
+        A learned tensor is stored itself, so where it started does not matter; a fixed one is its table, whatever its name.
+        """
+        if identity.endswith(")") != self.learned:
+            return False
+        if self.learned:
+            return identity.startswith("wkp(") == self.weighted
+        return identity.rpartition(" ")[2] == self.identity.rpartition(" ")[2]

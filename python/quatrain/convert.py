@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Callable, Iterator, TypeVar
+from typing import Any, Callable, Iterator, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from . import nn as layers
 from . import ops
@@ -74,7 +75,7 @@ class ConversionReport:
 
 
 def _count(module: nn.Module) -> int:
-    return sum(p.numel() for p in module.parameters())
+    return sum(p.numel() for p in module.parameters() if not is_lazy(p))
 
 
 def _weight(layer: nn.Module) -> Tensor:
@@ -115,12 +116,30 @@ def _linears(model: nn.Module, attentions: _Attentions) -> Iterator[tuple[str, _
             yield name, module
 
 
+_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+
+
+def _kept_from(layer: nn.Module) -> str:
+    """What a layer does beside its matrix, which a new layer would not do; empty where there is nothing."""
+    if type(layer) not in (nn.Linear, layers.Linear):
+        return f"is a {type(layer).__name__}, which may do more than a linear layer"
+    if type(layer) is nn.Linear and "weight" not in layer._parameters:
+        return "its weight is computed from others (weight_norm, spectral_norm, pruning): make it a parameter first"
+    if any(getattr(layer, hooks) for hooks in _HOOKS):
+        return "has hooks, which a new layer would lose: remove them, convert, and register them again"
+    return ""
+
+
+def _own_options(layer: nn.Module) -> dict[str, Any]:
+    """What only our layers have."""
+    ours = isinstance(layer, layers.Linear)
+    return {"initialiser": layer.initialiser, "way": layer.way, "maps": layer.maps} if ours else {}
+
+
 def _twin(layer: nn.Module, weight: Tensor, spec: Spec, sizes: tuple[int, int], fresh: bool) -> tuple[nn.Module, float | None]:
     """The layer to stand in its place, and the relative error of its matrix."""
     bias = layer.bias
-    own = (layer.initialiser, layer.way, layer.maps) if isinstance(layer, layers.Linear) else ("glorot", "auto", 1)
-    initialiser, way, maps = own
-    twin = layers.Linear(*sizes, spec, bias is not None, initialiser, way, weight.device, weight.dtype, maps)
+    twin = layers.Linear(*sizes, bias is not None, weight.device, weight.dtype, algebra=spec, **_own_options(layer))
     error = None
     with torch.no_grad():
         if not fresh:
@@ -157,7 +176,8 @@ def convert(
         fresh: new weights by the layers' initialiser, for a model yet to be trained.
 
     Skipped, with the reason in the report: sizes that n does not divide, weights that are tied to another module, what
-    ``where`` excludes, layers that are hypercomplex already, subclasses of ``nn.Linear``.
+    ``where`` excludes, layers that are hypercomplex already, subclasses of ``nn.Linear``, layers with hooks or with a
+    weight that is computed (``weight_norm``, ``prune``). Raises ValueError for weights on the meta device without ``fresh``.
 
     ``torch.nn.MultiheadAttention`` reads its projections' weights itself, so it is replaced whole, by
     ``quatrain.nn.TorchMultiheadAttention`` with the layers ``q_proj``, ``k_proj``, ``v_proj`` and ``out_proj``.
@@ -188,12 +208,17 @@ def convert(
             skipped = f"is hypercomplex already ({layer.spec})"
         elif where is not None and not where(name, layer):
             skipped = "excluded by where"
-        elif type(layer) not in (nn.Linear, layers.Linear):
-            skipped = f"is a {type(layer).__name__}, which may do more than a linear layer"
+        elif kept := _kept_from(layer):
+            skipped = kept
         elif tied:
             skipped = f"its weight is tied to {tied[0]}"
         elif odd:
             skipped = f"n = {spec.n} does not divide {odd[0]}"
+        elif weight.is_meta and not fresh:
+            raise ValueError(
+                f"convert: the weights of '{name}' are on the meta device, so nothing is near to them (load them first, or "
+                "take fresh = True)"
+            )
         else:
             twins[layer], error = _twin(layer, weight, spec, sizes, fresh)
         after = count if skipped else _count(twins[layer])

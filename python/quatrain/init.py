@@ -12,6 +12,8 @@ tensor(True)
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import torch
 from torch import Generator, Tensor
 
@@ -33,7 +35,8 @@ __all__ = [
 ]
 
 #: The names of the initialisers of S.
-INITIALISERS = ("glorot", "he", "polar", "polar_he", "polar_paper", "polar_paper_he")
+Initialiser = Literal["glorot", "he", "polar", "polar_he", "polar_paper", "polar_paper_he"]
+INITIALISERS = get_args(Initialiser)
 
 _ops = torch.ops.quatrain
 

@@ -26,10 +26,6 @@ def _layers(module: nn.Module) -> Iterator[tuple[str, Spec]]:
             yield name, spec
 
 
-def _describe(spec: Spec) -> str:
-    return spec.text if spec.learned else f"{spec.name} {algebras.get(spec.name).hash}"
-
-
 def _table_text(name: str) -> str:
     table = algebras.get(name).table.transpose(1, 2)
     entries = [[*index, table[tuple(index)].item()] for index in table.nonzero().tolist()]
@@ -58,7 +54,7 @@ def save_model(module: nn.Module, path: str | os.PathLike[str]) -> None:
     """
     metadata = {"format": "pt"}
     for name, spec in _layers(module):
-        metadata[f"algebra/{name}"] = _describe(spec)
+        metadata[f"algebra/{name}"] = spec.identity
         if not spec.learned:
             metadata[f"table/{spec.name}"] = _table_text(spec.name)
     state = {name: t.detach() for name, t in _state(module).items()}
@@ -72,22 +68,13 @@ def save_model(module: nn.Module, path: str | os.PathLike[str]) -> None:
 
 
 def _algebra_problem(layer: str, spec: Spec, metadata: dict[str, str]) -> str | None:
-    """Why a layer's stored algebra is not the module's.
-
-    A learned tensor is in the file itself, so where it started does not matter; a fixed one is its table, whatever its
-    name.
-    """
+    """Why a layer's stored algebra is not the module's."""
     shown = f"layer '{layer}'" if layer else "the layer"
     stored = metadata.get(f"algebra/{layer}")
     if stored is None:
         return f"the file does not say what algebra {shown} was trained with"
-    expected = _describe(spec)
-    same = stored.endswith(")") == spec.learned
-    if same and spec.learned:
-        same = stored.startswith("wkp(") == spec.weighted
-    elif same:
-        same = stored.rpartition(" ")[2] == expected.rpartition(" ")[2]
-    return None if same else f"{shown} was trained with the algebra {stored}, the model has {expected}"
+    same = spec.is_same(stored)
+    return None if same else f"{shown} was trained with the algebra {stored}, the model has {spec.identity}"
 
 
 def _problems(module: nn.Module, tensors: dict[str, Tensor], metadata: dict[str, str]) -> Iterator[str]:

@@ -92,6 +92,10 @@ const Algebra& get(std::string_view text) {
   std::vector<std::string> known = names();
   known.insert(known.end(), signatures().begin(), signatures().end());
   std::string hint = did_you_mean(name, known);
+  if (const size_t digits = name.find_last_not_of("0123456789") + 1; digits < name.size())
+    for (const std::string_view head : {"phm", "wkp"})
+      if (name.substr(0, digits) == head)
+        hint = " (did you mean " + std::string(head) + "(" + name.substr(digits) + ")?)";
   if (hint.empty()) hint = did_you_mean(parse_call(name).head, known);
   if (hint.empty()) hint = "; names() and `quatrain info algebras` list all";
   throw std::invalid_argument("algebra: unknown algebra " + quote(name) + hint);

@@ -21,6 +21,7 @@ struct UsageError : std::invalid_argument {
 struct RecipeArguments {
   std::string recipe;
   std::string data;
+  std::string split;  ///< of one file of data: "80/10/10"
   std::string out;
   std::vector<std::string> settings;
 };

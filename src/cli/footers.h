@@ -48,7 +48,7 @@ Patterns are as for file names (* ? [..]) and match the whole dotted name; * mat
 
 Examples:
   quatrain convert runs/mine runs/mine-phm4 --algebra 'phm(4)'
-  quatrain train runs/mine-phm4 --out runs/tuned --set train.steps=0 --set train.epochs=1
+  quatrain train runs/mine-phm4 --out runs/tuned --set train.steps=0 --set train.epochs=1 --set train.warmup_share=0.1
   quatrain convert model.safetensors small.safetensors --algebra quaternion --where 'encoder.*')";
 
 inline constexpr const char* kCompareFooter = R"(Examples:

@@ -14,6 +14,7 @@ namespace fs = std::filesystem;
 tasks::Recipe read_with_settings(const RecipeFile& file, const RecipeArguments& arguments) {
   std::vector<tasks::Setting> settings;
   for (const auto& text : arguments.settings) settings.push_back(tasks::Setting::parse(text));
+  if (!arguments.split.empty()) settings.push_back({"task.split", arguments.split, "--split"});
   return tasks::parse_recipe(file.text, file.origin, file.name, settings);
 }
 

@@ -1,6 +1,8 @@
 #include "quatrain/data/dataset.h"
 
+#include <charconv>
 #include <cmath>
+#include <stdexcept>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -27,7 +29,7 @@ const std::vector<Entry>& entries() {
       {{"sva", "subject-verb agreement, real sentences (subj_agr_filtered.text, .gold); split 80/10/10",
         true},
        read_sva},
-      {{"tsv", "your texts (train.tsv, dev.tsv, test.tsv: label, tab, text)", true}, read_tsv},
+      {{"tsv", "your texts (train.tsv, dev.tsv, test.tsv, or one file and shares: label, tab, text)", true}, read_tsv},
       {{"agreement", "subject-verb agreement, generated", false}, nullptr},
   };
   return all;
@@ -49,11 +51,34 @@ Splits load(const Source& source) {
   for (const auto& entry : entries()) {
     known.emplace_back(entry.reader.name);
     if (source.reader != entry.reader.name) continue;
-    Splits splits = entry.read ? entry.read(source.folder) : generate_agreement(source.agreement);
+    TORCH_CHECK(!source.shares || source.reader == "tsv",
+                "data: only 'tsv' data are split by shares, the sets of '", source.reader, "' are fixed");
+    Splits splits = source.shares  ? read_one_tsv(source.folder, *source.shares)
+                    : entry.read ? entry.read(source.folder)
+                                 : generate_agreement(source.agreement);
     if (source.tokenizer) splits.tokenizer = *source.tokenizer;
     return splits;
   }
   TORCH_CHECK(false, "data: the reader must be one of ", join(known), ", got ", quote(source.reader));
+}
+
+Shares Shares::parse(std::string_view text) {
+  Shares shares;
+  double sum = 0;
+  size_t found = 0;
+  std::string_view rest = text;
+  for (double* part : {&shares.train, &shares.dev, &shares.test}) {
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), *part);
+    if (error != std::errc() || !(*part > 0) || !(*part <= 1e6)) break;
+    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
+    sum += *part;
+    if (++found < 3 && !rest.starts_with('/')) break;
+    if (found < 3) rest.remove_prefix(1);
+  }
+  if (found < 3 || !rest.empty())
+    throw std::invalid_argument("a split is three shares such as 80/10/10, got '" + shorten(std::string(text)) + "'");
+  shares.train /= sum, shares.dev /= sum, shares.test /= sum;
+  return shares;
 }
 
 Parts split_by_text(std::vector<Example> examples, double dev, double test) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "quatrain/data/dataset.h"
 #include "quatrain/data/example.h"
 
 /// The file readers, one a file; dataset.cpp lists them under their names.
@@ -14,6 +15,8 @@ Splits read_sst5(const std::filesystem::path& folder);
 Splits read_imdb(const std::filesystem::path& folder);
 Splits read_sva(const std::filesystem::path& folder);
 Splits read_tsv(const std::filesystem::path& folder);
+/// One file, cut by the shares.
+Splits read_one_tsv(const std::filesystem::path& file, const Shares& shares);
 
 /// Parts of a set, in their old order; equal texts stay together.
 struct Parts {

@@ -67,7 +67,8 @@ fs::path find_folder(const std::string& reader, const fs::path& folder, const st
   TORCH_CHECK(fs::exists(folder), "data: there is no folder ", folder.string(), "; the reader ", reader,
               " looks for ", join(files), " in it");
   TORCH_CHECK(fs::is_directory(folder), "data: ", folder.string(), " is a file; the reader ", reader,
-              " needs the folder that holds ", join(files));
+              " needs the folder that holds ", join(files),
+              reader == "tsv" ? ", or a split of this file, such as 80/10/10" : "");
   std::vector<std::string> tried;
   for (const auto& sub : subs) {
     const fs::path here = sub.empty() ? folder : folder / sub;

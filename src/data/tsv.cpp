@@ -39,9 +39,10 @@ std::string shown(std::vector<std::string> labels) {
   return join(labels);
 }
 
-std::vector<Example> number(const std::filesystem::path& file, const std::vector<std::string>& labels) {
+std::vector<Example> number(const std::filesystem::path& file, std::vector<Row> rows,
+                            const std::vector<std::string>& labels) {
   std::vector<Example> examples;
-  for (auto& row : read_rows(file)) {
+  for (auto& row : rows) {
     const auto found = std::lower_bound(labels.begin(), labels.end(), row.label);
     TORCH_CHECK(found != labels.end() && *found == row.label, place(file, row.line),
                 ": the label must be one of train.tsv's (", shown(labels), "), got ", quote(row.label));
@@ -50,19 +51,42 @@ std::vector<Example> number(const std::filesystem::path& file, const std::vector
   return examples;
 }
 
+std::vector<std::string> labels_of(const std::filesystem::path& file, const std::vector<Row>& rows) {
+  std::set<std::string> seen;
+  for (const auto& row : rows) seen.insert(row.label);
+  TORCH_CHECK(seen.size() >= 2, "data: ", file.string(), " must have at least 2 different labels, got only ",
+              quote(*seen.begin()));
+  return {seen.begin(), seen.end()};
+}
+
 }  // namespace
 
 Splits read_tsv(const std::filesystem::path& folder) {
   const auto here = find_folder("tsv", folder, {""}, {"train.tsv", "dev.tsv", "test.tsv"});
-  std::set<std::string> seen;
-  for (auto& row : read_rows(here / "train.tsv")) seen.insert(std::move(row.label));
+  auto rows = read_rows(here / "train.tsv");
   Splits splits;
-  splits.labels.assign(seen.begin(), seen.end());
-  TORCH_CHECK(splits.labels.size() >= 2, "data: ", (here / "train.tsv").string(),
-              " must have at least 2 different labels, got only ", quote(splits.labels[0]));
-  splits.train = number(here / "train.tsv", splits.labels);
-  splits.dev = number(here / "dev.tsv", splits.labels);
-  splits.test = number(here / "test.tsv", splits.labels);
+  splits.labels = labels_of(here / "train.tsv", rows);
+  splits.train = number(here / "train.tsv", std::move(rows), splits.labels);
+  splits.dev = number(here / "dev.tsv", read_rows(here / "dev.tsv"), splits.labels);
+  splits.test = number(here / "test.tsv", read_rows(here / "test.tsv"), splits.labels);
+  splits.tokenizer = Tokenizer::simple;
+  return splits;
+}
+
+Splits read_one_tsv(const std::filesystem::path& file, const Shares& shares) {
+  TORCH_CHECK(std::filesystem::exists(file), "data: there is no ", file.string());
+  TORCH_CHECK(std::filesystem::is_regular_file(file), "data: a split is of one file, got ", file.string(),
+              " (a folder's train.tsv, dev.tsv and test.tsv are split already)");
+  auto rows = read_rows(file);
+  Splits splits;
+  splits.labels = labels_of(file, rows);
+  const size_t count = rows.size();
+  auto parts = split_by_text(number(file, std::move(rows), splits.labels), shares.dev, shares.test);
+  TORCH_CHECK(!parts.train.empty() && !parts.dev.empty() && !parts.test.empty(), "data: ", file.string(), " has ",
+              count, " examples, too few for the three sets of this split");
+  splits.train = std::move(parts.train);
+  splits.dev = std::move(parts.dev);
+  splits.test = std::move(parts.test);
   splits.tokenizer = Tokenizer::simple;
   return splits;
 }

@@ -88,7 +88,7 @@ std::vector<at::Tensor> MultiheadAttentionImpl::heads_of(Linear& layer, const at
                                                          int64_t parts) const {
   TORCH_CHECK(x.dim() == 3 && x.size(2) == options.width(),
               "MultiheadAttention: query, key and value must be (batch, length, width = ", options.width(),
-              "), got ", x.sizes());
+              ") or (length, width), got ", x.sizes());
   const int64_t components = options.split() == HeadSplit::inside ? options.algebra().n : 1;
   return ops::cut_heads(layer->forward(x), options.heads(), components, parts);
 }
@@ -132,6 +132,14 @@ std::tuple<at::Tensor, at::Tensor> MultiheadAttentionImpl::attend(const at::Tens
 std::tuple<at::Tensor, at::Tensor> MultiheadAttentionImpl::forward(
     const at::Tensor& query_input, const at::Tensor& key_input, const at::Tensor& value_input,
     const at::Tensor& padding, bool need_weights, const at::Tensor& mask, bool causal) {
+  if (query_input.dim() == 2) {
+    const auto batched = [](const at::Tensor& x) { return x.defined() ? x.unsqueeze(0) : x; };
+    const at::Tensor q = batched(query_input);
+    const at::Tensor k = key_input.is_same(query_input) ? q : batched(key_input);
+    const at::Tensor v = value_input.is_same(query_input) ? q : batched(value_input);
+    const auto [y, weights] = forward(q, k, v, batched(padding), need_weights, mask, causal);
+    return {y.squeeze(0), weights.defined() ? weights.squeeze(0) : weights};
+  }
   const ops::AttentionOptions how{.padding = padding, .mask = mask, .causal = causal};
   if (options.packed()) {
     TORCH_CHECK(query_input.is_same(key_input) && query_input.is_same(value_input),

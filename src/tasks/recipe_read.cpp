@@ -21,6 +21,20 @@ const Kind* find_kind(std::string_view name) {
   return nullptr;
 }
 
+// What torch and other trainers call a key.
+std::string_view called_elsewhere(std::string_view name) {
+  static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"lr", "rate"},           {"learning_rate", "rate"},         {"batch_size", "batch"},
+      {"max_epochs", "epochs"}, {"num_epochs", "epochs"},          {"max_steps", "steps"},
+      {"d_model", "width"},     {"hidden_size", "width"},          {"nhead", "heads"},
+      {"num_heads", "heads"},   {"dim_feedforward", "feed_forward"}, {"num_layers", "layers"},
+      {"optim", "optimizer"},   {"scheduler", "schedule"},         {"warmup_steps", "warmup"},
+      {"warmup_ratio", "warmup_share"}, {"clip_grad_norm", "clip"}, {"dtype", "precision"}};
+  for (const auto& [theirs, ours] : kNames)
+    if (theirs == name) return ours;
+  return {};
+}
+
 // The keys of a recipe under its names.
 class Table {
  public:
@@ -30,10 +44,11 @@ class Table {
 
   const Key& find(const std::string& name, const std::string& origin) const {
     std::vector<std::string> known, elsewhere;
+    const std::string last = name.substr(name.find('.') + 1);
     for (const auto& key : keys_) {
       if (key.full_name() == name) return key;
       known.push_back(key.full_name());
-      if (name.substr(name.find('.') + 1) == key.name) elsewhere.push_back(key.full_name());
+      if (key.name == last || key.name == called_elsewhere(last)) elsewhere.push_back(key.full_name());
     }
     refuse_other_kinds(name, "key", origin, [&](const Key& key) { return key.full_name() == name; });
     const std::string hint =

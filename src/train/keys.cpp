@@ -74,6 +74,8 @@ void describe(TrainerOptions& options, Keys& keys) {
               "How the learning rate goes after the warm-up: stays, falls with 1/sqrt(step), as a half cosine, "
               "by `factor` every `every` steps, or by `factor` whenever the dev set's figure does not improve.");
   keys.number("warmup", s.warmup, 0, kMost, "Steps over which the learning rate rises to `rate`.");
+  keys.number("warmup_share", s.warmup_share, 0, 1,
+              "The warm-up as a share of the run's steps, for data of any size; 0: `warmup` says it in steps.");
   keys.number("factor", s.factor, 0.000001, 1, "step, plateau: what the learning rate is multiplied by.");
   keys.number("every", s.every, 0, kMost, "step: steps between two reductions; 0: once an epoch.");
   keys.number("plateau_patience", s.patience, 0, kMost,

@@ -42,18 +42,24 @@ bool is_better(double figure, const std::optional<double>& best, bool higher_is_
   return higher_is_better ? figure > *best : figure < *best;
 }
 
+int64_t warmup_steps(const ScheduleOptions& options, int64_t steps) {
+  return options.warmup_share > 0 ? std::llround(options.warmup_share * static_cast<double>(steps))
+                                  : options.warmup;
+}
+
 double schedule_scale(const ScheduleOptions& options, int64_t step, int64_t steps, int64_t steps_per_epoch,
                       const PlateauState& plateau) {
   const auto t = static_cast<double>(step);
-  const auto w = static_cast<double>(options.warmup);
-  const double warmup = step < options.warmup ? t / w : 1.0;
+  const int64_t warming = warmup_steps(options, steps);
+  const auto w = static_cast<double>(warming);
+  const double warmup = step < warming ? t / w : 1.0;
   switch (options.kind) {
     case ScheduleKind::constant:
       return warmup;
     case ScheduleKind::inverse_square_root:
-      return step < options.warmup ? warmup : std::sqrt(std::max(w, 1.0) / t);
+      return step < warming ? warmup : std::sqrt(std::max(w, 1.0) / t);
     case ScheduleKind::cosine: {
-      if (step <= options.warmup) return warmup;
+      if (step <= warming) return warmup;
       const double part = std::min(1.0, (t - w) / std::max(1.0, static_cast<double>(steps) - w));
       return options.floor + (1 - options.floor) * (1 + std::cos(M_PI * part)) / 2;
     }

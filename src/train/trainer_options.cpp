@@ -48,6 +48,7 @@ void check(const TrainerOptions& options, const RunOptions& run, const Task& tas
   require(o.momentum >= 0, "momentum must not be negative", o.momentum);
   require(!o.nesterov || o.momentum > 0, "nesterov needs a momentum above 0", o.momentum);
   require(s.warmup >= 0, "warmup must not be negative", s.warmup);
+  require(s.warmup_share >= 0 && s.warmup_share <= 1, "warmup_share must be in [0, 1]", s.warmup_share);
   require(s.factor > 0 && s.factor <= 1, "the schedule's factor must be in (0, 1]", s.factor);
   require(s.every >= 0, "the schedule's every must not be negative", s.every);
   require(s.patience >= 0, "the schedule's patience must not be negative", s.patience);

@@ -64,6 +64,36 @@ TEST_F(ReadersTest, TheGeneratedTaskNeedsNoFolder) {
   EXPECT_EQ(splits.tokenizer, Tokenizer::lowercase);
 }
 
+TEST_F(ReadersTest, OneFileIsCutByShares) {
+  std::string lines = "label\ttext\n";
+  for (int i = 0; i < 200; ++i)
+    lines += (i % 2 ? "ham\t" : "spam\t") + std::string("text ") + std::to_string(i % 100) + "\n";
+  Source source;
+  source.reader = "tsv";
+  source.folder = write("all.tsv", lines);
+  EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("or a split of this file, such as 80/10/10"));
+  source.shares = Shares::parse("70/20/10");
+  const auto splits = load(source), again = load(source);
+  EXPECT_EQ(splits.train.size(), 140u);
+  EXPECT_EQ(splits.dev.size(), 40u);
+  EXPECT_EQ(splits.test.size(), 20u);
+  std::set<std::string> trained;
+  for (const auto& example : splits.train) trained.insert(example.text);
+  for (const auto& example : splits.test) EXPECT_FALSE(trained.contains(example.text));  // each text is there twice
+  for (size_t i = 0; i < 20; ++i) EXPECT_EQ(splits.test[i].text, again.test[i].text);
+
+  write("few.tsv", "a\tone\nb\ttwo\n");
+  source.folder = folder_ / "few.tsv";
+  EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("has 2 examples, too few for the three sets"));
+  source.folder = folder_;
+  EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("a split is of one file"));
+  source.reader = "sst";
+  EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("only 'tsv' data are split"));
+  EXPECT_NEAR(Shares::parse("8/1/1").train, 0.8, 1e-12);
+  for (const char* wrong : {"", "80/20", "80/10/10/", "80/10/0", "80/-10/10", "a/b/c", "80 10 10", "1e9/1/1", "nan/1/1"})
+    EXPECT_THROW(Shares::parse(wrong), std::invalid_argument) << wrong;
+}
+
 TEST_F(ReadersTest, SstIsFoundWhereverTheArchivePutsIt) {
   for (const std::string sub : {"sst/sst/", "sst/", ""}) {
     EXPECT_THAT(error("sst"), HasSubstr("found no stsa.binary.train in DIR, DIR/sst, DIR/sst/sst"));

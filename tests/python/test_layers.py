@@ -50,7 +50,7 @@ def test_values(notation, training):
 
 
 def test_real_encoder_is_torchs():
-    mine = nn.TransformerEncoderLayer(16, 2, feed_forward=32, packed=True, dtype=torch.float64)
+    mine = nn.TransformerEncoderLayer(16, 2, 32, algebra="real", packed=True, dtype=torch.float64)
     theirs = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dtype=torch.float64)
     names = {"attention.packed": "self_attn.in_proj", "attention.output": "self_attn.out_proj"}
     state = theirs.state_dict()

@@ -7,7 +7,7 @@ from quatrain import nn
 
 def test_printed_encoder_layers_are_the_formulas():
     x = torch.randn(2, 5, 16, dtype=torch.float64)
-    post, phydi = (nn.TransformerEncoderLayer(16, 2, 32, "quaternion", norm=norm, printed=True, dtype=torch.float64).eval() for norm in ("post", "phydi"))
+    post, phydi = (nn.TransformerEncoderLayer(16, 2, 32, algebra="quaternion", norm=norm, printed=True, dtype=torch.float64).eval() for norm in ("post", "phydi"))
     y = post.norm1(x + post.attention.self_attention(x))
     torch.testing.assert_close(post(x), post.norm2(x + post.feed_forward(y)))  # PHYDI (4)
     torch.nn.init.constant_(phydi.alpha, 0.7)

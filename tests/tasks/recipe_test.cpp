@@ -67,7 +67,7 @@ train::Value other_value(const train::Key& key) {
     return static_cast<int64_t>(static_cast<double>(*number) == key.minimum ? key.maximum : key.minimum);
   for (const auto& value : key.values)
     if (value != std::get<std::string>(now)) return value;
-  return std::string("octonion");
+  return std::string(key.full_name() == "task.split" ? "80/10/10" : "octonion");
 }
 
 // Each key has an option of its own, a description, and a default that its own rule allows.
@@ -176,6 +176,11 @@ TEST(Recipe, unknown_names_say_the_nearest) {
   EXPECT_EQ(error_of("[model]\n\nwidht = 1\n"),
             "my.toml:3: 'model.widht' is no key of a recipe (did you mean model.width?)");
   EXPECT_THAT(error_of("[model]\nrate = 1\n"), HasSubstr("did you mean train.rate?"));
+  EXPECT_THAT(error_of("", {"train.lr=1e-3"}), HasSubstr("did you mean train.rate?"));
+  EXPECT_THAT(error_of("[model]\nnhead = 8\n"), HasSubstr("did you mean model.heads?"));
+  EXPECT_THAT(error_of("[model]\nalgebra = 'phm4'\n"), HasSubstr("did you mean phm(4)?"));
+  EXPECT_THAT(error_of("[task]\nsplit = '80/20'\n"),
+              HasSubstr("task.split: a split is three shares such as 80/10/10, got '80/20'"));
   EXPECT_THAT(error_of("[modle]\n"), HasSubstr("my.toml:1: 'modle' is no table of a recipe"));
   EXPECT_THAT(error_of("[modle]\n"), HasSubstr("did you mean model?"));
   EXPECT_THAT(error_of("[model]\nscope = 'ful'\n"),

@@ -23,6 +23,15 @@ TEST(ScheduleTest, ConstantWarmsUpAndStays) {
   EXPECT_EQ(scale(warm, 5), 1);
 }
 
+TEST(ScheduleTest, TheWarmUpMayBeAShare) {
+  const ScheduleOptions share{.kind = ScheduleKind::cosine, .warmup = 7, .warmup_share = 0.1};
+  EXPECT_EQ(warmup_steps(share, 50), 5);
+  EXPECT_EQ(warmup_steps({.warmup = 7}, 50), 7);
+  EXPECT_EQ(schedule_scale(share, 1, 50, 10), 0.2);
+  EXPECT_EQ(schedule_scale(share, 5, 50, 10), 1);
+  EXPECT_EQ(schedule_scale(share, 50, 50, 10), 0);
+}
+
 TEST(ScheduleTest, InverseSquareRootIsTheTransformersSchedule) {
   const ScheduleOptions options{.kind = ScheduleKind::inverse_square_root, .warmup = 16};
   const double peak = std::pow(512.0 * 16, -0.5);

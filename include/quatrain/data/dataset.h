@@ -13,10 +13,19 @@
 
 namespace quatrain::data {
 
+/// How one file is cut: the shares of train, dev and test. The cut is the same each time, and equal texts stay in
+/// one set.
+struct QUATRAIN_API Shares {
+  double train = 0.8, dev = 0.1, test = 0.1;
+  /// "80/10/10": three numbers above 0, as shares of their sum. Anything else is a std::invalid_argument.
+  static Shares parse(std::string_view text);
+};
+
 /// Where the examples come from.
 struct QUATRAIN_API Source {
   std::string reader = "tsv";          ///< a name among readers()
   std::filesystem::path folder;        ///< where the files lie; not used by "agreement"
+  std::optional<Shares> shares;        ///< of "tsv": `folder` is one file, to be cut into three sets
   std::optional<Tokenizer> tokenizer;  ///< instead of the reader's own
   AgreementOptions agreement;          ///< of "agreement" alone
 };

@@ -16,7 +16,7 @@ namespace quatrain::nn {
 
 /// What every layer with hypercomplex weights is told.
 struct QUATRAIN_API MapSettings {
-  AlgebraSpec algebra;
+  AlgebraSpec algebra = "quaternion";
   bool bias = true;
   Initialiser initialiser = Initialiser::glorot;
   ops::Way way = ops::Way::automatic;

@@ -16,8 +16,8 @@ QUATRAIN_API const char* name(ScheduleKind kind);
 /// The inverse; an unknown name is an error that lists the known ones.
 QUATRAIN_API ScheduleKind parse_schedule(std::string_view name);
 
-/// Options of a schedule. Each kind starts with a linear warm-up over `warmup` steps; t counts steps from 1,
-/// T is the run's last step, w the warm-up, and the rate at step t is the optimizer's learning rate times
+/// Options of a schedule. Each kind starts with a linear warm-up; t counts steps from 1, T is the run's last
+/// step, w the steps of the warm-up, and the rate at step t is the optimizer's learning rate times
 ///
 ///   constant              min(1, t/w)
 ///   inverse_square_root   min(t/w, sqrt(w/t)): Transformer's ("noam") schedule with its peak, 1, at t = w;
@@ -31,6 +31,7 @@ QUATRAIN_API ScheduleKind parse_schedule(std::string_view name);
 struct QUATRAIN_API ScheduleOptions {
   ScheduleKind kind = ScheduleKind::constant;
   int64_t warmup = 0;
+  double warmup_share = 0;  ///< the warm-up as a share of the run's steps; 0: `warmup` says it
   double factor = 0.5;   ///< step, plateau
   int64_t every = 0;     ///< step: steps between two reductions; 0: once an epoch
   int64_t patience = 0;  ///< plateau
@@ -51,6 +52,9 @@ QUATRAIN_API bool is_better(double figure, const std::optional<double>& best, bo
 /// Notes an evaluation's figure.
 QUATRAIN_API void note_evaluation(PlateauState& state, const ScheduleOptions& options, double figure,
                                   bool higher_is_better);
+
+/// The steps of the warm-up of a run of so many steps.
+QUATRAIN_API int64_t warmup_steps(const ScheduleOptions& options, int64_t steps);
 
 /// The scale of the learning rate at a step (from 1) of `steps`: a pure function.
 QUATRAIN_API double schedule_scale(const ScheduleOptions& options, int64_t step, int64_t steps,

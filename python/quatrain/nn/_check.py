@@ -28,3 +28,10 @@ def choice(what: str, value: str, known: Sequence[str]) -> None:
 def at_least_one(layer: str, argument: str, value: int) -> None:
     if value < 1:
         raise ValueError(f"{layer}: {argument} must be at least 1, got {value}")
+
+
+def flag(layer: str, argument: str, value: object) -> None:
+    """Refuses what is no bool; most often that is an algebra in the place of a flag."""
+    if not isinstance(value, bool):
+        hint = f" (the algebra is named: algebra={value!r})" if isinstance(value, str) else ""
+        raise TypeError(f"{layer}: {argument} must be True or False, got {value!r}{hint}")

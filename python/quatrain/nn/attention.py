@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import torch
 from torch import Tensor, nn
 
 from .. import ops
 from ..algebra import Spec
+from ..init import Initialiser
 from . import _check
 from .linear import Linear
+from .weight import Way
 
-ATTENTION_KINDS = ("automatic", "componentwise", "real")
-HEAD_SPLITS = ("inside", "printed")
+AttentionKind = Literal["automatic", "componentwise", "real"]
+ATTENTION_KINDS = get_args(AttentionKind)
+HeadSplit = Literal["inside", "printed"]
+HEAD_SPLITS = get_args(HeadSplit)
 
 
 def _resolved(spec: Spec, attention: str, split: str) -> str:
@@ -34,6 +40,12 @@ def _resolved(spec: Spec, attention: str, split: str) -> str:
     return "real"
 
 
+def _one_of(ours: str, value: Tensor | None, theirs: str, other: Tensor | None) -> Tensor | None:
+    if value is not None and other is not None:
+        raise ValueError(f"MultiheadAttention: {ours} and {theirs} say the same: give one of them")
+    return other if value is None else value
+
+
 class MultiheadAttention(nn.Module):
     r"""Multi-head attention over any algebra.
 
@@ -44,12 +56,12 @@ class MultiheadAttention(nn.Module):
     Args:
         width: size of the last axis.
         heads: n * heads must divide the width (heads, where the split is ``printed``).
+        dropout: of the attention weights.
+        bias, initialiser, way: of the projections.
         algebra: of the projections.
         attention: ``componentwise`` (n score maps), ``real`` (one), ``automatic`` (componentwise for a fixed algebra).
         packed: one layer width -> 3 width for Q, K and V (self-attention only), instead of three.
         split: heads are cut ``inside`` every component, or by a plain split of the last axis, as ``printed`` by PHM.
-        dropout: of the attention weights.
-        bias, initialiser, way: of the projections.
 
     Children: ``query``, ``key``, ``value`` or ``packed``, and ``output``, all Linear.
 
@@ -65,14 +77,15 @@ class MultiheadAttention(nn.Module):
         self,
         width: int,
         heads: int,
-        algebra: str | Spec = "real",
-        attention: str = "automatic",
-        packed: bool = False,
-        split: str = "inside",
         dropout: float = 0.0,
         bias: bool = True,
-        initialiser: str = "glorot",
-        way: str = "auto",
+        *,
+        algebra: str | Spec = "quaternion",
+        attention: AttentionKind = "automatic",
+        packed: bool = False,
+        split: HeadSplit = "inside",
+        initialiser: Initialiser = "glorot",
+        way: Way = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -92,7 +105,9 @@ class MultiheadAttention(nn.Module):
         self._table = spec.name if self.kind == "componentwise" else "real"
 
         def linear(maps: int = 1) -> Linear:
-            return Linear(width, maps * width, spec, bias, initialiser, way, device, dtype, maps)
+            return Linear(
+                width, maps * width, bias, device, dtype, algebra=spec, initialiser=initialiser, way=way, maps=maps
+            )
 
         self.packed: Linear | None = None
         if packed:
@@ -110,16 +125,35 @@ class MultiheadAttention(nn.Module):
         need_weights: bool = False,
         mask: Tensor | None = None,
         causal: bool = False,
+        *,
+        key_padding_mask: Tensor | None = None,
+        attn_mask: Tensor | None = None,
+        is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """query (B, L, width), key and value (B, S, width), padding (B, S) bool, true where a key is padding.
 
         ``mask`` is that of ``ops.hypercomplex_attention``: of a shape that broadcasts to (B, heads, L, S), true where a
-        query sees a key, or added to the scores. ``causal``: query l sees the keys 0 .. l.
+        query sees a key, or added to the scores. ``causal``: query l sees the keys 0 .. l. Without a batch: (L, width),
+        (S, width), padding (S).
+
+        The words of ``torch.nn.MultiheadAttention`` are taken too, with its meaning: ``key_padding_mask`` is ``padding``,
+        ``is_causal`` is ``causal``, and ``attn_mask``, (L, S) or (B heads, L, S), is bool, **true where a query does not see
+        a key**, or added to the scores.
 
         Returns the output (B, L, width) and, where ``need_weights``, the attention weights (B, heads, maps, L, S) before
         dropout, with maps = n (component-wise) or 1; else None. A query that sees no key gets zeros before the output
         projection.
         """
+        padding = _one_of("padding", padding, "key_padding_mask", key_padding_mask)
+        mask = _one_of("mask", mask, "attn_mask", self._seen(attn_mask))
+        if query.dim() == 2:
+            if key is query and value is query:  # as a packed projection wants them
+                batched = (query[None],) * 3
+            else:
+                batched = (query[None], key[None], value[None])
+            of_batch = None if padding is None else padding[None]
+            y, weights = self(*batched, of_batch, need_weights, mask, causal or is_causal)
+            return y[0], None if weights is None else weights[0]
         if self.packed is not None:
             if query is not key or query is not value:
                 raise ValueError(
@@ -130,7 +164,15 @@ class MultiheadAttention(nn.Module):
         else:
             Q = self.project_query(query)
             K, V = self.project_key_value(key, value)
-        return self.attend(Q, K, V, padding, need_weights, mask=mask, causal=causal)
+        return self.attend(Q, K, V, padding, need_weights, mask=mask, causal=causal or is_causal)
+
+    def _seen(self, attn_mask: Tensor | None) -> Tensor | None:
+        """Torch's mask as ours: where a query sees a key, with an axis of heads."""
+        if attn_mask is None:
+            return None
+        if attn_mask.dim() == 3:
+            attn_mask = attn_mask.unflatten(0, (-1, self.heads))
+        return attn_mask.logical_not() if attn_mask.dtype == torch.bool else attn_mask
 
     def self_attention(
         self, x: Tensor, padding: Tensor | None = None, mask: Tensor | None = None, causal: bool = False
@@ -203,7 +245,7 @@ class MultiheadAttention(nn.Module):
     def _heads(self, name: str, layer: Linear, x: Tensor, parts: int = 1) -> list[Tensor]:
         """Heads of a projection of x, cut into parts."""
         if x.dim() != 3 or x.size(2) != self.width:
-            raise ValueError(f"MultiheadAttention: {name} must be (batch, length, width = {self.width}), got {list(x.shape)}")
+            raise ValueError(f"MultiheadAttention: {name} must be (batch, length, width = {self.width}) or (length, width), got {list(x.shape)}")
         return ops.cut_heads(layer(x), self.heads, self._components, parts)
 
     def extra_repr(self) -> str:

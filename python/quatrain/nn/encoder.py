@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Literal, TypedDict, get_args
 
 import torch
 from torch import Tensor, nn
@@ -10,13 +10,17 @@ from typing_extensions import Unpack
 
 from .. import ops
 from ..algebra import Spec
+from ..init import Initialiser
 from . import _check
-from .attention import MultiheadAttention
+from .attention import AttentionKind, HeadSplit, MultiheadAttention
 from .component_wise import Activation, LayerNorm, dropout
 from .linear import Linear
+from .weight import Way
 
-NORM_STYLES = ("post", "pre", "phydi")
-SCOPES = ("full", "partial")
+NormStyle = Literal["post", "pre", "phydi"]
+NORM_STYLES = get_args(NormStyle)
+Scope = Literal["full", "partial"]
+SCOPES = get_args(Scope)
 
 
 class FeedForward(nn.Module):
@@ -40,13 +44,14 @@ class FeedForward(nn.Module):
         self,
         width: int,
         hidden: int,
-        algebra: str | Spec = "real",
+        *,
+        algebra: str | Spec = "quaternion",
         activation: str = "relu",
         dropout: float = 0.0,
         dropout_per_unit: bool = False,
         bias: bool = True,
-        initialiser: str = "glorot",
-        way: str = "auto",
+        initialiser: Initialiser = "glorot",
+        way: Way = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -58,8 +63,8 @@ class FeedForward(nn.Module):
         _check.divisible("FeedForward", "hidden", hidden, spec.n)
         self.width, self.hidden = width, hidden
         self.activation, self.dropout, self.dropout_per_unit = activation, dropout, dropout_per_unit
-        self.linear1 = Linear(width, hidden, spec, bias, initialiser, way, device, dtype)
-        self.linear2 = Linear(hidden, width, spec, bias, initialiser, way, device, dtype)
+        self.linear1 = Linear(width, hidden, bias, device, dtype, algebra=spec, initialiser=initialiser, way=way)
+        self.linear2 = Linear(hidden, width, bias, device, dtype, algebra=spec, initialiser=initialiser, way=way)
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = self.linear1(x)
@@ -75,20 +80,20 @@ class EncoderLayerOptions(TypedDict, total=False):
     """The keyword arguments of ``TransformerEncoderLayer`` that ``TransformerEncoder`` hands on."""
 
     feed_forward: int
+    dropout: float
     algebra: str | Spec
-    scope: str
-    norm: str
+    scope: Scope
+    norm: NormStyle
     printed: bool
     norm_per_component: bool
-    attention: str
+    attention: AttentionKind
     packed: bool
-    split: str
+    split: HeadSplit
     activation: str
-    dropout: float
     dropout_per_unit: bool
     bias: bool
-    initialiser: str
-    way: str
+    initialiser: Initialiser
+    way: Way
     device: torch.device | str | None
     dtype: torch.dtype | None
 
@@ -129,20 +134,21 @@ class TransformerEncoderLayer(nn.Module):
         width: int,
         heads: int,
         feed_forward: int = 2048,
-        algebra: str | Spec = "real",
-        scope: str = "full",
-        norm: str = "post",
+        dropout: float = 0.1,
+        *,
+        algebra: str | Spec = "quaternion",
+        scope: Scope = "full",
+        norm: NormStyle = "post",
         printed: bool = False,
         norm_per_component: bool = False,
-        attention: str = "automatic",
+        attention: AttentionKind = "automatic",
         packed: bool = False,
-        split: str = "inside",
+        split: HeadSplit = "inside",
         activation: str = "relu",
-        dropout: float = 0.1,
         dropout_per_unit: bool = False,
         bias: bool = True,
-        initialiser: str = "glorot",
-        way: str = "auto",
+        initialiser: Initialiser = "glorot",
+        way: Way = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -156,20 +162,31 @@ class TransformerEncoderLayer(nn.Module):
         self.width, self.norm, self.scope, self.printed = width, norm, scope, printed
         self.dropout, self.dropout_per_unit = dropout, dropout_per_unit
         self.attention = MultiheadAttention(
-            width, heads, spec, attention, packed, split, dropout, bias, initialiser, way, device, dtype
+            width,
+            heads,
+            dropout,
+            bias,
+            algebra=spec,
+            attention=attention,
+            packed=packed,
+            split=split,
+            initialiser=initialiser,
+            way=way,
+            device=device,
+            dtype=dtype,
         )
         self.feed_forward = FeedForward(
             width,
             feed_forward,
-            spec if scope == "full" else "real",
-            activation,
-            dropout,
-            dropout_per_unit,
-            bias,
-            initialiser,
-            way,
-            device,
-            dtype,
+            algebra=spec if scope == "full" else "real",
+            activation=activation,
+            dropout=dropout,
+            dropout_per_unit=dropout_per_unit,
+            bias=bias,
+            initialiser=initialiser,
+            way=way,
+            device=device,
+            dtype=dtype,
         )
         self.register_parameter("alpha", None)
         if norm == "phydi":
@@ -233,7 +250,7 @@ class TransformerEncoder(nn.Module):
         if layer.get("norm", "post") == "pre":
             self.norm = LayerNorm(
                 width,
-                Spec.parse(layer.get("algebra", "real")).n,
+                Spec.parse(layer.get("algebra", "quaternion")).n,
                 layer.get("norm_per_component", False),
                 device=layer.get("device"),
                 dtype=layer.get("dtype"),

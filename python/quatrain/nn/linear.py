@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from .. import ops
 from ..algebra import Spec
+from ..init import Initialiser
 from . import _check
-from .weight import WAYS, HypercomplexLayer
+from ._computed import computed
+from .weight import WAYS, HypercomplexLayer, Way
 
 _linear = torch.ops.quatrain.linear.default
 
@@ -22,8 +26,8 @@ class Linear(HypercomplexLayer):
     Args:
         in_features: d, size of the input's last axis; n must divide it.
         out_features: k, size of the output's last axis; n must divide it.
-        algebra: what the layer multiplies with: ``real``, ``quaternion``, ``phm(4)``, ``phm(quaternion)``, ``wkp(4)`` ...
-        bias: whether b is learned.
+        bias: whether b is learned. Up to here, and in ``device`` and ``dtype``, the arguments are torch's.
+        algebra: what the layer multiplies with: ``quaternion``, ``phm(4)``, ``phm(quaternion)``, ``wkp(4)``, ``real`` ...
         initialiser: one of ``quatrain.init.INITIALISERS``.
         way: how the map is evaluated; the planner chooses by default.
         maps: how many maps lie beside each other in the output, 3 where they are Q, K and V: the weights are drawn with the
@@ -58,15 +62,17 @@ class Linear(HypercomplexLayer):
         self,
         in_features: int,
         out_features: int,
-        algebra: str | Spec = "real",
         bias: bool = True,
-        initialiser: str = "glorot",
-        way: str = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
+        *,
+        algebra: str | Spec = "quaternion",
+        initialiser: Initialiser = "glorot",
+        way: Way = "auto",
         maps: int = 1,
     ) -> None:
         super().__init__()
+        _check.flag("linear", "bias", bias)
         spec = Spec.parse(algebra)
         _check.divisible("linear", "in_features", in_features, spec.n)
         _check.at_least_one("linear", "maps", maps)
@@ -96,8 +102,19 @@ class Linear(HypercomplexLayer):
 
     @property
     def weight(self) -> Tensor:
-        """H (k, d), differentiable: for code that looks at a layer's matrix. Slow: it is built in every call."""
-        return self.matrix()
+        """H (k, d), differentiable: for code that looks at a layer's matrix. Slow: it is built in every call.
+
+        Writing into it is an error, since it would change nothing.
+        """
+        return computed(self.matrix())
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "weight":
+            raise AttributeError(
+                "Linear: weight is the matrix H, computed from S and A, and cannot be set: write into S, or take "
+                "quatrain.convert, which gives a layer the nearest weights"
+            )
+        super().__setattr__(name, value)
 
     def matrix(self) -> Tensor:
         """H (k, d) = sum_i A_i (x) S_i, differentiable."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Callable, NamedTuple, Sequence
+from typing import Any, Callable, Literal, NamedTuple, Sequence, get_args
 
 import torch
 from torch import Tensor, nn
 
 from .. import ops
 from ..algebra import Spec
-from ..init import INITIALISERS
+from ..init import INITIALISERS, Initialiser
 from . import _check
 
-WAYS = ("auto", "factored", "mixed", "materialised")
+#: How a map is evaluated.
+Way = Literal["auto", "factored", "mixed", "materialised"]
+WAYS = get_args(Way)
 
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 
@@ -187,7 +189,7 @@ class HypercomplexLayer(nn.Module):
         out_features: int,
         kernel: Sequence[int] = (),
         maps: int = 1,
-        initialiser: str = "glorot",
+        initialiser: Initialiser = "glorot",
         name: str = "S",
         suffix: str = "",
         device: torch.device | str | None = None,
@@ -259,10 +261,24 @@ class HypercomplexLayer(nn.Module):
             weight.after_move(self)
         return self
 
-    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        # Weights of different algebras have the same names and shapes; what says which is stored beside the version.
+        metadata = getattr(destination, "_metadata", {}).get(prefix[:-1])
+        if metadata is not None and self._weights:
+            metadata["algebra"] = self.spec.identity
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing: Any, unexpected: Any, errors: list[str]
+    ) -> None:
+        stored = local_metadata.get("algebra")
+        if stored is not None and self._weights and not self.spec.is_same(stored):
+            shown = f"layer '{prefix[:-1]}'" if prefix else "the layer"
+            errors.append(f"{shown} was trained with the algebra {stored}, the model has {self.spec.identity}.")
+            return
         for weight in self._weights:
             weight.drop_prepared(self)
-        super()._load_from_state_dict(*args, **kwargs)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing, unexpected, errors)
         for weight in self._weights:
             weight.drop_prepared(self)
 

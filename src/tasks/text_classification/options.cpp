@@ -46,6 +46,14 @@ void TextOptions::describe(train::Keys& keys) {
   keys.path("folder", source.folder,
             "Folder of the data. `--data` sets it; where both are empty, the environment's `QUATRAIN_DATA` "
             "counts.").may_change();
+  keys.add("split", [this] { return Value(split); },
+           [this](const Value& value) {
+             split = std::get<std::string>(value);
+             source.shares.reset();
+             if (!split.empty()) source.shares = data::Shares::parse(split);
+           },
+           "Shares of train, dev and test, such as `80/10/10`, where `folder` is one file of `tsv` data. The cut is the "
+           "same each time; equal texts stay together. `--split` sets it.");
   keys.add("tokenizer",
            [this] { return Value(std::string(source.tokenizer ? data::name(*source.tokenizer) : kAutomatic)); },
            [this](const Value& value) {

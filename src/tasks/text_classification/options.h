@@ -16,6 +16,7 @@ struct TextOptions : Options {
   TextOptions();
 
   data::Source source;
+  std::string split;  ///< source.shares as it was written; empty: the sets are files of their own
   data::VocabularyOptions vocabulary;
   std::string vectors;                        ///< file of pretrained word vectors; empty: none
   models::TextClassifierOptions model{0, 0};  ///< its sizes of words and labels come with the data

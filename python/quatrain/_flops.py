@@ -1,0 +1,74 @@
+"""What ``torch.utils.flop_counter.FlopCounterMode`` counts for our operators."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Sequence
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import register_flop_formula
+
+_ops = torch.ops.quatrain
+
+
+def _products(
+    x: Tensor, S: Tensor, algebra: str, A: Tensor | None, factors: Sequence[Tensor], way: str, constant: bool
+) -> int:
+    """2 R (k/n) (d/n) for each row, R = n^2 where H or its blocks are taken: matrix products, as torch counts its own.
+
+    What mixes operands, some additions for each of their values, is not counted, as biases are not in torch's.
+    """
+    n, k, d = S.shape
+    if way == "auto":
+        way = _ops.planned_way(x, S, algebra, A, list(factors), constant)
+    rank = n * n
+    if way == "factored":
+        rank = _ops.rank(algebra, A, list(factors))
+        if not rank and A is not None:
+            rank = _ops.structure_report(A)[0]
+    return 2 * math.prod(x.shape[:-1]) * (rank or n * n) * k * d
+
+
+def _linear(
+    x: Tensor,
+    S: Tensor,
+    bias: Tensor | None,
+    algebra: str,
+    A: Tensor | None = None,
+    factors: Sequence[Tensor] = (),
+    way: str = "auto",
+    dtype: Any = None,
+    constant: bool = False,
+    out_val: Any = None,
+) -> int:
+    return _products(x, S, algebra, A, factors, way, constant)
+
+
+def _linear_with_products(
+    x: Tensor, S: Tensor, bias: Tensor | None, algebra: str, A: Tensor | None = None, way: str = "auto", dtype: Any = None,
+    out_val: Any = None,
+) -> int:  # fmt: skip
+    return _products(x, S, algebra, A, (), way, False)
+
+
+def _linear_backward(
+    grad: Tensor,
+    x: Tensor,
+    S: Tensor,
+    algebra: str,
+    A: Tensor | None,
+    factors: Sequence[Tensor],
+    way: str = "auto",
+    dtype: Any = None,
+    output_mask: Sequence[bool] = (True, True, True),
+    products: Tensor | None = None,
+    out_val: Any = None,
+) -> int:
+    # Each of the gradients of x and S takes what the forward pass took; that of A only sums.
+    return sum(output_mask[:2]) * _products(x, S, algebra, A, factors, way, False)
+
+
+register_flop_formula(_ops.linear, get_raw=True)(_linear)
+register_flop_formula(_ops.linear_with_products, get_raw=True)(_linear_with_products)
+register_flop_formula(_ops.linear_backward, get_raw=True)(_linear_backward)

@@ -1,0 +1,48 @@
+"""A matrix that is computed, and says so where somebody writes into it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Callable
+
+import torch
+from torch import Tensor
+
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+#: What is part of the matrix itself, and would be written into as it would.
+_SAME = {Tensor.detach, Tensor.data.__get__, Tensor.real.__get__}
+
+
+class ComputedMatrix(Tensor):
+    """H of a layer: reads as any tensor; a write into it, or into a view of it, is an error and not lost in silence."""
+
+    @classmethod
+    def __torch_function__(cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        written = name.endswith("_") and not name.endswith("__") or name in ("__setitem__", "__set__")
+        target = args[0] if args else (kwargs or {}).get("tensor")  # torch.nn.init's functions name it
+        if written and isinstance(target, ComputedMatrix) and name != "requires_grad_":
+            raise RuntimeError(
+                f"the matrix of a hypercomplex layer is computed from S, so {name}() would change nothing: write into "
+                "layer.S (and layer.A), or call layer.reset_parameters()"
+            )
+        with torch._C.DisableTorchFunctionSubclass():
+            result = func(*args, **(kwargs or {}))
+        if not isinstance(result, Tensor) or isinstance(result, ComputedMatrix) or not args:
+            return result
+        source = args[0]
+        shares = func in _SAME or (isinstance(source, Tensor) and result._is_view() and not _is_wrapped(result))
+        return result.as_subclass(ComputedMatrix) if shares and isinstance(source, ComputedMatrix) else result
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.as_subclass(Tensor).__reduce_ex__(protocol)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return copy.deepcopy(self.as_subclass(Tensor), memo)
+
+
+def computed(matrix: Tensor) -> Tensor:
+    """The matrix, guarded. Compilers and function transforms get the plain one."""
+    if torch.compiler.is_compiling() or _is_wrapped(matrix):
+        return matrix
+    return matrix.as_subclass(ComputedMatrix)

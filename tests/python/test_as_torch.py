@@ -1,0 +1,170 @@
+"""What somebody who knows torch.nn expects of a layer, and what would be wrong in silence."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils import prune
+from torch.utils.flop_counter import FlopCounterMode
+
+import quatrain
+from quatrain.nn import Linear
+
+WRITES = {
+    "zeros_": nn.init.zeros_,
+    "normal_": nn.init.normal_,
+    "xavier_uniform_": nn.init.xavier_uniform_,
+    "orthogonal_": nn.init.orthogonal_,
+    "data.zero_": lambda weight: weight.data.zero_(),
+    "detach().zero_": lambda weight: weight.detach().zero_(),
+    "copy_": lambda weight: weight.copy_(torch.zeros(12, 8)),
+    "row": lambda weight: weight[0].mul_(2),
+    "transposed": lambda weight: weight.T.mul_(2),
+    "setitem": lambda weight: weight.__setitem__(0, 1.0),
+    "data = ": lambda weight: setattr(weight, "data", torch.zeros(12, 8)),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
+@pytest.mark.parametrize("grad", [True, False])
+def test_writes_into_the_matrix_are_told(write, grad):
+    layer = Linear(8, 12)
+    before = layer.S.detach().clone()
+    with torch.set_grad_enabled(grad), pytest.raises(RuntimeError, match="write into layer.S|leaf|requires grad"):
+        write(layer.weight)
+    assert torch.equal(layer.S, before)
+
+
+def test_the_matrix_reads_as_any_tensor():
+    layer, x = Linear(8, 12), torch.randn(3, 8)
+    H = layer.weight
+    assert isinstance(H, torch.Tensor) and not isinstance(H, nn.Parameter)
+    for result in (x @ H.T, nn.functional.linear(x, H), H.clone(), H * 2, H.double(), H.sum()):
+        assert type(result) is torch.Tensor
+    torch.testing.assert_close(nn.functional.linear(x, H, layer.bias), layer(x))
+    assert type(pickle.loads(pickle.dumps(H.detach()))) is torch.Tensor
+    assert type(copy.deepcopy(H.detach())) is torch.Tensor
+    assert H.detach().clone().zero_().abs().sum() == 0  # a copy is one's own
+    H.square().sum().backward()
+    assert layer.S.grad is not None and layer.S.grad.abs().sum() > 0
+    with pytest.raises(AttributeError, match="weight is the matrix H, computed from S and A, and cannot be set"):
+        layer.weight = nn.Parameter(torch.zeros(12, 8))
+
+
+def test_arguments_stand_as_torchs():
+    assert Linear(8, 12, False).bias is None
+    assert Linear(8, 12, True, "cpu", torch.float64).S.dtype == torch.float64
+    assert Linear(8, 12).algebra == "quaternion"
+    assert quatrain.nn.MultiheadAttention(16, 2, 0.1, False).output.bias is None
+    assert quatrain.nn.TransformerEncoderLayer(16, 2, 32, 0.2).dropout == 0.2
+    with pytest.raises(TypeError, match=r"bias must be True or False, got 'phm\(4\)' \(the algebra is named"):
+        Linear(8, 12, "phm(4)")
+    with pytest.raises(ValueError, match="in_features must be divisible by n = 4, got 6"):
+        Linear(6, 12)
+
+
+def test_state_dicts_know_their_algebra(tmp_path):
+    quaternion, split = (nn.Sequential(Linear(8, 8, algebra=a)) for a in ("quaternion", "split_quaternion"))
+    with pytest.raises(RuntimeError, match="layer '0' was trained with the algebra quaternion .*, the model has split_quaternion"):
+        split.load_state_dict(quaternion.state_dict())
+    with pytest.raises(RuntimeError, match="was trained with the algebra"):
+        split.load_state_dict(quaternion.state_dict(), strict=False)
+    torch.save(quaternion.state_dict(), tmp_path / "state.pt")
+    stored = torch.load(tmp_path / "state.pt", weights_only=True)
+    with pytest.raises(RuntimeError, match="was trained with the algebra"):
+        split.load_state_dict(stored)
+    nn.Sequential(Linear(8, 8)).load_state_dict(stored)
+    # A learned tensor is in the state itself, wherever it started.
+    learned = Linear(8, 8, algebra="phm(quaternion)").state_dict()
+    Linear(8, 8, algebra="phm(4)").load_state_dict(learned)
+    # A plain dictionary, as other libraries keep it, says nothing and is taken.
+    split.load_state_dict(dict(quaternion.state_dict()))
+
+
+def flops(call):
+    with FlopCounterMode(display=False) as counter:
+        call()
+    return counter.get_total_flops()
+
+
+def test_the_flop_counter_counts_products():
+    x = torch.randn(6, 64)
+    real = flops(lambda: nn.Linear(64, 128)(x))
+    assert real == 2 * 6 * 64 * 128
+    layer = Linear(64, 128, algebra="quaternion", way="factored")
+    assert flops(lambda: layer(x)) == real * 8 // 16  # R / n^2 of the real layer's
+    assert flops(lambda: Linear(64, 128, algebra="quaternion", way="materialised")(x)) == real
+    assert flops(lambda: Linear(64, 128, algebra="real")(x)) == real
+
+    given = torch.randn(6, 64, requires_grad=True)
+    assert flops(lambda: layer(given).sum().backward()) == 3 * real * 8 // 16
+    assert flops(lambda: layer(x).sum().backward()) == 2 * real * 8 // 16
+    learned = Linear(64, 128, algebra="phm(4)").eval()
+    assert learned.factorize()
+    taken = torch.ops.quatrain.planned_way(x, learned.S, "learned", learned.A, learned._weight.factored[1:], True)
+    assert flops(lambda: learned(x)) == (real * 8 // 16 if taken == "factored" else real)
+
+
+def test_convert_keeps_what_a_new_layer_would_lose():
+    model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(6)))
+    model[0].register_forward_hook(lambda layer, given, y: 0 * y)
+    model[1].register_full_backward_hook(lambda layer, *grads: None)
+    prune.l1_unstructured(model[2], "weight", 0.5)
+    with pytest.warns(FutureWarning):
+        nn.utils.weight_norm(model[3])
+    nn.utils.parametrizations.weight_norm(model[4])
+    x = torch.randn(3, 8)
+    kept = model[:5](x)
+    model, report = quatrain.convert(model, "quaternion")
+    assert report.converted == 1
+    torch.testing.assert_close(model[:5](x), kept)
+    for layer, words in zip(report.layers, ["hooks", "hooks", "computed from others", "computed from others", "Parametrized"]):
+        assert words in layer.skipped
+
+    lazy, report = quatrain.convert(nn.Sequential(nn.LazyLinear(8)), "quaternion")
+    assert "LazyLinear" in report.layers[0].skipped
+    with pytest.raises(ValueError, match="the weights of '0' are on the meta device"):
+        quatrain.convert(nn.Sequential(nn.Linear(8, 8, device="meta")), "quaternion")
+    assert quatrain.convert(nn.Sequential(nn.Linear(8, 8, device="meta")), "quaternion", fresh=True)[1].converted == 1
+
+
+@pytest.mark.parametrize("algebra", ["real", "quaternion", "phm(4)"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_attention_takes_torchs_words(algebra, packed):
+    attention = quatrain.nn.MultiheadAttention(16, 2, algebra=algebra, packed=packed)
+    x = torch.randn(3, 5, 16)
+    padding = torch.zeros(3, 5, dtype=torch.bool)
+    padding[1, 3:] = True
+    sees = torch.rand(5, 5) > 0.3
+    sees.fill_diagonal_(True)
+    added = torch.randn(3, 2, 5, 5)
+
+    def same(ours, torchs):
+        torch.testing.assert_close(attention(x, x, x, **ours)[0], attention(x, x, x, **torchs)[0])
+
+    same({"padding": padding}, {"key_padding_mask": padding})
+    same({"causal": True}, {"is_causal": True})
+    same({"mask": sees}, {"attn_mask": ~sees})
+    same({"mask": added}, {"attn_mask": added.flatten(0, 1)})
+    with pytest.raises(ValueError, match="mask and attn_mask say the same"):
+        attention(x, x, x, mask=sees, attn_mask=~sees)
+
+    whole, weights = attention(x, x, x, padding, True)
+    one = x[1]
+    alone, own = attention(one, one, one, padding[1], True)
+    torch.testing.assert_close(alone, whole[1])
+    torch.testing.assert_close(own, weights[1])
+
+
+def test_a_torch_mask_hides_what_it_hides_in_torch():
+    theirs = nn.MultiheadAttention(16, 2, batch_first=True).eval()
+    ours = quatrain.nn.MultiheadAttention(16, 2, algebra="real", packed=True).eval()
+    with torch.no_grad():
+        ours.packed.S.copy_(theirs.in_proj_weight[None]), ours.packed.bias.copy_(theirs.in_proj_bias)
+        ours.output.S.copy_(theirs.out_proj.weight[None]), ours.output.bias.copy_(theirs.out_proj.bias)
+    x, hidden = torch.randn(3, 5, 16), torch.rand(6, 5, 5) > 0.6
+    hidden[:, :, 0] = False
+    for mask in (hidden, hidden[0], torch.randn(5, 5)):
+        torch.testing.assert_close(ours(x, x, x, attn_mask=mask)[0], theirs(x, x, x, attn_mask=mask)[0])
