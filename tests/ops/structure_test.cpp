@@ -356,5 +356,32 @@ TEST(Structure, OneStorageMayHoldTensorsOfSeveralSizes) {
     }
 }
 
+// What reaches the gradient of A is no structure tensor that trains: factors of it are never sought, and
+// where there are none, as of ones, H serves.
+TEST(Structure, SecondDerivativesOfAForcedWayNeedNoFactorsOfDirections) {
+  torch::manual_seed(14);
+  const at::Tensor x = torch::randn({5, 12}), S = torch::randn({4, 2, 3}), A = torch::randn({4, 4, 4});
+  const auto second = [&](const Map& map, at::ScalarType type) {
+    Tensors leaves;
+    for (const at::Tensor& t : {x, S, A}) leaves.push_back(t.to(type).requires_grad_());
+    const at::Tensor y = map(leaves[0], leaves[1], leaves[2]);
+    const at::Tensor dA = torch::autograd::grad({y.tanh().sum()}, {leaves[2]}, {}, true, true)[0];
+    return torch::autograd::grad({dA.sum()}, leaves);
+  };
+  const auto expected = second(&literal, torch::kDouble);
+  const auto forced = [](Way way) {
+    return [way](const at::Tensor& x_, const at::Tensor& S_, const at::Tensor& A_) {
+      return ops::linear(x_, S_, {}, {"learned", A_, {}}, way);
+    };
+  };
+  Tensors by_argument = second(forced(Way::factored), torch::kFloat);
+  const ops::WayGuard guard(Way::factored);
+  Tensors by_guard = second(forced(Way::automatic), torch::kFloat);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_LT(relative_error(by_argument[i], expected[i]), 1e-4) << i;
+    EXPECT_LT(relative_error(by_guard[i], expected[i]), 1e-4) << i;
+  }
+}
+
 }  // namespace
 }  // namespace quatrain

@@ -161,10 +161,11 @@ struct LinearBackwardFunction : torch::autograd::Function<LinearBackwardFunction
     if (v.defined()) add(v, S, call, {false, want_S, want_A});
     if (P.defined()) add(x, P, call, {want_x, false, want_A});
     if (B.defined()) {
-      // A perturbed A has no factors, so its way is free.
+      // A direction has no factors, and none are sought for what never comes again: the ways without them
+      // serve. One of them is named, because a guard or the environment may name the factored way.
       Call perturbed = call;
       perturbed.A = B;
-      if (!call.factors.empty()) perturbed.way = Way::automatic;
+      if (call.way != Way::mixed) perturbed.way = Way::materialised;
       perturbed.factors.clear();
       add(x, S, perturbed, {want_x, want_S, false});
     }
