@@ -308,5 +308,47 @@ TEST_F(ConvertTest, FactorizeReportsEachLearnedLayer) {
   EXPECT_THAT(none.table(), HasSubstr("none that are sound"));
 }
 
+// Heads that both cut alike stay where they are: weights of one algebra are copied, bit for bit.
+TEST_F(ConvertTest, AttentionOfOneAlgebraIsCopied) {
+  for (const char* algebra : {"real", "quaternion", "phm(4)", "wkp(4)", "phm(4, trained_rank=6)"}) {
+    SCOPED_TRACE(algebra);
+    const auto options = MultiheadAttentionOptions(16, 2).algebra(algebra);
+    MultiheadAttention from(options), to(options);
+    const ConversionReport report = fill_nearest(*from, *to);
+    EXPECT_EQ(report.converted(), 0);
+    for (const auto& line : report.layers) EXPECT_FALSE(line.error.has_value()) << line.name;
+    for (const auto& item : from->named_parameters())
+      EXPECT_TRUE(torch::equal(to->named_parameters()[item.key()], item.value())) << item.key();
+  }
+}
+
+TEST_F(ConvertTest, HeadsThatMoveWithinAnAlgebraAreReported) {
+  const auto options = MultiheadAttentionOptions(16, 2).algebra("quaternion").attention(AttentionKind::real);
+  MultiheadAttention inside(MultiheadAttentionOptions(options).split(HeadSplit::inside)),
+      printed(MultiheadAttentionOptions(options).split(HeadSplit::printed));
+  const ConversionReport report = fill_nearest(*inside, *printed);
+  EXPECT_EQ(report.converted(), 4);
+  for (const auto& line : report.layers) EXPECT_GT(line.error.value_or(0), 0.1) << line.name;
+}
+
+// A layer that cannot be converted stops all: no layer before it is another's.
+TEST_F(ConvertTest, AModelIsConvertedWhollyOrNotAtAll) {
+  torch::nn::Sequential model(linear("real"), torch::nn::Linear(8, 16), MultiheadAttention(16, 2),
+                              linear("real"));
+  {
+    const torch::NoGradGuard no_grad;
+    model->at<LinearImpl>(3).S.fill_(std::nan(""));
+  }
+  std::map<std::string, at::Tensor> before;
+  for (const auto& item : model->named_parameters()) before[item.key()] = item.value().clone();
+  EXPECT_ANY_THROW(convert(*model, "phm(4)"));
+  const auto after = model->named_parameters();
+  ASSERT_EQ(after.size(), before.size());
+  for (const auto& [name, value] : before) {
+    ASSERT_TRUE(after.contains(name)) << name;
+    EXPECT_TRUE(torch::allclose(after[name], value, 0, 0, /*equal_nan=*/true)) << name;
+  }
+}
+
 }  // namespace
 }  // namespace quatrain::nn

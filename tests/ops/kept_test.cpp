@@ -135,5 +135,36 @@ TEST(Kept, ThePlannedWayIsTheOneTaken) {
   EXPECT_EQ(planned == Way::factored, report.on_H == 0) << ops::name(planned) << ", " << report.on_H;
 }
 
+// One storage of trained factors, cut as those of n = 4 and of n = 6, has the same values for both.
+TEST(Kept, MixturesAreToldByTheirSizes) {
+  torch::manual_seed(6);
+  const torch::NoGradGuard no_grad;
+  const at::Tensor four = torch::randn({3, 4, 6}), six = four.view({3, 6, 4});
+  for (const Way way : test::all_ways())
+    for (const at::Tensor& F : {four, six, four}) {
+      const int64_t n = F.size(1);
+      const at::Tensor S = torch::randn({n, 8, 8}), x = torch::randn({3, n * 8}),
+                       A = torch::einsum("ir,br,ar->iab", {F[0], F[1], F[2]});
+      EXPECT_LT(relative_error(ops::linear(x, S, {}, {"factored", F, {}}, way, {}, true),
+                               x.to(torch::kDouble).mm(expanded(A, S).t())),
+                1e-5)
+          << ops::name(way) << ", n = " << n;
+    }
+}
+
+TEST(Kept, ALearnedTensorRunsOnHTheFirstTimeAsPlanned) {
+  torch::manual_seed(7);
+  const torch::NoGradGuard no_grad;
+  const at::Tensor S = torch::randn({4, 64, 64}), x = torch::randn({600, 256});
+  const Product product{"learned", torch::randn({4, 4, 4}), {}};
+  for (const Way way : {Way::materialised, Way::factored, Way::factored}) {
+    EXPECT_EQ(ops::planned_way(x, S, product), way);
+    const bool factored = std::get<1>(ops::linear_with_products(x, S, {}, product)).numel() > 0;
+    EXPECT_EQ(factored, way == Way::factored);
+  }
+  const ops::WayGuard guard(Way::factored);  // who insists has it at once
+  EXPECT_EQ(ops::planned_way(x, S, {"learned", torch::randn({4, 4, 4}), {}}), Way::factored);
+}
+
 }  // namespace
 }  // namespace quatrain

@@ -209,5 +209,30 @@ TEST_F(Prepared, ServesConcurrentCallers) {
   EXPECT_EQ(wrong, 0);
 }
 
+// bfloat16 that is widened and float32 are multiplied alike, but read S in types of their own.
+TEST_F(Prepared, SeesTheTypeThatSIsReadIn) {
+  const torch::NoGradGuard no_grad;
+  const ops::Bfloat16Guard widened(ops::Bfloat16::widened);
+  S_ = torch::randn({8, 8, 8}).to(torch::kHalf);
+  x_ = torch::randn({3, 64});
+  const at::Tensor wanted = x_.to(torch::kDouble).matmul(expanded(table_of("octonion"), S_).t());
+  for (const Way way : all_ways())
+    for (const auto& [type, allowed] : {std::pair{torch::kBFloat16, 2e-2}, {torch::kFloat, 1e-6}})
+      EXPECT_LT(relative_error(ops::linear(x_, S_, {}, {"octonion", {}, {}}, way, type, true), wanted),
+                allowed)
+          << ops::name(way) << ", " << type;
+}
+
+TEST_F(Prepared, SeesAViewInAnotherType) {
+  const torch::NoGradGuard no_grad;
+  const at::Tensor half = torch::randn({4, 8, 8}).to(torch::kHalf);
+  for (const Way way : all_ways())
+    for (const at::Tensor& S : {half, half.view(torch::kBFloat16), half})
+      EXPECT_LT(relative_error(ops::linear(x_, S, {}, {"quaternion", {}, {}}, way, torch::kFloat, true),
+                               x_.to(torch::kDouble).matmul(expanded(table_of("quaternion"), S).t())),
+                1e-5)
+          << ops::name(way) << ", " << S.scalar_type();
+}
+
 }  // namespace
 }  // namespace quatrain

@@ -87,9 +87,6 @@ TEST(Structure, GradientsAtEveryStart) {
   constexpr LayerSizes kSizes{600, 64, 64};
   for (const auto& [name, A] : structured()) {
     SCOPED_TRACE(name);
-    ASSERT_EQ(ops::planned_way(torch::empty({kSizes.rows, 256}), torch::empty({4, 64, 64}),
-                               {"learned", A.to(torch::kFloat), {}}),
-              Way::factored);
     check_at(A, kSizes, Way::automatic, 1e-4);
   }
 }
@@ -354,6 +351,65 @@ TEST(Structure, OneStorageMayHoldTensorsOfSeveralSizes) {
       EXPECT_LT(relative_error(ops::linear(x, S, {}, {"learned", A, {}}, Way::factored), literal(x, S, A)),
                 1e-5);
     }
+}
+
+// What reaches the gradient of A is no structure tensor that trains: factors of it are never sought, and
+// where there are none, as of ones, H serves.
+TEST(Structure, SecondDerivativesOfAForcedWayNeedNoFactorsOfDirections) {
+  torch::manual_seed(14);
+  const at::Tensor x = torch::randn({5, 12}), S = torch::randn({4, 2, 3}), A = torch::randn({4, 4, 4});
+  const auto second = [&](const Map& map, at::ScalarType type) {
+    Tensors leaves;
+    for (const at::Tensor& t : {x, S, A}) leaves.push_back(t.to(type).requires_grad_());
+    const at::Tensor y = map(leaves[0], leaves[1], leaves[2]);
+    const at::Tensor dA = torch::autograd::grad({y.tanh().sum()}, {leaves[2]}, {}, true, true)[0];
+    return torch::autograd::grad({dA.sum()}, leaves);
+  };
+  const auto expected = second(&literal, torch::kDouble);
+  const auto forced = [](Way way) {
+    return [way](const at::Tensor& x_, const at::Tensor& S_, const at::Tensor& A_) {
+      return ops::linear(x_, S_, {}, {"learned", A_, {}}, way);
+    };
+  };
+  Tensors by_argument = second(forced(Way::factored), torch::kFloat);
+  const ops::WayGuard guard(Way::factored);
+  Tensors by_guard = second(forced(Way::automatic), torch::kFloat);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_LT(relative_error(by_argument[i], expected[i]), 1e-4) << i;
+    EXPECT_LT(relative_error(by_guard[i], expected[i]), 1e-4) << i;
+  }
+}
+
+TEST(Structure, StatesOfHostileNumbersAreRefused) {
+  torch::manual_seed(15);
+  const torch::NoGradGuard no_grad;
+  const at::Tensor A = torch::randn({3, 3, 3});
+  ops::linear(torch::randn({2, 6}), torch::randn({3, 2, 2}), {}, {"learned", A, {}}, Way::factored);
+  const at::Tensor state = ops::structure_state(A);
+  const auto refusal = [&](const at::Tensor& to, const at::Tensor& stored) {
+    try {
+      ops::set_structure_state(to, stored);
+    } catch (const c10::Error& error) {
+      return std::string(error.what_without_backtrace());
+    }
+    return std::string("taken");
+  };
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  constexpr int64_t kNorm = 3, kWait = 7;  // any number above 0, and any whole number
+  for (int64_t place = 0; place < 11; ++place)
+    for (const double value : {std::nan(""), kInfinite, -kInfinite, -1.0, 0.5, 1e300}) {
+      if ((place == kNorm && value > 0 && std::isfinite(value)) || (place == kWait && value == -1)) continue;
+      at::Tensor hostile = state.clone();
+      hostile[place] = value;
+      EXPECT_THAT(refusal(A, hostile), testing::HasSubstr("set_structure_state: ")) << place << ": " << value;
+    }
+  at::Tensor hostile = state.clone();
+  hostile[-1] = std::nan("");
+  EXPECT_THAT(refusal(A, hostile), testing::HasSubstr("finite"));
+  for (const at::Tensor& other : {torch::randn({27}), torch::randn({3, 9}), torch::randn({3, 3, 2})})
+    EXPECT_THAT(refusal(other, state), testing::HasSubstr("(n, n, n)"));
+  EXPECT_EQ(refusal(A, state), "taken");
+  EXPECT_EQ(ops::structure_report(A).rank, state[2].item<int64_t>());
 }
 
 }  // namespace

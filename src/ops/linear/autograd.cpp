@@ -113,8 +113,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
       std::tie(result[0], result[1], result[3]) =
           dispatch_linear_backward(grads[0], x, S, call, mask, saved[4]);
     if (want_bias) {
-      const at::Tensor rows = grads[0].reshape_symint({-1, grads[0].sym_size(-1)});
-      result[2] = rows.sum(0, false, bias.scalar_type());
+      result[2] = by_rows(grads[0]).sum(0, false, bias.scalar_type());
     }
     return result;
   }
@@ -161,10 +160,11 @@ struct LinearBackwardFunction : torch::autograd::Function<LinearBackwardFunction
     if (v.defined()) add(v, S, call, {false, want_S, want_A});
     if (P.defined()) add(x, P, call, {want_x, false, want_A});
     if (B.defined()) {
-      // A perturbed A has no factors, so its way is free.
+      // A direction has no factors, and none are sought for what never comes again: the ways without them
+      // serve. One of them is named, because a guard or the environment may name the factored way.
       Call perturbed = call;
       perturbed.A = B;
-      if (!call.factors.empty()) perturbed.way = Way::automatic;
+      if (call.way != Way::mixed) perturbed.way = Way::materialised;
       perturbed.factors.clear();
       add(x, S, perturbed, {want_x, want_S, false});
     }

@@ -91,6 +91,10 @@ int64_t rows_of(const at::Tensor& x) {
   return rows;
 }
 
+at::Tensor by_rows(const at::Tensor& t) {
+  return t.dim() == 1 ? t.unsqueeze(0) : t.flatten(0, -2);
+}
+
 std::vector<int64_t> sizes_with(const at::Tensor& like, int64_t last) {
   std::vector<int64_t> sizes = like.sizes().vec();
   sizes.back() = last;

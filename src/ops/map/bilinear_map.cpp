@@ -176,8 +176,9 @@ Way foreseen_way(const at::Tensor& S, const Call& call, int64_t rows, at::Scalar
     problem.rank = structure::followed_rank(problem.n);
     problem.followed = true;
     if (plan(problem, call.way) == Way::factored) {
-      const auto known = structure::foreseen_rank(*call.A);
-      problem.rank = known ? *known : call.constant ? 0 : problem.rank;
+      const bool insist = call.way == Way::factored;
+      const auto known = structure::foreseen_rank(*call.A, insist);
+      problem.rank = known ? *known : call.constant && !insist ? 0 : problem.rank;
     } else {
       problem.rank = 0;
     }
@@ -193,7 +194,7 @@ void BilinearMap::prepare(bool transposed) {
       H_ = S_[0];
       return;
     }
-    H_ = prepared(weight_, call_, {Form::engine, Way::materialised, type_, followed}, [&] {
+    H_ = prepared(weight_, call_, {Form::engine, Way::materialised, type_, S_.scalar_type(), followed}, [&] {
       const std::vector<int64_t> sizes{n_ * m_, n_ * p_};
       const at::Tensor H = call_.constant ? at::empty(sizes, S_.options()) : recycled_empty(sizes);
       engine::expand(mixtures_->blocks(), n_, m_, p_, S_.const_data_ptr<float>(),
@@ -205,7 +206,7 @@ void BilinearMap::prepare(bool transposed) {
     const engine::Pass pass = transposed ? transposed_pass(1, {}, {&S, 1}) : forward_pass(1, {}, {&S, 1});
     const auto reader = transposed ? Form::engine_transposed : Form::engine;
     (transposed ? packed_transposed_ : packed_) =
-        prepared(weight_, call_, {reader, way(), multiplied_in_, followed}, [&] {
+        prepared(weight_, call_, {reader, way(), multiplied_in_, S_.scalar_type(), followed}, [&] {
           const at::Tensor fresh = at::empty({packed_bytes(pass)}, S_.options().dtype(at::kByte));
           pack(pass, fresh.mutable_data_ptr());
           return fresh;

@@ -66,9 +66,11 @@ Made of_fixed(const algebra::Algebra& algebra) {
   return entry;
 }
 
-/// The values that a learned tensor and its factors had, and what was made of them.
+/// The sizes and values that a learned tensor and its factors had, and what was made of them. The values
+/// alone do not tell: factors of (n, R) viewed as those of (R, n) have the same.
 struct OfLearned {
   std::mutex mutex;
+  int64_t n = 0, rank = 0;
   std::array<std::vector<double>, 4> values;
   Made made;
 };
@@ -89,8 +91,9 @@ std::shared_ptr<const Mixtures> mixtures(const Call& call) {
   // In eval mode A stays as it is: what was made of these very values is kept, until A is gone.
   const auto kept = kept::beside<OfLearned>(*call.A);
   const std::lock_guard lock(kept->mutex);
-  if (!kept->made || kept->values != values) {
+  if (!kept->made || kept->n != n || kept->rank != rank || kept->values != values) {
     kept->made = make(values);
+    kept->n = n, kept->rank = rank;
     kept->values = std::move(values);
   }
   return kept->made;

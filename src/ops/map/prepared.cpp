@@ -19,19 +19,21 @@ constexpr size_t kMostForms = 4;  // of a weight; the oldest makes room
 struct Identity {
   WeakStorage storage;
   const void* data;
+  at::ScalarType dtype;
   uint32_t version;
   at::DimVector sizes, strides;
 
   explicit Identity(const at::Tensor& t)
       : storage(t.storage().getWeakStorageImpl()),
         data(t.const_data_ptr()),
+        dtype(t.scalar_type()),
         version(static_cast<uint32_t>(t._version())),
         sizes(t.sizes()),
         strides(t.strides()) {}
   bool is(const at::Tensor& t) const {
-    return data == t.const_data_ptr() && version == static_cast<uint32_t>(t._version()) &&
-           t.sizes() == sizes && t.strides() == strides && !storage.expired() &&
-           storage._unsafe_get_target() == t.storage().unsafeGetStorageImpl();
+    return data == t.const_data_ptr() && dtype == t.scalar_type() &&
+           version == static_cast<uint32_t>(t._version()) && t.sizes() == sizes && t.strides() == strides &&
+           !storage.expired() && storage._unsafe_get_target() == t.storage().unsafeGetStorageImpl();
   }
 };
 
@@ -48,7 +50,8 @@ struct Prepared {
   }
 
   bool reads_as(const Form& other) const {
-    return form.reader == other.reader && form.way == other.way && form.dtype == other.dtype;
+    return form.reader == other.reader && form.way == other.way && form.dtype == other.dtype &&
+           form.read_in == other.read_in;
   }
   bool is(const at::Tensor& S, const Call& call, const Form& other) const {
     if (!reads_as(other) || form.followed != other.followed || algebra != call.algebra) return false;

@@ -10,18 +10,19 @@
 /// Prepared weights: of a constant weight its combined blocks or its H.
 ///
 /// A form is kept beside its weight, and counts only while all that it was made from is what it was: the
-/// weight's data pointer, version and sizes, those of A and of its factors, the number of the factors that
-/// are followed beside A. A weight may have several: batches alternate between ways. Writes that leave
+/// weight's data pointer, type, version and sizes, those of A and of its factors, the number of the factors
+/// that are followed beside A. A weight may have several: batches alternate between ways. Writes that leave
 /// pointer and version alone (`.data`, some fused optimizers) are met by a second rule: a weight whose
 /// gradient was computed is in training, and nothing is kept for it until drop_prepared, which layers call in
 /// train(), eval() and after loading.
 namespace quatrain::ops {
 
-/// Which form: who reads it, and in which type.
+/// Which form: who reads it, and in which type. The same type may be made of a weight that was read in
+/// another: bfloat16 that is multiplied in float32 is rounded before.
 struct Form {
   enum Reader { composed, engine, engine_transposed } reader = composed;
   Way way = Way::automatic;
-  at::ScalarType dtype = at::kFloat;
+  at::ScalarType dtype = at::kFloat, read_in = dtype;
   uint64_t followed = 0;  ///< engine::Mixings::number of factors that neither call nor algebra names
 };
 
