@@ -89,7 +89,8 @@ int convert_command(const ConvertArguments& arguments) try {
               arguments.out.c_str());
   if (run)
     std::printf(
-        "Next:\n  quatrain evaluate %s\n  quatrain train %s --out FOLDER --set train.steps=0 --set train.epochs=1 "
+        "Next:\n  quatrain evaluate %s\n  quatrain train %s --out FOLDER --set train.steps=0 --set "
+        "train.epochs=1 "
         "--set train.warmup_share=0.1\n",
         arguments.out.c_str(), arguments.out.c_str());
   return kSuccess;

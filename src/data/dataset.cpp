@@ -29,7 +29,8 @@ const std::vector<Entry>& entries() {
       {{"sva", "subject-verb agreement, real sentences (subj_agr_filtered.text, .gold); split 80/10/10",
         true},
        read_sva},
-      {{"tsv", "your texts (train.tsv, dev.tsv, test.tsv, or one file and shares: label, tab, text)", true}, read_tsv},
+      {{"tsv", "your texts (train.tsv, dev.tsv, test.tsv, or one file and shares: label, tab, text)", true},
+       read_tsv},
       {{"agreement", "subject-verb agreement, generated", false}, nullptr},
   };
   return all;
@@ -53,9 +54,9 @@ Splits load(const Source& source) {
     if (source.reader != entry.reader.name) continue;
     TORCH_CHECK(!source.shares || source.reader == "tsv",
                 "data: only 'tsv' data are split by shares, the sets of '", source.reader, "' are fixed");
-    Splits splits = source.shares  ? read_one_tsv(source.folder, *source.shares)
-                    : entry.read ? entry.read(source.folder)
-                                 : generate_agreement(source.agreement);
+    Splits splits = source.shares ? read_one_tsv(source.folder, *source.shares)
+                    : entry.read  ? entry.read(source.folder)
+                                  : generate_agreement(source.agreement);
     if (source.tokenizer) splits.tokenizer = *source.tokenizer;
     return splits;
   }
@@ -76,7 +77,8 @@ Shares Shares::parse(std::string_view text) {
     if (found < 3) rest.remove_prefix(1);
   }
   if (found < 3 || !rest.empty())
-    throw std::invalid_argument("a split is three shares such as 80/10/10, got '" + shorten(std::string(text)) + "'");
+    throw std::invalid_argument("a split is three shares such as 80/10/10, got '" +
+                                shorten(std::string(text)) + "'");
   shares.train /= sum, shares.dev /= sum, shares.test /= sum;
   return shares;
 }

@@ -82,8 +82,8 @@ Splits read_one_tsv(const std::filesystem::path& file, const Shares& shares) {
   splits.labels = labels_of(file, rows);
   const size_t count = rows.size();
   auto parts = split_by_text(number(file, std::move(rows), splits.labels), shares.dev, shares.test);
-  TORCH_CHECK(!parts.train.empty() && !parts.dev.empty() && !parts.test.empty(), "data: ", file.string(), " has ",
-              count, " examples, too few for the three sets of this split");
+  TORCH_CHECK(!parts.train.empty() && !parts.dev.empty() && !parts.test.empty(), "data: ", file.string(),
+              " has ", count, " examples, too few for the three sets of this split");
   splits.train = std::move(parts.train);
   splits.dev = std::move(parts.dev);
   splits.test = std::move(parts.test);

@@ -41,13 +41,14 @@ void TextClassifierImpl::reset() {
   if (pretrained)
     projection = register_module(
         "projection",
-        nn::Linear(nn::LinearOptions(embedded, options.width()).initialiser(options.initialiser())));
+        nn::Linear(
+            nn::LinearOptions(embedded, options.width()).algebra("real").initialiser(options.initialiser())));
   const auto layer = nn::TransformerEncoderLayerOptions(options.width(), options.heads()).like(options);
   encoder = register_module("encoder",
                             nn::TransformerEncoder(nn::TransformerEncoderOptions(layer, options.layers())));
-  head = register_module(
-      "head",
-      nn::Linear(nn::LinearOptions(options.width(), options.classes()).initialiser(options.initialiser())));
+  head = register_module("head", nn::Linear(nn::LinearOptions(options.width(), options.classes())
+                                                .algebra("real")
+                                                .initialiser(options.initialiser())));
 }
 
 void TextClassifierImpl::pretty_print(std::ostream& stream) const {

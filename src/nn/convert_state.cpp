@@ -142,7 +142,7 @@ class StateConverter {
           other.name.starts_with(parent) && other.name.find('.', parent.size()) == other.name.npos;
       if (sibling && !other.skipped.empty()) return {};
     }
-    const MultiheadAttentionOptions real(width, options_.heads());
+    const auto real = MultiheadAttentionOptions(width, options_.heads()).algebra("real");
     return head_order(real, MultiheadAttentionOptions(real).algebra(options_.algebra()), parts);
   }
 

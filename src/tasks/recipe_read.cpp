@@ -24,12 +24,24 @@ const Kind* find_kind(std::string_view name) {
 // What torch and other trainers call a key.
 std::string_view called_elsewhere(std::string_view name) {
   static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"lr", "rate"},           {"learning_rate", "rate"},         {"batch_size", "batch"},
-      {"max_epochs", "epochs"}, {"num_epochs", "epochs"},          {"max_steps", "steps"},
-      {"d_model", "width"},     {"hidden_size", "width"},          {"nhead", "heads"},
-      {"num_heads", "heads"},   {"dim_feedforward", "feed_forward"}, {"num_layers", "layers"},
-      {"optim", "optimizer"},   {"scheduler", "schedule"},         {"warmup_steps", "warmup"},
-      {"warmup_ratio", "warmup_share"}, {"clip_grad_norm", "clip"}, {"dtype", "precision"}};
+      {"lr", "rate"},
+      {"learning_rate", "rate"},
+      {"batch_size", "batch"},
+      {"max_epochs", "epochs"},
+      {"num_epochs", "epochs"},
+      {"max_steps", "steps"},
+      {"d_model", "width"},
+      {"hidden_size", "width"},
+      {"nhead", "heads"},
+      {"num_heads", "heads"},
+      {"dim_feedforward", "feed_forward"},
+      {"num_layers", "layers"},
+      {"optim", "optimizer"},
+      {"scheduler", "schedule"},
+      {"warmup_steps", "warmup"},
+      {"warmup_ratio", "warmup_share"},
+      {"clip_grad_norm", "clip"},
+      {"dtype", "precision"}};
   for (const auto& [theirs, ours] : kNames)
     if (theirs == name) return ours;
   return {};

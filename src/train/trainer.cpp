@@ -94,8 +94,10 @@ class Run {
     resumed_seconds_ = state_.seconds;
     resumed_step_ = state_.step;
     start_ = Clock::now();
-    if (const int64_t warming = warmup_steps(options_.schedule, steps_); state_.step == 0 && warming >= steps_)
-      tell("the run's " + std::to_string(steps_) + " steps end within the warm-up of " + std::to_string(warming) +
+    if (const int64_t warming = warmup_steps(options_.schedule, steps_);
+        state_.step == 0 && warming >= steps_)
+      tell("the run's " + std::to_string(steps_) + " steps end within the warm-up of " +
+           std::to_string(warming) +
            ", so that the rate never reaches its highest: set train.warmup_share = 0.1, or train longer");
     if (start.saved_step < 0) save_or_end("begins");
     if (start.best_is_gone) saver.best(state_.step);

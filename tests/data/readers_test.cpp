@@ -79,7 +79,8 @@ TEST_F(ReadersTest, OneFileIsCutByShares) {
   EXPECT_EQ(splits.test.size(), 20u);
   std::set<std::string> trained;
   for (const auto& example : splits.train) trained.insert(example.text);
-  for (const auto& example : splits.test) EXPECT_FALSE(trained.contains(example.text));  // each text is there twice
+  for (const auto& example : splits.test)
+    EXPECT_FALSE(trained.contains(example.text));  // each text is there twice
   for (size_t i = 0; i < 20; ++i) EXPECT_EQ(splits.test[i].text, again.test[i].text);
 
   write("few.tsv", "a\tone\nb\ttwo\n");
@@ -90,7 +91,8 @@ TEST_F(ReadersTest, OneFileIsCutByShares) {
   source.reader = "sst";
   EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("only 'tsv' data are split"));
   EXPECT_NEAR(Shares::parse("8/1/1").train, 0.8, 1e-12);
-  for (const char* wrong : {"", "80/20", "80/10/10/", "80/10/0", "80/-10/10", "a/b/c", "80 10 10", "1e9/1/1", "nan/1/1"})
+  for (const char* wrong :
+       {"", "80/20", "80/10/10/", "80/10/0", "80/-10/10", "a/b/c", "80 10 10", "1e9/1/1", "nan/1/1"})
     EXPECT_THROW(Shares::parse(wrong), std::invalid_argument) << wrong;
 }
 

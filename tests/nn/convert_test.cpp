@@ -103,9 +103,10 @@ TEST_F(ConvertTest, TorchLayersInASequentialAreReplaced) {
 // What is not converted stays as it is, and the report says why.
 struct MixedImpl : torch::nn::Module {
   MixedImpl() {
-    for (const char* name : {"good", "kept", "tied"}) register_module(name, Linear(LinearOptions(16, 16)));
+    for (const char* name : {"good", "kept", "tied"})
+      register_module(name, Linear(LinearOptions(16, 16).algebra("real")));
     register_module("again", named_children()["tied"]);
-    register_module("odd", Linear(LinearOptions(16, 10)));
+    register_module("odd", Linear(LinearOptions(16, 10).algebra("real")));
     register_module("done", Linear(LinearOptions(16, 16).algebra("octonion")));
     register_module("typed", torch::nn::Linear(16, 16));
     register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({16})));
@@ -166,7 +167,7 @@ TEST_F(ConvertTest, TrainedFactorsAreForFreshModels) {
 }
 
 TEST_F(ConvertTest, FreshWeightsHaveTheInitialisersScale) {
-  Linear layer(LinearOptions(256, 256).initialiser(Initialiser::he));
+  Linear layer(LinearOptions(256, 256).algebra("real").initialiser(Initialiser::he));
   {
     const torch::NoGradGuard no_grad;
     layer->S.fill_(100);
@@ -220,7 +221,7 @@ TEST_F(ConvertTest, WholeModelsComputeTheSame) {
 
 // Where only some layers of an attention module are converted, its heads stay where they were.
 TEST_F(ConvertTest, AttentionInPartKeepsItsHeads) {
-  MultiheadAttention attention(MultiheadAttentionOptions(16, 2));
+  MultiheadAttention attention(MultiheadAttentionOptions(16, 2).algebra("real"));
   make_exact(*attention->query, "quaternion");
   make_exact(*attention->output, "quaternion");
   const auto x = torch::randn({2, 5, 16}), expected = attention->self_attention(x);
@@ -231,7 +232,7 @@ TEST_F(ConvertTest, AttentionInPartKeepsItsHeads) {
   EXPECT_EQ(report.converted(), 2);
   EXPECT_LT(relative_error(attention->self_attention(x), expected), 1e-5);
   // Four heads of 4 channels have no place for four components inside: one by one too.
-  MultiheadAttention narrow(MultiheadAttentionOptions(8, 4));
+  MultiheadAttention narrow(MultiheadAttentionOptions(8, 4).algebra("real"));
   for (auto* layer : {&narrow->query, &narrow->key, &narrow->value, &narrow->output})
     make_exact(**layer, "quaternion");
   const auto y = torch::randn({2, 5, 8}), wanted = narrow->self_attention(y);

@@ -11,8 +11,8 @@ namespace {
 TEST(NnParameters, WeightDecayIsForWeightsOnly) {
   torch::nn::Sequential model(nn::Linear(nn::LinearOptions(16, 16).algebra("wkp(4)")),
                               nn::Linear(nn::LinearOptions(16, 16).algebra("phm(2, trained_rank=3)")),
-                              nn::Linear(16, 8), nn::LayerNorm(nn::LayerNormOptions(8)),
-                              torch::nn::Linear(8, 8));
+                              nn::Linear(nn::LinearOptions(16, 8).algebra("real")),
+                              nn::LayerNorm(nn::LayerNormOptions(8)), torch::nn::Linear(8, 8));
   const auto found = nn::decaying_parameters(*model);
   ASSERT_EQ(found.size(), 3u);
   for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(found[i].is_same(model->at<nn::LinearImpl>(i).S));

@@ -21,7 +21,7 @@ struct ToyModelImpl : torch::nn::Module {
   ToyModelImpl(const std::string& algebra, double dropout)
       : first(register_module("first", nn::Linear(nn::LinearOptions(8, 16).algebra(algebra)))),
         drop(register_module("drop", torch::nn::Dropout(dropout))),
-        second(register_module("second", nn::Linear(nn::LinearOptions(16, 1)))) {}
+        second(register_module("second", nn::Linear(nn::LinearOptions(16, 1).algebra("real")))) {}
   at::Tensor forward(const at::Tensor& x) {
     return second->forward(drop->forward(torch::tanh(first->forward(x))));
   }

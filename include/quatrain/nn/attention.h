@@ -91,8 +91,9 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
   /// attention weights (B, heads, maps, L, S) with maps = n (component-wise) or 1; else undefined. The
   /// weights are those before dropout. Without a batch: (L, width), (S, width), padding (S).
   ///
-  /// Arguments stand in the order of torch::nn::MultiheadAttention, whose key_padding_mask is `padding` and whose
-  /// attn_mask is `mask`, but that a bool mask of torch's module is true where a query does NOT see a key.
+  /// Arguments stand in the order of torch::nn::MultiheadAttention, whose key_padding_mask is `padding` and
+  /// whose attn_mask is `mask`, but that a bool mask of torch's module is true where a query does NOT see a
+  /// key.
   std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& query, const at::Tensor& key,
                                              const at::Tensor& value, const at::Tensor& padding = {},
                                              bool need_weights = false, const at::Tensor& mask = {},

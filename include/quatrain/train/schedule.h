@@ -32,10 +32,10 @@ struct QUATRAIN_API ScheduleOptions {
   ScheduleKind kind = ScheduleKind::constant;
   int64_t warmup = 0;
   double warmup_share = 0;  ///< the warm-up as a share of the run's steps; 0: `warmup` says it
-  double factor = 0.5;   ///< step, plateau
-  int64_t every = 0;     ///< step: steps between two reductions; 0: once an epoch
-  int64_t patience = 0;  ///< plateau
-  double floor = 0;      ///< cosine, plateau: the least scale
+  double factor = 0.5;      ///< step, plateau
+  int64_t every = 0;        ///< step: steps between two reductions; 0: once an epoch
+  int64_t patience = 0;     ///< plateau
+  double floor = 0;         ///< cosine, plateau: the least scale
 };
 
 /// What "plateau" remembers between evaluations; part of a checkpoint.

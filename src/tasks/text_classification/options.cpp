@@ -26,7 +26,6 @@ std::vector<std::string> tokenizer_names() {
 
 TextOptions::TextOptions() {
   vocabulary.max_size = 50000;
-  model.algebra("quaternion");
   task.max_length = 256;
 }
 
