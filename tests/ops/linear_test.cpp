@@ -296,5 +296,25 @@ TEST(Linear, ThreadsAgree) {
   for (const at::Tensor& y : results) EXPECT_LT(relative_error(y, results[0]), 1e-5);
 }
 
+TEST(Linear, NoOutputsOrInputsHaveGradientsToo) {
+  for (const bool trained : {false, true})
+    for (const auto& [m, p] : {std::pair<int64_t, int64_t>{0, 2}, {2, 0}, {0, 0}}) {
+      SCOPED_TRACE("m = " + std::to_string(m) + ", p = " + std::to_string(p));
+      const Product product = trained ? Product{"factored", torch::randn({3, 4, 5}).requires_grad_(), {}}
+                                      : Product{"quaternion", {}, {}};
+      std::vector<at::Tensor> inputs{torch::randn({2, 3, 4 * p}), torch::randn({4, m, p}),
+                                     torch::randn({4 * m})};
+      for (at::Tensor& t : inputs) t.requires_grad_();
+      if (trained) inputs.push_back(product.A);
+      const at::Tensor y = ops::linear(inputs[0], inputs[1], inputs[2], product);
+      // Differentiable gradients of trained factors take the traced form.
+      const auto grads =
+          torch::autograd::grad({y}, inputs, {torch::ones_like(y)}, /*retain_graph=*/true, trained);
+      for (size_t i = 0; i < inputs.size(); ++i) EXPECT_EQ(grads[i].sizes(), inputs[i].sizes()) << i;
+      EXPECT_TRUE(torch::equal(grads[2], torch::full({4 * m}, 6.0)));
+      EXPECT_TRUE(torch::equal(grads[1], torch::zeros_like(inputs[1])));
+    }
+}
+
 }  // namespace
 }  // namespace quatrain

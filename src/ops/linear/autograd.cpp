@@ -113,8 +113,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
       std::tie(result[0], result[1], result[3]) =
           dispatch_linear_backward(grads[0], x, S, call, mask, saved[4]);
     if (want_bias) {
-      const at::Tensor rows = grads[0].reshape_symint({-1, grads[0].sym_size(-1)});
-      result[2] = rows.sum(0, false, bias.scalar_type());
+      result[2] = by_rows(grads[0]).sum(0, false, bias.scalar_type());
     }
     return result;
   }

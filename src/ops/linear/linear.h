@@ -38,6 +38,8 @@ inline bool given(const Optional& t) {
 
 /// The product of x's leading sizes.
 int64_t rows_of(const at::Tensor& x);
+/// t as a matrix of its last axis, which may be empty; works on symbolic sizes.
+at::Tensor by_rows(const at::Tensor& t);
 /// The sizes of `like` with another last one.
 std::vector<int64_t> sizes_with(const at::Tensor& like, int64_t last);
 

@@ -14,10 +14,6 @@ namespace {
 
 // A fixed table enters by its numbers: a constant tensor made inside a trace would belong to no one.
 
-at::Tensor rows_of(const at::Tensor& t) {
-  return t.reshape_symint({-1, t.sym_size(-1)});
-}
-
 /// Blocks (a, b) of dH: (n, m, n, p).
 at::Tensor blocks_of(const at::Tensor& dH, const at::Tensor& S) {
   return dH.reshape_symint({S.sym_size(0), S.sym_size(1), S.sym_size(0), S.sym_size(2)});
@@ -74,7 +70,7 @@ Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at:
   at::Tensor dx, dS, dA;
   if (mask[0]) dx = at::matmul(grad.to(dtype), materialise(S, call).to(dtype)).to(x.scalar_type());
   if (mask[1] || mask[2]) {
-    const at::Tensor dH = blocks_of(at::matmul(rows_of(grad).to(dtype).t(), rows_of(x).to(dtype)), S);
+    const at::Tensor dH = blocks_of(at::matmul(by_rows(grad).to(dtype).t(), by_rows(x).to(dtype)), S);
     if (const algebra::Algebra* fixed = call.fixed(); mask[1] && fixed) {
       const int n = fixed->n();
       std::vector<at::Tensor> parts;
