@@ -37,8 +37,10 @@ inline at::Tensor defined_weights(const at::Tensor& A, const at::Tensor& Q, cons
                                   const ops::AttentionOptions& o) {
   const at::Tensor q = Q.to(torch::kDouble), k = K.to(torch::kDouble),
                    table = o.order == ops::ProductOrder::query_key ? A : A.transpose(0, 2);
-  at::Tensor scores = A.size(0) == 1 ? torch::einsum("blihm,bsihm->bhls", {q, k}).unsqueeze(2)
-                                     : torch::einsum("icj,blihm,bsjhm->bhcls", {table, q, k});
+  // One map: the table's one entry times the real product, over heads of any number of components.
+  at::Tensor scores = A.size(0) == 1
+                          ? torch::einsum("blihm,bsihm->bhls", {q, k}).unsqueeze(2) * A.item<double>()
+                          : torch::einsum("icj,blihm,bsjhm->bhcls", {table, q, k});
   scores = scores * o.scale.value_or(1 / std::sqrt(static_cast<double>(Q.size(2) * Q.size(4))));
   const at::Tensor seen = seen_keys(Q, K, o);
   if (o.mask.defined() && o.mask.scalar_type() != torch::kBool) {

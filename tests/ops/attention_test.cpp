@@ -225,5 +225,29 @@ TEST_F(Attention, OtherTypesEmptyTextsAndLongOnesAreComposed) {
             (std::vector<int64_t>{0, 6, 40}));
 }
 
+// A scale that turns scores round, or makes all of them equal, hides no other keys.
+TEST_F(Attention, CausalWithAnyScaleAndTable) {
+  torch::manual_seed(12);
+  for (const auto& [name, entry] : {std::pair{"attention_test_twice", 2.0}, {"attention_test_minus", -1.0}})
+    algebra::add(name, 1, {entry});
+  for (const char* name : {"real", "quaternion", "attention_test_twice", "attention_test_minus"})
+    for (const std::optional<double> scale : std::vector<std::optional<double>>{{}, -1.0, 0.0, 0.5})
+      for (const bool causal : {true, false}) {
+        SCOPED_TRACE(std::string(name) + ", scale " + (scale ? std::to_string(*scale) : "of its own") +
+                     (causal ? ", causal" : ""));
+        const int64_t n = name == std::string("quaternion") ? 4 : 1;
+        const auto heads = [&](int64_t length) { return torch::randn({2, length, n, 2, 3}); };
+        const at::Tensor Q = heads(5), K = heads(5), V = heads(5), grad = torch::randn({2, 5, n * 6});
+        const AttentionOptions options{.algebra = name, .causal = causal, .scale = scale};
+        const auto narrow = leaves({Q, K, V}, torch::kFloat), wide = leaves({Q, K, V}, torch::kDouble);
+        const at::Tensor out = ops::hypercomplex_attention(narrow[0], narrow[1], narrow[2], options),
+                         expected = defined(wide[0], wide[1], wide[2], options);
+        EXPECT_LT(relative_error(out.detach(), expected.detach()), 1e-5);
+        expect_near(gradients(narrow, out, grad), gradients(wide, expected, grad), 1e-5);
+        const auto [dQ, dK, dV] = ops::attention_backward(seeded(options), grad, Q, K, V);
+        expect_near({dQ, dK, dV}, gradients(wide, defined(wide[0], wide[1], wide[2], options), grad), 1e-5);
+      }
+}
+
 }  // namespace
 }  // namespace quatrain

@@ -23,7 +23,7 @@ struct AttentionCall {
   /// One integer, on which dropout's draws hang alone; undefined: on the device's generator.
   at::Tensor seed{};
 
-  /// Of the scores.
+  /// Of the scores; with one map, whose queries are not mixed, times the table's one entry.
   double scale(const at::Tensor& query) const;
   /// The coefficient of Q_i K_j in the score of component c.
   double table(int i, int c, int j) const;

@@ -59,10 +59,11 @@ ProductOrder parse_product_order(std::string_view name) {
 }
 
 double AttentionCall::scale(const at::Tensor& query) const {
-  if (options.scale) return *options.scale;
+  const double one_map = algebra->n() == 1 ? algebra->table(0, 0, 0) : 1;
+  if (options.scale) return *options.scale * one_map;
   const int64_t n = query.sym_size(2).guard_int(__FILE__, __LINE__),
                 m = query.sym_size(4).guard_int(__FILE__, __LINE__);
-  return 1 / std::sqrt(static_cast<double>(n * m));
+  return one_map / std::sqrt(static_cast<double>(n * m));
 }
 
 double AttentionCall::table(int i, int c, int j) const {

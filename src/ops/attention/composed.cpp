@@ -92,9 +92,10 @@ std::tuple<at::Tensor, at::Tensor> attend(const AttentionCall& call, const at::T
   const bool one_map = call.algebra->n() == 1;
   const bool fused =
       !need_weights && !learns(o.mask) && (o.dropout == 0 || (one_map && !call.seed.defined()));
-  // Fused attention knows this one mask, and passes over what it hides.
-  const bool causal =
-      fused && one_map && o.causal && o.offset == 0 && !o.padding.defined() && !o.mask.defined();
+  // Fused attention knows this one mask, and passes over what it hides. It hides before it scales: a scale
+  // that is not positive would make hidden scores the largest, or no numbers.
+  const bool causal = fused && one_map && o.causal && o.offset == 0 && !o.padding.defined() &&
+                      !o.mask.defined() && call.scale(Q) > 0;
   AttentionCall rest = call;
   if (causal) rest.options.causal = false;
   const Maps maps(rest, Q, K, V);
@@ -111,7 +112,7 @@ std::tuple<at::Tensor, at::Tensor> attend(const AttentionCall& call, const at::T
     // times faster than n maps with n copies of K, because the fused kernel never writes the scores.
     const at::Tensor values = maps.values.permute({0, 3, 1, 2, 4}).flatten(3);
     mixed = at::scaled_dot_product_attention(maps.queries, maps.keys, values, maps.seen.mask(maps.count),
-                                             o.dropout, causal, o.scale)
+                                             o.dropout, causal, maps.scale)
                 .unflatten_symint(2, {maps.count, Q.sym_size(1)})
                 .unflatten_symint(-1, {Q.sym_size(2), Q.sym_size(4)});
     mixed = maps.count == 1 ? mixed.select(2, 0) : mixed.diagonal(0, 2, 4).transpose(-1, -2);
