@@ -112,7 +112,8 @@ QUATRAIN_API std::tuple<at::Tensor, at::Tensor> linear_with_products(
     Way way = Way::automatic, std::optional<at::ScalarType> dtype = std::nullopt);
 
 /// The way that `linear` would take, and its backward passes after it: a WayGuard's, QUATRAIN_WAY's, else the
-/// planner's choice, which depends on sizes, type, device and threads alone. `constant` as in linear.
+/// planner's choice, which depends on sizes, type, device and threads, and for a learned A on what is known
+/// of its factors: the first time that it is met it runs without. `constant` as in linear.
 QUATRAIN_API Way planned_way(const at::Tensor& x, const at::Tensor& S, const Product& product,
                              bool constant = false);
 

@@ -88,7 +88,11 @@ def planned_way(
     factors: Sequence[Tensor] = (),
     constant: bool = False,
 ) -> str:
-    """The way that ``linear`` would take: it depends on sizes, type, device and threads alone."""
+    """The way that ``linear`` would take.
+
+    It depends on sizes, type, device and threads, and for a learned ``A`` on what is known of its factors: the first
+    time that it is met it runs without.
+    """
     return _ops.planned_way(x, S, algebra, A, list(factors), constant)
 
 

@@ -152,5 +152,19 @@ TEST(Kept, MixturesAreToldByTheirSizes) {
     }
 }
 
+TEST(Kept, ALearnedTensorRunsOnHTheFirstTimeAsPlanned) {
+  torch::manual_seed(7);
+  const torch::NoGradGuard no_grad;
+  const at::Tensor S = torch::randn({4, 64, 64}), x = torch::randn({600, 256});
+  const Product product{"learned", torch::randn({4, 4, 4}), {}};
+  for (const Way way : {Way::materialised, Way::factored, Way::factored}) {
+    EXPECT_EQ(ops::planned_way(x, S, product), way);
+    const bool factored = std::get<1>(ops::linear_with_products(x, S, {}, product)).numel() > 0;
+    EXPECT_EQ(factored, way == Way::factored);
+  }
+  const ops::WayGuard guard(Way::factored);  // who insists has it at once
+  EXPECT_EQ(ops::planned_way(x, S, {"learned", torch::randn({4, 4, 4}), {}}), Way::factored);
+}
+
 }  // namespace
 }  // namespace quatrain

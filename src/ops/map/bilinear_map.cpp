@@ -176,8 +176,9 @@ Way foreseen_way(const at::Tensor& S, const Call& call, int64_t rows, at::Scalar
     problem.rank = structure::followed_rank(problem.n);
     problem.followed = true;
     if (plan(problem, call.way) == Way::factored) {
-      const auto known = structure::foreseen_rank(*call.A);
-      problem.rank = known ? *known : call.constant ? 0 : problem.rank;
+      const bool insist = call.way == Way::factored;
+      const auto known = structure::foreseen_rank(*call.A, insist);
+      problem.rank = known ? *known : call.constant && !insist ? 0 : problem.rank;
     } else {
       problem.rank = 0;
     }

@@ -105,12 +105,14 @@ std::shared_ptr<const Factors> find(const at::Tensor& A) {
   return state->values == values ? state->factors : nullptr;
 }
 
-std::optional<int64_t> foreseen_rank(const at::Tensor& A) {
+std::optional<int64_t> foreseen_rank(const at::Tensor& A, bool insist) {
+  const std::optional<int64_t> first_time = insist ? std::nullopt : std::optional<int64_t>(0);
   const auto state = kept::find<State>(A);
-  if (!state) return std::nullopt;
+  if (!state) return first_time;
   const Vector values = values_of(A);
   const std::lock_guard lock(state->mutex);
-  if (state->values != values || !state->decided(false)) return std::nullopt;
+  if (state->values.empty()) return first_time;
+  if (state->values != values || !state->decided(insist)) return std::nullopt;
   return state->factors ? state->factors->rank : 0;
 }
 

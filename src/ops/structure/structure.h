@@ -32,7 +32,7 @@ std::shared_ptr<const Factors> find(const at::Tensor& A);
 
 /// The rank of what `follow` would give for A's present values, 0 for H; nothing where that is not known
 /// before it is tried.
-std::optional<int64_t> foreseen_rank(const at::Tensor& A);
+std::optional<int64_t> foreseen_rank(const at::Tensor& A, bool insist);
 
 /// Counts, once for each of A's values, that a pass which `follow` gave factors for ran on H all the same.
 void count_on_H(const at::Tensor& A);
