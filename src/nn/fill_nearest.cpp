@@ -130,6 +130,7 @@ class Filler {
           set_nearest(twin, ordered(ordered(H, 0, rows), 1, columns), ordered(bias, 0, rows));
       if (same.empty()) {
         line.error = error;
+        line.skipped.clear();
         report_.algebra = twin.options.algebra().text();
       }
     }

@@ -308,5 +308,28 @@ TEST_F(ConvertTest, FactorizeReportsEachLearnedLayer) {
   EXPECT_THAT(none.table(), HasSubstr("none that are sound"));
 }
 
+// Heads that both cut alike stay where they are: weights of one algebra are copied, bit for bit.
+TEST_F(ConvertTest, AttentionOfOneAlgebraIsCopied) {
+  for (const char* algebra : {"real", "quaternion", "phm(4)", "wkp(4)", "phm(4, trained_rank=6)"}) {
+    SCOPED_TRACE(algebra);
+    const auto options = MultiheadAttentionOptions(16, 2).algebra(algebra);
+    MultiheadAttention from(options), to(options);
+    const ConversionReport report = fill_nearest(*from, *to);
+    EXPECT_EQ(report.converted(), 0);
+    for (const auto& line : report.layers) EXPECT_FALSE(line.error.has_value()) << line.name;
+    for (const auto& item : from->named_parameters())
+      EXPECT_TRUE(torch::equal(to->named_parameters()[item.key()], item.value())) << item.key();
+  }
+}
+
+TEST_F(ConvertTest, HeadsThatMoveWithinAnAlgebraAreReported) {
+  const auto options = MultiheadAttentionOptions(16, 2).algebra("quaternion").attention(AttentionKind::real);
+  MultiheadAttention inside(MultiheadAttentionOptions(options).split(HeadSplit::inside)),
+      printed(MultiheadAttentionOptions(options).split(HeadSplit::printed));
+  const ConversionReport report = fill_nearest(*inside, *printed);
+  EXPECT_EQ(report.converted(), 4);
+  for (const auto& line : report.layers) EXPECT_GT(line.error.value_or(0), 0.1) << line.name;
+}
+
 }  // namespace
 }  // namespace quatrain::nn
