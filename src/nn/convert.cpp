@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <functional>
 #include <map>
 #include <typeinfo>
 #include <vector>
@@ -31,6 +32,7 @@ class Converter {
     for (const auto& child : module.named_children()) note_owners(*child.value(), joined(name, child.key()));
   }
 
+  // Finds what becomes of each layer and makes the twins; the model stays as it is until apply().
   void visit(torch::nn::Module& module, const std::string& name) {
     if (auto* layer = dynamic_cast<HypercomplexLayer*>(&module)) {
       hypercomplex(module, *layer, name);
@@ -45,9 +47,16 @@ class Converter {
         if (!torchs)
           visit(*child.value(), full);
         else if (Linear twin = torch_linear(*torchs, sequential, full); !twin.is_empty())
-          replace(*sequential, child.key(), child.value().get(), twin);
+          changes_.emplace_back([sequential, key = child.key(), before = child.value(), twin] {
+            replace(*sequential, key, before.get(), twin);
+          });
       }
     }
+  }
+
+  // Puts all twins in their places: nothing here can fail, so that a model is converted wholly or not at all.
+  void apply() const {
+    for (const auto& change : changes_) change();
   }
 
  private:
@@ -118,8 +127,10 @@ class Converter {
         done[i].after = after[i].after;
         if (!options_.fresh()) done[i].error = filled.layers[i].error;
       }
-      for (const HypercomplexWeight* weight : layer.weights()) weight->drop_prepared();
-      layer.become(*twin);
+      changes_.emplace_back([&layer, twin] {
+        for (const HypercomplexWeight* weight : layer.weights()) weight->drop_prepared();
+        layer.become(*twin);
+      });
     }
     for (LayerConversion& one : done) {
       one.skipped = skipped;
@@ -188,16 +199,19 @@ class Converter {
           line(joined(name, child.key()), before.in(), before.out(), parameter_count(before));
       if (!options_.fresh()) done.error = filled.layers[place++].error;
       done.after = parameter_count(*twin->named_children()[child.key()]);
-      before.drop_prepared();
       report_.layers.push_back(std::move(done));
     }
-    attention = *twin;
+    changes_.emplace_back([&attention, twin] {
+      for (const auto& child : attention.named_children()) child.value()->as<LinearImpl>()->drop_prepared();
+      attention = *twin;
+    });
     return true;
   }
 
   const ConvertOptions& options_;
   ConversionReport& report_;
   std::map<const c10::TensorImpl*, std::vector<std::string>> owners_;
+  std::vector<std::function<void()>> changes_;
 };
 
 }  // namespace
@@ -210,6 +224,7 @@ ConversionReport convert(torch::nn::Module& module, const ConvertOptions& option
   Converter converter(options, report);
   converter.note_owners(module, "");
   converter.visit(module, "");
+  converter.apply();
   report.after = parameter_count(module);
   return report;
 }

@@ -331,5 +331,24 @@ TEST_F(ConvertTest, HeadsThatMoveWithinAnAlgebraAreReported) {
   for (const auto& line : report.layers) EXPECT_GT(line.error.value_or(0), 0.1) << line.name;
 }
 
+// A layer that cannot be converted stops all: no layer before it is another's.
+TEST_F(ConvertTest, AModelIsConvertedWhollyOrNotAtAll) {
+  torch::nn::Sequential model(linear("real"), torch::nn::Linear(8, 16), MultiheadAttention(16, 2),
+                              linear("real"));
+  {
+    const torch::NoGradGuard no_grad;
+    model->at<LinearImpl>(3).S.fill_(std::nan(""));
+  }
+  std::map<std::string, at::Tensor> before;
+  for (const auto& item : model->named_parameters()) before[item.key()] = item.value().clone();
+  EXPECT_ANY_THROW(convert(*model, "phm(4)"));
+  const auto after = model->named_parameters();
+  ASSERT_EQ(after.size(), before.size());
+  for (const auto& [name, value] : before) {
+    ASSERT_TRUE(after.contains(name)) << name;
+    EXPECT_TRUE(torch::allclose(after[name], value, 0, 0, /*equal_nan=*/true)) << name;
+  }
+}
+
 }  // namespace
 }  // namespace quatrain::nn
