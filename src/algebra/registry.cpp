@@ -99,7 +99,7 @@ const Algebra& get(std::string_view text) {
 
 const Algebra& add(std::string name, int n, std::vector<double> table, std::optional<Factors> factors,
                    std::vector<double> conjugation) {
-  for (const char* word : {"learned", "phm", "wkp", "identity"}) {
+  for (const char* word : {"learned", "factored", "phm", "wkp", "identity"}) {
     if (name == word) throw std::invalid_argument("algebra: the name \"" + name + "\" is reserved");
   }
   const Algebra* taken = find_or_build(canonical_name(name));

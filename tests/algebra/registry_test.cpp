@@ -105,7 +105,7 @@ TEST(Registry, RefusesWhatIsNoAlgebra) {
   for (const char* name : {"", "2nd", "my algebra", "a(b)", "a-b", "phm(4)"}) {
     EXPECT_THAT([&] { add(name, 1, {1}); }, refuses(HasSubstr("letters, digits"))) << name;
   }
-  for (const char* name : {"phm", "wkp", "identity", "learned"}) {
+  for (const char* name : {"phm", "wkp", "identity", "learned", "factored"}) {
     EXPECT_THAT([&] { add(name, 1, {1}); }, refuses(HasSubstr("reserved"))) << name;
   }
   EXPECT_THAT([] { get("registry_test_bad"); }, refuses(HasSubstr("unknown")));
