@@ -230,5 +230,16 @@ TEST(Decompose, RefusesBadArguments) {
   EXPECT_THROW(decompose(random_tensor(2, 0), {.starts = 0}), c10::Error);
 }
 
+// The Jacobian has n^3 rows: of so many the condition is known without looking.
+TEST(Decompose, FewFactorsOfALargeTensorHaveNoCondition) {
+  torch::manual_seed(3);
+  const int64_t n = 64;
+  const at::Tensor u = torch::randn({n, 1, 1}, torch::kDouble), v = torch::randn({1, n, 1}, torch::kDouble),
+                   w = torch::randn({1, 1, n}, torch::kDouble);
+  const auto found = ops::decompose(u * v * w, {.rank = 1});
+  EXPECT_TRUE(found.sound);
+  EXPECT_TRUE(std::isinf(found.condition));
+}
+
 }  // namespace
 }  // namespace quatrain::ops

@@ -84,6 +84,7 @@ void Fit::balance() {
 
 double Fit::condition() const {
   const int64_t cells = n_ * n_ * n_;
+  if (size_ < cells) return kInfinity;  // J has fewer columns than rows
   at::Tensor J = at::zeros({cells, size_}, at::kDouble);
   double* row = J.data_ptr<double>();
   for (int64_t i = 0; i < n_; ++i) {
