@@ -14,6 +14,7 @@
 #include <numeric>
 
 #include "kernels/cpu/kernels.h"
+#include "ops/engine/recycled.h"
 #include "ops/reference.h"
 
 namespace quatrain {
@@ -319,6 +320,26 @@ TEST(Engine, MemoryIsFlatOverAThousandBatchesOfAnySize) {
     // Some megabytes of room for the allocator; an output alone that stayed in each call would be thirty.
     EXPECT_LT(resident() - before, 4 << 20) << product.algebra;
   }
+}
+
+// Memory that lies idle serves the next of its size: one that may not lie idle takes none with it.
+TEST(Recycled, ABlockAboveTheLimitLeavesTheOthers) {
+  for (const int64_t count : {int64_t{1} << 18, int64_t{1} << 19})
+    ops::recycled_empty({count}), ops::recycled_empty({count});
+  size_t idle = 0;
+  {
+    const at::Tensor large = ops::recycled_empty({ops::kRecycledBytes / 4 + 1024});
+    idle = ops::recycled_idle();
+    ASSERT_GT(idle, 0U);
+  }
+  EXPECT_EQ(ops::recycled_idle(), idle);
+}
+
+TEST(Recycled, ASmallBlockDoesNotDropALargeOne) {
+  ops::recycled_empty({int64_t{1} << 22});
+  const size_t idle = ops::recycled_idle();
+  ops::recycled_empty({16});
+  EXPECT_GE(ops::recycled_idle(), idle);
 }
 
 }  // namespace
