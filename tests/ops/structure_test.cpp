@@ -380,5 +380,37 @@ TEST(Structure, SecondDerivativesOfAForcedWayNeedNoFactorsOfDirections) {
   }
 }
 
+TEST(Structure, StatesOfHostileNumbersAreRefused) {
+  torch::manual_seed(15);
+  const torch::NoGradGuard no_grad;
+  const at::Tensor A = torch::randn({3, 3, 3});
+  ops::linear(torch::randn({2, 6}), torch::randn({3, 2, 2}), {}, {"learned", A, {}}, Way::factored);
+  const at::Tensor state = ops::structure_state(A);
+  const auto refusal = [&](const at::Tensor& to, const at::Tensor& stored) {
+    try {
+      ops::set_structure_state(to, stored);
+    } catch (const c10::Error& error) {
+      return std::string(error.what_without_backtrace());
+    }
+    return std::string("taken");
+  };
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  constexpr int64_t kNorm = 3, kWait = 7;  // any number above 0, and any whole number
+  for (int64_t place = 0; place < 11; ++place)
+    for (const double value : {std::nan(""), kInfinite, -kInfinite, -1.0, 0.5, 1e300}) {
+      if ((place == kNorm && value > 0 && std::isfinite(value)) || (place == kWait && value == -1)) continue;
+      at::Tensor hostile = state.clone();
+      hostile[place] = value;
+      EXPECT_THAT(refusal(A, hostile), testing::HasSubstr("set_structure_state: ")) << place << ": " << value;
+    }
+  at::Tensor hostile = state.clone();
+  hostile[-1] = std::nan("");
+  EXPECT_THAT(refusal(A, hostile), testing::HasSubstr("finite"));
+  for (const at::Tensor& other : {torch::randn({27}), torch::randn({3, 9}), torch::randn({3, 3, 2})})
+    EXPECT_THAT(refusal(other, state), testing::HasSubstr("(n, n, n)"));
+  EXPECT_EQ(refusal(A, state), "taken");
+  EXPECT_EQ(ops::structure_report(A).rank, state[2].item<int64_t>());
+}
+
 }  // namespace
 }  // namespace quatrain

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
+#include <limits>
 #include <mutex>
 
 #include "ops/engine/one_thread.h"
@@ -200,6 +201,55 @@ StructureReport structure_report(const at::Tensor& A) {
   return {state->factors ? state->factors->rank : 0, state->steps, state->fresh, state->on_H};
 }
 
+namespace {
+
+/// What a state begins with, in the order in which structure_state writes it; all but |A| are whole numbers.
+enum Head : size_t {
+  kVersion,
+  kSize,
+  kRank,
+  kScale,
+  kSteps,
+  kFresh,
+  kOnH,
+  kWait,
+  kNextWait,
+  kVerdict,
+  kFollowed,
+  kHead
+};
+
+constexpr double kCounted = 1LL << 53;  // whole numbers up to here are exact
+struct HeadValue {
+  const char* name;
+  double least, most;
+};
+constexpr HeadValue kHeadValues[kHead] = {{"version", 2, 2},
+                                          {"n", 1, 64},
+                                          {"rank", 0, 1e4},
+                                          {"|A|", 0, std::numeric_limits<double>::max()},
+                                          {"steps", 0, kCounted},
+                                          {"fresh", 0, kCounted},
+                                          {"on_H", 0, kCounted},
+                                          {"wait", -kCounted, kCounted},
+                                          {"next_wait", structure::kShortestWait, structure::kLongestWait},
+                                          {"verdict", structure::State::met, structure::State::refused},
+                                          {"followed", 0, kCounted}};
+
+void check_head(const std::vector<double>& state) {
+  TORCH_CHECK(state.size() >= kHead, "set_structure_state: a state has ", static_cast<size_t>(kHead),
+              " numbers or more, got ", state.size(), "; take what structure_state gave");
+  for (size_t i = 0; i < kHead; ++i) {
+    const auto& [name, least, most] = kHeadValues[i];
+    const double value = state[i];
+    TORCH_CHECK(value >= least && value <= most && (i == kScale || value == std::floor(value)),
+                "set_structure_state: '", name, "' of a state must be a ", i == kScale ? "" : "whole ",
+                "number from ", least, " to ", most, ", got ", value, "; take what structure_state gave");
+  }
+}
+
+}  // namespace
+
 // The layout: version, n, rank (0 without factors), |A|, the counters, the verdict, A's values, U, V, W, and
 // those of the base.
 at::Tensor structure_state(const at::Tensor& A) {
@@ -230,23 +280,30 @@ at::Tensor structure_state(const at::Tensor& A) {
 
 void set_structure_state(const at::Tensor& A, const at::Tensor& stored) {
   if (!stored.defined()) return kept::forget<structure::State>(A);
-  constexpr size_t kHead = 11;
+  TORCH_CHECK(
+      A.defined() && A.has_storage() && A.dim() == 3 && A.size(0) == A.size(1) && A.size(1) == A.size(2),
+      "set_structure_state: A must have the shape (n, n, n), got ",
+      A.defined() ? A.sizes() : at::IntArrayRef());
   const std::vector<double> all = structure::values_of(stored);
-  const auto n = A.size(0);
-  const auto cells = static_cast<size_t>(A.numel());
-  const bool whole = all.size() >= kHead + cells && all[0] == 2 && all[1] == static_cast<double>(n);
-  const auto rank = whole ? static_cast<size_t>(std::clamp(all[2], 0.0, 1e4)) : 0;
-  const size_t size = static_cast<size_t>(n) * rank;
-  TORCH_CHECK(whole && all.size() == kHead + cells + 6 * size,
-              "set_structure_state: the state of a structure tensor with n = ", n, " was expected, got ",
-              all.size(), " values that are none");
+  check_head(all);
+  const int64_t n = A.size(0);
+  const auto cells = static_cast<size_t>(A.numel()), rank = static_cast<size_t>(all[kRank]),
+             size = static_cast<size_t>(n) * rank;
+  TORCH_CHECK(all[kSize] == static_cast<double>(n) && all.size() == kHead + cells + 6 * size,
+              "set_structure_state: the state of a structure tensor with n = ", n,
+              " was expected, got one of n = ", all[kSize], " with ", all.size(), " numbers");
+  TORCH_CHECK(
+      rank == 0 || (all[kScale] > 0 &&
+                    std::all_of(all.begin() + kHead, all.end(), [](double v) { return std::isfinite(v); })),
+      "set_structure_state: factors and the tensor that they are of must be finite and not zero; take "
+      "what structure_state gave");
   const auto fresh = std::make_shared<structure::State>();
   structure::State& state = *fresh;
-  state.steps = static_cast<int64_t>(all[4]), state.fresh = static_cast<int64_t>(all[5]);
-  state.on_H = static_cast<int64_t>(all[6]), state.wait = static_cast<int64_t>(all[7]);
-  state.next_wait = static_cast<int64_t>(all[8]);
-  state.verdict = static_cast<structure::State::Verdict>(std::clamp(all[9], 0.0, 2.0));
-  state.followed = static_cast<int64_t>(all[10]);
+  const auto count = [&all](Head place) { return static_cast<int64_t>(all[place]); };
+  state.steps = count(kSteps), state.fresh = count(kFresh), state.on_H = count(kOnH);
+  state.wait = count(kWait), state.next_wait = count(kNextWait);
+  state.verdict = static_cast<structure::State::Verdict>(count(kVerdict));
+  state.followed = count(kFollowed);
   auto at = all.begin() + kHead;
   const auto take = [&at](size_t count) {
     const auto begin = at;
@@ -262,7 +319,7 @@ void set_structure_state(const at::Tensor& A, const at::Tensor& stored) {
   bool sound = false;
   on_one_thread([&] { sound = structure::restore(*factors); });
   if (sound) {
-    structure::finish(*factors, all[3]);
+    structure::finish(*factors, all[kScale]);
     state.factors = std::move(factors);
   }
   kept::put(A, fresh);
