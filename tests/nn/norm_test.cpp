@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "quatrain/layer_ops.h"
+
 namespace quatrain {
 namespace {
 
@@ -27,6 +29,16 @@ TEST(NnNorm, PerComponentNormalisesEachByItself) {
   }
   EXPECT_TRUE(torch::allclose(layer(x).view({3, 4, 8}), 2 * y + 3));
   EXPECT_THROW(nn::LayerNorm(nn::LayerNormOptions(30).n(4).per_component(true)), std::invalid_argument);
+}
+
+// As torch's on a CPU: of the type of x.
+TEST(NnNorm, OfOneTypeWhateverN) {
+  const at::Tensor x = torch::randn({3, 12}).to(torch::kBFloat16), ones = torch::ones({12}),
+                   zeros = torch::zeros({12});
+  for (const int64_t n : {1, 2, 4}) {
+    const at::Tensor y = ops::hypercomplex_layer_norm(x, ones, zeros, n);
+    EXPECT_EQ(y.scalar_type(), torch::kBFloat16) << n;
+  }
 }
 
 }  // namespace

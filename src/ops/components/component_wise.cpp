@@ -93,7 +93,7 @@ at::Tensor hypercomplex_layer_norm(const at::Tensor& x, const at::Tensor& weight
   if (n == 1) return at::layer_norm_symint(x, {width}, weight, bias, eps);
   const c10::SymInt m = width / n;
   const at::Tensor normed = at::layer_norm_symint(x.unflatten_symint(-1, {n, m}), {m}, {}, {}, eps);
-  return normed.flatten(-2) * weight + bias;
+  return (normed.flatten(-2) * weight + bias).to(normed.scalar_type());  // as torch's, also of wider weights
 }
 
 at::Tensor masked_mean(const at::Tensor& x, const at::Tensor& padding) {
