@@ -3,7 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/library.h>
 
-#include "quatrain/models/text_classifier.h"
+#include "quatrain/models/positions.h"
 #include "quatrain/nn/init.h"
 
 namespace quatrain::bindings {

@@ -128,7 +128,7 @@ class Filler {
     } else {
       const double error =
           set_nearest(twin, ordered(ordered(H, 0, rows), 1, columns), ordered(bias, 0, rows));
-      if (same.empty()) {
+      if (same.empty() || twin.options.algebra().n > 1) {
         line.error = error;
         line.skipped.clear();
         report_.algebra = twin.options.algebra().text();
@@ -168,12 +168,6 @@ class Filler {
 };
 
 }  // namespace
-
-int64_t parameter_count(const torch::nn::Module& module) {
-  int64_t sum = 0;
-  for (const at::Tensor& parameter : module.parameters()) sum += parameter.numel();
-  return sum;
-}
 
 double set_nearest(LinearImpl& layer, const at::Tensor& H, const at::Tensor& bias) {
   const at::NoGradGuard no_grad;

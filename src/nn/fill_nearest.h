@@ -9,9 +9,6 @@
 /// What the conversions share.
 namespace quatrain::nn {
 
-/// The numbers of a module's own parameters and of its children's.
-int64_t parameter_count(const torch::nn::Module& module);
-
 /// Sets a linear layer's weight to the nearest of H (out, in), and its bias; returns the relative error.
 double set_nearest(LinearImpl& layer, const at::Tensor& H, const at::Tensor& bias);
 

@@ -14,6 +14,13 @@ inline std::string joined(const std::string& parent, const std::string& child) {
   return parent.empty() ? child : child.empty() ? parent : parent + "." + child;
 }
 
+/// The numbers of a module's own parameters and of its children's.
+inline int64_t parameter_count(const torch::nn::Module& module) {
+  int64_t sum = 0;
+  for (const at::Tensor& parameter : module.parameters()) sum += parameter.numel();
+  return sum;
+}
+
 /// Calls visit(name, layer) for each hypercomplex layer of a module, itself included, real ones (n = 1) too.
 template <typename Module, typename Visit>
 void visit_layers(Module& module, const std::string& name, const Visit& visit) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "nn/check.h"
+#include "ops/structure/epsilon.h"
 
 namespace quatrain::nn {
 
@@ -29,13 +30,9 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
 
 // Whether A is `before` in another type: rounded, or for WKP multiplied with w anew.
 bool is_rounded(const at::Tensor& A, const at::Tensor& before) {
-  const double epsilon = A.scalar_type() == at::kBFloat16 ? 0x1p-7
-                         : A.scalar_type() == at::kHalf   ? 0x1p-10
-                         : A.scalar_type() == at::kFloat  ? 0x1p-23
-                                                          : 0x1p-52;
   const at::Tensor then = before.to(at::kCPU, at::kDouble);
   const at::Tensor moved = (A.to(at::kCPU, at::kDouble) - then).abs().max();
-  return moved.item<double>() <= 2 * epsilon * then.abs().max().item<double>();
+  return moved.item<double>() <= 2 * ops::epsilon(A.scalar_type()) * then.abs().max().item<double>();
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "ops/reference.h"
+#include "quatrain/models/positions.h"
 #include "quatrain/nn/parameters.h"
 
 namespace quatrain {

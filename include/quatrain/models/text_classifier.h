@@ -67,8 +67,4 @@ class QUATRAIN_API TextClassifierImpl : public torch::nn::Cloneable<TextClassifi
 };
 TORCH_MODULE(TextClassifier);
 
-/// Sinusoidal positions (length, width), float32, as Tensor2Tensor lays them out: sines in the first half,
-/// cosines in the second, wavelengths from 2 pi to 20,000 pi in geometric steps; a last odd column is zero.
-QUATRAIN_API at::Tensor sinusoidal_positions(int64_t length, int64_t width);
-
 }  // namespace quatrain::models

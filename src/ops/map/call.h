@@ -36,9 +36,6 @@ struct QUATRAIN_API Call {
   const algebra::Algebra* fixed() const;
   /// The type to compute in.
   at::ScalarType compute_dtype(const at::Tensor& x) const { return dtype.value_or(x.scalar_type()); }
-  /// As the C++ functions take it.
-  Product product(const at::Tensor& A) const { return {algebra, A, factors}; }
-  Product product() const { return product(A.value_or(at::Tensor())); }
 };
 
 /// The way is the one asked for here, else by a guard or by the environment.
