@@ -92,7 +92,10 @@ int64_t rows_of(const at::Tensor& x) {
 }
 
 at::Tensor by_rows(const at::Tensor& t) {
-  return t.dim() == 1 ? t.unsqueeze(0) : t.flatten(0, -2);
+  // Its rows are counted: -1 is no answer where there are no columns.
+  c10::SymInt rows = 1;
+  for (int64_t axis = 0; axis + 1 < t.dim(); ++axis) rows = rows * t.sym_size(axis);
+  return t.reshape_symint({rows, t.sym_size(-1)});
 }
 
 std::vector<int64_t> sizes_with(const at::Tensor& like, int64_t last) {
