@@ -221,6 +221,25 @@ TEST(Check, pipes_and_devices_are_refused) {
   EXPECT_EQ(place.run("check run").code, 0);
 }
 
+// Nothing is built by a stored recipe whose sizes are out of range.
+TEST(Check, sizes_of_a_stored_recipe_are_bounded) {
+  const Workplace place;
+  ASSERT_EQ(place.run(kRun + " --out run").code, 0);
+  const std::string recipe = place.read("run/best/recipe.toml");
+  for (const auto& [line, rule] : {std::pair{"layers = 1000000000", "model.layers must be at most 1000"},
+                                   std::pair{"width = 0", "model.width must be at least 1"}}) {
+    const std::string key = "\n" + std::string(line).substr(0, std::string(line).find('=') + 1);
+    const size_t begin = recipe.find(key) + 1;
+    std::string changed = recipe;
+    changed.replace(begin, recipe.find('\n', begin) - begin, line);
+    place.write("run/best/recipe.toml", changed);
+    EXPECT_EQ(place.run("predict run", "the keys\n").code, 1);
+    const Outcome accepted = place.run("check run --accept");
+    EXPECT_EQ(accepted.code, 1);
+    EXPECT_THAT(accepted.out, HasSubstr(rule));
+  }
+}
+
 TEST(Check, a_result_of_another_run_is_told) {
   const Workplace place;
   const std::string words = "train hamilton --set train.threads=1 --set train.steps=6 --out ";

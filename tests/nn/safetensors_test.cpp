@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
-#include <sys/stat.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <filesystem>
