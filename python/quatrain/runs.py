@@ -36,19 +36,25 @@ class RunModel(nn.Module):
 
     Its parameters are the C++ model's own tensors, under the same names, as attributes too (``model.head.bias``): an
     optimizer of torch trains them, ``state_dict``, ``load_state_dict``, ``requires_grad_`` and ``save_model`` see them.
-    The model is computed in C++ and cannot be copied or compiled; the layers of ``quatrain.nn`` can.
+    The model is computed in C++ and cannot be copied or compiled; the layers of ``quatrain.nn`` can. Other tensors in the
+    place of its own (by ``functional_call``, ``load_state_dict(assign=True)``, pruning, parametrizations) would not be
+    computed with: then a call raises RuntimeError.
     """
 
     def __init__(self, run: Any, algebras: dict[str, str]) -> None:
         super().__init__()
         self._run = run
+        #: what C++ computes with: (table of a module, key in it, what must stand there, name to the user)
+        self._own: list[tuple[dict[str, Any], str, Any, str]] = []
         for name, tensor in run.parameters().items():
             part, leaf = self._part_of(name)
             tensor._is_param = True  # for torch: this tensor itself is the parameter, not a copy of it
             part.register_parameter(leaf, tensor)
+            self._own.append((part._parameters, leaf, tensor, name))
         for name, tensor in run.buffers().items():
             part, leaf = self._part_of(name)
             part.register_buffer(leaf, tensor)
+            self._own.append((part._buffers, leaf, tensor, name))
         for name, notation in algebras.items():
             layer = self.get_submodule(name)
             if isinstance(layer, _Part):
@@ -61,11 +67,21 @@ class RunModel(nn.Module):
         for step in path:
             if step not in part._modules:
                 part.add_module(step, _Part())
+                self._own.append((cast(dict[str, Any], part._modules), step, part._modules[step], step))
             part = cast(nn.Module, part._modules[step])
         return part, leaf
 
+    def _check_own(self) -> None:
+        for table, key, own, name in self._own:
+            if table.get(key) is not own:
+                raise RuntimeError(
+                    f"RunModel: '{name}' was replaced, and the C++ model computes with its own: write the values into that one "
+                    "(with torch.no_grad(): parameter.copy_(value), or load_state_dict without assign), or load the run once more"
+                )
+
     def forward(self, *inputs: Tensor) -> Tensor:
         """What the model of the run's kind takes: tokens (B, L) and, if need be, padding (B, L) of texts."""
+        self._check_own()
         return cast(Tensor, self._run.forward(list(inputs)))
 
     def train(self, mode: bool = True) -> RunModel:
@@ -92,9 +108,20 @@ class Run:
     labels: list[str]
 
     def predict(self, lines: Sequence[str]) -> list[str]:
-        """An answer for each line, as ``quatrain predict`` gives it."""
+        """An answer for each line, as ``quatrain predict`` gives it, from the model as it is: its parameters may have
+        been trained further.
+
+        Raises TypeError for what is no list of texts, ValueError with the line that the model cannot answer.
+        """
+        if isinstance(lines, (str, bytes)):
+            raise TypeError(f"predict: lines must be a list of texts, got a single {type(lines).__name__}: put it into a list")
+        texts = list(lines)
+        for number, line in enumerate(texts, 1):
+            if not isinstance(line, str):
+                raise TypeError(f"predict: line {number} must be a text, got {type(line).__name__}")
+        self.model._check_own()
         with torch.no_grad():
-            return list(self.model._run.predict(list(lines)))
+            return list(self.model._run.predict(texts))
 
 
 def _checkpoint(run: Path) -> Path:

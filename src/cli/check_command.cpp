@@ -15,6 +15,7 @@
 #include "quatrain/train/checkpoint.h"
 #include "quatrain/train/optimizer.h"
 #include "quatrain/train/trainer.h"
+#include "support/text.h"
 #include "train/checkpoint.h"
 #include "train/checksum.h"
 #include "train/records.h"
@@ -87,7 +88,10 @@ std::string look_at_checkpoint(const fs::path& run, const std::string& name, boo
     const train::State state = train::load_state({}, *optimizer, parameters, folder);
     step = state.step;
     if (name == "last" && state.best_step > 0 && !train::has_checkpoint(run, "best"))
-      throw std::runtime_error("the best weights so far, 'best', are missing; resuming the run selects anew");
+      throw std::runtime_error("the best weights so far, 'best', are missing; resuming the run " +
+                               std::string(fs::exists(run / train::kResultFile)
+                                               ? "without its result.json selects anew"
+                                               : "selects anew"));
     text += std::string(", ") + train::name(recipe.train.optimizer.kind) + ", step " + grouped(step);
   }
   if (!changed) return text;
@@ -105,16 +109,38 @@ std::string look_at_metrics(const fs::path& run) {
   const MetricsFile metrics = read_metrics(run);
   if (!metrics.damage.empty()) throw std::runtime_error(metrics.damage.front());
   std::string text = counted(metrics.lines, "line");
-  // No damage: what is damaged may be deleted.
   if (metrics.lines < expected)
-    text += " where the checkpoint 'last' had " + grouped(expected) + ": some were deleted or lost";
+    throw std::runtime_error(text + " where the checkpoint 'last' had " + grouped(expected) +
+                             ": some were deleted or lost, which cannot be made again; the model and its "
+                             "figures do not need them");
   if (metrics.unsealed > 0) text += ", " + grouped(metrics.unsealed) + " of them" + kUnsealed;
   return text;
 }
 
-std::string look_at_result(const fs::path& run) {
-  const std::string text = "finished after " + counted(train::read_result(run).steps, "step");
-  return text + (train::result_is_sealed(run) ? "" : std::string(",") + kUnsealed);
+// True where training has come to its end: then there is a result, or it is missing.
+bool is_trained(const fs::path& run) {
+  const fs::path last = run / "last";
+  if (train::is_training(run) || !fs::exists(last) || !train::find_damage(last).empty()) return false;
+  try {
+    const train::State state = train::read_state(last);
+    const auto recipe = tasks::read_recipe((last / "recipe.toml").string());
+    return state.stopped_early || state.step >= train::steps_of(recipe.train, state.steps_per_epoch);
+  } catch (const std::exception&) {
+    return false;  // of a kind, or an algebra, that is not known here
+  }
+}
+
+std::string look_at_result(const fs::path& run, bool accept) {
+  if (!fs::exists(run / train::kResultFile))
+    throw std::runtime_error("missing, though 'last' is of the final step: quatrain train " + run.string() +
+                             " --resume scores the test set and makes it again");
+  train::Result result = accept ? train::read_any_result(run) : train::read_result(run);
+  std::string text = "finished after " + counted(result.steps, "step");
+  if (!train::result_is_sealed(run)) return text + "," + kUnsealed;
+  if (!train::is_of_other_weights(result.weights, run)) return text;
+  result.weights = train::weights_checksum(run, "best");
+  train::write_result(result, run);
+  return text + "; of other weights, and accepted as it is";
 }
 
 // True where a run of this kind leaves predictions, and where its kind cannot be read.
@@ -130,7 +156,7 @@ std::string look_at_predictions(const fs::path& run, const train::Result& result
   if (result.test.empty()) return "none, without a test set";
   const fs::path path = run / train::kPredictionsFile;
   const bool sealed = !result.predictions.empty();
-  std::ifstream file(path);
+  std::ifstream file = open_named(path);
   std::string line;
   std::getline(file, line);
   bool good = line == "target\tprediction";
@@ -158,9 +184,9 @@ int check_command(const CheckArguments& arguments) {
   for (const auto& name : parts.checkpoints)
     checks.make(name, [&] { return look_at_checkpoint(run, name, arguments.accept); });
   if (parts.metrics) checks.make(train::kMetricsFile, [&] { return look_at_metrics(run); });
-  if (parts.result) {
-    checks.make(train::kResultFile, [&] { return look_at_result(run); });
-    if (has_answers(run))
+  if (parts.result || is_trained(run)) {
+    checks.make(train::kResultFile, [&] { return look_at_result(run, arguments.accept); });
+    if (parts.result && has_answers(run))
       checks.make(train::kPredictionsFile, [&] { return look_at_predictions(run, train::read_result(run)); });
   }
   std::fputs(checks.text().c_str(), stdout);

@@ -10,6 +10,7 @@
 #include "cli/stop.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/progress.h"
+#include "support/text.h"
 
 // What `compare` trains: a run for each twin and seed, and those that choose a rate.
 namespace quatrain::cli {
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 // 1 where the stored answer was right.
 std::vector<double> read_right(const fs::path& run) {
   const fs::path path = run / "predictions.tsv";
-  std::ifstream file(path);
+  std::ifstream file = open_named(path);
   std::string line;
   std::getline(file, line);  // the header
   std::vector<double> right;

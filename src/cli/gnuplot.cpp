@@ -1,6 +1,7 @@
 #include "cli/gnuplot.h"
 
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,17 +13,18 @@
 
 namespace quatrain::cli {
 
-void run_gnuplot(const std::string& script) {
+std::string run_gnuplot(const std::string& script) {
   // A file and no pipe: whoever reads slowly or not at all holds nobody up.
   const std::unique_ptr<std::FILE, decltype(&std::fclose)> input(std::tmpfile(), &std::fclose),
-      said(std::tmpfile(), &std::fclose);
-  if (!input || !said || std::fputs(script.c_str(), input.get()) < 0 || std::fflush(input.get()) != 0)
+      picture(std::tmpfile(), &std::fclose), said(std::tmpfile(), &std::fclose);
+  if (!input || !picture || !said || std::fputs(script.c_str(), input.get()) < 0 ||
+      std::fflush(input.get()) != 0)
     throw std::runtime_error("cannot write a temporary file for gnuplot: is the disk full?");
   std::rewind(input.get());
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ::fileno(input.get()), STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, ::fileno(said.get()), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, ::fileno(picture.get()), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, ::fileno(said.get()), STDERR_FILENO);
   std::array<char*, 2> words{const_cast<char*>("gnuplot"), nullptr};
   pid_t child = 0;
@@ -35,11 +37,16 @@ void run_gnuplot(const std::string& script) {
     throw std::runtime_error(
         "gnuplot draws, and it is not installed: get it (Debian: apt-get install gnuplot-nox), or draw "
         "metrics.jsonl with what you have");
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
-  std::rewind(said.get());
-  std::string text(400, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), said.get()));
-  throw std::runtime_error("gnuplot failed: " + text);
+  const auto content = [](std::FILE* file, size_t most) {
+    std::string text(most, '\0');
+    std::rewind(file);
+    text.resize(std::fread(text.data(), 1, most, file));
+    return text;
+  };
+  struct stat facts {};
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && ::fstat(::fileno(picture.get()), &facts) == 0)
+    return content(picture.get(), static_cast<size_t>(facts.st_size));
+  throw std::runtime_error("gnuplot failed: " + content(said.get(), 400));
 }
 
 std::string gnuplot_quoted(const std::string& text) {

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <functional>
 
@@ -394,6 +395,7 @@ void open_standard_files() {
 
 int main(int count, char** words) {
   quatrain::cli::open_standard_files();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file above the limit (ulimit -f) is an error like a full disk
   quatrain::cli::Program program;
   return program.run(count, words);
 }

@@ -21,13 +21,10 @@ void add(Curve& curve, int64_t step, const nlohmann::json& value) {
 
 MetricsFile read_metrics(const std::filesystem::path& run) {
   const auto path = run / train::kMetricsFile;
-  try {
-    check_file(path);
-  } catch (const std::invalid_argument& error) {
-    throw std::runtime_error("cannot read '" + path.string() + "': " + error.what() + "; is '" +
+  if (!std::filesystem::exists(path))
+    throw std::runtime_error("cannot read '" + path.string() + "': there is no such file; is '" +
                              run.string() + "' a run?");
-  }
-  std::ifstream file(path);
+  std::ifstream file = open_named(path);
   MetricsFile result;
   int64_t before = 0;
   for (std::string line; std::getline(file, line);) {

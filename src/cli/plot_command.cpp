@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -14,6 +12,7 @@
 #include "cli/gnuplot.h"
 #include "cli/metrics_file.h"
 #include "cli/recipe_files.h"
+#include "support/atomic_file.h"
 
 namespace quatrain::cli {
 namespace {
@@ -103,29 +102,19 @@ int plot_command(const PlotArguments& arguments) {
     throw std::runtime_error(
         "plot: the runs have logged no number yet (train.log_every says how often they do)");
 
-  // Drawn beside and renamed.
-  const fs::path beside = out.string() + "." + std::to_string(::getpid()) + ".part";
   std::ostringstream script;
   script.precision(9);
   const int panels = !loss.empty() + !dev.empty();
   script << "set terminal " << (ending == ".svg" ? "svg" : "pngcairo") << " size " << 520 * panels
          << ",400 noenhanced font 'sans,11' background 'white'\n"
-         << "set output " << gnuplot_quoted(beside.string()) << "\n"
          << "set datafile missing 'nan'\nset grid linecolor rgb '#dddddd'\nset key outside bottom center "
             "horizontal\n"
          << (arguments.logarithmic ? "set logscale y\nset format y '%g'\n" : "")
          << "set xlabel 'step'\nset multiplot layout 1," << panels << "\n";
   if (!loss.empty()) add_panel(script, "training loss", "loss", loss);
   if (!dev.empty()) add_panel(script, figure + " on the dev set", "dev", dev);
-  script << "unset multiplot\nunset output\n";
-  try {
-    run_gnuplot(script.str());
-    fs::rename(beside, out);
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove(beside, ignored);
-    throw;
-  }
+  script << "unset multiplot\n";
+  write_text(out, run_gnuplot(script.str()));
   std::printf("%s\n", arguments.out.c_str());
   return kSuccess;
 }

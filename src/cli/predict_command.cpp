@@ -36,18 +36,11 @@ int predict_command(const PredictArguments& arguments) {
   if (::isatty(STDIN_FILENO))
     std::fprintf(stderr, "%s a line; end with Ctrl-D\n", model->recipe().about().reads.c_str());
   for (;;) {
-    auto lines = reader.next(kPortion);
+    const auto lines = reader.next(kPortion);
     if (lines.empty()) return kSuccess;
-    std::string problem;
-    size_t good = 0;
-    for (; good < lines.size(); ++good) {
-      problem = line_problem(lines[good]);
-      if (problem.empty()) problem = model->line_problem(lines[good]);
-      if (!problem.empty()) break;
-    }
-    lines.resize(good);
-    write(model->predict(lines));
-    number += good;
+    const auto [answers, problem] = tasks::answer(*model, lines);
+    write(answers);
+    number += answers.size();
     if (!problem.empty())
       throw std::runtime_error("standard input, line " + std::to_string(number + 1) + ": " + problem);
   }

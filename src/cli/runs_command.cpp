@@ -10,7 +10,9 @@
 #include "cli/json_file.h"
 #include "quatrain/train/checkpoint.h"
 #include "train/own_json.h"
+#include "train/records.h"
 #include "train/run_files.h"
+#include "train/sentence.h"
 
 namespace quatrain::cli {
 namespace {
@@ -20,17 +22,30 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kDeepest = 4;
 
+// What was found, and a sentence for each thing that cannot be looked at.
+struct Found {
+  std::vector<fs::path> runs;
+  std::vector<std::string> left_out;
+};
+
 // The runs in a folder and below it; a run holds no others.
-void find_runs(const fs::path& folder, int depth, std::vector<fs::path>& runs) {
-  if (train::holds_run(folder)) {
-    runs.push_back(folder);
+void find_runs(const fs::path& folder, int depth, Found& found) {
+  std::error_code none;
+  fs::directory_iterator entries;
+  try {
+    if (train::holds_run(folder)) {
+      found.runs.push_back(folder);
+      return;
+    }
+    if (depth == kDeepest) return;
+    entries = fs::directory_iterator(folder);
+  } catch (const fs::filesystem_error& error) {
+    found.left_out.push_back(train::sentence_of(error));
     return;
   }
-  if (depth == kDeepest) return;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none))
+  for (const auto& entry : entries)
     if (entry.is_directory(none))  // a link may lead to a run, but not round in circles
-      find_runs(entry.path(), entry.is_symlink(none) ? kDeepest : depth + 1, runs);
+      find_runs(entry.path(), entry.is_symlink(none) ? kDeepest : depth + 1, found);
 }
 
 // What is known of a run, whatever of it is there. Its weights are not read: there may be hundreds of runs.
@@ -48,7 +63,7 @@ Json describe(const fs::path& run) {
   }
   const Json result = train::read_checked<Json>(run / train::kResultFile),
              state = train::read_own<Json>(folder / "training.json");
-  const bool finished = result.is_object();
+  const bool finished = result.is_object() && !train::is_of_other_weights(result.value("weights", ""), run);
   const bool lost = train::has_checkpoint(run) && (sound.empty() || sound.front().name.starts_with("step-"));
   const bool damaged = lost || (!finished && fs::exists(run / train::kResultFile));
   // First of all: a checkpoint that is being replaced may look damaged.
@@ -102,11 +117,20 @@ std::string duration(const Json& facts) {
 int runs_command(const RunsArguments& arguments) {
   if (!fs::is_directory(arguments.folder))
     throw UsageError("runs: there is no folder '" + arguments.folder + "': name the one your runs are in");
-  std::vector<fs::path> folders;
-  find_runs(fs::path(arguments.folder).lexically_normal(), 0, folders);
-  std::sort(folders.begin(), folders.end());
+  Found found;
+  find_runs(fs::path(arguments.folder).lexically_normal(), 0, found);
+  std::sort(found.runs.begin(), found.runs.end());
   Json all = Json::array();
-  for (const auto& folder : folders) all.push_back(describe(folder));
+  for (const auto& folder : found.runs) {
+    try {
+      all.push_back(describe(folder));
+    } catch (const std::exception& error) {
+      found.left_out.push_back(train::sentence_of(error));
+    }
+  }
+  if (all.empty() && !found.left_out.empty()) throw std::runtime_error(found.left_out.front());
+  for (const auto& sentence : found.left_out)
+    std::fprintf(stderr, "left out: %s\n", printable(sentence).c_str());
   if (!arguments.json.empty()) write_json(all, arguments.json);
   if (arguments.json == "-") return kSuccess;
   if (all.empty()) {

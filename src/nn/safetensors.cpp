@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -57,9 +55,12 @@ struct Entry {
 
 class Reader {
  public:
-  explicit Reader(const std::filesystem::path& path) : path_(path), file_(path, std::ios::binary) {
-    if (!file_ || std::filesystem::is_directory(path))
-      fail("cannot open: ", std::strerror(errno ? errno : EISDIR));
+  explicit Reader(const std::filesystem::path& path) : path_(path) {
+    try {
+      file_ = open_file(path);
+    } catch (const std::invalid_argument& error) {
+      fail("cannot open: ", error.what());
+    }
     size_ = std::filesystem::file_size(path);
   }
 

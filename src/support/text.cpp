@@ -143,16 +143,30 @@ void check_file(const std::filesystem::path& path) {
   const fs::file_status status = fs::status(path, error);
   const auto refuse = [](const std::string& why) { throw std::invalid_argument(why); };
   if (status.type() == fs::file_type::not_found) refuse("there is no such file");
-  if (error) refuse(error.message());
+  if (error) throw UnreadableError(error.message());
   if (fs::is_directory(status)) refuse("it is a folder");
   if (!fs::is_regular_file(status)) refuse("it is a pipe or a device; save its content as a file first");
 }
 
-std::string read_file(const std::filesystem::path& path, size_t most) {
+std::ifstream open_file(const std::filesystem::path& path) {
   check_file(path);
-  const auto refuse = [](const std::string& why) { throw std::invalid_argument(why); };
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file) refuse(std::strerror(errno));
+  if (!file) throw UnreadableError(std::strerror(errno ? errno : EIO));
+  return file;
+}
+
+std::ifstream open_named(const std::filesystem::path& path) {
+  try {
+    return open_file(path);
+  } catch (const std::invalid_argument& error) {
+    throw std::runtime_error("cannot read '" + path.string() + "': " + error.what());
+  }
+}
+
+std::string read_file(const std::filesystem::path& path, size_t most) {
+  const auto refuse = [](const std::string& why) { throw std::invalid_argument(why); };
+  std::ifstream file = open_file(path);
   const auto size = std::filesystem::file_size(path);
   if (size > most)
     refuse("it has " + std::to_string(size) + " bytes, more than the " + std::to_string(most) +

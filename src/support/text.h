@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -34,9 +35,20 @@ inline constexpr size_t kLongestLine = 1 << 20;
 /// Why a line cannot be read as text: too long, NUL bytes, not UTF-8; empty where it can.
 QUATRAIN_API std::string line_problem(std::string_view line);
 
+/// What the system refuses, as reading without permission: its reason. A file that is not there is none.
+class QUATRAIN_API UnreadableError : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+};
+
 /// The content of a file of at most `most` bytes. What is wrong with it otherwise, as "it is a folder", is
 /// the message of a std::invalid_argument: the caller names the file.
 QUATRAIN_API std::string read_file(const std::filesystem::path& path, size_t most);
+
+/// Opens a file to be read in portions; throws as read_file, and never waits: a pipe or a device is refused.
+QUATRAIN_API std::ifstream open_file(const std::filesystem::path& path);
+/// The same for a file of a run or a model: the std::runtime_error names it.
+QUATRAIN_API std::ifstream open_named(const std::filesystem::path& path);
 
 /// Throws as read_file where there is no file to be read: nothing, a folder, a pipe, a device.
 QUATRAIN_API void check_file(const std::filesystem::path& path);

@@ -17,10 +17,9 @@ class Run : public torch::CustomClassHolder {
   at::Tensor forward(std::vector<at::Tensor> input) { return model_->forward(input); }
   void train(bool on) { model_->module().train(on); }
   std::vector<std::string> predict(std::vector<std::string> lines) {
-    for (const auto& line : lines)
-      if (const auto problem = model_->line_problem(line); !problem.empty())
-        throw std::invalid_argument("predict: " + problem);
-    return model_->predict(lines);
+    auto [answers, problem] = answer(*model_, std::move(lines));
+    TORCH_CHECK_VALUE(problem.empty(), "predict: line ", answers.size() + 1, ": ", problem);
+    return answers;
   }
   std::string kind() { return model_->recipe().about().name; }
   std::string recipe() { return to_toml(model_->recipe()); }

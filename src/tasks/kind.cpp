@@ -1,8 +1,17 @@
 #include "quatrain/tasks/kind.h"
 
+#include <torch/torch.h>
+
 #include <map>
 
 namespace quatrain::tasks {
+
+void require_finite(const at::Tensor& rows) {
+  const at::Tensor good = rows.isfinite().flatten(1).all(1);
+  if (!good.all().item<bool>())
+    throw LineError(static_cast<size_t>(good.logical_not().nonzero().min().item<int64_t>()),
+                    "the answer is not finite: numbers of the line, or weights of the model, are too large");
+}
 
 std::string Model::line_problem(const std::string&) const {
   return "";

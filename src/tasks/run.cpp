@@ -5,6 +5,7 @@
 
 #include "quatrain/nn/weights.h"
 #include "quatrain/train/checkpoint.h"
+#include "support/text.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -16,6 +17,9 @@ void start_from(Model& model, const std::string& weights) {
   fs::path file = weights;
   if (!fs::exists(file)) throw RecipeError("train.weights: there is no run or file '" + weights + "'");
   if (fs::is_directory(file)) {
+    if (!train::has_checkpoint(file, "best"))
+      throw RecipeError("train.weights: '" + weights +
+                        "' is no run with a checkpoint 'best': name a run's folder or a file of weights");
     const fs::path folder = train::find_checkpoint(file, "best");
     model.check_same_meaning(folder);
     file = folder / "model.safetensors";
@@ -60,6 +64,24 @@ std::unique_ptr<Model> load_checkpoint(const fs::path& folder) {
   auto model = kind.load_model(std::move(recipe), folder);
   model->module().eval();
   return model;
+}
+
+Answers answer(Model& model, std::vector<std::string> lines) {
+  Answers result;
+  const auto problem_of = [&](const std::string& line) {
+    const std::string problem = line_problem(line);
+    return problem.empty() ? model.line_problem(line) : problem;
+  };
+  for (size_t i = 0; i < lines.size() && result.problem.empty(); ++i)
+    if (result.problem = problem_of(lines[i]); !result.problem.empty()) lines.resize(i);
+  try {
+    result.answers = model.predict(lines);
+  } catch (const LineError& error) {
+    result.problem = error.what();
+    lines.resize(error.line());
+    result.answers = model.predict(lines);
+  }
+  return result;
 }
 
 void set_threads(const Recipe& recipe) {

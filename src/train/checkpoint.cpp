@@ -21,14 +21,15 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 2;
 constexpr const char* kManifest = "checkpoint.json";
+constexpr const char* kWeightsFile = "model.safetensors";
 constexpr const char* kOlder = "step-";
 constexpr const char* kPart = ".part";
 constexpr const char* kOld = ".old";
+constexpr const char* kDamaged = ".damaged";  // and with a number
 
-// What may not be looked at is as good as not there.
+// What may not be looked at is no absence: fs::filesystem_error, with the system's reason.
 bool is_there(const fs::path& path) {
-  std::error_code none;
-  return fs::exists(path, none);
+  return fs::exists(path);
 }
 
 fs::path beside(const fs::path& run_folder, const std::string& which, const char* ending) {
@@ -78,12 +79,60 @@ std::optional<Json> read_manifest(const fs::path& folder) {
   return whole && sound() ? std::optional(std::move(manifest)) : std::nullopt;
 }
 
-std::optional<std::string> checksum_at(const fs::path& file) {
+// What is wrong with a checkpoint's folder.
+struct Damage {
+  std::vector<std::string> phrases;
+  bool unreadable = false;  // there may be nothing wrong: the system does not let us look
+};
+
+// Why the system does not let a file be read; empty where it does, and where there is none.
+std::string refusal_of(const fs::path& file) {
   try {
-    return checksum_of_file(file);
-  } catch (const std::runtime_error&) {
-    return std::nullopt;
+    open_file(file);
+  } catch (const UnreadableError& error) {
+    return error.what();
+  } catch (const std::invalid_argument&) {
   }
+  return "";
+}
+
+Damage damage_of(const fs::path& folder, Look look) {
+  Damage damage;
+  const auto unreadable = [&](const std::string& name, const std::string& why) {
+    damage.unreadable = true;
+    damage.phrases.push_back(name + " cannot be read: " + why);
+  };
+  if (const auto why = refusal_of(folder / kManifest); !why.empty()) {
+    unreadable(kManifest, why);
+    return damage;
+  }
+  if (!is_there(folder / kManifest)) return {{std::string(kManifest) + " is missing"}};
+  const auto manifest = read_manifest(folder);
+  if (!manifest) return {{std::string(kManifest) + " is not as it was written, or by another version"}};
+  for (const auto& [name, facts] : (*manifest)["files"].items()) {
+    const fs::path file = folder / name;
+    std::error_code error;
+    const auto status = fs::status(file, error);
+    const auto bytes = fs::is_regular_file(status) ? fs::file_size(file, error) : 0;
+    if (status.type() == fs::file_type::not_found)
+      damage.phrases.push_back(name + " is missing");
+    else if (error)
+      unreadable(name, error.message());
+    else if (!fs::is_regular_file(status))
+      damage.phrases.push_back(name + " is no file");
+    else if (bytes != facts["bytes"])
+      damage.phrases.push_back(name + " has " + std::to_string(bytes) + " bytes instead of " +
+                               facts["bytes"].dump());
+    else if (look == Look::sizes)
+      continue;
+    else if (const auto why = refusal_of(file); !why.empty())
+      unreadable(name, why);
+    else if (checksum_of_file(file) != facts["xxh128"])
+      damage.phrases.push_back(
+          name +
+          " has changed since it was written (if you did that, 'quatrain check RUN --accept' takes it)");
+  }
+  return damage;
 }
 
 std::string way_out(const fs::path& run_folder) {
@@ -125,27 +174,7 @@ fs::path part_of(const fs::path& run_folder, const std::string& which) {
 }
 
 std::vector<std::string> find_damage(const fs::path& folder, Look look) {
-  if (!is_there(folder / kManifest)) return {std::string(kManifest) + " is missing"};
-  const auto manifest = read_manifest(folder);
-  if (!manifest) return {std::string(kManifest) + " is not as it was written, or by another version"};
-  std::vector<std::string> damage;
-  for (const auto& [name, facts] : (*manifest)["files"].items()) {
-    std::error_code error;
-    const auto bytes = fs::file_size(folder / name, error);
-    if (error)
-      damage.push_back(name + " is missing");
-    else if (bytes != facts["bytes"])
-      damage.push_back(name + " has " + std::to_string(bytes) + " bytes instead of " + facts["bytes"].dump());
-    else if (look == Look::sizes)
-      continue;
-    else if (const auto found = checksum_at(folder / name); !found)
-      damage.push_back(name + " cannot be read");
-    else if (*found != facts["xxh128"])
-      damage.push_back(
-          name +
-          " has changed since it was written (if you did that, 'quatrain check RUN --accept' takes it)");
-  }
-  return damage;
+  return damage_of(folder, look).phrases;
 }
 
 std::vector<Checkpoint> sound_checkpoints(const fs::path& run_folder, Look look) {
@@ -158,6 +187,14 @@ std::vector<Checkpoint> sound_checkpoints(const fs::path& run_folder, Look look)
   std::stable_sort(sound.begin(), sound.end(),
                    [](const Checkpoint& a, const Checkpoint& b) { return a.step > b.step; });
   return sound;
+}
+
+fs::path set_aside(const fs::path& folder) {
+  fs::path place = beside(folder.parent_path(), folder.stem().string(), kDamaged);
+  for (int i = 2; is_there(place); ++i)
+    place = beside(folder.parent_path(), folder.stem().string(), kDamaged) += "-" + std::to_string(i);
+  fs::rename(folder, place);
+  return place;
 }
 
 void seal_checkpoint(const fs::path& folder, int64_t step) {
@@ -220,13 +257,22 @@ int64_t step_of(const fs::path& folder) {
   return manifest ? (*manifest)["step"].get<int64_t>() : 0;
 }
 
+std::string weights_checksum(const fs::path& run_folder, const std::string& which) {
+  for (const fs::path& folder : {run_folder / which, beside(run_folder, which, kOld)})
+    if (const auto manifest = is_there(folder) ? read_manifest(folder) : std::nullopt)
+      return (*manifest)["files"].value(kWeightsFile, Json::object()).value("xxh128", "");
+  return "";
+}
+
 Checkpoint open_checkpoint(const fs::path& run_folder, const std::string& which) {
   for (const fs::path& folder : {run_folder / which, beside(run_folder, which, kOld)}) {
     if (!is_there(folder)) continue;
-    const auto damage = find_damage(folder);
-    if (damage.empty()) return {which, step_of(folder), folder};
-    throw std::runtime_error("checkpoint '" + folder.string() + "' is damaged: " + join(damage) +
-                             way_out(run_folder));
+    const Damage damage = damage_of(folder, Look::bytes);
+    if (damage.phrases.empty()) return {which, step_of(folder), folder};
+    const std::string what = "checkpoint '" + folder.string() + "' ", why = join(damage.phrases);
+    if (damage.unreadable)  // no older one is offered, from which newer work would be lost
+      throw std::runtime_error(what + "cannot be looked at: " + why + "; let yourself read it");
+    throw std::runtime_error(what + "is damaged: " + why + way_out(run_folder));
   }
   throw std::runtime_error("run '" + run_folder.string() + "' has no checkpoint '" + which + "'" +
                            way_out(run_folder));
@@ -245,6 +291,11 @@ void remove_run(const fs::path& run_folder) {
   for (const char* which : {"last", "best"})
     for (const char* ending : {"", kPart, kOld}) fs::remove_all(beside(run_folder, which, ending));
   for (const fs::path& folder : older_checkpoints(run_folder)) fs::remove_all(folder);
+  std::vector<fs::path> aside;
+  for (const auto& entry : fs::directory_iterator(run_folder))
+    if (entry.path().filename().string().starts_with(std::string("best") + kDamaged))
+      aside.push_back(entry.path());
+  for (const fs::path& folder : aside) fs::remove_all(folder);
   for (const char* name : {kMetricsFile, kResultFile, kPredictionsFile}) fs::remove(run_folder / name);
 }
 

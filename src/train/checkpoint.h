@@ -21,6 +21,10 @@ QUATRAIN_API void write_checkpoint(const std::filesystem::path& run_folder, cons
                                    const std::function<void(const std::filesystem::path&)>& fill,
                                    int64_t keep = 1);
 
+/// Gives a damaged best/ another name, best.damaged, where a new one will be written: what is in it may be of
+/// use still. Its new folder.
+std::filesystem::path set_aside(const std::filesystem::path& checkpoint_folder);
+
 /// Notes the sizes and checksums of a checkpoint's files as they are.
 QUATRAIN_API void seal_checkpoint(const std::filesystem::path& checkpoint_folder, int64_t step);
 

@@ -11,6 +11,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "support/text.h"
+
 namespace quatrain::train {
 namespace {
 
@@ -45,7 +47,7 @@ std::string checksum(std::string_view bytes) {
 std::string checksum_of_file(const std::filesystem::path& path) {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
   XXH3_128bits_reset(state.get());
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file = open_named(path);
   std::vector<char> portion(1 << 20);
   while (file) {
     file.read(portion.data(), static_cast<std::streamsize>(portion.size()));

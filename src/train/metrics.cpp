@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "support/atomic_file.h"
+#include "support/text.h"
 #include "train/own_json.h"
 #include "train/run_files.h"
 
@@ -27,10 +28,9 @@ struct Kept {
   bool is_prefix = true;  // of the file
 };
 
-Kept kept_lines(const fs::path& path, int64_t step, int64_t evaluated_step) {
+Kept kept_lines(std::ifstream& file, int64_t step, int64_t evaluated_step) {
   Kept kept;
   bool gap = false;
-  std::ifstream file(path);
   for (std::string line; std::getline(file, line) && !file.eof();) {
     const Json record = parse_record<Json>(line);
     kept.damaged += record.is_discarded();
@@ -50,7 +50,10 @@ Kept kept_lines(const fs::path& path, int64_t step, int64_t evaluated_step) {
 Metrics::Metrics(const fs::path& run_folder, int64_t step, int64_t evaluated_step, int64_t log_every)
     : path_(run_folder / kMetricsFile), log_every_(log_every) {
   Kept kept;
-  if (step > 0) kept = kept_lines(path_, step, evaluated_step);
+  if (fs::exists(path_)) {
+    std::ifstream file = open_named(path_);
+    if (step > 0) kept = kept_lines(file, step, evaluated_step);
+  }
   if (!kept.is_prefix) write_text(path_, kept.text);
   damaged_ = kept.damaged;
   lines_ = kept.lines;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -25,18 +26,20 @@ Json parse_own(std::string_view text) {
   }
 }
 
-/// JSON of a file whose text is `sound`.
+/// JSON of a file whose text is `sound`. One that may not be read is a std::runtime_error: it may be sound.
 template <typename Json, typename Sound>
 Json read_json(const std::filesystem::path& path, const Sound& sound) {
   try {
     const std::string text = read_file(path, kLargestOwn);
     return sound(text) ? parse_own<Json>(text) : Json(Json::value_t::discarded);
+  } catch (const UnreadableError& error) {
+    throw std::runtime_error("cannot read '" + path.string() + "': " + error.what());
   } catch (const std::invalid_argument&) {
     return Json(Json::value_t::discarded);
   }
 }
 
-/// The same from a file; one that cannot be read is no JSON either.
+/// The same from a file; one that is not there is no JSON either.
 template <typename Json>
 Json read_own(const std::filesystem::path& path) {
   return read_json<Json>(path, [](std::string_view) { return true; });

@@ -13,7 +13,7 @@ constexpr double kSmoothing = 0.95;
 }  // namespace
 
 void Pace::note(double loss, int64_t examples, double seconds) {
-  loss_ = seconds_.empty() ? loss : kSmoothing * loss_ + (1 - kSmoothing) * loss;
+  loss_ = loss_ ? kSmoothing * *loss_ + (1 - kSmoothing) * loss : loss;
   seconds_.push_back(seconds);
   examples_.push_back(examples);
   if (seconds_.size() <= kSteps) return;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 
 namespace quatrain::train {
 
@@ -10,14 +11,14 @@ class Pace {
  public:
   void note(double loss, int64_t examples, double seconds);
 
-  double examples_per_second() const;    ///< over the latest steps, 1,000 at most
-  double step_seconds_median() const;    ///< over the same; 0 where there is none
-  double loss() const { return loss_; }  ///< a moving average
+  double examples_per_second() const;                   ///< over the latest steps, 1,000 at most
+  double step_seconds_median() const;                   ///< over the same; 0 where there is none
+  std::optional<double> loss() const { return loss_; }  ///< a moving average; none before a step
 
  private:
   std::deque<double> seconds_;
   std::deque<int64_t> examples_;
-  double loss_ = 0;
+  std::optional<double> loss_;
 };
 
 }  // namespace quatrain::train

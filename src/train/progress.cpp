@@ -33,7 +33,8 @@ std::string line(const std::string& title, const Progress& p, bool with_bar) {
   const double share = p.steps > 0 ? static_cast<double>(p.step) / static_cast<double>(p.steps) : 0;
   std::string text = title.empty() ? "" : title + "  ";
   if (with_bar) text += bar(share) + " ";
-  text += fmt::format("step {}/{}  loss {:.4f}", p.step, p.steps, p.loss);
+  text += fmt::format("step {}/{}", p.step, p.steps);
+  if (p.loss) text += fmt::format("  loss {:.4f}", *p.loss);
   if (p.last) text += fmt::format("  {} {:.4f}", p.figure, *p.last);
   if (p.last && p.best && *p.best != *p.last) text += fmt::format(" (best {:.4f})", *p.best);
   switch (p.stage) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "quatrain/train/checkpoint.h"
 #include "support/atomic_file.h"
 #include "train/own_json.h"
 #include "train/run_files.h"
@@ -44,11 +45,12 @@ void write_result(const Result& r, const fs::path& run_folder) {
                   {"seed", r.seed},
                   {"version", r.version},
                   {"commit", r.commit},
-                  {"predictions", r.predictions}};
+                  {"predictions", r.predictions},
+                  {"weights", r.weights}};
   write_text(run_folder / kResultFile, with_checksum(json.dump(2) + "\n"));
 }
 
-Result read_result(const fs::path& run_folder) {
+Result read_any_result(const fs::path& run_folder) {
   const fs::path path = run_folder / kResultFile;
   if (!fs::exists(path))
     throw std::runtime_error("run '" + run_folder.string() + "' has no result.json: it is not finished");
@@ -75,12 +77,26 @@ Result read_result(const fs::path& run_folder) {
     r.version = json.value("version", "");
     r.commit = json.value("commit", "");
     r.predictions = json.value("predictions", "");
+    r.weights = json.value("weights", "");
     return r;
   } catch (const Json::exception&) {
     throw std::runtime_error(
         "'" + path.string() +
         "' is not what a trainer wrote: delete it and resume the run, which makes it again");
   }
+}
+
+bool is_of_other_weights(const std::string& weights, const fs::path& run_folder) {
+  const std::string own = weights_checksum(run_folder, "best");
+  return !weights.empty() && !own.empty() && weights != own;
+}
+
+Result read_result(const fs::path& run_folder) {
+  Result result = read_any_result(run_folder);
+  if (!is_of_other_weights(result.weights, run_folder)) return result;
+  throw std::runtime_error("'" + (run_folder / kResultFile).string() +
+                           "' is of other weights than those of 'best' beside it, another run's perhaps: "
+                           "delete it and resume the run, which makes it again");
 }
 
 bool result_is_sealed(const fs::path& run_folder) {

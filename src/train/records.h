@@ -9,7 +9,14 @@
 namespace quatrain::train {
 
 /// Writes result.json, with its checksum.
-void write_result(const Result& result, const std::filesystem::path& run_folder);
+QUATRAIN_API void write_result(const Result& result, const std::filesystem::path& run_folder);
+
+/// result.json as it is: read_result() without a look at the weights.
+QUATRAIN_API Result read_any_result(const std::filesystem::path& run_folder);
+
+/// True where a result's figures are of other weights than those of the run's best/. Where either does not
+/// say (older versions, best/ is damaged) it is false. Reads no weights.
+QUATRAIN_API bool is_of_other_weights(const std::string& weights, const std::filesystem::path& run_folder);
 
 /// True where result.json has a checksum; older versions wrote none.
 QUATRAIN_API bool result_is_sealed(const std::filesystem::path& run_folder);

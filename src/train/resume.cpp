@@ -2,6 +2,9 @@
 
 #include <torch/torch.h>
 
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 
 #include "quatrain/nn/weights.h"
@@ -20,34 +23,68 @@ namespace fs = std::filesystem;
   throw std::runtime_error("cannot resume '" + run_folder.string() + "': " + why);
 }
 
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "quatrain-XXXXXX").string();
+    if (!::mkdtemp(name.data()))
+      throw std::runtime_error("cannot create the folder '" + name + "': " + std::strerror(errno));
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
 // A task's files say what the model's numbers mean, a word's or a label's: they are written again, compared
 // and removed.
 void check_same_data(const Task& task, const fs::path& run_folder, const fs::path& checkpoint) {
-  const fs::path part = part_of(run_folder, "last");
-  fs::remove_all(part);
-  fs::create_directory(part);
-  task.store(part);
+  const TemporaryFolder place;  // not in the run, which may be finished and read-only
+  task.store(place.path());
   std::vector<std::string> other;
-  for (const auto& entry : fs::directory_iterator(part)) {
+  for (const auto& entry : fs::directory_iterator(place.path())) {
     const fs::path stored = checkpoint / entry.path().filename();
     if (!fs::exists(stored) || checksum_of_file(entry.path()) != checksum_of_file(stored))
       other.push_back(stored.filename().string());
   }
-  fs::remove_all(part);
   if (!other.empty())
     refuse(run_folder, "the data give another " + join(other) + " than the checkpoint '" +
                            checkpoint.string() +
                            "' has; take the data that the run was started with, or start anew");
 }
 
-// best/ as the state speaks of it.
-std::optional<Checkpoint> find_best(const fs::path& run_folder, int64_t step) {
-  try {
-    Checkpoint best = open_checkpoint(run_folder, "best");
-    return best.step == step ? std::optional(std::move(best)) : std::nullopt;
-  } catch (const std::runtime_error&) {
-    return std::nullopt;
+// best/, and what is wrong with it.
+struct Best {
+  std::optional<Checkpoint> sound;
+  fs::path folder;                  // empty where there is none
+  std::vector<std::string> damage;  // a phrase each
+};
+
+Best look_at_best(const fs::path& run_folder) {
+  Best best;
+  for (const char* name : {"best", "best.old"}) {
+    if (!best.folder.empty() || !fs::exists(run_folder / name)) continue;
+    best.folder = run_folder / name;
+    best.damage = find_damage(best.folder);
+    if (best.damage.empty()) best.sound = Checkpoint{"best", step_of(best.folder), best.folder};
   }
+  if (best.folder.empty()) best.damage = {"it is missing"};
+  return best;
+}
+
+// A finished run without its best weights: to select anew would give up a result that is sound.
+[[noreturn]] void refuse_without_best(const Resumed& r, const Best& best) {
+  read_result(r.run.folder);  // or it is not
+  refuse(r.run.folder, "it is finished, and its best weights '" + (r.run.folder / "best").string() +
+                           "' cannot be used (" + join(best.damage) +
+                           "): put them back, or delete result.json and resume, which selects anew");
 }
 
 // The result of a finished run, with the best weights in the model.
@@ -102,9 +139,14 @@ Start take_up(const Resumed& r) {
   check_same_data(r.task, folder, from);
   // Patience may be another now.
   state.stopped_early = state.stopped_early && r.options.patience > 0 && state.bad >= r.options.patience;
-  const auto best = state.best_step > 0 ? find_best(folder, state.best_step) : std::nullopt;
-  if (state.best_step > 0 && !best) {
+  const Best best = look_at_best(folder);
+  const bool finished = fs::exists(folder / kResultFile) && (state.stopped_early || state.step >= r.steps);
+  if (state.best_step > 0 && !(best.sound && best.sound->step == state.best_step)) {
     start.best_is_gone = state.best_step == state.step;
+    if (finished && !best.sound && !start.best_is_gone) refuse_without_best(r, best);
+    if (!best.folder.empty() && !best.sound)
+      r.tell("'" + best.folder.string() + "' is damaged (" + join(best.damage) + ") and now called '" +
+             set_aside(best.folder).string() + "'");
     if (!start.best_is_gone) {
       r.tell("'" + (folder / "best").string() + "' does not hold the best weights so far, those of step " +
              std::to_string(state.best_step) + "; the next evaluation selects anew");
@@ -113,11 +155,10 @@ Start take_up(const Resumed& r) {
       state.best_figures.clear();
       state.bad = 0;
     }
-  } else if (fs::exists(folder / kResultFile) && (state.stopped_early || state.step >= r.steps)) {
-    start.result = stored_result(r, best ? *best : open_checkpoint(folder, "best"));
+  } else if (finished) {
+    start.result = stored_result(r, best.sound ? *best.sound : open_checkpoint(folder, "best"));
   }
   if (start.result) return start;
-  fs::remove(folder / kResultFile);  // it will be another
   tell_of_device(r, state);
   return start;
 }

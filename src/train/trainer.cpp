@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "quatrain/nn/weights.h"
+#include "quatrain/train/checkpoint.h"
 #include "support/version.h"
 #include "train/autocast.h"
 #include "train/checkpoint.h"
@@ -14,6 +15,7 @@
 #include "train/pace.h"
 #include "train/records.h"
 #include "train/resume.h"
+#include "train/run_files.h"
 #include "train/run_lock.h"
 #include "train/saver.h"
 #include "train/state.h"
@@ -65,8 +67,7 @@ class Run {
         parameters_(trained_parameters(model_)),
         optimizer_(make_optimizer(options.optimizer, model_)) {
     steps_per_epoch_ = (task.batches() + options.accumulate - 1) / options.accumulate;
-    steps_ = options.epochs > 0 ? options.epochs * steps_per_epoch_ : options.steps;
-    if (options.steps > 0) steps_ = std::min(steps_, options.steps);
+    steps_ = steps_of(options, steps_per_epoch_);
   }
 
   Result go() {
@@ -81,6 +82,7 @@ class Run {
     if (start.result) return *start.result;
     state_ = std::move(start.state);
     Metrics metrics(run_.folder, state_.step, state_.evaluated_step, options_.log_every);
+    fs::remove(run_.folder / kResultFile);  // it will be another
     if (metrics.damaged() > 0)
       tell("metrics.jsonl: lines that were damaged and are dropped: " + std::to_string(metrics.damaged()));
     else if (metrics.lines() < state_.metrics_lines)
@@ -309,6 +311,7 @@ class Run {
     const fs::path best = find_checkpoint(run_.folder, "best") / "model.safetensors";
     nn::load_weights(model_, best);
     result.model_bytes = static_cast<int64_t>(fs::file_size(best));
+    result.weights = weights_checksum(run_.folder, "best");
     if (task_.has("test")) {
       Evaluation evaluation;
       try {

@@ -2,6 +2,7 @@
 
 #include <c10/util/StringUtil.h>
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
@@ -20,6 +21,11 @@ const char* name(NonFinite choice) {
 
 NonFinite parse_nonfinite(std::string_view name) {
   return parse_name(kNonFinite, name, "nonfinite");
+}
+
+int64_t steps_of(const TrainerOptions& options, int64_t steps_per_epoch) {
+  const int64_t steps = options.epochs > 0 ? options.epochs * steps_per_epoch : options.steps;
+  return options.steps > 0 ? std::min(steps, options.steps) : steps;
 }
 
 void check(const TrainerOptions& options, const RunOptions& run, const Task& task) {

@@ -168,7 +168,7 @@ TEST_F(ConvertTest, weights_of_another_model_are_refused) {
   refused("--twin real --set model.heads=2 --weights nowhere.safetensors", "nowhere.safetensors");
   refused("--twin quaternion --set model.heads=2 --weights run", "does not fit the model");
   refused("--twin real --set model.heads=2 --set task.max_vocabulary=5 --weights run", "knows other words");
-  refused("--twin real --weights data", "no checkpoint");
+  refused("--twin real --weights data", "no run with a checkpoint");
 }
 
 }  // namespace

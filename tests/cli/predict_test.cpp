@@ -103,6 +103,16 @@ TEST_F(Predict, many_lines_stay_in_order) {
   }
 }
 
+TEST(PredictNumbers, an_answer_that_is_not_finite_is_an_error) {
+  const Workplace place;
+  ASSERT_EQ(place.run("train hamilton --set train.threads=1 --set train.steps=6 --out run").code, 0);
+  const Outcome outcome =
+      place.run("predict run", "1 2 3 4 5 6 7 8\n1e20 1e20 1 1 1e20 1e20 1 1\n1 2 3 4 5 6 7 8\n");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.error, testing::HasSubstr("standard input, line 2: the answer is not finite"));
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
+}
+
 TEST_F(Predict, a_full_disk_is_an_error) {
   if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full";
   place_->write("ask.sh", "'" QUATRAIN_PROGRAM "' predict run <ask.in >/dev/full\n");

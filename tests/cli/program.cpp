@@ -50,9 +50,14 @@ std::string Workplace::read(const std::string& name) const {
 }
 
 Outcome Workplace::run(const std::string& words, const std::string& input) const {
+  return run_under("", words, input);
+}
+
+Outcome Workplace::run_under(const std::string& launcher, const std::string& words,
+                             const std::string& input) const {
   write(".in", input);
-  const std::string command =
-      "cd '" + folder_.string() + "' && '" QUATRAIN_PROGRAM "' " + words + " <.in >.out 2>.error";
+  const std::string command = "cd '" + folder_.string() + "' && " + launcher + " '" QUATRAIN_PROGRAM "' " +
+                              words + " <.in >.out 2>.error";
   const int status = std::system(command.c_str());
   return {code_of(status), read(".out"), read(".error")};
 }

@@ -29,6 +29,10 @@ class Workplace {
   /// `quatrain WORDS`, as a shell reads them, with `input` on the standard input.
   Outcome run(const std::string& words, const std::string& input = "") const;
 
+  /// The same as `LAUNCHER quatrain WORDS`.
+  Outcome run_under(const std::string& launcher, const std::string& words,
+                    const std::string& input = "") const;
+
   /// Small data in the formats of sst, tsv and sva, which a model can learn; returns the folder's name.
   std::string make_data() const;
 

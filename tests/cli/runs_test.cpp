@@ -149,8 +149,9 @@ TEST(Check, sees_a_flipped_bit_in_metrics_result_and_predictions) {
   }
   const std::string metrics = place.read("run/metrics.jsonl");
   place.write("run/metrics.jsonl", metrics.substr(metrics.find('\n') + 1));
-  EXPECT_THAT(place.run("check run").out,
-              HasSubstr("sound: 5 lines where the checkpoint 'last' had 6: some were"));
+  const Outcome fewer = place.run("check run");
+  EXPECT_EQ(fewer.code, 1);
+  EXPECT_THAT(fewer.out, HasSubstr("5 lines where the checkpoint 'last' had 6: some were deleted or lost"));
   std::string old;
   std::istringstream lines(metrics);
   for (std::string line; std::getline(lines, line);) {
@@ -180,6 +181,15 @@ TEST(Check, misses_what_is_not_there) {
     fs::rename(place.path("away"), place.path("run/" + part));
   }
   EXPECT_EQ(place.run("check run").code, 0);
+  const std::string answers = place.read("run/predictions.tsv");
+  fs::remove(place.path("run/result.json"));
+  fs::remove(place.path("run/predictions.tsv"));
+  const Outcome without = place.run("check run");
+  EXPECT_EQ(without.code, 1);
+  EXPECT_THAT(without.out, testing::ContainsRegex("result.json +missing, .*train run --resume"));
+  ASSERT_EQ(place.run("train run --resume").code, 0);
+  EXPECT_EQ(place.run("check run").code, 0);
+  EXPECT_EQ(place.read("run/predictions.tsv"), answers);
   // Between two renames; and damaged then.
   fs::rename(place.path("run/last"), place.path("run/last.old"));
   EXPECT_EQ(place.run("check run").code, 0);
@@ -188,6 +198,132 @@ TEST(Check, misses_what_is_not_there) {
   fs::remove(place.path("run/metrics.jsonl"));
   ASSERT_EQ(std::system(("mkfifo '" + place.path("run/metrics.jsonl").string() + "'").c_str()), 0);
   EXPECT_THAT(place.run("check run").out, HasSubstr("it is a pipe or a device"));
+}
+
+// What waits for ever or never ends is not opened.
+TEST(Check, pipes_and_devices_are_refused) {
+  const Workplace place;
+  ASSERT_EQ(place.run(kRun + " --out run").code, 0);
+  for (const std::string make : {"mkfifo ", "ln -s /dev/zero "})
+    for (const std::string name : {"metrics.jsonl", "predictions.tsv", "result.json"}) {
+      SCOPED_TRACE(make + name);
+      const fs::path file = place.path("run/" + name);
+      fs::rename(file, place.path("away"));
+      ASSERT_EQ(std::system((make + "'" + file.string() + "'").c_str()), 0);
+      EXPECT_EQ(place.run("check run").code, 1);
+      if (name == "metrics.jsonl") {
+        EXPECT_THAT(place.run("train run --resume --set train.steps=14").error,
+                    HasSubstr("metrics.jsonl': it is a pipe or a device"));
+      }
+      fs::remove(file);
+      fs::rename(place.path("away"), file);
+    }
+  EXPECT_EQ(place.run("check run").code, 0);
+}
+
+// Nothing is built by a stored recipe whose sizes are out of range.
+TEST(Check, sizes_of_a_stored_recipe_are_bounded) {
+  const Workplace place;
+  ASSERT_EQ(place.run(kRun + " --out run").code, 0);
+  const std::string recipe = place.read("run/best/recipe.toml");
+  for (const auto& [line, rule] : {std::pair{"layers = 1000000000", "model.layers must be at most 1000"},
+                                   std::pair{"width = 0", "model.width must be at least 1"}}) {
+    const std::string key = "\n" + std::string(line).substr(0, std::string(line).find('=') + 1);
+    const size_t begin = recipe.find(key) + 1;
+    std::string changed = recipe;
+    changed.replace(begin, recipe.find('\n', begin) - begin, line);
+    place.write("run/best/recipe.toml", changed);
+    EXPECT_EQ(place.run("predict run", "the keys\n").code, 1);
+    const Outcome accepted = place.run("check run --accept");
+    EXPECT_EQ(accepted.code, 1);
+    EXPECT_THAT(accepted.out, HasSubstr(rule));
+  }
+}
+
+TEST(Check, a_result_of_another_run_is_told) {
+  const Workplace place;
+  const std::string words = "train hamilton --set train.threads=1 --set train.steps=6 --out ";
+  ASSERT_EQ(place.run(words + "one --seed 1").code, 0);
+  ASSERT_EQ(place.run(words + "two --seed 2").code, 0);
+  fs::copy_file(place.path("one/result.json"), place.path("two/result.json"),
+                fs::copy_options::overwrite_existing);
+  const Outcome wrong = place.run("check two");
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_THAT(wrong.out, AllOf(HasSubstr("is of other weights than those of 'best'"),
+                               HasSubstr("delete it and resume the run")));
+  EXPECT_THAT(place.run("runs two").out, testing::ContainsRegex("two +damaged"));
+  EXPECT_EQ(place.run("train two --resume").code, 1);
+  EXPECT_EQ(place.run("check two --accept").code, 0);
+  EXPECT_EQ(place.run("check two").code, 0);
+}
+
+// Reasons that even root is given.
+TEST(Check, what_cannot_be_read_is_not_called_missing) {
+  const Workplace place;
+  ASSERT_EQ(place.run(kRun + " --keep 3 --out run").code, 0);
+  const auto loop = [](const fs::path& file) {
+    fs::remove_all(file);
+    fs::create_symlink(file.filename(), file);
+  };
+  fs::copy(place.path("run"), place.path("manifest"), fs::copy_options::recursive);
+  loop(place.path("manifest/last/checkpoint.json"));
+  Outcome outcome = place.run("check manifest");
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("checkpoint.json cannot be read: Too many levels"),
+                                 Not(HasSubstr("is missing")), Not(HasSubstr("--from"))));
+  fs::copy(place.path("run"), place.path("result"), fs::copy_options::recursive);
+  loop(place.path("result/result.json"));
+  EXPECT_THAT(place.run("check result").out + place.run("check result").error,
+              AllOf(HasSubstr("Too many levels"), Not(HasSubstr("delete it"))));
+  loop(place.path("run/last"));
+  outcome = place.run("runs run");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.error, HasSubstr("cannot use 'run/last': Too many levels"));
+  outcome = place.run("runs .");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.error, HasSubstr("left out: cannot use './run/last': Too many levels"));
+  outcome = place.run("check run");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.error, HasSubstr("Too many levels"));
+}
+
+TEST(Train, a_finished_run_keeps_its_result_where_best_is_damaged) {
+  const Workplace place;
+  ASSERT_EQ(place.run(kRun + " --out run").code, 0);
+  auto state = json::parse(place.read("run/last/training.json"));
+  if (state["best_step"] == state["step"]) GTEST_SKIP() << "the last weights are the best here";
+  const std::string result = place.read("run/result.json"), answers = place.read("run/predictions.tsv");
+  fs::resize_file(place.path("run/best/recipe.toml"), fs::file_size(place.path("run/best/recipe.toml")) - 1);
+  const Outcome outcome = place.run("train run --resume");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.error, AllOf(HasSubstr("'run/best' cannot be used (recipe.toml has"),
+                                   HasSubstr("put them back, or delete result.json and resume")));
+  EXPECT_EQ(place.read("run/result.json"), result);
+  EXPECT_EQ(place.read("run/predictions.tsv"), answers);
+}
+
+TEST(Train, a_limit_of_file_sizes_is_told_as_a_full_disk_is) {
+  const Workplace place;
+  place.write("limited", "ulimit -f 60\nexec \"$@\"\n");
+  const Outcome outcome = place.run_under("sh limited", kRun + " --set train.rate=0.001 --out run");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.error, AllOf(HasSubstr("File too large"), HasSubstr("make room, then resume the run")));
+}
+
+TEST(Train, a_loss_that_was_not_measured_is_not_shown) {
+  const Workplace place;
+  ASSERT_EQ(place.run(kRun + " --out run").code, 0);
+  fs::remove(place.path("run/result.json"));
+  const Outcome outcome = place.run("train run --resume");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.error, AllOf(HasSubstr("step 12/12"), Not(HasSubstr("loss 0.0000"))));
+}
+
+TEST(Train, weights_of_what_is_no_run_are_refused_as_that) {
+  const Workplace place;
+  const Outcome outcome = place.run(kRun + " --set train.weights=. --out run");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.error, AllOf(HasSubstr("train.weights: '"), HasSubstr("is no run with a checkpoint"),
+                                   Not(HasSubstr("start anew"))));
 }
 
 TEST(Train, a_damaged_recipe_of_a_run_is_named_before_it_is_read) {
@@ -214,6 +350,8 @@ TEST(Plot, draws_the_curves) {
   ASSERT_EQ(place.run("plot two --figure loss --out two.png").code, 0);
   EXPECT_TRUE(place.read("two.png").starts_with("\x89PNG"));
   ASSERT_EQ(place.run("plot two --log --out log.svg").code, 0);
+  ASSERT_EQ(place.run("plot two --out 'a\tb\nc.svg'").code, 0);
+  EXPECT_THAT(place.read("a\tb\nc.svg"), HasSubstr("</svg>"));
   EXPECT_NE(place.read("log.svg"), picture);
   EXPECT_THAT(place.run("plot two --out nowhere/two.svg").error, HasSubstr("there is no folder"));
   // A line that cannot be read is left out, and said.

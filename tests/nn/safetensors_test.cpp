@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <filesystem>
@@ -157,6 +158,15 @@ TEST_F(SafetensorsTest, DeepHeadersAreRefused) {
   const std::string deep = R"({"x":)" + std::string(1'000'000, '[') + std::string(1'000'000, ']') + "}";
   EXPECT_THAT(error_of(write(deep, "")), HasSubstr("nested at most 3 deep"));
   EXPECT_THAT(error_of(write(R"({"x":{"a":{"b":{}}}})", "")), HasSubstr("nested at most 3 deep"));
+}
+
+// A pipe nobody writes to would be waited for, a device read for ever.
+TEST_F(SafetensorsTest, PipesAndDevicesAreRefused) {
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const fs::path& path : {pipe, fs::path("/dev/zero")})
+    EXPECT_THAT(error_of(path), HasSubstr("it is a pipe or a device"));
+  EXPECT_THAT(error_of(folder_ / "nothing"), HasSubstr("there is no such file"));
 }
 
 TEST_F(SafetensorsTest, EveryTruncationIsNoticed) {

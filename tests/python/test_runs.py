@@ -9,6 +9,8 @@ import sys
 import pytest
 import quatrain
 import torch
+import torch.nn.utils.parametrize
+import torch.nn.utils.prune
 from safetensors.torch import load_file, save_file
 
 PROGRAM, TWIN = os.environ.get("QUATRAIN_PROGRAM"), os.environ.get("QUATRAIN_TWIN")
@@ -78,6 +80,78 @@ def test_answers_are_the_programs(tmp_path):
     assert run.kind == "text_classification" and run.recipe["agreement"]["train"] == 200
 
 
+def test_what_is_no_text_is_refused(tmp_path):
+    train(tmp_path / "run", "model.algebra=quaternion")
+    run = quatrain.load(tmp_path / "run")
+    for lines, said in (("abc", "a list of texts, got a single str"), ([None], "line 1 must be a text, got NoneType"), (["a", 3], "line 2 must be a text, got int")):
+        with pytest.raises(TypeError, match=said) as error:
+            run.predict(lines)
+        assert "\n" not in str(error.value)
+    for line, said in (("a\0b", "NUL"), ("a" * ((1 << 20) + 1), "at most 1048576 bytes")):
+        with pytest.raises(ValueError, match="predict: line 2: .*" + said):
+            run.predict(["the keys", line])
+    with torch.no_grad():
+        run.model.head.bias.fill_(float("inf"))
+    with pytest.raises(ValueError, match="predict: line 1: the answer is not finite"):
+        run.predict(["the keys"])
+
+
+def replaced_by_prune(model):
+    torch.nn.utils.prune.l1_unstructured(model.head, "bias", amount=1)
+
+
+def replaced_by_parametrization(model):
+    torch.nn.utils.parametrize.register_parametrization(model.head, "bias", torch.nn.Identity())
+
+
+def replaced_by_conversion(model):
+    torch.__future__.set_overwrite_module_params_on_conversion(True)
+    try:
+        model.double()
+    finally:
+        torch.__future__.set_overwrite_module_params_on_conversion(False)
+
+
+@pytest.mark.parametrize(
+    "replace",
+    [
+        replaced_by_prune,
+        replaced_by_parametrization,
+        replaced_by_conversion,
+        lambda model: model.load_state_dict({name: value.clone() for name, value in model.state_dict().items()}, assign=True),
+        lambda model: setattr(model.head, "bias", torch.nn.Parameter(model.head.bias.detach().clone())),
+        lambda model: setattr(model, "head", torch.nn.Linear(4, 4)),
+        lambda model: model.to("meta"),
+    ],
+)
+def test_replaced_parameters_are_refused(tmp_path, replace):
+    """C++ would go on with its own, whatever state_dict() says."""
+    train(tmp_path / "run", "model.algebra=quaternion")
+    run = quatrain.load(tmp_path / "run")
+    tokens = torch.tensor([[2, 3, 4]])
+    before = run.model(tokens)
+    values = {name: value * 2 for name, value in run.model.state_dict().items()}
+    with pytest.raises(RuntimeError, match="was replaced, and the C\\+\\+ model computes with its own"):
+        torch.func.functional_call(run.model, values, (tokens,))
+    assert torch.equal(run.model(tokens), before)
+    replace(run.model)
+    with pytest.raises(RuntimeError, match="was replaced"):
+        run.model(tokens)
+    with pytest.raises(RuntimeError, match="was replaced"):
+        run.predict(["the keys"])
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "vocabulary.txt", "recipe.toml", "labels.txt"])
+def test_damaged_files_are_refused(tmp_path, name):
+    train(tmp_path / "run", "model.algebra=quaternion")
+    file = tmp_path / "run" / "best" / name
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(RuntimeError, match=f"{name} has changed since it was written"):
+        quatrain.load(tmp_path / "run")
+
+
 def test_another_kind_is_loaded_alike(tmp_path):
     """The Hamilton product: A itself is what was learned."""
     run = [PROGRAM, "train", "hamilton", "--out", tmp_path / "run", "--set", "train.steps=600"]
@@ -89,7 +163,7 @@ def test_another_kind_is_loaded_alike(tmp_path):
         product = run.model(torch.tensor([[0.0, 1, 0, 0, 0, 0, 1, 0]]))
     torch.testing.assert_close(product, torch.tensor([[0.0, 0, 0, 1]]), atol=1e-3, rtol=0)
     assert not run.model.map.S.requires_grad
-    with pytest.raises(RuntimeError, match="a line must hold 8 numbers"):
+    with pytest.raises(ValueError, match="line 1: a line must hold 8 numbers"):
         run.predict(["1 2"])
 
 

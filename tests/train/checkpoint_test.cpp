@@ -170,6 +170,31 @@ TEST_F(CheckpointTest, EveryBitOfTheResultThatChangesIsNoticed) {
   EXPECT_EQ(read_result(folder_ / "run").test, result.test);
 }
 
+TEST_F(CheckpointTest, AResultBelongsToItsWeights) {
+  ToyTask task, other, again;
+  const fs::path run = folder_ / "run", elsewhere = folder_ / "elsewhere";
+  train(task, options());
+  fs::rename(run, elsewhere);
+  TrainerOptions o = options();
+  o.seed = 6;
+  const Result result = train(other, o);
+  EXPECT_EQ(result.weights, checksum_of_file(run / "best" / "model.safetensors"));
+  const std::string foreign = contents(elsewhere / "result.json");
+  overwrite(run / "result.json", foreign);
+  const auto wrong = AllOf(HasSubstr("result.json' is of other weights than those of 'best'"),
+                           HasSubstr("delete it and resume the run"));
+  EXPECT_THAT(message_of([&] { read_result(run); }), wrong);
+  EXPECT_THAT(message_of([&] { train(again, o); }), wrong);
+  EXPECT_EQ(contents(run / "result.json"), foreign);
+  fs::remove(run / "result.json");
+  EXPECT_EQ(train(again, o).test, result.test);
+  // Older versions did not say whose figures they are.
+  auto old = nlohmann::ordered_json::parse(foreign);
+  for (const char* key : {"checksum", "weights"}) old.erase(key);
+  overwrite(run / "result.json", old.dump(2) + "\n");
+  EXPECT_EQ(message_of([&] { read_result(run); }), "no error");
+}
+
 // The answers of the xxhash package of Python.
 TEST(Checksum, IsXxh128) {
   EXPECT_EQ(checksum(""), "99aa06d3014798d86001c324468d497f");

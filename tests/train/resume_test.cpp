@@ -100,7 +100,18 @@ TEST_F(ResumeTest, BestWeightsThatAreGoneAreSelectedAnew) {
       stop_ = false;
       told_.clear();
       resumed.scripted = {0.6, 0.8};
+      if (finished) {  // with a result that is sound, which is not given up
+        const std::string before = contents(run_ / "result.json");
+        EXPECT_THAT(refusal(resumed, options()),
+                    AllOf(HasSubstr("it is finished, and its best weights"),
+                          HasSubstr(damaged ? "model.safetensors has" : "it is missing"),
+                          HasSubstr("delete result.json and resume")));
+        EXPECT_EQ(contents(run_ / "result.json"), before);
+        EXPECT_EQ(fs::exists(run_ / "best"), damaged);
+        fs::remove(run_ / "result.json");
+      }
       const Result result = train(resumed, options());
+      EXPECT_EQ(fs::exists(run_ / "best.damaged"), damaged);
       EXPECT_TRUE(result.finished);
       EXPECT_THAT(told_, AllOf(HasSubstr("those of step 12"), HasSubstr("selects anew")));
       EXPECT_EQ(result.best_step, finished ? 24 : 18);
@@ -120,7 +131,7 @@ TEST_F(ResumeTest, BestWeightsThatAreTheLastAreWrittenAgain) {
   const std::string best = weights("best");
   tear(run_ / "best" / "model.safetensors");
   EXPECT_EQ(train(resumed, options()).best_step, 24);
-  EXPECT_EQ(told_, "");
+  EXPECT_THAT(told_, AllOf(HasSubstr("is damaged (model.safetensors has"), HasSubstr("best.damaged'")));
   EXPECT_EQ(weights("best"), best);
   EXPECT_EQ(read_result(run_).dev, result.dev);
 }
@@ -151,6 +162,23 @@ TEST_F(ResumeTest, OtherWordsThanTheCheckpointsAreRefused) {
   EXPECT_FALSE(fs::exists(run_ / "last.part"));
   stop_ = false;
   EXPECT_TRUE(train(task, options()).finished);
+}
+
+// It may be read-only.
+TEST_F(ResumeTest, NothingIsWrittenIntoAFinishedRun) {
+  struct Watching : ToyTask {
+    void store(const fs::path& folder) const override {
+      places.push_back(folder);
+      ToyTask::store(folder);
+    }
+    mutable std::vector<fs::path> places;
+  };
+  Watching task, again;
+  const Result result = train(task, options());
+  EXPECT_EQ(train(again, options()).test, result.test);
+  ASSERT_EQ(again.places.size(), 1u);
+  EXPECT_NE(again.places[0].parent_path(), run_);
+  EXPECT_FALSE(fs::exists(again.places[0]));
 }
 
 TEST_F(ResumeTest, MorePatienceLiftsAnEarlyStop) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,19 @@ struct QUATRAIN_API Input {
   int64_t units = 0;  ///< About::unit, padding not counted
 };
 
+/// A line that a model has no answer to.
+class QUATRAIN_API LineError : public std::runtime_error {
+ public:
+  LineError(size_t line, const std::string& why) : std::runtime_error(why), line_(line) {}
+  size_t line() const { return line_; }  ///< from 0
+
+ private:
+  size_t line_;
+};
+
+/// Throws a LineError where a row of what is computed for lines is not finite.
+QUATRAIN_API void require_finite(const at::Tensor& rows);
+
 /// A model with all that gives its numbers a meaning, as words and labels do: what a checkpoint holds.
 class QUATRAIN_API Model {
  public:
@@ -40,7 +54,7 @@ class QUATRAIN_API Model {
 
   /// Why a line of UTF-8 cannot be answered; empty where it can.
   virtual std::string line_problem(const std::string& line) const;
-  /// An answer, without its line's end, for each line.
+  /// An answer, without its line's end, for each line; a LineError where one has none.
   virtual std::vector<std::string> predict(const std::vector<std::string>& lines) = 0;
 
   /// Writes into a checkpoint's folder what is needed beside the weights and the recipe.

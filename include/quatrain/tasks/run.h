@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "quatrain/tasks/kind.h"
 
@@ -24,6 +25,13 @@ QUATRAIN_API std::unique_ptr<train::Task> make_task(const Recipe& recipe, const 
 QUATRAIN_API std::unique_ptr<Model> load_run(const std::filesystem::path& run);
 /// The same from the folder of any checkpoint.
 QUATRAIN_API std::unique_ptr<Model> load_checkpoint(const std::filesystem::path& folder);
+
+/// What a model answers to lines from elsewhere, up to the first that has no answer.
+struct QUATRAIN_API Answers {
+  std::vector<std::string> answers;
+  std::string problem;  ///< why the next line has none; empty where all have one
+};
+QUATRAIN_API Answers answer(Model& model, std::vector<std::string> lines);
 
 /// Sets torch's threads where the recipe names a number.
 QUATRAIN_API void set_threads(const Recipe& recipe);

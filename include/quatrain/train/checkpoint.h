@@ -35,6 +35,10 @@ QUATRAIN_API std::filesystem::path find_checkpoint(const std::filesystem::path& 
 QUATRAIN_API std::vector<std::string> find_damage(const std::filesystem::path& checkpoint_folder,
                                                   Look look = Look::bytes);
 
+/// The checksum of a checkpoint's weights, as its manifest has it; empty where there is none, or none that
+/// can be read.
+QUATRAIN_API std::string weights_checksum(const std::filesystem::path& run_folder, const std::string& which);
+
 /// The checkpoints that training can go on from and whose files are sound, the newest first.
 QUATRAIN_API std::vector<Checkpoint> sound_checkpoints(const std::filesystem::path& run_folder,
                                                        Look look = Look::bytes);

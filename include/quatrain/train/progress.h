@@ -17,8 +17,8 @@ struct QUATRAIN_API Progress {
   Stage stage = Stage::training;
   int64_t step = 0;
   int64_t steps = 0;
-  int64_t epoch = 0;  ///< from 0
-  double loss = 0;    ///< mean over the last steps
+  int64_t epoch = 0;           ///< from 0
+  std::optional<double> loss;  ///< mean over the last steps; none where none was made
   double learning_rate = 0;
   double examples_per_second = 0;
   double seconds = 0;  ///< since the run began, over all its parts

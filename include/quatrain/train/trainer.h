@@ -58,6 +58,7 @@ struct QUATRAIN_API Result {
   std::string version;      ///< of the program that trained and scored last
   std::string commit;       ///< of its sources; empty where they were no checkout
   std::string predictions;  ///< checksum of predictions.tsv; empty where none was written
+  std::string weights;      ///< checksum of best/model.safetensors, whose figures these are
 };
 
 /// Trains a task's model: batches in, checkpoints and figures out. Knows no text, images or speech.
@@ -88,7 +89,11 @@ class QUATRAIN_API Trainer {
   Session session_;
 };
 
-/// Reads result.json of a run folder.
+/// Steps of a whole run whose epochs have so many.
+QUATRAIN_API int64_t steps_of(const TrainerOptions& options, int64_t steps_per_epoch);
+
+/// Reads result.json of a run folder. One whose figures are of other weights than those of best/, such as
+/// another run's, is an error.
 QUATRAIN_API Result read_result(const std::filesystem::path& run_folder);
 
 }  // namespace quatrain::train

@@ -68,6 +68,7 @@ std::vector<std::string> RegressionModel::predict(const std::vector<std::string>
     for (const float number : numbers_of(line)) numbers.push_back(number);
   const at::Tensor x = torch::tensor(numbers).view({static_cast<int64_t>(lines.size()), own().inputs()});
   const at::Tensor y = regressor->forward(x).to(at::kFloat);
+  require_finite(y);
   const auto value = y.accessor<float, 2>();
   std::vector<std::string> answers;
   for (int64_t row = 0; row < y.size(0); ++row) {

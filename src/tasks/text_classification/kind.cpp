@@ -6,6 +6,7 @@
 
 #include "quatrain/nn/safetensors.h"
 #include "quatrain/nn/weights.h"
+#include "support/text.h"
 #include "tasks/text_classification/data.h"
 #include "tasks/text_classification/model.h"
 #include "tasks/text_classification/options.h"
@@ -16,8 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<std::string> read_lines(const fs::path& path) {
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error("cannot read '" + path.string() + "'");
+  std::ifstream file = open_named(path);
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   return lines;

@@ -85,6 +85,7 @@ std::vector<std::string> TextModel::predict(const std::vector<std::string>& line
     if (longest > 0 && texts.back().size() > longest) texts.back().resize(longest);
   }
   const at::Tensor all = probabilities(texts);
+  require_finite(all);
   const at::Tensor best = all.argmax(1);
   const auto winner = best.accessor<int64_t, 1>();
   const auto share = all.accessor<float, 2>();
