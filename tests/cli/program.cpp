@@ -74,11 +74,13 @@ std::string Workplace::make_data() const {
   };
   int i = 0;
   for (const auto& [part, count] : {std::pair{"train", 120}, std::pair{"dev", 30}, std::pair{"test", 40}}) {
-    std::string sst, tsv;
+    std::string sst, tsv, imdb;
     for (const int end = i + count; i < end; ++i) {
       sst += std::to_string(i % 2) + " " + text(i) + "\n";
       tsv += std::string(i % 2 ? "good" : "bad") + "\t" + text(i) + "\n";
+      imdb += std::to_string(i) + "\t" + std::to_string(i % 2) + "\t" + text(i) + "\n";
     }
+    write("reviews/" + std::string(part) + ".tsv", imdb);
     write("data/stsa.binary." + std::string(part), sst);
     write("data/" + std::string(part) + ".tsv", tsv);
   }

@@ -50,9 +50,11 @@ TEST(Train, every_recipe_runs) {
     for (const auto& variant : variants) {
       SCOPED_TRACE(recipe.name + " " + variant);
       const std::string run = recipe.name + "-" + variant;
-      const Outcome outcome =
-          place.run("train " + recipe.name + small + " --set train.steps=2 --out " + run +
-                    (generated ? "" : data) + (variant.empty() ? "" : " --twin " + variant));
+      const Outcome outcome = place.run("train " + recipe.name + small + " --set train.steps=2 --out " + run +
+                                        (generated          ? ""
+                                         : reader == "imdb" ? " --data reviews"
+                                                            : data) +
+                                        (variant.empty() ? "" : " --twin " + variant));
       ASSERT_EQ(outcome.code, 0) << outcome.error;
       EXPECT_THAT(outcome.out, HasSubstr("quatrain predict " + run));
       const json result = result_of(place, run);

@@ -80,6 +80,19 @@ TEST(NnAttention, QuaternionScoresAreHamiltonProducts) {
   EXPECT_LT(relative_error(layer->self_attention(x)[0], expected), 1e-12);
 }
 
+TEST(NnAttention, TakesInputWithoutABatch) {
+  for (const bool packed : {false, true}) {
+    nn::MultiheadAttention layer(options("quaternion").packed(packed));
+    const auto x = torch::randn({2, 5, 48}), one = x[1];
+    const auto padding = torch::zeros({2, 5}, torch::kBool);
+    padding[1][4] = true;
+    const auto [whole, weights] = layer->forward(x, x, x, padding, true);
+    const auto [alone, own] = layer->forward(one, one, one, padding[1], true);
+    EXPECT_TRUE(torch::allclose(alone, whole[1], 1e-5, 1e-6));
+    EXPECT_TRUE(torch::allclose(own, weights[1], 1e-5, 1e-6));
+  }
+}
+
 TEST(NnAttention, NoKeyGivesZerosBeforeTheOutput) {
   torch::manual_seed(2);
   for (const char* algebra : {"real", "quaternion", "phm(4)"})

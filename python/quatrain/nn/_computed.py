@@ -10,7 +10,7 @@ from torch import Tensor
 
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 #: What is part of the matrix itself, and would be written into as it would.
-_SAME = {Tensor.detach, Tensor.data.__get__, Tensor.real.__get__}
+_SAME = {Tensor.detach, Tensor.data.__get__, Tensor.real.__get__}  # type: ignore[attr-defined]
 
 
 class ComputedMatrix(Tensor):
