@@ -73,7 +73,7 @@ int convert_command(const ConvertArguments& arguments) try {
                      arguments.algebra);
   const bool run = fs::is_directory(arguments.in);
   if (!run && !fs::exists(arguments.in))
-    throw std::runtime_error("convert: '" + arguments.in + "' is neither a weights file nor a run's folder");
+    throw UsageError("convert: '" + arguments.in + "' is neither a weights file nor a run's folder");
   if (fs::exists(arguments.out) && !arguments.overwrite)
     throw UsageError("convert: '" + arguments.out + "' exists: choose another name, or pass --overwrite");
   if (fs::exists(arguments.out) && fs::is_directory(arguments.out) != run)

@@ -118,7 +118,7 @@ TEST_F(ConvertTest, weights_files_become_weights_files) {
 
 TEST_F(ConvertTest, what_cannot_be_done_gets_a_sentence) {
   const std::string to = " out.safetensors --algebra quaternion";
-  expect_refused("nowhere" + to, 1, "'nowhere' is neither a weights file nor a run's folder");
+  expect_refused("nowhere" + to, 2, "'nowhere' is neither a weights file nor a run's folder");
   expect_refused(kWeights + " out.safetensors --algebra quaternoin --heads 2", 2, "quaternion");
   expect_refused(kWeights + " out.safetensors --algebra real --heads 2", 2, "must be hypercomplex");
   expect_refused("run out --algebra 'phm(4, trained_rank=6)'", 2, "trained factors");

@@ -120,7 +120,7 @@ std::vector<Section> sections() {
         {"`--json` is a folder", "evaluate run --json data"},
         {"a run that there is not", "predict nowhere", 2},
         {"a folder that is no run", "predict data", 2},
-        {"to convert what there is not", "convert nowhere out.safetensors --algebra quaternion"},
+        {"to convert what there is not", "convert nowhere out.safetensors --algebra quaternion", 2},
         {"an algebra that there is not", "convert run out --algebra quaternoin", 2},
         {"to convert to a real model", "convert run out --algebra real", 2}}},
       {"Recipes",

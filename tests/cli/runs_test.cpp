@@ -361,7 +361,7 @@ TEST(Plot, draws_the_curves) {
   EXPECT_THAT(without.error, HasSubstr("left out: two/metrics.jsonl:"));
   EXPECT_THAT(place.read("without.svg"), HasSubstr("two"));
   // What fails leaves the picture before.
-  EXPECT_THAT(place.run("plot two nothing").error, HasSubstr("is 'nothing' a run?"));
+  EXPECT_THAT(place.run("plot two nothing").error, HasSubstr("'nothing' is no run"));
   EXPECT_EQ(place.read("plot.svg"), picture);
   EXPECT_THAT(place.run("plot two --out two.pdf").error,
               HasSubstr("must end in .svg or .png, got 'two.pdf'"));

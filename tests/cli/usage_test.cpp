@@ -60,7 +60,7 @@ TEST(Usage, wrong_words_are_refused_before_anything_runs) {
   expect_usage_error(place, "", "A subcommand is required");
   expect_usage_error(place, "train", "recipe is required");
   expect_usage_error(place, "train sentiment", "needs their folder: pass --data FOLDER or set QUATRAIN_DATA");
-  expect_usage_error(place, "train sentiment --data nowhere", "Directory does not exist: nowhere");
+  expect_usage_error(place, "train sentiment --data nowhere", "Path does not exist: nowhere");
   expect_usage_error(place, "train agreement --set model.width=510 --set model.algebra=quaternion",
                      "model.width must be divisible by n * heads = 16");
   expect_usage_error(place, "train agreement --set model.width", "--set takes table.key=value");
@@ -73,6 +73,8 @@ TEST(Usage, wrong_words_are_refused_before_anything_runs) {
   expect_usage_error(place, "compare agreement --seeds 1,1", "names 1 twice");
   expect_usage_error(place, "predict nowhere", "'nowhere' is no run");
   expect_usage_error(place, "evaluate nowhere", "'nowhere' is no run");
+  expect_usage_error(place, "check nowhere", "'nowhere' is no run");
+  expect_usage_error(place, "plot nowhere", "'nowhere' is no run");
   expect_usage_error(place, "bench linaer",
                      "'linaer' is no command of quatrain bench (did you mean linear?)");
   expect_usage_error(place, "bench linear --sizes 64,66", "divisible by n = 4, got 66 (nearest: 64, 68)");

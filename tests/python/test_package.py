@@ -53,7 +53,8 @@ def test_importing_needs_no_more_than_torch():
         "assert not torch.cuda.is_initialized()"
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() in ("set()", "{'typing_extensions'}")
+    brought = set(done.stdout.strip(" {}\n").replace("'", "").split(", ")) - {"set()"}
+    assert brought <= {"typing_extensions", "triton"}  # torch's flop counter looks for triton
 
 
 def test_types_are_announced():
