@@ -1,0 +1,55 @@
+"""Every Python block of README.md and docs/ runs as it is printed, page by page, one block after the other."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PROGRAM = os.environ.get("QUATRAIN_PROGRAM")
+BLOCKS = {page.name: re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE) for page in PAGES}
+
+
+@pytest.mark.parametrize("page", [name for name, blocks in BLOCKS.items() if blocks])
+def test_blocks_run_as_printed(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    one_process = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}  # what torchrun sets
+    for name, value in one_process.items():
+        monkeypatch.setenv(name, value)
+    names = {"__name__": "page"}
+    for number, block in enumerate(BLOCKS[page], 1):
+        exec(compile(block, f"{page}, block {number}", "exec"), names)
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
+def commands(text):
+    """The lines that call the program: indented, in a block, or after a prompt; \\ goes on."""
+    text = text.replace("\\\n", " ")
+    for line in re.findall(r"^(?:    |\$ |)(?:\$ )?(?:[\w/.]*/)?(quatrain [a-z].*)$", text, re.MULTILINE):
+        yield line.split("  #")[0].split("|")[0].strip()
+
+
+@pytest.mark.skipif(not PROGRAM, reason="QUATRAIN_PROGRAM names no program")
+def test_commands_have_the_options_that_pages_give_them():
+    """No page shows a command or an option that there is not: each is looked for in the command's own help."""
+    helps = {}
+    seen = 0
+    for page in PAGES:
+        for line in commands(page.read_text()):
+            words = line.split()[1:]
+            command = words[:2] if words[0] in ("bench", "recipes", "info") and len(words) > 1 and words[1].isalpha() else words[:1]
+            key = " ".join(command)
+            if key not in helps:
+                done = subprocess.run([PROGRAM, *command, "--help"], capture_output=True, text=True)
+                assert done.returncode == 0, f"{page.name}: {line}"
+                helps[key] = done.stdout
+            for option in re.findall(r"(?<=\s)--[a-z-]+", " " + line):
+                assert re.search(rf"{option}\b", helps[key]), f"{page.name}: '{line}': {key} has no {option}"
+            seen += 1
+    assert seen > 20
