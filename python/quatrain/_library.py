@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import torch
@@ -60,7 +59,6 @@ def load_training() -> None:
         raise RuntimeError(f"quatrain: there is no {path.name} beside {LIBRARY}: it was built without the trainer")
     torch.classes.load_library(str(path))
 
-try:
-    VERSION = version("quatrain")
-except PackageNotFoundError:  # a source tree
-    VERSION = "0.1.0.dev0"
+
+#: Of the library, which is also the package's.
+VERSION: str = torch.ops.quatrain.version()

@@ -34,12 +34,15 @@ void check_table(const std::string& name, int n, const std::vector<double>& tabl
     refuse(name, "the table must have n^3 = " + std::to_string(expected) +
                      " entries for n = " + std::to_string(n) + ", got " + std::to_string(table.size()));
   }
-  for (double value : table) {
+  double largest = 0;
+  for (const double value : table) {
     if (!std::isfinite(value)) refuse(name, "the entries of the table must be finite, got " + show(value));
+    largest = std::max(largest, std::abs(value));
   }
-  if (std::all_of(table.begin(), table.end(), [](double value) { return value == 0; })) {
-    refuse(name, "the table must have an entry that is not zero");
-  }
+  if (largest == 0) refuse(name, "the table must have an entry that is not zero");
+  // Beyond these, products of entries leave what float32 holds, and weights are drawn as zeros.
+  if (largest < 1e-6 || largest > 1e6)
+    refuse(name, "the largest entry of the table must be of a size from 1e-06 to 1e+06, got " + show(largest));
 }
 
 void check_factors(const std::string& name, const Factors& factors, const std::vector<double>& table) {

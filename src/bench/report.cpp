@@ -31,7 +31,7 @@ std::vector<Field> cells_of(const Row& row) {
   cells.push_back(peak ? share_column("to real", static_cast<double>(row.ours.peak_bytes),
                                       static_cast<double>(row.real.peak_bytes))
                        : column("to real", "-"));
-  cells.push_back(column("kept", bytes_or_dash(row.ours.prepared_bytes)));
+  cells.push_back(column("prepared", bytes_or_dash(row.ours.prepared_bytes)));
   cells.push_back(column("parameters", grouped(row.ours.parameters)));
   // What stands in the JSON alone has neither a title nor a text.
   std::erase_if(cells, [](const Field& cell) { return cell.title.empty() && cell.text.empty(); });
@@ -41,7 +41,8 @@ std::vector<Field> cells_of(const Row& row) {
 constexpr const char* kNotes =
     "time: the median. spread: between the quartiles, as a share of it. to real: share of the real one's "
     "time, "
-    "or memory.\npeak: memory of the model and a pass, from VmHWM in a process of its own. kept: bytes of "
+    "or memory.\npeak: memory of the model and a pass, from VmHWM in a process of its own. prepared: bytes "
+    "of "
     "weights prepared for eval mode.\n";
 
 nlohmann::ordered_json value_of(const Field& field) {

@@ -1,10 +1,11 @@
-// Initialisers as operators: the same draws for the layers of both languages.
+// Initialisers as operators: the same draws for the layers of both languages; and the library's version.
 
 #include <ATen/core/Tensor.h>
 #include <torch/library.h>
 
 #include "quatrain/models/positions.h"
 #include "quatrain/nn/init.h"
+#include "support/version.h"
 
 namespace quatrain::bindings {
 
@@ -63,6 +64,7 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
       "initialise_layer_(Tensor(a!) S, Tensor(b!)? structure, str algebra, str initialiser=\"glorot\", int "
       "maps=1, *, Generator? generator=None) -> ()",
       drawn);
+  m.def("version() -> str", [] { return std::string(version()); });
   m.def("real_fans(Tensor S, int maps=1) -> (float, float)", &real_fans);
   m.def("structure_power(Tensor A) -> float", [](const at::Tensor& A) { return nn::structure_power(A); });
   m.def("algebra_power(str algebra) -> float", &power_of);

@@ -57,10 +57,34 @@ inline constexpr const char* kCompareFooter = R"(Examples:
   quatrain compare sentiment --data ~/data/sst --seeds 5 --json sentiment.json
   quatrain compare runs/sentiment-2026-01-31-120000     goes on where it stopped)";
 
+inline constexpr const char* kRunsFooter = R"(Examples:
+  quatrain runs                                  all below runs/
+  quatrain runs runs/sentiment --json -)";
+
 inline constexpr const char* kBenchFooter = R"(Examples:
   quatrain bench linear --sizes 1024 --batch 1,32,1024 --threads 1,2
-  quatrain bench linear --algebra octonion 'phm(4)' --sizes 512x2048 --pass training
   quatrain bench encoder --algebra quaternion 'phm(4)'
   quatrain bench model agreement --json -)";
+
+inline constexpr const char* kBenchLinearFooter = R"(Examples:
+  quatrain bench linear --sizes 1024 --batch 1,32,1024 --threads 1,2
+  quatrain bench linear --algebra octonion 'phm(4)' --sizes 512x2048 --pass training)";
+
+inline constexpr const char* kBenchEncoderFooter = R"(Examples:
+  quatrain bench encoder --algebra quaternion 'phm(4)'
+  quatrain bench encoder --width 256 --heads 4 --feed-forward 1024 --sequence 128 --batch 8)";
+
+inline constexpr const char* kBenchModelFooter = R"(Examples:
+  quatrain bench model agreement --twins real,quaternion
+  quatrain bench model sentiment --data ~/data/sst --json -)";
+
+inline constexpr const char* kInfoFooter = R"(Examples:
+  quatrain info                                  for a bug report
+  quatrain info algebras                         what --set model.algebra= may name)";
+
+inline constexpr const char* kRecipesFooter = R"(Examples:
+  quatrain recipes
+  quatrain recipes show sentiment > mine.toml    to begin one of your own
+  quatrain recipes show runs/mine                what a run was made from)";
 
 }  // namespace quatrain::cli

@@ -139,6 +139,7 @@ class Program {
 
   void add_runs() {
     auto* command = app_.add_subcommand("runs", "List the runs in a folder with their figures");
+    command->footer(kRunsFooter);
     command->add_option("folder", runs_.folder, "Where to look, in folders below too")
         ->type_name("FOLDER")
         ->capture_default_str();
@@ -232,6 +233,7 @@ class Program {
   void add_bench_linear(CLI::App& bench) {
     auto* command = bench.add_subcommand(
         "linear", "Single linear layers: ours, torch's, and one that writes out its matrix");
+    command->footer(kBenchLinearFooter);
     auto& a = bench_linear_;
     const auto list = [&](const char* name, auto& values, const char* text) {
       return command->add_option(name, values, text)->delimiter(',')->capture_default_str();
@@ -250,6 +252,7 @@ class Program {
   void add_bench_encoder(CLI::App& bench) {
     auto* command = bench.add_subcommand(
         "encoder", "A layer of a Transformer encoder and its parts, beside its real twin");
+    command->footer(kBenchEncoderFooter);
     auto& a = bench_encoder_;
     const auto number = [&](const char* name, auto& value, const char* text) {
       return command->add_option(name, value, text)->capture_default_str();
@@ -269,6 +272,7 @@ class Program {
 
   void add_bench_model(CLI::App& bench) {
     auto* command = bench.add_subcommand("model", "A recipe's twins, fresh: words a second and peak memory");
+    command->footer(kBenchModelFooter);
     add_recipe_options(*command, bench_model_);
     add_twins(*command, bench_model_);
     add_seconds(*command, bench_model_.seconds);
@@ -295,6 +299,7 @@ class Program {
 
   void add_info() {
     auto* command = app_.add_subcommand("info", "Say what this program runs on; what a bug report needs");
+    command->footer(kInfoFooter);
     auto* algebras = command->add_subcommand("algebras", "List the algebras: dimension, rank, properties");
     command->require_subcommand(0, 1);
     command->callback([this, algebras] {
@@ -306,6 +311,7 @@ class Program {
 
   void add_recipes() {
     auto* command = app_.add_subcommand("recipes", "List or show the recipes");
+    command->footer(kRecipesFooter);
     command->require_subcommand(0, 1);
     command->add_subcommand("list", "List them (the default)");
     auto* show = command->add_subcommand("show", "Print one");

@@ -37,9 +37,11 @@ TEST(Usage, help_answers_everywhere) {
     EXPECT_EQ(outcome.code, 0);
     EXPECT_THAT(outcome.out, HasSubstr("Usage:"));
     EXPECT_THAT(outcome.error, IsEmpty());
+    // Its own examples, not those of the program.
+    const auto examples = outcome.out.find("Examples:");
+    ASSERT_NE(examples, std::string::npos);
+    EXPECT_THAT(outcome.out.substr(examples), HasSubstr("quatrain " + command.substr(0, command.find(' '))));
   }
-  for (const std::string command : {"", "train", "evaluate", "predict", "convert", "compare", "bench"})
-    EXPECT_THAT(place.run(command + " --help").out, HasSubstr("Examples:"));
   EXPECT_THAT(place.run("--version").out, StartsWith("quatrain " QUATRAIN_VERSION));
 }
 

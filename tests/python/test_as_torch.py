@@ -168,3 +168,17 @@ def test_a_torch_mask_hides_what_it_hides_in_torch():
     hidden[:, :, 0] = False
     for mask in (hidden, hidden[0], torch.randn(5, 5)):
         torch.testing.assert_close(ours(x, x, x, attn_mask=mask)[0], theirs(x, x, x, attn_mask=mask)[0])
+
+
+def test_profiles_name_the_operators():
+    layer = Linear(8, 12)
+    names = [layer(torch.randn(2, 8)).grad_fn.name()]
+    with torch.profiler.profile() as profile:
+        layer(torch.randn(2, 8)).sum().backward()
+    names += [event.key for event in profile.key_averages()]
+    assert any("quatrain::ops::autograd::Linear" in name for name in names)
+    assert not any("anonymous" in name for name in names)
+
+
+def test_the_version_is_the_librarys():
+    assert quatrain.__version__ == torch.ops.quatrain.version() and quatrain.__version__[0].isdigit()

@@ -48,7 +48,12 @@ AttentionCall restore(AutogradContext* ctx, const variable_list& saved) {
   return call;
 }
 
-struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
+}  // namespace
+
+// What profiles name.
+namespace autograd {
+
+struct Attention : torch::autograd::Function<Attention> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& query, const at::Tensor& key,
                             const at::Tensor& value, const Constants& constants) {
     save(ctx, constants.call, {query, key, value});
@@ -68,6 +73,10 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
   }
 };
 
+}  // namespace autograd
+
+namespace {
+
 at::Tensor attention_autograd(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
                               const at::Tensor& value) {
   const auto wants_grad = [](const at::Tensor& t) { return t.defined() && t.requires_grad(); };
@@ -75,7 +84,7 @@ at::Tensor attention_autograd(const AttentionCall& call, const at::Tensor& query
     // The kernels have none for a mask; what composes them has.
     if (wants_grad(call.options.mask)) return composed::attention(call, query, key, value);
     if (wants_grad(query) || wants_grad(key) || wants_grad(value))
-      return AttentionFunction::apply(query, key, value, Constants{call});
+      return autograd::Attention::apply(query, key, value, Constants{call});
   }
   const at::AutoDispatchBelowADInplaceOrView below;
   return attention_forward(call, query, key, value);

@@ -81,8 +81,13 @@ at::Tensor cast_to(const at::Tensor& t, const at::Tensor& like) {
   return t.defined() && t.scalar_type() != like.scalar_type() ? t.to(like.scalar_type()) : t;
 }
 
+}  // namespace
+
+// What profiles name; their functions are in this file alone.
+namespace autograd {
+
 // Inputs of apply(): x, S, bias, A; the edges of undefined ones do not exist.
-struct LinearFunction : torch::autograd::Function<LinearFunction> {
+struct Linear : torch::autograd::Function<Linear> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& S,
                             const Optional& bias, const Optional& A, const CallConstants& constants) {
     const at::Tensor A_or_none = A.value_or(at::Tensor());
@@ -123,7 +128,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
 //   for grad: linear(v, S, A) + linear(x, P, A) + linear(x, S, B)
 //   for x, S, A: linear_backward at (v, S, A), (x, P, A), (x, S, B), without the part that v, P or B stands
 //   for.
-struct LinearBackwardFunction : torch::autograd::Function<LinearBackwardFunction> {
+struct LinearBackward : torch::autograd::Function<LinearBackward> {
   static variable_list forward(AutogradContext* ctx, const at::Tensor& grad, const at::Tensor& x,
                                const at::Tensor& S, const Optional& A, const CallConstants& constants,
                                Mask mask) {
@@ -172,6 +177,10 @@ struct LinearBackwardFunction : torch::autograd::Function<LinearBackwardFunction
   }
 };
 
+}  // namespace autograd
+
+namespace {
+
 at::Tensor linear_autograd(const at::Tensor& x, const at::Tensor& S, const Optional& bias,
                            const Call& given_call) {
   const at::Tensor bias_or_none = bias.value_or(at::Tensor()),
@@ -185,7 +194,7 @@ at::Tensor linear_autograd(const at::Tensor& x, const at::Tensor& S, const Optio
   Call call = given_call;
   // A weight that is being trained is about to change: nothing is worth preparing.
   call.constant = call.constant && !trains;
-  return LinearFunction::apply(x, S, bias, call.A, CallConstants{call});
+  return autograd::Linear::apply(x, S, bias, call.A, CallConstants{call});
 }
 
 Gradients linear_backward_autograd(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S,
@@ -201,7 +210,7 @@ Gradients linear_backward_autograd(const at::Tensor& grad, const at::Tensor& x, 
     const at::AutoDispatchBelowADInplaceOrView below;
     return dispatch_linear_backward(grad, x, S, call, mask, products);
   }
-  const variable_list parts = LinearBackwardFunction::apply(grad, x, S, call.A, CallConstants{call}, mask);
+  const variable_list parts = autograd::LinearBackward::apply(grad, x, S, call.A, CallConstants{call}, mask);
   std::array<at::Tensor, 3> result;
   for (size_t part = 0, next = 0; part < 3; ++part)
     if (mask[part]) result[part] = parts[next++];
