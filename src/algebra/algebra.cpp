@@ -42,7 +42,8 @@ void check_table(const std::string& name, int n, const std::vector<double>& tabl
   if (largest == 0) refuse(name, "the table must have an entry that is not zero");
   // Beyond these, products of entries leave what float32 holds, and weights are drawn as zeros.
   if (largest < 1e-6 || largest > 1e6)
-    refuse(name, "the largest entry of the table must be of a size from 1e-06 to 1e+06, got " + show(largest));
+    refuse(name,
+           "the largest entry of the table must be of a size from 1e-06 to 1e+06, got " + show(largest));
 }
 
 void check_factors(const std::string& name, const Factors& factors, const std::vector<double>& table) {

@@ -59,8 +59,8 @@ class Forward : public TiledAttention {
         brgemm(tile.height, s_.m, tile.columns, weights, s_.filled, values + c * s_.filled * s_.m, s_.m,
                made[static_cast<size_t>(c)], s_.m);
       }
-      k_.combine_f_f(copies_.view(), made.data(), s_.m, out_.at(b, h, l, s_.n).data(), out_.word, tile.rows,
-                     s_.m, nullptr, Store::set);
+      k_.combine_f_f(engine::copies_of(s_.n), made.data(), s_.m, out_.at(b, h, l, s_.n).data(), out_.word,
+                     tile.rows, s_.m, nullptr, Store::set);
     }
   }
 
@@ -117,9 +117,9 @@ class Backward : public TiledAttention {
       const auto Q = Q_.at(b, h, l, s_.n), G = G_.at(b, h, l, s_.n);
       k_.combine_f_f(into_maps_.view(), Q.data(), Q_.word, parts.data(), s_.width, rows, s_.m, nullptr,
                      Store::set);
-      k_.combine_f_f(copies_.view(), G.data(), G_.word, row_of(grads, s_.n, s_.tile * s_.m).data(), s_.m,
-                     rows, s_.m, nullptr, Store::set);
-      k_.transpose_f_f(copies_.view(), n, G.data(), G_.word,
+      k_.combine_f_f(engine::copies_of(s_.n), G.data(), G_.word, row_of(grads, s_.n, s_.tile * s_.m).data(),
+                     s_.m, rows, s_.m, nullptr, Store::set);
+      k_.transpose_f_f(engine::copies_of(s_.n), n, G.data(), G_.word,
                        row_of(grads_across, s_.n, s_.m * s_.tile).data(), s_.tile, rows, s_.m);
       k_.transpose_f_f(into_maps_.view(), n, Q.data(), Q_.word, across.data(), s_.tile, rows, s_.m);
       // What lies in the tile's last rows is summed over below.
@@ -156,8 +156,9 @@ class Backward : public TiledAttention {
   }
   /// (n, m, words filled up) -> (words, n, m)
   void scatter(const float* from, const Heads<float>& to, int64_t b, int64_t h) const {
-    k_.transpose_f_f(copies_.view(), static_cast<int32_t>(s_.n), row_of(from, s_.n, s_.m * s_.filled).data(),
-                     s_.filled, to.at(b, h, 0, s_.n).data(), to.word, s_.m, s_.keys);
+    k_.transpose_f_f(engine::copies_of(s_.n), static_cast<int32_t>(s_.n),
+                     row_of(from, s_.n, s_.m * s_.filled).data(), s_.filled, to.at(b, h, 0, s_.n).data(),
+                     to.word, s_.m, s_.keys);
   }
   void zero(int64_t b, int64_t h) const override {
     zero_words(dQ_, b, h, 0, s_.queries);

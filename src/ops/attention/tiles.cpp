@@ -93,7 +93,6 @@ TiledAttention::TiledAttention(const AttentionCall& call, const at::Tensor& Q, c
       V_(to_read(V)),
       into_maps_(mixing(call, call.scale(Q), true)),
       from_maps_(mixing(call, call.scale(Q), false)),
-      copies_(Mixing::identity(s_.n)),
       causal_(call.options.causal),
       padding_(call.options.padding.defined() ? call.options.padding.contiguous() : at::Tensor()),
       mask_(of_known_type(call.options.mask)),
@@ -180,8 +179,8 @@ TiledAttention::Tile TiledAttention::tile_at(int64_t b, int64_t h, int64_t first
 
 void TiledAttention::gather(const Heads<const float>& from, int64_t b, int64_t h, const Biases& biases,
                             float* to, int64_t to_row, int64_t apart) const {
-  k_.combine_f_f(copies_.view(), from.at(b, h, 0, s_.n).data(), from.word, row_of(to, s_.n, apart).data(),
-                 to_row, s_.keys, s_.m, nullptr, Store::set);
+  k_.combine_f_f(engine::copies_of(s_.n), from.at(b, h, 0, s_.n).data(), from.word,
+                 row_of(to, s_.n, apart).data(), to_row, s_.keys, s_.m, nullptr, Store::set);
   for (int64_t s = biases.hidden ? 0 : s_.keys; s < s_.filled; ++s)
     if (biases.keys[s] == kHidden)
       for (int64_t c = 0; c < s_.n; ++c) std::fill_n(to + c * apart + s * to_row, s_.m, 0.0F);
@@ -189,8 +188,8 @@ void TiledAttention::gather(const Heads<const float>& from, int64_t b, int64_t h
 
 void TiledAttention::gather_transposed(const Heads<const float>& from, int64_t b, int64_t h,
                                        const Biases& biases, float* to) const {
-  k_.transpose_f_f(copies_.view(), static_cast<int32_t>(s_.n), from.at(b, h, 0, s_.n).data(), from.word,
-                   row_of(to, s_.n, s_.m * s_.filled).data(), s_.filled, s_.keys, s_.m);
+  k_.transpose_f_f(engine::copies_of(s_.n), static_cast<int32_t>(s_.n), from.at(b, h, 0, s_.n).data(),
+                   from.word, row_of(to, s_.n, s_.m * s_.filled).data(), s_.filled, s_.keys, s_.m);
   for (int64_t row = 0; row < s_.width; ++row) {
     float* const values = to + row * s_.filled;
     std::fill(values + s_.keys, values + s_.filled, 0.0F);

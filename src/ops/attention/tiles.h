@@ -118,7 +118,7 @@ class TiledAttention {
   const kernels::cpu::Table& k_ = kernels::cpu::active();
   TileSizes s_;
   Heads<const float> Q_, K_, V_;
-  engine::Mixing into_maps_, from_maps_, copies_;
+  engine::Mixing into_maps_, from_maps_;
   bool causal_;
 
  private:

@@ -22,6 +22,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "ops/engine/few.h"
 #include "ops/engine/scratch.h"
 
 namespace quatrain::ops::engine {
@@ -91,8 +92,8 @@ template <class T>
 void mix_block(const Table& k, const Mixing& mixing, const Blocks& blocks, int64_t n, int64_t row,
                int64_t col, int64_t rows, int64_t cols, T* out, int64_t out_component, int64_t out_row) {
   const Mix mix = mixing.view();
-  std::vector<T*> to(static_cast<size_t>(mix.outputs));
-  for (int32_t r = 0; r < mix.outputs; ++r) to[static_cast<size_t>(r)] = out + r * out_component;
+  Few<T*> to(mix.outputs);
+  for (int32_t r = 0; r < mix.outputs; ++r) to[r] = out + r * out_component;
   const auto run = [&](const auto combine, const auto transpose, const auto** in) {
     pointers(blocks, n, row, col, in);
     if (blocks.transposed)
@@ -253,13 +254,12 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
   T* const left = memory.take<T>(R * left_component);
   float* const product = memory.take<float>(R * product_component);
   T* const right = memory.take<T>(right_size);
-  std::vector<const float*> products(static_cast<size_t>(R));
-  for (int64_t r = 0; r < R; ++r) products[static_cast<size_t>(r)] = product + r * product_component;
+  Few<const float*> products(R);
+  for (int64_t r = 0; r < R; ++r) products[r] = product + r * product_component;
   const float* bias[kMaxComponents];
   float* out[kMaxComponents];
   bf16* out_halves[kMaxComponents];
-  const Mixing keep = p.products ? Mixing::identity(R) : Mixing();
-  std::vector<float*> kept(p.products ? static_cast<size_t>(R) : 0);
+  Few<float*> kept(p.products ? R : 0);
 
   const bool only_bias = p.epilogue.only_bias();
 
@@ -282,8 +282,8 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
       }
     }
     if (p.products) {
-      for (int64_t r = 0; r < R; ++r) kept[static_cast<size_t>(r)] = p.products + (r * p.M + row) * p.N + col;
-      k.combine_f_f(keep.view(), products.data(), product_row, kept.data(), p.N, count, cols, nullptr,
+      for (int64_t r = 0; r < R; ++r) kept[r] = p.products + (r * p.M + row) * p.N + col;
+      k.combine_f_f(copies_of(R), products.data(), product_row, kept.data(), p.N, count, cols, nullptr,
                     first ? Store::set : Store::add);
     }
     if (p.sums) add_dots(k, p.probe, p.n, row, col, products.data(), R, product_row, count, cols, sums);
@@ -322,7 +322,7 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
 
 /// Rectangles for the threads: columns are split first where weights come packed and rows are few, so that
 /// they are read once, and where mixing the right operands anew would cost more than mixing the left ones.
-std::vector<Task> split(const Pass& p, const Blocking& b) {
+Few<Task> split(const Pass& p, const Blocking& b) {
   const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
   const int64_t blocks = (p.N + kColumns - 1) / kColumns, tiles = (p.M + 7) / 8;
   const bool by_columns = p.packed ? p.M < threads * b.tile : p.M < p.N;
@@ -334,11 +334,12 @@ std::vector<Task> split(const Pass& p, const Blocking& b) {
     down = std::min(threads, tiles);
     across = std::min(threads / down, blocks);
   }
-  std::vector<Task> tasks;
+  Few<Task> tasks(down * across);
   for (int64_t i = 0; i < down; ++i)
     for (int64_t j = 0; j < across; ++j)
-      tasks.push_back({std::min(tiles * i / down * 8, p.M), std::min(tiles * (i + 1) / down * 8, p.M),
-                       blocks * j / across * kColumns, std::min(blocks * (j + 1) / across * kColumns, p.N)});
+      tasks[i * across + j] = {std::min(tiles * i / down * 8, p.M), std::min(tiles * (i + 1) / down * 8, p.M),
+                               blocks * j / across * kColumns,
+                               std::min(blocks * (j + 1) / across * kColumns, p.N)};
   return tasks;
 }
 
@@ -371,18 +372,18 @@ void run(const Pass& p) {
   if (p.M == 0 || p.N == 0) return;
   const Blocking blocking(p);
   const Table& k = kernels::cpu::active();
-  const std::vector<Task> tasks = split(p, blocking);
-  const int64_t count = static_cast<int64_t>(tasks.size()), pairs = p.n * p.rank;
-  std::vector<float> sums(p.sums ? static_cast<size_t>(count * pairs) : 0);
+  Few<Task> tasks = split(p, blocking);
+  const int64_t count = tasks.size(), pairs = p.n * p.rank;
+  Few<float> sums(p.sums ? count * pairs : 0);
   at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
     const Release release(p);
     for (int64_t t = begin; t < end; ++t)
       in_type_of(p, [&]<class T>(T) {
-        run_task<T>(p, blocking, k, tasks[static_cast<size_t>(t)], sums.data() + (p.sums ? t * pairs : 0));
+        run_task<T>(p, blocking, k, tasks[t], sums.data() + (p.sums ? t * pairs : 0));
       });
   });
   // In a fixed order, so that a result does not depend on which thread came first.
-  for (size_t i = 0; i < sums.size(); ++i) p.sums[i % static_cast<size_t>(pairs)] += sums[i];
+  for (int64_t i = 0; i < sums.size(); ++i) p.sums[i % pairs] += sums[i];
 }
 
 void dots(const Blocks& probe, int64_t n, const float* products, int64_t rank, int64_t M, int64_t N,
@@ -394,10 +395,10 @@ void dots(const Blocks& probe, int64_t n, const float* products, int64_t rank, i
                 pairs = n * rank;
   std::vector<float> parts(static_cast<size_t>(count * pairs));
   at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
-    std::vector<const float*> at(static_cast<size_t>(rank));
+    Few<const float*> at(rank);
     for (int64_t chunk = begin; chunk < end; ++chunk) {
       const int64_t row = chunk * rows;
-      for (int64_t r = 0; r < rank; ++r) at[static_cast<size_t>(r)] = products + (r * M + row) * N;
+      for (int64_t r = 0; r < rank; ++r) at[r] = products + (r * M + row) * N;
       add_dots(k, probe, n, row, 0, at.data(), rank, N, std::min(rows, M - row), N,
                parts.data() + chunk * pairs);
     }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "ops/engine/few.h"
+
 namespace quatrain::ops::engine {
 
 namespace {
@@ -21,7 +23,7 @@ void run(const Stream& s) {
   static thread_local std::vector<float> mixed;
   mixed.resize(static_cast<size_t>(chunk * vectors * s.p));
   float* const z = mixed.data();
-  std::vector<float*> to(static_cast<size_t>(vectors));
+  Few<float*> to(vectors);
   const float* floats[kMaxComponents];
   const kernels::cpu::bf16* halves[kMaxComponents];
   for (int64_t row = 0; row < s.rows; row += chunk) {
@@ -29,7 +31,7 @@ void run(const Stream& s) {
     float* const y = s.y + row * width;
     int64_t first = 0;
     for (const Piece& piece : s.x) {
-      for (int64_t v = 0; v < vectors; ++v) to[static_cast<size_t>(v)] = z + v * s.p + first;
+      for (int64_t v = 0; v < vectors; ++v) to[v] = z + v * s.p + first;
       const auto mix = [&](const auto combine, const auto** in) {
         pointers(piece.blocks, s.n, row, 0, in);
         combine(s.inputs->view(), in, piece.blocks.row, to.data(), vectors * s.p, rows, piece.width, nullptr,

@@ -51,14 +51,15 @@ Mixing Mixing::into_products(const double* factor, int64_t n, int64_t rank) {
   return from_rows(columns.data(), rank, n);
 }
 
-Mixing Mixing::identity(int64_t count) {
-  Mixing mixing;
-  for (int64_t i = 0; i < count; ++i) {
-    mixing.source_.push_back(static_cast<int32_t>(i));
-    mixing.coefficient_.push_back(1);
-    mixing.begin_.push_back(static_cast<int32_t>(i + 1));
+kernels::cpu::Mix copies_of(int64_t count) {
+  // A shorter one is the beginning of a longer one. Each thread has its own, which only grows.
+  static thread_local std::vector<int32_t> places{0};
+  static thread_local std::vector<float> ones;
+  while (static_cast<int64_t>(ones.size()) < count) {
+    places.push_back(static_cast<int32_t>(places.size()));
+    ones.push_back(1);
   }
-  return mixing;
+  return {static_cast<int32_t>(count), places.data(), places.data(), ones.data()};
 }
 
 double rounding_growth(const double* out, const double* left, const double* right, int64_t n, int64_t rank) {

@@ -17,8 +17,6 @@ class Mixing {
   static Mixing into_products(const double* factor, int64_t n, int64_t rank);
   /// n mixtures of R products: the rows of a factor.
   static Mixing from_products(const double* factor, int64_t n, int64_t rank);
-  /// Copies.
-  static Mixing identity(int64_t count);
   /// Each of `outputs` mixtures has a row of `inputs` coefficients.
   static Mixing from_rows(const double* rows, int64_t outputs, int64_t inputs);
 
@@ -30,6 +28,9 @@ class Mixing {
   std::vector<int32_t> begin_{0}, source_;
   std::vector<float> coefficient_;
 };
+
+/// The mixture that copies each of so many inputs; lives as long as the process.
+kernels::cpu::Mix copies_of(int64_t count);
 
 /// How much an output's error grows where both operands of the R products are rounded to a type before they
 /// are multiplied, against that of a real layer, which rounds its result alone: root mean squares, for

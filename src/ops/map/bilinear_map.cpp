@@ -71,12 +71,12 @@ bool is_plain(const Blocks& blocks, int64_t width) {
 /// Copies rows of n components, or adds them to what is there.
 void move(const Blocks& from, const Blocks& to, int64_t n, int64_t rows, int64_t width, bool accumulate) {
   const auto& k = kernels::cpu::active();
-  const Mixing copies = Mixing::identity(n);
+  const kernels::cpu::Mix copies = engine::copies_of(n);
   const auto how = accumulate ? kernels::cpu::Store::add : kernels::cpu::Store::set;
   const auto run = [&](const auto combine, const auto** in, auto** out) {
     pointers(from, n, 0, 0, in);
     pointers(to, n, 0, 0, out);
-    combine(copies.view(), in, from.row, out, to.row, rows, width, nullptr, how);
+    combine(copies, in, from.row, out, to.row, rows, width, nullptr, how);
   };
   const float* floats[engine::kMaxComponents];
   const kernels::cpu::bf16* halves[engine::kMaxComponents];

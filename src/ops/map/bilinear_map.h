@@ -19,8 +19,8 @@ namespace quatrain::ops {
 ///
 /// Rows of x hold n p values and rows of y n m, as n components that may lie anywhere (engine::Blocks: any
 /// distance between components and between rows), x also in pieces side by side. Applying takes no look-up,
-/// no lock, no copy of A and, after the largest call of a thread, no memory (the materialised way calls
-/// ATen's product, which takes some); it may be done from inside a parallel region, on one thread then, and
+/// no lock, no copy of A and, after the largest call of a thread, no memory but what ATen's products take
+/// for themselves; it may be done from inside a parallel region, on one thread then, and
 /// by several threads at once. Results are those of `linear`, bit for bit.
 ///
 ///     BilinearMap map(S, call, rows, at::kFloat);

@@ -1,0 +1,99 @@
+// A map that is applied again takes no memory of its own: every call of operator new in this program is
+// counted.
+
+#include <ATen/native/CPUBlas.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "ops/map/bilinear_map.h"
+
+namespace {
+
+std::atomic<int64_t> allocations{0};
+
+void* counted(std::size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size > 0 ? size : 1)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  return counted(size);
+}
+void* operator new[](std::size_t size) {
+  return counted(size);
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+
+namespace quatrain {
+namespace {
+
+using ops::BilinearMap;
+using ops::Way;
+
+// What ATen's small product takes in each call.
+int64_t of_a_product() {
+  const at::Tensor a = torch::randn({8, 8}), c = torch::empty({8, 8});
+  const auto multiply = [&] {
+    at::native::cpublas::brgemm(8, 8, 8, 8, 8, 8, false, a.const_data_ptr<float>(), a.const_data_ptr<float>(),
+                                c.mutable_data_ptr<float>());
+  };
+  multiply();
+  const int64_t before = allocations;
+  multiply();
+  return allocations - before;
+}
+
+TEST(Allocations, ApplyingAMapTakesNoMemory) {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  const int64_t each = of_a_product();
+  constexpr int64_t kWidth = 32;
+  for (const std::string algebra : {"quaternion", "octonion", "complex"})
+    for (const Way way : {Way::factored, Way::mixed})
+      for (const int64_t rows : {1, 3, 64}) {  // one product for each of the R, in each pass
+        const int64_t n = algebra::get(algebra).n();
+        const at::Tensor S = torch::randn({n, kWidth, kWidth}), x = torch::randn({rows, n * kWidth});
+        at::Tensor y = torch::zeros({rows, n * kWidth}), dx = torch::zeros_like(x), dS = torch::zeros_like(S);
+        ops::Call call = ops::make_call({algebra, {}, {}});
+        call.way = way;
+        BilinearMap map(S, call, rows, at::kFloat);
+        map.prepare();
+        const auto X = BilinearMap::blocks_of_rows(x, kWidth), Y = BilinearMap::blocks_of_rows(y, kWidth),
+                   dX = BilinearMap::blocks_of_rows(dx, kWidth), dSs = BilinearMap::blocks_of(dS);
+        const ops::engine::Piece piece{X, kWidth};
+        const auto all = [&] {
+          map.apply(rows, {&piece, 1}, Y, {.accumulate = true});
+          if (way == Way::factored) {
+            map.apply_transposed(rows, Y, dX);
+            map.weight_gradient(rows, Y, {&piece, 1}, dSs);
+          }
+        };
+        all();
+        const int64_t before = allocations;
+        for (int i = 0; i < 5; ++i) all();
+        EXPECT_EQ(allocations - before, way == Way::factored ? 5 * 3 * map.rank() * each : 0)
+            << algebra << ", " << ops::name(way) << ", rows " << rows;
+      }
+  at::set_num_threads(threads);
+}
+
+}  // namespace
+}  // namespace quatrain
