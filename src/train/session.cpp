@@ -6,18 +6,14 @@
 #include <torch/nn/module.h>
 #include <torch/utils.h>
 
-#include <charconv>
 #include <filesystem>
 #include <stdexcept>
-#include <string_view>
 #include <typeinfo>
 
 namespace quatrain::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view kCuda = "cuda";
 
 [[noreturn]] void refuse(at::Device device, const std::string& why) {
   throw std::runtime_error("--device " + device.str() + ": " + why + "; take cpu");
@@ -56,20 +52,6 @@ std::string kind_of(at::Device device) {
 }
 
 }  // namespace
-
-at::Device parse_device(const std::string& name) {
-  if (name == "cpu") return at::kCPU;
-  if (name == kCuda) return {at::kCUDA, 0};
-  int index = -1;
-  if (name.starts_with(kCuda) && name.size() > kCuda.size() && name[kCuda.size()] == ':') {
-    const char* end = name.data() + name.size();
-    const auto [stop, error] = std::from_chars(name.data() + kCuda.size() + 1, end, index);
-    constexpr int kMost = 127;
-    if (error == std::errc() && stop == end && index >= 0 && index <= kMost)
-      return {at::kCUDA, static_cast<c10::DeviceIndex>(index)};
-  }
-  throw std::invalid_argument("the device must be cpu, cuda or cuda:N, got '" + name + "'");
-}
 
 at::Device device_of(const torch::nn::Module& model) {
   const auto parameters = model.parameters();

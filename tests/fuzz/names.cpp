@@ -31,6 +31,9 @@ namespace nn {
 const char* name(AttentionKind value) {
   return word(value);
 }
+const char* name(HeadSplit value) {
+  return word(value);
+}
 const char* name(Initialiser value) {
   return word(value);
 }
