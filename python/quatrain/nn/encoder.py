@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 import torch
 from torch import Tensor, nn
@@ -161,19 +161,9 @@ class TransformerEncoderLayer(nn.Module):
             raise ValueError("TransformerEncoderLayer: printed is a form of norm = post or phydi, got norm = pre")
         self.width, self.norm, self.scope, self.printed = width, norm, scope, printed
         self.dropout, self.dropout_per_unit = dropout, dropout_per_unit
+        maps: dict[str, Any] = {"bias": bias, "initialiser": initialiser, "way": way, "device": device, "dtype": dtype}
         self.attention = MultiheadAttention(
-            width,
-            heads,
-            dropout,
-            bias,
-            algebra=spec,
-            attention=attention,
-            packed=packed,
-            split=split,
-            initialiser=initialiser,
-            way=way,
-            device=device,
-            dtype=dtype,
+            width, heads, dropout, algebra=spec, attention=attention, packed=packed, split=split, **maps
         )
         self.feed_forward = FeedForward(
             width,
@@ -182,11 +172,7 @@ class TransformerEncoderLayer(nn.Module):
             activation=activation,
             dropout=dropout,
             dropout_per_unit=dropout_per_unit,
-            bias=bias,
-            initialiser=initialiser,
-            way=way,
-            device=device,
-            dtype=dtype,
+            **maps,
         )
         self.register_parameter("alpha", None)
         if norm == "phydi":
