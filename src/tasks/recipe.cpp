@@ -70,7 +70,7 @@ void describe_shared(Recipe& recipe, Keys& keys) {
               throw std::invalid_argument("a recipe of kind " + recipe.about().name +
                                           " cannot become one of " + kind);
           },
-          "What kind of task it is, which decides about the other tables.")
+          "The kind of task. It decides which other tables the recipe has.")
       .values = names;
 
   keys.table("train", "How it is trained.");
@@ -79,8 +79,8 @@ void describe_shared(Recipe& recipe, Keys& keys) {
   keys.number("batch", recipe.batch, 1, kMost, "Examples in a batch.");
   keys.text(
       "weights", recipe.weights,
-      "What to start from: a run's folder (its best checkpoint) or a safetensors file of a model of the "
-      "same make; empty: weights drawn anew. `--weights` sets it.");
+      "What to start from: a run's folder (its best checkpoint), or a safetensors file of a model of the "
+      "same architecture. Empty: new random weights. `--weights` sets it.");
   keys.number("threads", recipe.threads, 0, 1024, "Threads to compute with; 0: as many as torch takes.")
       .may_change();
 
@@ -92,11 +92,13 @@ void describe_shared(Recipe& recipe, Keys& keys) {
             "keeps the one that is best on the dev set. Empty: `train.rate`.")
       .may_change();
   keys.number("rate_seeds", compare.rate_seeds, 1, 1000,
-              "Seeds that choose a rate, the first ones of `--seeds`.")
+              "Number of seeds with which each rate is tried: the first ones of `--seeds`.")
       .may_change();
-  keys.number("seconds", compare.seconds, 0, 1e5, "About how long the twins' times are measured.")
+  keys.number("seconds", compare.seconds, 0, 1e5,
+              "Approximate number of seconds for which the twins' times are measured.")
       .may_change();
-  keys.number("layer_seconds", compare.layer_seconds, 0, 1e5, "About how long single layers are measured.")
+  keys.number("layer_seconds", compare.layer_seconds, 0, 1e5,
+              "Approximate number of seconds for which single layers are measured.")
       .may_change();
   keys.number("layer_width", compare.layer_width, 8, 16384,
               "Inputs and outputs of the single layers; a multiple of 8.")

@@ -28,7 +28,8 @@ another kind is an error that says so.
 (`algebra = "phm(4)"`); keys of `[train]` with their table's name (`train.rate = 5e-4`). The twin called `real` is what the
 others are compared with; where there is none, the first is.
 
-This page is made from the program's own keys by `quatrain recipes document`.
+PHM, QNLP, PHYDI and QRNN are papers: [references.md](references.md). This page is made from the program's own keys by
+`quatrain recipes document`.
 )md";
 
 std::string values_of(const Key& key) {
@@ -49,8 +50,10 @@ void write(std::ostringstream& out, const train::KeyTable& table, const std::vec
   for (const Key& key : keys) {
     if (key.table != table.name) continue;
     const train::Value value = key.get();
-    out << "| `" << key.name << "` | " << kTypes[value.index()] << " | `" << toml_text(value) << "` | "
-        << values_of(key) << " | " << key.description << " |\n";
+    const auto* number = std::get_if<double>(&value);
+    out << "| `" << key.name << "` | " << kTypes[value.index()] << " | `"
+        << (number ? number_text(*number) : toml_text(value)) << "` | " << values_of(key) << " | "
+        << key.description << " |\n";
   }
 }
 

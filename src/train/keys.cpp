@@ -63,7 +63,7 @@ void describe(TrainerOptions& options, Keys& keys) {
   ScheduleOptions& s = options.schedule;
   using O = OptimizerKind;
   using S = ScheduleKind;
-  keys.choice("optimizer", o.kind, {O::adam, O::adamw, O::sgd, O::adagrad, O::rmsprop}, "What moves the weights.");
+  keys.choice("optimizer", o.kind, {O::adam, O::adamw, O::sgd, O::adagrad, O::rmsprop}, "The optimizer.");
   keys.number("rate", o.learning_rate, 1e-12, 1e3, "Highest learning rate.");
   keys.number("weight_decay", o.weight_decay, 0, 1e3,
               "Weight decay of weights, not of biases, norms and learned algebras.");
@@ -71,32 +71,33 @@ void describe(TrainerOptions& options, Keys& keys) {
   keys.number("beta2", o.beta2, 0, 0.9999999, "adam, adamw, rmsprop: memory of the squared gradient.");
   keys.number("momentum", o.momentum, 0, 0.999999, "sgd, rmsprop: momentum.");
   keys.choice("schedule", s.kind, {S::constant, S::inverse_square_root, S::cosine, S::step, S::plateau},
-              "How the learning rate goes after the warm-up: stays, falls with 1/sqrt(step), as a half cosine, "
-              "by `factor` every `every` steps, or by `factor` whenever the dev set's figure does not improve.");
+              "The learning rate after the warm-up. `constant`: it stays. `inverse_square_root`: it falls with "
+              "1/sqrt(step). `cosine`: it falls as a half cosine. `step`: it is multiplied by `factor` every `every` "
+              "steps. `plateau`: it is multiplied by `factor` whenever the figure of the dev set does not improve.");
   keys.number("warmup", s.warmup, 0, kMost, "Steps over which the learning rate rises to `rate`.");
   keys.number("warmup_share", s.warmup_share, 0, 1,
-              "The warm-up as a share of the run's steps, for data of any size; 0: `warmup` says it in steps.");
+              "Length of the warm-up as a share of the run's steps. 0: `warmup` gives it in steps.");
   keys.number("factor", s.factor, 0.000001, 1, "step, plateau: what the learning rate is multiplied by.");
   keys.number("every", s.every, 0, kMost, "step: steps between two reductions; 0: once an epoch.");
   keys.number("plateau_patience", s.patience, 0, kMost,
-              "plateau: evaluations without a better figure that are forgiven before each reduction.");
-  keys.number("floor", s.floor, 0, 1, "cosine, plateau: least share of `rate`.");
+              "plateau: number of evaluations without a better figure that are allowed before each reduction.");
+  keys.number("floor", s.floor, 0, 1, "cosine, plateau: the learning rate never falls below this share of `rate`.");
   keys.number("steps", options.steps, 0, kMost, "Optimizer steps; 0: as many as `epochs` give.").may_change();
   keys.number("epochs", options.epochs, 0, kMost,
-              "Passes over the training set; 0: as many as `steps` give. With both, the fewer steps.").may_change();
+              "Passes over the training set; 0: as many as `steps` give. Where both are set, the one that gives fewer steps counts.").may_change();
   keys.number("accumulate", options.accumulate, 1, 1 << 20, "Batches whose gradients make one step.");
   keys.number("clip", options.clip, 0, kMost, "Largest norm of the gradient; 0: not clipped.");
   keys.add("precision", [&options] { return Value(std::string(options.bf16 ? "bfloat16" : "float32")); },
            [&options](const Value& value) { options.bf16 = std::get<std::string>(value) == "bfloat16"; },
            "Arithmetic of the layers; weights are float32 in both.").values = {"float32", "bfloat16"};
   keys.number("evaluate_every", options.evaluate_every, 0, kMost,
-              "Steps between two looks at the dev set, each of which writes a checkpoint; 0: after each epoch.");
+              "Steps between two evaluations on the dev set, each of which writes a checkpoint; 0: after each epoch.");
   keys.number("patience", options.patience, 0, kMost,
               "Evaluations without a better figure after which training stops; 0: never.").may_change();
   keys.number("checkpoint_every", options.checkpoint_every, 0, kMost,
               "Steps between two checkpoints beside those of the evaluations; 0: none.").may_change();
   keys.number("keep", options.keep, 1, 1000,
-              "Checkpoints to go on from that are kept: the latest, and older ones in case it is damaged. `--keep` "
+              "Number of checkpoints that are kept: the latest one, and older ones in case it is damaged. `--keep` "
               "sets it.").may_change();
   keys.choice("nonfinite", options.nonfinite, {NonFinite::stop, NonFinite::skip},
               "What to do with a step whose loss or gradient is not finite: stop the run, or skip the step, which "
@@ -106,7 +107,7 @@ void describe(TrainerOptions& options, Keys& keys) {
   keys.number("seed", options.seed, 0, kMost, "Seed of the weights, the order of the batches and the dropout.");
   keys.text("device", options.device, "Where to compute: `cpu`, `cuda` or `cuda:N`. `--device` sets it.").may_change();
   keys.flag("deterministic", options.deterministic,
-            "Operations of torch that may give other bits each time are errors. `--deterministic` sets it.");
+            "Operations of torch whose results are not reproducible bit by bit become errors. `--deterministic` sets it.");
 }
 // clang-format on
 

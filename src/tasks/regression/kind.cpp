@@ -14,8 +14,8 @@ class RegressionKind : public Kind {
         .summary =
             "A multiplication rule, learned from examples of it by one layer: the product of an "
             "algebra, whose table the layer's A becomes, or a rotation of the 3-D space (PHM, figure 2). "
-            "`structure_error` is how far the learned table is from the algebra's own, as a share of "
-            "that one's norm.",
+            "`structure_error` is the distance between the learned table and the algebra's own, divided by "
+            "the norm of the algebra's own.",
         .reads = "the numbers of an example",
         .unit = "examples",
         .figures = {{"loss", "loss"}, {"structure_error", "structure error"}},

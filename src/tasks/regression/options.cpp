@@ -23,16 +23,18 @@ void RegressionOptions::describe(train::Keys& keys) {
       "the 3-D space and what one rotation makes of them.");
   keys.text("algebra", algebra, "Whose product it is: any fixed algebra.");
   keys.number("train", train, 1, 1e6, "Examples to train on.");
-  keys.number("dev", dev, 1, 1e6, "Examples that select.");
-  keys.number("test", test, 1, 1e6, "Examples that are scored once, at the end.");
+  keys.number("dev", dev, 1, 1e6, "Examples of the dev set, which selects the best checkpoint.");
+  keys.number("test", test, 1, 1e6, "Examples of the test set, which is scored once, at the end.");
   keys.number("seed", seed, 0, 1e12, "Seed of the examples, and of the rotation.");
 
-  keys.table("model",
-             "One linear layer. It is given all products of a component of p and one of q, or the vector.");
+  keys.table(
+      "model",
+      "One linear layer. For `product` its input are all products of a component of p and one of q, for "
+      "`rotation` the vector.");
   keys.algebra(
       "algebra", map.map_settings.algebra,
-      "What the layer multiplies with. Where it learns an algebra of the product's dimension, as "
-      "`phm(4)` does, its blocks S are the unit vectors, so that A alone is learned: the rule itself.");
+      "What the layer multiplies with. Where it learns an algebra of the product's dimension, as `phm(4)` "
+      "does, its blocks S stay the unit vectors. Then A alone is learned, and A is the multiplication rule.");
   using I = nn::Initialiser;
   keys.choice("initialiser", map.map_settings.initialiser,
               {I::glorot, I::he, I::polar, I::polar_he, I::polar_paper, I::polar_paper_he},

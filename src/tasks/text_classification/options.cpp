@@ -40,8 +40,8 @@ void TextOptions::describe(train::Keys& keys) {
 
   keys.table("task", "What is learned, from which data.");
   keys.text("data", source.reader,
-            "Where the texts come from: the reader of a format. `agreement` generates its sentences; with a "
-            "folder it reads real ones there, as `sva` does.", reader_names());
+            "The reader of the texts' format. `agreement` generates its sentences; where a folder is given, it "
+            "reads real sentences there instead, as `sva` does.", reader_names());
   keys.path("folder", source.folder,
             "Folder of the data. `--data` sets it; where both are empty, the environment's `QUATRAIN_DATA` "
             "counts.").may_change();
@@ -66,7 +66,7 @@ void TextOptions::describe(train::Keys& keys) {
               "Words seen less often in the training set become `<unk>`.");
   keys.number("max_vocabulary", vocabulary.max_size, 3, kLargestSize * 16,
               "Most words a model knows, the commonest first.");
-  keys.number("max_length", task.max_length, 0, kLargestSize, "Longer texts lose their end; 0: none does.");
+  keys.number("max_length", task.max_length, 0, kLargestSize, "Longer texts are cut off after so many words; 0: no limit.");
   keys.text("vectors", vectors,
             "File of pretrained word vectors (`NAME.bf16` with `NAME.vocab` beside it, or GloVe's text "
             "format); empty: none. A relative path that is not here is looked for in the data folder.").may_change();
@@ -74,11 +74,11 @@ void TextOptions::describe(train::Keys& keys) {
 
   keys.table("agreement", "Sizes of the generated sentences, where `task.data` is `agreement`.");
   keys.number("train", source.agreement.train, 10, 1e8, "Generated sentences to train on.");
-  keys.number("dev", source.agreement.dev, 10, 1e8, "Generated sentences that select.");
-  keys.number("test", source.agreement.test, 10, 1e8, "Generated sentences that are scored once, at the end.");
+  keys.number("dev", source.agreement.dev, 10, 1e8, "Generated sentences of the dev set, which selects the best checkpoint.");
+  keys.number("test", source.agreement.test, 10, 1e8, "Generated sentences of the test set, which is scored once, at the end.");
   keys.number("seed", source.agreement.seed, 0, kLargestCount, "Seed of the sentences.");
 
-  keys.table("model", "The Transformer. An example of another algebra is a twin of the same recipe.");
+  keys.table("model", "The Transformer. Models over other algebras are twins of the same recipe.");
   keys.algebra("algebra", model.map_settings.algebra,
                "What the layers multiply with: `real`, `quaternion`, `octonion`, `clifford(2,1)` .. (`quatrain "
                "info algebras` lists them); `phm(4)` learns the algebra from a random start, `phm(quaternion)` "
@@ -87,11 +87,11 @@ void TextOptions::describe(train::Keys& keys) {
               "Which linear maps are in the algebra: all of them, or those of the attention alone (QNLP's "
               "partial model).");
   keys.choice("norm", model.block_settings.norm, {NormStyle::pre, NormStyle::post, NormStyle::phydi},
-              "Layer norm before or after each residual sum, or none and a learned scale instead (PHYDI).");
+              "`pre`: layer norm before each sub-layer. `post`: after each residual sum. `phydi`: no layer norm; a learned scale, 0 at the start, in each residual sum.");
   keys.flag("printed", model.block_settings.printed,
-            "Both sub-layers of an encoder layer in one residual sum, as PHYDI prints them: (4) with `norm = post`, "
-            "(5) with `phydi`.");
-  keys.flag("norm_per_component", model.block_settings.norm_per_component, "Layer norm of each component by itself.");
+            "Both sub-layers of an encoder layer in one residual sum, as PHYDI prints them: its equation (4) with "
+            "`norm = post`, its equation (5) with `norm = phydi`.");
+  keys.flag("norm_per_component", model.block_settings.norm_per_component, "Layer norm is applied to each component separately.");
   keys.choice("attention", model.head_settings.attention, {AttentionKind::automatic, AttentionKind::componentwise, AttentionKind::real},
               "Softmax over n component-wise score maps (QNLP) or over one real map (PHM); `automatic` is "
               "component-wise where the algebra is fixed and real where it is learned.");
