@@ -72,7 +72,7 @@ OUTSIDE = {
     "activation_names", "algebra_add", "algebra_add_from_file", "algebra_conjugation", "algebra_describe",
     "algebra_factors", "algebra_names", "algebra_parse", "algebra_power", "algebra_properties", "algebra_table",
     "add_algebras", "read_safetensors", "write_safetensors", "decompose", "nearest", "drop_prepared",
-    "instruction_sets", "linear_with_products", "planned_way", "prepared_size", "rank", "real_fans",
+    "instruction_sets", "version", "linear_with_products", "planned_way", "prepared_size", "rank", "real_fans",
     "set_structure_state", "sinusoidal_positions", "structure_power", "structure_report",
     "structure_state",
 }  # fmt: skip
