@@ -45,12 +45,6 @@ fs::path folder_of(const Comparison& comparison, const Twin& twin, const std::st
          (twin.recipe.name + (rate.empty() ? "" : "-rate" + rate) + "-seed" + std::to_string(seed));
 }
 
-std::vector<std::string> rates_of(const Twin& twin) {
-  auto rates = tasks::rates_of(twin.recipe);
-  if (rates.empty()) rates.emplace_back();  // the recipe's own
-  return rates;
-}
-
 // Trains runs one after the other, or takes what they have brought before.
 class Runner {
  public:
@@ -98,8 +92,10 @@ const RateTrial& best_of(const Twin& twin) {
 }  // namespace
 
 void check_runs(const Comparison& comparison) {
+  auto rates = tasks::rates_of(comparison.twins.front().recipe);  // all twins have the same [compare]
+  if (rates.empty()) rates.emplace_back();                        // the recipe's own
   for (const auto& twin : comparison.twins)
-    for (const auto& rate : rates_of(twin))
+    for (const auto& rate : rates)
       for (const uint64_t seed : comparison.seeds)
         check_resumable(with(twin.recipe, rate, seed), folder_of(comparison, twin, rate, seed));
 }
@@ -108,12 +104,12 @@ void train_twins(Comparison& comparison, const tasks::Data& data) {
   const auto& seeds = comparison.seeds;
   const auto& options = comparison.twins.front().recipe.compare;
   const size_t tried = std::min(seeds.size(), static_cast<size_t>(options.rate_seeds));
-  const size_t rates = tasks::rates_of(comparison.twins.front().recipe).size();
-  const size_t each = rates == 0 ? seeds.size() : rates * tried + seeds.size() - tried;
+  const auto rates = tasks::rates_of(comparison.twins.front().recipe);
+  const size_t each = rates.empty() ? seeds.size() : rates.size() * tried + seeds.size() - tried;
   Runner runner(comparison, data, comparison.twins.size() * each);
 
   for (auto& twin : comparison.twins) {
-    for (const auto& rate : tasks::rates_of(twin.recipe)) {
+    for (const auto& rate : rates) {
       RateTrial trial{rate, {}, 0};
       for (size_t s = 0; s < tried; ++s) {
         trial.runs.push_back(runner.train(twin, rate, seeds[s]));

@@ -8,7 +8,8 @@ from typing import Any, Callable
 import torch
 from torch import Tensor
 
-_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+#: Whether a function transform (vmap, grad) stands behind a tensor.
+is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 #: What is part of the matrix itself, and would be written into as it would.
 _SAME = {Tensor.detach, Tensor.data.__get__, Tensor.real.__get__}  # type: ignore[attr-defined]
 
@@ -31,7 +32,7 @@ class ComputedMatrix(Tensor):
         if not isinstance(result, Tensor) or isinstance(result, ComputedMatrix) or not args:
             return result
         source = args[0]
-        shares = func in _SAME or (isinstance(source, Tensor) and result._is_view() and not _is_wrapped(result))
+        shares = func in _SAME or (isinstance(source, Tensor) and result._is_view() and not is_wrapped(result))
         return result.as_subclass(ComputedMatrix) if shares and isinstance(source, ComputedMatrix) else result
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -43,6 +44,6 @@ class ComputedMatrix(Tensor):
 
 def computed(matrix: Tensor) -> Tensor:
     """The matrix, guarded. Compilers and function transforms get the plain one."""
-    if torch.compiler.is_compiling() or _is_wrapped(matrix):
+    if torch.compiler.is_compiling() or is_wrapped(matrix):
         return matrix
     return matrix.as_subclass(ComputedMatrix)

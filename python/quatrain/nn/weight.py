@@ -12,12 +12,11 @@ from .. import ops
 from ..algebra import Spec
 from ..init import INITIALISERS, Initialiser
 from . import _check
+from ._computed import is_wrapped
 
 #: How a map is evaluated.
 Way = Literal["auto", "factored", "mixed", "materialised"]
 WAYS = get_args(Way)
-
-_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 
 
 def _stays(S: Tensor) -> bool:
@@ -156,7 +155,7 @@ class HypercomplexWeight:
         return A if A is None or w is None else w.view(-1, 1, 1) * A
 
     def _fits(self, structure: Tensor) -> bool:
-        if self.factored is None or _is_wrapped(structure):  # by vmap: many tensors in one
+        if self.factored is None or is_wrapped(structure):  # by vmap: many tensors in one
             return False
         made_for = self.factored[0]
         return structure.dtype is made_for.dtype and structure.device == made_for.device and torch.equal(structure, made_for)
