@@ -99,7 +99,8 @@ Contest contest_of(const LinearCase& asked, bool forced) {
   const ops::Product product = ours->product();
   const int64_t rank = ops::rank(product), n = ours->options.algebra().n;
   ours->train(asked.training);
-  const std::string planned = ops::name(ops::planned_way(inputs.x, ours->S, product, !asked.training));
+  const std::string planned =
+      ops::name(ops::planned_way(inputs.x, ours->S, ours->product(), !asked.training));
 
   const Forward materialised = [ours](const at::Tensor& v) {
     return at::linear(v, ours->matrix(), ours->bias);

@@ -155,7 +155,7 @@ TEST(Kept, MixturesAreToldByTheirSizes) {
 TEST(Kept, ALearnedTensorRunsOnHTheFirstTimeAsPlanned) {
   torch::manual_seed(7);
   const torch::NoGradGuard no_grad;
-  const at::Tensor S = torch::randn({4, 64, 64}), x = torch::randn({600, 256});
+  const at::Tensor S = torch::randn({4, 128, 128}), x = torch::randn({200, 512});
   const Product product{"learned", torch::randn({4, 4, 4}), {}};
   for (const Way way : {Way::materialised, Way::factored, Way::factored}) {
     EXPECT_EQ(ops::planned_way(x, S, product), way);

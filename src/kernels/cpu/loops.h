@@ -47,23 +47,22 @@ void dots(const T* const* a, int32_t count_a, int64_t a_row, const float* const*
         left[t] = a[i + (t < height ? t : height - 1)];
         right[t] = b[r + (t < width ? t : width - 1)];
       }
-      for (int64_t row = 0; row < rows; ++row)
-        for (int64_t q = 0; q < cols; q += kLanes) {
-          const int64_t count = cols - q;
-          Vec x[kTile];
+      const auto add = [&](int64_t row, int64_t q, const auto& get) {
+        Vec x[kTile];
 #pragma GCC unroll 4
-          for (int t = 0; t < kTile; ++t) {
-            const T* p = left[t] + row * a_row + q;
-            x[t] = count < kLanes ? load_part(p, count) : load(p);
-          }
+        for (int t = 0; t < kTile; ++t) x[t] = get(left[t] + row * a_row + q);
 #pragma GCC unroll 4
-          for (int u = 0; u < kTile; ++u) {
-            const float* p = right[u] + row * b_row + q;
-            const Vec y = count < kLanes ? load_part(p, count) : load(p);
+        for (int u = 0; u < kTile; ++u) {
+          const Vec y = get(right[u] + row * b_row + q);
 #pragma GCC unroll 4
-            for (int t = 0; t < kTile; ++t) total[t][u] += x[t] * y;
-          }
+          for (int t = 0; t < kTile; ++t) total[t][u] += x[t] * y;
         }
+      };
+      for (int64_t row = 0; row < rows; ++row) {
+        int64_t q = 0;
+        for (; q + kLanes <= cols; q += kLanes) add(row, q, [](const auto* p) { return load(p); });
+        if (q < cols) add(row, q, [count = cols - q](const auto* p) { return load_part(p, count); });
+      }
       for (int t = 0; t < height; ++t)
         for (int u = 0; u < width; ++u) sums[(i + t) * count_b + r + u] += sum(total[t][u]);
     }

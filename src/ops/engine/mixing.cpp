@@ -29,6 +29,10 @@ bool is_exact(const double* factor, int64_t n, int64_t rank, int64_t r) {
 
 Mixing Mixing::from_rows(const double* rows, int64_t outputs, int64_t inputs) {
   Mixing mixing;
+  // A learned tensor's are made anew in every step.
+  mixing.begin_.reserve(static_cast<size_t>(outputs + 1));
+  mixing.source_.reserve(static_cast<size_t>(outputs * inputs));
+  mixing.coefficient_.reserve(static_cast<size_t>(outputs * inputs));
   for (int64_t o = 0; o < outputs; ++o) {
     for (int64_t i = 0; i < inputs; ++i)
       if (const double c = rows[o * inputs + i]; c != 0) {

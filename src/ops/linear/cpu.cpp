@@ -2,7 +2,6 @@
 // of a BilinearMap. Everything else takes the composed form.
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/linear.h>
 #include <torch/library.h>
 
 #include "ops/engine/recycled.h"
@@ -30,9 +29,6 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const Optional& bia
   // The real layer is one dense product already.
   if (!map.on_engine() || map.n() == 1) return composed::linear(x, S, bias, map.call());
   if (call.constant || map.way() == Way::materialised) map.prepare();
-  if (map.way() == Way::materialised)
-    return at::linear(x.to(type), map.dense(), given(bias) ? Optional(bias->to(type)) : std::nullopt);
-
   const at::Tensor b = given(bias) ? bias->to(at::kFloat).contiguous() : at::Tensor();
   const at::Tensor inputs = map.matrix(x, rows, map.n() * map.p());
   BilinearMap::Output output;

@@ -1,11 +1,10 @@
 #include "ops/map/bilinear_map.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/ops/addmm.h>
+#include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/mm.h>
+#include <ATen/ops/mm_cpu_dispatch.h>
 
 #include <algorithm>
 
@@ -106,15 +105,16 @@ Rows plain_rows(Pieces pieces, int64_t n, int64_t rows, int64_t width) {
   return {all, n * width};
 }
 
-/// Rows in memory as a matrix of ATen's.
-at::Tensor view_of(const float* rows, int64_t count, int64_t width, int64_t apart) {
-  return at::from_blob(const_cast<float*>(rows), {count, width}, {apart, 1}, at::kFloat);
+/// Rows in memory, `apart` from each other, as a matrix of ATen's: they, or its columns.
+at::Tensor view_of(const float* rows, int64_t count, int64_t width, int64_t apart, bool transposed = false) {
+  auto* const data = const_cast<float*>(rows);
+  return transposed ? at::from_blob(data, {width, count}, {1, apart}, at::kFloat)
+                    : at::from_blob(data, {count, width}, {apart, 1}, at::kFloat);
 }
 
-/// c (+)= a b.
+/// c (+)= a b, without the dispatcher: all three lie in the memory of a CPU.
 void multiply(const at::Tensor& a, const at::Tensor& b, at::Tensor c, bool accumulate) {
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  accumulate ? at::addmm_out(c, c, a, b) : at::mm_out(c, a, b);
+  accumulate ? at::cpu::addmm_out(c, c, a, b) : at::cpu::mm_out(c, a, b);
 }
 
 Blocks transposed(Blocks blocks) {
@@ -263,7 +263,8 @@ void BilinearMap::apply_dense(int64_t rows, Pieces x, int64_t width, bool transp
                               bool accumulate) const {
   TORCH_INTERNAL_ASSERT(H_.defined(), "prepare() comes before H is applied");
   const Rows from = plain_rows<Spare::inputs>(x, n_, rows, width);
-  multiply(view_of(from.data, rows, n_ * width, from.apart), transposed ? H_ : H_.t(),
+  multiply(view_of(from.data, rows, n_ * width, from.apart),
+           view_of(H_.const_data_ptr<float>(), n_ * m_, n_ * p_, n_ * p_, !transposed),
            view_of(y, rows, transposed ? n_ * p_ : n_ * m_, y_row), accumulate);
 }
 
@@ -345,8 +346,8 @@ void BilinearMap::weight_gradient(int64_t rows, const Blocks& g, Pieces x, const
              upstream = plain_rows<Spare::gradients>({&gradients, 1}, n_, rows, m_);
   const at::Tensor dH = recycled_empty({out, in});
   float* const product = dH.mutable_data_ptr<float>();
-  multiply(view_of(upstream.data, rows, out, upstream.apart).t(), view_of(from.data, rows, in, from.apart),
-           dH, false);
+  multiply(view_of(upstream.data, rows, out, upstream.apart, true),
+           view_of(from.data, rows, in, from.apart), dH, false);
   const bool direct = dS.data && !accumulate && dS.dtype == at::kFloat && dS.row == p_ &&
                       (n_ == 1 || dS.component == m_ * p_);
   float* const to = direct    ? static_cast<float*>(dS.data)

@@ -1,5 +1,6 @@
 #include "ops/map/mixtures.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -22,32 +23,41 @@ const Mixings& Mixtures::factors() const {
   return *factors_;
 }
 
-const Mixtures::OfTable& Mixtures::of_table() const {
+const Mixtures::Values& Mixtures::table() const {
   std::call_once(table_once_, [this] {
-    const Values table = table_.empty() ? structure::product_of(U_, V_, W_, n_, rank_) : table_;
-    const int64_t n = n_;
-    Values rows(table.size()), blocks(table.size());
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t a = 0; a < n; ++a)
-        for (int64_t b = 0; b < n; ++b) {
-          const double value = table[static_cast<size_t>((i * n + a) * n + b)];
-          rows[static_cast<size_t>((a * n + i) * n + b)] = value;
-          blocks[static_cast<size_t>((a * n + b) * n + i)] = value;
-        }
-    of_table_ = {Mixing::from_rows(rows.data(), n * n, n), Mixing::from_rows(blocks.data(), n * n, n),
-                 Mixing::from_rows(table.data(), n, n * n)};
+    if (table_.empty()) table_ = structure::product_of(U_, V_, W_, n_, rank_);
   });
-  return of_table_;
+  return table_;
 }
 
 const Mixing& Mixtures::rows() const {
-  return of_table().rows;
+  std::call_once(rows_.once, [this] {
+    const auto n = static_cast<size_t>(n_);
+    Values rows(n * n * n);
+    const double* from = table().data();
+    for (size_t i = 0; i < n; ++i)
+      for (size_t a = 0; a < n; ++a, from += n) std::copy_n(from, n, rows.data() + (a * n + i) * n);
+    rows_.mixing = Mixing::from_rows(rows.data(), n_ * n_, n_);
+  });
+  return rows_.mixing;
 }
+
 const Mixing& Mixtures::blocks() const {
-  return of_table().blocks;
+  std::call_once(blocks_.once, [this] {
+    const auto n = static_cast<size_t>(n_);
+    Values blocks(n * n * n);
+    const double* value = table().data();
+    for (size_t i = 0; i < n; ++i)
+      for (size_t ab = 0; ab < n * n; ++ab) blocks[ab * n + i] = *value++;
+    blocks_.mixing = Mixing::from_rows(blocks.data(), n_ * n_, n_);
+  });
+  return blocks_.mixing;
 }
+
 const Mixing& Mixtures::components() const {
-  return of_table().components;
+  std::call_once(components_.once,
+                 [this] { components_.mixing = Mixing::from_rows(table().data(), n_, n_ * n_); });
+  return components_.mixing;
 }
 
 namespace {

@@ -23,16 +23,19 @@ class Mixtures {
   const engine::Mixing& components() const;  ///< and back, n^2 -> n: mixture i holds A[i, :, :]
 
  private:
+  /// A mixture of the table's entries, made when it is first asked for.
   struct OfTable {
-    engine::Mixing rows, blocks, components;
+    std::once_flag once;
+    engine::Mixing mixing;
   };
-  const OfTable& of_table() const;
+  const Values& table() const;
 
   int64_t n_, rank_;
-  Values table_, U_, V_, W_;
+  mutable Values table_;
+  Values U_, V_, W_;
   mutable std::once_flag factors_once_, table_once_;
   mutable std::optional<engine::Mixings> factors_;
-  mutable OfTable of_table_;
+  mutable OfTable rows_, blocks_, components_;
 };
 
 /// Those of a call: of a fixed algebra made once in a process; of a learned tensor anew for each call, save
