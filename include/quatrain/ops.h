@@ -123,6 +123,11 @@ QUATRAIN_API int64_t rank(const Product& product);
 /// H = sum_i A_i (x) S_i of shape (k, d): the real matrix of a layer. Differentiable in S and A.
 QUATRAIN_API at::Tensor materialise(const at::Tensor& S, const Product& product);
 
+/// The rows of H = sum_i A_i (x) S_i that tokens name: tokens (...) int64 in [0, k), S (n, k/n, d/n) -> (...,
+/// d). H is never written out: each row is mixed of n rows of S. Differentiable in S and A; a token outside
+/// is an error.
+QUATRAIN_API at::Tensor embedding(const at::Tensor& tokens, const at::Tensor& S, const Product& product);
+
 /// Forgets what was prepared from S. Layers call it in train(), eval() and after loading. Needed by hand only
 /// after S.data was written in eval mode.
 QUATRAIN_API void drop_prepared(const at::Tensor& S);

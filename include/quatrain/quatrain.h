@@ -3,7 +3,9 @@
 /// Everything that the library `quatrain` offers: algebras, operators, layers, weights in files, models.
 /// Data and training are a library of their own (quatrain::training), under quatrain/data and quatrain/train.
 #include "quatrain/algebra.h"
+#include "quatrain/models/language_model.h"
 #include "quatrain/models/positions.h"
+#include "quatrain/models/seq2seq.h"
 #include "quatrain/models/text_classifier.h"
 #include "quatrain/nn.h"
 #include "quatrain/nn/weights.h"

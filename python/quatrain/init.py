@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 #: The names of the initialisers of S.
-Initialiser = Literal["glorot", "he", "polar", "polar_he", "polar_paper", "polar_paper_he"]
+Initialiser = Literal["glorot", "he", "lecun", "polar", "polar_he", "polar_paper", "polar_paper_he"]
 INITIALISERS = get_args(Initialiser)
 
 _ops = torch.ops.quatrain

@@ -22,6 +22,7 @@ __all__ = [
     "cut_heads",
     "decompose",
     "drop_prepared",
+    "embedding",
     "hamilton_product",
     "hypercomplex_attention",
     "hypercomplex_attention_with_weights",
@@ -120,6 +121,15 @@ def prepared_size() -> tuple[int, int]:
 def instruction_sets() -> list[str]:
     """The instruction sets of this machine for which there are kernels, the one in use first."""
     return list(_ops.instruction_sets())
+
+
+def embedding(tokens: Tensor, S: Tensor, A: Tensor | None = None, factored: bool = False) -> Tensor:
+    """The rows of H = sum_i A_i (x) S_i that tokens name: (...) int64 in [0, k), S (n, k/n, d/n) -> (..., d).
+
+    ``A`` is the table of a fixed algebra or a learned structure (n, n, n), or where it is ``factored`` its U, V, W
+    (3, n, R); None where n = 1. H is never written out: each row is mixed of n rows of S.
+    """
+    return _ops.embedding(tokens, S, A, factored)
 
 
 def hamilton_product(a: Tensor, b: Tensor, algebra: str) -> Tensor:

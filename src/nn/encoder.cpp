@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include "nn/enum_names.h"
+#include "nn/residual.h"
 
 namespace quatrain::nn {
 
@@ -11,11 +12,6 @@ namespace {
 constexpr EnumNames<NormStyle, 3> kNorms{
     {{NormStyle::post, "post"}, {NormStyle::pre, "pre"}, {NormStyle::phydi, "phydi"}}};
 constexpr EnumNames<Scope, 2> kScopes{{{Scope::full, "full"}, {Scope::partial, "partial"}}};
-
-LayerNorm make_norm(const TransformerEncoderLayerOptions& options) {
-  return LayerNorm(
-      LayerNormOptions(options.width()).n(options.algebra().n).per_component(options.norm_per_component()));
-}
 
 }  // namespace
 
@@ -34,9 +30,7 @@ Scope parse_scope(std::string_view text) {
 
 TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(TransformerEncoderLayerOptions options)
     : options(std::move(options)) {
-  require_probability("TransformerEncoderLayer", "dropout", this->options.dropout());
-  require(!this->options.printed() || this->options.norm() != NormStyle::pre,
-          "TransformerEncoderLayer: printed is a form of norm = post or phydi, got norm = pre");
+  check_block("TransformerEncoderLayer", this->options);
   TransformerEncoderLayerImpl::reset();
 }
 
@@ -44,9 +38,7 @@ void TransformerEncoderLayerImpl::reset() {
   attention = register_module(
       "attention",
       MultiheadAttention(MultiheadAttentionOptions(options.width(), options.heads()).like(options)));
-  auto feed = FeedForwardOptions(options.width(), options.feed_forward()).like(options);
-  if (options.scope() == Scope::partial) feed.algebra(AlgebraSpec());
-  feed_forward = register_module("feed_forward", FeedForward(feed));
+  feed_forward = register_module("feed_forward", make_feed_forward(options));
   if (options.norm() == NormStyle::phydi) {
     alpha = register_parameter("alpha", torch::zeros({}));
   } else {
@@ -65,23 +57,13 @@ at::Tensor TransformerEncoderLayerImpl::drop(const at::Tensor& x) const {
   return dropout(x, options.dropout(), is_training(), options.algebra().n, options.dropout_per_unit());
 }
 
-at::Tensor TransformerEncoderLayerImpl::forward(const at::Tensor& x, const at::Tensor& padding) {
-  const auto attend = [&](const at::Tensor& y) { return drop(attention->self_attention(y, padding)); };
-  const auto feed = [&](const at::Tensor& y) { return drop(feed_forward->forward(y)); };
-  switch (options.norm()) {
-    case NormStyle::post: {
-      const at::Tensor y = norm1->forward(x + attend(x));
-      return norm2->forward((options.printed() ? x : y) + feed(y));
-    }
-    case NormStyle::pre: {
-      const at::Tensor y = x + attend(norm1->forward(x));
-      return y + feed(norm2->forward(y));
-    }
-    case NormStyle::phydi:
-      break;
-  }
-  const at::Tensor y = x + alpha * attend(x);
-  return (options.printed() ? x : y) + alpha * feed(y);
+at::Tensor TransformerEncoderLayerImpl::forward(const at::Tensor& x, const at::Tensor& padding, bool causal) {
+  const auto& block = options.block_settings;
+  const at::Tensor y = residual_sum(block, norm1, alpha, x, x, [&](const at::Tensor& v) {
+    return drop(attention->self_attention(v, padding, {}, causal));
+  });
+  return residual_sum(block, norm2, alpha, x, y,
+                      [&](const at::Tensor& v) { return drop(feed_forward->forward(v)); });
 }
 
 TransformerEncoderImpl::TransformerEncoderImpl(TransformerEncoderOptions options)
@@ -103,9 +85,9 @@ void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
   stream << "quatrain::nn::TransformerEncoder(layers=" << options.layers() << ")";
 }
 
-at::Tensor TransformerEncoderImpl::forward(const at::Tensor& x, const at::Tensor& padding) {
+at::Tensor TransformerEncoderImpl::forward(const at::Tensor& x, const at::Tensor& padding, bool causal) {
   at::Tensor y = x;
-  for (const auto& layer : *layers) y = layer->as<TransformerEncoderLayerImpl>()->forward(y, padding);
+  for (const auto& layer : *layers) y = layer->as<TransformerEncoderLayerImpl>()->forward(y, padding, causal);
   return norm ? norm->forward(y) : y;
 }
 

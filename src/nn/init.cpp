@@ -11,8 +11,9 @@ namespace quatrain::nn {
 
 namespace {
 
-constexpr EnumNames<Initialiser, 6> kInitialisers{{{Initialiser::glorot, "glorot"},
+constexpr EnumNames<Initialiser, 7> kInitialisers{{{Initialiser::glorot, "glorot"},
                                                    {Initialiser::he, "he"},
+                                                   {Initialiser::lecun, "lecun"},
                                                    {Initialiser::polar, "polar"},
                                                    {Initialiser::polar_he, "polar_he"},
                                                    {Initialiser::polar_paper, "polar_paper"},
@@ -58,6 +59,11 @@ void he_(const at::Tensor& S, double power, std::optional<at::Generator> generat
   uniform_with_variance_(S, wanted_variance(S, true, maps) / power, std::move(generator));
 }
 
+void lecun_(const at::Tensor& S, double power, std::optional<at::Generator> generator) {
+  const at::NoGradGuard no_grad;
+  S.normal_(0, 1 / std::sqrt(real_fans(S).in * power), std::move(generator));
+}
+
 void polar_(const at::Tensor& S, bool he, double power, std::optional<at::Generator> generator,
             int64_t maps) {
   const at::NoGradGuard no_grad;
@@ -88,6 +94,8 @@ void initialise_weight_(const at::Tensor& S, Initialiser initialiser, double pow
       return glorot_(S, power, std::move(generator), maps);
     case Initialiser::he:
       return he_(S, power, std::move(generator), maps);
+    case Initialiser::lecun:
+      return lecun_(S, power, std::move(generator));
     case Initialiser::polar:
       return polar_(S, false, power, std::move(generator), maps);
     case Initialiser::polar_he:

@@ -3,6 +3,8 @@
 #include <torch/torch.h>
 
 #include "nn/visit.h"
+#include "quatrain/nn/decoder.h"
+#include "quatrain/nn/embedding.h"
 #include "quatrain/nn/encoder.h"
 
 namespace quatrain::nn {
@@ -13,8 +15,11 @@ ParameterReport parameter_report(const torch::nn::Module& module) {
   for (const at::Tensor& parameter : module.parameters())
     if (parameter.requires_grad()) report.trainable += parameter.numel();
   const auto visit = [&report](const torch::nn::Module& part) {
-    if (dynamic_cast<const torch::nn::EmbeddingImpl*>(&part)) report.embeddings += parameter_count(part);
-    if (dynamic_cast<const TransformerEncoderImpl*>(&part)) report.encoder += parameter_count(part);
+    if (dynamic_cast<const torch::nn::EmbeddingImpl*>(&part) || dynamic_cast<const EmbeddingImpl*>(&part))
+      report.embeddings += parameter_count(part);
+    if (dynamic_cast<const TransformerEncoderImpl*>(&part) ||
+        dynamic_cast<const TransformerDecoderImpl*>(&part))
+      report.encoder += parameter_count(part);
   };
   visit(module);  // not among modules() below: that needs a shared pointer to it
   for (const auto& part : module.modules(/*include_self=*/false)) visit(*part);

@@ -77,7 +77,7 @@ std::vector<HypercomplexWeight::Part> HypercomplexWeight::parts() const {
   add("A", A);
   add("factors", factors);
   add("w", w);
-  result.push_back({key(), S, /*decays=*/true});
+  result.push_back({key(), S, made_.decays});
   return result;
 }
 

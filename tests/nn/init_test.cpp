@@ -47,6 +47,7 @@ TEST(NnInit, MatrixHasTheVarianceOfTheRealLayer) {
                               "phm(quaternion, trained_rank=8)"}) {
     EXPECT_NEAR(relative_variance(algebra, nn::Initialiser::glorot, false), 1, 0.03) << algebra;
     EXPECT_NEAR(relative_variance(algebra, nn::Initialiser::he, true), 1, 0.03) << algebra;
+    EXPECT_NEAR(relative_variance(algebra, nn::Initialiser::lecun, true), 0.5, 0.015) << algebra;
     EXPECT_NEAR(relative_variance(algebra, nn::Initialiser::polar, false), 1, 0.03) << algebra;
     EXPECT_NEAR(relative_variance(algebra, nn::Initialiser::polar_he, true), 1, 0.03) << algebra;
   }
@@ -151,7 +152,7 @@ TEST(NnInit, AGeneratorOfOnesOwnLeavesTheGlobalOneAlone) {
     nn::initialise_weight_(S, kind, 1, generator);
     return torch::cat({S.flatten(), A.flatten()});
   };
-  for (const char* name : {"glorot", "he", "polar", "polar_he", "polar_paper", "polar_paper_he"}) {
+  for (const char* name : {"glorot", "he", "lecun", "polar", "polar_he", "polar_paper", "polar_paper_he"}) {
     const nn::Initialiser kind = nn::parse_initialiser(name);
     EXPECT_STREQ(nn::name(kind), name);
     torch::manual_seed(1);

@@ -33,6 +33,10 @@ def padding():
     return mask
 
 
+def words():
+    return torch.randint(12, (2, 3))
+
+
 S, A = functools.partial(doubles, 4, 3, 2), functools.partial(doubles, 4, 4, 4)
 
 # Operators on tensors, with arguments: all that a compiler may meet.
@@ -46,6 +50,7 @@ CASES = {
     "split_activation": lambda: [(doubles(3, 8), name) for name in ("identity", "relu", "gelu_tanh")],
     "hypercomplex_dropout": lambda: [(doubles(3, 8), 0.0, True), (doubles(3, 8), 0.5, False, 4, True)],
     "hypercomplex_layer_norm": lambda: [(doubles(3, 8), doubles(8), doubles(8), n) for n in (1, 4)],
+    "embedding": lambda: [(words(), S(), A()), (words(), doubles(1, 12, 8)), (words(), S(), doubles(3, 4, 5), True)],
     "masked_mean": lambda: [(doubles(2, 5, 8), padding())],
     "cut_heads": lambda: [(doubles(2, 5, 24), 2, 4, 3)],
     "hypercomplex_attention": lambda: [
@@ -126,6 +131,8 @@ def test_other_operators_have_derivatives():
     differentiable(lambda x: ops.masked_mean(x, padding()), (doubles(2, 5, 8),))
     differentiable(lambda s, a: ops.materialise(s, "learned", a), (S(), A()))
     differentiable(lambda s: ops.materialise(s, "quaternion"), (S(),))
+    rows = words()
+    differentiable(lambda s, a: ops.embedding(rows, s, a), (S(), A()))
     differentiable(lambda x: ops.split_activation(x, "gelu"), (doubles(3, 8),))
 
 
@@ -172,7 +179,7 @@ def test_first_use_of_an_algebra_in_a_transform():
 def test_composed_operators_under_vmap():
     """vmap sees what they are composed of; its loop over samples would warn."""
     Q, K, V = (torch.stack([t.detach(), 2 * t.detach()]) for t in heads())
-    x, mask = torch.randn(2, 3, 5, 24), padding()[:1].expand(3, 5)
+    x, mask, rows = torch.randn(2, 3, 5, 24), padding()[:1].expand(3, 5), words()
     for function, inputs in [
         (lambda x: ops.cut_heads(x, 2, 4, 3)[1], (x,)),
         (lambda *t: ops.hypercomplex_attention_with_weights(*t, "quaternion")[0], (Q, K, V)),
@@ -180,6 +187,7 @@ def test_composed_operators_under_vmap():
         (lambda x: ops.hypercomplex_layer_norm(x, torch.ones(24), torch.zeros(24), 4), (x,)),
         (lambda x: ops.hypercomplex_dropout(x, 0.0, True), (x,)),
         (lambda x: ops.masked_mean(x, mask), (x,)),
+        (lambda s: ops.embedding(rows, s, A(requires_grad=False)), (doubles(2, 4, 3, 2, requires_grad=False),)),
         (lambda x: ops.hamilton_product(x, x, "quaternion"), (x,)),
         (lambda x: ops.hypercomplex_conjugate(x, "quaternion"), (x,)),
         (lambda x: ops.hypercomplex_norm(x, "quaternion"), (x,)),

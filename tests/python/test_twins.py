@@ -28,14 +28,17 @@ KINDS = {
     "pre": encoder("pre", per_component=True),
     "post": encoder("post", packed=True),
     "phydi": encoder("phydi"),
+    "decoder": lambda algebra: nn.TransformerDecoder(16, 2, 2, feed_forward=32, algebra=algebra, norm="pre", packed=True),
+    "embedding": lambda algebra: nn.Embedding(56, 16, algebra=algebra),
     "classifier": lambda algebra: TextClassifier(50, 3, width=16, heads=2, feed_forward=32, algebra=algebra),
 }
 CASES = [("linear", algebra) for algebra in ("real", "complex", "octonion", "phm(2)", "phm(quaternion)", "wkp(4)", "wkp(dual)", "phm(4, trained_rank=6)", "phm(quaternion, trained_rank=10)")]
+CASES += [("embedding", algebra) for algebra in ("real", "wkp(dual)", "phm(4, trained_rank=6)")]
 CASES += [(kind, algebra) for kind in KINDS for algebra in ("quaternion", "phm(4)")]
 
 
 def inputs(kind):
-    if kind == "classifier":
+    if kind in ("classifier", "embedding"):
         tokens = torch.randint(1, 50, (3, 7))
         tokens[1, 4:] = 0
         return {"x": tokens}
@@ -51,6 +54,10 @@ def apply(module, inputs):
     with torch.no_grad():
         if isinstance(module, nn.MultiheadAttention):
             return module.self_attention(inputs["x"], inputs["padding"])
+        if isinstance(module, nn.TransformerDecoder):
+            return module(inputs["x"], inputs["x"].flip(1), inputs["padding"], inputs["padding"].flip(1))
+        if isinstance(module, nn.Embedding):
+            return module.scores(module(inputs["x"]))
         return module(inputs["x"], inputs["padding"]) if takes_padding else module(inputs["x"])
 
 

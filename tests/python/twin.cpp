@@ -64,6 +64,23 @@ Twin make(const std::string& kind, const std::string& algebra) {
   if (kind == "pre") return encoder(algebra, nn::NormStyle::pre, false, true);
   if (kind == "post") return encoder(algebra, nn::NormStyle::post, true, false);
   if (kind == "phydi") return encoder(algebra, nn::NormStyle::phydi, false, false);
+  if (kind == "decoder") {
+    nn::TransformerDecoder layers(nn::TransformerDecoderOptions(nn::TransformerDecoderLayerOptions(16, 2)
+                                                                    .feed_forward(32)
+                                                                    .algebra(algebra)
+                                                                    .norm(nn::NormStyle::pre)
+                                                                    .packed(true),
+                                                                2));
+    return {layers.ptr(), [layers](const at::Tensor& x, const at::Tensor& padding) mutable {
+              return layers->forward(x, x.flip(1), padding, padding.flip(1));
+            }};
+  }
+  if (kind == "embedding") {
+    nn::Embedding layer(nn::EmbeddingOptions(56, 16).algebra(algebra));
+    return {layer.ptr(), [layer](const at::Tensor& x, const at::Tensor&) mutable {
+              return layer->scores(layer->forward(x));
+            }};
+  }
   if (kind == "classifier") {
     quatrain::models::TextClassifier model(
         quatrain::models::TextClassifierOptions(50, 3).width(16).heads(2).feed_forward(32).algebra(algebra));

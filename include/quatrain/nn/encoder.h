@@ -123,7 +123,7 @@ class QUATRAIN_API TransformerEncoderLayerImpl : public torch::nn::Cloneable<Tra
   explicit TransformerEncoderLayerImpl(TransformerEncoderLayerOptions options);
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& padding = {});
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& padding = {}, bool causal = false);
 
   TransformerEncoderLayerOptions options;
   MultiheadAttention attention{nullptr};
@@ -144,13 +144,13 @@ struct QUATRAIN_API TransformerEncoderOptions {
 };
 
 /// A stack of encoder layers, with a final norm where they are pre-norm. Children: `layers`, `norm`.
-/// Shape: x (B, L, width), padding (B, L) bool or undefined -> (B, L, width).
+/// Shape: x (B, L, width), padding (B, L) bool or undefined -> (B, L, width). `causal` as in its layers.
 class QUATRAIN_API TransformerEncoderImpl : public torch::nn::Cloneable<TransformerEncoderImpl> {
  public:
   explicit TransformerEncoderImpl(TransformerEncoderOptions options);
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& padding = {});
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& padding = {}, bool causal = false);
 
   TransformerEncoderOptions options;
   torch::nn::ModuleList layers{nullptr};

@@ -21,14 +21,16 @@ namespace quatrain::nn {
 /// How a layer's S is drawn.
 ///   glorot          uniform, fans of the real layer (QNLP's component-wise Glorot); the default everywhere
 ///   he              the same with He's variance
+///   lecun           normal, variance 1/d: each output has the variance of the inputs; for embeddings, whose
+///                   rows then have norm 1
 ///   polar           isotropic: n independent normal components a number, what QRNN (29) means; Var(H) is
 ///                   Glorot's
 ///   polar_he        the same with He's variance
 ///   polar_paper     QRNN Algorithm 1 as printed: 12 times below that variance, its axes correlated
 ///   polar_paper_he  the same with sigma = 1/sqrt(2 n_in)
-enum class Initialiser { glorot, he, polar, polar_he, polar_paper, polar_paper_he };
+enum class Initialiser { glorot, he, lecun, polar, polar_he, polar_paper, polar_paper_he };
 
-/// "glorot", "he", "polar", "polar_he", "polar_paper", "polar_paper_he".
+/// "glorot", "he", "lecun", "polar", "polar_he", "polar_paper", "polar_paper_he".
 QUATRAIN_API const char* name(Initialiser initialiser);
 /// The inverse; an unknown name is an error that lists the known ones.
 QUATRAIN_API Initialiser parse_initialiser(std::string_view name);
@@ -48,6 +50,8 @@ QUATRAIN_API void glorot_(const at::Tensor& S, double power = 1, std::optional<a
 /// S ~ U(-a, a), a^2 = 6/fan_in / power: Var(H) is He's.
 QUATRAIN_API void he_(const at::Tensor& S, double power = 1, std::optional<at::Generator> generator = {},
                       int64_t maps = 1);
+/// S ~ N(0, 1/fan_in / power): Var(H) is LeCun's.
+QUATRAIN_API void lecun_(const at::Tensor& S, double power = 1, std::optional<at::Generator> generator = {});
 /// Isotropic polar: S ~ N(0, sigma^2), sigma^2 = 2/(fan_in + fan_out) / power; QRNN's sigma at the
 /// quaternions, E|w|^2 = 4 sigma^2. With `he`: sigma^2 = 2/fan_in / power.
 QUATRAIN_API void polar_(const at::Tensor& S, bool he = false, double power = 1,

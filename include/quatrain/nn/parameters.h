@@ -13,9 +13,10 @@ namespace quatrain::nn {
 struct QUATRAIN_API ParameterReport {
   int64_t total = 0;       ///< all parameters
   int64_t trainable = 0;   ///< those that require a gradient
-  int64_t embeddings = 0;  ///< those of torch::nn::Embedding modules
-  int64_t encoder =
-      0;  ///< those of TransformerEncoder modules: the papers' counts without embeddings and head
+  int64_t embeddings = 0;  ///< those of embeddings, torch's and ours
+  /// Those of TransformerEncoder and TransformerDecoder modules: the papers' counts without embeddings and
+  /// head.
+  int64_t encoder = 0;
   int64_t weights = 0;  ///< those of hypercomplex layers' weights, n = 1 too: without biases and norms
 };
 QUATRAIN_API ParameterReport parameter_report(const torch::nn::Module& module);

@@ -22,6 +22,8 @@ struct QUATRAIN_API WeightOptions {
   /// How many maps lie beside each other in `out`, as Q, K and V of a packed projection do or the gates of a
   /// recurrent cell: the weight is drawn with the fans of one.
   int64_t maps = 1;
+  /// Whether weight decay applies to S.
+  bool decays = true;
   Initialiser initialiser = Initialiser::glorot;
   /// The name of S ("F" of a convolution), and what the names of all parameters end with, where a layer holds
   /// several weights.

@@ -6,6 +6,8 @@ operators of ``quatrain.ops``.
 
 from .attention import MultiheadAttention
 from .component_wise import Activation, Dropout, LayerNorm, dropout
+from .decoder import TransformerDecoder, TransformerDecoderLayer
+from .embedding import Embedding
 from .encoder import FeedForward, TransformerEncoder, TransformerEncoderLayer
 from .layout import from_phm_blocks, to_concatenated, to_interleaved, to_phm_blocks
 from .linear import Linear
@@ -16,6 +18,7 @@ from .weight import HypercomplexLayer, HypercomplexWeight
 __all__ = [
     "Activation",
     "Dropout",
+    "Embedding",
     "FeedForward",
     "HypercomplexLayer",
     "HypercomplexWeight",
@@ -24,6 +27,8 @@ __all__ = [
     "MultiheadAttention",
     "ParameterReport",
     "TorchMultiheadAttention",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
     "TransformerEncoder",
     "TransformerEncoderLayer",
     "decaying_parameters",

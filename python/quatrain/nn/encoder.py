@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Callable, Literal, TypedDict, get_args
 
 import torch
 from torch import Tensor, nn
@@ -76,8 +76,8 @@ class FeedForward(nn.Module):
         return f"{self.width} -> {self.hidden} -> {self.width}, activation={self.activation}, dropout={self.dropout}"
 
 
-class EncoderLayerOptions(TypedDict, total=False):
-    """The keyword arguments of ``TransformerEncoderLayer`` that ``TransformerEncoder`` hands on."""
+class LayerOptions(TypedDict, total=False):
+    """The keyword arguments of a layer that ``TransformerEncoder`` and ``TransformerDecoder`` hand on."""
 
     feed_forward: int
     dropout: float
@@ -98,36 +98,11 @@ class EncoderLayerOptions(TypedDict, total=False):
     dtype: torch.dtype | None
 
 
-class TransformerEncoderLayer(nn.Module):
-    """One layer of a Transformer encoder: self-attention and feed-forward with residuals.
-
-    At n = 1, post-norm, it computes what ``torch.nn.TransformerEncoderLayer`` does.
-
-    Args:
-        width, heads: n * heads must divide the width.
-        feed_forward: hidden size of the feed-forward.
-        algebra: of the linear maps; ``scope`` "partial": only of those of the attention (QNLP).
-        norm: ``post``: x = norm(x + F(x)); ``pre``: x = x + F(norm(x)); ``phydi``: x = x + alpha F(x), no norms, one
-            learned alpha, zero at the start (PHYDI (2), (5)).
-        printed: the sub-layers nested in one residual sum, as PHYDI prints them, instead of two sums one after the other:
-            (4), norm2(x + ffn(norm1(x + att(x)))), with ``post``; (5), x + alpha ffn(x + alpha att(x)), with ``phydi``.
-        norm_per_component: each component is normalised by itself.
-        attention, packed, split: see ``MultiheadAttention``.
-        activation: of the feed-forward.
-        dropout: of the attention weights, after the activation, and before each residual sum (before alpha).
-        dropout_per_unit: drops whole hypercomplex units of the activations.
-        bias, initialiser, way: of the linear maps.
-
-    Children: ``attention``, ``feed_forward``, ``norm1``, ``norm2`` (none with PHYDI, whose one parameter of its own is
-    ``alpha``, a scalar). Shape: x (B, L, width), padding (B, L) bool or None -> (B, L, width).
-
-    >>> import torch, quatrain
-    >>> layer = quatrain.nn.TransformerEncoderLayer(16, 2, feed_forward=32, algebra="quaternion", norm="pre")
-    >>> layer(torch.randn(3, 5, 16)).shape
-    torch.Size([3, 5, 16])
-    """
+class TransformerLayer(nn.Module):
+    """What the layers of encoders and decoders have in common: their children, and the residual sums around these."""
 
     alpha: Tensor | None
+    _crosses = False
 
     def __init__(
         self,
@@ -156,15 +131,18 @@ class TransformerEncoderLayer(nn.Module):
         self.spec = spec = Spec.parse(algebra)
         _check.choice("norm", norm, NORM_STYLES)
         _check.choice("scope", scope, SCOPES)
-        _check.probability("TransformerEncoderLayer", "dropout", dropout)
+        layer = type(self).__name__
+        _check.probability(layer, "dropout", dropout)
         if printed and norm == "pre":
-            raise ValueError("TransformerEncoderLayer: printed is a form of norm = post or phydi, got norm = pre")
+            raise ValueError(f"{layer}: printed is a form of norm = post or phydi, got norm = pre")
         self.width, self.norm, self.scope, self.printed = width, norm, scope, printed
         self.dropout, self.dropout_per_unit = dropout, dropout_per_unit
         maps: dict[str, Any] = {"bias": bias, "initialiser": initialiser, "way": way, "device": device, "dtype": dtype}
         self.attention = MultiheadAttention(
             width, heads, dropout, algebra=spec, attention=attention, packed=packed, split=split, **maps
         )
+        if self._crosses:  # its queries and keys come from two places
+            self.cross_attention = MultiheadAttention(width, heads, dropout, algebra=spec, attention=attention, split=split, **maps)
         self.feed_forward = FeedForward(
             width,
             feed_forward,
@@ -178,25 +156,20 @@ class TransformerEncoderLayer(nn.Module):
         if norm == "phydi":
             self.alpha = nn.Parameter(torch.zeros((), device=device, dtype=dtype))
         else:
-            self.norm1 = LayerNorm(width, spec.n, norm_per_component, device=device, dtype=dtype)
-            self.norm2 = LayerNorm(width, spec.n, norm_per_component, device=device, dtype=dtype)
+            for norm_name in self._norms():
+                self.add_module(norm_name, LayerNorm(width, spec.n, norm_per_component, device=device, dtype=dtype))
 
-    def forward(self, x: Tensor, padding: Tensor | None = None) -> Tensor:
-        if self.norm == "post":
-            y = self.norm1(x + self._attend(x, padding))
-            return self.norm2((x if self.printed else y) + self._feed(y))
+    @classmethod
+    def _norms(cls) -> list[str]:
+        return [f"norm{i}" for i in range(1, 4 if cls._crosses else 3)]
+
+    def _residual(self, norm: str, start: Tensor, y: Tensor, sub_layer: Callable[[Tensor], Tensor]) -> Tensor:
+        """What a sub-layer F makes of y; ``start`` is what the layer got, which the printed forms sum with."""
         if self.norm == "pre":
-            y = x + self._attend(self.norm1(x), padding)
-            return y + self._feed(self.norm2(y))
-        assert self.alpha is not None
-        y = x + self.alpha * self._attend(x, padding)
-        return (x if self.printed else y) + self.alpha * self._feed(y)
-
-    def _attend(self, x: Tensor, padding: Tensor | None) -> Tensor:
-        return self._drop(self.attention(x, x, x, padding)[0])
-
-    def _feed(self, x: Tensor) -> Tensor:
-        return self._drop(self.feed_forward(x))
+            return y + self._drop(sub_layer(self._modules[norm](y)))
+        change = self._drop(sub_layer(y))
+        base = start if self.printed else y
+        return self._modules[norm](base + change) if self.norm == "post" else base + self.alpha * change
 
     def _drop(self, x: Tensor) -> Tensor:
         return dropout(x, self.dropout, self.training, self.spec.n, self.dropout_per_unit)
@@ -209,6 +182,54 @@ class TransformerEncoderLayer(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.width}, norm={self.norm}, scope={self.scope}, algebra={self.spec}, dropout={self.dropout}"
+
+
+class TransformerEncoderLayer(TransformerLayer):
+    """One layer of a Transformer encoder: self-attention and feed-forward with residuals.
+
+    At n = 1, post-norm, it computes what ``torch.nn.TransformerEncoderLayer`` does.
+
+    Args:
+        width, heads: n * heads must divide the width.
+        feed_forward: hidden size of the feed-forward.
+        algebra: of the linear maps; ``scope`` "partial": only of those of the attention (QNLP).
+        norm: ``post``: x = norm(x + F(x)); ``pre``: x = x + F(norm(x)); ``phydi``: x = x + alpha F(x), no norms, one
+            learned alpha, zero at the start (PHYDI (2), (5)).
+        printed: the sub-layers nested in one residual sum, as PHYDI prints them, instead of two sums one after the other:
+            (4), norm2(x + ffn(norm1(x + att(x)))), with ``post``; (5), x + alpha ffn(x + alpha att(x)), with ``phydi``.
+        norm_per_component: each component is normalised by itself.
+        attention, packed, split: see ``MultiheadAttention``.
+        activation: of the feed-forward.
+        dropout: of the attention weights, after the activation, and before each residual sum (before alpha).
+        dropout_per_unit: drops whole hypercomplex units of the activations.
+        bias, initialiser, way: of the linear maps.
+
+    Children: ``attention``, ``feed_forward``, ``norm1``, ``norm2`` (none with PHYDI, whose one parameter of its own is
+    ``alpha``, a scalar). Shape: x (B, L, width), padding (B, L) bool or None -> (B, L, width). ``causal``: each
+    place sees those before it and itself.
+
+    >>> import torch, quatrain
+    >>> layer = quatrain.nn.TransformerEncoderLayer(16, 2, feed_forward=32, algebra="quaternion", norm="pre")
+    >>> layer(torch.randn(3, 5, 16)).shape
+    torch.Size([3, 5, 16])
+    """
+
+    def forward(self, x: Tensor, padding: Tensor | None = None, causal: bool = False) -> Tensor:
+        y = self._residual("norm1", x, x, lambda v: self.attention.self_attention(v, padding, causal=causal))
+        return self._residual("norm2", x, y, self.feed_forward)
+
+
+def final_norm(width: int, layer: LayerOptions) -> LayerNorm | None:
+    """The norm at the end of a stack of pre-norm layers."""
+    if layer.get("norm", "post") != "pre":
+        return None
+    return LayerNorm(
+        width,
+        Spec.parse(layer.get("algebra", "quaternion")).n,
+        layer.get("norm_per_component", False),
+        device=layer.get("device"),
+        dtype=layer.get("dtype"),
+    )
 
 
 class TransformerEncoder(nn.Module):
@@ -228,21 +249,13 @@ class TransformerEncoder(nn.Module):
 
     norm: LayerNorm | None
 
-    def __init__(self, width: int, heads: int, layers: int, **layer: Unpack[EncoderLayerOptions]) -> None:
+    def __init__(self, width: int, heads: int, layers: int, **layer: Unpack[LayerOptions]) -> None:
         super().__init__()
         _check.at_least_one("TransformerEncoder", "layers", layers)
         self.layers = nn.ModuleList(TransformerEncoderLayer(width, heads, **layer) for _ in range(layers))
-        self.norm = None
-        if layer.get("norm", "post") == "pre":
-            self.norm = LayerNorm(
-                width,
-                Spec.parse(layer.get("algebra", "quaternion")).n,
-                layer.get("norm_per_component", False),
-                device=layer.get("device"),
-                dtype=layer.get("dtype"),
-            )
+        self.norm = final_norm(width, layer)
 
-    def forward(self, x: Tensor, padding: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, padding: Tensor | None = None, causal: bool = False) -> Tensor:
         for layer in self.layers:
-            x = layer(x, padding)
+            x = layer(x, padding, causal)
         return x if self.norm is None else self.norm(x)

@@ -8,6 +8,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from .decoder import TransformerDecoder
+from .embedding import Embedding
 from .encoder import TransformerEncoder
 from .weight import HypercomplexLayer, Part
 
@@ -20,9 +22,9 @@ class ParameterReport:
     total: int
     #: those that require a gradient
     trainable: int
-    #: those of nn.Embedding modules
+    #: those of embeddings, torch's and ours
     embeddings: int
-    #: those of TransformerEncoder modules: the papers' counts without embeddings and head
+    #: those of TransformerEncoder and TransformerDecoder modules: the papers' counts without embeddings and head
     encoder: int
     #: those of hypercomplex layers' weights, n = 1 too: without biases and norms
     weights: int
@@ -47,8 +49,8 @@ def parameter_report(module: nn.Module) -> ParameterReport:
     return ParameterReport(
         total=_count(module),
         trainable=sum(p.numel() for p in module.parameters() if p.requires_grad),
-        embeddings=sum(_count(part) for part in module.modules() if isinstance(part, nn.Embedding)),
-        encoder=sum(_count(part) for part in module.modules() if isinstance(part, TransformerEncoder)),
+        embeddings=sum(_count(part) for part in module.modules() if isinstance(part, (nn.Embedding, Embedding))),
+        encoder=sum(_count(part) for part in module.modules() if isinstance(part, (TransformerEncoder, TransformerDecoder))),
         weights=sum(part.value.numel() for part in _parts(module)),
     )
 

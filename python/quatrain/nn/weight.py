@@ -52,7 +52,9 @@ class HypercomplexWeight:
         maps: int,
         name: str,
         suffix: str,
+        decays: bool,
     ) -> None:
+        self.decays = decays
         self.spec, self.in_features, self.out_features = spec, in_features, out_features
         self.initialiser, self.maps = initialiser, maps
         self._summands = (-1, *(1 for _ in range(2 + kernel_axes)))
@@ -80,7 +82,7 @@ class HypercomplexWeight:
     def parts(self, layer: nn.Module) -> list[Part]:
         """All parameters that there are, in their order."""
         found = [Part(name, self._get(layer, name), False) for name in (self._A, self._factors, self._w)]
-        return [part for part in found if part.value is not None] + [Part(self.key, self._get(layer, self.key), True)]
+        return [part for part in found if part.value is not None] + [Part(self.key, self._get(layer, self.key), self.decays)]
 
     def operands(self, layer: nn.Module) -> tuple[Tensor, str, Tensor | None, Sequence[Tensor], bool]:
         """What ``quatrain.ops.linear`` takes: S, the algebra, A, its factors, and whether S is constant."""
@@ -193,6 +195,7 @@ class HypercomplexLayer(nn.Module):
         suffix: str = "",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
+        decays: bool = True,
     ) -> HypercomplexWeight:
         """Makes a weight's parameters, registers them and draws them. All weights of a layer are of one algebra.
 
@@ -204,12 +207,13 @@ class HypercomplexLayer(nn.Module):
             initialiser: one of ``quatrain.init.INITIALISERS``.
             name: the name of S (``F`` of a convolution).
             suffix: what the parameters' names end with, where a layer holds several weights.
+            decays: whether weight decay applies to S.
         """
         spec = Spec.parse(spec)
         _check.choice("initialiser", initialiser, INITIALISERS)
         if self._weights and self._weights[0].spec != spec:
             raise ValueError(f"add_weight: the weights of a layer are of one algebra, got {self._weights[0].spec} and {spec}")
-        n, weight = spec.n, HypercomplexWeight(spec, in_features, out_features, len(kernel), initialiser, maps, name, suffix)
+        n, weight = spec.n, HypercomplexWeight(spec, in_features, out_features, len(kernel), initialiser, maps, name, suffix, decays)
 
         def add(part: str, there: bool, *shape: int) -> None:
             self.register_parameter(part, nn.Parameter(torch.empty(shape, device=device, dtype=dtype)) if there else None)

@@ -37,7 +37,7 @@ void RegressionOptions::describe(train::Keys& keys) {
       "does, its blocks S stay the unit vectors. Then A alone is learned, and A is the multiplication rule.");
   using I = nn::Initialiser;
   keys.choice("initialiser", map.map_settings.initialiser,
-              {I::glorot, I::he, I::polar, I::polar_he, I::polar_paper, I::polar_paper_he},
+              {I::glorot, I::he, I::lecun, I::polar, I::polar_he, I::polar_paper, I::polar_paper_he},
               "How weights are drawn.");
 }
 

@@ -101,8 +101,8 @@ void TextOptions::describe(train::Keys& keys) {
               "split as PHM prints it (real attention only).");
   keys.text("activation", model.hidden_settings.activation, "Activation of the feed-forward layers, component by component.",
             nn::activation_names());
-  keys.choice("initialiser", model.map_settings.initialiser, {I::glorot, I::he, I::polar, I::polar_he, I::polar_paper, I::polar_paper_he},
-              "How weights are drawn: uniform or polar, with Glorot's or He's variance; `polar_paper` as QRNN "
+  keys.choice("initialiser", model.map_settings.initialiser, {I::glorot, I::he, I::lecun, I::polar, I::polar_he, I::polar_paper, I::polar_paper_he},
+              "How weights are drawn: uniform or polar, with Glorot's or He's variance; `lecun`: normal, with variance 1/inputs; `polar_paper` as QRNN "
               "prints it.");
   keys.flag("embedding_scale", model.embedding_scale(), "Embeddings are multiplied by the square root of the width.");
   keys.number("width", model.block_settings.width, 1, kLargestSize, "Width of the model; n times heads must divide it.");

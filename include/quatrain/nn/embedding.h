@@ -1,0 +1,49 @@
+#pragma once
+
+#include <torch/arg.h>
+#include <torch/nn/pimpl.h>
+
+#include <vector>
+
+#include "quatrain/nn/layer.h"
+#include "quatrain/nn/options.h"
+
+namespace quatrain::nn {
+
+/// Of the options that maps share: `algebra`, `way` of scores(), and `initialiser`, which is lecun by
+/// default: rows of norm 1. There is no bias.
+struct QUATRAIN_API EmbeddingOptions : MapOptions<EmbeddingOptions> {
+  EmbeddingOptions(int64_t tokens, int64_t width) : tokens_(tokens), width_(width) {
+    initialiser(Initialiser::lecun);
+  }
+  /// Number of rows; n must divide it.
+  TORCH_ARG(int64_t, tokens);
+  /// Size of a row; n must divide it.
+  TORCH_ARG(int64_t, width);
+};
+
+/// A vector for each token: the rows of H = sum_i A_i (x) S_i (PHYDI's PHM embedding), torch's embedding at
+/// n = 1. A row is mixed of n rows of S; H is never written out. Parameters: those of HypercomplexWeight, S
+/// (n, tokens/n, width/n).
+///
+/// Shape: (...) int64 -> (..., width).
+class QUATRAIN_API EmbeddingImpl : public HypercomplexModule<EmbeddingImpl>, public HypercomplexWeight {
+ public:
+  EmbeddingImpl(int64_t tokens, int64_t width) : EmbeddingImpl(EmbeddingOptions(tokens, width)) {}
+  explicit EmbeddingImpl(EmbeddingOptions options);
+
+  void reset() override;
+  /// Draws S and A anew by the options' initialiser.
+  void reset_parameters() { draw(); }
+  void pretty_print(std::ostream& stream) const override;
+  std::vector<HypercomplexWeight*> weights() override { return {this}; }
+
+  at::Tensor forward(const at::Tensor& tokens);
+  /// H x: a score for each token. x (..., width) -> (..., tokens); an output layer whose weights are these.
+  at::Tensor scores(const at::Tensor& x);
+
+  EmbeddingOptions options;
+};
+TORCH_MODULE(Embedding);
+
+}  // namespace quatrain::nn

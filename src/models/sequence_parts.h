@@ -1,0 +1,33 @@
+#pragma once
+
+#include "quatrain/models/sequence_options.h"
+
+/// What models of sequences are built of.
+namespace quatrain::models {
+
+template <class Options>
+TokenInputs make_inputs(const Options& options, int64_t tokens) {
+  auto inputs = TokenInputsOptions(tokens, options.width()).like(options);
+  inputs.initialiser(nn::Initialiser::lecun);
+  if (!options.embedding_in_algebra()) inputs.algebra("real");
+  return TokenInputs(inputs.scale(options.embedding_scale())
+                         .positions(options.positions())
+                         .max_length(options.max_length()));
+}
+
+/// Null where the output is tied.
+template <class Options>
+nn::Linear make_output(const Options& options, int64_t tokens) {
+  if (options.output() == OutputLayer::tied) return nullptr;
+  auto map = nn::LinearOptions(options.width(), tokens).like(options);
+  if (options.output() == OutputLayer::real) map.algebra("real");
+  return nn::Linear(map);
+}
+
+/// Layers of an encoder or decoder.
+template <class LayerOptions, class Options>
+LayerOptions layer_options(const Options& options) {
+  return LayerOptions(options.width(), options.heads()).like(options);
+}
+
+}  // namespace quatrain::models

@@ -1,0 +1,70 @@
+#include "quatrain/models/token_inputs.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "nn/check.h"
+#include "nn/enum_names.h"
+#include "quatrain/models/positions.h"
+
+namespace quatrain::models {
+
+namespace {
+
+constexpr EnumNames<Positions, 2> kPositions{
+    {{Positions::sinusoidal, "sinusoidal"}, {Positions::learned, "learned"}}};
+
+}  // namespace
+
+const char* name(Positions positions) {
+  return nn::name_in(kPositions, positions);
+}
+Positions parse_positions(std::string_view text) {
+  return nn::parse_in(kPositions, "positions", text);
+}
+
+TokenInputsImpl::TokenInputsImpl(TokenInputsOptions options) : options(std::move(options)) {
+  nn::require(this->options.max_length() >= 1, "TokenInputs: max_length must be at least 1, got ",
+              this->options.max_length());
+  nn::require_probability("TokenInputs", "dropout", this->options.dropout());
+  TokenInputsImpl::reset();
+}
+
+void TokenInputsImpl::reset() {
+  embedding = register_module(
+      "embedding", nn::Embedding(nn::EmbeddingOptions(options.tokens(), options.width()).like(options)));
+  if (options.positions() == Positions::sinusoidal) {
+    sinusoids_ = sinusoidal_positions(options.max_length(), options.width());
+    return;
+  }
+  positions = register_module("positions", torch::nn::Embedding(options.max_length(), options.width()));
+  const at::NoGradGuard no_grad;
+  positions->weight.normal_(0, options.scale() ? 1 : 1 / std::sqrt(static_cast<double>(options.width())));
+}
+
+void TokenInputsImpl::pretty_print(std::ostream& stream) const {
+  stream << "quatrain::models::TokenInputs(" << options.tokens() << " x " << options.width()
+         << ", positions=" << models::name(options.positions()) << ")";
+}
+
+at::Tensor TokenInputsImpl::places(int64_t first, int64_t length) const {
+  if (options.positions() == Positions::learned) {
+    TORCH_CHECK(first + length <= options.max_length(), "TokenInputs: positions are learned for ",
+                options.max_length(), " tokens, got a text of ", first + length,
+                "; cut it, or take positions = sinusoidal");
+    return positions->weight.narrow(0, first, length);
+  }
+  if (first + length <= options.max_length()) return sinusoids_.narrow(0, first, length);
+  return sinusoidal_positions(first + length, options.width()).narrow(0, first, length);
+}
+
+at::Tensor TokenInputsImpl::forward(const at::Tensor& tokens, int64_t first) {
+  TORCH_CHECK(tokens.dim() == 2, "TokenInputs: tokens must be (batch, length), got ", tokens.sizes());
+  at::Tensor x = embedding->forward(tokens);
+  if (options.scale()) x = x * std::sqrt(static_cast<double>(options.width()));
+  x = x + places(first, tokens.size(1)).to(x.options());
+  return nn::dropout(x, options.dropout(), is_training());
+}
+
+}  // namespace quatrain::models

@@ -1,0 +1,72 @@
+// Rows of a hypercomplex matrix, composed of ATen calls: row t = a k/n + r of H has the blocks
+// sum_i A[i, a, b] S_i[r], b = 0 .. n - 1.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/embedding.h>
+#include <torch/library.h>
+
+#include "ops/constants.h"
+#include "ops/map/call.h"
+#include "quatrain/ops.h"
+
+namespace quatrain::ops {
+
+namespace {
+
+/// A: (n, n, n), or its factors (3, n, R); none where n = 1 and the rows are those of S.
+at::Tensor embedding_rows(const at::Tensor& tokens, const at::Tensor& S, const std::optional<at::Tensor>& A,
+                          bool factored) {
+  check_values("embedding", "S", S);
+  TORCH_CHECK(S.dim() == 3 && S.sym_size(0) >= 1 && S.sym_size(1) >= 1,
+              "embedding: S must have the shape (n, tokens / n, width / n), got ", S.sym_sizes());
+  TORCH_CHECK(tokens.scalar_type() == at::kLong || tokens.scalar_type() == at::kInt,
+              "embedding: tokens must be int64 or int32, got ", tokens.scalar_type());
+  const c10::SymInt n = S.sym_size(0), rows = S.sym_size(1), width = S.sym_size(2);
+  if (!A || !A->defined()) {
+    TORCH_CHECK(n == 1, "embedding: A goes with S of n > 1 blocks, got none for n = ", n);
+    return at::embedding(S.select(0, 0), tokens);
+  }
+  Call call;
+  call.algebra = factored ? "factored" : "learned";
+  call.A = *A;
+  check_weight("embedding", S, call);
+
+  const at::Tensor flat = tokens.flatten(), component = flat.floor_divide(rows),
+                   row = flat - component * rows;
+  const at::Tensor places = row.unsqueeze(1) + at::arange(n, row.options()) * rows;
+  const at::Tensor parts = at::embedding(S.flatten(0, 1), places);  // (tokens, n, width / n)
+  const at::Tensor mixtures = call.structure().to(S.scalar_type()).permute({1, 2, 0});  // a, b, i
+  const at::Tensor of_tokens =
+      at::embedding(mixtures.reshape_symint({n, n * n}), component).unflatten_symint(1, {n, n});
+  c10::SymDimVector sizes(tokens.sym_sizes().begin(), tokens.sym_sizes().end());
+  sizes.push_back(n * width);
+  return at::bmm(of_tokens, parts).reshape_symint(sizes);
+}
+
+}  // namespace
+
+at::Tensor embedding(const at::Tensor& tokens, const at::Tensor& S, const Product& product) {
+  static const auto op =
+      c10::Dispatcher::singleton()
+          .findSchemaOrThrow("quatrain::embedding", "")
+          .typed<at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, bool)>();
+  const Call call = make_call(product);
+  check_weight("embedding", S, call);
+  if (call.learned()) return op.call(tokens, S, call.A, call.factored());
+  if (call.fixed()->n() == 1) return op.call(tokens, S, std::nullopt, false);
+  return op.call(tokens, S, table_tensor(*call.fixed(), S.scalar_type(), S.device()), false);
+}
+
+TORCH_LIBRARY_FRAGMENT(quatrain, m) {
+  m.def("embedding(Tensor tokens, Tensor S, Tensor? A=None, bool factored=False) -> Tensor", &embedding_rows);
+}
+
+// vmap sees what it is composed of.
+TORCH_LIBRARY_IMPL(quatrain, FuncTorchBatchedDecomposition, m) {
+  m.impl("embedding", &embedding_rows);
+}
+
+}  // namespace quatrain::ops

@@ -1,0 +1,154 @@
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "ops/reference.h"
+#include "quatrain/models/language_model.h"
+#include "quatrain/models/seq2seq.h"
+#include "quatrain/nn/parameters.h"
+
+namespace quatrain {
+namespace {
+
+using models::LanguageModel;
+using models::LanguageModelOptions;
+using models::OutputLayer;
+using models::Positions;
+using models::Seq2Seq;
+using models::Seq2SeqOptions;
+using test::relative_error;
+
+Seq2SeqOptions small(const std::string& algebra = "quaternion") {
+  return Seq2SeqOptions(40, 48)
+      .width(32)
+      .heads(2)
+      .feed_forward(64)
+      .encoder_layers(2)
+      .decoder_layers(2)
+      .algebra(algebra);
+}
+
+at::Tensor tokens_of(int64_t batch, int64_t length, int64_t vocabulary = 40) {
+  return torch::randint(vocabulary, {batch, length}, torch::kLong);
+}
+
+/// Weights of the layers' maps, as the papers count.
+int64_t weights_of(const Seq2SeqOptions& options) {
+  const Seq2Seq model(options);
+  return nn::parameter_report(*model->encoder).weights + nn::parameter_report(*model->decoder).weights;
+}
+
+// QNLP table 3, PHM table 2: 6 + 6 layers of width 512, feed-forward 2,048.
+TEST(Seq2Seq, CountsAreThePapers) {
+  const auto base = [](const std::string& algebra) { return Seq2SeqOptions(4, 4).algebra(algebra); };
+  EXPECT_EQ(weights_of(base("real")), 44040192);
+  EXPECT_EQ(weights_of(base("quaternion").scope(nn::Scope::partial)), 29884416);
+  EXPECT_EQ(weights_of(base("quaternion")), 11010048);
+  EXPECT_EQ(weights_of(base("phm(2)")), 22020864);
+  EXPECT_EQ(weights_of(base("phm(4)")), 11016192);
+  const Seq2SeqOptions eight = Seq2SeqOptions(8, 8).algebra("phm(8)");
+  EXPECT_EQ(weights_of(eight), 5554176);
+}
+
+// QNLP table 4: 2 + 2 layers of width 128, feed-forward 512.
+TEST(Seq2Seq, TinyCountsAreThePapers) {
+  const auto tiny = [](const std::string& algebra) {
+    return Seq2SeqOptions(4, 4)
+        .width(128)
+        .heads(4)
+        .feed_forward(512)
+        .encoder_layers(2)
+        .decoder_layers(2)
+        .algebra(algebra);
+  };
+  EXPECT_EQ(weights_of(tiny("real")), 917504);
+  EXPECT_EQ(weights_of(tiny("quaternion").scope(nn::Scope::partial)), 622592);
+  EXPECT_EQ(weights_of(tiny("quaternion")), 229376);
+}
+
+TEST(LanguageModel, CountsArePhydis) {
+  const auto total = [](nn::NormStyle norm) {
+    const LanguageModel model(LanguageModelOptions(28780)
+                                  .algebra("phm(4)")
+                                  .norm(norm)
+                                  .packed(true)
+                                  .embedding_in_algebra(true)
+                                  .output(OutputLayer::algebra));
+    return nn::parameter_report(*model).total;
+  };
+  EXPECT_EQ(total(nn::NormStyle::post), 2284012);
+  EXPECT_EQ(total(nn::NormStyle::phydi), 2277880);
+}
+
+TEST(Seq2Seq, GivesAScoreForEachTokenOfTheTarget) {
+  torch::manual_seed(0);
+  for (const char* algebra : {"real", "quaternion", "phm(4)", "wkp(2)"})
+    for (const OutputLayer output : {OutputLayer::tied, OutputLayer::real, OutputLayer::algebra})
+      for (const bool in_algebra : {false, true})
+        for (const Positions positions : {Positions::sinusoidal, Positions::learned}) {
+          Seq2Seq model(small(algebra).output(output).embedding_in_algebra(in_algebra).positions(positions));
+          const at::Tensor y = model(tokens_of(3, 7), tokens_of(3, 5));
+          EXPECT_EQ(y.sizes(), (std::vector<int64_t>{3, 5, 48}));
+          y.square().sum().backward();
+          for (const auto& item : model->named_parameters())
+            if (!item.key().ends_with("key.bias"))
+              EXPECT_GT(item->grad().abs().sum().item<double>(), 0) << algebra << " " << item.key();
+        }
+}
+
+TEST(Seq2Seq, PaddingDoesNotMatter) {
+  torch::manual_seed(1);
+  for (const char* algebra : {"real", "quaternion", "phm(4)"}) {
+    Seq2Seq model(small(algebra));
+    model->eval();
+    const at::Tensor source = tokens_of(2, 6), target = tokens_of(2, 4), expected = model(source, target);
+    const at::Tensor longer = torch::cat({source, tokens_of(2, 3)}, 1);
+    const at::Tensor padding = (torch::arange(9) >= 6).expand({2, 9});
+    EXPECT_LT(relative_error(model(longer, target, padding), expected), 1e-5) << algebra;
+    EXPECT_LT(
+        relative_error(model(source, torch::cat({target, tokens_of(2, 2)}, 1)).narrow(1, 0, 4), expected),
+        1e-5)
+        << algebra << ": a place sees none that follows";
+  }
+}
+
+TEST(Seq2Seq, SharedEmbeddingsAreOne) {
+  const auto options = Seq2SeqOptions(40, 40).width(32).heads(2).encoder_layers(1).decoder_layers(1);
+  const auto count = [&](bool shared, OutputLayer output) {
+    auto asked = options;
+    return nn::parameter_report(*Seq2Seq(asked.share_embeddings(shared).output(output))).embeddings;
+  };
+  EXPECT_EQ(count(true, OutputLayer::tied), 40 * 32);
+  EXPECT_EQ(count(false, OutputLayer::tied), 2 * 40 * 32);
+  Seq2Seq model(Seq2SeqOptions(options).share_embeddings(true));
+  const auto copy = std::dynamic_pointer_cast<models::Seq2SeqImpl>(model->clone());
+  model->eval();
+  copy->eval();
+  const at::Tensor source = tokens_of(2, 6), target = tokens_of(2, 4);
+  EXPECT_TRUE(torch::equal(model(source, target), copy->forward(source, target)));
+}
+
+TEST(Seq2Seq, RefusesBadArguments) {
+  EXPECT_THROW(Seq2Seq(small().share_embeddings(true)), std::invalid_argument);
+  EXPECT_THROW(Seq2Seq(Seq2SeqOptions(0, 4)), std::invalid_argument);
+  EXPECT_THROW(Seq2Seq(Seq2SeqOptions(42, 42).algebra("quaternion").embedding_in_algebra(true)),
+               std::invalid_argument);
+  Seq2Seq model(small().positions(Positions::learned).max_length(4));
+  EXPECT_THROW(model(tokens_of(1, 5), tokens_of(1, 2)), c10::Error);
+}
+
+TEST(LanguageModel, APlaceSeesNoneThatFollows) {
+  torch::manual_seed(2);
+  for (const char* algebra : {"real", "quaternion", "phm(4)"})
+    for (const nn::NormStyle norm : {nn::NormStyle::post, nn::NormStyle::pre, nn::NormStyle::phydi}) {
+      LanguageModel model(
+          LanguageModelOptions(40).width(32).heads(2).feed_forward(64).layers(2).algebra(algebra).norm(norm));
+      model->eval();
+      const at::Tensor tokens = tokens_of(2, 6),
+                       other = torch::cat({tokens.narrow(1, 0, 4), tokens_of(2, 2)}, 1);
+      EXPECT_LT(relative_error(model(other).narrow(1, 0, 4), model(tokens).narrow(1, 0, 4)), 1e-6);
+      EXPECT_LT(relative_error(model(tokens.narrow(1, 0, 4)), model(tokens).narrow(1, 0, 4)), 1e-5);
+    }
+}
+
+}  // namespace
+}  // namespace quatrain

@@ -1,0 +1,94 @@
+#include "quatrain/nn/embedding.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "nn/reference.h"
+#include "quatrain/nn/parameters.h"
+
+namespace quatrain {
+namespace {
+
+using test::relative_error;
+
+const std::vector<const char*> kAlgebras{
+    "real", "complex", "quaternion", "octonion", "phm(4)", "wkp(quaternion)", "phm(4, trained_rank=8)"};
+
+nn::Embedding embedding(const char* algebra, int64_t tokens = 48, int64_t width = 16) {
+  return nn::Embedding(nn::EmbeddingOptions(tokens, width).algebra(algebra));
+}
+
+TEST(NnEmbedding, RowsAreThoseOfTheWrittenOutMatrix) {
+  torch::manual_seed(0);
+  const test::DefaultDtype guard(torch::kDouble);
+  for (const char* algebra : kAlgebras) {
+    SCOPED_TRACE(algebra);
+    nn::Embedding layer = embedding(algebra);
+    const at::Tensor H = layer->matrix();
+    const at::Tensor tokens = torch::randint(48, {3, 5}, torch::kLong);
+    for (const bool training : {true, false}) {
+      layer->train(training);
+      EXPECT_LT(relative_error(layer(tokens), H.index({tokens})), 1e-12);
+      EXPECT_LT(relative_error(layer(tokens.t()), H.index({tokens.t()})), 1e-12);
+      const at::Tensor x = torch::randn({2, 16});
+      EXPECT_LT(relative_error(layer->scores(x), x.mm(H.t())), 1e-12);
+    }
+    EXPECT_EQ(layer(torch::empty({0, 3}, torch::kLong)).sizes(), (std::vector<int64_t>{0, 3, 16}));
+  }
+}
+
+TEST(NnEmbedding, OneComponentIsTorchsEmbedding) {
+  nn::Embedding ours = embedding("real");
+  const torch::nn::Embedding theirs(48, 16);
+  const torch::NoGradGuard no_grad;
+  ours->S.copy_(theirs->weight.unsqueeze(0));
+  const at::Tensor tokens = torch::arange(48);
+  EXPECT_TRUE(torch::equal(ours(tokens), theirs->weight));
+}
+
+TEST(NnEmbedding, GradientsAreThoseOfTheWrittenOutMatrix) {
+  torch::manual_seed(1);
+  const test::DefaultDtype guard(torch::kDouble);
+  for (const char* algebra : kAlgebras) {
+    SCOPED_TRACE(algebra);
+    nn::Embedding layer = embedding(algebra);
+    const at::Tensor tokens = torch::randint(48, {40}, torch::kLong), weights = torch::randn({40, 16});
+    const auto parameters = layer->parameters();
+    const auto of = [&](const at::Tensor& rows) {
+      return torch::autograd::grad({(rows * weights).sin().sum()}, parameters);
+    };
+    const auto ours = of(layer(tokens)), expected = of(layer->matrix().index({tokens}));
+    for (size_t i = 0; i < ours.size(); ++i) EXPECT_LT(relative_error(ours[i], expected[i]), 1e-11);
+  }
+}
+
+TEST(NnEmbedding, StartsWithTheVarianceOfARow) {
+  torch::manual_seed(2);
+  for (const char* algebra : {"real", "quaternion", "dual", "phm(4)", "phm(4, trained_rank=8)"})
+    EXPECT_NEAR(embedding(algebra, 4096, 64)->matrix().var().item<double>(), 1.0 / 64, 0.002) << algebra;
+}
+
+TEST(NnEmbedding, IsCountedAndDoesNotDecay) {
+  const nn::Embedding layer = embedding("phm(4)");
+  EXPECT_EQ(nn::parameter_report(*layer).embeddings, 48 * 16 / 4 + 64);
+  EXPECT_TRUE(nn::decaying_parameters(*layer).empty());
+}
+
+TEST(NnEmbedding, RefusesBadArguments) {
+  EXPECT_THROW(embedding("quaternion", 50), std::invalid_argument);
+  EXPECT_THROW(embedding("quaternion", 48, 18), std::invalid_argument);
+  nn::Embedding layer = embedding("quaternion");
+  for (const int64_t token : {-1, 48})
+    EXPECT_ANY_THROW(layer(torch::full({2}, token, torch::kLong))) << token;
+  try {
+    layer(torch::randn({3}));
+    FAIL();
+  } catch (const c10::Error& error) {
+    EXPECT_THAT(error.what_without_backtrace(),
+                testing::HasSubstr("tokens must be int64 or int32, got Float"));
+  }
+}
+
+}  // namespace
+}  // namespace quatrain
