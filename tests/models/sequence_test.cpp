@@ -27,7 +27,7 @@ Seq2SeqOptions small(const std::string& algebra = "quaternion") {
       .algebra(algebra);
 }
 
-at::Tensor tokens_of(int64_t batch, int64_t length, int64_t vocabulary = 40) {
+at::Tensor words(int64_t batch, int64_t length, int64_t vocabulary = 40) {
   return torch::randint(vocabulary, {batch, length}, torch::kLong);
 }
 
@@ -86,12 +86,13 @@ TEST(Seq2Seq, GivesAScoreForEachTokenOfTheTarget) {
       for (const bool in_algebra : {false, true})
         for (const Positions positions : {Positions::sinusoidal, Positions::learned}) {
           Seq2Seq model(small(algebra).output(output).embedding_in_algebra(in_algebra).positions(positions));
-          const at::Tensor y = model(tokens_of(3, 7), tokens_of(3, 5));
+          const at::Tensor y = model(words(3, 7), words(3, 5));
           EXPECT_EQ(y.sizes(), (std::vector<int64_t>{3, 5, 48}));
           y.square().sum().backward();
-          for (const auto& item : model->named_parameters())
-            if (!item.key().ends_with("key.bias"))
-              EXPECT_GT(item->grad().abs().sum().item<double>(), 0) << algebra << " " << item.key();
+          for (const auto& item : model->named_parameters()) {
+            if (item.key().ends_with("key.bias")) continue;
+            EXPECT_GT(item->grad().abs().sum().item<double>(), 0) << algebra << " " << item.key();
+          }
         }
 }
 
@@ -100,13 +101,12 @@ TEST(Seq2Seq, PaddingDoesNotMatter) {
   for (const char* algebra : {"real", "quaternion", "phm(4)"}) {
     Seq2Seq model(small(algebra));
     model->eval();
-    const at::Tensor source = tokens_of(2, 6), target = tokens_of(2, 4), expected = model(source, target);
-    const at::Tensor longer = torch::cat({source, tokens_of(2, 3)}, 1);
+    const at::Tensor source = words(2, 6), target = words(2, 4), expected = model(source, target);
+    const at::Tensor longer = torch::cat({source, words(2, 3)}, 1);
     const at::Tensor padding = (torch::arange(9) >= 6).expand({2, 9});
     EXPECT_LT(relative_error(model(longer, target, padding), expected), 1e-5) << algebra;
-    EXPECT_LT(
-        relative_error(model(source, torch::cat({target, tokens_of(2, 2)}, 1)).narrow(1, 0, 4), expected),
-        1e-5)
+    EXPECT_LT(relative_error(model(source, torch::cat({target, words(2, 2)}, 1)).narrow(1, 0, 4), expected),
+              1e-5)
         << algebra << ": a place sees none that follows";
   }
 }
@@ -123,7 +123,7 @@ TEST(Seq2Seq, SharedEmbeddingsAreOne) {
   const auto copy = std::dynamic_pointer_cast<models::Seq2SeqImpl>(model->clone());
   model->eval();
   copy->eval();
-  const at::Tensor source = tokens_of(2, 6), target = tokens_of(2, 4);
+  const at::Tensor source = words(2, 6), target = words(2, 4);
   EXPECT_TRUE(torch::equal(model(source, target), copy->forward(source, target)));
 }
 
@@ -133,7 +133,7 @@ TEST(Seq2Seq, RefusesBadArguments) {
   EXPECT_THROW(Seq2Seq(Seq2SeqOptions(42, 42).algebra("quaternion").embedding_in_algebra(true)),
                std::invalid_argument);
   Seq2Seq model(small().positions(Positions::learned).max_length(4));
-  EXPECT_THROW(model(tokens_of(1, 5), tokens_of(1, 2)), c10::Error);
+  EXPECT_THROW(model(words(1, 5), words(1, 2)), c10::Error);
 }
 
 TEST(LanguageModel, APlaceSeesNoneThatFollows) {
@@ -143,8 +143,7 @@ TEST(LanguageModel, APlaceSeesNoneThatFollows) {
       LanguageModel model(
           LanguageModelOptions(40).width(32).heads(2).feed_forward(64).layers(2).algebra(algebra).norm(norm));
       model->eval();
-      const at::Tensor tokens = tokens_of(2, 6),
-                       other = torch::cat({tokens.narrow(1, 0, 4), tokens_of(2, 2)}, 1);
+      const at::Tensor tokens = words(2, 6), other = torch::cat({tokens.narrow(1, 0, 4), words(2, 2)}, 1);
       EXPECT_LT(relative_error(model(other).narrow(1, 0, 4), model(tokens).narrow(1, 0, 4)), 1e-6);
       EXPECT_LT(relative_error(model(tokens.narrow(1, 0, 4)), model(tokens).narrow(1, 0, 4)), 1e-5);
     }

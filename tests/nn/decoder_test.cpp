@@ -63,7 +63,8 @@ TEST(NnDecoder, OneComponentIsTorchsDecoderLayer) {
     const at::Tensor padding = torch::arange(5).unsqueeze(0) >= torch::tensor({5, 3, 1}).unsqueeze(1);
     const at::Tensor causal = torch::full({6, 6}, -INFINITY).triu(1);
     const at::Tensor expected =
-        theirs(x.transpose(0, 1), memory.transpose(0, 1), causal, {}, {}, padding).transpose(0, 1);
+        theirs(x.transpose(0, 1), memory.transpose(0, 1), causal, at::Tensor(), at::Tensor(), padding)
+            .transpose(0, 1);
     EXPECT_LT(relative_error(ours(x, memory, at::Tensor(), padding), expected), 1e-6);
   }
 }
