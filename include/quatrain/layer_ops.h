@@ -91,4 +91,16 @@ QUATRAIN_API std::tuple<at::Tensor, at::Tensor> hypercomplex_attention_with_weig
     const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
     const AttentionOptions& options = {});
 
+/// Attention of one word a row over keys and values that lie in a cache, as a decoder takes its steps:
+/// nothing is copied, and rows that share a history share its memory.
+///
+/// query (rows, n, heads, m); keys and values (slots, capacity, n, heads, m); table (rows, length) int32 says
+/// in which slot row b's key of place s lies: keys[table[b, s], s]; lengths (rows) int32, 1 to length: how
+/// many places a row sees. -> (rows, n heads m). algebra and scale as in AttentionOptions. Not
+/// differentiable: for inference.
+QUATRAIN_API at::Tensor cached_attention(const at::Tensor& query, const at::Tensor& keys,
+                                         const at::Tensor& values, const at::Tensor& table,
+                                         const at::Tensor& lengths, const std::string& algebra = "real",
+                                         std::optional<double> scale = std::nullopt);
+
 }  // namespace quatrain::ops

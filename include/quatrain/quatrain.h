@@ -6,6 +6,7 @@
 #include "quatrain/models/language_model.h"
 #include "quatrain/models/positions.h"
 #include "quatrain/models/seq2seq.h"
+#include "quatrain/models/seq2seq_decoder.h"
 #include "quatrain/models/text_classifier.h"
 #include "quatrain/nn.h"
 #include "quatrain/nn/weights.h"

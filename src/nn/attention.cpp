@@ -89,8 +89,15 @@ std::vector<at::Tensor> MultiheadAttentionImpl::heads_of(Linear& layer, const at
   TORCH_CHECK(x.dim() == 3 && x.size(2) == options.width(),
               "MultiheadAttention: query, key and value must be (batch, length, width = ", options.width(),
               ") or (length, width), got ", x.sizes());
-  const int64_t components = options.split() == HeadSplit::inside ? options.algebra().n : 1;
-  return ops::cut_heads(layer->forward(x), options.heads(), components, parts);
+  return ops::cut_heads(layer->forward(x), options.heads(), components(), parts);
+}
+
+int64_t MultiheadAttentionImpl::components() const {
+  return options.split() == HeadSplit::inside ? options.algebra().n : 1;
+}
+
+std::string MultiheadAttentionImpl::score_algebra() const {
+  return kind_ == AttentionKind::componentwise ? options.algebra().name : "real";
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> MultiheadAttentionImpl::project(const at::Tensor& x) {
@@ -122,11 +129,24 @@ std::tuple<at::Tensor, at::Tensor> MultiheadAttentionImpl::attend(const at::Tens
                                                                   const at::Tensor& V,
                                                                   ops::AttentionOptions how,
                                                                   bool need_weights) {
-  how.algebra = kind_ == AttentionKind::componentwise ? options.algebra().name : "real";
+  how.algebra = score_algebra();
   how.dropout = is_training() ? options.dropout() : 0;
   if (!need_weights) return {output->forward(ops::hypercomplex_attention(Q, K, V, how)), {}};
   const auto [mixed, weights] = ops::hypercomplex_attention_with_weights(Q, K, V, how);
   return {output->forward(mixed), weights};
+}
+
+at::Tensor MultiheadAttentionImpl::attend(const at::Tensor& Q, const AttentionCache& cache) {
+  const at::Tensor y = ops::cached_attention(Q.squeeze(1), cache.keys, cache.values, cache.table,
+                                             cache.lengths, score_algebra());
+  return output->forward(y).unsqueeze(1);
+}
+
+AttentionCache MultiheadAttentionImpl::make_cache(int64_t slots, int64_t capacity) const {
+  const int64_t n = components(), heads = options.heads();
+  const std::vector<int64_t> sizes{slots, capacity, n, heads, options.width() / n / heads};
+  const auto like = output->S.options().requires_grad(false);
+  return {at::empty(sizes, like), at::empty(sizes, like), {}, {}};
 }
 
 std::tuple<at::Tensor, at::Tensor> MultiheadAttentionImpl::forward(

@@ -38,17 +38,39 @@ at::Tensor TransformerDecoderLayerImpl::drop(const at::Tensor& x) const {
   return dropout(x, options.dropout(), is_training(), options.algebra().n, options.dropout_per_unit());
 }
 
-at::Tensor TransformerDecoderLayerImpl::forward(const at::Tensor& x, const at::Tensor& memory,
-                                                const at::Tensor& padding, const at::Tensor& memory_padding) {
+template <class Self, class Cross>
+at::Tensor TransformerDecoderLayerImpl::sub_layers(const at::Tensor& x, const Self& self,
+                                                   const Cross& cross) {
   const auto& block = options.block_settings;
-  at::Tensor y = residual_sum(block, norm1, alpha, x, x, [&](const at::Tensor& v) {
-    return drop(attention->self_attention(v, padding, {}, /*causal=*/true));
-  });
-  y = residual_sum(block, norm2, alpha, x, y, [&](const at::Tensor& v) {
-    return drop(std::get<0>(cross_attention->forward(v, memory, memory, memory_padding)));
-  });
+  at::Tensor y = residual_sum(block, norm1, alpha, x, x, [&](const at::Tensor& v) { return drop(self(v)); });
+  y = residual_sum(block, norm2, alpha, x, y, [&](const at::Tensor& v) { return drop(cross(v)); });
   return residual_sum(block, norm3, alpha, x, y,
                       [&](const at::Tensor& v) { return drop(feed_forward->forward(v)); });
+}
+
+at::Tensor TransformerDecoderLayerImpl::forward(const at::Tensor& x, const at::Tensor& memory,
+                                                const at::Tensor& padding, const at::Tensor& memory_padding) {
+  return sub_layers(
+      x, [&](const at::Tensor& v) { return attention->self_attention(v, padding, {}, /*causal=*/true); },
+      [&](const at::Tensor& v) {
+        return std::get<0>(cross_attention->forward(v, memory, memory, memory_padding));
+      });
+}
+
+at::Tensor TransformerDecoderLayerImpl::step(const at::Tensor& x, int64_t place, const AttentionCache& self,
+                                             const AttentionCache& cross) {
+  const auto keep = [&](const at::Tensor& cache, const at::Tensor& word) {
+    cache.select(1, place).narrow(0, 0, word.size(0)).copy_(word.squeeze(1));
+  };
+  return sub_layers(
+      x,
+      [&](const at::Tensor& v) {
+        const auto [Q, K, V] = attention->project(v);
+        keep(self.keys, K);
+        keep(self.values, V);
+        return attention->attend(Q, self);
+      },
+      [&](const at::Tensor& v) { return cross_attention->attend(cross_attention->project_query(v), cross); });
 }
 
 TransformerDecoderImpl::TransformerDecoderImpl(TransformerDecoderOptions options)

@@ -59,6 +59,13 @@ struct HeadOptions {
   HeadSettings head_settings;
 };
 
+/// The memory of a layer that sees its words one after the other, as ops::cached_attention reads it: keys and
+/// values (slots, capacity, n, heads, m), and which of them each row sees, table (rows, length) and lengths
+/// (rows), int32.
+struct QUATRAIN_API AttentionCache {
+  at::Tensor keys, values, table, lengths;
+};
+
 /// dropout: of the attention weights.
 struct QUATRAIN_API MultiheadAttentionOptions : MapOptions<MultiheadAttentionOptions>,
                                                 DropOptions<MultiheadAttentionOptions>,
@@ -102,14 +109,7 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
   at::Tensor self_attention(const at::Tensor& x, const at::Tensor& padding = {}, const at::Tensor& mask = {},
                             bool causal = false);
 
-  /// The parts of forward(), for what keeps keys and values: a decoder projects each word once, writes its
-  /// key and value into a cache (B, capacity, n, heads, m), and attends with the words so far,
-  ///
-  ///     auto [Q, K, V] = attention->project(x);  // (B, 1, width), word t
-  ///     keys.narrow(1, t, 1).copy_(K), values.narrow(1, t, 1).copy_(V);
-  ///     y = attention->attend(Q, keys.narrow(1, 0, t + 1), values.narrow(1, 0, t + 1));
-  ///
-  /// or, with L words at once, `{.causal = true, .offset = t}`. Heads are (B, length, n, heads, m), n the
+  /// The parts of forward(), for what keeps keys and values. Heads are (B, length, n, heads, m), n the
   /// components that heads are cut inside: 1 where the split is `printed`.
   ///
   /// Query, key and value of one x (B, L, width); for a packed projection too.
@@ -123,6 +123,11 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
                                             const at::Tensor& value, ops::AttentionOptions how = {},
                                             bool need_weights = false);
 
+  /// One word a row over what a cache holds: query (rows, 1, n, heads, m) -> (rows, 1, width). For inference.
+  at::Tensor attend(const at::Tensor& query, const AttentionCache& cache);
+  /// An empty cache for so many rows and words; its table and lengths are left to its owner.
+  AttentionCache make_cache(int64_t slots, int64_t capacity) const;
+
   /// componentwise or real: what `automatic` came to.
   AttentionKind kind() const { return kind_; }
 
@@ -134,6 +139,10 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
  private:
   /// Heads of a projection of x, cut into parts.
   std::vector<at::Tensor> heads_of(Linear& layer, const at::Tensor& x, int64_t parts) const;
+  /// Components that heads are cut inside.
+  int64_t components() const;
+  /// What the scores are made with.
+  std::string score_algebra() const;
 
   AttentionKind kind_;
 };

@@ -31,6 +31,12 @@ class QUATRAIN_API TransformerDecoderLayerImpl : public torch::nn::Cloneable<Tra
   at::Tensor forward(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& padding = {},
                      const at::Tensor& memory_padding = {});
 
+  /// What forward() makes of word `place` of each row, when the words before it went the same way: x (rows,
+  /// 1, width). `self` takes the word's key and value, in slot i of row i; `cross` holds those of the memory.
+  /// For inference.
+  at::Tensor step(const at::Tensor& x, int64_t place, const AttentionCache& self,
+                  const AttentionCache& cross);
+
   TransformerDecoderLayerOptions options;
   MultiheadAttention attention{nullptr}, cross_attention{nullptr};
   FeedForward feed_forward{nullptr};
@@ -39,6 +45,9 @@ class QUATRAIN_API TransformerDecoderLayerImpl : public torch::nn::Cloneable<Tra
 
  private:
   at::Tensor drop(const at::Tensor& x) const;
+  /// The three sub-layers with their norms and sums.
+  template <class Self, class Cross>
+  at::Tensor sub_layers(const at::Tensor& x, const Self& self, const Cross& cross);
 };
 TORCH_MODULE(TransformerDecoderLayer);
 

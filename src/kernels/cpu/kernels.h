@@ -62,6 +62,11 @@ struct Drop {
 ///
 /// In these three `cols` is a multiple of 16.
 ///
+/// attend: one query over `count` keys and values that lie anywhere. q holds `maps` rows of n m values: 1 or
+/// n. weights (maps x weights_row, a multiple of 16 and at least count) become softmax_s(sum_jv q[c][j][v]
+/// keys[s][j][v]), keys[s] being n components of m values, key_component apart; then y[c][v] = sum_s
+/// weights[c or 0][s] values[s][c][v].
+///
 /// finish: y = activation(scale[col] y + bias[col] + residual[row][col]), where scale, bias and residual may
 /// be null; tanh and sigmoid are within 4 units of the last place, where they are normal numbers.
 struct Table {
@@ -95,6 +100,9 @@ struct Table {
   void (*softmax_backward)(const float* y, int64_t y_row, float* dy, int64_t dy_row, int64_t rows,
                            int64_t cols);
   void (*drop)(float* x, int64_t x_row, int64_t rows, int64_t cols, const Drop& drop);
+  void (*attend)(const float* q, int32_t maps, int32_t n, int64_t m, const float* const* keys,
+                 int64_t key_component, const float* const* values, int64_t value_component, int64_t count,
+                 float* weights, int64_t weights_row, float* y, int64_t y_component);
   void (*finish)(float* y, int64_t y_row, int64_t rows, int64_t cols, const float* scale, const float* bias,
                  const float* residual, int64_t residual_row, Activation);
 };

@@ -150,6 +150,7 @@ constexpr Table make_table(const char* name) {
           &softmax,
           &softmax_backward,
           &drop,
+          &attend,
           &finish};
 }
 

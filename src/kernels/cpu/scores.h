@@ -55,6 +55,58 @@ void softmax_backward(const float* y, int64_t y_row, float* dy, int64_t dy_row, 
   }
 }
 
+/// A key's scores for up to `maps` queries, from sums that stay in registers.
+template <int maps>
+inline void score_key(const float* q, int32_t n, int64_t m, const float* key, int64_t key_component,
+                      float* score, int64_t score_row) {
+  Vec total[maps] = {};
+  const int64_t width = n * m;
+  for (int32_t j = 0; j < n; ++j, key += key_component, q += m) {
+    int64_t v = 0;
+    for (; v + kLanes <= m; v += kLanes) {
+      const Vec k = load(key + v);
+#pragma GCC unroll 4
+      for (int c = 0; c < maps; ++c) total[c] += load(q + c * width + v) * k;
+    }
+    if (v < m) {
+      const Vec k = load_part(key + v, m - v);
+#pragma GCC unroll 4
+      for (int c = 0; c < maps; ++c) total[c] += load_part(q + c * width + v, m - v) * k;
+    }
+  }
+#pragma GCC unroll 4
+  for (int c = 0; c < maps; ++c) score[c * score_row] = sum(total[c]);
+}
+
+void attend(const float* q, int32_t maps, int32_t n, int64_t m, const float* const* keys,
+            int64_t key_component, const float* const* values, int64_t value_component, int64_t count,
+            float* weights, int64_t weights_row, float* y, int64_t y_component) {
+  for (int64_t s = 0; s < count; ++s) {
+    int32_t c = 0;
+    for (; c + 4 <= maps; c += 4)
+      score_key<4>(q + c * n * m, n, m, keys[s], key_component, weights + c * weights_row + s, weights_row);
+    for (; c < maps; ++c)
+      score_key<1>(q + c * n * m, n, m, keys[s], key_component, weights + c * weights_row + s, weights_row);
+  }
+  const int64_t filled = (count + kLanes - 1) / kLanes * kLanes;
+  for (int32_t c = 0; c < maps; ++c)
+    for (int64_t s = count; s < filled; ++s) weights[c * weights_row + s] = -__builtin_inff();
+  softmax(weights, weights_row, maps, filled, nullptr, 0);
+  for (int32_t c = 0; c < n; ++c) {
+    const float* w = weights + (maps == 1 ? 0 : c * weights_row);
+    for (int64_t v = 0; v < m; v += kLanes) {
+      const bool part = m - v < kLanes;
+      Vec total{};
+      for (int64_t s = 0; s < count; ++s) {
+        const float* value = values[s] + c * value_component + v;
+        total += w[s] * (part ? load_part(value, m - v) : load(value));
+      }
+      float* out = y + c * y_component + v;
+      part ? store_part(out, total, m - v) : store(out, total);
+    }
+  }
+}
+
 /// The finaliser of splitmix64.
 inline uint64_t scattered(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;

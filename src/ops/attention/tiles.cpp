@@ -24,8 +24,13 @@ constexpr int64_t kBackwardBytes = 3 << 20;
 // Keys that a causal tile passes over go by this many: each length of a product is a kernel of its own.
 constexpr int64_t kColumns = 64;
 
-/// Mixture c n + j of the n inputs holds A[:, c, j] times the scale: into maps; or its transpose.
-Mixing mixing(const AttentionCall& call, double scale, bool into_maps) {
+at::Tensor of_known_type(const at::Tensor& mask) {
+  return !mask.defined() || mask.scalar_type() == at::kBool ? mask : mask.to(at::kFloat);
+}
+
+}  // namespace
+
+Mixing map_mixing(const AttentionCall& call, double scale, bool into_maps) {
   const int n = call.algebra->n();
   std::vector<double> rows;
   for (int o = 0; o < (into_maps ? n * n : n); ++o)
@@ -36,12 +41,6 @@ Mixing mixing(const AttentionCall& call, double scale, bool into_maps) {
   return into_maps ? Mixing::from_rows(rows.data(), int64_t{n} * n, n)
                    : Mixing::from_rows(rows.data(), n, int64_t{n} * n);
 }
-
-at::Tensor of_known_type(const at::Tensor& mask) {
-  return !mask.defined() || mask.scalar_type() == at::kBool ? mask : mask.to(at::kFloat);
-}
-
-}  // namespace
 
 void brgemm(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb,
             float* C, int64_t ldc, bool add) {
@@ -91,8 +90,8 @@ TiledAttention::TiledAttention(const AttentionCall& call, const at::Tensor& Q, c
       Q_(to_read(Q)),
       K_(to_read(K)),
       V_(to_read(V)),
-      into_maps_(mixing(call, call.scale(Q), true)),
-      from_maps_(mixing(call, call.scale(Q), false)),
+      into_maps_(map_mixing(call, call.scale(Q), true)),
+      from_maps_(map_mixing(call, call.scale(Q), false)),
       causal_(call.options.causal),
       padding_(call.options.padding.defined() ? call.options.padding.contiguous() : at::Tensor()),
       mask_(of_known_type(call.options.mask)),

@@ -45,6 +45,9 @@ inline Heads<float> to_write(const at::Tensor& t) {
 void brgemm(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb,
             float* C, int64_t ldc, bool add = false);
 
+/// Mixture c n + j of the n inputs holds A[:, c, j] times the scale: into maps; or its transpose.
+engine::Mixing map_mixing(const AttentionCall& call, double scale, bool into_maps);
+
 struct TileSizes {
   int64_t texts, queries, keys, n, heads, m;
   int64_t width, filled, tile;  // of a head; keys filled up; rows

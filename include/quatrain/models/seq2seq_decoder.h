@@ -1,0 +1,41 @@
+#pragma once
+
+#include <vector>
+
+#include "quatrain/models/seq2seq.h"
+
+namespace quatrain::models {
+
+/// The target of a Seq2Seq model, word by word, for several hypotheses at once. Keys and values of the words
+/// so far stay in memory that is set aside once; hypotheses that began alike share it through a table, so
+/// that choosing among them moves no keys. Keys of a source are made once, whatever the number of its
+/// hypotheses.
+///
+/// The model is in eval mode. Without gradients.
+class QUATRAIN_API Seq2SeqDecoder {
+ public:
+  /// source (sentences, S) int64, source_padding bool or undefined. `rows`: the most hypotheses at once;
+  /// `capacity`: the most words of a target, its start included.
+  Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at::Tensor& source_padding, int64_t rows,
+                 int64_t capacity);
+
+  /// Puts tokens (rows) int64 behind the hypotheses `parents` (rows) int64, rows of the step before, of which
+  /// some may come several times and others not at all; the first step has none, and takes for each row the
+  /// sentence of its number in `parents`. Returns the scores (logits) of the words that follow, (rows,
+  /// vocabulary).
+  at::Tensor step(const at::Tensor& tokens, const at::Tensor& parents);
+
+  /// Words of each hypothesis so far.
+  int64_t length() const { return length_; }
+  int64_t capacity() const { return capacity_; }
+
+ private:
+  Seq2Seq model_;
+  int64_t rows_, capacity_, length_ = 0;
+  at::Tensor sentences_;                          // (rows) int64: of each hypothesis
+  at::Tensor table_;                              // (rows, capacity) int32
+  at::Tensor source_places_, source_lengths_;     // of each sentence: (sentences, S), (sentences) int32
+  std::vector<nn::AttentionCache> self_, cross_;  // of each layer
+};
+
+}  // namespace quatrain::models

@@ -1,0 +1,58 @@
+#include "quatrain/models/seq2seq_decoder.h"
+
+#include <torch/torch.h>
+
+namespace quatrain::models {
+
+Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at::Tensor& source_padding,
+                               int64_t rows, int64_t capacity)
+    : model_(std::move(model)), rows_(rows), capacity_(capacity) {
+  TORCH_CHECK(!model_->is_training(), "Seq2SeqDecoder: the model must be in eval mode; call eval()");
+  TORCH_CHECK(rows >= 1 && capacity >= 1, "Seq2SeqDecoder: rows and capacity must be at least 1, got ", rows,
+              " and ", capacity);
+  const torch::NoGradGuard no_grad;
+  const int64_t sentences = source.size(0), length = source.size(1);
+  const at::Tensor memory = model_->encode(source, source_padding);
+  const auto ints = torch::TensorOptions(torch::kInt).device(source.device());
+  source_places_ = torch::arange(sentences, ints).unsqueeze(1).expand({sentences, length});
+  source_lengths_ = source_padding.defined() ? source_padding.logical_not().sum(1, false, torch::kInt)
+                                             : torch::full({sentences}, length, ints);
+  if (source_padding.defined())
+    TORCH_CHECK(source_padding.equal(torch::arange(length, ints) >= source_lengths_.unsqueeze(1)),
+                "Seq2SeqDecoder: padding must follow the words of a source");
+  table_ = torch::zeros({rows, capacity}, ints);
+  for (const auto& layer : *model_->decoder->layers) {
+    auto& attention = *layer->as<nn::TransformerDecoderLayerImpl>();
+    self_.push_back(attention.attention->make_cache(rows, capacity));
+    const auto [keys, values] = attention.cross_attention->project_key_value(memory, memory);
+    cross_.push_back({keys, values, {}, {}});
+  }
+}
+
+at::Tensor Seq2SeqDecoder::step(const at::Tensor& tokens, const at::Tensor& parents) {
+  const torch::NoGradGuard no_grad;
+  const int64_t rows = tokens.size(0), place = length_;
+  TORCH_CHECK(rows <= rows_ && parents.size(0) == rows, "Seq2SeqDecoder: at most ", rows_,
+              " hypotheses and a parent for each, got ", rows, " tokens and ", parents.size(0), " parents");
+  TORCH_CHECK(place < capacity_, "Seq2SeqDecoder: there is room for ", capacity_, " words of a target");
+  sentences_ = place == 0 ? parents : sentences_.index_select(0, parents);
+  if (place > 0) table_ = table_.index_select(0, parents);
+  if (table_.size(0) != rows) table_ = table_.narrow(0, 0, rows).clone();
+  table_.select(1, place).copy_(torch::arange(rows, table_.options()));
+  const at::Tensor seen = table_.narrow(1, 0, place + 1);
+  const at::Tensor lengths = torch::full({rows}, place + 1, table_.options());
+  const at::Tensor places = source_places_.index_select(0, sentences_),
+                   source_lengths = source_lengths_.index_select(0, sentences_);
+  at::Tensor x = model_->target->forward(tokens.unsqueeze(1), place);
+  for (size_t i = 0; i < self_.size(); ++i) {
+    self_[i].table = seen, self_[i].lengths = lengths;
+    cross_[i].table = places, cross_[i].lengths = source_lengths;
+    x = model_->decoder->layers[i]->as<nn::TransformerDecoderLayerImpl>()->step(x, place, self_[i],
+                                                                                cross_[i]);
+  }
+  if (model_->decoder->norm) x = model_->decoder->norm->forward(x);
+  ++length_;
+  return model_->scores(x).squeeze(1);
+}
+
+}  // namespace quatrain::models

@@ -1,0 +1,179 @@
+// Attention over a cache: on a CPU in float32 row by row, from the places where keys and values lie;
+// elsewhere composed of a gather and attention.
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include <vector>
+
+#include "ops/attention/attention.h"
+#include "ops/attention/tiles.h"
+#include "ops/constants.h"
+
+namespace quatrain::ops {
+
+namespace {
+
+AttentionCall call_of(std::string_view algebra, std::optional<double> scale) {
+  AttentionOptions options;
+  options.algebra = std::string(algebra);
+  options.scale = scale;
+  return attention_call(options);
+}
+
+void check(const AttentionCall& call, const at::Tensor& query, const at::Tensor& keys,
+           const at::Tensor& values, const at::Tensor& table, const at::Tensor& lengths) {
+  TORCH_CHECK(
+      query.dim() == 4 && keys.dim() == 5 && values.sym_sizes() == keys.sym_sizes() &&
+          query.sym_size(1) == keys.sym_size(2) && query.sym_size(2) == keys.sym_size(3) &&
+          query.sym_size(3) == keys.sym_size(4),
+      "cached_attention: query must be (rows, n, heads, m), keys and values (slots, capacity, n, heads, "
+      "m), got ",
+      query.sym_sizes(), ", ", keys.sym_sizes(), " and ", values.sym_sizes());
+  const int64_t n = call.algebra->n();
+  TORCH_CHECK(n == 1 || query.sym_size(1) == n, "cached_attention: '", call.algebra->name(), "' has n = ", n,
+              " components, query has ", query.sym_size(1));
+  for (const at::Tensor* t : {&keys, &values})
+    TORCH_CHECK(t->scalar_type() == query.scalar_type() && t->device() == query.device(),
+                "cached_attention: query, keys and values must be of one type and device, got ",
+                query.scalar_type(), " on ", query.device(), " and ", t->scalar_type(), " on ", t->device());
+  TORCH_CHECK(
+      table.scalar_type() == at::kInt && lengths.scalar_type() == at::kInt && table.dim() == 2 &&
+          lengths.dim() == 1 && table.sym_size(0) == query.sym_size(0) &&
+          lengths.sym_size(0) == query.sym_size(0) && table.sym_size(1) <= keys.sym_size(1),
+      "cached_attention: table must be int32 (rows, length <= capacity) and lengths int32 (rows), got ",
+      table.scalar_type(), " ", table.sym_sizes(), " and ", lengths.scalar_type(), " ", lengths.sym_sizes(),
+      " for ", query.sym_size(0), " rows and capacity ", keys.sym_size(1));
+}
+
+at::Tensor composed_cached(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
+                           const at::Tensor& table, const at::Tensor& lengths, std::string_view algebra,
+                           std::optional<double> scale) {
+  check(call_of(algebra, scale), query, keys, values, table, lengths);
+  const at::Tensor places = at::arange(table.sym_size(1), table.options());
+  const at::Tensor at = table.to(at::kLong) * keys.sym_size(1) + places;
+  AttentionOptions how;
+  how.algebra = std::string(algebra);
+  how.scale = scale;
+  how.padding = places >= lengths.unsqueeze(1);
+  const auto gather = [&](const at::Tensor& t) {
+    return t.flatten(0, 1).index_select(0, at.flatten()).unflatten_symint(0, at.sym_sizes());
+  };
+  return hypercomplex_attention(query.unsqueeze(1), gather(keys), gather(values), how).squeeze(1);
+}
+
+/// Where a row's heads begin, and how far apart their parts are.
+struct Places {
+  const float* data;
+  int64_t slot, place, component, head;
+  explicit Places(const at::Tensor& t)
+      : data(t.const_data_ptr<float>()),
+        slot(t.stride(0)),
+        place(t.stride(1)),
+        component(t.stride(2)),
+        head(t.stride(3)) {}
+};
+
+at::Tensor cached_attention_cpu(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
+                                const at::Tensor& table, const at::Tensor& lengths, std::string_view algebra,
+                                std::optional<double> scale) {
+  const bool dense = query.stride(-1) == 1 && keys.stride(-1) == 1 && values.stride(-1) == 1;
+  if (query.scalar_type() != at::kFloat || !dense || query.numel() == 0)
+    return composed_cached(query, keys, values, table, lengths, algebra, scale);
+  const AttentionCall call = call_of(algebra, scale);
+  check(call, query, keys, values, table, lengths);
+  const int64_t rows = query.size(0), n = query.size(1), heads = query.size(2), m = query.size(3),
+                capacity = table.size(1), slots = keys.size(0);
+  const int64_t maps = call.algebra->n() == 1 ? 1 : n;
+  // One map takes the query as it is, scaled; n maps mix its components by the table.
+  const double factor = call.scale(query.unsqueeze(1));
+  engine::Mixing mixing;
+  if (maps > 1) {
+    mixing = map_mixing(call, factor, true);
+  } else {
+    std::vector<double> diagonal(static_cast<size_t>(n * n));
+    for (int64_t i = 0; i < n; ++i) diagonal[static_cast<size_t>(i * n + i)] = factor;
+    mixing = engine::Mixing::from_rows(diagonal.data(), n, n);
+  }
+  const at::Tensor slots_of = table.contiguous(), counts = lengths.contiguous();
+  const int32_t* const slot = slots_of.const_data_ptr<int32_t>();
+  const int32_t* const count = counts.const_data_ptr<int32_t>();
+  for (int64_t row = 0; row < rows; ++row) {
+    TORCH_CHECK(count[row] >= 1 && count[row] <= capacity,
+                "cached_attention: lengths must be from 1 to the table's ", capacity, ", got ", count[row]);
+    for (int64_t s = 0; s < count[row]; ++s)
+      TORCH_CHECK(slot[row * capacity + s] >= 0 && slot[row * capacity + s] < slots,
+                  "cached_attention: table must name one of ", slots, " slots, got ",
+                  slot[row * capacity + s]);
+  }
+  const Places from_keys(keys), from_values(values);
+  const at::Tensor result = at::empty({rows, n * heads * m}, query.options());
+  const float* const q = query.const_data_ptr<float>();
+  float* const y = result.mutable_data_ptr<float>();
+  const auto& k = kernels::cpu::active();
+  const int64_t filled = (capacity + 15) / 16 * 16;
+  at::parallel_for(0, rows * heads, 8, [&](int64_t begin, int64_t end) {
+    engine::Scratch& memory = engine::scratch();
+    memory.begin(4 * maps * (n * m + filled) + 16 * capacity + 256);
+    float* const mixed = memory.take<float>(maps * n * m);
+    float* const weights = memory.take<float>(maps * filled);
+    const float** const at_keys = memory.take<const float*>(capacity);
+    const float** const at_values = memory.take<const float*>(capacity);
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t row = task / heads, head = task % heads;
+      for (int64_t s = 0; s < count[row]; ++s) {
+        const int64_t of = slot[row * capacity + s];
+        at_keys[s] = from_keys.data + of * from_keys.slot + s * from_keys.place + head * from_keys.head;
+        at_values[s] =
+            from_values.data + of * from_values.slot + s * from_values.place + head * from_values.head;
+      }
+      const float* const first = q + row * query.stride(0) + head * query.stride(2);
+      k.combine_f_f(mixing.view(), row_of(first, n, query.stride(1)).data(), m,
+                    row_of(mixed, maps * n, m).data(), m, 1, m, nullptr, kernels::cpu::Store::set);
+      k.attend(mixed, static_cast<int32_t>(maps), static_cast<int32_t>(n), m, at_keys, from_keys.component,
+               at_values, from_values.component, count[row], weights, filled,
+               y + row * n * heads * m + head * m, heads * m);
+    }
+  });
+  return result;
+}
+
+}  // namespace
+
+at::Tensor cached_attention(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
+                            const at::Tensor& table, const at::Tensor& lengths, const std::string& algebra,
+                            std::optional<double> scale) {
+  static const auto op =
+      c10::Dispatcher::singleton()
+          .findSchemaOrThrow("quatrain::cached_attention", "")
+          .typed<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                            const at::Tensor&, std::string_view, std::optional<double>)>();
+  return op.call(query, keys, values, table, lengths, algebra, scale);
+}
+
+TORCH_LIBRARY_FRAGMENT(quatrain, m) {
+  m.def(
+      "cached_attention(Tensor query, Tensor keys, Tensor values, Tensor table, Tensor lengths, str "
+      "algebra=\"real\", float? scale=None) -> Tensor");
+}
+TORCH_LIBRARY_IMPL(quatrain, CompositeExplicitAutograd, m) {
+  m.impl("cached_attention", &composed_cached);
+}
+TORCH_LIBRARY_IMPL(quatrain, CPU, m) {
+  m.impl("cached_attention", &cached_attention_cpu);
+}
+TORCH_LIBRARY_IMPL(quatrain, Meta, m) {
+  m.impl("cached_attention", [](const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
+                                const at::Tensor& table, const at::Tensor& lengths, std::string_view algebra,
+                                std::optional<double> scale) {
+    check(call_of(algebra, scale), query, keys, values, table, lengths);
+    return at::empty_symint({query.sym_size(0), query.sym_size(1) * query.sym_size(2) * query.sym_size(3)},
+                            query.options());
+  });
+}
+
+}  // namespace quatrain::ops
