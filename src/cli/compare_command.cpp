@@ -130,7 +130,7 @@ int compare_command(const CompareArguments& arguments) {
     std::fprintf(stderr, "measuring single layers in turns\n");
     measure_layers(comparison, recipe.compare);
   } catch (const Stopped&) {
-    std::fprintf(stderr, "stopped; nothing is lost, go on with: quatrain compare %s\n",
+    std::fprintf(stderr, "stopped; nothing is lost, continue with: quatrain compare %s\n",
                  comparison.folder.c_str());
     throw;
   }

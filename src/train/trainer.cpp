@@ -130,7 +130,7 @@ class Run {
   void refuse_existing() const {
     if (run_.existing == Existing::refuse && holds_run(run_.folder))
       throw std::runtime_error("'" + run_.folder.string() +
-                               "' holds a run already: resume it, overwrite it, or choose another folder");
+                               "' already contains a run: resume it, overwrite it, or choose another folder");
   }
 
   bool ended() const { return state_.stopped_early || state_.step >= steps_; }

@@ -113,7 +113,7 @@ TEST(Compare, a_signal_loses_nothing) {
   wait_for(place.path("both/quaternion-seed1/metrics.jsonl"), 1000);
   program.signal(SIGINT);
   EXPECT_EQ(program.wait(), 130);
-  EXPECT_THAT(place.read("background.error"), HasSubstr("go on with: quatrain compare " + folder));
+  EXPECT_THAT(place.read("background.error"), HasSubstr("continue with: quatrain compare " + folder));
   const int64_t made = json::parse(place.read("both/quaternion-seed1/last/checkpoint.json"))["step"];
   const Outcome outcome = place.run("compare both --json - --set train.steps=" + std::to_string(made + 1));
   ASSERT_EQ(outcome.code, 0) << outcome.error;

@@ -322,8 +322,8 @@ TEST(Train, weights_of_what_is_no_run_are_refused_as_that) {
   const Workplace place;
   const Outcome outcome = place.run(kRun + " --set train.weights=. --out run");
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.error, AllOf(HasSubstr("train.weights: '"), HasSubstr("is no run with a checkpoint"),
-                                   Not(HasSubstr("start anew"))));
+  EXPECT_THAT(outcome.error, AllOf(HasSubstr("train.weights: '"), HasSubstr("is not a run with a checkpoint"),
+                                   Not(HasSubstr("start a new run"))));
 }
 
 TEST(Train, a_damaged_recipe_of_a_run_is_named_before_it_is_read) {
@@ -361,7 +361,7 @@ TEST(Plot, draws_the_curves) {
   EXPECT_THAT(without.error, HasSubstr("left out: two/metrics.jsonl:"));
   EXPECT_THAT(place.read("without.svg"), HasSubstr("two"));
   // What fails leaves the picture before.
-  EXPECT_THAT(place.run("plot two nothing").error, HasSubstr("'nothing' is no run"));
+  EXPECT_THAT(place.run("plot two nothing").error, HasSubstr("'nothing' is not a run"));
   EXPECT_EQ(place.read("plot.svg"), picture);
   EXPECT_THAT(place.run("plot two --out two.pdf").error,
               HasSubstr("must end in .svg or .png, got 'two.pdf'"));

@@ -95,7 +95,7 @@ TEST(Train, a_folder_that_holds_a_run_is_safe) {
   const std::string before = place.read("run/result.json");
   const Outcome again = place.run(words);
   EXPECT_EQ(again.code, 2);
-  EXPECT_THAT(again.error, HasSubstr("'run' holds a run already"));
+  EXPECT_THAT(again.error, HasSubstr("'run' already contains a run"));
   EXPECT_EQ(place.read("run/result.json"), before);
   const Outcome other = place.run("train agreement --set model.width=64 --resume --out run");
   EXPECT_EQ(other.code, 2);
@@ -120,7 +120,7 @@ TEST(Train, a_stopped_run_goes_on) {
     program.signal(number);
     EXPECT_EQ(program.wait(), code);
     const std::string error = place.read("background.error");
-    EXPECT_THAT(error, HasSubstr("go on with: quatrain train " + run + " --resume"));
+    EXPECT_THAT(error, HasSubstr("continue with: quatrain train " + run + " --resume"));
     const int64_t made = json::parse(place.read("run/last/checkpoint.json"))["step"];
     ASSERT_GE(made, 1);
     const std::string more = std::to_string(made + 2);

@@ -152,7 +152,7 @@ TEST_F(ReadersTest, FilesMustBeUtf8Text) {
   }
   write("stsa.binary.test", std::string_view("1 a\0b\n", 6));
   EXPECT_THAT(error("sst"),
-              HasSubstr("stsa.binary.test:1: text must hold no NUL bytes, found one at byte 4"));
+              HasSubstr("stsa.binary.test:1: the text must not contain NUL bytes, found one at byte 4"));
   write("stsa.binary.test",
         "\xEF\xBB\xBF"
         "1 \xE2\x82\xAC \xF0\x9F\x98\x80 no line end");
@@ -183,8 +183,9 @@ TEST_F(ReadersTest, ImdbTakesDevFromTrainByText) {
 TEST_F(ReadersTest, ImdbSaysWhatIsWrong) {
   write("test.tsv", "a\t0\tx\n");
   write("train.tsv", "a\t0\tfine\nb\t1\n");
-  EXPECT_EQ(error("imdb"),
-            "DIR/train.tsv:2: a line must have 3 columns (id, label, text) between tabs, got 2 in \"b\t1\"");
+  EXPECT_EQ(
+      error("imdb"),
+      "DIR/train.tsv:2: a line must have 3 columns (id, label, text) separated by tabs, got 2 in \"b\t1\"");
   write("train.tsv", "a\tpos\tfine\n");
   EXPECT_EQ(error("imdb"), "DIR/train.tsv:1: the label must be 0 (negative) or 1 (positive), got \"pos\"");
   write("train.tsv", "a\t1\t <br />\n");
@@ -234,14 +235,15 @@ TEST_F(ReadersTest, SvaSaysWhatIsWrong) {
   const std::string text = "the dog runs .\n";
   const std::pair<std::string, std::string> cases[] = {
       {"2\truns\trun\n",
-       "gold:1: a line must have 4 columns (place of the verb, right form, wrong form, attractors) between "
-       "tabs, got 3"},
+       "gold:1: a line must have 4 columns (position of the verb, right form, wrong form, attractors) "
+       "separated by tabs, got 3"},
       {"x\truns\trun\t0\n",
-       "gold:1: the verb's place must be from 1 to 3, the last word of its sentence, got \"x\""},
-      {"0\tthe\trun\t0\n", "the verb's place must be from 1 to 3"},
-      {"4\truns\trun\t0\n", "the verb's place must be from 1 to 3"},
+       "gold:1: the verb's position, counted from 0, must be from 1 to 3 in this sentence, got \"x\""},
+      {"0\tthe\trun\t0\n", "the verb's position, counted from 0, must be from 1 to 3"},
+      {"4\truns\trun\t0\n", "the verb's position, counted from 0, must be from 1 to 3"},
       {"1\truns\trun\t0\n",
-       "word 1 of the sentence must be \"runs\", got \"dog\"; do the two files belong together?"},
+       "word 1 of the sentence (counted from 0) must be \"runs\", got \"dog\"; do the two files belong "
+       "together?"},
       {"2\truns\trun\t-1\n", "the number of attractors must be a whole number, got \"-1\""},
       {"2\truns\trun\t0\n2\truns\trun\t0\n",
        "gold:2: no sentence for this line, subj_agr_filtered.text has only 1 lines"}};
@@ -271,11 +273,11 @@ TEST_F(ReadersTest, TsvSaysWhatIsWrong) {
   write("train.tsv", "a\tx\nb\ty\n");
   write("dev.tsv", "a\tx\n");
   write("test.tsv", "label\ttext\na\tx\nc\tz\n");
-  EXPECT_EQ(error("tsv"), "DIR/test.tsv:3: the label must be one of train.tsv's (a, b), got \"c\"");
+  EXPECT_EQ(error("tsv"), "DIR/test.tsv:3: the label must be one of those in train.tsv (a, b), got \"c\"");
   write("test.tsv", "a x\n");
   EXPECT_EQ(
       error("tsv"),
-      "DIR/test.tsv:1: a line must have 2 columns (label, text) with one tab between, got 1 in \"a x\"");
+      "DIR/test.tsv:1: a line must have 2 columns (label, text) separated by one tab, got 1 in \"a x\"");
   write("test.tsv", "a\tx\ty\n");
   EXPECT_THAT(error("tsv"), HasSubstr("got 3 in"));
   write("test.tsv", "a\t  \n");
@@ -283,7 +285,7 @@ TEST_F(ReadersTest, TsvSaysWhatIsWrong) {
   write("test.tsv", "\tx\n");
   EXPECT_THAT(error("tsv"), HasSubstr("test.tsv:1: the label must not be empty"));
   write("test.tsv", "label\ttext\n\n");
-  EXPECT_THAT(error("tsv"), HasSubstr("DIR/test.tsv holds no example"));
+  EXPECT_THAT(error("tsv"), HasSubstr("DIR/test.tsv contains no example"));
   write("train.tsv", "a\tx\na\ty\n");
   EXPECT_THAT(error("tsv"), HasSubstr("must have at least 2 different labels, got only \"a\""));
 }

@@ -114,7 +114,7 @@ TEST_F(RegressionTest, NumbersAreAnsweredWithNumbers) {
     }
   }
   for (const char* line : {"", "1 2 3", "1 2 3 4 5 6 7 x", "1 2 3 4 5 6 7 nan", "1 2 3 4 5 6 7 8 9"})
-    EXPECT_EQ(model->line_problem(line), "a line must hold 8 numbers with spaces between") << line;
+    EXPECT_EQ(model->line_problem(line), "a line must have 8 numbers separated by spaces") << line;
   EXPECT_EQ(model->line_problem("1 2 3 4 5 6 7 8e-3"), "");
 }
 

@@ -428,7 +428,7 @@ TEST_F(TrainerTest, AFolderWithARunIsNotTouchedUnasked) {
   const Result done = Trainer(first, toy_options(), run("run")).run();
   const std::string weights = contents(folder_ / "run" / "best" / "model.safetensors");
   EXPECT_THAT(message_of([&] { Trainer(second, toy_options(), run("run")).run(); }),
-              testing::AllOf(testing::HasSubstr("holds a run already"), testing::HasSubstr("resume")));
+              testing::AllOf(testing::HasSubstr("already contains a run"), testing::HasSubstr("resume")));
   EXPECT_EQ(contents(folder_ / "run" / "best" / "model.safetensors"), weights);
   const Result stored = Trainer(second, toy_options(), run("run", Existing::resume)).run();
   EXPECT_TRUE(second.asked.empty());

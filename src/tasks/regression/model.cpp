@@ -58,7 +58,7 @@ at::Tensor RegressionModel::forward(const std::vector<at::Tensor>& input) {
 std::string RegressionModel::line_problem(const std::string& line) const {
   const auto count = static_cast<int64_t>(numbers_of(line).size());
   if (count == own().inputs()) return "";
-  return "a line must hold " + std::to_string(own().inputs()) + " numbers with spaces between";
+  return "a line must have " + std::to_string(own().inputs()) + " numbers separated by spaces";
 }
 
 std::vector<std::string> RegressionModel::predict(const std::vector<std::string>& lines) {
