@@ -125,6 +125,7 @@ int compare_command(const CompareArguments& arguments) {
                comparison.folder.c_str());
   try {
     train_twins(comparison, *data);
+    find_differences(comparison);
     std::fprintf(stderr, "measuring the twins in turns\n");
     measure_twins(comparison, *data);
     std::fprintf(stderr, "measuring single layers in turns\n");

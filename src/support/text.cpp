@@ -77,7 +77,7 @@ std::pair<uint32_t, size_t> code_point(std::string_view text) {
   return {value, length};
 }
 
-/// By its byte order mark, which is no UTF-8.
+/// Decided by its byte order mark, which is not valid UTF-8.
 bool is_utf16(std::string_view text) {
   return text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF");
 }

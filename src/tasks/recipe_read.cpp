@@ -196,7 +196,8 @@ void read_twins(Recipe& recipe, const Table& keys, const toml::node& node, const
   }
 }
 
-// Read before all else, because it says which keys there are. What is no kind is found when the key is read.
+// The kind is read first, because it decides which keys exist. An unknown kind is reported when its key is
+// read.
 const Kind& kind_of(const toml::table& root, const std::vector<Setting>& settings) {
   std::string name;
   if (const auto written = root["task"]["kind"].value<std::string>()) name = *written;
@@ -231,7 +232,7 @@ void read_tables(Recipe& recipe, const toml::table& root, const std::string& ori
       for (const auto& [inner, value] : *below) {
         const std::string line = place(origin, value);
         const Key& found = keys.find(table + "." + std::string(inner.str()), line);
-        // A setting has chosen another kind: what the file says of it is past.
+        // A setting may have chosen another kind, so the file's value is ignored.
         if (found.full_name() == "task.kind" && find_kind(value.value_or(std::string()))) continue;
         keys.assign(found, value, line);
       }

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Weights of the same make in the place of those that were drawn.
+// Replaces the random weights by those of a model of the same structure.
 void start_from(Model& model, const std::string& weights) {
   fs::path file = weights;
   if (!fs::exists(file)) throw RecipeError("train.weights: there is no run or file '" + weights + "'");

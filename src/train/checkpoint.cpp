@@ -27,7 +27,7 @@ constexpr const char* kPart = ".part";
 constexpr const char* kOld = ".old";
 constexpr const char* kDamaged = ".damaged";  // and with a number
 
-// What may not be looked at is no absence: fs::filesystem_error, with the system's reason.
+// A file without permission is not missing: it throws fs::filesystem_error with the system's reason.
 bool is_there(const fs::path& path) {
   return fs::exists(path);
 }
@@ -85,7 +85,7 @@ struct Damage {
   bool unreadable = false;  // there may be nothing wrong: the system does not let us look
 };
 
-// Why the system does not let a file be read; empty where it does, and where there is none.
+// Why the system refuses to read a file; empty where it can be read or is missing.
 std::string refusal_of(const fs::path& file) {
   try {
     open_file(file);
@@ -143,8 +143,8 @@ std::string way_out(const fs::path& run_folder) {
          std::to_string(newest.step) + ": pass --resume --from " + newest.name;
 }
 
-// The old checkpoint, that a new one has followed or will follow: kept under its step's name, or removed, as
-// that of the start always is.
+// Keeps the checkpoint that a new one replaces under the name of its step, or removes it. The checkpoint of
+// step 0 is always removed.
 void retire(const fs::path& run_folder, const fs::path& old, int64_t keep) {
   if (!fs::exists(old)) return;
   const auto manifest = keep > 1 ? read_manifest(old) : std::nullopt;

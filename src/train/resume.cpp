@@ -43,8 +43,8 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-// A task's files say what the model's numbers mean, a word's or a label's: they are written again, compared
-// and removed.
+// A task's files say what the model's numbers mean (words, labels). They are written again to a temporary
+// folder and compared.
 void check_same_data(const Task& task, const fs::path& run_folder, const fs::path& checkpoint) {
   const TemporaryFolder place;  // not in the run, which may be finished and read-only
   task.store(place.path());
@@ -79,9 +79,9 @@ Best look_at_best(const fs::path& run_folder) {
   return best;
 }
 
-// A finished run without its best weights: to select anew would give up a result that is sound.
+// A finished run has lost its best weights. Selecting again would give up its result, which is still valid.
 [[noreturn]] void refuse_without_best(const Resumed& r, const Best& best) {
-  read_result(r.run.folder);  // or it is not
+  read_result(r.run.folder);  // throws where the result is damaged too
   refuse(r.run.folder, "it is finished, and its best weights '" + (r.run.folder / "best").string() +
                            "' cannot be used (" + join(best.damage) +
                            "): put them back, or delete result.json and resume, which selects new ones");
@@ -100,7 +100,7 @@ void tell_of_device(const Resumed& r, const State& state) {
            ", so its figures are not, bit for bit, those of a run that stayed there");
 }
 
-// Without a checkpoint to go on from.
+// Begins without a checkpoint to continue from.
 Start begin(const Resumed& r) {
   const fs::path& folder = r.run.folder;
   Start start;
@@ -137,7 +137,7 @@ Start take_up(const Resumed& r) {
                        " steps now, but in the checkpoint " + std::to_string(state.steps_per_epoch) +
                        "; the data, the batch size or the accumulation has changed");
   check_same_data(r.task, folder, from);
-  // Patience may be another now.
+  // The patience may have been changed.
   state.stopped_early = state.stopped_early && r.options.patience > 0 && state.bad >= r.options.patience;
   const Best best = look_at_best(folder);
   const bool finished = fs::exists(folder / kResultFile) && (state.stopped_early || state.step >= r.steps);

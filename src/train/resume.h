@@ -35,11 +35,11 @@ struct Resumed {
 };
 
 /// Takes up what the run's folder holds: weights, moments, generator and state of the checkpoint to go on
-/// from. Where there is none the run begins, with the seed's generator. Refused are checkpoints of other
-/// data, and a folder whose run could only be made anew.
+/// from. Where there is none the run begins, with the seed's generator. Checkpoints of other data are
+/// refused, and a folder whose run could only be started again.
 ///
 /// Selection goes on from best/ where that is still what the state says of it. Else (it is damaged, deleted,
-/// or of a later step than an older checkpoint that is gone on from) the next evaluation selects anew.
+/// or of a later step than the older checkpoint that is resumed) the next evaluation selects new ones.
 Start take_up(const Resumed& resumed);
 
 }  // namespace quatrain::train

@@ -10,7 +10,7 @@
 namespace quatrain::tasks {
 namespace {
 
-// The numbers of a line; what is none ends them, and is told by their count.
+// The numbers of a line, up to the first word that is not a number; the caller finds that by their count.
 std::vector<float> numbers_of(const std::string& line) {
   std::vector<float> numbers;
   std::istringstream words(line);
