@@ -227,7 +227,7 @@ void read_tables(Recipe& recipe, const toml::table& root, const std::string& ori
     } else if (std::find(known.begin(), known.end(), table) == known.end()) {
       keys.refuse_other_kinds(table, "table", where, [&](const Key& one) { return one.table == table; });
       throw RecipeError(where + ": a recipe has no table '" + shorten(table) + "'" +
-                        did_you_mean(table, known) + "; its tables are " + join(known));
+                        did_you_mean(table, known) + "; it may have " + join(known));
     } else if (const auto* below = node.as_table()) {
       for (const auto& [inner, value] : *below) {
         const std::string line = place(origin, value);

@@ -140,7 +140,8 @@ std::string way_out(const fs::path& run_folder) {
   if (sound.empty()) return "; the run has no undamaged checkpoint to continue from: start a new run";
   const Checkpoint& newest = sound.front();
   return "; the newest undamaged checkpoint to continue from is '" + newest.folder.string() + "' of step " +
-         std::to_string(newest.step) + ": pass --resume --from " + newest.name;
+         std::to_string(newest.step) + ": quatrain train " + run_folder.string() + " --resume --from " +
+         newest.name;
 }
 
 // Keeps the checkpoint that a new one replaces under the name of its step, or removes it. The checkpoint of

@@ -12,7 +12,7 @@
 
 namespace quatrain::train {
 
-/// Writes a run's checkpoints, and lets training go on where one cannot be written.
+/// Writes a run's checkpoints, and lets training continue where one cannot be written.
 class Saver {
  public:
   using Fill = std::function<void(const std::filesystem::path&)>;

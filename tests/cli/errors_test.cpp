@@ -207,7 +207,7 @@ std::vector<Section> sections() {
          file("data/train.tsv", "1\tgood\ta film\n")},
         {"sva: a sentence is missing", kTrain + " --set task.data=sva", 1,
          more("data/subj_agr_filtered.gold", "5\tis\tare\t1\n")},
-        {"sva: a sentence too many", kTrain + " --set task.data=sva", 1,
+        {"sva: one sentence too many", kTrain + " --set task.data=sva", 1,
          more("data/subj_agr_filtered.text", "the key is here\n")},
         {"sva: a verb's position outside the sentence", kTrain + " --set task.data=sva", 1,
          edit("data/subj_agr_filtered.gold", [](const std::string& old) { return "99" + old.substr(1); })},
@@ -216,7 +216,7 @@ std::vector<Section> sections() {
         {"all words are too rare", kTrain + " --set task.min_count=1000"}}},
       {"Word vectors",
        {{"a file that does not exist", kVectors + "nowhere.bf16"},
-        {"a folder instead of a recipe", kVectors + "data"},
+        {"a folder instead of a file", kVectors + "data"},
         {"the list of words is missing", kVectors + "v.bf16", 1, file("v.bf16", numbers({1, 2}))},
         {"a list of words with another length", kVectors + "v.bf16", 1,
          [](const Workplace& place) {

@@ -104,10 +104,11 @@ TEST(Check, names_what_is_damaged_and_train_offers_what_is_sound) {
   const Outcome damaged = place.run("check run");
   EXPECT_EQ(damaged.code, 1);
   EXPECT_THAT(damaged.error, HasSubstr("'run' is not as a trainer left it in 3 parts"));
-  EXPECT_THAT(damaged.out, AllOf(HasSubstr("model.safetensors has changed since it was written"),
-                                 HasSubstr("resume with --from step-000008"), HasSubstr("metrics.jsonl:"),
-                                 HasSubstr("this line is not as a trainer wrote it"),
-                                 HasSubstr("is not what a trainer wrote")));
+  EXPECT_THAT(
+      damaged.out,
+      AllOf(HasSubstr("model.safetensors has changed since it was written"),
+            HasSubstr("quatrain train run --resume --from step-000008"), HasSubstr("metrics.jsonl:"),
+            HasSubstr("this line is not as a trainer wrote it"), HasSubstr("is not what a trainer wrote")));
   const Outcome refused = place.run("train run --resume --set train.steps=12");
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.error, AllOf(HasSubstr("'run/last' is damaged"), HasSubstr("--from step-000008")));

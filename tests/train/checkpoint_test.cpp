@@ -74,7 +74,7 @@ TEST_F(CheckpointTest, AnOlderOneGivesTheSameBits) {
   EXPECT_THAT(message_of([&] { train(again, options()); }),
               AllOf(HasSubstr("last' is damaged: training.safetensors has 4 bytes instead of"),
                     HasSubstr("the newest undamaged checkpoint to continue from is"), HasSubstr("of step 16"),
-                    HasSubstr("resume with --from step-000016")));
+                    HasSubstr("--resume --from step-000016")));
   train(again, options(), "step-000016");
   EXPECT_EQ(contents(folder_ / "run" / "last" / "model.safetensors"), weights);
   EXPECT_EQ(contents(folder_ / "run" / "last" / "training.safetensors"), moments);

@@ -95,7 +95,7 @@ std::unique_ptr<Data> load_text(Recipe recipe, const DataRequest& request) {
   const auto* model = dynamic_cast<const TextModel*>(request.model);
   if (model && splits.labels != model->labels)
     throw std::runtime_error("the labels in the data (" + join(splits.labels) + ") differ from the run's (" +
-                             join(model->labels) + ")");
+                             join(model->labels) + "): use data with the labels of the run");
   data::Vocabulary vocabulary =
       model ? model->vocabulary : data::Vocabulary::build(splits.train, splits.tokenizer, own.vocabulary);
   if (!request.split.empty())
