@@ -169,7 +169,7 @@ TEST_F(ConvertTest, weights_of_another_model_are_refused) {
   refused("--twin quaternion --set model.heads=2 --weights run", "does not fit the model");
   refused("--twin real --set model.heads=2 --set task.max_vocabulary=5 --weights run",
           "differs from the vocabulary of these data");
-  refused("--twin real --weights data", "no run with a checkpoint");
+  refused("--twin real --weights data", "not a run with a checkpoint");
 }
 
 }  // namespace

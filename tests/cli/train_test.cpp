@@ -25,7 +25,7 @@ TEST(Train, a_device_that_is_not_there_is_refused) {
     if (outcome.code == 0 && device == "cuda") continue;  // it is there
     EXPECT_EQ(outcome.code, 1);
     EXPECT_THAT(outcome.error,
-                testing::AllOf(HasSubstr("quatrain: --device cuda:"), HasSubstr("; take cpu\n")));
+                testing::AllOf(HasSubstr("quatrain: --device cuda:"), HasSubstr("; use cpu\n")));
     EXPECT_THAT(outcome.error, testing::Not(HasSubstr("make the session first")));
     EXPECT_FALSE(std::filesystem::exists(place.path("run")));
   }
@@ -99,7 +99,7 @@ TEST(Train, a_folder_that_holds_a_run_is_safe) {
   EXPECT_EQ(place.read("run/result.json"), before);
   const Outcome other = place.run("train agreement --set model.width=64 --resume --out run");
   EXPECT_EQ(other.code, 2);
-  EXPECT_THAT(other.error, HasSubstr("they differ in"));
+  EXPECT_THAT(other.error, HasSubstr("different: "));
   EXPECT_THAT(other.error, HasSubstr("model.width"));
   EXPECT_EQ(place.run(words + " --overwrite --seed 5").code, 0);
   EXPECT_EQ(result_of(place, "run")["seed"], 5);

@@ -49,7 +49,7 @@ TEST_F(ReadersTest, AreListedAndKnownByName) {
     source.folder = folder_ / "none";
     EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("there is no folder " + source.folder.string()));
     source.folder = write("file", "x");
-    EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("is a file; the reader"));
+    EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("is a file; the "));
   }
 }
 
@@ -98,7 +98,7 @@ TEST_F(ReadersTest, OneFileIsCutByShares) {
 
 TEST_F(ReadersTest, SstIsFoundWhereverTheArchivePutsIt) {
   for (const std::string sub : {"sst/sst/", "sst/", ""}) {
-    EXPECT_THAT(error("sst"), HasSubstr("found no stsa.binary.train in DIR, DIR/sst, DIR/sst/sst"));
+    EXPECT_THAT(error("sst"), HasSubstr("there is no stsa.binary.train in DIR, DIR/sst, DIR/sst/sst"));
     write_sst(sub);
     const auto splits = read("sst");
     ASSERT_EQ(splits.train.size(), 3u);
@@ -134,12 +134,12 @@ TEST_F(ReadersTest, SstSaysWhatIsWrong) {
   }
   for (const auto* line : {"1\n", "1 \n", "1   \n"}) {
     write("stsa.binary.dev", line);
-    EXPECT_THAT(error("sst"), HasSubstr("dev:1: no text after the label")) << line;
+    EXPECT_THAT(error("sst"), HasSubstr("dev:1: a text must follow the label")) << line;
   }
   write("stsa.binary.dev", "");
   EXPECT_EQ(error("sst"), "data: DIR/stsa.binary.dev is empty");
   std::filesystem::remove(folder_ / "stsa.binary.dev");
-  EXPECT_THAT(error("sst"), HasSubstr("DIR holds stsa.binary.train but no stsa.binary.dev"));
+  EXPECT_THAT(error("sst"), HasSubstr("the folder DIR contains stsa.binary.train but no stsa.binary.dev"));
 }
 
 TEST_F(ReadersTest, FilesMustBeUtf8Text) {
@@ -246,14 +246,14 @@ TEST_F(ReadersTest, SvaSaysWhatIsWrong) {
        "together?"},
       {"2\truns\trun\t-1\n", "the number of attractors must be a whole number, got \"-1\""},
       {"2\truns\trun\t0\n2\truns\trun\t0\n",
-       "gold:2: no sentence for this line, subj_agr_filtered.text has only 1 lines"}};
+       "gold:2: there is no sentence for this line, because subj_agr_filtered.text has only 1 lines"}};
   for (const auto& [gold, message] : cases) {
     write_sva(text, gold);
     EXPECT_THAT(error("sva"), HasSubstr(message));
   }
   write_sva(text + text, "2\truns\trun\t0\n");
   EXPECT_THAT(error("sva"),
-              HasSubstr("has 2 lines and subj_agr_filtered.gold has 1; they must go line by line"));
+              HasSubstr("has 2 lines and subj_agr_filtered.gold has 1; each line must have its counterpart"));
 }
 
 TEST_F(ReadersTest, TsvTakesAnyLabels) {

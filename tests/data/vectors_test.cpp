@@ -34,7 +34,7 @@ TEST_F(VectorsTest, ReadsText) {
 TEST_F(VectorsTest, ReadsTextWithAHeader) {
   EXPECT_EQ(load_vectors(write("v.txt", "2 3\ncat 1 2 3\nox 9 9 9\n"), words_).found, 1);
   EXPECT_THAT(error(write("v.txt", "3 3\ncat 1 2 3\nox 9 9 9\n")),
-              HasSubstr("announces 3 vectors in its first line and holds 2"));
+              HasSubstr("promises 3 vectors, but the file contains 2"));
 }
 
 TEST_F(VectorsTest, ReadsBfloat16WithItsList) {

@@ -105,7 +105,7 @@ TEST(Session, KnowsDevicesByName) {
 TEST(Session, ADeviceThatIsNotThereIsRefused) {
   if (!WantedDevice::session.device().is_cpu()) GTEST_SKIP() << "there is one";
   EXPECT_THAT(message_of([] { Session("cuda:5"); }),
-              AllOf(HasSubstr("--device cuda:5: "), HasSubstr("; take cpu")));
+              AllOf(HasSubstr("--device cuda:5: "), HasSubstr("; use cpu")));
 }
 
 TEST(Session, GivesItsGeneratorsBack) {
