@@ -187,7 +187,8 @@ TEST(Recipe, unknown_names_say_the_nearest) {
               HasSubstr("must be one of full, partial, got 'ful' (did you mean full?)"));
   EXPECT_THAT(error_of("[model]\nalgebra = 'quaternoin'\n"), HasSubstr("quaternion"));
   EXPECT_THAT(error_of("", {"train.stesp=5"}), HasSubstr("--set train.stesp=5: 'train.stesp'"));
-  EXPECT_THAT(error_of("[[twins]]\nname = 'a'\nalgebar = 'real'\n"), HasSubstr("my.toml:3: 'model.algebar'"));
+  EXPECT_THAT(error_of("[[twins]]\nname = 'a'\nalgebar = 'real'\n"),
+              HasSubstr("my.toml:3: a recipe has no key 'model.algebar'"));
 }
 
 TEST(Recipe, wrong_types_and_ranges_are_named) {
@@ -204,7 +205,8 @@ TEST(Recipe, wrong_types_and_ranges_are_named) {
   EXPECT_THAT(error_of("[model\n"), HasSubstr("my.toml:1: this cannot be read as TOML"));
   EXPECT_THAT(error_of("[train]\nsteps = 0\n"),
               HasSubstr("my.toml:2: train.steps and train.epochs are both 0"));
-  EXPECT_THAT(error_of("", {"model.width"}), HasSubstr("--set takes table.key=value, got 'model.width'"));
+  EXPECT_THAT(error_of("", {"model.width"}),
+              HasSubstr("--set must be of the form table.key=value, got 'model.width'"));
   EXPECT_THAT(error_of("", {"model.width=[1"}), HasSubstr("must be an integer, got"));
 }
 
@@ -232,10 +234,11 @@ TEST(Recipe, sizes_must_go_together) {
 }
 
 TEST(Recipe, twins_need_good_names) {
-  EXPECT_THAT(error_of("[[twins]]\nalgebra = 'real'\n"), HasSubstr("a twin needs a name"));
+  EXPECT_THAT(error_of("[[twins]]\nalgebra = 'real'\n"),
+              HasSubstr("a twin's name, which is also its folder's"));
   EXPECT_THAT(error_of("[[twins]]\nname = '../x'\n"), HasSubstr("got '../x'"));
   EXPECT_THAT(error_of("[[twins]]\nname = 'a'\n[[twins]]\nname = 'a'\n"),
-              HasSubstr("two twins are called 'a'"));
+              HasSubstr("two twins have the name 'a'"));
   EXPECT_THAT(error_of("twins = 3\n"), HasSubstr("[[twins]]"));
   EXPECT_THAT(error_of("[[twins]]\nname = 'a'\ntask.data = 'sst'\n"),
               HasSubstr("keys of [model] and [train] only"));

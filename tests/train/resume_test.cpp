@@ -83,7 +83,7 @@ TEST_F(ResumeTest, AStoppedRunWithoutCheckpointsIsNotTrainedAnew) {
   for (const auto& checkpoint : sound_checkpoints(run_)) fs::remove_all(run_ / checkpoint.name);
   const std::string best = weights("best");
   stop_at_ = -1;
-  EXPECT_THAT(refusal(resumed, options()), HasSubstr("'last' is gone"));
+  EXPECT_THAT(refusal(resumed, options()), HasSubstr("'last' is missing"));
   EXPECT_EQ(weights("best"), best);
 }
 
