@@ -148,7 +148,7 @@ TEST_F(ReadersTest, FilesMustBeUtf8Text) {
                                   "1 \xF5\x80\x80\x80\n", "1 \xE2\x82\n", "1 \x80\n"};
   for (const auto text : bad) {
     write("stsa.binary.test", "0 fine\n" + std::string(text));
-    EXPECT_THAT(error("sst"), HasSubstr("stsa.binary.test:2: text must be UTF-8, byte ")) << text;
+    EXPECT_THAT(error("sst"), HasSubstr("stsa.binary.test:2: the text must be UTF-8, but byte ")) << text;
   }
   write("stsa.binary.test", std::string_view("1 a\0b\n", 6));
   EXPECT_THAT(error("sst"),
@@ -189,7 +189,7 @@ TEST_F(ReadersTest, ImdbSaysWhatIsWrong) {
   write("train.tsv", "a\tpos\tfine\n");
   EXPECT_EQ(error("imdb"), "DIR/train.tsv:1: the label must be 0 (negative) or 1 (positive), got \"pos\"");
   write("train.tsv", "a\t1\t <br />\n");
-  EXPECT_THAT(error("imdb"), HasSubstr("the text must have a word"));
+  EXPECT_THAT(error("imdb"), HasSubstr("the text must have at least one word"));
 }
 
 TEST_F(ReadersTest, SvaGivesTheWordsBeforeTheVerbAndItsNumber) {

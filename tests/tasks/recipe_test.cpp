@@ -186,7 +186,8 @@ TEST(Recipe, unknown_names_say_the_nearest) {
   EXPECT_THAT(error_of("[model]\nscope = 'ful'\n"),
               HasSubstr("must be one of full, partial, got 'ful' (did you mean full?)"));
   EXPECT_THAT(error_of("[model]\nalgebra = 'quaternoin'\n"), HasSubstr("quaternion"));
-  EXPECT_THAT(error_of("", {"train.stesp=5"}), HasSubstr("--set train.stesp=5: 'train.stesp'"));
+  EXPECT_THAT(error_of("", {"train.stesp=5"}),
+              HasSubstr("--set train.stesp=5: a recipe has no key 'train.stesp'"));
   EXPECT_THAT(error_of("[[twins]]\nname = 'a'\nalgebar = 'real'\n"),
               HasSubstr("my.toml:3: a recipe has no key 'model.algebar'"));
 }

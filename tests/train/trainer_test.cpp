@@ -185,7 +185,7 @@ TEST_F(TrainerTest, OtherDataThanTheCheckpointsAreRefused) {
   ToyTask begun, other("quaternion", 0.2, 16);
   stopped_at(begun, toy_options(), run("run"), 9);
   EXPECT_THAT(message_of([&] { Trainer(other, toy_options(), run("run", Existing::resume)).run(); }),
-              testing::HasSubstr("an epoch has 4 steps, in the checkpoint 8"));
+              testing::HasSubstr("an epoch has 4 steps now, but in the checkpoint 8"));
 }
 
 TEST_F(TrainerTest, AnotherOptimizerThanTheCheckpointsIsRefused) {
