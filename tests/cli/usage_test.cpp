@@ -66,11 +66,11 @@ TEST(Usage, wrong_words_are_refused_before_anything_runs) {
   expect_usage_error(place, "train sentiment --data nowhere", "Path does not exist: nowhere");
   expect_usage_error(place, "train agreement --set model.width=510 --set model.algebra=quaternion",
                      "model.width must be divisible by n * heads = 16");
-  expect_usage_error(place, "train agreement --set model.width", "--set takes table.key=value");
+  expect_usage_error(place, "train agreement --set model.width", "--set must be of the form table.key=value");
   expect_usage_error(place, "train agreement --seed x", "train.seed must be an integer, got 'x'");
-  expect_usage_error(place, "train agreement --resume", "--resume needs the run");
+  expect_usage_error(place, "train agreement --resume", "--resume needs the folder of the run");
   expect_usage_error(place, "train agreement --resume --overwrite --out x", "excludes");
-  expect_usage_error(place, "train data", "is a folder without a stored recipe");
+  expect_usage_error(place, "train data", "is a folder that contains no run and no recipe.toml");
   expect_usage_error(place, "compare agreement --seeds 0", "1 to 1000 seeds");
   expect_usage_error(place, "compare agreement --seeds 1,x", "got 'x'");
   expect_usage_error(place, "compare agreement --seeds 1,1", "names 1 twice");
