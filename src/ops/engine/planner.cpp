@@ -167,9 +167,9 @@ double composed_cost(const Problem& p, Way way) {
 //     mixed        39     7        .0371 B kd         n B (k+d)      .85 kd / n
 //     materialised 24     12       .0346 B kd                        (.25 + .05 n) kd + .6 kd / threads
 //
-// On a Xeon with AMX (one thread, phm(2), phm(4), phm(8) and quaternion, widths 128 to 1024, batches 1 to 512,
-// training) its choice costs more than 1.1 times the best way in one of 80 cases, 1.12 times. On the grid of
-// the first fit, an EPYC's, that was so in 35 of 672 cases, at most 1.5 times.
+// On a Xeon with AMX (one thread, phm(2), phm(4), phm(8) and quaternion, widths 128 to 1024, batches 1 to
+// 512, training) its choice costs more than 1.1 times the best way in one of 80 cases, 1.12 times. On the
+// grid of the first fit, an EPYC's, that was so in 35 of 672 cases, at most 1.5 times.
 double engine_cost(const Problem& p, Way way) {
   const Sizes s(p);
   const double kd = s.k * s.d / 1000, inputs = s.rows * (s.k + s.d) / 1000;

@@ -346,8 +346,8 @@ void BilinearMap::weight_gradient(int64_t rows, const Blocks& g, Pieces x, const
              upstream = plain_rows<Spare::gradients>({&gradients, 1}, n_, rows, m_);
   const at::Tensor dH = recycled_empty({out, in});
   float* const product = dH.mutable_data_ptr<float>();
-  multiply(view_of(upstream.data, rows, out, upstream.apart, true),
-           view_of(from.data, rows, in, from.apart), dH, false);
+  multiply(view_of(upstream.data, rows, out, upstream.apart, true), view_of(from.data, rows, in, from.apart),
+           dH, false);
   const bool direct = dS.data && !accumulate && dS.dtype == at::kFloat && dS.row == p_ &&
                       (n_ == 1 || dS.component == m_ * p_);
   float* const to = direct    ? static_cast<float*>(dS.data)

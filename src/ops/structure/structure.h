@@ -14,7 +14,7 @@
 /// A layer whose A is learned runs on factors A[i, a, b] = sum_r U[i, r] W[a, r] V[b, r] that are held beside
 /// A, by its storage: whoever shares A shares them. After an optimizer step a few Newton iterations make them
 /// exact again, and the gradient of A follows from theirs, which the passes give almost free. Where they are
-/// lost, fresh ones are sought; else the step runs on H, and is counted.
+/// lost, new ones are searched for; if none are found, the step runs on H and is counted.
 namespace quatrain::ops::structure {
 
 /// A small tensor's values, row-major.
