@@ -99,7 +99,7 @@ TEST(Compare, goes_on_where_it_stopped) {
   EXPECT_EQ(json::parse(place.read("both/compare.json"))["twins"][0]["runs"].size(), 3);
   const Outcome other = place.run("compare two.toml --set model.width=32 --out both");
   EXPECT_EQ(other.code, 2);
-  EXPECT_THAT(other.error, HasSubstr("different:  model.width"));
+  EXPECT_THAT(other.error, HasSubstr("different: model.width"));
 }
 
 TEST(Compare, a_signal_loses_nothing) {

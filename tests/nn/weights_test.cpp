@@ -146,7 +146,7 @@ TEST_F(WeightsTest, AnotherTableUnderTheSameNameIsRefused) {
   });
   EXPECT_THAT(refusal(*linear("quaternion")), HasSubstr(algebra::get("quaternion").hash()));
   edit([](NamedTensors&, Metadata& metadata) { metadata.erase("algebra/"); });
-  EXPECT_THAT(refusal(*linear("quaternion")), HasSubstr("does not say what algebra"));
+  EXPECT_THAT(refusal(*linear("quaternion")), HasSubstr("does not say which algebra"));
 }
 
 TEST_F(WeightsTest, ATableCountsNotItsName) {

@@ -52,7 +52,7 @@ def test_commands_have_the_options_that_pages_give_them():
             for option in re.findall(r"(?<=\s)--[a-z-]+", " " + line):
                 assert re.search(rf"{option}\b", helps[key]), f"{page.name}: '{line}': {key} has no {option}"
             seen += 1
-    assert seen > 20
+    assert seen >= 15
 
 
 def test_every_page_with_cpp_is_compiled():
