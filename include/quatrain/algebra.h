@@ -37,8 +37,8 @@ struct QUATRAIN_API Properties {
 /// One algebra. Instances live as long as the process; compare them by address or by name.
 class QUATRAIN_API Algebra {
  public:
-  /// Checks everything and computes the properties. No factors: the trivial ones. No conjugation: (1, -1,
-  /// ..., -1).
+  /// Checks the arguments and computes the properties. Without factors the trivial ones are used, without a
+  /// conjugation (1, -1, ..., -1).
   Algebra(std::string name, int n, std::vector<double> table, std::optional<Factors> factors,
           std::vector<double> conjugation);
 
@@ -77,9 +77,9 @@ class QUATRAIN_API Algebra {
 QUATRAIN_API const Algebra& get(std::string_view name);
 
 /// Adds a user's algebra. `table` is A row-major (n, n, n), n up to 64. Adding the same table twice under one
-/// name is allowed; another table under a name that is taken is an error. Factors, where given, are checked
-/// against the table; else those of a listed algebra with the same table are taken. No conjugation: (1, -1,
-/// ..., -1).
+/// name is allowed; another table under a name that is taken is an error. Factors that are given are checked
+/// against the table; without them those of a listed algebra with the same table are used. Without a
+/// conjugation (1, -1, ..., -1) is used.
 QUATRAIN_API const Algebra& add(std::string name, int n, std::vector<double> table,
                                 std::optional<Factors> factors = std::nullopt,
                                 std::vector<double> conjugation = {});
@@ -102,9 +102,8 @@ QUATRAIN_API double factor_error(const Factors& factors, const std::vector<doubl
 ///   phm(quaternion)         A learned, from a named algebra's table
 ///   phm(identity(4))        A learned, from A_0 = I and the others zero
 ///   wkp(4), wkp(NAME) ...   the same with a learned weight for each summand (PHYDI's weighted Kronecker
-///   product)
-///   phm(4, trained_rank=6)  A as a sum of 6 products U[i, r] W[a, r] V[b, r], whose factors are what is
-///   learned
+///                           product)
+///   phm(4, trained_rank=6)  A as a sum of 6 products U[i, r] W[a, r] V[b, r], whose factors are learned
 ///
 /// `phm(1)` and the other learned forms at n = 1 are the real layer, and parse to `real`.
 struct QUATRAIN_API Spec {
@@ -116,7 +115,7 @@ struct QUATRAIN_API Spec {
   Start start = Start::table;  ///< where a learned A starts
   std::string name =
       "real";  ///< the fixed algebra, or the one a learned A starts from; empty for random, identity
-  int trained_rank = 0;  ///< R of the factors that are learned in A's place; 0: A itself is
+  int trained_rank = 0;  ///< R of the factors that are learned in A's place; 0: A itself is learned
 
   /// Parses the notation above.
   static Spec parse(std::string_view text);

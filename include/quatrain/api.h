@@ -1,4 +1,4 @@
 #pragma once
 
-/// Marks what a shared library of Quatrain shows to others; everything else is hidden.
+/// Marks the symbols that Quatrain's shared libraries export; all others are hidden.
 #define QUATRAIN_API __attribute__((visibility("default")))

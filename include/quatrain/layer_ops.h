@@ -11,9 +11,10 @@
 
 #include "quatrain/api.h"
 
-/// What layers compute beside their linear maps, as C++ functions over the registered `torch.ops.quatrain.*`.
-/// All are differentiable, traced and batched, on every device: compositions of ATen's operators. For
-/// attention a CPU has a kernel of its own too, in both directions.
+/// What layers compute besides their linear maps, as C++ functions over the registered
+/// `torch.ops.quatrain.*`. All are compositions of ATen's operators, so that they are differentiable and can
+/// be traced and batched on every device. On a CPU, attention also has kernels for the forward and the
+/// backward pass.
 namespace quatrain::ops {
 
 /// A split activation: a real function applied to every component (QRNN (7)).
@@ -54,12 +55,13 @@ QUATRAIN_API ProductOrder parse_product_order(std::string_view name);
 /// How heads attend. A query sees a key where `padding`, `mask` and `causal` all let it; one that sees no key
 /// gets zeros, and passes no gradient on.
 ///
-/// What is hidden from all queries alike is never looked at, NaN or not: padding, keys behind the last
-/// query's place, and what a mask with one row for all queries hides. A key that some queries see must be
-/// finite for the others too, since they weight it with zero.
+/// Values that are hidden from all queries are never read, so that they may be NaN. These are padding, keys
+/// behind the last query's place, and what a mask with one row for all queries hides. A key that some queries
+/// see must be finite for the others too, since they weight it with zero.
 struct AttentionOptions {
-  /// "real": one score map a head, Q K^T. Another: n maps, the components of the Hamilton product Q * K^T
-  /// with that table, sum_{i,j} A[i, c, j] Q_i K_j^T, and each weights its own component of V (QNLP (4)).
+  /// "real": one score map a head, Q K^T. Any other algebra: n maps, the components of the Hamilton product Q
+  /// * K^T with that table, sum_{i,j} A[i, c, j] Q_i K_j^T, and each weights its own component of V (QNLP
+  /// (4)).
   std::string algebra = "real";
   /// (B, S) bool, true where a key is padding.
   at::Tensor padding{};
@@ -73,17 +75,17 @@ struct AttentionOptions {
   /// The place of the first query among the keys: 0 where queries and keys begin together, S - L where the
   /// queries are the last of the keys, as with a cache. It goes with `causal`.
   c10::SymInt offset = 0;
-  /// Of the scores; 1 / sqrt(n m) where there is none.
+  /// Scale of the scores; 1 / sqrt(n m) where none is given.
   std::optional<double> scale{};
   /// K * Q has the scores sum_{i,j} A[j, c, i] Q_i K_j^T.
   ProductOrder order = ProductOrder::query_key;
-  /// From 0 to 1, of the weights; its draws follow the generator of the device.
+  /// Probability, from 0 to 1, with which attention weights are dropped; drawn from the device's generator.
   double dropout = 0;
 };
 
 /// Attention of cut heads: query (B, L, n, heads, m), key and value (B, S, n, heads, m) -> (B, L, n heads m).
-/// Any strides: keys and values may lie in the memory of a longer cache, which is read where it lies as long
-/// as the m values do side by side.
+/// Any strides are accepted: keys and values may be views of a longer cache, which is not copied as long as
+/// the m values are contiguous.
 QUATRAIN_API at::Tensor hypercomplex_attention(const at::Tensor& query, const at::Tensor& key,
                                                const at::Tensor& value, const AttentionOptions& options = {});
 /// The same, with the attention weights before dropout, (B, heads, maps, L, S), maps = n or 1.

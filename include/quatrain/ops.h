@@ -11,16 +11,15 @@
 
 #include "quatrain/api.h"
 
-/// The operators, as C++ functions over the registered `torch.ops.quatrain.*`. Layers call these and nothing
-/// below.
+/// The operators, as C++ functions over the registered `torch.ops.quatrain.*`. Layers call only these.
 ///
 /// Every system of the papers is one bilinear map, y = (sum_i A_i (x) S_i) x + b, with A of shape (n, n, n)
 /// indexed [i, row, column], S of shape (n, k/n, d/n), and the components of x and y concatenated on the last
 /// axis.
 namespace quatrain::ops {
 
-/// Decides an option of the operators in this thread while it lives; what stood before comes back at its end.
-/// An explicit argument is stronger than this, and this than the environment.
+/// Sets an option of the operators in this thread for the lifetime of the guard, which then restores the
+/// previous value. An explicit argument takes precedence over a guard, and a guard over the environment.
 template <class Option>
 class QUATRAIN_API Guard {
  public:
@@ -44,11 +43,11 @@ QUATRAIN_API const char* name(Way way);
 /// The inverse; an unknown name is an error that lists the known ones.
 QUATRAIN_API Way parse_way(std::string_view name);
 
-/// Forces a way in this thread while it lives, for tests and benchmarks. The environment's QUATRAIN_WAY does
-/// so for a whole process. An explicit argument wins over both.
+/// Forces a way in this thread for the lifetime of the guard, for tests and benchmarks. The environment
+/// variable QUATRAIN_WAY does so for a whole process. An explicit argument takes precedence over both.
 using WayGuard = Guard<Way>;
 
-/// What becomes of the R products of a forward pass, which the gradients of a learned structure tensor or of
+/// What happens to the R products of a forward pass, which the gradients of a learned structure tensor or of
 /// trained factors need: kept until the backward pass (R / n times the output's memory, in float32), or
 /// computed again. By default the planner keeps them where that saves time.
 enum class Products { automatic, kept, recomputed };
@@ -58,8 +57,8 @@ QUATRAIN_API const char* name(Products products);
 /// The inverse; an unknown name is an error that lists the known ones.
 QUATRAIN_API Products parse_products(std::string_view name);
 
-/// Decides so for forward passes in this thread while it lives. The environment's QUATRAIN_PRODUCTS does so
-/// for a whole process.
+/// Sets this for forward passes in this thread for the lifetime of the guard. The environment variable
+/// QUATRAIN_PRODUCTS does so for a whole process.
 using ProductsGuard = Guard<Products>;
 
 /// How the factored way multiplies bfloat16:
@@ -74,8 +73,8 @@ QUATRAIN_API const char* name(Bfloat16 products);
 /// The inverse; an unknown name is an error that lists the known ones.
 QUATRAIN_API Bfloat16 parse_bfloat16(std::string_view name);
 
-/// Decides so in this thread while it lives, for tests and benchmarks. The environment's QUATRAIN_BFLOAT16
-/// does so for a whole process.
+/// Sets this in this thread for the lifetime of the guard, for tests and benchmarks. The environment variable
+/// QUATRAIN_BFLOAT16 does so for a whole process.
 using Bfloat16Guard = Guard<Bfloat16>;
 
 /// What a layer multiplies with, as an operator takes it.
@@ -106,14 +105,15 @@ QUATRAIN_API std::tuple<at::Tensor, at::Tensor, at::Tensor> linear_backward(
     std::optional<at::ScalarType> dtype, std::array<bool, 3> mask, const at::Tensor& products = {});
 
 /// `linear` for a structure tensor that trains, and the R products of its factored way, (R, rows, k/n) in
-/// float32; of no elements where it takes another way. Autograd's: not differentiable itself.
+/// float32, or an empty tensor where another way is taken. The derivative of `linear` calls it; its own
+/// results have none.
 QUATRAIN_API std::tuple<at::Tensor, at::Tensor> linear_with_products(
     const at::Tensor& x, const at::Tensor& S, const at::Tensor& bias, const Product& product,
     Way way = Way::automatic, std::optional<at::ScalarType> dtype = std::nullopt);
 
-/// The way that `linear` would take, and its backward passes after it: a WayGuard's, QUATRAIN_WAY's, else the
-/// planner's choice, which depends on sizes, type, device and threads, and for a learned A on what is known
-/// of its factors: the first time that it is met it runs without. `constant` as in linear.
+/// The way that `linear` would take, and its backward passes after it: that of a WayGuard or QUATRAIN_WAY,
+/// else the planner's choice. It depends on sizes, type, device and threads, and for a learned A on whether
+/// its factors are known, which they are not in the first call. `constant` as in linear.
 QUATRAIN_API Way planned_way(const at::Tensor& x, const at::Tensor& S, const Product& product,
                              bool constant = false);
 
@@ -151,21 +151,21 @@ QUATRAIN_API at::Tensor hypercomplex_conjugate(const at::Tensor& a, std::string_
 /// The Euclidean norm over the components: (..., n m) -> (..., m).
 QUATRAIN_API at::Tensor hypercomplex_norm(const at::Tensor& a, std::string_view algebra);
 
-/// What is held beside a learned structure tensor (n, n, n) that trains: factors, followed from step to step,
-/// so that the passes cost R / n^2 of the real layer's arithmetic. Kept by A's storage: layers that share A
-/// share it.
+/// What is stored for a learned structure tensor (n, n, n) that trains: its factors, updated from step to
+/// step, so that the passes cost R / n^2 of the real layer's arithmetic. Kept by A's storage: layers that
+/// share A share it.
 struct QUATRAIN_API StructureReport {
-  int64_t rank = 0;    ///< of the factors held now; 0: none
-  int64_t steps = 0;   ///< values of A that were asked for
-  int64_t solved = 0;  ///< of them, found by a fresh search
-  int64_t on_H = 0;    ///< of them, without sound factors: these steps ran on H
+  int64_t rank = 0;    ///< of the factors stored now; 0: none
+  int64_t steps = 0;   ///< values of A for which factors were needed
+  int64_t solved = 0;  ///< of these, found by a new search
+  int64_t on_H = 0;    ///< of these, without sound factors: these steps ran on H
 };
 QUATRAIN_API StructureReport structure_report(const at::Tensor& A);
 
-/// The same as one float64 tensor, for checkpoints: a run that goes on from it goes on bit for bit. Undefined
-/// where nothing is held.
+/// The same as one float64 tensor, for checkpoints: a run that is resumed with it continues bit for bit.
+/// Undefined where nothing is stored.
 QUATRAIN_API at::Tensor structure_state(const at::Tensor& A);
-/// Puts it back, for A or for a copy of A; an undefined state forgets what is held.
+/// Restores such a state for A or for a copy of A; an undefined state deletes what is stored.
 QUATRAIN_API void set_structure_state(const at::Tensor& A, const at::Tensor& state);
 
 /// Numerical factors of a structure tensor.
@@ -189,8 +189,8 @@ struct QUATRAIN_API DecomposeOptions {
 
 /// Finds factors A[i, a, b] = sum_r U[i, r] W[a, r] V[b, r] of a structure tensor (n, n, n) by
 /// Levenberg-Marquardt with a decaying penalty, from seeded starts, on A scaled to norm 1. `sound` is false
-/// where no start reached the tolerance: then another way must be taken. A = 0 and tensors that are not
-/// finite are refused so, never by an exception.
+/// where no start reached the tolerance: then another way must be taken. It is false too, without an
+/// exception, for A = 0 and for tensors that are not finite.
 QUATRAIN_API Decomposition decompose(const at::Tensor& A, const DecomposeOptions& options = {});
 
 /// The nearest hypercomplex weights of a real matrix.
@@ -203,10 +203,10 @@ struct QUATRAIN_API Nearest {
 /// Finds the A and S whose sum_i A_i (x) S_i is nearest to `weight` (out, in) in the Frobenius norm.
 ///
 /// With a fixed algebra that is a least-squares projection; among equally near weights the smallest are
-/// taken. With a learned one (`phm(n)`, `wkp(n)` with w = 1; where its training would start has no say) it is
-/// the best sum of n Kronecker products, by Van Loan and Pitsianis; |A_i| = |S_i|, save where fewer than n
-/// terms give all of `weight`: then S_i is zero for the others and A_i is not. Computed in float64. Not
-/// differentiable.
+/// taken. With a learned one (`phm(n)`, `wkp(n)` with w = 1; where its training would start does not matter)
+/// it is the best sum of n Kronecker products, by Van Loan and Pitsianis; |A_i| = |S_i|, except where fewer
+/// than n terms give all of `weight`: then S_i is zero for the others and A_i is not. Computed in float64.
+/// Not differentiable.
 QUATRAIN_API Nearest nearest(const at::Tensor& weight, std::string_view algebra);
 
 }  // namespace quatrain::ops

@@ -35,7 +35,7 @@ def check_torch(built_with: str, found: str) -> None:
     if _series(built_with) != _series(found):
         raise ImportError(
             f"quatrain was built with torch {_series(built_with)}, but this Python has torch {found}: install torch "
-            f"{_series(built_with)}, or build quatrain anew with this one (pip install --no-build-isolation quatrain)"
+            f"{_series(built_with)}, or build quatrain again with this one (pip install --no-build-isolation quatrain)"
         )
 
 

@@ -167,7 +167,7 @@ def convert(
 
     The weights become the nearest hypercomplex ones: with a fixed algebra by projection, with a learned one as the best sum
     of n Kronecker products. The model is changed in place and returned with a report; only a model that is itself a linear
-    layer is returned anew. Parameters are new tensors: make the optimizer afterwards.
+    layer is returned as a new one. Parameters are new tensors: make the optimizer afterwards.
 
     Args:
         model: any module.
@@ -263,7 +263,7 @@ class FactorizeReport:
 
     @property
     def sound(self) -> int:
-        """Of them, with sound factors."""
+        """How many of these layers have sound factors."""
         return sum(layer.sound for layer in self.layers)
 
     def __str__(self) -> str:

@@ -284,9 +284,9 @@ class StructureReport:
     rank: int
     #: values of A that were asked for
     steps: int
-    #: of them, found by a fresh search
+    #: of these, found by a new search
     solved: int
-    #: of them, without sound factors: these steps ran on H
+    #: of these, without sound factors: these steps ran on H
     on_H: int
 
 
@@ -296,7 +296,7 @@ def structure_report(A: Tensor) -> StructureReport:
 
 
 def structure_state(A: Tensor) -> Tensor | None:
-    """The same as one float64 tensor, for checkpoints: a run that goes on from it goes on bit for bit."""
+    """The same as one float64 tensor, for checkpoints: a run that is resumed with it continues bit for bit."""
     state = _ops.structure_state(A)
     return state[0] if state else None
 

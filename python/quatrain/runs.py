@@ -111,7 +111,7 @@ class Run:
         """An answer for each line, as ``quatrain predict`` gives it, from the model as it is: its parameters may have
         been trained further.
 
-        Raises TypeError for what is no list of texts, ValueError with the line that the model cannot answer.
+        Raises TypeError where it is not given a list of texts, ValueError with the line that the model cannot answer.
         """
         if isinstance(lines, (str, bytes)):
             raise TypeError(f"predict: lines must be a list of texts, got a single {type(lines).__name__}: put it into a list")
@@ -139,7 +139,7 @@ def _lines(file: Path) -> list[str]:
 def load(run: str | os.PathLike[str]) -> Run:
     """Loads the model of a run of ``quatrain train``, of whatever kind, with its best weights.
 
-    It is the program's own model, computed in C++. Raises FileNotFoundError where the folder is no run, RuntimeError where
+    It is the program's own model, computed in C++. Raises FileNotFoundError where the folder is not a run, RuntimeError where
     its files are damaged, do not fit together, or the package was built without the trainer.
 
     ::

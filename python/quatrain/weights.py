@@ -72,7 +72,7 @@ def _algebra_problem(layer: str, spec: Spec, metadata: dict[str, str]) -> str | 
     shown = f"layer '{layer}'" if layer else "the layer"
     stored = metadata.get(f"algebra/{layer}")
     if stored is None:
-        return f"the file does not say what algebra {shown} was trained with"
+        return f"the file does not say which algebra {shown} was trained with"
     same = spec.is_same(stored)
     return None if same else f"{shown} was trained with the algebra {stored}, the model has {spec.identity}"
 

@@ -11,7 +11,7 @@
 
 #include "bench/timing.h"
 
-/// What every benchmark does alike. A subject gives cases, a case the calls that take turns, ours and the
+/// What all benchmarks have in common. A subject gives cases, a case the calls that take turns, ours and the
 /// rival's; the harness measures memory and time and keeps a row of figures for each of ours.
 namespace quatrain::bench {
 
@@ -56,7 +56,7 @@ struct Figures {
 };
 using Found = std::map<std::string, Figures>;
 
-/// One of ours beside its rival: a row to be.
+/// One of ours beside its rival; becomes a row.
 struct Contender {
   std::string ours = "ours", real = "real";  ///< names of candidates
   std::vector<Field> asked{};                ///< what it is, before the figures
@@ -72,7 +72,7 @@ struct Contest {
 struct Case {
   int threads = 1;
   bool training = false;  ///< with gradients; else inference in eval mode
-  /// Makes of candidates, by name, whose memory at the peak is of interest (see peak_memory).
+  /// Functions that build candidates, by name, to measure their peak memory (see peak_memory).
   std::vector<std::pair<std::string, std::function<Call()>>> memory{};
   /// Builds what is timed, when its turn comes and the threads are set.
   std::function<Contest()> make{};
@@ -100,8 +100,7 @@ struct Row {
   std::string asked_for(const std::string& key) const;
 };
 
-/// Whether, and with what, a caller watches the work. What it throws ends the measuring; the rows that are
-/// there stay.
+/// How a caller watches the work. An exception of these ends the measuring; finished rows stay.
 struct Watch {
   std::function<void(size_t step, size_t steps)> step = [](size_t, size_t) {};
   Call round = [] {};

@@ -90,8 +90,8 @@ std::string look_at_checkpoint(const fs::path& run, const std::string& name, boo
     if (name == "last" && state.best_step > 0 && !train::has_checkpoint(run, "best"))
       throw std::runtime_error("the best weights so far, 'best', are missing; resuming the run " +
                                std::string(fs::exists(run / train::kResultFile)
-                                               ? "without its result.json selects anew"
-                                               : "selects anew"));
+                                               ? "without its result.json selects them again"
+                                               : "selects them again"));
     text += std::string(", ") + train::name(recipe.train.optimizer.kind) + ", step " + grouped(step);
   }
   if (!changed) return text;
@@ -178,7 +178,7 @@ std::string look_at_predictions(const fs::path& run, const train::Result& result
 int check_command(const CheckArguments& arguments) {
   const fs::path run = arguments.run;
   if (!fs::is_directory(run) || !train::holds_run(run))
-    throw UsageError("check: '" + arguments.run + "' is no run: name a run's folder");
+    throw UsageError("check: '" + arguments.run + "' is not a run: name the folder of a run");
   Checks checks(run);
   const train::RunParts parts = train::parts_of(run);
   for (const auto& name : parts.checkpoints)

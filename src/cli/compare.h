@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/harness.h"
+#include "cli/statistics.h"
 #include "quatrain/tasks/kind.h"
 #include "quatrain/train/trainer.h"
 
@@ -40,6 +41,8 @@ struct Twin {
   std::vector<RateTrial> trials;  ///< where `compare.rates` has rates to choose from
   std::string rate;               ///< the chosen one
   std::vector<TwinRun> runs;
+  /// How much more often it answers rightly than the reference; the intervals of all twins hold together.
+  Interval difference;
   TwinTimes times;
 };
 
@@ -57,6 +60,8 @@ struct Comparison {
 void check_runs(const Comparison& comparison);
 /// Trains what is not trained yet: the trials of the rates first, then each twin with its best.
 void train_twins(Comparison& comparison, const tasks::Data& data);
+/// Sets the differences of the twins, where the kind has answers.
+void find_differences(Comparison& comparison);
 /// Measures every twin's first run: a training step over its own batches, and inference of test examples at
 /// batch 1 and 32 in evaluation mode.
 void measure_twins(Comparison& comparison, const tasks::Data& data);

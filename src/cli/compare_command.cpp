@@ -125,12 +125,13 @@ int compare_command(const CompareArguments& arguments) {
                comparison.folder.c_str());
   try {
     train_twins(comparison, *data);
+    find_differences(comparison);
     std::fprintf(stderr, "measuring the twins in turns\n");
     measure_twins(comparison, *data);
     std::fprintf(stderr, "measuring single layers in turns\n");
     measure_layers(comparison, recipe.compare);
   } catch (const Stopped&) {
-    std::fprintf(stderr, "stopped; nothing is lost, go on with: quatrain compare %s\n",
+    std::fprintf(stderr, "stopped; nothing is lost, continue with: quatrain compare %s\n",
                  comparison.folder.c_str());
     throw;
   }

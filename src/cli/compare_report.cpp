@@ -9,7 +9,6 @@
 #include "cli/compare.h"
 #include "cli/console.h"
 #include "cli/figures.h"
-#include "cli/statistics.h"
 
 namespace quatrain::cli {
 namespace {
@@ -27,18 +26,6 @@ std::vector<double> values_of(const Twin& twin, train::Figures train::Result::*s
 }
 
 constexpr double kMargin = 0.01;  // a difference of less than one point does not matter
-
-// To the reference; the intervals of all twins hold together.
-Interval points_of(const Twin& twin, const Comparison& comparison) {
-  if (&twin == &comparison.twins[comparison.reference]) return {};
-  const auto answers = [](const Twin& of) {
-    Answers all;
-    for (const auto& run : of.runs) all.push_back(run.right);
-    return all;
-  };
-  return difference(answers(twin), answers(comparison.twins[comparison.reference]),
-                    std::max<int64_t>(1, static_cast<int64_t>(comparison.twins.size()) - 1));
-}
 
 const char* words(Verdict verdict) {
   switch (verdict) {
@@ -107,7 +94,7 @@ void add_differences(Table& table, const Comparison& comparison) {
   std::vector<std::string> between{"  95% interval", ""}, says{"  so the twin is", ""};
   for (const auto& twin : comparison.twins) {
     const bool other = &twin != &reference;
-    const Interval interval = points_of(twin, comparison);
+    const Interval& interval = twin.difference;
     const bool known = !std::isnan(interval.low);
     points.push_back(other ? signed_points(interval.mean) : "");
     between.push_back(other && known ? signed_points(interval.low) + " to " + signed_points(interval.high)
@@ -227,7 +214,7 @@ Json to_json(const Comparison& comparison) {
     const Spread dev = spread(values_of(twin, &train::Result::dev, main_figure(twin.recipe).name));
     one["dev"] = {{"mean", dev.mean}, {"deviation", dev.deviation}};
     if (about(comparison).answers) {
-      const Interval points = points_of(twin, comparison);
+      const Interval& points = twin.difference;
       one["difference"] = {{"mean", points.mean}, {"low", points.low}, {"high", points.high}};
       if (&twin != &comparison.twins[comparison.reference] && !std::isnan(points.low))
         one["verdict"] = words(verdict(points, kMargin));

@@ -30,7 +30,7 @@ std::vector<double> read_right(const fs::path& run) {
     throw std::runtime_error(
         "'" + path.string() +
         "' cannot be read: delete it and result.json beside it, and compare again: the test "
-        "set is scored anew");
+        "set is scored again");
   return right;
 }
 
@@ -127,6 +127,20 @@ void train_twins(Comparison& comparison, const tasks::Data& data) {
     for (auto& twin : comparison.twins)
       if (twin.runs.size() <= s) twin.runs.push_back(runner.train(twin, twin.rate, seeds[s]));
   for (auto& twin : comparison.twins) twin.recipe = with(twin.recipe, twin.rate, twin.recipe.train.seed);
+}
+
+void find_differences(Comparison& comparison) {
+  const Twin& reference = comparison.twins[comparison.reference];
+  if (!reference.recipe.about().answers) return;
+  const auto answers = [](const Twin& of) {
+    Answers all;
+    for (const auto& run : of.runs) all.push_back(run.right);
+    return all;
+  };
+  const auto others = std::max<int64_t>(1, static_cast<int64_t>(comparison.twins.size()) - 1);
+  const Answers of_reference = answers(reference);
+  for (auto& twin : comparison.twins)
+    if (&twin != &reference) twin.difference = difference(answers(twin), of_reference, others);
 }
 
 }  // namespace quatrain::cli

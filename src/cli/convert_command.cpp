@@ -55,7 +55,7 @@ Json to_json(const nn::ConversionReport& report, const ConvertArguments& argumen
 
 void check_converted(const nn::ConversionReport& report, const std::string& in) {
   if (report.converted() > 0) return;
-  if (report.layers.empty()) throw std::runtime_error("convert: '" + in + "' holds no linear layer");
+  if (report.layers.empty()) throw std::runtime_error("convert: '" + in + "' contains no linear layer");
   const auto& first = report.layers.front();
   throw std::runtime_error(
       "convert: no layer of '" + in + "' can be converted: '" + first.name + "': " + first.skipped +
@@ -73,7 +73,7 @@ int convert_command(const ConvertArguments& arguments) try {
                      arguments.algebra);
   const bool run = fs::is_directory(arguments.in);
   if (!run && !fs::exists(arguments.in))
-    throw UsageError("convert: '" + arguments.in + "' is neither a weights file nor a run's folder");
+    throw UsageError("convert: there is no weights file or run '" + arguments.in + "'");
   if (fs::exists(arguments.out) && !arguments.overwrite)
     throw UsageError("convert: '" + arguments.out + "' exists: choose another name, or pass --overwrite");
   if (fs::exists(arguments.out) && fs::is_directory(arguments.out) != run)

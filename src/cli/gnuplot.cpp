@@ -14,7 +14,7 @@
 namespace quatrain::cli {
 
 std::string run_gnuplot(const std::string& script) {
-  // A file and no pipe: whoever reads slowly or not at all holds nobody up.
+  // Uses a file instead of a pipe, so that a slow reader blocks nobody.
   const std::unique_ptr<std::FILE, decltype(&std::fclose)> input(std::tmpfile(), &std::fclose),
       picture(std::tmpfile(), &std::fclose), said(std::tmpfile(), &std::fclose);
   if (!input || !picture || !said || std::fputs(script.c_str(), input.get()) < 0 ||

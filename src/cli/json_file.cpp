@@ -8,7 +8,7 @@
 namespace quatrain::cli {
 
 void write_json(const nlohmann::ordered_json& json, const std::string& file) {
-  // A path may be no UTF-8.
+  // A path may not be UTF-8.
   const std::string text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   if (file == "-")
     std::fputs(text.c_str(), stdout);

@@ -20,7 +20,9 @@ namespace quatrain::cli {
 namespace {
 
 void add_recipe_options(CLI::App& command, RecipeArguments& arguments) {
-  command.add_option("recipe", arguments.recipe, "Name of a recipe, a TOML file, or a folder to go on with")
+  command
+      .add_option("recipe", arguments.recipe,
+                  "Name of a recipe, a TOML file, or the folder of a run to continue")
       ->required()
       ->type_name("RECIPE");
   command
@@ -98,11 +100,12 @@ class Program {
                 "Start from the weights of this run or safetensors file")
         ->type_name("RUN|FILE");
     auto* resume = command->add_flag("--resume", train_.resume,
-                                     "Go on with the run in --out, or in RECIPE if it is one");
+                                     "Continue the run in --out, or in RECIPE if that is a run");
     command->add_option("--from", train_.from, "Resume from this checkpoint of the run (default: last)")
         ->type_name("CHECKPOINT")
         ->needs(resume);
-    add_setting(*command, train_, "--keep", "train.keep", "Keep this many checkpoints to go on from")
+    add_setting(*command, train_, "--keep", "train.keep",
+                "Keep this many checkpoints that training can continue from")
         ->type_name("N");
     command->add_flag_callback(
         "--deterministic", [this] { train_.settings.push_back("train.deterministic=true"); },
@@ -353,8 +356,7 @@ class Program {
         if (command->get_name() == word) next = command;
       }
       if (!word.starts_with('-') && !commands.empty()) {
-        if (!next)
-          return "'" + word + "' is no command of " + path + did_you_mean(word, commands) + more(path);
+        if (!next) return path + " has no command '" + word + "'" + did_you_mean(word, commands) + more(path);
         app = next;
         path += " " + word;
       } else if (word.starts_with("--") && word.size() > 2) {
@@ -363,7 +365,7 @@ class Program {
           for (const auto& name : option->get_lnames()) options.push_back("--" + name);
         const std::string name = word.substr(0, word.find('='));
         if (std::find(options.begin(), options.end(), name) == options.end())
-          return "'" + name + "' is no option of " + path + did_you_mean(name, options) + more(path);
+          return path + " has no option '" + name + "'" + did_you_mean(name, options) + more(path);
       }
     }
     return std::string(error.what()) + more(path);

@@ -2,7 +2,7 @@
 
 namespace quatrain::cli {
 
-/// Starts the program anew with a short GOMP_SPINCOUNT, unless the environment says how OpenMP's threads
+/// Starts the program again with a short GOMP_SPINCOUNT, unless the environment says how OpenMP's threads
 /// wait. To be called before anything is read or written; returns where nothing has to be done.
 ///
 /// By default a thread that waits for the others spins for milliseconds. Where they have to share a processor

@@ -77,7 +77,7 @@ int plot_command(const PlotArguments& arguments) {
   std::vector<MetricsFile> metrics;
   for (const auto& run : arguments.runs) {
     if (!std::filesystem::is_directory(run))
-      throw UsageError("plot: '" + std::string(run) + "' is no run: name a run's folder");
+      throw UsageError("plot: '" + std::string(run) + "' is not a run: name the folder of a run");
     metrics.push_back(read_metrics(run));
     for (const auto& damage : metrics.back().damage)
       std::fprintf(stderr, "left out: %s\n", printable(damage).c_str());

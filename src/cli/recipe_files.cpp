@@ -31,8 +31,9 @@ RecipeFile find_recipe(const std::string& what, const std::string& from) {
     for (const std::string& which : {from, std::string("best")})
       if (place == what && train::has_checkpoint(what, which)) place = train::find_checkpoint(what, which);
     if (!fs::exists(place / "recipe.toml"))
-      throw tasks::RecipeError("'" + what +
-                               "' is a folder without a stored recipe: name a recipe, a TOML file or a run");
+      throw tasks::RecipeError(
+          "'" + what +
+          "' is a folder that contains no run and no recipe.toml: name a recipe, a TOML file or a run");
     auto found = from_file(place / "recipe.toml");
     found.name = folder_name(what);
     found.folder = what;
@@ -44,8 +45,8 @@ RecipeFile find_recipe(const std::string& what, const std::string& from) {
     if (recipe.name == what) return recipe;
     names.push_back(recipe.name);
   }
-  throw tasks::RecipeError("no recipe or file '" + what + "'" + did_you_mean(what, names) + "; known are " +
-                           join(names));
+  throw tasks::RecipeError("there is no recipe or file '" + what + "'" + did_you_mean(what, names) +
+                           "; the recipes are " + join(names));
 }
 
 std::vector<RecipeFile> known_recipes() {

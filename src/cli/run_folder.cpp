@@ -54,8 +54,9 @@ bool check_resumable(const tasks::Recipe& recipe, const fs::path& run, const std
 void check_same(const tasks::Recipe& recipe, const tasks::Recipe& stored, const fs::path& folder) {
   const std::string list = join(tasks::differing_keys(recipe, stored, /*fixed_only=*/true));
   if (!list.empty())
-    throw tasks::RecipeError("'" + folder.string() + "' was started with another recipe (they differ in " +
-                             list + "): go on with its own, or choose another --out");
+    throw tasks::RecipeError("the run '" + folder.string() +
+                             "' was started with another recipe (different: " + list +
+                             "): continue with the run's own recipe, or choose another --out");
 }
 
 }  // namespace quatrain::cli

@@ -19,8 +19,8 @@ tasks::Recipe read_with_twins(const RecipeFile& file, const TwinsArguments& argu
 std::filesystem::path fresh_folder(const std::string& name, const std::string& part = "");
 
 /// Throws a RecipeError where a run was started with another recipe. Keys that only say how long to train,
-/// how many threads to take, what to log and where data lie may differ. False where there is no checkpoint to
-/// go on from.
+/// how many threads to take, what to log and where data lie may differ. Returns false where there is no
+/// checkpoint to continue from.
 bool check_resumable(const tasks::Recipe& recipe, const std::filesystem::path& run,
                      const std::string& from = "last");
 

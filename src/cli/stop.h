@@ -8,7 +8,7 @@ namespace quatrain::cli {
 struct Stopped {};
 
 /// From here on the first SIGINT, SIGTERM or SIGHUP sets stop_requested(); a second one ends the program at
-/// once. A reader of the output that goes away ends nothing.
+/// once. A closed pipe at the output does not end the program.
 void watch_for_stop();
 /// Set by a signal; the trainer looks at it after each step.
 const std::atomic<bool>& stop_requested();

@@ -45,21 +45,22 @@ int train_command(const TrainArguments& arguments) {
   recipe.twins.clear();
   if (arguments.from != "last" && !arguments.from.starts_with("step-"))
     throw tasks::RecipeError(
-        "--from takes a checkpoint to go on from, last or an older one such as step-000120, got '" +
+        "--from must name a checkpoint that training can continue from, last or an older one such as "
+        "step-000120, got '" +
         arguments.from + "'");
   fs::path folder = arguments.out;
   if (folder.empty())
     folder = arguments.resume && !file.folder.empty() ? file.folder : fresh_folder(file.name, arguments.twin);
   if (arguments.resume && arguments.out.empty() && (file.folder.empty() || !train::holds_run(folder)))
     throw tasks::RecipeError(
-        "--resume needs the run to go on with: quatrain train RUN --resume, or --out RUN" +
-        (file.folder.empty()
-             ? std::string()
-             : "; '" + folder.string() + "' holds none (a comparison goes on with quatrain compare)"));
+        "--resume needs the folder of the run to continue: quatrain train RUN --resume, or --out RUN" +
+        (file.folder.empty() ? std::string()
+                             : "; '" + folder.string() +
+                                   "' contains no run (to continue a comparison, use quatrain compare)"));
   if (!arguments.resume && !arguments.overwrite && train::holds_run(folder))
     throw tasks::RecipeError(
         "'" + folder.string() +
-        "' holds a run already: pass --resume to go on, --overwrite to start anew, or another "
+        "' already contains a run: pass --resume to continue it, --overwrite to replace it, or another "
         "--out");
 
   const train::Session session(recipe.train.device);
@@ -87,7 +88,7 @@ int train_command(const TrainArguments& arguments) {
     result = train::Trainer(*task, data->recipe().train, run, session).run();
   }
   if (!result.finished) {
-    std::fprintf(stderr, "stopped at step %s; go on with: quatrain train %s --resume\n",
+    std::fprintf(stderr, "stopped at step %s; continue with: quatrain train %s --resume\n",
                  grouped(result.steps).c_str(), folder.c_str());
     throw Stopped{};
   }

@@ -15,9 +15,10 @@
 // The grammar. [..] is optional; every noun phrase but the subject may have either number.
 //
 //   prefix    = [opening] subject modifier* [that event] [adverb]
-//   opening   = adverb-like | adverb "," | preposition phrase [preposition phrase] [","] | conjunction phrase
-//   event "," phrase    = determiner [adjective] noun modifier  = preposition phrase | that phrase(person)
-//   deed | that effect phrase
+//   opening   = adverb-like | adverb "," | preposition phrase [preposition phrase] [","]
+//             | conjunction phrase event ","
+//   phrase    = determiner [adjective] noun
+//   modifier  = preposition phrase | that phrase(person) deed | that effect phrase
 //
 // The modifiers hold as many nouns of the other number as there are attractors, and a few of the subject's
 // own.

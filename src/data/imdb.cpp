@@ -9,12 +9,12 @@ std::vector<Example> read_reviews(const std::filesystem::path& file) {
   for_each_line(file, [&](std::string_view line, int64_t number) {
     const auto fields = columns(line);
     TORCH_CHECK(fields.size() == 3, place(file, number),
-                ": a line must have 3 columns (id, label, text) between tabs, got ", fields.size(), " in ",
-                quote(line));
+                ": a line must have 3 columns (id, label, text) separated by tabs, got ", fields.size(),
+                " in ", quote(line));
     TORCH_CHECK(fields[1] == "0" || fields[1] == "1", place(file, number),
                 ": the label must be 0 (negative) or 1 (positive), got ", quote(fields[1]));
     TORCH_CHECK(!split(fields[2], Tokenizer::simple).empty(), place(file, number),
-                ": the text must have a word, got ", quote(fields[2]));
+                ": the text must have at least one word, got ", quote(fields[2]));
     examples.push_back({std::string(fields[2]), fields[1] == "1"});
   });
   return examples;

@@ -15,7 +15,7 @@ std::vector<Example> read_phrases(const std::filesystem::path& file, int64_t cla
                 quote(line));
     const auto text = line.substr(std::min(space, line.size() - 1) + 1);
     TORCH_CHECK(!split(text, Tokenizer::whitespace).empty(), place(file, number),
-                ": no text after the label, got ", quote(line));
+                ": a text must follow the label, got ", quote(line));
     examples.push_back({std::string(text), *label});
   });
   return examples;

@@ -34,23 +34,24 @@ Splits read_sva(const std::filesystem::path& folder) {
   for_each_line(gold, [&](std::string_view line, int64_t number) {
     lines = number;
     const auto at = place(gold, number);
-    TORCH_CHECK(number <= static_cast<int64_t>(sentences.size()), at, ": no sentence for this line, ",
-                text_name, " has only ", sentences.size(), " lines");
+    TORCH_CHECK(number <= static_cast<int64_t>(sentences.size()), at,
+                ": there is no sentence for this line, because ", text_name, " has only ", sentences.size(),
+                " lines");
     const auto fields = columns(line);
     TORCH_CHECK(fields.size() == 4, at,
-                ": a line must have 4 columns (place of the verb, right form, wrong form, attractors) "
-                "between tabs, got ",
+                ": a line must have 4 columns (position of the verb, right form, wrong form, attractors) "
+                "separated by tabs, got ",
                 fields.size(), " in ", quote(line));
     const auto verb = whole_number(fields[0]), attractors = whole_number(fields[3]);
     TORCH_CHECK(attractors && *attractors >= 0, at, ": the number of attractors must be a whole number, got ",
                 quote(fields[3]));
     auto words = split(sentences[static_cast<size_t>(number - 1)], Tokenizer::whitespace);
     TORCH_CHECK(verb && *verb >= 1 && *verb < static_cast<int64_t>(words.size()), at,
-                ": the verb's place must be from 1 to ", static_cast<int64_t>(words.size()) - 1,
-                ", the last word of its sentence, got ", quote(fields[0]));
+                ": the verb's position, counted from 0, must be from 1 to ",
+                static_cast<int64_t>(words.size()) - 1, " in this sentence, got ", quote(fields[0]));
     const std::string right = lowered(fields[1]), wrong = lowered(fields[2]);
     TORCH_CHECK(lowered(words[static_cast<size_t>(*verb)]) == right, at, ": word ", *verb,
-                " of the sentence must be ", quote(fields[1]), ", got ",
+                " of the sentence (counted from 0) must be ", quote(fields[1]), ", got ",
                 quote(words[static_cast<size_t>(*verb)]), "; do the two files belong together?");
     const bool singular = is_singular_of(right, wrong);
     if (!singular && !is_singular_of(wrong, right))
@@ -60,7 +61,8 @@ Splits read_sva(const std::filesystem::path& folder) {
     examples.push_back({std::move(prefix), singular ? 0 : 1, *attractors});
   });
   TORCH_CHECK(lines == static_cast<int64_t>(sentences.size()), "data: ", (here / text_name).string(), " has ",
-              sentences.size(), " lines and ", gold_name, " has ", lines, "; they must go line by line");
+              sentences.size(), " lines and ", gold_name, " has ", lines,
+              "; each line must have its counterpart in the other file");
 
   auto parts = split_by_text(std::move(examples), 0.1, 0.1);
   Splits splits;

@@ -62,12 +62,12 @@ std::optional<int64_t> whole_number(std::string_view text) {
 
 fs::path find_folder(const std::string& reader, const fs::path& folder, const std::vector<std::string>& subs,
                      const std::vector<std::string>& files) {
-  TORCH_CHECK(!folder.empty(), "data: the reader ", reader, " needs a folder that holds ", join(files),
-              "; none was given");
-  TORCH_CHECK(fs::exists(folder), "data: there is no folder ", folder.string(), "; the reader ", reader,
-              " looks for ", join(files), " in it");
-  TORCH_CHECK(fs::is_directory(folder), "data: ", folder.string(), " is a file; the reader ", reader,
-              " needs the folder that holds ", join(files),
+  TORCH_CHECK(!folder.empty(), "data: the ", reader, " format needs a folder that contains ", join(files),
+              ", but none was given");
+  TORCH_CHECK(fs::exists(folder), "data: there is no folder ", folder.string(), "; the ", reader,
+              " format needs ", join(files), " in it");
+  TORCH_CHECK(fs::is_directory(folder), "data: ", folder.string(), " is a file; the ", reader,
+              " format needs the folder that contains ", join(files),
               reader == "tsv" ? ", or a split of this file, such as 80/10/10" : "");
   std::vector<std::string> tried;
   for (const auto& sub : subs) {
@@ -75,13 +75,13 @@ fs::path find_folder(const std::string& reader, const fs::path& folder, const st
     tried.push_back(here.string());
     if (!fs::exists(here / files[0])) continue;
     for (const auto& file : files) {
-      TORCH_CHECK(fs::exists(here / file), "data: ", here.string(), " holds ", files[0], " but no ", file,
-                  "; the reader ", reader, " needs ", join(files));
+      TORCH_CHECK(fs::exists(here / file), "data: the folder ", here.string(), " contains ", files[0],
+                  " but no ", file, "; the ", reader, " format needs ", join(files));
     }
     return here;
   }
-  TORCH_CHECK(false, "data: the reader ", reader, " found no ", files[0], " in ", join(tried), "; it needs ",
-              join(files), " there");
+  TORCH_CHECK(false, "data: there is no ", files[0], " in ", join(tried), "; the ", reader, " format needs ",
+              join(files), " in one folder");
 }
 
 }  // namespace quatrain::data

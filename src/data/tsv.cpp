@@ -18,7 +18,7 @@ std::vector<Row> read_rows(const std::filesystem::path& file) {
     if (split(line, Tokenizer::whitespace).empty()) return;
     const auto fields = columns(line);
     TORCH_CHECK(fields.size() == 2, place(file, number),
-                ": a line must have 2 columns (label, text) with one tab between, got ", fields.size(),
+                ": a line must have 2 columns (label, text) separated by one tab, got ", fields.size(),
                 " in ", quote(line));
     if (number == 1 && fields[0] == "label" && fields[1] == "text") return;
     TORCH_CHECK(!split(fields[0], Tokenizer::whitespace).empty(), place(file, number),
@@ -27,7 +27,7 @@ std::vector<Row> read_rows(const std::filesystem::path& file) {
                 ": the text must not be empty, got ", quote(line));
     rows.push_back({std::string(fields[0]), std::string(fields[1]), number});
   });
-  TORCH_CHECK(!rows.empty(), "data: ", file.string(), " holds no example: no line but a header or blanks");
+  TORCH_CHECK(!rows.empty(), "data: ", file.string(), " contains no example, only blank lines or a header");
   return rows;
 }
 
@@ -45,7 +45,8 @@ std::vector<Example> number(const std::filesystem::path& file, std::vector<Row> 
   for (auto& row : rows) {
     const auto found = std::lower_bound(labels.begin(), labels.end(), row.label);
     TORCH_CHECK(found != labels.end() && *found == row.label, place(file, row.line),
-                ": the label must be one of train.tsv's (", shown(labels), "), got ", quote(row.label));
+                ": the label must be one of those in train.tsv (", shown(labels), "), got ",
+                quote(row.label));
     examples.push_back({std::move(row.text), found - labels.begin()});
   }
   return examples;

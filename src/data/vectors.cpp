@@ -33,8 +33,8 @@ class Rows {
   }
 
   Vectors finish(const fs::path& file, uint64_t seed) {
-    TORCH_CHECK(count_ > 0, "load_vectors: ", file.string(), " has no word of the vocabulary (",
-                vocabulary_.size(), " words); do both use the same spelling and case?");
+    TORCH_CHECK(count_ > 0, "word vectors: ", file.string(), " has a vector for none of the ",
+                vocabulary_.size(), " words of the vocabulary; do both use the same spelling and case?");
     const auto found = torch::tensor(std::vector<int64_t>(found_.begin(), found_.end())).to(torch::kBool);
     const auto known = values_.index({found});
     auto generator = at::detail::createCPUGenerator(seed);
@@ -56,34 +56,34 @@ class Rows {
 
 void check_finite(const float* row, int64_t dim, const std::string& where, const std::string& word) {
   for (int64_t i = 0; i < dim; ++i) {
-    TORCH_CHECK(std::isfinite(row[i]), where, ": the vector of ", quote(word), " must be finite, number ",
-                i + 1, " is ", row[i]);
+    TORCH_CHECK(std::isfinite(row[i]), where, ": the vector of ", quote(word),
+                " must have finite numbers, but number ", i + 1, " is ", row[i]);
   }
 }
 
 void read_bfloat16(const fs::path& file, Rows& rows) {
   fs::path list = file;
   list.replace_extension(".vocab");
-  TORCH_CHECK(fs::exists(list), "load_vectors: ", file.string(),
-              " needs its list of words beside it, there is no ", list.string());
+  TORCH_CHECK(fs::exists(list), "word vectors: ", file.string(), " needs the list of its words in ",
+              list.string(), ", but there is no such file");
   std::vector<std::string> words;
   for_each_line(list, [&](std::string_view line, int64_t) { words.emplace_back(line); });
   const auto bytes = static_cast<int64_t>(fs::file_size(file)), count = static_cast<int64_t>(words.size());
-  TORCH_CHECK(bytes > 0 && bytes % (2 * count) == 0, "load_vectors: ", file.string(), " has ", bytes / 2,
-              " numbers and ", list.string(), " has ", count,
-              " words: not the same number for each; do the two belong together?");
+  TORCH_CHECK(bytes > 0 && bytes % (2 * count) == 0, "word vectors: ", file.string(),
+              " must have equally many numbers for each word of ", list.string(), ", got ", bytes / 2,
+              " numbers for ", count, " words; do the two files belong together?");
   const int64_t dim = bytes / 2 / count;
-  TORCH_CHECK(dim <= kMostNumbers, "load_vectors: ", file.string(), " has ", dim, " numbers for each of the ",
+  TORCH_CHECK(dim <= kMostNumbers, "word vectors: ", file.string(), " has ", dim, " numbers for each of the ",
               count, " words in ", list.string(), ", more than ", kMostNumbers,
-              "; do the two belong together?");
+              "; do the two files belong together?");
 
   std::ifstream stream(file, std::ios::binary);
-  TORCH_CHECK(stream, "load_vectors: ", file.string(),
+  TORCH_CHECK(stream, "word vectors: ", file.string(),
               " cannot be opened for reading: check its permissions");
   std::vector<uint16_t> row(static_cast<size_t>(dim));
   for (const auto& word : words) {
     stream.read(reinterpret_cast<char*>(row.data()), 2 * dim);
-    TORCH_CHECK(stream, "load_vectors: reading ", file.string(), " failed at the vector of ", quote(word));
+    TORCH_CHECK(stream, "word vectors: reading ", file.string(), " failed at the vector of ", quote(word));
     float* to = rows.want(word, dim);
     if (!to) continue;
     for (int64_t i = 0; i < dim; ++i)
@@ -122,19 +122,19 @@ void read_text(const fs::path& file, Rows& rows) {
     }
     check_finite(to, dim, place(file, number), fields[0]);
   });
-  TORCH_CHECK(announced < 0 || announced == count, "load_vectors: ", file.string(), " announces ", announced,
-              " vectors in its first line and holds ", count, "; is it cut off?");
+  TORCH_CHECK(announced < 0 || announced == count, "word vectors: the first line of ", file.string(),
+              " promises ", announced, " vectors, but the file contains ", count, "; is the file cut off?");
 }
 
 }  // namespace
 
 Vectors load_vectors(const fs::path& file, const Vocabulary& vocabulary, uint64_t seed) {
-  TORCH_CHECK(!fs::is_directory(file), "load_vectors: ", file.string(),
-              " is a folder; name the file in it: NAME.bf16 (with NAME.vocab beside it), or a text file");
+  TORCH_CHECK(!fs::is_directory(file), "word vectors: ", file.string(),
+              " is a folder; name a file in it, NAME.bf16 (with NAME.vocab beside it) or a text file");
   try {
     check_file(file);
   } catch (const std::invalid_argument& error) {
-    TORCH_CHECK(false, "load_vectors: ", file.string(), " cannot be read: ", error.what());
+    TORCH_CHECK(false, "word vectors: ", file.string(), " cannot be read: ", error.what());
   }
   Rows rows(vocabulary);
   if (file.extension() == ".bf16") {

@@ -14,7 +14,8 @@ constexpr const char* kSpecial[] = {"<pad>", "<unk>"};
 /// Why a text cannot stand in a vocabulary, or nothing.
 const char* defect(std::string_view word) {
   if (word.empty()) return "a word must not be empty";
-  if (word.find_first_of(" \t\n\v\f\r") != std::string_view::npos) return "a word must hold no white space";
+  if (word.find_first_of(" \t\n\v\f\r") != std::string_view::npos)
+    return "a word must not contain white space";
   return nullptr;
 }
 
@@ -28,20 +29,18 @@ Vocabulary::Vocabulary(std::vector<std::string> words) : words_{kSpecial[0], kSp
   ids_.reserve(words_.size());
   for (size_t i = 0; i < words_.size(); ++i) {
     const char* why = defect(words_[i]);
-    TORCH_CHECK(!why, "Vocabulary: ", why, ", got ", quote(words_[i]), " as number ", i);
+    TORCH_CHECK(!why, "vocabulary: ", why, ", got ", quote(words_[i]), " as number ", i);
     const auto [known, fresh] = ids_.emplace(words_[i], static_cast<int64_t>(i));
-    TORCH_CHECK(fresh, "Vocabulary: a word must come once, ", quote(words_[i]), " is number ", known->second,
+    TORCH_CHECK(fresh, "vocabulary: a word must occur once, ", quote(words_[i]), " is number ", known->second,
                 " and ", i);
   }
 }
 
 Vocabulary Vocabulary::build(const std::vector<Example>& examples, Tokenizer tokenizer,
                              const VocabularyOptions& options) {
-  TORCH_CHECK(options.min_count >= 1, "Vocabulary::build: min_count must be at least 1, got ",
-              options.min_count);
+  TORCH_CHECK(options.min_count >= 1, "vocabulary: min_count must be at least 1, got ", options.min_count);
   TORCH_CHECK(options.max_size >= 3,
-              "Vocabulary::build: max_size must be at least 3 (<pad>, <unk> and one word), got ",
-              options.max_size);
+              "vocabulary: max_size must be at least 3 (<pad>, <unk> and one word), got ", options.max_size);
   std::unordered_map<std::string, int64_t> counts;
   for (const auto& example : examples) {
     for (auto& word : split(example.text, tokenizer)) ++counts[std::move(word)];
@@ -52,8 +51,8 @@ Vocabulary Vocabulary::build(const std::vector<Example>& examples, Tokenizer tok
   for (const auto& entry : counts) {
     if (entry.second >= options.min_count) kept.push_back(entry);
   }
-  TORCH_CHECK(!kept.empty(), "Vocabulary::build: no word of ", examples.size(), " texts comes ",
-              options.min_count, " times or more; lower min_count");
+  TORCH_CHECK(!kept.empty(), "vocabulary: no word occurs ", options.min_count, " times or more in the ",
+              examples.size(), " training texts; lower min_count");
   std::sort(kept.begin(), kept.end(), [](const auto& a, const auto& b) {
     return a.second != b.second ? a.second > b.second : a.first < b.first;
   });
@@ -79,10 +78,10 @@ Vocabulary Vocabulary::load(const std::filesystem::path& file) {
     count = line;
     const char* why = defect(word);
     TORCH_CHECK(!why, place(file, line), ": ", why, ", got ", quote(word),
-                "; a vocabulary holds a word a line");
+                "; a vocabulary has one word on each line");
     const auto [known, fresh] = lines.emplace(word, line);
-    TORCH_CHECK(fresh, place(file, line), ": a word must come once, ", quote(word), " is in line ",
-                known->second, " already");
+    TORCH_CHECK(fresh, place(file, line), ": a word must occur once, ", quote(word), " is already in line ",
+                known->second);
     if (line <= 2) {
       TORCH_CHECK(word == kSpecial[line - 1], place(file, line), ": must be ", kSpecial[line - 1], ", got ",
                   quote(word), "; is this a saved vocabulary?");

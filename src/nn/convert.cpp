@@ -25,7 +25,7 @@ class Converter {
  public:
   Converter(const ConvertOptions& options, ConversionReport& report) : options_(options), report_(report) {}
 
-  // Whose tensor is a weight, by all the names that it goes by.
+  // The names of every weight's tensor, to find tied weights.
   void note_owners(const torch::nn::Module& module, const std::string& name) {
     for (const auto& item : module.named_parameters(false))
       owners_[item.value().unsafeGetTensorImpl()].push_back(joined(name, item.key()));
@@ -62,7 +62,7 @@ class Converter {
  private:
   int64_t n() const { return options_.algebra().n; }
 
-  // A Sequential calls what is in its list, and tells of what is among its children.
+  // A Sequential calls the modules in its list, but reports its children: both must be replaced.
   static void replace(torch::nn::SequentialImpl& sequential, const std::string& name,
                       const torch::nn::Module* before, const Linear& after) {
     for (torch::nn::AnyModule& module : sequential)
@@ -163,7 +163,7 @@ class Converter {
     for (const auto& part : twin.parts()) at::Tensor(part.value).set_requires_grad(trained);
   }
 
-  // What was frozen stays so; what is new beside a weight goes with it.
+  // Frozen parameters stay frozen; new parameters of a weight follow it.
   static void keep_frozen(const torch::nn::Module& before, torch::nn::Module& twin) {
     const auto known = before.named_parameters();
     visit_layers(twin, "", [&](const std::string& name, HypercomplexLayer& layer) {
@@ -176,7 +176,8 @@ class Converter {
         at::Tensor(item.value()).set_requires_grad(same->requires_grad());
   }
 
-  // Whole, if all its layers can be; else false, and they are converted one by one, its heads as they are.
+  // Converts the module as a whole if all its layers can be converted. Otherwise returns false; then its
+  // layers are converted one by one, and its heads stay.
   bool attention(MultiheadAttentionImpl& attention, const std::string& name) {
     const auto& o = attention.options;
     if (o.algebra().n > 1 || o.width() % (n() * o.heads()) != 0) return false;

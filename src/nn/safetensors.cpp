@@ -90,18 +90,19 @@ class Reader {
  private:
   template <typename... Parts>
   [[noreturn]] void fail(const Parts&... parts) const {
-    throw std::runtime_error(c10::str("read_safetensors: '", path_.string(), "': ", parts...));
+    throw std::runtime_error(c10::str("weights: '", path_.string(), "': ", parts...));
   }
 
   Json read_header() {
     uint64_t length = 0;
     if (size_ < sizeof length)
-      fail("not a safetensors file: ", size_, " bytes, shorter than the 8 of its header length");
+      fail("not a safetensors file: it has ", size_, " bytes, but the header's length alone needs 8");
     file_.read(reinterpret_cast<char*>(&length), sizeof length);
     if (length > size_ - sizeof length)
-      fail("not a safetensors file or cut short: the header says ", length, " bytes, the file has ", size_);
+      fail("not a safetensors file, or cut short: by its first 8 bytes the header has ", length,
+           " bytes, but the file has ", size_);
     if (length > kLargestHeader)
-      fail("the header of ", length, " bytes is above the limit of ", kLargestHeader);
+      fail("the header has ", length, " bytes, but may have at most ", kLargestHeader);
     std::string text(length, '\0');
     file_.read(text.data(), static_cast<std::streamsize>(length));
     if (!file_) fail("the header cannot be read");
@@ -109,7 +110,7 @@ class Reader {
 
     std::set<std::string> names;  // gathered here, because a parsed object has lost its duplicates
     const auto seen = [&](int depth, const std::string& name) {
-      if (depth == 1 && !names.insert(name).second) fail("tensor '", shorten(name), "' is there twice");
+      if (depth == 1 && !names.insert(name).second) fail("tensor '", shorten(name), "' occurs twice");
     };
     Json header;
     try {
@@ -139,7 +140,7 @@ class Reader {
       std::vector<uint64_t> numbers;
       for (const Json& number : *found) {
         if (!number.is_number_unsigned())
-          fail("tensor '", shorten(name), "': '", key, "' must hold whole numbers from 0 on");
+          fail("tensor '", shorten(name), "': '", key, "' must be a list of whole numbers from 0 on");
         numbers.push_back(number.get<uint64_t>());
       }
       return numbers;
@@ -154,7 +155,7 @@ class Reader {
     const auto shape = unsigned_numbers("shape");
     const auto offsets = unsigned_numbers("data_offsets");
     if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_size_)
-      fail("tensor '", shorten(name), "' lies outside the ", data_size_, " bytes of data");
+      fail("tensor '", shorten(name), "' has data_offsets outside the ", data_size_, " bytes of data");
     uint64_t bytes = c10::elementSize(type->dtype), reach = bytes;
     bool overflow = false;
     for (const uint64_t size : shape) {
@@ -166,7 +167,7 @@ class Reader {
     overflow = overflow || reach > static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
     if (overflow || bytes != offsets[1] - offsets[0])
       fail("tensor '", shorten(name), "' of shape [", shorten(fmt(shape)), "] and type ", type->name,
-           " does not fill its ", offsets[1] - offsets[0], " bytes");
+           " does not fit its ", offsets[1] - offsets[0], " bytes");
     return {name, type, {shape.begin(), shape.end()}, offsets[0], offsets[1]};
   }
 
@@ -183,19 +184,21 @@ class Reader {
     });
     uint64_t at = 0;
     for (const Entry& e : entries) {
-      if (e.begin < at) fail("tensor '", shorten(e.name), "' overlaps the one before it");
-      if (e.begin > at) fail("a gap of ", e.begin - at, " bytes before tensor '", shorten(e.name), "'");
+      if (e.begin < at) fail("tensor '", shorten(e.name), "' overlaps the tensor before it");
+      if (e.begin > at)
+        fail("there is a gap of ", e.begin - at, " bytes before tensor '", shorten(e.name), "'");
       at = e.end;
     }
     if (at != data_size_)
-      fail("cut short or too long: the tensors fill ", at, " bytes, the file has ", data_size_);
+      fail("cut short or too long: the tensors fill ", at, " bytes, but the file has ", data_size_,
+           " bytes of data");
   }
 
   // Any byte but 0 and 1 in a bool is undefined behaviour later on.
   void check_bools(const Entry& e, const at::Tensor& tensor) const {
     const auto* bytes = static_cast<const uint8_t*>(tensor.const_data_ptr());
     if (std::any_of(bytes, bytes + tensor.numel(), [](uint8_t b) { return b > 1; }))
-      fail("tensor '", shorten(e.name), "' of type BOOL holds other bytes than 0 and 1");
+      fail("tensor '", shorten(e.name), "' of type BOOL contains bytes other than 0 and 1");
   }
 
   std::filesystem::path path_;
@@ -230,8 +233,9 @@ void write_safetensors(const std::filesystem::path& path, const NamedTensors& te
     check(tensor.defined(), name, "is undefined");
     const Type* type = find_type(tensor.scalar_type());
     check(type != nullptr, name,
-          std::string("has the type ") + c10::toString(tensor.scalar_type()) + ", which the format lacks");
-    check(name != "__metadata__" && !header.contains(name), name, "is there twice, or its name is reserved");
+          std::string("has the type ") + c10::toString(tensor.scalar_type()) +
+              ", which the format does not have");
+    check(name != "__metadata__" && !header.contains(name), name, "occurs twice, or its name is reserved");
     const uint64_t end = offset + tensor.nbytes();
     header[name] = {{"dtype", type->name}, {"shape", tensor.sizes().vec()}, {"data_offsets", {offset, end}}};
     offset = end;

@@ -28,7 +28,7 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-// Whether A is `before` in another type: rounded, or for WKP multiplied with w anew.
+// Whether A is `before` in another type: rounded, or for WKP multiplied with w again.
 bool is_rounded(const at::Tensor& A, const at::Tensor& before) {
   const at::Tensor then = before.to(at::kCPU, at::kDouble);
   const at::Tensor moved = (A.to(at::kCPU, at::kDouble) - then).abs().max();

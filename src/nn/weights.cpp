@@ -38,7 +38,7 @@ void visit_algebras(const torch::nn::Module& module, const Visit& visit) {
 std::string algebra_problem(const std::string& layer, const algebra::Spec& spec, const Texts& metadata) {
   const std::string shown = layer.empty() ? "the layer" : "layer '" + layer + "'";
   const auto found = metadata.find(std::string(kAlgebra) + layer);
-  if (found == metadata.end()) return "the file does not say what algebra " + shown + " was trained with";
+  if (found == metadata.end()) return "the file does not say which algebra " + shown + " was trained with";
   const std::string expected = describe(spec);
   const std::string& stored = found->second;
   // The hash is the last word of a fixed algebra's text; a learned layer's notation ends with its bracket.
@@ -46,7 +46,7 @@ std::string algebra_problem(const std::string& layer, const algebra::Spec& spec,
   const auto weighted = [](const std::string& text) { return text.starts_with("wkp("); };
   bool same = stored.ends_with(')') == spec.learned;
   if (same) same = spec.learned ? weighted(stored) == spec.weighted : hash_of(stored) == hash_of(expected);
-  return same ? "" : shown + " was trained with the algebra " + stored + ", the model has " + expected;
+  return same ? "" : shown + " was trained with the algebra " + stored + ", but the model has " + expected;
 }
 
 std::vector<std::string> problems(const NamedTensors& state, const torch::nn::Module& module,
@@ -67,12 +67,12 @@ std::vector<std::string> problems(const NamedTensors& state, const torch::nn::Mo
     if (!stored) {
       result.push_back(c10::str("the model's '", name, "' ", tensor.sizes(), " is not in the file"));
     } else if (stored->sizes() != tensor.sizes()) {
-      result.push_back(
-          c10::str("'", name, "' has shape ", stored->sizes(), ", the model's ", tensor.sizes()));
+      result.push_back(c10::str("'", name, "' has shape ", stored->sizes(), " in the file and ",
+                                tensor.sizes(), " in the model"));
     } else if (stored->is_floating_point() != tensor.is_floating_point() ||
                (!tensor.is_floating_point() && stored->scalar_type() != tensor.scalar_type())) {
-      result.push_back(
-          c10::str("'", name, "' has type ", stored->scalar_type(), ", the model's ", tensor.scalar_type()));
+      result.push_back(c10::str("'", name, "' has type ", stored->scalar_type(), " in the file and ",
+                                tensor.scalar_type(), " in the model"));
     }
   }
   for (const auto& [name, tensor] : file.tensors)
@@ -102,8 +102,8 @@ void load_weights(torch::nn::Module& module, const std::filesystem::path& path) 
   if (const auto found = problems(state, module, file); !found.empty()) {
     const std::string more =
         found.size() > 1 ? " (and " + std::to_string(found.size() - 1) + " more differences)" : "";
-    throw std::runtime_error("load_weights: '" + path.string() +
-                             "' does not fit the model: " + found.front() + more);
+    throw std::runtime_error("weights: '" + path.string() + "' does not fit the model: " + found.front() +
+                             more);
   }
   const torch::NoGradGuard no_grad;
   for (const auto& [name, tensor] : state) {
@@ -128,7 +128,7 @@ void add_algebras(const std::filesystem::path& path) {
         continue;
       }
       if (known->table() != read.table)
-        throw std::runtime_error(where + " differs from the one that is known by this name");
+        throw std::runtime_error(where + " differs from the algebra already registered under this name");
     } catch (const std::invalid_argument& error) {
       throw std::runtime_error(error.what());
     }

@@ -76,7 +76,7 @@ class Registry {
   }
 
  private:
-  /// Sweeps after so many new entries that each costs a few looks.
+  /// Removes dead entries so seldom that a new entry pays for only a few look-ups.
   void grow(std::vector<Value>& dead) {
     if (++added_ > kFew + entries_.size() / 8) sweep(dead);
   }

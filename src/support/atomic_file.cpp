@@ -62,7 +62,7 @@ int open_alone(const fs::path& path) {
 
 AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
   if (path_.native().find('\0') != std::string::npos)
-    throw std::runtime_error("cannot create a file whose name holds the character 0");
+    throw std::runtime_error("cannot create a file whose name contains the character 0");
   path_ = followed(path_);
   std::error_code error;
   const fs::file_status status = fs::status(path_, error);

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
-/// Names of an enumeration's values, in one table that serves both directions. What an unknown one is to
-/// throw, its user says.
+/// Names of an enumeration's values, in one table that serves both directions. The caller decides what an
+/// unknown name throws.
 namespace quatrain {
 
 template <class Enum, size_t N>

@@ -36,14 +36,14 @@ class JsonWatch : public Json::json_sax_t {
   bool parse_error(size_t byte, const std::string&, const typename Json::exception& error) override {
     constexpr int kOutOfRange = 406;
     if (error.id == kOutOfRange)
-      throw TextError(line_at(text_, byte), "it holds a number that is out of range");
-    throw TextError(line_at(text_, byte > 0 ? byte - 1 : 0), "it is no complete JSON");
+      throw TextError(line_at(text_, byte), "it contains a number that is out of range");
+    throw TextError(line_at(text_, byte > 0 ? byte - 1 : 0), "it is not complete JSON");
   }
 
  private:
   bool open() {
     if (++depth_ > deepest_)
-      throw TextError(1, "it must be nested at most " + std::to_string(deepest_) + " deep");
+      throw TextError(1, "its lists and objects may be nested at most " + std::to_string(deepest_) + " deep");
     return true;
   }
 

@@ -77,7 +77,7 @@ std::pair<uint32_t, size_t> code_point(std::string_view text) {
   return {value, length};
 }
 
-/// By its byte order mark, which is no UTF-8.
+/// Decided by its byte order mark, which is not valid UTF-8.
 bool is_utf16(std::string_view text) {
   return text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF");
 }
@@ -118,21 +118,23 @@ size_t find_bad_utf8(std::string_view text) {
 std::string utf8_problem(std::string_view text) {
   const size_t bad = find_bad_utf8(text);
   if (bad == text.npos) return "";
-  if (is_utf16(text)) return "it is UTF-16; convert it to UTF-8, for example with iconv -f utf16 -t utf8";
-  return "it must be UTF-8, but holds the byte " + hexadecimal(static_cast<unsigned char>(text[bad])) +
+  if (is_utf16(text))
+    return "the text is UTF-16; convert it to UTF-8, for example with iconv -f utf16 -t utf8";
+  return "the text must be UTF-8, but contains the byte " +
+         hexadecimal(static_cast<unsigned char>(text[bad])) +
          "; convert it, for example with iconv -f latin1 -t utf8";
 }
 
 std::string line_problem(std::string_view line) {
   if (line.size() > kLongestLine)
     return "a line may have at most " + std::to_string(kLongestLine) +
-           " bytes, this one has more; break it, or cut it off";
+           " bytes, this one has more; split or shorten it";
   if (is_utf16(line)) return utf8_problem(line);
   if (const size_t nul = line.find('\0'); nul != line.npos)
-    return "text must hold no NUL bytes, found one at byte " + std::to_string(nul + 1) +
+    return "the text must not contain NUL bytes, found one at byte " + std::to_string(nul + 1) +
            "; is this a text file?";
   if (const size_t bad = find_bad_utf8(line); bad != line.npos)
-    return "text must be UTF-8, byte " + std::to_string(bad + 1) +
+    return "the text must be UTF-8, but byte " + std::to_string(bad + 1) +
            " of the line is not; convert the file, for example with iconv -f latin1 -t utf8";
   return "";
 }
@@ -169,8 +171,7 @@ std::string read_file(const std::filesystem::path& path, size_t most) {
   std::ifstream file = open_file(path);
   const auto size = std::filesystem::file_size(path);
   if (size > most)
-    refuse("it has " + std::to_string(size) + " bytes, more than the " + std::to_string(most) +
-           " that are read");
+    refuse("it has " + std::to_string(size) + " bytes, but may have at most " + std::to_string(most));
   std::string text(size, '\0');
   file.read(text.data(), static_cast<std::streamsize>(size));
   if (file.gcount() != static_cast<std::streamsize>(size)) refuse("it changed while it was read");
@@ -216,14 +217,15 @@ std::string plain_toml(std::string_view text) {
     const auto c = static_cast<unsigned char>(text[i]);
     const bool line_end = c == '\n' || (c == '\r' && text.substr(i + 1).starts_with('\n'));
     if ((c < ' ' && c != '\t' && !line_end) || c == 0x7F)
-      refuse(i, "it must hold no control characters, but holds " + hexadecimal(c));
+      refuse(i, "the text must not contain control characters, but contains " + hexadecimal(c));
     const auto place = walk.step(text.substr(i));
     if (place == TomlWalk::kPlain) {
-      if (c > 0x7F) refuse(i, "outside texts and comments it must be ASCII; put a text in double quotes");
+      if (c > 0x7F)
+        refuse(i, "outside strings and comments only ASCII is allowed; put other text in double quotes");
       if (c == '.' && ++dots > kMostDots)
-        refuse(i, "a name may have at most " + std::to_string(kMostDots + 1) + " parts with dots between");
+        refuse(i, "a name may have at most " + std::to_string(kMostDots + 1) + " parts separated by dots");
       if (c == '[' && depth == 0 && begins && ++headers > kMostHeaders)
-        refuse(i, "it may have at most " + std::to_string(kMostHeaders) + " tables");
+        refuse(i, "a file may have at most " + std::to_string(kMostHeaders) + " tables");
       if (c == '[' || c == '{') ++depth;
       if (c == ']' || c == '}') --depth;
       if (depth > kDeepest)

@@ -26,7 +26,7 @@ class QUATRAIN_API TextError : public std::invalid_argument {
 /// The place of the first byte that is not UTF-8 (RFC 3629: no overlong forms, no surrogates), or npos.
 QUATRAIN_API size_t find_bad_utf8(std::string_view text);
 
-/// Why a text is no UTF-8, as "it is UTF-16; convert it, ..."; empty where it is.
+/// Why a text is not UTF-8, as "the text is UTF-16; convert it ..."; empty where it is UTF-8.
 QUATRAIN_API std::string utf8_problem(std::string_view text);
 
 /// Longest line of a text; words and their numbers take many times its room.
@@ -35,7 +35,8 @@ inline constexpr size_t kLongestLine = 1 << 20;
 /// Why a line cannot be read as text: too long, NUL bytes, not UTF-8; empty where it can.
 QUATRAIN_API std::string line_problem(std::string_view line);
 
-/// What the system refuses, as reading without permission: its reason. A file that is not there is none.
+/// The system's reason for refusing to read a file, such as missing permission. A missing file is another
+/// error.
 class QUATRAIN_API UnreadableError : public std::invalid_argument {
  public:
   using std::invalid_argument::invalid_argument;
@@ -50,7 +51,7 @@ QUATRAIN_API std::ifstream open_file(const std::filesystem::path& path);
 /// The same for a file of a run or a model: the std::runtime_error names it.
 QUATRAIN_API std::ifstream open_named(const std::filesystem::path& path);
 
-/// Throws as read_file where there is no file to be read: nothing, a folder, a pipe, a device.
+/// Throws as read_file does where the path is not a regular file: missing, a folder, a pipe or a device.
 QUATRAIN_API void check_file(const std::filesystem::path& path);
 
 /// The line of a byte, from 1 on.
@@ -64,7 +65,7 @@ QUATRAIN_API std::string quote(std::string_view text);
 /// Names in one line: "a, b, c".
 QUATRAIN_API std::string join(const std::vector<std::string>& names);
 
-/// The same TOML in ASCII, with escapes. Refuses what toml++ does not stand, most of which TOML forbids too:
+/// The same TOML in ASCII, with escapes. Refuses what toml++ cannot handle, most of which TOML forbids too:
 /// other bytes than UTF-8, control characters, other characters than ASCII outside texts and comments, and
 /// lists, tables or names (`a.b.c`) that are nested too deep for the stack. Throws TextError.
 QUATRAIN_API std::string plain_toml(std::string_view text);

@@ -1,7 +1,7 @@
 #pragma once
 
-// toml++ assumes in places what its input does not keep, and an assumption that fails is undefined behaviour
-// in a build without asserts. It goes on to a proper error where nothing is assumed.
+// In places toml++ assumes something that its input may violate, which is undefined behaviour in a build
+// without asserts. Without these assumptions it continues to a proper error.
 #pragma push_macro("NDEBUG")
 #undef NDEBUG
 #define TOML_ASSERT(condition) static_cast<void>(0)

@@ -29,7 +29,7 @@ Setting Setting::parse(std::string_view text) {
   const auto equals = text.find('=');
   const auto dot = text.find('.');
   if (equals == text.npos || dot == text.npos || dot > equals)
-    throw RecipeError("--set takes table.key=value, got '" + shorten(text) + "'");
+    throw RecipeError("--set must be of the form table.key=value, got '" + shorten(text) + "'");
   const auto trim = [](std::string_view part) {
     const auto first = part.find_first_not_of(" \t"), last = part.find_last_not_of(" \t");
     return first == part.npos ? std::string() : std::string(part.substr(first, last - first + 1));

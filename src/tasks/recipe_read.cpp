@@ -65,7 +65,7 @@ class Table {
     refuse_other_kinds(name, "key", origin, [&](const Key& key) { return key.full_name() == name; });
     const std::string hint =
         elsewhere.empty() ? did_you_mean(name, known) : " (did you mean " + elsewhere.front() + "?)";
-    throw RecipeError(origin + ": '" + shorten(name) + "' is no key of a recipe" + hint);
+    throw RecipeError(origin + ": a recipe has no key '" + shorten(name) + "'" + hint);
   }
 
   // Throws where another kind has what this one has not.
@@ -77,8 +77,8 @@ class Table {
       Recipe other(*kind);
       const auto keys = keys_of(other);
       if (std::any_of(keys.begin(), keys.end(), match))
-        throw RecipeError(origin + ": '" + name + "' is a " + what + " of kind = " + kind->about().name +
-                          ", this recipe is of kind " + recipe_.about().name);
+        throw RecipeError(origin + ": only recipes of kind " + kind->about().name + " have the " + what +
+                          " '" + name + "', and this recipe is of kind " + recipe_.about().name);
     }
   }
 
@@ -173,7 +173,7 @@ Recipe::Twin read_twin(const Table& keys, const toml::table& table, const std::s
   });
   if (!plain)
     throw RecipeError(
-        where + ": a twin needs a name of the letters a-z, 0-9, _ and -, which names its folder; got '" +
+        where + ": a twin's name, which is also its folder's, must consist of a-z, 0-9, _ and -, got '" +
         shorten(twin.name) + "'");
   return twin;
 }
@@ -190,12 +190,14 @@ void read_twins(Recipe& recipe, const Table& keys, const toml::node& node, const
     auto twin = read_twin(keys, *element.as_table(), origin);
     for (const auto& other : recipe.twins)
       if (other.name == twin.name)
-        throw RecipeError(place(origin, element) + ": two twins are called '" + shorten(twin.name) + "'");
+        throw RecipeError(place(origin, element) + ": two twins have the name '" + shorten(twin.name) +
+                          "': give each its own");
     recipe.twins.push_back(std::move(twin));
   }
 }
 
-// Read before all else, because it says which keys there are. What is no kind is found when the key is read.
+// The kind is read first, because it decides which keys exist. An unknown kind is reported when its key is
+// read.
 const Kind& kind_of(const toml::table& root, const std::vector<Setting>& settings) {
   std::string name;
   if (const auto written = root["task"]["kind"].value<std::string>()) name = *written;
@@ -224,13 +226,13 @@ void read_tables(Recipe& recipe, const toml::table& root, const std::string& ori
       read_twins(recipe, keys, node, origin);
     } else if (std::find(known.begin(), known.end(), table) == known.end()) {
       keys.refuse_other_kinds(table, "table", where, [&](const Key& one) { return one.table == table; });
-      throw RecipeError(where + ": '" + shorten(table) + "' is no table of a recipe, which has " +
-                        join(known) + did_you_mean(table, known));
+      throw RecipeError(where + ": a recipe has no table '" + shorten(table) + "'" +
+                        did_you_mean(table, known) + "; it may have " + join(known));
     } else if (const auto* below = node.as_table()) {
       for (const auto& [inner, value] : *below) {
         const std::string line = place(origin, value);
         const Key& found = keys.find(table + "." + std::string(inner.str()), line);
-        // A setting has chosen another kind: what the file says of it is past.
+        // A setting may have chosen another kind, so the file's value is ignored.
         if (found.full_name() == "task.kind" && find_kind(value.value_or(std::string()))) continue;
         keys.assign(found, value, line);
       }
@@ -257,7 +259,8 @@ Recipe parse_recipe(std::string_view text, const std::string& origin, const std:
   try {
     root = parse_toml(text);
   } catch (const TextError& error) {
-    throw RecipeError(origin + ":" + std::to_string(error.line()) + ": this is no TOML: " + error.what());
+    throw RecipeError(origin + ":" + std::to_string(error.line()) +
+                      ": this cannot be read as TOML: " + error.what());
   }
   Recipe recipe(kind_of(root, settings));
   recipe.name = name;

@@ -12,14 +12,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Weights of the same make in the place of those that were drawn.
+// Replaces the random weights by those of a model of the same structure.
 void start_from(Model& model, const std::string& weights) {
   fs::path file = weights;
   if (!fs::exists(file)) throw RecipeError("train.weights: there is no run or file '" + weights + "'");
   if (fs::is_directory(file)) {
     if (!train::has_checkpoint(file, "best"))
-      throw RecipeError("train.weights: '" + weights +
-                        "' is no run with a checkpoint 'best': name a run's folder or a file of weights");
+      throw RecipeError(
+          "train.weights: '" + weights +
+          "' is not a run with a checkpoint 'best': name the folder of such a run or a file of weights");
     const fs::path folder = train::find_checkpoint(file, "best");
     model.check_same_meaning(folder);
     file = folder / "model.safetensors";
@@ -47,12 +48,14 @@ std::unique_ptr<train::Task> make_task(const Recipe& recipe, const Data& data, b
 }
 
 std::unique_ptr<Model> load_run(const fs::path& run) {
-  if (!fs::is_directory(run)) throw RecipeError("'" + run.string() + "' is no run: name a run's folder");
+  if (!fs::is_directory(run))
+    throw RecipeError("'" + run.string() + "' is not a run: name the folder of a run");
   if (!train::has_checkpoint(run, "best") && !train::has_checkpoint(run, "last"))
-    throw RecipeError("'" + run.string() + "' is no run, it has no checkpoint: name a run's folder");
+    throw RecipeError("'" + run.string() +
+                      "' is not a run, because it contains no checkpoint: name the folder of a run");
   if (!train::has_checkpoint(run, "best"))
-    throw std::runtime_error("run '" + run.string() +
-                             "' has no checkpoint that was evaluated: go on with quatrain train " +
+    throw std::runtime_error("the run '" + run.string() +
+                             "' has no evaluated checkpoint: continue it with quatrain train " +
                              run.string() + " --resume");
   return load_checkpoint(train::find_checkpoint(run, "best"));
 }

@@ -27,7 +27,7 @@ constexpr const char* kPart = ".part";
 constexpr const char* kOld = ".old";
 constexpr const char* kDamaged = ".damaged";  // and with a number
 
-// What may not be looked at is no absence: fs::filesystem_error, with the system's reason.
+// A file without permission is not missing: it throws fs::filesystem_error with the system's reason.
 bool is_there(const fs::path& path) {
   return fs::exists(path);
 }
@@ -85,7 +85,7 @@ struct Damage {
   bool unreadable = false;  // there may be nothing wrong: the system does not let us look
 };
 
-// Why the system does not let a file be read; empty where it does, and where there is none.
+// Why the system refuses to read a file; empty where it can be read or is missing.
 std::string refusal_of(const fs::path& file) {
   try {
     open_file(file);
@@ -108,7 +108,7 @@ Damage damage_of(const fs::path& folder, Look look) {
   }
   if (!is_there(folder / kManifest)) return {{std::string(kManifest) + " is missing"}};
   const auto manifest = read_manifest(folder);
-  if (!manifest) return {{std::string(kManifest) + " is not as it was written, or by another version"}};
+  if (!manifest) return {{std::string(kManifest) + " was changed, or another version of quatrain wrote it"}};
   for (const auto& [name, facts] : (*manifest)["files"].items()) {
     const fs::path file = folder / name;
     std::error_code error;
@@ -119,7 +119,7 @@ Damage damage_of(const fs::path& folder, Look look) {
     else if (error)
       unreadable(name, error.message());
     else if (!fs::is_regular_file(status))
-      damage.phrases.push_back(name + " is no file");
+      damage.phrases.push_back(name + " is not a file");
     else if (bytes != facts["bytes"])
       damage.phrases.push_back(name + " has " + std::to_string(bytes) + " bytes instead of " +
                                facts["bytes"].dump());
@@ -128,23 +128,24 @@ Damage damage_of(const fs::path& folder, Look look) {
     else if (const auto why = refusal_of(file); !why.empty())
       unreadable(name, why);
     else if (checksum_of_file(file) != facts["xxh128"])
-      damage.phrases.push_back(
-          name +
-          " has changed since it was written (if you did that, 'quatrain check RUN --accept' takes it)");
+      damage.phrases.push_back(name +
+                               " has changed since it was written (if you changed it, accept it with "
+                               "'quatrain check RUN --accept')");
   }
   return damage;
 }
 
 std::string way_out(const fs::path& run_folder) {
   const auto sound = sound_checkpoints(run_folder);
-  if (sound.empty()) return "; the run has no sound checkpoint to go on from: start anew";
+  if (sound.empty()) return "; the run has no undamaged checkpoint to continue from: start a new run";
   const Checkpoint& newest = sound.front();
-  return "; the newest sound one to go on from is '" + newest.folder.string() + "', of step " +
-         std::to_string(newest.step) + ": resume with --from " + newest.name;
+  return "; the newest undamaged checkpoint to continue from is '" + newest.folder.string() + "' of step " +
+         std::to_string(newest.step) + ": quatrain train " + run_folder.string() + " --resume --from " +
+         newest.name;
 }
 
-// The old checkpoint, that a new one has followed or will follow: kept under its step's name, or removed, as
-// that of the start always is.
+// Keeps the checkpoint that a new one replaces under the name of its step, or removes it. The checkpoint of
+// step 0 is always removed.
 void retire(const fs::path& run_folder, const fs::path& old, int64_t keep) {
   if (!fs::exists(old)) return;
   const auto manifest = keep > 1 ? read_manifest(old) : std::nullopt;
@@ -271,7 +272,7 @@ Checkpoint open_checkpoint(const fs::path& run_folder, const std::string& which)
     if (damage.phrases.empty()) return {which, step_of(folder), folder};
     const std::string what = "checkpoint '" + folder.string() + "' ", why = join(damage.phrases);
     if (damage.unreadable)  // no older one is offered, from which newer work would be lost
-      throw std::runtime_error(what + "cannot be looked at: " + why + "; let yourself read it");
+      throw std::runtime_error(what + "cannot be read: " + why + "; give yourself permission to read it");
     throw std::runtime_error(what + "is damaged: " + why + way_out(run_folder));
   }
   throw std::runtime_error("run '" + run_folder.string() + "' has no checkpoint '" + which + "'" +

@@ -19,7 +19,7 @@ QUATRAIN_API std::string checksum_of_file(const std::filesystem::path& path);
 /// stands before them.
 QUATRAIN_API std::string with_checksum(std::string_view object);
 
-/// Whether an object's text is as with_checksum() gave it; nothing where its last member is no checksum
+/// Whether an object's text is as with_checksum() gave it; nothing where its last member is not a checksum
 /// (older versions wrote none). Together with the rules of JSON it notices every bit that changes.
 QUATRAIN_API std::optional<bool> holds_checksum(std::string_view object);
 

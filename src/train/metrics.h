@@ -12,7 +12,7 @@ namespace quatrain::train {
 /// when the call returns; where it cannot be written (a full disk) it waits in memory and is tried again.
 class QUATRAIN_API Metrics {
  public:
-  /// Keeps the lines that the checkpoint to go on from has made, up to `step` and of evaluations up to
+  /// Keeps the lines written up to the checkpoint that is resumed, up to `step` and of evaluations up to
   /// `evaluated_step` (a run may be stopped between the two), and drops later, torn and damaged ones. A
   /// training line is due each `log_every` steps; 0: never.
   Metrics(const std::filesystem::path& run_folder, int64_t step, int64_t evaluated_step, int64_t log_every);

@@ -14,8 +14,8 @@ namespace quatrain::train {
 
 inline constexpr size_t kLargestOwn = 1 << 26;  ///< bytes of a file of JSON
 
-/// JSON that a trainer has written, or what stands in its place: is_discarded() where it is none, or nested
-/// deeper than any of ours.
+/// JSON that a trainer has written. The result is_discarded() where the text is not JSON or nested deeper
+/// than any of ours.
 template <typename Json>
 Json parse_own(std::string_view text) {
   constexpr int kDeepest = 8;
@@ -39,7 +39,7 @@ Json read_json(const std::filesystem::path& path, const Sound& sound) {
   }
 }
 
-/// The same from a file; one that is not there is no JSON either.
+/// The same from a file; is_discarded() too where the file is missing.
 template <typename Json>
 Json read_own(const std::filesystem::path& path) {
   return read_json<Json>(path, [](std::string_view) { return true; });
@@ -52,7 +52,7 @@ Json read_checked(const std::filesystem::path& path) {
   return read_json<Json>(path, [](std::string_view text) { return holds_checksum(text).value_or(true); });
 }
 
-/// A line of metrics.jsonl, or what is_discarded() where it is none, or not as it was written.
+/// A line of metrics.jsonl; is_discarded() where it is not JSON, or not as it was written.
 template <typename Json>
 Json parse_record(std::string_view line) {
   Json record = parse_own<Json>(line);

@@ -43,8 +43,8 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-// A task's files say what the model's numbers mean, a word's or a label's: they are written again, compared
-// and removed.
+// A task's files say what the model's numbers mean (words, labels). They are written again to a temporary
+// folder and compared.
 void check_same_data(const Task& task, const fs::path& run_folder, const fs::path& checkpoint) {
   const TemporaryFolder place;  // not in the run, which may be finished and read-only
   task.store(place.path());
@@ -55,9 +55,9 @@ void check_same_data(const Task& task, const fs::path& run_folder, const fs::pat
       other.push_back(stored.filename().string());
   }
   if (!other.empty())
-    refuse(run_folder, "the data give another " + join(other) + " than the checkpoint '" +
+    refuse(run_folder, "with these data " + join(other) + " differs from that of the checkpoint '" +
                            checkpoint.string() +
-                           "' has; take the data that the run was started with, or start anew");
+                           "'; use the data that the run was started with, or start a new run");
 }
 
 // best/, and what is wrong with it.
@@ -79,12 +79,12 @@ Best look_at_best(const fs::path& run_folder) {
   return best;
 }
 
-// A finished run without its best weights: to select anew would give up a result that is sound.
+// A finished run has lost its best weights. Selecting again would give up its result, which is still valid.
 [[noreturn]] void refuse_without_best(const Resumed& r, const Best& best) {
-  read_result(r.run.folder);  // or it is not
+  read_result(r.run.folder);  // throws where the result is damaged too
   refuse(r.run.folder, "it is finished, and its best weights '" + (r.run.folder / "best").string() +
                            "' cannot be used (" + join(best.damage) +
-                           "): put them back, or delete result.json and resume, which selects anew");
+                           "): put them back, or delete result.json and resume, which selects new ones");
 }
 
 // The result of a finished run, with the best weights in the model.
@@ -96,11 +96,11 @@ Result stored_result(const Resumed& r, const Checkpoint& best) {
 void tell_of_device(const Resumed& r, const State& state) {
   const std::string now = c10::DeviceTypeName(r.session.device().type(), /*lower_case=*/true);
   if (state.device != now)
-    r.tell("the checkpoint was made on " + state.device + " and the run goes on on " + now +
+    r.tell("the checkpoint was made on " + state.device + " and the run continues on " + now +
            ", so its figures are not, bit for bit, those of a run that stayed there");
 }
 
-// Without a checkpoint to go on from.
+// Begins without a checkpoint to continue from.
 Start begin(const Resumed& r) {
   const fs::path& folder = r.run.folder;
   Start start;
@@ -108,15 +108,15 @@ Start begin(const Resumed& r) {
   if (fs::exists(folder / kResultFile)) {
     const Result result = read_result(folder);
     if (!result.stopped_early && result.steps < r.steps)
-      refuse(folder, "it is finished after " + std::to_string(result.steps) +
-                         " steps, and the checkpoint 'last' that more of them would start from is gone; "
-                         "start anew in another folder");
+      refuse(folder, "the run is finished after " + std::to_string(result.steps) +
+                         " steps, and more steps need its checkpoint 'last', which is missing; "
+                         "start a new run in another folder");
     start.result = stored_result(r, open_checkpoint(folder, "best"));
   } else if (has_checkpoint(folder, "best") && step_of(find_checkpoint(folder, "best")) > 0) {
-    refuse(
-        folder,
-        "its checkpoint 'last' is gone and 'best' alone is not enough to go on from; start anew in another "
-        "folder, where train.weights may name this run");
+    refuse(folder,
+           "its checkpoint 'last' is missing and 'best' alone is not enough to continue from; start a new "
+           "run in "
+           "another folder, where train.weights may name this run");
   }
   r.session.seed(r.options.seed);
   return start;
@@ -133,11 +133,11 @@ Start take_up(const Resumed& r) {
   State& state = start.state = load_state(r.session, r.optimizer, r.parameters, from);
   start.saved_step = state.step;
   if (state.steps_per_epoch != r.steps_per_epoch)
-    refuse(folder, "an epoch has " + std::to_string(r.steps_per_epoch) + " steps, in the checkpoint " +
-                       std::to_string(state.steps_per_epoch) +
-                       "; the data, the batch size or the accumulation changed");
+    refuse(folder, "an epoch has " + std::to_string(r.steps_per_epoch) +
+                       " steps now, but in the checkpoint " + std::to_string(state.steps_per_epoch) +
+                       "; the data, the batch size or the accumulation has changed");
   check_same_data(r.task, folder, from);
-  // Patience may be another now.
+  // The patience may have been changed.
   state.stopped_early = state.stopped_early && r.options.patience > 0 && state.bad >= r.options.patience;
   const Best best = look_at_best(folder);
   const bool finished = fs::exists(folder / kResultFile) && (state.stopped_early || state.step >= r.steps);
@@ -145,11 +145,11 @@ Start take_up(const Resumed& r) {
     start.best_is_gone = state.best_step == state.step;
     if (finished && !best.sound && !start.best_is_gone) refuse_without_best(r, best);
     if (!best.folder.empty() && !best.sound)
-      r.tell("'" + best.folder.string() + "' is damaged (" + join(best.damage) + ") and now called '" +
+      r.tell("'" + best.folder.string() + "' is damaged (" + join(best.damage) + ") and was renamed to '" +
              set_aside(best.folder).string() + "'");
     if (!start.best_is_gone) {
-      r.tell("'" + (folder / "best").string() + "' does not hold the best weights so far, those of step " +
-             std::to_string(state.best_step) + "; the next evaluation selects anew");
+      r.tell("'" + (folder / "best").string() + "' does not contain the best weights so far, those of step " +
+             std::to_string(state.best_step) + "; the next evaluation selects new ones");
       state.best.reset();
       state.best_step = 0;
       state.best_figures.clear();

@@ -13,7 +13,7 @@
 
 namespace quatrain::train {
 
-/// Where a run begins or goes on.
+/// The state in which a run begins or continues.
 struct Start {
   State state;
   int64_t saved_step = -1;       ///< of the checkpoint it goes on from; -1: it begins
@@ -21,7 +21,7 @@ struct Start {
   std::optional<Result> result;  ///< of a run that has nothing left to do; the model has its best weights
 };
 
-/// What take_up() goes by.
+/// What take_up() needs.
 struct Resumed {
   Task& task;
   const TrainerOptions& options;
@@ -34,12 +34,12 @@ struct Resumed {
   std::function<void(const std::string&)> tell;
 };
 
-/// Takes up what the run's folder holds: weights, moments, generator and state of the checkpoint to go on
-/// from. Where there is none the run begins, with the seed's generator. Refused are checkpoints of other
-/// data, and a folder whose run could only be made anew.
+/// Takes up what the run's folder holds: weights, moments, generator and state of the checkpoint to resume
+/// from. Without a checkpoint the run begins, with the seed's generator. Checkpoints of other data are
+/// refused, and a folder whose run could only be started again.
 ///
-/// Selection goes on from best/ where that is still what the state says of it. Else (it is damaged, deleted,
-/// or of a later step than an older checkpoint that is gone on from) the next evaluation selects anew.
+/// Selection continues from best/ where that is still as the state says. Else (it is damaged, deleted, or of
+/// a later step than the older checkpoint that is resumed) the next evaluation selects new ones.
 Start take_up(const Resumed& resumed);
 
 }  // namespace quatrain::train

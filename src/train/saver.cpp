@@ -79,7 +79,7 @@ bool Saver::attempt(int64_t step, const std::function<void()>& write) {
       throw std::runtime_error("the run's folder '" + folder_.string() + "' has vanished at step " +
                                std::to_string(step) + ": nothing more can be saved, so training ends here");
     tell_("the checkpoint of step " + std::to_string(step) + " cannot be written (" + failure_ + "); " +
-          kept() + ", and training goes on");
+          kept() + ", and training continues");
     return false;
   }
 }

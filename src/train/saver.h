@@ -12,7 +12,7 @@
 
 namespace quatrain::train {
 
-/// Writes a run's checkpoints, and lets training go on where one cannot be written.
+/// Writes a run's checkpoints, and lets training continue where one cannot be written.
 class Saver {
  public:
   using Fill = std::function<void(const std::filesystem::path&)>;
@@ -25,8 +25,8 @@ class Saver {
   /// The model as it stands becomes the best checkpoint. Where that fails, its weights are kept in memory and
   /// tried again with the next checkpoint.
   void best(int64_t step);
-  /// The checkpoint to go on from; `fill` adds what that takes. It is written after the lines of the metrics
-  /// and the best checkpoint that it speaks of, or not at all: false.
+  /// Writes the checkpoint to resume from; `fill` adds the files that this needs. It is written after the
+  /// lines of the metrics and the best checkpoint that it speaks of, or not at all: false.
   bool last(int64_t step, const Fill& fill);
 
   /// Step of the last checkpoint on the disk; -1: none.

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(at::Device device, const std::string& why) {
-  throw std::runtime_error("--device " + device.str() + ": " + why + "; take cpu");
+  throw std::runtime_error("--device " + device.str() + ": " + why + "; use cpu");
 }
 
 // The folder of the torch that this process has loaded.
@@ -30,16 +30,17 @@ fs::path torch_folder() {
 // Registers CUDA's operators and hooks with the torch that runs. Nothing here links them.
 void load_cuda(at::Device device) {
   const fs::path library = torch_folder() / "libtorch_cuda.so";
-  if (!fs::exists(library)) refuse(device, "this torch has no CUDA, there is no '" + library.string() + "'");
+  if (!fs::exists(library))
+    refuse(device, "this torch has no CUDA, because there is no '" + library.string() + "'");
   if (!::dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL))
     refuse(device, std::string("torch's CUDA libraries cannot be loaded (") + ::dlerror() + ")");
   const auto& hooks = at::detail::getCUDAHooks();  // made at the first call, of what is loaded then
   if (typeid(hooks) == typeid(at::CUDAHooksInterface))
-    refuse(device, "torch was used before its CUDA libraries were loaded, make the session first");
+    refuse(device, "torch was used before its CUDA libraries were loaded; create the train::Session first");
   const auto devices = static_cast<int>(hooks.deviceCount());
   if (devices == 0) refuse(device, "there is no CUDA device");
   if (device.index() >= devices)
-    refuse(device, "there is no such device, they end with cuda:" + std::to_string(devices - 1));
+    refuse(device, "there is no such device, the last one is cuda:" + std::to_string(devices - 1));
   at::globalContext().lazyInitDevice(at::kCUDA);
 }
 

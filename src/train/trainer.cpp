@@ -130,7 +130,7 @@ class Run {
   void refuse_existing() const {
     if (run_.existing == Existing::refuse && holds_run(run_.folder))
       throw std::runtime_error("'" + run_.folder.string() +
-                               "' holds a run already: resume it, overwrite it, or choose another folder");
+                               "' already contains a run: resume it, overwrite it, or choose another folder");
   }
 
   bool ended() const { return state_.stopped_early || state_.step >= steps_; }
@@ -286,7 +286,7 @@ class Run {
     });
   }
 
-  // Where a run begins or ends it is no use to go on without a checkpoint.
+  // At the beginning and at the end of a run it makes no sense to continue without a checkpoint.
   void save_or_end(const char* what) {
     if (!save_last())
       throw std::runtime_error("the run " + std::string(what) + " at step " + std::to_string(state_.step) +

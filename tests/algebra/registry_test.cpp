@@ -183,8 +183,8 @@ TEST_F(Files, BadOnesAreRefusedByName) {
     return R"({"name": "registry_test_bad", "n": 2, )" + rest + "}";
   };
   const std::vector<std::pair<std::string, std::string>> bad = {
-      {"", "bad.json:1: it is no complete JSON"},
-      {R"({"name": "x", "n": 2, "table": [[0,0)", "bad.json:1: it is no complete JSON"},
+      {"", "bad.json:1: it is not complete JSON"},
+      {R"({"name": "x", "n": 2, "table": [[0,0)", "bad.json:1: it is not complete JSON"},
       {"{\"n\": 1e999}", "out of range"},
       {std::string(1000, '['), "nested at most 3 deep"},
       {"[1, 2]", "keys name, n and table"},

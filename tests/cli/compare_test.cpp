@@ -99,7 +99,7 @@ TEST(Compare, goes_on_where_it_stopped) {
   EXPECT_EQ(json::parse(place.read("both/compare.json"))["twins"][0]["runs"].size(), 3);
   const Outcome other = place.run("compare two.toml --set model.width=32 --out both");
   EXPECT_EQ(other.code, 2);
-  EXPECT_THAT(other.error, HasSubstr("they differ in model.width"));
+  EXPECT_THAT(other.error, HasSubstr("different: model.width"));
 }
 
 TEST(Compare, a_signal_loses_nothing) {
@@ -113,7 +113,7 @@ TEST(Compare, a_signal_loses_nothing) {
   wait_for(place.path("both/quaternion-seed1/metrics.jsonl"), 1000);
   program.signal(SIGINT);
   EXPECT_EQ(program.wait(), 130);
-  EXPECT_THAT(place.read("background.error"), HasSubstr("go on with: quatrain compare " + folder));
+  EXPECT_THAT(place.read("background.error"), HasSubstr("continue with: quatrain compare " + folder));
   const int64_t made = json::parse(place.read("both/quaternion-seed1/last/checkpoint.json"))["step"];
   const Outcome outcome = place.run("compare both --json - --set train.steps=" + std::to_string(made + 1));
   ASSERT_EQ(outcome.code, 0) << outcome.error;

@@ -118,7 +118,7 @@ TEST_F(ConvertTest, weights_files_become_weights_files) {
 
 TEST_F(ConvertTest, what_cannot_be_done_gets_a_sentence) {
   const std::string to = " out.safetensors --algebra quaternion";
-  expect_refused("nowhere" + to, 2, "'nowhere' is neither a weights file nor a run's folder");
+  expect_refused("nowhere" + to, 2, "there is no weights file or run 'nowhere'");
   expect_refused(kWeights + " out.safetensors --algebra quaternoin --heads 2", 2, "quaternion");
   expect_refused(kWeights + " out.safetensors --algebra real --heads 2", 2, "must be hypercomplex");
   expect_refused("run out --algebra 'phm(4, trained_rank=6)'", 2, "trained factors");
@@ -167,8 +167,9 @@ TEST_F(ConvertTest, weights_of_another_model_are_refused) {
   };
   refused("--twin real --set model.heads=2 --weights nowhere.safetensors", "nowhere.safetensors");
   refused("--twin quaternion --set model.heads=2 --weights run", "does not fit the model");
-  refused("--twin real --set model.heads=2 --set task.max_vocabulary=5 --weights run", "knows other words");
-  refused("--twin real --weights data", "no run with a checkpoint");
+  refused("--twin real --set model.heads=2 --set task.max_vocabulary=5 --weights run",
+          "differs from the vocabulary of these data");
+  refused("--twin real --weights data", "not a run with a checkpoint");
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 
 #include "cli/program.h"
 
-// Bad input of every kind: what the program says. The answers are docs/errors.md, which this test makes and
-// compares.
+// Calls the program with every kind of bad input. docs/errors.md lists what it answers; this test compares
+// the page with the answers, or writes it.
 namespace quatrain::cli {
 namespace {
 
@@ -57,12 +57,13 @@ Prepare named_pipe(const std::string& name) {
 
 constexpr const char* kOpening = R"(# Errors
 
-What the program says of bad input: one sentence on the standard error, after `quatrain: `, with the file and line, what
-must be so, what was found, and where it can the way out. Nothing is written then, and nothing goes to the standard output. Exit
-code 2: the command or the recipe is wrong; 1: what it names is.
+This page lists what the program prints when its input is wrong. Each message is one sentence on the standard error, after
+`quatrain: `. It names the file and the line, the rule, the value that was found and, where possible, what to do. The program
+then writes no file, and prints nothing to the standard output. Exit code 2 means that the command or the recipe is wrong.
+Exit code 1 means that a file named by them (data, word vectors, weights, a run) is wrong.
 
-The calls behind this page are the cases of `tests/cli/errors_test.cpp`, which makes it: `my.toml` is the recipe, `data`
-the data folder, `run` a trained run.
+In these examples, `my.toml` is a recipe, `data` is a folder of data and `run` is a trained run. The test
+`tests/cli/errors_test.cpp` runs each example and writes this page.
 )";
 
 std::string utf16(const std::string& text) {
@@ -98,37 +99,37 @@ std::vector<Section> sections() {
   const std::string latin1 = "good\tcaf\xE9";
   return {
       {"Commands and options",
-       {{"a word that is no command", "trian text", 2},
-        {"an option that there is not", "train text --ouput x", 2},
-        {"no recipe", "train", 2},
-        {"a recipe that there is not", "train agreemnt", 2},
-        {"a data folder that there is not", "train text --data nowhere", 2},
-        {"no data folder", "train text", 2},
+       {{"an unknown command", "trian text", 2},
+        {"an unknown option", "train text --ouput x", 2},
+        {"no recipe is given", "train", 2},
+        {"an unknown recipe", "train agreemnt", 2},
+        {"a data folder that does not exist", "train text --data nowhere", 2},
+        {"no data folder is given", "train text", 2},
         {"`--set` without a value", kTrain + " --set model.width", 2},
         {"`--set` without a table", kTrain + " --set width=64", 2},
         {"`--set` of an unknown key", kTrain + " --set model.widht=64", 2},
-        {"a seed that is no number", kTrain + " --seed x", 2},
-        {"a twin that there is not", kTrain + " --twin quaternoin", 2},
-        {"`--resume` without a run", "train text --data data --resume", 2},
+        {"a seed that is not a number", kTrain + " --seed x", 2},
+        {"an unknown twin", kTrain + " --twin quaternoin", 2},
+        {"`--resume` without naming a run", "train text --data data --resume", 2},
         {"`--resume` of a comparison", "train both --resume --data data", 2,
          [](const Workplace& place) { place.write("both/recipe.toml", place.read("run/last/recipe.toml")); }},
-        {"`--from` what training cannot go on from", "train run --resume --from best", 2},
-        {"a folder that holds a run", "train text --data data --out run", 2},
+        {"`--from` a checkpoint that training cannot continue from", "train run --resume --from best", 2},
+        {"`--out` already contains a run", "train text --data data --out run", 2},
         {"`--out` is a file", "train text --data data --out file", 1, file("file", "x")},
-        {"`--out` below a file", "train text --data data --out file/run", 1, file("file", "x")},
-        {"`--json` in a folder that there is not", "evaluate run --json nowhere/figures.json"},
+        {"`--out` is inside a file", "train text --data data --out file/run", 1, file("file", "x")},
+        {"`--json` in a folder that does not exist", "evaluate run --json nowhere/figures.json"},
         {"`--json` is a folder", "evaluate run --json data"},
-        {"a run that there is not", "predict nowhere", 2},
-        {"a folder that is no run", "predict data", 2},
-        {"to convert what there is not", "convert nowhere out.safetensors --algebra quaternion", 2},
-        {"an algebra that there is not", "convert run out --algebra quaternoin", 2},
-        {"to convert to a real model", "convert run out --algebra real", 2}}},
+        {"a run that does not exist", "predict nowhere", 2},
+        {"a folder that is not a run", "predict data", 2},
+        {"converting a file that does not exist", "convert nowhere out.safetensors --algebra quaternion", 2},
+        {"an unknown algebra", "convert run out --algebra quaternoin", 2},
+        {"converting to a real model", "convert run out --algebra real", 2}}},
       {"Recipes",
-       {{"a folder", "train data", 2},
-        {"a pipe", kRecipe, 2, named_pipe("my.toml")},
-        {"a device", "train /dev/zero", 2},
+       {{"a folder instead of a recipe", "train data", 2},
+        {"a pipe instead of a file", kRecipe, 2, named_pipe("my.toml")},
+        {"a device instead of a file", "train /dev/zero", 2},
         {"a file that is too large", kRecipe, 2, file("my.toml", std::string(2 << 20, '#'))},
-        {"no TOML", kRecipe, 2, file("my.toml", "[model]\nwidth = = 64\n")},
+        {"a file that is not TOML", kRecipe, 2, file("my.toml", "[model]\nwidth = = 64\n")},
         {"a binary file", kRecipe, 2,
          file("my.toml", std::string("\x7F"
                                      "ELF\x02\x01\0\0",
@@ -138,54 +139,52 @@ std::vector<Section> sections() {
         {"an unknown table", kRecipe, 2, file("my.toml", "[modle]\nwidth = 64\n")},
         {"an unknown key", kRecipe, 2, file("my.toml", "[model]\nwdith = 64\n")},
         {"a key in the wrong table", kRecipe, 2, file("my.toml", "[train]\nwidth = 64\n")},
-        {"a key of another kind of task", kRecipe, 2,
+        {"a key that another kind of task has", kRecipe, 2,
          file("my.toml", "[task]\nkind = \"regression\"\nvectors = \"v.txt\"\n")},
         {"a key twice", kRecipe, 2, file("my.toml", "[model]\nwidth = 64\nwidth = 32\n")},
         {"a table twice", kRecipe, 2, file("my.toml", "[model]\nwidth = 64\n[train]\n[model]\nheads = 2\n")},
-        {"a text for a number", kRecipe, 2, file("my.toml", "[model]\nwidth = \"64\"\n")},
-        {"a fraction for a whole number", kRecipe, 2, file("my.toml", "[model]\nlayers = 1.5\n")},
-        {"a word that is not among the values", kRecipe, 2,
-         file("my.toml", "[train]\noptimizer = \"adamm\"\n")},
+        {"a string instead of a number", kRecipe, 2, file("my.toml", "[model]\nwidth = \"64\"\n")},
+        {"a fraction instead of an integer", kRecipe, 2, file("my.toml", "[model]\nlayers = 1.5\n")},
+        {"an unknown value", kRecipe, 2, file("my.toml", "[train]\noptimizer = \"adamm\"\n")},
         {"a negative rate", kRecipe, 2, file("my.toml", "[train]\nrate = -0.001\n")},
-        {"a rate that is no number", kRecipe, 2, file("my.toml", "[train]\nrate = nan\n")},
+        {"a rate that is not a number", kRecipe, 2, file("my.toml", "[train]\nrate = nan\n")},
         {"an infinite rate", kRecipe, 2, file("my.toml", "[train]\nrate = inf\n")},
-        {"a device of another make", kRecipe, 2, file("my.toml", "[train]\ndevice = \"gpu\"\n")},
-        {"dropout of everything", kRecipe, 2, file("my.toml", "[model]\ndropout = 1\n")},
-        {"no layer", kRecipe, 2, file("my.toml", "[model]\nlayers = 0\n")},
-        {"a batch of nothing", kRecipe, 2, file("my.toml", "[train]\nbatch = 0\n")},
+        {"an unknown device", kRecipe, 2, file("my.toml", "[train]\ndevice = \"gpu\"\n")},
+        {"a dropout of 1", kRecipe, 2, file("my.toml", "[model]\ndropout = 1\n")},
+        {"zero layers", kRecipe, 2, file("my.toml", "[model]\nlayers = 0\n")},
+        {"a batch size of 0", kRecipe, 2, file("my.toml", "[train]\nbatch = 0\n")},
         {"neither steps nor epochs", kRecipe, 2, file("my.toml", "[train]\nsteps = 0\nepochs = 0\n")},
         {"a width that n does not divide", kRecipe, 2, file("my.toml", "[model]\nwidth = 126\nheads = 1\n")},
         {"a feed-forward width that n does not divide", kRecipe, 2,
          file("my.toml", "[model]\nfeed_forward = 510\n")},
-        {"more heads than the width has room for", kRecipe, 2,
-         file("my.toml", "[model]\nwidth = 64\nheads = 128\n")},
+        {"too many heads for the width", kRecipe, 2, file("my.toml", "[model]\nwidth = 64\nheads = 128\n")},
         {"n of 0", kRecipe, 2, file("my.toml", "[model]\nalgebra = \"phm(0)\"\n")},
-        {"n above the largest", kRecipe, 2, file("my.toml", "[model]\nalgebra = \"phm(65)\"\n")},
+        {"n above the limit", kRecipe, 2, file("my.toml", "[model]\nalgebra = \"phm(65)\"\n")},
         {"an unknown algebra", kRecipe, 2, file("my.toml", "[model]\nalgebra = \"quaternoin\"\n")},
-        {"a parenthesis that is not closed", kRecipe, 2, file("my.toml", "[model]\nalgebra = \"phm(4\"\n")},
-        {"component-wise attention of a learned algebra", kRecipe, 2,
+        {"a missing parenthesis", kRecipe, 2, file("my.toml", "[model]\nalgebra = \"phm(4\"\n")},
+        {"component-wise attention with a learned algebra", kRecipe, 2,
          file("my.toml", "[model]\nalgebra = \"phm(4)\"\nattention = \"componentwise\"\n")},
         {"a twin without a name", kRecipe, 2, file("my.toml", "[[twins]]\nalgebra = \"real\"\n")},
-        {"two twins of one name", kRecipe, 2,
+        {"two twins with the same name", kRecipe, 2,
          file("my.toml", "[[twins]]\nname = \"a\"\n[[twins]]\nname = \"a\"\n")},
         {"a twin that sets the data", kRecipe, 2,
          file("my.toml", "[[twins]]\nname = \"a\"\ntask.data = \"sst\"\n")},
-        {"lists in lists without end", kRecipe, 2, file("my.toml", "a = " + std::string(100000, '['))},
-        {"weights that there are not", kTrain + " --weights nowhere", 2},
+        {"lists nested too deep", kRecipe, 2, file("my.toml", "a = " + std::string(100000, '['))},
+        {"weights that do not exist", kTrain + " --weights nowhere", 2},
         {"weights of another model", kTrain + " --weights run --set model.width=64"},
-        {"weights of a run with other words", kTrain + " --weights run", 2,
+        {"weights of a run with another vocabulary", kTrain + " --weights run", 2,
          third_line("bad\ta strange film")}}},
       {"Data",
        {{"a file is missing", kTrain, 1, no_file("data/dev.tsv")},
-        {"no file is there", "train text --data empty --out run2", 1, file("empty/else.txt", "x")},
+        {"all files are missing", "train text --data empty --out run2", 1, file("empty/else.txt", "x")},
         {"an empty file", kTrain, 1, file("data/train.tsv", "")},
-        {"blank lines alone", kTrain, 1, file("data/train.tsv", "\n\n")},
-        {"a folder in a file's place", kTrain, 1,
+        {"only blank lines", kTrain, 1, file("data/train.tsv", "\n\n")},
+        {"a folder instead of a file", kTrain, 1,
          [](const Workplace& place) {
            fs::remove(place.path("data/train.tsv"));
            fs::create_directory(place.path("data/train.tsv"));
          }},
-        {"a pipe in a file's place", kTrain, 1,
+        {"a pipe instead of a file", kTrain, 1,
          [](const Workplace& place) {
            fs::remove(place.path("data/train.tsv"));
            named_pipe("data/train.tsv")(place);
@@ -194,80 +193,80 @@ std::vector<Section> sections() {
         {"Latin-1", kTrain, 1, third_line(latin1)},
         {"UTF-16", kTrain, 1, file("data/train.tsv", utf16("good\ta fine film\n"))},
         {"a line of 100 MB", kTrain, 1, third_line("good\t" + std::string(100 << 20, 'x'))},
-        {"a field is missing", kTrain, 1, third_line("a film without a label")},
-        {"a field too many", kTrain, 1, third_line("good\ta film\tof 1999")},
+        {"a missing column", kTrain, 1, third_line("a film without a label")},
+        {"one column too many", kTrain, 1, third_line("good\ta film\tof 1999")},
         {"an empty text", kTrain, 1, third_line("good\t ")},
         {"an empty label", kTrain, 1, third_line("\ta film")},
-        {"one label only", kTrain, 1, file("data/train.tsv", "good\ta film\ngood\tanother film\n")},
-        {"a label that the training set has not", kTrain, 1, more("data/dev.tsv", "fine\ta film\n")},
-        {"sst: a label outside the set", kTrain + " --set task.data=sst", 1,
+        {"only one label", kTrain, 1, file("data/train.tsv", "good\ta film\ngood\tanother film\n")},
+        {"a label that the training set does not have", kTrain, 1, more("data/dev.tsv", "fine\ta film\n")},
+        {"sst: an unknown label", kTrain + " --set task.data=sst", 1,
          more("data/stsa.binary.dev", "2 a film\n")},
         {"sst: no text", kTrain + " --set task.data=sst", 1, more("data/stsa.binary.dev", "1 \n")},
-        {"imdb: a field is missing", kTrain + " --set task.data=imdb", 1, file("data/train.tsv", "1\t1\n")},
-        {"imdb: a label outside the set", kTrain + " --set task.data=imdb", 1,
+        {"imdb: a missing column", kTrain + " --set task.data=imdb", 1, file("data/train.tsv", "1\t1\n")},
+        {"imdb: an unknown label", kTrain + " --set task.data=imdb", 1,
          file("data/train.tsv", "1\tgood\ta film\n")},
-        {"sva: a line without its sentence", kTrain + " --set task.data=sva", 1,
+        {"sva: a sentence is missing", kTrain + " --set task.data=sva", 1,
          more("data/subj_agr_filtered.gold", "5\tis\tare\t1\n")},
-        {"sva: a sentence without its line", kTrain + " --set task.data=sva", 1,
+        {"sva: one sentence too many", kTrain + " --set task.data=sva", 1,
          more("data/subj_agr_filtered.text", "the key is here\n")},
-        {"sva: a verb's place outside the sentence", kTrain + " --set task.data=sva", 1,
+        {"sva: a verb's position outside the sentence", kTrain + " --set task.data=sva", 1,
          edit("data/subj_agr_filtered.gold", [](const std::string& old) { return "99" + old.substr(1); })},
-        {"sva: another verb in its place", kTrain + " --set task.data=sva", 1,
+        {"sva: another word at the verb's position", kTrain + " --set task.data=sva", 1,
          edit("data/subj_agr_filtered.gold", [](const std::string& old) { return "3" + old.substr(1); })},
-        {"words too rare", kTrain + " --set task.min_count=1000"}}},
+        {"all words are too rare", kTrain + " --set task.min_count=1000"}}},
       {"Word vectors",
-       {{"a file that there is not", kVectors + "nowhere.bf16"},
-        {"a folder", kVectors + "data"},
-        {"no list of words", kVectors + "v.bf16", 1, file("v.bf16", numbers({1, 2}))},
-        {"a list of another length", kVectors + "v.bf16", 1,
+       {{"a file that does not exist", kVectors + "nowhere.bf16"},
+        {"a folder instead of a file", kVectors + "data"},
+        {"the list of words is missing", kVectors + "v.bf16", 1, file("v.bf16", numbers({1, 2}))},
+        {"a list of words with another length", kVectors + "v.bf16", 1,
          [](const Workplace& place) {
            place.write("v.bf16", numbers({1, 2, 3, 4, 5}));
            place.write("v.vocab", "good\nfilm\n");
          }},
-        {"no numbers", kVectors + "v.bf16", 1,
+        {"a file without numbers", kVectors + "v.bf16", 1,
          [](const Workplace& place) {
            place.write("v.bf16", "");
            place.write("v.vocab", "good\nfilm\n");
          }},
-        {"bfloat16 that is no number", kVectors + "v.bf16", 1,
+        {"a bfloat16 that is not a number", kVectors + "v.bf16", 1,
          [](const Workplace& place) {
            place.write("v.bf16", numbers({1, 2}) + "\xC0\x7F\xC0\x7F");
            place.write("v.vocab", "good\nfilm\n");
          }},
-        {"a line with fewer numbers", kVectors + "v.txt", 1, file("v.txt", "good 1 2 3\nfilm 1 2\n")},
-        {"a word in a number's place", kVectors + "v.txt", 1, file("v.txt", "good 1 2\nfilm 1 x\n")},
-        {"a number that is none", kVectors + "v.txt", 1, file("v.txt", "good 1 2\nfilm nan 2\n")},
-        {"fewer lines than the first one says", kVectors + "v.txt", 1,
+        {"a line with too few numbers", kVectors + "v.txt", 1, file("v.txt", "good 1 2 3\nfilm 1 2\n")},
+        {"a word instead of a number", kVectors + "v.txt", 1, file("v.txt", "good 1 2\nfilm 1 x\n")},
+        {"a number that is nan", kVectors + "v.txt", 1, file("v.txt", "good 1 2\nfilm nan 2\n")},
+        {"fewer lines than the first line promises", kVectors + "v.txt", 1,
          file("v.txt", "3 2\ngood 1 2\nfilm 1 2\n")},
-        {"no word of the data", kVectors + "v.txt", 1, file("v.txt", "zebra 1 2\n")},
+        {"no word of the data has a vector", kVectors + "v.txt", 1, file("v.txt", "zebra 1 2\n")},
         {"an empty file", kVectors + "v.txt", 1, file("v.txt", "")}}},
       {"Runs",
-       {{"no checkpoint that was evaluated", "predict run", 1,
+       {{"no evaluated checkpoint", "predict run", 1,
          [](const Workplace& place) { fs::remove_all(place.path("run/best")); }},
-        {"weights cut off", "predict run", 1,
+        {"weights that are cut off", "predict run", 1,
          edit("run/best/model.safetensors",
               [](const std::string& old) { return old.substr(0, old.size() / 2); })},
         {"a file is missing", "predict run", 1, no_file("run/best/vocabulary.txt")},
-        {"a list of files that cannot be read", "predict run", 1, file("run/best/checkpoint.json", "{")},
-        {"no labels", "predict run", 1, file("run/best/labels.txt", "")},
-        {"labels of another number", "predict run", 1, file("run/best/labels.txt", "bad\ng\nod\n")},
-        {"a vocabulary of another size", "predict run", 1,
+        {"a damaged checkpoint.json", "predict run", 1, file("run/best/checkpoint.json", "{")},
+        {"an empty labels.txt", "predict run", 1, file("run/best/labels.txt", "")},
+        {"a changed labels.txt", "predict run", 1, file("run/best/labels.txt", "bad\ng\nod\n")},
+        {"a changed vocabulary.txt", "predict run", 1,
          edit("run/best/vocabulary.txt",
               [](std::string old) {
                 old[old.find("film") + 1] = '\n';  // of one word two
                 return old;
               })},
-        {"weights that are none", "convert model.safetensors out --algebra quaternion", 1,
+        {"a file that is not a weights file", "convert model.safetensors out --algebra quaternion", 1,
          file("model.safetensors", "not a file of weights")},
-        {"weights cut off", "convert model.safetensors out --algebra quaternion", 1,
+        {"weights that are cut off", "convert model.safetensors out --algebra quaternion", 1,
          file("model.safetensors",
               tensors(R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", "123"))},
-        {"weights without a layer", "convert model.safetensors out --algebra quaternion", 1,
+        {"weights without a linear layer", "convert model.safetensors out --algebra quaternion", 1,
          file("model.safetensors",
               tensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "1234"))},
-        {"a header that is no JSON", "convert model.safetensors out --algebra quaternion", 1,
+        {"a header that is not JSON", "convert model.safetensors out --algebra quaternion", 1,
          file("model.safetensors", tensors("{"))},
-        {"a header that is nested deep", "convert model.safetensors out --algebra quaternion", 1,
+        {"a header that is nested too deep", "convert model.safetensors out --algebra quaternion", 1,
          file("model.safetensors", tensors(std::string(100000, '[')))},
         {"a tensor of an unknown type", "convert model.safetensors out --algebra quaternion", 1,
          file("model.safetensors",
@@ -275,27 +274,28 @@ std::vector<Section> sections() {
         {"a shape that does not fit its bytes", "convert model.safetensors out --algebra quaternion", 1,
          file("model.safetensors",
               tensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "1234"))},
-        {"tensors over each other", "convert model.safetensors out --algebra quaternion", 1,
+        {"overlapping tensors", "convert model.safetensors out --algebra quaternion", 1,
          file(
              "model.safetensors",
              tensors(
                  R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
                  "123"))},
-        {"data with other labels than the run's", "evaluate run --data data", 1,
+        {"data with other labels than the run", "evaluate run --data data", 1,
          [](const Workplace& place) {
            for (const char* part : {"train", "dev", "test"})
              place.write("data/" + std::string(part) + ".tsv", "up\ta film\ndown\ta plot\n");
          }},
-        {"to resume with another recipe", "train run --resume --set model.width=64", 2},
-        {"to resume with other words", "train run --resume --data data --set train.steps=4", 1,
+        {"resuming with another recipe", "train run --resume --set model.width=64", 2},
+        {"resuming with another vocabulary", "train run --resume --data data --set train.steps=4", 1,
          edit("data/train.tsv",
               [](std::string old) {
                 for (size_t at = 0; (at = old.find("film", at)) != old.npos;) old[at] = 'g';
                 return old;
               })},
-        {"to train on without the last checkpoint", "train run --resume --set train.steps=4", 1,
+        {"training more steps without the last checkpoint", "train run --resume --set train.steps=4", 1,
          [](const Workplace& place) { fs::remove_all(place.path("run/last")); }},
-        {"a damaged recipe in it", "train run --resume", 1, file("run/last/recipe.toml", "[tas")}}},
+        {"resuming with a damaged recipe.toml", "train run --resume", 1,
+         file("run/last/recipe.toml", "[tas")}}},
       {"Texts to label",
        {{"Latin-1", "predict run", 1, nullptr, "caf\xE9\n"},
         {"a NUL byte", "predict run", 1, nullptr, std::string("a\0b\n", 4)},

@@ -104,10 +104,11 @@ TEST(Check, names_what_is_damaged_and_train_offers_what_is_sound) {
   const Outcome damaged = place.run("check run");
   EXPECT_EQ(damaged.code, 1);
   EXPECT_THAT(damaged.error, HasSubstr("'run' is not as a trainer left it in 3 parts"));
-  EXPECT_THAT(damaged.out, AllOf(HasSubstr("model.safetensors has changed since it was written"),
-                                 HasSubstr("resume with --from step-000008"), HasSubstr("metrics.jsonl:"),
-                                 HasSubstr("this line is not as a trainer wrote it"),
-                                 HasSubstr("is not what a trainer wrote")));
+  EXPECT_THAT(
+      damaged.out,
+      AllOf(HasSubstr("model.safetensors has changed since it was written"),
+            HasSubstr("quatrain train run --resume --from step-000008"), HasSubstr("metrics.jsonl:"),
+            HasSubstr("this line is not as a trainer wrote it"), HasSubstr("is not what a trainer wrote")));
   const Outcome refused = place.run("train run --resume --set train.steps=12");
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.error, AllOf(HasSubstr("'run/last' is damaged"), HasSubstr("--from step-000008")));
@@ -322,8 +323,8 @@ TEST(Train, weights_of_what_is_no_run_are_refused_as_that) {
   const Workplace place;
   const Outcome outcome = place.run(kRun + " --set train.weights=. --out run");
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.error, AllOf(HasSubstr("train.weights: '"), HasSubstr("is no run with a checkpoint"),
-                                   Not(HasSubstr("start anew"))));
+  EXPECT_THAT(outcome.error, AllOf(HasSubstr("train.weights: '"), HasSubstr("is not a run with a checkpoint"),
+                                   Not(HasSubstr("start a new run"))));
 }
 
 TEST(Train, a_damaged_recipe_of_a_run_is_named_before_it_is_read) {
@@ -361,7 +362,7 @@ TEST(Plot, draws_the_curves) {
   EXPECT_THAT(without.error, HasSubstr("left out: two/metrics.jsonl:"));
   EXPECT_THAT(place.read("without.svg"), HasSubstr("two"));
   // What fails leaves the picture before.
-  EXPECT_THAT(place.run("plot two nothing").error, HasSubstr("'nothing' is no run"));
+  EXPECT_THAT(place.run("plot two nothing").error, HasSubstr("'nothing' is not a run"));
   EXPECT_EQ(place.read("plot.svg"), picture);
   EXPECT_THAT(place.run("plot two --out two.pdf").error,
               HasSubstr("must end in .svg or .png, got 'two.pdf'"));

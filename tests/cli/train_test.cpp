@@ -25,7 +25,7 @@ TEST(Train, a_device_that_is_not_there_is_refused) {
     if (outcome.code == 0 && device == "cuda") continue;  // it is there
     EXPECT_EQ(outcome.code, 1);
     EXPECT_THAT(outcome.error,
-                testing::AllOf(HasSubstr("quatrain: --device cuda:"), HasSubstr("; take cpu\n")));
+                testing::AllOf(HasSubstr("quatrain: --device cuda:"), HasSubstr("; use cpu\n")));
     EXPECT_THAT(outcome.error, testing::Not(HasSubstr("make the session first")));
     EXPECT_FALSE(std::filesystem::exists(place.path("run")));
   }
@@ -95,11 +95,11 @@ TEST(Train, a_folder_that_holds_a_run_is_safe) {
   const std::string before = place.read("run/result.json");
   const Outcome again = place.run(words);
   EXPECT_EQ(again.code, 2);
-  EXPECT_THAT(again.error, HasSubstr("'run' holds a run already"));
+  EXPECT_THAT(again.error, HasSubstr("'run' already contains a run"));
   EXPECT_EQ(place.read("run/result.json"), before);
   const Outcome other = place.run("train agreement --set model.width=64 --resume --out run");
   EXPECT_EQ(other.code, 2);
-  EXPECT_THAT(other.error, HasSubstr("they differ in"));
+  EXPECT_THAT(other.error, HasSubstr("different: "));
   EXPECT_THAT(other.error, HasSubstr("model.width"));
   EXPECT_EQ(place.run(words + " --overwrite --seed 5").code, 0);
   EXPECT_EQ(result_of(place, "run")["seed"], 5);
@@ -120,7 +120,7 @@ TEST(Train, a_stopped_run_goes_on) {
     program.signal(number);
     EXPECT_EQ(program.wait(), code);
     const std::string error = place.read("background.error");
-    EXPECT_THAT(error, HasSubstr("go on with: quatrain train " + run + " --resume"));
+    EXPECT_THAT(error, HasSubstr("continue with: quatrain train " + run + " --resume"));
     const int64_t made = json::parse(place.read("run/last/checkpoint.json"))["step"];
     ASSERT_GE(made, 1);
     const std::string more = std::to_string(made + 2);

@@ -47,9 +47,9 @@ TEST(Usage, help_answers_everywhere) {
 
 TEST(Usage, mistyped_words_get_the_nearest) {
   const Workplace place;
-  expect_usage_error(place, "trian agreement", "'trian' is no command of quatrain (did you mean train?)");
+  expect_usage_error(place, "trian agreement", "quatrain has no command 'trian' (did you mean train?)");
   expect_usage_error(place, "train agreement --ouput x",
-                     "'--ouput' is no option of quatrain train (did you mean --out?)");
+                     "quatrain train has no option '--ouput' (did you mean --out?)");
   expect_usage_error(place, "info algebra", "(did you mean algebras?)");
   expect_usage_error(place, "train agreemnt", "no recipe or file 'agreemnt' (did you mean agreement?)");
   expect_usage_error(place, "train agreement --twin quaternoin", "did you mean quaternion?");
@@ -61,24 +61,24 @@ TEST(Usage, wrong_words_are_refused_before_anything_runs) {
   place.make_data();
   expect_usage_error(place, "", "A subcommand is required");
   expect_usage_error(place, "train", "recipe is required");
-  expect_usage_error(place, "train sentiment", "needs their folder: pass --data FOLDER or set QUATRAIN_DATA");
+  expect_usage_error(place, "train sentiment",
+                     "needs the folder of its 'sst' data: pass --data FOLDER or set QUATRAIN_DATA");
   expect_usage_error(place, "train sentiment --data nowhere", "Path does not exist: nowhere");
   expect_usage_error(place, "train agreement --set model.width=510 --set model.algebra=quaternion",
                      "model.width must be divisible by n * heads = 16");
-  expect_usage_error(place, "train agreement --set model.width", "--set takes table.key=value");
+  expect_usage_error(place, "train agreement --set model.width", "--set must be of the form table.key=value");
   expect_usage_error(place, "train agreement --seed x", "train.seed must be an integer, got 'x'");
-  expect_usage_error(place, "train agreement --resume", "--resume needs the run");
+  expect_usage_error(place, "train agreement --resume", "--resume needs the folder of the run");
   expect_usage_error(place, "train agreement --resume --overwrite --out x", "excludes");
-  expect_usage_error(place, "train data", "is a folder without a stored recipe");
+  expect_usage_error(place, "train data", "is a folder that contains no run and no recipe.toml");
   expect_usage_error(place, "compare agreement --seeds 0", "1 to 1000 seeds");
   expect_usage_error(place, "compare agreement --seeds 1,x", "got 'x'");
   expect_usage_error(place, "compare agreement --seeds 1,1", "names 1 twice");
-  expect_usage_error(place, "predict nowhere", "'nowhere' is no run");
-  expect_usage_error(place, "evaluate nowhere", "'nowhere' is no run");
-  expect_usage_error(place, "check nowhere", "'nowhere' is no run");
-  expect_usage_error(place, "plot nowhere", "'nowhere' is no run");
-  expect_usage_error(place, "bench linaer",
-                     "'linaer' is no command of quatrain bench (did you mean linear?)");
+  expect_usage_error(place, "predict nowhere", "'nowhere' is not a run");
+  expect_usage_error(place, "evaluate nowhere", "'nowhere' is not a run");
+  expect_usage_error(place, "check nowhere", "'nowhere' is not a run");
+  expect_usage_error(place, "plot nowhere", "'nowhere' is not a run");
+  expect_usage_error(place, "bench linaer", "quatrain bench has no command 'linaer' (did you mean linear?)");
   expect_usage_error(place, "bench linear --sizes 64,66", "divisible by n = 4, got 66 (nearest: 64, 68)");
   expect_usage_error(place, "bench linear --sizes 64x30", "divisible by n = 4, got 30");
   expect_usage_error(place, "bench linear --algebra 'phm(5)' --sizes 64", "divisible by n = 5, got 64");
@@ -92,7 +92,7 @@ TEST(Usage, wrong_words_are_refused_before_anything_runs) {
   expect_usage_error(place, "bench encoder --width 60 --heads 8", "divisible by n * heads = 32, got 60");
   expect_usage_error(place, "bench encoder --feed-forward 30", "divisible by n = 4, got 30");
   expect_usage_error(place, "bench model agreemnt", "did you mean agreement?");
-  expect_usage_error(place, "bench model sentiment", "needs their folder");
+  expect_usage_error(place, "bench model sentiment", "needs the folder of its");
   place.write("empty.toml", "[train]\nsteps = 0\n");
   expect_usage_error(place, "train empty.toml", "empty.toml:2: train.steps and train.epochs are both 0");
   place.write("alone.toml", "");

@@ -49,7 +49,7 @@ TEST_F(ReadersTest, AreListedAndKnownByName) {
     source.folder = folder_ / "none";
     EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("there is no folder " + source.folder.string()));
     source.folder = write("file", "x");
-    EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("is a file; the reader"));
+    EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("is a file; the "));
   }
 }
 
@@ -98,7 +98,7 @@ TEST_F(ReadersTest, OneFileIsCutByShares) {
 
 TEST_F(ReadersTest, SstIsFoundWhereverTheArchivePutsIt) {
   for (const std::string sub : {"sst/sst/", "sst/", ""}) {
-    EXPECT_THAT(error("sst"), HasSubstr("found no stsa.binary.train in DIR, DIR/sst, DIR/sst/sst"));
+    EXPECT_THAT(error("sst"), HasSubstr("there is no stsa.binary.train in DIR, DIR/sst, DIR/sst/sst"));
     write_sst(sub);
     const auto splits = read("sst");
     ASSERT_EQ(splits.train.size(), 3u);
@@ -134,12 +134,12 @@ TEST_F(ReadersTest, SstSaysWhatIsWrong) {
   }
   for (const auto* line : {"1\n", "1 \n", "1   \n"}) {
     write("stsa.binary.dev", line);
-    EXPECT_THAT(error("sst"), HasSubstr("dev:1: no text after the label")) << line;
+    EXPECT_THAT(error("sst"), HasSubstr("dev:1: a text must follow the label")) << line;
   }
   write("stsa.binary.dev", "");
   EXPECT_EQ(error("sst"), "data: DIR/stsa.binary.dev is empty");
   std::filesystem::remove(folder_ / "stsa.binary.dev");
-  EXPECT_THAT(error("sst"), HasSubstr("DIR holds stsa.binary.train but no stsa.binary.dev"));
+  EXPECT_THAT(error("sst"), HasSubstr("the folder DIR contains stsa.binary.train but no stsa.binary.dev"));
 }
 
 TEST_F(ReadersTest, FilesMustBeUtf8Text) {
@@ -148,11 +148,11 @@ TEST_F(ReadersTest, FilesMustBeUtf8Text) {
                                   "1 \xF5\x80\x80\x80\n", "1 \xE2\x82\n", "1 \x80\n"};
   for (const auto text : bad) {
     write("stsa.binary.test", "0 fine\n" + std::string(text));
-    EXPECT_THAT(error("sst"), HasSubstr("stsa.binary.test:2: text must be UTF-8, byte ")) << text;
+    EXPECT_THAT(error("sst"), HasSubstr("stsa.binary.test:2: the text must be UTF-8, but byte ")) << text;
   }
   write("stsa.binary.test", std::string_view("1 a\0b\n", 6));
   EXPECT_THAT(error("sst"),
-              HasSubstr("stsa.binary.test:1: text must hold no NUL bytes, found one at byte 4"));
+              HasSubstr("stsa.binary.test:1: the text must not contain NUL bytes, found one at byte 4"));
   write("stsa.binary.test",
         "\xEF\xBB\xBF"
         "1 \xE2\x82\xAC \xF0\x9F\x98\x80 no line end");
@@ -183,12 +183,13 @@ TEST_F(ReadersTest, ImdbTakesDevFromTrainByText) {
 TEST_F(ReadersTest, ImdbSaysWhatIsWrong) {
   write("test.tsv", "a\t0\tx\n");
   write("train.tsv", "a\t0\tfine\nb\t1\n");
-  EXPECT_EQ(error("imdb"),
-            "DIR/train.tsv:2: a line must have 3 columns (id, label, text) between tabs, got 2 in \"b\t1\"");
+  EXPECT_EQ(
+      error("imdb"),
+      "DIR/train.tsv:2: a line must have 3 columns (id, label, text) separated by tabs, got 2 in \"b\t1\"");
   write("train.tsv", "a\tpos\tfine\n");
   EXPECT_EQ(error("imdb"), "DIR/train.tsv:1: the label must be 0 (negative) or 1 (positive), got \"pos\"");
   write("train.tsv", "a\t1\t <br />\n");
-  EXPECT_THAT(error("imdb"), HasSubstr("the text must have a word"));
+  EXPECT_THAT(error("imdb"), HasSubstr("the text must have at least one word"));
 }
 
 TEST_F(ReadersTest, SvaGivesTheWordsBeforeTheVerbAndItsNumber) {
@@ -234,24 +235,25 @@ TEST_F(ReadersTest, SvaSaysWhatIsWrong) {
   const std::string text = "the dog runs .\n";
   const std::pair<std::string, std::string> cases[] = {
       {"2\truns\trun\n",
-       "gold:1: a line must have 4 columns (place of the verb, right form, wrong form, attractors) between "
-       "tabs, got 3"},
+       "gold:1: a line must have 4 columns (position of the verb, right form, wrong form, attractors) "
+       "separated by tabs, got 3"},
       {"x\truns\trun\t0\n",
-       "gold:1: the verb's place must be from 1 to 3, the last word of its sentence, got \"x\""},
-      {"0\tthe\trun\t0\n", "the verb's place must be from 1 to 3"},
-      {"4\truns\trun\t0\n", "the verb's place must be from 1 to 3"},
+       "gold:1: the verb's position, counted from 0, must be from 1 to 3 in this sentence, got \"x\""},
+      {"0\tthe\trun\t0\n", "the verb's position, counted from 0, must be from 1 to 3"},
+      {"4\truns\trun\t0\n", "the verb's position, counted from 0, must be from 1 to 3"},
       {"1\truns\trun\t0\n",
-       "word 1 of the sentence must be \"runs\", got \"dog\"; do the two files belong together?"},
+       "word 1 of the sentence (counted from 0) must be \"runs\", got \"dog\"; do the two files belong "
+       "together?"},
       {"2\truns\trun\t-1\n", "the number of attractors must be a whole number, got \"-1\""},
       {"2\truns\trun\t0\n2\truns\trun\t0\n",
-       "gold:2: no sentence for this line, subj_agr_filtered.text has only 1 lines"}};
+       "gold:2: there is no sentence for this line, because subj_agr_filtered.text has only 1 lines"}};
   for (const auto& [gold, message] : cases) {
     write_sva(text, gold);
     EXPECT_THAT(error("sva"), HasSubstr(message));
   }
   write_sva(text + text, "2\truns\trun\t0\n");
   EXPECT_THAT(error("sva"),
-              HasSubstr("has 2 lines and subj_agr_filtered.gold has 1; they must go line by line"));
+              HasSubstr("has 2 lines and subj_agr_filtered.gold has 1; each line must have its counterpart"));
 }
 
 TEST_F(ReadersTest, TsvTakesAnyLabels) {
@@ -271,11 +273,11 @@ TEST_F(ReadersTest, TsvSaysWhatIsWrong) {
   write("train.tsv", "a\tx\nb\ty\n");
   write("dev.tsv", "a\tx\n");
   write("test.tsv", "label\ttext\na\tx\nc\tz\n");
-  EXPECT_EQ(error("tsv"), "DIR/test.tsv:3: the label must be one of train.tsv's (a, b), got \"c\"");
+  EXPECT_EQ(error("tsv"), "DIR/test.tsv:3: the label must be one of those in train.tsv (a, b), got \"c\"");
   write("test.tsv", "a x\n");
   EXPECT_EQ(
       error("tsv"),
-      "DIR/test.tsv:1: a line must have 2 columns (label, text) with one tab between, got 1 in \"a x\"");
+      "DIR/test.tsv:1: a line must have 2 columns (label, text) separated by one tab, got 1 in \"a x\"");
   write("test.tsv", "a\tx\ty\n");
   EXPECT_THAT(error("tsv"), HasSubstr("got 3 in"));
   write("test.tsv", "a\t  \n");
@@ -283,7 +285,7 @@ TEST_F(ReadersTest, TsvSaysWhatIsWrong) {
   write("test.tsv", "\tx\n");
   EXPECT_THAT(error("tsv"), HasSubstr("test.tsv:1: the label must not be empty"));
   write("test.tsv", "label\ttext\n\n");
-  EXPECT_THAT(error("tsv"), HasSubstr("DIR/test.tsv holds no example"));
+  EXPECT_THAT(error("tsv"), HasSubstr("DIR/test.tsv contains no example"));
   write("train.tsv", "a\tx\na\ty\n");
   EXPECT_THAT(error("tsv"), HasSubstr("must have at least 2 different labels, got only \"a\""));
 }

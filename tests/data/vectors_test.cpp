@@ -34,7 +34,7 @@ TEST_F(VectorsTest, ReadsText) {
 TEST_F(VectorsTest, ReadsTextWithAHeader) {
   EXPECT_EQ(load_vectors(write("v.txt", "2 3\ncat 1 2 3\nox 9 9 9\n"), words_).found, 1);
   EXPECT_THAT(error(write("v.txt", "3 3\ncat 1 2 3\nox 9 9 9\n")),
-              HasSubstr("announces 3 vectors in its first line and holds 2"));
+              HasSubstr("promises 3 vectors, but the file contains 2"));
 }
 
 TEST_F(VectorsTest, ReadsBfloat16WithItsList) {
@@ -63,17 +63,19 @@ TEST_F(VectorsTest, DrawsTheMissingWithTheSpreadOfTheFound) {
 
 TEST_F(VectorsTest, SaysWhatIsWrong) {
   const auto bad = write("w.bf16", "12345678");
-  EXPECT_THAT(error(bad), HasSubstr("there is no " + (folder_ / "w.vocab").string()));
+  EXPECT_THAT(error(bad), HasSubstr((folder_ / "w.vocab").string() + ", but there is no such file"));
   write("w.vocab", "cat\ndog\nemu\n");
-  EXPECT_THAT(error(bad), HasSubstr("has 4 numbers and " + (folder_ / "w.vocab").string() + " has 3 words"));
+  EXPECT_THAT(error(bad), HasSubstr("for each word of " + (folder_ / "w.vocab").string() +
+                                    ", got 4 numbers for 3 words"));
   EXPECT_THAT(error(write("v.txt", "cat 1 2\ndog 1\n")),
               HasSubstr("v.txt:2: a line must have a word and 2 numbers, got 1"));
   EXPECT_THAT(error(write("v.txt", "cat 1 x\n")), HasSubstr("v.txt:1: column 3 must be a number, got \"x\""));
   EXPECT_THAT(error(write("v.txt", "cat 1 nan\n")),
-              HasSubstr("v.txt:1: the vector of \"cat\" must be finite, number 2 is nan"));
-  EXPECT_THAT(error(write("v.txt", "ox 1 2\n")), HasSubstr("has no word of the vocabulary (5 words)"));
+              HasSubstr("v.txt:1: the vector of \"cat\" must have finite numbers, but number 2 is nan"));
+  EXPECT_THAT(error(write("v.txt", "ox 1 2\n")),
+              HasSubstr("has a vector for none of the 5 words of the vocabulary"));
   EXPECT_THAT(error(write("v.txt", "")), HasSubstr("is empty"));
-  EXPECT_THAT(error(folder_), HasSubstr("is a folder; name the file in it"));
+  EXPECT_THAT(error(folder_), HasSubstr("is a folder; name a file in it"));
   EXPECT_THAT(error(folder_ / "none.txt"), HasSubstr("there is no such file"));
 }
 

@@ -92,11 +92,11 @@ TEST_F(VocabularyTest, NamesFileAndLineOfWhatIsWrong) {
     const auto file = write("v.txt", text);
     return error_of([&] { Vocabulary::load(file); }).substr(file.parent_path().string().size() + 1);
   };
-  EXPECT_EQ(error("<pad>\n<unk>\na\nb\na\n"), "v.txt:5: a word must come once, \"a\" is in line 3 already");
+  EXPECT_EQ(error("<pad>\n<unk>\na\nb\na\n"), "v.txt:5: a word must occur once, \"a\" is already in line 3");
   EXPECT_EQ(error("<pad>\n<unk>\n\n"),
-            "v.txt:3: a word must not be empty, got \"\"; a vocabulary holds a word a line");
+            "v.txt:3: a word must not be empty, got \"\"; a vocabulary has one word on each line");
   EXPECT_THAT(error("<pad>\n<unk>\na b\n"),
-              HasSubstr("v.txt:3: a word must hold no white space, got \"a b\""));
+              HasSubstr("v.txt:3: a word must not contain white space, got \"a b\""));
   EXPECT_EQ(error("the\nof\n"), "v.txt:1: must be <pad>, got \"the\"; is this a saved vocabulary?");
   EXPECT_THAT(error("<pad>\n"), HasSubstr("v.txt:1: a vocabulary begins with <pad> and <unk>"));
   EXPECT_THAT(error_of([&] { Vocabulary::load(folder_ / "none"); }), HasSubstr("there is no such file"));

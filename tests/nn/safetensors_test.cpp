@@ -108,12 +108,13 @@ TEST_F(SafetensorsTest, BadFilesAreNamedInOneSentence) {
   EXPECT_THAT(error_of(folder_), HasSubstr("cannot open"));
   std::ofstream(folder_ / "short") << "abc";
   EXPECT_THAT(error_of(folder_ / "short"), HasSubstr("3 bytes"));
-  EXPECT_THAT(error_of(write("{}", "", 3)), HasSubstr("header says 3"));
-  EXPECT_THAT(error_of(write("{}", "", std::numeric_limits<int64_t>::max())), HasSubstr("header says"));
-  EXPECT_THAT(error_of(write("{", "")), HasSubstr("no complete JSON"));
+  EXPECT_THAT(error_of(write("{}", "", 3)), HasSubstr("the header has 3 bytes, but"));
+  EXPECT_THAT(error_of(write("{}", "", std::numeric_limits<int64_t>::max())),
+              HasSubstr("by its first 8 bytes the header has"));
+  EXPECT_THAT(error_of(write("{", "")), HasSubstr("not complete JSON"));
   EXPECT_THAT(error_of(write("[]", "")), HasSubstr("not a JSON object"));
-  EXPECT_THAT(error_of(write("", "")), HasSubstr("no complete JSON"));
-  EXPECT_THAT(error_of(write("{\"\xFF\":1}", "")), HasSubstr("no complete JSON"));
+  EXPECT_THAT(error_of(write("", "")), HasSubstr("not complete JSON"));
+  EXPECT_THAT(error_of(write("{\"\xFF\":1}", "")), HasSubstr("not complete JSON"));
   EXPECT_THAT(error_of(write(R"({"x":1})", "")), HasSubstr("not described by an object"));
   EXPECT_THAT(error_of(write(R"({"__metadata__":{"a":1}})", "")), HasSubstr("must be a text"));
   EXPECT_THAT(error_of(write(R"({"__metadata__":[]})", "")), HasSubstr("object of texts"));
@@ -127,13 +128,13 @@ TEST_F(SafetensorsTest, BadFilesAreNamedInOneSentence) {
   EXPECT_THAT(error_of(write(one(R"("dtype":"F32","shape":[2.0],"data_offsets":[0,8])"), floats)),
               HasSubstr("whole numbers"));
   EXPECT_THAT(error_of(write(one(R"("dtype":"F32","shape":[3],"data_offsets":[0,8])"), floats)),
-              HasSubstr("does not fill its 8 bytes"));
+              HasSubstr("does not fit its 8 bytes"));
   EXPECT_THAT(
       error_of(write(one(R"("dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,0])"), "")),
-      HasSubstr("does not fill"));
+      HasSubstr("does not fit its"));
   EXPECT_THAT(
       error_of(write(one(R"("dtype":"F32","shape":[18446744073709551615,0],"data_offsets":[0,0])"), "")),
-      HasSubstr("does not fill"));
+      HasSubstr("does not fit its"));
   EXPECT_THAT(error_of(write(one(R"("dtype":"F32","shape":[2],"data_offsets":[4,12])"), floats)),
               HasSubstr("outside the 8 bytes"));
   EXPECT_THAT(error_of(write(one(R"("dtype":"F32","shape":[2],"data_offsets":[8,0])"), floats)),
@@ -149,7 +150,7 @@ TEST_F(SafetensorsTest, BadFilesAreNamedInOneSentence) {
   EXPECT_THAT(error_of(write(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
                              R"("x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
                              floats)),
-              HasSubstr("'x' is there twice"));
+              HasSubstr("'x' occurs twice"));
   EXPECT_THAT(error_of(write(one(R"("dtype":"BOOL","shape":[1],"data_offsets":[0,1])"), "\x02")),
               HasSubstr("BOOL"));
 }

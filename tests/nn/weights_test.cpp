@@ -146,7 +146,7 @@ TEST_F(WeightsTest, AnotherTableUnderTheSameNameIsRefused) {
   });
   EXPECT_THAT(refusal(*linear("quaternion")), HasSubstr(algebra::get("quaternion").hash()));
   edit([](NamedTensors&, Metadata& metadata) { metadata.erase("algebra/"); });
-  EXPECT_THAT(refusal(*linear("quaternion")), HasSubstr("does not say what algebra"));
+  EXPECT_THAT(refusal(*linear("quaternion")), HasSubstr("does not say which algebra"));
 }
 
 TEST_F(WeightsTest, ATableCountsNotItsName) {
@@ -266,7 +266,7 @@ TEST_F(WeightsTest, UnknownTablesAreAddedFromTheFile) {
     return std::string("not refused");
   };
   EXPECT_THAT(refused("table/quaternion", R"({"n":1,"table":[[0,0,0,1.0]]})"), HasSubstr("differs"));
-  EXPECT_THAT(refused("table/x1", "{"), HasSubstr("algebra 'x1':1: it is no complete JSON"));
+  EXPECT_THAT(refused("table/x1", "{"), HasSubstr("algebra 'x1':1: it is not complete JSON"));
   EXPECT_THAT(refused("table/x2", R"({"n":1,"table":[[0,0,0]]})"), HasSubstr("an entry of table must be"));
   EXPECT_THAT(refused("table/x3", R"({"n":65,"table":[]})"),
               HasSubstr("n must be a whole number from 1 to 64, got 65"));

@@ -1,6 +1,7 @@
 """Every registered operator under torch.library.opcheck; derivatives of those that this folder's other files leave."""
 
 import functools
+import warnings
 
 import pytest
 import torch
@@ -298,3 +299,25 @@ def test_dropout_per_unit_drops_whole_numbers():
 def test_refusals(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_operators_without_a_derivative_give_constants():
+    """Torch's own answer for an operator that autograd does not know is a warning, and silently wrong gradients."""
+    queries = torch.randn(2, 3, 4, 2, 3, requires_grad=True)
+    mask = ops.attention_dropout_mask(queries, queries, 4, 0.5, torch.tensor([7]))
+    y, products = ops.linear_with_products(doubles(5, 8), S(), None, "learned", A())
+    assert not (mask.requires_grad or y.requires_grad or products.requires_grad)
+
+
+@pytest.mark.parametrize("floating", [torch.double, torch.float])
+def test_backward_of_attention_called_directly_is_differentiable_without_a_warning(floating):
+    def f(*t):
+        return ops.hypercomplex_attention_backward(*t, "quaternion", padding())
+
+    tensors = [torch.randn(2, 3, 24, dtype=floating, requires_grad=True), *(t.detach().to(floating).requires_grad_() for t in heads())]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        torch.autograd.backward([(g * g).sum() for g in f(*tensors)])
+    assert all(t.grad is not None and t.grad.abs().sum() > 0 for t in tensors)
+    if floating == torch.double:
+        assert gradcheck(f, tensors)

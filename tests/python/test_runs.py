@@ -163,7 +163,7 @@ def test_another_kind_is_loaded_alike(tmp_path):
         product = run.model(torch.tensor([[0.0, 1, 0, 0, 0, 0, 1, 0]]))
     torch.testing.assert_close(product, torch.tensor([[0.0, 0, 0, 1]]), atol=1e-3, rtol=0)
     assert not run.model.map.S.requires_grad
-    with pytest.raises(ValueError, match="line 1: a line must hold 8 numbers"):
+    with pytest.raises(ValueError, match="line 1: a line must have 8 numbers"):
         run.predict(["1 2"])
 
 

@@ -93,7 +93,7 @@ TEST_F(AtomicFiles, devices_pipes_and_folders_stay_what_they_are) {
 
 TEST_F(AtomicFiles, a_name_ends_nowhere_before_its_end) {
   EXPECT_THAT([&] { write_text(path(std::string("cut\0here", 8)), ""); },
-              ThrowsMessage<std::runtime_error>(HasSubstr("holds the character 0")));
+              ThrowsMessage<std::runtime_error>(HasSubstr("contains the character 0")));
   EXPECT_EQ(files(), 0);
 }
 

@@ -235,12 +235,15 @@ TEST_F(MadeUpKind, HasKeysOfItsOwnAlone) {
     return what_is_said([&] { parse_recipe("[task]\nkind = 'aim'\n" + text, "a.toml", "a"); });
   };
   EXPECT_EQ(error("vectors = 'x'\n"),
-            "a.toml:3: 'task.vectors' is a key of kind = text_classification, this recipe is of kind aim");
+            "a.toml:3: only recipes of kind text_classification have the key 'task.vectors', and this recipe "
+            "is of kind aim");
   EXPECT_EQ(error("[agreement]\ntrain = 10\n"),
-            "a.toml:3: 'agreement' is a table of kind = text_classification, this recipe is of kind aim");
+            "a.toml:3: only recipes of kind text_classification have the table 'agreement', and this recipe "
+            "is of kind aim");
   EXPECT_EQ(error("goal = 13\n"), "a.toml:3: task.goal must not be 13");
   EXPECT_EQ(what_is_said([] { parse_recipe("[task]\ngoal = 1\n", "a.toml", "a"); }),
-            "a.toml:2: 'task.goal' is a key of kind = aim, this recipe is of kind text_classification");
+            "a.toml:2: only recipes of kind aim have the key 'task.goal', and this recipe is of kind "
+            "text_classification");
   EXPECT_THAT(what_is_said([] { parse_recipe("[task]\nkind = 'aimm'\n", "a.toml", "a"); }),
               HasSubstr("task.kind must be one of text_classification, "));
   EXPECT_THAT(what_is_said([] { parse_recipe("[task]\nkind = 'aimm'\n", "a.toml", "a"); }),

@@ -174,20 +174,22 @@ scope = "partial"
 
 TEST(Recipe, unknown_names_say_the_nearest) {
   EXPECT_EQ(error_of("[model]\n\nwidht = 1\n"),
-            "my.toml:3: 'model.widht' is no key of a recipe (did you mean model.width?)");
+            "my.toml:3: a recipe has no key 'model.widht' (did you mean model.width?)");
   EXPECT_THAT(error_of("[model]\nrate = 1\n"), HasSubstr("did you mean train.rate?"));
   EXPECT_THAT(error_of("", {"train.lr=1e-3"}), HasSubstr("did you mean train.rate?"));
   EXPECT_THAT(error_of("[model]\nnhead = 8\n"), HasSubstr("did you mean model.heads?"));
   EXPECT_THAT(error_of("[model]\nalgebra = 'phm4'\n"), HasSubstr("did you mean phm(4)?"));
   EXPECT_THAT(error_of("[task]\nsplit = '80/20'\n"),
               HasSubstr("task.split: a split is three shares such as 80/10/10, got '80/20'"));
-  EXPECT_THAT(error_of("[modle]\n"), HasSubstr("my.toml:1: 'modle' is no table of a recipe"));
+  EXPECT_THAT(error_of("[modle]\n"), HasSubstr("my.toml:1: a recipe has no table 'modle'"));
   EXPECT_THAT(error_of("[modle]\n"), HasSubstr("did you mean model?"));
   EXPECT_THAT(error_of("[model]\nscope = 'ful'\n"),
               HasSubstr("must be one of full, partial, got 'ful' (did you mean full?)"));
   EXPECT_THAT(error_of("[model]\nalgebra = 'quaternoin'\n"), HasSubstr("quaternion"));
-  EXPECT_THAT(error_of("", {"train.stesp=5"}), HasSubstr("--set train.stesp=5: 'train.stesp'"));
-  EXPECT_THAT(error_of("[[twins]]\nname = 'a'\nalgebar = 'real'\n"), HasSubstr("my.toml:3: 'model.algebar'"));
+  EXPECT_THAT(error_of("", {"train.stesp=5"}),
+              HasSubstr("--set train.stesp=5: a recipe has no key 'train.stesp'"));
+  EXPECT_THAT(error_of("[[twins]]\nname = 'a'\nalgebar = 'real'\n"),
+              HasSubstr("my.toml:3: a recipe has no key 'model.algebar'"));
 }
 
 TEST(Recipe, wrong_types_and_ranges_are_named) {
@@ -201,10 +203,11 @@ TEST(Recipe, wrong_types_and_ranges_are_named) {
   EXPECT_THAT(error_of("[train]\nrate = nan\n"), HasSubstr("train.rate must be at least 1e-12, got nan"));
   EXPECT_THAT(error_of("[model]\ndropout = 1.5\n"), HasSubstr("must be at most 0.99, got 1.5"));
   EXPECT_THAT(error_of("model = 3\n"), HasSubstr("must be a table"));
-  EXPECT_THAT(error_of("[model\n"), HasSubstr("my.toml:1: this is no TOML"));
+  EXPECT_THAT(error_of("[model\n"), HasSubstr("my.toml:1: this cannot be read as TOML"));
   EXPECT_THAT(error_of("[train]\nsteps = 0\n"),
               HasSubstr("my.toml:2: train.steps and train.epochs are both 0"));
-  EXPECT_THAT(error_of("", {"model.width"}), HasSubstr("--set takes table.key=value, got 'model.width'"));
+  EXPECT_THAT(error_of("", {"model.width"}),
+              HasSubstr("--set must be of the form table.key=value, got 'model.width'"));
   EXPECT_THAT(error_of("", {"model.width=[1"}), HasSubstr("must be an integer, got"));
 }
 
@@ -232,10 +235,11 @@ TEST(Recipe, sizes_must_go_together) {
 }
 
 TEST(Recipe, twins_need_good_names) {
-  EXPECT_THAT(error_of("[[twins]]\nalgebra = 'real'\n"), HasSubstr("a twin needs a name"));
+  EXPECT_THAT(error_of("[[twins]]\nalgebra = 'real'\n"),
+              HasSubstr("a twin's name, which is also its folder's"));
   EXPECT_THAT(error_of("[[twins]]\nname = '../x'\n"), HasSubstr("got '../x'"));
   EXPECT_THAT(error_of("[[twins]]\nname = 'a'\n[[twins]]\nname = 'a'\n"),
-              HasSubstr("two twins are called 'a'"));
+              HasSubstr("two twins have the name 'a'"));
   EXPECT_THAT(error_of("twins = 3\n"), HasSubstr("[[twins]]"));
   EXPECT_THAT(error_of("[[twins]]\nname = 'a'\ntask.data = 'sst'\n"),
               HasSubstr("keys of [model] and [train] only"));

@@ -114,7 +114,7 @@ TEST_F(RegressionTest, NumbersAreAnsweredWithNumbers) {
     }
   }
   for (const char* line : {"", "1 2 3", "1 2 3 4 5 6 7 x", "1 2 3 4 5 6 7 nan", "1 2 3 4 5 6 7 8 9"})
-    EXPECT_EQ(model->line_problem(line), "a line must hold 8 numbers with spaces between") << line;
+    EXPECT_EQ(model->line_problem(line), "a line must have 8 numbers separated by spaces") << line;
   EXPECT_EQ(model->line_problem("1 2 3 4 5 6 7 8e-3"), "");
 }
 
@@ -137,10 +137,9 @@ TEST_F(RegressionTest, WhatDoesNotGoTogetherIsRefused) {
               testing::HasSubstr("task.algebra must be a fixed algebra, got"));
   EXPECT_THAT(refusal_of({"task.algebra=quaternoin"}), testing::HasSubstr("task.algebra cannot be read"));
   EXPECT_THAT(refusal_of({"task.rule=sum"}), testing::HasSubstr("must be one of product, rotation"));
-  EXPECT_THAT(
-      refusal_of({"task.vectors=x"}),
-      testing::HasSubstr(
-          "'task.vectors' is a key of kind = text_classification, this recipe is of kind regression"));
+  EXPECT_THAT(refusal_of({"task.vectors=x"}),
+              testing::HasSubstr("only recipes of kind text_classification have the key 'task.vectors', and "
+                                 "this recipe is of kind regression"));
 }
 
 TEST_F(RegressionTest, ARealRunCanBeConverted) {

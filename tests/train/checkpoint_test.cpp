@@ -73,8 +73,8 @@ TEST_F(CheckpointTest, AnOlderOneGivesTheSameBits) {
   overwrite(folder_ / "run" / "last" / "training.safetensors", "torn");
   EXPECT_THAT(message_of([&] { train(again, options()); }),
               AllOf(HasSubstr("last' is damaged: training.safetensors has 4 bytes instead of"),
-                    HasSubstr("the newest sound one to go on from is"), HasSubstr("of step 16"),
-                    HasSubstr("resume with --from step-000016")));
+                    HasSubstr("the newest undamaged checkpoint to continue from is"), HasSubstr("of step 16"),
+                    HasSubstr("--resume --from step-000016")));
   train(again, options(), "step-000016");
   EXPECT_EQ(contents(folder_ / "run" / "last" / "model.safetensors"), weights);
   EXPECT_EQ(contents(folder_ / "run" / "last" / "training.safetensors"), moments);
@@ -114,7 +114,7 @@ TEST_F(CheckpointTest, ForeignManifestsAreNoSurprise) {
            R"({"format": 1, "step": 1, "files": {"model.safetensors": 3}})"}) {
     overwrite(folder_ / "run" / "last" / "checkpoint.json", text);
     EXPECT_THAT(message_of([&] { find_checkpoint(folder_ / "run", "last"); }),
-                HasSubstr("checkpoint.json is not as it was written"))
+                HasSubstr("checkpoint.json was changed"))
         << text;
   }
   fs::remove(folder_ / "run" / "last" / "checkpoint.json");
@@ -126,8 +126,9 @@ TEST_F(CheckpointTest, WhereNothingIsSoundItSaysSo) {
   ToyTask task, again;
   train(task, options(1));
   fs::remove(folder_ / "run" / "last" / "training.json");
-  EXPECT_THAT(message_of([&] { train(again, options(1)); }),
-              AllOf(HasSubstr("training.json is missing"), HasSubstr("no sound checkpoint to go on from")));
+  EXPECT_THAT(
+      message_of([&] { train(again, options(1)); }),
+      AllOf(HasSubstr("training.json is missing"), HasSubstr("no undamaged checkpoint to continue from")));
   EXPECT_THAT(message_of([&] { train(again, options(1), "step-000004"); }),
               HasSubstr("has no checkpoint 'step-000004'"));
 }

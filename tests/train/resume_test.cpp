@@ -70,7 +70,8 @@ TEST_F(ResumeTest, AFinishedRunWithoutCheckpointsIsNotTrainedAnew) {
   const std::string best = weights("best"), metrics = contents(run_ / "metrics.jsonl");
   EXPECT_EQ(train(again, options()).test, result.test);
   EXPECT_TRUE(again.asked.empty());
-  EXPECT_THAT(refusal(more, options(30)), AllOf(HasSubstr("finished after 24 steps"), HasSubstr("is gone")));
+  EXPECT_THAT(refusal(more, options(30)),
+              AllOf(HasSubstr("finished after 24 steps"), HasSubstr("is missing")));
   EXPECT_EQ(weights("best"), best);
   EXPECT_EQ(contents(run_ / "metrics.jsonl"), metrics);
 }
@@ -82,7 +83,7 @@ TEST_F(ResumeTest, AStoppedRunWithoutCheckpointsIsNotTrainedAnew) {
   for (const auto& checkpoint : sound_checkpoints(run_)) fs::remove_all(run_ / checkpoint.name);
   const std::string best = weights("best");
   stop_at_ = -1;
-  EXPECT_THAT(refusal(resumed, options()), HasSubstr("'last' is gone"));
+  EXPECT_THAT(refusal(resumed, options()), HasSubstr("'last' is missing"));
   EXPECT_EQ(weights("best"), best);
 }
 
@@ -113,7 +114,7 @@ TEST_F(ResumeTest, BestWeightsThatAreGoneAreSelectedAnew) {
       const Result result = train(resumed, options());
       EXPECT_EQ(fs::exists(run_ / "best.damaged"), damaged);
       EXPECT_TRUE(result.finished);
-      EXPECT_THAT(told_, AllOf(HasSubstr("those of step 12"), HasSubstr("selects anew")));
+      EXPECT_THAT(told_, AllOf(HasSubstr("those of step 12"), HasSubstr("selects new ones")));
       EXPECT_EQ(result.best_step, finished ? 24 : 18);
       EXPECT_EQ(result.dev.at("loss"), 0.6);
       EXPECT_EQ(step_of(find_checkpoint(run_, "best")), result.best_step);
@@ -158,7 +159,7 @@ TEST_F(ResumeTest, OtherWordsThanTheCheckpointsAreRefused) {
   train(task, options());
   stop_at_ = -1;
   other.words = "b\n";
-  EXPECT_THAT(refusal(other, options()), AllOf(HasSubstr("another words.txt"), HasSubstr("start anew")));
+  EXPECT_THAT(refusal(other, options()), AllOf(HasSubstr("words.txt differs"), HasSubstr("start a new run")));
   EXPECT_FALSE(fs::exists(run_ / "last.part"));
   stop_ = false;
   EXPECT_TRUE(train(task, options()).finished);

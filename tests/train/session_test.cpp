@@ -105,7 +105,7 @@ TEST(Session, KnowsDevicesByName) {
 TEST(Session, ADeviceThatIsNotThereIsRefused) {
   if (!WantedDevice::session.device().is_cpu()) GTEST_SKIP() << "there is one";
   EXPECT_THAT(message_of([] { Session("cuda:5"); }),
-              AllOf(HasSubstr("--device cuda:5: "), HasSubstr("; take cpu")));
+              AllOf(HasSubstr("--device cuda:5: "), HasSubstr("; use cpu")));
 }
 
 TEST(Session, GivesItsGeneratorsBack) {
@@ -185,7 +185,7 @@ TEST_F(DeviceTest, ACheckpointOfAnotherDeviceIsGoneOnFromAndToldOf) {
   rewrite(folder_ / "run" / "last", [](auto& state) { state["device"] = "cuda"; });
   EXPECT_TRUE(train(resumed, toy_options(), "run").finished);
   EXPECT_EQ(told_,
-            "the checkpoint was made on cuda and the run goes on on cpu, so its figures are not, bit for "
+            "the checkpoint was made on cuda and the run continues on cpu, so its figures are not, bit for "
             "bit, those "
             "of a run that stayed there\n");
   expect_same_bits(copies(resumed.model()), copies(straight.model()));  // the CPU's generator was there, too
@@ -249,9 +249,9 @@ TEST_F(CudaTest, ACheckpointGoesToTheDeviceAndBack) {
   ToyTask here("phm(4)"), there("phm(4)"), back("phm(4)");
   train(here, toy_options(), "run", {}, 7);
   train(there, toy_options(), "run", there_, 15);
-  EXPECT_THAT(told_, HasSubstr("made on cpu and the run goes on on cuda"));
+  EXPECT_THAT(told_, HasSubstr("made on cpu and the run continues on cuda"));
   EXPECT_TRUE(train(back, toy_options(), "run").finished);
-  EXPECT_THAT(told_, HasSubstr("made on cuda and the run goes on on cpu"));
+  EXPECT_THAT(told_, HasSubstr("made on cuda and the run continues on cpu"));
   for (const at::Tensor& parameter : copies(back.model())) EXPECT_TRUE(parameter.is_cpu());
   EXPECT_LT(back.evaluated.size(), 4u);
 }

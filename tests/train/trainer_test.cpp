@@ -185,7 +185,7 @@ TEST_F(TrainerTest, OtherDataThanTheCheckpointsAreRefused) {
   ToyTask begun, other("quaternion", 0.2, 16);
   stopped_at(begun, toy_options(), run("run"), 9);
   EXPECT_THAT(message_of([&] { Trainer(other, toy_options(), run("run", Existing::resume)).run(); }),
-              testing::HasSubstr("an epoch has 4 steps, in the checkpoint 8"));
+              testing::HasSubstr("an epoch has 4 steps now, but in the checkpoint 8"));
 }
 
 TEST_F(TrainerTest, AnotherOptimizerThanTheCheckpointsIsRefused) {
@@ -428,7 +428,7 @@ TEST_F(TrainerTest, AFolderWithARunIsNotTouchedUnasked) {
   const Result done = Trainer(first, toy_options(), run("run")).run();
   const std::string weights = contents(folder_ / "run" / "best" / "model.safetensors");
   EXPECT_THAT(message_of([&] { Trainer(second, toy_options(), run("run")).run(); }),
-              testing::AllOf(testing::HasSubstr("holds a run already"), testing::HasSubstr("resume")));
+              testing::AllOf(testing::HasSubstr("already contains a run"), testing::HasSubstr("resume")));
   EXPECT_EQ(contents(folder_ / "run" / "best" / "model.safetensors"), weights);
   const Result stored = Trainer(second, toy_options(), run("run", Existing::resume)).run();
   EXPECT_TRUE(second.asked.empty());

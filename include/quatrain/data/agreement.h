@@ -25,9 +25,9 @@ struct QUATRAIN_API AgreementOptions {
 ///
 ///     near the cabinets , the key behind the doors that the men painted    -> singular, 2 attractors
 ///
-/// Labels are balanced in every set at every number of attractors; no sentence comes twice. No word but the
-/// nouns carries number, and the subject is known by structure alone: it may follow a phrase that has nouns
-/// of its own.
+/// Labels are balanced in every set at every number of attractors; no sentence occurs twice. Only the nouns
+/// show whether they are singular or plural, and the subject can be found by the sentence's structure only,
+/// because a phrase with other nouns may stand before it.
 QUATRAIN_API Splits generate_agreement(const AgreementOptions& options = {});
 
 }  // namespace quatrain::data

@@ -10,7 +10,7 @@
 
 namespace quatrain::data {
 
-/// One labelled text. The line is kept as it was read, which holds 50,000 film reviews in 70 MB; split()
+/// One labelled text. The line is stored as it was read, so that 50,000 film reviews take 70 MB; split()
 /// gives its words.
 struct QUATRAIN_API Example {
   std::string text;
@@ -18,13 +18,13 @@ struct QUATRAIN_API Example {
   int64_t group = -1;  ///< what results are broken down by (number of attractors), or -1
 };
 
-/// A dataset. The dev set selects; the test set is scored once. No text of one set is in another, where we
-/// make the split.
+/// A dataset. The dev set selects; the test set is scored once. Where Quatrain makes the split, no text is in
+/// two sets.
 struct QUATRAIN_API Splits {
   std::vector<Example> train, dev, test;
   std::vector<std::string> labels;  ///< the label's name by its number
   std::string group_name;           ///< what `group` counts ("attractors"); empty where it means nothing
-  Tokenizer tokenizer = Tokenizer::whitespace;  ///< how its texts are to be split
+  Tokenizer tokenizer = Tokenizer::whitespace;  ///< how its texts are split into words
 };
 
 /// The share of the commonest label.

@@ -19,7 +19,7 @@ struct QUATRAIN_API Batch {
   at::Tensor groups;             ///< (B) int64, -1 where there is none
   std::vector<int64_t> indices;  ///< the examples' places in their set
   int64_t size() const { return static_cast<int64_t>(indices.size()); }
-  /// What a model and a loss see on another device; groups and indices stay.
+  /// Moves the tensors that a model and a loss read to another device; groups and indices stay on the CPU.
   Batch to(at::Device device) const;
 };
 
@@ -35,7 +35,7 @@ struct QUATRAIN_API Encoded {
   int64_t length(int64_t i) const { return offsets[i + 1] - offsets[i]; }
 };
 
-/// Encodes a set. Texts longer than max_length lose their end (0: none does).
+/// Encodes a set. Texts longer than max_length are cut off there (0: no limit).
 QUATRAIN_API Encoded encode(const std::vector<Example>& examples, Tokenizer tokenizer,
                             const Vocabulary& vocabulary, int64_t max_length = 0);
 
@@ -49,7 +49,7 @@ struct QUATRAIN_API LoaderOptions {
 
 /// Batches of texts of about equal length, made when they are asked for. Batch (epoch, index) is a function
 /// of the data, the options and these two numbers alone: a resumed run asks for the next one. Every example
-/// comes once an epoch; the last batch of those in order may be smaller. Not for several threads at once.
+/// occurs once in an epoch; one batch may be smaller than the others. Not thread-safe.
 class QUATRAIN_API Loader {
  public:
   /// An empty set and a batch size below 1 are errors.

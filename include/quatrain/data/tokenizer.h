@@ -13,9 +13,8 @@ namespace quatrain::data {
 /// How a line becomes words. A run stores the name, so that training and prediction agree.
 ///   whitespace  the words as they stand between spaces: text that is tokenised already
 ///   lowercase   the same with A-Z lowered
-///   simple      A-Z lowered, <br /> dropped, every ASCII punctuation mark a word of its own save apostrophes
-///   within
-///               a word ("don't"); bytes beyond ASCII belong to words. For raw text
+///   simple      A-Z lowered, <br /> dropped, every ASCII punctuation mark a separate word, except an
+///               apostrophe inside a word ("don't"); bytes beyond ASCII belong to words. For raw text
 enum class Tokenizer { whitespace, lowercase, simple };
 
 /// All of them, for lists and messages.

@@ -20,7 +20,7 @@ struct QUATRAIN_API Vectors {
 /// Reads `NAME.bf16` (row-major bfloat16) with its list `NAME.vocab` (a word a line) beside it, or a text
 /// file of lines `word x1 .. xd` (GloVe; a word2vec header line `count dim` is skipped). Rows of words
 /// without a vector are drawn from a normal distribution with the mean and the spread of the vectors found,
-/// from `seed`. A list and vectors that do not fit are an error with both counts.
+/// from `seed`. If the list and the vectors do not match, the error names both counts.
 QUATRAIN_API Vectors load_vectors(const std::filesystem::path& file, const Vocabulary& vocabulary,
                                   uint64_t seed = 0);
 

@@ -13,7 +13,7 @@
 
 namespace quatrain::nn {
 
-/// What the softmax of attention sees.
+/// Which scores the softmax of attention is computed from.
 ///   componentwise  n score maps, the components of Q * K^T; each weights its own component of V (QNLP (4))
 ///   real           one score map, Q K^T over the whole head (PHM 4.2)
 ///   automatic      componentwise for a fixed algebra, real for a learned one: as the papers' models do
@@ -28,7 +28,7 @@ enum class HeadSplit { inside, printed };
 QUATRAIN_API const char* name(HeadSplit split);
 QUATRAIN_API HeadSplit parse_head_split(std::string_view name);
 
-/// What layers with attention heads are told.
+/// Options of layers with attention heads.
 struct QUATRAIN_API HeadSettings {
   AttentionKind attention = AttentionKind::automatic;
   bool packed = false;
@@ -99,8 +99,8 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
   /// weights are those before dropout. Without a batch: (L, width), (S, width), padding (S).
   ///
   /// Arguments stand in the order of torch::nn::MultiheadAttention, whose key_padding_mask is `padding` and
-  /// whose attn_mask is `mask`, but that a bool mask of torch's module is true where a query does NOT see a
-  /// key.
+  /// whose attn_mask is `mask`. One thing differs: a bool mask of torch's module is true where a query does
+  /// NOT see a key.
   std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& query, const at::Tensor& key,
                                              const at::Tensor& value, const at::Tensor& padding = {},
                                              bool need_weights = false, const at::Tensor& mask = {},
@@ -114,11 +114,11 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
   ///
   /// Query, key and value of one x (B, L, width); for a packed projection too.
   std::tuple<at::Tensor, at::Tensor, at::Tensor> project(const at::Tensor& x);
-  /// A packed projection has none alone: an error.
+  /// An error where the projection is packed, because it has no separate layers.
   at::Tensor project_query(const at::Tensor& x);
   std::tuple<at::Tensor, at::Tensor> project_key_value(const at::Tensor& key, const at::Tensor& value);
   /// forward() of projected heads. `how` says what is seen, the scale and the order; its algebra and dropout
-  /// are the layer's own, whatever they hold.
+  /// are ignored: the layer's own are used.
   std::tuple<at::Tensor, at::Tensor> attend(const at::Tensor& query, const at::Tensor& key,
                                             const at::Tensor& value, ops::AttentionOptions how = {},
                                             bool need_weights = false);
@@ -128,7 +128,7 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
   /// An empty cache for so many rows and words; its table and lengths are left to its owner.
   AttentionCache make_cache(int64_t slots, int64_t capacity) const;
 
-  /// componentwise or real: what `automatic` came to.
+  /// componentwise or real, also where the option is `automatic`.
   AttentionKind kind() const { return kind_; }
 
   MultiheadAttentionOptions options;

@@ -17,7 +17,7 @@ struct QUATRAIN_API LayerConversion {
   int64_t after = 0;   ///< the same number where it was skipped
   std::optional<double>
       error;            ///< |H - H'| / |H| of the real matrix and the new one; none with fresh weights
-  std::string skipped;  ///< why it was left as it is; empty: it was converted
+  std::string skipped;  ///< why it was not converted; empty: it was converted
 };
 
 /// What a conversion did.
@@ -29,7 +29,7 @@ struct QUATRAIN_API ConversionReport {
 
   /// How many layers were converted.
   int64_t converted() const;
-  /// A line a layer and one of sums, in aligned columns.
+  /// One line for each layer and one with the sums, in aligned columns.
   std::string table() const;
 };
 

@@ -19,7 +19,7 @@ struct QUATRAIN_API ConvertOptions {
 
   ConvertOptions(AlgebraSpec algebra) : algebra_(std::move(algebra)) {}
   ConvertOptions(const char* algebra) : algebra_(algebra) {}
-  /// What the layers shall multiply with.
+  /// The algebra to convert the layers to.
   TORCH_ARG(AlgebraSpec, algebra);
   /// Which linear layers to convert, by dotted name and module; all by default.
   TORCH_ARG(Where, where);
@@ -31,19 +31,19 @@ struct QUATRAIN_API ConvertOptions {
 /// torch::nn::Linear in a torch::nn::Sequential. The weights become the nearest hypercomplex ones
 /// (ops::nearest).
 ///
-/// A real MultiheadAttention all of whose layers are converted becomes one of the algebra whole, with
-/// attention = real and its channels in the new order of heads, so that save_weights and load_weights fit a
-/// model that was built so. Types, devices, training mode and requires_grad stay. Skipped, with the reason in
-/// the report: sizes that n does not divide, weights that another layer shares, what `where` excludes,
-/// torch::nn::Linear that other modules hold by type. Parameters are new tensors: make the optimizer
-/// afterwards.
+/// If all layers of a real MultiheadAttention are converted, the module itself becomes one over the algebra,
+/// with attention = real and its channels in the new order of heads. Its weights can then be loaded into a
+/// model that was built over the algebra. Types, devices, training mode and requires_grad stay. Skipped, with
+/// the reason in the report: sizes that n does not divide, weights that another layer shares, what `where`
+/// excludes, torch::nn::Linear that other modules hold by type. Parameters are new tensors: make the
+/// optimizer afterwards.
 QUATRAIN_API ConversionReport convert(torch::nn::Module& module, const ConvertOptions& options);
 
 /// Sets the weights of `twin` to those of `real`, the nearest ones where algebras differ: for a model built
 /// twice, with options that differ in the algebra alone. Children, parameters and buffers must have the same
-/// names, else std::invalid_argument says what differs; nothing is undone then. Heads of MultiheadAttention
-/// keep what they hold. A twin with component-wise attention is filled too, but computes something else than
-/// the real one's attention.
+/// names, else std::invalid_argument says what differs, and the weights that were set before it stay set.
+/// Each head of a MultiheadAttention keeps its channels. A twin with component-wise attention is filled too,
+/// but computes something else than the real one's attention.
 QUATRAIN_API ConversionReport fill_nearest(const torch::nn::Module& real, torch::nn::Module& twin);
 
 struct QUATRAIN_API ConvertStateOptions {
@@ -52,10 +52,10 @@ struct QUATRAIN_API ConvertStateOptions {
   ConvertStateOptions(AlgebraSpec algebra) : algebra_(std::move(algebra)) {}
   ConvertStateOptions(const char* algebra) : algebra_(algebra) {}
   TORCH_ARG(AlgebraSpec, algebra);
-  /// Which layers to convert, by dotted name. Given, it replaces the rule that names which look like
-  /// embeddings' are left alone.
+  /// Which layers to convert, by dotted name. If given, it replaces the rule that layers whose names look
+  /// like embeddings are not converted.
   TORCH_ARG(Where, where);
-  /// Layers to leave as they are, whatever else says.
+  /// Layers that are not converted, whatever `where` says.
   TORCH_ARG(Where, except);
   /// Heads of the MultiheadAttention modules whose weights are there (in our own files); 0: not known, which
   /// is an error where there are such modules.

@@ -29,7 +29,7 @@ enum class Scope { full, partial };
 QUATRAIN_API const char* name(Scope scope);
 QUATRAIN_API Scope parse_scope(std::string_view name);
 
-/// What the layers of a Transformer are told.
+/// Options of the layers of a Transformer.
 struct QUATRAIN_API BlockSettings {
   int64_t width = 0;
   int64_t heads = 0;
@@ -83,7 +83,7 @@ struct BlockOptions {
   }
   bool printed() const { return block_settings.printed; }
 
-  /// Each component is normalised by itself.
+  /// Each component is normalised separately.
   Self& norm_per_component(bool value) {
     block_settings.norm_per_component = value;
     return self();

@@ -13,21 +13,21 @@ namespace quatrain::nn {
 
 /// What became of a weight whose A is learned.
 struct QUATRAIN_API LayerFactors {
-  std::string name;      ///< of its layer, dotted, as in named_modules; with its own where there are several
+  std::string name;      ///< the layer's, dotted as in named_modules; then the weight's, where it has several
   int64_t n = 0;         ///< A is (n, n, n)
   int64_t rank = 0;      ///< of the best factors; the factored way costs rank / n^2 of the real layer
   double error = 0;      ///< their relative error
   double condition = 0;  ///< of dA/d(U, V, W); infinite where its rank is below n^3
-  bool sound = false;    ///< held, and used in eval mode; else the layer computes in another way
+  bool sound = false;    ///< kept and used in eval mode; if not, the layer computes in another way
 };
 
 /// What factorize found.
 struct QUATRAIN_API FactorizeReport {
   int64_t learned = 0;  ///< layers with a learned A
-  int64_t sound = 0;    ///< of them, with sound factors
+  int64_t sound = 0;    ///< layers of these whose factors are sound
   std::vector<LayerFactors> layers;
 
-  /// A line a layer, in aligned columns.
+  /// One line for each layer, in aligned columns.
   std::string table() const;
 };
 

@@ -13,7 +13,7 @@
 
 namespace quatrain::nn {
 
-/// What layers with activations inside are told.
+/// Options of layers with activations inside.
 struct QUATRAIN_API HiddenSettings {
   std::string activation = "relu";
   bool dropout_per_unit = false;

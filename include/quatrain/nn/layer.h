@@ -10,8 +10,8 @@
 
 namespace quatrain::nn {
 
-/// What a layer tells of its hypercomplex weights. Saving and loading, factorize, convert, parameter_report
-/// and weight decay ask this of every module, and know no layer by its type.
+/// The interface by which a layer describes its hypercomplex weights. Saving and loading, factorize, convert,
+/// parameter_report and weight decay use it, and need not know the types of layers.
 class QUATRAIN_API HypercomplexLayer {
  public:
   virtual ~HypercomplexLayer();
@@ -19,12 +19,12 @@ class QUATRAIN_API HypercomplexLayer {
   /// The weights that the layer holds itself, not its children's: at least one, all of one algebra.
   virtual std::vector<HypercomplexWeight*> weights() = 0;
   std::vector<const HypercomplexWeight*> weights() const;
-  /// What they multiply with.
+  /// The algebra of these weights.
   const AlgebraSpec& algebra() const;
 
-  /// The same layer over another algebra, with weights drawn anew.
+  /// The same layer over another algebra, with new random weights.
   virtual std::shared_ptr<torch::nn::Module> with_algebra(const AlgebraSpec& algebra) const = 0;
-  /// Becomes what `layer` is, a layer of the same type, and shares its parameters.
+  /// Takes over the options of `layer`, which has the same type, and shares its parameters.
   virtual void become(const torch::nn::Module& layer) = 0;
 
  protected:
@@ -38,7 +38,8 @@ class QUATRAIN_API HypercomplexLayer {
   void take_states(const HypercomplexLayer& other);
 };
 
-/// Base of such layers: whatever changes the parameters beside training is told to the weights.
+/// Base class of layers with hypercomplex weights: it tells the weights when anything but training changes
+/// the parameters.
 ///
 /// A layer adds its options (a member `options` with `algebra`, see nn/options.h, that a constructor takes),
 /// reset() (HypercomplexWeight::make), weights() and forward().

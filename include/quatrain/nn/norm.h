@@ -14,7 +14,7 @@ struct QUATRAIN_API LayerNormOptions {
   TORCH_ARG(int64_t, width);
   /// Number of components on it.
   TORCH_ARG(int64_t, n) = 1;
-  /// Each component is normalised by itself, over its width/n values, instead of all together.
+  /// Each component is normalised separately, over its width/n values, instead of all together.
   TORCH_ARG(bool, per_component) = false;
   TORCH_ARG(double, eps) = 1e-5;
 };

@@ -10,11 +10,11 @@
 ///
 /// A layer's options derive from the groups that concern it and add what is theirs alone. A setter returns
 /// the layer's own options, so that calls chain as in torch::nn: `LinearOptions(512,
-/// 256).algebra("quaternion")`. Each group keeps its values in one member, by which `like` hands them on: a
-/// layer that is made of others gives them its own options whole.
+/// 256).algebra("quaternion")`. Each group keeps its values in one member. `like` copies this member, so that
+/// a layer made of other layers can pass its options on to them.
 namespace quatrain::nn {
 
-/// What every layer with hypercomplex weights is told.
+/// Options of every layer with hypercomplex weights.
 struct QUATRAIN_API MapSettings {
   AlgebraSpec algebra = "quaternion";
   bool bias = true;
@@ -72,7 +72,7 @@ struct MapOptions {
   Self& self() { return static_cast<Self&>(*this); }
 };
 
-/// What layers that drop values are told.
+/// Options of layers with dropout.
 struct QUATRAIN_API DropSettings {
   double dropout = 0;
 };

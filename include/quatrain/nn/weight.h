@@ -12,7 +12,7 @@
 
 namespace quatrain::nn {
 
-/// What a weight shall be.
+/// The shape and the names of a weight.
 struct QUATRAIN_API WeightOptions {
   AlgebraSpec algebra;
   int64_t in = 0;   ///< d; n must divide it
@@ -34,16 +34,16 @@ struct QUATRAIN_API WeightOptions {
 /// The weight of one hypercomplex map, H = sum_i w_i A_i (x) S_i: its parameters, how they are drawn, and
 /// what an operator gets of them.
 ///
-/// It is no module: its parameters are registered in the layer that holds it, under their names and the
-/// suffix: `A` (n, n, n) where it is learned and n > 1; in its place `factors` (3, n, R), the U, V, W of
-/// A[i, a, b] = sum_r U[i, r] W[a, r] V[b, r], where the algebra says `trained_rank = R`; `w` (n) of WKP; `S`
-/// (n, k/n, d/n, kernel...). A layer with one weight may derive from it, as Linear does; one with several has
+/// It is not a module: its parameters are registered in the layer that holds it, under their names and the
+/// suffix: `A` (n, n, n) where it is learned and n > 1; in its place `factors` (3, n, R), the U, V, W of A[i,
+/// a, b] = sum_r U[i, r] W[a, r] V[b, r], where the algebra says `trained_rank = R`; `w` (n) of WKP; `S` (n,
+/// k/n, d/n, kernel...). A layer with one weight may derive from it, as Linear does; one with several has
 /// them as members. Copies share the parameters, as copies of tensors do.
 class QUATRAIN_API HypercomplexWeight {
  public:
   /// Makes the parameters, registers them in the layer and draws them: for the layer's reset().
   void make(torch::nn::Module& layer, WeightOptions options);
-  /// Draws A (or the factors) and S anew by the initialiser; w one.
+  /// Draws A (or the factors) and S again by the initialiser, and sets w to one.
   void draw();
 
   const AlgebraSpec& spec() const { return made_.algebra; }
@@ -56,9 +56,9 @@ class QUATRAIN_API HypercomplexWeight {
   struct Part {
     std::string name;  ///< as registered in the layer
     at::Tensor value;
-    bool decays = false;  ///< whether weight decay applies: to S, not to what says how S is used
+    bool decays = false;  ///< whether weight decay applies: only to S
   };
-  /// All parameters that there are, in their order.
+  /// All parameters, in their order.
   std::vector<Part> parts() const;
 
   /// What an operator takes: S, what it is multiplied with, and whether that stays so from call to call, so
@@ -75,9 +75,9 @@ class QUATRAIN_API HypercomplexWeight {
   at::Tensor matrix() const;
 
   /// Computes the factors of a learned A numerically, so that eval mode may take the factored way; true where
-  /// they are sound. They stay outside the state dict, follow clone() and to(), and are ignored from the
-  /// moment that A (or w) differs from what they were computed for. Always true without work where A is not
-  /// learned. Not to be called while another thread runs forward().
+  /// they are sound. They stay outside the state dict, follow clone() and to(), and are ignored once A (or w)
+  /// differs from the values they were computed for. Where A is not learned, it does nothing and returns
+  /// true. Must not be called while another thread runs forward().
   bool factorize(const ops::DecomposeOptions& options = {});
   /// What factorize() found, sound or not. An error where A is not learned.
   ops::Decomposition find_factors(const ops::DecomposeOptions& options = {});
@@ -89,9 +89,10 @@ class QUATRAIN_API HypercomplexWeight {
 
   /// Forgets what the operator prepared from S: for everything that changes S without autograd's knowledge.
   void drop_prepared() const;
-  /// Takes over what is held beside the parameters of a weight with equal ones.
+  /// Takes over the factors that a weight with equal parameters holds.
   void take_state(const HypercomplexWeight& other);
-  /// Before and after the parameters go to another type or device: held factors follow those that they fit.
+  /// To be called before and after the parameters move to another type or device: held factors that fit
+  /// follow them.
   void before_move();
   void after_move();
 

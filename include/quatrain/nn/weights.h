@@ -18,7 +18,7 @@ QUATRAIN_API Safetensors weights_of(const torch::nn::Module& module);
 /// Writes weights_of(module) as safetensors.
 QUATRAIN_API void save_weights(const torch::nn::Module& module, const std::filesystem::path& path);
 
-/// Reads what save_weights wrote into a module of the same make. Names, shapes, algebras and table hashes
+/// Reads a file of save_weights into a module of the same structure. Names, shapes, algebras and table hashes
 /// must fit; the error says which layer or tensor differs and how, and then nothing is changed. Floating
 /// types may differ: values are converted to the module's. What was prepared from the old weights is dropped.
 QUATRAIN_API void load_weights(torch::nn::Module& module, const std::filesystem::path& path);

@@ -19,9 +19,9 @@ struct QUATRAIN_API Figure {
   std::string title;  ///< what tables call it
   Format format = Format::number;
   bool higher_is_better = false;
-  /// The figure of whoever does not look at the input, shown beside it ("majority"); empty: none.
+  /// The same figure for a guesser that ignores the input, shown beside it ("majority"); empty: none.
   std::string beside = "";
-  bool detail = false;  ///< shown where one run is scored, not where runs are compared
+  bool detail = false;  ///< shown when one run is scored, but not when runs are compared
 };
 
 /// What a kind is and reports.

@@ -16,17 +16,17 @@
 #include "quatrain/train/task.h"
 
 /// Kinds of tasks. A kind is one folder of src/tasks: its keys of recipes, data, model, figures, and what
-/// `predict` reads and answers. Everything else (training, comparing, timing, drawing, Python) knows only
-/// what stands here.
+/// `predict` reads and answers. Everything else (training, comparing, timing, drawing, Python) uses only this
+/// interface.
 namespace quatrain::tasks {
 
-/// What a model is given at once.
+/// The tensors of one call of a model.
 struct QUATRAIN_API Input {
   std::vector<at::Tensor> tensors;
   int64_t units = 0;  ///< About::unit, padding not counted
 };
 
-/// A line that a model has no answer to.
+/// Thrown for a line that a model cannot answer.
 class QUATRAIN_API LineError : public std::runtime_error {
  public:
   LineError(size_t line, const std::string& why) : std::runtime_error(why), line_(line) {}
@@ -39,7 +39,8 @@ class QUATRAIN_API LineError : public std::runtime_error {
 /// Throws a LineError where a row of what is computed for lines is not finite.
 QUATRAIN_API void require_finite(const at::Tensor& rows);
 
-/// A model with all that gives its numbers a meaning, as words and labels do: what a checkpoint holds.
+/// A model together with what gives its numbers a meaning, such as words and labels: the content of a
+/// checkpoint.
 class QUATRAIN_API Model {
  public:
   explicit Model(Recipe recipe) : recipe_(std::move(recipe)) {}
@@ -61,7 +62,7 @@ class QUATRAIN_API Model {
   virtual void store(const std::filesystem::path& folder) const;
   /// Throws a RecipeError where the weights of this checkpoint mean something else here (other words).
   virtual void check_same_meaning(const std::filesystem::path& checkpoint) const;
-  /// A fresh model of the same make over another algebra, to which real weights can be converted; an error
+  /// A new model of the same structure over another algebra, to which real weights can be converted; an error
   /// where the kind has none.
   virtual std::unique_ptr<Model> in_algebra(const std::string& algebra) const;
 
@@ -77,8 +78,8 @@ class QUATRAIN_API Data {
   Data(const Data&) = delete;
   Data& operator=(const Data&) = delete;
 
-  /// The recipe with what the data settled, the reader and the folder. Stored with a run, it says all that
-  /// evaluation and prediction need.
+  /// The recipe with the reader and the folder that were used. Stored with a run, it says all that evaluation
+  /// and prediction need.
   const Recipe& recipe() const { return recipe_; }
   /// "train", "dev", "test".
   virtual bool has(std::string_view split) const = 0;
@@ -86,7 +87,8 @@ class QUATRAIN_API Data {
   /// recipe, of another split in a fixed order, the same for every twin.
   virtual std::vector<Input> inputs(std::string_view split, const Recipe& recipe, int64_t size,
                                     int64_t count) const = 0;
-  /// A model drawn by the recipe, a twin's perhaps, from torch's default generator.
+  /// A model with random weights for this recipe, which may be a twin's, drawn from torch's default
+  /// generator.
   virtual std::unique_ptr<Model> make_model(const Recipe& recipe) const = 0;
   /// The task that trains and scores a model, which the task keeps alive; by the model's own recipe.
   virtual std::unique_ptr<train::Task> make_task(std::shared_ptr<Model> model) const = 0;
@@ -98,7 +100,7 @@ class QUATRAIN_API Data {
 /// Which data are asked for.
 struct QUATRAIN_API DataRequest {
   std::string folder = "";       ///< `--data`; empty: the recipe's own, then QUATRAIN_DATA
-  std::string split = "";        ///< the one that will be scored, nothing else is made ready; empty: all
+  std::string split = "";        ///< the only split that is prepared, to be scored; empty: all
   const Model* model = nullptr;  ///< a trained one, whose words and labels they shall have
 };
 
@@ -117,7 +119,7 @@ class QUATRAIN_API Kind {
 
 /// All kinds, those of the library first.
 QUATRAIN_API const std::vector<const Kind*>& kinds();
-/// Adds a kind of one's own; its name must be free. Before threads are started.
+/// Adds a user's kind; its name must not be taken. To be called before threads are started.
 QUATRAIN_API void add_kind(std::unique_ptr<const Kind> kind);
 
 }  // namespace quatrain::tasks

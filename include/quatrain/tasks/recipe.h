@@ -73,7 +73,7 @@ class QUATRAIN_API OwnOptions {
 
 /// A whole recipe. The initial values are the defaults; keys_of() describes each.
 struct QUATRAIN_API Recipe {
-  /// Of the first of all kinds, which a recipe has that names none.
+  /// Of the first kind, the default of a recipe that names none.
   Recipe();
   explicit Recipe(const Kind& kind);
 
@@ -107,7 +107,7 @@ struct QUATRAIN_API Recipe {
 
   /// What the recipe's kind is called and reports.
   const About& about() const;
-  /// The options of the recipe's kind, which a kind knows the type of.
+  /// The options of the recipe's kind, as the type that this kind gave them.
   template <class Own>
   Own& own() const {
     return dynamic_cast<Own&>(*options);
@@ -123,7 +123,7 @@ QUATRAIN_API std::vector<train::Key> keys_of(Recipe& recipe);
 /// messages. Twins are checked too. Throws RecipeError.
 QUATRAIN_API Recipe parse_recipe(std::string_view text, const std::string& origin, const std::string& name,
                                  const std::vector<Setting>& settings = {});
-/// The text of a recipe's file, which is a file indeed and not larger than 1 MiB. Throws RecipeError.
+/// The text of a recipe's file, which must be a regular file of at most 1 MiB. Throws RecipeError.
 QUATRAIN_API std::string read_recipe_text(const std::string& path);
 /// The same from a file; the recipe's name is the file's.
 QUATRAIN_API Recipe read_recipe(const std::string& path, const std::vector<Setting>& settings = {});
@@ -145,14 +145,14 @@ QUATRAIN_API const Recipe::Twin& find_twin(const Recipe& recipe, std::string_vie
 QUATRAIN_API Recipe twin_recipe(const Recipe& recipe, const Recipe::Twin& twin);
 
 /// The learning rates of `compare.rates`, as they are written; none where it is empty. Throws a RecipeError
-/// for what is no list of different rates.
+/// where it is not a list of different rates.
 QUATRAIN_API std::vector<std::string> rates_of(const Recipe& recipe);
 
 /// The effective recipe as TOML: every key with its value, then the twins. Reading it gives the same recipe.
 QUATRAIN_API std::string to_toml(const Recipe& recipe);
 
 /// The keys whose values differ between two recipes, `task.kind` alone where their kinds do; with
-/// `fixed_only` without those that may change while a run goes on.
+/// `fixed_only` without those that a resumed run may change.
 QUATRAIN_API std::vector<std::string> differing_keys(const Recipe& a, const Recipe& b,
                                                      bool fixed_only = false);
 

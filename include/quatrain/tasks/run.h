@@ -21,7 +21,8 @@ QUATRAIN_API std::unique_ptr<Model> make_model(const Recipe& recipe, const Data&
 QUATRAIN_API std::unique_ptr<train::Task> make_task(const Recipe& recipe, const Data& data,
                                                     bool with_weights = true);
 
-/// The model of a run's best checkpoint, in evaluation mode. What is no run is a RecipeError.
+/// The model of a run's best checkpoint, in evaluation mode. Throws a RecipeError where the folder is not a
+/// run.
 QUATRAIN_API std::unique_ptr<Model> load_run(const std::filesystem::path& run);
 /// The same from the folder of any checkpoint.
 QUATRAIN_API std::unique_ptr<Model> load_checkpoint(const std::filesystem::path& folder);

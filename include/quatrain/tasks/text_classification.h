@@ -17,7 +17,7 @@ namespace quatrain::tasks {
 struct QUATRAIN_API TextClassificationOptions {
   int64_t batch_size = 32;
   int64_t evaluation_batch_size = 256;
-  int64_t max_length = 0;      ///< longer texts lose their end; 0: none does
+  int64_t max_length = 0;      ///< longer texts are cut off there; 0: no limit
   double label_smoothing = 0;  ///< share of the target spread over all labels
   uint64_t seed = 0;           ///< of the order of batches
   std::string recipe;          ///< the effective recipe, stored with checkpoints

@@ -9,19 +9,19 @@
 
 namespace quatrain::train {
 
-/// A checkpoint whose files were looked at and are as they were written.
+/// A checkpoint whose files were checked and are as they were written.
 struct QUATRAIN_API Checkpoint {
   std::string name;  ///< of its folder in the run: "best", "last", "step-000120"
   int64_t step = 0;
   std::filesystem::path folder;
 };
 
-/// How closely files are looked at: their sizes alone, which opens none of them, or all their bytes.
+/// How closely files are checked: only their sizes, without opening them, or all their bytes.
 enum class Look { sizes, bytes };
 
-/// A run's checkpoint: "best", "last" or an older one, "step-000120"; where a crash came between two renames,
-/// the whole one that is left. A run without it is an error; so is a checkpoint with a file that is missing,
-/// cut short or changed, and the error names the file and the newest sound checkpoint.
+/// A run's checkpoint: "best", "last" or an older one, "step-000120"; after a crash between two renames, the
+/// complete one that remains. A run without this checkpoint is an error; so is a checkpoint with a file that
+/// is missing, cut short or changed, and the error names the file and the newest sound checkpoint.
 ///
 /// In it: model.safetensors, recipe.toml, what the task stored (vocabulary.txt), checkpoint.json (sizes and
 /// checksums of the files); in all but "best" also training.safetensors and training.json.
@@ -39,13 +39,13 @@ QUATRAIN_API std::vector<std::string> find_damage(const std::filesystem::path& c
 /// can be read.
 QUATRAIN_API std::string weights_checksum(const std::filesystem::path& run_folder, const std::string& which);
 
-/// The checkpoints that training can go on from and whose files are sound, the newest first.
+/// The undamaged checkpoints that training can continue from, newest first.
 QUATRAIN_API std::vector<Checkpoint> sound_checkpoints(const std::filesystem::path& run_folder,
                                                        Look look = Look::bytes);
 
-/// True where this checkpoint is there, sound or not.
+/// True where this checkpoint exists, damaged or not.
 QUATRAIN_API bool has_checkpoint(const std::filesystem::path& run_folder, const std::string& which);
-/// True where there is a checkpoint to go on from, sound or not.
+/// True where there is a checkpoint to continue from, damaged or not.
 QUATRAIN_API bool has_checkpoint(const std::filesystem::path& run_folder);
 
 /// True where the folder holds a run or a part of one.

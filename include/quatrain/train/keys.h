@@ -32,7 +32,7 @@ struct QUATRAIN_API Key {
   /// Smallest and largest allowed.
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  bool free = false;  ///< a run that is gone on with may have another value
+  bool free = false;  ///< a resumed run may have another value
 
   std::string full_name() const { return table + "." + name; }
   /// Marks the key as free.
@@ -53,7 +53,7 @@ class QUATRAIN_API Keys {
 
   /// true or false.
   Key& flag(const char* name, bool& option, const char* description);
-  /// A whole number or any number within bounds; one without would reach a layer unchecked.
+  /// A whole number or any number. Bounds are required: without them a value would reach a layer unchecked.
   template <class Number>
   requires(std::same_as<Number, int64_t> || std::same_as<Number, uint64_t> ||
            std::same_as<Number, double>) Key& number(const char* name, Number& option, double minimum,

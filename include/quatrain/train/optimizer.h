@@ -25,7 +25,7 @@ QUATRAIN_API std::unique_ptr<torch::optim::Optimizer> make_optimizer(const Optim
 
 QUATRAIN_API void set_learning_rate(torch::optim::Optimizer& optimizer, double rate);
 
-/// What an optimizer remembers, as tensors "NAME/exp_avg" and so on; deep copies are not made.
+/// The state of an optimizer as tensors "NAME/exp_avg" and so on, which are not copied.
 QUATRAIN_API nn::NamedTensors optimizer_state(const torch::optim::Optimizer& optimizer,
                                               const NamedParameters& parameters);
 

@@ -49,7 +49,7 @@ struct QUATRAIN_API TrainerOptions {
   int64_t evaluate_every = 0;    ///< steps; 0: after each epoch. The last step is always evaluated.
   int64_t patience = 0;          ///< evaluations in a row without a better figure, after which training stops
   int64_t checkpoint_every = 0;  ///< steps; a checkpoint is also written at each evaluation
-  int64_t keep = 1;              ///< checkpoints to go on from that are kept, the latest ones
+  int64_t keep = 1;              ///< how many of the latest checkpoints are kept
   int64_t log_every = 50;        ///< steps between training lines of metrics.jsonl
   NonFinite nonfinite = NonFinite::stop;
   std::string device = "cpu";  ///< of the session to train in: "cpu", "cuda", "cuda:N"

@@ -20,18 +20,17 @@ QUATRAIN_API ScheduleKind parse_schedule(std::string_view name);
 /// step, w the steps of the warm-up, and the rate at step t is the optimizer's learning rate times
 ///
 ///   constant              min(1, t/w)
-///   inverse_square_root   min(t/w, sqrt(w/t)): Transformer's ("noam") schedule with its peak, 1, at t = w;
-///   d^-0.5
-///                         min(t^-0.5, t w^-1.5) is this one with a learning rate of (d w)^-0.5
+///   inverse_square_root   min(t/w, sqrt(w/t)): Transformer's ("noam") schedule with its peak, 1, at
+///                         t = w; d^-0.5 min(t^-0.5, t w^-1.5) is this one with a learning rate of (d w)^-0.5
 ///   cosine                min(1, t/w), then m + (1 - m) (1 + cos(pi (t-w)/(T-w))) / 2, with m = `floor`
 ///   step                  min(1, t/w) factor^floor((t-1)/every)
 ///   plateau               min(1, t/w) factor^r, r the number of reductions: one after each `patience` + 1
-///   evaluations in
-///                         a row without a better figure (0: at once, as QRNN's recipe); not below `floor`
+///                         evaluations in a row without a better figure (0: at once, as in QRNN's recipe);
+///                         not below `floor`
 struct QUATRAIN_API ScheduleOptions {
   ScheduleKind kind = ScheduleKind::constant;
   int64_t warmup = 0;
-  double warmup_share = 0;  ///< the warm-up as a share of the run's steps; 0: `warmup` says it
+  double warmup_share = 0;  ///< the warm-up as a share of the run's steps; 0: as `warmup` says
   double factor = 0.5;      ///< step, plateau
   int64_t every = 0;        ///< step: steps between two reductions; 0: once an epoch
   int64_t patience = 0;     ///< plateau

@@ -23,8 +23,8 @@ QUATRAIN_API at::Device parse_device(const std::string& name);
 /// Where a model's parameters are, and so where its input shall be; the CPU for a model without any.
 QUATRAIN_API at::Device device_of(const torch::nn::Module& model);
 
-/// Where a process computes, which of how many it is, and the generators that it draws from. Who trains asks
-/// it, and nobody else knows.
+/// The device of this process, its rank among all processes that train together, and its random generators.
+/// Training code asks the session for these.
 class QUATRAIN_API Session {
  public:
   Session() = default;
@@ -43,7 +43,7 @@ class QUATRAIN_API Session {
   using Generators = std::vector<std::pair<std::string, at::Tensor>>;
   /// Their states, by the kind of device: "cpu", and "cuda" where that is the device.
   Generators generators() const;
-  /// The inverse. False where the device's is not among them: it is seeded then.
+  /// Restores such states. Returns false where the device's state is missing; its generator is seeded then.
   bool set_generators(const Generators& states, uint64_t seed) const;
 
  private:

@@ -20,7 +20,7 @@ using Figures = std::map<std::string, double>;
 /// The loss of one batch.
 struct QUATRAIN_API BatchLoss {
   at::Tensor loss;       ///< scalar, the mean over the batch's examples, with its graph
-  int64_t examples = 0;  ///< what it is a mean over, and what examples a second count
+  int64_t examples = 0;  ///< how many examples the mean is over; also used for examples per second
 };
 
 /// What the evaluation of a split gives.
@@ -37,7 +37,7 @@ struct QUATRAIN_API Selection {
   bool higher_is_better = false;
 };
 
-/// What a trainer asks of a task; it knows nothing else of it. A new kind of data or model is a new task.
+/// All that a trainer knows of a task. A new kind of data or model is a new task.
 ///
 /// Batches must be a function of (epoch, index) alone: a resumed run asks for the next one and gets what the
 /// run that was never stopped would have got. Randomness inside the model comes from torch's default

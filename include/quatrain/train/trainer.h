@@ -18,19 +18,20 @@
 
 namespace quatrain::train {
 
-/// What to do where the run folder holds a run already.
+/// What to do if the run folder already contains a run.
 enum class Existing { refuse, resume, overwrite };
 
 /// Where a run lives and who watches it.
 struct QUATRAIN_API RunOptions {
   std::filesystem::path folder;
-  /// resume: goes on from the last checkpoint, or from the start where none was written yet; a run that is
-  /// finished gives its stored result. overwrite: removes the run's files (and no others) and starts anew.
+  /// resume: continues from the last checkpoint, or from the start where none was written yet; a run that is
+  /// finished gives its stored result. overwrite: removes the run's files (and no others) and starts from the
+  /// beginning.
   Existing existing = Existing::refuse;
   /// The checkpoint to resume from: "last" or an older one ("step-000120", see sound_checkpoints).
   std::string from = "last";
   /// Set from elsewhere (a signal handler): training saves and stops after the step that is being made; an
-  /// evaluation is left and made again when the run is resumed.
+  /// evaluation is abandoned and made again when the run is resumed.
   const std::atomic<bool>* stop = nullptr;
   std::function<void(const Progress&)> on_progress = {};    ///< called at every step; see ProgressLine
   std::function<void(const std::string&)> on_message = {};  ///< what a user should know: a sentence
@@ -61,7 +62,7 @@ struct QUATRAIN_API Result {
   std::string weights;      ///< checksum of best/model.safetensors, whose figures these are
 };
 
-/// Trains a task's model: batches in, checkpoints and figures out. Knows no text, images or speech.
+/// Trains a task's model: batches in, checkpoints and figures out. Independent of what the task is about.
 ///
 /// The run folder: last/, best/ and step-N/ (checkpoints), metrics.jsonl (a JSON object a line), result.json,
 /// predictions.tsv (target and answer of each test example). docs/training.md describes them. For one seed,
@@ -78,8 +79,8 @@ class QUATRAIN_API Trainer {
   ///
   /// A loss that is not finite ends the run with an error that names the step and the batch, unless such
   /// steps are to be skipped. A checkpoint that cannot be written (a full disk) is told to `on_message` and
-  /// training goes on; the next one is tried, and only where the last one fails too the run ends with an
-  /// error. What was written before always stays.
+  /// training continues. The next one is tried, and the run ends with an error only if the last one fails
+  /// too. What was written before always stays.
   Result run();
 
  private:

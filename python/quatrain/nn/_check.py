@@ -31,7 +31,7 @@ def at_least_one(layer: str, argument: str, value: int) -> None:
 
 
 def flag(layer: str, argument: str, value: object) -> None:
-    """Refuses what is no bool; most often that is an algebra in the place of a flag."""
+    """Refuses a value that is not a bool; most often it is an algebra where a flag belongs."""
     if not isinstance(value, bool):
         hint = f" (the algebra is named: algebra={value!r})" if isinstance(value, str) else ""
         raise TypeError(f"{layer}: {argument} must be True or False, got {value!r}{hint}")

@@ -88,7 +88,7 @@ class Linear(HypercomplexLayer):
         )
 
     def reset_parameters(self) -> None:
-        """Draws S and A anew by the initialiser, as the C++ layer does from the same seed; bias zero, w one."""
+        """Draws S and A again by the initialiser, as the C++ layer does from the same seed; sets bias to zero, w to one."""
         self._weight.draw(self)
         if self.bias is not None:
             with torch.no_grad():

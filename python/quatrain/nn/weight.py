@@ -37,7 +37,7 @@ class Part(NamedTuple):
 class HypercomplexWeight:
     """The weight of one map, H = sum_i w_i A_i (x) S_i: how its parameters are made and drawn, and what an operator gets.
 
-    It is no module and holds no parameters: they are registered in the layer, which every method is given, under their
+    It is not a module and holds no parameters: they are registered in the layer, which every method is given, under their
     names and the suffix: ``A`` (n, n, n) where it is learned and n > 1; in its place ``factors`` (3, n, R) where the algebra
     says ``trained_rank=R``; ``w`` (n) of WKP; ``S`` (n, out/n, in/n, kernel...). ``HypercomplexLayer.add_weight`` makes it.
     """
@@ -70,7 +70,7 @@ class HypercomplexWeight:
         return held[name] if name in held else getattr(layer, name)
 
     def draw(self, layer: nn.Module) -> None:
-        """Draws S and A anew by the initialiser, as the C++ layer does from the same seed; w one."""
+        """Draws S and A again by the initialiser, as the C++ layer does from the same seed, and sets w to one."""
         with torch.no_grad():
             factors, w = self._get(layer, self._factors), self._get(layer, self._w)
             structure = self._get(layer, self._A) if factors is None else factors
@@ -80,7 +80,7 @@ class HypercomplexWeight:
                 w.fill_(1)
 
     def parts(self, layer: nn.Module) -> list[Part]:
-        """All parameters that there are, in their order."""
+        """All parameters, in their order."""
         found = [Part(name, self._get(layer, name), False) for name in (self._A, self._factors, self._w)]
         return [part for part in found if part.value is not None] + [Part(self.key, self._get(layer, self.key), self.decays)]
 
@@ -164,7 +164,7 @@ class HypercomplexWeight:
 
 
 def _is_rounded(A: Tensor, before: Tensor) -> bool:
-    """Whether A is ``before`` in another type: rounded, or for WKP multiplied with w anew."""
+    """Whether A is ``before`` in another type: rounded, or for WKP multiplied with w again."""
     then = before.to("cpu", torch.float64)
     tolerance = 2 * torch.finfo(A.dtype).eps * float(then.abs().max())
     return torch.allclose(A.to("cpu", torch.float64), then, rtol=0, atol=tolerance)

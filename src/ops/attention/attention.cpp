@@ -19,8 +19,8 @@ namespace quatrain::ops {
 
 namespace {
 
-/// True where a program is being made of the calls: in it an operator may stand for the kernels of its
-/// device.
+/// True while the calls are traced into a program, which may contain an operator in place of a device's
+/// kernels.
 bool is_compiled() {
   using Key = c10::impl::TorchDispatchModeKey;
   for (const Key mode : {Key::FUNCTIONAL, Key::PROXY, Key::FAKE})
@@ -28,8 +28,8 @@ bool is_compiled() {
   return false;
 }
 
-/// True for a tensor of the CPU on which no function transform and no cast acts, nor a subclass, unless a
-/// program is being made, where all tensors are wrapped. What is undefined is plain.
+/// True for a tensor of the CPU on which no function transform and no cast acts, nor a subclass, except
+/// during tracing, where all tensors are wrapped. Also true for an undefined tensor.
 bool is_plain(const at::Tensor& t) {
   constexpr c10::DispatchKeySet kTransformed{c10::DispatchKey::FuncTorchBatched,
                                              c10::DispatchKey::FuncTorchGradWrapper};
@@ -37,8 +37,8 @@ bool is_plain(const at::Tensor& t) {
                           (is_compiled() || !(is_traced(t) || at::isTensorSubclassLike(t))));
 }
 
-/// A call without what it need not look at: keys that causality hides from all queries are cut off, and
-/// causality that then hides nothing is forgotten, as where a single query follows a cache.
+/// Simplifies a call: keys that causality hides from all queries are cut off, and causality that then hides
+/// nothing is dropped, as for a single query after a cache.
 struct Trimmed {
   AttentionCall call;
   at::Tensor key, value;

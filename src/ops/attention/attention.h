@@ -16,18 +16,18 @@
 /// n m real values. query: (B, L, n, h, m); key and value: (B, S, n, h, m); result: (B, L, n h m).
 namespace quatrain::ops {
 
-/// What a call of the operators says beside its query, key and value.
+/// The arguments of the operators other than query, key and value.
 struct AttentionCall {
   AttentionOptions options;
   const algebra::Algebra* algebra = nullptr;
-  /// One integer, on which dropout's draws hang alone; undefined: on the device's generator.
+  /// One integer that alone decides what dropout draws; undefined: the device's generator decides.
   at::Tensor seed{};
 
   /// Of the scores; with one map, whose queries are not mixed, times the table's one entry.
   double scale(const at::Tensor& query) const;
   /// The coefficient of Q_i K_j in the score of component c.
   double table(int i, int c, int j) const;
-  /// The place of the first query among the keys, no further off than hides or shows them all.
+  /// The position of the first query among the keys, clamped to the range that makes a difference.
   c10::SymInt place(const at::Tensor& query, const at::Tensor& key) const;
   /// True where queries see different keys.
   bool differs_by_query() const;

@@ -77,9 +77,12 @@ struct Attention : torch::autograd::Function<Attention> {
 
 namespace {
 
+bool wants_grad(const at::Tensor& t) {
+  return t.defined() && t.requires_grad();
+}
+
 at::Tensor attention_autograd(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
                               const at::Tensor& value) {
-  const auto wants_grad = [](const at::Tensor& t) { return t.defined() && t.requires_grad(); };
   if (at::GradMode::is_enabled()) {
     // The kernels have none for a mask; what composes them has.
     if (wants_grad(call.options.mask)) return composed::attention(call, query, key, value);
@@ -90,10 +93,21 @@ at::Tensor attention_autograd(const AttentionCall& call, const at::Tensor& query
   return attention_forward(call, query, key, value);
 }
 
+AttentionGradients attention_backward_autograd(const AttentionCall& call, const at::Tensor& grad,
+                                               const at::Tensor& query, const at::Tensor& key,
+                                               const at::Tensor& value) {
+  if (at::GradMode::is_enabled())
+    for (const at::Tensor& t : {grad, query, key, value, call.options.mask})
+      if (wants_grad(t)) return composed::attention_backward(call, grad, query, key, value);
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return attention_backward(call, grad, query, key, value);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(quatrain, Autograd, m) {
   m.impl("hypercomplex_attention_forward", &Seeded<&attention_autograd>::run);
+  m.impl("hypercomplex_attention_backward", &Seeded<&attention_backward_autograd>::run);
 }
 
 }  // namespace quatrain::ops

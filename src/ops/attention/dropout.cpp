@@ -3,8 +3,8 @@
 
 #include "ops/attention/dropout.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <torch/library.h>
@@ -55,6 +55,13 @@ at::Tensor mask_of_a_trace(const at::Tensor& query, const at::Tensor& key, int64
                           query.options());
 }
 
+/// It has no derivative: what it gives is a constant to autograd.
+at::Tensor constant_mask(const at::Tensor& query, const at::Tensor& key, int64_t maps, double p,
+                         const at::Tensor& seed) {
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return dropout_mask(query, key, maps, p, seed);
+}
+
 }  // namespace
 
 at::Tensor dropout_mask(const at::Tensor& query, const at::Tensor& key, int64_t maps, double p,
@@ -62,7 +69,6 @@ at::Tensor dropout_mask(const at::Tensor& query, const at::Tensor& key, int64_t 
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("quatrain::attention_dropout_mask", "")
                              .typed<decltype(dropout_mask)>();
-  const at::NoGradGuard no_grad;  // it has no derivative
   return op.call(query, key, maps, p, seed);
 }
 
@@ -77,6 +83,9 @@ TORCH_LIBRARY_IMPL(quatrain, CUDA, m) {
 }
 TORCH_LIBRARY_IMPL(quatrain, Meta, m) {
   m.impl("attention_dropout_mask", &mask_of_a_trace);
+}
+TORCH_LIBRARY_IMPL(quatrain, Autograd, m) {
+  m.impl("attention_dropout_mask", &constant_mask);
 }
 
 }  // namespace quatrain::ops

@@ -5,8 +5,8 @@
 /// Which keys each query sees, as tensors: for the composed form.
 namespace quatrain::ops::composed {
 
-/// A softmax over no key at all would be 0/0: a query that sees none is let see all, and what comes of it is
-/// made zero.
+/// A softmax over no key at all would be 0/0. So a query that sees no key is computed as if it saw all, and
+/// its result is set to zero.
 class Seen {
  public:
   Seen(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key);
@@ -17,7 +17,8 @@ class Seen {
   at::Tensor weights(const at::Tensor& scores) const;
   /// Zeros for queries without a key: t is (B, h, maps, L, ..), or with `axis` = 2 (B, h, L, .., ..).
   at::Tensor without_blind(const at::Tensor& t, int64_t axis) const;
-  /// For `scaled_dot_product_attention` with queries (B, h, maps L, ..); nothing where all see all.
+  /// For `scaled_dot_product_attention` with queries (B, h, maps L, ..); nothing where every query sees every
+  /// key.
   std::optional<at::Tensor> mask(int64_t maps) const;
 
  private:

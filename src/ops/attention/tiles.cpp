@@ -21,7 +21,8 @@ constexpr int64_t kRows = 64;               // of a tile
 constexpr int64_t kScoreBytes = 1 << 16;    // of a tile's scores: they stay close
 constexpr int64_t kForwardBytes = 1 << 22;  // of a thread; a head of more would leave the caches: composed
 constexpr int64_t kBackwardBytes = 3 << 20;
-// Keys that a causal tile passes over go by this many: each length of a product is a kernel of its own.
+// A causal tile skips keys in multiples of this number, because each length of a product needs its own
+// kernel.
 constexpr int64_t kColumns = 64;
 
 at::Tensor of_known_type(const at::Tensor& mask) {
@@ -138,7 +139,7 @@ TiledAttention::Biases TiledAttention::biases_of(int64_t b, int64_t h, float* ke
 /// One query's biases from those of all queries.
 void TiledAttention::fill_row(int64_t b, int64_t h, int64_t l, int64_t columns, const float* of_keys,
                               float* row) const {
-  // Columns that fill up are hidden already.
+  // The columns added to fill up are hidden already.
   const int64_t seen = causal_ ? std::clamp<int64_t>(offset_ + l + 1, 0, columns) : columns;
   std::copy_n(of_keys, seen, row);
   std::fill(row + seen, row + columns, kHidden);
@@ -156,7 +157,7 @@ void TiledAttention::fill_row(int64_t b, int64_t h, int64_t l, int64_t columns, 
 TiledAttention::Tile TiledAttention::tile_at(int64_t b, int64_t h, int64_t first,
                                              const Biases& biases) const {
   Tile tile{first, std::min(s_.tile, s_.queries - first), s_.tile, s_.filled, biases.keys, 0, {}};
-  // Few shapes, since each is a kernel of its own.
+  // Few shapes, since each needs its own kernel.
   while (tile.height / 2 >= tile.rows) tile.height /= 2;
   if (causal_) {
     const int64_t seen = std::max<int64_t>(offset_ + first + tile.rows, 0);

@@ -166,7 +166,7 @@ struct LinearBackward : torch::autograd::Function<LinearBackward> {
     if (P.defined()) add(x, P, call, {want_x, false, want_A});
     if (B.defined()) {
       // A direction has no factors, and none are sought for what never comes again: the ways without them
-      // serve. One of them is named, because a guard or the environment may name the factored way.
+      // serve. The call names one of them, because a guard or the environment may name the factored way.
       Call perturbed = call;
       perturbed.A = B;
       if (call.way != Way::mixed) perturbed.way = Way::materialised;
@@ -202,7 +202,7 @@ Gradients linear_backward_autograd(const at::Tensor& grad, const at::Tensor& x, 
   const at::Tensor A_or_none = call.A.value_or(at::Tensor());
   const bool differentiable = at::GradMode::is_enabled() &&
                               (wants_grad(grad) || wants_grad(x) || wants_grad(S) || wants_grad(A_or_none));
-  // The form is no more linear in what A holds where that is the factors.
+  // Where A holds the factors, the form is not linear in it.
   if (transformed({grad, x, S, A_or_none}) || (differentiable && call.factored()))
     return traced::linear_backward(grad, x, S, call, mask);
   mask[2] = mask[2] && A_or_none.defined();
@@ -217,9 +217,17 @@ Gradients linear_backward_autograd(const at::Tensor& grad, const at::Tensor& x, 
   return {result[0], result[1], result[2]};
 }
 
+// It has no derivative: what it gives are constants to autograd. Training calls it below autograd, above.
+std::tuple<at::Tensor, at::Tensor> constant_with_products(const at::Tensor& x, const at::Tensor& S,
+                                                          const Optional& bias, const Call& call) {
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return dispatch_linear_with_products(x, S, bias, call);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(quatrain, Autograd, m) {
+  m.impl("linear_with_products", &linear_with_products_schema<&constant_with_products>);
   m.impl("linear", &linear_schema<&linear_autograd>);
   m.impl("linear_backward", &linear_backward_schema<&linear_backward_autograd>);
 }

@@ -1,8 +1,9 @@
 // The three ways, composed of ATen's products: the reference of every kernel and what runs where no kernel
 // does.
 //
-//   factored      S~_r = sum_i U[i,r] S_i    x~_r = sum_j V[j,r] x_j    M_r = x~_r S~_r^T    y_a = sum_r
-//   W[a,r] M_r mixed         z_a = [sum_b A_1[a,b] x_b, .., sum_b A_n[a,b] x_b]    y_a = [S_1 .. S_n] z_a
+//   factored      S~_r = sum_i U[i,r] S_i    x~_r = sum_j V[j,r] x_j    M_r = x~_r S~_r^T
+//                 y_a = sum_r W[a,r] M_r
+//   mixed         z_a = [sum_b A_1[a,b] x_b, .., sum_b A_n[a,b] x_b]    y_a = [S_1 .. S_n] z_a
 //   materialised  H = sum_i A_i (x) S_i    y = H x
 //
 // The backward passes are the same products with the factors in other roles: for dx, V and W change places

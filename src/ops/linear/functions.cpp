@@ -92,7 +92,7 @@ int64_t rows_of(const at::Tensor& x) {
 }
 
 at::Tensor by_rows(const at::Tensor& t) {
-  // Its rows are counted: -1 is no answer where there are no columns.
+  // The number of rows is computed, because -1 is ambiguous where there are no columns.
   c10::SymInt rows = 1;
   for (int64_t axis = 0; axis + 1 < t.dim(); ++axis) rows = rows * t.sym_size(axis);
   return t.reshape_symint({rows, t.sym_size(-1)});

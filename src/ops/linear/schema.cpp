@@ -17,7 +17,7 @@ Gradients composed_backward(const at::Tensor& grad, const at::Tensor& x, const a
   return composed::linear_backward(grad, x, S, call, mask);
 }
 
-/// Where no kernel keeps products, there are none.
+/// The composed form keeps no products.
 std::tuple<at::Tensor, at::Tensor> composed_with_products(const at::Tensor& x, const at::Tensor& S,
                                                           const Optional& bias, const Call& call) {
   return {composed::linear(x, S, bias, call), at::empty({0}, x.options().dtype(at::kFloat))};
@@ -98,7 +98,8 @@ TORCH_LIBRARY_IMPL(quatrain, FuncTorchBatched, m) {
   m.impl("linear_backward", &linear_backward_schema<&traced_backward>);
 }
 
-// What torch.autograd.grad(is_grads_batched=True) goes through; its own loop takes no lists of tensors.
+// torch.autograd.grad(is_grads_batched=True) dispatches here; torch's own fallback, a loop, cannot take lists
+// of tensors.
 TORCH_LIBRARY_IMPL(quatrain, Batched, m) {
   m.impl("linear", &linear_schema<&traced::linear>);
   m.impl("linear_backward", &linear_backward_schema<&traced_backward>);

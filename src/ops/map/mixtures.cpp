@@ -79,34 +79,41 @@ Made of_fixed(const algebra::Algebra& algebra) {
 /// The sizes and values that a learned tensor and its factors had, and what was made of them. The values
 /// alone do not tell: factors of (n, R) viewed as those of (R, n) have the same.
 struct OfLearned {
-  std::mutex mutex;
   int64_t n = 0, rank = 0;
-  std::array<std::vector<double>, 4> values;
+  std::array<std::vector<double>, 4> values;  // A, where it is not the product of its factors; U, V, W
   Made made;
+
+  OfLearned() = default;
+  explicit OfLearned(const Call& call) : n(call.A->size(1)), rank(call.rank()) {
+    if (!call.factored()) values[0] = structure::values_of(*call.A);
+    for (size_t i = 0; rank > 0 && i < 3; ++i) values[i + 1] = structure::values_of(factor(call, i));
+    made = std::make_shared<Mixtures>(n, values[0], rank, values[1], values[2], values[3]);
+  }
+  bool is(const Call& call) const {
+    if (!made || n != call.A->size(1) || rank != call.rank()) return false;
+    if (call.factored() ? !values[0].empty() : !structure::has_values(*call.A, values[0])) return false;
+    for (size_t i = 0; rank > 0 && i < 3; ++i)
+      if (!structure::has_values(factor(call, i), values[i + 1])) return false;
+    return true;
+  }
+  static at::Tensor factor(const Call& call, size_t i) { return call.factor(static_cast<int64_t>(i)); }
+};
+
+struct Kept {
+  std::mutex mutex;
+  OfLearned of;
 };
 
 }  // namespace
 
 std::shared_ptr<const Mixtures> mixtures(const Call& call) {
   if (const algebra::Algebra* fixed = call.fixed()) return of_fixed(*fixed);
-  std::array<std::vector<double>, 4> values;  // A, where it is not the product of its factors; U, V, W
-  const int64_t n = call.A->size(1), rank = call.rank();
-  if (!call.factored()) values[0] = structure::values_of(*call.A);
-  for (size_t i = 0; rank > 0 && i < 3; ++i)
-    values[i + 1] = structure::values_of(call.factor(static_cast<int64_t>(i)));
-  const auto make = [n, rank](const auto& v) {
-    return std::make_shared<Mixtures>(n, v[0], rank, v[1], v[2], v[3]);
-  };
-  if (!call.constant || !call.A->has_storage()) return make(values);
+  if (!call.constant || !call.A->has_storage()) return OfLearned(call).made;
   // In eval mode A stays as it is: what was made of these very values is kept, until A is gone.
-  const auto kept = kept::beside<OfLearned>(*call.A);
+  const auto kept = kept::beside<Kept>(*call.A);
   const std::lock_guard lock(kept->mutex);
-  if (!kept->made || kept->n != n || kept->rank != rank || kept->values != values) {
-    kept->made = make(values);
-    kept->n = n, kept->rank = rank;
-    kept->values = std::move(values);
-  }
-  return kept->made;
+  if (!kept->of.is(call)) kept->of = OfLearned(call);
+  return kept->of.made;
 }
 
 }  // namespace quatrain::ops

@@ -85,13 +85,22 @@ class Work {
 }  // namespace
 
 std::vector<double> values_of(const at::Tensor& t) {
-  if (t.is_contiguous() && t.scalar_type() == at::kFloat) {  // the usual case, without a call into ATen
-    const float* data = t.const_data_ptr<float>();
-    return Vector(data, data + t.numel());
+  const auto copied = [&t](const auto* data) { return Vector(data, data + t.numel()); };
+  if (t.is_contiguous()) {  // the usual cases, A and its factors, without a call into ATen
+    if (t.scalar_type() == at::kFloat) return copied(t.const_data_ptr<float>());
+    if (t.scalar_type() == at::kDouble) return copied(t.const_data_ptr<double>());
   }
   const at::Tensor exact = t.detach().to(at::kDouble).contiguous();
   const double* data = exact.const_data_ptr<double>();
   return Vector(data, data + exact.numel());
+}
+
+bool has_values(const at::Tensor& t, const std::vector<double>& values) {
+  const auto same = [&](const auto* data) { return std::equal(values.begin(), values.end(), data); };
+  if (t.numel() != static_cast<int64_t>(values.size())) return false;
+  if (t.is_contiguous() && t.scalar_type() == at::kFloat) return same(t.const_data_ptr<float>());
+  if (t.is_contiguous() && t.scalar_type() == at::kDouble) return same(t.const_data_ptr<double>());
+  return values_of(t) == values;
 }
 
 int64_t followed_rank(int64_t n) {

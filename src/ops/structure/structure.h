@@ -14,11 +14,13 @@
 /// A layer whose A is learned runs on factors A[i, a, b] = sum_r U[i, r] W[a, r] V[b, r] that are held beside
 /// A, by its storage: whoever shares A shares them. After an optimizer step a few Newton iterations make them
 /// exact again, and the gradient of A follows from theirs, which the passes give almost free. Where they are
-/// lost, fresh ones are sought; else the step runs on H, and is counted.
+/// lost, new ones are searched for; if none are found, the step runs on H and is counted.
 namespace quatrain::ops::structure {
 
 /// A small tensor's values, row-major.
 std::vector<double> values_of(const at::Tensor& t);
+/// Whether they are these, bit for bit but for the type; takes no memory in the usual cases.
+bool has_values(const at::Tensor& t, const std::vector<double>& values);
 
 /// The generic rank of n x n x n where factors are followed (n = 2 .. 8), else 0.
 int64_t followed_rank(int64_t n);

@@ -10,7 +10,7 @@
 namespace quatrain::tasks {
 namespace {
 
-// The numbers of a line; what is none ends them, and is told by their count.
+// The numbers of a line, up to the first word that is not a number; the caller finds that by their count.
 std::vector<float> numbers_of(const std::string& line) {
   std::vector<float> numbers;
   std::istringstream words(line);
@@ -58,7 +58,7 @@ at::Tensor RegressionModel::forward(const std::vector<at::Tensor>& input) {
 std::string RegressionModel::line_problem(const std::string& line) const {
   const auto count = static_cast<int64_t>(numbers_of(line).size());
   if (count == own().inputs()) return "";
-  return "a line must hold " + std::to_string(own().inputs()) + " numbers with spaces between";
+  return "a line must have " + std::to_string(own().inputs()) + " numbers separated by spaces";
 }
 
 std::vector<std::string> RegressionModel::predict(const std::vector<std::string>& lines) {

@@ -9,8 +9,9 @@
 namespace quatrain::tasks {
 
 /// What is learned.
-///   product   pairs (q, p) -> q * p in an algebra of dimension n, both standard normal: 2 n numbers in, n
-///   out rotation  x -> W x with one rotation W of the 3-D space: 3 numbers in, 3 out
+///   product   pairs (q, p) -> q * p in an algebra of dimension n, both standard normal: 2 n numbers in,
+///             n out
+///   rotation  x -> W x with one rotation W of the 3-D space: 3 numbers in, 3 out
 enum class Rule { product, rotation };
 
 const char* name(Rule rule);

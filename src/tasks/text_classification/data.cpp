@@ -30,8 +30,8 @@ void settle_source(Recipe& recipe, const std::string& folder) {
   const char* everywhere = std::getenv("QUATRAIN_DATA");
   if (source.folder.empty() && everywhere) source.folder = everywhere;
   if (source.folder.empty())
-    throw RecipeError("recipe '" + recipe.name + "' reads '" + source.reader +
-                      "' data and needs their folder: pass --data FOLDER or set QUATRAIN_DATA");
+    throw RecipeError("recipe '" + recipe.name + "' needs the folder of its '" + source.reader +
+                      "' data: pass --data FOLDER or set QUATRAIN_DATA");
   source.folder = fs::absolute(source.folder).lexically_normal();
 }
 
@@ -94,8 +94,8 @@ std::unique_ptr<Data> load_text(Recipe recipe, const DataRequest& request) {
   own.source.tokenizer = splits.tokenizer;
   const auto* model = dynamic_cast<const TextModel*>(request.model);
   if (model && splits.labels != model->labels)
-    throw std::runtime_error("the data's labels (" + join(splits.labels) + ") are not those of the run (" +
-                             join(model->labels) + ")");
+    throw std::runtime_error("the labels in the data (" + join(splits.labels) + ") differ from the run's (" +
+                             join(model->labels) + "): use data with the labels of the run");
   data::Vocabulary vocabulary =
       model ? model->vocabulary : data::Vocabulary::build(splits.train, splits.tokenizer, own.vocabulary);
   if (!request.split.empty())

@@ -110,10 +110,10 @@ void TextModel::check_same_meaning(const fs::path& checkpoint) const {
   bool same = known.size() == vocabulary.size();
   for (int64_t id = 0; same && id < known.size(); ++id) same = known.word(id) == vocabulary.word(id);
   if (!same)
-    throw RecipeError("train.weights: the run '" + recipe_.weights + "' knows other words (" +
-                      std::to_string(known.size()) + ") than these data give (" +
+    throw RecipeError("train.weights: the vocabulary of the run '" + recipe_.weights + "' (" +
+                      std::to_string(known.size()) + " words) differs from the vocabulary of these data (" +
                       std::to_string(vocabulary.size()) +
-                      "): start from it with its own data and its settings of [task]");
+                      " words): use the data and the [task] settings of that run");
 }
 
 // The weights of component-wise attention mean something else than those of real attention.

@@ -139,11 +139,11 @@ void TextOptions::check(const Recipe& recipe) const {
     refuse_size("model.feed_forward", model.feed_forward(), n, algebra.n);
   if (model.attention() == nn::AttentionKind::componentwise && algebra.learned && algebra.n > 1)
     recipe.refuse("model.attention", "= 'componentwise' needs a fixed algebra, got " + algebra.text() +
-                                         " (take 'real' or 'automatic')");
+                                         " (use 'real' or 'automatic')");
   if (model.attention() == nn::AttentionKind::componentwise && !inside && algebra.n > 1)
     recipe.refuse(
         "model.attention",
-        "= 'componentwise' needs model.split = 'inside', got 'printed' (take 'real' or 'automatic')");
+        "= 'componentwise' needs model.split = 'inside', got 'printed' (use 'real' or 'automatic')");
   if (model.printed() && model.norm() == nn::NormStyle::pre)
     recipe.refuse("model.printed", "is a form of model.norm = 'post' or 'phydi', got 'pre'");
 }
