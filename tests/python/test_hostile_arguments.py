@@ -56,6 +56,9 @@ OPERATORS = {
     "hypercomplex_attention_with_weights": attention,
     "hypercomplex_attention_forward": seeded,
     "hypercomplex_attention_backward": backward,
+    "cached_attention": lambda: dict(
+        query=torch.randn(3, 4, 2, 3), keys=torch.randn(5, 6, 4, 2, 3), values=torch.randn(5, 6, 4, 2, 3),
+        table=torch.randint(5, (3, 6), dtype=torch.int32), lengths=torch.tensor([1, 4, 6], dtype=torch.int32), algebra="quaternion", scale=0.5),
     "attention_dropout_mask": lambda: dict(query=heads(3), key=heads(5), maps=4, p=0.5, seed=torch.tensor([7])),
     "cut_heads": lambda: dict(x=torch.randn(2, 5, 24), heads=2, components=4, parts=3),
     "hamilton_product": lambda: dict(a=torch.randn(3, 8), b=torch.randn(8), algebra="quaternion"),

@@ -62,6 +62,10 @@ CASES = {
         tuple(t.detach().float() for t in heads()) + ("quaternion", None, 0.5, dict(seed=torch.tensor([7]))),
         *((*floats(), "quaternion", dict(options, dropout=0.5, seed=torch.tensor([7]))) for options in seen()),
         tuple(torch.randn(2, length, 4, 1, 1) for length in (3, 5, 5)) + ("quaternion",)],
+    "cached_attention": lambda: [
+        (torch.randn(3, 4, 2, 3, dtype=dtype), *(torch.randn(5, 6, 4, 2, 3, dtype=dtype) for _ in range(2)),
+         torch.randint(5, (3, 6), dtype=torch.int32), torch.tensor([1, 4, 6], dtype=torch.int32), algebra)
+        for dtype in (torch.float, torch.double) for algebra in ("real", "quaternion")],
     "attention_dropout_mask": lambda: [(heads()[0].detach(), heads()[1].detach(), maps, 0.5, torch.tensor([7])) for maps in (1, 4)],
     "hypercomplex_attention_backward": lambda: [
         (torch.randn(2, 3, 24, dtype=dtype), *(t.detach().to(dtype) for t in heads()), algebra, padding(), dropout, dict(seed=torch.tensor([7]), mask=torch.randn(3, 5), causal=True, offset=1))
