@@ -162,14 +162,17 @@ double composed_cost(const Problem& p, Way way) {
 //     mixed        1.4    .6       .0155 B kd         n B d          .040 kd / n
 //     materialised 2.6    1.2      .0121 B kd                        .069 kd
 //   training (three passes; for a learned A its factors are followed, and R B k/n products kept, at .0005
-//   each, or a fourth pass made; its mixtures have no zeros: the figures in brackets)
-//     factored     15     13       .0114 B kd R/n2    R B (k+d)      .28 (.43) kd R/n2    .24
-//     mixed        39     7        .0371 B kd         n B (k+d)      .85 kd / n
-//     materialised 24     12       .0346 B kd                        (.25 + .05 n) kd + .6 kd / threads
+//   each, or a fourth pass made; where A is learned its mixtures have no zeros and cost what the brackets
+//   say)
+//     factored     15     13       .0114 B kd R/n2    .039 (.09) R B (k+d)   .28 (.43) kd R/n2   .24
+//     mixed        39     7        .0371 B kd         .95 n B (k+d)          .85 kd / n
+//     materialised 24     12       .0346 B kd                                (.25 + .05 n) kd + .6 kd /
+//     threads
 //
-// On a Xeon with AMX (one thread, phm(2), phm(4), phm(8) and quaternion, widths 128 to 1024, batches 1 to
-// 512, training) its choice costs more than 1.1 times the best way in one of 80 cases, 1.12 times. On the
-// grid of the first fit, an EPYC's, that was so in 35 of 672 cases, at most 1.5 times.
+// The last line and the brackets were fitted later, on a Xeon with AMX, one thread, training: phm(2), phm(4),
+// phm(8) and quaternion, widths 128 to 1024, batches 1 to 512. There the choice costs more than 1.1 times the
+// best way in one of 80 cases, 1.12 times. With the figures before these, on an EPYC and the whole grid, it
+// did so in 35 of 672 cases, at most 1.5 times; that was not measured again.
 double engine_cost(const Problem& p, Way way) {
   const Sizes s(p);
   const double kd = s.k * s.d / 1000, inputs = s.rows * (s.k + s.d) / 1000;
@@ -191,11 +194,11 @@ double engine_cost(const Problem& p, Way way) {
     return 2.6 + 1.2 * several + (0.0121 * s.rows * kd + 0.069 * kd) / s.threads;
   }
   if (way == Way::factored) {
-    const bool learned = p.followed || p.factors_train;
-    const double passes = learned && !products_kept(p) ? 4 : 3,
-                 stored = learned && products_kept(p) ? s.R * s.rows * s.k / s.n : 0;
+    const bool trained = p.followed || p.factors_train;
+    const double passes = trained && !products_kept(p) ? 4 : 3,
+                 stored = trained && products_kept(p) ? s.R * s.rows * s.k / s.n : 0;
     const double weights = blocks(s.k / s.n, 64) * blocks(s.d / s.n, 32) * blocks(s.rows, 256);
-    const double mixed = learned ? 0.09 : 0.039, expanded = learned ? 0.43 : 0.28;
+    const double mixed = p.learned ? 0.09 : 0.039, expanded = p.learned ? 0.43 : 0.28;
     return 15 + 13 * several + (p.followed ? follow_cost(p.n) : 0) +
            (0.0005 * stored +
             passes * (0.0114 * s.share * s.rows * kd + mixed * s.R * inputs + expanded * s.share * kd) +

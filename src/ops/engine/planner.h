@@ -17,6 +17,7 @@ struct Problem {
   int64_t element_size = 4;
   bool prepared = false;       ///< combined or materialised weights are kept between calls
   bool engine = false;         ///< the fused engine serves this device and type; else the composed form does
+  bool learned = false;        ///< A, or its factors: their mixtures have no zeros
   bool followed = false;       ///< the factors are those of a learned A, followed while it trains
   bool factors_train = false;  ///< the factors themselves are learned
   bool halves = false;         ///< bfloat16, and real products of it are much faster than those of float32

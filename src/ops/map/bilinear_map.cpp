@@ -131,6 +131,7 @@ Problem make_problem(const at::Tensor& S, const Call& call, int64_t rows, at::Sc
   problem.out_features = problem.n * S.size(1);
   problem.in_features = problem.n * S.size(2);
   problem.rank = call.rank();
+  problem.learned = call.learned();
   problem.factors_train = call.factored();
   problem.element_size = static_cast<int64_t>(at::elementSize(type));
   problem.prepared = call.constant;
@@ -295,8 +296,11 @@ void BilinearMap::apply(int64_t rows, Pieces x, const Blocks& y, const Output& o
     apply_dense(rows, x, p_, false, to, to_row, direct && output.accumulate);
   }
   if (!direct) move({to, m_, to_row, false, at::kFloat}, y, n_, rows, m_, output.accumulate);
-  if (!takes_bias && !(output.epilogue.only_bias() && !output.epilogue.bias))
-    finish_block(kernels::cpu::active(), output.epilogue, n_, m_, 0, 0, rows, m_, y);
+  if (takes_bias || (output.epilogue.only_bias() && !output.epilogue.bias)) return;
+  constexpr int64_t kValues = 1 << 15;  // for one task
+  at::parallel_for(0, rows, std::max<int64_t>(1, kValues / width), [&](int64_t begin, int64_t end) {
+    finish_block(kernels::cpu::active(), output.epilogue, n_, m_, begin, 0, end - begin, m_, y);
+  });
 }
 
 bool BilinearMap::sums_structure() const {

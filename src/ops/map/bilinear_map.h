@@ -50,8 +50,6 @@ class QUATRAIN_API BilinearMap {
   /// or H, which serves both. The mixed way has one direction: its gradients go through H. Kept beside S
   /// where the call says that S is constant. The factored way does without, and mixes in each application.
   void prepare(bool transposed = false);
-  /// H (n m, n p), after prepare() on the materialised way.
-  const at::Tensor& dense() const { return H_; }
 
   /// How a result is stored.
   struct Output {

@@ -19,7 +19,7 @@ namespace quatrain::ops::structure {
 
 /// A small tensor's values, row-major.
 std::vector<double> values_of(const at::Tensor& t);
-/// Whether they are these, bit for bit but for the type; takes no memory in the usual cases.
+/// Whether they are equal to these as numbers, whatever their type; takes no memory in the usual cases.
 bool has_values(const at::Tensor& t, const std::vector<double>& values);
 
 /// The generic rank of n x n x n where factors are followed (n = 2 .. 8), else 0.
