@@ -4,8 +4,13 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 
-/// What acts on a call beside autograd: traces, and torch.func.
+/// What acts on a call: autograd, traces, and torch.func.
 namespace quatrain::ops {
+
+/// True for a tensor whose gradient is asked for.
+inline bool wants_grad(const at::Tensor& t) {
+  return t.defined() && t.requires_grad();
+}
 
 /// True for what a trace has wrapped.
 inline bool has_tracing_key(const at::Tensor& t) {

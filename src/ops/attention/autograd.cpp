@@ -7,6 +7,7 @@
 #include <torch/library.h>
 
 #include "ops/attention/call.h"
+#include "ops/transforms.h"
 
 namespace quatrain::ops {
 
@@ -76,10 +77,6 @@ struct Attention : torch::autograd::Function<Attention> {
 }  // namespace autograd
 
 namespace {
-
-bool wants_grad(const at::Tensor& t) {
-  return t.defined() && t.requires_grad();
-}
 
 at::Tensor attention_autograd(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
                               const at::Tensor& value) {

@@ -29,7 +29,7 @@ class Mixing {
   std::vector<float> coefficient_;
 };
 
-/// The mixture that copies each of so many inputs; lives as long as the process.
+/// The mixture that copies each of so many inputs; valid until this thread asks for more.
 kernels::cpu::Mix copies_of(int64_t count);
 
 /// How much an output's error grows where both operands of the R products are rounded to a type before they

@@ -29,10 +29,6 @@ struct CallConstants {
   }
 };
 
-bool wants_grad(const at::Tensor& t) {
-  return t.defined() && t.requires_grad();
-}
-
 /// Function transforms and forward-mode derivatives take the traced form.
 bool transformed(std::initializer_list<at::Tensor> inputs) {
   if (in_function_transform()) return true;

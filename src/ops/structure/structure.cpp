@@ -82,25 +82,27 @@ class Work {
   std::unique_lock<std::mutex> lock_;
 };
 
+/// use(data) with a small tensor's values, row-major; in the usual cases, A and its factors, as they lie and
+/// without a call into ATen.
+template <class Use>
+auto with_values(const at::Tensor& t, const Use& use) {
+  if (t.is_contiguous()) {
+    if (t.scalar_type() == at::kFloat) return use(t.const_data_ptr<float>());
+    if (t.scalar_type() == at::kDouble) return use(t.const_data_ptr<double>());
+  }
+  const at::Tensor exact = t.detach().to(at::kDouble).contiguous();
+  return use(exact.const_data_ptr<double>());
+}
+
 }  // namespace
 
 std::vector<double> values_of(const at::Tensor& t) {
-  const auto copied = [&t](const auto* data) { return Vector(data, data + t.numel()); };
-  if (t.is_contiguous()) {  // the usual cases, A and its factors, without a call into ATen
-    if (t.scalar_type() == at::kFloat) return copied(t.const_data_ptr<float>());
-    if (t.scalar_type() == at::kDouble) return copied(t.const_data_ptr<double>());
-  }
-  const at::Tensor exact = t.detach().to(at::kDouble).contiguous();
-  const double* data = exact.const_data_ptr<double>();
-  return Vector(data, data + exact.numel());
+  return with_values(t, [&](const auto* data) { return Vector(data, data + t.numel()); });
 }
 
 bool has_values(const at::Tensor& t, const std::vector<double>& values) {
-  const auto same = [&](const auto* data) { return std::equal(values.begin(), values.end(), data); };
-  if (t.numel() != static_cast<int64_t>(values.size())) return false;
-  if (t.is_contiguous() && t.scalar_type() == at::kFloat) return same(t.const_data_ptr<float>());
-  if (t.is_contiguous() && t.scalar_type() == at::kDouble) return same(t.const_data_ptr<double>());
-  return values_of(t) == values;
+  return t.numel() == static_cast<int64_t>(values.size()) &&
+         with_values(t, [&](const auto* data) { return std::equal(values.begin(), values.end(), data); });
 }
 
 int64_t followed_rank(int64_t n) {
@@ -110,19 +112,17 @@ int64_t followed_rank(int64_t n) {
 std::shared_ptr<const Factors> find(const at::Tensor& A) {
   const auto state = kept::find<State>(A);
   if (!state) return nullptr;
-  const Vector values = values_of(A);
   const std::lock_guard lock(state->mutex);
-  return state->values == values ? state->factors : nullptr;
+  return has_values(A, state->values) ? state->factors : nullptr;
 }
 
 std::optional<int64_t> foreseen_rank(const at::Tensor& A, bool insist) {
   const std::optional<int64_t> first_time = insist ? std::nullopt : std::optional<int64_t>(0);
   const auto state = kept::find<State>(A);
   if (!state) return first_time;
-  const Vector values = values_of(A);
   const std::lock_guard lock(state->mutex);
   if (state->values.empty()) return first_time;
-  if (state->values != values || !state->decided(insist)) return std::nullopt;
+  if (!has_values(A, state->values) || !state->decided(insist)) return std::nullopt;
   return state->factors ? state->factors->rank : 0;
 }
 
