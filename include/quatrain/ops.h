@@ -47,6 +47,14 @@ QUATRAIN_API Way parse_way(std::string_view name);
 /// variable QUATRAIN_WAY does so for a whole process. An explicit argument takes precedence over both.
 using WayGuard = Guard<Way>;
 
+/// For how many rows and threads a way is chosen: those of each call, or always for one thread and so many
+/// rows. Then a layer takes one way whatever it is called with: what it computes for a row does not depend on
+/// the others, as far as the products that it calls do not (those of 32 rows or more, made by one thread).
+enum class PlannedRows : int64_t { automatic = 0 };
+
+/// Sets this in this thread for the lifetime of the guard.
+using PlannedRowsGuard = Guard<PlannedRows>;
+
 /// What happens to the R products of a forward pass, which the gradients of a learned structure tensor or of
 /// trained factors need: kept until the backward pass (R / n times the output's memory, in float32), or
 /// computed again. By default the planner keeps them where that saves time.

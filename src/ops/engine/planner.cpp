@@ -87,12 +87,17 @@ Guard<Option>::~Guard() {
   guarded<Option>() = before_;
 }
 template class Guard<Way>;
+template class Guard<PlannedRows>;
 template class Guard<Products>;
 template class Guard<Bfloat16>;
 
 Way requested_way(Way argument) {
   static const Way environment = from_environment("QUATRAIN_WAY", &parse_way);
   return requested(argument, environment);
+}
+
+PlannedRows requested_rows() {
+  return guarded<PlannedRows>();
 }
 
 Bfloat16 requested_bfloat16() {

@@ -39,6 +39,9 @@ bool products_kept(const Problem& problem);
 /// How bfloat16 is to be multiplied: as a Bfloat16Guard or QUATRAIN_BFLOAT16 says, else automatic.
 Bfloat16 requested_bfloat16();
 
+/// As a PlannedRowsGuard says, else automatic.
+PlannedRows requested_rows();
+
 /// The way asked for by an argument, else by a WayGuard, else by QUATRAIN_WAY, else automatic.
 Way requested_way(Way argument);
 

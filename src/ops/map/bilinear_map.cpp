@@ -126,7 +126,9 @@ Blocks transposed(Blocks blocks) {
 
 Problem make_problem(const at::Tensor& S, const Call& call, int64_t rows, at::ScalarType type) {
   Problem problem;
-  problem.rows = rows;
+  const PlannedRows planned = requested_rows();
+  const bool fixed = planned != PlannedRows::automatic;
+  problem.rows = fixed ? static_cast<int64_t>(planned) : rows;
   problem.n = S.size(0);
   problem.out_features = problem.n * S.size(1);
   problem.in_features = problem.n * S.size(2);
@@ -135,7 +137,7 @@ Problem make_problem(const at::Tensor& S, const Call& call, int64_t rows, at::Sc
   problem.factors_train = call.factored();
   problem.element_size = static_cast<int64_t>(at::elementSize(type));
   problem.prepared = call.constant;
-  problem.threads = at::get_num_threads();
+  problem.threads = fixed ? 1 : at::get_num_threads();
   return problem;
 }
 

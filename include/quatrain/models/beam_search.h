@@ -1,0 +1,66 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "quatrain/api.h"
+
+namespace quatrain::models {
+
+/// What the sum of the log-probabilities of a hypothesis of L tokens, its end mark included, is divided by.
+///   power   L^alpha (fairseq, CTranslate2)
+///   wu      ((5 + L) / 6)^alpha (Wu et al. 2016, Tensor2Tensor)
+enum class LengthPenalty { power, wu };
+QUATRAIN_API const char* name(LengthPenalty penalty);
+/// An unknown name is an error that lists the known ones.
+QUATRAIN_API LengthPenalty parse_length_penalty(std::string_view name);
+
+/// How targets are searched for.
+struct QUATRAIN_API SearchOptions {
+  int64_t beam = 4;  ///< hypotheses kept at each step; 1: greedy
+  int64_t best = 1;  ///< how many are returned, at most `beam`
+  LengthPenalty penalty = LengthPenalty::power;
+  double alpha = 1;                     ///< of the penalty; 0: none
+  int64_t shortest = 0;                 ///< the end mark may follow after so many tokens
+  int64_t begin = 2, end = 3, pad = 0;  ///< the marks' numbers; `begin` and `pad` are never chosen
+};
+
+/// A finished target.
+struct QUATRAIN_API Hypothesis {
+  std::vector<int64_t> tokens;       ///< without the marks
+  std::vector<double> token_scores;  ///< log-probability of each, and of the end mark
+  double log_probability = 0;        ///< their sum
+  double score = 0;                  ///< the same with the length penalty, by which hypotheses are ranked
+};
+
+/// One step of a model for a batch of hypotheses: the last token of each, and of which row of the step before
+/// it continues; at the first step, of which sentence. Returns the scores (logits) of what follows, (rows,
+/// vocabulary). See Seq2SeqDecoder::step.
+using Step =
+    std::function<at::Tensor(const std::vector<int64_t>& tokens, const std::vector<int64_t>& parents)>;
+
+/// What is searched for one sentence.
+struct QUATRAIN_API SearchTask {
+  int64_t longest = 200;        ///< tokens of a target without marks; there the end mark is forced
+  std::vector<int64_t> prefix;  ///< with which each hypothesis begins
+};
+
+/// Beam search for several sentences at once; those that are done leave the batch. At the first step each has
+/// one row. Of the 2 * beam best continuations, those of the first `beam` that end are finished, and the
+/// best `beam` of the others live on. A sentence is done when `beam` hypotheses are finished, or when no
+/// living one can win any more: not even if all its further tokens were certain.
+///
+/// Returns for each sentence its `best` hypotheses, the best first; fewer where there are not so many. Equal
+/// scores are ordered by row, then by token.
+QUATRAIN_API std::vector<std::vector<Hypothesis>> beam_search(const Step& step,
+                                                              const std::vector<SearchTask>& sentences,
+                                                              const SearchOptions& options = {});
+
+/// The divisor of a hypothesis of this length, the end mark included.
+QUATRAIN_API double length_penalty(const SearchOptions& options, int64_t length);
+
+}  // namespace quatrain::models

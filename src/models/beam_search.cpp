@@ -1,0 +1,228 @@
+#include "quatrain/models/beam_search.h"
+
+#include <ATen/ops/logsumexp.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "nn/enum_names.h"
+
+namespace quatrain::models {
+namespace {
+
+constexpr EnumNames<LengthPenalty, 2> kPenalties{
+    {{LengthPenalty::power, "power"}, {LengthPenalty::wu, "wu"}}};
+
+// A target that is not finished.
+struct Live {
+  std::vector<int64_t> tokens;
+  std::vector<double> token_scores;
+  double sum = 0;
+};
+
+// A way on from a row.
+struct Candidate {
+  int64_t row, token;
+  double score, sum;  // of the token; of the hypothesis with it
+};
+
+bool better(const Candidate& a, const Candidate& b) {
+  if (a.sum != b.sum) return a.sum > b.sum;
+  return a.row != b.row ? a.row < b.row : a.token < b.token;
+}
+
+struct Sentence {
+  int64_t number = 0;
+  std::vector<Live> live;
+  std::vector<Hypothesis> finished;  // the best first
+};
+
+// The best continuations of each row, and what a log-probability is a score less of.
+struct Scores {
+  at::Tensor best, tokens;  // (rows, k) double and int64
+  at::Tensor total;         // (rows) double: logsumexp
+  at::Tensor logits;
+
+  Scores(const at::Tensor& all, int64_t k) : logits(all) {
+    const auto top = all.topk(std::min(k, all.size(1)), 1);
+    best = std::get<0>(top).to(at::kDouble).cpu().contiguous();
+    tokens = std::get<1>(top).cpu().contiguous();
+    total = at::logsumexp(all.scalar_type() == at::kDouble ? all : all.to(at::kFloat), 1)
+                .to(at::kDouble)
+                .cpu()
+                .contiguous();
+  }
+  double of(int64_t row, int64_t token) const {
+    return logits[row][token].item<double>() - total.const_data_ptr<double>()[row];
+  }
+};
+
+class Search {
+ public:
+  Search(const std::vector<SearchTask>& tasks, const SearchOptions& options)
+      : tasks_(tasks), options_(options), results_(tasks.size()) {
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      Sentence& sentence = sentences_.emplace_back();
+      sentence.number = static_cast<int64_t>(i);
+      sentence.live.resize(1);
+      tokens_.push_back(options.begin);
+      parents_.push_back(sentence.number);
+    }
+  }
+
+  std::vector<std::vector<Hypothesis>> run(const Step& step) {
+    while (!sentences_.empty()) {
+      const at::Tensor logits = step(tokens_, parents_);
+      TORCH_CHECK(logits.dim() == 2 && logits.size(0) == static_cast<int64_t>(tokens_.size()),
+                  "beam_search: a step must return scores (", tokens_.size(), ", vocabulary), got ",
+                  logits.sizes());
+      TORCH_CHECK_VALUE(options_.beam <= logits.size(1),
+                        "beam_search: beam must be at most the vocabulary's ", logits.size(1),
+                        " tokens, got ", options_.beam);
+      // The marks that are never chosen may stand among the best.
+      advance(Scores(logits, 2 * options_.beam + 3));
+    }
+    return std::move(results_);
+  }
+
+ private:
+  const SearchTask& task(const Sentence& sentence) const {
+    return tasks_[static_cast<size_t>(sentence.number)];
+  }
+
+  void advance(const Scores& scores) {
+    tokens_.clear(), parents_.clear();
+    int64_t row = 0;
+    std::vector<Sentence> going;
+    for (Sentence& sentence : sentences_) {
+      const auto rows = static_cast<int64_t>(sentence.live.size());
+      extend(sentence, row, scores);
+      row += rows;
+      if (!done(sentence)) {
+        going.push_back(std::move(sentence));
+        continue;
+      }
+      auto& finished = sentence.finished;
+      if (static_cast<int64_t>(finished.size()) > options_.best)
+        finished.resize(static_cast<size_t>(options_.best));
+      results_[static_cast<size_t>(sentence.number)] = std::move(finished);
+    }
+    ++length_;
+    sentences_ = std::move(going);
+  }
+
+  // What may follow the rows of a sentence, the best first.
+  void collect(const Sentence& sentence, int64_t first_row, const Scores& scores) {
+    candidates_.clear();
+    const auto& prefix = task(sentence).prefix;
+    const bool last = length_ >= task(sentence).longest;
+    const int64_t k = scores.best.size(1);
+    for (size_t i = 0; i < sentence.live.size(); ++i) {
+      const int64_t row = first_row + static_cast<int64_t>(i);
+      const double sum = sentence.live[i].sum;
+      if (last || length_ < static_cast<int64_t>(prefix.size())) {
+        const int64_t token = last ? options_.end : prefix[static_cast<size_t>(length_)];
+        const double score = scores.of(row, token);
+        candidates_.push_back({row, token, score, sum + score});
+        continue;
+      }
+      for (int64_t j = 0; j < k; ++j) {
+        const int64_t token = scores.tokens.const_data_ptr<int64_t>()[row * k + j];
+        if (token == options_.begin || token == options_.pad) continue;
+        if (token == options_.end && length_ < options_.shortest) continue;
+        const double score =
+            scores.best.const_data_ptr<double>()[row * k + j] - scores.total.const_data_ptr<double>()[row];
+        candidates_.push_back({row, token, score, sum + score});
+      }
+    }
+    const size_t most = std::min(candidates_.size(), static_cast<size_t>(2 * options_.beam));
+    std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(most),
+                      candidates_.end(), better);
+    candidates_.resize(most);
+  }
+
+  void extend(Sentence& sentence, int64_t first_row, const Scores& scores) {
+    collect(sentence, first_row, scores);
+    std::vector<Live> next;
+    const size_t begin_of_rows = tokens_.size();
+    for (size_t rank = 0; rank < candidates_.size(); ++rank) {
+      const Candidate& candidate = candidates_[rank];
+      TORCH_CHECK_VALUE(!std::isnan(candidate.sum), "beam_search: the model's scores are not finite");
+      const Live& from = sentence.live[static_cast<size_t>(candidate.row - first_row)];
+      const bool ends = candidate.token == options_.end;
+      if (ends && rank >= static_cast<size_t>(options_.beam)) continue;
+      if (!ends && next.size() == static_cast<size_t>(options_.beam)) continue;
+      std::vector<double> token_scores = from.token_scores;
+      token_scores.push_back(candidate.score);
+      if (ends) {
+        sentence.finished.push_back({from.tokens, std::move(token_scores), candidate.sum,
+                                     candidate.sum / length_penalty(options_, length_ + 1)});
+        continue;
+      }
+      Live& live = next.emplace_back(Live{from.tokens, std::move(token_scores), candidate.sum});
+      live.tokens.push_back(candidate.token);
+      tokens_.push_back(candidate.token);
+      parents_.push_back(candidate.row);
+    }
+    sentence.live = std::move(next);
+    std::stable_sort(sentence.finished.begin(), sentence.finished.end(),
+                     [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+    if (!done(sentence)) return;
+    tokens_.resize(begin_of_rows), parents_.resize(begin_of_rows);
+  }
+
+  bool done(const Sentence& sentence) const {
+    const auto& finished = sentence.finished;
+    if (sentence.live.empty() || static_cast<int64_t>(finished.size()) >= options_.beam) return true;
+    if (static_cast<int64_t>(finished.size()) < options_.best) return false;
+    // The most that a living one can reach: no further loss, and the kindest length.
+    const auto tokens = static_cast<int64_t>(sentence.live.front().tokens.size());
+    const double kindest =
+        std::max(length_penalty(options_, tokens + 1), length_penalty(options_, task(sentence).longest + 1));
+    double most = -std::numeric_limits<double>::infinity();
+    for (const Live& live : sentence.live) most = std::max(most, live.sum / kindest);
+    return finished[static_cast<size_t>(options_.best - 1)].score >= most;
+  }
+
+  const std::vector<SearchTask>& tasks_;
+  const SearchOptions& options_;
+  std::vector<std::vector<Hypothesis>> results_;
+  std::vector<Sentence> sentences_;        // those that are not done
+  std::vector<int64_t> tokens_, parents_;  // of their rows
+  std::vector<Candidate> candidates_;
+  int64_t length_ = 0;  // tokens of every living hypothesis
+};
+
+}  // namespace
+
+const char* name(LengthPenalty penalty) {
+  return nn::name_in(kPenalties, penalty);
+}
+
+LengthPenalty parse_length_penalty(std::string_view text) {
+  return nn::parse_in(kPenalties, "length_penalty", text);
+}
+
+double length_penalty(const SearchOptions& options, int64_t length) {
+  const auto tokens = static_cast<double>(length);
+  return std::pow(options.penalty == LengthPenalty::wu ? (5 + tokens) / 6 : tokens, options.alpha);
+}
+
+std::vector<std::vector<Hypothesis>> beam_search(const Step& step, const std::vector<SearchTask>& sentences,
+                                                 const SearchOptions& options) {
+  TORCH_CHECK_VALUE(options.beam >= 1, "beam_search: beam must be at least 1, got ", options.beam);
+  TORCH_CHECK_VALUE(options.best >= 1 && options.best <= options.beam,
+                    "beam_search: best must be from 1 to beam = ", options.beam, ", got ", options.best);
+  TORCH_CHECK_VALUE(std::isfinite(options.alpha), "beam_search: alpha must be a finite number, got ",
+                    options.alpha);
+  for (const SearchTask& task : sentences)
+    TORCH_CHECK_VALUE(task.longest >= 0 && options.shortest <= task.longest &&
+                          static_cast<int64_t>(task.prefix.size()) <= task.longest,
+                      "beam_search: longest must be at least shortest = ", options.shortest,
+                      " and the prefix's ", task.prefix.size(), " tokens, got ", task.longest);
+  return Search(sentences, options).run(step);
+}
+
+}  // namespace quatrain::models

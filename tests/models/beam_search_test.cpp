@@ -1,0 +1,242 @@
+#include "quatrain/models/beam_search.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "quatrain/models/translate.h"
+
+namespace {
+
+using namespace quatrain;
+using models::Hypothesis;
+using models::SearchOptions;
+using models::Seq2Seq;
+using models::Seq2SeqOptions;
+using Tokens = std::vector<int64_t>;
+
+Seq2Seq trained_like(const std::string& algebra, int64_t vocabulary = 24) {
+  Seq2Seq model(Seq2SeqOptions(vocabulary, vocabulary)
+                    .width(32)
+                    .heads(2)
+                    .feed_forward(48)
+                    .encoder_layers(2)
+                    .decoder_layers(2)
+                    .algebra(algebra)
+                    .attention(nn::AttentionKind::real)
+                    .dropout(0));
+  // Sharper than fresh weights are, so that hypotheses end at different lengths.
+  const torch::NoGradGuard no_grad;
+  for (auto& p : model->target->parameters()) p.mul_(3);
+  model->eval();
+  return model;
+}
+
+std::vector<Tokens> random_sources(int64_t count, int64_t vocabulary = 24) {
+  std::vector<Tokens> sources;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t length = 1 + (i * 7) % 11;
+    const at::Tensor words = torch::randint(4, vocabulary, {length}, torch::kLong);
+    sources.emplace_back(words.const_data_ptr<int64_t>(), words.const_data_ptr<int64_t>() + length);
+    sources.back().push_back(3);
+  }
+  return sources;
+}
+
+// The same search without batches and caches: every hypothesis of one sentence, from the start, at each step.
+std::vector<Hypothesis> plain_search(Seq2Seq& model, const Tokens& source, int64_t longest,
+                                     const SearchOptions& options) {
+  const torch::NoGradGuard no_grad;
+  struct Path {
+    Tokens tokens;
+    std::vector<double> scores;
+    double sum = 0;
+  };
+  std::vector<Path> live(1);
+  std::vector<Hypothesis> finished;
+  const auto by_score = [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; };
+  while (true) {
+    std::vector<std::pair<double, Path>> found;  // a path ends with the mark of its end
+    for (const Path& path : live) {
+      Tokens input{options.begin};
+      input.insert(input.end(), path.tokens.begin(), path.tokens.end());
+      const at::Tensor logits =
+          model->forward(torch::tensor(source).unsqueeze(0), torch::tensor(input).unsqueeze(0))[0][-1];
+      const at::Tensor scores = logits.log_softmax(0);
+      const auto length = static_cast<int64_t>(path.tokens.size());
+      for (int64_t token = 0; token < scores.size(0); ++token) {
+        if (token == options.begin || token == options.pad) continue;
+        if (token == options.end && length < options.shortest) continue;
+        if (token != options.end && length == longest) continue;
+        const double score = scores[token].item<double>();
+        Path next = path;
+        next.tokens.push_back(token);
+        next.scores.push_back(score);
+        next.sum += score;
+        found.emplace_back(next.sum, next);
+      }
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    live.clear();
+    for (size_t rank = 0; rank < std::min<size_t>(found.size(), 2 * options.beam); ++rank) {
+      Path& path = found[rank].second;
+      if (path.tokens.back() != options.end) {
+        if (live.size() < static_cast<size_t>(options.beam)) live.push_back(path);
+        continue;
+      }
+      if (rank >= static_cast<size_t>(options.beam)) continue;
+      const double score = path.sum / models::length_penalty(options, path.tokens.size());
+      path.tokens.pop_back();
+      finished.push_back({path.tokens, path.scores, path.sum, score});
+    }
+    std::stable_sort(finished.begin(), finished.end(), by_score);
+    if (live.empty() || finished.size() >= static_cast<size_t>(options.beam)) break;
+    double most = -1e300;
+    for (const Path& path : live)
+      for (auto length = static_cast<int64_t>(path.tokens.size()) + 1; length <= longest + 1; ++length)
+        most = std::max(most, path.sum / models::length_penalty(options, length));
+    if (finished.size() >= static_cast<size_t>(options.best) &&
+        finished[static_cast<size_t>(options.best) - 1].score >= most)
+      break;
+  }
+  if (finished.size() > static_cast<size_t>(options.best)) finished.resize(static_cast<size_t>(options.best));
+  return finished;
+}
+
+models::TranslationOptions translation(int64_t beam, int64_t best, double alpha,
+                                       models::LengthPenalty penalty, int64_t shortest = 0) {
+  models::TranslationOptions options;
+  options.search.beam = beam;
+  options.search.best = best;
+  options.search.alpha = alpha;
+  options.search.penalty = penalty;
+  options.search.shortest = shortest;
+  options.longest_factor = 1;
+  options.longest_offset = 4;
+  options.batch = 5;
+  return options;
+}
+
+TEST(BeamSearch, EqualsAPlainLoopInDoublePrecision) {
+  torch::manual_seed(4);
+  for (const char* algebra : {"real", "quaternion", "phm(4)"}) {
+    Seq2Seq model = trained_like(algebra);
+    model->to(torch::kDouble);
+    const auto sources = random_sources(9);
+    using P = models::LengthPenalty;
+    std::set<size_t> lengths;
+    for (const auto& options : {translation(1, 1, 1, P::power), translation(4, 4, 1, P::power),
+                                translation(5, 2, 0.6, P::wu), translation(3, 1, 0, P::power, 3)}) {
+      const auto found = models::translate(model, sources, options);
+      for (size_t i = 0; i < sources.size(); ++i) {
+        const auto expected =
+            plain_search(model, sources[i], static_cast<int64_t>(sources[i].size()) + 3, options.search);
+        ASSERT_EQ(found[i].size(), expected.size()) << algebra << " " << i;
+        for (size_t k = 0; k < expected.size(); ++k) {
+          EXPECT_EQ(found[i][k].tokens, expected[k].tokens) << algebra << " " << i << " " << k;
+          EXPECT_NEAR(found[i][k].score, expected[k].score, 1e-10);
+          ASSERT_EQ(found[i][k].token_scores.size(), expected[k].tokens.size() + 1);
+          lengths.insert(expected[k].tokens.size());
+        }
+      }
+    }
+    EXPECT_GT(lengths.size(), 3U) << "the targets should differ in length";
+  }
+}
+
+TEST(Translate, ExactAnswersDoNotDependOnTheBatch) {
+  torch::manual_seed(5);
+  const int threads = at::get_num_threads();
+  for (const char* algebra : {"real", "quaternion", "phm(4)", "octonion"}) {
+    SCOPED_TRACE(algebra);
+    Seq2Seq model = trained_like(algebra);
+    const auto sources = random_sources(21);
+    auto options = translation(4, 2, 1, models::LengthPenalty::power);
+    at::set_num_threads(2);
+    options.batch = 16;
+    const auto together = models::translate(model, sources, options);
+    for (const int count : {1, 2}) {
+      at::set_num_threads(count);
+      for (size_t i = 0; i < sources.size(); ++i) {
+        const auto alone = models::translate(model, {sources[i]}, options);
+        ASSERT_EQ(alone[0].size(), together[i].size());
+        for (size_t k = 0; k < alone[0].size(); ++k) {
+          EXPECT_EQ(alone[0][k].tokens, together[i][k].tokens);
+          EXPECT_EQ(alone[0][k].token_scores, together[i][k].token_scores);  // bit for bit
+        }
+      }
+    }
+    at::set_num_threads(threads);
+    options.exact = false;
+    const auto free = models::translate(model, sources, options);
+    for (size_t i = 0; i < sources.size(); ++i) EXPECT_NEAR(free[i][0].score, together[i][0].score, 1e-5);
+  }
+}
+
+TEST(Translate, PrefixesAreKeptAndScored) {
+  torch::manual_seed(6);
+  Seq2Seq model = trained_like("quaternion");
+  const auto sources = random_sources(5);
+  const std::vector<Tokens> prefixes{{5, 6}, {}, {9}, {7, 7, 7}, {20}};
+  const auto options = translation(3, 1, 1, models::LengthPenalty::power);
+  const auto found = models::translate(model, sources, options, prefixes);
+  std::vector<Tokens> targets;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const Tokens& tokens = found[i][0].tokens;
+    ASSERT_GE(tokens.size(), prefixes[i].size());
+    EXPECT_TRUE(std::equal(prefixes[i].begin(), prefixes[i].end(), tokens.begin()));
+    targets.push_back(tokens);
+  }
+  const auto scores = models::score_targets(model, sources, targets, options);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    ASSERT_EQ(scores[i].size(), found[i][0].token_scores.size());
+    for (size_t j = 0; j < scores[i].size(); ++j)
+      EXPECT_NEAR(scores[i][j], found[i][0].token_scores[j], 1e-4);
+  }
+}
+
+TEST(BeamSearch, RefusesWhatCannotBe) {
+  const auto step = [](const Tokens& tokens, const Tokens&) {
+    return torch::zeros({static_cast<int64_t>(tokens.size()), 6});
+  };
+  const auto search = [&](int64_t beam, int64_t best, models::SearchTask task) {
+    SearchOptions options;
+    options.beam = beam, options.best = best;
+    return models::beam_search(step, {std::move(task)}, options);
+  };
+  EXPECT_NO_THROW(search(6, 6, {}));
+  EXPECT_THROW(search(7, 1, {}), c10::ValueError);  // above the vocabulary
+  EXPECT_THROW(search(0, 1, {}), c10::ValueError);
+  EXPECT_THROW(search(2, 3, {}), c10::ValueError);
+  EXPECT_THROW(search(2, 1, {.longest = 1, .prefix = {4, 4}}), c10::ValueError);
+  EXPECT_TRUE(models::beam_search(step, {}).empty());
+  const auto bad = [](const Tokens& tokens, const Tokens&) {
+    return torch::full({static_cast<int64_t>(tokens.size()), 6}, std::nan(""));
+  };
+  EXPECT_THROW(models::beam_search(bad, {models::SearchTask{}}), c10::ValueError);
+}
+
+TEST(BeamSearch, GoesOnWhereALongerOneMayWin) {
+  // The end is likelier than token 4 at first (.6, .4), and token 4 is followed by a sure token and the end:
+  // by mean log-probability the longer one wins, by the sum the shorter.
+  const auto step = [](const Tokens& tokens, const Tokens&) {
+    at::Tensor logits = torch::full({static_cast<int64_t>(tokens.size()), 6}, -1e9);
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const auto row = static_cast<int64_t>(i);
+      if (tokens[i] == 2) logits[row][3] = std::log(0.6), logits[row][4] = std::log(0.4);
+      if (tokens[i] == 4) logits[row][5] = 0;
+      if (tokens[i] == 5) logits[row][3] = 0;
+    }
+    return logits;
+  };
+  SearchOptions options;
+  options.beam = 2;
+  EXPECT_EQ(models::beam_search(step, {models::SearchTask{}}, options)[0][0].tokens, (Tokens{4, 5}));
+  options.alpha = 0;
+  EXPECT_EQ(models::beam_search(step, {models::SearchTask{}}, options)[0][0].tokens, Tokens{});
+}
+
+}  // namespace
