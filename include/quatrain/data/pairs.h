@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "quatrain/api.h"
@@ -19,6 +21,40 @@ struct QUATRAIN_API LinePair {
 struct QUATRAIN_API PairSplits {
   std::vector<LinePair> train, dev, test;
   std::vector<std::string> groups;  ///< their names; empty where there are none
+};
+
+/// What the lines of a set are, which decides how answers are compared with them.
+///   raw        text as people write it
+///   tokenised  words and marks that stand between spaces: compared as they stand
+///   bpe        tokenised, and words cut into pieces that end in @@ where the word goes on
+enum class TextForm { raw, tokenised, bpe };
+/// All of them, for lists and messages.
+inline constexpr std::array kTextForms{TextForm::raw, TextForm::tokenised, TextForm::bpe};
+QUATRAIN_API const char* name(TextForm form);
+/// An unknown name is an error that lists the known ones.
+QUATRAIN_API TextForm parse_text_form(std::string_view name);
+
+/// Pairs read one after another, in bounded memory. Errors are c10::Error.
+class QUATRAIN_API PairReader {
+ public:
+  virtual ~PairReader();
+  /// Reads the next pair; false at the end.
+  virtual bool next(LinePair& pair) = 0;
+  /// Where the last pair came from, for messages: "train.de:17".
+  virtual std::string place() const = 0;
+};
+
+/// Pairs that were left out, by set and reason. Reading a set again counts it anew.
+struct QUATRAIN_API BadPairs {
+  struct Reason {
+    std::string set;     ///< "train"
+    std::string reason;  ///< "the source is empty"
+    std::string first;   ///< where the first of them is: "train.de:17"
+    int64_t count = 0;
+  };
+  std::vector<Reason> reasons;
+  int64_t count() const;
+  void add(std::string_view set, std::string_view reason, const std::string& place);
 };
 
 }  // namespace quatrain::data

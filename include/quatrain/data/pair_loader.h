@@ -1,0 +1,90 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "quatrain/api.h"
+#include "quatrain/data/pairs.h"
+#include "quatrain/data/pieces.h"
+#include "quatrain/data/token_store.h"
+
+namespace quatrain::data {
+
+/// Pairs beyond these are left out of a training set. In tokens, without marks; 0: no limit.
+struct QUATRAIN_API PairLimits {
+  int64_t max_source = 0;
+  int64_t max_target = 0;
+  double max_ratio = 0;  ///< of the longer side to the shorter one
+};
+
+/// A set of pairs as numbers.
+struct QUATRAIN_API EncodedPairs {
+  TokenStore source;            ///< with kEnd behind each
+  TokenStore target;            ///< without marks
+  std::vector<int64_t> groups;  ///< of each pair; empty where no pair has one
+  int64_t left_out = 0;         ///< pairs beyond the limits
+  int64_t size() const { return source.size(); }
+};
+
+/// Reads and encodes all pairs. A set of which nothing is left is an error.
+QUATRAIN_API EncodedPairs encode(PairReader& reader, const Pieces& source, const Pieces& target,
+                                 const PairLimits& limits = {});
+
+/// What a model is given, and what it should answer.
+struct QUATRAIN_API PairBatch {
+  at::Tensor source;             ///< (B, S) int64: x1 .. xS-1 kEnd, then kPad
+  at::Tensor source_padding;     ///< (B, S) bool, true where padded
+  at::Tensor target;             ///< (B, L) int64: kBegin y1 .. yL-1, then kPad; undefined for sources alone
+  at::Tensor following;          ///< (B, L) int64: y1 .. yL-1 kEnd, then kPad
+  at::Tensor target_padding;     ///< (B, L) bool, of target and following
+  std::vector<int64_t> indices;  ///< the pairs' places in their set
+  int64_t tokens = 0;            ///< of `following`, padding not counted
+  int64_t size() const { return static_cast<int64_t>(indices.size()); }
+  /// Moves the tensors to another device.
+  PairBatch to(at::Device device) const;
+};
+
+/// A batch of lines as Pieces::encode gives them; the marks are put here. Targets are as many as sources, or
+/// none (for prediction). Indices are 0, 1, ..
+QUATRAIN_API PairBatch collate_pairs(const std::vector<std::vector<int32_t>>& sources,
+                                     const std::vector<std::vector<int32_t>>& targets = {});
+
+/// Options of PairLoader. At least one of the two limits must be given.
+struct QUATRAIN_API PairLoaderOptions {
+  int64_t batch_size = 0;  ///< most pairs of a batch; 0: no limit
+  int64_t batch_tokens =
+      0;                ///< most tokens of the longer side of a batch, with marks and padding; 0: no limit
+  bool shuffle = true;  ///< false: by length, longest first, the same in each epoch
+  uint64_t seed = 0;
+};
+
+/// Batches of pairs of about equal length, made when they are asked for. Which pairs go together is fixed by
+/// the data and the seed; pairs of equal lengths are in random order. The order of the batches is drawn for
+/// each epoch. So batch (epoch, index) is a function of the data, the options and these two numbers alone,
+/// and there are as many batches in each epoch. Every pair occurs once in an epoch. A pair longer than
+/// batch_tokens is a batch of its own. Not thread-safe.
+class QUATRAIN_API PairLoader {
+ public:
+  PairLoader(std::shared_ptr<const EncodedPairs> set, PairLoaderOptions options);
+
+  int64_t batches() const;   ///< in an epoch
+  int64_t examples() const;  ///< in an epoch
+  const EncodedPairs& set() const { return *set_; }
+  /// 0 <= index < batches().
+  PairBatch batch(int64_t epoch, int64_t index);
+
+ private:
+  void arrange(int64_t epoch);
+
+  std::shared_ptr<const EncodedPairs> set_;
+  PairLoaderOptions options_;
+  std::vector<int64_t> order_;     // pairs, batch after batch
+  std::vector<int64_t> starts_;    // of the batches in order_, and the end
+  std::vector<int64_t> shuffled_;  // numbers of batches in the order of the epoch
+  int64_t epoch_ = -1;             // whose order `shuffled_` holds
+};
+
+}  // namespace quatrain::data

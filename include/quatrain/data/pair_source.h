@@ -1,0 +1,69 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quatrain/api.h"
+#include "quatrain/data/dataset.h"
+#include "quatrain/data/math_language.h"
+#include "quatrain/data/pairs.h"
+#include "quatrain/data/reverse_language.h"
+
+namespace quatrain::data {
+
+/// Where pairs of lines come from.
+struct QUATRAIN_API PairSource {
+  std::string reader = "math";   ///< a name among pair_readers()
+  std::filesystem::path folder;  ///< where the files lie; not used by generated ones
+  std::string source, target;    ///< endings of the files ("de", "en"); empty: the reader's own
+  std::optional<TextForm> text;  ///< instead of the reader's own
+  bool skip_bad = false;         ///< false: the first bad pair is an error. true: it is left out and counted
+  MathOptions math;              ///< of "math" alone
+  ReverseOptions reverse;        ///< of "reverse" alone
+};
+
+/// An opened source: which sets there are. Each can be read again and again, also by several readers at once
+/// in one thread.
+class QUATRAIN_API PairCorpus {
+ public:
+  virtual ~PairCorpus();
+  /// "train", "dev" and "test" are asked for; every corpus has "train".
+  virtual bool has(std::string_view split) const = 0;
+  /// A split that is not there is an error.
+  virtual std::unique_ptr<PairReader> open(std::string_view split) const = 0;
+  /// The files that a split is read from; none where it is generated.
+  virtual std::vector<std::filesystem::path> files(std::string_view split) const = 0;
+
+  TextForm text() const { return text_; }
+  /// The names of LinePair::group; empty where there are none.
+  const std::vector<std::string>& groups() const { return groups_; }
+  /// What was left out so far.
+  const BadPairs& bad() const { return *bad_; }
+
+ protected:
+  PairCorpus(TextForm text, std::vector<std::string> groups);
+  /// Forgets what was counted for a split that is read again; readers add to what is returned.
+  std::shared_ptr<BadPairs> count_anew(std::string_view split) const;
+
+ private:
+  TextForm text_;
+  std::vector<std::string> groups_;
+  std::shared_ptr<BadPairs> bad_;
+};
+
+/// math, reverse, parallel, tsv, multi30k, enja, shakespeare.
+QUATRAIN_API const std::vector<Reader>& pair_readers();
+
+/// Finds the files, but reads none of them. A missing file, an ending that is not there: one sentence
+/// (c10::Error). The readers then say what is wrong within the files, with file and line:
+///   - two files with different numbers of lines, a damaged .gz file: always an error
+///   - an empty side, text that is not UTF-8 or has NUL bytes, other than two columns: an error, or left out
+///     and counted where skip_bad says so
+///   - a line of more than 1 MiB: left out and counted
+QUATRAIN_API std::unique_ptr<PairCorpus> open_pairs(const PairSource& source);
+
+}  // namespace quatrain::data
