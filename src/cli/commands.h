@@ -74,6 +74,13 @@ struct PredictArguments {
 };
 int predict_command(const PredictArguments& arguments);
 
+struct ScoreArguments {
+  std::string hypotheses, references;
+  std::string tokenize = "13a";
+  std::string json;
+};
+int score_command(const ScoreArguments& arguments);
+
 struct ConvertArguments {
   std::string in;
   std::string out;

@@ -30,6 +30,15 @@ Examples:
   echo "a fine film" | quatrain predict runs/mine
   quatrain predict runs/mine < texts.txt | cut -f1 > labels.txt)";
 
+inline constexpr const char* kScoreFooter =
+    R"(Line by line, HYPOTHESES and REFERENCES belong together. The scores are sacrebleu's; the signatures say how they
+were computed.
+
+Examples:
+  quatrain score translations.txt references.txt
+  quatrain predict runs/mine < test.en | quatrain score - test.de
+  quatrain score tokenised.txt tokenised-references.txt --tokenize none)";
+
 inline constexpr const char* kCheckFooter =
     R"(Reads checkpoints (sizes, checksums, weights, optimizer), metrics, result and predictions, and says of each
 whether it is sound; 1 is the exit code where one is not.

@@ -65,6 +65,7 @@ class Program {
     add_train();
     add_evaluate();
     add_predict();
+    add_score();
     add_runs();
     add_check();
     add_plot();
@@ -138,6 +139,29 @@ class Program {
     command->add_option("run", predict_.run, "Folder of a run")->required()->type_name("RUN");
     command->add_option("--device", predict_.device, kDevice)->type_name("DEVICE")->capture_default_str();
     command->callback([this] { chosen_ = [this] { return predict_command(predict_); }; });
+  }
+
+  void add_score() {
+    auto* command = app_.add_subcommand("score", "Score translations beside references: BLEU and chrF");
+    command->footer(kScoreFooter);
+    command->add_option("hypotheses", score_.hypotheses, "Lines to score; - is the standard input")
+        ->required()
+        ->type_name("HYPOTHESES");
+    command->add_option("references", score_.references, "What each line should be")
+        ->required()
+        ->type_name("REFERENCES");
+    command
+        ->add_option(
+            "--tokenize", score_.tokenize,
+            "How BLEU finds words: 13a in raw text, none where they stand apart, char for characters")
+        ->check(CLI::IsMember({"13a", "none", "char"}))
+        ->capture_default_str();
+    command->add_option("--json", score_.json, "Write the scores as JSON too; - is the standard output")
+        ->type_name("FILE");
+    command->callback([this] {
+      computes_ = false;
+      chosen_ = [this] { return score_command(score_); };
+    });
   }
 
   void add_runs() {
@@ -379,6 +403,7 @@ class Program {
   TrainArguments train_;
   EvaluateArguments evaluate_;
   PredictArguments predict_;
+  ScoreArguments score_;
   RunsArguments runs_;
   CheckArguments check_;
   PlotArguments plot_;

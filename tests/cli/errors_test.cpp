@@ -300,6 +300,14 @@ std::vector<Section> sections() {
        {{"Latin-1", "predict run", 1, nullptr, "caf\xE9\n"},
         {"a NUL byte", "predict run", 1, nullptr, std::string("a\0b\n", 4)},
         {"a line of 100 MB", "predict run", 1, nullptr, std::string(100 << 20, 'x')}}},
+      {"Lines to score",
+       {{"a file that does not exist", "score nowhere data/dev.tsv"},
+        {"a folder instead of a file", "score data/dev.tsv data"},
+        {"files of different lengths", "score short.txt data/dev.tsv", 1, file("short.txt", "a film\n")},
+        {"empty files", "score empty.txt empty.txt", 1, file("empty.txt", "")},
+        {"Latin-1", "score data/dev.tsv latin1.txt", 1, file("latin1.txt", "a\ncaf\xE9\n")},
+        {"references from the standard input", "score data/dev.tsv -", 2},
+        {"an unknown tokenizer", "score data/dev.tsv data/dev.tsv --tokenize intl", 2}}},
   };
 }
 

@@ -29,9 +29,10 @@ void expect_usage_error(const Workplace& place, const std::string& words, const 
 
 TEST(Usage, help_answers_everywhere) {
   const Workplace place;
-  for (const std::string command : {"", "train", "evaluate", "predict", "runs", "check", "plot", "convert",
-                                    "compare", "bench", "bench linear", "bench encoder", "bench model",
-                                    "info", "info algebras", "recipes", "recipes show", "recipes document"}) {
+  for (const std::string command :
+       {"", "train", "evaluate", "predict", "score", "runs", "check", "plot", "convert", "compare", "bench",
+        "bench linear", "bench encoder", "bench model", "info", "info algebras", "recipes", "recipes show",
+        "recipes document"}) {
     SCOPED_TRACE(command);
     const Outcome outcome = place.run(command + " --help");
     EXPECT_EQ(outcome.code, 0);
@@ -75,6 +76,8 @@ TEST(Usage, wrong_words_are_refused_before_anything_runs) {
   expect_usage_error(place, "compare agreement --seeds 1,x", "got 'x'");
   expect_usage_error(place, "compare agreement --seeds 1,1", "names 1 twice");
   expect_usage_error(place, "predict nowhere", "'nowhere' is not a run");
+  expect_usage_error(place, "score a", "references is required");
+  expect_usage_error(place, "score a b --tokenize intl", "intl");
   expect_usage_error(place, "evaluate nowhere", "'nowhere' is not a run");
   expect_usage_error(place, "check nowhere", "'nowhere' is not a run");
   expect_usage_error(place, "plot nowhere", "'nowhere' is not a run");

@@ -1,0 +1,93 @@
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/json_file.h"
+#include "quatrain/scores/bleu.h"
+#include "quatrain/scores/chrf.h"
+#include "support/text.h"
+
+namespace quatrain::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<std::string> lines_of(std::istream& stream, const std::string& file) {
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (const std::string problem = line_problem(line); !problem.empty())
+      throw std::runtime_error(file + ":" + std::to_string(lines.size() + 1) + ": " + problem);
+    lines.push_back(std::move(line));
+  }
+  if (stream.bad())
+    throw std::runtime_error("score: reading " + file + " failed after line " + std::to_string(lines.size()));
+  return lines;
+}
+
+std::vector<std::string> read_lines(const std::string& file) {
+  if (file == "-") return lines_of(std::cin, "standard input");
+  try {
+    auto stream = open_file(file);
+    return lines_of(stream, file);
+  } catch (const std::invalid_argument& error) {
+    throw std::runtime_error("score: " + file + " cannot be read: " + error.what());
+  }
+}
+
+std::string joined(const std::array<double, scores::BleuCounts::kOrders>& precisions) {
+  std::string all;
+  for (const double precision : precisions) all += (all.empty() ? "" : "/") + fixed(precision, 1);
+  return all;
+}
+
+}  // namespace
+
+int score_command(const ScoreArguments& arguments) {
+  if (arguments.references == "-")
+    throw UsageError("score: REFERENCES must be a file; only HYPOTHESES may be the standard input, -");
+  const auto tokenizer = scores::parse_bleu_tokenizer(arguments.tokenize);
+  const auto references = read_lines(arguments.references), hypotheses = read_lines(arguments.hypotheses);
+  if (hypotheses.size() != references.size())
+    throw std::runtime_error("score: both files must have the same number of lines, got " +
+                             std::to_string(hypotheses.size()) + " in " + arguments.hypotheses + " and " +
+                             std::to_string(references.size()) + " in " + arguments.references);
+  if (references.empty())
+    throw std::runtime_error("score: " + arguments.references + " is empty: there is nothing to score");
+  scores::BleuCounts words;
+  scores::ChrfCounts characters;
+  for (size_t i = 0; i < references.size(); ++i) {
+    words += scores::bleu_counts(hypotheses[i], references[i], tokenizer);
+    characters += scores::chrf_counts(hypotheses[i], references[i]);
+  }
+  const double bleu = scores::bleu(words), chrf = scores::chrf(characters);
+  const double penalty = scores::brevity_penalty(words);
+  const auto precisions = scores::bleu_precisions(words);
+  const std::string bleu_signature = scores::bleu_signature(tokenizer),
+                    chrf_signature = scores::chrf_signature();
+  if (!arguments.json.empty())
+    write_json({{"lines", references.size()},
+                {"bleu",
+                 {{"score", bleu},
+                  {"precisions", precisions},
+                  {"brevity_penalty", penalty},
+                  {"hypothesis_length", words.hypothesis_length},
+                  {"reference_length", words.reference_length},
+                  {"signature", bleu_signature}}},
+                {"chrf", {{"score", chrf}, {"signature", chrf_signature}}}},
+               arguments.json);
+  if (arguments.json == "-") return kSuccess;
+  Table table("lrl");
+  table.row({"BLEU", fixed(bleu, 2), bleu_signature});
+  table.row({"", "",
+             joined(precisions) + ", brevity penalty " + fixed(penalty, 3) + " (" +
+                 counted(words.hypothesis_length, "word") + " for " + grouped(words.reference_length) + ")"});
+  table.row({"chrF2", fixed(chrf, 2), chrf_signature});
+  std::fputs(table.text().c_str(), stdout);
+  return kSuccess;
+}
+
+}  // namespace quatrain::cli
