@@ -119,11 +119,12 @@ void add_figures(Table& table, const Comparison& comparison) {
       row.push_back(mean_text(figure, values_of(twin, split, figure.name + group)));
     table.row(row);
   };
+  const tasks::Figure& selecting = comparison.twins.front().recipe.selecting();
+  add(selecting.title + ", dev set", selecting, "", &train::Result::dev);
   for (const auto& figure : compared(comparison)) {
-    const bool selects = figure.name == about(comparison).figures.front().name;
-    if (selects) add(figure.title + ", dev set", figure, "", &train::Result::dev);
     add(figure.title + ", test set", figure, "");
-    if (selects && about(comparison).answers) add_differences(table, comparison);
+    const bool answers = figure.name == about(comparison).figures.front().name && about(comparison).answers;
+    if (answers) add_differences(table, comparison);
     for (const auto& group : tasks::groups_of(first))
       if (first.contains(figure.name + group)) add(group_title(group), figure, group);
   }
@@ -211,7 +212,7 @@ Json to_json(const Comparison& comparison) {
       const Spread values = spread(values_of(twin, &train::Result::test, figure.name));
       one[figure.name] = {{"mean", values.mean}, {"deviation", values.deviation}};
     }
-    const Spread dev = spread(values_of(twin, &train::Result::dev, main_figure(twin.recipe).name));
+    const Spread dev = spread(values_of(twin, &train::Result::dev, twin.recipe.selecting().name));
     one["dev"] = {{"mean", dev.mean}, {"deviation", dev.deviation}};
     if (about(comparison).answers) {
       const Interval& points = twin.difference;

@@ -83,7 +83,7 @@ class Runner {
 
 // The test set is not looked at.
 const RateTrial& best_of(const Twin& twin) {
-  const bool higher = main_figure(twin.recipe).higher_is_better;
+  const bool higher = twin.recipe.selecting().higher_is_better;
   return *std::max_element(twin.trials.begin(), twin.trials.end(), [&](const auto& a, const auto& b) {
     return higher ? a.dev < b.dev : a.dev > b.dev;
   });
@@ -114,7 +114,7 @@ void train_twins(Comparison& comparison, const tasks::Data& data) {
       for (size_t s = 0; s < tried; ++s) {
         trial.runs.push_back(runner.train(twin, rate, seeds[s]));
         trial.dev +=
-            trial.runs.back().result.dev.at(main_figure(twin.recipe).name) / static_cast<double>(tried);
+            trial.runs.back().result.dev.at(twin.recipe.selecting().name) / static_cast<double>(tried);
       }
       twin.trials.push_back(std::move(trial));
     }

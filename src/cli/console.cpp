@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+
 namespace quatrain::cli {
 
 std::string printable(const std::string& text) {
@@ -15,6 +17,10 @@ std::string printable(const std::string& text) {
       shown += c;
   }
   return shown;
+}
+
+void print_notes(const tasks::Data& data) {
+  for (const auto& note : data.notes()) std::fprintf(stderr, "%s\n", printable(note).c_str());
 }
 
 }  // namespace quatrain::cli

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "quatrain/tasks/kind.h"
 #include "support/numbers.h"
 #include "support/text_table.h"
 
@@ -10,5 +11,8 @@ namespace quatrain::cli {
 
 /// A text that may come from a file: what would move a terminal's cursor or begin a line is written out.
 std::string printable(const std::string& text);
+
+/// Writes what there is to say of data that were read to the standard error, a line each.
+void print_notes(const tasks::Data& data);
 
 }  // namespace quatrain::cli

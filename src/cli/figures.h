@@ -15,11 +15,6 @@ std::string shown(const tasks::Figure& figure, double value, int digits = 2);
 std::string shown(const tasks::Figure& figure, const std::map<std::string, double>& figures,
                   const std::string& group = "");
 
-/// The first figure of a kind, which selects and which lists show.
-inline const tasks::Figure& main_figure(const tasks::Recipe& recipe) {
-  return recipe.about().figures.front();
-}
-
 /// What stands beside a figure, in the figure's own format.
 inline tasks::Figure beside(const tasks::Figure& figure) {
   return {figure.beside, figure.beside, figure.format};

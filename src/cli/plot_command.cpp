@@ -36,7 +36,7 @@ std::vector<std::string> titles(const std::vector<std::string>& runs) {
 std::string selecting_figure(const std::string& run) {
   try {
     const auto text = find_recipe(run);
-    return main_figure(tasks::parse_recipe(text.text, text.origin, text.name)).name;
+    return tasks::parse_recipe(text.text, text.origin, text.name).selecting().name;
   } catch (const std::exception&) {
     return "loss";  // no recipe is stored, or it cannot be read: every kind has a loss
   }

@@ -37,13 +37,15 @@ int predict_command(const PredictArguments& arguments) {
     std::fprintf(stderr, "%s a line; end with Ctrl-D\n", model->recipe().about().reads.c_str());
   for (;;) {
     const auto lines = reader.next(kPortion);
-    if (lines.empty()) return kSuccess;
+    if (lines.empty()) break;
     const auto [answers, problem] = tasks::answer(*model, lines);
     write(answers);
     number += answers.size();
     if (!problem.empty())
       throw std::runtime_error("standard input, line " + std::to_string(number + 1) + ": " + problem);
   }
+  if (const std::string text = model->summary(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
+  return kSuccess;
 }
 
 }  // namespace quatrain::cli

@@ -98,12 +98,14 @@ std::string shown_of(const Json& facts, const char* split) {
   const Json figures = facts.value(split, Json()), selects = facts.value("figure", Json());
   if (!figures.is_object() || figures.empty()) return "-";
   const auto* about = tasks::find_about(facts.value("kind", ""));
-  const std::string name = about                                  ? about->figures.front().name
-                           : selects.is_string() && selects != "" ? selects.get<std::string>()
+  const std::string name = selects.is_string() && selects != "" ? selects.get<std::string>()
+                           : about                                ? about->figures.front().name
                                                                   : figures.begin().key();
   const Json value = figures.value(name, Json());
   if (!value.is_number()) return "-";
-  if (about && name != "loss") return shown(about->figures.front(), value.get<double>());
+  if (about && name != "loss")
+    for (const auto& figure : about->figures)
+      if (figure.name == name) return shown(figure, value.get<double>());
   return printable(name) + " " + fixed(value.get<double>(), 4);
 }
 

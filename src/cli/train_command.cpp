@@ -66,6 +66,7 @@ int train_command(const TrainArguments& arguments) {
   const train::Session session(recipe.train.device);
   tasks::set_threads(recipe);
   const auto data = tasks::load_data(recipe, {arguments.data});
+  print_notes(*data);
   const bool begun = arguments.resume && check_resumable(data->recipe(), folder, arguments.from);
   // The weights of a checkpoint are newer than those to start from.
   const auto task = tasks::make_task(data->recipe(), *data, !begun);
@@ -92,7 +93,7 @@ int train_command(const TrainArguments& arguments) {
                  grouped(result.steps).c_str(), folder.c_str());
     throw Stopped{};
   }
-  print_result(result, main_figure(recipe), folder);
+  print_result(result, recipe.selecting(), folder);
   return kSuccess;
 }
 

@@ -43,9 +43,14 @@ at::Tensor Seq2SeqImpl::encode(const at::Tensor& tokens, const at::Tensor& sourc
   return encoder->forward((source ? source : target)->forward(tokens), source_padding);
 }
 
+at::Tensor Seq2SeqImpl::hidden(const at::Tensor& tokens, const at::Tensor& memory,
+                               const at::Tensor& target_padding, const at::Tensor& source_padding) {
+  return decoder->forward(target->forward(tokens), memory, target_padding, source_padding);
+}
+
 at::Tensor Seq2SeqImpl::decode(const at::Tensor& tokens, const at::Tensor& memory,
                                const at::Tensor& target_padding, const at::Tensor& source_padding) {
-  return scores(decoder->forward(target->forward(tokens), memory, target_padding, source_padding));
+  return scores(hidden(tokens, memory, target_padding, source_padding));
 }
 
 at::Tensor Seq2SeqImpl::scores(const at::Tensor& hidden) {

@@ -33,12 +33,15 @@ const About* find_about(std::string_view name) {
 }
 
 std::vector<std::string> groups_of(const std::map<std::string, double>& figures) {
-  std::map<int64_t, std::string> groups;
+  std::map<std::pair<int64_t, std::string>, std::string> groups;  // numbers by their value, then names
   const std::string_view prefix = "count/";
   for (const auto& [name, value] : figures) {
     const auto equals = name.find('=');
     if (!name.starts_with(prefix) || equals == name.npos) continue;
-    groups.emplace(std::stoll(name.substr(equals + 1)), name.substr(prefix.size() - 1));
+    const std::string of = name.substr(equals + 1);
+    const bool is_number = of.find_first_not_of("0123456789") == of.npos;
+    groups.emplace(std::pair(is_number ? std::stoll(of) : std::numeric_limits<int64_t>::max(), of),
+                   name.substr(prefix.size() - 1));
   }
   std::vector<std::string> all;
   for (const auto& [number, group] : groups) all.push_back(group);

@@ -1,6 +1,7 @@
 
 #include "quatrain/tasks/kind.h"
 #include "tasks/regression/kind.h"
+#include "tasks/seq2seq/kind.h"
 #include "tasks/text_classification/kind.h"
 
 // The list of kinds: a folder's line stands here, and nowhere else.
@@ -8,7 +9,7 @@ namespace quatrain::tasks {
 namespace {
 
 std::vector<const Kind*>& list() {
-  static std::vector<const Kind*> all{&text_classification(), &regression()};
+  static std::vector<const Kind*> all{&text_classification(), &regression(), &seq2seq()};
   return all;
 }
 

@@ -55,6 +55,14 @@ const About& Recipe::about() const {
   return kind->about();
 }
 
+const Figure& Recipe::selecting() const {
+  const auto& figures = about().figures;
+  const std::string name = options->selecting();
+  for (const Figure& figure : figures)
+    if (figure.name == name) return figure;
+  return figures.front();
+}
+
 void Recipe::refuse(const std::string& key, const std::string& rule) const {
   throw RecipeError(where(*this, key) + ": " + key + " " + rule);
 }

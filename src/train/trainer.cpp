@@ -253,6 +253,7 @@ class Run {
     TORCH_CHECK(found != evaluation.figures.end(), "train: the task selects by '", selection.figure,
                 "', but its evaluation has no such figure");
     metrics_->evaluation(state_.step, "dev", evaluation.figures, seconds_since(start));
+    for (const auto& sample : evaluation.samples) tell(sample);
     state_.last = found->second;
     state_.evaluated_step = state_.step;
     note_evaluation(state_.plateau, options_.schedule, found->second, selection.higher_is_better);
@@ -321,6 +322,7 @@ class Run {
         return result;
       }
       result.test = evaluation.figures;
+      for (const auto& [name, text] : evaluation.files) write_text(run_.folder / name, text);
       if (!evaluation.predictions.empty()) result.predictions = write_predictions(evaluation, run_.folder);
     }
     result.finished = true;

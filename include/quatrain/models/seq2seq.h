@@ -43,6 +43,9 @@ class QUATRAIN_API Seq2SeqImpl : public torch::nn::Cloneable<Seq2SeqImpl> {
   at::Tensor encode(const at::Tensor& source, const at::Tensor& source_padding = {});
   at::Tensor decode(const at::Tensor& target, const at::Tensor& memory, const at::Tensor& target_padding = {},
                     const at::Tensor& source_padding = {});
+  /// decode() without the scores: hidden states (B, L, width).
+  at::Tensor hidden(const at::Tensor& target, const at::Tensor& memory, const at::Tensor& target_padding = {},
+                    const at::Tensor& source_padding = {});
   /// Scores of hidden states (..., width) -> (..., target_vocabulary).
   at::Tensor scores(const at::Tensor& hidden);
 

@@ -58,6 +58,9 @@ class QUATRAIN_API Model {
   /// An answer, without its line's end, for each line; a LineError where one has none.
   virtual std::vector<std::string> predict(const std::vector<std::string>& lines) = 0;
 
+  /// What there is to say of all answers so far (how fast they were, what was cut); empty: nothing.
+  virtual std::string summary() const { return {}; }
+
   /// Writes into a checkpoint's folder what is needed beside the weights and the recipe.
   virtual void store(const std::filesystem::path& folder) const;
   /// Throws a RecipeError where the weights of this checkpoint mean something else here (other words).
@@ -92,6 +95,8 @@ class QUATRAIN_API Data {
   virtual std::unique_ptr<Model> make_model(const Recipe& recipe) const = 0;
   /// The task that trains and scores a model, which the task keeps alive; by the model's own recipe.
   virtual std::unique_ptr<train::Task> make_task(std::shared_ptr<Model> model) const = 0;
+  /// What whoever reads the data should know, a sentence each: examples that were left out.
+  virtual std::vector<std::string> notes() const { return {}; }
 
  protected:
   Recipe recipe_;

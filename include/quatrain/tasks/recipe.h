@@ -22,6 +22,7 @@
 namespace quatrain::tasks {
 
 struct About;
+struct Figure;
 class Kind;
 struct Recipe;
 
@@ -50,6 +51,8 @@ class QUATRAIN_API Options {
   virtual void describe(train::Keys& keys) = 0;
   /// The rules that join several keys; see Recipe::refuse.
   virtual void check(const Recipe& recipe) const;
+  /// The figure of the dev set that selects the best checkpoint; empty: the first of the kind's.
+  virtual std::string selecting() const { return {}; }
 };
 
 /// The options of a kind, copied with their recipe.
@@ -107,6 +110,8 @@ struct QUATRAIN_API Recipe {
 
   /// What the recipe's kind is called and reports.
   const About& about() const;
+  /// The figure of the dev set that selects the best checkpoint.
+  const Figure& selecting() const;
   /// The options of the recipe's kind, as the type that this kind gave them.
   template <class Own>
   Own& own() const {

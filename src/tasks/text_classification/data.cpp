@@ -2,11 +2,10 @@
 
 #include <torch/torch.h>
 
-#include <cstdlib>
-
 #include "quatrain/data/loader.h"
 #include "quatrain/data/vectors.h"
 #include "support/text.h"
+#include "tasks/data_folder.h"
 #include "tasks/text_classification/model.h"
 #include "tasks/text_classification/options.h"
 
@@ -14,26 +13,6 @@ namespace quatrain::tasks {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool needs_folder(const std::string& reader) {
-  for (const auto& known : data::readers())
-    if (known.name == reader) return known.needs_folder;
-  return false;
-}
-
-// Settles where the data come from.
-void settle_source(Recipe& recipe, const std::string& folder) {
-  data::Source& source = recipe.own<TextOptions>().source;
-  if (!folder.empty()) source.folder = folder;
-  if (source.reader == "agreement" && !source.folder.empty()) source.reader = "sva";
-  if (!needs_folder(source.reader)) return;
-  const char* everywhere = std::getenv("QUATRAIN_DATA");
-  if (source.folder.empty() && everywhere) source.folder = everywhere;
-  if (source.folder.empty())
-    throw RecipeError("recipe '" + recipe.name + "' needs the folder of its '" + source.reader +
-                      "' data: pass --data FOLDER or set QUATRAIN_DATA");
-  source.folder = fs::absolute(source.folder).lexically_normal();
-}
 
 // A path as it is, or below the data folder.
 std::string find_vectors(const TextOptions& own) {
@@ -87,8 +66,10 @@ std::unique_ptr<train::Task> TextData::make_task(std::shared_ptr<Model> model) c
 }
 
 std::unique_ptr<Data> load_text(Recipe recipe, const DataRequest& request) {
-  settle_source(recipe, request.folder);
   auto& own = recipe.own<TextOptions>();
+  const std::string folder = request.folder.empty() ? own.source.folder.string() : request.folder;
+  if (own.source.reader == "agreement" && !folder.empty()) own.source.reader = "sva";
+  settle_folder(own.source.reader, own.source.folder, data::readers(), folder, recipe.name);
   if (!own.vectors.empty()) own.vectors = find_vectors(own);
   data::Splits splits = data::load(own.source);
   own.source.tokenizer = splits.tokenizer;

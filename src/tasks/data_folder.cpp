@@ -1,0 +1,26 @@
+#include "tasks/data_folder.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "quatrain/tasks/recipe.h"
+
+namespace quatrain::tasks {
+
+namespace fs = std::filesystem;
+
+void settle_folder(const std::string& reader, fs::path& folder, const std::vector<data::Reader>& known,
+                   const std::string& asked, const std::string& recipe_name) {
+  if (!asked.empty()) folder = asked;
+  const auto found =
+      std::find_if(known.begin(), known.end(), [&](const auto& one) { return one.name == reader; });
+  if (found == known.end() || !found->needs_folder) return;
+  const char* everywhere = std::getenv("QUATRAIN_DATA");
+  if (folder.empty() && everywhere) folder = everywhere;
+  if (folder.empty())
+    throw RecipeError("recipe '" + recipe_name + "' needs the folder of its '" + reader +
+                      "' data: pass --data FOLDER or set QUATRAIN_DATA");
+  folder = fs::absolute(folder).lexically_normal();
+}
+
+}  // namespace quatrain::tasks

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "quatrain/data/dataset.h"
+
+namespace quatrain::tasks {
+
+/// Settles where a reader's data lie: in the folder that was asked for, else in the recipe's own, else in
+/// QUATRAIN_DATA. The result is absolute; a reader that generates its data needs none. Throws a RecipeError
+/// where there is none.
+void settle_folder(const std::string& reader, std::filesystem::path& folder,
+                   const std::vector<data::Reader>& known, const std::string& asked,
+                   const std::string& recipe_name);
+
+}  // namespace quatrain::tasks

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "quatrain/data/pair_loader.h"
+#include "quatrain/data/pair_source.h"
+#include "quatrain/tasks/kind.h"
+#include "tasks/seq2seq/model.h"
+
+namespace quatrain::tasks {
+
+/// One set of pairs.
+struct PairSet {
+  std::shared_ptr<const data::EncodedPairs> encoded;
+  std::vector<data::LinePair> lines;  ///< to be searched for and scored; none of a set to train on
+};
+
+/// Pairs of lines, and the pieces of the training set or those of a trained model.
+class PairData : public Data {
+ public:
+  PairData(Recipe recipe, std::unique_ptr<data::PairCorpus> corpus, PairPieces pieces,
+           const std::string& only);
+
+  bool has(std::string_view split) const override { return sets_->contains(split); }
+  /// {source, target, source_padding, target_padding}.
+  std::vector<Input> inputs(std::string_view split, const Recipe& recipe, int64_t size,
+                            int64_t count) const override;
+  std::unique_ptr<Model> make_model(const Recipe& recipe) const override;
+  std::unique_ptr<train::Task> make_task(std::shared_ptr<Model> model) const override;
+  std::vector<std::string> notes() const override;
+
+ private:
+  std::unique_ptr<data::PairCorpus> corpus_;
+  PairPieces pieces_;
+  bool only_scored_;
+  std::shared_ptr<std::map<std::string, PairSet, std::less<>>> sets_;
+  std::shared_ptr<std::map<std::string, std::string>> checksums_;  // of the training files, by name
+};
+
+/// See Kind::load_data.
+std::unique_ptr<Data> load_pairs(Recipe recipe, const DataRequest& request);
+
+/// Batches of a training set, by the recipe.
+data::PairLoader training_loader(const PairSet& set, const Recipe& recipe);
+
+}  // namespace quatrain::tasks

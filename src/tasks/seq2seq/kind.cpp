@@ -1,0 +1,59 @@
+#include "tasks/seq2seq/kind.h"
+
+#include "quatrain/nn/weights.h"
+#include "tasks/seq2seq/data.h"
+#include "tasks/seq2seq/model.h"
+#include "tasks/seq2seq/options.h"
+
+namespace quatrain::tasks {
+namespace {
+
+class Seq2SeqKind : public Kind {
+ public:
+  const About& about() const override {
+    using Format = Figure::Format;
+    static const About about{
+        .name = "seq2seq",
+        .summary = "A line becomes another, by a Transformer encoder-decoder: translation, style, arithmetic, "
+                   "your own pairs of lines.",
+        .reads = "a line",
+        .unit = "target tokens",
+        .figures = {{"exact", "exact match", Format::share, true},
+                    {"bleu", "BLEU", Format::number, true},
+                    {"chrf", "chrF", Format::number, true},
+                    {"perplexity", "perplexity", Format::number, false, "", true},
+                    {"loss", "loss", Format::number, false, "", true}},
+        .facts = {{"encoder_parameters", "of the layers", Format::count}},
+        .answers = true,
+    };
+    return about;
+  }
+
+  std::unique_ptr<Options> options() const override { return std::make_unique<Seq2SeqTaskOptions>(); }
+
+  std::unique_ptr<Data> load_data(Recipe recipe, const DataRequest& request) const override {
+    return load_pairs(std::move(recipe), request);
+  }
+
+  std::unique_ptr<Model> load_model(Recipe recipe, const std::filesystem::path& folder) const override {
+    auto pieces = PairPieces::load(folder, recipe.own<Seq2SeqTaskOptions>().joint);
+    auto model = std::make_unique<Seq2SeqModel>(std::move(recipe), std::move(pieces));
+    try {
+      nn::load_weights(model->module(), folder / "model.safetensors");
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(std::string(error.what()) + "; do recipe.toml and the vocabulary (" +
+                               std::to_string(model->pieces.source.size()) + " and " +
+                               std::to_string(model->pieces.target.size()) + " pieces) beside it belong to it?");
+    }
+    return model;
+  }
+};
+
+}  // namespace
+
+const Kind& seq2seq() {
+  static const Seq2SeqKind kind;
+  return kind;
+}
+
+}  // namespace quatrain::tasks

@@ -1,0 +1,160 @@
+#include "tasks/seq2seq/options.h"
+
+#include "support/enum_names.h"
+#include "tasks/transformer_keys.h"
+
+namespace quatrain::tasks {
+namespace {
+
+constexpr EnumNames<SelectBy, 3> kSelectBy{
+    {{SelectBy::loss, "loss"}, {SelectBy::exact, "exact"}, {SelectBy::bleu, "bleu"}}};
+
+constexpr const char* kAutomatic = "automatic";
+
+std::vector<std::string> reader_names() {
+  std::vector<std::string> all;
+  for (const auto& reader : data::pair_readers()) all.push_back(reader.name);
+  return all;
+}
+
+std::vector<std::string> form_names() {
+  std::vector<std::string> all{kAutomatic};
+  for (const auto form : data::kTextForms) all.push_back(data::name(form));
+  return all;
+}
+
+}  // namespace
+
+const char* name(SelectBy select) {
+  return find_name(kSelectBy, select);
+}
+
+Seq2SeqTaskOptions::Seq2SeqTaskOptions() {
+  model.width(128).heads(4).feed_forward(512).encoder_layers(2).decoder_layers(2);
+  model.share_embeddings(true);
+  pieces.kind = data::PieceKind::characters;
+  source.math.lowest = 0, source.math.highest = 10;
+}
+
+// One shape for all entries reads better than what fits on a line.
+// clang-format off
+void Seq2SeqTaskOptions::describe(train::Keys& keys) {
+  constexpr double kLargestSize = 1 << 20;
+  constexpr double kLargestCount = 1e12;
+  using data::PieceKind, data::MathSplit;
+  using models::LengthPenalty, models::OutputLayer, models::Positions;
+  using train::Value;
+
+  keys.table("task", "What is learned, from which data.");
+  keys.text("data", source.reader, "The reader of the pairs' format. `math` and `reverse` generate theirs.", reader_names());
+  keys.path("folder", source.folder,
+            "Folder of the data. `--data` sets it; where both are empty, the environment's `QUATRAIN_DATA` "
+            "counts.").may_change();
+  keys.text("source", source.source, "Ending of the files with sources (`de`); empty: the reader's own.");
+  keys.text("target", source.target, "Ending of the files with targets (`en`); empty: the reader's own.");
+  keys.add("text",
+           [this] { return Value(std::string(source.text ? data::name(*source.text) : kAutomatic)); },
+           [this](const Value& value) {
+             source.text.reset();
+             if (const auto& name = std::get<std::string>(value); name != kAutomatic)
+               source.text = data::parse_text_form(name);
+           },
+           "What the lines are: `raw` text, whose BLEU is counted by the rules `13a`; `tokenised` text or `bpe` pieces, "
+           "whose references are scored as they stand. `automatic` is the reader's own.").values = form_names();
+  keys.flag("skip_bad", source.skip_bad, "Bad pairs (an empty side, text that is not UTF-8) are counted and left out; else the first is an error.");
+  keys.number("max_source", limits.max_source, 0, kLargestSize,
+              "Training pairs whose source has more tokens are left out, and sources to translate are cut off there; 0: no limit.");
+  keys.number("max_target", limits.max_target, 0, kLargestSize, "Training pairs whose target has more tokens are left out; 0: no limit.");
+  keys.number("max_ratio", limits.max_ratio, 0, 1e6, "Training pairs of which one side has so many times the other's tokens are left out; 0: no limit.");
+
+  keys.table("math", "Generated assignments and questions (QNLP's mathematical language understanding), where `task.data` is `math`.");
+  keys.number("lowest", source.math.lowest, -1e9, 1e9, "Smallest value of a variable.");
+  keys.number("highest", source.math.highest, -1e9, 1e9, "Values are smaller than this.");
+  keys.choice("split", source.math.split, {MathSplit::strict, MathSplit::paper},
+              "What keeps the test set apart. `paper`: no line is in two sets. `strict`: no question (left value, operator, right value) is, so that the other variable's name is no new question.");
+  keys.number("train", source.math.train, 1, 1e9, "Generated lines to train on.");
+  keys.number("dev", source.math.dev, 1, 1e8, "Generated lines of the dev set, which selects the best checkpoint.");
+  keys.number("test", source.math.test, 1, 1e8, "Generated lines of the test set, which is scored once, at the end.");
+  keys.number("seed", source.math.seed, 0, kLargestCount, "Seed of the lines.");
+
+  keys.table("reverse", "Generated words to be put in reverse order, where `task.data` is `reverse`.");
+  keys.number("shortest", source.reverse.shortest, 1, 10000, "Fewest words of a line.");
+  keys.number("longest", source.reverse.longest, 1, 10000, "Most words of a line.");
+  keys.number("symbols", source.reverse.symbols, 1, 1e6, "Different words.");
+  keys.number("train", source.reverse.train, 1, 1e9, "Generated lines to train on.");
+  keys.number("dev", source.reverse.dev, 1, 1e8, "Generated lines of the dev set.");
+  keys.number("test", source.reverse.test, 1, 1e8, "Generated lines of the test set.");
+  keys.number("seed", source.reverse.seed, 0, kLargestCount, "Seed of the lines.");
+
+  keys.table("vocabulary", "How lines become tokens. It is learned from the training set and stored with a run.");
+  keys.choice("pieces", pieces.kind, {PieceKind::characters, PieceKind::words, PieceKind::basic_english, PieceKind::unigram, PieceKind::bpe},
+              "`characters`; `words` between white space; `basic_english` (torchtext's tokenizer of that name); pieces of words as "
+              "SentencePiece finds them, by a `unigram` language model or by `bpe`.");
+  keys.number("size", pieces.size, 0, kLargestSize * 16,
+              "Number of pieces, four marks included: exactly so many for `unigram` and `bpe`, else at most, the commonest first; 0: no limit.");
+  keys.number("min_count", pieces.min_count, 1, kLargestCount, "`characters` and words seen less often become `<unk>`.");
+  keys.flag("joint", joint, "One vocabulary for sources and targets, learned from both.");
+  keys.text("normalization", pieces.normalization, "SentencePiece's normalisation of text (`unigram`, `bpe`).",
+            {"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"});
+  keys.flag("byte_fallback", pieces.byte_fallback, "Characters without a piece become their bytes instead of `<unk>` (`unigram`, `bpe`).");
+  keys.number("coverage", pieces.coverage, 0.9, 1, "Share of the text whose characters get a piece (`unigram`, `bpe`).");
+  keys.number("sample", pieces.sample, 1, 1e9, "Most lines that `unigram` and `bpe` learn from, drawn by the seed.");
+
+  keys.table("model", "The Transformer. Models over other algebras are twins of the same recipe.");
+  describe_transformer(keys, settings_of(model));
+  keys.number("encoder_layers", model.encoder_layers(), 1, 1000, "Layers of the encoder.");
+  keys.number("decoder_layers", model.decoder_layers(), 1, 1000, "Layers of the decoder.");
+  keys.flag("share_embeddings", model.share_embeddings(), "One embedding for sources and targets; `vocabulary.joint` must be true.");
+  keys.flag("embedding_in_algebra", model.sequence_settings.embedding_in_algebra, "Embeddings are in the model's algebra; n must divide the size of the vocabulary.");
+  keys.flag("embedding_scale", model.sequence_settings.embedding_scale, "Embeddings are multiplied by the square root of the width.");
+  keys.choice("output", model.sequence_settings.output, {OutputLayer::tied, OutputLayer::real, OutputLayer::algebra},
+              "What scores the next token: the target's embedding itself (`tied`), a `real` linear map, or one in the model's `algebra`.");
+  keys.choice("positions", model.sequence_settings.positions, {Positions::sinusoidal, Positions::learned}, "Fixed sinusoids or learned vectors.");
+  keys.number("max_positions", model.sequence_settings.max_length, 1, kLargestSize, "Learned positions: the longest text.");
+
+  keys.table("train", "How it is trained.");
+  keys.number("batch_tokens", batch_tokens, 0, kLargestSize * 1024,
+              "Most tokens of the longer side of a batch, padding included; 0: `batch` pairs. With both, the smaller batch.");
+  keys.number("label_smoothing", label_smoothing, 0, 0.99, "Share of the target that is spread over the vocabulary.");
+  keys.choice("select", select, {SelectBy::loss, SelectBy::exact, SelectBy::bleu},
+              "The dev set's figure that selects the best checkpoint. With `loss`, training searches no targets before the end.");
+  keys.number("samples", samples, 0, 1000, "Sentences of the dev set that are shown with their answers at each evaluation.").may_change();
+
+  keys.table("decode", "How targets are searched for.");
+  keys.number("beam", translation.search.beam, 1, 10000, "Hypotheses kept at each step; 1: greedy.").may_change();
+  keys.choice("length_penalty", translation.search.penalty, {LengthPenalty::power, LengthPenalty::wu},
+              "What log-probabilities are divided by: `power`: L^alpha; `wu`: ((5 + L) / 6)^alpha; L counts the end mark.").may_change();
+  keys.number("alpha", translation.search.alpha, -10, 10, "Of the length penalty; 0: none.").may_change();
+  keys.number("shortest", translation.search.shortest, 0, kLargestSize, "Fewest tokens of a target.").may_change();
+  keys.number("longest_factor", translation.longest_factor, 0, 1000, "A target has at most so many times its source's tokens ..").may_change();
+  keys.number("longest_offset", translation.longest_offset, 0, kLargestSize, ".. and so many more.").may_change();
+  keys.number("longest", translation.longest, 1, kLargestSize, "Most tokens of a target.").may_change();
+  keys.number("best", translation.search.best, 1, 10000, "How many hypotheses `predict` writes for a line, with tabs between.").may_change();
+  keys.flag("scores", scores, "`predict` writes the score before each hypothesis, with a tab between.").may_change();
+  keys.flag("exact", translation.exact,
+            "An answer of `predict` is a function of its line alone, bit for bit, whatever the other lines and however many the threads.").may_change();
+  keys.number("batch", translation.batch, 1, 100000, "Most lines that are searched for at once.").may_change();
+}
+// clang-format on
+
+void Seq2SeqTaskOptions::check(const Recipe& recipe) const {
+  check_transformer(recipe, model);
+  if (model.share_embeddings() && !joint)
+    recipe.refuse("model.share_embeddings", "= true needs vocabulary.joint = true (set one of the two)");
+  if (translation.search.best > translation.search.beam)
+    recipe.refuse("decode.best", "must be at most decode.beam = " + std::to_string(translation.search.beam) +
+                                     ", got " + std::to_string(translation.search.best));
+  if (translation.search.shortest > translation.longest)
+    recipe.refuse("decode.shortest", "must be at most decode.longest = " +
+                                         std::to_string(translation.longest) + ", got " +
+                                         std::to_string(translation.search.shortest));
+  if (source.math.lowest >= source.math.highest)
+    recipe.refuse("math.highest", "must be above math.lowest = " + std::to_string(source.math.lowest) +
+                                      ", got " + std::to_string(source.math.highest));
+  if (source.reverse.shortest > source.reverse.longest)
+    recipe.refuse("reverse.longest", "must be at least reverse.shortest = " +
+                                         std::to_string(source.reverse.shortest) + ", got " +
+                                         std::to_string(source.reverse.longest));
+}
+
+}  // namespace quatrain::tasks

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "quatrain/data/pair_loader.h"
+#include "quatrain/data/pair_source.h"
+#include "quatrain/data/pieces.h"
+#include "quatrain/models/translate.h"
+#include "quatrain/tasks/recipe.h"
+
+namespace quatrain::tasks {
+
+/// The figure of the dev set that selects the best checkpoint. `loss` alone does not search for targets
+/// during training.
+enum class SelectBy { loss, exact, bleu };
+const char* name(SelectBy select);
+
+/// What a recipe of kind seq2seq sets.
+struct Seq2SeqTaskOptions : Options {
+  Seq2SeqTaskOptions();
+
+  data::PairSource source;
+  data::PairLimits limits;  ///< of training pairs; sources to translate are cut at max_source
+  data::PieceOptions pieces;
+  bool joint = true;                     ///< one vocabulary for both sides
+  models::Seq2SeqOptions model{1, 1};    ///< its vocabularies come with the data
+  int64_t batch_tokens = 0;
+  double label_smoothing = 0.1;
+  SelectBy select = SelectBy::loss;
+  models::TranslationOptions translation;
+  bool scores = false;  ///< answers of `predict` begin with their scores
+  int64_t samples = 3;  ///< sentences of the dev set shown at each evaluation
+
+  std::unique_ptr<Options> clone() const override { return std::make_unique<Seq2SeqTaskOptions>(*this); }
+  void describe(train::Keys& keys) override;
+  void check(const Recipe& recipe) const override;
+  std::string selecting() const override { return name(select); }
+};
+
+}  // namespace quatrain::tasks

@@ -1,0 +1,166 @@
+#include "tasks/seq2seq/task.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "quatrain/nn/parameters.h"
+#include "quatrain/scores/bleu.h"
+#include "quatrain/scores/chrf.h"
+#include "quatrain/train/session.h"
+#include "support/atomic_file.h"
+#include "tasks/seq2seq/kind.h"
+
+namespace quatrain::tasks {
+namespace {
+
+namespace F = torch::nn::functional;
+
+constexpr int64_t kEvaluationTokens = 4096;  // of a batch whose loss is computed
+
+// Text as BLEU shall see it: pieces of BPE are put together again.
+std::string scored(std::string text, data::TextForm form) {
+  if (form != data::TextForm::bpe) return text;
+  for (size_t at = text.find("@@ "); at != text.npos; at = text.find("@@ ", at)) text.erase(at, 3);
+  return text;
+}
+
+// The sum of the losses of a batch's tokens. Only places that hold a token are given scores.
+at::Tensor token_losses(models::Seq2Seq& network, const data::PairBatch& batch, double smoothing) {
+  const at::Tensor hidden =
+      network->hidden(batch.target, network->encode(batch.source, batch.source_padding), batch.target_padding,
+                      batch.source_padding);
+  const at::Tensor places = batch.target_padding.logical_not().flatten().nonzero().squeeze(1);
+  const at::Tensor scores = network->scores(hidden.flatten(0, 1).index_select(0, places));
+  return F::cross_entropy(
+      scores, batch.following.flatten().index_select(0, places),
+      F::CrossEntropyFuncOptions().label_smoothing(smoothing).reduction(torch::kSum));
+}
+
+}  // namespace
+
+Seq2SeqTask::Seq2SeqTask(std::shared_ptr<Seq2SeqModel> model, std::shared_ptr<const Sets> sets,
+                         std::shared_ptr<const std::map<std::string, std::string>> checksums,
+                         data::TextForm text, std::vector<std::string> groups, bool always_search)
+    : model_(std::move(model)),
+      sets_(std::move(sets)),
+      checksums_(std::move(checksums)),
+      text_(text),
+      groups_(std::move(groups)),
+      always_search_(always_search) {
+  if (const auto found = sets_->find("train"); found != sets_->end() && !always_search)
+    loader_.emplace(training_loader(found->second, model_->recipe()));
+}
+
+train::BatchLoss Seq2SeqTask::loss(int64_t epoch, int64_t index) {
+  const auto batch = loader_->batch(epoch, index).to(train::device_of(model_->module()));
+  const at::Tensor sum = token_losses(model_->network, batch, model_->own().label_smoothing);
+  return {sum / static_cast<double>(batch.tokens), batch.tokens};
+}
+
+std::string Seq2SeqTask::describe_batch(int64_t epoch, int64_t index) {
+  std::string text = train::Task::describe_batch(epoch, index) + ": training pairs";
+  const auto batch = loader_->batch(epoch, index);
+  for (const int64_t i : batch.indices) text += (i == batch.indices.front() ? " " : ", ") + std::to_string(i);
+  return text;
+}
+
+train::Selection Seq2SeqTask::selection() const {
+  const Figure& figure = model_->recipe().selecting();
+  return {figure.name, figure.higher_is_better};
+}
+
+double Seq2SeqTask::loss_of(const PairSet& set, const std::function<void()>& after_batch) {
+  data::PairLoaderOptions options;
+  options.batch_tokens = kEvaluationTokens;
+  options.shuffle = false;
+  data::PairLoader loader(set.encoded, options);
+  double sum = 0;
+  int64_t tokens = 0;
+  for (int64_t i = 0; i < loader.batches(); ++i) {
+    const auto batch = loader.batch(0, i).to(train::device_of(model_->module()));
+    sum += token_losses(model_->network, batch, 0).item<double>();
+    tokens += batch.tokens;
+    if (after_batch) after_batch();
+  }
+  return sum / static_cast<double>(tokens);
+}
+
+train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::function<void()>& after_batch) {
+  const auto found = sets_->find(split);
+  TORCH_CHECK(found != sets_->end(), "seq2seq: the data have no '", split, "' set");
+  const PairSet& set = found->second;
+  train::Evaluation result;
+  auto& figures = result.figures;
+  figures["loss"] = loss_of(set, after_batch);
+  figures["perplexity"] = std::exp(figures["loss"]);
+  figures["count"] = static_cast<double>(set.encoded->size());
+  const auto& own = model_->own();
+  models::TranslationOptions how = own.translation;
+  const bool training = loader_ && split == "dev";
+  // While it trains only as many lines as are shown, and greedily.
+  const bool all = !training || own.select != SelectBy::loss || always_search_;
+  if (training) how.exact = false;
+  if (!all) how.search.beam = how.search.best = 1;
+  std::vector<std::string> sources;
+  const size_t count = all ? set.lines.size() : std::min(set.lines.size(), static_cast<size_t>(own.samples));
+  for (size_t i = 0; i < count; ++i) sources.push_back(set.lines[i].source);
+  const auto answers = model_->translate(sources, how, after_batch);
+
+  using scores::BleuTokenizer;
+  const auto tokenizer = text_ == data::TextForm::raw ? BleuTokenizer::v13a : BleuTokenizer::none;
+  scores::BleuCounts bleu;
+  scores::ChrfCounts chrf;
+  int64_t right = 0;
+  std::map<int64_t, std::pair<int64_t, int64_t>> by_group;  // right, all
+  std::string hypotheses;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string answer = model_->pieces.target.decode(answers[i].front().tokens);
+    const std::string& target = set.lines[i].target;
+    if (training && i < static_cast<size_t>(own.samples))
+      result.samples.push_back(set.lines[i].source + " -> " + answer + "  [" + target + "]");
+    hypotheses += answer + "\n";
+    const bool same = answer == target;
+    right += same;
+    result.predictions.push_back(same);
+    result.targets.push_back(1);
+    if (set.lines[i].group >= 0) {
+      auto& [right_there, all_there] = by_group[set.lines[i].group];
+      right_there += same;
+      ++all_there;
+    }
+    const std::string hypothesis = scored(answer, text_), reference = scored(target, text_);
+    bleu += scores::bleu_counts(hypothesis, reference, tokenizer);
+    chrf += scores::chrf_counts(hypothesis, reference);
+  }
+  if (!all) {
+    result.predictions.clear(), result.targets.clear();
+    return result;
+  }
+  figures["exact"] = static_cast<double>(right) / static_cast<double>(count);
+  figures["bleu"] = scores::bleu(bleu);
+  figures["chrf"] = scores::chrf(chrf);
+  for (const auto& [group, counts] : by_group) {
+    const std::string of = "/kind=" + groups_[static_cast<size_t>(group)];
+    figures["exact" + of] = static_cast<double>(counts.first) / static_cast<double>(counts.second);
+    figures["count" + of] = static_cast<double>(counts.second);
+  }
+  result.files[std::string(split) + ".hypotheses.txt"] = std::move(hypotheses);
+  return result;
+}
+
+void Seq2SeqTask::store(const std::filesystem::path& folder) const {
+  model_->store(folder);
+  for (const auto& [file, checksum] : *checksums_) write_text(folder / (file + ".checksum"), checksum + "\n");
+}
+
+train::Figures Seq2SeqTask::facts() {
+  const nn::ParameterReport report = nn::parameter_report(model_->module());
+  const auto& pieces = model_->pieces;
+  const auto train = sets_->find("train");
+  return {{"encoder_parameters", static_cast<double>(report.encoder)},
+          {"vocabulary_size", static_cast<double>(pieces.target.size())},
+          {"train_pairs", static_cast<double>(train == sets_->end() ? 0 : train->second.encoded->size())}};
+}
+
+}  // namespace quatrain::tasks
