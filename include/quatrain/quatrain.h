@@ -1,8 +1,10 @@
 #pragma once
 
 /// Everything that the library `quatrain` offers: algebras, operators, layers, weights in files, models.
-/// Data and training are a library of their own (quatrain::training), under quatrain/data and quatrain/train.
+/// Data, scores and training are a library of their own (quatrain::training), under quatrain/data,
+/// quatrain/scores and quatrain/train.
 #include "quatrain/algebra.h"
+#include "quatrain/models/ctranslate2.h"
 #include "quatrain/models/language_model.h"
 #include "quatrain/models/positions.h"
 #include "quatrain/models/seq2seq.h"

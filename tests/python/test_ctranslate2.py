@@ -1,0 +1,65 @@
+"""A model written for CTranslate2 computes there what it computes here."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WRITER = os.environ.get("QUATRAIN_WRITE_CTRANSLATE2")
+# A Python that has ctranslate2; it need not be the one that has torch.
+PYTHON = os.environ.get("QUATRAIN_CTRANSLATE2_PYTHON", sys.executable)
+if not WRITER:
+    pytest.skip("QUATRAIN_WRITE_CTRANSLATE2 names no program (make test sets it)", allow_module_level=True)
+if subprocess.run([PYTHON, "-c", "import ctranslate2"], capture_output=True).returncode != 0:
+    pytest.skip(f"{PYTHON} has no ctranslate2 (pip install ctranslate2, or name one in QUATRAIN_CTRANSLATE2_PYTHON)", allow_module_level=True)
+
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+MODELS = [
+    "",
+    "norm=pre packed=1 output=real",
+    "algebra=quaternion",
+    "algebra=quaternion norm=pre packed=1 output=algebra embedding_in_algebra=1 share_embeddings=1",
+    "algebra=quaternion split=printed packed=1 scope=partial positions=learned activation=gelu",
+    "algebra=phm(4) norm=pre output=real source_vocabulary=60 bias=0",
+    "algebra=phm(4) split=printed output=algebra activation=silu embedding_scale=0",
+    "algebra=wkp(2) packed=1 share_embeddings=1 activation=gelu_tanh",
+    "activation=tanh",
+    "activation=sigmoid",
+]
+
+
+@pytest.mark.parametrize("settings", MODELS)
+def test_computes_the_same(tmp_path, settings):
+    written = subprocess.run([WRITER, tmp_path / "model", *settings.split()], capture_output=True, text=True)
+    assert written.returncode == 0, written.stderr
+    worker = Path(__file__).with_name("ctranslate2_worker.py")
+    answered = subprocess.run([PYTHON, worker, tmp_path / "model"], input=written.stdout, capture_output=True, text=True, env=ENVIRONMENT)
+    assert answered.returncode == 0, answered.stderr
+    answers = json.loads(answered.stdout)
+    for i, sentence in enumerate(json.loads(written.stdout)["sentences"]):
+        assert answers["tokens"][i] == answers["expected"][i]["target"]
+        assert answers["log_probabilities"][i] == pytest.approx(sentence["log_probabilities"], abs=1e-4)
+        assert answers["greedy"][i] == answers["expected"][i]["greedy"]
+
+
+def test_is_timed(tmp_path):
+    subprocess.run([WRITER, tmp_path / "model", "algebra=quaternion"], check=True, capture_output=True)
+    (tmp_path / "source").write_text("w4 w5 w6\nw7\n")
+    script = Path(__file__).parents[2] / "scripts" / "bench_ctranslate2"
+    few = ["--batch", "1,3", "--beam", "1,2", "--threads", "1", "--length", "6", "--repeats", "2"]
+
+    def bench(*more):
+        return subprocess.run([PYTHON, script, *few, *more], capture_output=True, text=True, env=ENVIRONMENT)
+
+    done = bench(tmp_path / "model", "--source", tmp_path / "source")
+    assert done.returncode == 0, done.stderr
+    cases = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len({(case["type"], case["mkl"], case["beam"], case["batch"]) for case in cases}) == len(cases) == 16
+    for case in cases:
+        assert case["target_tokens"] == 6 * case["sentences"] and case["tokens_per_second"] * min(case["all_seconds"]) == pytest.approx(case["target_tokens"])
+        assert case["source_tokens"] == 10 and any("SGEMM" in line for line in case["said"])
+    assert bench(tmp_path / "model", "--types", "float32", "--source-length", "5").returncode == 0
+    assert "has no model.bin" in bench(tmp_path).stderr
