@@ -1,8 +1,8 @@
 #include "data/text_file.h"
 
-#include <array>
 #include <charconv>
-#include <fstream>
+
+#include "data/line_file.h"
 
 namespace quatrain::data {
 namespace fs = std::filesystem;
@@ -12,35 +12,12 @@ std::string place(const fs::path& file, int64_t line) {
 }
 
 void for_each_line(const fs::path& file, const std::function<void(std::string_view, int64_t)>& take) {
-  try {
-    check_file(file);
-  } catch (const std::invalid_argument& error) {
-    TORCH_CHECK(false, "data: ", file.string(), " cannot be read: ", error.what());
-  }
-  std::ifstream stream(file, std::ios::binary);
-  TORCH_CHECK(stream, "data: ", file.string(), " cannot be opened for reading: check its permissions");
-  int64_t number = 0;
-  const auto hand_over = [&](std::string_view line) {
-    if (++number == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
-    if (line.ends_with('\r')) line.remove_suffix(1);
+  LineFile lines(file);
+  for (std::string_view line; lines.next(line);) {
     const std::string problem = line_problem(line);
-    TORCH_CHECK(problem.empty(), place(file, number), ": ", problem);
-    take(line, number);
-  };
-  std::array<char, 1 << 14> portion;
-  std::string begun;  // of a line that goes on in the next portion; never much longer than a line may be
-  while (stream.read(portion.data(), portion.size()) || stream.gcount() > 0) {
-    std::string_view rest(portion.data(), static_cast<size_t>(stream.gcount()));
-    for (size_t end = 0; (end = rest.find('\n')) != rest.npos; rest.remove_prefix(end + 1)) {
-      hand_over(begun.empty() ? rest.substr(0, end) : begun.append(rest.substr(0, end)));
-      begun.clear();
-    }
-    begun += rest;
-    if (begun.size() > kLongestLine + 1) hand_over(begun);  // which refuses it
+    TORCH_CHECK(problem.empty(), lines.place(), ": ", problem);
+    take(line, lines.number());
   }
-  if (!begun.empty()) hand_over(begun);
-  TORCH_CHECK(!stream.bad(), "data: reading ", file.string(), " failed after line ", number);
-  TORCH_CHECK(number > 0, "data: ", file.string(), " is empty");
 }
 
 std::vector<std::string_view> columns(std::string_view line) {
@@ -60,15 +37,20 @@ std::optional<int64_t> whole_number(std::string_view text) {
   return value;
 }
 
-fs::path find_folder(const std::string& reader, const fs::path& folder, const std::vector<std::string>& subs,
-                     const std::vector<std::string>& files) {
-  TORCH_CHECK(!folder.empty(), "data: the ", reader, " format needs a folder that contains ", join(files),
+void check_folder(const std::string& reader, const fs::path& folder, const std::string& files,
+                  const std::string& otherwise) {
+  TORCH_CHECK(!folder.empty(), "data: the ", reader, " format needs a folder that contains ", files,
               ", but none was given");
   TORCH_CHECK(fs::exists(folder), "data: there is no folder ", folder.string(), "; the ", reader,
-              " format needs ", join(files), " in it");
+              " format needs ", files, " in it");
   TORCH_CHECK(fs::is_directory(folder), "data: ", folder.string(), " is a file; the ", reader,
-              " format needs the folder that contains ", join(files),
-              reader == "tsv" ? ", or a split of this file, such as 80/10/10" : "");
+              " format needs the folder that contains ", files, otherwise);
+}
+
+fs::path find_folder(const std::string& reader, const fs::path& folder, const std::vector<std::string>& subs,
+                     const std::vector<std::string>& files) {
+  check_folder(reader, folder, join(files),
+               reader == "tsv" ? ", or a split of this file, such as 80/10/10" : "");
   std::vector<std::string> tried;
   for (const auto& sub : subs) {
     const fs::path here = sub.empty() ? folder : folder / sub;

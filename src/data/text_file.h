@@ -18,7 +18,8 @@ namespace quatrain::data {
 std::string place(const std::filesystem::path& file, int64_t line);
 
 /// Hands over each line with its number, from 1 on, without its end ("\n" or "\r\n") and without a byte order
-/// mark. A file that is missing or empty, a line that is not UTF-8 or holds a NUL byte: an error.
+/// mark; the file may be compressed by gzip. A file that is missing or empty, a line that is not UTF-8 or
+/// holds a NUL byte: an error.
 void for_each_line(const std::filesystem::path& file,
                    const std::function<void(std::string_view, int64_t)>& take);
 
@@ -27,6 +28,11 @@ std::vector<std::string_view> columns(std::string_view line);
 
 /// A whole number in decimal digits, or nothing.
 std::optional<int64_t> whole_number(std::string_view text);
+
+/// An error where the folder is not given, missing or a file; `files` says what it should contain, and
+/// `otherwise` what to do with a file.
+void check_folder(const std::string& reader, const std::filesystem::path& folder, const std::string& files,
+                  const std::string& otherwise = "");
 
 /// The first of folder/sub that holds files[0]; the other files must be there too. Otherwise an error that
 /// names what was looked for and where.

@@ -1,0 +1,64 @@
+#include "data/generated_pairs.h"
+
+#include <unordered_set>
+#include <utility>
+
+namespace quatrain::data {
+namespace {
+
+constexpr int kMostTries = 10000;
+
+/// Spreads neighbours; the finaliser of splitmix64.
+uint64_t mixed(uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
+  return value ^ (value >> 31);
+}
+
+uint64_t hash(std::string_view text) {
+  uint64_t result = 0xcbf29ce484222325ULL;
+  for (const char c : text) result = mixed(result ^ static_cast<unsigned char>(c));
+  return result;
+}
+
+}  // namespace
+
+GeneratedSet set_of(std::string_view what) {
+  constexpr uint64_t kDev = 5, kTest = 15;
+  const uint64_t place = hash(what) % 100;
+  return place < kDev ? GeneratedSet::dev : place < kDev + kTest ? GeneratedSet::test : GeneratedSet::train;
+}
+
+std::vector<LinePair> different_lines(uint64_t seed, GeneratedSet set, int64_t count,
+                                      const std::string& cause, const DrawLine& draw) {
+  Random random(seed, set == GeneratedSet::dev ? 0 : 1);
+  std::vector<LinePair> lines;
+  std::unordered_set<std::string> seen;
+  for (int tries = 0; static_cast<int64_t>(lines.size()) < count;) {
+    std::optional<LinePair> line = draw(random);
+    const bool fresh = line && seen.insert(line->source).second;
+    tries = fresh ? 0 : tries + 1;
+    TORCH_CHECK(tries < kMostTries, cause, " only ", lines.size(), " different lines for the ",
+                set == GeneratedSet::dev ? "dev" : "test", " set, ", count,
+                " were asked for; ask for fewer, or for more values");
+    if (fresh) lines.push_back(*std::move(line));
+  }
+  return lines;
+}
+
+LinePair train_line(uint64_t seed, int64_t i, const std::string& cause, const DrawLine& draw) {
+  constexpr uint64_t kTrainStreams = 2;  // after those of dev and test
+  Random random(seed, kTrainStreams + static_cast<uint64_t>(i));
+  for (int tries = 0;; ++tries) {
+    if (std::optional<LinePair> line = draw(random)) return *std::move(line);
+    TORCH_CHECK(tries < kMostTries, cause, " no question for the training set; ask for more values");
+  }
+}
+
+void check_sizes(const char* function, int64_t train, int64_t dev, int64_t test) {
+  const std::pair<const char*, int64_t> sizes[] = {{"train", train}, {"dev", dev}, {"test", test}};
+  for (const auto& [set, size] : sizes)
+    TORCH_CHECK(size >= 1, function, ": ", set, " must be at least 1, got ", size);
+}
+
+}  // namespace quatrain::data

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+struct gzFile_s;
+
+namespace quatrain::data {
+
+/// A file of lines, plain or compressed by gzip (its first bytes decide, not its name), read in portions.
+/// Errors are c10::Error: a file that is missing, empty or cannot be read, a compressed one that is damaged
+/// or cut off.
+class LineFile {
+ public:
+  explicit LineFile(std::filesystem::path file);
+
+  /// The next line without its end ("\n" or "\r\n") and, at the file's beginning, without a byte order mark;
+  /// false at the end. Of a line longer than kLongestLine only a beginning, longer than that, is kept. Valid
+  /// until the next call.
+  bool next(std::string_view& line);
+
+  int64_t number() const { return number_; }  ///< of the last line, from 1 on
+  std::string place() const;                  ///< "FILE:LINE"
+  const std::filesystem::path& file() const { return file_; }
+
+ private:
+  bool refill();
+
+  struct Close {
+    void operator()(gzFile_s* stream) const;
+  };
+  std::filesystem::path file_;
+  std::unique_ptr<gzFile_s, Close> stream_;
+  std::vector<char> portion_;
+  std::string_view rest_;  // of the portion
+  std::string begun_;      // of a line that began in an earlier portion
+  int64_t number_ = 0;
+};
+
+}  // namespace quatrain::data

@@ -1,0 +1,277 @@
+#include "quatrain/data/pair_source.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "data/generated_pairs.h"
+#include "data/pair_files.h"
+#include "data/split_files.h"
+#include "data/text_file.h"
+
+namespace quatrain::data {
+namespace fs = std::filesystem;
+namespace {
+
+struct PairEntry {
+  Reader reader;
+  TextForm text;
+  const char *source, *target;         // endings; null: the folder's
+  std::vector<std::string> folders;    // below the one that is named
+  std::vector<std::string> dev, test;  // stems of the files
+  bool unseen = false;                 // pairs of test that are in train are left out
+};
+
+constexpr const char* kMath = "math";
+constexpr const char* kReverse = "reverse";
+constexpr const char* kTsv = "tsv";
+
+const std::vector<PairEntry>& pair_entries() {
+  static const std::vector<PairEntry> all{
+      {{kMath, "questions such as y=691,x=-999,y*x: and their answers, generated", false},
+       TextForm::tokenised,
+       nullptr,
+       nullptr,
+       {},
+       {},
+       {}},
+      {{kReverse, "words and the same words in reverse order, generated", false},
+       TextForm::tokenised,
+       nullptr,
+       nullptr,
+       {},
+       {},
+       {}},
+      {{"parallel", "your pairs (train.SOURCE and train.TARGET, dev or valid or val, test; plain or .gz)",
+        true},
+       TextForm::raw,
+       nullptr,
+       nullptr,
+       {""},
+       kDevStems,
+       {"test"}},
+      {{kTsv, "your pairs (train.tsv, dev.tsv, test.tsv: source, tab, target; plain or .gz)", true},
+       TextForm::raw,
+       nullptr,
+       nullptr,
+       {""},
+       kDevStems,
+       {"test"}},
+      {{"multi30k", "Multi30k, captions of pictures; de to en unless named otherwise, test 2016", true},
+       TextForm::raw,
+       "de",
+       "en",
+       {"", "multi30k", "mt/multi30k", "mt/mt/multi30k"},
+       {"val"},
+       {"test_2016_flickr"}},
+      {{"enja", "small English-Japanese set; lower-cased, tokenised", true},
+       TextForm::tokenised,
+       "en",
+       "ja",
+       {"", "enja", "mt/enja", "mt/mt/enja"},
+       {"dev"},
+       {"test"}},
+      {{"shakespeare", "modern English to Shakespeare's; test pairs that are in train are left out", true},
+       TextForm::tokenised,
+       "modern",
+       "original",
+       {"", "shakespeare"},
+       {"dev"},
+       {"test"},
+       true},
+  };
+  return all;
+}
+
+/// Made by rule, line by line.
+class GeneratedReader final : public PairReader {
+ public:
+  GeneratedReader(std::string name, int64_t count, std::function<LinePair(int64_t)> line)
+      : name_(std::move(name)), count_(count), line_(std::move(line)) {}
+  bool next(LinePair& pair) override {
+    if (at_ == count_) return false;
+    pair = line_(at_++);
+    return true;
+  }
+  std::string place() const override { return name_ + ":" + std::to_string(at_); }
+
+ private:
+  std::string name_;
+  int64_t count_, at_ = 0;
+  std::function<LinePair(int64_t)> line_;
+};
+
+class GeneratedCorpus final : public PairCorpus {
+ public:
+  explicit GeneratedCorpus(const PairSource& source)
+      : PairCorpus(source.text.value_or(TextForm::tokenised), groups_of(source)), source_(source) {}
+
+  bool has(std::string_view split) const override {
+    return split == "train" || split == "dev" || split == "test";
+  }
+  std::vector<fs::path> files(std::string_view) const override { return {}; }
+  std::unique_ptr<PairReader> open(std::string_view split) const override {
+    TORCH_CHECK(has(split), "data: the sets of '", source_.reader, "' are train, dev and test, got ",
+                quote(split));
+    const std::string name = source_.reader + "." + std::string(split);
+    if (split == "train" && source_.reader == kMath)
+      return std::make_unique<GeneratedReader>(
+          name, source_.math.train, [options = source_.math](int64_t i) { return math_line(options, i); });
+    if (split == "train")
+      return std::make_unique<GeneratedReader>(
+          name, source_.reverse.train,
+          [options = source_.reverse](int64_t i) { return reverse_line(options, i); });
+    PairSplits splits = held_out(source_);
+    auto& lines = split == "dev" ? splits.dev : splits.test;
+    const auto count = static_cast<int64_t>(lines.size());
+    return std::make_unique<GeneratedReader>(
+        name, count, [lines = std::move(lines)](int64_t i) { return lines[static_cast<size_t>(i)]; });
+  }
+
+ private:
+  /// Dev and test, which are few; one line of train.
+  static PairSplits held_out(PairSource source) {
+    check_sizes("data", source.math.train, source.math.dev, source.math.test);
+    source.math.train = source.reverse.train = 1;
+    return source.reader == kMath ? generate_math(source.math) : generate_reverse(source.reverse);
+  }
+  static std::vector<std::string> groups_of(PairSource source) { return held_out(std::move(source)).groups; }
+
+  PairSource source_;
+};
+
+class FileCorpus final : public PairCorpus {
+ public:
+  struct Set {
+    fs::path source, target;  // of tsv the first alone
+  };
+  FileCorpus(TextForm text, std::string name, std::map<std::string, Set, std::less<>> sets, bool skip_bad,
+             bool unseen)
+      : PairCorpus(text, {}),
+        name_(std::move(name)),
+        sets_(std::move(sets)),
+        skip_bad_(skip_bad),
+        unseen_(unseen) {}
+
+  bool has(std::string_view split) const override { return sets_.contains(split); }
+  std::vector<fs::path> files(std::string_view split) const override {
+    const Set& set = find(split);
+    return set.target.empty() ? std::vector{set.source} : std::vector{set.source, set.target};
+  }
+  std::unique_ptr<PairReader> open(std::string_view split) const override {
+    const Set& set = find(split);
+    BadPairRule rule{count_anew(split), std::string(split), skip_bad_};
+    if (!unseen_ || split != "test") return read(set, rule);
+    const BadPairRule aside{std::make_shared<BadPairs>(), "test", skip_bad_};
+    return read_unseen(read(set, aside), *read(find("train"), aside), read(set, rule), rule);
+  }
+
+ private:
+  const Set& find(std::string_view split) const {
+    const auto found = sets_.find(split);
+    std::vector<std::string> known;
+    for (const auto& [name, set] : sets_) known.push_back(name);
+    TORCH_CHECK(found != sets_.end(), "data: the ", name_, " format found no ", split, " set beside ",
+                sets_.at("train").source.string(), ", only ", join(known));
+    return found->second;
+  }
+  static std::unique_ptr<PairReader> read(const Set& set, const BadPairRule& rule) {
+    return set.target.empty() ? read_pair_columns(set.source, rule)
+                              : read_parallel(set.source, set.target, rule);
+  }
+
+  std::string name_;
+  std::map<std::string, Set, std::less<>> sets_;
+  bool skip_bad_, unseen_;
+};
+
+/// The endings of source and target: as named, else the reader's own, else the two that are there.
+std::pair<std::string, std::string> endings(const PairEntry& entry, const PairSource& source,
+                                            const fs::path& folder) {
+  const std::string format = entry.reader.name;
+  std::string from = !source.source.empty() ? source.source : entry.source ? entry.source : "";
+  std::string to = !source.target.empty() ? source.target : entry.target ? entry.target : "";
+  const auto known = split_endings(folder, "train");
+  if (from.empty() || to.empty()) {
+    TORCH_CHECK(known.size() == 2, "data: the ", format, " format needs train.SOURCE and train.TARGET in ",
+                folder.string(), "; ",
+                known.empty() ? std::string("there is no file that begins with train.")
+                              : "the endings there are " + join(known) +
+                                    ", so say which is the source's and which the target's");
+    if (from.empty()) from = known[0] == to ? known[1] : known[0];
+    if (to.empty()) to = known[0] == from ? known[1] : known[0];
+  }
+  TORCH_CHECK(from != to, "data: source and target must be different files, but both end in ", quote(from));
+  for (const auto& ending : {from, to})
+    TORCH_CHECK(std::find(known.begin(), known.end(), ending) != known.end(), "data: the ", format,
+                " format needs ", (folder / ("train." + ending)).string(), " or ", ending, ".gz, but ",
+                known.empty() ? std::string("no file there begins with train.")
+                              : "the endings there are " + join(known));
+  return {from, to};
+}
+
+std::unique_ptr<PairCorpus> open_files(const PairEntry& entry, const PairSource& source) {
+  const bool columns = entry.reader.name == std::string_view(kTsv);
+  TORCH_CHECK(!columns || (source.source.empty() && source.target.empty()),
+              "data: a tsv file has both sides, so source and target name no endings, got ",
+              quote(source.source.empty() ? source.target : source.source));
+  const fs::path folder = find_split_folder(entry.reader.name, source.folder, entry.folders,
+                                            columns ? "train.tsv" : "train.SOURCE and train.TARGET");
+  std::string from = kTsv, to;
+  if (!columns) std::tie(from, to) = endings(entry, source, folder);
+
+  std::map<std::string, FileCorpus::Set, std::less<>> sets;
+  const auto add = [&](const char* split, const std::vector<std::string>& stems) {
+    for (const auto& stem : stems) {
+      FileCorpus::Set set{find_split_file(folder, stem, from),
+                          columns ? fs::path() : find_split_file(folder, stem, to)};
+      if (set.source.empty() && set.target.empty()) continue;
+      TORCH_CHECK(!set.source.empty() && (columns || !set.target.empty()),
+                  "data: ", (set.source.empty() ? set.target : set.source).string(), " has no partner ",
+                  (folder / (stem + "." + (set.source.empty() ? from : to))).string());
+      sets.emplace(split, std::move(set));
+      return;
+    }
+  };
+  add("train", {"train"});
+  add("dev", entry.dev);
+  add("test", entry.test);
+  return std::make_unique<FileCorpus>(source.text.value_or(entry.text), entry.reader.name, std::move(sets),
+                                      source.skip_bad, entry.unseen);
+}
+
+}  // namespace
+
+PairCorpus::PairCorpus(TextForm text, std::vector<std::string> groups)
+    : text_(text), groups_(std::move(groups)), bad_(std::make_shared<BadPairs>()) {}
+PairCorpus::~PairCorpus() = default;
+
+std::shared_ptr<BadPairs> PairCorpus::count_anew(std::string_view split) const {
+  std::erase_if(bad_->reasons, [&](const BadPairs::Reason& reason) { return reason.set == split; });
+  return bad_;
+}
+
+const std::vector<Reader>& pair_readers() {
+  static const std::vector<Reader> all = [] {
+    std::vector<Reader> list;
+    for (const auto& entry : pair_entries()) list.push_back(entry.reader);
+    return list;
+  }();
+  return all;
+}
+
+std::unique_ptr<PairCorpus> open_pairs(const PairSource& source) {
+  std::vector<std::string> known;
+  for (const auto& entry : pair_entries()) {
+    known.emplace_back(entry.reader.name);
+    if (source.reader != entry.reader.name) continue;
+    if (!entry.reader.needs_folder) return std::make_unique<GeneratedCorpus>(source);
+    return open_files(entry, source);
+  }
+  TORCH_CHECK(false, "data: the reader of pairs must be one of ", join(known), ", got ",
+              quote(source.reader));
+}
+
+}  // namespace quatrain::data

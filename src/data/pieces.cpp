@@ -1,0 +1,116 @@
+#include "quatrain/data/pieces.h"
+
+#include <c10/util/Exception.h>
+#include <zlib.h>
+
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include "data/pieces_state.h"
+#include "support/atomic_file.h"
+#include "support/enum_names.h"
+#include "support/text.h"
+
+namespace quatrain::data {
+namespace {
+
+constexpr EnumNames<PieceKind, 5> kPieceKindNames{{{PieceKind::characters, "characters"},
+                                                   {PieceKind::words, "words"},
+                                                   {PieceKind::basic_english, "basic_english"},
+                                                   {PieceKind::unigram, "unigram"},
+                                                   {PieceKind::bpe, "bpe"}}};
+
+bool is_model(PieceKind kind) {
+  return kind == PieceKind::unigram || kind == PieceKind::bpe;
+}
+
+/// The first line of a file: what it holds, how many bytes follow, and their CRC-32.
+std::string title(PieceKind kind, std::string_view content) {
+  const auto sum = crc32_z(0, reinterpret_cast<const unsigned char*>(content.data()), content.size());
+  std::array<char, 120> line{};
+  std::snprintf(line.data(), line.size(), "quatrain pieces 1 %s %zu %08lx\n", name(kind), content.size(),
+                static_cast<unsigned long>(sum));
+  return line.data();
+}
+
+}  // namespace
+
+const char* name(PieceKind kind) {
+  return find_name(kPieceKindNames, kind);
+}
+PieceKind parse_piece_kind(std::string_view text) {
+  const PieceKind* kind = find_value(kPieceKindNames, text);
+  TORCH_CHECK(kind, "pieces: must be one of ", list_names(kPieceKindNames), ", got ", quote(text));
+  return *kind;
+}
+
+Pieces::Pieces(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+
+Pieces Pieces::train(const std::function<bool(std::string&)>& next_line, const PieceOptions& options) {
+  return Pieces(is_model(options.kind) ? train_model(next_line, options) : train_list(next_line, options));
+}
+
+Pieces Pieces::load(const std::filesystem::path& file) {
+  const std::string what = "pieces: " + file.string();
+  constexpr size_t kMost = size_t{1} << 30;
+  std::string text;
+  try {
+    text = read_file(file, kMost);
+  } catch (const std::invalid_argument& error) {
+    TORCH_CHECK(false, what, " cannot be read: ", error.what());
+  }
+  const size_t end = text.find('\n');
+  std::string first = text.substr(0, end == text.npos ? 0 : end + 1), content = text.substr(first.size());
+  for (const PieceKind kind : kPieceKinds) {
+    if (!first.starts_with("quatrain pieces 1 " + std::string(name(kind)) + " ")) continue;
+    TORCH_CHECK(first == title(kind, content), what,
+                " is damaged: its first line does not fit what follows; copy it again");
+    return Pieces(is_model(kind) ? load_model(kind, std::move(content), what)
+                                 : load_list(kind, content, what));
+  }
+  TORCH_CHECK(false, what, " must begin with \"quatrain pieces 1\" and a kind (", list_names(kPieceKindNames),
+              "); is it a file of pieces?");
+}
+
+void Pieces::save(const std::filesystem::path& file) const {
+  const std::string content = state_->content();
+  write_text(file, title(kind(), content) + content);
+}
+
+PieceKind Pieces::kind() const {
+  return state_->kind();
+}
+
+int64_t Pieces::size() const {
+  return state_->size();
+}
+
+std::string Pieces::piece(int64_t id) const {
+  TORCH_CHECK(id >= 0 && id < size(), "Pieces::piece: id must be from 0 to ", size() - 1, ", got ", id);
+  return state_->piece(id);
+}
+
+int64_t Pieces::id(std::string_view piece) const {
+  return state_->id(piece);
+}
+
+std::vector<int32_t> Pieces::encode(std::string_view line) const {
+  return state_->encode(line);
+}
+
+std::string Pieces::decode(const std::vector<int64_t>& ids) const {
+  std::vector<int> text;
+  text.reserve(ids.size());
+  for (const int64_t id : ids) {
+    TORCH_CHECK(id >= 0 && id < size(), "Pieces::decode: ids must be from 0 to ", size() - 1, ", got ", id);
+    if (id == kUnknown || id >= kMarkCount) text.push_back(static_cast<int>(id));
+  }
+  return state_->decode(text);
+}
+
+bool Pieces::operator==(const Pieces& other) const {
+  return state_ == other.state_ || (kind() == other.kind() && state_->content() == other.state_->content());
+}
+
+}  // namespace quatrain::data

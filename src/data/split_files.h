@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+/// Files of a set in a folder: STEM.ENDING, or STEM.ENDING.gz.
+namespace quatrain::data {
+
+/// What a dev set may be called.
+inline const std::vector<std::string> kDevStems{"dev", "valid", "val"};
+
+/// The file, or an empty path where there is none. Both a plain and a compressed one are an error.
+std::filesystem::path find_split_file(const std::filesystem::path& folder, const std::string& stem,
+                                      const std::string& ending);
+
+/// All endings that files of this stem have, without .gz, in the order of their bytes.
+std::vector<std::string> split_endings(const std::filesystem::path& folder, const std::string& stem);
+
+/// The first of folder/sub that holds a file train.*; otherwise an error. `files` says what is looked for.
+std::filesystem::path find_split_folder(const std::string& reader, const std::filesystem::path& folder,
+                                        const std::vector<std::string>& subs, const std::string& files);
+
+}  // namespace quatrain::data
