@@ -103,7 +103,7 @@ int compare_command(const CompareArguments& arguments) {
   comparison.seeds = parse_seeds(wanted, recipe.train.seed);
   tasks::set_threads(recipe);
   const auto data = tasks::load_data(recipe, {arguments.data});
-  print_notes(*data);
+  print_notes(data->notes());
   if (!data->has("test")) throw std::runtime_error("the data have no test set to compare on");
   comparison.name = file.name;
   for (const auto& twin : recipe.twins) {

@@ -19,8 +19,8 @@ std::string printable(const std::string& text) {
   return shown;
 }
 
-void print_notes(const tasks::Data& data) {
-  for (const auto& note : data.notes()) std::fprintf(stderr, "%s\n", printable(note).c_str());
+void print_notes(const std::vector<std::string>& notes) {
+  for (const auto& note : notes) std::fprintf(stderr, "%s\n", printable(note).c_str());
 }
 
 }  // namespace quatrain::cli

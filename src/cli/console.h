@@ -1,8 +1,8 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "quatrain/tasks/kind.h"
 #include "support/numbers.h"
 #include "support/text_table.h"
 
@@ -12,7 +12,7 @@ namespace quatrain::cli {
 /// A text that may come from a file: what would move a terminal's cursor or begin a line is written out.
 std::string printable(const std::string& text);
 
-/// Writes what there is to say of data that were read to the standard error, a line each.
-void print_notes(const tasks::Data& data);
+/// Writes what there is to say of something to the standard error, a line each.
+void print_notes(const std::vector<std::string>& notes);
 
 }  // namespace quatrain::cli

@@ -47,7 +47,7 @@ int evaluate_command(const EvaluateArguments& arguments) {
   session.move(model->module());
   tasks::set_threads(recipe);
   const auto data = tasks::load_data(recipe, {arguments.data, arguments.split, model.get()});
-  print_notes(*data);
+  print_notes(data->notes());
   const auto task = data->make_task(model);
   const torch::NoGradGuard no_grad;
   model->module().eval();

@@ -66,7 +66,7 @@ int train_command(const TrainArguments& arguments) {
   const train::Session session(recipe.train.device);
   tasks::set_threads(recipe);
   const auto data = tasks::load_data(recipe, {arguments.data});
-  print_notes(*data);
+  print_notes(data->notes());
   const bool begun = arguments.resume && check_resumable(data->recipe(), folder, arguments.from);
   // The weights of a checkpoint are newer than those to start from.
   const auto task = tasks::make_task(data->recipe(), *data, !begun);
