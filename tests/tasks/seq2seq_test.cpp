@@ -75,9 +75,9 @@ class Seq2SeqKindTest : public test::FolderTest {
   Recipe corpus(const std::vector<std::string>& settings = {}) {
     for (const auto& [split, count] : {std::pair{"train", 60}, std::pair{"dev", 8}, std::pair{"test", 8}})
       write_corpus(split, count);
-    std::vector<std::string> all{"task.data=parallel", "task.source=low", "task.target=up",
-                                 "task.folder=" + folder_.string(), "train.steps=12",
-                                 "train.evaluate_every=6", "train.batch=16"};
+    std::vector<std::string> all{
+        "task.data=parallel", "task.source=low",        "task.target=up", "task.folder=" + folder_.string(),
+        "train.steps=12",     "train.evaluate_every=6", "train.batch=16"};
     all.insert(all.end(), settings.begin(), settings.end());
     return recipe(all);
   }
@@ -181,11 +181,11 @@ TEST_F(Seq2SeqKindTest, ACorpusThatWasReplacedIsRefusedAndNamed) {
 TEST_F(Seq2SeqKindTest, AnotherVocabularyIsRefused) {
   learn(corpus(), {.folder = folder_ / "first"});
   write_corpus("train", 60, "!");
-  const Recipe other = parse_recipe(kBackwards, "backwards.toml", "backwards",
-                                    settings_of_tests({"task.data=parallel", "task.source=low",
-                                                       "task.target=up", "task.folder=" + folder_.string(),
-                                                       "train.steps=2",
-                                                       "train.weights=" + (folder_ / "first").string()}));
+  const Recipe other =
+      parse_recipe(kBackwards, "backwards.toml", "backwards",
+                   settings_of_tests({"task.data=parallel", "task.source=low", "task.target=up",
+                                      "task.folder=" + folder_.string(), "train.steps=2",
+                                      "train.weights=" + (folder_ / "first").string()}));
   EXPECT_THAT(refusal_of(other, {.folder = folder_ / "second"}), HasSubstr("the vocabulary of the run"));
 }
 
@@ -227,7 +227,8 @@ TEST_F(Seq2SeqKindTest, RulesThatJoinKeys) {
     return "no error";
   };
   EXPECT_THAT(refused({"vocabulary.joint=false"}), HasSubstr("model.share_embeddings"));
-  EXPECT_THAT(refused({"decode.best=5", "decode.beam=4"}), HasSubstr("decode.best must be at most decode.beam"));
+  EXPECT_THAT(refused({"decode.best=5", "decode.beam=4"}),
+              HasSubstr("decode.best must be at most decode.beam"));
   EXPECT_THAT(refused({"decode.shortest=9", "decode.longest=8"}), HasSubstr("decode.shortest"));
   EXPECT_THAT(refused({"math.lowest=9", "math.highest=9"}), HasSubstr("math.highest"));
   EXPECT_THAT(refused({"reverse.longest=2", "reverse.shortest=3"}), HasSubstr("reverse.longest"));
