@@ -3,6 +3,8 @@
 #include <set>
 
 #include "quatrain/data/dataset.h"
+#include "quatrain/data/pair_source.h"
+#include "quatrain/data/text_source.h"
 #include "quatrain/data/vectors.h"
 #include "support.h"
 
@@ -71,6 +73,69 @@ TEST_F(RealDataTest, WordVectors) {
   EXPECT_GE(wide.found, 2);
   EXPECT_EQ(narrow.values.size(1), 25);
   EXPECT_EQ(narrow.found, 3);
+}
+
+class RealPairsTest : public testing::Test {
+ protected:
+  void open(const std::string& reader, const std::string& folder) {
+    const char* data = std::getenv("QUATRAIN_DATA");
+    if (!data) GTEST_SKIP() << "QUATRAIN_DATA names no folder";
+    folder_ = std::filesystem::path(data) / folder;
+    if (!std::filesystem::exists(folder_)) GTEST_SKIP() << "there is no " << folder_;
+    PairSource source;
+    source.reader = reader;
+    source.folder = folder_;
+    if (reader != "wikitext2") corpus_ = open_pairs(source);
+  }
+  /// The sizes of the sets, and how many pairs were left out.
+  std::vector<int64_t> sizes() const {
+    std::vector<int64_t> all;
+    for (const char* split : {"train", "dev", "test"}) {
+      const auto reader = corpus_->open(split);
+      all.push_back(0);
+      for (LinePair pair; reader->next(pair);) ++all.back();
+    }
+    all.push_back(corpus_->bad().count());
+    return all;
+  }
+  std::filesystem::path folder_;
+  std::unique_ptr<PairCorpus> corpus_;
+};
+
+#define OPEN_PAIRS_OR_SKIP(reader, folder) \
+  open(reader, folder);                    \
+  if (IsSkipped()) return
+
+TEST_F(RealPairsTest, Multi30k) {
+  OPEN_PAIRS_OR_SKIP("multi30k", "mt");
+  EXPECT_EQ(sizes(), (std::vector<int64_t>{29000, 1014, 1000, 0}));
+}
+
+TEST_F(RealPairsTest, EnglishJapanese) {
+  OPEN_PAIRS_OR_SKIP("enja", "mt");
+  EXPECT_EQ(sizes(), (std::vector<int64_t>{50000, 500, 500, 0}));
+}
+
+TEST_F(RealPairsTest, ShakespeareLeavesOutWhatTrainHas) {
+  OPEN_PAIRS_OR_SKIP("shakespeare", "shakespeare");
+  EXPECT_EQ(sizes(), (std::vector<int64_t>{18395, 1218, 1444, 18}));
+}
+
+TEST_F(RealPairsTest, WikiTextHasTorchtextsWords) {
+  OPEN_PAIRS_OR_SKIP("wikitext2", "wikitext2");
+  const auto corpus = open_text({"wikitext2", folder_});
+  const auto pieces = [&](PieceKind kind) {
+    PieceOptions options;
+    options.kind = kind;
+    options.size = 0;
+    const auto reader = corpus->open("train");
+    return Pieces::train([&](std::string& line) { return reader->next(line); }, options);
+  };
+  // torchtext counts 28,782 words and white space cuts 33,278, <unk> and the end of a line among the latter.
+  const auto basic = pieces(PieceKind::basic_english);
+  EXPECT_EQ(basic.size(), 28782 + 3);
+  EXPECT_EQ(pieces(PieceKind::words).size(), 33278 + 2);
+  EXPECT_EQ(encode_text(*corpus->open("train"), basic, false).tokens(), 2049990);
 }
 
 }  // namespace

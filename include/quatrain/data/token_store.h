@@ -32,6 +32,7 @@ class QUATRAIN_API TokenStore {
   std::span<const int32_t> operator[](int64_t i) const;  ///< valid while the store lives
 
  private:
+  void check_open() const;
   void flush();
   void release() noexcept;
 

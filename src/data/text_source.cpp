@@ -1,0 +1,123 @@
+#include "quatrain/data/text_source.h"
+
+#include <map>
+#include <utility>
+
+#include "data/line_file.h"
+#include "data/split_files.h"
+#include "data/text_file.h"
+
+namespace quatrain::data {
+namespace fs = std::filesystem;
+namespace {
+
+struct TextEntry {
+  Reader reader;
+  TextForm text;
+  std::vector<std::string> folders;  // below the one that is named
+};
+
+const std::vector<TextEntry>& text_entries() {
+  static const std::vector<TextEntry> all{
+      {{"text", "your text (train.txt, dev.txt or valid.txt, test.txt; plain or .gz)", true},
+       TextForm::raw,
+       {""}},
+      {{"wikitext2", "WikiText-2 (train.txt, valid.txt, test.txt); tokenised", true},
+       TextForm::tokenised,
+       {"", "wikitext2", "wikitext2/wikitext2"}},
+  };
+  return all;
+}
+
+class FileLines final : public LineReader {
+ public:
+  explicit FileLines(const fs::path& file) : file_(file) {}
+  bool next(std::string& line) override {
+    std::string_view text;
+    if (!file_.next(text)) return false;
+    const std::string problem = line_problem(text);
+    TORCH_CHECK(problem.empty(), file_.place(), ": ", problem);
+    line = text;
+    return true;
+  }
+  std::string place() const override { return file_.place(); }
+
+ private:
+  LineFile file_;
+};
+
+class FileText final : public TextCorpus {
+ public:
+  FileText(TextForm text, std::map<std::string, fs::path, std::less<>> sets)
+      : TextCorpus(text), sets_(std::move(sets)) {}
+  bool has(std::string_view split) const override { return sets_.contains(split); }
+  std::vector<fs::path> files(std::string_view split) const override { return {find(split)}; }
+  std::unique_ptr<LineReader> open(std::string_view split) const override {
+    return std::make_unique<FileLines>(find(split));
+  }
+
+ private:
+  const fs::path& find(std::string_view split) const {
+    const auto found = sets_.find(split);
+    std::vector<std::string> known;
+    for (const auto& [name, file] : sets_) known.push_back(name);
+    TORCH_CHECK(found != sets_.end(), "data: there is no ", split, " text beside ",
+                sets_.at("train").string(), ", only ", join(known));
+    return found->second;
+  }
+
+  std::map<std::string, fs::path, std::less<>> sets_;
+};
+
+}  // namespace
+
+LineReader::~LineReader() = default;
+TextCorpus::~TextCorpus() = default;
+
+const std::vector<Reader>& text_readers() {
+  static const std::vector<Reader> all = [] {
+    std::vector<Reader> list;
+    for (const auto& entry : text_entries()) list.push_back(entry.reader);
+    return list;
+  }();
+  return all;
+}
+
+std::unique_ptr<TextCorpus> open_text(const TextSource& source) {
+  std::vector<std::string> known;
+  for (const auto& entry : text_entries()) {
+    known.emplace_back(entry.reader.name);
+    if (source.reader != entry.reader.name) continue;
+    const fs::path folder = find_split_folder(entry.reader.name, source.folder, entry.folders, "train.txt");
+    std::map<std::string, fs::path, std::less<>> sets;
+    const auto add = [&](const char* split, const std::vector<std::string>& stems) {
+      for (const auto& stem : stems)
+        if (const fs::path file = find_split_file(folder, stem, "txt"); !file.empty())
+          sets.emplace(split, file);  // the first one stays
+    };
+    add("train", {"train"});
+    add("dev", kDevStems);
+    add("test", {"test"});
+    TORCH_CHECK(sets.contains("train"), "data: the ", entry.reader.name, " format needs ",
+                (folder / "train.txt").string(), " or train.txt.gz, but there is neither");
+    return std::make_unique<FileText>(entry.text, std::move(sets));
+  }
+  TORCH_CHECK(false, "data: the reader of text must be one of ", join(known), ", got ", quote(source.reader));
+}
+
+TokenStore encode_text(LineReader& reader, const Pieces& pieces, bool mark_ends) {
+  TokenStore store;
+  std::string line;
+  while (reader.next(line)) {
+    auto ids = pieces.encode(line);
+    if (ids.empty()) continue;
+    if (mark_ends) ids.push_back(Pieces::kEnd);
+    store.extend(ids);
+  }
+  TORCH_CHECK(store.tokens() > 0, "encode_text: the text must have at least one piece, but up to ",
+              reader.place(), " there is none");
+  store.finish();
+  return store;
+}
+
+}  // namespace quatrain::data

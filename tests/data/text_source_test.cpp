@@ -1,0 +1,74 @@
+#include "quatrain/data/text_source.h"
+
+#include "support.h"
+
+namespace quatrain::data {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class TextSourceTest : public DataTest {
+ protected:
+  TextSource source(const std::string& reader = "text") const { return {reader, folder_}; }
+  static std::vector<std::string> lines(LineReader& reader) {
+    std::vector<std::string> all;
+    for (std::string line; reader.next(line);) all.push_back(line);
+    return all;
+  }
+  static Pieces words_of(LineReader& reader) {
+    PieceOptions options;
+    options.kind = PieceKind::words;
+    return Pieces::train([&](std::string& line) { return reader.next(line); }, options);
+  }
+};
+
+TEST_F(TextSourceTest, TextsAreReadLineByLine) {
+  write("train.txt", " \n = a b = \r\n\nb c");
+  write("valid.txt", "dev\n");
+  const auto corpus = open_text(source());
+  EXPECT_TRUE(corpus->has("train") && corpus->has("dev") && !corpus->has("test"));
+  EXPECT_EQ(corpus->text(), TextForm::raw);
+  EXPECT_THAT(corpus->files("dev"), ElementsAre(folder_ / "valid.txt"));
+  for (int twice = 0; twice < 2; ++twice)
+    EXPECT_THAT(lines(*corpus->open("train")), ElementsAre(" ", " = a b = ", "", "b c"));
+  EXPECT_THAT(lines(*corpus->open("dev")), ElementsAre("dev"));
+  EXPECT_THAT(error_of([&] { corpus->open("test"); }), HasSubstr("there is no test text beside "));
+}
+
+TEST_F(TextSourceTest, KnownSetsAreFoundByName) {
+  write("wikitext2/train.txt", "x\n");
+  EXPECT_EQ(open_text(source("wikitext2"))->text(), TextForm::tokenised);
+  EXPECT_THAT(error_of([&] { open_text(source("ptb")); }),
+              HasSubstr("the reader of text must be one of text, wikitext2, got \"ptb\""));
+  EXPECT_THAT(error_of([&] { open_text(source()); }), HasSubstr("no file begins with train. in "));
+  for (const auto& reader : text_readers())
+    EXPECT_THAT(error_of([&] { open_text({reader.name, {}}); }), HasSubstr("none was given"));
+  write("train.csv", "x\n");
+  EXPECT_THAT(error_of([&] { open_text(source()); }), HasSubstr("but there is neither"));
+}
+
+TEST_F(TextSourceTest, BadLinesAreErrors) {
+  write("train.txt", "good\nb\xFF\n");
+  const auto reader = open_text(source())->open("train");
+  std::string line;
+  ASSERT_TRUE(reader->next(line));
+  EXPECT_THAT(error_of([&] { reader->next(line); }),
+              HasSubstr("train.txt:2: the text must be UTF-8, but byte 2"));
+}
+
+TEST_F(TextSourceTest, ATextBecomesOneSequence) {
+  write("train.txt", " \n a b \n\nb c\n");
+  const auto corpus = open_text(source());
+  const auto pieces = words_of(*corpus->open("train"));
+  const auto marked = encode_text(*corpus->open("train"), pieces, true);
+  ASSERT_EQ(marked.size(), 1);
+  EXPECT_THAT(marked[0], ElementsAre(5, 4, Pieces::kEnd, 4, 6, Pieces::kEnd));
+  EXPECT_THAT(encode_text(*corpus->open("train"), pieces, false)[0], ElementsAre(5, 4, 4, 6));
+  write("dev.txt", "\n \n");
+  EXPECT_THAT(error_of([&] { encode_text(*open_text(source())->open("dev"), pieces, true); }),
+              HasSubstr("at least one piece, but up to " + (folder_ / "dev.txt:2").string()));
+}
+
+}  // namespace
+}  // namespace quatrain::data
