@@ -3,7 +3,12 @@ set(quatrain_recipes
   agreement
   hamilton
   imdb
+  math
+  mlu
+  reverse
   rotation
   sentiment
+  style
   text
+  translation
 )

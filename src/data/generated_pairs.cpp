@@ -8,13 +8,6 @@ namespace {
 
 constexpr int kMostTries = 10000;
 
-/// Spreads neighbours; the finaliser of splitmix64.
-uint64_t mixed(uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-  return value ^ (value >> 31);
-}
-
 uint64_t hash(std::string_view text) {
   uint64_t result = 0xcbf29ce484222325ULL;
   for (const char c : text) result = mixed(result ^ static_cast<unsigned char>(c));
@@ -31,7 +24,7 @@ GeneratedSet set_of(std::string_view what) {
 
 std::vector<LinePair> different_lines(uint64_t seed, GeneratedSet set, int64_t count,
                                       const std::string& cause, const DrawLine& draw) {
-  Random random(seed, set == GeneratedSet::dev ? 0 : 1);
+  LineRandom random(seed, set == GeneratedSet::dev ? 0 : 1);
   std::vector<LinePair> lines;
   std::unordered_set<std::string> seen;
   for (int tries = 0; static_cast<int64_t>(lines.size()) < count;) {
@@ -48,7 +41,7 @@ std::vector<LinePair> different_lines(uint64_t seed, GeneratedSet set, int64_t c
 
 LinePair train_line(uint64_t seed, int64_t i, const std::string& cause, const DrawLine& draw) {
   constexpr uint64_t kTrainStreams = 2;  // after those of dev and test
-  Random random(seed, kTrainStreams + static_cast<uint64_t>(i));
+  LineRandom random(seed, kTrainStreams + static_cast<uint64_t>(i));
   for (int tries = 0;; ++tries) {
     if (std::optional<LinePair> line = draw(random)) return *std::move(line);
     TORCH_CHECK(tries < kMostTries, cause, " no question for the training set; ask for more values");

@@ -22,7 +22,7 @@ enum class GeneratedSet { train, dev, test };
 GeneratedSet set_of(std::string_view what);
 
 /// Draws a line; nothing where it belongs to another set.
-using DrawLine = std::function<std::optional<LinePair>(Random&)>;
+using DrawLine = std::function<std::optional<LinePair>(LineRandom&)>;
 
 /// Different lines of dev or test. `cause` begins the message of an error: "generate_math: values from 0 to 1
 /// give".

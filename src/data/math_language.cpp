@@ -22,7 +22,7 @@ struct Question {
   std::string asked;  // what is asked, whatever its variables are called
 };
 
-Question draw(const MathOptions& options, Random& random) {
+Question draw(const MathOptions& options, LineRandom& random) {
   const auto count = static_cast<uint64_t>(options.highest - options.lowest);
   const auto value = [&] { return options.lowest + static_cast<int64_t>(random.below(count)); };
   const int64_t values[2] = {value(), value()};
@@ -64,7 +64,7 @@ std::string values_of(const MathOptions& options) {
 /// Different lines of a set.
 std::vector<LinePair> lines_of(const MathOptions& options, GeneratedSet set, int64_t count) {
   return different_lines(options.seed, set, count, values_of(options) + " give",
-                         [&](Random& random) -> std::optional<LinePair> {
+                         [&](LineRandom& random) -> std::optional<LinePair> {
                            Question question = draw(options, random);
                            if (set_of_question(options, question) != set) return std::nullopt;
                            return std::move(question.line);
@@ -85,7 +85,7 @@ MathSplit parse_math_split(std::string_view text) {
 LinePair math_line(const MathOptions& options, int64_t i) {
   check(options);
   return train_line(options.seed, i, values_of(options) + " leave",
-                    [&](Random& random) -> std::optional<LinePair> {
+                    [&](LineRandom& random) -> std::optional<LinePair> {
                       Question question = draw(options, random);
                       if (set_of_question(options, question) != GeneratedSet::train) return std::nullopt;
                       return std::move(question.line);

@@ -190,9 +190,9 @@ std::shared_ptr<const Pieces::State> load_list(PieceKind kind, std::string_view 
   std::unordered_map<std::string_view, size_t> seen;
   for (size_t i = 0; i < pieces.size(); ++i) {
     const auto& piece = pieces[i];
-    size_t parts = 0;
-    each_piece(kind, piece, [&](std::string_view) { ++parts; });
-    TORCH_CHECK(parts == 1 && !is_mark(piece) && find_bad_utf8(piece) == piece.npos, what, ":", i + 2,
+    bool whole = false;  // a line of nothing else gives it back
+    each_piece(kind, piece, [&](std::string_view part) { whole = part == piece; });
+    TORCH_CHECK(whole && !is_mark(piece) && find_bad_utf8(piece) == piece.npos, what, ":", i + 2,
                 ": must be one of ", name(kind), ", got ", quote(piece));
     const auto [known, fresh] = seen.emplace(piece, i);
     TORCH_CHECK(fresh, what, ":", i + 2, ": a piece must occur once, ", quote(piece), " is already in line ",

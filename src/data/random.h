@@ -7,15 +7,44 @@
 
 namespace quatrain::data {
 
-/// Random numbers that are the same with every standard library, as std::shuffle and the distributions are
-/// not.
-class Random {
+/// The standard's Mersenne twister, of good numbers; a new stream costs some microseconds.
+class MersenneTwister {
  public:
-  explicit Random(uint64_t seed, uint64_t stream = 0) {
+  MersenneTwister(uint64_t seed, uint64_t stream) {
     std::seed_seq words{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32),
                         static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)};
     engine_.seed(words);
   }
+  uint64_t operator()() { return engine_(); }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+/// Spreads neighbours; the finaliser of splitmix64.
+inline uint64_t mixed(uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
+  return value ^ (value >> 31);
+}
+
+/// Sebastiano Vigna's splitmix64: a new stream costs nothing, as where each line has its own.
+class SplitMix {
+ public:
+  SplitMix(uint64_t seed, uint64_t stream) : state_(mixed(mixed(seed + kStep) + stream * kStep)) {}
+  uint64_t operator()() { return mixed(state_ += kStep); }
+
+ private:
+  static constexpr uint64_t kStep = 0x9e3779b97f4a7c15ULL;
+  uint64_t state_;
+};
+
+/// Random numbers that are the same with every standard library, as std::shuffle and the distributions are
+/// not.
+template <class Engine>
+class RandomOf {
+ public:
+  explicit RandomOf(uint64_t seed, uint64_t stream = 0) : engine_(seed, stream) {}
 
   /// 0 .. n - 1.
   uint64_t below(uint64_t n) {
@@ -32,7 +61,9 @@ class Random {
   }
 
  private:
-  std::mt19937_64 engine_;
+  Engine engine_;
 };
+using Random = RandomOf<MersenneTwister>;
+using LineRandom = RandomOf<SplitMix>;
 
 }  // namespace quatrain::data

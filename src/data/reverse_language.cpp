@@ -20,7 +20,7 @@ std::string reverse_word(uint64_t number) {
   return word;
 }
 
-LinePair draw_reverse(const ReverseOptions& options, Random& random) {
+LinePair draw_reverse(const ReverseOptions& options, LineRandom& random) {
   const auto lengths = static_cast<uint64_t>(options.longest - options.shortest + 1);
   std::vector<std::string> words(static_cast<size_t>(options.shortest) + random.below(lengths));
   for (auto& word : words) word = reverse_word(random.below(static_cast<uint64_t>(options.symbols)));
@@ -48,7 +48,7 @@ std::string symbols_of(const ReverseOptions& options) {
 }
 
 DrawLine draw_of(const ReverseOptions& options, GeneratedSet set) {
-  return [&options, set](Random& random) -> std::optional<LinePair> {
+  return [&options, set](LineRandom& random) -> std::optional<LinePair> {
     LinePair line = draw_reverse(options, random);
     if (set_of(line.source) != set) return std::nullopt;
     return line;

@@ -23,6 +23,8 @@ struct Target {
 
 extern "C" {
 int fuzz_algebra(const uint8_t*, size_t);
+int fuzz_pairs(const uint8_t*, size_t);
+int fuzz_pieces(const uint8_t*, size_t);
 int fuzz_readers(const uint8_t*, size_t);
 int fuzz_recipe(const uint8_t*, size_t);
 int fuzz_safetensors(const uint8_t*, size_t);
@@ -49,7 +51,8 @@ TEST_P(Replay, FindsNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Replay,
-                         testing::Values(Target{"algebra", fuzz_algebra}, Target{"readers", fuzz_readers},
+                         testing::Values(Target{"algebra", fuzz_algebra}, Target{"pairs", fuzz_pairs},
+                                         Target{"pieces", fuzz_pieces}, Target{"readers", fuzz_readers},
                                          Target{"recipe", fuzz_recipe},
                                          Target{"safetensors", fuzz_safetensors},
                                          Target{"vectors", fuzz_vectors},

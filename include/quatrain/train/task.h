@@ -28,11 +28,11 @@ struct QUATRAIN_API Evaluation {
   Figures figures;  ///< all that is reported; holds the figure that selects
   /// For each example of the split, in the data's order, the answer and what was right: for a paired
   /// bootstrap. Empty where a task has no such thing.
-  std::vector<int64_t> predictions, targets;
+  std::vector<int64_t> predictions = {}, targets = {};
   /// A few examples with their answers, a line each, that are shown while a run trains.
-  std::vector<std::string> samples;
+  std::vector<std::string> samples = {};
   /// Texts by the name of the file that keeps them in the run's folder: the answers to the test set.
-  std::map<std::string, std::string> files;
+  std::map<std::string, std::string> files = {};
 };
 
 /// The figure of the dev set that selects the best checkpoint and stops early.

@@ -138,8 +138,10 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
     return result;
   }
   figures["exact"] = static_cast<double>(right) / static_cast<double>(count);
-  figures["bleu"] = scores::bleu(bleu);
-  figures["chrf"] = scores::chrf(chrf);
+  if (groups_.empty()) {  // answers of one word, which only kinds of them break down, have no n-grams
+    figures["bleu"] = scores::bleu(bleu);
+    figures["chrf"] = scores::chrf(chrf);
+  }
   for (const auto& [group, counts] : by_group) {
     const std::string of = "/kind=" + groups_[static_cast<size_t>(group)];
     figures["exact" + of] = static_cast<double>(counts.first) / static_cast<double>(counts.second);
