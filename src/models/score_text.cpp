@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "models/share_out.h"
 #include "nn/check.h"
 
 namespace quatrain::models {
@@ -77,6 +78,16 @@ TextScore score_text(LanguageModel model, std::span<const int32_t> text, const W
     if (after_batch) after_batch();
   }
   return result;
+}
+
+std::vector<TextScore> score_texts(LanguageModel model, const std::vector<std::vector<int32_t>>& texts,
+                                   const WindowOptions& options) {
+  std::vector<TextScore> results(texts.size());
+  share_out(static_cast<int64_t>(texts.size()), [&](int64_t i) {
+    const auto place = static_cast<size_t>(i);
+    results[place] = score_text(model, texts[place], options);
+  });
+  return results;
 }
 
 }  // namespace quatrain::models

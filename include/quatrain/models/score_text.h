@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "quatrain/models/language_model.h"
 
@@ -27,5 +28,11 @@ struct QUATRAIN_API TextScore {
 QUATRAIN_API TextScore score_text(LanguageModel model, std::span<const int32_t> text,
                                   const WindowOptions& options = {},
                                   const std::function<void()>& after_batch = {});
+
+/// The scores of several texts. Each is a function of its text alone, bit for bit, however many there are and
+/// however many the threads, which share the texts out.
+QUATRAIN_API std::vector<TextScore> score_texts(LanguageModel model,
+                                                const std::vector<std::vector<int32_t>>& texts,
+                                                const WindowOptions& options = {});
 
 }  // namespace quatrain::models
