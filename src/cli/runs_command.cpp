@@ -99,8 +99,8 @@ std::string shown_of(const Json& facts, const char* split) {
   if (!figures.is_object() || figures.empty()) return "-";
   const auto* about = tasks::find_about(facts.value("kind", ""));
   const std::string name = selects.is_string() && selects != "" ? selects.get<std::string>()
-                           : about                                ? about->figures.front().name
-                                                                  : figures.begin().key();
+                           : about                              ? about->figures.front().name
+                                                                : figures.begin().key();
   const Json value = figures.value(name, Json());
   if (!value.is_number()) return "-";
   if (about && name != "loss")

@@ -166,10 +166,13 @@ class TransformerLayer(nn.Module):
     def _residual(self, norm: str, start: Tensor, y: Tensor, sub_layer: Callable[[Tensor], Tensor]) -> Tensor:
         """What a sub-layer F makes of y; ``start`` is what the layer got, which the printed forms sum with."""
         if self.norm == "pre":
-            return y + self._drop(sub_layer(self._modules[norm](y)))
+            return y + self._drop(sub_layer(self.get_submodule(norm)(y)))
         change = self._drop(sub_layer(y))
         base = start if self.printed else y
-        return self._modules[norm](base + change) if self.norm == "post" else base + self.alpha * change
+        if self.alpha is not None:  # PHYDI
+            return base + self.alpha * change
+        normed: Tensor = self.get_submodule(norm)(base + change)
+        return normed
 
     def _drop(self, x: Tensor) -> Tensor:
         return dropout(x, self.dropout, self.training, self.spec.n, self.dropout_per_unit)

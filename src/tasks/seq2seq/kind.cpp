@@ -14,8 +14,9 @@ class Seq2SeqKind : public Kind {
     using Format = Figure::Format;
     static const About about{
         .name = "seq2seq",
-        .summary = "A line becomes another, by a Transformer encoder-decoder: translation, style, arithmetic, "
-                   "your own pairs of lines.",
+        .summary =
+            "A line becomes another, by a Transformer encoder-decoder: translation, style, arithmetic, "
+            "your own pairs of lines.",
         .reads = "a line",
         .unit = "target tokens",
         .figures = {{"exact", "exact match", Format::share, true},
@@ -43,7 +44,8 @@ class Seq2SeqKind : public Kind {
     } catch (const std::runtime_error& error) {
       throw std::runtime_error(std::string(error.what()) + "; do recipe.toml and the vocabulary (" +
                                std::to_string(model->pieces.source.size()) + " and " +
-                               std::to_string(model->pieces.target.size()) + " pieces) beside it belong to it?");
+                               std::to_string(model->pieces.target.size()) +
+                               " pieces) beside it belong to it?");
     }
     return model;
   }

@@ -131,16 +131,16 @@ void Seq2SeqTaskOptions::check(const Recipe& recipe) const {
     recipe.refuse("decode.best", "must be at most decode.beam = " + std::to_string(translation.search.beam) +
                                      ", got " + std::to_string(translation.search.best));
   if (translation.search.shortest > translation.longest)
-    recipe.refuse("decode.shortest", "must be at most decode.longest = " +
-                                         std::to_string(translation.longest) + ", got " +
-                                         std::to_string(translation.search.shortest));
+    recipe.refuse("decode.shortest",
+                  "must be at most decode.longest = " + std::to_string(translation.longest) + ", got " +
+                      std::to_string(translation.search.shortest));
   if (source.math.lowest >= source.math.highest)
     recipe.refuse("math.highest", "must be above math.lowest = " + std::to_string(source.math.lowest) +
                                       ", got " + std::to_string(source.math.highest));
   if (source.reverse.shortest > source.reverse.longest)
-    recipe.refuse("reverse.longest", "must be at least reverse.shortest = " +
-                                         std::to_string(source.reverse.shortest) + ", got " +
-                                         std::to_string(source.reverse.longest));
+    recipe.refuse("reverse.longest",
+                  "must be at least reverse.shortest = " + std::to_string(source.reverse.shortest) +
+                      ", got " + std::to_string(source.reverse.longest));
 }
 
 }  // namespace quatrain::tasks

@@ -23,8 +23,8 @@ struct Seq2SeqTaskOptions : Options {
   data::PairSource source;
   data::PairLimits limits;  ///< of training pairs; sources to translate are cut at max_source
   data::PieceOptions pieces;
-  bool joint = true;                     ///< one vocabulary for both sides
-  models::Seq2SeqOptions model{1, 1};    ///< its vocabularies come with the data
+  bool joint = true;                   ///< one vocabulary for both sides
+  models::Seq2SeqOptions model{1, 1};  ///< its vocabularies come with the data
   int64_t batch_tokens = 0;
   double label_smoothing = 0.1;
   SelectBy select = SelectBy::loss;

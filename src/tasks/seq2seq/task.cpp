@@ -27,14 +27,12 @@ std::string scored(std::string text, data::TextForm form) {
 
 // The sum of the losses of a batch's tokens. Only places that hold a token are given scores.
 at::Tensor token_losses(models::Seq2Seq& network, const data::PairBatch& batch, double smoothing) {
-  const at::Tensor hidden =
-      network->hidden(batch.target, network->encode(batch.source, batch.source_padding), batch.target_padding,
-                      batch.source_padding);
+  const at::Tensor hidden = network->hidden(batch.target, network->encode(batch.source, batch.source_padding),
+                                            batch.target_padding, batch.source_padding);
   const at::Tensor places = batch.target_padding.logical_not().flatten().nonzero().squeeze(1);
   const at::Tensor scores = network->scores(hidden.flatten(0, 1).index_select(0, places));
-  return F::cross_entropy(
-      scores, batch.following.flatten().index_select(0, places),
-      F::CrossEntropyFuncOptions().label_smoothing(smoothing).reduction(torch::kSum));
+  return F::cross_entropy(scores, batch.following.flatten().index_select(0, places),
+                          F::CrossEntropyFuncOptions().label_smoothing(smoothing).reduction(torch::kSum));
 }
 
 }  // namespace
