@@ -12,7 +12,7 @@ namespace quatrain::models {
 namespace {
 
 constexpr int64_t kBatchTokens = 4096;       // of the windows that are read together
-constexpr int64_t kBatchScores = 1LL << 24;  // 64 MiB: scores that are in memory together
+constexpr int64_t kBatchScores = 1LL << 22;  // 16 MiB: scores that are in memory together
 
 // It reads the tokens from `begin` to `end`, and scores what follows those from `first` on.
 struct Window {
@@ -49,10 +49,13 @@ double score_windows(LanguageModel& model, std::span<const int32_t> text, std::s
   }
   const at::Device device = model->inputs->embedding->parameters().front().device();
   const at::Tensor hidden = model->hidden(tokens.to(device)).narrow(1, length - scored, scored);
-  const at::Tensor losses = torch::nn::functional::cross_entropy(
-      model->scores(hidden.flatten(0, 1)), following.flatten().to(device),
-      torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kNone));
-  return -losses.sum(torch::kDouble).item<double>();
+  at::Tensor scores = model->scores(hidden.flatten(0, 1));
+  if (scores.scalar_type() != torch::kDouble) scores = scores.to(torch::kFloat);
+  const at::Tensor chosen = scores.gather(1, following.view({-1, 1}).to(device)).squeeze(1);
+  // In place: another tensor of this size would be memory that the system gives and takes back each time.
+  const at::Tensor best = scores.amax(1, /*keepdim=*/true);
+  const at::Tensor sums = scores.sub_(best).exp_().sum(1).log() + best.squeeze(1);
+  return (chosen - sums).sum(torch::kDouble).item<double>();
 }
 
 }  // namespace
