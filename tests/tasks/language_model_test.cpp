@@ -231,6 +231,7 @@ TEST_F(LanguageKindTest, AnAnswerDependsOnItsLineAndTheSeedAlone) {
   for (const size_t i : {size_t{0}, size_t{41}, size_t{79}})
     EXPECT_EQ(model->predict({lines[i]}).front(), all[i]);
   EXPECT_EQ(model->predict({"a bird", "a bird"})[0], model->predict({"old", "a bird"})[1]);
+  EXPECT_NE(model->predict({"a bird"}), model->predict({"a  bird"})) << "the same words, but another line";
 
   const auto changed = [&](const std::string& setting) {
     const fs::path stored = folder_ / "run" / "best" / "recipe.toml";
