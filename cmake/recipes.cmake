@@ -3,6 +3,7 @@ set(quatrain_recipes
   agreement
   hamilton
   imdb
+  language_model
   math
   mlu
   reverse

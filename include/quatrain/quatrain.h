@@ -5,8 +5,11 @@
 /// quatrain/scores and quatrain/train.
 #include "quatrain/algebra.h"
 #include "quatrain/models/ctranslate2.h"
+#include "quatrain/models/generate.h"
 #include "quatrain/models/language_model.h"
+#include "quatrain/models/language_model_decoder.h"
 #include "quatrain/models/positions.h"
+#include "quatrain/models/score_text.h"
 #include "quatrain/models/seq2seq.h"
 #include "quatrain/models/seq2seq_decoder.h"
 #include "quatrain/models/text_classifier.h"

@@ -22,6 +22,12 @@ OutputLayer parse_output_layer(std::string_view text) {
   return nn::parse_in(kOutputs, "output", text);
 }
 
+int64_t LanguageModelOptions::entries() const {
+  const bool in_algebra = embedding_in_algebra() || output() == OutputLayer::algebra;
+  const int64_t n = in_algebra ? algebra().n : 1;
+  return (vocabulary_size() + n - 1) / n * n;
+}
+
 LanguageModelImpl::LanguageModelImpl(LanguageModelOptions options) : options(std::move(options)) {
   nn::require(this->options.vocabulary_size() >= 1, "LanguageModel: vocabulary_size must be at least 1, got ",
               this->options.vocabulary_size());
@@ -29,11 +35,11 @@ LanguageModelImpl::LanguageModelImpl(LanguageModelOptions options) : options(std
 }
 
 void LanguageModelImpl::reset() {
-  inputs = register_module("inputs", make_inputs(options, options.vocabulary_size()));
+  inputs = register_module("inputs", make_inputs(options, options.entries()));
   layers = register_module(
       "layers", nn::TransformerEncoder(nn::TransformerEncoderOptions(
                     layer_options<nn::TransformerEncoderLayerOptions>(options), options.layers())));
-  output = make_output(options, options.vocabulary_size());
+  output = make_output(options, options.entries());
   if (output) register_module("output", output);
 }
 
@@ -44,8 +50,16 @@ void LanguageModelImpl::pretty_print(std::ostream& stream) const {
 }
 
 at::Tensor LanguageModelImpl::forward(const at::Tensor& tokens, const at::Tensor& padding) {
-  const at::Tensor x = layers->forward(inputs->forward(tokens), padding, /*causal=*/true);
-  return output ? output->forward(x) : inputs->embedding->scores(x);
+  return scores(hidden(tokens, padding));
+}
+
+at::Tensor LanguageModelImpl::hidden(const at::Tensor& tokens, const at::Tensor& padding) {
+  return layers->forward(inputs->forward(tokens), padding, /*causal=*/true);
+}
+
+at::Tensor LanguageModelImpl::scores(const at::Tensor& hidden) {
+  const at::Tensor all = output ? output->forward(hidden) : inputs->embedding->scores(hidden);
+  return options.entries() == options.vocabulary_size() ? all : all.narrow(-1, 0, options.vocabulary_size());
 }
 
 }  // namespace quatrain::models

@@ -6,7 +6,10 @@ namespace quatrain::models {
 
 Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at::Tensor& source_padding,
                                int64_t rows, int64_t capacity)
-    : model_(std::move(model)), rows_(rows), capacity_(capacity) {
+    : model_(std::move(model)),
+      rows_(rows),
+      capacity_(capacity),
+      table_(std::max<int64_t>(rows, 0), std::max<int64_t>(capacity, 0), source.device()) {
   TORCH_CHECK(!model_->is_training(), "Seq2SeqDecoder: the model must be in eval mode; call eval()");
   TORCH_CHECK(rows >= 1 && capacity >= 1, "Seq2SeqDecoder: rows and capacity must be at least 1, got ", rows,
               " and ", capacity);
@@ -20,7 +23,6 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
   if (source_padding.defined())
     TORCH_CHECK(source_padding.equal(torch::arange(length, ints) >= source_lengths_.unsqueeze(1)),
                 "Seq2SeqDecoder: padding must follow the words of a source");
-  table_ = torch::zeros({rows, capacity}, ints);
   for (const auto& layer : *model_->decoder->layers) {
     auto& attention = *layer->as<nn::TransformerDecoderLayerImpl>();
     self_.push_back(attention.attention->make_cache(rows, capacity));
@@ -31,16 +33,13 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
 
 at::Tensor Seq2SeqDecoder::step(const at::Tensor& tokens, const at::Tensor& parents) {
   const torch::NoGradGuard no_grad;
-  const int64_t rows = tokens.size(0), place = length_;
+  const int64_t rows = tokens.size(0), place = length();
   TORCH_CHECK(rows <= rows_ && parents.size(0) == rows, "Seq2SeqDecoder: at most ", rows_,
               " hypotheses and a parent for each, got ", rows, " tokens and ", parents.size(0), " parents");
   TORCH_CHECK(place < capacity_, "Seq2SeqDecoder: there is room for ", capacity_, " words of a target");
   sentences_ = place == 0 ? parents : sentences_.index_select(0, parents);
-  if (place > 0) table_ = table_.index_select(0, parents);
-  if (table_.size(0) != rows) table_ = table_.narrow(0, 0, rows).clone();
-  table_.select(1, place).copy_(torch::arange(rows, table_.options()));
-  const at::Tensor seen = table_.narrow(1, 0, place + 1);
-  const at::Tensor lengths = torch::full({rows}, place + 1, table_.options());
+  table_.grow(parents);
+  const at::Tensor seen = table_.seen(), lengths = table_.lengths();
   const at::Tensor places = source_places_.index_select(0, sentences_),
                    source_lengths = source_lengths_.index_select(0, sentences_);
   at::Tensor x = model_->target->forward(tokens.unsqueeze(1), place);
@@ -51,7 +50,6 @@ at::Tensor Seq2SeqDecoder::step(const at::Tensor& tokens, const at::Tensor& pare
                                                                                 cross_[i]);
   }
   if (model_->decoder->norm) x = model_->decoder->norm->forward(x);
-  ++length_;
   return model_->scores(x).squeeze(1);
 }
 

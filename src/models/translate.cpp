@@ -1,24 +1,19 @@
 #include "quatrain/models/translate.h"
 
-#include <ATen/Parallel.h>
 #include <torch/torch.h>
 
 #include <algorithm>
 #include <numeric>
 #include <optional>
 
+#include "models/share_out.h"
 #include "nn/check.h"
 #include "quatrain/models/seq2seq_decoder.h"
-#include "quatrain/ops.h"
 
 namespace quatrain::models {
 namespace {
 
 using Tokens = std::vector<int64_t>;
-
-// From so many rows on, a product's rows do not depend on their number: fewer are made by other kernels,
-// which add in another order.
-constexpr int64_t kExactRows = 32;
 
 struct Padded {
   at::Tensor tokens, padding;  // padding: undefined where there is none
@@ -129,18 +124,8 @@ void for_each_batch(const std::vector<std::vector<size_t>>& all, bool exact,
     }
     return;
   }
-  const auto count = static_cast<int64_t>(all.size());
-  const int64_t threads = std::max(1, at::get_num_threads());
-  for (int64_t first = 0; first < count; first += threads) {
-    const int64_t end = std::min(count, first + threads);
-    // At least two pieces: a single one would be run outside a parallel region, with all threads inside.
-    at::parallel_for(first, std::max(end, first + 2), 1, [&](int64_t begin, int64_t stop) {
-      const torch::NoGradGuard no_grad_here;
-      const ops::PlannedRowsGuard planned(static_cast<ops::PlannedRows>(kExactRows));
-      for (int64_t i = begin; i < std::min(stop, end); ++i) work(all[static_cast<size_t>(i)]);
-    });
-    if (after_batch) after_batch();
-  }
+  share_out(
+      static_cast<int64_t>(all.size()), [&](int64_t i) { work(all[static_cast<size_t>(i)]); }, after_batch);
 }
 
 }  // namespace

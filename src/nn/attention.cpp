@@ -142,6 +142,16 @@ at::Tensor MultiheadAttentionImpl::attend(const at::Tensor& Q, const AttentionCa
   return output->forward(y).unsqueeze(1);
 }
 
+at::Tensor MultiheadAttentionImpl::step(const at::Tensor& x, int64_t place, const AttentionCache& cache) {
+  const auto [Q, K, V] = project(x);
+  const auto keep = [&](const at::Tensor& words, const at::Tensor& word) {
+    words.select(1, place).narrow(0, 0, word.size(0)).copy_(word.squeeze(1));
+  };
+  keep(cache.keys, K);
+  keep(cache.values, V);
+  return attend(Q, cache);
+}
+
 AttentionCache MultiheadAttentionImpl::make_cache(int64_t slots, int64_t capacity) const {
   const int64_t n = components(), heads = options.heads();
   const std::vector<int64_t> sizes{slots, capacity, n, heads, options.width() / n / heads};

@@ -59,17 +59,8 @@ at::Tensor TransformerDecoderLayerImpl::forward(const at::Tensor& x, const at::T
 
 at::Tensor TransformerDecoderLayerImpl::step(const at::Tensor& x, int64_t place, const AttentionCache& self,
                                              const AttentionCache& cross) {
-  const auto keep = [&](const at::Tensor& cache, const at::Tensor& word) {
-    cache.select(1, place).narrow(0, 0, word.size(0)).copy_(word.squeeze(1));
-  };
   return sub_layers(
-      x,
-      [&](const at::Tensor& v) {
-        const auto [Q, K, V] = attention->project(v);
-        keep(self.keys, K);
-        keep(self.values, V);
-        return attention->attend(Q, self);
-      },
+      x, [&](const at::Tensor& v) { return attention->step(v, place, self); },
       [&](const at::Tensor& v) { return cross_attention->attend(cross_attention->project_query(v), cross); });
 }
 

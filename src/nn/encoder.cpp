@@ -57,13 +57,23 @@ at::Tensor TransformerEncoderLayerImpl::drop(const at::Tensor& x) const {
   return dropout(x, options.dropout(), is_training(), options.algebra().n, options.dropout_per_unit());
 }
 
-at::Tensor TransformerEncoderLayerImpl::forward(const at::Tensor& x, const at::Tensor& padding, bool causal) {
+template <class Self>
+at::Tensor TransformerEncoderLayerImpl::sub_layers(const at::Tensor& x, const Self& self) {
   const auto& block = options.block_settings;
-  const at::Tensor y = residual_sum(block, norm1, alpha, x, x, [&](const at::Tensor& v) {
-    return drop(attention->self_attention(v, padding, {}, causal));
-  });
+  const at::Tensor y =
+      residual_sum(block, norm1, alpha, x, x, [&](const at::Tensor& v) { return drop(self(v)); });
   return residual_sum(block, norm2, alpha, x, y,
                       [&](const at::Tensor& v) { return drop(feed_forward->forward(v)); });
+}
+
+at::Tensor TransformerEncoderLayerImpl::forward(const at::Tensor& x, const at::Tensor& padding, bool causal) {
+  return sub_layers(x,
+                    [&](const at::Tensor& v) { return attention->self_attention(v, padding, {}, causal); });
+}
+
+at::Tensor TransformerEncoderLayerImpl::step(const at::Tensor& x, int64_t place,
+                                             const AttentionCache& cache) {
+  return sub_layers(x, [&](const at::Tensor& v) { return attention->step(v, place, cache); });
 }
 
 TransformerEncoderImpl::TransformerEncoderImpl(TransformerEncoderOptions options)

@@ -1,5 +1,6 @@
-
 #include "quatrain/tasks/kind.h"
+
+#include "tasks/language_model/kind.h"
 #include "tasks/regression/kind.h"
 #include "tasks/seq2seq/kind.h"
 #include "tasks/text_classification/kind.h"
@@ -9,7 +10,7 @@ namespace quatrain::tasks {
 namespace {
 
 std::vector<const Kind*>& list() {
-  static std::vector<const Kind*> all{&text_classification(), &regression(), &seq2seq()};
+  static std::vector<const Kind*> all{&text_classification(), &regression(), &seq2seq(), &language_model()};
   return all;
 }
 

@@ -128,6 +128,7 @@ Start take_up(const Resumed& r) {
   const fs::path& folder = r.run.folder;
   if (r.run.from == "last" && !has_checkpoint(folder)) return begin(r);
   const fs::path from = open_checkpoint(folder, r.run.from).folder;
+  check_same_data(r.task, folder, from);  // first: another vocabulary makes another model
   nn::load_weights(r.task.model(), from / "model.safetensors");
   Start start;
   State& state = start.state = load_state(r.session, r.optimizer, r.parameters, from);
@@ -136,7 +137,6 @@ Start take_up(const Resumed& r) {
     refuse(folder, "an epoch has " + std::to_string(r.steps_per_epoch) +
                        " steps now, but in the checkpoint " + std::to_string(state.steps_per_epoch) +
                        "; the data, the batch size or the accumulation has changed");
-  check_same_data(r.task, folder, from);
   // The patience may have been changed.
   state.stopped_early = state.stopped_early && r.options.patience > 0 && state.bad >= r.options.patience;
   const Best best = look_at_best(folder);

@@ -12,6 +12,11 @@ struct QUATRAIN_API LanguageModelOptions : SequenceOptions<LanguageModelOptions>
   explicit LanguageModelOptions(int64_t vocabulary_size) : vocabulary_size_(vocabulary_size) {
     width(128).heads(8).feed_forward(256);
   }
+  /// Entries of the embedding and of the output layer: where one of them is in the algebra, the next multiple
+  /// of n. Those beyond the tokens are used by nothing and have no score.
+  int64_t entries() const;
+
+  /// How many tokens there are.
   TORCH_ARG(int64_t, vocabulary_size);
   TORCH_ARG(int64_t, layers) = 12;
 };
@@ -29,6 +34,11 @@ class QUATRAIN_API LanguageModelImpl : public torch::nn::Cloneable<LanguageModel
   /// tokens (B, L) int64, padding (B, L) bool or undefined. Returns the scores (logits) of the token that
   /// follows each place, (B, L, vocabulary_size).
   at::Tensor forward(const at::Tensor& tokens, const at::Tensor& padding = {});
+
+  /// What the scores are made of, (B, L, width).
+  at::Tensor hidden(const at::Tensor& tokens, const at::Tensor& padding = {});
+  /// Scores of the tokens that follow, (.., width) -> (.., vocabulary_size).
+  at::Tensor scores(const at::Tensor& hidden);
 
   LanguageModelOptions options;
   TokenInputs inputs{nullptr};

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "quatrain/models/hypothesis_table.h"
 #include "quatrain/models/seq2seq.h"
 
 namespace quatrain::models {
@@ -26,14 +27,14 @@ class QUATRAIN_API Seq2SeqDecoder {
   at::Tensor step(const at::Tensor& tokens, const at::Tensor& parents);
 
   /// Words of each hypothesis so far.
-  int64_t length() const { return length_; }
+  int64_t length() const { return table_.length(); }
   int64_t capacity() const { return capacity_; }
 
  private:
   Seq2Seq model_;
-  int64_t rows_, capacity_, length_ = 0;
-  at::Tensor sentences_;                          // (rows) int64: of each hypothesis
-  at::Tensor table_;                              // (rows, capacity) int32
+  int64_t rows_, capacity_;
+  at::Tensor sentences_;  // (rows) int64: of each hypothesis
+  HypothesisTable table_;
   at::Tensor source_places_, source_lengths_;     // of each sentence: (sentences, S), (sentences) int32
   std::vector<nn::AttentionCache> self_, cross_;  // of each layer
 };

@@ -125,6 +125,9 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
 
   /// One word a row over what a cache holds: query (rows, 1, n, heads, m) -> (rows, 1, width). For inference.
   at::Tensor attend(const at::Tensor& query, const AttentionCache& cache);
+  /// Self-attention of word `place` of each row over the words before it and itself: x (rows, 1, width). Its
+  /// key and value are put into slot i of row i of the cache. For inference.
+  at::Tensor step(const at::Tensor& x, int64_t place, const AttentionCache& cache);
   /// An empty cache for so many rows and words; its table and lengths are left to its owner.
   AttentionCache make_cache(int64_t slots, int64_t capacity) const;
 

@@ -125,6 +125,10 @@ class QUATRAIN_API TransformerEncoderLayerImpl : public torch::nn::Cloneable<Tra
   void pretty_print(std::ostream& stream) const override;
   at::Tensor forward(const at::Tensor& x, const at::Tensor& padding = {}, bool causal = false);
 
+  /// What a causal forward() makes of word `place` of each row, when the words before it went the same way: x
+  /// (rows, 1, width). `cache` takes the word's key and value, in slot i of row i. For inference.
+  at::Tensor step(const at::Tensor& x, int64_t place, const AttentionCache& cache);
+
   TransformerEncoderLayerOptions options;
   MultiheadAttention attention{nullptr};
   FeedForward feed_forward{nullptr};
@@ -133,6 +137,9 @@ class QUATRAIN_API TransformerEncoderLayerImpl : public torch::nn::Cloneable<Tra
 
  private:
   at::Tensor drop(const at::Tensor& x) const;
+  /// The two sub-layers with their norms and sums.
+  template <class Self>
+  at::Tensor sub_layers(const at::Tensor& x, const Self& self);
 };
 TORCH_MODULE(TransformerEncoderLayer);
 

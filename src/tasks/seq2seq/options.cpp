@@ -1,6 +1,7 @@
 #include "tasks/seq2seq/options.h"
 
 #include "support/enum_names.h"
+#include "tasks/sequence_keys.h"
 #include "tasks/transformer_keys.h"
 
 namespace quatrain::tasks {
@@ -41,8 +42,8 @@ Seq2SeqTaskOptions::Seq2SeqTaskOptions() {
 void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   constexpr double kLargestSize = 1 << 20;
   constexpr double kLargestCount = 1e12;
-  using data::PieceKind, data::MathSplit;
-  using models::LengthPenalty, models::OutputLayer, models::Positions;
+  using data::MathSplit;
+  using models::LengthPenalty;
   using train::Value;
 
   keys.table("task", "What is learned, from which data.");
@@ -87,30 +88,15 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   keys.number("seed", source.reverse.seed, 0, kLargestCount, "Seed of the lines.");
 
   keys.table("vocabulary", "How lines become tokens. It is learned from the training set and stored with a run.");
-  keys.choice("pieces", pieces.kind, {PieceKind::characters, PieceKind::words, PieceKind::basic_english, PieceKind::unigram, PieceKind::bpe},
-              "`characters`; `words` between white space; `basic_english` (torchtext's tokenizer of that name); pieces of words as "
-              "SentencePiece finds them, by a `unigram` language model or by `bpe`.");
-  keys.number("size", pieces.size, 0, kLargestSize * 16,
-              "Number of pieces, four marks included: exactly so many for `unigram` and `bpe`, else at most, the commonest first; 0: no limit.");
-  keys.number("min_count", pieces.min_count, 1, kLargestCount, "`characters` and words seen less often become `<unk>`.");
+  describe_pieces(keys, pieces);
   keys.flag("joint", joint, "One vocabulary for sources and targets, learned from both.");
-  keys.text("normalization", pieces.normalization, "SentencePiece's normalisation of text (`unigram`, `bpe`).",
-            {"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"});
-  keys.flag("byte_fallback", pieces.byte_fallback, "Characters without a piece become their bytes instead of `<unk>` (`unigram`, `bpe`).");
-  keys.number("coverage", pieces.coverage, 0.9, 1, "Share of the text whose characters get a piece (`unigram`, `bpe`).");
-  keys.number("sample", pieces.sample, 1, 1e9, "Most lines that `unigram` and `bpe` learn from, drawn by the seed.");
 
   keys.table("model", "The Transformer. Models over other algebras are twins of the same recipe.");
   describe_transformer(keys, settings_of(model));
   keys.number("encoder_layers", model.encoder_layers(), 1, 1000, "Layers of the encoder.");
   keys.number("decoder_layers", model.decoder_layers(), 1, 1000, "Layers of the decoder.");
   keys.flag("share_embeddings", model.share_embeddings(), "One embedding for sources and targets; `vocabulary.joint` must be true.");
-  keys.flag("embedding_in_algebra", model.sequence_settings.embedding_in_algebra, "Embeddings are in the model's algebra; n must divide the size of the vocabulary.");
-  keys.flag("embedding_scale", model.sequence_settings.embedding_scale, "Embeddings are multiplied by the square root of the width.");
-  keys.choice("output", model.sequence_settings.output, {OutputLayer::tied, OutputLayer::real, OutputLayer::algebra},
-              "What scores the next token: the target's embedding itself (`tied`), a `real` linear map, or one in the model's `algebra`.");
-  keys.choice("positions", model.sequence_settings.positions, {Positions::sinusoidal, Positions::learned}, "Fixed sinusoids or learned vectors.");
-  keys.number("max_positions", model.sequence_settings.max_length, 1, kLargestSize, "Learned positions: the longest text.");
+  describe_sequence(keys, model.sequence_settings);
 
   keys.table("train", "How it is trained.");
   keys.number("batch_tokens", batch_tokens, 0, kLargestSize * 1024,

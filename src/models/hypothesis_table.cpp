@@ -1,0 +1,26 @@
+#include "quatrain/models/hypothesis_table.h"
+
+#include <torch/torch.h>
+
+namespace quatrain::models {
+
+HypothesisTable::HypothesisTable(int64_t rows, int64_t capacity, at::Device device)
+    : table_(torch::zeros({rows, capacity}, torch::TensorOptions(torch::kInt).device(device))) {}
+
+void HypothesisTable::grow(const at::Tensor& parents) {
+  const int64_t rows = parents.size(0);
+  if (length_ > 0) table_ = table_.index_select(0, parents);
+  if (table_.size(0) != rows) table_ = table_.narrow(0, 0, rows).clone();
+  table_.select(1, length_).copy_(torch::arange(rows, table_.options()));
+  ++length_;
+}
+
+at::Tensor HypothesisTable::seen() const {
+  return table_.narrow(1, 0, length_);
+}
+
+at::Tensor HypothesisTable::lengths() const {
+  return torch::full({table_.size(0)}, length_, table_.options());
+}
+
+}  // namespace quatrain::models

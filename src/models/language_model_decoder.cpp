@@ -1,0 +1,37 @@
+#include "quatrain/models/language_model_decoder.h"
+
+#include <torch/torch.h>
+
+namespace quatrain::models {
+
+LanguageModelDecoder::LanguageModelDecoder(LanguageModel model, int64_t rows, int64_t capacity)
+    : model_(std::move(model)),
+      rows_(rows),
+      capacity_(capacity),
+      table_(std::max<int64_t>(rows, 0), std::max<int64_t>(capacity, 0),
+             model_->inputs->embedding->parameters().front().device()) {
+  TORCH_CHECK(!model_->is_training(), "LanguageModelDecoder: the model must be in eval mode; call eval()");
+  TORCH_CHECK(rows >= 1 && capacity >= 1, "LanguageModelDecoder: rows and capacity must be at least 1, got ",
+              rows, " and ", capacity);
+  for (const auto& layer : *model_->layers->layers)
+    caches_.push_back(layer->as<nn::TransformerEncoderLayerImpl>()->attention->make_cache(rows, capacity));
+}
+
+at::Tensor LanguageModelDecoder::step(const at::Tensor& tokens, const at::Tensor& parents) {
+  const torch::NoGradGuard no_grad;
+  const int64_t rows = tokens.size(0), place = length();
+  TORCH_CHECK(rows <= rows_ && parents.size(0) == rows, "LanguageModelDecoder: at most ", rows_,
+              " hypotheses and a parent for each, got ", rows, " tokens and ", parents.size(0), " parents");
+  TORCH_CHECK(place < capacity_, "LanguageModelDecoder: there is room for ", capacity_, " words of a text");
+  table_.grow(parents);
+  const at::Tensor seen = table_.seen(), lengths = table_.lengths();
+  at::Tensor x = model_->inputs->forward(tokens.unsqueeze(1), place);
+  for (size_t i = 0; i < caches_.size(); ++i) {
+    caches_[i].table = seen, caches_[i].lengths = lengths;
+    x = model_->layers->layers[i]->as<nn::TransformerEncoderLayerImpl>()->step(x, place, caches_[i]);
+  }
+  if (model_->layers->norm) x = model_->layers->norm->forward(x);
+  return model_->scores(x).squeeze(1);
+}
+
+}  // namespace quatrain::models

@@ -1,0 +1,98 @@
+#include "tasks/language_model/data.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "quatrain/data/tokenizer.h"
+#include "tasks/data_folder.h"
+#include "tasks/language_model/task.h"
+#include "train/checksum.h"
+
+namespace quatrain::tasks {
+namespace {
+
+using data::Pieces;
+
+// Lines as another reader gives them; their words are counted.
+class CountedLines : public data::LineReader {
+ public:
+  CountedLines(std::unique_ptr<data::LineReader> lines, bool mark_ends)
+      : lines_(std::move(lines)), mark_ends_(mark_ends) {}
+  bool next(std::string& line) override {
+    if (!lines_->next(line)) return false;
+    const auto words = static_cast<int64_t>(data::split(line, data::Tokenizer::whitespace).size());
+    words_ += words + (mark_ends_ && words > 0 ? 1 : 0);
+    return true;
+  }
+  std::string place() const override { return lines_->place(); }
+  int64_t words() const { return words_; }
+
+ private:
+  std::unique_ptr<data::LineReader> lines_;
+  bool mark_ends_;
+  int64_t words_ = 0;
+};
+
+}  // namespace
+
+LanguageData::LanguageData(Recipe recipe, const data::TextCorpus& corpus, Pieces pieces,
+                           const std::string& only)
+    : Data(std::move(recipe)),
+      pieces_(std::move(pieces)),
+      only_scored_(!only.empty()),
+      sets_(std::make_shared<TextSets>()),
+      checksums_(std::make_shared<std::map<std::string, std::string>>()) {
+  const bool mark_ends = recipe_.own<LanguageOptions>().mark_ends;
+  for (const char* split : {"train", "dev", "test"}) {
+    if (!corpus.has(split) || (only_scored_ && only != split)) continue;
+    CountedLines lines(corpus.open(split), mark_ends);
+    const auto text = std::make_shared<const data::TokenStore>(data::encode_text(lines, pieces_, mark_ends));
+    TORCH_CHECK(text->length(0) >= 2, "data: the ", split,
+                " text must have 2 tokens or more, of which the second is predicted, but up to ",
+                lines.place(), " there is one");
+    sets_->emplace(split, TextSet{text, lines.words()});
+    if (only_scored_) continue;
+    for (const auto& file : corpus.files(split))
+      (*checksums_)[file.filename().string()] = train::checksum_of_file(file);
+  }
+}
+
+std::vector<Input> LanguageData::inputs(std::string_view split, const Recipe& recipe, int64_t size,
+                                        int64_t count) const {
+  const auto& text = sets_->find(split)->second.text;
+  const data::WindowLoader loader(text, std::min(size, text->length(0) - 1),
+                                  recipe.own<LanguageOptions>().windows.window);
+  std::vector<Input> inputs;
+  for (int64_t i = 0; i < std::min(count, loader.batches()); ++i) {
+    const at::Tensor tokens = loader.batch(0, i).tokens;
+    inputs.push_back({{tokens}, tokens.numel()});
+  }
+  return inputs;
+}
+
+std::unique_ptr<Model> LanguageData::make_model(const Recipe& recipe) const {
+  return std::make_unique<TextPredictor>(recipe, pieces_);
+}
+
+std::unique_ptr<train::Task> LanguageData::make_task(std::shared_ptr<Model> model) const {
+  return std::make_unique<LanguageTask>(std::dynamic_pointer_cast<TextPredictor>(std::move(model)), sets_,
+                                        checksums_, only_scored_);
+}
+
+std::unique_ptr<Data> load_texts(Recipe recipe, const DataRequest& request) {
+  auto& own = recipe.own<LanguageOptions>();
+  settle_folder(own.source.reader, own.source.folder, data::text_readers(), request.folder, recipe.name);
+  const auto corpus = data::open_text(own.source);
+  const auto learn = [&] {
+    data::PieceOptions options = own.pieces;
+    options.seed = recipe.train.seed;
+    const auto reader = corpus->open("train");
+    return Pieces::train([&](std::string& line) { return reader->next(line); }, options);
+  };
+  const auto* model = dynamic_cast<const TextPredictor*>(request.model);
+  Pieces pieces = model ? model->pieces : learn();
+  return std::make_unique<LanguageData>(std::move(recipe), *corpus, std::move(pieces), request.split);
+}
+
+}  // namespace quatrain::tasks

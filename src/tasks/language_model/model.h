@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "quatrain/data/pieces.h"
+#include "quatrain/models/language_model.h"
+#include "quatrain/tasks/kind.h"
+#include "tasks/language_model/options.h"
+
+namespace quatrain::tasks {
+
+/// A language model with its vocabulary.
+class TextPredictor : public Model {
+ public:
+  TextPredictor(Recipe recipe, data::Pieces pieces);
+
+  torch::nn::Module& module() override { return *network; }
+  /// {tokens} (B, L): scores of the tokens that follow, (B, L, vocabulary).
+  at::Tensor forward(const std::vector<at::Tensor>& input) override;
+  std::string line_problem(const std::string& line) const override;
+  /// What follows each line, or its log-probability and perplexity, as [generate] says. A line without tokens
+  /// has an empty answer.
+  std::vector<std::string> predict(const std::vector<std::string>& lines) override;
+  void store(const std::filesystem::path& folder) const override;
+  void check_same_meaning(const std::filesystem::path& checkpoint) const override;
+  std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
+  std::string summary() const override;
+
+  /// Reads what store() wrote.
+  static data::Pieces load_pieces(const std::filesystem::path& folder);
+  const LanguageOptions& own() const { return recipe_.own<LanguageOptions>(); }
+
+  data::Pieces pieces;
+  models::LanguageModel network{nullptr};
+
+ private:
+  std::vector<std::string> continued(const std::vector<std::string>& lines);
+  std::vector<std::string> scored(const std::vector<std::string>& lines);
+
+  int64_t cut_ = 0, written_ = 0, read_ = 0;  // of predict(): prompts that were cut, tokens
+  double seconds_ = 0;
+};
+
+}  // namespace quatrain::tasks
