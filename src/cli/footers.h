@@ -83,6 +83,11 @@ inline constexpr const char* kBenchEncoderFooter = R"(Examples:
   quatrain bench encoder --algebra quaternion 'phm(4)'
   quatrain bench encoder --width 256 --heads 4 --feed-forward 1024 --sequence 128 --batch 8)";
 
+inline constexpr const char* kBenchDecodingFooter = R"(Examples:
+  quatrain bench decoding --algebra quaternion 'phm(4)' --threads 1
+  quatrain bench decoding --output algebra --batch 1 --beam 4 --json -
+  quatrain bench decoding --write /tmp/models && scripts/bench_ctranslate2 /tmp/models/real --source /tmp/models/sources.txt)";
+
 inline constexpr const char* kBenchModelFooter = R"(Examples:
   quatrain bench model agreement --twins real,quaternion
   quatrain bench model sentiment --data ~/data/sst --json -)";

@@ -254,6 +254,7 @@ class Program {
     });
     add_bench_linear(*bench);
     add_bench_encoder(*bench);
+    add_bench_decoding(*bench);
     add_bench_model(*bench);
   }
 
@@ -295,6 +296,39 @@ class Program {
     add_seconds(*command, a.seconds);
     command->add_option("--json", a.json, kJson)->type_name("FILE");
     command->callback([this] { chosen_ = [this] { return bench_encoder_command(bench_encoder_); }; });
+  }
+
+  void add_bench_decoding(CLI::App& bench) {
+    auto* command = bench.add_subcommand(
+        "decoding", "Translation with a beam by a fresh encoder-decoder, beside its real twin");
+    command->footer(kBenchDecodingFooter);
+    auto& a = bench_decoding_;
+    const auto number = [&](const char* name, auto& value, const char* text) {
+      return command->add_option(name, value, text)->capture_default_str();
+    };
+    const auto list = [&](const char* name, auto& values, const char* text) {
+      return number(name, values, text)->delimiter(',')->check(CLI::Range(1, 1 << 12));
+    };
+    add_algebras(*command, a.algebras);
+    number("--output", a.output, "What scores the tokens; algebra: the embeddings are in the algebra too")
+        ->check(CLI::IsMember({"real", "tied", "algebra"}));
+    number("--attention", a.attention, "Attention of ours")->check(CLI::IsMember({"real", "componentwise"}));
+    number("--width", a.width, "Width of the model")->check(CLI::Range(1, 1 << 14));
+    number("--heads", a.heads, "Heads of the attention")->check(CLI::Range(1, 1 << 14));
+    number("--feed-forward", a.feed_forward, "Width inside the feed-forward")->check(CLI::Range(1, 1 << 16));
+    number("--layers", a.layers, "Layers of the encoder and of the decoder")->check(CLI::Range(1, 100));
+    number("--vocabulary", a.vocabulary, "Tokens of the vocabulary")->check(CLI::Range(8, 1 << 20));
+    number("--source", a.source, "Tokens of a source")->check(CLI::Range(1, 1 << 12));
+    number("--target", a.target, "Tokens of a target")->check(CLI::Range(2, 1 << 12));
+    list("--batch", a.batches, "Sentences at a time");
+    list("--beam", a.beams, "Hypotheses of a sentence");
+    command->add_flag("--exact", a.exact, "Answers that do not depend on the batch, as predict gives them");
+    add_threads(*command, a.threads);
+    add_seconds(*command, a.seconds);
+    command->add_option("--json", a.json, kJson)->type_name("FILE");
+    command->add_option("--write", a.write, "Only write the models and sources for scripts/bench_ctranslate2")
+        ->type_name("DIR");
+    command->callback([this] { chosen_ = [this] { return bench_decoding_command(bench_decoding_); }; });
   }
 
   void add_bench_model(CLI::App& bench) {
@@ -411,6 +445,7 @@ class Program {
   CompareArguments compare_;
   BenchLinearArguments bench_linear_;
   BenchEncoderArguments bench_encoder_;
+  BenchDecodingArguments bench_decoding_;
   BenchModelArguments bench_model_;
   std::string name_;
 };

@@ -108,6 +108,25 @@ TEST(BenchLinear, a_signal_leaves_what_was_measured) {
   EXPECT_EQ(json::parse(place.read("cases.json")), json::array());
 }
 
+TEST(BenchDecoding, counts_target_tokens) {
+  const Workplace place;
+  const std::string words =
+      "bench decoding --width 32 --heads 2 --feed-forward 64 --layers 1 --vocabulary 64 --source 5 --target 6" +
+      kQuick;
+  const json cases = cases_of(place, words + " --algebra quaternion 'phm(2)' --batch 1,3 --beam 2");
+  ASSERT_EQ(cases.size(), 2 * 2);
+  for (const auto& one : cases) {
+    EXPECT_GT(one["us"].get<double>(), 0);
+    EXPECT_EQ(one["target"], 6);
+    EXPECT_EQ(one["output"], "real");
+  }
+  const Outcome whole = place.run(words + " --output algebra --exact --batch 2");
+  ASSERT_EQ(whole.code, 0) << whole.error;
+  for (const char* text : {"1 + 1 layer of width 32", "5 tokens become 6", "tok/s", "algebra"})
+    EXPECT_THAT(whole.out, HasSubstr(text));
+  EXPECT_NE(place.run("bench decoding --width 30" + kQuick).code, 0);
+}
+
 TEST(BenchEncoder, splits_a_layer_into_its_parts) {
   const Workplace place;
   const std::string words =

@@ -31,7 +31,7 @@ TEST(Usage, help_answers_everywhere) {
   const Workplace place;
   for (const std::string command :
        {"", "train", "evaluate", "predict", "score", "runs", "check", "plot", "convert", "compare", "bench",
-        "bench linear", "bench encoder", "bench model", "info", "info algebras", "recipes", "recipes show",
+        "bench linear", "bench encoder", "bench decoding", "bench model", "info", "info algebras", "recipes", "recipes show",
         "recipes document"}) {
     SCOPED_TRACE(command);
     const Outcome outcome = place.run(command + " --help");

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bench/harness.h"
+#include "quatrain/models/seq2seq.h"
+
+/// Translation by fresh encoder-decoders, whose targets all have one length, beside the real twin.
+namespace quatrain::bench {
+
+struct DecodingCase {
+  std::string algebra = "quaternion";
+  models::OutputLayer output = models::OutputLayer::real;  ///< `algebra`: the embeddings are in it too
+  nn::AttentionKind attention = nn::AttentionKind::real;
+  int64_t width = 512, heads = 8, feed_forward = 2048, layers = 6, vocabulary = 32000;
+  int64_t source = 24, target = 32;  ///< tokens
+  int64_t batch = 1, beam = 4;
+  bool exact = false;
+  int threads = 1;
+};
+
+/// The models of the cases, about `seconds` for each.
+Subject decoding(const std::vector<DecodingCase>& cases, double seconds);
+
+/// The model of a case, in eval mode; of its real twin where `real`.
+models::Seq2Seq decoding_model(const DecodingCase& asked, bool real);
+/// The tokens of its sources, with the mark of their end.
+std::vector<std::vector<int64_t>> decoding_sources(const DecodingCase& asked);
+
+}  // namespace quatrain::bench

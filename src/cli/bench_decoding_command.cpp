@@ -1,0 +1,78 @@
+#include <filesystem>
+#include <fstream>
+
+#include "bench/decoding.h"
+#include "cli/bench_run.h"
+#include "cli/commands.h"
+#include "nn/check.h"
+#include "quatrain/models/ctranslate2.h"
+#include "quatrain/nn/algebra_spec.h"
+
+namespace quatrain::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+void check_sizes(const BenchDecodingArguments& a, const std::string& name) {
+  try {
+    const nn::AlgebraSpec algebra(name);
+    nn::require_divisible("bench", "--width", a.width, algebra.n * a.heads, "n * heads");
+    nn::require_divisible("bench", "--feed-forward", a.feed_forward, algebra.n, "n");
+    if (a.output == "algebra") nn::require_divisible("bench", "--vocabulary", a.vocabulary, algebra.n, "n");
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
+  }
+}
+
+// The model of each algebra and the real one, as scripts/bench_ctranslate2 reads them, and the sources.
+void write_models(const BenchDecodingArguments& a, const std::vector<bench::DecodingCase>& cases) {
+  std::vector<std::string> pieces{"<pad>", "<unk>", "<s>", "</s>"};
+  while (static_cast<int64_t>(pieces.size()) < a.vocabulary)
+    pieces.push_back("w" + std::to_string(pieces.size()));
+  const fs::path folder = a.write;
+  fs::create_directories(folder);
+  for (const bool real : {false, true})
+    for (const auto& algebra : a.algebras) {
+      bench::DecodingCase one = cases.front();
+      one.algebra = algebra;
+      auto model = bench::decoding_model(one, real);
+      models::write_ctranslate2(folder / (real ? "real" : algebra), model, pieces, pieces);
+      if (real) break;
+    }
+  bench::DecodingCase most = cases.front();
+  for (const auto& one : cases) most.batch = std::max(most.batch, one.batch);
+  std::ofstream file(folder / "sources.txt");
+  for (const auto& source : bench::decoding_sources(most))
+    for (size_t i = 0; i + 1 < source.size(); ++i)
+      file << pieces[static_cast<size_t>(source[i])] << (i + 2 < source.size() ? " " : "\n");
+  if (!file.flush()) throw std::runtime_error("cannot write " + (folder / "sources.txt").string());
+}
+
+}  // namespace
+
+int bench_decoding_command(const BenchDecodingArguments& a) {
+  std::vector<bench::DecodingCase> cases;
+  for (const auto& algebra : a.algebras) {
+    check_sizes(a, algebra);
+    for (const int threads : threads_or_default(a.threads))
+      for (const int64_t batch : a.batches)
+        for (const int64_t beam : a.beams) {
+          bench::DecodingCase one;
+          one.algebra = algebra;
+          one.output = models::parse_output_layer(a.output);
+          one.attention = nn::parse_attention_kind(a.attention);
+          one.width = a.width, one.heads = a.heads, one.feed_forward = a.feed_forward;
+          one.layers = a.layers, one.vocabulary = a.vocabulary;
+          one.source = a.source, one.target = a.target;
+          one.batch = batch, one.beam = beam, one.exact = a.exact, one.threads = threads;
+          cases.push_back(one);
+        }
+  }
+  if (!a.write.empty()) {
+    write_models(a, cases);
+    return kSuccess;
+  }
+  return run_bench(bench::decoding(cases, a.seconds), a.json);
+}
+
+}  // namespace quatrain::cli
