@@ -27,7 +27,8 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const Optional& bia
   const int64_t rows = rows_of(x);
   BilinearMap map(S, call, rows, type);
   // The real layer is one dense product already.
-  if (!map.on_engine() || map.n() == 1) return composed::linear(x, S, bias, map.call());
+  if (!map.on_engine() || (map.n() == 1 && map.way() == Way::materialised))
+    return composed::linear(x, S, bias, map.call());
   if (call.constant || map.way() == Way::materialised) map.prepare();
   const at::Tensor b = given(bias) ? bias->to(at::kFloat).contiguous() : at::Tensor();
   const at::Tensor inputs = map.matrix(x, rows, map.n() * map.p());
