@@ -48,6 +48,15 @@ struct EvaluateArguments {
 };
 int evaluate_command(const EvaluateArguments& arguments);
 
+struct AverageArguments {
+  std::string run;
+  std::string data;
+  std::string out;
+  int64_t last = 0;  ///< at most so many checkpoints; 0: all
+  std::string device = "cpu";
+};
+int average_command(const AverageArguments& arguments);
+
 struct CheckArguments {
   std::string run;
   bool accept = false;  ///< files that were changed on purpose and are good in themselves

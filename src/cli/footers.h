@@ -18,6 +18,15 @@ inline constexpr const char* kTrainFooter = R"(Examples:
 
 Ctrl-C saves and stops after the step; a second one ends at once.)";
 
+inline constexpr const char* kAverageFooter =
+    R"(Takes 'last' and the step-N folders of RUN, which train.keep makes more of, and scores their mean as training would.
+The mean of weights is that of models only where these are close to each other, as late in training: the table has
+the run's own figure beside the mean's.
+
+Examples:
+  quatrain train translation --data ~/data/mt --keep 5 --out runs/mine
+  quatrain average runs/mine --last 5 --out runs/mine-mean)";
+
 inline constexpr const char* kEvaluateFooter = R"(Examples:
   quatrain evaluate runs/mine
   quatrain evaluate runs/mine --split dev --json -)";

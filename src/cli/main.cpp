@@ -63,6 +63,7 @@ class Program {
     app_.footer(kFooter);
     app_.set_help_flag("-h,--help", "Print this help and exit");
     add_train();
+    add_average();
     add_evaluate();
     add_predict();
     add_score();
@@ -114,6 +115,24 @@ class Program {
     add_setting(*command, train_, "--device", "train.device", kDevice)->type_name("DEVICE");
     command->add_flag("--overwrite", train_.overwrite, "Replace the run in --out")->excludes(resume);
     command->callback([this] { chosen_ = [this] { return train_command(train_); }; });
+  }
+
+  void add_average() {
+    auto* command =
+        app_.add_subcommand("average", "Average the weights of a run's checkpoints into a run of its own");
+    command->footer(kAverageFooter);
+    command->add_option("run", average_.run, "Folder of a run")->required()->type_name("RUN");
+    command->add_option("--out", average_.out, "Folder of the new run")->required()->type_name("FOLDER");
+    command
+        ->add_option("--last", average_.last,
+                     "The latest checkpoints, at most so many (default: all that are kept)")
+        ->check(CLI::Range(2, 1 << 20))
+        ->type_name("K");
+    command->add_option("--data", average_.data, "Folder of the data (default: the run's)")
+        ->type_name("FOLDER")
+        ->check(CLI::ExistingPath);
+    command->add_option("--device", average_.device, kDevice)->type_name("DEVICE")->capture_default_str();
+    command->callback([this] { chosen_ = [this] { return average_command(average_); }; });
   }
 
   void add_evaluate() {
@@ -401,6 +420,7 @@ class Program {
   std::function<int()> chosen_;
   bool computes_ = true;  // with torch's threads
   TrainArguments train_;
+  AverageArguments average_;
   EvaluateArguments evaluate_;
   PredictArguments predict_;
   ScoreArguments score_;
