@@ -11,6 +11,7 @@
 #include "quatrain/nn/weights.h"
 #include "quatrain/train/optimizer.h"
 #include "support/atomic_file.h"
+#include "support/atomic_folder.h"
 #include "support/numbers.h"
 #include "support/version.h"
 #include "train/checkpoint.h"
@@ -34,41 +35,6 @@ void require(bool holds, const Checkpoint& a, const Checkpoint& b, const std::st
   if (!holds)
     throw std::runtime_error("the checkpoints " + quoted(a) + " and " + quoted(b) + " have no mean: " + what);
 }
-
-// A folder beside its place, which goes away unless it was put there.
-class NewRun {
- public:
-  explicit NewRun(const fs::path& folder) : folder_(fs::absolute(folder).lexically_normal()) {
-    if (!folder_.has_filename()) folder_ = folder_.parent_path();
-    beside_ = folder_;
-    beside_ += ".part";
-    refuse_existing();
-    fs::remove_all(beside_);
-    fs::create_directories(beside_);
-  }
-  ~NewRun() {
-    std::error_code ignored;
-    fs::remove_all(beside_, ignored);
-  }
-  NewRun(const NewRun&) = delete;
-  NewRun& operator=(const NewRun&) = delete;
-
-  const fs::path& path() const { return beside_; }
-  void put() const {
-    sync_path(beside_);
-    refuse_existing();  // an empty folder would be replaced
-    fs::rename(beside_, folder_);
-    sync_path(folder_.parent_path());
-  }
-
- private:
-  void refuse_existing() const {
-    if (fs::exists(fs::symlink_status(folder_)))
-      throw std::runtime_error("'" + folder_.string() + "' exists already: choose another folder");
-  }
-
-  fs::path folder_, beside_;
-};
 
 // What is needed beside the weights to use the model; all checkpoints of a run have the same.
 void copy_meaning(const Checkpoint& from, const fs::path& folder) {
@@ -141,7 +107,7 @@ nn::Safetensors mean_of_weights(const std::vector<Checkpoint>& checkpoints) {
 
 Result write_average(Task& task, const std::vector<Checkpoint>& checkpoints, const AverageOptions& options) {
   const Checkpoint& newest = checkpoints.back();
-  const NewRun run(options.folder);
+  AtomicFolder run(options.folder);
   write_checkpoint(run.path(), "best", newest.step, [&](const fs::path& folder) {
     const nn::Safetensors mean = mean_of_weights(checkpoints);
     nn::write_safetensors(folder / kWeights, mean.tensors, mean.metadata);
@@ -173,7 +139,7 @@ Result write_average(Task& task, const std::vector<Checkpoint>& checkpoints, con
   if (task.has("dev")) result.dev = score(task, "dev", options.bf16, options.after_batch).figures;
   if (task.has("test")) keep_test(score(task, "test", options.bf16, options.after_batch), result, run.path());
   write_result(result, run.path());
-  run.put();
+  run.commit();
   return result;
 }
 
