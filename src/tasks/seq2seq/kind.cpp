@@ -17,7 +17,7 @@ class Seq2SeqKind : public Kind {
         .name = "seq2seq",
         .summary = "A line becomes another, by a Transformer encoder-decoder: translation, style, arithmetic, "
                    "your own pairs of lines.",
-        .reads = "a line",
+        .reads = "a source",
         .unit = "target tokens",
         .figures = {{"exact", "exact match", Format::share, true},
                     {.name = "bleu",
