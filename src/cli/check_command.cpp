@@ -83,6 +83,7 @@ std::string look_at_checkpoint(const fs::path& run, const std::string& name, boo
   std::string text = grouped(numbers) + " parameters";
   if (const auto algebra = tasks::find_value(recipe, "model.algebra")) text += " of " + *algebra;
   int64_t step = train::step_of(folder);
+  if (name == "best" && train::is_average(run)) text += ", a mean of checkpoints";
   if (name != "best") {
     const auto optimizer = train::make_optimizer(recipe.train.optimizer, model->module());
     const train::State state = train::load_state({}, *optimizer, parameters, folder);
@@ -168,9 +169,24 @@ std::string look_at_predictions(const fs::path& run, const train::Result& result
   const auto expected = result.test.find("count");
   good = good && (expected == result.test.end() || expected->second == static_cast<double>(count));
   if (!good || (sealed && train::checksum_of_file(path) != result.predictions))
-    throw std::runtime_error("'" + path.string() + "' is not what a trainer wrote: delete it and " +
-                             train::kResultFile + ", then resume the run, which scores the test set again");
+    throw std::runtime_error("'" + path.string() +
+                             "' is not what a trainer wrote: " + train::way_to_score_again(run));
   return grouped(count) + " answers" + (sealed ? "" : std::string(",") + kUnsealed);
+}
+
+std::string look_at_counts(const fs::path& run, const train::Result& result, const std::string& figure) {
+  const auto counts = train::read_counts(result, figure, run);
+  return counted(static_cast<int64_t>(counts.examples.size()), "example");
+}
+
+// The figures whose counts a result speaks of; none where it cannot be read, which is told elsewhere.
+std::vector<std::string> counted_figures(const fs::path& run) {
+  std::vector<std::string> figures;
+  try {
+    for (const auto& [figure, checksum] : train::read_result(run).counts) figures.push_back(figure);
+  } catch (const std::exception&) {
+  }
+  return figures;
 }
 
 }  // namespace
@@ -188,6 +204,9 @@ int check_command(const CheckArguments& arguments) {
     checks.make(train::kResultFile, [&] { return look_at_result(run, arguments.accept); });
     if (parts.result && has_answers(run))
       checks.make(train::kPredictionsFile, [&] { return look_at_predictions(run, train::read_result(run)); });
+    for (const auto& figure : counted_figures(run))
+      checks.make(train::counts_file(figure),
+                  [&] { return look_at_counts(run, train::read_result(run), figure); });
   }
   std::fputs(checks.text().c_str(), stdout);
   if (checks.damaged() == 0) return kSuccess;

@@ -45,8 +45,18 @@ struct EvaluateArguments {
   std::string split = "test";
   std::string device = "cpu";
   std::string json;
+  std::vector<std::string> settings;
 };
 int evaluate_command(const EvaluateArguments& arguments);
+
+struct AverageArguments {
+  std::string run;
+  std::string data;
+  std::string out;
+  int64_t last = 0;  ///< at most so many checkpoints; 0: all
+  std::string device = "cpu";
+};
+int average_command(const AverageArguments& arguments);
 
 struct CheckArguments {
   std::string run;
@@ -71,6 +81,7 @@ int plot_command(const PlotArguments& arguments);
 struct PredictArguments {
   std::string run;
   std::string device = "cpu";
+  std::vector<std::string> settings;
 };
 int predict_command(const PredictArguments& arguments);
 
@@ -85,6 +96,7 @@ struct ConvertArguments {
   std::string in;
   std::string out;
   std::string algebra;
+  std::string to;                   ///< a format to write a run in for another program; empty: none
   std::vector<std::string> where;   ///< patterns of names; none: the rule of names
   std::vector<std::string> except;  ///< patterns of names that stay
   int64_t heads = 0;

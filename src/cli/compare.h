@@ -18,7 +18,9 @@ struct TwinRun {
   uint64_t seed = 0;
   std::filesystem::path folder;
   train::Result result;
-  std::vector<double> right;  ///< 1 or 0 for each test example, where the kind has answers
+  /// What each test example adds to the figure that twins are judged by (1 or 0 where that is the share of
+  /// right answers), where there is one.
+  std::vector<double> contributions;
 };
 
 /// A learning rate that a twin may take, with the runs that tell how good it is.
@@ -41,7 +43,7 @@ struct Twin {
   std::vector<RateTrial> trials;  ///< where `compare.rates` has rates to choose from
   std::string rate;               ///< the chosen one
   std::vector<TwinRun> runs;
-  /// How much more often it answers rightly than the reference; the intervals of all twins hold together.
+  /// How much better the figure is than the reference's; the intervals of all twins hold together.
   Interval difference;
   TwinTimes times;
 };
@@ -53,6 +55,8 @@ struct Comparison {
   std::vector<uint64_t> seeds;
   std::vector<Twin> twins;
   size_t reference = 0;            ///< the real twin, or the first
+  tasks::Figure judging;           ///< of the test set, by whose differences the twins are judged
+  bool judged = false;             ///< the runs have what this needs
   std::vector<bench::Row> layers;  ///< single ones beside torch's
 };
 
@@ -60,7 +64,7 @@ struct Comparison {
 void check_runs(const Comparison& comparison);
 /// Trains what is not trained yet: the trials of the rates first, then each twin with its best.
 void train_twins(Comparison& comparison, const tasks::Data& data);
-/// Sets the differences of the twins, where the kind has answers.
+/// Finds the figure that the runs can be judged by, and sets the differences of the twins.
 void find_differences(Comparison& comparison);
 /// Measures every twin's first run: a training step over its own batches, and inference of test examples at
 /// batch 1 and 32 in evaluation mode.

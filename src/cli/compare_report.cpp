@@ -25,8 +25,6 @@ std::vector<double> values_of(const Twin& twin, train::Figures train::Result::*s
   return values;
 }
 
-constexpr double kMargin = 0.01;  // a difference of less than one point does not matter
-
 const char* words(Verdict verdict) {
   switch (verdict) {
     case Verdict::ahead:
@@ -50,8 +48,10 @@ std::string mean_text(const tasks::Figure& figure, const std::vector<double>& va
   return text + " \u00b1 " + (share ? fixed(100 * deviation, 1) : shown(figure, deviation));
 }
 
-std::string signed_points(double share) {
-  return (share >= 0 ? "+" : "") + fixed(100 * share, 1);
+// "+1.4": of a share in points.
+std::string signed_difference(const tasks::Figure& figure, double value) {
+  const bool share = figure.format == tasks::Figure::Format::share;
+  return (value >= 0 ? "+" : "") + (share ? fixed(100 * value, 1) : fixed(value, 2));
 }
 
 const tasks::About& about(const Comparison& comparison) {
@@ -87,19 +87,22 @@ std::string group_title(const std::string& group) {
   return "  " + title;
 }
 
-// The difference in points, and what it says.
+// The difference, and what it says.
 void add_differences(Table& table, const Comparison& comparison) {
   const Twin& reference = comparison.twins[comparison.reference];
-  std::vector<std::string> points{"  points to " + reference.recipe.name, ""};
+  const tasks::Figure& figure = comparison.judging;
+  const bool share = figure.format == tasks::Figure::Format::share;
+  std::vector<std::string> points{(share ? "  points to " : "  difference to ") + reference.recipe.name, ""};
   std::vector<std::string> between{"  95% interval", ""}, says{"  so the twin is", ""};
   for (const auto& twin : comparison.twins) {
     const bool other = &twin != &reference;
     const Interval& interval = twin.difference;
     const bool known = !std::isnan(interval.low);
-    points.push_back(other ? signed_points(interval.mean) : "");
-    between.push_back(other && known ? signed_points(interval.low) + " to " + signed_points(interval.high)
+    points.push_back(other ? signed_difference(figure, interval.mean) : "");
+    between.push_back(other && known ? signed_difference(figure, interval.low) + " to " +
+                                           signed_difference(figure, interval.high)
                                      : "");
-    says.push_back(other && known ? words(verdict(interval, kMargin)) : "");
+    says.push_back(other && known ? words(verdict(interval, figure.margin)) : "");
   }
   table.row(points);
   if (comparison.seeds.size() < 2) return;  // one run says nothing of the chance of training
@@ -122,9 +125,9 @@ void add_figures(Table& table, const Comparison& comparison) {
   const tasks::Figure& selecting = comparison.twins.front().recipe.selecting();
   add(selecting.title + ", dev set", selecting, "", &train::Result::dev);
   for (const auto& figure : compared(comparison)) {
+    if (!first.contains(figure.name)) continue;
     add(figure.title + ", test set", figure, "");
-    const bool answers = figure.name == about(comparison).figures.front().name && about(comparison).answers;
-    if (answers) add_differences(table, comparison);
+    if (comparison.judged && figure.name == comparison.judging.name) add_differences(table, comparison);
     for (const auto& group : tasks::groups_of(first))
       if (first.contains(figure.name + group)) add(group_title(group), figure, group);
   }
@@ -137,12 +140,17 @@ std::string legend(const Comparison& comparison) {
   if (!comparison.twins.front().trials.empty()) text += "Rates were chosen on the dev set. ";
   if (comparison.seeds.size() > 1) {
     text += "\u00b1 is the standard deviation over the seeds.";
-    if (about(comparison).answers && twins > 1) {
+    if (comparison.judged && twins > 1) {
       text += " Intervals hold the chance of seeds and of test\nexamples";
       if (twins > 2) text += ", and all " + std::to_string(twins - 1) + " hold together";
-      text += ". Level: within 1 point. Open: neither that nor a difference is shown.";
+      const tasks::Figure& figure = comparison.judging;
+      const bool share = figure.format == tasks::Figure::Format::share;
+      text +=
+          ". Level: within " +
+          (share ? fixed(100 * figure.margin, 0) + " point" : fixed(figure.margin, 1) + " " + figure.title) +
+          ". Open: neither that nor a difference is shown.";
     }
-  } else if (about(comparison).answers && twins > 1) {
+  } else if (comparison.judged && twins > 1) {
     text += "One seed says nothing of the chance of training: --seeds 5 gives intervals.";
   }
   return text.empty() ? text : text + "\n";
@@ -196,10 +204,13 @@ std::string report(const Comparison& comparison) {
 }
 
 Json to_json(const Comparison& comparison) {
-  Json json{
-      {"name", comparison.name},          {"folder", comparison.folder.string()},
-      {"threads", at::get_num_threads()}, {"reference", comparison.twins[comparison.reference].recipe.name},
-      {"seeds", comparison.seeds},        {"margin", kMargin}};
+  Json json{{"name", comparison.name},
+            {"folder", comparison.folder.string()},
+            {"threads", at::get_num_threads()},
+            {"reference", comparison.twins[comparison.reference].recipe.name},
+            {"seeds", comparison.seeds},
+            {"judging", comparison.judging.name},
+            {"margin", comparison.judging.margin}};
   for (const auto& twin : comparison.twins) {
     const auto& first = twin.runs.front().result;
     Json one{{"name", twin.recipe.name}};
@@ -209,16 +220,17 @@ Json to_json(const Comparison& comparison) {
     for (const auto& fact : about(comparison).facts) one[fact.name] = first.facts.at(fact.name);
     one["model_bytes"] = first.model_bytes;
     for (const auto& figure : compared(comparison)) {
+      if (!first.test.contains(figure.name)) continue;
       const Spread values = spread(values_of(twin, &train::Result::test, figure.name));
       one[figure.name] = {{"mean", values.mean}, {"deviation", values.deviation}};
     }
     const Spread dev = spread(values_of(twin, &train::Result::dev, twin.recipe.selecting().name));
     one["dev"] = {{"mean", dev.mean}, {"deviation", dev.deviation}};
-    if (about(comparison).answers) {
+    if (comparison.judged) {
       const Interval& points = twin.difference;
       one["difference"] = {{"mean", points.mean}, {"low", points.low}, {"high", points.high}};
       if (&twin != &comparison.twins[comparison.reference] && !std::isnan(points.low))
-        one["verdict"] = words(verdict(points, kMargin));
+        one["verdict"] = words(verdict(points, comparison.judging.margin));
     }
     one["rate"] = twin.recipe.train.optimizer.learning_rate;
     for (const auto& trial : twin.trials) one["rates"].push_back({{"rate", trial.rate}, {"dev", trial.dev}});

@@ -11,6 +11,8 @@
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/progress.h"
 #include "support/text.h"
+#include "train/records.h"
+#include "train/run_files.h"
 
 // What `compare` trains: a run for each twin and seed, and those that choose a rate.
 namespace quatrain::cli {
@@ -20,7 +22,7 @@ namespace fs = std::filesystem;
 
 // 1 where the stored answer was right.
 std::vector<double> read_right(const fs::path& run) {
-  const fs::path path = run / "predictions.tsv";
+  const fs::path path = run / train::kPredictionsFile;
   std::ifstream file = open_named(path);
   std::string line;
   std::getline(file, line);  // the header
@@ -71,7 +73,6 @@ class Runner {
     run.on_message = [&](const std::string& text) { line.message(text); };
     one.result = train::Trainer(*task, recipe.train, run).run();
     if (!one.result.finished) throw Stopped{};
-    if (recipe.about().answers) one.right = read_right(one.folder);
     return one;
   }
 
@@ -86,6 +87,13 @@ const RateTrial& best_of(const Twin& twin) {
   const bool higher = twin.recipe.selecting().higher_is_better;
   return *std::max_element(twin.trials.begin(), twin.trials.end(), [&](const auto& a, const auto& b) {
     return higher ? a.dev < b.dev : a.dev > b.dev;
+  });
+}
+
+bool all_have_counts(const Comparison& comparison, const std::string& figure) {
+  return std::all_of(comparison.twins.begin(), comparison.twins.end(), [&](const Twin& twin) {
+    return std::all_of(twin.runs.begin(), twin.runs.end(),
+                       [&](const TwinRun& run) { return run.result.counts.contains(figure); });
   });
 }
 
@@ -131,10 +139,22 @@ void train_twins(Comparison& comparison, const tasks::Data& data) {
 
 void find_differences(Comparison& comparison) {
   const Twin& reference = comparison.twins[comparison.reference];
-  if (!reference.recipe.about().answers) return;
+  const tasks::About& about = reference.recipe.about();
+  comparison.judging = reference.recipe.judging();
+  const bool counted = all_have_counts(comparison, comparison.judging.name);
+  if (!counted) comparison.judging = about.figures.front();
+  comparison.judged = counted || about.answers;
+  if (!comparison.judged) return;
+  for (auto& twin : comparison.twins)
+    for (auto& run : twin.runs)
+      run.contributions =
+          counted
+              ? contributions(train::read_counts(run.result, comparison.judging.name, run.folder).examples,
+                              comparison.judging.of_counts)
+              : read_right(run.folder);
   const auto answers = [](const Twin& of) {
     Answers all;
-    for (const auto& run : of.runs) all.push_back(run.right);
+    for (const auto& run : of.runs) all.push_back(run.contributions);
     return all;
   };
   const auto others = std::max<int64_t>(1, static_cast<int64_t>(comparison.twins.size()) - 1);

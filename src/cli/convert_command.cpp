@@ -9,6 +9,7 @@
 #include "cli/console.h"
 #include "cli/convert.h"
 #include "cli/json_file.h"
+#include "quatrain/tasks/run.h"
 
 namespace quatrain::cli {
 namespace {
@@ -51,6 +52,20 @@ Json to_json(const nn::ConversionReport& report, const ConvertArguments& argumen
           {"layers", std::move(layers)}};
 }
 
+int write_for_other(const ConvertArguments& arguments) {
+  if (!arguments.where.empty() || !arguments.except.empty() || arguments.heads > 0)
+    throw UsageError("convert: --where, --except and --heads are for another algebra, not for --to");
+  if (fs::exists(arguments.out))
+    throw UsageError("convert: '" + arguments.out + "' exists: choose another name");
+  const auto model = tasks::load_run(arguments.in);
+  const torch::NoGradGuard no_grad;
+  const auto notes = model->export_to(arguments.to, arguments.out);
+  std::printf("The run %s is written for %s, in %s.\n", arguments.in.c_str(), arguments.to.c_str(),
+              arguments.out.c_str());
+  for (const auto& note : notes) std::printf("  %s\n", note.c_str());
+  return kSuccess;
+}
+
 }  // namespace
 
 void check_converted(const nn::ConversionReport& report, const std::string& in) {
@@ -64,6 +79,9 @@ void check_converted(const nn::ConversionReport& report, const std::string& in) 
 }
 
 int convert_command(const ConvertArguments& arguments) try {
+  if (!arguments.to.empty()) return write_for_other(arguments);
+  if (arguments.algebra.empty())
+    throw UsageError("convert: --algebra is required, or --to, which writes a run for another program");
   const nn::AlgebraSpec spec(arguments.algebra);
   if (spec.trained_rank > 0)
     throw UsageError("convert: trained factors (" + spec.text() +

@@ -1,5 +1,3 @@
-#include <torch/torch.h>
-
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -7,10 +5,11 @@
 #include "cli/console.h"
 #include "cli/figures.h"
 #include "cli/json_file.h"
+#include "cli/run_folder.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/session.h"
 #include "support/text.h"
-#include "train/autocast.h"
+#include "train/score.h"
 
 namespace quatrain::cli {
 namespace {
@@ -42,17 +41,15 @@ Table table_of(const std::vector<tasks::Figure>& described, const train::Figures
 
 int evaluate_command(const EvaluateArguments& arguments) {
   const train::Session session(arguments.device);
-  const std::shared_ptr<tasks::Model> model = tasks::load_run(arguments.run);
+  const std::shared_ptr<tasks::Model> model =
+      tasks::load_run(arguments.run, parse_settings(arguments.settings));
   const tasks::Recipe& recipe = model->recipe();
   session.move(model->module());
   tasks::set_threads(recipe);
   const auto data = tasks::load_data(recipe, {arguments.data, arguments.split, model.get()});
   print_notes(data->notes());
   const auto task = data->make_task(model);
-  const torch::NoGradGuard no_grad;
-  model->module().eval();
-  const train::Autocast autocast(recipe.train.bf16, session.device().type());
-  const auto figures = task->evaluate(arguments.split, {}).figures;
+  const auto figures = train::score(*task, arguments.split, recipe.train.bf16, {}).figures;
 
   if (!arguments.json.empty())
     write_json({{"run", arguments.run}, {"split", arguments.split}, {"figures", figures}}, arguments.json);

@@ -25,4 +25,15 @@ std::string shown(const tasks::Figure& figure, const std::map<std::string, doubl
   return found == figures.end() ? "" : shown(figure, found->second);
 }
 
+void add_figures(Table& table, const std::map<std::string, double>& dev,
+                 const std::map<std::string, double>& test, const tasks::Recipe& recipe) {
+  const tasks::Figure& selecting = recipe.selecting();
+  if (dev.contains(selecting.name)) table.row({"dev " + selecting.title, shown(selecting, dev)});
+  for (const auto& figure : recipe.about().figures) {
+    if (!test.contains(figure.name) || (figure.detail && figure.name != selecting.name)) continue;
+    table.row({"test " + figure.title, shown(figure, test)});
+    if (test.contains(figure.beside)) table.row({"test " + figure.beside, shown(beside(figure), test)});
+  }
+}
+
 }  // namespace quatrain::cli

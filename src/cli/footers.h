@@ -18,17 +18,32 @@ inline constexpr const char* kTrainFooter = R"(Examples:
 
 Ctrl-C saves and stops after the step; a second one ends at once.)";
 
+inline constexpr const char* kAverageFooter =
+    R"(Takes 'last' and the step-N folders of RUN, which train.keep makes more of, and scores their mean as training would.
+The mean of weights is that of models only where these are close to each other, as late in training: the table has
+the run's own figure beside the mean's.
+
+Examples:
+  quatrain train translation --data ~/data/mt --keep 5 --out runs/mine
+  quatrain average runs/mine --last 5 --out runs/mine-mean)";
+
 inline constexpr const char* kEvaluateFooter = R"(Examples:
   quatrain evaluate runs/mine
-  quatrain evaluate runs/mine --split dev --json -)";
+  quatrain evaluate runs/mine --split dev --json -
+  quatrain evaluate runs/translation --set decode.beam=1    figures of greedy translations)";
 
 inline constexpr const char* kPredictFooter =
     R"(For each line in a line goes out, in order, with tabs between. What they hold is the run's kind of task: where texts are
-classified, the label, then the probability of every label in the order of the run's labels.txt.
+classified, the label, then the probability of every label in the order of the run's labels.txt; where lines become
+lines, the best target, or several with their scores (decode.best, decode.scores).
+
+--set takes the keys that a resumed run may change too: those of [decode], which say how targets are searched for, and
+train.threads. The recipe that is stored stays as it is.
 
 Examples:
   echo "a fine film" | quatrain predict runs/mine
-  quatrain predict runs/mine < texts.txt | cut -f1 > labels.txt)";
+  quatrain predict runs/mine < texts.txt | cut -f1 > labels.txt
+  quatrain predict runs/translation --set decode.beam=8 --set decode.best=4 --set decode.scores=true < lines.txt)";
 
 inline constexpr const char* kScoreFooter =
     R"(Line by line, HYPOTHESES and REFERENCES belong together. The scores are sacrebleu's; the signatures say how they
@@ -58,7 +73,8 @@ Patterns are as for file names (* ? [..]) and match the whole dotted name; * mat
 Examples:
   quatrain convert runs/mine runs/mine-phm4 --algebra 'phm(4)'
   quatrain train runs/mine-phm4 --out runs/tuned --set train.steps=0 --set train.epochs=1 --set train.warmup_share=0.1
-  quatrain convert model.safetensors small.safetensors --algebra quaternion --where 'encoder.*')";
+  quatrain convert model.safetensors small.safetensors --algebra quaternion --where 'encoder.*'
+  quatrain convert runs/translation out --to ctranslate2    a run that translates, any algebra, real attention)";
 
 inline constexpr const char* kCompareFooter = R"(Examples:
   quatrain compare agreement --twins real,quaternion,phm4     generated sentences

@@ -50,6 +50,17 @@ void add_out(CLI::App& command, RecipeArguments& arguments) {
       ->type_name("FOLDER");
 }
 
+// --set of a run that is trained.
+void add_free_settings(CLI::App& command, std::vector<std::string>& settings) {
+  command
+      .add_option(
+          "--set", settings,
+          "Override a key of the run's recipe that its weights do not depend on (decode.beam); may be "
+          "repeated")
+      ->type_name("TABLE.KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
 constexpr const char* kDevice = "Where to compute: cpu, cuda or cuda:N";
 constexpr const char* kJson = "Write the cases as JSON too; - is the standard output";
 
@@ -63,6 +74,7 @@ class Program {
     app_.footer(kFooter);
     app_.set_help_flag("-h,--help", "Print this help and exit");
     add_train();
+    add_average();
     add_evaluate();
     add_predict();
     add_score();
@@ -116,6 +128,24 @@ class Program {
     command->callback([this] { chosen_ = [this] { return train_command(train_); }; });
   }
 
+  void add_average() {
+    auto* command =
+        app_.add_subcommand("average", "Average the weights of a run's checkpoints into a run of its own");
+    command->footer(kAverageFooter);
+    command->add_option("run", average_.run, "Folder of a run")->required()->type_name("RUN");
+    command->add_option("--out", average_.out, "Folder of the new run")->required()->type_name("FOLDER");
+    command
+        ->add_option("--last", average_.last,
+                     "The latest checkpoints, at most so many (default: all that are kept)")
+        ->check(CLI::Range(2, 1 << 20))
+        ->type_name("K");
+    command->add_option("--data", average_.data, "Folder of the data (default: the run's)")
+        ->type_name("FOLDER")
+        ->check(CLI::ExistingPath);
+    command->add_option("--device", average_.device, kDevice)->type_name("DEVICE")->capture_default_str();
+    command->callback([this] { chosen_ = [this] { return average_command(average_); }; });
+  }
+
   void add_evaluate() {
     auto* command = app_.add_subcommand("evaluate", "Score a trained run");
     command->footer(kEvaluateFooter);
@@ -127,6 +157,7 @@ class Program {
         ->check(CLI::IsMember({"train", "dev", "test"}))
         ->capture_default_str();
     command->add_option("--device", evaluate_.device, kDevice)->type_name("DEVICE")->capture_default_str();
+    add_free_settings(*command, evaluate_.settings);
     command->add_option("--json", evaluate_.json, "Write the figures as JSON; - is the standard output")
         ->type_name("FILE");
     command->callback([this] { chosen_ = [this] { return evaluate_command(evaluate_); }; });
@@ -137,6 +168,7 @@ class Program {
         app_.add_subcommand("predict", "Answer the lines of the standard input with a trained run");
     command->footer(kPredictFooter);
     command->add_option("run", predict_.run, "Folder of a run")->required()->type_name("RUN");
+    add_free_settings(*command, predict_.settings);
     command->add_option("--device", predict_.device, kDevice)->type_name("DEVICE")->capture_default_str();
     command->callback([this] { chosen_ = [this] { return predict_command(predict_); }; });
   }
@@ -198,7 +230,8 @@ class Program {
   }
 
   void add_convert() {
-    auto* command = app_.add_subcommand("convert", "Turn a trained real model into a hypercomplex one");
+    auto* command = app_.add_subcommand(
+        "convert", "Turn a trained real model into a hypercomplex one, or write it for CTranslate2");
     command->footer(kConvertFooter);
     auto& a = convert_;
     const auto patterns = [&](const char* name, auto& value, const char* text) {
@@ -206,10 +239,15 @@ class Program {
     };
     command->add_option("in", a.in, "Weights or run of a real model")->required()->type_name("IN");
     command->add_option("out", a.out, "What to write")->required()->type_name("OUT");
-    command
-        ->add_option("--algebra", a.algebra, "What the layers shall multiply with: quaternion, 'phm(4)' ...")
-        ->required()
-        ->type_name("ALGEBRA");
+    auto* algebra = command
+                        ->add_option("--algebra", a.algebra,
+                                     "What the layers shall multiply with: quaternion, 'phm(4)' ...")
+                        ->type_name("ALGEBRA");
+    auto* to = command
+                   ->add_option("--to", a.to,
+                                "Write a run for another program instead, into the folder OUT: ctranslate2")
+                   ->type_name("FORMAT")
+                   ->excludes(algebra);
     patterns("--where", a.where, "Convert the layers of these names only; may be repeated");
     patterns("--except", a.except, "Leave the layers of these names; may be repeated");
     command
@@ -217,8 +255,9 @@ class Program {
                      "Heads of the attention, where IN is a weights file of Quatrain's own")
         ->check(CLI::Range(1, 1 << 16));
     command->add_option("--json", a.json, "Write the report as JSON; - is the standard output")
-        ->type_name("FILE");
-    command->add_flag("--overwrite", a.overwrite, "Replace OUT");
+        ->type_name("FILE")
+        ->excludes(to);
+    command->add_flag("--overwrite", a.overwrite, "Replace OUT")->excludes(to);
     command->callback([this] { chosen_ = [this] { return convert_command(convert_); }; });
   }
 
@@ -435,6 +474,7 @@ class Program {
   std::function<int()> chosen_;
   bool computes_ = true;  // with torch's threads
   TrainArguments train_;
+  AverageArguments average_;
   EvaluateArguments evaluate_;
   PredictArguments predict_;
   ScoreArguments score_;

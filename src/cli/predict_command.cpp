@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/lines.h"
+#include "cli/run_folder.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/session.h"
 #include "support/text.h"
@@ -26,7 +27,7 @@ void write(const std::vector<std::string>& answers) {
 
 int predict_command(const PredictArguments& arguments) {
   const train::Session session(arguments.device);
-  const auto model = tasks::load_run(arguments.run);
+  const auto model = tasks::load_run(arguments.run, parse_settings(arguments.settings));
   session.move(model->module());
   tasks::set_threads(model->recipe());
   const torch::NoGradGuard no_grad;

@@ -11,9 +11,14 @@ namespace quatrain::cli {
 
 namespace fs = std::filesystem;
 
-tasks::Recipe read_with_settings(const RecipeFile& file, const RecipeArguments& arguments) {
+std::vector<tasks::Setting> parse_settings(const std::vector<std::string>& texts) {
   std::vector<tasks::Setting> settings;
-  for (const auto& text : arguments.settings) settings.push_back(tasks::Setting::parse(text));
+  for (const auto& text : texts) settings.push_back(tasks::Setting::parse(text));
+  return settings;
+}
+
+tasks::Recipe read_with_settings(const RecipeFile& file, const RecipeArguments& arguments) {
+  auto settings = parse_settings(arguments.settings);
   if (!arguments.split.empty()) settings.push_back({"task.split", arguments.split, "--split"});
   return tasks::parse_recipe(file.text, file.origin, file.name, settings);
 }

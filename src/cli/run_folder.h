@@ -9,6 +9,9 @@
 
 namespace quatrain::cli {
 
+/// What `--set` was given.
+std::vector<tasks::Setting> parse_settings(const std::vector<std::string>& texts);
+
 /// Reads a recipe that was found, with the settings of the command line.
 tasks::Recipe read_with_settings(const RecipeFile& file, const RecipeArguments& arguments);
 

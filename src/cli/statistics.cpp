@@ -59,6 +59,26 @@ Spread spread(const std::vector<double>& values) {
   return result;
 }
 
+std::vector<double> contributions(const std::vector<std::vector<int64_t>>& counts,
+                                  const std::function<double(const std::vector<int64_t>&)>& figure) {
+  if (counts.empty()) return {};
+  std::vector<int64_t> sums(counts.front().size());
+  for (const auto& row : counts)
+    for (size_t c = 0; c < sums.size(); ++c) sums[c] += row.at(c);
+  const double whole = figure(sums);
+  if (counts.size() == 1) return {whole};
+  std::vector<double> without;
+  for (const auto& row : counts) {
+    std::vector<int64_t> rest = sums;
+    for (size_t c = 0; c < rest.size(); ++c) rest[c] -= row[c];
+    without.push_back(figure(rest));
+  }
+  const double mean = mean_of(without), others = static_cast<double>(counts.size() - 1);
+  std::vector<double> all;
+  for (const double one : without) all.push_back(whole + others * (mean - one));
+  return all;
+}
+
 Interval difference(const Answers& model, const Answers& other, int64_t comparisons) {
   if (model.empty() || model.size() != other.size() || model.front().size() != other.front().size())
     throw std::invalid_argument("two models are compared with the same number of seeds and examples");
@@ -76,9 +96,11 @@ Interval difference(const Answers& model, const Answers& other, int64_t comparis
   // Seeds that agree more than chance lets them would make the variance less than the examples' own.
   const double variance = std::max(of_a + of_b + of_examples - once, of_examples);
   if (variance == 0) return {mean, mean, mean};
+  // Never fewer than those of a single part, which the subtraction could make of them.
   const double degrees =
-      variance * variance /
-      ((of_a * of_a + of_b * of_b) / (seeds - 1) + of_examples * of_examples / (examples - 1));
+      std::max(variance * variance /
+                   ((of_a * of_a + of_b * of_b) / (seeds - 1) + of_examples * of_examples / (examples - 1)),
+               std::min(seeds, examples) - 1);
   const double half = student_t(0.025 / static_cast<double>(comparisons), degrees) * std::sqrt(variance);
   return {mean, mean - half, mean + half};
 }

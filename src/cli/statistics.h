@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace quatrain::cli {
@@ -12,8 +13,16 @@ struct Spread {
 };
 Spread spread(const std::vector<double>& values);
 
-/// One model trained with several seeds: for each seed, how right each test example was (0 to 1).
+/// One model trained with several seeds: for each seed, how right each test example was (0 to 1), or what it
+/// adds to another figure (contributions()).
 using Answers = std::vector<std::vector<double>>;
+
+/// What each example adds to a figure that is computed from sums of counts over all of them, such as BLEU.
+/// `counts` has a row for each example. The figure is computed again without each example i (the jackknife):
+/// v_i = F + (N - 1) (mean of all F_-j - F_-i). The mean of these is F itself; of a share of right answers
+/// they are 1 and 0.
+std::vector<double> contributions(const std::vector<std::vector<int64_t>>& counts,
+                                  const std::function<double(const std::vector<int64_t>&)>& figure);
 
 /// A mean with an interval that holds it; both ends are NaN where the chance is not known.
 struct Interval {
@@ -22,8 +31,8 @@ struct Interval {
   double high = 0;
 };
 
-/// How much more often one model is right than another, over all seeds and all examples that there could be,
-/// of which these are samples.
+/// How much more often one model is right than another, or how much higher its figure is, over all seeds and
+/// all examples that there could be, of which these are samples.
 ///
 /// The variance has two levels, Var = v_a / S + v_b / S + v_d / N - v_i / (S N): v_a and v_b are the
 /// variances of a model's accuracy over its S seeds, v_d that over the N examples of the mean difference (the

@@ -20,19 +20,11 @@ namespace {
 namespace fs = std::filesystem;
 
 void print_result(const train::Result& result, const tasks::Recipe& recipe, const fs::path& folder) {
-  const tasks::Figure& selecting = recipe.selecting();
   Table table;
   table.row({"parameters", grouped(result.parameters)});
   table.row({"model file", bytes(static_cast<double>(result.model_bytes))});
   table.row({"best step", grouped(result.best_step) + " of " + grouped(result.steps)});
-  if (result.dev.contains(selecting.name))
-    table.row({"dev " + selecting.title, shown(selecting, result.dev)});
-  for (const auto& figure : recipe.about().figures) {
-    if (!result.test.contains(figure.name) || (figure.detail && figure.name != selecting.name)) continue;
-    table.row({"test " + figure.title, shown(figure, result.test)});
-    if (result.test.contains(figure.beside))
-      table.row({"test " + figure.beside, shown(beside(figure), result.test)});
-  }
+  add_figures(table, result.dev, result.test, recipe);
   if (result.skipped > 0) table.row({"skipped steps", grouped(result.skipped)});
   table.row({"training time", fixed(result.seconds, 1) + " s"});
   std::printf("%s\nThe run is in %s. Next:\n  quatrain predict %s\n  quatrain evaluate %s\n",

@@ -2,7 +2,11 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <map>
+
+#include "support/nearest_name.h"
+#include "support/text.h"
 
 namespace quatrain::tasks {
 
@@ -24,6 +28,20 @@ void Model::check_same_meaning(const std::filesystem::path&) const {}
 std::unique_ptr<Model> Model::in_algebra(const std::string&) const {
   throw std::invalid_argument("models of kind " + recipe_.about().name +
                               " cannot be converted to another algebra");
+}
+
+std::vector<std::string> Model::export_to(const std::string& format, const std::filesystem::path&) const {
+  std::vector<std::string> able, formats;
+  for (const Kind* kind : kinds())
+    for (const auto& one : kind->about().exports) {
+      if (one == format) able.push_back(kind->about().name);
+      if (std::find(formats.begin(), formats.end(), one) == formats.end()) formats.push_back(one);
+    }
+  if (able.empty())
+    throw RecipeError("there is no format '" + format + "' to write a model in" +
+                      did_you_mean(format, formats) + ": the formats are " + join(formats));
+  throw RecipeError("models of kind " + recipe_.about().name + " cannot be written for " + format +
+                    ": those of kind " + join(able) + " can");
 }
 
 const About* find_about(std::string_view name) {

@@ -23,6 +23,13 @@ std::string where(const Recipe& recipe, const std::string& key) {
   return found == recipe.origins.end() ? "recipe '" + recipe.name + "'" : found->second;
 }
 
+// The first where it has none of that name.
+const Figure& figure_of(const About& about, const std::string& name) {
+  for (const Figure& figure : about.figures)
+    if (figure.name == name) return figure;
+  return about.figures.front();
+}
+
 }  // namespace
 
 Setting Setting::parse(std::string_view text) {
@@ -56,11 +63,11 @@ const About& Recipe::about() const {
 }
 
 const Figure& Recipe::selecting() const {
-  const auto& figures = about().figures;
-  const std::string name = options->selecting();
-  for (const Figure& figure : figures)
-    if (figure.name == name) return figure;
-  return figures.front();
+  return figure_of(about(), options->selecting());
+}
+
+const Figure& Recipe::judging() const {
+  return figure_of(about(), options->judging());
 }
 
 void Recipe::refuse(const std::string& key, const std::string& rule) const {

@@ -3,6 +3,8 @@
 #include <ATen/Parallel.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+
 #include "quatrain/nn/weights.h"
 #include "quatrain/train/checkpoint.h"
 #include "support/text.h"
@@ -28,6 +30,23 @@ void start_from(Model& model, const std::string& weights) {
   nn::load_weights(model.module(), file);
 }
 
+// The weights were trained with the other keys.
+void check_free(const Recipe& recipe, const std::vector<Setting>& settings) {
+  Recipe copy = recipe;  // options are reached through a mutable recipe
+  const auto keys = keys_of(copy);
+  for (const Setting& setting : settings) {
+    const auto key = std::find_if(keys.begin(), keys.end(),
+                                  [&](const auto& one) { return one.full_name() == setting.key; });
+    if (key == keys.end() || key->free) continue;  // an unknown one is told when it is applied
+    std::vector<std::string> free;
+    for (const auto& one : keys)
+      if (one.free && one.table != "train" && one.table != "compare") free.push_back(one.full_name());
+    throw RecipeError(setting.origin + ": " + setting.key +
+                      " cannot be changed in a run that is trained; these can: " + join(free) +
+                      (free.empty() ? "" : ", ") + "train.threads");
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Data> load_data(Recipe recipe, const DataRequest& request) {
@@ -47,7 +66,7 @@ std::unique_ptr<train::Task> make_task(const Recipe& recipe, const Data& data, b
   return data.make_task(make_model(recipe, data, with_weights));
 }
 
-std::unique_ptr<Model> load_run(const fs::path& run) {
+std::unique_ptr<Model> load_run(const fs::path& run, const std::vector<Setting>& settings) {
   if (!fs::is_directory(run))
     throw RecipeError("'" + run.string() + "' is not a run: name the folder of a run");
   if (!train::has_checkpoint(run, "best") && !train::has_checkpoint(run, "last"))
@@ -57,12 +76,14 @@ std::unique_ptr<Model> load_run(const fs::path& run) {
     throw std::runtime_error("the run '" + run.string() +
                              "' has no evaluated checkpoint: continue it with quatrain train " +
                              run.string() + " --resume");
-  return load_checkpoint(train::find_checkpoint(run, "best"));
+  return load_checkpoint(train::find_checkpoint(run, "best"), settings);
 }
 
-std::unique_ptr<Model> load_checkpoint(const fs::path& folder) {
+std::unique_ptr<Model> load_checkpoint(const fs::path& folder, const std::vector<Setting>& settings) {
   nn::add_algebras(folder / "model.safetensors");  // before the recipe is read, which may name them
-  Recipe recipe = read_recipe((folder / "recipe.toml").string());
+  const std::string file = (folder / "recipe.toml").string();
+  if (!settings.empty()) check_free(read_recipe(file), settings);
+  Recipe recipe = read_recipe(file, settings);
   const Kind& kind = *recipe.kind;
   auto model = kind.load_model(std::move(recipe), folder);
   model->module().eval();

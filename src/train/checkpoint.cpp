@@ -294,7 +294,8 @@ void remove_run(const fs::path& run_folder) {
   for (const fs::path& folder : older_checkpoints(run_folder)) fs::remove_all(folder);
   std::vector<fs::path> aside;
   for (const auto& entry : fs::directory_iterator(run_folder))
-    if (entry.path().filename().string().starts_with(std::string("best") + kDamaged))
+    if (const std::string name = entry.path().filename().string();
+        name.starts_with(std::string("best") + kDamaged) || is_counts_file(name))
       aside.push_back(entry.path());
   for (const fs::path& folder : aside) fs::remove_all(folder);
   for (const char* name : {kMetricsFile, kResultFile, kPredictionsFile}) fs::remove(run_folder / name);

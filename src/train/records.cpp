@@ -1,11 +1,15 @@
 #include "train/records.h"
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <stdexcept>
 
 #include "quatrain/train/checkpoint.h"
 #include "support/atomic_file.h"
+#include "support/text.h"
 #include "train/own_json.h"
 #include "train/run_files.h"
 
@@ -21,6 +25,19 @@ Figures figures_of(const Json& json) {
   for (const auto& [name, value] : json.items())
     result[name] = value.is_null() ? std::nan("") : value.get<double>();
   return result;
+}
+
+// Rows of whole numbers below their header.
+std::string table_text(const std::vector<std::string>& columns,
+                       const std::vector<std::vector<int64_t>>& rows) {
+  std::string text;
+  for (const auto& column : columns) text += (&column == &columns.front() ? "" : "\t") + column;
+  text += '\n';
+  for (const auto& row : rows) {
+    for (const int64_t& value : row) text += (&value == &row.front() ? "" : "\t") + std::to_string(value);
+    text += '\n';
+  }
+  return text;
 }
 
 }  // namespace
@@ -46,6 +63,7 @@ void write_result(const Result& r, const fs::path& run_folder) {
                   {"version", r.version},
                   {"commit", r.commit},
                   {"predictions", r.predictions},
+                  {"counts", r.counts},
                   {"weights", r.weights}};
   write_text(run_folder / kResultFile, with_checksum(json.dump(2) + "\n"));
 }
@@ -77,6 +95,7 @@ Result read_any_result(const fs::path& run_folder) {
     r.version = json.value("version", "");
     r.commit = json.value("commit", "");
     r.predictions = json.value("predictions", "");
+    r.counts = json.value("counts", r.counts);
     r.weights = json.value("weights", "");
     return r;
   } catch (const Json::exception&) {
@@ -103,13 +122,45 @@ bool result_is_sealed(const fs::path& run_folder) {
   return holds_checksum(read_file(run_folder / kResultFile, kLargestOwn)).has_value();
 }
 
-std::string write_predictions(const Evaluation& evaluation, const fs::path& run_folder) {
-  std::string text = "target\tprediction\n";
-  for (size_t i = 0; i < evaluation.predictions.size(); ++i)
-    text +=
-        std::to_string(evaluation.targets.at(i)) + "\t" + std::to_string(evaluation.predictions[i]) + "\n";
-  write_text(run_folder / kPredictionsFile, text);
-  return checksum(text);
+void keep_test(const Evaluation& evaluation, Result& result, const fs::path& run_folder) {
+  const auto write = [&](const std::string& name, const std::string& text) {
+    write_text(run_folder / name, text);
+    return checksum(text);
+  };
+  result.test = evaluation.figures;
+  for (const auto& [name, text] : evaluation.files) write(name, text);
+  if (!evaluation.predictions.empty()) {
+    std::vector<std::vector<int64_t>> rows;
+    for (size_t i = 0; i < evaluation.predictions.size(); ++i)
+      rows.push_back({evaluation.targets.at(i), evaluation.predictions[i]});
+    result.predictions = write(kPredictionsFile, table_text({"target", "prediction"}, rows));
+  }
+  for (const auto& [figure, counts] : evaluation.counts)
+    result.counts[figure] = write(counts_file(figure), table_text(counts.columns, counts.examples));
+}
+
+ExampleCounts read_counts(const Result& result, const std::string& figure, const fs::path& run_folder) {
+  const fs::path path = run_folder / counts_file(figure);
+  const auto damaged = [&] {
+    return std::runtime_error("'" + path.string() +
+                              "' is not what a trainer wrote: " + way_to_score_again(run_folder));
+  };
+  const auto known = result.counts.find(figure);
+  if (known == result.counts.end() || !fs::exists(path) || checksum_of_file(path) != known->second)
+    throw damaged();
+  std::ifstream file = open_named(path);
+  ExampleCounts counts;
+  std::string line;
+  std::getline(file, line);
+  std::istringstream header(line);
+  for (std::string column; header >> column;) counts.columns.push_back(column);
+  while (std::getline(file, line)) {
+    std::istringstream numbers(line);
+    std::vector<int64_t> row(std::istream_iterator<int64_t>(numbers), {});
+    if (row.size() != counts.columns.size()) throw damaged();
+    counts.examples.push_back(std::move(row));
+  }
+  return counts;
 }
 
 }  // namespace quatrain::train

@@ -21,7 +21,13 @@ QUATRAIN_API bool is_of_other_weights(const std::string& weights, const std::fil
 /// True where result.json has a checksum; older versions wrote none.
 QUATRAIN_API bool result_is_sealed(const std::filesystem::path& run_folder);
 
-/// Writes predictions.tsv: target and answer of each example, in the data's order. Gives its checksum.
-std::string write_predictions(const Evaluation& evaluation, const std::filesystem::path& run_folder);
+/// Puts the figures of the test set into a result and what belongs to them into the run's folder:
+/// predictions.tsv (target and answer of each example, in the data's order), FIGURE.counts.tsv, other files.
+void keep_test(const Evaluation& evaluation, Result& result, const std::filesystem::path& run_folder);
+
+/// The counts of the test set's examples that a figure of a run is computed from. A file that is not the one
+/// that its result speaks of is a std::runtime_error.
+QUATRAIN_API ExampleCounts read_counts(const Result& result, const std::string& figure,
+                                       const std::filesystem::path& run_folder);
 
 }  // namespace quatrain::train

@@ -6,10 +6,33 @@ namespace quatrain::train {
 
 namespace fs = std::filesystem;
 
+namespace {
+constexpr std::string_view kCounts = ".counts.tsv";
+}
+
+std::string counts_file(const std::string& figure) {
+  return figure + std::string(kCounts);
+}
+
+bool is_counts_file(const std::string& name) {
+  return name.ends_with(kCounts);
+}
+
+bool is_average(const fs::path& run_folder) {
+  return fs::exists(run_folder / "best" / kAverageFile);
+}
+
+std::string way_to_score_again(const fs::path& run_folder) {
+  return is_average(run_folder) ? "make the mean again with quatrain average"
+                                : std::string("delete it and ") + kResultFile +
+                                      ", then resume the run, which scores the test set again";
+}
+
 RunParts parts_of(const fs::path& run_folder) {
   RunParts parts;
   parts.result = fs::exists(run_folder / kResultFile);
-  parts.metrics = parts.result || has_checkpoint(run_folder) || fs::exists(run_folder / kMetricsFile);
+  parts.metrics = (parts.result && !is_average(run_folder)) || has_checkpoint(run_folder) ||
+                  fs::exists(run_folder / kMetricsFile);
   if (!parts.metrics || parts.result || has_checkpoint(run_folder, "best"))
     parts.checkpoints.push_back("best");
   if (parts.metrics) parts.checkpoints.push_back("last");

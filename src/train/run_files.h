@@ -12,10 +12,22 @@ namespace quatrain::train {
 inline constexpr const char* kMetricsFile = "metrics.jsonl";
 inline constexpr const char* kResultFile = "result.json";
 inline constexpr const char* kPredictionsFile = "predictions.tsv";
+inline constexpr const char* kAverageFile = "average.json";  ///< in best/ of a mean: of which checkpoints
+
+/// Where the counts of the test set's examples are that a figure is computed from.
+QUATRAIN_API std::string counts_file(const std::string& figure);
+/// True for such a name.
+QUATRAIN_API bool is_counts_file(const std::string& name);
+
+/// True where a run is the mean of another's checkpoints, which nothing can be trained on from.
+QUATRAIN_API bool is_average(const std::filesystem::path& run_folder);
+
+/// What a message says where files that scoring the test set makes are damaged.
+QUATRAIN_API std::string way_to_score_again(const std::filesystem::path& run_folder);
 
 /// What has to be in a run's folder, as far as the run has come; it may be missing.
 struct QUATRAIN_API RunParts {
-  bool metrics = false;  ///< a trainer has begun; a converted run has best/ alone
+  bool metrics = false;  ///< a trainer has begun; a converted or averaged run has best/ alone
   bool result = false;   ///< the run is finished
   std::vector<std::string> checkpoints;
 };

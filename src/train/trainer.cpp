@@ -18,6 +18,7 @@
 #include "train/run_files.h"
 #include "train/run_lock.h"
 #include "train/saver.h"
+#include "train/score.h"
 #include "train/state.h"
 #include "train/trainer_options.h"
 
@@ -227,12 +228,9 @@ class Run {
     report(Progress::Stage::training);
   }
 
-  Evaluation score(const std::string& split, Progress::Stage stage) {
+  Evaluation scored(std::string_view split, Progress::Stage stage) {
     report(stage);
-    const torch::NoGradGuard no_grad;
-    const Autocast autocast(options_.bf16, session_.device().type());
-    model_.eval();
-    return task_.evaluate(split, [&] {
+    return score(task_, split, options_.bf16, [&] {
       if (stop()) throw Interrupted{};
       report(stage);
     });
@@ -244,7 +242,7 @@ class Run {
     check_weights();
     Evaluation evaluation;
     try {
-      evaluation = score("dev", Progress::Stage::evaluating);
+      evaluation = scored("dev", Progress::Stage::evaluating);
     } catch (const Interrupted&) {
       return false;
     }
@@ -316,14 +314,12 @@ class Run {
     if (task_.has("test")) {
       Evaluation evaluation;
       try {
-        evaluation = score("test", Progress::Stage::testing);
+        evaluation = scored("test", Progress::Stage::testing);
       } catch (const Interrupted&) {
         report(Progress::Stage::done);
         return result;
       }
-      result.test = evaluation.figures;
-      for (const auto& [name, text] : evaluation.files) write_text(run_.folder / name, text);
-      if (!evaluation.predictions.empty()) result.predictions = write_predictions(evaluation, run_.folder);
+      keep_test(evaluation, result, run_.folder);
     }
     result.finished = true;
     result.seconds = resumed_seconds_ + seconds_since(start_);

@@ -85,6 +85,86 @@ TEST(Compare, prints_one_table_and_stores_everything) {
 }
 
 // A comparison goes on in its folder: what is finished is not trained again, what is missing is.
+constexpr const char* kTranslators = R"toml(
+[task]
+kind = "seq2seq"
+data = "reverse"
+[reverse]
+train = 200
+dev = 20
+test = 30
+longest = 6
+symbols = 5
+[vocabulary]
+pieces = "words"
+[model]
+width = 16
+heads = 1
+feed_forward = 16
+encoder_layers = 1
+decoder_layers = 1
+[train]
+steps = 20
+samples = 0
+rate = 1e-2
+[decode]
+beam = 1
+[compare]
+seconds = 0.1
+layer_seconds = 0.1
+layer_width = 16
+[[twins]]
+name = "quaternion"
+algebra = "quaternion"
+[[twins]]
+name = "real"
+algebra = "real"
+)toml";
+
+// What is translated is judged by BLEU, whose counts the runs keep.
+TEST(Compare, translations_are_judged_by_bleu) {
+  const Workplace place;
+  place.write("lines.toml", kTranslators);
+  const Outcome outcome = place.run("compare lines.toml --seeds 2 --out both");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  for (const char* words : {"exact match, test set", "BLEU, test set", "  difference to real", "95% interval",
+                            "Level: within 0.5 BLEU"})
+    EXPECT_THAT(outcome.out, HasSubstr(words));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("points to real")));
+  const json all = json::parse(place.read("both/compare.json"));
+  EXPECT_EQ(all["judging"], "bleu");
+  EXPECT_EQ(all["margin"], 0.5);
+  const auto &quaternion = all["twins"][0], &real = all["twins"][1];
+  EXPECT_GT(real["bleu"]["mean"].get<double>(), 0);
+  EXPECT_NEAR(quaternion["difference"]["mean"].get<double>(),
+              quaternion["bleu"]["mean"].get<double>() - real["bleu"]["mean"].get<double>(), 1e-9);
+  EXPECT_LT(quaternion["difference"]["low"], quaternion["difference"]["high"]);
+  EXPECT_TRUE(quaternion.contains("verdict"));
+  EXPECT_THAT(place.run("check both/real-seed1").out,
+              testing::ContainsRegex("bleu.counts.tsv +sound: 30 examples"));
+
+  place.write("both/real-seed1/bleu.counts.tsv", "matched_1\n1\n");
+  const Outcome damaged = place.run("compare both");
+  EXPECT_EQ(damaged.code, 1);
+  EXPECT_THAT(damaged.error, HasSubstr("'both/real-seed1/bleu.counts.tsv' is not what a trainer wrote"));
+  EXPECT_EQ(place.run("check both/real-seed1").code, 1);
+  std::filesystem::remove(place.path("both/real-seed1/bleu.counts.tsv"));
+  std::filesystem::remove(place.path("both/real-seed1/result.json"));
+  ASSERT_EQ(place.run("compare both").code, 0);
+  EXPECT_EQ(json::parse(place.read("both/compare.json"))["twins"][0]["difference"], quaternion["difference"]);
+}
+
+// Where exact answers select, they judge, as labels do.
+TEST(Compare, answers_that_must_be_exact_are_judged_in_points) {
+  const Workplace place;
+  place.write("lines.toml", kTranslators);
+  const Outcome outcome = place.run("compare lines.toml --set train.select=exact --seeds 2 --out both");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(outcome.out, testing::AllOf(HasSubstr("  points to real"), HasSubstr("Level: within 1 point."),
+                                          HasSubstr("BLEU, test set"), Not(HasSubstr("difference to real"))));
+  EXPECT_EQ(json::parse(place.read("both/compare.json"))["judging"], "exact");
+}
+
 TEST(Compare, goes_on_where_it_stopped) {
   const Workplace place;
   place.write("two.toml", kTwoTwins);

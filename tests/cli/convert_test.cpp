@@ -116,6 +116,62 @@ TEST_F(ConvertTest, weights_files_become_weights_files) {
             json::parse(place_.read("b/result.json"))["test"]);
 }
 
+TEST_F(ConvertTest, only_models_that_translate_are_written_for_ctranslate2) {
+  expect_refused(
+      "run out --to ctranslate2", 2,
+      "models of kind text_classification cannot be written for ctranslate2: those of kind seq2seq can");
+  expect_refused("run out --to onnx", 2,
+                 "there is no format 'onnx' to write a model in: the formats are ctranslate2");
+  expect_refused("run out --to ctranslate3", 2, "(did you mean ctranslate2?)");
+  expect_refused("run out --to ctranslate2 --algebra quaternion", 2, "excludes");
+  expect_refused("run out --to ctranslate2 --heads 2", 2, "are for another algebra");
+  expect_refused("run run --to ctranslate2", 2, "'run' exists: choose another name");
+  expect_refused(kWeights + " out --to ctranslate2", 2, "is not a run");
+  EXPECT_FALSE(exists("out") || exists("out.part"));
+}
+
+// tests/python/test_ctranslate2.py lets CTranslate2 translate with them.
+TEST(ConvertTranslators, are_written_for_ctranslate2) {
+  const Workplace place;
+  const std::string train =
+      "train reverse --set reverse.train=200 --set reverse.dev=10 --set reverse.test=10 --set model.width=16"
+      " --set model.heads=1 --set train.steps=5 --set train.threads=1 --set reverse.symbols=20 ";
+  ASSERT_EQ(place.run(train + "--set model.attention=real --out run").code, 0);
+  const Outcome outcome = place.run("convert run made --to ctranslate2");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(outcome.out, testing::AllOf(HasSubstr("The run run is written for ctranslate2, in made."),
+                                          HasSubstr("cut lines at white space")));
+  EXPECT_EQ(json::parse(place.read("made/config.json"))["eos_token"], "</s>");
+  EXPECT_EQ(json::parse(place.read("made/shared_vocabulary.json"))[3], "</s>");
+  EXPECT_TRUE(std::filesystem::exists(place.path("made/model.bin")));
+  EXPECT_FALSE(std::filesystem::exists(place.path("made.part")) ||
+               std::filesystem::exists(place.path("made/model")) ||
+               std::filesystem::exists(place.path("made/source.spm")));
+
+  ASSERT_EQ(
+      place
+          .run(train +
+               "--set vocabulary.pieces=bpe --set vocabulary.size=40 --set model.attention=real --out pieces")
+          .code,
+      0);
+  const Outcome pieces = place.run("convert pieces made2 --to ctranslate2");
+  ASSERT_EQ(pieces.code, 0) << pieces.error;
+  EXPECT_THAT(pieces.out, HasSubstr("made2/source.spm"));
+  const std::string kept = place.read("pieces/best/source.pieces");
+  EXPECT_EQ(place.read("made2/source.spm"), kept.substr(kept.find('\n') + 1));
+  EXPECT_EQ(place.read("made2/target.spm"), place.read("made2/source.spm"));
+
+  ASSERT_EQ(place.run(train + "--out componentwise").code, 0);
+  const Outcome refused = place.run("convert componentwise made3 --to ctranslate2");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(
+      refused.error,
+      "quatrain: the model cannot be written: CTranslate2 has real attention, got attention = componentwise "
+      "over quaternion (train with attention = real)\n");
+  EXPECT_FALSE(std::filesystem::exists(place.path("made3")) ||
+               std::filesystem::exists(place.path("made3.part")));
+}
+
 TEST_F(ConvertTest, what_cannot_be_done_gets_a_sentence) {
   const std::string to = " out.safetensors --algebra quaternion";
   expect_refused("nowhere" + to, 2, "there is no weights file or run 'nowhere'");

@@ -121,6 +121,11 @@ std::vector<Section> sections() {
         {"`--json` is a folder", "evaluate run --json data"},
         {"a run that does not exist", "predict nowhere", 2},
         {"a folder that is not a run", "predict data", 2},
+        {"`--set` of a key that a trained run cannot change", "predict run --set train.seed=2", 2},
+        {"averaging into a folder that exists", "average run --out data", 2},
+        {"writing a run for a program that has no such models", "convert run out --to ctranslate2", 2},
+        {"writing a run in an unknown format", "convert run out --to onnx", 2},
+        {"neither an algebra nor a format to convert to", "convert run out", 2},
         {"converting a file that does not exist", "convert nowhere out.safetensors --algebra quaternion", 2},
         {"an unknown algebra", "convert run out --algebra quaternoin", 2},
         {"converting to a real model", "convert run out --algebra real", 2}}},
@@ -241,7 +246,13 @@ std::vector<Section> sections() {
         {"no word of the data has a vector", kVectors + "v.txt", 1, file("v.txt", "zebra 1 2\n")},
         {"an empty file", kVectors + "v.txt", 1, file("v.txt", "")}}},
       {"Runs",
-       {{"no evaluated checkpoint", "predict run", 1,
+       {{"a mean of one checkpoint", "average run --out mean", 1},
+        {"a mean with a damaged checkpoint", "average run --out mean", 1,
+         [](const Workplace& place) {
+           fs::copy(place.path("run/last"), place.path("run/step-000001"));
+           fs::remove(place.path("run/step-000001/training.json"));
+         }},
+        {"no evaluated checkpoint", "predict run", 1,
          [](const Workplace& place) { fs::remove_all(place.path("run/best")); }},
         {"weights that are cut off", "predict run", 1,
          edit("run/best/model.safetensors",

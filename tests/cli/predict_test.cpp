@@ -113,6 +113,52 @@ TEST(PredictNumbers, an_answer_that_is_not_finite_is_an_error) {
   EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
 }
 
+// Of a run that writes lines: what its weights do not depend on can be set.
+TEST(PredictSettings, search_can_be_set_and_what_was_trained_cannot) {
+  const Workplace place;
+  const std::string small =
+      "train reverse --set reverse.train=200 --set reverse.dev=10 --set reverse.test=10 --set model.width=16"
+      " --set model.heads=1 --set train.steps=40 --set train.warmup=5 --set train.rate=1e-2 --set "
+      "train.threads=1"
+      " --out run";
+  ASSERT_EQ(place.run(small).code, 0);
+  const std::string recipe = place.read("run/best/recipe.toml");
+  const auto tabs = [&](const std::string& settings) {
+    const Outcome outcome = place.run("predict run" + settings, "a b c\n");
+    EXPECT_EQ(outcome.code, 0) << outcome.error;
+    EXPECT_EQ(lines_of(outcome.out).size(), 1) << outcome.out;
+    return std::count(outcome.out.begin(), outcome.out.end(), '\t');
+  };
+  EXPECT_EQ(tabs(""), 0);
+  EXPECT_EQ(tabs(" --set decode.beam=4 --set decode.best=3"), 2);
+  EXPECT_EQ(tabs(" --set decode.beam=4 --set decode.best=3 --set decode.scores=true"), 5);
+  EXPECT_EQ(place.read("run/best/recipe.toml"), recipe);
+  const auto figures = [&](const std::string& settings) {
+    const Outcome outcome = place.run("evaluate run --json -" + settings);
+    EXPECT_EQ(outcome.code, 0) << outcome.error;
+    return outcome.out;
+  };
+  EXPECT_NE(figures(" --set decode.longest=1"), figures(""));
+
+  const auto refused = [&](const std::string& settings, const std::string& sentence) {
+    for (const std::string command : {"predict run", "evaluate run"}) {
+      const Outcome outcome = place.run(command + settings, "a b c\n");
+      EXPECT_EQ(outcome.code, 2);
+      EXPECT_THAT(outcome.out, IsEmpty());
+      EXPECT_THAT(outcome.error, testing::HasSubstr(sentence));
+    }
+  };
+  refused(
+      " --set model.width=32",
+      "--set model.width=32: model.width cannot be changed in a run that is trained; these can: task.folder, "
+      "decode.beam, ");
+  refused(" --set model.width=31", "model.width cannot be changed");  // whatever else is wrong with it
+  refused(" --set train.seed=2", "train.seed cannot be changed");
+  refused(" --set decode.baem=2", "did you mean decode.beam?");
+  refused(" --set decode.best=3", "decode.best must be at most decode.beam = 1, got 3");
+  refused(" --set decode.beam", "--set must be of the form table.key=value");
+}
+
 TEST_F(Predict, a_full_disk_is_an_error) {
   if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full";
   place_->write("ask.sh", "'" QUATRAIN_PROGRAM "' predict run <ask.in >/dev/full\n");

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
+
+#include "quatrain/scores/bleu.h"
 
 namespace quatrain::cli {
 namespace {
@@ -129,6 +133,134 @@ TEST(Difference, has_two_levels) {
   EXPECT_TRUE(std::isnan(one.low) && std::isnan(one.high));
   EXPECT_THROW(difference({{1, 0}}, {{1, 0, 1}}), std::invalid_argument);
   EXPECT_THROW(difference({}, {}), std::invalid_argument);
+}
+
+using Rows = std::vector<std::vector<int64_t>>;
+
+double share_of(const std::vector<int64_t>& sums) {
+  return static_cast<double>(sums[0]) / static_cast<double>(sums[1]);
+}
+
+// Lines of 5 to 30 words, of which each run of a model matches some more or less than of others: hard lines
+// are hard for both models, and those of the second are shorter by its own luck.
+class Translations {
+ public:
+  explicit Translations(uint64_t seed) : engine_(seed) {}
+
+  std::vector<std::vector<Rows>> models(size_t count, size_t seeds, size_t lines, double luck) {
+    std::vector<std::pair<int64_t, double>> line(lines);
+    for (auto& [length, ease] : line)
+      length = 5 + static_cast<int64_t>(engine_() % 26), ease = 0.3 + 0.8 * normal();
+    std::vector<std::vector<Rows>> all(count);
+    for (auto& model : all)
+      for (size_t s = 0; s < seeds; ++s) {
+        const double shift = luck * normal();
+        Rows& rows = model.emplace_back();
+        for (const auto& [length, ease] : line) rows.push_back(row(length, ease + shift));
+      }
+    return all;
+  }
+
+ private:
+  // An n-gram matches if its first word and what follows do.
+  std::vector<int64_t> row(int64_t length, double ease) {
+    std::vector<int64_t> row(10);
+    const int64_t written = std::max<int64_t>(4, length - 2 + static_cast<int64_t>(engine_() % 5));
+    int64_t run = 0;
+    for (int64_t i = 0; i < written; ++i) {
+      run = ease + normal() > 0 ? run + 1 : 0;
+      for (size_t k = 0; k < 4; ++k) row[k] += run > static_cast<int64_t>(k) ? 1 : 0;
+    }
+    for (size_t k = 0; k < 4; ++k) row[4 + k] = std::max<int64_t>(0, written - static_cast<int64_t>(k));
+    row[8] = written, row[9] = length;
+    return row;
+  }
+  double normal() { return distribution_(engine_); }
+  std::mt19937_64 engine_;
+  std::normal_distribution<double> distribution_;
+};
+
+double bleu_of_sums(const std::vector<int64_t>& sums) {
+  scores::BleuCounts counts;
+  std::copy_n(sums.begin(), 4, counts.matched.begin());
+  std::copy_n(sums.begin() + 4, 4, counts.total.begin());
+  counts.hypothesis_length = sums[8], counts.reference_length = sums[9];
+  return scores::bleu(counts);
+}
+
+double bleu_of_rows(const Rows& rows, const std::vector<size_t>& chosen) {
+  std::vector<int64_t> sums(10);
+  for (const size_t i : chosen)
+    for (size_t c = 0; c < sums.size(); ++c) sums[c] += rows[i][c];
+  return bleu_of_sums(sums);
+}
+
+Answers contributions_of(const std::vector<Rows>& runs) {
+  Answers all;
+  for (const auto& rows : runs) all.push_back(contributions(rows, bleu_of_sums));
+  return all;
+}
+
+TEST(Contributions, of_a_share_are_the_answers) {
+  const Rows answers{{1, 1}, {0, 1}, {0, 1}, {1, 1}, {1, 1}};
+  const auto values = contributions(answers, share_of);
+  ASSERT_EQ(values.size(), answers.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    EXPECT_NEAR(values[i], static_cast<double>(answers[i][0]), 1e-12) << i;
+  EXPECT_EQ(contributions({{1, 2}}, share_of), std::vector<double>{0.5});
+  EXPECT_TRUE(contributions({}, share_of).empty());
+}
+
+// Their mean is BLEU, and the spread of a difference that of a bootstrap of the lines.
+TEST(Contributions, of_bleu_vary_as_resampled_lines_do) {
+  constexpr size_t kLines = 500;
+  Translations world(5);
+  const auto models = world.models(2, 1, kLines, 0.1);
+  std::vector<size_t> all(kLines);
+  std::iota(all.begin(), all.end(), size_t{0});
+  const auto first = contributions(models[0][0], bleu_of_sums),
+             second = contributions(models[1][0], bleu_of_sums);
+  EXPECT_NEAR(spread(first).mean, bleu_of_rows(models[0][0], all), 1e-9);
+  std::vector<double> differences(kLines), resampled;
+  for (size_t i = 0; i < kLines; ++i) differences[i] = first[i] - second[i];
+  std::mt19937_64 engine(9);
+  for (int sample = 0; sample < 2000; ++sample) {
+    std::vector<size_t> chosen(kLines);
+    for (size_t& one : chosen) one = engine() % kLines;
+    resampled.push_back(bleu_of_rows(models[0][0], chosen) - bleu_of_rows(models[1][0], chosen));
+  }
+  const double error = spread(differences).deviation / std::sqrt(static_cast<double>(kLines));
+  EXPECT_NEAR(error / spread(resampled).deviation, 1, 0.07);
+}
+
+// As of shares: 5% of errors, where lines alone would give many more.
+TEST(Contributions, intervals_of_bleu_err_in_one_case_of_twenty) {
+  constexpr int kWorlds = 400;
+  Translations world(11);
+  int errors = 0, by_lines = 0;
+  for (int i = 0; i < kWorlds; ++i) {
+    const auto models = world.models(2, 5, 150, 0.05);
+    const Answers a = contributions_of(models[0]), b = contributions_of(models[1]);
+    errors += excludes_zero(difference(a, b)) ? 1 : 0;
+    by_lines += excludes_zero_by_examples(a, b) ? 1 : 0;
+  }
+  SCOPED_TRACE(testing::Message() << errors << ", by lines alone " << by_lines);
+  EXPECT_LE(errors, 0.08 * kWorlds);
+  EXPECT_GE(errors, 0.02 * kWorlds);
+  EXPECT_GE(by_lines, 0.1 * kWorlds);
+}
+
+// Of few seeds and examples what the parts have in common may be more than one of them.
+TEST(Difference, of_few_has_an_interval_too) {
+  std::mt19937_64 engine(1);
+  for (int i = 0; i < 2000; ++i) {
+    Answers a(2, std::vector<double>(4)), b = a;
+    for (auto* answers : {&a, &b})
+      for (auto& run : *answers)
+        for (double& one : run) one = static_cast<double>(engine() % 2);
+    const Interval interval = difference(a, b);
+    EXPECT_TRUE(interval.low <= interval.mean && interval.mean <= interval.high) << i;
+  }
 }
 
 TEST(Statistics, student_t_is_that_of_the_tables) {

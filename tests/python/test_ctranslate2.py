@@ -63,3 +63,36 @@ def test_is_timed(tmp_path):
         assert case["source_tokens"] == 10 and any("SGEMM" in line for line in case["said"])
     assert bench(tmp_path / "model", "--types", "float32", "--source-length", "5").returncode == 0
     assert "has no model.bin" in bench(tmp_path).stderr
+
+
+PROGRAM = os.environ.get("QUATRAIN_PROGRAM")
+
+
+@pytest.mark.skipif(not PROGRAM, reason="QUATRAIN_PROGRAM names no program")
+@pytest.mark.parametrize("pieces", ["words", "characters"])
+def test_a_run_translates_the_same(tmp_path, pieces):
+    """What `quatrain convert --to ctranslate2` wrote of a trained run answers as `quatrain predict` does, greedily."""
+
+    def quatrain(*words, text=None):
+        done = subprocess.run([PROGRAM, *words], input=text, capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    sizes = {"reverse.train": 2000, "reverse.dev": 20, "reverse.test": 20, "reverse.longest": 5, "reverse.symbols": 9, "model.width": 32, "model.heads": 2}
+    training = {"train.steps": 120, "train.threads": 1, "train.evaluate_every": 60, "train.rate": 5e-3, "model.attention": "real", "vocabulary.pieces": pieces}
+    quatrain("train", "reverse", "--out", "run", *(f"--set={key}={value}" for key, value in (sizes | training).items()))
+    quatrain("convert", "run", "made", "--to", "ctranslate2")
+    lines = ["a b c", "d", "i h g f e", "a a b b", "c a"]
+    answers = quatrain("predict", "run", "--set", "decode.beam=1", text="\n".join(lines) + "\n").splitlines()
+    assert len({tuple(answer.split()) for answer in answers}) > 1
+    cut = (lambda line: line.split()) if pieces == "words" else list
+    translate = (
+        "import ctranslate2, json, sys; "
+        "translator = ctranslate2.Translator('made', compute_type='float32', intra_threads=1); "
+        "print(json.dumps([one.hypotheses[0] for one in translator.translate_batch(json.load(sys.stdin), beam_size=1)]))"
+    )
+    done = subprocess.run(
+        [PYTHON, "-c", translate], input=json.dumps([cut(line) for line in lines]), capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT
+    )
+    assert done.returncode == 0, done.stderr
+    assert [(" " if pieces == "words" else "").join(words) for words in json.loads(done.stdout)] == answers

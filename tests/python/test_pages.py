@@ -55,6 +55,28 @@ def test_commands_have_the_options_that_pages_give_them():
     assert seen >= 15
 
 
+@pytest.mark.skipif(not PROGRAM, reason="QUATRAIN_PROGRAM names no program")
+def test_the_commands_of_translating_run_as_printed(tmp_path):
+    """The first block of translation.md, on letters and the same letters in capitals. Only sizes are smaller."""
+    words = [a + b + c for a in "abcdefgh" for b in "ijklmnop" for c in "qrstuvwx"]
+    for number, (split, count) in enumerate([("train", 300), ("dev", 10), ("test", 10)]):
+        lines = [" ".join(words[(31 * i + 7 * j + number) % len(words)] for j in range(2 + i % 4)) for i in range(count)]
+        (tmp_path / "corpus").mkdir(exist_ok=True)
+        (tmp_path / f"corpus/{split}.de").write_text("\n".join(lines) + "\n")
+        (tmp_path / f"corpus/{split}.en").write_text("\n".join(lines).upper() + "\n")
+    block = re.search(r"^```sh\n(.*?)^```", (ROOT / "docs" / "translation.md").read_text(), re.DOTALL | re.MULTILINE)[1]
+    lines = block.replace("\\\n", " ").splitlines()
+    assert len(lines) == 5
+    small = {"vocabulary.size": 80, "model.width": 32, "model.feed_forward": 32, "train.steps": 30, "train.evaluate_every": 6, "train.threads": 1}
+    lines[0] += "".join(f" --set {key}={value}" for key, value in small.items())
+    script = f"set -e\nquatrain() {{ '{PROGRAM}' \"$@\"; }}\n" + "\n".join(lines)
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "mean of" in done.stdout and "5 checkpoints, of steps 6, 12, 18, 24 and 30" in done.stdout and "BLEU" in done.stdout
+    assert len((tmp_path / "translated.en").read_text().splitlines()) == 10
+    assert {"model.bin", "source.spm", "target.spm"} <= {file.name for file in (tmp_path / "made").iterdir()}
+
+
 def test_every_page_with_cpp_is_compiled():
     """The tests of CMake compile and run C++ blocks: tests/readme lists the pages."""
     listed = (ROOT / "tests" / "readme" / "CMakeLists.txt").read_text()

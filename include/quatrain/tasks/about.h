@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -21,7 +22,11 @@ struct QUATRAIN_API Figure {
   bool higher_is_better = false;
   /// The same figure for a guesser that ignores the input, shown beside it ("majority"); empty: none.
   std::string beside = "";
-  bool detail = false;  ///< shown when one run is scored, but not when runs are compared
+  bool detail = false;   ///< shown when one run is scored, but not when runs are compared
+  double margin = 0.01;  ///< differences up to this do not matter where runs are compared
+  /// The figure of a set, by the sums of train::Evaluation::counts over its examples. Null where it is the
+  /// share of right answers, or no runs are compared by it.
+  double (*of_counts)(const std::vector<int64_t>& sums) = nullptr;
 };
 
 /// What a kind is and reports.
@@ -34,6 +39,7 @@ struct QUATRAIN_API About {
   std::vector<Figure> facts;    ///< of Task::facts(), shown where runs are compared
   /// An evaluation holds an answer for each example, so that two models are compared example by example.
   bool answers = false;
+  std::vector<std::string> exports = {};  ///< the formats that Model::export_to() writes
 };
 
 /// What the kind of that name is; null where there is none.

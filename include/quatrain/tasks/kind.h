@@ -68,6 +68,11 @@ class QUATRAIN_API Model {
   /// A new model of the same structure over another algebra, to which real weights can be converted; an error
   /// where the kind has none.
   virtual std::unique_ptr<Model> in_algebra(const std::string& algebra) const;
+  /// Writes the model for another program, in a format of About::exports, as a folder that must not exist;
+  /// what to know of its use, a sentence each. A RecipeError where the kind has no such format, or the format
+  /// no such model.
+  virtual std::vector<std::string> export_to(const std::string& format,
+                                             const std::filesystem::path& folder) const;
 
  protected:
   Recipe recipe_;

@@ -53,6 +53,9 @@ class QUATRAIN_API Options {
   virtual void check(const Recipe& recipe) const;
   /// The figure of the dev set that selects the best checkpoint; empty: the first of the kind's.
   virtual std::string selecting() const { return {}; }
+  /// The figure of the test set by whose differences twins are judged, where a run has counts of it; empty:
+  /// the first of the kind's.
+  virtual std::string judging() const { return {}; }
 };
 
 /// The options of a kind, copied with their recipe.
@@ -112,6 +115,8 @@ struct QUATRAIN_API Recipe {
   const About& about() const;
   /// The figure of the dev set that selects the best checkpoint.
   const Figure& selecting() const;
+  /// The figure of the test set by whose differences twins are judged; see Options::judging.
+  const Figure& judging() const;
   /// The options of the recipe's kind, as the type that this kind gave them.
   template <class Own>
   Own& own() const {

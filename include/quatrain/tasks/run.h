@@ -22,10 +22,12 @@ QUATRAIN_API std::unique_ptr<train::Task> make_task(const Recipe& recipe, const 
                                                     bool with_weights = true);
 
 /// The model of a run's best checkpoint, in evaluation mode. Throws a RecipeError where the folder is not a
-/// run.
-QUATRAIN_API std::unique_ptr<Model> load_run(const std::filesystem::path& run);
+/// run. `settings` change its recipe; a key that a resumed run could not change either is a RecipeError.
+QUATRAIN_API std::unique_ptr<Model> load_run(const std::filesystem::path& run,
+                                             const std::vector<Setting>& settings = {});
 /// The same from the folder of any checkpoint.
-QUATRAIN_API std::unique_ptr<Model> load_checkpoint(const std::filesystem::path& folder);
+QUATRAIN_API std::unique_ptr<Model> load_checkpoint(const std::filesystem::path& folder,
+                                                    const std::vector<Setting>& settings = {});
 
 /// What a model answers to lines from elsewhere, up to the first that has no answer.
 struct QUATRAIN_API Answers {

@@ -23,12 +23,20 @@ struct QUATRAIN_API BatchLoss {
   int64_t examples = 0;  ///< how many examples the mean is over; also used for examples per second
 };
 
+/// Whole numbers of each example, whose sums over any selection of the examples make a figure.
+struct QUATRAIN_API ExampleCounts {
+  std::vector<std::string> columns;            ///< what they are called
+  std::vector<std::vector<int64_t>> examples;  ///< a value for each column, in the data's order
+};
+
 /// What the evaluation of a split gives.
 struct QUATRAIN_API Evaluation {
   Figures figures;  ///< all that is reported; holds the figure that selects
   /// For each example of the split, in the data's order, the answer and what was right: for a paired
   /// bootstrap. Empty where a task has no such thing.
   std::vector<int64_t> predictions = {}, targets = {};
+  /// The same for figures that are no means over examples, by the figure's name.
+  std::map<std::string, ExampleCounts> counts = {};
   /// A few examples with their answers, a line each, that are shown while a run trains.
   std::vector<std::string> samples = {};
   /// Texts by the name of the file that keeps them in the run's folder: the answers to the test set.

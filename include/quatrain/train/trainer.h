@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -56,16 +57,18 @@ struct QUATRAIN_API Result {
   double final_loss = 0;           ///< mean training loss over the latest lines of the log
   int64_t threads = 0;
   uint64_t seed = 0;
-  std::string version;      ///< of the program that trained and scored last
-  std::string commit;       ///< of its sources; empty where they were no checkout
-  std::string predictions;  ///< checksum of predictions.tsv; empty where none was written
-  std::string weights;      ///< checksum of best/model.safetensors, whose figures these are
+  std::string version;                        ///< of the program that trained and scored last
+  std::string commit;                         ///< of its sources; empty where they were no checkout
+  std::string predictions;                    ///< checksum of predictions.tsv; empty where none was written
+  std::map<std::string, std::string> counts;  ///< checksums of FIGURE.counts.tsv, by the figure
+  std::string weights;                        ///< checksum of best/model.safetensors, whose figures these are
 };
 
 /// Trains a task's model: batches in, checkpoints and figures out. Independent of what the task is about.
 ///
 /// The run folder: last/, best/ and step-N/ (checkpoints), metrics.jsonl (a JSON object a line), result.json,
-/// predictions.tsv (target and answer of each test example). docs/training.md describes them. For one seed,
+/// predictions.tsv (target and answer of each test example) or FIGURE.counts.tsv (what a figure of the test
+/// set is computed from). docs/training.md describes them. For one seed,
 /// machine and number of threads a run gives the same bits, resumed or not. One process trains in a folder at
 /// a time.
 class QUATRAIN_API Trainer {

@@ -1,6 +1,7 @@
 #include "tasks/seq2seq/kind.h"
 
 #include "quatrain/nn/weights.h"
+#include "tasks/seq2seq/bleu_counts.h"
 #include "tasks/seq2seq/data.h"
 #include "tasks/seq2seq/model.h"
 #include "tasks/seq2seq/options.h"
@@ -17,15 +18,21 @@ class Seq2SeqKind : public Kind {
         .summary =
             "A line becomes another, by a Transformer encoder-decoder: translation, style, arithmetic, "
             "your own pairs of lines.",
-        .reads = "a line",
+        .reads = "a source",
         .unit = "target tokens",
         .figures = {{"exact", "exact match", Format::share, true},
-                    {"bleu", "BLEU", Format::number, true},
+                    {.name = "bleu",
+                     .title = "BLEU",
+                     .format = Format::number,
+                     .higher_is_better = true,
+                     .margin = 0.5,
+                     .of_counts = bleu_of},
                     {"chrf", "chrF", Format::number, true},
                     {"perplexity", "perplexity", Format::number, false, "", true},
                     {"loss", "loss", Format::number, false, "", true}},
         .facts = {{"encoder_parameters", "of the layers", Format::count}},
         .answers = true,
+        .exports = {"ctranslate2"},
     };
     return about;
   }

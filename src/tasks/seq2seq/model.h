@@ -35,6 +35,8 @@ class Seq2SeqModel : public Model {
   void check_same_meaning(const std::filesystem::path& checkpoint) const override;
   std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
   std::string summary() const override;
+  std::vector<std::string> export_to(const std::string& format,
+                                     const std::filesystem::path& folder) const override;
 
   const Seq2SeqTaskOptions& own() const { return recipe_.own<Seq2SeqTaskOptions>(); }
   /// A line's tokens with the mark of its end, cut at task.max_source.

@@ -36,6 +36,7 @@ struct Seq2SeqTaskOptions : Options {
   void describe(train::Keys& keys) override;
   void check(const Recipe& recipe) const override;
   std::string selecting() const override { return name(select); }
+  std::string judging() const override { return select == SelectBy::exact ? "exact" : "bleu"; }
 };
 
 }  // namespace quatrain::tasks

@@ -9,6 +9,7 @@
 #include "quatrain/scores/chrf.h"
 #include "quatrain/train/session.h"
 #include "support/atomic_file.h"
+#include "tasks/seq2seq/bleu_counts.h"
 #include "tasks/seq2seq/kind.h"
 
 namespace quatrain::tasks {
@@ -108,6 +109,7 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
   using scores::BleuTokenizer;
   const auto tokenizer = text_ == data::TextForm::raw ? BleuTokenizer::v13a : BleuTokenizer::none;
   scores::BleuCounts bleu;
+  train::ExampleCounts bleu_examples = bleu_columns();
   scores::ChrfCounts chrf;
   int64_t right = 0;
   std::map<int64_t, std::pair<int64_t, int64_t>> by_group;  // right, all
@@ -128,7 +130,9 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
       ++all_there;
     }
     const std::string hypothesis = scored(answer, text_), reference = scored(target, text_);
-    bleu += scores::bleu_counts(hypothesis, reference, tokenizer);
+    const scores::BleuCounts of_line = scores::bleu_counts(hypothesis, reference, tokenizer);
+    bleu += of_line;
+    bleu_examples.examples.push_back(bleu_values(of_line));
     chrf += scores::chrf_counts(hypothesis, reference);
   }
   if (!all) {
@@ -139,6 +143,7 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
   if (groups_.empty()) {  // answers of one word, which only kinds of them break down, have no n-grams
     figures["bleu"] = scores::bleu(bleu);
     figures["chrf"] = scores::chrf(chrf);
+    result.counts["bleu"] = std::move(bleu_examples);
   }
   for (const auto& [group, counts] : by_group) {
     const std::string of = "/kind=" + groups_[static_cast<size_t>(group)];

@@ -1,0 +1,37 @@
+#include "support/atomic_folder.h"
+
+#include <stdexcept>
+
+#include "support/atomic_file.h"
+
+namespace quatrain {
+
+namespace fs = std::filesystem;
+
+AtomicFolder::AtomicFolder(const fs::path& place) : place_(fs::absolute(place).lexically_normal()) {
+  if (!place_.has_filename()) place_ = place_.parent_path();
+  beside_ = place_;
+  beside_ += ".part";
+  refuse_existing();
+  fs::remove_all(beside_);
+  fs::create_directories(beside_);
+}
+
+AtomicFolder::~AtomicFolder() {
+  std::error_code ignored;
+  fs::remove_all(beside_, ignored);
+}
+
+void AtomicFolder::commit() {
+  sync_path(beside_);
+  refuse_existing();  // an empty folder would be replaced
+  fs::rename(beside_, place_);
+  sync_path(place_.parent_path());
+}
+
+void AtomicFolder::refuse_existing() const {
+  if (fs::exists(fs::symlink_status(place_)))
+    throw std::runtime_error("'" + place_.string() + "' exists already: choose another folder");
+}
+
+}  // namespace quatrain

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+
+#include "quatrain/api.h"
+
+namespace quatrain {
+
+/// A folder that is written beside its place, as PLACE.part, and renamed when it is whole: nobody sees a part
+/// of it. Without commit() nothing is left behind. What a process that was killed has left there is removed.
+class QUATRAIN_API AtomicFolder {
+ public:
+  /// A place that exists is a std::runtime_error.
+  explicit AtomicFolder(const std::filesystem::path& place);
+  ~AtomicFolder();
+  AtomicFolder(const AtomicFolder&) = delete;
+  AtomicFolder& operator=(const AtomicFolder&) = delete;
+
+  /// Where to write until commit().
+  const std::filesystem::path& path() const { return beside_; }
+  /// The files in it must be on the disk already, as AtomicFile puts them there.
+  void commit();
+
+ private:
+  void refuse_existing() const;
+
+  std::filesystem::path place_, beside_;
+};
+
+}  // namespace quatrain

@@ -1,0 +1,146 @@
+#include "train/average.h"
+
+#include <ATen/Parallel.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+
+#include "quatrain/nn/weights.h"
+#include "quatrain/train/optimizer.h"
+#include "support/atomic_file.h"
+#include "support/atomic_folder.h"
+#include "support/numbers.h"
+#include "support/version.h"
+#include "train/checkpoint.h"
+#include "train/records.h"
+#include "train/run_files.h"
+#include "train/score.h"
+#include "train/state.h"
+
+namespace quatrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWeights = "model.safetensors";
+
+std::string quoted(const Checkpoint& checkpoint) {
+  return "'" + checkpoint.folder.string() + "'";
+}
+
+void require(bool holds, const Checkpoint& a, const Checkpoint& b, const std::string& what) {
+  if (!holds)
+    throw std::runtime_error("the checkpoints " + quoted(a) + " and " + quoted(b) + " have no mean: " + what);
+}
+
+// What is needed beside the weights to use the model; all checkpoints of a run have the same.
+void copy_meaning(const Checkpoint& from, const fs::path& folder) {
+  const std::set<std::string> own{kWeights, "recipe.toml", "checkpoint.json", "training.json",
+                                  "training.safetensors"};
+  for (const auto& entry : fs::directory_iterator(from.folder))
+    if (!own.contains(entry.path().filename().string()))
+      fs::copy_file(entry.path(), folder / entry.path().filename());
+}
+
+std::string record_of(const std::vector<Checkpoint>& checkpoints) {
+  nlohmann::ordered_json of = nlohmann::ordered_json::array();
+  for (const Checkpoint& one : checkpoints)
+    of.push_back({{"folder", fs::absolute(one.folder).lexically_normal().string()},
+                  {"step", one.step},
+                  {"weights", weights_checksum(one.folder.parent_path(), one.name)}});
+  // A path may not be UTF-8.
+  return nlohmann::ordered_json{{"mean_of", of}}.dump(2, ' ', false,
+                                                      nlohmann::ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
+}  // namespace
+
+std::vector<Checkpoint> checkpoints_to_average(const fs::path& run_folder, int64_t most) {
+  std::vector<std::string> names;
+  if (has_checkpoint(run_folder, "last")) names.emplace_back("last");
+  for (const fs::path& older : older_checkpoints(run_folder)) names.push_back(older.filename().string());
+  if (most > 0 && static_cast<int64_t>(names.size()) > most) names.resize(static_cast<size_t>(most));
+  if (names.size() < 2)
+    throw std::runtime_error("the run '" + run_folder.string() + "' has " +
+                             counted(static_cast<int64_t>(names.size()), "checkpoint") +
+                             " to average, and a mean needs 2: train with train.keep = 5 (--keep 5)");
+  std::vector<Checkpoint> checkpoints;
+  for (const auto& name : names) checkpoints.push_back(open_checkpoint(run_folder, name));
+  std::reverse(checkpoints.begin(), checkpoints.end());
+  return checkpoints;
+}
+
+nn::Safetensors mean_of_weights(const std::vector<Checkpoint>& checkpoints) {
+  const Checkpoint& first = checkpoints.front();
+  nn::Safetensors mean = nn::read_safetensors(first.folder / kWeights);
+  const auto count = static_cast<double>(checkpoints.size());
+  std::vector<at::Tensor> sums;
+  for (const auto& [name, tensor] : mean.tensors)
+    sums.push_back(tensor.is_floating_point() ? tensor.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true)
+                                              : at::Tensor());
+  for (size_t i = 1; i < checkpoints.size(); ++i) {
+    const Checkpoint& other = checkpoints[i];
+    const nn::Safetensors weights = nn::read_safetensors(other.folder / kWeights);
+    require(weights.metadata == mean.metadata && weights.tensors.size() == mean.tensors.size(), first, other,
+            "their weights are of different models");
+    for (size_t t = 0; t < sums.size(); ++t) {
+      const auto& [name, tensor] = mean.tensors[t];
+      const at::Tensor* same = weights.find(name);
+      require(same && same->sizes() == tensor.sizes() && same->scalar_type() == tensor.scalar_type(), first,
+              other, "'" + name + "' is another tensor in each");
+      if (sums[t].defined())
+        sums[t] += *same;
+      else
+        require(at::equal(tensor, *same), first, other,
+                "'" + name + "' has whole numbers, which must be equal, and they differ");
+    }
+  }
+  for (size_t t = 0; t < sums.size(); ++t)
+    if (sums[t].defined())
+      mean.tensors[t].second = (sums[t] / count).to(mean.tensors[t].second.scalar_type());
+  return mean;
+}
+
+Result write_average(Task& task, const std::vector<Checkpoint>& checkpoints, const AverageOptions& options) {
+  const Checkpoint& newest = checkpoints.back();
+  AtomicFolder run(options.folder);
+  write_checkpoint(run.path(), "best", newest.step, [&](const fs::path& folder) {
+    const nn::Safetensors mean = mean_of_weights(checkpoints);
+    nn::write_safetensors(folder / kWeights, mean.tensors, mean.metadata);
+    copy_meaning(newest, folder);
+    write_text(folder / "recipe.toml", options.recipe);
+    write_text(folder / kAverageFile, record_of(checkpoints));
+  });
+  const fs::path weights = run.path() / "best" / kWeights;
+  nn::load_weights(task.model(), weights);
+
+  const State state = read_state(newest.folder);
+  Result result;
+  result.finished = true;
+  result.stopped_early = state.stopped_early;
+  result.steps = result.best_step = newest.step;
+  result.seconds = state.seconds;
+  result.skipped = state.skipped;
+  result.final_loss = state.logged_loss;
+  result.figure = task.selection().figure;
+  result.facts = task.facts();
+  for (const auto& [name, parameter] : trained_parameters(task.model()))
+    result.parameters += parameter.numel();
+  result.model_bytes = static_cast<int64_t>(fs::file_size(weights));
+  result.weights = weights_checksum(run.path(), "best");
+  result.threads = at::get_num_threads();
+  result.seed = options.seed;
+  result.version = version();
+  result.commit = commit();
+  if (task.has("dev")) result.dev = score(task, "dev", options.bf16, options.after_batch).figures;
+  if (task.has("test")) keep_test(score(task, "test", options.bf16, options.after_batch), result, run.path());
+  write_result(result, run.path());
+  run.commit();
+  return result;
+}
+
+}  // namespace quatrain::train

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "quatrain/nn/safetensors.h"
+#include "quatrain/train/checkpoint.h"
+#include "quatrain/train/trainer.h"
+
+/// The mean of a run's checkpoints, as a run of its own.
+namespace quatrain::train {
+
+/// The newest checkpoints of a run from which training could continue, `last` and step-N, at most `most` of
+/// them (0: all), the oldest first. Fewer than two are an error, and so is a damaged one among them.
+QUATRAIN_API std::vector<Checkpoint> checkpoints_to_average(const std::filesystem::path& run_folder,
+                                                            int64_t most = 0);
+
+/// The mean of their weights: of each floating-point tensor, computed in float64 and kept in its own type.
+/// Tensors of other types must be equal, and all else that says what the weights are too.
+QUATRAIN_API nn::Safetensors mean_of_weights(const std::vector<Checkpoint>& checkpoints);
+
+/// Where the mean is written.
+struct QUATRAIN_API AverageOptions {
+  std::filesystem::path folder;  ///< of the new run; it must not exist
+  std::string recipe;            ///< recipe.toml of the new run
+  bool bf16 = false;             ///< as in TrainerOptions
+  uint64_t seed = 0;
+  std::function<void()> after_batch = {};  ///< see Task::evaluate; what it throws leaves nothing behind
+};
+
+/// Loads the mean into the task's model, which is on its device, and scores the dev and the test set as a
+/// trainer does. The new run has best/ with the mean and with average.json, which says of what, result.json
+/// and the answers to the test set. It is written beside its place and renamed when it is whole.
+QUATRAIN_API Result write_average(Task& task, const std::vector<Checkpoint>& checkpoints,
+                                  const AverageOptions& options);
+
+}  // namespace quatrain::train
