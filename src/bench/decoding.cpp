@@ -98,7 +98,8 @@ Subject decoding(const std::vector<DecodingCase>& cases, double seconds) {
                     std::to_string(one.source) + " tokens become " + std::to_string(one.target) + ", float32";
   }
   subject.notes =
-      "batch: sentences. tok/s: target tokens a second, the mark of the end included. output: what scores the "
+      "batch: sentences. tok/s: target tokens a second, the mark of the end included. output: what scores "
+      "the "
       "tokens;\n`algebra`: the embeddings are in the algebra too. The real twin's output is real or tied.\n";
   subject.timing = {.seconds = seconds, .turn = 300e-6};
   for (const auto& asked : cases) {

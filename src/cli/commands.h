@@ -136,7 +136,8 @@ int bench_encoder_command(const BenchEncoderArguments& arguments);
 struct BenchDecodingArguments {
   std::vector<std::string> algebras{"quaternion"};
   std::string output = "real", attention = "real";
-  int64_t width = 512, heads = 8, feed_forward = 2048, layers = 6, vocabulary = 32000, source = 24, target = 32;
+  int64_t width = 512, heads = 8, feed_forward = 2048, layers = 6, vocabulary = 32000, source = 24,
+          target = 32;
   std::vector<int64_t> batches{1, 32}, beams{1, 4};
   bool exact = false;
   std::vector<int> threads;  ///< none: torch's number

@@ -111,7 +111,8 @@ TEST(BenchLinear, a_signal_leaves_what_was_measured) {
 TEST(BenchDecoding, counts_target_tokens) {
   const Workplace place;
   const std::string words =
-      "bench decoding --width 32 --heads 2 --feed-forward 64 --layers 1 --vocabulary 64 --source 5 --target 6" +
+      "bench decoding --width 32 --heads 2 --feed-forward 64 --layers 1 --vocabulary 64 --source 5 --target "
+      "6" +
       kQuick;
   const json cases = cases_of(place, words + " --algebra quaternion 'phm(2)' --batch 1,3 --beam 2");
   ASSERT_EQ(cases.size(), 2 * 2);

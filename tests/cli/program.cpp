@@ -84,6 +84,16 @@ std::string Workplace::make_data() const {
     write("data/stsa.binary." + std::string(part), sst);
     write("data/" + std::string(part) + ".tsv", tsv);
   }
+  for (const auto& [part, count] : {std::pair{"train", 40}, std::pair{"dev", 6}, std::pair{"test", 6}}) {
+    std::string lines, answers;
+    for (int k = 0; k < count; ++k) {
+      lines += text(k) + "\n";
+      answers += "so " + text(k) + "\n";
+    }
+    write("pairs/" + std::string(part) + ".de", lines);
+    write("pairs/" + std::string(part) + ".en", answers);
+    write("prose/" + std::string(part) + ".txt", lines);
+  }
   std::string sentences, gold;
   for (int k = 0; k < 60; ++k) {
     const bool plural = k % 2;

@@ -29,11 +29,27 @@ void expect_usage_error(const Workplace& place, const std::string& words, const 
 
 TEST(Usage, help_answers_everywhere) {
   const Workplace place;
-  for (const std::string command :
-       {"",        "train",         "average",      "evaluate",      "predict",
-        "score",   "runs",          "check",        "plot",          "convert",
-        "compare", "bench",         "bench linear", "bench encoder", "bench decoding", "bench model",
-        "info",    "info algebras", "recipes",      "recipes show",  "recipes document"}) {
+  for (const std::string command : {"",
+                                    "train",
+                                    "average",
+                                    "evaluate",
+                                    "predict",
+                                    "score",
+                                    "runs",
+                                    "check",
+                                    "plot",
+                                    "convert",
+                                    "compare",
+                                    "bench",
+                                    "bench linear",
+                                    "bench encoder",
+                                    "bench decoding",
+                                    "bench model",
+                                    "info",
+                                    "info algebras",
+                                    "recipes",
+                                    "recipes show",
+                                    "recipes document"}) {
     SCOPED_TRACE(command);
     const Outcome outcome = place.run(command + " --help");
     EXPECT_EQ(outcome.code, 0);

@@ -242,11 +242,11 @@ double cost(const Problem& p, Way way) {
 
 namespace {
 
-// A real layer is one dense product, and as a rule ATen's is the best. But for a few rows MKL reads the weights
-// once for each two or three of them: a kernel that reads each weight once for all rows (mixed), and a product
-// of blocks that were packed before (factored), take less time. Measured on a Xeon with AMX, one thread, 512 x
-// 512 to 512 x 32,000, to ATen's time: 4 rows .96, .74, .57 (mixed), 8 rows .71, .60, .36, 16 rows .59, .77,
-// .46 (factored), 32 rows .8 to 1.4.
+// A real layer is one dense product, and as a rule ATen's is the best. But for a few rows MKL reads the
+// weights once for each two or three of them: a kernel that reads each weight once for all rows (mixed), and
+// a product of blocks that were packed before (factored), take less time. Measured on a Xeon with AMX, one
+// thread, 512 x 512 to 512 x 32,000, to ATen's time: 4 rows .96, .74, .57 (mixed), 8 rows .71, .60, .36, 16
+// rows .59, .77, .46 (factored), 32 rows .8 to 1.4.
 Way plan_real(const Problem& problem) {
   constexpr int64_t kFewest = 4, kRead = 4, kPacked = 24, kSmall = 16 * 16;
   const bool floats = problem.engine && problem.element_size == 4;
