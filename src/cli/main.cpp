@@ -7,10 +7,12 @@
 #include <cstdio>
 #include <functional>
 
+#include "cli/bench_options.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/footers.h"
 #include "cli/openmp.h"
+#include "cli/recipe_options.h"
 #include "support/nearest_name.h"
 #include "support/version.h"
 
@@ -18,32 +20,6 @@
 /// own.
 namespace quatrain::cli {
 namespace {
-
-void add_recipe_options(CLI::App& command, RecipeArguments& arguments) {
-  command
-      .add_option("recipe", arguments.recipe,
-                  "Name of a recipe, a TOML file, or the folder of a run to continue")
-      ->required()
-      ->type_name("RECIPE");
-  command
-      .add_option("--data", arguments.data, "Folder of the data (default: the recipe's, then $QUATRAIN_DATA)")
-      ->type_name("FOLDER")
-      ->check(CLI::ExistingPath);
-  command
-      .add_option("--split", arguments.split,
-                  "Where --data is one .tsv file: shares of train, dev and test, 80/10/10")
-      ->type_name("SHARES");
-  command.add_option("--set", arguments.settings, "Override a key of the recipe; may be repeated")
-      ->type_name("TABLE.KEY=VALUE")
-      ->allow_extra_args(false);
-}
-
-void add_twins(CLI::App& command, TwinsArguments& arguments) {
-  command
-      .add_option("--twins", arguments.twins, "Only these of the recipe's twins: real,phm4 (default: all)")
-      ->delimiter(',')
-      ->type_name("NAMES");
-}
 
 void add_out(CLI::App& command, RecipeArguments& arguments) {
   command.add_option("--out", arguments.out, "Folder to write (default: runs/RECIPE-DATE-TIME)")
@@ -62,7 +38,6 @@ void add_free_settings(CLI::App& command, std::vector<std::string>& settings) {
 }
 
 constexpr const char* kDevice = "Where to compute: cpu, cuda or cuda:N";
-constexpr const char* kJson = "Write the cases as JSON too; - is the standard output";
 
 // One parsed command line.
 class Program {
@@ -291,110 +266,7 @@ class Program {
         return static_cast<int>(kSuccess);
       };
     });
-    add_bench_linear(*bench);
-    add_bench_encoder(*bench);
-    add_bench_decoding(*bench);
-    add_bench_model(*bench);
-  }
-
-  void add_bench_linear(CLI::App& bench) {
-    auto* command = bench.add_subcommand(
-        "linear", "Single linear layers: ours, torch's, and one that writes out its matrix");
-    command->footer(kBenchLinearFooter);
-    auto& a = bench_linear_;
-    const auto list = [&](const char* name, auto& values, const char* text) {
-      return command->add_option(name, values, text)->delimiter(',')->capture_default_str();
-    };
-    add_algebras(*command, a.algebras);
-    list("--sizes", a.sizes, "Widths, or INxOUT");
-    list("--batch", a.batches, "Rows of the input")->check(CLI::Range(1, 1 << 20));
-    list("--dtype", a.dtypes, "Types")->check(CLI::IsMember({"float32", "bfloat16", "float16", "float64"}));
-    list("--pass", a.passes, "Passes")->check(CLI::IsMember({"inference", "training"}));
-    add_threads(*command, a.threads);
-    add_seconds(*command, a.seconds);
-    command->add_option("--json", a.json, kJson)->type_name("FILE");
-    command->callback([this] { chosen_ = [this] { return bench_linear_command(bench_linear_); }; });
-  }
-
-  void add_bench_encoder(CLI::App& bench) {
-    auto* command = bench.add_subcommand(
-        "encoder", "A layer of a Transformer encoder and its parts, beside its real twin");
-    command->footer(kBenchEncoderFooter);
-    auto& a = bench_encoder_;
-    const auto number = [&](const char* name, auto& value, const char* text) {
-      return command->add_option(name, value, text)->capture_default_str();
-    };
-    add_algebras(*command, a.algebras);
-    number("--width", a.width, "Width of the model")->check(CLI::Range(1, 1 << 16));
-    number("--heads", a.heads, "Heads of the attention")->check(CLI::Range(1, 1 << 16));
-    number("--feed-forward", a.feed_forward, "Width inside the feed-forward")->check(CLI::Range(1, 1 << 18));
-    number("--sequence", a.sequence, "Words of a text")->check(CLI::Range(1, 1 << 16));
-    number("--batch", a.batch, "Texts at a time")->check(CLI::Range(1, 1 << 16));
-    number("--dropout", a.dropout, "Dropout in training")->check(CLI::Range(0.0, 1.0));
-    add_threads(*command, a.threads);
-    add_seconds(*command, a.seconds);
-    command->add_option("--json", a.json, kJson)->type_name("FILE");
-    command->callback([this] { chosen_ = [this] { return bench_encoder_command(bench_encoder_); }; });
-  }
-
-  void add_bench_decoding(CLI::App& bench) {
-    auto* command = bench.add_subcommand(
-        "decoding", "Translation with a beam by a fresh encoder-decoder, beside its real twin");
-    command->footer(kBenchDecodingFooter);
-    auto& a = bench_decoding_;
-    const auto number = [&](const char* name, auto& value, const char* text) {
-      return command->add_option(name, value, text)->capture_default_str();
-    };
-    const auto list = [&](const char* name, auto& values, const char* text) {
-      return number(name, values, text)->delimiter(',')->check(CLI::Range(1, 1 << 12));
-    };
-    add_algebras(*command, a.algebras);
-    number("--output", a.output, "What scores the tokens; algebra: the embeddings are in the algebra too")
-        ->check(CLI::IsMember({"real", "tied", "algebra"}));
-    number("--attention", a.attention, "Attention of ours")->check(CLI::IsMember({"real", "componentwise"}));
-    number("--width", a.width, "Width of the model")->check(CLI::Range(1, 1 << 14));
-    number("--heads", a.heads, "Heads of the attention")->check(CLI::Range(1, 1 << 14));
-    number("--feed-forward", a.feed_forward, "Width inside the feed-forward")->check(CLI::Range(1, 1 << 16));
-    number("--layers", a.layers, "Layers of the encoder and of the decoder")->check(CLI::Range(1, 100));
-    number("--vocabulary", a.vocabulary, "Tokens of the vocabulary")->check(CLI::Range(8, 1 << 20));
-    number("--source", a.source, "Tokens of a source")->check(CLI::Range(1, 1 << 12));
-    number("--target", a.target, "Tokens of a target")->check(CLI::Range(2, 1 << 12));
-    list("--batch", a.batches, "Sentences at a time");
-    list("--beam", a.beams, "Hypotheses of a sentence");
-    command->add_flag("--exact", a.exact, "Answers that do not depend on the batch, as predict gives them");
-    add_threads(*command, a.threads);
-    add_seconds(*command, a.seconds);
-    command->add_option("--json", a.json, kJson)->type_name("FILE");
-    command->add_option("--write", a.write, "Only write the models and sources for scripts/bench_ctranslate2")
-        ->type_name("DIR");
-    command->callback([this] { chosen_ = [this] { return bench_decoding_command(bench_decoding_); }; });
-  }
-
-  void add_bench_model(CLI::App& bench) {
-    auto* command = bench.add_subcommand("model", "A recipe's twins, fresh: words a second and peak memory");
-    command->footer(kBenchModelFooter);
-    add_recipe_options(*command, bench_model_);
-    add_twins(*command, bench_model_);
-    add_seconds(*command, bench_model_.seconds);
-    command->add_option("--json", bench_model_.json, kJson)->type_name("FILE");
-    command->callback([this] { chosen_ = [this] { return bench_model_command(bench_model_); }; });
-  }
-
-  static void add_algebras(CLI::App& command, std::vector<std::string>& algebras) {
-    command.add_option("--algebra", algebras, "Algebras, as layers take them: quaternion 'phm(4)' ...")
-        ->capture_default_str();
-  }
-
-  static void add_threads(CLI::App& command, std::vector<int>& threads) {
-    command.add_option("--threads", threads, "Numbers of threads; torch's by default")
-        ->delimiter(',')
-        ->check(CLI::Range(1, 4096));
-  }
-
-  static void add_seconds(CLI::App& command, double& seconds) {
-    command.add_option("--seconds", seconds, "About how long to measure a case")
-        ->check(CLI::Range(0.0, 1e5))
-        ->capture_default_str();
+    bench_.add_to(*bench, chosen_);
   }
 
   void add_info() {
@@ -483,10 +355,7 @@ class Program {
   PlotArguments plot_;
   ConvertArguments convert_;
   CompareArguments compare_;
-  BenchLinearArguments bench_linear_;
-  BenchEncoderArguments bench_encoder_;
-  BenchDecodingArguments bench_decoding_;
-  BenchModelArguments bench_model_;
+  BenchOptions bench_;
   std::string name_;
 };
 
