@@ -1,5 +1,7 @@
 #include "quatrain/models/beam_search.h"
 
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/logsumexp.h>
 #include <c10/util/Exception.h>
 
@@ -39,20 +41,50 @@ struct Sentence {
   std::vector<Hypothesis> finished;  // the best first
 };
 
+// The `k` highest of a row's scores, the highest first, equal ones by their token. Few scores of a large
+// vocabulary exceed what was found before them: one comparison a score, where a sort would move them all.
+template <class T>
+void find_best(const T* scores, int64_t count, int64_t k, double* best, int64_t* tokens) {
+  int64_t found = 0;
+  T least = -std::numeric_limits<T>::infinity();  // of those found, once there are k
+  for (int64_t token = 0; token < count; ++token) {
+    const T score = scores[token];
+    if (found == k && !(score > least)) continue;
+    int64_t place = found < k ? found++ : k - 1;
+    for (; place > 0 && score > best[place - 1]; --place) {
+      best[place] = best[place - 1];
+      tokens[place] = tokens[place - 1];
+    }
+    best[place] = score;
+    tokens[place] = token;
+    least = static_cast<T>(best[k - 1]);
+  }
+}
+
 // The best continuations of each row, and what a log-probability is a score less of.
 struct Scores {
-  at::Tensor best, tokens;  // (rows, k) double and int64
+  at::Tensor logits;        // (rows, vocabulary) float or double
   at::Tensor total;         // (rows) double: logsumexp
-  at::Tensor logits;
+  at::Tensor best, tokens;  // (rows, k) double and int64
 
-  Scores(const at::Tensor& all, int64_t k) : logits(all) {
-    const auto top = all.topk(std::min(k, all.size(1)), 1);
-    best = std::get<0>(top).to(at::kDouble).cpu().contiguous();
-    tokens = std::get<1>(top).cpu().contiguous();
-    total = at::logsumexp(all.scalar_type() == at::kDouble ? all : all.to(at::kFloat), 1)
-                .to(at::kDouble)
-                .cpu()
-                .contiguous();
+  Scores(const at::Tensor& all, int64_t most)
+      : logits((all.scalar_type() == at::kDouble ? all : all.to(at::kFloat)).cpu().contiguous()),
+        total(at::logsumexp(logits, 1).to(at::kDouble).contiguous()) {
+    const int64_t rows = logits.size(0), count = logits.size(1), k = std::min(most, count);
+    best = at::empty({rows, k}, at::kDouble);
+    tokens = at::empty({rows, k}, at::kLong);
+    for (int64_t row = 0; row < rows; ++row)
+      TORCH_CHECK_VALUE(std::isfinite(total.const_data_ptr<double>()[row]),
+                        "beam_search: the model's scores are not finite");
+    const auto find = [&](const auto* scores) {
+      at::parallel_for(0, rows, 4, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row)
+          find_best(scores + row * count, count, k, best.mutable_data_ptr<double>() + row * k,
+                    tokens.mutable_data_ptr<int64_t>() + row * k);
+      });
+    };
+    logits.scalar_type() == at::kDouble ? find(logits.const_data_ptr<double>())
+                                        : find(logits.const_data_ptr<float>());
   }
   double of(int64_t row, int64_t token) const {
     return logits[row][token].item<double>() - total.const_data_ptr<double>()[row];
@@ -149,7 +181,6 @@ class Search {
     const size_t begin_of_rows = tokens_.size();
     for (size_t rank = 0; rank < candidates_.size(); ++rank) {
       const Candidate& candidate = candidates_[rank];
-      TORCH_CHECK_VALUE(!std::isnan(candidate.sum), "beam_search: the model's scores are not finite");
       const Live& from = sentence.live[static_cast<size_t>(candidate.row - first_row)];
       const bool ends = candidate.token == options_.end;
       if (ends && rank >= static_cast<size_t>(options_.beam)) continue;

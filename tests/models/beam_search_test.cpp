@@ -219,6 +219,21 @@ TEST(BeamSearch, RefusesWhatCannotBe) {
   EXPECT_THROW(models::beam_search(bad, {models::SearchTask{}}), c10::ValueError);
 }
 
+TEST(BeamSearch, EqualScoresGoByTheirTokens) {
+  const auto step = [](const Tokens& tokens, const Tokens&) {
+    at::Tensor logits = torch::zeros({static_cast<int64_t>(tokens.size()), 9});
+    logits.select(1, 3).fill_(-50);
+    return logits;
+  };
+  SearchOptions options;
+  options.beam = options.best = 3;
+  const auto found = models::beam_search(step, {{.longest = 1, .prefix = {}}}, options)[0];
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0].tokens, Tokens{1});  // 0 and 2 are marks that are never chosen
+  EXPECT_EQ(found[1].tokens, Tokens{4});
+  EXPECT_EQ(found[2].tokens, Tokens{5});
+}
+
 TEST(BeamSearch, GoesOnWhereALongerOneMayWin) {
   // The end is likelier than token 4 at first (.6, .4), and token 4 is followed by a sure token and the end:
   // by mean log-probability the longer one wins, by the sum the shorter.
