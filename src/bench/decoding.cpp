@@ -68,9 +68,9 @@ models::Seq2Seq decoding_model(const DecodingCase& asked, bool real) {
                             .algebra(real ? "real" : asked.algebra)
                             .attention(real ? nn::AttentionKind::automatic : asked.attention)
                             .embedding_in_algebra(in_algebra)
-                            .output(in_algebra || asked.output != models::OutputLayer::algebra
-                                        ? asked.output
-                                        : models::OutputLayer::real)
+                            .output(asked.output == models::OutputLayer::algebra && real
+                                        ? models::OutputLayer::real
+                                        : asked.output)
                             .max_length(asked.target + asked.source + 1));
   model->eval();
   nn::factorize(*model);

@@ -11,6 +11,7 @@
 #include "nn/head_order.h"
 #include "quatrain/models/positions.h"
 #include "support/atomic_file.h"
+#include "support/atomic_folder.h"
 #include "support/text.h"
 
 namespace quatrain::models {
@@ -229,34 +230,6 @@ void check_pieces(const std::vector<std::string>& pieces, int64_t tokens, const 
   }
 }
 
-// A folder beside its place, which goes away unless it was put there.
-class FolderBeside {
- public:
-  explicit FolderBeside(const fs::path& folder) : folder_(folder), beside_(folder) {
-    if (!beside_.has_filename()) beside_ = beside_.parent_path();
-    beside_ += ".part";
-    if (fs::exists(folder_) && (!fs::is_directory(folder_) || !fs::is_empty(folder_)))
-      throw std::runtime_error("write_ctranslate2: '" + folder.string() +
-                               "' exists already: name another folder, or remove it");
-    fs::remove_all(beside_);
-    fs::create_directories(beside_);
-  }
-  ~FolderBeside() {
-    std::error_code none;
-    fs::remove_all(beside_, none);
-  }
-  fs::path file(const char* name) const { return beside_ / name; }
-  void put() const {
-    sync_path(beside_);
-    fs::rename(beside_, folder_);
-    const fs::path parent = beside_.parent_path();
-    sync_path(parent.empty() ? "." : parent);
-  }
-
- private:
-  fs::path folder_, beside_;
-};
-
 }  // namespace
 
 void write_ctranslate2(const fs::path& folder, Seq2Seq model, const std::vector<std::string>& source_pieces,
@@ -266,9 +239,9 @@ void write_ctranslate2(const fs::path& folder, Seq2Seq model, const std::vector<
   check_pieces(target_pieces, model->options.target_vocabulary(), "target");
   const torch::NoGradGuard no_grad;
   const Specification specification(model);
-  const FolderBeside beside(folder);
+  AtomicFolder made(folder, /*replaces_empty=*/true);
   const auto write_json = [&](const char* name, const nlohmann::ordered_json& json) {
-    write_text(beside.file(name), json.dump(2) + "\n");
+    write_text(made.path() / name, json.dump(2) + "\n");
   };
   if (source_pieces == target_pieces) {
     write_json("shared_vocabulary.json", source_pieces);
@@ -284,8 +257,8 @@ void write_ctranslate2(const fs::path& folder, Seq2Seq model, const std::vector<
                              {"layer_norm_epsilon", nn::LayerNormOptions(1).eps()},
                              {"multi_query_attention", false},
                              {"unk_token", "<unk>"}});
-  specification.write(beside.file("model.bin"));
-  beside.put();
+  specification.write(made.path() / "model.bin");
+  made.commit();
 }
 
 }  // namespace quatrain::models

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 
 #include "models/share_out.h"
 #include "nn/check.h"
@@ -93,8 +92,6 @@ class Translation {
     };
     return beam_search(step, tasks, options_.search);
   }
-
-  bool exact() const { return options_.exact; }
 
  private:
   Seq2Seq model_;

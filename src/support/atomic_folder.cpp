@@ -8,7 +8,8 @@ namespace quatrain {
 
 namespace fs = std::filesystem;
 
-AtomicFolder::AtomicFolder(const fs::path& place) : place_(fs::absolute(place).lexically_normal()) {
+AtomicFolder::AtomicFolder(const fs::path& place, bool replaces_empty)
+    : place_(fs::absolute(place).lexically_normal()), replaces_empty_(replaces_empty) {
   if (!place_.has_filename()) place_ = place_.parent_path();
   beside_ = place_;
   beside_ += ".part";
@@ -24,13 +25,15 @@ AtomicFolder::~AtomicFolder() {
 
 void AtomicFolder::commit() {
   sync_path(beside_);
-  refuse_existing();  // an empty folder would be replaced
+  refuse_existing();  // a rename would replace an empty folder
   fs::rename(beside_, place_);
   sync_path(place_.parent_path());
 }
 
 void AtomicFolder::refuse_existing() const {
-  if (fs::exists(fs::symlink_status(place_)))
+  const auto status = fs::symlink_status(place_);
+  const bool replaced = replaces_empty_ && fs::is_directory(status) && fs::is_empty(place_);
+  if (fs::exists(status) && !replaced)
     throw std::runtime_error("'" + place_.string() + "' exists already: choose another folder");
 }
 

@@ -10,8 +10,8 @@ namespace quatrain {
 /// of it. Without commit() nothing is left behind. What a process that was killed has left there is removed.
 class QUATRAIN_API AtomicFolder {
  public:
-  /// A place that exists is a std::runtime_error.
-  explicit AtomicFolder(const std::filesystem::path& place);
+  /// A place that exists is a std::runtime_error, unless it is an empty folder and may be replaced.
+  explicit AtomicFolder(const std::filesystem::path& place, bool replaces_empty = false);
   ~AtomicFolder();
   AtomicFolder(const AtomicFolder&) = delete;
   AtomicFolder& operator=(const AtomicFolder&) = delete;
@@ -25,6 +25,7 @@ class QUATRAIN_API AtomicFolder {
   void refuse_existing() const;
 
   std::filesystem::path place_, beside_;
+  bool replaces_empty_;
 };
 
 }  // namespace quatrain

@@ -248,12 +248,12 @@ namespace {
 // thread, 512 x 512 to 512 x 32,000, to ATen's time: 4 rows .96, .74, .57 (mixed), 8 rows .71, .60, .36, 16
 // rows .59, .77, .46 (factored), 32 rows .8 to 1.4.
 Way plan_real(const Problem& problem) {
-  constexpr int64_t kFewest = 4, kRead = 4, kPacked = 24, kSmall = 16 * 16;
+  constexpr int64_t kRead = 4, kPacked = 24, kSmall = 16 * 16;
   const bool floats = problem.engine && problem.element_size == 4;
-  if (!floats || !problem.prepared || problem.rows < kFewest || problem.rows > kPacked ||
+  if (!floats || !problem.prepared || problem.rows < kRead || problem.rows > kPacked ||
       problem.in_features * problem.out_features < kSmall)
     return Way::materialised;
-  return problem.rows <= kRead || problem.rank == 0 ? Way::mixed : Way::factored;
+  return problem.rows == kRead || problem.rank == 0 ? Way::mixed : Way::factored;
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include "quatrain/data/tokenizer.h"
 #include "tasks/data_folder.h"
 #include "tasks/language_model/task.h"
-#include "train/checksum.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -42,7 +41,7 @@ LanguageData::LanguageData(Recipe recipe, const data::TextCorpus& corpus, Pieces
       pieces_(std::move(pieces)),
       only_scored_(!only.empty()),
       sets_(std::make_shared<TextSets>()),
-      checksums_(std::make_shared<std::map<std::string, std::string>>()) {
+      checksums_(std::make_shared<Checksums>()) {
   const bool mark_ends = recipe_.own<LanguageOptions>().mark_ends;
   for (const char* split : {"train", "dev", "test"}) {
     if (!corpus.has(split) || (only_scored_ && only != split)) continue;
@@ -53,8 +52,7 @@ LanguageData::LanguageData(Recipe recipe, const data::TextCorpus& corpus, Pieces
                 lines.place(), " there is one");
     sets_->emplace(split, TextSet{text, lines.words()});
     if (only_scored_) continue;
-    for (const auto& file : corpus.files(split))
-      (*checksums_)[file.filename().string()] = train::checksum_of_file(file);
+    add_checksums(*checksums_, corpus.files(split));
   }
 }
 

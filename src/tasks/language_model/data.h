@@ -10,6 +10,7 @@
 #include "quatrain/data/window_loader.h"
 #include "quatrain/tasks/kind.h"
 #include "tasks/language_model/model.h"
+#include "tasks/task_parts.h"
 
 namespace quatrain::tasks {
 
@@ -37,7 +38,7 @@ class LanguageData : public Data {
   data::Pieces pieces_;
   bool only_scored_;
   std::shared_ptr<TextSets> sets_;
-  std::shared_ptr<std::map<std::string, std::string>> checksums_;  // of the files, by name
+  std::shared_ptr<Checksums> checksums_;  // of the files, by name
 };
 
 /// See Kind::load_data.

@@ -9,7 +9,6 @@
 #include "quatrain/models/score_text.h"
 #include "quatrain/nn/parameters.h"
 #include "quatrain/train/session.h"
-#include "support/atomic_file.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -22,8 +21,7 @@ bool is_of_words(data::PieceKind kind) {
 }  // namespace
 
 LanguageTask::LanguageTask(std::shared_ptr<TextPredictor> model, std::shared_ptr<const TextSets> sets,
-                           std::shared_ptr<const std::map<std::string, std::string>> checksums,
-                           bool only_scored)
+                           std::shared_ptr<const Checksums> checksums, bool only_scored)
     : model_(std::move(model)), sets_(std::move(sets)), checksums_(std::move(checksums)) {
   const auto train = sets_->find("train");
   if (train != sets_->end() && !only_scored)
@@ -45,8 +43,7 @@ std::string LanguageTask::describe_batch(int64_t epoch, int64_t index) {
 }
 
 train::Selection LanguageTask::selection() const {
-  const Figure& figure = model_->recipe().selecting();
-  return {figure.name, figure.higher_is_better};
+  return selection_by(model_->recipe().selecting());
 }
 
 train::Evaluation LanguageTask::evaluate(std::string_view split, const std::function<void()>& after_batch) {
@@ -65,7 +62,7 @@ train::Evaluation LanguageTask::evaluate(std::string_view split, const std::func
 
 void LanguageTask::store(const std::filesystem::path& folder) const {
   model_->store(folder);
-  for (const auto& [file, checksum] : *checksums_) write_text(folder / (file + ".checksum"), checksum + "\n");
+  store_checksums(*checksums_, folder);
 }
 
 train::Figures LanguageTask::facts() {

@@ -15,7 +15,7 @@ namespace quatrain::tasks {
 class LanguageTask : public train::Task {
  public:
   LanguageTask(std::shared_ptr<TextPredictor> model, std::shared_ptr<const TextSets> sets,
-               std::shared_ptr<const std::map<std::string, std::string>> checksums, bool only_scored);
+               std::shared_ptr<const Checksums> checksums, bool only_scored);
 
   torch::nn::Module& model() override { return model_->module(); }
   int64_t batches() const override { return loader_ ? loader_->batches() : 0; }
@@ -34,7 +34,7 @@ class LanguageTask : public train::Task {
  private:
   std::shared_ptr<TextPredictor> model_;
   std::shared_ptr<const TextSets> sets_;
-  std::shared_ptr<const std::map<std::string, std::string>> checksums_;
+  std::shared_ptr<const Checksums> checksums_;
   std::optional<data::WindowLoader> loader_;
 };
 

@@ -5,6 +5,7 @@
 #include "quatrain/algebra.h"
 #include "quatrain/ops.h"
 #include "tasks/regression/kind.h"
+#include "tasks/task_parts.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -68,10 +69,7 @@ class Regression : public train::Task {
     return result;
   }
 
-  train::Selection selection() const override {
-    const Figure& figure = regression().about().figures.front();
-    return {figure.name, figure.higher_is_better};
-  }
+  train::Selection selection() const override { return selection_by(regression().about().figures.front()); }
   std::string recipe() const override { return to_toml(model_->recipe()); }
 
  private:

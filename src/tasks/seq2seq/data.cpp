@@ -2,13 +2,10 @@
 
 #include <torch/torch.h>
 
-#include <array>
-
 #include "quatrain/train/checkpoint.h"
 #include "support/numbers.h"
 #include "tasks/data_folder.h"
 #include "tasks/seq2seq/task.h"
-#include "train/checksum.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -41,6 +38,23 @@ PairPieces learn_pieces(const data::PairCorpus& corpus, const Seq2SeqTaskOptions
   return {both, both};
 }
 
+// Pairs as another reader gives them, which are kept.
+class KeptPairs : public data::PairReader {
+ public:
+  KeptPairs(std::unique_ptr<data::PairReader> pairs, std::vector<data::LinePair>& kept)
+      : pairs_(std::move(pairs)), kept_(kept) {}
+  bool next(data::LinePair& pair) override {
+    if (!pairs_->next(pair)) return false;
+    kept_.push_back(pair);
+    return true;
+  }
+  std::string place() const override { return pairs_->place(); }
+
+ private:
+  std::unique_ptr<data::PairReader> pairs_;
+  std::vector<data::LinePair>& kept_;
+};
+
 }  // namespace
 
 PairData::PairData(Recipe recipe, std::unique_ptr<data::PairCorpus> corpus, PairPieces pieces,
@@ -50,44 +64,36 @@ PairData::PairData(Recipe recipe, std::unique_ptr<data::PairCorpus> corpus, Pair
       pieces_(std::move(pieces)),
       only_scored_(!only.empty()),
       sets_(std::make_shared<std::map<std::string, PairSet, std::less<>>>()),
-      checksums_(std::make_shared<std::map<std::string, std::string>>()) {
+      checksums_(std::make_shared<Checksums>()) {
   const auto& own = recipe_.own<Seq2SeqTaskOptions>();
   for (const char* split : {"train", "dev", "test"}) {
     if (!corpus_->has(split) || (only_scored_ && only != split)) continue;
     PairSet& set = (*sets_)[split];
     const bool trains = !only_scored_ && std::string_view(split) == "train";
-    const auto reader = corpus_->open(split);
+    auto reader = corpus_->open(split);
+    if (!trains) reader = std::make_unique<KeptPairs>(std::move(reader), set.lines);
     set.encoded = std::make_shared<data::EncodedPairs>(
         data::encode(*reader, pieces_.source, pieces_.target, trains ? own.limits : data::PairLimits{}));
-    if (trains) {
-      for (const auto& file : corpus_->files(split))
-        (*checksums_)[file.filename().string()] = train::checksum_of_file(file);
-      continue;
-    }
-    const auto again = corpus_->open(split);
-    for (data::LinePair pair; again->next(pair);) set.lines.push_back(pair);
+    if (trains) add_checksums(*checksums_, corpus_->files(split));
   }
 }
 
-data::PairLoader training_loader(const PairSet& set, const Recipe& recipe) {
-  const auto& own = recipe.own<Seq2SeqTaskOptions>();
+data::PairLoaderOptions training_batches(const Recipe& recipe) {
   data::PairLoaderOptions options;
   options.batch_size = recipe.batch;
-  options.batch_tokens = own.batch_tokens;
+  options.batch_tokens = recipe.own<Seq2SeqTaskOptions>().batch_tokens;
   options.seed = recipe.train.seed;
-  return {set.encoded, options};
+  return options;
 }
 
 std::vector<Input> PairData::inputs(std::string_view split, const Recipe& recipe, int64_t size,
                                     int64_t count) const {
   const PairSet& set = sets_->find(split)->second;
-  Recipe sized = recipe;
-  sized.batch = std::min(size, set.encoded->size());
-  data::PairLoaderOptions fixed;
-  fixed.batch_size = sized.batch;
-  fixed.shuffle = false;
-  data::PairLoader loader =
-      split == "train" ? training_loader(set, sized) : data::PairLoader(set.encoded, fixed);
+  data::PairLoaderOptions options;
+  options.shuffle = false;
+  if (split == "train") options = training_batches(recipe);
+  options.batch_size = std::min(size, set.encoded->size());
+  data::PairLoader loader(set.encoded, options);
   std::vector<Input> inputs;
   for (int64_t i = 0; i < std::min(count, loader.batches()); ++i) {
     const auto batch = loader.batch(0, i);

@@ -9,6 +9,7 @@
 #include "quatrain/data/pair_source.h"
 #include "quatrain/tasks/kind.h"
 #include "tasks/seq2seq/model.h"
+#include "tasks/task_parts.h"
 
 namespace quatrain::tasks {
 
@@ -37,13 +38,13 @@ class PairData : public Data {
   PairPieces pieces_;
   bool only_scored_;
   std::shared_ptr<std::map<std::string, PairSet, std::less<>>> sets_;
-  std::shared_ptr<std::map<std::string, std::string>> checksums_;  // of the training files, by name
+  std::shared_ptr<Checksums> checksums_;  // of the training files, by name
 };
 
 /// See Kind::load_data.
 std::unique_ptr<Data> load_pairs(Recipe recipe, const DataRequest& request);
 
-/// Batches of a training set, by the recipe.
-data::PairLoader training_loader(const PairSet& set, const Recipe& recipe);
+/// How a training set is cut into batches.
+data::PairLoaderOptions training_batches(const Recipe& recipe);
 
 }  // namespace quatrain::tasks

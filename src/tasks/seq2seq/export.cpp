@@ -46,16 +46,12 @@ std::string how_to_cut(PieceKind kind, const fs::path& folder) {
 std::vector<std::string> Seq2SeqModel::export_to(const std::string& format, const fs::path& folder) const {
   if (format != "ctranslate2") return Model::export_to(format, folder);
   AtomicFolder made(folder);
-  const fs::path model = made.path() / "model";
   try {
-    models::write_ctranslate2(model, network, texts_of(pieces.source), texts_of(pieces.target));
+    models::write_ctranslate2(made.path(), network, texts_of(pieces.source), texts_of(pieces.target));
   } catch (const std::invalid_argument& error) {
     const std::string text = error.what();  // "write_ctranslate2: what is wrong"
     throw RecipeError("the model cannot be written: " + text.substr(text.find(": ") + 2));
   }
-  for (const auto& entry : fs::directory_iterator(model))
-    fs::rename(entry.path(), made.path() / entry.path().filename());
-  fs::remove(model);
   const PieceKind kind = pieces.source.kind();
   if (kind == PieceKind::unigram || kind == PieceKind::bpe) {
     write_sentencepiece(pieces.source, made.path() / "source.spm");

@@ -46,46 +46,42 @@ at::Tensor Seq2SeqModel::forward(const std::vector<at::Tensor>& input) {
   return network->forward(input[0], input[1], input[2], input[3]);
 }
 
-std::vector<int64_t> Seq2SeqModel::encode(const std::string& line, bool* cut) const {
+Seq2SeqModel::Source Seq2SeqModel::encode(const std::string& line) const {
   const auto ids = pieces.source.encode(line);
-  auto most = static_cast<int64_t>(ids.size());
+  const auto count = static_cast<int64_t>(ids.size());
+  int64_t most = count;
   if (own().limits.max_source > 0) most = std::min(most, own().limits.max_source);
   if (own().model.positions() == models::Positions::learned)
     most = std::min(most, own().model.max_length() - 1);
-  if (cut) *cut = most < static_cast<int64_t>(ids.size());
-  std::vector<int64_t> tokens(ids.begin(), ids.begin() + most);
-  tokens.push_back(Pieces::kEnd);
-  return tokens;
+  Source source{{ids.begin(), ids.begin() + most}, count == 0, most < count};
+  source.tokens.push_back(Pieces::kEnd);
+  return source;
 }
 
 std::vector<std::vector<models::Hypothesis>> Seq2SeqModel::translate(
-    const std::vector<std::string>& lines, const models::TranslationOptions& asked,
+    const std::vector<std::vector<int64_t>>& sources, const models::TranslationOptions& asked,
     const std::function<void()>& after_batch) {
   models::TranslationOptions options = asked;
   if (own().model.positions() == models::Positions::learned)
     options.longest = std::min(options.longest, own().model.max_length() - 1);
-  std::vector<std::vector<int64_t>> sources;
-  for (const std::string& line : lines) {
-    bool cut = false;
-    sources.push_back(encode(line, &cut));
-    cut_ += cut;
-  }
   return models::translate(network, sources, options, {}, after_batch);
 }
 
 std::vector<std::string> Seq2SeqModel::predict(const std::vector<std::string>& lines) {
   const auto start = std::chrono::steady_clock::now();
   // An empty line has an empty answer.
-  std::vector<std::string> texts;
+  std::vector<std::vector<int64_t>> sources;
   std::vector<size_t> places;
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (pieces.source.encode(lines[i]).empty()) continue;
-    texts.push_back(lines[i]);
+    Source source = encode(lines[i]);
+    if (source.empty) continue;
+    cut_ += source.cut;
+    sources.push_back(std::move(source.tokens));
     places.push_back(i);
   }
   std::vector<std::string> answers(lines.size());
-  const auto found = translate(texts, own().translation);
-  for (size_t i = 0; i < texts.size(); ++i) {
+  const auto found = translate(sources, own().translation);
+  for (size_t i = 0; i < sources.size(); ++i) {
     std::string& answer = answers[places[i]];
     for (const auto& hypothesis : found[i]) {
       if (!std::isfinite(hypothesis.score)) throw LineError(places[i], "the model's scores are not finite");

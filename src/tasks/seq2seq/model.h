@@ -39,10 +39,14 @@ class Seq2SeqModel : public Model {
                                      const std::filesystem::path& folder) const override;
 
   const Seq2SeqTaskOptions& own() const { return recipe_.own<Seq2SeqTaskOptions>(); }
-  /// A line's tokens with the mark of its end, cut at task.max_source.
-  std::vector<int64_t> encode(const std::string& line, bool* cut = nullptr) const;
-  /// The best targets of lines, the best first.
-  std::vector<std::vector<models::Hypothesis>> translate(const std::vector<std::string>& lines,
+  /// A line as the network reads it.
+  struct Source {
+    std::vector<int64_t> tokens;  ///< with the mark of its end, cut at task.max_source
+    bool empty = false, cut = false;
+  };
+  Source encode(const std::string& line) const;
+  /// The best targets of sources' tokens, the best first.
+  std::vector<std::vector<models::Hypothesis>> translate(const std::vector<std::vector<int64_t>>& sources,
                                                          const models::TranslationOptions& options,
                                                          const std::function<void()>& after_batch = {});
 

@@ -8,7 +8,6 @@
 #include "quatrain/scores/bleu.h"
 #include "quatrain/scores/chrf.h"
 #include "quatrain/train/session.h"
-#include "support/atomic_file.h"
 #include "tasks/seq2seq/bleu_counts.h"
 #include "tasks/seq2seq/kind.h"
 
@@ -39,16 +38,15 @@ at::Tensor token_losses(models::Seq2Seq& network, const data::PairBatch& batch, 
 }  // namespace
 
 Seq2SeqTask::Seq2SeqTask(std::shared_ptr<Seq2SeqModel> model, std::shared_ptr<const Sets> sets,
-                         std::shared_ptr<const std::map<std::string, std::string>> checksums,
-                         data::TextForm text, std::vector<std::string> groups, bool always_search)
+                         std::shared_ptr<const Checksums> checksums, data::TextForm text,
+                         std::vector<std::string> groups, bool only_scored)
     : model_(std::move(model)),
       sets_(std::move(sets)),
       checksums_(std::move(checksums)),
       text_(text),
-      groups_(std::move(groups)),
-      always_search_(always_search) {
-  if (const auto found = sets_->find("train"); found != sets_->end() && !always_search)
-    loader_.emplace(training_loader(found->second, model_->recipe()));
+      groups_(std::move(groups)) {
+  if (const auto found = sets_->find("train"); found != sets_->end() && !only_scored)
+    loader_.emplace(found->second.encoded, training_batches(model_->recipe()));
 }
 
 train::BatchLoss Seq2SeqTask::loss(int64_t epoch, int64_t index) {
@@ -58,15 +56,12 @@ train::BatchLoss Seq2SeqTask::loss(int64_t epoch, int64_t index) {
 }
 
 std::string Seq2SeqTask::describe_batch(int64_t epoch, int64_t index) {
-  std::string text = train::Task::describe_batch(epoch, index) + ": training pairs";
-  const auto batch = loader_->batch(epoch, index);
-  for (const int64_t i : batch.indices) text += (i == batch.indices.front() ? " " : ", ") + std::to_string(i);
-  return text;
+  return train::Task::describe_batch(epoch, index) + ": training pairs " +
+         list_of(loader_->batch(epoch, index).indices);
 }
 
 train::Selection Seq2SeqTask::selection() const {
-  const Figure& figure = model_->recipe().selecting();
-  return {figure.name, figure.higher_is_better};
+  return selection_by(model_->recipe().selecting());
 }
 
 double Seq2SeqTask::loss_of(const PairSet& set, const std::function<void()>& after_batch) {
@@ -98,16 +93,18 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
   models::TranslationOptions how = own.translation;
   const bool training = loader_ && split == "dev";
   // While it trains only as many lines as are shown, and greedily.
-  const bool all = !training || own.select != SelectBy::loss || always_search_;
+  const bool all = !training || own.select != SelectBy::loss;
   if (training) how.exact = false;
   if (!all) how.search.beam = how.search.best = 1;
-  std::vector<std::string> sources;
+  std::vector<std::vector<int64_t>> sources;
   const size_t count = all ? set.lines.size() : std::min(set.lines.size(), static_cast<size_t>(own.samples));
-  for (size_t i = 0; i < count; ++i) sources.push_back(set.lines[i].source);
+  for (size_t i = 0; i < count; ++i) sources.push_back(model_->encode(set.lines[i].source).tokens);
   const auto answers = model_->translate(sources, how, after_batch);
 
   using scores::BleuTokenizer;
   const auto tokenizer = text_ == data::TextForm::raw ? BleuTokenizer::v13a : BleuTokenizer::none;
+  const bool has_ngrams =
+      groups_.empty();  // answers of one word, which only kinds of them break down, do not
   scores::BleuCounts bleu;
   train::ExampleCounts bleu_examples = bleu_columns();
   scores::ChrfCounts chrf;
@@ -119,6 +116,7 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
     const std::string& target = set.lines[i].target;
     if (training && i < static_cast<size_t>(own.samples))
       result.samples.push_back(set.lines[i].source + " -> " + answer + "  [" + target + "]");
+    if (!all) continue;
     hypotheses += answer + "\n";
     const bool same = answer == target;
     right += same;
@@ -129,18 +127,16 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
       right_there += same;
       ++all_there;
     }
+    if (!has_ngrams) continue;
     const std::string hypothesis = scored(answer, text_), reference = scored(target, text_);
     const scores::BleuCounts of_line = scores::bleu_counts(hypothesis, reference, tokenizer);
     bleu += of_line;
     bleu_examples.examples.push_back(bleu_values(of_line));
     chrf += scores::chrf_counts(hypothesis, reference);
   }
-  if (!all) {
-    result.predictions.clear(), result.targets.clear();
-    return result;
-  }
+  if (!all) return result;
   figures["exact"] = static_cast<double>(right) / static_cast<double>(count);
-  if (groups_.empty()) {  // answers of one word, which only kinds of them break down, have no n-grams
+  if (has_ngrams) {
     figures["bleu"] = scores::bleu(bleu);
     figures["chrf"] = scores::chrf(chrf);
     result.counts["bleu"] = std::move(bleu_examples);
@@ -156,7 +152,7 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
 
 void Seq2SeqTask::store(const std::filesystem::path& folder) const {
   model_->store(folder);
-  for (const auto& [file, checksum] : *checksums_) write_text(folder / (file + ".checksum"), checksum + "\n");
+  store_checksums(*checksums_, folder);
 }
 
 train::Figures Seq2SeqTask::facts() {

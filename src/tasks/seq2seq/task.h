@@ -18,10 +18,11 @@ class Seq2SeqTask : public train::Task {
  public:
   using Sets = std::map<std::string, PairSet, std::less<>>;
 
-  /// `always_search`: also where the recipe selects by the loss, as for scoring alone.
+  /// `only_scored`: nothing is trained, and targets are searched for also where the recipe selects by the
+  /// loss.
   Seq2SeqTask(std::shared_ptr<Seq2SeqModel> model, std::shared_ptr<const Sets> sets,
-              std::shared_ptr<const std::map<std::string, std::string>> checksums, data::TextForm text,
-              std::vector<std::string> groups, bool always_search);
+              std::shared_ptr<const Checksums> checksums, data::TextForm text,
+              std::vector<std::string> groups, bool only_scored);
 
   torch::nn::Module& model() override { return model_->module(); }
   int64_t batches() const override { return loader_ ? loader_->batches() : 0; }
@@ -42,10 +43,9 @@ class Seq2SeqTask : public train::Task {
 
   std::shared_ptr<Seq2SeqModel> model_;
   std::shared_ptr<const Sets> sets_;
-  std::shared_ptr<const std::map<std::string, std::string>> checksums_;
+  std::shared_ptr<const Checksums> checksums_;
   data::TextForm text_;
   std::vector<std::string> groups_;
-  bool always_search_;
   std::optional<data::PairLoader> loader_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "quatrain/nn/parameters.h"
 #include "quatrain/train/session.h"
+#include "tasks/task_parts.h"
 #include "tasks/text_classification/kind.h"
 #include "tasks/text_classification/model.h"
 
@@ -93,10 +94,8 @@ train::BatchLoss TextClassification::loss(int64_t epoch, int64_t index) {
 }
 
 std::string TextClassification::describe_batch(int64_t epoch, int64_t index) {
-  std::string text = train::Task::describe_batch(epoch, index) + ": training examples";
-  const data::Batch batch = parts_->train->batch(epoch, index);
-  for (const int64_t i : batch.indices) text += (i == batch.indices.front() ? " " : ", ") + std::to_string(i);
-  return text;
+  return train::Task::describe_batch(epoch, index) + ": training examples " +
+         list_of(parts_->train->batch(epoch, index).indices);
 }
 
 bool TextClassification::has(std::string_view split) const {
@@ -104,8 +103,7 @@ bool TextClassification::has(std::string_view split) const {
 }
 
 train::Selection TextClassification::selection() const {
-  const Figure& figure = text_classification().about().figures.front();
-  return {figure.name, figure.higher_is_better};
+  return selection_by(text_classification().about().figures.front());
 }
 
 train::Evaluation TextClassification::evaluate(std::string_view split,

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "quatrain/tasks/about.h"
+#include "quatrain/train/task.h"
+
+/// What the tasks of several kinds do alike.
+namespace quatrain::tasks {
+
+/// Selects by that figure of the dev set.
+train::Selection selection_by(const Figure& figure);
+
+/// Numbers of examples for a message: "3, 17, 20".
+std::string list_of(const std::vector<int64_t>& indices);
+
+/// The checksums of the files that a run's data were read from, by the files' names.
+using Checksums = std::map<std::string, std::string>;
+
+void add_checksums(Checksums& checksums, const std::vector<std::filesystem::path>& files);
+
+/// Writes each into a checkpoint's folder as FILE.checksum: a resumed run compares them and names the file
+/// that is another.
+void store_checksums(const Checksums& checksums, const std::filesystem::path& folder);
+
+}  // namespace quatrain::tasks
