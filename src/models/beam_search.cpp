@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "nn/enum_names.h"
 
@@ -29,6 +30,10 @@ struct Candidate {
   int64_t row, token;
   double score, sum;  // of the token; of the hypothesis with it
 };
+
+bool is_possible(double score) {
+  return score > -std::numeric_limits<double>::infinity();
+}
 
 bool better(const Candidate& a, const Candidate& b) {
   if (a.sum != b.sum) return a.sum > b.sum;
@@ -61,13 +66,30 @@ void find_best(const T* scores, int64_t count, int64_t k, double* best, int64_t*
   }
 }
 
+// Adds what would make these tokens end with a sequence that they have already.
+void add_repeats(const std::vector<int64_t>& tokens, int64_t length, std::vector<int64_t>& banned) {
+  if (length <= 0 || static_cast<int64_t>(tokens.size()) < length) return;
+  const auto last = tokens.end() - (length - 1);
+  for (auto begin = tokens.begin(); begin + (length - 1) != tokens.end(); ++begin)
+    if (std::equal(last, tokens.end(), begin)) banned.push_back(*(begin + (length - 1)));
+}
+
+// Adds the last token of a sequence where these tokens end with all the others.
+void add_last(const std::vector<int64_t>& tokens, const std::vector<int64_t>& sequence,
+              std::vector<int64_t>& banned) {
+  if (sequence.size() <= tokens.size() + 1 &&
+      std::equal(sequence.rbegin() + 1, sequence.rend(), tokens.rbegin()))
+    banned.push_back(sequence.back());
+}
+
 // The best continuations of each row, and what a log-probability is a score less of.
 struct Scores {
   at::Tensor logits;        // (rows, vocabulary) float or double
   at::Tensor total;         // (rows) double: logsumexp
   at::Tensor best, tokens;  // (rows, k) double and int64
 
-  Scores(const at::Tensor& all, int64_t most)
+  // `banned`: of each row the tokens that are not among its best, minus infinity in their place.
+  Scores(const at::Tensor& all, int64_t most, const std::vector<std::vector<int64_t>>& banned)
       : logits((all.scalar_type() == at::kDouble ? all : all.to(at::kFloat)).cpu().contiguous()),
         total(at::logsumexp(logits, 1).to(at::kDouble).contiguous()) {
     const int64_t rows = logits.size(0), count = logits.size(1), k = std::min(most, count);
@@ -76,15 +98,24 @@ struct Scores {
     for (int64_t row = 0; row < rows; ++row)
       TORCH_CHECK_VALUE(std::isfinite(total.const_data_ptr<double>()[row]),
                         "beam_search: the model's scores are not finite");
-    const auto find = [&](const auto* scores) {
+    const auto find = [&]<class T>(T* scores) {
       at::parallel_for(0, rows, 4, [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row)
-          find_best(scores + row * count, count, k, best.mutable_data_ptr<double>() + row * k,
+        std::vector<T> hidden;
+        for (int64_t row = begin; row < end; ++row) {
+          T* of_row = scores + row * count;
+          const auto& never = banned[static_cast<size_t>(row)];
+          hidden.clear();
+          for (const int64_t token : never)
+            hidden.push_back(std::exchange(of_row[token], -std::numeric_limits<T>::infinity()));
+          find_best(of_row, count, k, best.mutable_data_ptr<double>() + row * k,
                     tokens.mutable_data_ptr<int64_t>() + row * k);
+          // Backwards, since a token may be banned twice.
+          for (size_t i = never.size(); i-- > 0;) of_row[never[i]] = hidden[i];
+        }
       });
     };
-    logits.scalar_type() == at::kDouble ? find(logits.const_data_ptr<double>())
-                                        : find(logits.const_data_ptr<float>());
+    logits.scalar_type() == at::kDouble ? find(logits.mutable_data_ptr<double>())
+                                        : find(logits.mutable_data_ptr<float>());
   }
   double of(int64_t row, int64_t token) const {
     return logits[row][token].item<double>() - total.const_data_ptr<double>()[row];
@@ -113,8 +144,8 @@ class Search {
       TORCH_CHECK_VALUE(options_.beam <= logits.size(1),
                         "beam_search: beam must be at most the vocabulary's ", logits.size(1),
                         " tokens, got ", options_.beam);
-      // The marks that are never chosen may stand among the best.
-      advance(Scores(logits, 2 * options_.beam + 3));
+      check_tokens(logits.size(1));
+      advance(Scores(logits, 2 * options_.beam, banned()));
     }
     return std::move(results_);
   }
@@ -122,6 +153,29 @@ class Search {
  private:
   const SearchTask& task(const Sentence& sentence) const {
     return tasks_[static_cast<size_t>(sentence.number)];
+  }
+
+  void check_tokens(int64_t vocabulary) const {
+    const auto check = [&](int64_t token) {
+      TORCH_CHECK_VALUE(token >= 0 && token < vocabulary,
+                        "beam_search: marks and banned tokens must be of the ", vocabulary,
+                        " tokens of the vocabulary, got ", token);
+    };
+    for (const int64_t mark : {options_.begin, options_.end, options_.pad}) check(mark);
+    for (const auto& sequence : options_.banned) std::for_each(sequence.begin(), sequence.end(), check);
+  }
+
+  // Of each row the tokens that may not follow it.
+  std::vector<std::vector<int64_t>> banned() const {
+    std::vector<std::vector<int64_t>> rows;
+    for (const Sentence& sentence : sentences_)
+      for (const Live& live : sentence.live) {
+        auto& tokens = rows.emplace_back(std::vector{options_.begin, options_.pad});
+        if (length_ < options_.shortest) tokens.push_back(options_.end);
+        add_repeats(live.tokens, options_.no_repeat, tokens);
+        for (const auto& sequence : options_.banned) add_last(live.tokens, sequence, tokens);
+      }
+    return rows;
   }
 
   void advance(const Scores& scores) {
@@ -154,19 +208,18 @@ class Search {
     for (size_t i = 0; i < sentence.live.size(); ++i) {
       const int64_t row = first_row + static_cast<int64_t>(i);
       const double sum = sentence.live[i].sum;
-      if (last || length_ < static_cast<int64_t>(prefix.size())) {
-        const int64_t token = last ? options_.end : prefix[static_cast<size_t>(length_)];
+      const double* best = scores.best.const_data_ptr<double>() + row * k;
+      const bool given = length_ < static_cast<int64_t>(prefix.size());
+      if (last || given || !is_possible(best[0])) {
+        const int64_t token = given ? prefix[static_cast<size_t>(length_)] : options_.end;
         const double score = scores.of(row, token);
         candidates_.push_back({row, token, score, sum + score});
         continue;
       }
-      for (int64_t j = 0; j < k; ++j) {
-        const int64_t token = scores.tokens.const_data_ptr<int64_t>()[row * k + j];
-        if (token == options_.begin || token == options_.pad) continue;
-        if (token == options_.end && length_ < options_.shortest) continue;
-        const double score =
-            scores.best.const_data_ptr<double>()[row * k + j] - scores.total.const_data_ptr<double>()[row];
-        candidates_.push_back({row, token, score, sum + score});
+      for (int64_t j = 0; j < k && is_possible(best[j]); ++j) {
+        const double score = best[j] - scores.total.const_data_ptr<double>()[row];
+        candidates_.push_back(
+            {row, scores.tokens.const_data_ptr<int64_t>()[row * k + j], score, sum + score});
       }
     }
     const size_t most = std::min(candidates_.size(), static_cast<size_t>(2 * options_.beam));
@@ -248,6 +301,10 @@ std::vector<std::vector<Hypothesis>> beam_search(const Step& step, const std::ve
                     "beam_search: best must be from 1 to beam = ", options.beam, ", got ", options.best);
   TORCH_CHECK_VALUE(std::isfinite(options.alpha), "beam_search: alpha must be a finite number, got ",
                     options.alpha);
+  TORCH_CHECK_VALUE(options.no_repeat >= 0, "beam_search: no_repeat must be at least 0, got ",
+                    options.no_repeat);
+  for (const auto& sequence : options.banned)
+    TORCH_CHECK_VALUE(!sequence.empty(), "beam_search: a banned sequence must have a token, got none");
   for (const SearchTask& task : sentences)
     TORCH_CHECK_VALUE(task.longest >= 0 && options.shortest <= task.longest &&
                           static_cast<int64_t>(task.prefix.size()) <= task.longest,

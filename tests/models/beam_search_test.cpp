@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "quatrain/models/translate.h"
 
@@ -45,6 +46,17 @@ std::vector<Tokens> random_sources(int64_t count, int64_t vocabulary = 24) {
   return sources;
 }
 
+// What options forbid in a hypothesis, found in all of it.
+bool is_forbidden(const Tokens& tokens, const SearchOptions& options) {
+  for (const Tokens& sequence : options.banned)
+    if (std::search(tokens.begin(), tokens.end(), sequence.begin(), sequence.end()) != tokens.end())
+      return true;
+  std::set<Tokens> seen;
+  for (size_t i = 0; options.no_repeat > 0 && i + options.no_repeat <= tokens.size(); ++i)
+    if (!seen.emplace(tokens.begin() + i, tokens.begin() + i + options.no_repeat).second) return true;
+  return false;
+}
+
 // The same search without batches and caches: every hypothesis of one sentence, from the start, at each step.
 std::vector<Hypothesis> plain_search(Seq2Seq& model, const Tokens& source, int64_t longest,
                                      const SearchOptions& options) {
@@ -66,17 +78,24 @@ std::vector<Hypothesis> plain_search(Seq2Seq& model, const Tokens& source, int64
           model->forward(torch::tensor(source).unsqueeze(0), torch::tensor(input).unsqueeze(0))[0][-1];
       const at::Tensor scores = logits.log_softmax(0);
       const auto length = static_cast<int64_t>(path.tokens.size());
-      for (int64_t token = 0; token < scores.size(0); ++token) {
-        if (token == options.begin || token == options.pad) continue;
-        if (token == options.end && length < options.shortest) continue;
-        if (token != options.end && length == longest) continue;
+      const auto go_on = [&](int64_t token) {
         const double score = scores[token].item<double>();
         Path next = path;
         next.tokens.push_back(token);
         next.scores.push_back(score);
         next.sum += score;
         found.emplace_back(next.sum, next);
+      };
+      const size_t before = found.size();
+      for (int64_t token = 0; token < scores.size(0); ++token) {
+        if (token == options.begin || token == options.pad) continue;
+        if (token == options.end && length < options.shortest) continue;
+        if (token != options.end && length == longest) continue;
+        Tokens with = path.tokens;
+        with.push_back(token);
+        if (token == options.end || !is_forbidden(with, options)) go_on(token);
       }
+      if (found.size() == before) go_on(options.end);
     }
     std::stable_sort(found.begin(), found.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -147,6 +166,67 @@ TEST(BeamSearch, EqualsAPlainLoopInDoublePrecision) {
   }
 }
 
+// Nine tokens, five of them words: without bans they come again and again, and with them none may be left.
+TEST(BeamSearch, BansEqualAPlainLoopInDoublePrecision) {
+  torch::manual_seed(14);
+  Seq2Seq model = trained_like("quaternion", 9);
+  model->to(torch::kDouble);
+  const auto sources = random_sources(6, 9);
+  size_t ended_early = 0, differ = 0;
+  for (const int64_t no_repeat : {0, 1, 2, 3})
+    for (const auto& banned : {std::vector<Tokens>{}, {{5}, {6, 7}}, {{4, 4, 4}, {8, 1}, {7}, {7}}})
+      for (const int64_t beam : {1, 3}) {
+        auto options = translation(beam, beam, 1, models::LengthPenalty::power, 7);
+        options.longest_offset = 9;
+        options.search.no_repeat = no_repeat;
+        options.search.banned = banned;
+        const auto found = models::translate(model, sources, options);
+        auto free = options;
+        free.search.no_repeat = 0;
+        free.search.banned.clear();
+        const auto without = models::translate(model, sources, free);
+        for (size_t i = 0; i < sources.size(); ++i) {
+          const auto longest = std::max<int64_t>(7, static_cast<int64_t>(sources[i].size()) + 8);
+          const auto expected = plain_search(model, sources[i], longest, options.search);
+          ASSERT_EQ(found[i].size(), expected.size()) << no_repeat << " " << i;
+          for (size_t k = 0; k < expected.size(); ++k) {
+            EXPECT_EQ(found[i][k].tokens, expected[k].tokens) << no_repeat << " " << i << " " << k;
+            EXPECT_NEAR(found[i][k].score, expected[k].score, 1e-10);
+            EXPECT_FALSE(is_forbidden(found[i][k].tokens, options.search));
+            ended_early += found[i][k].tokens.size() < 7;
+          }
+          differ += found[i][0].tokens != without[i][0].tokens;
+        }
+      }
+  EXPECT_GT(ended_early, 0U) << "somewhere nothing should be left but the end, before `shortest`";
+  EXPECT_GT(differ, 20U) << "what is banned should be what would be written";
+}
+
+TEST(BeamSearch, PrefixesMayHaveWhatIsBanned) {
+  torch::manual_seed(15);
+  Seq2Seq model = trained_like("real", 9);
+  auto options = translation(2, 1, 1, models::LengthPenalty::power, 9);
+  options.search.no_repeat = 2;
+  options.search.banned = {{5}, {4, 6}};
+  const Tokens prefix{5, 5, 5, 4, 6};
+  const Tokens tokens = models::translate(model, random_sources(1, 9), options, {prefix})[0][0].tokens;
+  ASSERT_GT(tokens.size(), prefix.size());
+  EXPECT_TRUE(std::equal(prefix.begin(), prefix.end(), tokens.begin()));
+  EXPECT_FALSE(is_forbidden({tokens.begin() + 4, tokens.end()}, options.search));  // from 6 on
+}
+
+TEST(BeamSearch, ScoresOfBannedTokensAreLeftAsTheyWere) {
+  const at::Tensor logits = torch::randn({2, 9});
+  const at::Tensor before = logits.clone();
+  SearchOptions options;
+  options.beam = 2;
+  options.shortest = 3;
+  options.banned = {{4}, {4}, {5, 6}};
+  models::beam_search([&](const Tokens& tokens, const Tokens&) { return logits.narrow(0, 0, tokens.size()); },
+                      {{.longest = 4, .prefix = {}}}, options);
+  EXPECT_TRUE(logits.equal(before));
+}
+
 TEST(Translate, ExactAnswersDoNotDependOnTheBatch) {
   torch::manual_seed(5);
   const int threads = at::get_num_threads();
@@ -212,6 +292,14 @@ TEST(BeamSearch, RefusesWhatCannotBe) {
   EXPECT_THROW(search(0, 1, {}), c10::ValueError);
   EXPECT_THROW(search(2, 3, {}), c10::ValueError);
   EXPECT_THROW(search(2, 1, {.longest = 1, .prefix = {4, 4}}), c10::ValueError);
+  for (const auto& banned : {Tokens{}, Tokens{6}, Tokens{4, -1}}) {
+    SearchOptions options;
+    options.banned = {banned};
+    EXPECT_THROW(models::beam_search(step, {models::SearchTask{}}, options), c10::ValueError);
+  }
+  SearchOptions negative;
+  negative.no_repeat = -1;
+  EXPECT_THROW(models::beam_search(step, {models::SearchTask{}}, negative), c10::ValueError);
   EXPECT_TRUE(models::beam_search(step, {}).empty());
   const auto bad = [](const Tokens& tokens, const Tokens&) {
     return torch::full({static_cast<int64_t>(tokens.size()), 6}, std::nan(""));

@@ -142,6 +142,35 @@ TEST_F(Seq2SeqKindTest, SeveralHypothesesWithScores) {
   EXPECT_GE(first, third);
 }
 
+TEST_F(Seq2SeqKindTest, RepeatsAndPhrasesAreBanned) {
+  learn(recipe({"train.steps=1", "vocabulary.pieces=words"}));
+  const auto answer = [&](const std::vector<std::string>& settings) {
+    std::vector<std::string> all{"decode.shortest=6", "decode.beam=1"};
+    all.insert(all.end(), settings.begin(), settings.end());
+    return load_run(folder_ / "run", settings_of_tests(all))->predict({"a b c"}).front();
+  };
+  // Of a model that knows nothing, one letter again and again.
+  std::istringstream free(answer({}));
+  std::string letter, second;
+  free >> letter >> second;
+  ASSERT_EQ(letter, second);
+  EXPECT_THAT(answer({"decode.no_repeat=2"}), testing::Not(HasSubstr(letter + " " + letter + " " + letter)));
+  EXPECT_THAT(answer({"decode.banned=" + letter}), testing::Not(HasSubstr(letter)));
+  const std::string pair = letter + " " + letter;
+  EXPECT_THAT(answer({"decode.banned=" + pair + " | <unk>"}),
+              testing::AllOf(testing::StartsWith(letter), testing::Not(HasSubstr(pair))));
+  const auto refused = [&](const std::string& phrases) -> std::string {
+    try {
+      answer({"decode.banned=" + phrases});
+    } catch (const RecipeError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(refused("a | Q"), HasSubstr("decode.banned has \"Q\", which the target's vocabulary"));
+  EXPECT_THAT(refused("a |  | b"), HasSubstr("decode.banned must have phrases"));
+}
+
 TEST_F(Seq2SeqKindTest, ResumesBitForBitWithinAnEpoch) {
   for (const char* pieces : {"characters", "unigram"}) {
     const Recipe whole = corpus({std::string("vocabulary.pieces=") + pieces, "vocabulary.size=60",

@@ -27,6 +27,9 @@ struct QUATRAIN_API SearchOptions {
   double alpha = 1;                     ///< of the penalty; 0: none
   int64_t shortest = 0;                 ///< the end mark may follow after so many tokens
   int64_t begin = 2, end = 3, pad = 0;  ///< the marks' numbers; `begin` and `pad` are never chosen
+  int64_t no_repeat = 0;  ///< no so many tokens in a row come twice in a hypothesis; 0: they may
+  /// Tokens in a row that never come in a hypothesis; one alone never comes at all.
+  std::vector<std::vector<int64_t>> banned = {};
 };
 
 /// A finished target.
@@ -53,6 +56,9 @@ struct QUATRAIN_API SearchTask {
 /// one row. Of the 2 * beam best continuations, those of the first `beam` that end are finished, and the
 /// best `beam` of the others live on. A sentence is done when `beam` hypotheses are finished, or when no
 /// living one can win any more: not even if all its further tokens were certain.
+///
+/// Tokens that may not follow a hypothesis have a probability there, which goes to no other token. The prefix
+/// may have what is banned and repeat itself. A hypothesis that nothing may follow ends.
 ///
 /// Returns for each sentence its `best` hypotheses, the best first; fewer where there are not so many. Equal
 /// scores are ordered by row, then by token.

@@ -2,12 +2,14 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 
 #include "support/numbers.h"
+#include "support/text.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -17,6 +19,30 @@ using data::Pieces;
 
 constexpr const char* kSourceFile = "source.pieces";
 constexpr const char* kTargetFile = "target.pieces";
+
+// The tokens of each phrase of decode.banned.
+std::vector<std::vector<int64_t>> banned_tokens(const Recipe& recipe, const Pieces& pieces) {
+  const std::string& phrases = recipe.own<Seq2SeqTaskOptions>().banned;
+  constexpr std::string_view kBetween = " | ";
+  std::vector<std::vector<int64_t>> all;
+  for (size_t begin = 0; begin < phrases.size();) {
+    const size_t end = std::min(phrases.find(kBetween, begin), phrases.size());
+    const std::string phrase = phrases.substr(begin, end - begin);
+    begin = end + kBetween.size();
+    if (phrase == pieces.piece(Pieces::kUnknown)) {
+      all.push_back({Pieces::kUnknown});
+      continue;
+    }
+    const auto ids = pieces.encode(phrase);
+    if (ids.empty())
+      recipe.refuse("decode.banned", "must have phrases with \" | \" between, got " + quote(phrases));
+    if (std::find(ids.begin(), ids.end(), Pieces::kUnknown) != ids.end())
+      recipe.refuse("decode.banned",
+                    "has " + quote(phrase) + ", which the target's vocabulary cannot write: leave it out");
+    all.emplace_back(ids.begin(), ids.end());
+  }
+  return all;
+}
 
 }  // namespace
 
@@ -35,6 +61,7 @@ Seq2SeqModel::Seq2SeqModel(Recipe recipe, PairPieces known)
   auto options = own().model;
   options.source_vocabulary(pieces.source.size()).target_vocabulary(pieces.target.size());
   network = models::Seq2Seq(options);
+  banned_ = banned_tokens(recipe_, pieces.target);
 }
 
 at::Tensor Seq2SeqModel::forward(const std::vector<at::Tensor>& input) {
@@ -62,6 +89,7 @@ std::vector<std::vector<models::Hypothesis>> Seq2SeqModel::translate(
     const std::vector<std::vector<int64_t>>& sources, const models::TranslationOptions& asked,
     const std::function<void()>& after_batch) {
   models::TranslationOptions options = asked;
+  options.search.banned = banned_;
   if (own().model.positions() == models::Positions::learned)
     options.longest = std::min(options.longest, own().model.max_length() - 1);
   return models::translate(network, sources, options, {}, after_batch);

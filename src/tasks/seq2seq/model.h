@@ -54,7 +54,8 @@ class Seq2SeqModel : public Model {
   models::Seq2Seq network{nullptr};
 
  private:
-  int64_t cut_ = 0, tokens_ = 0;  // of predict(): lines that were cut, and tokens of the answers
+  std::vector<std::vector<int64_t>> banned_;  // decode.banned as tokens
+  int64_t cut_ = 0, tokens_ = 0;              // of predict(): lines that were cut, and tokens of the answers
   double seconds_ = 0;
 };
 

@@ -112,6 +112,10 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
               "What log-probabilities are divided by: `power`: L^alpha; `wu`: ((5 + L) / 6)^alpha; L counts the end mark.").may_change();
   keys.number("alpha", translation.search.alpha, -10, 10, "Of the length penalty; 0: none.").may_change();
   keys.number("shortest", translation.search.shortest, 0, kLargestSize, "Fewest tokens of a target.").may_change();
+  keys.number("no_repeat", translation.search.no_repeat, 0, kLargestSize,
+              "No so many tokens in a row come twice in a target; 0: they may.").may_change();
+  keys.text("banned", banned,
+            "Phrases that no target has, with ` | ` between, as the target's pieces cut them; `<unk>`: the unknown token.").may_change();
   keys.number("longest_factor", translation.longest_factor, 0, 1000, "A target has at most so many times its source's tokens ..").may_change();
   keys.number("longest_offset", translation.longest_offset, 0, kLargestSize, ".. and so many more.").may_change();
   keys.number("longest", translation.longest, 1, kLargestSize, "Most tokens of a target.").may_change();

@@ -29,6 +29,7 @@ struct Seq2SeqTaskOptions : Options {
   double label_smoothing = 0.1;
   SelectBy select = SelectBy::loss;
   models::TranslationOptions translation;
+  std::string banned;   ///< phrases that no target has, with " | " between
   bool scores = false;  ///< answers of `predict` begin with their scores
   int64_t samples = 3;  ///< sentences of the dev set shown at each evaluation
 
