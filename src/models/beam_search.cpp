@@ -1,8 +1,5 @@
 #include "quatrain/models/beam_search.h"
 
-#include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/logsumexp.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -10,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "models/next_tokens.h"
 #include "nn/enum_names.h"
 
 namespace quatrain::models {
@@ -31,10 +29,6 @@ struct Candidate {
   double score, sum;  // of the token; of the hypothesis with it
 };
 
-bool is_possible(double score) {
-  return score > -std::numeric_limits<double>::infinity();
-}
-
 bool better(const Candidate& a, const Candidate& b) {
   if (a.sum != b.sum) return a.sum > b.sum;
   return a.row != b.row ? a.row < b.row : a.token < b.token;
@@ -45,26 +39,6 @@ struct Sentence {
   std::vector<Live> live;
   std::vector<Hypothesis> finished;  // the best first
 };
-
-// The `k` highest of a row's scores, the highest first, equal ones by their token. Few scores of a large
-// vocabulary exceed what was found before them: one comparison a score, where a sort would move them all.
-template <class T>
-void find_best(const T* scores, int64_t count, int64_t k, double* best, int64_t* tokens) {
-  int64_t found = 0;
-  T least = -std::numeric_limits<T>::infinity();  // of those found, once there are k
-  for (int64_t token = 0; token < count; ++token) {
-    const T score = scores[token];
-    if (found == k && !(score > least)) continue;
-    int64_t place = found < k ? found++ : k - 1;
-    for (; place > 0 && score > best[place - 1]; --place) {
-      best[place] = best[place - 1];
-      tokens[place] = tokens[place - 1];
-    }
-    best[place] = score;
-    tokens[place] = token;
-    least = static_cast<T>(best[k - 1]);
-  }
-}
 
 // Adds what would make these tokens end with a sequence that they have already.
 void add_repeats(const std::vector<int64_t>& tokens, int64_t length, std::vector<int64_t>& banned) {
@@ -81,46 +55,6 @@ void add_last(const std::vector<int64_t>& tokens, const std::vector<int64_t>& se
       std::equal(sequence.rbegin() + 1, sequence.rend(), tokens.rbegin()))
     banned.push_back(sequence.back());
 }
-
-// The best continuations of each row, and what a log-probability is a score less of.
-struct Scores {
-  at::Tensor logits;        // (rows, vocabulary) float or double
-  at::Tensor total;         // (rows) double: logsumexp
-  at::Tensor best, tokens;  // (rows, k) double and int64
-
-  // `banned`: of each row the tokens that are not among its best, minus infinity in their place.
-  Scores(const at::Tensor& all, int64_t most, const std::vector<std::vector<int64_t>>& banned)
-      : logits((all.scalar_type() == at::kDouble ? all : all.to(at::kFloat)).cpu().contiguous()),
-        total(at::logsumexp(logits, 1).to(at::kDouble).contiguous()) {
-    const int64_t rows = logits.size(0), count = logits.size(1), k = std::min(most, count);
-    best = at::empty({rows, k}, at::kDouble);
-    tokens = at::empty({rows, k}, at::kLong);
-    for (int64_t row = 0; row < rows; ++row)
-      TORCH_CHECK_VALUE(std::isfinite(total.const_data_ptr<double>()[row]),
-                        "beam_search: the model's scores are not finite");
-    const auto find = [&]<class T>(T* scores) {
-      at::parallel_for(0, rows, 4, [&](int64_t begin, int64_t end) {
-        std::vector<T> hidden;
-        for (int64_t row = begin; row < end; ++row) {
-          T* of_row = scores + row * count;
-          const auto& never = banned[static_cast<size_t>(row)];
-          hidden.clear();
-          for (const int64_t token : never)
-            hidden.push_back(std::exchange(of_row[token], -std::numeric_limits<T>::infinity()));
-          find_best(of_row, count, k, best.mutable_data_ptr<double>() + row * k,
-                    tokens.mutable_data_ptr<int64_t>() + row * k);
-          // Backwards, since a token may be banned twice.
-          for (size_t i = never.size(); i-- > 0;) of_row[never[i]] = hidden[i];
-        }
-      });
-    };
-    logits.scalar_type() == at::kDouble ? find(logits.mutable_data_ptr<double>())
-                                        : find(logits.mutable_data_ptr<float>());
-  }
-  double of(int64_t row, int64_t token) const {
-    return logits[row][token].item<double>() - total.const_data_ptr<double>()[row];
-  }
-};
 
 class Search {
  public:
@@ -145,7 +79,7 @@ class Search {
                         "beam_search: beam must be at most the vocabulary's ", logits.size(1),
                         " tokens, got ", options_.beam);
       check_tokens(logits.size(1));
-      advance(Scores(logits, 2 * options_.beam, banned()));
+      advance(NextTokens(logits, 2 * options_.beam, banned()));
     }
     return std::move(results_);
   }
@@ -178,13 +112,13 @@ class Search {
     return rows;
   }
 
-  void advance(const Scores& scores) {
+  void advance(const NextTokens& next) {
     tokens_.clear(), parents_.clear();
     int64_t row = 0;
     std::vector<Sentence> going;
     for (Sentence& sentence : sentences_) {
       const auto rows = static_cast<int64_t>(sentence.live.size());
-      extend(sentence, row, scores);
+      extend(sentence, row, next);
       row += rows;
       if (!done(sentence)) {
         going.push_back(std::move(sentence));
@@ -200,26 +134,24 @@ class Search {
   }
 
   // What may follow the rows of a sentence, the best first.
-  void collect(const Sentence& sentence, int64_t first_row, const Scores& scores) {
+  void collect(const Sentence& sentence, int64_t first_row, const NextTokens& next) {
     candidates_.clear();
     const auto& prefix = task(sentence).prefix;
     const bool last = length_ >= task(sentence).longest;
-    const int64_t k = scores.best.size(1);
     for (size_t i = 0; i < sentence.live.size(); ++i) {
       const int64_t row = first_row + static_cast<int64_t>(i);
       const double sum = sentence.live[i].sum;
-      const double* best = scores.best.const_data_ptr<double>() + row * k;
       const bool given = length_ < static_cast<int64_t>(prefix.size());
-      if (last || given || !is_possible(best[0])) {
+      const auto possible = [&](int64_t j) { return std::isfinite(next.log_probability(row, j)); };
+      if (last || given || !possible(0)) {
         const int64_t token = given ? prefix[static_cast<size_t>(length_)] : options_.end;
-        const double score = scores.of(row, token);
+        const double score = next.log_probability_of(row, token);
         candidates_.push_back({row, token, score, sum + score});
         continue;
       }
-      for (int64_t j = 0; j < k && is_possible(best[j]); ++j) {
-        const double score = best[j] - scores.total.const_data_ptr<double>()[row];
-        candidates_.push_back(
-            {row, scores.tokens.const_data_ptr<int64_t>()[row * k + j], score, sum + score});
+      for (int64_t j = 0; j < next.count() && possible(j); ++j) {
+        const double score = next.log_probability(row, j);
+        candidates_.push_back({row, next.token(row, j), score, sum + score});
       }
     }
     const size_t most = std::min(candidates_.size(), static_cast<size_t>(2 * options_.beam));
@@ -228,16 +160,16 @@ class Search {
     candidates_.resize(most);
   }
 
-  void extend(Sentence& sentence, int64_t first_row, const Scores& scores) {
-    collect(sentence, first_row, scores);
-    std::vector<Live> next;
+  void extend(Sentence& sentence, int64_t first_row, const NextTokens& next) {
+    collect(sentence, first_row, next);
+    std::vector<Live> living;
     const size_t begin_of_rows = tokens_.size();
     for (size_t rank = 0; rank < candidates_.size(); ++rank) {
       const Candidate& candidate = candidates_[rank];
       const Live& from = sentence.live[static_cast<size_t>(candidate.row - first_row)];
       const bool ends = candidate.token == options_.end;
       if (ends && rank >= static_cast<size_t>(options_.beam)) continue;
-      if (!ends && next.size() == static_cast<size_t>(options_.beam)) continue;
+      if (!ends && living.size() == static_cast<size_t>(options_.beam)) continue;
       std::vector<double> token_scores = from.token_scores;
       token_scores.push_back(candidate.score);
       if (ends) {
@@ -245,12 +177,12 @@ class Search {
                                      candidate.sum / length_penalty(options_, length_ + 1)});
         continue;
       }
-      Live& live = next.emplace_back(Live{from.tokens, std::move(token_scores), candidate.sum});
+      Live& live = living.emplace_back(Live{from.tokens, std::move(token_scores), candidate.sum});
       live.tokens.push_back(candidate.token);
       tokens_.push_back(candidate.token);
       parents_.push_back(candidate.row);
     }
-    sentence.live = std::move(next);
+    sentence.live = std::move(living);
     std::stable_sort(sentence.finished.begin(), sentence.finished.end(),
                      [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
     if (!done(sentence)) return;

@@ -34,6 +34,9 @@ struct Drop {
   float scale;
 };
 
+/// Columns of a block of exp_sum.
+constexpr int64_t kTopBlock = 256;
+
 /// One instruction set's functions.
 ///
 /// combine_I_O: out[o][row][col] = bias[o][col] + sum_e coefficient[e] in[source[e]][row][col] over rows x
@@ -55,6 +58,10 @@ struct Drop {
 /// softmax: each row of x becomes exp(x + bias - max) / sum of these; `bias` is null or one value a column,
 /// which may be minus infinity where not all are. Rows of biases lie bias_row elements apart, 0 where all
 /// rows share one.
+///
+/// exp_sum: the sum of exp(x[col] - max) over a row, of any length; tops[b] becomes the highest value of its
+/// block b of kTopBlock columns, max is the highest of these. NaN where a value is, or where all are minus
+/// infinity.
 ///
 /// softmax_backward: with y = softmax(x) and dy the gradient of y, dy becomes that of x, y (dy - sum y dy).
 ///
@@ -97,6 +104,7 @@ struct Table {
   void (*stream_b)(const bf16* const* weights, int32_t components, int64_t weight_row, int64_t rows,
                    int64_t cols, const float* z, int64_t vectors, float* y, int64_t y_vector);
   void (*softmax)(float* x, int64_t x_row, int64_t rows, int64_t cols, const float* bias, int64_t bias_row);
+  float (*exp_sum)(const float* x, int64_t cols, float* tops);
   void (*softmax_backward)(const float* y, int64_t y_row, float* dy, int64_t dy_row, int64_t rows,
                            int64_t cols);
   void (*drop)(float* x, int64_t x_row, int64_t rows, int64_t cols, const Drop& drop);

@@ -148,6 +148,7 @@ constexpr Table make_table(const char* name) {
           &stream<float>,
           &stream<bf16>,
           &softmax,
+          &exp_sum,
           &softmax_backward,
           &drop,
           &attend,

@@ -46,6 +46,30 @@ void softmax(float* x, int64_t x_row, int64_t rows, int64_t cols, const float* b
   }
 }
 
+/// A row's vector from column q on; minus infinity from column `cols` on.
+inline Vec load_row(const float* x, int64_t q, int64_t cols) {
+  if (q + kLanes <= cols) return load(x + q);
+  float padded[kLanes];
+  for (int64_t i = 0; i < kLanes; ++i) padded[i] = q + i < cols ? x[q + i] : -__builtin_inff();
+  return load(padded);
+}
+
+float exp_sum(const float* x, int64_t cols, float* tops) {
+  const auto larger = [](Vec a, Vec b) { return a > b ? a : b; };
+  Vec top = Vec{} - __builtin_inff();
+  for (int64_t first = 0; first < cols; first += kTopBlock) {
+    const int64_t end = first + kTopBlock < cols ? first + kTopBlock : cols;
+    Vec of_block = Vec{} - __builtin_inff();
+    for (int64_t q = first; q < end; q += kLanes) of_block = larger(load_row(x, q, cols), of_block);
+    of_block = joined(of_block, larger);
+    top = larger(of_block, top);
+    *tops++ = of_block[0];
+  }
+  Vec total{};
+  for (int64_t q = 0; q < cols; q += kLanes) total += exponential(load_row(x, q, cols) - top);
+  return sum(total);
+}
+
 void softmax_backward(const float* y, int64_t y_row, float* dy, int64_t dy_row, int64_t rows, int64_t cols) {
   for (int64_t row = 0; row < rows; ++row, y += y_row, dy += dy_row) {
     Vec total{};

@@ -240,31 +240,13 @@ double cost(const Problem& p, Way way) {
   return p.halves ? halves_cost(p, way) : engine_cost(p, way);
 }
 
-namespace {
-
-// A real layer is one dense product, and as a rule ATen's is the best. But for a few rows MKL reads the
-// weights once for each two or three of them: a kernel that reads each weight once for all rows (mixed), and
-// a product of blocks that were packed before (factored), take less time. Measured on a Xeon with AMX, one
-// thread, 512 x 512 to 512 x 32,000, to ATen's time: 4 rows .96, .74, .57 (mixed), 8 rows .71, .60, .36, 16
-// rows .59, .77, .46 (factored), 32 rows .8 to 1.4.
-Way plan_real(const Problem& problem) {
-  constexpr int64_t kRead = 4, kPacked = 24, kSmall = 16 * 16;
-  const bool floats = problem.engine && problem.element_size == 4;
-  if (!floats || !problem.prepared || problem.rows < kRead || problem.rows > kPacked ||
-      problem.in_features * problem.out_features < kSmall)
-    return Way::materialised;
-  return problem.rows == kRead || problem.rank == 0 ? Way::mixed : Way::factored;
-}
-
-}  // namespace
-
 Way plan(const Problem& problem, Way asked) {
   TORCH_CHECK(
       asked != Way::factored || problem.rank > 0,
       "linear: the way 'factored' needs factors of the learned A (see decompose); pass them or take mixed or "
       "materialised");
   if (asked != Way::automatic) return asked;
-  if (problem.n == 1) return plan_real(problem);
+  if (problem.n == 1) return Way::materialised;  // one dense product already
   // Where real products of bfloat16 are that fast, what was not measured against them is not chosen: passes
   // of training, and products of widened mixtures.
   if (problem.halves && !problem.prepared) return Way::materialised;

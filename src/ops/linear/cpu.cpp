@@ -26,8 +26,7 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const Optional& bia
   const at::ScalarType type = call.compute_dtype(x);
   const int64_t rows = rows_of(x);
   BilinearMap map(S, call, rows, type);
-  // The real layer is one dense product already.
-  if (!map.on_engine() || (map.n() == 1 && map.way() == Way::materialised))
+  if (!map.on_engine() || (map.n() == 1 && map.way() == Way::materialised && !map.packs_H()))
     return composed::linear(x, S, bias, map.call());
   if (call.constant || map.way() == Way::materialised) map.prepare();
   const at::Tensor b = given(bias) ? bias->to(at::kFloat).contiguous() : at::Tensor();

@@ -10,6 +10,7 @@
 
 #include "ops/engine/expand.h"
 #include "ops/engine/mixed_rows.h"
+#include "ops/engine/packed_dense.h"
 #include "ops/engine/recycled.h"
 #include "ops/map/prepared.h"
 
@@ -169,6 +170,7 @@ BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::Scala
   // Wider weights stay as they are: autocast gives float32 ones, which the kernels read themselves.
   S_ = (type == at::kBFloat16 && S.scalar_type() == at::kFloat ? S : S.to(type)).contiguous();
   is_H_ = n_ == 1 && call_.way == Way::materialised && call_.fixed() && call_.fixed()->table(0, 0, 0) == 1;
+  packs_H_ = is_H_ && call_.constant && engine::packs_dense(problem.rows, m_, p_);
   if (!held_ && !is_H_) mixtures_ = mixtures(call_);
   if (call_.way == Way::factored) factors_ = held_ ? held_->mixings.get() : &mixtures_->factors();
 }
@@ -191,6 +193,11 @@ Way foreseen_way(const at::Tensor& S, const Call& call, int64_t rows, at::Scalar
 
 void BilinearMap::prepare(bool transposed) {
   const uint64_t followed = held_ ? held_->mixings->number : 0;
+  if (packs_H_ && !transposed) {
+    packed_ = prepared(weight_, call_, {Form::engine, way(), type_, S_.scalar_type()},
+                       [&] { return engine::pack_dense(S_[0]); });
+    return;
+  }
   if (way() == Way::materialised || (way() == Way::mixed && transposed)) {
     if (H_.defined()) return;
     if (is_H_) {
@@ -264,8 +271,10 @@ at::ScalarType BilinearMap::result_type(int64_t rows, const Output& output) cons
 
 void BilinearMap::apply_dense(int64_t rows, Pieces x, int64_t width, bool transposed, float* y, int64_t y_row,
                               bool accumulate) const {
-  TORCH_INTERNAL_ASSERT(H_.defined(), "prepare() comes before H is applied");
   const Rows from = plain_rows<Spare::inputs>(x, n_, rows, width);
+  if (packs_H_ && !transposed && packed_.defined())
+    return engine::multiply_packed(rows, m_, p_, from.data, from.apart, packed_, accumulate, y, y_row);
+  TORCH_INTERNAL_ASSERT(H_.defined(), "prepare() comes before H is applied");
   multiply(view_of(from.data, rows, n_ * width, from.apart),
            view_of(H_.const_data_ptr<float>(), n_ * m_, n_ * p_, n_ * p_, !transposed),
            view_of(y, rows, transposed ? n_ * p_ : n_ * m_, y_row), accumulate);

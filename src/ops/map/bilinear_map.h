@@ -37,6 +37,9 @@ class QUATRAIN_API BilinearMap {
   /// False where nothing below can be called, and the composed form serves: other types, empty tensors,
   /// bfloat16 with H.
   bool on_engine() const { return on_engine_; }
+  /// True for a constant real layer, whose S is H, where H is packed for dense products; other real layers
+  /// are one product of ATen's already.
+  bool packs_H() const { return packs_H_; }
   Way way() const { return call_.way; }
   /// The call with its way decided.
   const Call& call() const { return call_; }
@@ -112,6 +115,7 @@ class QUATRAIN_API BilinearMap {
   at::ScalarType type_, multiplied_in_ = at::kFloat;
   bool on_engine_ = false;
   bool is_H_ = false;                               // S is: the real layer
+  bool packs_H_ = false;
   std::shared_ptr<const structure::Factors> held_;  // followed beside A
   std::shared_ptr<const Mixtures> mixtures_;
   const engine::Mixings* factors_ = nullptr;

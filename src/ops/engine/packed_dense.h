@@ -1,0 +1,23 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+/// Dense products with a matrix that was packed before. MKL copies the right operand of each product into
+/// blocks that its kernels read; of a constant weight that is done once. Where ATen was built with another
+/// library there are none.
+namespace quatrain::ops::engine {
+
+/// True where a product of so many rows with H (out, in) is faster with H packed: from 2 rows, below which a
+/// product reads H as it lies, to 256, where the copy costs little beside the product.
+bool packs_dense(int64_t rows, int64_t out, int64_t in);
+
+/// H (out, in) float32, contiguous, in MKL's own order. Of its bytes (kByte) some 8 MB are never touched.
+at::Tensor pack_dense(const at::Tensor& H);
+
+/// y (+)= x H^T, x (rows, in) and y (rows, out) with rows x_row and y_row values apart.
+void multiply_packed(int64_t rows, int64_t out, int64_t in, const float* x, int64_t x_row,
+                     const at::Tensor& packed, bool accumulate, float* y, int64_t y_row);
+
+}  // namespace quatrain::ops::engine
