@@ -92,7 +92,7 @@ TEST_F(AverageTest, TakesTheBestOldestFirst) {
               AllOf(HasSubstr("run' has 1 checkpoint saved at an evaluation"), HasSubstr("(--last)")));
 }
 
-TEST_F(AverageTest, SaysBywhatItsCheckpointsWereChosen) {
+TEST_F(AverageTest, SaysByWhatItsCheckpointsWereChosen) {
   train();
   ToyTask task;
   write_average(task, best_of(checkpoints(), 2, false),
