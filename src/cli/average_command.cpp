@@ -1,5 +1,6 @@
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "cli/commands.h"
@@ -25,6 +26,13 @@ std::string recipe_of(const tasks::Data& data, const fs::path& out) {
   return tasks::to_toml(recipe);
 }
 
+// The checkpoints that are asked for, of those that the run keeps.
+std::vector<train::Checkpoint> chosen(const std::vector<train::Checkpoint>& kept,
+                                      const AverageArguments& arguments, const tasks::Recipe& recipe) {
+  if (arguments.best == 0) return kept;
+  return train::best_of(kept, arguments.best, recipe.selecting().higher_is_better);
+}
+
 std::string steps_of(const std::vector<train::Checkpoint>& checkpoints) {
   std::string text = counted(static_cast<int64_t>(checkpoints.size()), "checkpoint") + ", of steps ";
   for (const auto& one : checkpoints)
@@ -36,11 +44,19 @@ std::string steps_of(const std::vector<train::Checkpoint>& checkpoints) {
 }
 
 // What has to be known of the mean before its figures are read.
-std::vector<std::string> notes(const AverageArguments& arguments, size_t found, const tasks::Recipe& recipe) {
+std::vector<std::string> notes(const AverageArguments& arguments, const std::vector<train::Checkpoint>& kept,
+                               const tasks::Recipe& recipe) {
   std::vector<std::string> all;
-  if (static_cast<int64_t>(found) < arguments.last)
-    all.push_back("the run keeps " + counted(static_cast<int64_t>(found), "checkpoint") + ", not " +
-                  std::to_string(arguments.last) + ": train.keep says how many");
+  const auto found = static_cast<int64_t>(kept.size()), asked = std::max(arguments.last, arguments.best);
+  if (found < asked)
+    all.push_back("the run keeps " + counted(found, "checkpoint") + ", not " + std::to_string(asked) +
+                  ": train.keep says how many");
+  const auto between =
+      std::count_if(kept.begin(), kept.end(), [](const auto& one) { return !train::dev_figure(one); });
+  if (arguments.best > 0 && between > 0)
+    all.push_back(counted(between, "checkpoint") +
+                  " without an evaluation at its step, left out: train.checkpoint_every = 0 saves at "
+                  "evaluations alone");
   const auto algebra = tasks::find_value(recipe, "model.algebra");
   if (algebra && nn::AlgebraSpec(*algebra).learned)
     all.push_back("the algebra " + *algebra +
@@ -58,14 +74,15 @@ int average_command(const AverageArguments& arguments) {
     throw UsageError("average: '" + arguments.out + "' exists already: choose another --out");
   const train::Session session(arguments.device);
   train::refuse_training(arguments.run);
-  const auto checkpoints = train::checkpoints_to_average(arguments.run, arguments.last);
+  const auto kept = train::checkpoints_to_average(arguments.run, arguments.last);
+  const std::shared_ptr<tasks::Model> model = tasks::load_checkpoint(kept.back().folder);
+  const auto checkpoints = chosen(kept, arguments, model->recipe());
   const auto& newest = checkpoints.back();
-  const std::shared_ptr<tasks::Model> model = tasks::load_checkpoint(newest.folder);
   session.move(model->module());
   tasks::set_threads(model->recipe());
   const auto data = tasks::load_data(model->recipe(), {arguments.data, "", model.get()});
   print_notes(data->notes());
-  print_notes(notes(arguments, checkpoints.size(), model->recipe()));
+  print_notes(notes(arguments, kept, model->recipe()));
   const auto task = data->make_task(model);
   watch_for_stop();
   train::AverageOptions options;
@@ -73,6 +90,7 @@ int average_command(const AverageArguments& arguments) {
   options.recipe = recipe_of(*data, arguments.out);
   options.bf16 = model->recipe().train.bf16;
   options.seed = model->recipe().train.seed;
+  options.best = arguments.best > 0;
   options.after_batch = throw_if_stopped;
   std::fprintf(stderr, "averaging %s of %s into %s\n", steps_of(checkpoints).c_str(), arguments.run.c_str(),
                arguments.out.c_str());
@@ -81,7 +99,8 @@ int average_command(const AverageArguments& arguments) {
   const tasks::Recipe& recipe = model->recipe();
   const train::State state = train::read_state(newest.folder);
   Table table;
-  table.row({"mean of", steps_of(checkpoints)});
+  table.row({"mean of", steps_of(checkpoints) +
+                            (arguments.best > 0 ? ": the best of " + std::to_string(kept.size()) : "")});
   table.row({"parameters", grouped(result.parameters)});
   if (state.best_figures.contains(recipe.selecting().name))
     table.row(

@@ -6,6 +6,7 @@
 #include "bench/model.h"
 #include "cli/bench_run.h"
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/recipe_files.h"
 #include "cli/run_folder.h"
 #include "quatrain/nn/factorize.h"
@@ -70,7 +71,7 @@ bench::ModelCalls calls_of(const tasks::Recipe& twin, const tasks::Data& data, c
 int bench_model_command(const BenchModelArguments& arguments) {
   const tasks::Recipe recipe = read_with_twins(find_recipe(arguments.recipe), arguments);
   tasks::set_threads(recipe);
-  const auto data = tasks::load_data(recipe, {arguments.data});
+  const auto data = tasks::load_data(recipe, {.folder = arguments.data, .tell = print_note});
   auto asked = data->recipe();  // with the reader and the tokenizer that the data settled
   asked.twins = recipe.twins;
   std::vector<bench::ModelTwin> twins;

@@ -54,6 +54,7 @@ struct AverageArguments {
   std::string data;
   std::string out;
   int64_t last = 0;  ///< at most so many checkpoints; 0: all
+  int64_t best = 0;  ///< of all those that the dev set likes best, at most so many; 0: see `last`
   std::string device = "cpu";
 };
 int average_command(const AverageArguments& arguments);
@@ -80,6 +81,7 @@ int plot_command(const PlotArguments& arguments);
 
 struct PredictArguments {
   std::string run;
+  std::vector<std::string> with;  ///< runs that answer together with it
   std::string device = "cpu";
   std::vector<std::string> settings;
 };

@@ -102,7 +102,7 @@ int compare_command(const CompareArguments& arguments) {
   const std::string wanted = arguments.seeds.empty() ? stored_seeds(comparison.folder) : arguments.seeds;
   comparison.seeds = parse_seeds(wanted, recipe.train.seed);
   tasks::set_threads(recipe);
-  const auto data = tasks::load_data(recipe, {arguments.data});
+  const auto data = tasks::load_data(recipe, {.folder = arguments.data, .tell = print_note});
   print_notes(data->notes());
   if (!data->has("test")) throw std::runtime_error("the data have no test set to compare on");
   comparison.name = file.name;

@@ -19,8 +19,12 @@ std::string printable(const std::string& text) {
   return shown;
 }
 
+void print_note(const std::string& note) {
+  std::fprintf(stderr, "%s\n", printable(note).c_str());
+}
+
 void print_notes(const std::vector<std::string>& notes) {
-  for (const auto& note : notes) std::fprintf(stderr, "%s\n", printable(note).c_str());
+  for (const auto& note : notes) print_note(note);
 }
 
 }  // namespace quatrain::cli

@@ -14,5 +14,6 @@ std::string printable(const std::string& text);
 
 /// Writes what there is to say of something to the standard error, a line each.
 void print_notes(const std::vector<std::string>& notes);
+void print_note(const std::string& note);
 
 }  // namespace quatrain::cli

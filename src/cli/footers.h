@@ -20,6 +20,7 @@ Ctrl-C saves and stops after the step; a second one ends at once.)";
 
 inline constexpr const char* kAverageFooter =
     R"(Takes 'last' and the step-N folders of RUN, which train.keep makes more of, and scores their mean as training would.
+--best takes those of them with the best figures of the dev set, by which the recipe selects.
 The mean of weights is that of models only where these are close to each other, as late in training: the table has
 the run's own figure beside the mean's.
 
@@ -35,7 +36,10 @@ inline constexpr const char* kEvaluateFooter = R"(Examples:
 inline constexpr const char* kPredictFooter =
     R"(For each line in a line goes out, in order, with tabs between. What they hold is the run's kind of task: where texts are
 classified, the label, then the probability of every label in the order of the run's labels.txt; where lines become
-lines, the best target, or several with their scores (decode.best, decode.scores).
+lines, the best target, or several with their scores (decode.best, decode.scores). Where lines become lines, decode.reads
+lets a line have the beginning of its target, or a target to be scored, behind a tab.
+
+--with answers together with other runs of the same pieces: each token by the mean of their probabilities.
 
 --set takes the keys that a resumed run may change too: those of [decode], which say how targets are searched for, and
 train.threads. The recipe that is stored stays as it is.
@@ -43,7 +47,9 @@ train.threads. The recipe that is stored stays as it is.
 Examples:
   echo "a fine film" | quatrain predict runs/mine
   quatrain predict runs/mine < texts.txt | cut -f1 > labels.txt
-  quatrain predict runs/translation --set decode.beam=8 --set decode.best=4 --set decode.scores=true < lines.txt)";
+  quatrain predict runs/translation --set decode.beam=8 --set decode.best=4 --set decode.scores=true < lines.txt
+  quatrain predict runs/seed1 --with runs/seed2 runs/seed3 < lines.txt
+  quatrain predict runs/translation --set decode.reads=pair < sources-and-targets.tsv)";
 
 inline constexpr const char* kScoreFooter =
     R"(Line by line, HYPOTHESES and REFERENCES belong together. The scores are sacrebleu's; the signatures say how they

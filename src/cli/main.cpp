@@ -109,11 +109,17 @@ class Program {
     command->footer(kAverageFooter);
     command->add_option("run", average_.run, "Folder of a run")->required()->type_name("RUN");
     command->add_option("--out", average_.out, "Folder of the new run")->required()->type_name("FOLDER");
+    auto* last = command
+                     ->add_option("--last", average_.last,
+                                  "The latest checkpoints, at most so many (default: all that are kept)")
+                     ->check(CLI::Range(2, 1 << 20))
+                     ->type_name("K");
     command
-        ->add_option("--last", average_.last,
-                     "The latest checkpoints, at most so many (default: all that are kept)")
+        ->add_option("--best", average_.best,
+                     "Of all that are kept those with the best figures of the dev set, at most so many")
         ->check(CLI::Range(2, 1 << 20))
-        ->type_name("K");
+        ->type_name("K")
+        ->excludes(last);
     command->add_option("--data", average_.data, "Folder of the data (default: the run's)")
         ->type_name("FOLDER")
         ->check(CLI::ExistingPath);
@@ -143,6 +149,10 @@ class Program {
         app_.add_subcommand("predict", "Answer the lines of the standard input with a trained run");
     command->footer(kPredictFooter);
     command->add_option("run", predict_.run, "Folder of a run")->required()->type_name("RUN");
+    command
+        ->add_option("--with", predict_.with,
+                     "Answer together with these runs: by the mean of all their probabilities")
+        ->type_name("RUN");
     add_free_settings(*command, predict_.settings);
     command->add_option("--device", predict_.device, kDevice)->type_name("DEVICE")->capture_default_str();
     command->callback([this] { chosen_ = [this] { return predict_command(predict_); }; });

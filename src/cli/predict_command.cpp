@@ -23,12 +23,27 @@ void write(const std::vector<std::string>& answers) {
     throw std::runtime_error("cannot write the standard output");
 }
 
+// Loads other runs, with which the model shall answer.
+void join(tasks::Model& model, const PredictArguments& arguments, const train::Session& session) {
+  for (const auto& run : arguments.with) {
+    const auto other = tasks::load_run(run);
+    session.move(other->module());
+    try {
+      model.answer_with(*other);
+    } catch (const tasks::RecipeError& error) {
+      throw tasks::RecipeError("the runs '" + arguments.run + "' and '" + run +
+                               "' cannot answer together: " + error.what());
+    }
+  }
+}
+
 }  // namespace
 
 int predict_command(const PredictArguments& arguments) {
   const train::Session session(arguments.device);
   const auto model = tasks::load_run(arguments.run, parse_settings(arguments.settings));
   session.move(model->module());
+  join(*model, arguments, session);
   tasks::set_threads(model->recipe());
   const torch::NoGradGuard no_grad;
   const train::Autocast autocast(model->recipe().train.bf16, session.device().type());

@@ -61,7 +61,7 @@ int train_command(const TrainArguments& arguments) {
 
   const train::Session session(recipe.train.device);
   tasks::set_threads(recipe);
-  const auto data = tasks::load_data(recipe, {arguments.data});
+  const auto data = tasks::load_data(recipe, {.folder = arguments.data, .tell = print_note});
   print_notes(data->notes());
   const bool begun = arguments.resume && check_resumable(data->recipe(), folder, arguments.from);
   // The weights of a checkpoint are newer than those to start from.

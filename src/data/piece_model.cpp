@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include "data/pieces_state.h"
 #include "data/random.h"
+#include "support/numbers.h"
 #include "support/text.h"
 
 namespace quatrain::data {
@@ -67,8 +69,14 @@ class Lines final : public sentencepiece::SentenceIterator {
   size_t at_ = 0;
 };
 
-/// At most so many lines, each with the same chance.
-std::vector<std::string> drawn_lines(const NextLine& next_line, const PieceOptions& options) {
+using Tell = std::function<void(const std::string&)>;
+
+/// At most so many lines, each with the same chance. Every few seconds `tell` hears how many were read.
+std::vector<std::string> drawn_lines(const NextLine& next_line, const PieceOptions& options,
+                                     const Tell& tell) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kBetween = std::chrono::seconds(5);
+  auto told = Clock::now();
   Random random(options.seed);
   std::vector<std::string> lines;
   const auto most = static_cast<uint64_t>(options.sample);
@@ -76,6 +84,10 @@ std::vector<std::string> drawn_lines(const NextLine& next_line, const PieceOptio
   for (std::string line; next_line(line);) {
     if (line.find_first_not_of(" \t\r") == line.npos) continue;
     ++count;
+    if (tell && count % 1024 == 0 && Clock::now() - told >= kBetween) {
+      tell("vocabulary: " + grouped(static_cast<int64_t>(count)) + " lines read");
+      told = Clock::now();
+    }
     if (count <= most) {
       lines.push_back(line);
     } else if (const uint64_t place = random.below(count); place < most) {
@@ -96,7 +108,8 @@ std::optional<std::string> number_behind(const std::string& message, const std::
 
 }  // namespace
 
-std::shared_ptr<const Pieces::State> train_model(const NextLine& next_line, const PieceOptions& options) {
+std::shared_ptr<const Pieces::State> train_model(const NextLine& next_line, const PieceOptions& options,
+                                                 const Tell& tell) {
   constexpr int64_t kLargest = 10000000;
   TORCH_CHECK(options.size > kMarkCount && options.size <= kLargest, "pieces: size must be from ",
               kMarkCount + 1, " to ", kLargest, " for ", name(options.kind), ", got ", options.size);
@@ -107,8 +120,12 @@ std::shared_ptr<const Pieces::State> train_model(const NextLine& next_line, cons
                         std::string_view(options.normalization)) != kNormalizations.end(),
               "pieces: normalization must be one of ", join({kNormalizations.begin(), kNormalizations.end()}),
               ", got ", quote(options.normalization));
-  const auto lines = drawn_lines(next_line, options);
+  const auto lines = drawn_lines(next_line, options, tell);
   TORCH_CHECK(!lines.empty(), "pieces: there must be a line to learn from that is not empty, got none");
+  constexpr size_t kMany = 20000;  // lines, for which it takes seconds
+  if (tell && lines.size() >= kMany)
+    tell("vocabulary: learning " + grouped(options.size) + " pieces from " +
+         grouped(static_cast<int64_t>(lines.size())) + " lines");
 
   const std::unordered_map<std::string, std::string> arguments{
       {"model_type", name(options.kind)},

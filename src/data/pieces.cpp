@@ -47,8 +47,10 @@ PieceKind parse_piece_kind(std::string_view text) {
 
 Pieces::Pieces(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 
-Pieces Pieces::train(const std::function<bool(std::string&)>& next_line, const PieceOptions& options) {
-  return Pieces(is_model(options.kind) ? train_model(next_line, options) : train_list(next_line, options));
+Pieces Pieces::train(const std::function<bool(std::string&)>& next_line, const PieceOptions& options,
+                     const std::function<void(const std::string&)>& tell) {
+  return Pieces(is_model(options.kind) ? train_model(next_line, options, tell)
+                                       : train_list(next_line, options));
 }
 
 Pieces Pieces::load(const std::filesystem::path& file) {

@@ -34,8 +34,9 @@ using NextLine = std::function<bool(std::string&)>;
 std::shared_ptr<const Pieces::State> train_list(const NextLine& next_line, const PieceOptions& options);
 std::shared_ptr<const Pieces::State> load_list(PieceKind kind, std::string_view content,
                                                const std::string& what);
-/// unigram, bpe.
-std::shared_ptr<const Pieces::State> train_model(const NextLine& next_line, const PieceOptions& options);
+/// unigram, bpe. `tell` may be empty.
+std::shared_ptr<const Pieces::State> train_model(const NextLine& next_line, const PieceOptions& options,
+                                                 const std::function<void(const std::string&)>& tell);
 std::shared_ptr<const Pieces::State> load_model(PieceKind kind, std::string content, const std::string& what);
 
 }  // namespace quatrain::data

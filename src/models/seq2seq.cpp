@@ -53,6 +53,20 @@ at::Tensor Seq2SeqImpl::decode(const at::Tensor& tokens, const at::Tensor& memor
   return scores(hidden(tokens, memory, target_padding, source_padding));
 }
 
+at::Tensor Seq2SeqImpl::cross_weights(const at::Tensor& tokens, const at::Tensor& memory, int64_t layer,
+                                      const at::Tensor& target_padding, const at::Tensor& source_padding) {
+  const int64_t layers = options.decoder_layers(), number = layer < 0 ? layers + layer : layer;
+  nn::require(number >= 0 && number < layers, "Seq2Seq: layer must be from ", -layers, " to ", layers - 1,
+              ", got ", layer);
+  const auto layer_of = [&](int64_t i) {
+    return decoder->layers[static_cast<size_t>(i)]->as<nn::TransformerDecoderLayerImpl>();
+  };
+  at::Tensor x = target->forward(tokens);
+  for (int64_t i = 0; i < number; ++i) x = layer_of(i)->forward(x, memory, target_padding, source_padding);
+  const auto [y, weights] = layer_of(number)->forward_with_weights(x, memory, target_padding, source_padding);
+  return weights.mean({1, 2});
+}
+
 at::Tensor Seq2SeqImpl::scores(const at::Tensor& hidden) {
   return output ? output->forward(hidden) : target->embedding->scores(hidden);
 }

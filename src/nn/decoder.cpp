@@ -57,6 +57,21 @@ at::Tensor TransformerDecoderLayerImpl::forward(const at::Tensor& x, const at::T
       });
 }
 
+std::tuple<at::Tensor, at::Tensor> TransformerDecoderLayerImpl::forward_with_weights(
+    const at::Tensor& x, const at::Tensor& memory, const at::Tensor& padding,
+    const at::Tensor& memory_padding) {
+  at::Tensor weights;
+  const at::Tensor y = sub_layers(
+      x, [&](const at::Tensor& v) { return attention->self_attention(v, padding, {}, /*causal=*/true); },
+      [&](const at::Tensor& v) {
+        auto [mixed, seen] =
+            cross_attention->forward(v, memory, memory, memory_padding, /*need_weights=*/true);
+        weights = std::move(seen);
+        return mixed;
+      });
+  return {y, weights};
+}
+
 at::Tensor TransformerDecoderLayerImpl::step(const at::Tensor& x, int64_t place, const AttentionCache& self,
                                              const AttentionCache& cross) {
   return sub_layers(

@@ -21,6 +21,13 @@ std::string Model::line_problem(const std::string&) const {
   return "";
 }
 
+void Model::answer_with(const Model& other) {
+  const bool same = other.recipe().kind == recipe_.kind;
+  throw RecipeError(same ? "models of kind " + recipe_.about().name + " answer alone"
+                         : "they are of kinds " + recipe_.about().name + " and " +
+                               other.recipe().about().name);
+}
+
 void Model::store(const std::filesystem::path&) const {}
 
 void Model::check_same_meaning(const std::filesystem::path&) const {}

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
@@ -45,16 +46,19 @@ void copy_meaning(const Checkpoint& from, const fs::path& folder) {
       fs::copy_file(entry.path(), folder / entry.path().filename());
 }
 
-std::string record_of(const std::vector<Checkpoint>& checkpoints) {
-  nlohmann::ordered_json of = nlohmann::ordered_json::array();
-  for (const Checkpoint& one : checkpoints)
-    of.push_back({{"folder", fs::absolute(one.folder).lexically_normal().string()},
-                  {"step", one.step},
-                  {"weights", weights_checksum(one.folder.parent_path(), one.name)}});
+// `figure`: by which the checkpoints were chosen; empty: they are the latest.
+std::string record_of(const std::vector<Checkpoint>& checkpoints, const std::string& figure) {
+  nlohmann::ordered_json record;
+  if (!figure.empty()) record["best_by"] = figure;
+  for (const Checkpoint& one : checkpoints) {
+    auto& of = record["mean_of"].emplace_back();
+    of = {{"folder", fs::absolute(one.folder).lexically_normal().string()},
+          {"step", one.step},
+          {"weights", weights_checksum(one.folder.parent_path(), one.name)}};
+    if (!figure.empty()) of["dev"] = {{figure, *dev_figure(one)}};
+  }
   // A path may not be UTF-8.
-  return nlohmann::ordered_json{{"mean_of", of}}.dump(2, ' ', false,
-                                                      nlohmann::ordered_json::error_handler_t::replace) +
-         "\n";
+  return record.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
@@ -72,6 +76,32 @@ std::vector<Checkpoint> checkpoints_to_average(const fs::path& run_folder, int64
   for (const auto& name : names) checkpoints.push_back(open_checkpoint(run_folder, name));
   std::reverse(checkpoints.begin(), checkpoints.end());
   return checkpoints;
+}
+
+std::optional<double> dev_figure(const Checkpoint& checkpoint) {
+  const State state = read_state(checkpoint.folder);
+  if (state.evaluated_step != checkpoint.step || !state.last || std::isnan(*state.last)) return std::nullopt;
+  return state.last;
+}
+
+std::vector<Checkpoint> best_of(const std::vector<Checkpoint>& checkpoints, int64_t most,
+                                bool higher_is_better) {
+  std::vector<std::pair<double, Checkpoint>> ranked;
+  for (const Checkpoint& one : checkpoints)
+    if (const auto figure = dev_figure(one)) ranked.emplace_back(higher_is_better ? *figure : -*figure, one);
+  if (ranked.size() < 2)
+    throw std::runtime_error(
+        "the run '" + checkpoints.front().folder.parent_path().string() + "' has " +
+        counted(static_cast<int64_t>(ranked.size()), "checkpoint") +
+        " saved at an evaluation, and a mean of the best needs 2: take the latest (--last)");
+  std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second.step > b.second.step;
+  });
+  if (static_cast<int64_t>(ranked.size()) > most) ranked.resize(static_cast<size_t>(most));
+  std::vector<Checkpoint> best;
+  for (auto& [value, one] : ranked) best.push_back(std::move(one));
+  std::sort(best.begin(), best.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
+  return best;
 }
 
 nn::Safetensors mean_of_weights(const std::vector<Checkpoint>& checkpoints) {
@@ -113,7 +143,7 @@ Result write_average(Task& task, const std::vector<Checkpoint>& checkpoints, con
     nn::write_safetensors(folder / kWeights, mean.tensors, mean.metadata);
     copy_meaning(newest, folder);
     write_text(folder / "recipe.toml", options.recipe);
-    write_text(folder / kAverageFile, record_of(checkpoints));
+    write_text(folder / kAverageFile, record_of(checkpoints, options.best ? task.selection().figure : ""));
   });
   const fs::path weights = run.path() / "best" / kWeights;
   nn::load_weights(task.model(), weights);

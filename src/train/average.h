@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,16 @@ namespace quatrain::train {
 QUATRAIN_API std::vector<Checkpoint> checkpoints_to_average(const std::filesystem::path& run_folder,
                                                             int64_t most = 0);
 
+/// Of a run's checkpoints, at most `most` with the best values of the figure that selects, the oldest first.
+/// A checkpoint's own value is that of an evaluation at its step: those that were saved between two
+/// evaluations have none and are left out. Of equal values the newer checkpoint is better. Fewer than two
+/// that have one are an error.
+QUATRAIN_API std::vector<Checkpoint> best_of(const std::vector<Checkpoint>& checkpoints, int64_t most,
+                                             bool higher_is_better);
+
+/// The value of the figure that selects at a checkpoint's step; none where it was not evaluated there.
+QUATRAIN_API std::optional<double> dev_figure(const Checkpoint& checkpoint);
+
 /// The mean of their weights: of each floating-point tensor, computed in float64 and kept in its own type.
 /// Tensors of other types must be equal, and all else that says what the weights are too.
 QUATRAIN_API nn::Safetensors mean_of_weights(const std::vector<Checkpoint>& checkpoints);
@@ -28,6 +39,7 @@ struct QUATRAIN_API AverageOptions {
   std::string recipe;            ///< recipe.toml of the new run
   bool bf16 = false;             ///< as in TrainerOptions
   uint64_t seed = 0;
+  bool best = false;  ///< the checkpoints are the result of best_of(): average.json says so
   std::function<void()> after_batch = {};  ///< see Task::evaluate; what it throws leaves nothing behind
 };
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/program.h"
 
@@ -84,6 +85,32 @@ TEST_F(AverageCommand, takes_all_that_are_kept) {
   EXPECT_THAT(more.error, Not(HasSubstr("is learned")));
 }
 
+TEST_F(AverageCommand, takes_the_best_of_those_that_are_kept) {
+  train(" --set train.rate=3e-2 --set train.warmup=0");
+  // What the run says of each evaluation, the best last.
+  std::vector<std::pair<double, int64_t>> evaluated;
+  std::istringstream metrics(place_.read("run/metrics.jsonl"));
+  for (std::string line; std::getline(metrics, line);)
+    if (const json record = json::parse(line); record["kind"] == "evaluation")
+      evaluated.emplace_back(record["figures"]["accuracy"], record["step"]);
+  ASSERT_EQ(evaluated.size(), 3U);
+  std::sort(evaluated.begin(), evaluated.end());
+  const auto [older, newer] = std::minmax(evaluated[1].second, evaluated[2].second);
+  const Outcome outcome = place_.run("average run --best 2 --out mean");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(outcome.out, HasSubstr("2 checkpoints, of steps " + std::to_string(older) + " and " +
+                                     std::to_string(newer) + ": the best of 3"));
+  const json record = json::parse(place_.read("mean/best/average.json"));
+  EXPECT_EQ(record["best_by"], "accuracy");
+  ASSERT_EQ(record["mean_of"].size(), 2U);
+  EXPECT_EQ(record["mean_of"][0]["step"], older);
+  EXPECT_EQ(std::max(record["mean_of"][0]["dev"]["accuracy"], record["mean_of"][1]["dev"]["accuracy"]),
+            evaluated[2].first);
+  EXPECT_EQ(place_.run("check mean").code, 0);
+  EXPECT_THAT(place_.run("average run --best 5 --out more").error,
+              HasSubstr("the run keeps 3 checkpoints, not 5: train.keep says how many"));
+}
+
 TEST_F(AverageCommand, says_what_a_mean_of_learned_algebras_is) {
   train(" --set model.width=16 --set 'model.algebra=phm(4)'");
   EXPECT_THAT(place_.run("average run --out mean").error, HasSubstr("the algebra phm(4) is learned"));
@@ -94,6 +121,7 @@ TEST_F(AverageCommand, what_cannot_be_done_gets_a_sentence) {
   expect_refused("nowhere --out mean", 2, "'nowhere' is not a run");
   expect_refused("run", 2, "--out is required");
   expect_refused("run --out mean --last 1", 2, "--last");
+  expect_refused("run --out mean --last 2 --best 2", 2, "--last excludes --best");
   fs::create_directory(place_.path("bare"));
   expect_refused("run --out bare", 2, "'bare' exists already: choose another --out");
   expect_refused("bare --out mean", 1, "0 checkpoints to average");

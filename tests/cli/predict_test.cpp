@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <sstream>
 
 #include "cli/lines.h"
@@ -151,12 +152,59 @@ TEST(PredictSettings, search_can_be_set_and_what_was_trained_cannot) {
   refused(
       " --set model.width=32",
       "--set model.width=32: model.width cannot be changed in a run that is trained; these can: task.folder, "
-      "decode.beam, ");
+      "decode.reads, decode.beam, ");
   refused(" --set model.width=31", "model.width cannot be changed");  // whatever else is wrong with it
   refused(" --set train.seed=2", "train.seed cannot be changed");
   refused(" --set decode.baem=2", "did you mean decode.beam?");
   refused(" --set decode.best=3", "decode.best must be at most decode.beam = 1, got 3");
   refused(" --set decode.beam", "--set must be of the form table.key=value");
+}
+
+// Runs that write the same words answer together.
+TEST(PredictTogether, runs_of_the_same_pieces_do_and_others_are_named) {
+  const Workplace place;
+  place.make_data();
+  const auto train = [&](const std::string& run, const std::string& more) {
+    const Outcome outcome = place.run(
+        "train reverse --set reverse.train=200 --set reverse.dev=10 --set reverse.test=10 --set "
+        "model.width=16"
+        " --set model.heads=1 --set train.steps=30 --set train.warmup=5 --set train.rate=1e-2"
+        " --set train.threads=1 --out " +
+        run + more);
+    ASSERT_EQ(outcome.code, 0) << outcome.error;
+  };
+  train("one", "");
+  train("two", " --seed 7");
+  train("other", " --set reverse.symbols=5");
+  ASSERT_EQ(
+      place.run("train text" + kSmall + " --set train.steps=2 --set task.min_count=1 --data data --out text")
+          .code,
+      0);
+  const std::string pair = " --set decode.reads=pair";
+  const auto score = [&](const std::string& runs) {
+    const Outcome outcome = place.run("predict " + runs + pair, "a b c\t\n");
+    EXPECT_EQ(outcome.code, 0) << outcome.error;
+    return std::exp(std::stod(outcome.out));
+  };
+  const double one = score("one"), two = score("two");
+  EXPECT_NEAR(score("one --with two"), (one + two) / 2, 1e-3 * (one + two));
+  EXPECT_NEAR(score("one --with two two"), (one + 2 * two) / 3, 1e-3 * (one + two));
+  EXPECT_EQ(place.run("predict one --with one", "a b c\n").out, place.run("predict one", "a b c\n").out);
+  const auto refused = [&](const std::string& runs, const std::string& sentence) {
+    const Outcome outcome = place.run("predict " + runs, "a b c\n");
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.out, IsEmpty());
+    EXPECT_THAT(outcome.error, testing::HasSubstr(sentence));
+  };
+  refused("one --with two other", "the runs 'one' and 'other' cannot answer together: their pieces differ");
+  refused("one --with text", "'one' and 'text' cannot answer together: they are of kinds seq2seq and text");
+  refused("text --with text", "cannot answer together: models of kind text_classification answer alone");
+  refused("one --with nowhere", "'nowhere' is not a run");
+  const Outcome bare = place.run("predict one" + pair, "a\tb\nc d\n");
+  EXPECT_EQ(bare.code, 1);
+  EXPECT_EQ(lines_of(bare.out).size(), 1);
+  EXPECT_THAT(bare.error, testing::HasSubstr("standard input, line 2: a line must have a source, a tab and a "
+                                             "target (decode.reads = pair), this one has no tab"));
 }
 
 TEST_F(Predict, a_full_disk_is_an_error) {

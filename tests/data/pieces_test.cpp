@@ -224,5 +224,26 @@ TEST_F(PiecesTest, RefusesWhatCannotBe) {
   EXPECT_EQ(error_of([&] { pieces.decode({4, -1}); }), "Pieces::decode: ids must be from 0 to 4, got -1");
 }
 
+// Whoever waits for long work is told what is done; short work says nothing.
+TEST_F(PiecesTest, LongWorkIsTold) {
+  const auto told_of = [&](int count, PieceKind kind) {
+    const auto lines = sentences(count);
+    size_t at = 0;
+    std::vector<std::string> told;
+    Pieces::train(
+        [&](std::string& line) {
+          if (at == lines.size()) return false;
+          line = lines[at++];
+          return true;
+        },
+        of(kind, kind == PieceKind::words ? 0 : 60), [&](const std::string& text) { told.push_back(text); });
+    return told;
+  };
+  EXPECT_THAT(told_of(500, PieceKind::bpe), IsEmpty());
+  EXPECT_THAT(told_of(20000, PieceKind::words), IsEmpty());
+  EXPECT_THAT(told_of(20000, PieceKind::bpe),
+              ElementsAre("vocabulary: learning 60 pieces from 20,000 lines"));
+}
+
 }  // namespace
 }  // namespace quatrain::data

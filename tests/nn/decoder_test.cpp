@@ -39,6 +39,23 @@ void copy(const nn::MultiheadAttention& to, const torch::nn::MultiheadAttention&
   copy(to->output, from->out_proj->weight, from->out_proj->bias);
 }
 
+TEST(NnDecoder, WeightsComeWithTheSameOutput) {
+  torch::manual_seed(7);
+  const at::Tensor x = torch::randn({2, 5, 32}), memory = torch::randn({2, 7, 32}),
+                   padding = torch::arange(7) >= torch::tensor({7, 4}).unsqueeze(1);
+  for (const auto& [algebra, maps] : {std::pair{"real", 1}, {"quaternion", 4}, {"phm(4)", 1}})
+    for (const nn::NormStyle norm : kStyles) {
+      nn::TransformerDecoderLayer layer(layer_options(algebra, norm));
+      layer->eval();
+      if (norm == nn::NormStyle::phydi) layer->alpha.detach().fill_(0.5);
+      const auto [y, weights] = layer->forward_with_weights(x, memory, {}, padding);
+      EXPECT_LT(relative_error(y, layer->forward(x, memory, {}, padding)), 1e-6) << algebra;
+      EXPECT_EQ(weights.sizes(), (std::vector<int64_t>{2, 2, maps, 5, 7})) << algebra;
+      EXPECT_LT(relative_error(weights.sum(4), torch::ones({2, 2, maps, 5})), 1e-6) << algebra;
+      EXPECT_EQ(weights[1].narrow(3, 4, 3).abs().max().item<double>(), 0) << algebra;
+    }
+}
+
 TEST(NnDecoder, OneComponentIsTorchsDecoderLayer) {
   torch::manual_seed(0);
   for (const bool packed : {false, true}) {

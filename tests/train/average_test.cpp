@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "quatrain/nn/weights.h"
 #include "train/checkpoint.h"
 #include "train/records.h"
@@ -55,6 +57,51 @@ TEST_F(AverageTest, TakesTheLatestOldestFirst) {
   EXPECT_EQ(steps(checkpoints(9)), (std::vector<int64_t>{6, 12, 18, 24}));
   EXPECT_EQ(steps(checkpoints(2)), (std::vector<int64_t>{18, 24}));
   EXPECT_EQ(checkpoints(2).back().name, "last");
+}
+
+TEST_F(AverageTest, TakesTheBestOldestFirst) {
+  const auto best = [&](std::vector<double> figures, int64_t most, bool higher_is_better = false,
+                        int64_t checkpoint_every = 0) {
+    fs::remove_all(folder_ / "run");
+    ToyTask task;
+    task.scripted = std::move(figures);
+    TrainerOptions options = toy_options();
+    options.keep = 9;
+    options.checkpoint_every = checkpoint_every;
+    RunOptions run;
+    run.folder = folder_ / "run";
+    Trainer(task, options, run).run();
+    std::vector<int64_t> steps;
+    for (const auto& one : best_of(checkpoints(), most, higher_is_better)) steps.push_back(one.step);
+    return steps;
+  };
+  using Steps = std::vector<int64_t>;
+  EXPECT_EQ(best({0.5, 0.2, 0.4, 0.3}, 2), (Steps{12, 24}));
+  EXPECT_EQ(best({0.5, 0.2, 0.4, 0.3}, 2, true), (Steps{6, 18}));
+  EXPECT_EQ(best({0.5, 0.2, 0.4, 0.3}, 3), (Steps{12, 18, 24}));
+  EXPECT_EQ(best({0.5, 0.2, 0.4, 0.3}, 9), (Steps{6, 12, 18, 24}));
+  EXPECT_EQ(best({0.3, 0.3, 0.3, 0.3}, 2), (Steps{18, 24})) << "of equal ones the newer";
+  EXPECT_EQ(best({0.1, std::nan(""), 0.3, 0.2}, 3), (Steps{6, 18, 24})) << "what is no number is not good";
+  // Checkpoints at 4, 8, 16 and 20 too, after evaluations at 6 and 18.
+  EXPECT_EQ(best({0.5, 0.2, 0.4, 0.3}, 9, false, 4), (Steps{6, 12, 18, 24}));
+  EXPECT_THAT(checkpoints().size(), testing::Gt(5U));
+
+  for (const char* step : {"step-000006", "step-000012", "step-000018"})
+    fs::remove_all(folder_ / "run" / step);
+  EXPECT_THAT(message_of([&] { best_of(checkpoints(), 2, false); }),
+              AllOf(HasSubstr("run' has 1 checkpoint saved at an evaluation"), HasSubstr("(--last)")));
+}
+
+TEST_F(AverageTest, SaysByWhatItsCheckpointsWereChosen) {
+  train();
+  ToyTask task;
+  write_average(task, best_of(checkpoints(), 2, false),
+                {.folder = folder_ / "mean", .recipe = "[task]\n", .best = true});
+  const std::string record = contents(folder_ / "mean" / "best" / "average.json");
+  EXPECT_THAT(record, AllOf(HasSubstr("\"best_by\": \"loss\""), HasSubstr("\"dev\": {")));
+  fs::remove_all(folder_ / "mean");
+  average(task);
+  EXPECT_THAT(contents(folder_ / "mean" / "best" / "average.json"), testing::Not(HasSubstr("best_by")));
 }
 
 TEST_F(AverageTest, IsTheMeanOfEachTensorInFloat64) {

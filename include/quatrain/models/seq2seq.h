@@ -46,6 +46,11 @@ class QUATRAIN_API Seq2SeqImpl : public torch::nn::Cloneable<Seq2SeqImpl> {
   /// decode() without the scores: hidden states (B, L, width).
   at::Tensor hidden(const at::Tensor& target, const at::Tensor& memory, const at::Tensor& target_padding = {},
                     const at::Tensor& source_padding = {});
+  /// How much each place of the target sees of each of the source's in a decoder layer (from 0, or from the
+  /// end, -1 the last), (B, L, S): the mean over the heads' weights, and over components where attention is
+  /// component-wise.
+  at::Tensor cross_weights(const at::Tensor& target, const at::Tensor& memory, int64_t layer = -1,
+                           const at::Tensor& target_padding = {}, const at::Tensor& source_padding = {});
   /// Scores of hidden states (..., width) -> (..., target_vocabulary).
   at::Tensor scores(const at::Tensor& hidden);
 

@@ -31,6 +31,12 @@ class QUATRAIN_API TransformerDecoderLayerImpl : public torch::nn::Cloneable<Tra
   at::Tensor forward(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& padding = {},
                      const at::Tensor& memory_padding = {});
 
+  /// The same with the weights of the attention to the memory, (B, heads, maps, L, S): see
+  /// MultiheadAttention::forward.
+  std::tuple<at::Tensor, at::Tensor> forward_with_weights(const at::Tensor& x, const at::Tensor& memory,
+                                                          const at::Tensor& padding = {},
+                                                          const at::Tensor& memory_padding = {});
+
   /// What forward() makes of word `place` of each row, when the words before it went the same way: x (rows,
   /// 1, width). `self` takes the word's key and value, in slot i of row i; `cross` holds those of the memory.
   /// For inference.

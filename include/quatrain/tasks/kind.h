@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -57,6 +58,10 @@ class QUATRAIN_API Model {
   virtual std::string line_problem(const std::string& line) const;
   /// An answer, without its line's end, for each line; a LineError where one has none.
   virtual std::vector<std::string> predict(const std::vector<std::string>& lines) = 0;
+
+  /// From now on answers with the mean of both models' probabilities. A RecipeError says why where they
+  /// cannot answer together, as kinds without such answers cannot.
+  virtual void answer_with(const Model& other);
 
   /// What there is to say of all answers so far (how fast they were, what was cut); empty: nothing.
   virtual std::string summary() const { return {}; }
@@ -112,6 +117,8 @@ struct QUATRAIN_API DataRequest {
   std::string folder = "";       ///< `--data`; empty: the recipe's own, then QUATRAIN_DATA
   std::string split = "";        ///< the only split that is prepared, to be scored; empty: all
   const Model* model = nullptr;  ///< a trained one, whose words and labels they shall have
+  /// Is told what is being done where that takes long.
+  std::function<void(const std::string&)> tell = {};
 };
 
 /// A kind of task.

@@ -86,7 +86,7 @@ std::unique_ptr<Data> load_texts(Recipe recipe, const DataRequest& request) {
     data::PieceOptions options = own.pieces;
     options.seed = recipe.train.seed;
     const auto reader = corpus->open("train");
-    return Pieces::train([&](std::string& line) { return reader->next(line); }, options);
+    return Pieces::train([&](std::string& line) { return reader->next(line); }, options, request.tell);
   };
   const auto* model = dynamic_cast<const TextPredictor*>(request.model);
   Pieces pieces = model ? model->pieces : learn();

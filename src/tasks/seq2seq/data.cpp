@@ -13,7 +13,8 @@ namespace {
 using data::Pieces;
 
 // The lines of one side of the training set, or of both, one after the other.
-PairPieces learn_pieces(const data::PairCorpus& corpus, const Seq2SeqTaskOptions& own, uint64_t seed) {
+PairPieces learn_pieces(const data::PairCorpus& corpus, const Seq2SeqTaskOptions& own, uint64_t seed,
+                        const std::function<void(const std::string&)>& tell) {
   const auto learn = [&](bool sources, bool targets) {
     const auto reader = corpus.open("train");
     data::LinePair pair;
@@ -31,7 +32,7 @@ PairPieces learn_pieces(const data::PairCorpus& corpus, const Seq2SeqTaskOptions
     };
     data::PieceOptions options = own.pieces;
     options.seed = seed;
-    return Pieces::train(next, options);
+    return Pieces::train(next, options, tell);
   };
   if (!own.joint) return {learn(true, false), learn(false, true)};
   const Pieces both = learn(true, true);
@@ -130,7 +131,7 @@ std::unique_ptr<Data> load_pairs(Recipe recipe, const DataRequest& request) {
   auto corpus = data::open_pairs(own.source);
   own.source.text = corpus->text();
   const auto* model = dynamic_cast<const Seq2SeqModel*>(request.model);
-  PairPieces pieces = model ? model->pieces : learn_pieces(*corpus, own, recipe.train.seed);
+  PairPieces pieces = model ? model->pieces : learn_pieces(*corpus, own, recipe.train.seed, request.tell);
   return std::make_unique<PairData>(std::move(recipe), std::move(corpus), std::move(pieces), request.split);
 }
 

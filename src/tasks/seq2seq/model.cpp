@@ -3,12 +3,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <cmath>
-#include <cstdio>
 
-#include "support/numbers.h"
 #include "support/text.h"
 
 namespace quatrain::tasks {
@@ -73,67 +68,18 @@ at::Tensor Seq2SeqModel::forward(const std::vector<at::Tensor>& input) {
   return network->forward(input[0], input[1], input[2], input[3]);
 }
 
-Seq2SeqModel::Source Seq2SeqModel::encode(const std::string& line) const {
-  const auto ids = pieces.source.encode(line);
-  const auto count = static_cast<int64_t>(ids.size());
-  int64_t most = count;
-  if (own().limits.max_source > 0) most = std::min(most, own().limits.max_source);
-  if (own().model.positions() == models::Positions::learned)
-    most = std::min(most, own().model.max_length() - 1);
-  Source source{{ids.begin(), ids.begin() + most}, count == 0, most < count};
-  source.tokens.push_back(Pieces::kEnd);
-  return source;
+void Seq2SeqModel::answer_with(const Model& other) {
+  const auto* same = dynamic_cast<const Seq2SeqModel*>(&other);
+  if (!same) return Model::answer_with(other);
+  if (!(same->pieces == pieces))
+    throw RecipeError("their pieces differ, so that their probabilities are not of the same tokens");
+  others_.push_back(same->network);
 }
 
-std::vector<std::vector<models::Hypothesis>> Seq2SeqModel::translate(
-    const std::vector<std::vector<int64_t>>& sources, const models::TranslationOptions& asked,
-    const std::function<void()>& after_batch) {
-  models::TranslationOptions options = asked;
-  options.search.banned = banned_;
-  if (own().model.positions() == models::Positions::learned)
-    options.longest = std::min(options.longest, own().model.max_length() - 1);
-  return models::translate(network, sources, options, {}, after_batch);
-}
-
-std::vector<std::string> Seq2SeqModel::predict(const std::vector<std::string>& lines) {
-  const auto start = std::chrono::steady_clock::now();
-  // An empty line has an empty answer.
-  std::vector<std::vector<int64_t>> sources;
-  std::vector<size_t> places;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    Source source = encode(lines[i]);
-    if (source.empty) continue;
-    cut_ += source.cut;
-    sources.push_back(std::move(source.tokens));
-    places.push_back(i);
-  }
-  std::vector<std::string> answers(lines.size());
-  const auto found = translate(sources, own().translation);
-  for (size_t i = 0; i < sources.size(); ++i) {
-    std::string& answer = answers[places[i]];
-    for (const auto& hypothesis : found[i]) {
-      if (!std::isfinite(hypothesis.score)) throw LineError(places[i], "the model's scores are not finite");
-      if (&hypothesis != &found[i].front()) answer += '\t';
-      if (own().scores) {
-        std::array<char, 32> number{};
-        std::snprintf(number.data(), number.size(), "%.4f\t", hypothesis.score);
-        answer += number.data();
-      }
-      answer += pieces.target.decode(hypothesis.tokens);
-    }
-    tokens_ += static_cast<int64_t>(found[i].front().tokens.size()) + 1;
-  }
-  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return answers;
-}
-
-std::string Seq2SeqModel::summary() const {
-  if (tokens_ == 0) return {};
-  std::string text = counted(tokens_, "token") + " written, " +
-                     std::to_string(std::llround(static_cast<double>(tokens_) / seconds_)) + " a second";
-  if (cut_ > 0)
-    text += "; " + counted(cut_, "line") + " cut at " + std::to_string(own().limits.max_source) + " tokens";
-  return text;
+models::Ensemble Seq2SeqModel::ensemble() const {
+  std::vector<models::Seq2Seq> all{network};
+  all.insert(all.end(), others_.begin(), others_.end());
+  return models::Ensemble(std::move(all));
 }
 
 void Seq2SeqModel::check_same_meaning(const fs::path& checkpoint) const {

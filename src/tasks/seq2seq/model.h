@@ -29,8 +29,10 @@ class Seq2SeqModel : public Model {
   torch::nn::Module& module() override { return *network; }
   /// {source, target} or {source, target, source_padding, target_padding}: scores (B, L, vocabulary).
   at::Tensor forward(const std::vector<at::Tensor>& input) override;
-  /// The best target of each line, or several with their scores, as [decode] says.
+  /// The best target of each line, or several with their scores, or scores of targets that are given, as
+  /// [decode] says.
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;
+  void answer_with(const Model& other) override;
   void store(const std::filesystem::path& folder) const override { pieces.save(folder); }
   void check_same_meaning(const std::filesystem::path& checkpoint) const override;
   std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
@@ -45,17 +47,36 @@ class Seq2SeqModel : public Model {
     bool empty = false, cut = false;
   };
   Source encode(const std::string& line) const;
-  /// The best targets of sources' tokens, the best first.
-  std::vector<std::vector<models::Hypothesis>> translate(const std::vector<std::vector<int64_t>>& sources,
+  using Tokens = std::vector<int64_t>;
+  /// The best targets of sources' tokens, the best first; each begins with its prefix, where there are any.
+  std::vector<std::vector<models::Hypothesis>> translate(const std::vector<Tokens>& sources,
                                                          const models::TranslationOptions& options,
+                                                         const std::vector<Tokens>& prefixes = {},
                                                          const std::function<void()>& after_batch = {});
+  /// A target as [decode] writes it.
+  struct Written {
+    std::string text;
+    Tokens places;  ///< of the source's tokens that its tokens come from; none where nothing asks for them
+  };
+  /// Targets of these lines, whose tokens are `sources`.
+  std::vector<Written> write(const std::vector<std::string>& lines, const std::vector<Tokens>& sources,
+                             const std::vector<Tokens>& targets) const;
 
   PairPieces pieces;
   models::Seq2Seq network{nullptr};
 
  private:
-  std::vector<std::vector<int64_t>> banned_;  // decode.banned as tokens
-  int64_t cut_ = 0, tokens_ = 0;              // of predict(): lines that were cut, and tokens of the answers
+  struct Asked;
+  Asked read(const std::vector<std::string>& lines);
+  std::vector<std::string> search(const Asked& asked);
+  std::vector<std::string> score(const Asked& asked);
+  models::Ensemble ensemble() const;
+  int64_t longest_source() const;
+  int64_t longest_target() const;
+
+  std::vector<models::Seq2Seq> others_;  // that answer together with this one
+  std::vector<Tokens> banned_;           // decode.banned as tokens
+  int64_t cut_ = 0, tokens_ = 0;         // of predict(): lines that were cut, and tokens of the targets
   double seconds_ = 0;
 };
 

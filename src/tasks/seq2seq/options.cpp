@@ -1,5 +1,6 @@
 #include "tasks/seq2seq/options.h"
 
+#include "models/share_out.h"
 #include "support/enum_names.h"
 #include "tasks/sequence_keys.h"
 #include "tasks/transformer_keys.h"
@@ -9,6 +10,9 @@ namespace {
 
 constexpr EnumNames<SelectBy, 3> kSelectBy{
     {{SelectBy::loss, "loss"}, {SelectBy::exact, "exact"}, {SelectBy::bleu, "bleu"}}};
+
+constexpr EnumNames<Reads, 3> kReads{
+    {{Reads::source, "source"}, {Reads::beginning, "beginning"}, {Reads::pair, "pair"}}};
 
 constexpr const char* kAutomatic = "automatic";
 
@@ -28,6 +32,10 @@ std::vector<std::string> form_names() {
 
 const char* name(SelectBy select) {
   return find_name(kSelectBy, select);
+}
+
+const char* name(Reads reads) {
+  return find_name(kReads, reads);
 }
 
 Seq2SeqTaskOptions::Seq2SeqTaskOptions() {
@@ -107,6 +115,9 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   keys.number("samples", samples, 0, 1000, "Sentences of the dev set that are shown with their answers at each evaluation.").may_change();
 
   keys.table("decode", "How targets are searched for.");
+  keys.choice("reads", reads, {Reads::source, Reads::beginning, Reads::pair},
+              "What `predict` reads of a line: a `source`; a source, a tab and the `beginning` of its target, with which every answer begins; "
+              "a `pair` of a source, a tab and its target: the answer is the target's log-probability, a tab, and how many tokens that is the sum of, the end mark among them.").may_change();
   keys.number("beam", translation.search.beam, 1, 10000, "Hypotheses kept at each step; 1: greedy.").may_change();
   keys.choice("length_penalty", translation.search.penalty, {LengthPenalty::power, LengthPenalty::wu},
               "What log-probabilities are divided by: `power`: L^alpha; `wu`: ((5 + L) / 6)^alpha; L counts the end mark.").may_change();
@@ -121,6 +132,10 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   keys.number("longest", translation.longest, 1, kLargestSize, "Most tokens of a target.").may_change();
   keys.number("best", translation.search.best, 1, 10000, "How many hypotheses `predict` writes for a line, with tabs between.").may_change();
   keys.flag("scores", scores, "`predict` writes the score before each hypothesis, with a tab between.").may_change();
+  keys.flag("alignments", alignments,
+            "`predict` writes after each hypothesis, with a tab between, which token of the source each token comes from: pairs `source-target` of places, from 0.").may_change();
+  keys.flag("replace_unknown", replace_unknown,
+            "An unknown word of an answer becomes the source's word at its aligned place. It needs `vocabulary.pieces = \"words\"`.").may_change();
   keys.flag("exact", translation.exact,
             "An answer of `predict` is a function of its line alone, bit for bit, whatever the other lines and however many the threads.").may_change();
   keys.number("batch", translation.batch, 1, 100000, "Most lines that are searched for at once.").may_change();
@@ -138,6 +153,17 @@ void Seq2SeqTaskOptions::check(const Recipe& recipe) const {
     recipe.refuse("decode.shortest",
                   "must be at most decode.longest = " + std::to_string(translation.longest) + ", got " +
                       std::to_string(translation.search.shortest));
+  if (translation.exact && model.positions() == models::Positions::learned &&
+      model.max_length() < models::kExactRows)
+    recipe.refuse("model.max_positions", "must be at least " + std::to_string(models::kExactRows) +
+                                             " with decode.exact = true, got " +
+                                             std::to_string(model.max_length()) +
+                                             ": texts are filled up to that length for it");
+  if (replace_unknown && pieces.kind != data::PieceKind::words)
+    recipe.refuse(
+        "decode.replace_unknown",
+        std::string("= true needs vocabulary.pieces = words, whose tokens are words to be copied, got ") +
+            data::name(pieces.kind));
   if (source.math.lowest >= source.math.highest)
     recipe.refuse("math.highest", "must be above math.lowest = " + std::to_string(source.math.lowest) +
                                       ", got " + std::to_string(source.math.highest));

@@ -16,6 +16,13 @@ namespace quatrain::tasks {
 enum class SelectBy { loss, exact, bleu };
 const char* name(SelectBy select);
 
+/// What `predict` reads of a line.
+///   source     all of it is a source
+///   beginning  a source, a tab, and the beginning of its target
+///   pair       a source, a tab, and its target, which is scored
+enum class Reads { source, beginning, pair };
+const char* name(Reads reads);
+
 /// What a recipe of kind seq2seq sets.
 struct Seq2SeqTaskOptions : Options {
   Seq2SeqTaskOptions();
@@ -29,9 +36,12 @@ struct Seq2SeqTaskOptions : Options {
   double label_smoothing = 0.1;
   SelectBy select = SelectBy::loss;
   models::TranslationOptions translation;
-  std::string banned;   ///< phrases that no target has, with " | " between
-  bool scores = false;  ///< answers of `predict` begin with their scores
-  int64_t samples = 3;  ///< sentences of the dev set shown at each evaluation
+  std::string banned;  ///< phrases that no target has, with " | " between
+  Reads reads = Reads::source;
+  bool alignments = false;       ///< answers of `predict` end with their alignments
+  bool replace_unknown = false;  ///< by words of the source
+  bool scores = false;           ///< answers of `predict` begin with their scores
+  int64_t samples = 3;           ///< sentences of the dev set shown at each evaluation
 
   std::unique_ptr<Options> clone() const override { return std::make_unique<Seq2SeqTaskOptions>(*this); }
   void describe(train::Keys& keys) override;

@@ -96,10 +96,16 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
   const bool all = !training || own.select != SelectBy::loss;
   if (training) how.exact = false;
   if (!all) how.search.beam = how.search.best = 1;
-  std::vector<std::vector<int64_t>> sources;
+  std::vector<std::string> lines;
+  std::vector<std::vector<int64_t>> sources, targets;
   const size_t count = all ? set.lines.size() : std::min(set.lines.size(), static_cast<size_t>(own.samples));
-  for (size_t i = 0; i < count; ++i) sources.push_back(model_->encode(set.lines[i].source).tokens);
-  const auto answers = model_->translate(sources, how, after_batch);
+  for (size_t i = 0; i < count; ++i) {
+    lines.push_back(set.lines[i].source);
+    sources.push_back(model_->encode(lines.back()).tokens);
+  }
+  for (auto& found : model_->translate(sources, how, {}, after_batch))
+    targets.push_back(std::move(found.front().tokens));
+  const auto answers = model_->write(lines, sources, targets);
 
   using scores::BleuTokenizer;
   const auto tokenizer = text_ == data::TextForm::raw ? BleuTokenizer::v13a : BleuTokenizer::none;
@@ -112,7 +118,7 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
   std::map<int64_t, std::pair<int64_t, int64_t>> by_group;  // right, all
   std::string hypotheses;
   for (size_t i = 0; i < count; ++i) {
-    const std::string answer = model_->pieces.target.decode(answers[i].front().tokens);
+    const std::string& answer = answers[i].text;
     const std::string& target = set.lines[i].target;
     if (training && i < static_cast<size_t>(own.samples))
       result.samples.push_back(set.lines[i].source + " -> " + answer + "  [" + target + "]");

@@ -1,0 +1,192 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "quatrain/data/tokenizer.h"
+#include "support/numbers.h"
+#include "tasks/seq2seq/model.h"
+
+namespace quatrain::tasks {
+namespace {
+
+using data::Pieces;
+
+// The most tokens beside a mark that all models have a place for.
+int64_t most_places(const models::Ensemble& ensemble) {
+  int64_t most = std::numeric_limits<int64_t>::max();
+  for (const auto& network : ensemble.models)
+    if (network->options.positions() == models::Positions::learned)
+      most = std::min(most, network->options.max_length() - 1);
+  return most;
+}
+
+// "0-0 1-1": places of a source's tokens and of a target's.
+std::string pairs_of(const std::vector<int64_t>& places) {
+  std::string text;
+  for (size_t i = 0; i < places.size(); ++i)
+    text += (i == 0 ? "" : " ") + std::to_string(places[i]) + "-" + std::to_string(i);
+  return text;
+}
+
+void require_finite(double score, size_t line) {
+  if (!std::isfinite(score)) throw LineError(line, "the model's scores are not finite");
+}
+
+constexpr int kDigits = 4;  // of scores
+
+}  // namespace
+
+// Lines as decode.reads has them, without those whose sources are empty.
+struct Seq2SeqModel::Asked {
+  size_t count = 0;                                // of all lines
+  std::vector<size_t> places = {};                 // among them
+  std::vector<std::string> lines = {};             // the sources as text
+  std::vector<Tokens> sources = {}, targets = {};  // targets: given ones, or their beginnings
+};
+
+int64_t Seq2SeqModel::longest_source() const {
+  const int64_t most = most_places(ensemble());
+  return own().limits.max_source > 0 ? std::min(most, own().limits.max_source) : most;
+}
+
+int64_t Seq2SeqModel::longest_target() const {
+  return std::min(most_places(ensemble()), own().translation.longest);
+}
+
+Seq2SeqModel::Source Seq2SeqModel::encode(const std::string& line) const {
+  const auto ids = pieces.source.encode(line);
+  const auto count = static_cast<int64_t>(ids.size()), most = std::min(count, longest_source());
+  Source source{{ids.begin(), ids.begin() + most}, count == 0, most < count};
+  source.tokens.push_back(Pieces::kEnd);
+  return source;
+}
+
+std::vector<std::vector<models::Hypothesis>> Seq2SeqModel::translate(
+    const std::vector<Tokens>& sources, const models::TranslationOptions& asked,
+    const std::vector<Tokens>& prefixes, const std::function<void()>& after_batch) {
+  models::TranslationOptions options = asked;
+  options.search.banned = banned_;
+  options.longest = std::min(options.longest, most_places(ensemble()));
+  return models::translate(ensemble(), sources, options, prefixes, after_batch);
+}
+
+std::vector<Seq2SeqModel::Written> Seq2SeqModel::write(const std::vector<std::string>& lines,
+                                                       const std::vector<Tokens>& sources,
+                                                       const std::vector<Tokens>& targets) const {
+  std::vector<Written> all(targets.size());
+  if (own().alignments || own().replace_unknown) {
+    const auto places = models::align_targets(ensemble(), sources, targets, own().translation);
+    for (size_t i = 0; i < all.size(); ++i) all[i].places = places[i];
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Tokens& target = targets[i];
+    if (!own().replace_unknown || std::find(target.begin(), target.end(), Pieces::kUnknown) == target.end()) {
+      all[i].text = pieces.target.decode(target);
+      continue;
+    }
+    const auto words = data::split(lines[i], data::Tokenizer::whitespace);
+    for (size_t j = 0; j < target.size(); ++j)
+      all[i].text +=
+          (j == 0 ? "" : " ") + (target[j] == Pieces::kUnknown ? words[static_cast<size_t>(all[i].places[j])]
+                                                               : pieces.target.piece(target[j]));
+  }
+  return all;
+}
+
+Seq2SeqModel::Asked Seq2SeqModel::read(const std::vector<std::string>& lines) {
+  Asked asked{.count = lines.size()};
+  const Reads reads = own().reads;
+  const int64_t most = longest_target();
+  const std::string second = reads == Reads::pair ? "target" : "beginning";
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const size_t tab = reads == Reads::source ? lines[i].size() : lines[i].find('\t');
+    if (tab == std::string::npos)
+      throw LineError(i, "a line must have a source, a tab and a " + second +
+                             " (decode.reads = " + name(reads) + "), this one has no tab");
+    std::string text = lines[i].substr(0, tab);
+    Source source = encode(text);
+    Tokens target;
+    if (reads != Reads::source) {
+      const auto ids = pieces.target.encode(std::string_view(lines[i]).substr(tab + 1));
+      target.assign(ids.begin(), ids.end());
+    }
+    if (static_cast<int64_t>(target.size()) > most)
+      throw LineError(i, "a " + second + " may have at most " + counted(most, "token") +
+                             " (decode.longest), this one has " +
+                             grouped(static_cast<int64_t>(target.size())));
+    if (source.empty) continue;
+    cut_ += source.cut;
+    asked.places.push_back(i);
+    asked.lines.push_back(std::move(text));
+    asked.sources.push_back(std::move(source.tokens));
+    asked.targets.push_back(std::move(target));
+  }
+  return asked;
+}
+
+std::vector<std::string> Seq2SeqModel::search(const Asked& asked) {
+  const auto found = translate(asked.sources, own().translation, asked.targets);
+  std::vector<std::string> lines;  // of each hypothesis, as all that follows
+  std::vector<Tokens> sources, targets;
+  for (size_t i = 0; i < found.size(); ++i) {
+    tokens_ += static_cast<int64_t>(found[i].front().tokens.size()) + 1;
+    for (const auto& hypothesis : found[i]) {
+      require_finite(hypothesis.score, asked.places[i]);
+      lines.push_back(asked.lines[i]);
+      sources.push_back(asked.sources[i]);
+      targets.push_back(hypothesis.tokens);
+    }
+  }
+  const auto written = write(lines, sources, targets);
+  std::vector<std::string> answers(asked.count);
+  auto next = written.begin();
+  for (size_t i = 0; i < found.size(); ++i) {
+    std::string& answer = answers[asked.places[i]];
+    for (const auto& hypothesis : found[i]) {
+      if (&hypothesis != &found[i].front()) answer += '\t';
+      if (own().scores) answer += fixed(hypothesis.score, kDigits) + "\t";
+      answer += next->text;
+      if (own().alignments) answer += "\t" + pairs_of(next->places);
+      ++next;
+    }
+  }
+  return answers;
+}
+
+std::vector<std::string> Seq2SeqModel::score(const Asked& asked) {
+  const auto scores = models::score_targets(ensemble(), asked.sources, asked.targets, own().translation);
+  std::vector<Tokens> places;
+  if (own().alignments)
+    places = models::align_targets(ensemble(), asked.sources, asked.targets, own().translation);
+  std::vector<std::string> answers(asked.count);
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const double sum = std::accumulate(scores[i].begin(), scores[i].end(), 0.0);
+    require_finite(sum, asked.places[i]);
+    std::string& answer = answers[asked.places[i]];
+    answer = fixed(sum, kDigits) + "\t" + std::to_string(scores[i].size());
+    if (own().alignments) answer += "\t" + pairs_of(places[i]);
+    tokens_ += static_cast<int64_t>(scores[i].size());
+  }
+  return answers;
+}
+
+std::vector<std::string> Seq2SeqModel::predict(const std::vector<std::string>& lines) {
+  const auto start = std::chrono::steady_clock::now();
+  const Asked asked = read(lines);
+  const auto answers = own().reads == Reads::pair ? score(asked) : search(asked);
+  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return answers;
+}
+
+std::string Seq2SeqModel::summary() const {
+  if (tokens_ == 0) return {};
+  std::string text = counted(tokens_, "token") + (own().reads == Reads::pair ? " scored, " : " written, ") +
+                     std::to_string(std::llround(static_cast<double>(tokens_) / seconds_)) + " a second";
+  if (cut_ > 0)
+    text += "; " + counted(cut_, "line") + " cut at " + std::to_string(longest_source()) + " tokens";
+  return text;
+}
+
+}  // namespace quatrain::tasks
