@@ -179,14 +179,20 @@ std::string look_at_counts(const fs::path& run, const train::Result& result, con
   return counted(static_cast<int64_t>(counts.examples.size()), "example");
 }
 
-// The figures whose counts a result speaks of; none where it cannot be read, which is told elsewhere.
-std::vector<std::string> counted_figures(const fs::path& run) {
-  std::vector<std::string> figures;
+std::string look_at_file(const fs::path& file, const std::string& checksum, const fs::path& run) {
+  if (!fs::exists(file) || train::checksum_of_file(file) != checksum)
+    throw std::runtime_error("'" + file.string() +
+                             "' is not what a trainer wrote: " + train::way_to_score_again(run));
+  return "as it was written";
+}
+
+// A run's result, empty where it cannot be read, which is told elsewhere.
+train::Result readable_result(const fs::path& run) {
   try {
-    for (const auto& [figure, checksum] : train::read_result(run).counts) figures.push_back(figure);
+    return train::read_result(run);
   } catch (const std::exception&) {
+    return {};
   }
-  return figures;
 }
 
 }  // namespace
@@ -204,9 +210,11 @@ int check_command(const CheckArguments& arguments) {
     checks.make(train::kResultFile, [&] { return look_at_result(run, arguments.accept); });
     if (parts.result && has_answers(run))
       checks.make(train::kPredictionsFile, [&] { return look_at_predictions(run, train::read_result(run)); });
-    for (const auto& figure : counted_figures(run))
-      checks.make(train::counts_file(figure),
-                  [&] { return look_at_counts(run, train::read_result(run), figure); });
+    const train::Result result = readable_result(run);
+    for (const auto& [figure, checksum] : result.counts)
+      checks.make(train::counts_file(figure), [&] { return look_at_counts(run, result, figure); });
+    for (const auto& [name, checksum] : result.files)
+      checks.make(name, [&] { return look_at_file(run / name, checksum, run); });
   }
   std::fputs(checks.text().c_str(), stdout);
   if (checks.damaged() == 0) return kSuccess;

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace quatrain::cli {
 
@@ -39,6 +41,8 @@ bool LineReader::take(std::string& line) {
     if (!ended_ || begin_ == buffer_.size()) return false;
     end = buffer_.size();
   }
+  if (std::exchange(first_, false) && std::string_view(buffer_).substr(begin_).starts_with("\xEF\xBB\xBF"))
+    begin_ += 3;  // a byte order mark
   const size_t length = end - begin_;
   line = buffer_.substr(begin_, length > 0 && buffer_[end - 1] == '\r' ? length - 1 : length);
   begin_ = scanned_ = std::min(end + 1, buffer_.size());

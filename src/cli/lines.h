@@ -15,6 +15,7 @@ class LineReader {
 
   /// The next lines without their ends, at most `most` and some 8 MiB: waits for one, then takes those that
   /// are there already. Empty at the end of the input. A last line needs no end; "\r\n" ends a line too.
+  /// A byte order mark before the first is left out.
   /// Throws std::system_error.
   std::vector<std::string> next(size_t most);
 
@@ -28,7 +29,7 @@ class LineReader {
   std::string buffer_;
   size_t begin_ = 0;    // of what was not handed out
   size_t scanned_ = 0;  // up to here there is no end of a line
-  bool ended_ = false;
+  bool ended_ = false, first_ = true;
 };
 
 }  // namespace quatrain::cli

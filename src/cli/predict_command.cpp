@@ -1,11 +1,13 @@
 #include <torch/torch.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 
 #include "cli/commands.h"
 #include "cli/lines.h"
 #include "cli/run_folder.h"
+#include "cli/stop.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/session.h"
 #include "support/text.h"
@@ -16,11 +18,27 @@ namespace {
 
 constexpr size_t kPortion = 2048;  // lines that are answered together
 
+// The lines from `begin` on that are written together: whole ones, some 4 KiB.
+size_t end_of_portion(const std::string& text, size_t begin) {
+  constexpr size_t kMost = 1 << 12;  // a reader that pauses keeps no more waiting
+  const size_t last = text.rfind('\n', begin + kMost - 1);
+  return last != text.npos && last >= begin ? last + 1 : text.find('\n', begin) + 1;
+}
+
+// Whole lines, even where a signal ends the program.
 void write(const std::vector<std::string>& answers) {
   std::string text;
   for (const auto& answer : answers) text += answer + "\n";
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw std::runtime_error("cannot write the standard output");
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = end_of_portion(text, begin);
+    const HeldStop held;
+    while (begin < end) {
+      const ssize_t written = ::write(STDOUT_FILENO, text.data() + begin, end - begin);
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) throw std::runtime_error("cannot write the standard output");
+      begin += static_cast<size_t>(written);
+    }
+  }
 }
 
 // Loads other runs, with which the model shall answer.

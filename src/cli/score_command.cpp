@@ -1,11 +1,14 @@
+#include <unistd.h>
+
 #include <cstdio>
-#include <fstream>
-#include <iostream>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/json_file.h"
+#include "cli/lines.h"
+#include "data/line_file.h"
 #include "quatrain/scores/bleu.h"
 #include "quatrain/scores/chrf.h"
 #include "support/text.h"
@@ -15,27 +18,30 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::vector<std::string> lines_of(std::istream& stream, const std::string& file) {
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) {
-    if (line.ends_with('\r')) line.pop_back();
-    if (const std::string problem = line_problem(line); !problem.empty())
-      throw std::runtime_error(file + ":" + std::to_string(lines.size() + 1) + ": " + problem);
-    lines.push_back(std::move(line));
-  }
-  if (stream.bad())
-    throw std::runtime_error("score: reading " + file + " failed after line " + std::to_string(lines.size()));
-  return lines;
+void keep(std::string line, const std::string& place, std::vector<std::string>& lines) {
+  if (const std::string problem = line_problem(line); !problem.empty())
+    throw std::runtime_error(place + ":" + std::to_string(lines.size() + 1) + ": " + problem);
+  lines.push_back(std::move(line));
 }
 
 std::vector<std::string> read_lines(const std::string& file) {
-  if (file == "-") return lines_of(std::cin, "standard input");
+  std::vector<std::string> lines;
+  if (file == "-") {
+    constexpr size_t kPortion = 4096;
+    LineReader reader(STDIN_FILENO, kLongestLine);
+    for (auto more = reader.next(kPortion); !more.empty(); more = reader.next(kPortion))
+      for (std::string& line : more) keep(std::move(line), "standard input", lines);
+    return lines;
+  }
   try {
-    auto stream = open_file(file);
-    return lines_of(stream, file);
+    open_file(file);
   } catch (const std::invalid_argument& error) {
     throw std::runtime_error("score: " + file + " cannot be read: " + error.what());
   }
+  if (std::filesystem::is_regular_file(file) && std::filesystem::file_size(file) == 0) return lines;
+  data::LineFile reader(file);
+  for (std::string_view line; reader.next(line);) keep(std::string(line), file, lines);
+  return lines;
 }
 
 std::string joined(const std::array<double, scores::BleuCounts::kOrders>& precisions) {

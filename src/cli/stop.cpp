@@ -18,7 +18,32 @@ void on_signal(int number) {
   std::signal(SIGHUP, SIG_DFL);
 }
 
+constexpr std::array kStops{SIGINT, SIGTERM, SIGHUP};
+volatile std::sig_atomic_t held_signal = 0;
+
+void hold(int number) {
+  held_signal = number;
+  for (const int stop : kStops) std::signal(stop, SIG_DFL);
+}
+
 }  // namespace
+
+HeldStop::HeldStop() {
+  struct sigaction action {};
+  action.sa_handler = hold;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  held_signal = 0;
+  for (size_t i = 0; i < kStops.size(); ++i) {
+    sigaction(kStops[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler != SIG_IGN) sigaction(kStops[i], &action, nullptr);
+  }
+}
+
+HeldStop::~HeldStop() {
+  for (size_t i = 0; i < kStops.size(); ++i) sigaction(kStops[i], &before_[i], nullptr);
+  if (held_signal != 0) std::raise(held_signal);
+}
 
 void watch_for_stop() {
   struct sigaction action {};

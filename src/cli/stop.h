@@ -1,5 +1,8 @@
 #pragma once
 
+#include <signal.h>
+
+#include <array>
 #include <atomic>
 
 namespace quatrain::cli {
@@ -16,5 +19,17 @@ const std::atomic<bool>& stop_requested();
 void throw_if_stopped();
 /// 128 + the signal's number, as a shell reports it.
 int stop_code();
+
+/// While it lives, a signal that would end the program waits; a second one does not.
+class HeldStop {
+ public:
+  HeldStop();
+  ~HeldStop();
+  HeldStop(const HeldStop&) = delete;
+  HeldStop& operator=(const HeldStop&) = delete;
+
+ private:
+  std::array<struct sigaction, 3> before_{};
+};
 
 }  // namespace quatrain::cli

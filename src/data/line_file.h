@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "quatrain/api.h"
+
 struct gzFile_s;
 
 namespace quatrain::data {
@@ -14,7 +16,7 @@ namespace quatrain::data {
 /// A file of lines, plain or compressed by gzip (its first bytes decide, not its name), read in portions.
 /// Errors are c10::Error: a file that is missing, empty or cannot be read, a compressed one that is damaged
 /// or cut off.
-class LineFile {
+class QUATRAIN_API LineFile {
  public:
   explicit LineFile(std::filesystem::path file);
 
@@ -30,7 +32,7 @@ class LineFile {
  private:
   bool refill();
 
-  struct Close {
+  struct QUATRAIN_API Close {
     void operator()(gzFile_s* stream) const;
   };
   std::filesystem::path file_;

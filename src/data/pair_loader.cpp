@@ -96,8 +96,10 @@ EncodedPairs encode(PairReader& reader, const Pieces& source, const Pieces& targ
     grouped |= pair.group >= 0;
     set.groups.push_back(pair.group);
   }
-  TORCH_CHECK(set.size() > 0, "encode: no pair is left, ", set.left_out,
+  TORCH_CHECK(set.size() > 0 || set.left_out == 0, "encode: no pair is left, ", set.left_out,
               " were left out; raise max_source, max_target or max_ratio");
+  TORCH_CHECK(set.size() > 0, "encode: up to ", reader.place(),
+              " there is no pair that can be used: are all of them bad?");
   if (!grouped) set.groups = {};
   set.source.finish();
   set.target.finish();

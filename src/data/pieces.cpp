@@ -108,7 +108,11 @@ std::string Pieces::decode(const std::vector<int64_t>& ids) const {
     TORCH_CHECK(id >= 0 && id < size(), "Pieces::decode: ids must be from 0 to ", size() - 1, ", got ", id);
     if (id == kUnknown || id >= kMarkCount) text.push_back(static_cast<int>(id));
   }
-  return state_->decode(text);
+  std::string line = state_->decode(text);
+  // Pieces of bytes may be anything; a line stays one, and a column of a table too.
+  for (char& c : line)
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  return line;
 }
 
 bool Pieces::operator==(const Pieces& other) const {

@@ -105,18 +105,23 @@ std::unique_ptr<TextCorpus> open_text(const TextSource& source) {
   TORCH_CHECK(false, "data: the reader of text must be one of ", join(known), ", got ", quote(source.reader));
 }
 
-TokenStore encode_text(LineReader& reader, const Pieces& pieces, bool mark_ends) {
+TokenStore encode_text(LineReader& reader, const Pieces& pieces, bool mark_ends, int64_t* ends) {
   TokenStore store;
+  int64_t marked = 0;
   std::string line;
   while (reader.next(line)) {
     auto ids = pieces.encode(line);
     if (ids.empty()) continue;
-    if (mark_ends) ids.push_back(Pieces::kEnd);
+    if (mark_ends) {
+      ids.push_back(Pieces::kEnd);
+      ++marked;
+    }
     store.extend(ids);
   }
   TORCH_CHECK(store.tokens() > 0, "encode_text: the text must have at least one piece, but up to ",
               reader.place(), " there is none");
   store.finish();
+  if (ends) *ends = marked;
   return store;
 }
 

@@ -17,7 +17,7 @@ WindowLoader::WindowLoader(std::shared_ptr<const TokenStore> text, int64_t batch
   TORCH_CHECK(text_ && text_->size() > 0, "WindowLoader: the text must have a sequence, got none");
   column_ = (text_->length(0) - 1) / batch_size;
   TORCH_CHECK(column_ >= 1, "WindowLoader: the text must have more tokens than the batch has columns, got ",
-              text_->length(0), " for batch_size = ", batch_size, "; lower batch_size");
+              text_->length(0), " for batch_size = ", batch_size, "; make the batch smaller (train.batch)");
 }
 
 int64_t WindowLoader::batches() const {

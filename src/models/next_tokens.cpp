@@ -51,7 +51,7 @@ void find_best(const T* scores, int64_t count, const std::vector<T>& tops, int64
       }
       best[place] = score;
       tokens[place] = token;
-      least = static_cast<T>(best[k - 1]);
+      if (found == k) least = static_cast<T>(best[k - 1]);
     }
   }
 }

@@ -27,7 +27,8 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
     auto& attention = *layer->as<nn::TransformerDecoderLayerImpl>();
     self_.push_back(attention.attention->make_cache(rows, capacity));
     const auto [keys, values] = attention.cross_attention->project_key_value(memory, memory);
-    cross_.push_back({keys, values, {}, {}});
+    const at::ScalarType type = self_.back().keys.scalar_type();
+    cross_.push_back({keys.to(type), values.to(type), {}, {}});
   }
 }
 

@@ -137,8 +137,9 @@ std::tuple<at::Tensor, at::Tensor> MultiheadAttentionImpl::attend(const at::Tens
 }
 
 at::Tensor MultiheadAttentionImpl::attend(const at::Tensor& Q, const AttentionCache& cache) {
-  const at::Tensor y = ops::cached_attention(Q.squeeze(1), cache.keys, cache.values, cache.table,
-                                             cache.lengths, score_algebra());
+  // Under autocast queries come in bfloat16; a cache has the type of the weights.
+  const at::Tensor y = ops::cached_attention(Q.squeeze(1).to(cache.keys.scalar_type()), cache.keys,
+                                             cache.values, cache.table, cache.lengths, score_algebra());
   return output->forward(y).unsqueeze(1);
 }
 

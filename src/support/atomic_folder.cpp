@@ -1,6 +1,12 @@
 #include "support/atomic_folder.h"
 
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <stdexcept>
+#include <string>
 
 #include "support/atomic_file.h"
 
@@ -11,11 +17,16 @@ namespace fs = std::filesystem;
 AtomicFolder::AtomicFolder(const fs::path& place, bool replaces_empty)
     : place_(fs::absolute(place).lexically_normal()), replaces_empty_(replaces_empty) {
   if (!place_.has_filename()) place_ = place_.parent_path();
-  beside_ = place_;
-  beside_ += ".part";
   refuse_existing();
-  fs::remove_all(beside_);
-  fs::create_directories(beside_);
+  fs::create_directories(place_.parent_path());
+  std::string name = place_.string() + ".part.XXXXXX";
+  if (!::mkdtemp(name.data()))
+    throw std::runtime_error("cannot create a folder beside '" + place_.string() +
+                             "': " + std::strerror(errno));
+  beside_ = name;
+  const ::mode_t mask = ::umask(0);
+  ::umask(mask);
+  fs::permissions(beside_, static_cast<fs::perms>(0777 & ~mask));  // as any folder's, not as a private one's
 }
 
 AtomicFolder::~AtomicFolder() {

@@ -6,8 +6,9 @@
 
 namespace quatrain {
 
-/// A folder that is written beside its place, as PLACE.part, and renamed when it is whole: nobody sees a part
-/// of it. Without commit() nothing is left behind. What a process that was killed has left there is removed.
+/// A folder that is written beside its place, under a name of its own (PLACE.part. and six letters), and
+/// renamed when it is whole: nobody sees a part of it. Without commit() nothing is left behind, unless the
+/// process is killed.
 class QUATRAIN_API AtomicFolder {
  public:
   /// A place that exists is a std::runtime_error, unless it is an empty folder and may be replaced.

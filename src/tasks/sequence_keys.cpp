@@ -22,7 +22,7 @@ void describe_pieces(train::Keys& keys, data::PieceOptions& pieces) {
   keys.text("normalization", pieces.normalization, "SentencePiece's normalisation of text (`unigram`, `bpe`).",
             {"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"});
   keys.flag("byte_fallback", pieces.byte_fallback, "Characters without a piece become their bytes instead of `<unk>` (`unigram`, `bpe`).");
-  keys.number("coverage", pieces.coverage, 0.9, 1, "Share of the text whose characters get a piece (`unigram`, `bpe`).");
+  keys.number("coverage", pieces.coverage, 0.98, 1, "Share of the text whose characters get a piece (`unigram`, `bpe`).");
   keys.number("sample", pieces.sample, 1, 1e9, "Most lines that `unigram` and `bpe` learn from, drawn by the seed.");
 }
 

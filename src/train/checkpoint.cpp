@@ -144,6 +144,25 @@ std::string way_out(const fs::path& run_folder) {
          newest.name;
 }
 
+// An older checkpoint steps aside before it is removed: one that is half removed is never taken for damaged.
+void remove_older(const fs::path& folder) {
+  fs::path gone = folder;
+  gone += kOld;
+  fs::remove_all(gone);
+  fs::rename(folder, gone);
+  fs::remove_all(gone);
+}
+
+// Older checkpoints whose removal was interrupted.
+std::vector<fs::path> half_removed(const fs::path& run_folder) {
+  std::vector<fs::path> found;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(run_folder, none))
+    if (entry.path().extension() == kOld && step_in(entry.path().parent_path() / entry.path().stem()))
+      found.push_back(entry.path());
+  return found;
+}
+
 // Keeps the checkpoint that a new one replaces under the name of its step, or removes it. The checkpoint of
 // step 0 is always removed.
 void retire(const fs::path& run_folder, const fs::path& old, int64_t keep) {
@@ -241,7 +260,8 @@ void write_checkpoint(const fs::path& run_folder, const std::string& which, int6
   if (which == "best") return;
   int64_t left = keep - 1;
   for (const fs::path& folder : older_checkpoints(run_folder))
-    if (*step_in(folder) >= step || --left < 0) fs::remove_all(folder);
+    if (*step_in(folder) >= step || --left < 0) remove_older(folder);
+  for (const fs::path& folder : half_removed(run_folder)) fs::remove_all(folder);
 }
 
 // Under its name, or the one of the moment between two renames.
@@ -292,10 +312,12 @@ void remove_run(const fs::path& run_folder) {
   for (const char* which : {"last", "best"})
     for (const char* ending : {"", kPart, kOld}) fs::remove_all(beside(run_folder, which, ending));
   for (const fs::path& folder : older_checkpoints(run_folder)) fs::remove_all(folder);
+  for (const fs::path& folder : half_removed(run_folder)) fs::remove_all(folder);
   std::vector<fs::path> aside;
   for (const auto& entry : fs::directory_iterator(run_folder))
     if (const std::string name = entry.path().filename().string();
-        name.starts_with(std::string("best") + kDamaged) || is_counts_file(name))
+        name.starts_with(std::string("best") + kDamaged) || is_counts_file(name) ||
+        name.ends_with(kAnswersEnding))
       aside.push_back(entry.path());
   for (const fs::path& folder : aside) fs::remove_all(folder);
   for (const char* name : {kMetricsFile, kResultFile, kPredictionsFile}) fs::remove(run_folder / name);

@@ -64,6 +64,7 @@ void write_result(const Result& r, const fs::path& run_folder) {
                   {"commit", r.commit},
                   {"predictions", r.predictions},
                   {"counts", r.counts},
+                  {"files", r.files},
                   {"weights", r.weights}};
   write_text(run_folder / kResultFile, with_checksum(json.dump(2) + "\n"));
 }
@@ -96,6 +97,7 @@ Result read_any_result(const fs::path& run_folder) {
     r.commit = json.value("commit", "");
     r.predictions = json.value("predictions", "");
     r.counts = json.value("counts", r.counts);
+    r.files = json.value("files", r.files);
     r.weights = json.value("weights", "");
     return r;
   } catch (const Json::exception&) {
@@ -128,7 +130,7 @@ void keep_test(const Evaluation& evaluation, Result& result, const fs::path& run
     return checksum(text);
   };
   result.test = evaluation.figures;
-  for (const auto& [name, text] : evaluation.files) write(name, text);
+  for (const auto& [name, text] : evaluation.files) result.files[name] = write(name, text);
   if (!evaluation.predictions.empty()) {
     std::vector<std::vector<int64_t>> rows;
     for (size_t i = 0; i < evaluation.predictions.size(); ++i)

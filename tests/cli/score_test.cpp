@@ -24,6 +24,8 @@ TEST(Score, prints_scores_and_signatures) {
   EXPECT_THAT(outcome.out, testing::ContainsRegex(
                                "chrF2 +[0-9.]+  nrefs:1.case:mixed.eff:yes.nc:6.nw:0.space:no.version:"));
   EXPECT_EQ(place.run("score - references", place.read("hypotheses")).out, outcome.out);
+  place.write("marked", "\xEF\xBB\xBF" + place.read("hypotheses"));
+  EXPECT_EQ(place.run("score marked references").out, outcome.out);
 }
 
 TEST(Score, counts_words_as_asked) {

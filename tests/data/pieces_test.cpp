@@ -139,6 +139,10 @@ TEST_F(PiecesTest, SentencePieceIsTheSameEachTimeAndFollowsItsOptions) {
   auto options = of(PieceKind::unigram, 400);
   options.byte_fallback = true;
   EXPECT_EQ(back(train(lines, options), "baum \xE6\xA8\xB9"), "baum \xE6\xA8\xB9");
+  // A piece may be any byte, but a line stays a line.
+  const Pieces bytes = train(lines, options);
+  for (const char* name : {"<0x0A>", "<0x0D>", "<0x09>", "<0x00>"})
+    EXPECT_EQ(bytes.decode({bytes.id("<0x61>"), bytes.id(name), bytes.id("<0x62>")}), "a b") << name;
   options = of(PieceKind::unigram, 100);
   options.normalization = "nmt_nfkc_cf";
   EXPECT_EQ(back(train(lines, options), "BAUM"), "baum");

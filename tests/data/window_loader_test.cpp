@@ -56,7 +56,7 @@ TEST(WindowLoader, RefusesWhatCannotBe) {
   EXPECT_THAT(error_of([] { WindowLoader(counted_text(5), 1, 0); }),
               HasSubstr("length must be at least 1, got 0"));
   EXPECT_THAT(error_of([] { WindowLoader(counted_text(5), 5, 3); }),
-              HasSubstr("got 5 for batch_size = 5; lower batch_size"));
+              HasSubstr("got 5 for batch_size = 5; make the batch smaller"));
   EXPECT_THAT(error_of([] { WindowLoader(nullptr, 5, 3); }), HasSubstr("must have a sequence, got none"));
   const WindowLoader loader(counted_text(5), 1, 3);
   EXPECT_EQ(error_of([&] { loader.batch(0, 2); }), "WindowLoader::batch: index must be from 0 to 1, got 2");

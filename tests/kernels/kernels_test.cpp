@@ -306,32 +306,6 @@ TEST(Kernels, SoftmaxOfRows) {
       }
 }
 
-TEST(Kernels, ExpSumOfARow) {
-  using kernels::cpu::kTopBlock;
-  for (const Table* k : tables())
-    for (const int64_t cols : {int64_t{1}, int64_t{15}, kTopBlock, kTopBlock + 1, 3 * kTopBlock + 37}) {
-      SCOPED_TRACE(std::string(k->name) + ", " + std::to_string(cols));
-      Matrices<float> x(1, 1, cols, 0);
-      x.fill(1);
-      for (int64_t j = 0; j < cols; ++j) x.at(0, 0, j) *= 50;
-      std::vector<float> tops(static_cast<size_t>((cols + kTopBlock - 1) / kTopBlock));
-      const float sum = k->exp_sum(x.data()[0], cols, tops.data());
-      const float* const row = x.data()[0];
-      const double top = *std::max_element(row, row + cols);
-      double expected = 0;
-      for (int64_t j = 0; j < cols; ++j) expected += std::exp(row[j] - top);
-      ASSERT_NEAR(sum, expected, 1e-5 * expected);
-      for (size_t b = 0; b < tops.size(); ++b) {
-        const float* const first = row + static_cast<int64_t>(b) * kTopBlock;
-        ASSERT_EQ(tops[b], *std::max_element(first, std::min(first + kTopBlock, row + cols)));
-      }
-      for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
-        x.at(0, 0, cols - 1) = bad;
-        ASSERT_FALSE(std::isfinite(k->exp_sum(x.data()[0], cols, tops.data())));
-      }
-    }
-}
-
 TEST(Kernels, SoftmaxBackwardOfRows) {
   for (const Table* k : tables())
     for (const int64_t cols : {16, 48, 160}) {

@@ -13,21 +13,28 @@ namespace fs = std::filesystem;
 using AtomicFolderTest = test::FolderTest;
 
 TEST_F(AtomicFolderTest, IsSeenWholeOrNotAtAll) {
-  const fs::path place = folder_ / "some" / "place", beside = folder_ / "some" / "place.part";
+  const fs::path place = folder_ / "some" / "place", others = folder_ / "some" / "place.part";
+  fs::create_directories(others / "rest");  // somebody's own
+  const auto entries = [&] {
+    return std::distance(fs::directory_iterator(folder_ / "some"), fs::directory_iterator());
+  };
   {
     const AtomicFolder given_up(place);
     std::ofstream(given_up.path() / "file") << "x";
     EXPECT_FALSE(fs::exists(place));
   }
-  EXPECT_FALSE(fs::exists(place) || fs::exists(beside));
-  fs::create_directories(beside / "rest");  // of a process that was killed
+  EXPECT_EQ(entries(), 1);
   {
     AtomicFolder folder(place / "");  // as a shell completes it
     std::ofstream(folder.path() / "file") << "x";
     folder.commit();
   }
   EXPECT_TRUE(fs::exists(place / "file"));
-  EXPECT_FALSE(fs::exists(place / "rest") || fs::exists(beside));
+  EXPECT_TRUE(fs::exists(others / "rest"));
+  EXPECT_EQ(entries(), 2);
+  const auto plain = folder_ / "plain";
+  fs::create_directory(plain);
+  EXPECT_EQ(fs::status(place).permissions(), fs::status(plain).permissions());
 }
 
 TEST_F(AtomicFolderTest, ReplacesNothing) {

@@ -8,6 +8,7 @@
 
 #include "quatrain/train/checkpoint.h"
 #include "tasks/seq2seq_runs.h"
+#include "train/autocast.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -49,6 +50,56 @@ TEST_F(Seq2SeqKindTest, ResumesBitForBitWithinAnEpoch) {
     fs::remove_all(folder_ / "whole");
     fs::remove_all(folder_ / "half");
   }
+}
+
+// Decoding too, on as many threads as there are.
+TEST_F(Seq2SeqKindTest, LearnsAndAnswersInBfloat16) {
+  const auto result =
+      learn(recipe({"train.precision=bfloat16", "train.steps=60", "train.evaluate_every=30"}));
+  EXPECT_TRUE(std::isfinite(result.test.at("loss")));
+  const auto model = load_run(folder_ / "run", settings_of_tests({"decode.scores=true", "decode.batch=4"}));
+  std::vector<std::string> lines;
+  for (int i = 0; i < 16; ++i) lines.push_back(i % 2 ? "a b c" : "d e");
+  const torch::NoGradGuard no_grad;
+  const train::Autocast autocast(true, at::kCPU);
+  const auto answers = model->predict(lines);
+  EXPECT_EQ(answers[0], answers[2]);
+  at::set_num_threads(2);
+  EXPECT_EQ(model->predict(lines), answers);
+}
+
+TEST_F(Seq2SeqKindTest, ADevSetThatWasReplacedIsRefusedToo) {
+  const Recipe recipe = corpus();
+  std::atomic<bool> stop = false;
+  train::RunOptions run{.folder = folder_ / "run"};
+  run.stop = &stop;
+  run.on_progress = [&](const train::Progress& progress) { stop = progress.step >= 3; };
+  learn(recipe, run);
+  write_corpus("dev", 7);
+  EXPECT_THAT(refusal_of(recipe, {.folder = folder_ / "run", .existing = train::Existing::resume}),
+              HasSubstr("dev.low.checksum"));
+}
+
+// Before anything is trained.
+TEST_F(Seq2SeqKindTest, WhatCouldNotEndIsNotBegun) {
+  const auto refusal = [&](const std::vector<std::string>& settings) {
+    try {
+      return refusal_of(corpus(settings), {.folder = folder_ / "run"});
+    } catch (const std::exception& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_THAT(refusal({"decode.beam=1000"}), HasSubstr("decode.beam must be at most"));
+  EXPECT_THAT(refusal({"task.data=math", "train.select=bleu"}), HasSubstr("train.select"));
+  EXPECT_THAT(refusal({"task.max_ratio=0.5"}), HasSubstr("task.max_ratio must be at least 1"));
+  const std::vector<std::string> learned{"model.positions=learned", "model.max_positions=40"};
+  EXPECT_EQ(refusal(learned), "no error");
+  std::filesystem::remove_all(folder_ / "run");
+  const Recipe recipe = corpus(learned);
+  write_corpus("test", 3, std::string(40, '!'));
+  EXPECT_THAT(refusal_of(recipe, {.folder = folder_ / "run"}),
+              HasSubstr("model.max_positions must be at least"));
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
 }
 
 TEST_F(Seq2SeqKindTest, ACorpusThatWasReplacedIsRefusedAndNamed) {

@@ -65,6 +65,18 @@ TEST_F(CheckpointTest, AsManyAreKeptAsAreWanted) {
   EXPECT_EQ(checkpoints(), (std::vector<std::string>{"best", "last"}));
 }
 
+TEST_F(CheckpointTest, AnInterruptedRemovalLeavesNoDamage) {
+  ToyTask task, more;
+  train(task, options(2));
+  ASSERT_EQ(checkpoints(), (std::vector<std::string>{"best", "last", "step-000016"}));
+  fs::create_directory(folder_ / "run" / "step-000012.old");
+  EXPECT_EQ(sound_checkpoints(folder_ / "run").size(), 2u);
+  TrainerOptions longer = options(2);
+  longer.steps = 24;
+  train(more, longer);
+  EXPECT_EQ(checkpoints(), (std::vector<std::string>{"best", "last", "step-000020"}));
+}
+
 TEST_F(CheckpointTest, AnOlderOneGivesTheSameBits) {
   ToyTask task, again;
   train(task, options());

@@ -57,7 +57,8 @@ QUATRAIN_API const std::vector<Reader>& text_readers();
 QUATRAIN_API std::unique_ptr<TextCorpus> open_text(const TextSource& source);
 
 /// The whole text as one sequence. Lines without pieces give nothing; `mark_ends` puts kEnd behind each other
-/// line. A text without any piece is an error.
-QUATRAIN_API TokenStore encode_text(LineReader& reader, const Pieces& pieces, bool mark_ends);
+/// line, and `ends` becomes their number. A text without any piece is an error.
+QUATRAIN_API TokenStore encode_text(LineReader& reader, const Pieces& pieces, bool mark_ends,
+                                    int64_t* ends = nullptr);
 
 }  // namespace quatrain::data

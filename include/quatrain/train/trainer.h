@@ -60,6 +60,7 @@ struct QUATRAIN_API Result {
   std::string version;                        ///< of the program that trained and scored last
   std::string commit;                         ///< of its sources; empty where they were no checkout
   std::string predictions;                    ///< checksum of predictions.tsv; empty where none was written
+  std::map<std::string, std::string> files;   ///< checksums of the test set's other files, by name
   std::map<std::string, std::string> counts;  ///< checksums of FIGURE.counts.tsv, by the figure
   std::string weights;                        ///< checksum of best/model.safetensors, whose figures these are
 };

@@ -36,17 +36,17 @@ at::Tensor pack_dense(const at::Tensor& H) {
   const int out = static_cast<int>(H.size(0)), in = static_cast<int>(H.size(1));
   const size_t bytes = cblas_sgemm_pack_get_size(kRightOperand, kPackedForRows, out, in);
   const at::Tensor packed = at::empty({static_cast<int64_t>(bytes)}, H.options().dtype(at::kByte));
-  cblas_sgemm_pack(kRowMajor, kRightOperand, kTransposes, kPackedForRows, out, in, 1, H.const_data_ptr<float>(), in,
-                   static_cast<float*>(packed.mutable_data_ptr()));
+  cblas_sgemm_pack(kRowMajor, kRightOperand, kTransposes, kPackedForRows, out, in, 1,
+                   H.const_data_ptr<float>(), in, static_cast<float*>(packed.mutable_data_ptr()));
   return packed;
 }
 
 void multiply_packed(int64_t rows, int64_t out, int64_t in, const float* x, int64_t x_row,
                      const at::Tensor& packed, bool accumulate, float* y, int64_t y_row) {
   const auto number = [](int64_t value) { return static_cast<int>(value); };
-  cblas_sgemm_compute(kRowMajor, kAsItIs, kPackedBefore, number(rows), number(out), number(in), x, number(x_row),
-                      static_cast<const float*>(packed.const_data_ptr()), number(in), accumulate ? 1 : 0, y,
-                      number(y_row));
+  cblas_sgemm_compute(kRowMajor, kAsItIs, kPackedBefore, number(rows), number(out), number(in), x,
+                      number(x_row), static_cast<const float*>(packed.const_data_ptr()), number(in),
+                      accumulate ? 1 : 0, y, number(y_row));
 }
 
 }  // namespace quatrain::ops::engine

@@ -114,7 +114,7 @@ class QUATRAIN_API BilinearMap {
   int64_t n_, m_, p_;
   at::ScalarType type_, multiplied_in_ = at::kFloat;
   bool on_engine_ = false;
-  bool is_H_ = false;                               // S is: the real layer
+  bool is_H_ = false;  // S is: the real layer
   bool packs_H_ = false;
   std::shared_ptr<const structure::Factors> held_;  // followed beside A
   std::shared_ptr<const Mixtures> mixtures_;

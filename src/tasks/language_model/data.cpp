@@ -16,12 +16,10 @@ using data::Pieces;
 // Lines as another reader gives them; their words are counted.
 class CountedLines : public data::LineReader {
  public:
-  CountedLines(std::unique_ptr<data::LineReader> lines, bool mark_ends)
-      : lines_(std::move(lines)), mark_ends_(mark_ends) {}
+  explicit CountedLines(std::unique_ptr<data::LineReader> lines) : lines_(std::move(lines)) {}
   bool next(std::string& line) override {
     if (!lines_->next(line)) return false;
-    const auto words = static_cast<int64_t>(data::split(line, data::Tokenizer::whitespace).size());
-    words_ += words + (mark_ends_ && words > 0 ? 1 : 0);
+    words_ += static_cast<int64_t>(data::split(line, data::Tokenizer::whitespace).size());
     return true;
   }
   std::string place() const override { return lines_->place(); }
@@ -29,7 +27,6 @@ class CountedLines : public data::LineReader {
 
  private:
   std::unique_ptr<data::LineReader> lines_;
-  bool mark_ends_;
   int64_t words_ = 0;
 };
 
@@ -45,12 +42,14 @@ LanguageData::LanguageData(Recipe recipe, const data::TextCorpus& corpus, Pieces
   const bool mark_ends = recipe_.own<LanguageOptions>().mark_ends;
   for (const char* split : {"train", "dev", "test"}) {
     if (!corpus.has(split) || (only_scored_ && only != split)) continue;
-    CountedLines lines(corpus.open(split), mark_ends);
-    const auto text = std::make_shared<const data::TokenStore>(data::encode_text(lines, pieces_, mark_ends));
+    CountedLines lines(corpus.open(split));
+    int64_t ends = 0;
+    const auto text =
+        std::make_shared<const data::TokenStore>(data::encode_text(lines, pieces_, mark_ends, &ends));
     TORCH_CHECK(text->length(0) >= 2, "data: the ", split,
                 " text must have 2 tokens or more, of which the second is predicted, but up to ",
                 lines.place(), " there is one");
-    sets_->emplace(split, TextSet{text, lines.words()});
+    sets_->emplace(split, TextSet{text, lines.words() + ends});
     if (only_scored_) continue;
     add_checksums(*checksums_, corpus.files(split));
   }

@@ -52,6 +52,15 @@ std::vector<std::string> TextPredictor::predict(const std::vector<std::string>& 
   return answers;
 }
 
+// SentencePiece leaves out the space before a text's first piece.
+std::string TextPredictor::following(const std::vector<int64_t>& tokens) const {
+  constexpr std::string_view kSpace = "\u2581";
+  const auto kind = pieces.kind();
+  const bool begins_word = (kind == data::PieceKind::unigram || kind == data::PieceKind::bpe) &&
+                           !tokens.empty() && pieces.piece(tokens.front()).starts_with(kSpace);
+  return (begins_word ? " " : "") + pieces.decode(tokens);
+}
+
 std::vector<std::string> TextPredictor::continued(const std::vector<std::string>& lines) {
   models::GenerationOptions options = own().generation;
   options.context = own().windows.window;
@@ -75,8 +84,7 @@ std::vector<std::string> TextPredictor::continued(const std::vector<std::string>
   std::vector<std::string> answers(lines.size());
   for (size_t i = 0; i < found.size(); ++i) {
     if (!found[i].finite) throw LineError(places[i], "the model's scores are not finite");
-    std::string& answer = answers[places[i]] = pieces.decode(found[i].tokens);
-    std::replace(answer.begin(), answer.end(), '\n', ' ');  // pieces may be bytes
+    answers[places[i]] = following(found[i].tokens);
     written_ += static_cast<int64_t>(found[i].tokens.size());
   }
   return answers;

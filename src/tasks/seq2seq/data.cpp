@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+
 #include "quatrain/train/checkpoint.h"
 #include "support/numbers.h"
 #include "tasks/data_folder.h"
@@ -37,6 +39,20 @@ PairPieces learn_pieces(const data::PairCorpus& corpus, const Seq2SeqTaskOptions
   if (!own.joint) return {learn(true, false), learn(false, true)};
   const Pieces both = learn(true, true);
   return {both, both};
+}
+
+// Where positions are learned, every text needs its places, with the mark of its end or beginning.
+void check_positions(const Recipe& recipe, const std::string& split, const data::EncodedPairs& pairs) {
+  const auto& own = recipe.own<Seq2SeqTaskOptions>();
+  if (own.model.positions() != models::Positions::learned) return;
+  int64_t longest = 0;
+  for (int64_t i = 0; i < pairs.size(); ++i)
+    longest = std::max({longest, pairs.source.length(i), pairs.target.length(i) + 1});
+  if (longest > own.model.max_length())
+    recipe.refuse("model.max_positions",
+                  "must be at least " + std::to_string(longest) + ", the longest text of the " + split +
+                      " set with its mark, got " + std::to_string(own.model.max_length()) +
+                      " (or take model.positions = sinusoidal)");
 }
 
 // Pairs as another reader gives them, which are kept.
@@ -75,7 +91,8 @@ PairData::PairData(Recipe recipe, std::unique_ptr<data::PairCorpus> corpus, Pair
     if (!trains) reader = std::make_unique<KeptPairs>(std::move(reader), set.lines);
     set.encoded = std::make_shared<data::EncodedPairs>(
         data::encode(*reader, pieces_.source, pieces_.target, trains ? own.limits : data::PairLimits{}));
-    if (trains) add_checksums(*checksums_, corpus_->files(split));
+    if (!only_scored_) add_checksums(*checksums_, corpus_->files(split));
+    check_positions(recipe_, split, *set.encoded);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "support/numbers.h"
 #include "support/text.h"
 
 namespace quatrain::tasks {
@@ -53,6 +54,10 @@ PairPieces PairPieces::load(const fs::path& folder, bool joint) {
 
 Seq2SeqModel::Seq2SeqModel(Recipe recipe, PairPieces known)
     : Model(std::move(recipe)), pieces(std::move(known)) {
+  if (own().translation.search.beam > pieces.target.size())
+    recipe_.refuse("decode.beam", "must be at most the " + grouped(pieces.target.size()) +
+                                      " tokens of the vocabulary, got " +
+                                      std::to_string(own().translation.search.beam));
   auto options = own().model;
   options.source_vocabulary(pieces.source.size()).target_vocabulary(pieces.target.size());
   network = models::Seq2Seq(options);

@@ -2,6 +2,7 @@
 
 #include "models/share_out.h"
 #include "support/enum_names.h"
+#include "support/numbers.h"
 #include "tasks/sequence_keys.h"
 #include "tasks/transformer_keys.h"
 
@@ -89,7 +90,7 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   keys.table("reverse", "Generated words to be put in reverse order, where `task.data` is `reverse`.");
   keys.number("shortest", source.reverse.shortest, 1, 10000, "Fewest words of a line.");
   keys.number("longest", source.reverse.longest, 1, 10000, "Most words of a line.");
-  keys.number("symbols", source.reverse.symbols, 1, 1e6, "Different words.");
+  keys.number("symbols", source.reverse.symbols, 2, 1e6, "Different words.");
   keys.number("train", source.reverse.train, 1, 1e9, "Generated lines to train on.");
   keys.number("dev", source.reverse.dev, 1, 1e8, "Generated lines of the dev set.");
   keys.number("test", source.reverse.test, 1, 1e8, "Generated lines of the test set.");
@@ -164,6 +165,13 @@ void Seq2SeqTaskOptions::check(const Recipe& recipe) const {
         "decode.replace_unknown",
         std::string("= true needs vocabulary.pieces = words, whose tokens are words to be copied, got ") +
             data::name(pieces.kind));
+  if (select == SelectBy::bleu && source.reader == "math")
+    recipe.refuse(
+        "train.select",
+        "= bleu needs answers of several words, which task.data = math has not (take exact or loss)");
+  if (limits.max_ratio > 0 && limits.max_ratio < 1)
+    recipe.refuse("task.max_ratio",
+                  "must be at least 1, or 0 for no limit, got " + short_number(limits.max_ratio));
   if (source.math.lowest >= source.math.highest)
     recipe.refuse("math.highest", "must be above math.lowest = " + std::to_string(source.math.lowest) +
                                       ", got " + std::to_string(source.math.highest));

@@ -10,6 +10,7 @@
 #include "quatrain/train/session.h"
 #include "tasks/seq2seq/bleu_counts.h"
 #include "tasks/seq2seq/kind.h"
+#include "train/run_files.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -22,6 +23,7 @@ constexpr int64_t kEvaluationTokens = 4096;  // of a batch whose loss is compute
 std::string scored(std::string text, data::TextForm form) {
   if (form != data::TextForm::bpe) return text;
   for (size_t at = text.find("@@ "); at != text.npos; at = text.find("@@ ", at)) text.erase(at, 3);
+  if (text.ends_with("@@")) text.erase(text.size() - 2);  // of an answer that was cut off there
   return text;
 }
 
@@ -152,7 +154,7 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
     figures["exact" + of] = static_cast<double>(counts.first) / static_cast<double>(counts.second);
     figures["count" + of] = static_cast<double>(counts.second);
   }
-  result.files[std::string(split) + ".hypotheses.txt"] = std::move(hypotheses);
+  result.files[std::string(split) + train::kAnswersEnding] = std::move(hypotheses);
   return result;
 }
 

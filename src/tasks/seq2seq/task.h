@@ -32,7 +32,7 @@ class Seq2SeqTask : public train::Task {
   bool has(std::string_view split) const override { return sets_->contains(split); }
   train::Evaluation evaluate(std::string_view split, const std::function<void()>& after_batch) override;
   train::Selection selection() const override;
-  /// The pieces, and the checksum of each training file as FILE.checksum.
+  /// The pieces, and the checksum of each file of the data as FILE.checksum.
   void store(const std::filesystem::path& folder) const override;
   std::string recipe() const override { return to_toml(model_->recipe()); }
   /// train_pairs, vocabulary_size, encoder_parameters.
