@@ -47,6 +47,32 @@ class Prepared : public testing::Test {
   ops::PreparedSize before_;
 };
 
+// A constant real layer of some rows multiplies with weights that were packed once, where ATen brings MKL.
+TEST_F(Prepared, OfARealLayer) {
+  const torch::NoGradGuard no_grad;
+  for (const auto& [out, in] : {std::pair{40, 24}, std::pair{513, 300}}) {
+    at::Tensor S = torch::randn({1, out, in});
+    const at::Tensor bias = torch::randn({out});
+    for (const int64_t rows : {1, 2, 33, 128, 256, 257}) {
+      const at::Tensor x = torch::randn({rows, in + 5}).narrow(1, 3, in);  // rows that lie apart
+      const auto run = [&] { return ops::linear(x, S, bias, {"real", {}, {}}, Way::automatic, {}, true); };
+      const auto expected = [&] {
+        return torch::linear(x.to(torch::kDouble), S[0].to(torch::kDouble), bias.to(torch::kDouble));
+      };
+      EXPECT_LT(relative_error(run(), expected()), 1e-6) << rows;
+      const bool packed = kept() > 0;
+      if (rows == 1 || rows > 256) {
+        EXPECT_FALSE(packed) << rows;
+      } else if (at::hasMKL()) {
+        EXPECT_TRUE(packed) << rows;
+      }
+      S.mul_(-2);  // what was packed is out of date
+      EXPECT_LT(relative_error(run(), expected()), 1e-6) << rows;
+      ops::drop_prepared(S);
+    }
+  }
+}
+
 TEST_F(Prepared, IsKeptOnceALayer) {
   for (const Way way : all_ways()) {
     run(way);
