@@ -2,10 +2,10 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
-#include "quatrain/models/translate.h"
 #include "quatrain/nn/factorize.h"
 #include "quatrain/nn/parameters.h"
 #include "support/numbers.h"
@@ -14,6 +14,22 @@ namespace quatrain::bench {
 namespace {
 
 constexpr int64_t kEnd = 3, kFirstWord = 4;
+
+// So many random target tokens for each sentence: its source's tokens bring as many each.
+std::shared_ptr<const models::Shortlist> random_shortlist(const DecodingCase& asked) {
+  if (asked.shortlist == 0) return nullptr;
+  torch::manual_seed(2);
+  const int64_t each = std::min((asked.shortlist + asked.source - 1) / asked.source, asked.vocabulary);
+  std::vector<std::vector<int64_t>> lists(static_cast<size_t>(asked.vocabulary));
+  const at::Tensor tokens = torch::randint(asked.vocabulary, {asked.vocabulary, each}, torch::kLong);
+  const int64_t* first = tokens.const_data_ptr<int64_t>();
+  for (auto& list : lists) {
+    list.assign(first, first + each);
+    first += each;
+  }
+  lists[kEnd].clear();
+  return std::make_shared<models::Shortlist>(lists, std::vector<int64_t>{}, asked.vocabulary);
+}
 
 models::TranslationOptions options_of(const DecodingCase& asked) {
   models::TranslationOptions options;
@@ -24,6 +40,8 @@ models::TranslationOptions options_of(const DecodingCase& asked) {
   options.batch = asked.batch;
   options.batch_tokens = asked.batch * (asked.source + 1);
   options.exact = asked.exact;
+  options.projection = asked.projection;
+  options.shortlist = random_shortlist(asked);
   return options;
 }
 
@@ -50,6 +68,8 @@ std::vector<Field> asked_fields(const DecodingCase& asked) {
           hidden("vocabulary", asked.vocabulary),
           hidden("source", asked.source),
           hidden("target", asked.target),
+          hidden("projection", std::string(models::name(asked.projection))),
+          hidden("shortlist", asked.shortlist),
           hidden("exact", int64_t{asked.exact})};
 }
 
@@ -96,6 +116,9 @@ Subject decoding(const std::vector<DecodingCase>& cases, double seconds) {
                     " of width " + std::to_string(one.width) + ", feed-forward " +
                     std::to_string(one.feed_forward) + ", " + grouped(one.vocabulary) + " tokens; " +
                     std::to_string(one.source) + " tokens become " + std::to_string(one.target) + ", float32";
+    if (one.projection != models::Projection::float32)
+      subject.title += std::string(", output layer ") + models::name(one.projection);
+    if (one.shortlist > 0) subject.title += ", shortlists of " + counted(one.shortlist, "token");
   }
   subject.notes =
       "batch: sentences. tok/s: target tokens a second, the mark of the end included. output: what scores "

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench/harness.h"
-#include "quatrain/models/seq2seq.h"
+#include "quatrain/models/translate.h"
 
 /// Translation by fresh encoder-decoders, whose targets all have one length, beside the real twin.
 namespace quatrain::bench {
@@ -17,6 +17,8 @@ struct DecodingCase {
   int64_t width = 512, heads = 8, feed_forward = 2048, layers = 6, vocabulary = 32000;
   int64_t source = 24, target = 32;  ///< tokens
   int64_t batch = 1, beam = 4;
+  models::Projection projection = models::Projection::float32;
+  int64_t shortlist = 0;  ///< random target tokens of each sentence, about; 0: all
   bool exact = false;
   int threads = 1;
 };

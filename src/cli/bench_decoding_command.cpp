@@ -18,6 +18,8 @@ void check_sizes(const BenchDecodingArguments& a, const std::string& name) {
     const nn::AlgebraSpec algebra(name);
     nn::require_divisible("bench", "--width", a.width, algebra.n * a.heads, "n * heads");
     nn::require_divisible("bench", "--feed-forward", a.feed_forward, algebra.n, "n");
+    if (a.output == "algebra" && a.shortlist > 0 && algebra.n > 1)
+      throw UsageError("bench: --shortlist takes rows of a real output layer: --output real or tied");
     if (a.output == "algebra") nn::require_divisible("bench", "--vocabulary", a.vocabulary, algebra.n, "n");
   } catch (const std::invalid_argument& error) {
     throw UsageError(error.what());
@@ -64,6 +66,7 @@ int bench_decoding_command(const BenchDecodingArguments& a) {
           one.width = a.width, one.heads = a.heads, one.feed_forward = a.feed_forward;
           one.layers = a.layers, one.vocabulary = a.vocabulary;
           one.source = a.source, one.target = a.target;
+          one.projection = models::parse_projection(a.projection), one.shortlist = a.shortlist;
           one.batch = batch, one.beam = beam, one.exact = a.exact, one.threads = threads;
           cases.push_back(one);
         }

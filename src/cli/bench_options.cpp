@@ -99,6 +99,10 @@ void BenchOptions::add_decoding(CLI::App& bench) {
   number("--target", a.target, "Tokens of a target")->check(CLI::Range(2, 1 << 12));
   list("--batch", a.batches, "Sentences at a time");
   list("--beam", a.beams, "Hypotheses of a sentence");
+  number("--projection", a.projection, "Type of the output layer")
+      ->check(CLI::IsMember({"float32", "bfloat16"}));
+  number("--shortlist", a.shortlist, "Random target tokens of each sentence, of both models; 0: all")
+      ->check(CLI::Range(0, 1 << 20));
   command->add_flag("--exact", a.exact, "Answers that do not depend on the batch, as predict gives them");
   add_threads(*command, a.threads);
   add_seconds(*command, a.seconds);

@@ -87,6 +87,13 @@ struct PredictArguments {
 };
 int predict_command(const PredictArguments& arguments);
 
+struct ShortlistArguments {
+  std::string run;
+  std::string data;
+  int64_t best = 50, frequent = 100;
+};
+int shortlist_command(const ShortlistArguments& arguments);
+
 struct ScoreArguments {
   std::string hypotheses, references;
   std::string tokenize = "13a";
@@ -142,6 +149,8 @@ struct BenchDecodingArguments {
           target = 32;
   std::vector<int64_t> batches{1, 32}, beams{1, 4};
   bool exact = false;
+  std::string projection = "float32";
+  int64_t shortlist = 0;     ///< target tokens of a sentence; 0: all
   std::vector<int> threads;  ///< none: torch's number
   double seconds = 5;
   std::string json, write;

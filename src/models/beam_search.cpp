@@ -56,6 +56,11 @@ void add_last(const std::vector<int64_t>& tokens, const std::vector<int64_t>& se
     banned.push_back(sequence.back());
 }
 
+void check_banned(const std::vector<std::vector<int64_t>>& sequences) {
+  for (const auto& sequence : sequences)
+    TORCH_CHECK_VALUE(!sequence.empty(), "beam_search: a banned sequence must have a token, got none");
+}
+
 class Search {
  public:
   Search(const std::vector<SearchTask>& tasks, const SearchOptions& options)
@@ -96,7 +101,11 @@ class Search {
                         " tokens of the vocabulary, got ", token);
     };
     for (const int64_t mark : {options_.begin, options_.end, options_.pad}) check(mark);
-    for (const auto& sequence : options_.banned) std::for_each(sequence.begin(), sequence.end(), check);
+    const auto check_all = [&](const std::vector<std::vector<int64_t>>& sequences) {
+      for (const auto& sequence : sequences) std::for_each(sequence.begin(), sequence.end(), check);
+    };
+    check_all(options_.banned);
+    for (const SearchTask& task : tasks_) check_all(task.banned);
   }
 
   // Of each row the tokens that may not follow it.
@@ -108,6 +117,7 @@ class Search {
         if (length_ < options_.shortest) tokens.push_back(options_.end);
         add_repeats(live.tokens, options_.no_repeat, tokens);
         for (const auto& sequence : options_.banned) add_last(live.tokens, sequence, tokens);
+        for (const auto& sequence : task(sentence).banned) add_last(live.tokens, sequence, tokens);
       }
     return rows;
   }
@@ -235,13 +245,14 @@ std::vector<std::vector<Hypothesis>> beam_search(const Step& step, const std::ve
                     options.alpha);
   TORCH_CHECK_VALUE(options.no_repeat >= 0, "beam_search: no_repeat must be at least 0, got ",
                     options.no_repeat);
-  for (const auto& sequence : options.banned)
-    TORCH_CHECK_VALUE(!sequence.empty(), "beam_search: a banned sequence must have a token, got none");
-  for (const SearchTask& task : sentences)
+  check_banned(options.banned);
+  for (const SearchTask& task : sentences) {
+    check_banned(task.banned);
     TORCH_CHECK_VALUE(task.longest >= 0 && options.shortest <= task.longest &&
                           static_cast<int64_t>(task.prefix.size()) <= task.longest,
                       "beam_search: longest must be at least shortest = ", options.shortest,
                       " and the prefix's ", task.prefix.size(), " tokens, got ", task.longest);
+  }
   return Search(sentences, options).run(step);
 }
 

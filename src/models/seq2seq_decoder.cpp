@@ -34,6 +34,11 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
 
 at::Tensor Seq2SeqDecoder::step(const at::Tensor& tokens, const at::Tensor& parents) {
   const torch::NoGradGuard no_grad;
+  return model_->scores(hidden(tokens, parents));
+}
+
+at::Tensor Seq2SeqDecoder::hidden(const at::Tensor& tokens, const at::Tensor& parents) {
+  const torch::NoGradGuard no_grad;
   const int64_t rows = tokens.size(0), place = length();
   TORCH_CHECK(rows <= rows_ && parents.size(0) == rows, "Seq2SeqDecoder: at most ", rows_,
               " hypotheses and a parent for each, got ", rows, " tokens and ", parents.size(0), " parents");
@@ -51,7 +56,7 @@ at::Tensor Seq2SeqDecoder::step(const at::Tensor& tokens, const at::Tensor& pare
                                                                                 cross_[i]);
   }
   if (model_->decoder->norm) x = model_->decoder->norm->forward(x);
-  return model_->scores(x).squeeze(1);
+  return x.squeeze(1);
 }
 
 }  // namespace quatrain::models

@@ -3,20 +3,88 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "models/output_projection.h"
 #include "models/pair_batches.h"
 #include "models/share_out.h"
+#include "models/token_lists.h"
 #include "nn/check.h"
+#include "nn/enum_names.h"
 #include "quatrain/models/seq2seq_decoder.h"
 
 namespace quatrain::models {
 namespace {
 
+constexpr EnumNames<Projection, 2> kProjections{
+    {{Projection::float32, "float32"}, {Projection::bfloat16, "bfloat16"}}};
+
+// The models at work on one batch, and the target tokens that its sentences may have.
+class Batch {
+ public:
+  Batch(const Ensemble& ensemble, const Padded& source, std::vector<OutputProjection> projections,
+        const TranslationOptions& options, int64_t rows, int64_t capacity)
+      : options_(options), device_(ensemble.device()), projections_(std::move(projections)) {
+    for (const Seq2Seq& model : ensemble.models)
+      decoders_.emplace_back(model, source.tokens, source.padding, rows, capacity);
+  }
+
+  // Restricts each sentence to its own tokens, by whose places the search knows them from here on.
+  void restrict_to(const TokenLists& lists) {
+    lists_ = &lists;
+    for (OutputProjection& projection : projections_) projection = projection.of(lists.all());
+  }
+
+  at::Tensor step(Tokens tokens, Tokens parents) {
+    const auto live = static_cast<int64_t>(tokens.size());
+    const at::Tensor sentences = lists_ ? find_sentences(tokens, parents) : at::Tensor();
+    if (options_.exact && live < kExactRows) {
+      tokens.resize(kExactRows, options_.search.end);
+      parents.resize(kExactRows, 0);
+    }
+    const at::Tensor last = at::tensor(tokens, at::kLong).to(device_),
+                     before = at::tensor(parents, at::kLong).to(device_);
+    std::vector<at::Tensor> scores;
+    for (size_t i = 0; i < decoders_.size(); ++i) {
+      const at::Tensor of_rows = projections_[i](decoders_[i].hidden(last, before)).narrow(0, 0, live);
+      scores.push_back(lists_ ? lists_->own(of_rows, sentences) : of_rows);
+    }
+    at::Tensor mean = Ensemble::mean(std::move(scores));
+    if (lists_ && decoders_.size() > 1) lists_->hide(mean, sentences);
+    return mean;
+  }
+
+ private:
+  // Of the rows; their tokens, which are places, become tokens.
+  at::Tensor find_sentences(Tokens& tokens, const Tokens& parents) {
+    Tokens sentences;
+    for (size_t row = 0; row < tokens.size(); ++row) {
+      const auto parent = static_cast<size_t>(parents[row]);
+      sentences.push_back(sentences_.empty() ? parents[row] : sentences_[parent]);
+      tokens[row] = lists_->token(static_cast<size_t>(sentences.back()), tokens[row]);
+    }
+    sentences_ = std::move(sentences);
+    return at::tensor(sentences_, at::kLong).to(device_);
+  }
+
+  const TranslationOptions& options_;
+  at::Device device_;
+  std::vector<OutputProjection> projections_;
+  std::vector<Seq2SeqDecoder> decoders_;
+  const TokenLists* lists_ = nullptr;
+  Tokens sentences_;  // of the rows of the last step
+};
+
 class Translation {
  public:
   Translation(const Ensemble& ensemble, const std::vector<Tokens>& sources,
               const std::vector<Tokens>& prefixes, const TranslationOptions& options)
-      : ensemble_(ensemble), sources_(sources), prefixes_(prefixes), options_(options) {}
+      : ensemble_(ensemble), sources_(sources), prefixes_(prefixes), options_(options) {
+    const torch::NoGradGuard no_grad;
+    for (const Seq2Seq& model : ensemble.models)
+      projections_.emplace_back(model, options.projection, options.exact);
+    if (options.shortlist) check_shortlist();
+  }
 
   // The hypotheses of the sources of one batch.
   std::vector<std::vector<Hypothesis>> operator()(const std::vector<size_t>& which) const {
@@ -36,33 +104,65 @@ class Translation {
     }
     const auto sentences = static_cast<int64_t>(which.size());
     const int64_t rows = std::max(sentences * options_.search.beam, options_.exact ? kExactRows : 1);
-    std::vector<Seq2SeqDecoder> decoders;
-    for (const Seq2Seq& model : ensemble_.models)
-      decoders.emplace_back(model, source.tokens, source.padding, rows, longest + 1);
-    const Step step = [&](Tokens tokens, Tokens parents) {
-      const auto live = static_cast<int64_t>(tokens.size());
-      if (options_.exact && live < kExactRows) {
-        tokens.resize(kExactRows, options_.search.end);
-        parents.resize(kExactRows, 0);
-      }
-      const at::Tensor last = at::tensor(tokens, at::kLong).to(device),
-                       before = at::tensor(parents, at::kLong).to(device);
-      std::vector<at::Tensor> scores;
-      for (Seq2SeqDecoder& decoder : decoders)
-        scores.push_back(decoder.step(last, before).narrow(0, 0, live));
-      return Ensemble::mean(std::move(scores));
+    Batch batch(ensemble_, source, projections_, options_, rows, longest + 1);
+    const Step step = [&](const Tokens& tokens, const Tokens& parents) {
+      return batch.step(tokens, parents);
     };
-    return beam_search(step, tasks, options_.search);
+    if (!options_.shortlist) return beam_search(step, tasks, options_.search);
+    const TokenLists lists = lists_of(which, tasks);
+    batch.restrict_to(lists);
+    auto found = beam_search(step, tasks, lists.search());
+    for (size_t i = 0; i < found.size(); ++i)
+      for (Hypothesis& hypothesis : found[i]) hypothesis.tokens = lists.tokens(i, hypothesis.tokens);
+    return found;
   }
 
  private:
+  // The lists of a batch, by whose places the tasks are put.
+  TokenLists lists_of(const std::vector<size_t>& which, std::vector<SearchTask>& tasks) const {
+    TokenLists lists(*options_.shortlist, options_.search, ensemble_.device());
+    for (size_t i = 0; i < which.size(); ++i) lists.add(sources_[which[i]], tasks[i].prefix);
+    lists.finish();
+    for (size_t i = 0; i < which.size(); ++i) {
+      tasks[i].prefix = lists.places(i, tasks[i].prefix);
+      tasks[i].banned = lists.banned(i);
+    }
+    return lists;
+  }
+
+  void check_shortlist() const {
+    const Seq2SeqOptions& model = ensemble_.models.front()->options;
+    const Shortlist& shortlist = *options_.shortlist;
+    nn::require(
+        shortlist.sources() == model.source_vocabulary() && shortlist.targets() == model.target_vocabulary(),
+        "translate: the shortlist must be for the model's vocabularies of ", model.source_vocabulary(),
+        " and ", model.target_vocabulary(), " tokens, got one for ", shortlist.sources(), " and ",
+        shortlist.targets());
+    nn::require(options_.search.beam <= shortlist.targets(),
+                "translate: beam must be at most the vocabulary's ", shortlist.targets(), " tokens, got ",
+                options_.search.beam);
+    for (const OutputProjection& projection : projections_)
+      nn::require(projection.is_real(),
+                  "translate: a shortlist takes rows of a real output layer, and a model's is in an algebra; "
+                  "translate without it");
+  }
+
   const Ensemble& ensemble_;
   const std::vector<Tokens>& sources_;
   const std::vector<Tokens>& prefixes_;
   const TranslationOptions& options_;
+  std::vector<OutputProjection> projections_;  // of each model
 };
 
 }  // namespace
+
+const char* name(Projection projection) {
+  return nn::name_in(kProjections, projection);
+}
+
+Projection parse_projection(std::string_view text) {
+  return nn::parse_in(kProjections, "projection", text);
+}
 
 std::vector<std::vector<Hypothesis>> translate(const Ensemble& ensemble, const std::vector<Tokens>& sources,
                                                const TranslationOptions& options,

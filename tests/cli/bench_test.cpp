@@ -125,6 +125,10 @@ TEST(BenchDecoding, counts_target_tokens) {
   ASSERT_EQ(whole.code, 0) << whole.error;
   for (const char* text : {"1 + 1 layer of width 32", "5 tokens become 6", "tok/s", "algebra"})
     EXPECT_THAT(whole.out, HasSubstr(text));
+  const Outcome few = place.run(words + " --projection bfloat16 --shortlist 20 --batch 2 --exact");
+  ASSERT_EQ(few.code, 0) << few.error;
+  EXPECT_THAT(few.out, HasSubstr("output layer bfloat16, shortlists of 20 tokens"));
+  EXPECT_EQ(place.run(words + " --output algebra --shortlist 20").code, 2);
   EXPECT_NE(place.run("bench decoding --width 30" + kQuick).code, 0);
 }
 

@@ -50,6 +50,8 @@ using Step =
 struct QUATRAIN_API SearchTask {
   int64_t longest = 200;        ///< tokens of a target without marks; there the end mark is forced
   std::vector<int64_t> prefix;  ///< with which each hypothesis begins
+  /// As SearchOptions::banned, for this sentence alone.
+  std::vector<std::vector<int64_t>> banned = {};
 };
 
 /// Beam search for several sentences at once; those that are done leave the batch. At the first step each has

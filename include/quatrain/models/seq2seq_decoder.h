@@ -25,6 +25,8 @@ class QUATRAIN_API Seq2SeqDecoder {
   /// sentence of its number in `parents`. Returns the scores (logits) of the words that follow, (rows,
   /// vocabulary).
   at::Tensor step(const at::Tensor& tokens, const at::Tensor& parents);
+  /// step() without the scores: hidden states (rows, width).
+  at::Tensor hidden(const at::Tensor& tokens, const at::Tensor& parents);
 
   /// Words of each hypothesis so far.
   int64_t length() const { return table_.length(); }

@@ -1,12 +1,23 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <string_view>
 #include <vector>
 
 #include "quatrain/models/beam_search.h"
 #include "quatrain/models/ensemble.h"
+#include "quatrain/models/shortlist.h"
 
 namespace quatrain::models {
+
+/// The type in which the output layer computes scores while targets are searched for.
+///   float32   the model's own
+///   bfloat16  its weights are rounded once for a call of translate(); all other layers stay as they are
+enum class Projection { float32, bfloat16 };
+QUATRAIN_API const char* name(Projection projection);
+/// An unknown name is an error that lists the known ones.
+QUATRAIN_API Projection parse_projection(std::string_view name);
 
 /// How sources are translated.
 struct QUATRAIN_API TranslationOptions {
@@ -21,6 +32,11 @@ struct QUATRAIN_API TranslationOptions {
   /// are shared out to the threads. False: the planner is free and all threads work on one batch; scores then
   /// agree to about 1e-5.
   bool exact = true;
+  Projection projection = Projection::float32;
+  /// Where given, a target has only tokens that are listed for its source, and those of its prefix:
+  /// log-probabilities are over these alone, and banned sequences with another token do not matter. The
+  /// models' outputs must be real; else std::invalid_argument.
+  std::shared_ptr<const Shortlist> shortlist = nullptr;
   int64_t batch = 32;           ///< most sentences at once
   int64_t batch_tokens = 4096;  ///< and most tokens of their sources (or given targets), padding included
 };
@@ -34,7 +50,8 @@ QUATRAIN_API std::vector<std::vector<Hypothesis>> translate(
     const TranslationOptions& options = {}, const std::vector<std::vector<int64_t>>& prefixes = {},
     const std::function<void()>& after_batch = {});
 
-/// The log-probability of each token of given targets and of their end marks, in the order of the pairs.
+/// The log-probability of each token of given targets and of their end marks, in the order of the pairs: over
+/// the whole vocabulary, whatever the shortlist, and in the model's own type.
 QUATRAIN_API std::vector<std::vector<double>> score_targets(const Ensemble& ensemble,
                                                             const std::vector<std::vector<int64_t>>& sources,
                                                             const std::vector<std::vector<int64_t>>& targets,
