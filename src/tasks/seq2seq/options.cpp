@@ -146,7 +146,7 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   keys.flag("exact", translation.exact,
             "An answer of `predict` is a function of its line alone, bit for bit, whatever the other lines and however many the threads.").may_change();
   keys.choice("projection", translation.projection, {Projection::float32, Projection::bfloat16},
-              "The type in which the output layer scores tokens while targets are searched for. `bfloat16` is faster, above all with a large vocabulary and on machines with AMX; its scores are rounded to three digits.").may_change();
+              "The type in which the output layer scores tokens while targets are searched for. `bfloat16` is faster, above all with a large vocabulary and on machines with AMX; its scores have two to three digits.").may_change();
   keys.flag("shortlist", shortlist,
             "Answers have only tokens that RUN/shortlist lists for their source, which `quatrain shortlist RUN` makes; log-probabilities are over these. "
             "It needs a real output layer. Training does not look at it.").may_change();
