@@ -51,6 +51,16 @@ Examples:
   quatrain predict runs/seed1 --with runs/seed2 runs/seed3 < lines.txt
   quatrain predict runs/translation --set decode.reads=pair < sources-and-targets.tsv)";
 
+inline constexpr const char* kShortlistFooter =
+    R"(Reads the training set and writes RUN/shortlist: by IBM model 1, the target tokens that are likely for each source
+token. Predictions with decode.shortlist = true score these alone, which is faster with a large vocabulary. The table says
+how much of the dev set's targets can still be written.
+
+Examples:
+  quatrain shortlist runs/mine
+  quatrain shortlist runs/mine --best 100 --frequent 500
+  quatrain predict runs/mine --set decode.shortlist=true < lines.txt)";
+
 inline constexpr const char* kScoreFooter =
     R"(Line by line, HYPOTHESES and REFERENCES belong together. The scores are sacrebleu's; the signatures say how they
 were computed.

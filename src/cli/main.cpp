@@ -52,6 +52,7 @@ class Program {
     add_average();
     add_evaluate();
     add_predict();
+    add_shortlist();
     add_score();
     add_runs();
     add_check();
@@ -156,6 +157,26 @@ class Program {
     add_free_settings(*command, predict_.settings);
     command->add_option("--device", predict_.device, kDevice)->type_name("DEVICE")->capture_default_str();
     command->callback([this] { chosen_ = [this] { return predict_command(predict_); }; });
+  }
+
+  void add_shortlist() {
+    auto* command = app_.add_subcommand(
+        "shortlist", "Find which target tokens are likely for each source token, so that fewer are scored");
+    command->footer(kShortlistFooter);
+    auto& a = shortlist_;
+    command->add_option("run", a.run, "Folder of a run that translates")->required()->type_name("RUN");
+    command->add_option("--data", a.data, "Folder of the data (default: the run's)")
+        ->type_name("FOLDER")
+        ->check(CLI::ExistingPath);
+    command->add_option("--best", a.best, "Likeliest target tokens of each source token")
+        ->check(CLI::Range(1, 10000))
+        ->type_name("N")
+        ->capture_default_str();
+    command->add_option("--frequent", a.frequent, "Most frequent target tokens, which every sentence has")
+        ->check(CLI::Range(0, 1 << 20))
+        ->type_name("N")
+        ->capture_default_str();
+    command->callback([this] { chosen_ = [this] { return shortlist_command(shortlist_); }; });
   }
 
   void add_score() {
@@ -359,6 +380,7 @@ class Program {
   AverageArguments average_;
   EvaluateArguments evaluate_;
   PredictArguments predict_;
+  ShortlistArguments shortlist_;
   ScoreArguments score_;
   RunsArguments runs_;
   CheckArguments check_;

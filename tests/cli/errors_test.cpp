@@ -123,6 +123,7 @@ std::vector<Section> sections() {
         {"a folder that is not a run", "predict data", 2},
         {"`--set` of a key that a trained run cannot change", "predict run --set train.seed=2", 2},
         {"runs that cannot answer together", "predict run --with run", 2},
+        {"a shortlist of a run that does not translate", "shortlist run", 2},
         {"averaging the latest checkpoints and the best", "average run --out mean --last 2 --best 2", 2},
         {"averaging into a folder that exists", "average run --out data", 2},
         {"writing a run for a program that has no such models", "convert run out --to ctranslate2", 2},

@@ -34,6 +34,7 @@ TEST(Usage, help_answers_everywhere) {
                                     "average",
                                     "evaluate",
                                     "predict",
+                                    "shortlist",
                                     "score",
                                     "runs",
                                     "check",

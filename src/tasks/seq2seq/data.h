@@ -26,6 +26,7 @@ class PairData : public Data {
            const std::string& only);
 
   bool has(std::string_view split) const override { return sets_->contains(split); }
+  const PairSet& set(std::string_view split) const { return sets_->find(split)->second; }  ///< that it has
   /// {source, target, source_padding, target_padding}.
   std::vector<Input> inputs(std::string_view split, const Recipe& recipe, int64_t size,
                             int64_t count) const override;

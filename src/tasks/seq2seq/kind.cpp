@@ -5,6 +5,7 @@
 #include "tasks/seq2seq/data.h"
 #include "tasks/seq2seq/model.h"
 #include "tasks/seq2seq/options.h"
+#include "tasks/seq2seq/shortlist.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -44,8 +45,12 @@ class Seq2SeqKind : public Kind {
   }
 
   std::unique_ptr<Model> load_model(Recipe recipe, const std::filesystem::path& folder) const override {
-    auto pieces = PairPieces::load(folder, recipe.own<Seq2SeqTaskOptions>().joint);
+    const auto& own = recipe.own<Seq2SeqTaskOptions>();
+    std::shared_ptr<const models::Shortlist> shortlist;
+    if (own.shortlist) shortlist = read_shortlist(folder.parent_path(), folder, own.joint);
+    auto pieces = PairPieces::load(folder, own.joint);
     auto model = std::make_unique<Seq2SeqModel>(std::move(recipe), std::move(pieces));
+    model->shortlist = std::move(shortlist);
     try {
       nn::load_weights(model->module(), folder / "model.safetensors");
     } catch (const std::runtime_error& error) {

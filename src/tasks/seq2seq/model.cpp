@@ -6,6 +6,7 @@
 
 #include "support/numbers.h"
 #include "support/text.h"
+#include "train/checksum.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -50,6 +51,12 @@ void PairPieces::save(const fs::path& folder) const {
 PairPieces PairPieces::load(const fs::path& folder, bool joint) {
   const Pieces source = Pieces::load(folder / kSourceFile);
   return {source, joint || !fs::exists(folder / kTargetFile) ? source : Pieces::load(folder / kTargetFile)};
+}
+
+std::string PairPieces::checksum(const fs::path& folder, bool joint) {
+  std::string both = train::checksum_of_file(folder / kSourceFile);
+  if (!joint && fs::exists(folder / kTargetFile)) both += train::checksum_of_file(folder / kTargetFile);
+  return train::checksum(both);
 }
 
 Seq2SeqModel::Seq2SeqModel(Recipe recipe, PairPieces known)

@@ -6,6 +6,7 @@
 
 #include "quatrain/data/pieces.h"
 #include "quatrain/models/seq2seq.h"
+#include "quatrain/models/shortlist.h"
 #include "quatrain/tasks/kind.h"
 #include "tasks/seq2seq/options.h"
 
@@ -18,6 +19,8 @@ struct PairPieces {
   /// source.pieces and, where they are not joint, target.pieces.
   void save(const std::filesystem::path& folder) const;
   static PairPieces load(const std::filesystem::path& folder, bool joint);
+  /// Of the files in a folder, whose pieces it tells from all others.
+  static std::string checksum(const std::filesystem::path& folder, bool joint);
   bool operator==(const PairPieces&) const = default;
 };
 
@@ -64,6 +67,8 @@ class Seq2SeqModel : public Model {
 
   PairPieces pieces;
   models::Seq2Seq network{nullptr};
+  /// Of the run that it was loaded from, where decode.shortlist asks for it.
+  std::shared_ptr<const models::Shortlist> shortlist;
 
  private:
   struct Asked;

@@ -39,6 +39,13 @@ const char* name(Reads reads) {
   return find_name(kReads, reads);
 }
 
+bool has_real_output(const models::Seq2SeqOptions& model) {
+  using models::OutputLayer;
+  const bool real = model.algebra().n == 1;
+  return real || model.output() == OutputLayer::real ||
+         (model.output() == OutputLayer::tied && !model.embedding_in_algebra());
+}
+
 Seq2SeqTaskOptions::Seq2SeqTaskOptions() {
   model.width(128).heads(4).feed_forward(512).encoder_layers(2).decoder_layers(2);
   model.share_embeddings(true);
@@ -52,7 +59,7 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   constexpr double kLargestSize = 1 << 20;
   constexpr double kLargestCount = 1e12;
   using data::MathSplit;
-  using models::LengthPenalty;
+  using models::LengthPenalty, models::Projection;
   using train::Value;
 
   keys.table("task", "What is learned, from which data.");
@@ -139,6 +146,11 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
             "An unknown word of an answer becomes the source's word at its aligned place. It needs `vocabulary.pieces = \"words\"`.").may_change();
   keys.flag("exact", translation.exact,
             "An answer of `predict` is a function of its line alone, bit for bit, whatever the other lines and however many the threads.").may_change();
+  keys.choice("projection", translation.projection, {Projection::float32, Projection::bfloat16},
+              "The type in which the output layer scores tokens while targets are searched for. `bfloat16` is faster, above all with a large vocabulary and on machines with AMX; its scores have two to three digits.").may_change();
+  keys.flag("shortlist", shortlist,
+            "Answers have only tokens that RUN/shortlist lists for their source, which `quatrain shortlist RUN` makes; log-probabilities are over these. "
+            "It needs a real output layer. Training does not look at it.").may_change();
   keys.number("batch", translation.batch, 1, 100000, "Most lines that are searched for at once.").may_change();
 }
 // clang-format on
@@ -160,6 +172,10 @@ void Seq2SeqTaskOptions::check(const Recipe& recipe) const {
                                              " with decode.exact = true, got " +
                                              std::to_string(model.max_length()) +
                                              ": texts are filled up to that length for it");
+  if (shortlist && !has_real_output(model))
+    recipe.refuse("decode.shortlist",
+                  "= true needs an output layer with a row for each token: model.output = real, or tied with "
+                  "model.embedding_in_algebra = false");
   if (replace_unknown && pieces.kind != data::PieceKind::words)
     recipe.refuse(
         "decode.replace_unknown",

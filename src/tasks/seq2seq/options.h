@@ -23,6 +23,9 @@ const char* name(SelectBy select);
 enum class Reads { source, beginning, pair };
 const char* name(Reads reads);
 
+/// Whether the output layer has a row of real weights for each token.
+bool has_real_output(const models::Seq2SeqOptions& model);
+
 /// What a recipe of kind seq2seq sets.
 struct Seq2SeqTaskOptions : Options {
   Seq2SeqTaskOptions();
@@ -41,6 +44,7 @@ struct Seq2SeqTaskOptions : Options {
   bool alignments = false;       ///< answers of `predict` end with their alignments
   bool replace_unknown = false;  ///< by words of the source
   bool scores = false;           ///< answers of `predict` begin with their scores
+  bool shortlist = false;        ///< a run's answers have only tokens of its shortlist
   int64_t samples = 3;           ///< sentences of the dev set shown at each evaluation
 
   std::unique_ptr<Options> clone() const override { return std::make_unique<Seq2SeqTaskOptions>(*this); }

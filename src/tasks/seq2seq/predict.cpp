@@ -68,6 +68,7 @@ std::vector<std::vector<models::Hypothesis>> Seq2SeqModel::translate(
     const std::vector<Tokens>& prefixes, const std::function<void()>& after_batch) {
   models::TranslationOptions options = asked;
   options.search.banned = banned_;
+  options.shortlist = shortlist;
   options.longest = std::min(options.longest, most_places(ensemble()));
   return models::translate(ensemble(), sources, options, prefixes, after_batch);
 }
