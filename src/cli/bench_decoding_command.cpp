@@ -1,5 +1,4 @@
-#include <filesystem>
-#include <fstream>
+#include <set>
 
 #include "bench/decoding.h"
 #include "cli/bench_run.h"
@@ -7,11 +6,11 @@
 #include "nn/check.h"
 #include "quatrain/models/ctranslate2.h"
 #include "quatrain/nn/algebra_spec.h"
+#include "support/atomic_file.h"
+#include "support/atomic_folder.h"
 
 namespace quatrain::cli {
 namespace {
-
-namespace fs = std::filesystem;
 
 void check_sizes(const BenchDecodingArguments& a, const std::string& name) {
   try {
@@ -31,23 +30,23 @@ void write_models(const BenchDecodingArguments& a, const std::vector<bench::Deco
   std::vector<std::string> pieces{"<pad>", "<unk>", "<s>", "</s>"};
   while (static_cast<int64_t>(pieces.size()) < a.vocabulary)
     pieces.push_back("w" + std::to_string(pieces.size()));
-  const fs::path folder = a.write;
-  fs::create_directories(folder);
-  for (const bool real : {false, true})
-    for (const auto& algebra : a.algebras) {
-      bench::DecodingCase one = cases.front();
-      one.algebra = algebra;
-      auto model = bench::decoding_model(one, real);
-      models::write_ctranslate2(folder / (real ? "real" : algebra), model, pieces, pieces);
-      if (real) break;
-    }
+  AtomicFolder folder(a.write, /*replaces_empty=*/true);
+  std::set<std::string> algebras(a.algebras.begin(), a.algebras.end());
+  algebras.insert("real");
+  for (const auto& algebra : algebras) {
+    bench::DecodingCase one = cases.front();
+    one.algebra = algebra;
+    models::write_ctranslate2(folder.path() / algebra, bench::decoding_model(one, algebra == "real"), pieces,
+                              pieces);
+  }
   bench::DecodingCase most = cases.front();
   for (const auto& one : cases) most.batch = std::max(most.batch, one.batch);
-  std::ofstream file(folder / "sources.txt");
+  std::string lines;
   for (const auto& source : bench::decoding_sources(most))
     for (size_t i = 0; i + 1 < source.size(); ++i)
-      file << pieces[static_cast<size_t>(source[i])] << (i + 2 < source.size() ? " " : "\n");
-  if (!file.flush()) throw std::runtime_error("cannot write " + (folder / "sources.txt").string());
+      lines += pieces[static_cast<size_t>(source[i])] + (i + 2 < source.size() ? " " : "\n");
+  write_text(folder.path() / "sources.txt", lines);
+  folder.commit();
 }
 
 }  // namespace
@@ -56,6 +55,10 @@ int bench_decoding_command(const BenchDecodingArguments& a) {
   std::vector<bench::DecodingCase> cases;
   for (const auto& algebra : a.algebras) {
     check_sizes(a, algebra);
+    for (const int64_t beam : a.beams)
+      if (beam > a.vocabulary)
+        throw UsageError("bench: --beam must be at most --vocabulary = " + std::to_string(a.vocabulary) +
+                         ", got " + std::to_string(beam));
     for (const int threads : threads_or_default(a.threads))
       for (const int64_t batch : a.batches)
         for (const int64_t beam : a.beams) {
