@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <atomic>
 #include <fstream>
 #include <sstream>
 
@@ -91,6 +92,14 @@ class Seq2SeqKindTest : public test::FolderTest {
     const auto task = make_task(data->recipe(), *data);
     if (run.folder.empty()) run.folder = folder_ / "run";
     return train::Trainer(*task, data->recipe().train, run).run();
+  }
+  // Stopped after a step, as by a signal.
+  train::Result learn_until(int64_t step, const Recipe& recipe, const std::filesystem::path& folder) {
+    std::atomic<bool> stop = false;
+    train::RunOptions run{.folder = folder};
+    run.stop = &stop;
+    run.on_progress = [&](const train::Progress& progress) { stop = progress.step >= step; };
+    return learn(recipe, run);
   }
   std::string refusal_of(const Recipe& recipe, train::RunOptions run) {
     try {

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include <atomic>
 #include <fstream>
 
 #include "quatrain/train/checkpoint.h"
@@ -39,11 +38,7 @@ TEST_F(Seq2SeqKindTest, ResumesBitForBitWithinAnEpoch) {
     const Recipe whole = corpus({std::string("vocabulary.pieces=") + pieces, "vocabulary.size=60",
                                  "model.dropout=0.1", "train.batch_tokens=60"});
     learn(whole, {.folder = folder_ / "whole"});
-    std::atomic<bool> stop = false;
-    train::RunOptions half{.folder = folder_ / "half"};
-    half.stop = &stop;
-    half.on_progress = [&](const train::Progress& progress) { stop = progress.step >= 5; };
-    EXPECT_FALSE(learn(whole, half).finished);
+    EXPECT_FALSE(learn_until(5, whole, folder_ / "half").finished);
     learn(whole, {.folder = folder_ / "half", .existing = train::Existing::resume});
     for (const char* name : {"best/model.safetensors", "test.hypotheses.txt"})
       EXPECT_EQ(text_of(folder_ / "whole" / name), text_of(folder_ / "half" / name)) << pieces << " " << name;
@@ -70,11 +65,7 @@ TEST_F(Seq2SeqKindTest, LearnsAndAnswersInBfloat16) {
 
 TEST_F(Seq2SeqKindTest, ADevSetThatWasReplacedIsRefusedToo) {
   const Recipe recipe = corpus();
-  std::atomic<bool> stop = false;
-  train::RunOptions run{.folder = folder_ / "run"};
-  run.stop = &stop;
-  run.on_progress = [&](const train::Progress& progress) { stop = progress.step >= 3; };
-  learn(recipe, run);
+  learn_until(3, recipe, folder_ / "run");
   write_corpus("dev", 7);
   EXPECT_THAT(refusal_of(recipe, {.folder = folder_ / "run", .existing = train::Existing::resume}),
               HasSubstr("dev.low.checksum"));
@@ -104,11 +95,7 @@ TEST_F(Seq2SeqKindTest, WhatCouldNotEndIsNotBegun) {
 
 TEST_F(Seq2SeqKindTest, ACorpusThatWasReplacedIsRefusedAndNamed) {
   const Recipe recipe = corpus();
-  std::atomic<bool> stop = false;
-  train::RunOptions run{.folder = folder_ / "run"};
-  run.stop = &stop;
-  run.on_progress = [&](const train::Progress& progress) { stop = progress.step >= 3; };
-  learn(recipe, run);
+  learn_until(3, recipe, folder_ / "run");
   {
     std::ofstream up(folder_ / "train.up", std::ios::in | std::ios::out);
     up.seekp(0);
