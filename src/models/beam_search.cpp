@@ -83,7 +83,7 @@ class Search {
       TORCH_CHECK_VALUE(options_.beam <= logits.size(1),
                         "beam_search: beam must be at most the vocabulary's ", logits.size(1),
                         " tokens, got ", options_.beam);
-      check_tokens(logits.size(1));
+      if (length_ == 0) check_tokens(logits.size(1));
       advance(NextTokens(logits, 2 * options_.beam, banned()));
     }
     return std::move(results_);

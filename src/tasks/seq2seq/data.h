@@ -39,7 +39,7 @@ class PairData : public Data {
   PairPieces pieces_;
   bool only_scored_;
   std::shared_ptr<std::map<std::string, PairSet, std::less<>>> sets_;
-  std::shared_ptr<Checksums> checksums_;  // of the training files, by name
+  std::shared_ptr<Checksums> checksums_;  // of the files, by name
 };
 
 /// See Kind::load_data.
