@@ -21,10 +21,6 @@ constexpr EnumNames<PieceKind, 5> kPieceKindNames{{{PieceKind::characters, "char
                                                    {PieceKind::unigram, "unigram"},
                                                    {PieceKind::bpe, "bpe"}}};
 
-bool is_model(PieceKind kind) {
-  return kind == PieceKind::unigram || kind == PieceKind::bpe;
-}
-
 /// The first line of a file: what it holds, how many bytes follow, and their CRC-32.
 std::string title(PieceKind kind, std::string_view content) {
   const auto sum = crc32_z(0, reinterpret_cast<const unsigned char*>(content.data()), content.size());
@@ -39,6 +35,9 @@ std::string title(PieceKind kind, std::string_view content) {
 const char* name(PieceKind kind) {
   return find_name(kPieceKindNames, kind);
 }
+bool is_sentencepiece(PieceKind kind) {
+  return kind == PieceKind::unigram || kind == PieceKind::bpe;
+}
 PieceKind parse_piece_kind(std::string_view text) {
   const PieceKind* kind = find_value(kPieceKindNames, text);
   TORCH_CHECK(kind, "pieces: must be one of ", list_names(kPieceKindNames), ", got ", quote(text));
@@ -49,8 +48,8 @@ Pieces::Pieces(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 
 Pieces Pieces::train(const std::function<bool(std::string&)>& next_line, const PieceOptions& options,
                      const std::function<void(const std::string&)>& tell) {
-  return Pieces(is_model(options.kind) ? train_model(next_line, options, tell)
-                                       : train_list(next_line, options));
+  return Pieces(is_sentencepiece(options.kind) ? train_model(next_line, options, tell)
+                                               : train_list(next_line, options));
 }
 
 Pieces Pieces::load(const std::filesystem::path& file) {
@@ -68,8 +67,8 @@ Pieces Pieces::load(const std::filesystem::path& file) {
     if (!first.starts_with("quatrain pieces 1 " + std::string(name(kind)) + " ")) continue;
     TORCH_CHECK(first == title(kind, content), what,
                 " is damaged: its first line does not fit what follows; copy it again");
-    return Pieces(is_model(kind) ? load_model(kind, std::move(content), what)
-                                 : load_list(kind, content, what));
+    return Pieces(is_sentencepiece(kind) ? load_model(kind, std::move(content), what)
+                                         : load_list(kind, content, what));
   }
   TORCH_CHECK(false, what, " must begin with \"quatrain pieces 1\" and a kind (", list_names(kPieceKindNames),
               "); is it a file of pieces?");

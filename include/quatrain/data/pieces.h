@@ -24,6 +24,8 @@ enum class PieceKind { characters, words, basic_english, unigram, bpe };
 inline constexpr std::array kPieceKinds{PieceKind::characters, PieceKind::words, PieceKind::basic_english,
                                         PieceKind::unigram, PieceKind::bpe};
 QUATRAIN_API const char* name(PieceKind kind);
+/// True for the kinds that SentencePiece learns.
+QUATRAIN_API bool is_sentencepiece(PieceKind kind);
 /// An unknown name is an error that lists the known ones.
 QUATRAIN_API PieceKind parse_piece_kind(std::string_view name);
 

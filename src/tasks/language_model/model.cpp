@@ -55,9 +55,8 @@ std::vector<std::string> TextPredictor::predict(const std::vector<std::string>& 
 // SentencePiece leaves out the space before a text's first piece.
 std::string TextPredictor::following(const std::vector<int64_t>& tokens) const {
   constexpr std::string_view kSpace = "\u2581";
-  const auto kind = pieces.kind();
-  const bool begins_word = (kind == data::PieceKind::unigram || kind == data::PieceKind::bpe) &&
-                           !tokens.empty() && pieces.piece(tokens.front()).starts_with(kSpace);
+  const bool begins_word = data::is_sentencepiece(pieces.kind()) && !tokens.empty() &&
+                           pieces.piece(tokens.front()).starts_with(kSpace);
   return (begins_word ? " " : "") + pieces.decode(tokens);
 }
 

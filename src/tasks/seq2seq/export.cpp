@@ -53,7 +53,7 @@ std::vector<std::string> Seq2SeqModel::export_to(const std::string& format, cons
     throw RecipeError("the model cannot be written: " + text.substr(text.find(": ") + 2));
   }
   const PieceKind kind = pieces.source.kind();
-  if (kind == PieceKind::unigram || kind == PieceKind::bpe) {
+  if (data::is_sentencepiece(kind)) {
     write_sentencepiece(pieces.source, made.path() / "source.spm");
     write_sentencepiece(pieces.target, made.path() / "target.spm");
   }
