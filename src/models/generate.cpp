@@ -10,6 +10,7 @@
 
 #include "models/share_out.h"
 #include "nn/check.h"
+#include "ops/memory/step_memory.h"
 #include "quatrain/models/language_model_decoder.h"
 
 namespace quatrain::models {
@@ -36,6 +37,8 @@ class Generation {
   // At most kExactRows texts; always so many rows are computed.
   void operator()(std::vector<Text> texts, std::vector<Continuation>& results) {
     const auto& o = options_;
+    const ops::StepMemory memory;
+    const ops::StepMemory::Guard of_all_steps(memory);
     LanguageModelDecoder decoder(model_, kExactRows, o.context);
     std::vector<int64_t> parents(texts.size());
     std::iota(parents.begin(), parents.end(), 0);

@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include "ops/memory/step_memory.h"
+
 namespace quatrain::models {
 
 LanguageModelDecoder::LanguageModelDecoder(LanguageModel model, int64_t rows, int64_t capacity)
@@ -9,7 +11,8 @@ LanguageModelDecoder::LanguageModelDecoder(LanguageModel model, int64_t rows, in
       rows_(rows),
       capacity_(capacity),
       table_(std::max<int64_t>(rows, 0), std::max<int64_t>(capacity, 0),
-             model_->inputs->embedding->parameters().front().device()) {
+             model_->inputs->embedding->parameters().front().device()),
+      memory_(std::make_shared<ops::StepMemory>()) {
   TORCH_CHECK(!model_->is_training(), "LanguageModelDecoder: the model must be in eval mode; call eval()");
   TORCH_CHECK(rows >= 1 && capacity >= 1, "LanguageModelDecoder: rows and capacity must be at least 1, got ",
               rows, " and ", capacity);
@@ -19,6 +22,7 @@ LanguageModelDecoder::LanguageModelDecoder(LanguageModel model, int64_t rows, in
 
 at::Tensor LanguageModelDecoder::step(const at::Tensor& tokens, const at::Tensor& parents) {
   const torch::NoGradGuard no_grad;
+  const ops::StepMemory::Guard memory(*memory_);
   const int64_t rows = tokens.size(0), place = length();
   TORCH_CHECK(rows <= rows_ && parents.size(0) == rows, "LanguageModelDecoder: at most ", rows_,
               " hypotheses and a parent for each, got ", rows, " tokens and ", parents.size(0), " parents");

@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include "ops/memory/step_memory.h"
+
 namespace quatrain::models {
 
 Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at::Tensor& source_padding,
@@ -9,7 +11,8 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
     : model_(std::move(model)),
       rows_(rows),
       capacity_(capacity),
-      table_(std::max<int64_t>(rows, 0), std::max<int64_t>(capacity, 0), source.device()) {
+      table_(std::max<int64_t>(rows, 0), std::max<int64_t>(capacity, 0), source.device()),
+      memory_(std::make_shared<ops::StepMemory>()) {
   TORCH_CHECK(!model_->is_training(), "Seq2SeqDecoder: the model must be in eval mode; call eval()");
   TORCH_CHECK(rows >= 1 && capacity >= 1, "Seq2SeqDecoder: rows and capacity must be at least 1, got ", rows,
               " and ", capacity);
@@ -34,11 +37,13 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
 
 at::Tensor Seq2SeqDecoder::step(const at::Tensor& tokens, const at::Tensor& parents) {
   const torch::NoGradGuard no_grad;
+  const ops::StepMemory::Guard memory(*memory_);
   return model_->scores(hidden(tokens, parents));
 }
 
 at::Tensor Seq2SeqDecoder::hidden(const at::Tensor& tokens, const at::Tensor& parents) {
   const torch::NoGradGuard no_grad;
+  const ops::StepMemory::Guard memory(*memory_);
   const int64_t rows = tokens.size(0), place = length();
   TORCH_CHECK(rows <= rows_ && parents.size(0) == rows, "Seq2SeqDecoder: at most ", rows_,
               " hypotheses and a parent for each, got ", rows, " tokens and ", parents.size(0), " parents");

@@ -11,6 +11,7 @@
 #include "models/token_lists.h"
 #include "nn/check.h"
 #include "nn/enum_names.h"
+#include "ops/memory/step_memory.h"
 #include "quatrain/models/seq2seq_decoder.h"
 
 namespace quatrain::models {
@@ -104,6 +105,8 @@ class Translation {
     }
     const auto sentences = static_cast<int64_t>(which.size());
     const int64_t rows = std::max(sentences * options_.search.beam, options_.exact ? kExactRows : 1);
+    const ops::StepMemory memory;
+    const ops::StepMemory::Guard of_all_steps(memory);
     Batch batch(ensemble_, source, projections_, options_, rows, longest + 1);
     const Step step = [&](const Tokens& tokens, const Tokens& parents) {
       return batch.step(tokens, parents);

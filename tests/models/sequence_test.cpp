@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "ops/memory/step_memory.h"
 #include "ops/reference.h"
 #include "quatrain/models/language_model.h"
 #include "quatrain/models/seq2seq.h"
@@ -144,6 +145,22 @@ TEST(Seq2SeqDecoder, StepsGiveWhatTheWholeGives) {
         EXPECT_THROW(decoder.step(torch::zeros({2}, torch::kLong), torch::zeros({2}, torch::kLong)),
                      c10::Error);
       }
+}
+
+TEST(Seq2SeqDecoder, StepsAfterTheThirdTakeNoMemory) {
+  for (const std::string algebra : {"real", "quaternion", "phm(4)"}) {
+    Seq2Seq model(small(algebra));
+    model->eval();
+    models::Seq2SeqDecoder decoder(model, words(2, 5), {}, 6, 40);
+    const at::Tensor first = torch::tensor({0, 0, 1, 1, 1, 0}), next = torch::tensor({1, 0, 2, 5, 5, 3});
+    const ops::StepMemory memory;
+    const ops::StepMemory::Guard guard(memory);
+    for (int i = 0; i < 3; ++i) decoder.step(words(6, 1, 48).squeeze(1), i == 0 ? first : next);
+    const int64_t blocks = memory.blocks();
+    EXPECT_GT(blocks, 0);
+    for (int i = 3; i < 40; ++i) decoder.step(words(6, 1, 48).squeeze(1), next);
+    EXPECT_EQ(memory.blocks(), blocks) << algebra;
+  }
 }
 
 TEST(Seq2Seq, SharedEmbeddingsAreOne) {

@@ -14,7 +14,7 @@
 #include <numeric>
 
 #include "kernels/cpu/kernels.h"
-#include "ops/engine/recycled.h"
+#include "ops/memory/recycled.h"
 #include "ops/reference.h"
 
 namespace quatrain {

@@ -1,14 +1,22 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "quatrain/models/hypothesis_table.h"
 #include "quatrain/models/language_model.h"
 
+namespace quatrain::ops {
+class StepMemory;
+}
+
 namespace quatrain::models {
 
 /// A text of a LanguageModel, word by word, for several hypotheses at once. Keys and values of the words so
 /// far stay in memory that is set aside once, as in Seq2SeqDecoder.
+///
+/// The memory of a step's tensors is kept for the next one: after the third step of as many hypotheses,
+/// tensors take none from the system.
 ///
 /// The model is in eval mode. Without gradients.
 class QUATRAIN_API LanguageModelDecoder {
@@ -29,6 +37,7 @@ class QUATRAIN_API LanguageModelDecoder {
   LanguageModel model_;
   int64_t rows_, capacity_;
   HypothesisTable table_;
+  std::shared_ptr<ops::StepMemory> memory_;
   std::vector<nn::AttentionCache> caches_;  // of each layer
 };
 

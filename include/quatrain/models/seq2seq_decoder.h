@@ -1,9 +1,14 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "quatrain/models/hypothesis_table.h"
 #include "quatrain/models/seq2seq.h"
+
+namespace quatrain::ops {
+class StepMemory;
+}
 
 namespace quatrain::models {
 
@@ -11,6 +16,9 @@ namespace quatrain::models {
 /// so far stay in memory that is set aside once; hypotheses that began alike share it through a table, so
 /// that choosing among them moves no keys. Keys of a source are made once, whatever the number of its
 /// hypotheses.
+///
+/// The memory of a step's tensors is kept for the next one: after the third step of as many hypotheses,
+/// tensors take none from the system.
 ///
 /// The model is in eval mode. Without gradients.
 class QUATRAIN_API Seq2SeqDecoder {
@@ -37,6 +45,7 @@ class QUATRAIN_API Seq2SeqDecoder {
   int64_t rows_, capacity_;
   at::Tensor sentences_;  // (rows) int64: of each hypothesis
   HypothesisTable table_;
+  std::shared_ptr<ops::StepMemory> memory_;
   at::Tensor source_places_, source_lengths_;     // of each sentence: (sentences, S), (sentences) int32
   std::vector<nn::AttentionCache> self_, cross_;  // of each layer
 };

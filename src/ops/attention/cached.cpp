@@ -99,16 +99,17 @@ at::Tensor cached_attention_cpu(const at::Tensor& query, const at::Tensor& keys,
     for (int64_t i = 0; i < n; ++i) diagonal[static_cast<size_t>(i * n + i)] = factor;
     mixing = engine::Mixing::from_rows(diagonal.data(), n, n);
   }
-  const at::Tensor slots_of = table.contiguous(), counts = lengths.contiguous();
+  const at::Tensor slots_of = table.stride(1) == 1 ? table : table.contiguous(),
+                   counts = lengths.contiguous();
+  const int64_t pitch = slots_of.stride(0);
   const int32_t* const slot = slots_of.const_data_ptr<int32_t>();
   const int32_t* const count = counts.const_data_ptr<int32_t>();
   for (int64_t row = 0; row < rows; ++row) {
     TORCH_CHECK(count[row] >= 1 && count[row] <= capacity,
                 "cached_attention: lengths must be from 1 to the table's ", capacity, ", got ", count[row]);
     for (int64_t s = 0; s < count[row]; ++s)
-      TORCH_CHECK(slot[row * capacity + s] >= 0 && slot[row * capacity + s] < slots,
-                  "cached_attention: table must name one of ", slots, " slots, got ",
-                  slot[row * capacity + s]);
+      TORCH_CHECK(slot[row * pitch + s] >= 0 && slot[row * pitch + s] < slots,
+                  "cached_attention: table must name one of ", slots, " slots, got ", slot[row * pitch + s]);
   }
   const Places from_keys(keys), from_values(values);
   const at::Tensor result = at::empty({rows, n * heads * m}, query.options());
@@ -126,7 +127,7 @@ at::Tensor cached_attention_cpu(const at::Tensor& query, const at::Tensor& keys,
     for (int64_t task = begin; task < end; ++task) {
       const int64_t row = task / heads, head = task % heads;
       for (int64_t s = 0; s < count[row]; ++s) {
-        const int64_t of = slot[row * capacity + s];
+        const int64_t of = slot[row * pitch + s];
         at_keys[s] = from_keys.data + of * from_keys.slot + s * from_keys.place + head * from_keys.head;
         at_values[s] =
             from_values.data + of * from_values.slot + s * from_values.place + head * from_values.head;

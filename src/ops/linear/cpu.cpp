@@ -4,10 +4,10 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
-#include "ops/engine/recycled.h"
 #include "ops/linear/schema.h"
 #include "ops/map/bilinear_map.h"
 #include "ops/map/prepared.h"
+#include "ops/memory/recycled.h"
 
 namespace quatrain::ops {
 

@@ -11,8 +11,8 @@
 #include "ops/engine/expand.h"
 #include "ops/engine/mixed_rows.h"
 #include "ops/engine/packed_dense.h"
-#include "ops/engine/recycled.h"
 #include "ops/map/prepared.h"
+#include "ops/memory/recycled.h"
 
 namespace quatrain::ops {
 

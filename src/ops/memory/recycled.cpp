@@ -1,4 +1,4 @@
-#include "ops/engine/recycled.h"
+#include "ops/memory/recycled.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
