@@ -63,12 +63,12 @@ struct Sizes {
   int64_t rows, m, p;
 };
 const std::vector<Sizes> kSizes{{1, 5, 7}, {33, 40, 9}, {70, 33, 400}};
-const std::vector<std::string> kAlgebras{"real", "complex", "quaternion", "octonion", "cyclic(5)"};
+const std::vector<std::string> kMapAlgebras{"real", "complex", "quaternion", "octonion", "cyclic(5)"};
 
 template <class Check>
 void for_each_map(const Check& check) {
   torch::manual_seed(1);
-  for (const std::string& algebra : kAlgebras)
+  for (const std::string& algebra : kMapAlgebras)
     for (const Sizes& sizes : kSizes)
       for (const Way way : all_ways()) {
         if (algebra == "real" && way != Way::materialised) continue;

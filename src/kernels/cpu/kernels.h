@@ -34,6 +34,42 @@ struct Drop {
   float scale;
 };
 
+/// A recurrent cell: what it does with its gates, in the order of torch::nn. x are the parts of the input's
+/// product z, and y those of the state's product r.
+///   lstm          i, f, g, o: c = sigmoid(f) c + sigmoid(i) tanh(g), h = sigmoid(o) tanh(c)
+///   lstm_printed  the same with h = o c, as PHM prints it
+///   gru           r, z, n: n = tanh(x_n + sigmoid(r) y_n), h = (1 - sigmoid(z)) n + sigmoid(z) h
+///   rnn_tanh, rnn_relu  one gate: h = tanh(x + y), or its positive part
+enum class Cell : int32_t { lstm, lstm_printed, gru, rnn_tanh, rnn_relu };
+
+/// A step of the units of one component, after the products. Each gate's units lie side by side; gates lie
+/// z_gate and r_gate elements apart. `kept` is null, or what the way back needs, `units` values each: lstm
+/// i, f, g, o (activated) and c; gru r, z, n (activated) and y_n; rnn h.
+struct CellStep {
+  int64_t units;
+  const float* z;
+  int64_t z_gate;
+  const float* r;
+  int64_t r_gate;
+  float* c;  ///< lstm: the state, in and out
+  float* h;  ///< in and out
+  float* kept;
+};
+
+/// The way back of such a step. dh, dc: the gradients of h and c, which become those of h before it, without
+/// what comes through r, and of c before it. dz, dr: those of the gates' parts of z and of r, `units` values
+/// a gate. Only a gru's two differ: dr is null elsewhere.
+struct CellStepBack {
+  int64_t units;
+  const float* kept;
+  const float* c_before;  ///< lstm
+  const float* h_before;  ///< gru
+  float* dh;
+  float* dc;
+  float* dz;
+  float* dr;
+};
+
 /// Columns of a block of exp_sum.
 constexpr int64_t kTopBlock = 256;
 
@@ -76,6 +112,8 @@ constexpr int64_t kTopBlock = 256;
 ///
 /// finish: y = activation(scale[col] y + bias[col] + residual[row][col]), where scale, bias and residual may
 /// be null; tanh and sigmoid are within 4 units of the last place, where they are normal numbers.
+///
+/// cell_step, cell_step_back: what Cell says, of any number of units.
 struct Table {
   const char* name;
   void (*combine_f_f)(const Mix&, const float* const* in, int64_t in_row, float* const* out, int64_t out_row,
@@ -113,6 +151,8 @@ struct Table {
                  float* weights, int64_t weights_row, float* y, int64_t y_component);
   void (*finish)(float* y, int64_t y_row, int64_t rows, int64_t cols, const float* scale, const float* bias,
                  const float* residual, int64_t residual_row, Activation);
+  void (*cell_step)(Cell, const CellStep&);
+  void (*cell_step_back)(Cell, const CellStepBack&);
 };
 
 /// The table in use: the best one of this machine, or the one that QUATRAIN_CPU_ISA names.

@@ -7,6 +7,7 @@
 // All are bound by loads and stores: every input comes from the first or second level cache once for each
 // output that uses it, sums stay in registers, and a column tail goes through a padded vector.
 
+#include "kernels/cpu/cells.h"
 #include "kernels/cpu/epilogues.h"
 #include "kernels/cpu/mixtures.h"
 #include "kernels/cpu/scores.h"
@@ -152,7 +153,9 @@ constexpr Table make_table(const char* name) {
           &softmax_backward,
           &drop,
           &attend,
-          &finish};
+          &finish,
+          &cell_step,
+          &cell_step_back};
 }
 
 }  // namespace

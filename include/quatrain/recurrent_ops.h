@@ -1,0 +1,63 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "quatrain/api.h"
+#include "quatrain/ops.h"
+
+namespace quatrain::ops {
+
+/// What a recurrent layer does with its gates, in the order of torch::nn. x: the input's part of a gate; y:
+/// the state's part.
+///   lstm          i, f, g, o: c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g), h_t = sigmoid(o) tanh(c_t)
+///                 (QRNN (20)-(24), every function component by component)
+///   lstm_printed  the same with h_t = o c_t, as PHM prints it
+///   gru           r, z, n: n = tanh(x_n + sigmoid(r) y_n), h_t = (1 - sigmoid(z)) n + sigmoid(z) h_{t-1}
+///   rnn_tanh, rnn_relu  h_t = tanh(x + y), or its positive part (QRNN (6))
+enum class Cell { lstm, lstm_printed, gru, rnn_tanh, rnn_relu };
+QUATRAIN_API const char* name(Cell cell);
+/// The inverse; an unknown name is an error that lists the known ones.
+QUATRAIN_API Cell parse_cell(std::string_view name);
+/// 4, 3 or 1.
+QUATRAIN_API int64_t gates(Cell cell);
+/// True where there is a state c beside h.
+QUATRAIN_API bool has_memory(Cell cell);
+
+/// A map of the state h_{t-1}: all gates at once, S (n, gates p, p), or one of them, S (n, p, p).
+struct QUATRAIN_API StateMap {
+  at::Tensor S;
+  Product product;
+};
+
+struct QUATRAIN_API RecurrenceOptions {
+  Cell cell = Cell::lstm;
+  /// From the last step to the first.
+  bool reverse = false;
+  /// S will not change until it is trained again (as in linear).
+  bool constant = false;
+};
+
+/// A recurrent layer after the products of its inputs: for each step t
+///     gates_t = z_t + H h_{t-1} + bias,    (h_t, c_t) = cell(gates_t, c_{t-1}).
+///
+/// n components of p units each: a row of h holds n p values, and a row of z n gates p, the gates of each
+/// component side by side. z: (N, n gates p), the rows of all steps one after the other; batch_sizes (T)
+/// int64 on the CPU: how many rows each step has, which must not grow, as in torch's PackedSequence; row b of
+/// a step goes on with row b of the step before. h0 and, where the cell has memory, c0: (B, n p) with B =
+/// batch_sizes[0]. maps: one for all gates, or one a gate. bias: (n gates p), added to H h, or undefined.
+/// mask: (B, n p), what h_{t-1} is multiplied by before H, or undefined.
+///
+/// Returns h of all steps (N, n p), and the last h and c (B, n p) of each row; c is undefined for a cell
+/// without memory. On a CPU in float32 H is applied by the engine; elsewhere it is composed of `linear`.
+/// Differentiable any number of times.
+QUATRAIN_API std::tuple<at::Tensor, at::Tensor, at::Tensor> recurrence(
+    const at::Tensor& z, const at::Tensor& batch_sizes, const at::Tensor& h0, const at::Tensor& c0,
+    const std::vector<StateMap>& maps, const at::Tensor& bias, const at::Tensor& mask,
+    const RecurrenceOptions& options);
+
+}  // namespace quatrain::ops

@@ -1,0 +1,221 @@
+// The derivative of a recurrence. The way back through time gives the gradients of the gates; those of the
+// weights are one product over all steps.
+
+#include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include "ops/linear/schema.h"
+#include "ops/recurrent/schema.h"
+#include "ops/transforms.h"
+
+namespace quatrain::ops {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// In a wrapper, so that autograd does not see its tensors as inputs: they have no gradient.
+struct RecurrenceConstants {
+  RecurrenceCall call;
+};
+
+/// The inputs that are differentiated, in the order of Recurrence::forward.
+struct RecurrenceInputs {
+  at::Tensor z, h0, c0, bias;
+  variable_list S, A;
+};
+
+/// The call with these weights.
+RecurrenceCall with(RecurrenceCall call, const RecurrenceInputs& in) {
+  call.S = in.S;
+  if (in.bias.defined()) call.bias = in.bias;
+  for (size_t k = 0; k < in.A.size(); ++k) call.maps[k].A = in.A[k];
+  return call;
+}
+
+Optional optional(const at::Tensor& t) {
+  return t.defined() ? Optional(t) : std::nullopt;
+}
+
+}  // namespace
+
+// What profiles name.
+namespace autograd {
+
+struct Recurrence : torch::autograd::Function<Recurrence> {
+  static variable_list forward(AutogradContext* ctx, const at::Tensor& z, const at::Tensor& h0,
+                               const Optional& c0, const Optional& bias, at::TensorList S, at::TensorList A,
+                               const RecurrenceConstants& constants) {
+    const RecurrenceCall& call = constants.call;
+    const at::AutoDispatchBelowADInplaceOrView below;
+    const auto [y, h, c, kept] = dispatch_recurrence(call, z, h0, c0, true);
+    variable_list tensors{z, h0,   value_or_none(c0), value_or_none(bias),
+                          y, kept, call.batch_sizes,  value_or_none(call.mask)};
+    ctx->saved_data["maps"] = static_cast<int64_t>(S.size());
+    ctx->saved_data["learned"] = !A.empty();
+    ctx->saved_data["algebra"] = call.maps[0].algebra;
+    ctx->saved_data["cell"] = static_cast<int64_t>(call.cell);
+    ctx->saved_data["reverse"] = call.reverse;
+    for (const at::Tensor& t : S) tensors.push_back(t);
+    for (const at::Tensor& t : A) tensors.push_back(t);
+    for (const Call& map : call.maps)
+      for (const at::Tensor& t : map.factors) tensors.push_back(t);
+    ctx->save_for_backward(std::move(tensors));
+    ctx->set_materialize_grads(false);
+    return {y, h, c};
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    const variable_list saved = ctx->get_saved_variables();
+    const auto maps = static_cast<size_t>(ctx->saved_data["maps"].toInt());
+    const size_t learned = ctx->saved_data["learned"].toBool() ? maps : 0;
+    const auto part = [&](size_t begin, size_t count) {
+      const auto from = saved.begin() + static_cast<std::ptrdiff_t>(begin);
+      return variable_list(from, from + static_cast<std::ptrdiff_t>(count));
+    };
+    const RecurrenceInputs in{saved[0], saved[1], saved[2], saved[3], part(8, maps), part(8 + maps, learned)};
+    const variable_list factors = part(8 + maps + learned, saved.size() - 8 - maps - learned);
+    RecurrenceCall call = make_recurrence_call(saved[6], in.S, ctx->saved_data["algebra"].toStringRef(), in.A,
+                                               factors, optional(in.bias), optional(saved[7]), "lstm",
+                                               ctx->saved_data["reverse"].toBool(), false);
+    call.cell = static_cast<Cell>(ctx->saved_data["cell"].toInt());
+    const bool memory = in.c0.defined(), biased = in.bias.defined();
+    // Edges of undefined inputs do not exist.
+    const size_t bias_at = memory ? 3 : 2, S_at = bias_at + (biased ? 1 : 0);
+    const auto wanted = [&](size_t edge) { return ctx->needs_input_grad(edge); };
+    const Gradient gradient = at::GradMode::is_enabled()
+                                  ? recorded(call, in, grads, [&](size_t edge) { return wanted(edge); })
+                                  : computed(call, in, grads, saved[4], saved[5], wanted, bias_at, S_at);
+    variable_list result{gradient.z, gradient.h0, gradient.c0, gradient.bias};
+    result.insert(result.end(), gradient.S.begin(), gradient.S.end());
+    result.insert(result.end(), gradient.A.begin(), gradient.A.end());
+    result.emplace_back();
+    return result;
+  }
+
+ private:
+  struct Gradient {
+    at::Tensor z, h0, c0, bias;
+    variable_list S, A;
+  };
+
+  template <class Wanted>
+  static Gradient computed(const RecurrenceCall& call, const RecurrenceInputs& in, const variable_list& grads,
+                           const at::Tensor& y, const at::Tensor& kept, Wanted wanted, size_t bias_at,
+                           size_t S_at) {
+    const auto [dz, own_dr, dh0, dc0, h_before] = dispatch_recurrence_backward(
+        call, {optional(grads[0]), optional(grads[1]), optional(grads[2])}, y, kept, in.h0, optional(in.c0));
+    const at::Tensor dr = call.cell == Cell::gru ? own_dr : dz;
+    Gradient result{dz,
+                    dh0,
+                    in.c0.defined() ? dc0 : at::Tensor(),
+                    {},
+                    variable_list(in.S.size()),
+                    variable_list(in.A.size())};
+    if (in.bias.defined() && wanted(bias_at)) result.bias = dr.sum(0);
+    const at::Tensor by_gate = dr.unflatten_symint(1, {call.S[0].sym_size(0), gates(call.cell), -1});
+    for (size_t k = 0; k < in.S.size(); ++k) {
+      const bool of_S = wanted(S_at + k), of_A = !in.A.empty() && wanted(S_at + in.S.size() + k);
+      if (!of_S && !of_A) continue;
+      const at::Tensor g = in.S.size() == 1 ? dr : by_gate.select(2, static_cast<int64_t>(k)).flatten(1, 2);
+      std::tie(std::ignore, result.S[k], of_A ? result.A[k] : unused()) =
+          dispatch_linear_backward(g, h_before, in.S[k], call.maps[k], {false, of_S, of_A});
+    }
+    return result;
+  }
+
+  static at::Tensor& unused() {
+    static thread_local at::Tensor none;
+    return none;
+  }
+
+  // For a derivative of higher order it is composed again and differentiated, which autograd records.
+  template <class Wanted>
+  static Gradient recorded(const RecurrenceCall& given, const RecurrenceInputs& in,
+                           const variable_list& grads, Wanted) {
+    RecurrenceInputs inputs = in;
+    const auto [y, h, c, kept] =
+        composed::recurrence(with(given, inputs), in.z, in.h0, optional(in.c0), false);
+    variable_list outputs, upstream, of;
+    for (const auto& [output, grad] :
+         {std::pair{y, grads[0]}, std::pair{h, grads[1]}, std::pair{c, grads[2]}})
+      if (grad.defined() && output.requires_grad()) outputs.push_back(output), upstream.push_back(grad);
+    Gradient result{{}, {}, {}, {}, variable_list(in.S.size()), variable_list(in.A.size())};
+    std::vector<at::Tensor*> to;
+    const auto add = [&](const at::Tensor& t, at::Tensor& place) {
+      if (wants_grad(t)) of.push_back(t), to.push_back(&place);
+    };
+    add(in.z, result.z), add(in.h0, result.h0), add(in.c0, result.c0), add(in.bias, result.bias);
+    for (size_t k = 0; k < in.S.size(); ++k) add(in.S[k], result.S[k]);
+    for (size_t k = 0; k < in.A.size(); ++k) add(in.A[k], result.A[k]);
+    if (outputs.empty() || of.empty()) return result;
+    const variable_list found =
+        torch::autograd::grad(outputs, of, upstream, /*retain_graph=*/true, /*create_graph=*/true,
+                              /*allow_unused=*/true);
+    for (size_t i = 0; i < to.size(); ++i) *to[i] = found[i];
+    return result;
+  }
+};
+
+}  // namespace autograd
+
+namespace {
+
+bool any_wants_grad(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0,
+                    const Optional& c0) {
+  if (wants_grad(z) || wants_grad(h0) || wants_grad(value_or_none(c0)) ||
+      wants_grad(value_or_none(call.bias)))
+    return true;
+  for (size_t k = 0; k < call.S.size(); ++k)
+    if (wants_grad(call.S[k]) || wants_grad(value_or_none(call.maps[k].A))) return true;
+  return false;
+}
+
+bool transformed(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0, const Optional& c0) {
+  if (in_function_transform() || has_tangent(z) || has_tangent(h0) || has_tangent(value_or_none(c0)) ||
+      has_tangent(value_or_none(call.bias)))
+    return true;
+  for (size_t k = 0; k < call.S.size(); ++k)
+    if (has_tangent(call.S[k]) || has_tangent(value_or_none(call.maps[k].A))) return true;
+  return false;
+}
+
+States recurrence_autograd(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0,
+                           const Optional& c0, bool keep) {
+  if (transformed(call, z, h0, c0) || (at::GradMode::is_enabled() && wants_grad(value_or_none(call.mask))))
+    return composed::recurrence(call, z, h0, c0, keep);
+  if (at::GradMode::is_enabled() && any_wants_grad(call, z, h0, c0)) {
+    TORCH_CHECK(!keep, "recurrence_with_kept: keep is for the derivative alone, which is recorded here");
+    RecurrenceCall training = call;
+    std::vector<at::Tensor> A;
+    for (Call& map : training.maps) {
+      map.constant = false;  // about to change: nothing is worth preparing
+      if (map.learned()) A.push_back(*map.A);
+    }
+    const auto y = autograd::Recurrence::apply(z, h0, c0, call.bias, at::TensorList(call.S),
+                                               at::TensorList(A), RecurrenceConstants{training});
+    return {y[0], y[1], y[2], at::empty_symint({0, kept_values(call.cell) * call.hidden()}, z.options())};
+  }
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return dispatch_recurrence(call, z, h0, c0, keep);
+}
+
+// Training calls it below autograd, or composes it.
+StateGradients constant_backward(const RecurrenceCall& call, const Upstream& grads, const at::Tensor& y,
+                                 const at::Tensor& kept, const at::Tensor& h0, const Optional& c0) {
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return dispatch_recurrence_backward(call, grads, y, kept, h0, c0);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(quatrain, Autograd, m) {
+  m.impl("recurrence_with_kept", &recurrence_schema<&recurrence_autograd>);
+  m.impl("recurrence_backward", &recurrence_backward_schema<&constant_backward>);
+}
+
+}  // namespace quatrain::ops

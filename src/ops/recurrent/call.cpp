@@ -1,0 +1,111 @@
+// The arguments of a recurrence, checked.
+
+#include <ATen/TensorOperators.h>
+
+#include "ops/recurrent/recurrent.h"
+#include "support/enum_names.h"
+
+namespace quatrain::ops {
+
+namespace {
+
+constexpr EnumNames<Cell, 5> kCells{{{Cell::lstm, "lstm"},
+                                     {Cell::lstm_printed, "lstm_printed"},
+                                     {Cell::gru, "gru"},
+                                     {Cell::rnn_tanh, "rnn_tanh"},
+                                     {Cell::rnn_relu, "rnn_relu"}}};
+
+void check_like(const char* argument, const at::Tensor& t, const at::Tensor& z,
+                std::initializer_list<c10::SymInt> sizes) {
+  check_values("recurrence", argument, t);
+  TORCH_CHECK(t.sym_sizes() == c10::SymIntArrayRef(sizes), "recurrence: ", argument, " must have the shape ",
+              c10::SymIntArrayRef(sizes), ", got ", t.sym_sizes());
+  TORCH_CHECK(t.scalar_type() == z.scalar_type() && t.device() == z.device(), "recurrence: ", argument,
+              " must be ", z.scalar_type(), " on ", z.device(), " as z is, got ", t.scalar_type(), " on ",
+              t.device());
+}
+
+}  // namespace
+
+const char* name(Cell cell) {
+  return find_name(kCells, cell);
+}
+
+Cell parse_cell(std::string_view name) {
+  if (const Cell* cell = find_value(kCells, name)) return *cell;
+  throw std::invalid_argument("cell must be one of " + list_names(kCells) + "; got '" + std::string(name) +
+                              "'");
+}
+
+int64_t gates(Cell cell) {
+  return has_memory(cell) ? 4 : cell == Cell::gru ? 3 : 1;
+}
+
+bool has_memory(Cell cell) {
+  return cell == Cell::lstm || cell == Cell::lstm_printed;
+}
+
+int64_t kept_values(Cell cell) {
+  return has_memory(cell) ? 5 : cell == Cell::gru ? 4 : 1;
+}
+
+void check_recurrence(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0,
+                      const Optional& c0) {
+  const auto all = static_cast<size_t>(gates(call.cell));
+  TORCH_CHECK(call.S.size() == 1 || call.S.size() == all,
+              "recurrence: there must be one map for all gates, or one for each of the ", all, ", got ",
+              call.S.size());
+  const c10::SymInt &n = call.S[0].sym_size(0), p = call.S[0].sym_size(2);
+  for (size_t k = 0; k < call.S.size(); ++k) {
+    check_weight("recurrence", call.S[k], call.maps[k]);
+    const auto of_map = static_cast<int64_t>(all / call.S.size());
+    TORCH_CHECK(call.S[k].sym_sizes() == c10::SymIntArrayRef({n, of_map * p, p}),
+                "recurrence: S of a map of ", of_map, " gates must have the shape (n, ", of_map,
+                " p, p), got ", call.S[k].sym_sizes());
+    TORCH_CHECK(call.S[k].scalar_type() == z.scalar_type() && call.S[k].device() == z.device(),
+                "recurrence: S must be ", z.scalar_type(), " on ", z.device(), " as z is, got ",
+                call.S[k].scalar_type(), " on ", call.S[k].device());
+  }
+  check_values("recurrence", "z", z);
+  const c10::SymInt width = static_cast<int64_t>(all) * n * p;
+  TORCH_CHECK(z.dim() == 2 && z.sym_size(1) == width, "recurrence: z must have the shape (rows, ", width,
+              "), got ", z.sym_sizes());
+  TORCH_CHECK(h0.dim() == 2, "recurrence: h0 must have the shape (batch, n p), got ", h0.sym_sizes());
+  check_like("h0", h0, z, {h0.sym_size(0), n * p});
+  TORCH_CHECK(has_memory(call.cell) == (c0 && c0->defined()), "recurrence: c0 goes with an lstm, and ",
+              name(call.cell), has_memory(call.cell) ? " needs it" : " has none");
+  if (has_memory(call.cell)) check_like("c0", *c0, z, {h0.sym_size(0), n * p});
+  if (call.bias) check_like("bias", *call.bias, z, {width});
+  if (call.mask) check_like("mask", *call.mask, z, {h0.sym_size(0), n * p});
+  TORCH_CHECK(call.batch_sizes.dim() == 1 && call.batch_sizes.scalar_type() == at::kLong,
+              "recurrence: batch_sizes must be int64 (steps), got ", call.batch_sizes.scalar_type(), " ",
+              call.batch_sizes.sym_sizes());
+}
+
+Steps::Steps(const at::Tensor& batch_sizes, int64_t N, int64_t B) {
+  const at::Tensor values = batch_sizes.cpu().contiguous();
+  sizes.assign(values.const_data_ptr<int64_t>(), values.const_data_ptr<int64_t>() + values.numel());
+  int64_t rows = 0;
+  for (size_t t = 0; t < sizes.size(); ++t) {
+    TORCH_CHECK_VALUE(sizes[t] >= 1 && sizes[t] <= (t ? sizes[t - 1] : B) && (t || sizes[t] == B),
+                      "recurrence: batch_sizes must begin with the states' ", B,
+                      " rows, not grow and be at least 1, got ", sizes[t], " at step ", t);
+    first.push_back(rows);
+    rows += sizes[t];
+  }
+  TORCH_CHECK_VALUE(rows == N, "recurrence: batch_sizes must be z's ", N, " rows together, got ", rows);
+}
+
+std::vector<int64_t> Steps::before(bool reverse) const {
+  const int64_t N = count() ? first.back() + sizes.back() : 0;
+  std::vector<int64_t> result;
+  for (int64_t t = 0; t < count(); ++t) {
+    const auto from = static_cast<size_t>(reverse ? t + 1 : t - 1);
+    const int64_t there = from < sizes.size() ? sizes[from] : 0;
+    for (int64_t b = 0; b < sizes[static_cast<size_t>(t)]; ++b)
+      result.push_back(b < there ? first[from] + b : N + b);
+  }
+  return result;
+}
+
+}  // namespace quatrain::ops

@@ -1,0 +1,69 @@
+// The shapes of a recurrence, without values; and autocast.
+
+#include <ATen/autocast_mode.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include "ops/recurrent/schema.h"
+
+namespace quatrain::ops {
+
+namespace {
+
+States recurrence_meta(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0,
+                       const Optional& c0, bool keep) {
+  check_recurrence(call, z, h0, c0);
+  const c10::SymInt rows = z.sym_size(0), none = 0;
+  const auto make = [&](const c10::SymInt& size, const c10::SymInt& width) {
+    return at::empty_symint({size, width}, z.options());
+  };
+  const c10::SymInt hidden = call.hidden();
+  return {make(rows, hidden), make(h0.sym_size(0), hidden),
+          make(has_memory(call.cell) ? h0.sym_size(0) : none, hidden),
+          make(keep ? rows : none, kept_values(call.cell) * hidden)};
+}
+
+StateGradients recurrence_backward_meta(const RecurrenceCall& call, const Upstream&, const at::Tensor& y,
+                                        const at::Tensor&, const at::Tensor& h0, const Optional&) {
+  const c10::SymInt rows = y.sym_size(0), none = 0, hidden = call.hidden();
+  const auto make = [&](const c10::SymInt& size, const c10::SymInt& width) {
+    return at::empty_symint({size, width}, y.options());
+  };
+  const c10::SymInt width = gates(call.cell) * hidden;
+  return {make(rows, width), make(call.cell == Cell::gru ? rows : none, width), make(h0.sym_size(0), hidden),
+          make(has_memory(call.cell) ? h0.sym_size(0) : none, hidden), make(rows, hidden)};
+}
+
+// States are sums over all steps: they are kept in float32, as are their maps.
+template <c10::DispatchKey key, c10::DeviceType device>
+States recurrence_autocast(const RecurrenceCall& given, const at::Tensor& z, const at::Tensor& h0,
+                           const Optional& c0, bool keep) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(key);
+  const auto wide = [&](const at::Tensor& t) {
+    return t.scalar_type() == at::kDouble ? t : at::autocast::cached_cast(at::kFloat, t, device);
+  };
+  const auto wide_or_none = [&](const Optional& t) { return t ? Optional(wide(*t)) : t; };
+  RecurrenceCall call = given;
+  for (at::Tensor& S : call.S) S = wide(S);
+  call.bias = wide_or_none(call.bias), call.mask = wide_or_none(call.mask);
+  return dispatch_recurrence(call, wide(z), wide(h0), wide_or_none(c0), keep);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(quatrain, Meta, m) {
+  m.impl("recurrence_with_kept", &recurrence_schema<&recurrence_meta>);
+  m.impl("recurrence_backward", &recurrence_backward_schema<&recurrence_backward_meta>);
+}
+
+TORCH_LIBRARY_IMPL(quatrain, AutocastCPU, m) {
+  m.impl("recurrence_with_kept",
+         &recurrence_schema<&recurrence_autocast<c10::DispatchKey::AutocastCPU, c10::DeviceType::CPU>>);
+}
+
+TORCH_LIBRARY_IMPL(quatrain, AutocastCUDA, m) {
+  m.impl("recurrence_with_kept",
+         &recurrence_schema<&recurrence_autocast<c10::DispatchKey::AutocastCUDA, c10::DeviceType::CUDA>>);
+}
+
+}  // namespace quatrain::ops

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "ops/map/call.h"
+#include "quatrain/recurrent_ops.h"
+
+/// The operator `recurrence`. A call goes through these files, in this order:
+///
+///   schema.cpp      the registered schemas and the C++ function; call.cpp reads and checks the arguments
+///   autocast.cpp, meta.cpp
+///   autograd.cpp    records it
+///   cpu.cpp         on map/bilinear_map.h, step by step; composed.cpp for other devices and types
+///
+/// N rows in T steps, the first of which has B; n components, p units of each.
+namespace quatrain::ops {
+
+using Optional = std::optional<at::Tensor>;
+
+/// The arguments other than z and the states.
+struct RecurrenceCall {
+  at::Tensor batch_sizes;
+  std::vector<at::Tensor> S;
+  std::vector<Call> maps;  ///< what each S is multiplied with
+  Optional bias, mask;
+  Cell cell = Cell::lstm;
+  bool reverse = false;
+
+  int64_t n() const { return S[0].size(0); }
+  int64_t p() const { return S[0].size(2); }
+  c10::SymInt hidden() const { return S[0].sym_size(0) * S[0].sym_size(2); }
+};
+
+/// Values that the way back needs, for each unit: those of kernels::cpu::CellStep.
+int64_t kept_values(Cell cell);
+
+/// Throws unless shapes, types and devices fit. Works on symbolic sizes.
+void check_recurrence(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0,
+                      const Optional& c0);
+
+/// Where the rows of the steps lie; made of the values of batch_sizes, which it checks.
+struct Steps {
+  /// Throws unless they are at least 1, do not grow, begin with B, and are N together.
+  Steps(const at::Tensor& batch_sizes, int64_t N, int64_t B);
+
+  int64_t count() const { return static_cast<int64_t>(sizes.size()); }
+  /// The i-th step in the order of time, or against it.
+  int64_t at(int64_t i, bool backwards) const { return backwards ? count() - 1 - i : i; }
+  /// Of each row the row that it goes on from; N + b for the start of row b.
+  std::vector<int64_t> before(bool reverse) const;
+
+  std::vector<int64_t> sizes, first;  ///< rows of each step; the first of them
+};
+
+/// y (N, n p), h_n, c_n (B, n p; empty without memory), and what the way back needs (N, n kept p; empty
+/// unless `keep`).
+using States = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+/// Of z, of the state's products (the same tensor but for a gru), h0, c0 (empty without memory); and the
+/// states that H was applied to (N, n p).
+using StateGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+
+/// What reaches y, h_n and c_n; undefined where nothing does.
+struct Upstream {
+  Optional y, h, c;
+};
+
+/// In ATen's calls and `linear`, differentiable.
+namespace composed {
+States recurrence(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0, const Optional& c0,
+                  bool keep);
+StateGradients recurrence_backward(const RecurrenceCall& call, const Upstream& grads, const at::Tensor& y,
+                                   const at::Tensor& kept, const at::Tensor& h0, const Optional& c0);
+}  // namespace composed
+
+/// The operators through torch's dispatcher.
+States dispatch_recurrence(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0,
+                           const Optional& c0, bool keep);
+StateGradients dispatch_recurrence_backward(const RecurrenceCall& call, const Upstream& grads,
+                                            const at::Tensor& y, const at::Tensor& kept, const at::Tensor& h0,
+                                            const Optional& c0);
+
+inline at::Tensor value_or_none(const Optional& t) {
+  return t ? *t : at::Tensor();
+}
+
+}  // namespace quatrain::ops

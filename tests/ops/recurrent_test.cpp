@@ -1,0 +1,228 @@
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <string>
+#include <vector>
+
+#include "ops/reference.h"
+#include "quatrain/recurrent_ops.h"
+
+namespace quatrain {
+namespace {
+
+using ops::Cell;
+using test::relative_error;
+using Tensors = std::vector<at::Tensor>;
+
+constexpr Cell kCells[] = {Cell::lstm, Cell::lstm_printed, Cell::gru, Cell::rnn_tanh, Cell::rnn_relu};
+
+// A recurrence and its arguments; `learned`: a learned A of n components.
+struct Problem {
+  Cell cell = Cell::lstm;
+  std::string algebra = "quaternion";
+  int64_t n = 4, p = 5;
+  std::vector<int64_t> sizes{4, 4, 3, 1};
+  bool separate = false, bias = true, masked = false, reverse = false;
+  bool learned() const { return algebra == "learned"; }
+};
+
+// z, h0, c0 (empty without memory), bias, S..., A...
+Tensors arguments(const Problem& q, at::ScalarType type = torch::kDouble) {
+  const int64_t gates = ops::gates(q.cell), maps = q.separate ? gates : 1, width = q.n * q.p;
+  int64_t rows = 0;
+  for (const int64_t size : q.sizes) rows += size;
+  const auto draw = [&](std::vector<int64_t> sizes) {
+    return torch::randn(sizes, torch::kDouble).to(type).requires_grad_();
+  };
+  const int64_t batch = q.sizes.empty() ? 3 : q.sizes[0];
+  Tensors all{draw({rows, gates * width}), draw({batch, width}),
+              draw({ops::has_memory(q.cell) ? batch : 0, width}), draw({gates * width})};
+  for (int64_t k = 0; k < maps; ++k)
+    all.push_back(draw({q.n, gates / maps * q.p, q.p}).detach().mul_(0.3).requires_grad_());
+  if (q.learned())
+    for (int64_t k = 0; k < maps; ++k) all.push_back(draw({q.n, q.n, q.n}));
+  return all;
+}
+
+at::Tensor mask_of(const Problem& q, const at::Tensor& h0) {
+  if (!q.masked) return {};
+  const auto generator = torch::make_generator<at::CPUGeneratorImpl>(7);
+  return (torch::rand(h0.sizes(), generator, torch::kFloat) < 0.7).to(h0.scalar_type()) / 0.7;
+}
+
+Tensors run(const Problem& q, const Tensors& a) {
+  const auto maps = static_cast<size_t>(q.separate ? ops::gates(q.cell) : 1);
+  std::vector<ops::StateMap> all;
+  for (size_t k = 0; k < maps; ++k)
+    all.push_back({a[4 + k], {q.algebra, q.learned() ? a[4 + maps + k] : at::Tensor(), {}}});
+  const auto [y, h, c] = ops::recurrence(
+      a[0], torch::tensor(q.sizes, torch::kLong), a[1], ops::has_memory(q.cell) ? a[2] : at::Tensor(), all,
+      q.bias ? a[3] : at::Tensor(), mask_of(q, a[1]), {.cell = q.cell, .reverse = q.reverse});
+  return c.defined() ? Tensors{y, h, c} : Tensors{y, h};
+}
+
+// The same through H, row by row, from the equations.
+Tensors expected(const Problem& q, const Tensors& a) {
+  const int64_t gates = ops::gates(q.cell), n = q.n, p = q.p;
+  const auto maps = static_cast<size_t>(q.separate ? gates : 1);
+  const auto by_gate = [&](const at::Tensor& t) { return t.reshape({n, -1, p}); };  // a row
+  const at::Tensor mask = mask_of(q, a[1]);
+  std::vector<int64_t> first{0};
+  for (const int64_t size : q.sizes) first.push_back(first.back() + size);
+  const auto steps = static_cast<int64_t>(q.sizes.size());
+  Tensors y(static_cast<size_t>(first.back())), last_h, last_c;
+  for (int64_t b = 0; b < a[1].size(0); ++b) {
+    at::Tensor h = a[1][b].view({n, p}), c = ops::has_memory(q.cell) ? a[2][b].view({n, p}) : at::Tensor();
+    for (int64_t i = 0; i < steps; ++i) {
+      const int64_t t = q.reverse ? steps - 1 - i : i;
+      if (b >= q.sizes[static_cast<size_t>(t)]) continue;
+      const int64_t row = first[static_cast<size_t>(t)] + b;
+      const at::Tensor in = mask.defined() ? h * mask[b].view({n, p}) : h;
+      Tensors parts;
+      for (size_t k = 0; k < maps; ++k) {
+        const ops::Product product{q.algebra, q.learned() ? a[4 + maps + k] : at::Tensor(), {}};
+        parts.push_back(by_gate(ops::materialise(a[4 + k], product).matmul(in.reshape({-1}))));
+      }
+      at::Tensor r = torch::cat(parts, 1);
+      if (q.bias) r = r + by_gate(a[3]);
+      const at::Tensor z = by_gate(a[0][row]);
+      const auto x = [&](int64_t g) { return z.select(1, g); };
+      const auto s = [&](int64_t g) { return r.select(1, g); };
+      const auto gate = [&](int64_t g) { return x(g) + s(g); };
+      if (ops::has_memory(q.cell)) {
+        c = gate(1).sigmoid() * c + gate(0).sigmoid() * gate(2).tanh();
+        h = q.cell == Cell::lstm ? gate(3).sigmoid() * c.tanh() : gate(3) * c;
+      } else if (q.cell == Cell::gru) {
+        const at::Tensor update = gate(1).sigmoid(), fresh = (x(2) + gate(0).sigmoid() * s(2)).tanh();
+        h = (1 - update) * fresh + update * h;
+      } else {
+        h = q.cell == Cell::rnn_tanh ? gate(0).tanh() : gate(0).relu();
+      }
+      y[static_cast<size_t>(row)] = h.reshape({-1});
+    }
+    last_h.push_back(h.reshape({-1}));
+    if (c.defined()) last_c.push_back(c.reshape({-1}));
+  }
+  Tensors all{torch::stack(y), torch::stack(last_h)};
+  if (!last_c.empty()) all.push_back(torch::stack(last_c));
+  return all;
+}
+
+Tensors gradients(const Tensors& outputs, const Tensors& of, bool create_graph = false) {
+  at::Tensor sum = torch::zeros({}, outputs[0].options());
+  for (size_t i = 0; i < outputs.size(); ++i)
+    sum =
+        sum + (outputs[i] * torch::arange(outputs[i].numel(), outputs[i].options()).view_as(outputs[i]).cos())
+                  .sum();
+  return torch::autograd::grad({sum}, of, {}, true, create_graph, true);
+}
+
+std::vector<Problem> problems() {
+  std::vector<Problem> all;
+  for (const Cell cell : kCells) {
+    all.push_back({.cell = cell});
+    all.push_back({.cell = cell, .sizes = {3, 3, 2, 2, 1}, .masked = true, .reverse = true});
+    all.push_back({.cell = cell, .algebra = "learned", .n = 3, .p = 4, .separate = true});
+    all.push_back({.cell = cell, .algebra = "real", .n = 1, .p = 7, .bias = false});
+    all.push_back({.cell = cell, .algebra = "complex", .n = 2, .p = 17, .sizes = {1}, .separate = true});
+  }
+  return all;
+}
+
+std::string text(const Problem& q) {
+  return std::string(ops::name(q.cell)) + " " + q.algebra + " n=" + std::to_string(q.n) +
+         (q.separate ? " separate" : "");
+}
+
+TEST(Recurrence, IsTheEquations) {
+  torch::manual_seed(1);
+  for (const Problem& q : problems()) {
+    const Tensors a = arguments(q), ours = run(q, a), theirs = expected(q, a);
+    for (size_t i = 0; i < theirs.size(); ++i)
+      EXPECT_LT(relative_error(ours[i], theirs[i]), 1e-12) << text(q) << ", output " << i;
+    const Tensors mine = gradients(ours, a), wanted = gradients(theirs, a);
+    for (size_t i = 0; i < a.size(); ++i) {
+      ASSERT_EQ(mine[i].defined(), wanted[i].defined()) << text(q) << ", argument " << i;
+      if (mine[i].defined() && mine[i].numel() > 0) {
+        EXPECT_LT(relative_error(mine[i], wanted[i]), 1e-11) << text(q) << ", argument " << i;
+      }
+    }
+  }
+}
+
+TEST(Recurrence, InFloat32OnTheEngine) {
+  torch::manual_seed(2);
+  for (Problem q : problems()) {
+    q.sizes = {17, 17, 16, 5, 5, 1};
+    const Tensors wide = arguments(q);
+    Tensors a;
+    for (const at::Tensor& t : wide) a.push_back(t.detach().to(torch::kFloat).requires_grad_());
+    const Tensors ours = run(q, a), theirs = expected(q, wide);
+    for (size_t i = 0; i < theirs.size(); ++i)
+      EXPECT_LT(relative_error(ours[i].to(torch::kDouble), theirs[i]), 2e-5) << text(q) << ", output " << i;
+    const Tensors mine = gradients(ours, a), wanted = gradients(theirs, wide);
+    for (size_t i = 0; i < a.size(); ++i) {
+      ASSERT_EQ(mine[i].defined(), wanted[i].defined()) << text(q) << ", argument " << i;
+      if (mine[i].defined() && mine[i].numel() > 0) {
+        EXPECT_LT(relative_error(mine[i].to(torch::kDouble), wanted[i]), 1e-4)
+            << text(q) << ", argument " << i;
+      }
+    }
+    // Without gradients, which keeps nothing for the way back.
+    const torch::NoGradGuard no_grad;
+    EXPECT_TRUE(run(q, a)[0].equal(ours[0])) << text(q);
+  }
+}
+
+TEST(Recurrence, HasASecondDerivative) {
+  torch::manual_seed(3);
+  for (const Problem& q : problems()) {
+    const Tensors a = arguments(q);
+    const auto twice = [&](const Tensors& outputs) {
+      Tensors first;
+      for (const at::Tensor& t : gradients(outputs, a, true))
+        if (t.defined() && t.requires_grad() && t.numel() > 0) first.push_back(t);
+      return gradients(first, a);
+    };
+    const Tensors mine = twice(run(q, a)), wanted = twice(expected(q, a));
+    for (size_t i = 0; i < a.size(); ++i)
+      if (wanted[i].defined() && wanted[i].numel() > 0) {
+        EXPECT_LT(relative_error(mine[i], wanted[i]), 1e-9) << text(q) << ", argument " << i;
+      }
+  }
+}
+
+TEST(Recurrence, WithoutSteps) {
+  Problem q;
+  q.sizes = {};
+  const Tensors a = arguments(q, torch::kFloat);
+  const Tensors outputs = run(q, a);
+  EXPECT_EQ(outputs[0].sizes(), (std::vector<int64_t>{0, 20}));
+  EXPECT_TRUE(outputs[1].equal(a[1]));
+  EXPECT_TRUE(outputs[2].equal(a[2]));
+}
+
+TEST(Recurrence, RefusesWhatDoesNotFit) {
+  const Problem q;
+  const Tensors a = arguments(q, torch::kFloat);
+  const auto with = [&](size_t place, const at::Tensor& t) {
+    Tensors changed = a;
+    changed[place] = t;
+    return run(q, changed);
+  };
+  EXPECT_THROW(with(0, torch::randn({12, 81})), c10::Error);
+  EXPECT_THROW(with(1, torch::randn({4, 21})), c10::Error);
+  EXPECT_THROW(with(2, torch::randn({3, 20})), c10::Error);
+  EXPECT_THROW(with(3, torch::randn({79})), c10::Error);
+  EXPECT_THROW(with(4, torch::randn({4, 20, 6})), c10::Error);
+  EXPECT_THROW(with(0, torch::randn({12, 80}, torch::kDouble)), c10::Error);
+  EXPECT_THROW(with(1, at::Tensor(torch::randn({5, 20}))), c10::Error);
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{4, 5, 3}, {4, 4, 4, 0}, {4, 4}}) {
+    Problem wrong;
+    wrong.sizes = sizes;
+    EXPECT_THROW(run(wrong, a), c10::ValueError);
+  }
+}
+
+}  // namespace
+}  // namespace quatrain
