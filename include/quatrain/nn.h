@@ -18,4 +18,6 @@
 #include "quatrain/nn/norm.h"
 #include "quatrain/nn/options.h"
 #include "quatrain/nn/parameters.h"
+#include "quatrain/nn/recurrent.h"
+#include "quatrain/nn/recurrent_weights.h"
 #include "quatrain/nn/weight.h"

@@ -11,7 +11,7 @@ namespace {
 
 // (rows, n, gates, p)
 at::Tensor cut(const RecurrenceCall& call, const at::Tensor& t) {
-  return t.reshape({t.size(0), call.n(), -1, call.p()});
+  return t.reshape({t.size(0), call.n(), t.size(1) / call.n() / call.p(), call.p()});
 }
 
 // The state's part of the gates, (rows, n, gates, p).

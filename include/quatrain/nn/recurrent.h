@@ -1,0 +1,206 @@
+#pragma once
+
+#include <torch/arg.h>
+#include <torch/nn/pimpl.h>
+#include <torch/nn/utils/rnn.h>
+
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "quatrain/nn/layer.h"
+#include "quatrain/nn/recurrent_weights.h"
+
+namespace quatrain::nn {
+
+/// What LSTM, GRU and RNN have in common. Every setter returns the layer's own options.
+template <class Self>
+struct RecurrentLayerOptions : MapOptions<Self>, DropOptions<Self>, RecurrentSettingsOptions<Self> {
+  RecurrentLayerOptions(int64_t input_size, int64_t hidden_size)
+      : sizes{.input = input_size, .hidden = hidden_size} {}
+
+  /// d: size of the input's last axis, and hidden_size that of the state; n must divide both.
+  int64_t input_size() const { return sizes.input; }
+  int64_t hidden_size() const { return sizes.hidden; }
+
+  /// Layers, one on top of the other; `dropout` acts between them.
+  Self& num_layers(int64_t value) {
+    sizes.layers = value;
+    return self();
+  }
+  int64_t num_layers() const { return sizes.layers; }
+
+  /// Input and output (batch, steps, ...) instead of (steps, batch, ...).
+  Self& batch_first(bool value) {
+    sizes.batch_first = value;
+    return self();
+  }
+  bool batch_first() const { return sizes.batch_first; }
+
+  /// A second direction, from the last step to the first. The outputs of the two are joined inside each
+  /// component, which at n = 1 is torch's order.
+  Self& bidirectional(bool value) {
+    sizes.bidirectional = value;
+    return self();
+  }
+  bool bidirectional() const { return sizes.bidirectional; }
+
+  /// Both directions have the weights of the first (the printed sizes of QRNN's LSTMs).
+  Self& share_directions(bool value) {
+    sizes.share_directions = value;
+    return self();
+  }
+  bool share_directions() const { return sizes.share_directions; }
+
+  struct Sizes {
+    int64_t input = 0, hidden = 0, layers = 1;
+    bool batch_first = false, bidirectional = false, share_directions = false;
+  } sizes;
+
+ private:
+  Self& self() { return static_cast<Self&>(*this); }
+};
+
+/// A stack of recurrent layers: what LSTM, GRU and RNN do with sequences.
+///
+/// Of B sequences in T steps: x (T, B, d) (or (B, T, d) with batch_first, or (T, d) for one sequence) gives y
+/// (T, B, D hidden) likewise, with D = 2 directions or 1. States: (layers D, B, hidden), a layer's directions
+/// one after the other; undefined ones are zero.
+class QUATRAIN_API RecurrentStack {
+ public:
+  struct States {
+    at::Tensor h, c;
+  };
+
+  template <class Options>
+  void make(torch::nn::Module& layer, const char* name, ops::Cell cell, const Options& options,
+            double forget_bias) {
+    make(layer, name,
+         {.cell = cell,
+          .input = options.input_size(),
+          .hidden = options.hidden_size(),
+          .map = options.map_settings,
+          .recurrent = options.recurrent_settings,
+          .forget_bias = forget_bias,
+          .suffix = {}},
+         options.num_layers(), options.bidirectional(), options.share_directions(), options.batch_first(),
+         options.dropout());
+  }
+  void draw();
+  std::vector<HypercomplexWeight*> weights();
+
+  std::pair<at::Tensor, States> forward(const at::Tensor& x, const States& states, bool training) const;
+  std::pair<torch::nn::utils::rnn::PackedSequence, States> forward(
+      const torch::nn::utils::rnn::PackedSequence& x, const States& states, bool training) const;
+
+ private:
+  void make(torch::nn::Module& layer, const char* name, RecurrentWeights::Options first, int64_t layers,
+            bool bidirectional, bool share_directions, bool batch_first, double dropout);
+  std::pair<at::Tensor, States> rows_forward(const at::Tensor& rows, const at::Tensor& batch_sizes,
+                                             const States& states, bool training) const;
+  States start(const States& given, int64_t batch, const at::Tensor& x) const;
+
+  const char* name_ = "";
+  ops::Cell cell_ = ops::Cell::lstm;
+  int64_t n_ = 1, input_ = 0, hidden_ = 0, directions_ = 1;
+  bool batch_first_ = false;
+  double dropout_ = 0;
+  std::vector<RecurrentWeights> layers_;  // of each layer one, or one a direction
+  size_t weights_of_layer_ = 1;
+};
+
+struct QUATRAIN_API LSTMOptions : RecurrentLayerOptions<LSTMOptions> {
+  using RecurrentLayerOptions::RecurrentLayerOptions;
+  /// What bias_ih of the forget gates starts with (0 in the papers).
+  TORCH_ARG(double, forget_bias) = 0;
+  /// h_t = o c_t, without sigmoid and tanh, as PHM prints it.
+  TORCH_ARG(bool, printed) = false;
+};
+
+/// A long short-term memory over any algebra (QRNN (20)-(24), PHM 4.1); at n = 1 torch::nn::LSTM.
+///
+/// Its parameters are those of RecurrentWeights, of layer l with the suffix `_l0`, `_l1` ..., of the second
+/// direction `_l0_reverse`.
+class QUATRAIN_API LSTMImpl : public HypercomplexModule<LSTMImpl> {
+ public:
+  LSTMImpl(int64_t input_size, int64_t hidden_size) : LSTMImpl(LSTMOptions(input_size, hidden_size)) {}
+  /// Throws std::invalid_argument where n does not divide a size, and for counts and probabilities out of
+  /// range.
+  explicit LSTMImpl(LSTMOptions options);
+
+  void reset() override;
+  void reset_parameters() { stack_.draw(); }
+  void pretty_print(std::ostream& stream) const override;
+  std::vector<HypercomplexWeight*> weights() override { return stack_.weights(); }
+
+  using State = std::tuple<at::Tensor, at::Tensor>;  ///< h and c
+  /// y and the last states. Sizes: see RecurrentStack.
+  std::tuple<at::Tensor, State> forward(const at::Tensor& x, std::optional<State> state = {});
+  std::tuple<torch::nn::utils::rnn::PackedSequence, State> forward_with_packed_input(
+      const torch::nn::utils::rnn::PackedSequence& x, std::optional<State> state = {});
+
+  LSTMOptions options;
+
+ private:
+  RecurrentStack stack_;
+};
+TORCH_MODULE(LSTM);
+
+struct QUATRAIN_API GRUOptions : RecurrentLayerOptions<GRUOptions> {
+  using RecurrentLayerOptions::RecurrentLayerOptions;
+};
+
+/// A gated recurrent unit over any algebra; at n = 1 torch::nn::GRU. Parameters as LSTM's.
+class QUATRAIN_API GRUImpl : public HypercomplexModule<GRUImpl> {
+ public:
+  GRUImpl(int64_t input_size, int64_t hidden_size) : GRUImpl(GRUOptions(input_size, hidden_size)) {}
+  explicit GRUImpl(GRUOptions options);
+
+  void reset() override;
+  void reset_parameters() { stack_.draw(); }
+  void pretty_print(std::ostream& stream) const override;
+  std::vector<HypercomplexWeight*> weights() override { return stack_.weights(); }
+
+  /// y and the last states h. Sizes: see RecurrentStack.
+  std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, const at::Tensor& h = {});
+  std::tuple<torch::nn::utils::rnn::PackedSequence, at::Tensor> forward_with_packed_input(
+      const torch::nn::utils::rnn::PackedSequence& x, const at::Tensor& h = {});
+
+  GRUOptions options;
+
+ private:
+  RecurrentStack stack_;
+};
+TORCH_MODULE(GRU);
+
+struct QUATRAIN_API RNNOptions : RecurrentLayerOptions<RNNOptions> {
+  using RecurrentLayerOptions::RecurrentLayerOptions;
+  /// rnn_tanh or rnn_relu.
+  TORCH_ARG(ops::Cell, cell) = ops::Cell::rnn_tanh;
+};
+
+/// A plain recurrence over any algebra, h_t = tanh(W * x_t + R * h_{t-1} + b) (QRNN (6)); at n = 1
+/// torch::nn::RNN. Parameters as LSTM's.
+class QUATRAIN_API RNNImpl : public HypercomplexModule<RNNImpl> {
+ public:
+  RNNImpl(int64_t input_size, int64_t hidden_size) : RNNImpl(RNNOptions(input_size, hidden_size)) {}
+  explicit RNNImpl(RNNOptions options);
+
+  void reset() override;
+  void reset_parameters() { stack_.draw(); }
+  void pretty_print(std::ostream& stream) const override;
+  std::vector<HypercomplexWeight*> weights() override { return stack_.weights(); }
+
+  /// y and the last states h. Sizes: see RecurrentStack.
+  std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, const at::Tensor& h = {});
+  std::tuple<torch::nn::utils::rnn::PackedSequence, at::Tensor> forward_with_packed_input(
+      const torch::nn::utils::rnn::PackedSequence& x, const at::Tensor& h = {});
+
+  RNNOptions options;
+
+ private:
+  RecurrentStack stack_;
+};
+TORCH_MODULE(RNN);
+
+}  // namespace quatrain::nn

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <torch/arg.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "quatrain/nn/options.h"
+#include "quatrain/nn/weight.h"
+#include "quatrain/recurrent_ops.h"
+
+namespace quatrain::nn {
+
+/// How many maps the gates of a cell have, for its input and for its state each.
+///   packed     one map for all, its output split inside every component
+///   separate   one map a gate, each with its own A where it is learned (PHM-LSTM, section 4.1)
+///   automatic  separate where A is learned, packed elsewhere, where the two are the same function
+enum class Gates { automatic, packed, separate };
+QUATRAIN_API const char* name(Gates gates);
+QUATRAIN_API Gates parse_gates(std::string_view name);
+
+/// Options of recurrent layers and cells.
+struct QUATRAIN_API RecurrentSettings {
+  Gates gates = Gates::automatic;
+  bool single_bias = false;
+  double recurrent_dropout = 0;
+};
+
+template <class Self>
+struct RecurrentSettingsOptions {
+  Self& gates(Gates value) {
+    recurrent_settings.gates = value;
+    return self();
+  }
+  Gates gates() const { return recurrent_settings.gates; }
+
+  /// One bias instead of torch's two, of input and state, whose sum is all that an lstm or a plain recurrence
+  /// sees of them. A gru then has none inside its reset gate.
+  Self& single_bias(bool value) {
+    recurrent_settings.single_bias = value;
+    return self();
+  }
+  bool single_bias() const { return recurrent_settings.single_bias; }
+
+  /// Dropout of the state before its map, with one mask for all steps of a sequence.
+  Self& recurrent_dropout(double value) {
+    recurrent_settings.recurrent_dropout = value;
+    return self();
+  }
+  double recurrent_dropout() const { return recurrent_settings.recurrent_dropout; }
+
+  RecurrentSettings recurrent_settings;
+
+ private:
+  Self& self() { return static_cast<Self&>(*this); }
+};
+
+/// The weights of one recurrent layer in one direction, and what it computes of a sequence.
+///
+/// Not a module: its parameters are registered in the layer that holds it, under torch's names with S for
+/// weight: `S_ih` and `S_hh` (n, gates p, d/n) of packed gates, `S_ii`, `S_if`, ... `S_ho` (n, p, d/n) of
+/// separate ones; A, w and factors likewise; `bias_ih` and `bias_hh` (n gates p), where the gates of each
+/// component lie side by side. p = hidden_size / n. All names end with the suffix.
+class QUATRAIN_API RecurrentWeights {
+ public:
+  struct Options {
+    ops::Cell cell = ops::Cell::lstm;
+    int64_t input = 0, hidden = 0;
+    MapSettings map;
+    RecurrentSettings recurrent;
+    double forget_bias = 0;  ///< of an lstm's bias_ih
+    std::string suffix;
+  };
+  /// For the layer's reset().
+  void make(torch::nn::Module& layer, Options options);
+  /// Draws the weights again and sets the biases to their start.
+  void draw();
+
+  /// x: (N, d) and batch_sizes (T) as ops::recurrence takes them, h and c (B, hidden) or undefined for zeros.
+  /// Returns y (N, hidden), h and c.
+  std::tuple<at::Tensor, at::Tensor, at::Tensor> forward(const at::Tensor& x, const at::Tensor& batch_sizes,
+                                                         const at::Tensor& h, const at::Tensor& c,
+                                                         bool reverse, bool training) const;
+
+  std::vector<HypercomplexWeight*> weights();
+
+  at::Tensor bias_ih, bias_hh;
+
+ private:
+  at::Tensor input_gates(const at::Tensor& x, bool training) const;
+
+  Options made_;
+  std::vector<HypercomplexWeight> of_input_, of_state_;  // one, or one a gate
+};
+
+}  // namespace quatrain::nn

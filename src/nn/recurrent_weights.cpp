@@ -1,0 +1,116 @@
+#include "quatrain/nn/recurrent_weights.h"
+
+#include <torch/torch.h>
+
+#include "nn/check.h"
+#include "nn/enum_names.h"
+
+namespace quatrain::nn {
+
+namespace {
+
+constexpr EnumNames<Gates, 3> kGates{
+    {{Gates::automatic, "automatic"}, {Gates::packed, "packed"}, {Gates::separate, "separate"}}};
+
+// In the order of the gates.
+const char* letters(ops::Cell cell) {
+  return ops::has_memory(cell) ? "ifgo" : cell == ops::Cell::gru ? "rzn" : "h";
+}
+
+}  // namespace
+
+const char* name(Gates gates) {
+  return name_in(kGates, gates);
+}
+
+Gates parse_gates(std::string_view name) {
+  return parse_in(kGates, "gates", name);
+}
+
+void RecurrentWeights::make(torch::nn::Module& layer, Options options) {
+  made_ = std::move(options);
+  const int64_t gates = ops::gates(made_.cell);
+  const bool learned = made_.map.algebra.learned && made_.map.algebra.n > 1;
+  const Gates asked = made_.recurrent.gates;
+  const bool separate = gates > 1 && (asked == Gates::separate || (asked == Gates::automatic && learned));
+  const auto make_maps = [&](std::vector<HypercomplexWeight>& maps, char from, int64_t in) {
+    maps.assign(static_cast<size_t>(separate ? gates : 1), {});
+    for (size_t k = 0; k < maps.size(); ++k) {
+      WeightOptions weight;
+      weight.algebra = made_.map.algebra;
+      weight.in = in;
+      weight.out = separate ? made_.hidden : gates * made_.hidden;
+      weight.maps = separate ? 1 : gates;
+      weight.initialiser = made_.map.initialiser;
+      weight.suffix = std::string("_") + from + (separate ? letters(made_.cell)[k] : 'h') + made_.suffix;
+      weight.name = "S";
+      maps[k].make(layer, std::move(weight));
+    }
+  };
+  make_maps(of_input_, 'i', made_.input);
+  make_maps(of_state_, 'h', made_.hidden);
+  bias_ih = bias_hh = at::Tensor();
+  if (!made_.map.bias) return;
+  const auto bias = [&](const char* name) {
+    return layer.register_parameter(name + made_.suffix, torch::zeros({gates * made_.hidden}));
+  };
+  bias_ih = bias("bias_ih");
+  if (!made_.recurrent.single_bias) bias_hh = bias("bias_hh");
+  draw();
+}
+
+void RecurrentWeights::draw() {
+  for (HypercomplexWeight* weight : weights()) weight->draw();
+  const at::NoGradGuard no_grad;
+  for (const at::Tensor& bias : {bias_ih, bias_hh})
+    if (bias.defined()) bias.zero_();
+  if (bias_ih.defined() && ops::has_memory(made_.cell))
+    bias_ih.view({made_.map.algebra.n, ops::gates(made_.cell), -1}).select(1, 1).fill_(made_.forget_bias);
+}
+
+std::vector<HypercomplexWeight*> RecurrentWeights::weights() {
+  std::vector<HypercomplexWeight*> all;
+  for (auto* maps : {&of_input_, &of_state_})
+    for (HypercomplexWeight& map : *maps) all.push_back(&map);
+  return all;
+}
+
+at::Tensor RecurrentWeights::input_gates(const at::Tensor& x, bool training) const {
+  // A gru's second bias is inside its reset gate; elsewhere the two are one.
+  const bool joined = bias_hh.defined() && made_.cell != ops::Cell::gru;
+  const at::Tensor bias = joined ? bias_ih + bias_hh : bias_ih;
+  const auto map = [&](const HypercomplexWeight& weight, const at::Tensor& b) {
+    const auto operands = weight.operands(training);
+    return ops::linear(x, operands.S, b, operands.product, made_.map.way, std::nullopt, operands.constant);
+  };
+  if (of_input_.size() == 1) return map(of_input_[0], bias);
+  const int64_t n = made_.map.algebra.n, rows = x.size(0);
+  std::vector<at::Tensor> gates;
+  for (const HypercomplexWeight& weight : of_input_)
+    gates.push_back(map(weight, {}).view({rows, n, 1, made_.hidden / n}));
+  const at::Tensor all = torch::cat(gates, 2).flatten(1);
+  return bias.defined() ? all + bias : all;
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> RecurrentWeights::forward(const at::Tensor& x,
+                                                                         const at::Tensor& batch_sizes,
+                                                                         const at::Tensor& h,
+                                                                         const at::Tensor& c, bool reverse,
+                                                                         bool training) const {
+  const at::Tensor z = input_gates(x, training);
+  std::vector<ops::StateMap> maps;
+  bool constant = true;
+  for (const HypercomplexWeight& weight : of_state_) {
+    const auto operands = weight.operands(training);
+    maps.push_back({operands.S, operands.product});
+    constant = constant && operands.constant;
+  }
+  const double p = made_.recurrent.recurrent_dropout;
+  at::Tensor mask;
+  if (training && p > 0) mask = torch::dropout(torch::ones_like(h), p, true);
+  const at::Tensor bias = made_.cell == ops::Cell::gru ? bias_hh : at::Tensor();
+  return ops::recurrence(z, batch_sizes, h, ops::has_memory(made_.cell) ? c : at::Tensor(), maps, bias, mask,
+                         {.cell = made_.cell, .reverse = reverse, .constant = constant});
+}
+
+}  // namespace quatrain::nn

@@ -1,0 +1,192 @@
+#include "quatrain/nn/recurrent.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <string>
+
+#include "ops/reference.h"
+#include "quatrain/nn/parameters.h"
+
+namespace quatrain {
+namespace {
+
+using nn::GRU;
+using nn::GRUOptions;
+using nn::LSTM;
+using nn::LSTMOptions;
+using nn::RNN;
+using nn::RNNOptions;
+using test::relative_error;
+namespace rnn = torch::nn::utils::rnn;
+
+// torch's parameters become those of a real layer of ours.
+template <class Ours, class Theirs>
+void take(Ours& ours, Theirs& theirs) {
+  const torch::NoGradGuard no_grad;
+  auto from = theirs->named_parameters();
+  for (auto& parameter : ours->named_parameters()) {
+    std::string key = parameter.key();
+    if (key[0] == 'S') key = "weight" + key.substr(1);
+    parameter.value().copy_(from[key].view_as(parameter.value()));
+  }
+}
+
+template <class Ours, class OurOptions, class Theirs, class TheirOptions>
+void compare_with_torch(OurOptions ours_options, TheirOptions options) {
+  torch::manual_seed(4);
+  for (const bool two_ways : {false, true})
+    for (const bool batch_first : {false, true}) {
+      Ours ours(ours_options.algebra("real").num_layers(2).bidirectional(two_ways).batch_first(batch_first));
+      Theirs theirs(options.num_layers(2).bidirectional(two_ways).batch_first(batch_first));
+      take(ours, theirs);
+      const at::Tensor x = torch::randn({6, 3, 10});
+      const at::Tensor a = x.clone().requires_grad_(), b = x.clone().requires_grad_();
+      const at::Tensor y = std::get<0>(ours->forward(a)), wanted = std::get<0>(theirs->forward(b));
+      EXPECT_LT(relative_error(y, wanted), 1e-5);
+      y.pow(2).sum().backward(), wanted.pow(2).sum().backward();
+      EXPECT_LT(relative_error(a.grad(), b.grad()), 1e-4);
+      // Sequences of their own lengths, in no order.
+      const at::Tensor lengths = torch::tensor({2, 6, 4});
+      const auto packed = rnn::pack_padded_sequence(torch::randn({6, 3, 10}), lengths, false, false);
+      const auto [ours_packed, ours_state] = ours->forward_with_packed_input(packed);
+      const auto [theirs_packed, theirs_state] = theirs->forward_with_packed_input(packed);
+      EXPECT_LT(relative_error(ours_packed.data(), theirs_packed.data()), 1e-5);
+      if constexpr (std::is_same_v<Ours, LSTM>) {
+        EXPECT_LT(relative_error(std::get<0>(ours_state), std::get<0>(theirs_state)), 1e-5);
+        EXPECT_LT(relative_error(std::get<1>(ours_state), std::get<1>(theirs_state)), 1e-5);
+      } else {
+        EXPECT_LT(relative_error(ours_state, theirs_state), 1e-5);
+      }
+    }
+}
+
+TEST(LSTM, RealOnesAreTorchs) {
+  compare_with_torch<LSTM, LSTMOptions, torch::nn::LSTM>(LSTMOptions(10, 8), torch::nn::LSTMOptions(10, 8));
+}
+TEST(GRU, RealOnesAreTorchs) {
+  compare_with_torch<GRU, GRUOptions, torch::nn::GRU>(GRUOptions(10, 8), torch::nn::GRUOptions(10, 8));
+}
+TEST(RNN, RealOnesAreTorchs) {
+  compare_with_torch<RNN, RNNOptions, torch::nn::RNN>(RNNOptions(10, 8), torch::nn::RNNOptions(10, 8));
+  compare_with_torch<RNN, RNNOptions, torch::nn::RNN>(
+      RNNOptions(10, 8).cell(ops::Cell::rnn_relu), torch::nn::RNNOptions(10, 8).nonlinearity(torch::kReLU));
+}
+
+// A quaternion layer is a real one with its H, whose gates are taken out of the components.
+TEST(LSTM, IsARealOneWithItsMatrix) {
+  torch::manual_seed(5);
+  for (const std::string algebra : {"quaternion", "phm(4)", "wkp(2)"}) {
+    LSTM ours(LSTMOptions(8, 16).algebra(algebra).forget_bias(1));
+    const int64_t n = ours->algebra().n;
+    torch::nn::LSTM theirs(torch::nn::LSTMOptions(8, 16));
+    {
+      const torch::NoGradGuard no_grad;
+      // Rows (n, gates, p) become (gates, n, p).
+      const auto by_gate = [&](const at::Tensor& rows) {
+        return rows.view({n, 4, 16 / n, -1}).transpose(0, 1).reshape({64, -1});
+      };
+      auto to = theirs->named_parameters();
+      auto from = ours->named_parameters();
+      const auto weights = ours->weights();
+      const auto matrix = [&](size_t first, size_t count) {
+        if (count == 1) return by_gate(weights[first]->matrix());
+        std::vector<at::Tensor> gates;
+        for (size_t k = 0; k < count; ++k) gates.push_back(weights[first + k]->matrix());
+        return torch::cat(gates);
+      };
+      const size_t count = weights.size() / 2;
+      to["weight_ih_l0"].copy_(matrix(0, count));
+      to["weight_hh_l0"].copy_(matrix(count, count));
+      for (const char* bias : {"bias_ih_l0", "bias_hh_l0"}) to[bias].copy_(by_gate(from[bias]).flatten());
+    }
+    const at::Tensor x = torch::randn({7, 3, 8});
+    for (const bool training : {true, false}) {
+      ours->train(training);
+      EXPECT_LT(relative_error(std::get<0>(ours->forward(x)), std::get<0>(theirs->forward(x))), 1e-5)
+          << algebra;
+    }
+  }
+}
+
+// PHM table 1: 300 -> 300, one map for each gate and each input.
+TEST(LSTM, CountsArePHMs) {
+  const auto count = [](const std::string& algebra) {
+    return nn::parameter_report(*LSTM(LSTMOptions(300, 300).algebra(algebra).single_bias(true))).total;
+  };
+  EXPECT_EQ(count("real"), 721200);
+  EXPECT_EQ(count("phm(2)"), 8 * (300 * 300 / 2 + 8) + 1200);
+  EXPECT_EQ(count("phm(5)"), 8 * (300 * 300 / 5 + 125) + 1200);
+  EXPECT_EQ(count("phm(10)"), 8 * (300 * 300 / 10 + 1000) + 1200);
+}
+
+TEST(LSTM, SharedDirectionsHaveTheWeightsOfOne) {
+  torch::manual_seed(6);
+  LSTM shared(LSTMOptions(8, 8).bidirectional(true).share_directions(true)), one(LSTMOptions(8, 8));
+  EXPECT_EQ(shared->parameters().size(), one->parameters().size());
+  const torch::NoGradGuard no_grad;
+  for (auto& parameter : one->named_parameters())
+    parameter.value().copy_(shared->named_parameters()[parameter.key()]);
+  const at::Tensor x = torch::randn({5, 2, 8});
+  const at::Tensor y = std::get<0>(shared->forward(x)).view({5, 2, 4, 2, 2});
+  const at::Tensor there = std::get<0>(one->forward(x)).view({5, 2, 4, 2}),
+                   back = std::get<0>(one->forward(x.flip(0))).flip(0).view({5, 2, 4, 2});
+  EXPECT_TRUE(y.select(3, 0).allclose(there));
+  EXPECT_TRUE(y.select(3, 1).allclose(back));
+}
+
+TEST(LSTM, GoesOnFromAState) {
+  torch::manual_seed(7);
+  LSTM layer(LSTMOptions(8, 8).num_layers(2));
+  layer->eval();
+  const at::Tensor x = torch::randn({9, 2, 8});
+  const auto [whole, last] = layer->forward(x);
+  std::optional<nn::LSTMImpl::State> state;
+  std::vector<at::Tensor> parts;
+  for (int64_t t = 0; t < 9; ++t) {
+    const auto [y, next] = layer->forward(x.narrow(0, t, 1), state);
+    parts.push_back(y), state = next;
+  }
+  EXPECT_LT(relative_error(torch::cat(parts), whole), 1e-5);
+  EXPECT_LT(relative_error(std::get<1>(*state), std::get<1>(last)), 1e-5);
+  const auto [one, of_one] = layer->forward(x.select(1, 0));
+  EXPECT_EQ(one.sizes(), (std::vector<int64_t>{9, 8}));
+  EXPECT_EQ(std::get<0>(of_one).sizes(), (std::vector<int64_t>{2, 8}));
+}
+
+TEST(LSTM, ClonesTrainsAndDropsStates) {
+  torch::manual_seed(8);
+  LSTM layer(LSTMOptions(8, 8).algebra("phm(2)").recurrent_dropout(0.5).dropout(0.1).num_layers(2));
+  const auto copy = std::dynamic_pointer_cast<nn::LSTMImpl>(layer->clone());
+  const at::Tensor x = torch::randn({5, 2, 8});
+  layer->eval(), copy->eval();
+  EXPECT_TRUE(std::get<0>(copy->forward(x)).equal(std::get<0>(layer->forward(x))));
+  layer->train();
+  EXPECT_FALSE(std::get<0>(layer->forward(x)).equal(std::get<0>(layer->forward(x))));
+  std::get<0>(layer->forward(x)).sum().backward();
+  for (const auto& parameter : layer->named_parameters())
+    EXPECT_GT(parameter.value().grad().abs().sum().item<float>(), 0) << parameter.key();
+}
+
+TEST(LSTM, EmptySequencesAndBatches) {
+  LSTM layer(LSTMOptions(8, 8));
+  const auto [none, state] = layer->forward(torch::randn({0, 2, 8}));
+  EXPECT_EQ(none.sizes(), (std::vector<int64_t>{0, 2, 8}));
+  EXPECT_EQ(std::get<0>(layer->forward(torch::randn({3, 0, 8}))).sizes(), (std::vector<int64_t>{3, 0, 8}));
+}
+
+TEST(LSTM, RefusesBadOptionsAndInput) {
+  EXPECT_THROW(LSTM(LSTMOptions(9, 8)), std::invalid_argument);
+  EXPECT_THROW(LSTM(LSTMOptions(8, 10)), std::invalid_argument);
+  EXPECT_THROW(LSTM(LSTMOptions(8, 8).num_layers(0)), std::invalid_argument);
+  EXPECT_THROW(LSTM(LSTMOptions(8, 8).dropout(1.5)), std::invalid_argument);
+  EXPECT_THROW(LSTM(LSTMOptions(8, 8).share_directions(true)), std::invalid_argument);
+  EXPECT_THROW(RNN(RNNOptions(8, 8).cell(ops::Cell::gru)), std::invalid_argument);
+  LSTM layer(LSTMOptions(8, 8));
+  EXPECT_THROW(layer->forward(torch::randn({3, 2, 12})), c10::Error);
+  EXPECT_THROW(layer->forward(torch::randn({3, 2, 8}), std::tuple(torch::zeros({1, 3, 8}), at::Tensor())),
+               c10::Error);
+}
+
+}  // namespace
+}  // namespace quatrain
