@@ -31,6 +31,7 @@ void BenchOptions::add_to(CLI::App& bench, std::function<int()>& chosen) {
   chosen_ = &chosen;
   add_linear(bench);
   add_encoder(bench);
+  add_recurrent(bench);
   add_decoding(bench);
   add_model(bench);
 }
@@ -73,6 +74,30 @@ void BenchOptions::add_encoder(CLI::App& bench) {
   add_seconds(*command, a.seconds);
   command->add_option("--json", a.json, kJson)->type_name("FILE");
   command->callback([this] { *chosen_ = [this] { return bench_encoder_command(encoder_); }; });
+}
+
+void BenchOptions::add_recurrent(CLI::App& bench) {
+  auto* command = bench.add_subcommand("recurrent", "Recurrent layers beside torch's: LSTM, GRU, RNN");
+  command->footer(kBenchRecurrentFooter);
+  auto& a = recurrent_;
+  const auto list = [&](const char* name, auto& values, const char* text) {
+    return command->add_option(name, values, text)->delimiter(',')->capture_default_str();
+  };
+  add_algebras(*command, a.algebras);
+  list("--cell", a.cells, "Cells")->check(CLI::IsMember({"lstm", "gru", "rnn"}));
+  list("--sizes", a.widths, "Widths of input and state")->check(CLI::Range(1, 1 << 14));
+  list("--batch", a.batches, "Sequences at a time")->check(CLI::Range(1, 1 << 14));
+  command->add_option("--steps", a.steps, "Steps of a sequence; 1: streaming")
+      ->check(CLI::Range(1, 1 << 14))
+      ->capture_default_str();
+  command->add_option("--lengths", a.lengths, "Sequences of one length, or a PackedSequence of mixed ones")
+      ->check(CLI::IsMember({"equal", "mixed"}))
+      ->capture_default_str();
+  list("--pass", a.passes, "Passes")->check(CLI::IsMember({"inference", "training"}));
+  add_threads(*command, a.threads);
+  add_seconds(*command, a.seconds);
+  command->add_option("--json", a.json, kJson)->type_name("FILE");
+  command->callback([this] { *chosen_ = [this] { return bench_recurrent_command(recurrent_); }; });
 }
 
 void BenchOptions::add_decoding(CLI::App& bench) {

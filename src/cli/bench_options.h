@@ -17,12 +17,14 @@ class BenchOptions {
  private:
   void add_linear(CLI::App& bench);
   void add_encoder(CLI::App& bench);
+  void add_recurrent(CLI::App& bench);
   void add_decoding(CLI::App& bench);
   void add_model(CLI::App& bench);
 
   std::function<int()>* chosen_ = nullptr;
   BenchLinearArguments linear_;
   BenchEncoderArguments encoder_;
+  BenchRecurrentArguments recurrent_;
   BenchDecodingArguments decoding_;
   BenchModelArguments model_;
 };

@@ -142,6 +142,18 @@ struct BenchEncoderArguments {
 };
 int bench_encoder_command(const BenchEncoderArguments& arguments);
 
+struct BenchRecurrentArguments {
+  std::vector<std::string> algebras{"quaternion"}, cells{"lstm"};
+  std::vector<int64_t> widths{256, 512, 1024}, batches{1, 16};
+  int64_t steps = 100;
+  std::string lengths = "equal";
+  std::vector<int> threads;  ///< none: torch's number
+  std::vector<std::string> passes{"inference", "training"};
+  double seconds = 2;
+  std::string json;
+};
+int bench_recurrent_command(const BenchRecurrentArguments& arguments);
+
 struct BenchDecodingArguments {
   std::vector<std::string> algebras{"quaternion"};
   std::string output = "real", attention = "real";

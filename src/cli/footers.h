@@ -115,6 +115,11 @@ inline constexpr const char* kBenchEncoderFooter = R"(Examples:
   quatrain bench encoder --algebra quaternion 'phm(4)'
   quatrain bench encoder --width 256 --heads 4 --feed-forward 1024 --sequence 128 --batch 8)";
 
+inline constexpr const char* kBenchRecurrentFooter = R"(Examples:
+  quatrain bench recurrent --sizes 512 --batch 1,16 --threads 1
+  quatrain bench recurrent --steps 1 --batch 1 --pass inference
+  quatrain bench recurrent --cell gru --lengths mixed --algebra quaternion 'phm(4)')";
+
 inline constexpr const char* kBenchDecodingFooter = R"(Examples:
   quatrain bench decoding --algebra quaternion 'phm(4)' --threads 1
   quatrain bench decoding --output algebra --batch 1 --beam 4 --json -

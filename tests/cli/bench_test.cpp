@@ -158,6 +158,25 @@ TEST(BenchEncoder, splits_a_layer_into_its_parts) {
   EXPECT_EQ(cases[2]["prepared_bytes"], 0);
 }
 
+TEST(BenchRecurrent, stands_beside_torchs_layers) {
+  const Workplace place;
+  const std::string words = "bench recurrent --sizes 8 --batch 2 --steps 3 --cell lstm,gru,rnn" + kQuick;
+  const Outcome outcome = place.run(words + " --lengths mixed");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  for (const char* text : {"Recurrent layers", "gru", "2x3", "mixed", "to real"})
+    EXPECT_THAT(outcome.out, HasSubstr(text));
+  const json cases = cases_of(place, words + " --pass inference --algebra quaternion 'phm(2)'");
+  ASSERT_EQ(cases.size(), 2 * 3);
+  for (const auto& one : cases) EXPECT_GT(one["us"].get<double>(), 0);
+  EXPECT_EQ(cases[0]["real_parameters"].get<int>(), 4 * (2 * 8 * 8 + 2 * 8));
+  EXPECT_EQ(cases[0]["parameters"].get<int>(), 4 * (2 * 8 * 8 / 4 + 2 * 8));
+  EXPECT_GT(cases_of(place, "bench recurrent --sizes 8 --batch 1 --steps 1 --pass inference" +
+                                kQuick)[0]["ratio_cell"]
+                .get<double>(),
+            0);
+  EXPECT_EQ(place.run("bench recurrent --sizes 30").code, 2);
+}
+
 TEST(BenchModel, puts_every_twin_beside_the_real_one) {
   const Workplace place;
   place.write("two.toml",

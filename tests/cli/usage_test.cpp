@@ -44,6 +44,7 @@ TEST(Usage, help_answers_everywhere) {
                                     "bench",
                                     "bench linear",
                                     "bench encoder",
+                                    "bench recurrent",
                                     "bench decoding",
                                     "bench model",
                                     "info",

@@ -69,12 +69,35 @@ void dots(const T* const* a, int32_t count_a, int64_t a_row, const float* const*
     }
 }
 
-/// A tile of weight rows times a tile of vectors; the sums stay in registers over the whole length.
+/// Lane j of the result is a's or b's (by bit `step` of j) value in lane j plus that in the lane `step` away.
+template <int step>
+inline Vec merged(Vec a, Vec b) {
+  const Lanes lane = lane_numbers(), odd = (lane & step) != 0;
+  const Lanes here = lane + (odd & kLanes), there = (lane ^ step) + (odd & kLanes);
+  return __builtin_shuffle(a, b, here) + __builtin_shuffle(a, b, there);
+}
+
+/// The sums of as many vectors as they have lanes, each in its lane.
+template <int step = 1, int count>
+inline Vec sums(Vec (&v)[count]) {
+  if constexpr (count == 1) {
+    return v[0];
+  } else {
+    Vec half[count / 2];
+#pragma GCC unroll 16
+    for (int i = 0; i < count / 2; ++i) half[i] = merged<step>(v[2 * i], v[2 * i + 1]);
+    return sums<2 * step>(half);
+  }
+}
+
+/// A tile of weight rows times a tile of vectors; the sums stay in registers over the whole length. Weights
+/// of the next tile are fetched meanwhile: there are more streams of them than the machine foresees.
 template <int height, int width, class T>
 inline void stream_tile(const T* const* weights, int32_t components, int64_t weight_row, int64_t row,
                         int64_t cols, const float* z, float* y, int64_t y_vector) {
   const int64_t length = components * cols;
-  Vec total[height][width] = {};
+  constexpr int kSums = height * width;
+  Vec total[kSums] = {};  // [width][height]
   for (int32_t c = 0; c < components; ++c) {
     const T* w = weights[c] + row * weight_row;
     const float* v = z + c * cols;
@@ -85,19 +108,26 @@ inline void stream_tile(const T* const* weights, int32_t components, int64_t wei
       for (int g = 0; g < width; ++g) x[g] = load(v + g * length + q);
 #pragma GCC unroll 8
       for (int t = 0; t < height; ++t) {
+        __builtin_prefetch(w + (t + 2 * height) * weight_row + q, 0, 3);
         const Vec s = load(w + t * weight_row + q);
 #pragma GCC unroll 8
-        for (int g = 0; g < width; ++g) total[t][g] += s * x[g];
+        for (int g = 0; g < width; ++g) total[g * height + t] += s * x[g];
       }
     }
     if (q < cols)
       for (int t = 0; t < height; ++t) {
         const Vec s = load_part(w + t * weight_row + q, cols - q);
-        for (int g = 0; g < width; ++g) total[t][g] += s * load_part(v + g * length + q, cols - q);
+        for (int g = 0; g < width; ++g)
+          total[g * height + t] += s * load_part(v + g * length + q, cols - q);
       }
   }
+  float found[kSums];
+  if constexpr (kSums == kLanes)
+    store(found, sums(total));
+  else
+    for (int i = 0; i < kSums; ++i) found[i] = sum(total[i]);
   for (int g = 0; g < width; ++g)
-    for (int t = 0; t < height; ++t) y[g * y_vector + t] = sum(total[t][g]);
+    for (int t = 0; t < height; ++t) y[g * y_vector + t] = found[g * height + t];
 }
 
 template <int width, class T>

@@ -1,0 +1,28 @@
+#include "bench/recurrent.h"
+#include "cli/bench_run.h"
+#include "cli/commands.h"
+#include "nn/check.h"
+#include "quatrain/nn/algebra_spec.h"
+
+namespace quatrain::cli {
+
+int bench_recurrent_command(const BenchRecurrentArguments& a) {
+  std::vector<bench::RecurrentCase> cases;
+  for (const auto& algebra : a.algebras)
+    for (const auto& cell : a.cells)
+      for (const int threads : threads_or_default(a.threads))
+        for (const auto& pass : a.passes)
+          for (const int64_t width : a.widths)
+            for (const int64_t batch : a.batches) {
+              try {
+                nn::require_divisible("bench", "--sizes", width, nn::AlgebraSpec(algebra).n, "n");
+              } catch (const std::invalid_argument& error) {
+                throw UsageError(error.what());
+              }
+              cases.push_back(
+                  {algebra, cell, width, batch, a.steps, a.lengths == "mixed", threads, pass == "training"});
+            }
+  return run_bench(bench::recurrent(cases, a.seconds), a.json);
+}
+
+}  // namespace quatrain::cli
