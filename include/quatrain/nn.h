@@ -19,5 +19,6 @@
 #include "quatrain/nn/options.h"
 #include "quatrain/nn/parameters.h"
 #include "quatrain/nn/recurrent.h"
+#include "quatrain/nn/recurrent_cell.h"
 #include "quatrain/nn/recurrent_weights.h"
 #include "quatrain/nn/weight.h"

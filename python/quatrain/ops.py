@@ -37,6 +37,7 @@ __all__ = [
     "planned_way",
     "prepared_size",
     "rank",
+    "recurrence",
     "set_structure_state",
     "split_activation",
     "structure_report",
@@ -46,6 +47,7 @@ __all__ = [
 _ops = torch.ops.quatrain
 # Bound once: the search for an overload costs microseconds in every call.
 _linear = _ops.linear.default
+_recurrence = _ops.recurrence.default
 
 #: The names of the split activations.
 ACTIVATIONS: tuple[str, ...] = tuple(_ops.activation_names())
@@ -95,6 +97,35 @@ def planned_way(
     time that it is met it runs without.
     """
     return _ops.planned_way(x, S, algebra, A, list(factors), constant)
+
+
+def recurrence(
+    z: Tensor,
+    batch_sizes: Tensor,
+    h0: Tensor,
+    c0: Tensor | None,
+    S: Sequence[Tensor],
+    algebra: str = "real",
+    A: Sequence[Tensor] = (),
+    factors: Sequence[Tensor] = (),
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    cell: str = "lstm",
+    reverse: bool = False,
+    constant: bool = False,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """A recurrent layer after the products of its inputs: gates_t = z_t + H h_{t-1} + bias, (h_t, c_t) = cell(gates_t, c_{t-1}).
+
+    n components of p units each. ``z``: (N, n gates p), the rows of all steps one after the other, the gates of each component
+    side by side. ``batch_sizes`` (T) int64 on the CPU: how many rows each step has, which must not grow (torch's
+    ``PackedSequence``). ``h0``, and where the cell has memory ``c0``: (B, n p), B = batch_sizes[0]. ``S``: one map for all
+    gates (n, gates p, p), or one a gate (n, p, p); ``A`` none or one for each, ``factors`` none or three for each.
+    ``bias``: (n gates p), added to H h. ``mask``: (B, n p), what h is multiplied by before H. ``cell``: ``lstm`` (gates i, f,
+    g, o), ``lstm_printed``, ``gru`` (r, z, n), ``rnn_tanh``, ``rnn_relu``. Returns h of all steps (N, n p), and the last h
+    and c (B, n p) of each row, None without memory. Differentiable any number of times.
+    """
+    y, h, c, _ = _recurrence(z, batch_sizes, h0, c0, S, algebra, A, factors, bias, mask, cell, reverse, constant)
+    return y, h, None if c0 is None else c
 
 
 def materialise(S: Tensor, algebra: str = "real", A: Tensor | None = None) -> Tensor:

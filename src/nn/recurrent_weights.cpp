@@ -56,11 +56,15 @@ void RecurrentWeights::make(torch::nn::Module& layer, Options options) {
   };
   bias_ih = bias("bias_ih");
   if (!made_.recurrent.single_bias) bias_hh = bias("bias_hh");
-  draw();
+  start_biases();
 }
 
 void RecurrentWeights::draw() {
   for (HypercomplexWeight* weight : weights()) weight->draw();
+  start_biases();
+}
+
+void RecurrentWeights::start_biases() const {
   const at::NoGradGuard no_grad;
   for (const at::Tensor& bias : {bias_ih, bias_hh})
     if (bias.defined()) bias.zero_();

@@ -7,6 +7,7 @@
 
 #include "ops/reference.h"
 #include "quatrain/nn/parameters.h"
+#include "quatrain/nn/recurrent_cell.h"
 
 namespace quatrain {
 namespace {
@@ -166,6 +167,31 @@ TEST(LSTM, ClonesTrainsAndDropsStates) {
   std::get<0>(layer->forward(x)).sum().backward();
   for (const auto& parameter : layer->named_parameters())
     EXPECT_GT(parameter.value().grad().abs().sum().item<float>(), 0) << parameter.key();
+}
+
+TEST(RecurrentCells, RealOnesAreTorchs) {
+  torch::manual_seed(9);
+  const at::Tensor x = torch::randn({3, 10}), h = torch::randn({3, 8}), c = torch::randn({3, 8});
+  nn::LSTMCell lstm(nn::LSTMCellOptions(10, 8).algebra("real"));
+  torch::nn::LSTMCell theirs(10, 8);
+  take(lstm, theirs);
+  const auto [h1, c1] = lstm->forward(x, std::tuple(h, c));
+  const auto [wanted_h, wanted_c] = theirs->forward(x, std::tuple(h, c));
+  EXPECT_LT(relative_error(h1, wanted_h), 1e-5);
+  EXPECT_LT(relative_error(c1, wanted_c), 1e-5);
+  EXPECT_LT(relative_error(std::get<0>(lstm->forward(x)), std::get<0>(theirs->forward(x))), 1e-5);
+  EXPECT_LT(relative_error(std::get<1>(lstm->forward(x[1], std::tuple(h[1], c[1]))), wanted_c[1]), 1e-5);
+  nn::GRUCell gru(nn::GRUCellOptions(10, 8).algebra("real"));
+  torch::nn::GRUCell their_gru(10, 8);
+  take(gru, their_gru);
+  EXPECT_LT(relative_error(gru->forward(x, h), their_gru->forward(x, h)), 1e-5);
+  nn::RNNCell rnn(nn::RNNCellOptions(10, 8).algebra("real"));
+  torch::nn::RNNCell their_rnn(10, 8);
+  take(rnn, their_rnn);
+  EXPECT_LT(relative_error(rnn->forward(x, h), their_rnn->forward(x, h)), 1e-5);
+  EXPECT_THROW(rnn->forward(torch::randn({3, 9})), c10::Error);
+  EXPECT_THROW(rnn->forward(x, torch::randn({2, 8})), c10::Error);
+  EXPECT_EQ(std::get<0>(lstm->forward(torch::randn({0, 10}))).size(0), 0);
 }
 
 TEST(LSTM, EmptySequencesAndBatches) {

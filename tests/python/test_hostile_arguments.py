@@ -59,6 +59,13 @@ OPERATORS = {
     "cached_attention": lambda: dict(
         query=torch.randn(3, 4, 2, 3), keys=torch.randn(5, 6, 4, 2, 3), values=torch.randn(5, 6, 4, 2, 3),
         table=torch.randint(5, (3, 6), dtype=torch.int32), lengths=torch.tensor([1, 4, 6], dtype=torch.int32), algebra="quaternion", scale=0.5),
+    "recurrence": lambda: dict(
+        z=torch.randn(6, 32), batch_sizes=torch.tensor([3, 2, 1]), h0=torch.randn(3, 8), c0=torch.randn(3, 8), S=[torch.randn(4, 8, 2)],
+        algebra="learned", A=[torch.randn(4, 4, 4)], factors=[], bias=torch.randn(32), mask=torch.rand(3, 8), cell="lstm", reverse=True),
+    "recurrence_backward": lambda: dict(
+        dy=torch.randn(6, 8), dh=torch.randn(3, 8), dc=torch.randn(3, 8), y=torch.randn(6, 8), kept=torch.randn(6, 40),
+        batch_sizes=torch.tensor([3, 2, 1]), h0=torch.randn(3, 8), c0=torch.randn(3, 8), S=[torch.randn(4, 8, 2)],
+        algebra="quaternion", A=[], factors=[], mask=torch.rand(3, 8), cell="lstm", reverse=False),
     "attention_dropout_mask": lambda: dict(query=heads(3), key=heads(5), maps=4, p=0.5, seed=torch.tensor([7])),
     "cut_heads": lambda: dict(x=torch.randn(2, 5, 24), heads=2, components=4, parts=3),
     "hamilton_product": lambda: dict(a=torch.randn(3, 8), b=torch.randn(8), algebra="quaternion"),

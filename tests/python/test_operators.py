@@ -40,6 +40,21 @@ def words():
 
 S, A = functools.partial(doubles, 4, 3, 2), functools.partial(doubles, 4, 4, 4)
 
+def steps(dtype, cell="lstm", maps=1, learned=False):
+    gates = {"lstm": 4, "lstm_printed": 4, "gru": 3}.get(cell, 1)
+    draw = functools.partial(torch.randn, dtype=dtype)
+    c0 = draw(3, 8) if gates == 4 else None
+    weights = [draw(4, gates // maps * 2, 2) for _ in range(maps)]
+    structures = [draw(4, 4, 4) for _ in range(maps)] if learned else []
+    return draw(6, gates * 8), torch.tensor([3, 2, 1]), draw(3, 8), c0, weights, "learned" if learned else "quaternion", structures, []
+
+
+def steps_back(dtype, cell):
+    z, sizes, h0, c0, S, *algebra = steps(dtype, cell)
+    y, h, c, kept = ops.recurrence(z, sizes, h0, c0, S, *algebra, cell=cell, keep=True)
+    return torch.randn_like(y), torch.randn_like(h), None if c0 is None else torch.randn_like(c), y, kept, sizes, h0, c0, S, *algebra, dict(cell=cell)
+
+
 # Operators on tensors, with arguments: all that a compiler may meet.
 CASES = {
     "linear": lambda: [(doubles(5, 8), S(), doubles(12), "quaternion", None, []), (doubles(5, 8), S(), None, "learned", A(), [])],
@@ -72,6 +87,10 @@ CASES = {
         for dtype in (torch.double, torch.float) for algebra in ("real", "quaternion") for dropout in (0.0, 0.5)],
     "hypercomplex_attention_with_weights": lambda: [
         (*heads(), "real"), (*heads(), "quaternion", padding()), (*heads(), "quaternion", seen()[1])],
+    "recurrence": lambda: [
+        (*steps(dtype, cell, maps, learned), dict(cell=cell, reverse=learned))
+        for dtype in (torch.float, torch.double) for cell, maps, learned in (("lstm", 1, False), ("gru", 3, True), ("rnn_relu", 1, True))],
+    "recurrence_backward": lambda: [steps_back(dtype, cell) for dtype in (torch.float, torch.double) for cell in ("lstm", "gru", "rnn_tanh")],
     "initialise_weight_": lambda: [(S(requires_grad=False), "glorot")],
     "initialise_structure_": lambda: [(A(requires_grad=False), "phm(4)")],
     "initialise_layer_": lambda: [(S(requires_grad=False), A(requires_grad=False), "phm(4)")],

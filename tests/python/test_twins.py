@@ -29,6 +29,9 @@ KINDS = {
     "post": encoder("post", packed=True),
     "phydi": encoder("phydi"),
     "decoder": lambda algebra: nn.TransformerDecoder(16, 2, 2, feed_forward=32, algebra=algebra, norm="pre", packed=True),
+    "lstm": lambda algebra: nn.LSTM(16, 24, 2, batch_first=True, bidirectional=True, algebra=algebra, forget_bias=1.0),
+    "gru": lambda algebra: nn.GRU(16, 24, algebra=algebra, gates="separate", batch_first=True),
+    "rnn": lambda algebra: nn.RNN(16, 24, algebra=algebra, gates="packed", single_bias=True, batch_first=True, nonlinearity="relu"),
     "embedding": lambda algebra: nn.Embedding(56, 16, algebra=algebra),
     "classifier": lambda algebra: TextClassifier(50, 3, width=16, heads=2, feed_forward=32, algebra=algebra),
 }
@@ -58,6 +61,8 @@ def apply(module, inputs):
             return module(inputs["x"], inputs["x"].flip(1), inputs["padding"], inputs["padding"].flip(1))
         if isinstance(module, nn.Embedding):
             return module.scores(module(inputs["x"]))
+        if isinstance(module, (nn.LSTM, nn.GRU, nn.RNN)):
+            return module(inputs["x"])[0]
         return module(inputs["x"], inputs["padding"]) if takes_padding else module(inputs["x"])
 
 

@@ -32,6 +32,12 @@ Twin of(Holder layer) {
   return {layer.ptr(), [layer](const at::Tensor& x, const at::Tensor&) mutable { return layer->forward(x); }};
 }
 
+template <class Holder>
+Twin recurrent(Holder layer) {
+  return {layer.ptr(),
+          [layer](const at::Tensor& x, const at::Tensor&) mutable { return std::get<0>(layer->forward(x)); }};
+}
+
 Twin encoder(const std::string& algebra, nn::NormStyle norm, bool packed, bool per_component) {
   nn::TransformerEncoder layer(nn::TransformerEncoderOptions(nn::TransformerEncoderLayerOptions(16, 2)
                                                                  .feed_forward(32)
@@ -81,6 +87,23 @@ Twin make(const std::string& kind, const std::string& algebra) {
               return layer->scores(layer->forward(x));
             }};
   }
+  if (kind == "lstm")
+    return recurrent(nn::LSTM(nn::LSTMOptions(16, 24)
+                                  .num_layers(2)
+                                  .batch_first(true)
+                                  .bidirectional(true)
+                                  .algebra(algebra)
+                                  .forget_bias(1)));
+  if (kind == "gru")
+    return recurrent(
+        nn::GRU(nn::GRUOptions(16, 24).algebra(algebra).gates(nn::Gates::separate).batch_first(true)));
+  if (kind == "rnn")
+    return recurrent(nn::RNN(nn::RNNOptions(16, 24)
+                                 .algebra(algebra)
+                                 .gates(nn::Gates::packed)
+                                 .single_bias(true)
+                                 .batch_first(true)
+                                 .cell(quatrain::ops::Cell::rnn_relu)));
   if (kind == "classifier") {
     quatrain::models::TextClassifier model(
         quatrain::models::TextClassifierOptions(50, 3).width(16).heads(2).feed_forward(32).algebra(algebra));

@@ -88,6 +88,7 @@ class QUATRAIN_API RecurrentWeights {
   at::Tensor bias_ih, bias_hh;
 
  private:
+  void start_biases() const;
   at::Tensor input_gates(const at::Tensor& x, bool training) const;
 
   Options made_;

@@ -12,6 +12,8 @@ from .encoder import FeedForward, TransformerEncoder, TransformerEncoderLayer
 from .layout import from_phm_blocks, to_concatenated, to_interleaved, to_phm_blocks
 from .linear import Linear
 from .parameters import ParameterReport, decaying_parameters, parameter_groups, parameter_report
+from .recurrent import GRU, LSTM, RNN
+from .recurrent_cell import GRUCell, LSTMCell, RNNCell
 from .torch_attention import TorchMultiheadAttention
 from .weight import HypercomplexLayer, HypercomplexWeight
 
@@ -20,12 +22,18 @@ __all__ = [
     "Dropout",
     "Embedding",
     "FeedForward",
+    "GRU",
+    "GRUCell",
     "HypercomplexLayer",
     "HypercomplexWeight",
+    "LSTM",
+    "LSTMCell",
     "LayerNorm",
     "Linear",
     "MultiheadAttention",
     "ParameterReport",
+    "RNN",
+    "RNNCell",
     "TorchMultiheadAttention",
     "TransformerDecoder",
     "TransformerDecoderLayer",

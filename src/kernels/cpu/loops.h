@@ -117,8 +117,7 @@ inline void stream_tile(const T* const* weights, int32_t components, int64_t wei
     if (q < cols)
       for (int t = 0; t < height; ++t) {
         const Vec s = load_part(w + t * weight_row + q, cols - q);
-        for (int g = 0; g < width; ++g)
-          total[g * height + t] += s * load_part(v + g * length + q, cols - q);
+        for (int g = 0; g < width; ++g) total[g * height + t] += s * load_part(v + g * length + q, cols - q);
       }
   }
   float found[kSums];

@@ -29,14 +29,6 @@ struct RecurrenceInputs {
   variable_list S, A;
 };
 
-/// The call with these weights.
-RecurrenceCall with(RecurrenceCall call, const RecurrenceInputs& in) {
-  call.S = in.S;
-  if (in.bias.defined()) call.bias = in.bias;
-  for (size_t k = 0; k < in.A.size(); ++k) call.maps[k].A = in.A[k];
-  return call;
-}
-
 Optional optional(const at::Tensor& t) {
   return t.defined() ? Optional(t) : std::nullopt;
 }
@@ -88,7 +80,7 @@ struct Recurrence : torch::autograd::Function<Recurrence> {
     const size_t bias_at = memory ? 3 : 2, S_at = bias_at + (biased ? 1 : 0);
     const auto wanted = [&](size_t edge) { return ctx->needs_input_grad(edge); };
     const Gradient gradient = at::GradMode::is_enabled()
-                                  ? recorded(call, in, grads, [&](size_t edge) { return wanted(edge); })
+                                  ? recorded(call, in, grads)
                                   : computed(call, in, grads, saved[4], saved[5], wanted, bias_at, S_at);
     variable_list result{gradient.z, gradient.h0, gradient.c0, gradient.bias};
     result.insert(result.end(), gradient.S.begin(), gradient.S.end());
@@ -122,24 +114,18 @@ struct Recurrence : torch::autograd::Function<Recurrence> {
       const bool of_S = wanted(S_at + k), of_A = !in.A.empty() && wanted(S_at + in.S.size() + k);
       if (!of_S && !of_A) continue;
       const at::Tensor g = in.S.size() == 1 ? dr : by_gate.select(2, static_cast<int64_t>(k)).flatten(1, 2);
-      std::tie(std::ignore, result.S[k], of_A ? result.A[k] : unused()) =
+      const auto [none, dS, dA] =
           dispatch_linear_backward(g, h_before, in.S[k], call.maps[k], {false, of_S, of_A});
+      result.S[k] = dS;
+      if (of_A) result.A[k] = dA;
     }
     return result;
   }
 
-  static at::Tensor& unused() {
-    static thread_local at::Tensor none;
-    return none;
-  }
-
   // For a derivative of higher order it is composed again and differentiated, which autograd records.
-  template <class Wanted>
-  static Gradient recorded(const RecurrenceCall& given, const RecurrenceInputs& in,
-                           const variable_list& grads, Wanted) {
-    RecurrenceInputs inputs = in;
-    const auto [y, h, c, kept] =
-        composed::recurrence(with(given, inputs), in.z, in.h0, optional(in.c0), false);
+  static Gradient recorded(const RecurrenceCall& call, const RecurrenceInputs& in,
+                           const variable_list& grads) {
+    const auto [y, h, c, kept] = composed::recurrence(call, in.z, in.h0, optional(in.c0), false);
     variable_list outputs, upstream, of;
     for (const auto& [output, grad] :
          {std::pair{y, grads[0]}, std::pair{h, grads[1]}, std::pair{c, grads[2]}})
@@ -189,7 +175,7 @@ States recurrence_autograd(const RecurrenceCall& call, const at::Tensor& z, cons
   if (transformed(call, z, h0, c0) || (at::GradMode::is_enabled() && wants_grad(value_or_none(call.mask))))
     return composed::recurrence(call, z, h0, c0, keep);
   if (at::GradMode::is_enabled() && any_wants_grad(call, z, h0, c0)) {
-    TORCH_CHECK(!keep, "recurrence_with_kept: keep is for the derivative alone, which is recorded here");
+    TORCH_CHECK(!keep, "recurrence: keep is for the derivative alone, which is recorded here");
     RecurrenceCall training = call;
     std::vector<at::Tensor> A;
     for (Call& map : training.maps) {
@@ -214,7 +200,7 @@ StateGradients constant_backward(const RecurrenceCall& call, const Upstream& gra
 }  // namespace
 
 TORCH_LIBRARY_IMPL(quatrain, Autograd, m) {
-  m.impl("recurrence_with_kept", &recurrence_schema<&recurrence_autograd>);
+  m.impl("recurrence", &recurrence_schema<&recurrence_autograd>);
   m.impl("recurrence_backward", &recurrence_backward_schema<&constant_backward>);
 }
 

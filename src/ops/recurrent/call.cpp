@@ -49,37 +49,53 @@ int64_t kept_values(Cell cell) {
   return has_memory(cell) ? 5 : cell == Cell::gru ? 4 : 1;
 }
 
-void check_recurrence(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0,
-                      const Optional& c0) {
+namespace {
+
+// Maps, states and batch_sizes; `like` has their type and device.
+void check_parts(const RecurrenceCall& call, const at::Tensor& like, const at::Tensor& h0,
+                 const Optional& c0) {
   const auto all = static_cast<size_t>(gates(call.cell));
   TORCH_CHECK(call.S.size() == 1 || call.S.size() == all,
               "recurrence: there must be one map for all gates, or one for each of the ", all, ", got ",
               call.S.size());
-  const c10::SymInt &n = call.S[0].sym_size(0), p = call.S[0].sym_size(2);
   for (size_t k = 0; k < call.S.size(); ++k) {
     check_weight("recurrence", call.S[k], call.maps[k]);
+    const c10::SymInt n = call.S[0].sym_size(0), p = call.S[0].sym_size(2);
     const auto of_map = static_cast<int64_t>(all / call.S.size());
-    TORCH_CHECK(call.S[k].sym_sizes() == c10::SymIntArrayRef({n, of_map * p, p}),
-                "recurrence: S of a map of ", of_map, " gates must have the shape (n, ", of_map,
-                " p, p), got ", call.S[k].sym_sizes());
-    TORCH_CHECK(call.S[k].scalar_type() == z.scalar_type() && call.S[k].device() == z.device(),
-                "recurrence: S must be ", z.scalar_type(), " on ", z.device(), " as z is, got ",
-                call.S[k].scalar_type(), " on ", call.S[k].device());
+    check_like("S of a map", call.S[k], like, {n, of_map * p, p});
   }
-  check_values("recurrence", "z", z);
-  const c10::SymInt width = static_cast<int64_t>(all) * n * p;
-  TORCH_CHECK(z.dim() == 2 && z.sym_size(1) == width, "recurrence: z must have the shape (rows, ", width,
-              "), got ", z.sym_sizes());
+  const c10::SymInt hidden = call.hidden();
   TORCH_CHECK(h0.dim() == 2, "recurrence: h0 must have the shape (batch, n p), got ", h0.sym_sizes());
-  check_like("h0", h0, z, {h0.sym_size(0), n * p});
+  check_like("h0", h0, like, {h0.sym_size(0), hidden});
   TORCH_CHECK(has_memory(call.cell) == (c0 && c0->defined()), "recurrence: c0 goes with an lstm, and ",
               name(call.cell), has_memory(call.cell) ? " needs it" : " has none");
-  if (has_memory(call.cell)) check_like("c0", *c0, z, {h0.sym_size(0), n * p});
-  if (call.bias) check_like("bias", *call.bias, z, {width});
-  if (call.mask) check_like("mask", *call.mask, z, {h0.sym_size(0), n * p});
+  if (has_memory(call.cell)) check_like("c0", *c0, like, {h0.sym_size(0), hidden});
+  if (call.bias) check_like("bias", *call.bias, like, {static_cast<int64_t>(all) * hidden});
+  if (call.mask) check_like("mask", *call.mask, like, {h0.sym_size(0), hidden});
   TORCH_CHECK(call.batch_sizes.dim() == 1 && call.batch_sizes.scalar_type() == at::kLong,
               "recurrence: batch_sizes must be int64 (steps), got ", call.batch_sizes.scalar_type(), " ",
               call.batch_sizes.sym_sizes());
+}
+
+}  // namespace
+
+void check_recurrence(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0,
+                      const Optional& c0) {
+  check_parts(call, z, h0, c0);
+  TORCH_CHECK(z.dim() == 2, "recurrence: z must have the shape (rows, n gates p), got ", z.sym_sizes());
+  check_like("z", z, z, {z.sym_size(0), gates(call.cell) * call.hidden()});
+}
+
+void check_recurrence_backward(const RecurrenceCall& call, const Upstream& grads, const at::Tensor& y,
+                               const at::Tensor& kept, const at::Tensor& h0, const Optional& c0) {
+  check_parts(call, y, h0, c0);
+  const c10::SymInt hidden = call.hidden(), batch = h0.sym_size(0);
+  TORCH_CHECK(y.dim() == 2, "recurrence: y must have the shape (rows, n p), got ", y.sym_sizes());
+  check_like("y", y, y, {y.sym_size(0), hidden});
+  check_like("kept", kept, y, {y.sym_size(0), kept_values(call.cell) * hidden});
+  if (grads.y) check_like("dy", *grads.y, y, {y.sym_size(0), hidden});
+  if (grads.h) check_like("dh", *grads.h, y, {batch, hidden});
+  if (grads.c) check_like("dc", *grads.c, y, {has_memory(call.cell) ? batch : 0, hidden});
 }
 
 Steps::Steps(const at::Tensor& batch_sizes, int64_t N, int64_t B) {

@@ -127,6 +127,7 @@ States recurrence(const RecurrenceCall& call, const at::Tensor& z, const at::Ten
 
 StateGradients recurrence_backward(const RecurrenceCall& call, const Upstream& grads, const at::Tensor& y,
                                    const at::Tensor& kept, const at::Tensor& h0, const Optional& c0) {
+  check_recurrence_backward(call, grads, y, kept, h0, c0);
   const Steps steps(call.batch_sizes, y.size(0), h0.size(0));
   const bool memory = has_memory(call.cell);
   const int64_t n = call.n(), p = call.p();

@@ -36,8 +36,11 @@ class StateMaps {
       maps_.emplace_back(call.S[k], call.maps[k], rows, at::kFloat, pass);
       on_engine_ = on_engine_ && maps_.back().on_engine();
     }
-    if (!on_engine_ || (steps < 2 && !call.maps[0].constant)) return;
-    for (BilinearMap& map : maps_) map.prepare(pass == BilinearMap::Pass::backward);
+    if (!on_engine_) return;
+    // The factored way mixes its weights in each application, which is as good for a single one.
+    for (BilinearMap& map : maps_)
+      if (steps > 1 || call.maps[0].constant || map.way() != Way::factored)
+        map.prepare(pass == BilinearMap::Pass::backward);
   }
 
   bool on_engine() const { return on_engine_; }
@@ -141,6 +144,7 @@ States recurrence_cpu(const RecurrenceCall& call, const at::Tensor& z, const at:
 StateGradients recurrence_backward_cpu(const RecurrenceCall& call, const Upstream& grads, const at::Tensor& y,
                                        const at::Tensor& kept, const at::Tensor& h0, const Optional& c0) {
   const auto compose = [&] { return composed::recurrence_backward(call, grads, y, kept, h0, c0); };
+  check_recurrence_backward(call, grads, y, kept, h0, c0);
   const int64_t N = y.size(0), B = h0.size(0);
   if (y.scalar_type() != at::kFloat || N == 0) return compose();
   const Steps steps(call.batch_sizes, N, B);
@@ -220,7 +224,7 @@ StateGradients recurrence_backward_cpu(const RecurrenceCall& call, const Upstrea
 }  // namespace
 
 TORCH_LIBRARY_IMPL(quatrain, CPU, m) {
-  m.impl("recurrence_with_kept", &recurrence_schema<&recurrence_cpu>);
+  m.impl("recurrence", &recurrence_schema<&recurrence_cpu>);
   m.impl("recurrence_backward", &recurrence_backward_schema<&recurrence_backward_cpu>);
 }
 

@@ -23,8 +23,10 @@ States recurrence_meta(const RecurrenceCall& call, const at::Tensor& z, const at
           make(keep ? rows : none, kept_values(call.cell) * hidden)};
 }
 
-StateGradients recurrence_backward_meta(const RecurrenceCall& call, const Upstream&, const at::Tensor& y,
-                                        const at::Tensor&, const at::Tensor& h0, const Optional&) {
+StateGradients recurrence_backward_meta(const RecurrenceCall& call, const Upstream& grads,
+                                        const at::Tensor& y, const at::Tensor& kept, const at::Tensor& h0,
+                                        const Optional& c0) {
+  check_recurrence_backward(call, grads, y, kept, h0, c0);
   const c10::SymInt rows = y.sym_size(0), none = 0, hidden = call.hidden();
   const auto make = [&](const c10::SymInt& size, const c10::SymInt& width) {
     return at::empty_symint({size, width}, y.options());
@@ -52,17 +54,17 @@ States recurrence_autocast(const RecurrenceCall& given, const at::Tensor& z, con
 }  // namespace
 
 TORCH_LIBRARY_IMPL(quatrain, Meta, m) {
-  m.impl("recurrence_with_kept", &recurrence_schema<&recurrence_meta>);
+  m.impl("recurrence", &recurrence_schema<&recurrence_meta>);
   m.impl("recurrence_backward", &recurrence_backward_schema<&recurrence_backward_meta>);
 }
 
 TORCH_LIBRARY_IMPL(quatrain, AutocastCPU, m) {
-  m.impl("recurrence_with_kept",
+  m.impl("recurrence",
          &recurrence_schema<&recurrence_autocast<c10::DispatchKey::AutocastCPU, c10::DeviceType::CPU>>);
 }
 
 TORCH_LIBRARY_IMPL(quatrain, AutocastCUDA, m) {
-  m.impl("recurrence_with_kept",
+  m.impl("recurrence",
          &recurrence_schema<&recurrence_autocast<c10::DispatchKey::AutocastCUDA, c10::DeviceType::CUDA>>);
 }
 

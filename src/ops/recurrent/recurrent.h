@@ -36,12 +36,21 @@ struct RecurrenceCall {
   c10::SymInt hidden() const { return S[0].sym_size(0) * S[0].sym_size(2); }
 };
 
+/// What reaches y, h_n and c_n; undefined where nothing does.
+struct Upstream {
+  Optional y, h, c;
+};
+
 /// Values that the way back needs, for each unit: those of kernels::cpu::CellStep.
 int64_t kept_values(Cell cell);
 
 /// Throws unless shapes, types and devices fit. Works on symbolic sizes.
 void check_recurrence(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0,
                       const Optional& c0);
+
+/// The same for the way back.
+void check_recurrence_backward(const RecurrenceCall& call, const Upstream& grads, const at::Tensor& y,
+                               const at::Tensor& kept, const at::Tensor& h0, const Optional& c0);
 
 /// Where the rows of the steps lie; made of the values of batch_sizes, which it checks.
 struct Steps {
@@ -63,11 +72,6 @@ using States = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 /// Of z, of the state's products (the same tensor but for a gru), h0, c0 (empty without memory); and the
 /// states that H was applied to (N, n p).
 using StateGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
-
-/// What reaches y, h_n and c_n; undefined where nothing does.
-struct Upstream {
-  Optional y, h, c;
-};
 
 /// In ATen's calls and `linear`, differentiable.
 namespace composed {

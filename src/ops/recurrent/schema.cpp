@@ -59,7 +59,7 @@ RecurrenceCall make_recurrence_call(const at::Tensor& batch_sizes, at::TensorLis
 States dispatch_recurrence(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0,
                            const Optional& c0, bool keep) {
   static const auto op =
-      operator_of<decltype(recurrence_schema<&composed::recurrence>)>("quatrain::recurrence_with_kept");
+      operator_of<decltype(recurrence_schema<&composed::recurrence>)>("quatrain::recurrence");
   return op.call(z, call.batch_sizes, h0, c0, call.S, call.maps[0].algebra, structures(call), factors(call),
                  call.bias, call.mask, name(call.cell), call.reverse, call.maps[0].constant, keep);
 }
@@ -99,7 +99,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> recurrence(const at::Tensor& z, c
 TORCH_LIBRARY_FRAGMENT(quatrain, m) {
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};
   m.def(
-      "recurrence_with_kept(Tensor z, Tensor batch_sizes, Tensor h0, Tensor? c0, Tensor[] S, str algebra, "
+      "recurrence(Tensor z, Tensor batch_sizes, Tensor h0, Tensor? c0, Tensor[] S, str algebra, "
       "Tensor[] A, Tensor[] factors, Tensor? bias=None, Tensor? mask=None, str cell=\"lstm\", bool "
       "reverse=False, bool constant=False, bool keep=False) -> (Tensor, Tensor, Tensor, Tensor)",
       tags);
@@ -111,13 +111,13 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
 }
 
 TORCH_LIBRARY_IMPL(quatrain, CompositeExplicitAutograd, m) {
-  m.impl("recurrence_with_kept", &recurrence_schema<&composed::recurrence>);
+  m.impl("recurrence", &recurrence_schema<&composed::recurrence>);
   m.impl("recurrence_backward", &recurrence_backward_schema<&composed::recurrence_backward>);
 }
 
 // vmap sees what they are composed of.
 TORCH_LIBRARY_IMPL(quatrain, FuncTorchBatchedDecomposition, m) {
-  m.impl("recurrence_with_kept", &recurrence_schema<&composed::recurrence>);
+  m.impl("recurrence", &recurrence_schema<&composed::recurrence>);
   m.impl("recurrence_backward", &recurrence_backward_schema<&composed::recurrence_backward>);
 }
 

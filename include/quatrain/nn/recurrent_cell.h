@@ -1,0 +1,114 @@
+#pragma once
+
+#include <torch/arg.h>
+#include <torch/nn/pimpl.h>
+
+#include <optional>
+#include <tuple>
+
+#include "quatrain/nn/layer.h"
+#include "quatrain/nn/recurrent_weights.h"
+
+namespace quatrain::nn {
+
+/// What LSTMCell, GRUCell and RNNCell have in common.
+template <class Self>
+struct RecurrentCellOptions : MapOptions<Self>, RecurrentSettingsOptions<Self> {
+  RecurrentCellOptions(int64_t input_size, int64_t hidden_size)
+      : input_size_(input_size), hidden_size_(hidden_size) {}
+  /// Sizes of the input's last axis and of the state; n must divide both.
+  int64_t input_size() const { return input_size_; }
+  int64_t hidden_size() const { return hidden_size_; }
+
+ private:
+  int64_t input_size_, hidden_size_;
+};
+
+struct QUATRAIN_API LSTMCellOptions : RecurrentCellOptions<LSTMCellOptions> {
+  using RecurrentCellOptions::RecurrentCellOptions;
+  /// What bias_ih of the forget gates starts with.
+  TORCH_ARG(double, forget_bias) = 0;
+  /// h_t = o c_t, as PHM prints it.
+  TORCH_ARG(bool, printed) = false;
+};
+
+/// One step of an LSTM, for loops of one's own: x (B, d) or (d), states (B, hidden) or (hidden), zero where
+/// they are not given. Its parameters are those of RecurrentWeights without a suffix; at n = 1 it is
+/// torch::nn::LSTMCell.
+class QUATRAIN_API LSTMCellImpl : public HypercomplexModule<LSTMCellImpl> {
+ public:
+  LSTMCellImpl(int64_t input_size, int64_t hidden_size)
+      : LSTMCellImpl(LSTMCellOptions(input_size, hidden_size)) {}
+  explicit LSTMCellImpl(LSTMCellOptions options);
+
+  void reset() override;
+  void reset_parameters() { weights_.draw(); }
+  void pretty_print(std::ostream& stream) const override;
+  std::vector<HypercomplexWeight*> weights() override { return weights_.weights(); }
+
+  /// The next h and c.
+  std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x,
+                                             std::optional<std::tuple<at::Tensor, at::Tensor>> state = {});
+
+  LSTMCellOptions options;
+
+ private:
+  RecurrentWeights weights_;
+};
+TORCH_MODULE(LSTMCell);
+
+struct QUATRAIN_API GRUCellOptions : RecurrentCellOptions<GRUCellOptions> {
+  using RecurrentCellOptions::RecurrentCellOptions;
+};
+
+/// One step of a GRU; see LSTMCell.
+class QUATRAIN_API GRUCellImpl : public HypercomplexModule<GRUCellImpl> {
+ public:
+  GRUCellImpl(int64_t input_size, int64_t hidden_size)
+      : GRUCellImpl(GRUCellOptions(input_size, hidden_size)) {}
+  explicit GRUCellImpl(GRUCellOptions options);
+
+  void reset() override;
+  void reset_parameters() { weights_.draw(); }
+  void pretty_print(std::ostream& stream) const override;
+  std::vector<HypercomplexWeight*> weights() override { return weights_.weights(); }
+
+  /// The next h.
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& h = {});
+
+  GRUCellOptions options;
+
+ private:
+  RecurrentWeights weights_;
+};
+TORCH_MODULE(GRUCell);
+
+struct QUATRAIN_API RNNCellOptions : RecurrentCellOptions<RNNCellOptions> {
+  using RecurrentCellOptions::RecurrentCellOptions;
+  /// rnn_tanh or rnn_relu.
+  TORCH_ARG(ops::Cell, cell) = ops::Cell::rnn_tanh;
+};
+
+/// One step of an RNN; see LSTMCell.
+class QUATRAIN_API RNNCellImpl : public HypercomplexModule<RNNCellImpl> {
+ public:
+  RNNCellImpl(int64_t input_size, int64_t hidden_size)
+      : RNNCellImpl(RNNCellOptions(input_size, hidden_size)) {}
+  explicit RNNCellImpl(RNNCellOptions options);
+
+  void reset() override;
+  void reset_parameters() { weights_.draw(); }
+  void pretty_print(std::ostream& stream) const override;
+  std::vector<HypercomplexWeight*> weights() override { return weights_.weights(); }
+
+  /// The next h.
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& h = {});
+
+  RNNCellOptions options;
+
+ private:
+  RecurrentWeights weights_;
+};
+TORCH_MODULE(RNNCell);
+
+}  // namespace quatrain::nn

@@ -1,0 +1,332 @@
+"""Recurrent layers over any algebra: LSTM, GRU, RNN."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from .. import ops
+from ..algebra import Spec
+from ..init import Initialiser
+from . import _check
+from .component_wise import dropout
+from .weight import WAYS, HypercomplexLayer, HypercomplexWeight, Way
+
+#: How many maps the gates of a cell have, for its input and for its state each.
+Gates = Literal["automatic", "packed", "separate"]
+GATES = get_args(Gates)
+
+_LETTERS = {"lstm": "ifgo", "lstm_printed": "ifgo", "gru": "rzn", "rnn_tanh": "h", "rnn_relu": "h"}
+
+
+class Direction:
+    """The weights of one layer in one direction, and what it computes of a sequence (RecurrentWeights in C++).
+
+    They are parameters of ``layer``, a Recurrent or a RecurrentCell, whose options they take.
+    """
+
+    def __init__(self, layer: Any, input_size: int, suffix: str, device: torch.device | str | None, dtype: torch.dtype | None) -> None:
+        self.layer, self.suffix = layer, suffix
+        letters = _LETTERS[layer.cell]
+        count = len(letters)
+        spec, hidden = layer._spec, layer.hidden_size
+        separate = count > 1 and (layer.gates == "separate" or (layer.gates == "automatic" and spec.learns_structure))
+
+        def maps(source: str, size: int) -> list[HypercomplexWeight]:
+            return [
+                layer.add_weight(
+                    spec,
+                    size,
+                    hidden if separate else count * hidden,
+                    maps=1 if separate else count,
+                    initialiser=layer.initialiser,
+                    suffix=f"_{source}{letter}{suffix}",
+                    device=device,
+                    dtype=dtype,
+                )
+                for letter in (letters if separate else "h")
+            ]
+
+        self.of_input, self.of_state = maps("i", input_size), maps("h", hidden)
+        two = layer.bias and not layer.single_bias
+        for name, there in (("bias_ih", layer.bias), ("bias_hh", two)):
+            value = nn.Parameter(torch.zeros(count * hidden, device=device, dtype=dtype)) if there else None
+            layer.register_parameter(name + suffix, value)
+        self.start_biases()
+
+    def draw(self) -> None:
+        for weight in (*self.of_input, *self.of_state):
+            weight.draw(self.layer)
+        self.start_biases()
+
+    def start_biases(self) -> None:
+        with torch.no_grad():
+            for name in ("bias_ih", "bias_hh"):
+                bias = getattr(self.layer, name + self.suffix)
+                if bias is not None:
+                    bias.zero_()
+                    if name == "bias_ih" and self.layer.forget_bias:
+                        bias.view(self.layer._spec.n, 4, -1)[:, 1].fill_(self.layer.forget_bias)
+
+    def _gates(self, x: Tensor) -> Tensor:
+        layer = self.layer
+        bias_ih, bias_hh = (getattr(layer, name + self.suffix) for name in ("bias_ih", "bias_hh"))
+        # A gru's second bias is inside its reset gate; elsewhere the two are one.
+        bias = bias_ih if bias_hh is None or layer.cell == "gru" else bias_ih + bias_hh
+
+        def gates(weight: HypercomplexWeight, bias: Tensor | None) -> Tensor:
+            S, algebra, A, factors, constant = weight.operands(layer)
+            return ops.linear(x, S, bias, algebra, A, factors, layer.way, None, constant)
+
+        if len(self.of_input) == 1:
+            return gates(self.of_input[0], bias)
+        n = layer._spec.n
+        all_gates = torch.cat([gates(weight, None).unflatten(1, (n, 1, -1)) for weight in self.of_input], 2).flatten(1)
+        return all_gates if bias is None else all_gates + bias
+
+    def __call__(self, x: Tensor, batch_sizes: Tensor, h: Tensor, c: Tensor | None, reverse: bool) -> tuple[Tensor, Tensor, Tensor | None]:
+        layer = self.layer
+        operands = [weight.operands(layer) for weight in self.of_state]
+        A = [structure for _, _, structure, _, _ in operands if structure is not None]
+        factors = [factor for *_, factors, _ in operands for factor in factors]
+        mask = None
+        if layer.training and layer.recurrent_dropout > 0:
+            mask = torch.dropout(torch.ones_like(h), layer.recurrent_dropout, True)
+        y, h, c = ops.recurrence(
+            self._gates(x),
+            batch_sizes,
+            h,
+            c,
+            [S for S, *_ in operands],
+            operands[0][1],
+            A,
+            factors if len(factors) == 3 * len(operands) else [],
+            getattr(layer, "bias_hh" + self.suffix) if layer.cell == "gru" else None,
+            mask,
+            layer.cell,
+            reverse,
+            all(constant for *_, constant in operands),
+        )
+        return y, h, c
+
+
+class Recurrent(HypercomplexLayer):
+    """A stack of recurrent layers: what LSTM, GRU and RNN have in common.
+
+    Args:
+        input_size: d, size of the input's last axis; n must divide it.
+        hidden_size: size of the state; n must divide it.
+        num_layers: layers, one on top of the other.
+        bias: whether there are biases.
+        batch_first: input and output (batch, steps, ...) instead of (steps, batch, ...).
+        dropout: between the layers.
+        bidirectional: a second direction, from the last step to the first; the outputs of the two are joined inside each
+            component, which at n = 1 is torch's order. Up to here, and in ``device`` and ``dtype``, the arguments are torch's.
+        algebra: ``quaternion``, ``phm(4)``, ``real`` ...
+        gates: ``packed``, one map for all gates; ``separate``, one a gate, each with its own A where it is learned
+            (PHM-LSTM); ``automatic``, separate where A is learned.
+        single_bias: one bias instead of torch's two.
+        recurrent_dropout: of the state before its map, with one mask for all steps of a sequence.
+        share_directions: both directions have the weights of the first.
+        initialiser: one of ``quatrain.init.INITIALISERS``; fans are those of one gate and direction.
+        way: how the maps of the inputs are evaluated.
+        cell, forget_bias: set by the layers that derive from it.
+
+    Parameters: torch's names with S for weight, ``S_ih_l0`` and ``S_hh_l0`` (n, gates p, d/n) of packed gates, ``S_ii_l0``,
+    ``S_if_l0``, ... ``S_ho_l0`` (n, p, d/n) of separate ones, with ``A``, ``w`` and ``factors`` likewise; ``bias_ih_l0`` and
+    ``bias_hh_l0`` (n gates p), where the gates of each component lie side by side; p = hidden_size / n.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        algebra: str | Spec = "quaternion",
+        gates: Gates = "automatic",
+        single_bias: bool = False,
+        recurrent_dropout: float = 0.0,
+        share_directions: bool = False,
+        initialiser: Initialiser = "glorot",
+        way: Way = "auto",
+        cell: str = "lstm",
+        forget_bias: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.cell, self.forget_bias = cell, forget_bias
+        name = type(self).__name__
+        spec = Spec.parse(algebra)
+        _check.flag(name, "bias", bias)
+        _check.divisible(name, "input_size", input_size, spec.n)
+        _check.divisible(name, "hidden_size", hidden_size, spec.n)
+        if num_layers < 1:
+            raise ValueError(f"{name}: num_layers must be at least 1, got {num_layers}")
+        _check.probability(name, "dropout", dropout)
+        _check.probability(name, "recurrent_dropout", recurrent_dropout)
+        _check.choice("gates", gates, GATES)
+        _check.choice("way", way, WAYS)
+        if share_directions and not bidirectional:
+            raise ValueError(f"{name}: share_directions needs two directions; set bidirectional")
+        self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
+        self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional
+        self.gates, self.single_bias, self.recurrent_dropout = gates, single_bias, recurrent_dropout
+        self.share_directions, self.initialiser, self.way = share_directions, initialiser, way
+        self._spec = spec
+        directions = 2 if bidirectional else 1
+        suffixes = ("", "_reverse") if bidirectional and not share_directions else ("",)
+        self._layers = [
+            [
+                Direction(self, directions * hidden_size if number else input_size, f"_l{number}{suffix}", device, dtype)
+                for suffix in suffixes
+            ]
+            for number in range(num_layers)
+        ]
+
+    def reset_parameters(self) -> None:
+        """Draws the weights anew by the initialiser, and sets the biases to their start."""
+        for layer in self._layers:
+            for direction in layer:
+                direction.draw()
+
+    def _start(self, state: Tensor | None, batch: int, x: Tensor, what: str) -> Tensor:
+        sizes = (self.num_layers * (2 if self.bidirectional else 1), batch, self.hidden_size)
+        if state is None:
+            return x.new_zeros(sizes)
+        if state.shape != sizes:
+            raise ValueError(
+                f"{type(self).__name__}: {what} must have the shape (layers * directions, batch, hidden_size) = {list(sizes)}, "
+                f"got {list(state.shape)}"
+            )
+        return state
+
+    def _rows(self, x: Tensor, batch_sizes: Tensor, h: Tensor, c: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+        last_h: list[Tensor] = []
+        last_c: list[Tensor | None] = []
+        for number, layer in enumerate(self._layers):
+            outputs = []
+            for direction in range(2 if self.bidirectional else 1):
+                place = len(last_h)
+                y, h_last, c_last = layer[direction % len(layer)](
+                    x, batch_sizes, h[place], None if c is None else c[place], direction == 1
+                )
+                outputs.append(y.unflatten(1, (self._spec.n, -1)))
+                last_h.append(h_last)
+                last_c.append(c_last)
+            x = torch.cat(outputs, 2).flatten(1)
+            if number + 1 < self.num_layers:
+                x = dropout(x, self.dropout, self.training, self._spec.n)
+        return x, torch.stack(last_h), None if c is None else torch.stack([c for c in last_c if c is not None])
+
+    def _run(
+        self, x: Tensor | PackedSequence, h: Tensor | None, c: Tensor | None, memory: bool
+    ) -> tuple[Tensor | PackedSequence, Tensor, Tensor | None]:
+        if isinstance(x, PackedSequence):
+            sizes, order, back = x.batch_sizes, x.sorted_indices, x.unsorted_indices
+            h = self._start(h, int(sizes[0]), x.data, "h0")
+            c = self._start(c, int(sizes[0]), x.data, "c0") if memory else None
+            if order is not None:
+                h, c = h[:, order], None if c is None else c[:, order]
+            y, h, c = self._rows(x.data, sizes, h, c)
+            if back is not None:
+                h, c = h[:, back], None if c is None else c[:, back]
+            return PackedSequence(y, sizes, order, back), h, c
+        if x.dim() not in (2, 3) or x.shape[-1] != self.input_size:
+            axes = "batch, steps" if self.batch_first else "steps, batch"
+            raise ValueError(
+                f"{type(self).__name__}: x must have the shape ({axes}, {self.input_size}) or (steps, {self.input_size}), "
+                f"got {list(x.shape)}"
+            )
+        if x.dim() == 3:
+            return self._dense(x, h, c, memory)
+        axis = 0 if self.batch_first else 1
+        y, h, c = self._dense(
+            x.unsqueeze(axis), None if h is None else h.unsqueeze(1), None if c is None else c.unsqueeze(1), memory
+        )
+        return y.squeeze(axis), h.squeeze(1), None if c is None else c.squeeze(1)
+
+    def _dense(
+        self, x: Tensor, h: Tensor | None, c: Tensor | None, memory: bool
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        by_step = x.transpose(0, 1) if self.batch_first else x
+        steps, batch = by_step.shape[:2]
+        h = self._start(h, batch, x, "h0")
+        c = self._start(c, batch, x, "c0") if memory else None
+        width = self.hidden_size * (2 if self.bidirectional else 1)
+        if batch == 0:
+            y = x.new_empty(steps, 0, width)
+        else:
+            sizes = torch.full((steps,), batch, dtype=torch.int64)
+            rows, h, c = self._rows(by_step.reshape(-1, self.input_size), sizes, h, c)
+            y = rows.view(steps, batch, width)
+        return y.transpose(0, 1) if self.batch_first else y, h, c
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.input_size}, {self.hidden_size}, algebra={self._spec}, num_layers={self.num_layers}, bias={self.bias}, "
+            f"dropout={self.dropout}, bidirectional={self.bidirectional}"
+        )
+
+
+class LSTM(Recurrent):
+    """A long short-term memory over any algebra (QRNN (20)-(24), PHM 4.1); at n = 1 ``torch.nn.LSTM``.
+
+    Args: those of ``Recurrent``, and
+        forget_bias: what ``bias_ih`` of the forget gates starts with (0 in the papers).
+        printed: h_t = o c_t, without sigmoid and tanh, as PHM prints it.
+
+    Shape: as torch's: (steps, batch, d) -> (steps, batch, directions hidden_size), states (layers directions, batch, hidden_size).
+
+    >>> import torch, quatrain
+    >>> layer = quatrain.nn.LSTM(8, 16, algebra="quaternion", bidirectional=True)
+    >>> y, (h, c) = layer(torch.randn(5, 3, 8))
+    >>> y.shape, h.shape
+    (torch.Size([5, 3, 32]), torch.Size([2, 3, 16]))
+    """
+
+    def __init__(self, *args: Any, forget_bias: float = 0.0, printed: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs, cell="lstm_printed" if printed else "lstm", forget_bias=forget_bias)
+
+    def forward(
+        self, x: Tensor | PackedSequence, state: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor | PackedSequence, tuple[Tensor, Tensor]]:
+        h, c = (None, None) if state is None else state
+        y, h, c = self._run(x, h, c, True)
+        assert c is not None
+        return y, (h, c)
+
+
+class GRU(Recurrent):
+    """A gated recurrent unit over any algebra; at n = 1 ``torch.nn.GRU``. Args and shapes: see ``Recurrent`` and ``LSTM``."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs, cell="gru")
+
+    def forward(self, x: Tensor | PackedSequence, h: Tensor | None = None) -> tuple[Tensor | PackedSequence, Tensor]:
+        y, h, _ = self._run(x, h, None, False)
+        return y, h
+
+
+class RNN(Recurrent):
+    """A plain recurrence over any algebra, h_t = tanh(W * x_t + R * h_{t-1} + b) (QRNN (6)); at n = 1 ``torch.nn.RNN``.
+
+    Args: those of ``Recurrent``, and
+        nonlinearity: ``tanh`` or ``relu``.
+    """
+
+    def __init__(self, *args: Any, nonlinearity: str = "tanh", **kwargs: Any) -> None:
+        _check.choice("nonlinearity", nonlinearity, ("tanh", "relu"))
+        super().__init__(*args, **kwargs, cell="rnn_" + nonlinearity)
+
+    def forward(self, x: Tensor | PackedSequence, h: Tensor | None = None) -> tuple[Tensor | PackedSequence, Tensor]:
+        y, h, _ = self._run(x, h, None, False)
+        return y, h

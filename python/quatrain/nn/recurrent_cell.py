@@ -1,0 +1,113 @@
+"""One step of the recurrent layers, for loops of one's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..algebra import Spec
+from ..init import Initialiser
+from . import _check
+from .recurrent import GATES, Direction, Gates
+from .weight import WAYS, HypercomplexLayer, Way
+
+
+class RecurrentCell(HypercomplexLayer):
+    """What LSTMCell, GRUCell and RNNCell have in common.
+
+    Args: those of ``Recurrent`` that concern one layer; up to ``bias``, and in ``device`` and ``dtype``, they are torch's.
+
+    Parameters: those of ``Recurrent`` without the number of a layer, ``S_ih``, ``S_hh``, ``bias_ih``, ``bias_hh``.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        algebra: str | Spec = "quaternion",
+        gates: Gates = "automatic",
+        single_bias: bool = False,
+        recurrent_dropout: float = 0.0,
+        initialiser: Initialiser = "glorot",
+        way: Way = "auto",
+        cell: str = "lstm",
+        forget_bias: float = 0.0,
+    ) -> None:
+        super().__init__()
+        name, spec = type(self).__name__, Spec.parse(algebra)
+        _check.flag(name, "bias", bias)
+        _check.divisible(name, "input_size", input_size, spec.n)
+        _check.divisible(name, "hidden_size", hidden_size, spec.n)
+        _check.probability(name, "recurrent_dropout", recurrent_dropout)
+        _check.choice("gates", gates, GATES)
+        _check.choice("way", way, WAYS)
+        self.input_size, self.hidden_size, self.bias, self.cell = input_size, hidden_size, bias, cell
+        self.gates, self.single_bias, self.recurrent_dropout = gates, single_bias, recurrent_dropout
+        self.initialiser, self.way, self.forget_bias = initialiser, way, forget_bias
+        self._spec = spec
+        self._direction = Direction(self, input_size, "", device, dtype)
+
+    def reset_parameters(self) -> None:
+        """Draws the weights anew by the initialiser, and sets the biases to their start."""
+        self._direction.draw()
+
+    def _step(self, x: Tensor, h: Tensor | None, c: Tensor | None, memory: bool) -> tuple[Tensor, Tensor | None]:
+        name = type(self).__name__
+        if x.dim() not in (1, 2) or x.shape[-1] != self.input_size:
+            raise ValueError(f"{name}: x must have the shape (batch, {self.input_size}) or ({self.input_size}), got {list(x.shape)}")
+        sizes = (*x.shape[:-1], self.hidden_size)
+
+        def start(what: str, state: Tensor | None) -> Tensor:
+            if state is not None and state.shape != sizes:
+                raise ValueError(f"{name}: {what} must have the shape {list(sizes)}, got {list(state.shape)}")
+            return (x.new_zeros(sizes) if state is None else state).reshape(-1, self.hidden_size)
+
+        first_h, first_c = start("h", h), start("c", c) if memory else None
+        if first_h.shape[0] == 0:
+            return first_h, first_c
+        one = torch.full((1,), first_h.shape[0], dtype=torch.int64)
+        _, h, c = self._direction(x.reshape(-1, self.input_size), one, first_h, first_c, False)
+        return h.view(sizes), None if c is None else c.view(sizes)
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}, algebra={self._spec}, bias={self.bias}"
+
+
+class LSTMCell(RecurrentCell):
+    """One step of an LSTM: x (batch, d) and states (batch, hidden_size) -> the next h and c; at n = 1 ``torch.nn.LSTMCell``."""
+
+    def __init__(self, *args: Any, forget_bias: float = 0.0, printed: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs, cell="lstm_printed" if printed else "lstm", forget_bias=forget_bias)
+
+    def forward(self, x: Tensor, state: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        h, c = (None, None) if state is None else state
+        h, c = self._step(x, h, c, True)
+        assert c is not None
+        return h, c
+
+
+class GRUCell(RecurrentCell):
+    """One step of a GRU: x (batch, d) and h (batch, hidden_size) -> the next h; at n = 1 ``torch.nn.GRUCell``."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs, cell="gru")
+
+    def forward(self, x: Tensor, h: Tensor | None = None) -> Tensor:
+        return self._step(x, h, None, False)[0]
+
+
+class RNNCell(RecurrentCell):
+    """One step of an RNN: x (batch, d) and h (batch, hidden_size) -> the next h; at n = 1 ``torch.nn.RNNCell``."""
+
+    def __init__(self, *args: Any, nonlinearity: str = "tanh", **kwargs: Any) -> None:
+        _check.choice("nonlinearity", nonlinearity, ("tanh", "relu"))
+        super().__init__(*args, **kwargs, cell="rnn_" + nonlinearity)
+
+    def forward(self, x: Tensor, h: Tensor | None = None) -> Tensor:
+        return self._step(x, h, None, False)[0]

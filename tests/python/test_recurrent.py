@@ -1,0 +1,102 @@
+"""Recurrent layers: torch's at n = 1, traces, packed sequences, states."""
+
+import copy
+
+import pytest
+import quatrain
+import torch
+from quatrain import nn
+from torch.nn.utils.rnn import pack_padded_sequence
+
+KINDS = ("LSTM", "GRU", "RNN")
+
+
+def real_twin(kind, **options):
+    """Ours with torch's weights, and torch's."""
+    theirs = getattr(torch.nn, kind)(10, 8, 2, **options)
+    ours = getattr(nn, kind)(10, 8, 2, algebra="real", **options)
+    weights = {name.replace("weight", "S"): value.view(ours.state_dict()[name.replace("weight", "S")].shape) for name, value in theirs.state_dict().items()}
+    ours.load_state_dict(weights)
+    return ours, theirs
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("options", [dict(), dict(bidirectional=True, batch_first=True), dict(bias=False)])
+def test_real_ones_are_torchs(kind, options):
+    ours, theirs = real_twin(kind, **options)
+    x = torch.randn(5, 3, 10)
+    torch.testing.assert_close(ours(x), theirs(x))
+    torch.testing.assert_close(ours(x[0]), theirs(x[0]))
+    packed = pack_padded_sequence(x, torch.tensor([2, 5, 3]), enforce_sorted=False)
+    mine, state = ours(packed)
+    wanted, last = theirs(packed)
+    torch.testing.assert_close(mine.data, wanted.data)
+    torch.testing.assert_close(state, last)
+    again, _ = ours(packed, state)
+    torch.testing.assert_close(again.data, theirs(packed, last)[0].data)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("algebra", ["quaternion", "phm(2)"])
+def test_copies_train_and_compile(kind, algebra):
+    layer = getattr(nn, kind)(8, 8, 2, algebra=algebra, dropout=0.1, recurrent_dropout=0.1)
+    x = torch.randn(6, 2, 8)
+    layer(x)[0].sum().backward()
+    assert all(p.grad is not None for p in layer.parameters())
+    layer.eval()
+    twin = copy.deepcopy(layer)
+    with torch.no_grad():
+        for p in twin.parameters():
+            p.add_(0.1)
+        assert not torch.equal(twin(x)[0], layer(x)[0])
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x)[0], layer(x)[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cells_are_torchs(kind):
+    theirs = getattr(torch.nn, kind + "Cell")(10, 8)
+    ours = getattr(nn, kind + "Cell")(10, 8, algebra="real")
+    ours.load_state_dict({name.replace("weight", "S"): value.unsqueeze(0) if "weight" in name else value for name, value in theirs.state_dict().items()})
+    x, h = torch.randn(3, 10), torch.randn(3, 8)
+    state = (h, torch.randn(3, 8)) if kind == "LSTM" else h
+    torch.testing.assert_close(ours(x, state), theirs(x, state))
+    torch.testing.assert_close(ours(x[0]), theirs(x[0]))
+    with pytest.raises(ValueError, match="must have the shape"):
+        ours(torch.randn(3, 9))
+
+
+def test_counts_are_phms():
+    for algebra, count in (("real", 721200), ("phm(2)", 361264), ("phm(5)", 146200), ("phm(10)", 81200)):
+        layer = nn.LSTM(300, 300, algebra=algebra, single_bias=True)
+        assert sum(p.numel() for p in layer.parameters()) == count
+
+
+def test_autocast_keeps_states_in_float32():
+    layer = nn.LSTM(16, 16)
+    with torch.autocast("cpu", torch.bfloat16):
+        y, _ = layer(torch.randn(4, 2, 16))
+    assert y.dtype is torch.float32
+
+
+def test_bfloat16_and_float64():
+    for dtype in (torch.bfloat16, torch.float64):
+        layer = nn.GRU(8, 8, dtype=dtype)
+        y, h = layer(torch.randn(3, 2, 8, dtype=dtype))
+        assert y.dtype is h.dtype is dtype
+        y.float().sum().backward()
+
+
+def test_bad_input_is_one_sentence():
+    with pytest.raises(ValueError, match="input_size must be divisible by n = 4, got 9"):
+        nn.LSTM(9, 8)
+    with pytest.raises(ValueError, match="share_directions needs two directions"):
+        nn.LSTM(8, 8, share_directions=True)
+    with pytest.raises(ValueError, match=r"x must have the shape \(steps, batch, 8\)"):
+        nn.LSTM(8, 8)(torch.randn(3, 2, 12))
+    with pytest.raises(ValueError, match="h0 must have the shape"):
+        nn.RNN(8, 8)(torch.randn(3, 2, 8), torch.randn(1, 3, 8))
+    with pytest.raises(ValueError, match="nonlinearity must be one of tanh, relu"):
+        nn.RNN(8, 8, nonlinearity="sin")
+    with pytest.raises(RuntimeError, match="c0 goes with an lstm"):
+        quatrain.ops.recurrence(torch.randn(2, 8), torch.tensor([2]), torch.randn(2, 2), None, [torch.randn(1, 8, 2)])
