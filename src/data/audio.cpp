@@ -46,18 +46,15 @@ void AudioFile::Close::operator()(sf_private_tag* stream) const {
 }
 
 AudioFile::AudioFile(fs::path file) : file_(std::move(file)) {
-  const AudioHeader header = read_audio_header(file_);
+  const auto promised = promised_frames(file_);
   SF_INFO info{};
   stream_.reset(sf_open(file_.c_str(), SFM_READ, &info));
   TORCH_CHECK(stream_, "audio: ", file_.string(), " cannot be read: ", sf_strerror(nullptr),
-              " Convert it to WAV again, SPHERE by sph2pipe");
+              " Copy it again, or convert it to WAV (SPHERE by sph2pipe)");
   TORCH_CHECK(is_supported(info.format), "audio: the samples of ", file_.string(), " are coded as ",
               name_of_coding(info.format), "; convert it to WAV of 16 bits");
-  TORCH_CHECK(header.kind != AudioKind::flac || (info.frames > 0 && info.frames < SF_COUNT_MAX),
-              "audio: the header of ", file_.string(),
-              " does not say how many frames it has; convert it again");
   info_ = {info.samplerate, info.channels, info.frames};
-  if (header.frames) check_complete(file_, *header.frames, info_.frames);
+  if (promised) check_complete(file_, *promised, info_.frames);
 }
 
 at::Tensor AudioFile::read(int64_t most) {

@@ -14,6 +14,8 @@ namespace quatrain::data {
 namespace fs = std::filesystem;
 namespace {
 
+using Frames = std::optional<int64_t>;
+
 constexpr size_t kMagic = 12;        // bytes that tell the kind
 constexpr int kMostChunks = 1000;    // of a WAV before its samples
 constexpr size_t kSphere = 1 << 16;  // bytes of a SPHERE header at most
@@ -46,7 +48,7 @@ std::string readable(std::string_view bytes) {
   return '"' + text + '"';
 }
 
-AudioHeader wav_header(const fs::path& file, std::ifstream& stream) {
+Frames wav_frames(const fs::path& file, std::ifstream& stream) {
   int64_t frame_bytes = 0;
   for (int chunk = 0; chunk < kMostChunks; ++chunk) {
     const auto head = read_bytes(stream, 8);
@@ -56,12 +58,12 @@ AudioHeader wav_header(const fs::path& file, std::ifstream& stream) {
       TORCH_CHECK(frame_bytes > 0, "audio: the header of ", file.string(),
                   " does not say how its samples are stored (chunk \"fmt \"); convert or copy it again");
       for (const uint32_t unknown : kUnknownLengths)
-        if (size == unknown) return {AudioKind::wav, std::nullopt};
+        if (size == unknown) return std::nullopt;
       // A program that was stopped while it recorded leaves the length of its first moment.
       TORCH_CHECK(size > 0 || stream.peek() == std::ifstream::traits_type::eof(), "audio: the header of ",
                   file.string(),
                   " promises 0 frames, but the file goes on; its header was not completed: convert it again");
-      return {AudioKind::wav, size / frame_bytes};
+      return size / frame_bytes;
     }
     // Chunks begin at even bytes.
     std::streamoff skip = static_cast<std::streamoff>(size) + size % 2;
@@ -77,6 +79,27 @@ AudioHeader wav_header(const fs::path& file, std::ifstream& stream) {
               " is a WAV file without samples (chunk \"data\"), perhaps cut off; convert or copy it again");
 }
 
+uint64_t big_endian(std::string_view bytes) {
+  uint64_t value = 0;
+  for (const char byte : bytes) value = value << 8 | static_cast<uint8_t>(byte);
+  return value;
+}
+
+Frames flac_frames(const fs::path& file, std::ifstream& stream) {
+  constexpr uint64_t kStreamInfo = 34;  // bytes; its block is the first, of type 0
+  stream.seekg(4);
+  const auto head = read_bytes(stream, 4), properties = read_bytes(stream, kStreamInfo);
+  TORCH_CHECK(
+      properties.size() == kStreamInfo && big_endian(head) % (uint64_t{1} << 31) == kStreamInfo,
+      "audio: the FLAC file ", file.string(),
+      " does not begin with its properties (block STREAMINFO), perhaps cut off; convert or copy it again");
+  const auto frames =
+      static_cast<int64_t>(big_endian(std::string_view(properties).substr(13, 5)) & 0xFFFFFFFFF);
+  TORCH_CHECK(frames > 0, "audio: the header of ", file.string(),
+              " does not say how many frames it has; convert it again");
+  return frames;
+}
+
 /// The whole number of a line "name -i value".
 std::optional<int64_t> sphere_field(std::string_view header, const std::string& name) {
   const std::string begin = "\n" + name + " -i ";
@@ -86,19 +109,19 @@ std::optional<int64_t> sphere_field(std::string_view header, const std::string& 
   return whole_number(value.substr(0, value.find_first_of(" \r\n")));
 }
 
-AudioHeader sphere_header(const fs::path& file, std::ifstream& stream) {
+Frames sphere_frames(const fs::path& file, std::ifstream& stream) {
   stream.seekg(0);
   std::string header = read_bytes(stream, kSphere);
   const size_t end = header.find("end_head");
   const auto frames = sphere_field(std::string_view(header).substr(0, end), "sample_count");
   TORCH_CHECK(end != header.npos && frames, "audio: the SPHERE header of ", file.string(),
               " lacks a whole number sample_count, or its end; convert or copy the file again");
-  return {AudioKind::sphere, *frames};
+  return frames;
 }
 
 }  // namespace
 
-AudioHeader read_audio_header(const fs::path& file) {
+Frames promised_frames(const fs::path& file) {
   std::ifstream stream;
   try {
     stream = open_file(file);
@@ -107,9 +130,10 @@ AudioHeader read_audio_header(const fs::path& file) {
   }
   const auto magic = read_bytes(stream, kMagic);
   TORCH_CHECK(!magic.empty(), "audio: ", file.string(), " is empty; convert or copy it again");
-  if (magic.starts_with("RIFF") && magic.ends_with("WAVE")) return wav_header(file, stream);
-  if (magic.starts_with("fLaC")) return {AudioKind::flac, std::nullopt};
-  if (magic.starts_with("NIST_1A")) return sphere_header(file, stream);
+  stream.clear();  // the file may be shorter than that
+  if (magic.starts_with("RIFF") && magic.ends_with("WAVE")) return wav_frames(file, stream);
+  if (magic.starts_with("fLaC")) return flac_frames(file, stream);
+  if (magic.starts_with("NIST_1A")) return sphere_frames(file, stream);
   TORCH_CHECK(
       false, "audio: ", file.string(), " begins with ", readable(magic),
       ", but a WAV file begins with \"RIFF....WAVE\", FLAC with \"fLaC\" and SPHERE with \"NIST_1A\"; "

@@ -145,6 +145,14 @@ TEST_F(AudioTest, RefusesWhatIsCutOff) {
               AllOf(HasSubstr("promises 50000 frames, but the file holds 2"), HasSubstr("it is cut off")));
 }
 
+TEST_F(AudioTest, RefusesAFlacFileWhoseHeaderIsCutOff) {
+  const auto flac = write_flac(loud_noise(5000));
+  std::filesystem::resize_file(flac, 50);
+  EXPECT_THAT(error_of([&] { read_audio(flac); }), HasSubstr("a.flac cannot be read: "));
+  std::filesystem::resize_file(flac, 41);
+  EXPECT_THAT(error_of([&] { read_audio(flac); }), HasSubstr("perhaps cut off"));
+}
+
 TEST_F(AudioTest, RefusesAFlacFileWithoutLength) {
   const auto flac = write_flac(loud_noise(5000));
   std::fstream stream(flac, std::ios::in | std::ios::out | std::ios::binary);
@@ -159,7 +167,7 @@ TEST_F(AudioTest, SaysWhatIsWrong) {
               AllOf(HasSubstr(R"(begins with "ID3\x04 and mor")"), HasSubstr("ffmpeg -i FILE FILE.wav")));
   EXPECT_THAT(error(""), HasSubstr("is empty"));
   EXPECT_THAT(error("RIFF"), HasSubstr("begins with \"RIFF\""));
-  EXPECT_THAT(error("fLaC and no more"), HasSubstr("cannot be read: "));
+  EXPECT_THAT(error("fLaC and no more"), HasSubstr("does not begin with its properties"));
   EXPECT_THAT(error("RIFF\x04\x00\x00\x00WAVEdata\x04\x00\x00\x00" + std::string(9, 'a')),
               HasSubstr("begins with \"RIFF\\x04"));  // the literal ends at its first NUL byte
   EXPECT_THAT(error("RIFF" + bytes_of(uint32_t{16}) + "WAVE" + chunk("data", "abcd")),
