@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include <cmath>
+
 #include "support.h"
 
 namespace quatrain::data {
@@ -56,6 +58,8 @@ TEST(NormalisationTest, IsSafeWhereNothingVaries) {
     normalisation.add(torch::full({1}, -15.94F).expand({5, 12}));
     const auto y = normalisation.apply(torch::full({2, 12}, -15.94F));
     EXPECT_LT(y.abs().max().item<float>(), 1e-4);
+    EXPECT_TRUE(normalisation.scale().equal(torch::ones(12, torch::kDouble)));
+    normalisation.add(torch::full({50, 12}, std::nextafter(-15.94F, 0.0F)));  // rounding is no variance
     EXPECT_TRUE(normalisation.scale().equal(torch::ones(12, torch::kDouble)));
   }
   // One silent component does not hide the others.
