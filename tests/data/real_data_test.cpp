@@ -1,8 +1,12 @@
+#include <torch/torch.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <set>
 
+#include "quatrain/data/audio.h"
 #include "quatrain/data/dataset.h"
+#include "quatrain/data/filter_bank.h"
 #include "quatrain/data/pair_source.h"
 #include "quatrain/data/text_source.h"
 #include "quatrain/data/vectors.h"
@@ -136,6 +140,43 @@ TEST_F(RealPairsTest, WikiTextHasTorchtextsWords) {
   EXPECT_EQ(basic.size(), 28782 + 3);
   EXPECT_EQ(pieces(PieceKind::words).size(), 33278 + 2);
   EXPECT_EQ(encode_text(*corpus->open("train"), basic, false).tokens(), 2049990);
+}
+
+struct Recordings {
+  int64_t files = 0, frames = 0;
+  double shortest = 1e9, longest = 0;
+};
+
+/// Reads the WAV files of a folder, and computes their filter banks.
+Recordings listen(const char* set) {
+  Recordings all;
+  const auto folder = std::filesystem::path(std::getenv("QUATRAIN_DATA")) / set;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() != ".wav") continue;
+    const auto info = read_audio_info(entry.path());
+    const auto audio = read_audio(entry.path());
+    EXPECT_EQ(audio.samples.sizes(), (std::vector<int64_t>{info.channels, info.frames})) << entry.path();
+    const auto features = FilterBank({.rate = audio.rate})(audio.samples[0]);
+    EXPECT_TRUE(features.isfinite().all().item<bool>()) << entry.path();
+    ++all.files;
+    all.frames += features.size(0);
+    all.shortest = std::min(all.shortest, info.seconds());
+    all.longest = std::max(all.longest, info.seconds());
+  }
+  return all;
+}
+
+TEST_F(RealDataTest, SpokenDigits) {
+  OPEN_OR_SKIP("speech_fsdd");
+  const auto all = listen("speech_fsdd");
+  EXPECT_EQ(all.files, 3000);
+  EXPECT_NEAR(all.shortest, 0.14, 0.005);
+  EXPECT_NEAR(all.longest, 2.28, 0.005);
+}
+
+TEST_F(RealDataTest, Timit) {
+  OPEN_OR_SKIP("speech_timit_sample");
+  EXPECT_EQ(listen("speech_timit_sample").files, 160);
 }
 
 }  // namespace
