@@ -1,6 +1,7 @@
 # The recipes that come with the program.
 set(quatrain_recipes
   agreement
+  copy_memory
   hamilton
   imdb
   language_model

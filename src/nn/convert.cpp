@@ -84,6 +84,7 @@ class Converter {
   std::string reason(const std::string& name, const torch::nn::Module& module,
                      const HypercomplexLayer& layer) const {
     if (layer.algebra().n > 1) return "is hypercomplex already (" + layer.algebra().text() + ")";
+    if (!options_.fresh() && !layer.cannot_convert().empty()) return layer.cannot_convert();
     for (const HypercomplexWeight* weight : layer.weights()) {
       const auto found = reason(name, module, weight->S, weight->key(), weight->in(), weight->out());
       if (!found.empty()) return found;

@@ -1,5 +1,6 @@
 #include "quatrain/tasks/kind.h"
 
+#include "tasks/copy_memory/kind.h"
 #include "tasks/language_model/kind.h"
 #include "tasks/regression/kind.h"
 #include "tasks/seq2seq/kind.h"
@@ -10,7 +11,8 @@ namespace quatrain::tasks {
 namespace {
 
 std::vector<const Kind*>& list() {
-  static std::vector<const Kind*> all{&text_classification(), &regression(), &seq2seq(), &language_model()};
+  static std::vector<const Kind*> all{&text_classification(), &regression(), &seq2seq(), &language_model(),
+                                      &copy_memory()};
   return all;
 }
 

@@ -46,6 +46,7 @@ std::string small_settings(const tasks::Recipe& recipe) {
     return kSmall + (reader == "agreement" ? "" : reader == "imdb" ? " --data reviews" : " --data data");
   std::string all = " --set train.evaluate_every=0 --set train.threads=1";
   if (kind == "regression") return all;
+  if (kind == "copy_memory") return all + " --set task.dev=4 --set task.test=4";
   const auto set = [&](const char* setting) { all += std::string(" --set ") + setting; };
   for (const char* key :
        {"model.width=64", "model.feed_forward=64", "vocabulary.pieces=characters", "vocabulary.size=0"})

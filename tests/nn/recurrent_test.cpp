@@ -5,7 +5,10 @@
 
 #include <string>
 
+#include "ops/memory/step_memory.h"
 #include "ops/reference.h"
+#include "quatrain/nn/convert.h"
+#include "quatrain/nn/linear.h"
 #include "quatrain/nn/parameters.h"
 #include "quatrain/nn/recurrent_cell.h"
 
@@ -121,6 +124,42 @@ TEST(LSTM, CountsArePHMs) {
   EXPECT_EQ(count("phm(10)"), 8 * (300 * 300 / 10 + 1000) + 1200);
 }
 
+// QRNN tables 1 to 3: four layers of N quaternions or 4 N reals, 40 quaternions of acoustic features, a real
+// output layer. LSTMs go both ways with the weights of one. How many classes there are is not printed.
+TEST(QRNN, SizesAreThePapers) {
+  const auto within = [](int64_t ours, double millions) {
+    EXPECT_NEAR(static_cast<double>(ours) / 1e6, millions, 0.015 * millions + 0.05);
+  };
+  const auto size = [](const torch::nn::Module& layers) { return nn::parameter_report(layers).total; };
+  const auto rnn = [&](const std::string& algebra, int64_t width) {
+    return size(*RNN(RNNOptions(160, width).algebra(algebra).num_layers(4).single_bias(true))) +
+           (width + 1) * 1840;
+  };
+  within(rnn("real", 256), 1.0), within(rnn("real", 512), 2.8), within(rnn("real", 1024), 9.4);
+  within(rnn("quaternion", 256), 0.6), within(rnn("quaternion", 512), 1.4);
+  within(rnn("quaternion", 1024), 3.8), within(rnn("quaternion", 2048), 11.2);
+  const auto lstm = [&](const std::string& algebra, int64_t width) {
+    return size(*LSTM(LSTMOptions(160, width)
+                          .algebra(algebra)
+                          .num_layers(4)
+                          .bidirectional(true)
+                          .share_directions(true)
+                          .single_bias(true)));
+  };
+  const auto timit = [&](const std::string& algebra, int64_t width) {
+    return lstm(algebra, width) + (2 * width + 1) * 1750;
+  };
+  within(timit("real", 256), 3.6), within(timit("real", 512), 12.6), within(timit("real", 1024), 46.2);
+  within(timit("quaternion", 256), 1.6), within(timit("quaternion", 512), 4.6);
+  within(timit("quaternion", 1024), 14.4);
+  // Wall Street Journal: another dense layer of 2,048, and 3,390 classes.
+  const auto wsj = [&](const std::string& algebra) {
+    return lstm(algebra, 1024) + size(*nn::Linear(nn::LinearOptions(2048, 2048).algebra(algebra))) +
+           (2048 + 1) * 3390;
+  };
+  within(wsj("real"), 53.7), within(wsj("quaternion"), 18.7);
+}
+
 TEST(LSTM, SharedDirectionsHaveTheWeightsOfOne) {
   torch::manual_seed(6);
   LSTM shared(LSTMOptions(8, 8).bidirectional(true).share_directions(true)), one(LSTMOptions(8, 8));
@@ -153,6 +192,25 @@ TEST(LSTM, GoesOnFromAState) {
   const auto [one, of_one] = layer->forward(x.select(1, 0));
   EXPECT_EQ(one.sizes(), (std::vector<int64_t>{9, 8}));
   EXPECT_EQ(std::get<0>(of_one).sizes(), (std::vector<int64_t>{2, 8}));
+}
+
+// One frame at a time: after the third, tensors take no memory of the system.
+TEST(LSTM, StreamsWithoutNewMemory) {
+  for (const std::string algebra : {"real", "quaternion"}) {
+    LSTM layer(LSTMOptions(16, 32).algebra(algebra).num_layers(2));
+    layer->eval();
+    const torch::NoGradGuard no_grad;
+    const ops::StepMemory memory;
+    const ops::StepMemory::Guard guard(memory);
+    std::optional<nn::LSTMImpl::State> state;
+    int64_t blocks = 0;
+    for (int64_t frame = 0; frame < 20; ++frame) {
+      state = std::get<1>(layer->forward(torch::randn({1, 1, 16}), state));
+      if (frame == 2) blocks = memory.blocks();
+    }
+    EXPECT_GT(blocks, 0);
+    EXPECT_EQ(memory.blocks(), blocks) << algebra;
+  }
 }
 
 TEST(LSTM, ClonesTrainsAndDropsStates) {
@@ -192,6 +250,14 @@ TEST(RecurrentCells, RealOnesAreTorchs) {
   EXPECT_THROW(rnn->forward(torch::randn({3, 9})), c10::Error);
   EXPECT_THROW(rnn->forward(x, torch::randn({2, 8})), c10::Error);
   EXPECT_EQ(std::get<0>(lstm->forward(torch::randn({0, 10}))).size(0), 0);
+}
+
+TEST(LSTM, IsNotConvertedInAnotherOrder) {
+  torch::nn::Sequential model(LSTM(LSTMOptions(8, 8).algebra("real")));
+  const auto skipped = nn::convert(*model, nn::ConvertOptions("quaternion"));
+  EXPECT_EQ(skipped.converted(), 0);
+  EXPECT_NE(skipped.layers[0].skipped.find("another order"), std::string::npos);
+  EXPECT_GT(nn::convert(*model, nn::ConvertOptions("quaternion").fresh(true)).converted(), 0);
 }
 
 TEST(LSTM, EmptySequencesAndBatches) {

@@ -193,6 +193,40 @@ TEST(Recurrence, HasASecondDerivative) {
   }
 }
 
+// Backpropagation through time in closed form, QRNN (12), (13) with the printed errors mended: with g_t the
+// gradient of h_t, d_t = (g_t + conj(W_hh)^T (x) d_{t+1}) . alpha'(h_t) and dW_hh = sum_t d_t (x)
+// conj(h_{t-1}), Hamilton products of quaternions.
+TEST(Recurrence, QuaternionGradientsAreTheClosedForm) {
+  torch::manual_seed(4);
+  constexpr int64_t kSteps = 5, kUnits = 3;
+  const Problem q{.cell = Cell::rnn_tanh, .p = kUnits, .sizes = {1, 1, 1, 1, 1}, .bias = false};
+  const Tensors a = arguments(q);
+  const at::Tensor h = run(q, a)[0], g = torch::randn_like(h);
+  const Tensors found = torch::autograd::grad({h}, {a[0], a[4]}, {g});
+  // (units, 4): a quaternion a row; W (units, units, 4).
+  const auto numbers = [&](const at::Tensor& row) { return row.view({4, kUnits}).t(); };
+  const auto times = [](const at::Tensor& x, const at::Tensor& y) {
+    return ops::hamilton_product(x.contiguous(), y.contiguous(), "quaternion");
+  };
+  const auto conjugate = [](const at::Tensor& x) {
+    return ops::hypercomplex_conjugate(x.contiguous(), "quaternion");
+  };
+  const torch::NoGradGuard no_grad;
+  const at::Tensor W = a[4].permute({1, 2, 0});
+  at::Tensor d = torch::zeros({kUnits, 4}, torch::kDouble), dW = torch::zeros_like(W);
+  for (int64_t t = kSteps - 1; t >= 0; --t) {
+    at::Tensor reached = numbers(g[t]).clone();
+    for (int64_t to = 0; to < kUnits; ++to)
+      for (int64_t from = 0; from < kUnits; ++from) reached[from] += times(conjugate(W[to][from]), d[to]);
+    d = reached * (1 - numbers(h[t]).pow(2));
+    EXPECT_LT(relative_error(numbers(found[0][t]), d), 1e-12) << "step " << t;
+    const at::Tensor before = numbers(t > 0 ? h[t - 1] : a[1][0]);
+    for (int64_t to = 0; to < kUnits; ++to)
+      for (int64_t from = 0; from < kUnits; ++from) dW[to][from] += times(d[to], conjugate(before[from]));
+  }
+  EXPECT_LT(relative_error(found[1].permute({1, 2, 0}), dW), 1e-12);
+}
+
 TEST(Recurrence, WithoutSteps) {
   Problem q;
   q.sizes = {};

@@ -19,6 +19,8 @@ class QUATRAIN_API HypercomplexLayer {
   /// The weights that the layer holds itself, not its children's: at least one, all of one algebra.
   virtual std::vector<HypercomplexWeight*> weights() = 0;
   std::vector<const HypercomplexWeight*> weights() const;
+  /// Why a real layer of this kind cannot become hypercomplex with its weights; empty where it can.
+  virtual std::string cannot_convert() const { return {}; }
   /// The algebra of these weights.
   const AlgebraSpec& algebra() const;
 

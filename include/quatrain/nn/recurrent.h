@@ -132,6 +132,7 @@ class QUATRAIN_API LSTMImpl : public HypercomplexModule<LSTMImpl> {
   void reset_parameters() { stack_.draw(); }
   void pretty_print(std::ostream& stream) const override;
   std::vector<HypercomplexWeight*> weights() override { return stack_.weights(); }
+  std::string cannot_convert() const override { return kGatesInComponents; }
 
   using State = std::tuple<at::Tensor, at::Tensor>;  ///< h and c
   /// y and the last states. Sizes: see RecurrentStack.
@@ -160,6 +161,7 @@ class QUATRAIN_API GRUImpl : public HypercomplexModule<GRUImpl> {
   void reset_parameters() { stack_.draw(); }
   void pretty_print(std::ostream& stream) const override;
   std::vector<HypercomplexWeight*> weights() override { return stack_.weights(); }
+  std::string cannot_convert() const override { return kGatesInComponents; }
 
   /// y and the last states h. Sizes: see RecurrentStack.
   std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, const at::Tensor& h = {});

@@ -45,6 +45,7 @@ class QUATRAIN_API LSTMCellImpl : public HypercomplexModule<LSTMCellImpl> {
   void reset_parameters() { weights_.draw(); }
   void pretty_print(std::ostream& stream) const override;
   std::vector<HypercomplexWeight*> weights() override { return weights_.weights(); }
+  std::string cannot_convert() const override { return kGatesInComponents; }
 
   /// The next h and c.
   std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x,
@@ -72,6 +73,7 @@ class QUATRAIN_API GRUCellImpl : public HypercomplexModule<GRUCellImpl> {
   void reset_parameters() { weights_.draw(); }
   void pretty_print(std::ostream& stream) const override;
   std::vector<HypercomplexWeight*> weights() override { return weights_.weights(); }
+  std::string cannot_convert() const override { return kGatesInComponents; }
 
   /// The next h.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& h = {});

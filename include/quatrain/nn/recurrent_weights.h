@@ -56,6 +56,10 @@ struct RecurrentSettingsOptions {
   Self& self() { return static_cast<Self&>(*this); }
 };
 
+/// A real layer has one gate after the other, a hypercomplex one all gates in each component.
+inline constexpr const char* kGatesInComponents =
+    "its gates lie in another order in each component; take fresh weights";
+
 /// The weights of one recurrent layer in one direction, and what it computes of a sequence.
 ///
 /// Not a module: its parameters are registered in the layer that holds it, under torch's names with S for

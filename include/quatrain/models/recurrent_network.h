@@ -1,0 +1,41 @@
+#pragma once
+
+#include <torch/arg.h>
+#include <torch/nn/cloneable.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/pimpl.h>
+
+#include "quatrain/nn/recurrent.h"
+
+namespace quatrain::models {
+
+struct QUATRAIN_API RecurrentNetworkOptions : nn::RecurrentLayerOptions<RecurrentNetworkOptions> {
+  RecurrentNetworkOptions(int64_t input_size, int64_t hidden_size, int64_t classes)
+      : RecurrentLayerOptions(input_size, hidden_size), classes_(classes) {}
+  TORCH_ARG(int64_t, classes);
+  TORCH_ARG(ops::Cell, cell) = ops::Cell::lstm;
+  /// What bias_ih of an lstm's forget gates starts with.
+  TORCH_ARG(double, forget_bias) = 0;
+};
+
+/// Recurrent layers of any cell, and a real linear layer that scores classes at each step, as QRNN's acoustic
+/// models are.
+class QUATRAIN_API RecurrentNetworkImpl : public torch::nn::Cloneable<RecurrentNetworkImpl> {
+ public:
+  explicit RecurrentNetworkImpl(RecurrentNetworkOptions options);
+
+  void reset() override;
+  void pretty_print(std::ostream& stream) const override;
+  /// x: (steps, batch, input_size), or with batch_first (batch, steps, input_size). Returns the logits, of
+  /// the same shape with `classes` at the end.
+  at::Tensor forward(const at::Tensor& x);
+
+  RecurrentNetworkOptions options;
+  nn::LSTM lstm{nullptr};  // one of the three
+  nn::GRU gru{nullptr};
+  nn::RNN rnn{nullptr};
+  torch::nn::Linear output{nullptr};
+};
+TORCH_MODULE(RecurrentNetwork);
+
+}  // namespace quatrain::models

@@ -1,0 +1,67 @@
+#include "tasks/copy_memory/model.h"
+
+#include <torch/torch.h>
+
+namespace quatrain::tasks {
+
+CopyMemoryModel::CopyMemoryModel(Recipe recipe) : Model(std::move(recipe)), network(own().network()) {}
+
+at::Tensor CopyMemoryModel::forward(const std::vector<at::Tensor>& input) {
+  const auto& o = own();
+  TORCH_CHECK_VALUE(input.size() == 1 && input[0].dim() == 2 && input[0].size(0) == o.recall,
+                    "copy_memory: the input must be one tensor (", o.recall, ", batch) of symbols");
+  const int64_t batch = input[0].size(1);
+  const auto marks = [&](int64_t count, int64_t mark) {
+    return torch::full({count, batch}, mark, input[0].options());
+  };
+  const at::Tensor steps = torch::cat({input[0], marks(o.lag, o.symbols), marks(o.recall, o.symbols + 1)});
+  const at::Tensor x = torch::one_hot(steps, o.inputs()).to(network->output->weight.scalar_type());
+  return network->forward(x);
+}
+
+at::Tensor CopyMemoryModel::targets(const at::Tensor& symbols) const {
+  const auto& o = own();
+  return torch::cat(
+      {torch::full({o.recall + o.lag, symbols.size(1)}, o.symbols, symbols.options()), symbols});
+}
+
+std::string CopyMemoryModel::line_problem(const std::string& line) const {
+  const auto& o = own();
+  const auto known = [&](char c) { return c >= '0' && c < '0' + o.symbols; };
+  if (static_cast<int64_t>(line.size()) == o.recall && std::all_of(line.begin(), line.end(), known))
+    return "";
+  return "a line must have " + std::to_string(o.recall) + " digits from 0 to " +
+         std::to_string(o.symbols - 1);
+}
+
+std::vector<std::string> CopyMemoryModel::predict(const std::vector<std::string>& lines) {
+  if (lines.empty()) return {};
+  const auto& o = own();
+  std::vector<int64_t> digits;
+  for (const auto& line : lines)
+    for (const char digit : line) digits.push_back(digit - '0');
+  const auto count = static_cast<int64_t>(lines.size());
+  const at::Tensor scores = forward({torch::tensor(digits).view({count, o.recall}).t()});
+  require_finite(scores.narrow(0, o.steps() - o.recall, o.recall).transpose(0, 1).flatten(1).to(at::kFloat));
+  const at::Tensor best = scores.narrow(0, o.steps() - o.recall, o.recall).argmax(2).t().contiguous();
+  std::vector<std::string> answers;
+  for (int64_t row = 0; row < count; ++row) {
+    std::string& answer = answers.emplace_back();
+    for (int64_t i = 0; i < o.recall; ++i) {
+      const int64_t symbol = best[row][i].item<int64_t>();
+      answer += symbol < o.symbols ? static_cast<char>('0' + symbol) : '.';
+    }
+  }
+  return answers;
+}
+
+std::unique_ptr<Model> CopyMemoryModel::in_algebra(const std::string& algebra) const {
+  Recipe recipe = recipe_;
+  recipe.twins.clear();
+  recipe.origins.clear();
+  recipe.own<CopyMemoryOptions>().model.algebra(algebra);
+  check(recipe);
+  return std::make_unique<CopyMemoryModel>(std::move(recipe));
+}
+
+}  // namespace quatrain::tasks

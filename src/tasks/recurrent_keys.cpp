@@ -1,0 +1,41 @@
+#include "tasks/recurrent_keys.h"
+
+#include "tasks/recipe_keys.h"
+
+namespace quatrain::tasks {
+
+void describe_recurrent(train::Keys& keys, models::RecurrentNetworkOptions& model) {
+  using ops::Cell, nn::Gates;
+  using I = nn::Initialiser;
+  keys.algebra("algebra", model.map_settings.algebra,
+               "What the recurrent layers multiply with: `real`, `quaternion`, `phm(4)` ..; the output layer "
+               "is real.");
+  keys.choice("cell", model.cell(),
+              {Cell::lstm, Cell::lstm_printed, Cell::gru, Cell::rnn_tanh, Cell::rnn_relu},
+              "What the layers do with their gates; `lstm_printed` has h = o c, as PHM prints it.");
+  keys.number("hidden", model.sizes.hidden, 1, 1 << 16, "Size of the state; n must divide it.");
+  keys.number("layers", model.sizes.layers, 1, 64, "Recurrent layers, one on top of the other.");
+  keys.choice(
+      "gates", model.recurrent_settings.gates, {Gates::automatic, Gates::packed, Gates::separate},
+      "`packed`: one map for all gates. `separate`: one a gate, each with its own A where it is learned "
+      "(PHM-LSTM). `automatic`: separate where A is learned.");
+  keys.flag("single_bias", model.recurrent_settings.single_bias, "One bias instead of torch's two.");
+  keys.number("forget_bias", model.forget_bias(), -100, 100,
+              "What the bias of an lstm's forget gates starts with.");
+  keys.choice("initialiser", model.map_settings.initialiser,
+              {I::glorot, I::he, I::lecun, I::polar, I::polar_he, I::polar_paper, I::polar_paper_he},
+              "How weights are drawn; fans are those of one gate.");
+  keys.number("dropout", model.drop_settings.dropout, 0, 0.99, "Share of values dropped between layers.");
+  keys.number("recurrent_dropout", model.recurrent_settings.recurrent_dropout, 0, 0.99,
+              "Share of the state's values dropped before its map, the same in all steps of a sequence.");
+}
+
+void check_recurrent(const Recipe& recipe, const models::RecurrentNetworkOptions& model) {
+  const nn::AlgebraSpec& algebra = model.algebra();
+  if (model.hidden_size() % algebra.n == 0) return;
+  recipe.refuse("model.hidden", "must be divisible by n = " + std::to_string(algebra.n) + " (" +
+                                    algebra.text() + "), got " + std::to_string(model.hidden_size()) +
+                                    " (nearest: " + nearest_multiples(model.hidden_size(), algebra.n) + ")");
+}
+
+}  // namespace quatrain::tasks
