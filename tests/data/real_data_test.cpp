@@ -8,6 +8,8 @@
 #include "quatrain/data/dataset.h"
 #include "quatrain/data/filter_bank.h"
 #include "quatrain/data/pair_source.h"
+#include "quatrain/data/phones.h"
+#include "quatrain/data/speech_corpus.h"
 #include "quatrain/data/text_source.h"
 #include "quatrain/data/vectors.h"
 #include "support.h"
@@ -177,6 +179,61 @@ TEST_F(RealDataTest, SpokenDigits) {
 TEST_F(RealDataTest, Timit) {
   OPEN_OR_SKIP("speech_timit_sample");
   EXPECT_EQ(listen("speech_timit_sample").files, 160);
+}
+
+/// Of a set that is read as it stands in its folder.
+SpeechCorpus load_real_speech(const std::string& reader, const std::filesystem::path& folder) {
+  SpeechSource source;
+  source.reader = reader;
+  source.folder = folder;
+  return load_speech(source);
+}
+
+TEST_F(RealDataTest, SpokenDigitsInSets) {
+  OPEN_OR_SKIP("speech_fsdd");
+  const auto corpus = load_real_speech("fsdd", source_.folder);
+  EXPECT_EQ(corpus.train.size(), 2400u);
+  EXPECT_EQ(corpus.dev.size(), 300u);
+  EXPECT_EQ(corpus.test.size(), 300u);
+}
+
+TEST_F(RealDataTest, YesNo) {
+  OPEN_OR_SKIP("speech_yesno");
+  const auto corpus = load_real_speech("yesno", source_.folder);
+  EXPECT_EQ(corpus.train.size(), 30u);
+  size_t words = 0;
+  for (const auto& utterance : corpus.test) words += utterance.tokens.size();
+  EXPECT_EQ(words, 240u);
+}
+
+TEST_F(RealDataTest, TimitsLabels) {
+  OPEN_OR_SKIP("speech_timit_sample");
+  const auto corpus = load_real_speech("timit", source_.folder);
+  ASSERT_EQ(corpus.train.size(), 128u);
+  std::set<std::string> speakers, dialects;
+  double seconds = 0;
+  int64_t all_frames = 0, phones = 0, unseen = 0;
+  for (const auto& utterance : corpus.train) {
+    speakers.insert(utterance.speaker);
+    dialects.insert(utterance.group);
+    seconds += utterance.seconds();
+    const int64_t frames = (utterance.samples() + 80) / 160;
+    all_frames += frames;
+    const auto labels = phone_labels(utterance, frames);
+    for (const auto& [phone, begin, end] : utterance.phones) {
+      phones += phone != "q";
+      // Samples t * 160 + 80 within the phone.
+      unseen += (begin + 79) / 160 == (end + 79) / 160;
+    }
+    EXPECT_EQ(labels.front(), timit_phone(kTimitSilence));
+    EXPECT_EQ(labels.back(), timit_phone(kTimitSilence));
+  }
+  EXPECT_EQ(speakers.size(), 16u);
+  EXPECT_EQ(dialects.size(), 8u);
+  EXPECT_NEAR(seconds, 390, 0.5);
+  EXPECT_EQ(all_frames, 39023);
+  EXPECT_EQ(phones, 4893);
+  EXPECT_EQ(unseen, 1);
 }
 
 }  // namespace

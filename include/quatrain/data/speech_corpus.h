@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "quatrain/api.h"
+#include "quatrain/data/dataset.h"
+#include "quatrain/data/pairs.h"
+
+namespace quatrain::data {
+
+struct Audio;
+
+/// A phone and where it is heard.
+struct QUATRAIN_API PhoneSegment {
+  std::string phone;
+  int64_t begin = 0;  ///< its first sample, from the utterance's first on
+  int64_t end = 0;    ///< one past its last sample
+  bool operator==(const PhoneSegment&) const = default;
+};
+
+/// A stretch of speech and what is said in it.
+struct QUATRAIN_API Utterance {
+  std::string id;                    ///< no other utterance of the corpus has it
+  std::string speaker;               ///< the id where a corpus does not say who speaks
+  std::string group;                 ///< of timit the dialect, "dr1"; else empty
+  std::filesystem::path path;        ///< the audio file
+  int64_t rate = 0;                  ///< samples of a channel in a second
+  int64_t begin = 0;                 ///< the first sample of each channel in the file
+  int64_t end = 0;                   ///< one past the last sample
+  std::vector<std::string> tokens;   ///< the words
+  std::vector<PhoneSegment> phones;  ///< of timit, by time; else empty
+
+  int64_t samples() const { return end - begin; }
+  double seconds() const { return static_cast<double>(samples()) / static_cast<double>(rate); }
+};
+
+/// Utterances that were left out, by set and reason; the set is empty where it was not known yet.
+using BadUtterances = BadPairs;
+
+/// A corpus without its audio. The dev set selects; the test set is scored once.
+struct QUATRAIN_API SpeechCorpus {
+  std::vector<Utterance> train, dev, test;
+  BadUtterances bad;  ///< empty unless skipping was asked for
+};
+
+/// Where utterances come from.
+struct QUATRAIN_API SpeechSource {
+  std::string reader = "tsv";    ///< a name among speech_readers()
+  std::filesystem::path folder;  ///< where the files lie
+  bool skip_bad = false;         ///< leave bad utterances out and count them, instead of an error
+  /// Speakers that are dev or test as a whole, instead of the sets of the corpus. The rest of fsdd, and of a
+  /// timit without the folders train and test, is train; elsewhere, utterances of others that the corpus has
+  /// in a set which is named here are in none.
+  std::vector<std::string> dev_speakers, test_speakers;
+};
+
+/// timit, kaldi, tsv, fsdd, yesno.
+///   timit  Folders of speakers, in any case and depth, with X.wav (RIFF or SPHERE), X.phn, and X.wrd or, if
+///          there is none, X.txt. The two sentences SA, which all speakers read, are left out. What lies
+///          below a folder train or test is in that set, all is train where there are none; there is no dev
+///          set.
+///   kaldi  The folders train, dev (or valid, or val) and test, or one folder that is train, each with
+///   wav.scp
+///          and text, utt2spk and segments if need be. A path of wav.scp that does not start at the root is
+///          looked for in the set's folder, then where the program runs. Commands are refused, never run.
+///   tsv    train.tsv, dev.tsv (or valid, or val), test.tsv: audio path (from the file's folder on), tab,
+///          text, and another tab and a speaker if known. A first line "path text" is a header.
+///   fsdd   Spoken digits, DIGIT_SPEAKER_INDEX.wav; index 0 to 4 is test, 5 to 9 dev, the rest train.
+///   yesno  Hebrew's yes and no, 0_0_1_....wav with 1 for yes; of the sorted names every first is train and
+///          every second test. There is no dev set.
+QUATRAIN_API const std::vector<Reader>& speech_readers();
+
+/// Reads a corpus's lists and the header of each of its audio files. The utterances of a set are in the order
+/// of their files' lines, or else of their names' bytes.
+///
+/// A missing or damaged audio file, a bad line, phones that overlap or end more than a sample after the
+/// audio, an utterance without a text, a second one of the same id: one sentence with the place, what is
+/// wrong, and the way out (c10::Error); with skip_bad it is counted instead. A missing folder or list, a
+/// train set without utterances, or a named speaker who does not occur is always an error.
+QUATRAIN_API SpeechCorpus load_speech(const SpeechSource& source);
+
+/// The utterance's samples of each channel; errors as AudioFile (quatrain/data/audio.h).
+QUATRAIN_API Audio read_audio(const Utterance& utterance);
+
+}  // namespace quatrain::data

@@ -1,0 +1,160 @@
+#include "quatrain/data/speech_corpus.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "data/line_file.h"
+#include "data/speech_readers.h"
+#include "data/text_file.h"
+#include "quatrain/data/audio.h"
+
+namespace quatrain::data {
+namespace fs = std::filesystem;
+namespace {
+
+struct SpeechEntry {
+  Reader reader;
+  void (*read)(SpeechGathering&);
+};
+
+const std::vector<SpeechEntry>& speech_entries() {
+  static const std::vector<SpeechEntry> all{
+      {{"timit", "TIMIT: folders of speakers with .wav, .phn and .wrd; words and 61 phones", true},
+       read_timit},
+      {{"kaldi",
+        "your recordings as Kaldi lists them (train, dev, test with wav.scp, text, utt2spk, segments)", true},
+       read_kaldi_folders},
+      {{"tsv",
+        "your recordings (train.tsv, dev.tsv, test.tsv: audio path, tab, text, and a speaker if known)",
+        true},
+       read_speech_tsv},
+      {{"fsdd", "Free Spoken Digit Dataset (DIGIT_SPEAKER_INDEX.wav)", true}, read_fsdd},
+      {{"yesno", "yes and no in Hebrew, eight words an utterance (0_1_0_....wav)", true}, read_yesno},
+  };
+  return all;
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+SpeechGathering::SpeechGathering(const SpeechSource& source) : source_(source) {
+  for (const auto& speaker : source.dev_speakers)
+    TORCH_CHECK(!contains(source.test_speakers, speaker), "data: a speaker must be in dev or in test, but ",
+                quote(speaker), " is in both");
+}
+
+void SpeechGathering::refuse(std::string_view set, const std::string& reason, const std::string& place,
+                             const std::string& problem) {
+  TORCH_CHECK(source_.skip_bad, place, ": ", problem, "; skip_bad leaves such utterances out");
+  corpus_.bad.add(set, reason, place);
+}
+
+bool SpeechGathering::open_audio(Utterance& utterance, std::string_view set, const std::string& place) {
+  if (!fs::exists(utterance.path)) {
+    refuse(set, "the audio file is missing", place, "there is no audio file " + utterance.path.string());
+    return false;
+  }
+  auto found = opened_.find(utterance.path);
+  if (found == opened_.end()) {
+    try {
+      const AudioInfo info = read_audio_info(utterance.path);
+      found = opened_.emplace(utterance.path, Header{info.rate, info.frames}).first;
+    } catch (const c10::Error& error) {
+      refuse(set, "the audio file cannot be read", place, error.what_without_backtrace());
+      return false;
+    }
+  }
+  utterance.rate = found->second.rate;
+  utterance.begin = 0;
+  utterance.end = found->second.frames;
+  return true;
+}
+
+void SpeechGathering::add(Utterance utterance, std::string_view set, const std::string& place) {
+  if (utterance.tokens.empty())
+    return refuse(set, "the text is empty", place, "the text of " + quote(utterance.id) + " is empty");
+  if (!ids_.insert(utterance.id).second)
+    return refuse(set, "two utterances have the same name", place,
+                  "there is another utterance " + quote(utterance.id));
+  speakers_.insert(utterance.speaker);
+  std::vector<Utterance>* to = nullptr;
+  if (contains(source_.test_speakers, utterance.speaker))
+    to = &corpus_.test;
+  else if (contains(source_.dev_speakers, utterance.speaker))
+    to = &corpus_.dev;
+  else if (set == "test")
+    to = source_.test_speakers.empty() ? &corpus_.test : nullptr;
+  else if (set == "dev")
+    to = source_.dev_speakers.empty() ? &corpus_.dev : nullptr;
+  else
+    to = &corpus_.train;
+  if (to) to->push_back(std::move(utterance));
+}
+
+void SpeechGathering::for_each_line(
+    const fs::path& file, std::string_view set,
+    const std::function<void(std::string_view line, const std::string& place)>& take) {
+  LineFile lines(file);
+  for (std::string_view line; lines.next(line);) {
+    const std::string problem = line_problem(line);
+    if (!problem.empty())
+      refuse(set, "a line is not text", lines.place(), problem);
+    else if (line.find_first_not_of(" \t\v\f\r") != line.npos)
+      take(line, lines.place());
+  }
+}
+
+SpeechCorpus SpeechGathering::finish() {
+  for (const auto* named : {&source_.dev_speakers, &source_.test_speakers})
+    for (const auto& speaker : *named)
+      TORCH_CHECK(speakers_.contains(speaker), "data: there is no speaker ", quote(speaker), " in ",
+                  source_.folder.string(), ", only ",
+                  speakers_.size() > 20 ? std::to_string(speakers_.size()) + " others"
+                                        : join({speakers_.begin(), speakers_.end()}));
+  TORCH_CHECK(!corpus_.train.empty(), "data: ", source_.folder.string(),
+              " has no utterance to train on in the ", source_.reader, " format",
+              corpus_.bad.count() > 0
+                  ? "; the first of " + std::to_string(corpus_.bad.count()) +
+                        " bad ones: " + corpus_.bad.reasons[0].first + ", " + corpus_.bad.reasons[0].reason
+                  : "");
+  return std::move(corpus_);
+}
+
+const std::vector<Reader>& speech_readers() {
+  static const std::vector<Reader> all = [] {
+    std::vector<Reader> list;
+    for (const auto& entry : speech_entries()) list.push_back(entry.reader);
+    return list;
+  }();
+  return all;
+}
+
+SpeechCorpus load_speech(const SpeechSource& source) {
+  std::vector<std::string> known;
+  for (const auto& entry : speech_entries()) {
+    known.emplace_back(entry.reader.name);
+    if (source.reader != entry.reader.name) continue;
+    SpeechGathering gathering(source);
+    entry.read(gathering);
+    return gathering.finish();
+  }
+  TORCH_CHECK(false, "data: the reader of speech must be one of ", join(known), ", got ",
+              quote(source.reader));
+}
+
+Audio read_audio(const Utterance& utterance) {
+  AudioFile file(utterance.path);
+  TORCH_CHECK(utterance.begin >= 0 && utterance.begin < utterance.end && utterance.end <= file.info().frames,
+              "read_audio: ", utterance.path.string(), " has ", file.info().frames, " samples, but ",
+              quote(utterance.id), " is from ", utterance.begin, " to ", utterance.end);
+  constexpr int64_t kPortion = 1 << 20;
+  for (int64_t left = utterance.begin; left > 0; left -= kPortion) file.read(std::min(left, kPortion));
+  return {file.read(utterance.samples()), file.info().rate};
+}
+
+}  // namespace quatrain::data

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "quatrain/data/speech_corpus.h"
+
+/// The readers of speech, one a file; speech_corpus.cpp lists them under their names.
+namespace quatrain::data {
+
+/// Gathers a corpus: refuses what is bad or counts it, and sorts the rest into the three sets.
+class SpeechGathering {
+ public:
+  explicit SpeechGathering(const SpeechSource& source);
+
+  /// An error, or with skip_bad a count. `reason` is the same for all of its kind, `problem` tells of this
+  /// one.
+  void refuse(std::string_view set, const std::string& reason, const std::string& place,
+              const std::string& problem);
+  /// Sets rate, begin and end to those of the file `path`; false where it was refused.
+  bool open_audio(Utterance& utterance, std::string_view set, const std::string& place);
+  /// Takes an opened utterance of the corpus's set: train, dev or test.
+  void add(Utterance utterance, std::string_view set, const std::string& place);
+  /// Each line that is text and not blank, with its place.
+  void for_each_line(const std::filesystem::path& file, std::string_view set,
+                     const std::function<void(std::string_view line, const std::string& place)>& take);
+
+  const SpeechSource& source() const { return source_; }
+  SpeechCorpus finish();
+
+ private:
+  const SpeechSource& source_;
+  SpeechCorpus corpus_;
+  struct Header {
+    int64_t rate, frames;
+  };
+  std::map<std::filesystem::path, Header> opened_;
+  std::set<std::string> ids_, speakers_;
+};
+
+void read_timit(SpeechGathering& gathering);
+void read_kaldi_folders(SpeechGathering& gathering);
+void read_speech_tsv(SpeechGathering& gathering);
+void read_fsdd(SpeechGathering& gathering);
+void read_yesno(SpeechGathering& gathering);
+
+}  // namespace quatrain::data

@@ -1,0 +1,119 @@
+#include "audio_files.h"
+#include "quatrain/data/speech_corpus.h"
+#include "support.h"
+
+namespace quatrain::data {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class KaldiFolderTest : public DataTest {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"a.wav", "b.wav"})
+      write("train/" + std::string(name), wav(sixteen_bits(std::vector<int16_t>(8000))));
+    write("train/wav.scp", "rec1 a.wav\nrec2  " + (folder_ / "train/b.wav").string() + " \n");
+    write("train/text", "rec2 yes\nrec1 one two\n");
+  }
+  SpeechCorpus load(bool skip_bad = false, const std::string& sub = "") const {
+    SpeechSource source;
+    source.reader = "kaldi";
+    source.folder = sub.empty() ? folder_ : folder_ / sub;
+    source.skip_bad = skip_bad;
+    return load_speech(source);
+  }
+  /// The error without skipping; and the reasons of skipping.
+  void expect_bad(const std::string& place, const std::string& problem, const std::string& reason) const {
+    EXPECT_THAT(error_of([&] { load(); }),
+                AllOf(HasSubstr((folder_ / "train" / place).string() + ": "), HasSubstr(problem)));
+    std::vector<std::string> reasons;
+    for (const auto& one : load(true).bad.reasons) reasons.push_back(one.set + ": " + one.reason);
+    EXPECT_THAT(reasons, testing::Contains("train: " + reason));
+  }
+};
+
+TEST_F(KaldiFolderTest, ReadsRecordings) {
+  write("valid/wav.scp", "rec3 ../train/a.wav\n");
+  write("valid/text", "rec3 three\n");
+  write("valid/utt2spk", "rec3 cat\n");
+  const auto corpus = load();
+  ASSERT_EQ(corpus.train.size(), 2u);
+  EXPECT_EQ(corpus.train[0].id, "rec1");
+  EXPECT_EQ(corpus.train[0].speaker, "rec1");  // as Kaldi has it where nobody knows
+  EXPECT_THAT(corpus.train[0].tokens, ElementsAre("one", "two"));
+  EXPECT_EQ(corpus.train[0].samples(), 8000);
+  EXPECT_EQ(corpus.train[1].path, folder_ / "train/b.wav");
+  ASSERT_EQ(corpus.dev.size(), 1u);
+  EXPECT_EQ(corpus.dev[0].speaker, "cat");
+  EXPECT_THAT(corpus.test, IsEmpty());
+  EXPECT_EQ(load(false, "train").train.size(), 2u);
+}
+
+TEST_F(KaldiFolderTest, ReadsSegments) {
+  write("train/text", "u1 one\nu2 two\nu3 three\n");
+  write("train/segments", "u1 rec1 0.25 0.5\nu2 rec2 0.5 -1\nu3 rec1 0.9 1.3\n");
+  write("train/utt2spk", "u1 ann\nu2 bob\nu3 ann\n");
+  const auto corpus = load();
+  ASSERT_EQ(corpus.train.size(), 3u);
+  const auto span = [&](size_t i) { return std::pair(corpus.train[i].begin, corpus.train[i].end); };
+  EXPECT_EQ(span(0), std::pair(int64_t{2000}, int64_t{4000}));
+  EXPECT_EQ(span(1), std::pair(int64_t{4000}, int64_t{8000}));
+  EXPECT_EQ(span(2), std::pair(int64_t{7200}, int64_t{8000}));  // the end is cut
+  EXPECT_EQ(corpus.train[2].speaker, "ann");
+  EXPECT_EQ(corpus.train[1].path, folder_ / "train/b.wav");
+}
+
+TEST_F(KaldiFolderTest, NeverRunsACommand) {
+  const auto trace = folder_ / "ran";
+  write("train/wav.scp", "rec1 a.wav\nrec2 touch " + trace.string() + " |\n");
+  expect_bad("wav.scp:2", "commands are never run; write its audio to a file", "a recording is a command");
+  EXPECT_EQ(load(true).train.size(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(trace));
+}
+
+TEST_F(KaldiFolderTest, RefusesOrCountsBadLines) {
+  write("train/text", "rec1 one\n");
+  expect_bad("wav.scp:2", "\"rec2\" has no line in text", "an utterance has no text");
+  write("train/text", "rec1 one\nrec2 two\nrec3 three\n");
+  expect_bad("text:3", "\"rec3\" has no line in wav.scp", "a text has no utterance");
+  write("train/text", "rec1 one\nrec2\n");
+  expect_bad("wav.scp:2", "text of \"rec2\" is empty", "the text is empty");
+  write("train/text", "rec1 one\nrec2 two\nrec1 three\n");
+  expect_bad("text:3", "begins with \"rec1\" too", "two lines have the same name");
+  write("train/text", "rec1 one\nrec2 two\n");
+  write("train/utt2spk", "rec1 ann\n");
+  expect_bad("wav.scp:2", "\"rec2\" has no speaker in utt2spk", "an utterance has no speaker");
+  std::filesystem::remove(folder_ / "train/utt2spk");
+  write("train/wav.scp", "rec1 a.wav\nrec2\n");
+  expect_bad("wav.scp:2", "has no file behind it", "a recording has no file");
+  write("train/wav.scp", "rec1 a.wav\nrec2 none.wav\n");
+  expect_bad("wav.scp:2", "there is no audio file", "the audio file is missing");
+}
+
+TEST_F(KaldiFolderTest, RefusesOrCountsBadSegments) {
+  write("train/text", "u1 one\nu2 two\n");
+  const auto expect = [&](const std::string& segment, const std::string& problem, const std::string& reason) {
+    write("train/segments", "u1 rec1 0 1\nu2 " + segment + "\n");
+    expect_bad("segments:2", problem, reason);
+    EXPECT_EQ(load(true).train.size(), 1u);
+  };
+  for (const char* segment : {"rec1 0", "rec1 0 1 A", "rec1 x 1", "rec1 0.5 0.5", "rec1 -1 1", "rec1 0 nan"})
+    expect(segment, "begin and end in seconds", "a line of segments is bad");
+  expect("rec9 0 1", "\"rec9\" has no line in wav.scp", "a segment's recording is unknown");
+  expect("rec1 1 -1", "has only 1.0", "a segment exceeds its recording");
+  expect("rec1 0.5 1.6", "from 0.5 to 1.6 s", "a segment exceeds its recording");
+  expect("rec1 0.5 0.50001", "no sample at 8000 Hz", "a segment holds no sample");
+}
+
+TEST_F(KaldiFolderTest, NeedsItsFiles) {
+  std::filesystem::remove(folder_ / "train/text");
+  EXPECT_THAT(error_of([&] { load(); }), HasSubstr("there is no " + (folder_ / "train/text").string()));
+  std::filesystem::remove(folder_ / "train/wav.scp");
+  EXPECT_THAT(error_of([&] { load(); }), HasSubstr("there is no wav.scp in"));
+}
+
+}  // namespace
+}  // namespace quatrain::data
