@@ -185,7 +185,7 @@ def attack(seed, calls, seconds):
 
 
 def test_operators_of_these_rooms_are_all_here():
-    rooms = ("attention", "cut_heads", "hamilton", "hypercomplex", "split_activation", "masked_mean", "embedding")
+    rooms = ("attention", "cut_heads", "hamilton", "hypercomplex", "split_activation", "masked_mean", "embedding", "recurrence")
     names = {name.split("::")[1].split(".")[0] for name in torch._C._dispatch_get_all_op_names() if name.startswith("quatrain::")}
     assert {name for name in names if any(room in name for room in rooms)} == set(OPERATORS)
 

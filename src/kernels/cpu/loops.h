@@ -77,6 +77,13 @@ inline Vec merged(Vec a, Vec b) {
   return __builtin_shuffle(a, b, here) + __builtin_shuffle(a, b, there);
 }
 
+/// The sum of v's values, added in the order of `sums`: no bit depends on how rows are cut into tiles.
+inline float sum_alike(Vec v) {
+#pragma GCC unroll 4
+  for (int step = 1; step < kLanes; step *= 2) v += __builtin_shuffle(v, lane_numbers() ^ step);
+  return v[0];
+}
+
 /// The sums of as many vectors as they have lanes, each in its lane.
 template <int step = 1, int count>
 inline Vec sums(Vec (&v)[count]) {
@@ -124,7 +131,7 @@ inline void stream_tile(const T* const* weights, int32_t components, int64_t wei
   if constexpr (kSums == kLanes)
     store(found, sums(total));
   else
-    for (int i = 0; i < kSums; ++i) found[i] = sum(total[i]);
+    for (int i = 0; i < kSums; ++i) found[i] = sum_alike(total[i]);
   for (int g = 0; g < width; ++g)
     for (int t = 0; t < height; ++t) y[g * y_vector + t] = found[g * height + t];
 }

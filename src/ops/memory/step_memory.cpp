@@ -23,6 +23,7 @@ class BlockPool {
     auto& idle = idle_[size_class];
     if (idle.empty()) {
       ++taken_;
+      idle.reserve(static_cast<size_t>(taken_));  // giving back takes no memory, so it cannot fail
       return nullptr;
     }
     void* const block = idle.back();
