@@ -114,7 +114,8 @@ TEST(Harness, ACallMayHoldSeveralParts) {
   subject.cases.push_back(one);
   std::vector<Row> rows;
   measure(subject, rows, false);
-  EXPECT_NEAR(rows.at(0).ratio_real(), 0.25, 0.1);
+  EXPECT_LT(rows.at(0).ratio_real(),
+            0.75);  // 0.25 on a machine with nothing beside it, 1 if parts did not count
 }
 
 TEST(Harness, WhatWasMeasuredStays) {
