@@ -22,6 +22,18 @@ GATES = get_args(Gates)
 _LETTERS = {"lstm": "ifgo", "lstm_printed": "ifgo", "gru": "rzn", "rnn_tanh": "h", "rnn_relu": "h"}
 
 
+def check_options(
+    name: str, spec: Spec, input_size: int, hidden_size: int, bias: bool, recurrent_dropout: float, gates: str, way: str
+) -> None:
+    """Refuses what layers and cells refuse alike."""
+    _check.flag(name, "bias", bias)
+    _check.divisible(name, "input_size", input_size, spec.n)
+    _check.divisible(name, "hidden_size", hidden_size, spec.n)
+    _check.probability(name, "recurrent_dropout", recurrent_dropout)
+    _check.choice("gates", gates, GATES)
+    _check.choice("way", way, WAYS)
+
+
 class Direction:
     """The weights of one layer in one direction, and what it computes of a sequence (RecurrentWeights in C++).
 
@@ -166,15 +178,9 @@ class Recurrent(HypercomplexLayer):
         self.cell, self.forget_bias = cell, forget_bias
         name = type(self).__name__
         spec = Spec.parse(algebra)
-        _check.flag(name, "bias", bias)
-        _check.divisible(name, "input_size", input_size, spec.n)
-        _check.divisible(name, "hidden_size", hidden_size, spec.n)
-        if num_layers < 1:
-            raise ValueError(f"{name}: num_layers must be at least 1, got {num_layers}")
+        check_options(name, spec, input_size, hidden_size, bias, recurrent_dropout, gates, way)
+        _check.at_least_one(name, "num_layers", num_layers)
         _check.probability(name, "dropout", dropout)
-        _check.probability(name, "recurrent_dropout", recurrent_dropout)
-        _check.choice("gates", gates, GATES)
-        _check.choice("way", way, WAYS)
         if share_directions and not bidirectional:
             raise ValueError(f"{name}: share_directions needs two directions; set bidirectional")
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias

@@ -10,8 +10,8 @@ from torch import Tensor
 from ..algebra import Spec
 from ..init import Initialiser
 from . import _check
-from .recurrent import GATES, Direction, Gates
-from .weight import WAYS, HypercomplexLayer, Way
+from .recurrent import Direction, Gates, check_options
+from .weight import HypercomplexLayer, Way
 
 
 class RecurrentCell(HypercomplexLayer):
@@ -41,12 +41,7 @@ class RecurrentCell(HypercomplexLayer):
     ) -> None:
         super().__init__()
         name, spec = type(self).__name__, Spec.parse(algebra)
-        _check.flag(name, "bias", bias)
-        _check.divisible(name, "input_size", input_size, spec.n)
-        _check.divisible(name, "hidden_size", hidden_size, spec.n)
-        _check.probability(name, "recurrent_dropout", recurrent_dropout)
-        _check.choice("gates", gates, GATES)
-        _check.choice("way", way, WAYS)
+        check_options(name, spec, input_size, hidden_size, bias, recurrent_dropout, gates, way)
         self.input_size, self.hidden_size, self.bias, self.cell = input_size, hidden_size, bias, cell
         self.gates, self.single_bias, self.recurrent_dropout = gates, single_bias, recurrent_dropout
         self.initialiser, self.way, self.forget_bias = initialiser, way, forget_bias

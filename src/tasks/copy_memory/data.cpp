@@ -21,6 +21,10 @@ at::Tensor draw(const CopyMemoryOptions& own, Stream stream, uint64_t number, in
   return torch::randint(own.symbols, {count, own.recall}, generator, torch::kLong).t();
 }
 
+bool is_split(std::string_view name) {
+  return name == "train" || name == "dev" || name == "test";
+}
+
 at::Tensor split_of(const CopyMemoryOptions& own, std::string_view split) {
   if (split == "train") return draw(own, Stream::train, 0, std::min<int64_t>(own.train, kScored));
   return split == "dev" ? draw(own, Stream::dev, 0, own.dev) : draw(own, Stream::test, 0, own.test);
@@ -48,9 +52,7 @@ class CopyMemory : public train::Task {
             count};
   }
 
-  bool has(std::string_view split) const override {
-    return split == "train" || split == "dev" || split == "test";
-  }
+  bool has(std::string_view split) const override { return is_split(split); }
 
   train::Evaluation evaluate(std::string_view split, const std::function<void()>& after_batch) override {
     const auto& own = model_->own();
@@ -93,7 +95,7 @@ class CopyMemory : public train::Task {
 }  // namespace
 
 bool CopyMemoryData::has(std::string_view split) const {
-  return split == "train" || split == "dev" || split == "test";
+  return is_split(split);
 }
 
 std::vector<Input> CopyMemoryData::inputs(std::string_view split, const Recipe& recipe, int64_t size,

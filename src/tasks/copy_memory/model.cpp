@@ -41,9 +41,10 @@ std::vector<std::string> CopyMemoryModel::predict(const std::vector<std::string>
   for (const auto& line : lines)
     for (const char digit : line) digits.push_back(digit - '0');
   const auto count = static_cast<int64_t>(lines.size());
-  const at::Tensor scores = forward({torch::tensor(digits).view({count, o.recall}).t()});
-  require_finite(scores.narrow(0, o.steps() - o.recall, o.recall).transpose(0, 1).flatten(1).to(at::kFloat));
-  const at::Tensor best = scores.narrow(0, o.steps() - o.recall, o.recall).argmax(2).t().contiguous();
+  const at::Tensor scores =
+      forward({torch::tensor(digits).view({count, o.recall}).t()}).narrow(0, o.steps() - o.recall, o.recall);
+  require_finite(scores.transpose(0, 1).flatten(1).to(at::kFloat));
+  const at::Tensor best = scores.argmax(2).t().contiguous();
   std::vector<std::string> answers;
   for (int64_t row = 0; row < count; ++row) {
     std::string& answer = answers.emplace_back();
