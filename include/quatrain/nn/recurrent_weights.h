@@ -81,8 +81,8 @@ class QUATRAIN_API RecurrentWeights {
   /// Draws the weights again and sets the biases to their start.
   void draw();
 
-  /// x: (N, d) and batch_sizes (T) as ops::recurrence takes them, h and c (B, hidden) or undefined for zeros.
-  /// Returns y (N, hidden), h and c.
+  /// x: (N, d) and batch_sizes (T) as ops::recurrence takes them, h and, where the cell has memory, c (B,
+  /// hidden). Returns y (N, hidden), h and c.
   std::tuple<at::Tensor, at::Tensor, at::Tensor> forward(const at::Tensor& x, const at::Tensor& batch_sizes,
                                                          const at::Tensor& h, const at::Tensor& c,
                                                          bool reverse, bool training) const;
