@@ -17,12 +17,6 @@ struct Line {
   std::string key, rest, place;
 };
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r";
-  const size_t begin = text.find_first_not_of(kSpace);
-  return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
-
 std::optional<double> decimal(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
