@@ -57,9 +57,20 @@ AudioFile::AudioFile(fs::path file) : file_(std::move(file)) {
   if (promised) check_complete(file_, *promised, info_.frames);
 }
 
+void AudioFile::seek(int64_t frame) {
+  TORCH_CHECK(frame >= 0 && frame <= info_.frames, "AudioFile::seek: ", file_.string(), " has ", info_.frames,
+              " frames: the frame must be from 0 to ", info_.frames, ", got ", frame);
+  // Some decoders refuse to go to the end itself, where nothing is left to be read.
+  TORCH_CHECK(frame == info_.frames || sf_seek(stream_.get(), frame, SEEK_SET) == frame,
+              "audio: ", file_.string(), " does not lead to its frame ", frame,
+              ", although its header promises ", info_.frames,
+              "; it is damaged or cut off: copy or convert it again");
+  next_ = frame;
+}
+
 at::Tensor AudioFile::read(int64_t most) {
   TORCH_CHECK(most >= 0, "AudioFile::read: most must be at least 0, got ", most);
-  most = std::min(most, info_.frames - done_);
+  most = std::min(most, info_.frames - next_);
   // What a header promises is not to be trusted with memory: it grows with what is there.
   std::vector<float> values;
   int64_t frames = 0;
@@ -68,14 +79,14 @@ at::Tensor AudioFile::read(int64_t most) {
     values.resize(static_cast<size_t>((frames + asked) * info_.channels));
     const int64_t got = sf_readf_float(stream_.get(), values.data() + frames * info_.channels, asked);
     frames += std::max<int64_t>(got, 0);
-    if (got < asked) check_complete(file_, info_.frames, done_ + frames);
+    if (got < asked) check_complete(file_, info_.frames, next_ + frames);
   }
   for (size_t i = 0; i < values.size(); ++i) {
     TORCH_CHECK(std::isfinite(values[i]), "audio: the samples of ", file_.string(),
-                " must be finite numbers, but in frame ", done_ + static_cast<int64_t>(i) / info_.channels,
+                " must be finite numbers, but in frame ", next_ + static_cast<int64_t>(i) / info_.channels,
                 " (from 0 on) one is ", values[i], "; convert or record it again");
   }
-  done_ += frames;
+  next_ += frames;
   return torch::from_blob(values.data(), {frames, info_.channels}).t().clone(at::MemoryFormat::Contiguous);
 }
 

@@ -1,10 +1,13 @@
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
 #include <utility>
 
+#include "data/kaldi_alignments.h"
+#include "data/kaldi_values.h"
 #include "data/speech_readers.h"
 #include "data/split_files.h"
 #include "data/text_file.h"
@@ -16,12 +19,6 @@ namespace {
 struct Line {
   std::string key, rest, place;
 };
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r";
-  const size_t begin = text.find_first_not_of(kSpace);
-  return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
 
 std::optional<double> decimal(const std::string& text) {
   double value = 0;
@@ -37,15 +34,20 @@ class KaldiFolder {
       : gathering_(gathering), folder_(std::move(folder)), set_(std::move(set)) {}
 
   void read() {
-    const auto recordings = lines("wav.scp");
+    const bool stored = gathering_.source().stored_features;
+    const bool named = fs::exists(folder_ / "utt2spk"), cut = !stored && fs::exists(folder_ / "segments");
+    const auto recordings = stored ? std::vector<Line>() : lines("wav.scp");
     for (const auto& line : recordings) recordings_.emplace(line.key, &line);
     const auto texts = lines("text");
     for (const auto& line : texts) texts_.emplace(line.key, &line);
-    const bool named = fs::exists(folder_ / "utt2spk"), cut = fs::exists(folder_ / "segments");
     if (named)
       for (auto& line : lines("utt2spk")) speakers_.emplace(line.key, line.rest);
+    std::optional<KaldiAlignments> alignments;
+    if (gathering_.source().alignments)
+      alignments.emplace(folder_, [&](const std::string& key) { return texts_.contains(key); });
 
-    for (const auto& line : cut ? lines("segments") : recordings) {
+    const char* const list = stored ? "feats.scp" : cut ? "segments" : "wav.scp";
+    for (const auto& line : stored || cut ? lines(list) : recordings) {
       Utterance utterance;
       utterance.id = line.key;
       const auto text = texts_.find(line.key);
@@ -62,13 +64,17 @@ class KaldiFolder {
         continue;
       }
       utterance.speaker = named ? speaker->second : line.key;
-      if (cut ? open_segment(utterance, line) : open(utterance, line))
+      if (!(stored ? open_stored(utterance, line)
+            : cut  ? open_segment(utterance, line)
+                   : open(utterance, line)))
+        continue;
+      if (!alignments || align(utterance, *alignments, line))
         gathering_.add(std::move(utterance), set_, line.place);
     }
     for (const auto& line : texts)
       if (texts_.contains(line.key))
         refuse("a text has no utterance", line,
-               "the utterance " + quote(line.key) + " has no line in " + (cut ? "segments" : "wav.scp"));
+               "the utterance " + quote(line.key) + " has no line in " + list);
   }
 
  private:
@@ -79,8 +85,8 @@ class KaldiFolder {
   /// A file's lines: a name, which no other line of the file has, and the rest.
   std::vector<Line> lines(const char* name) {
     const fs::path file = folder_ / name;
-    TORCH_CHECK(fs::exists(file), "data: there is no ", file.string(),
-                "; the kaldi format needs wav.scp and text in the folder of each set");
+    TORCH_CHECK(fs::exists(file), "data: there is no ", file.string(), "; the kaldi format needs ",
+                needed_files(), " in the folder of each set");
     std::vector<Line> all;
     std::set<std::string> keys;
     gathering_.for_each_line(file, set_, [&](std::string_view text, const std::string& place) {
@@ -152,6 +158,62 @@ class KaldiFolder {
     return false;
   }
 
+  /// Finds stored features, of a line of feats.scp.
+  bool open_stored(Utterance& utterance, const Line& line) {
+    if (line.rest.empty()) {
+      refuse("stored features have no file", line,
+             "the features of " + quote(line.key) + " have no file behind their name");
+      return false;
+    }
+    KaldiSize size;
+    try {
+      utterance.stored = resolve_location(line.rest, folder_);
+      size = read_kaldi_size(utterance.stored);
+    } catch (const c10::Error& error) {
+      refuse("stored features cannot be read", line, error.what_without_backtrace());
+      return false;
+    }
+    if (size.rows == 0) {
+      refuse("stored features have no frame", line, "the features of " + quote(line.key) + " have no frame");
+      return false;
+    }
+    utterance.frames = size.rows;
+    gathering_.check_columns(line.key, size.columns, line.place);
+    return true;
+  }
+
+  /// Gives an utterance its classes.
+  bool align(Utterance& utterance, KaldiAlignments& alignments, const Line& line) {
+    const std::string whose = "the alignment of " + quote(line.key);
+    std::optional<std::vector<int32_t>> labels;
+    try {
+      labels = alignments.take(line.key);
+    } catch (const c10::Error& error) {
+      refuse("an alignment cannot be read", line, whose + ": " + error.what_without_backtrace());
+      return false;
+    }
+    if (!labels || labels->empty()) {
+      refuse("an utterance has no alignment", line, "the utterance " + quote(line.key) + " has no alignment");
+      return false;
+    }
+    if (const auto least = *std::min_element(labels->begin(), labels->end()); least < 0) {
+      refuse("an alignment has a negative class", line,
+             whose + " must have classes from 0 on, but one is " + std::to_string(least));
+      return false;
+    }
+    utterance.labels = std::move(*labels);
+    const auto count = static_cast<int64_t>(utterance.labels.size());
+    if (utterance.stored.empty() || count == utterance.frames) return true;
+    refuse("an alignment is not as long as its features", line,
+           whose + " has " + std::to_string(count) + " frames, but its stored features have " +
+               std::to_string(utterance.frames));
+    return false;
+  }
+
+  std::string needed_files() const {
+    return gathering_.source().stored_features ? "feats.scp and text" : "wav.scp and text";
+  }
+
   SpeechGathering& gathering_;
   fs::path folder_;
   std::string set_;
@@ -163,14 +225,15 @@ class KaldiFolder {
 
 void read_kaldi_folders(SpeechGathering& gathering) {
   const auto& folder = gathering.source().folder;
-  const std::string names = "train/wav.scp and train/text";
+  const std::string list = gathering.source().stored_features ? "feats.scp" : "wav.scp";
+  const std::string names = "train/" + list + " and train/text";
   check_folder("kaldi", folder, names);
-  if (fs::exists(folder / "wav.scp")) return KaldiFolder(gathering, folder, "train").read();
-  TORCH_CHECK(fs::exists(folder / "train" / "wav.scp"), "data: there is no wav.scp in ", folder.string(),
+  if (fs::exists(folder / list)) return KaldiFolder(gathering, folder, "train").read();
+  TORCH_CHECK(fs::exists(folder / "train" / list), "data: there is no ", list, " in ", folder.string(),
               " or ", (folder / "train").string(), "; the kaldi format needs ", names);
   const auto read = [&](const std::string& set, const std::vector<std::string>& stems) {
     for (const auto& stem : stems)
-      if (fs::exists(folder / stem / "wav.scp")) return KaldiFolder(gathering, folder / stem, set).read();
+      if (fs::exists(folder / stem / list)) return KaldiFolder(gathering, folder / stem, set).read();
   };
   read("train", {"train"});
   read("dev", kDevStems);

@@ -9,6 +9,7 @@
 #include "data/speech_readers.h"
 #include "data/text_file.h"
 #include "quatrain/data/audio.h"
+#include "quatrain/data/kaldi_archive.h"
 
 namespace quatrain::data {
 namespace fs = std::filesystem;
@@ -24,7 +25,9 @@ const std::vector<SpeechEntry>& speech_entries() {
       {{"timit", "TIMIT: folders of speakers with .wav, .phn and .wrd; words and 61 phones", true},
        read_timit},
       {{"kaldi",
-        "your recordings as Kaldi lists them (train, dev, test with wav.scp, text, utt2spk, segments)", true},
+        "your recordings as Kaldi lists them (train, dev, test with wav.scp, text, utt2spk, segments), or "
+        "features and alignments that it made (feats.scp, ali.*.gz)",
+        true},
        read_kaldi_folders},
       {{"tsv",
         "your recordings (train.tsv, dev.tsv, test.tsv: audio path, tab, text, and a speaker if known)",
@@ -73,6 +76,16 @@ bool SpeechGathering::open_audio(Utterance& utterance, std::string_view set, con
   utterance.begin = 0;
   utterance.end = found->second.frames;
   return true;
+}
+
+void SpeechGathering::check_columns(const std::string& id, int64_t columns, const std::string& place) {
+  if (columns_ == 0) {
+    columns_ = columns;
+    first_features_ = id;
+  }
+  TORCH_CHECK(columns == columns_, place, ": the features of ", quote(id), " have ", columns,
+              " columns, but those of ", quote(first_features_), " have ", columns_,
+              "; make all of them in the same way");
 }
 
 void SpeechGathering::add(Utterance utterance, std::string_view set, const std::string& place) {
@@ -139,6 +152,11 @@ SpeechCorpus load_speech(const SpeechSource& source) {
   for (const auto& entry : speech_entries()) {
     known.emplace_back(entry.reader.name);
     if (source.reader != entry.reader.name) continue;
+    TORCH_CHECK(entry.read == read_kaldi_folders || !(source.stored_features || source.alignments),
+                "data: the reader ", source.reader,
+                " knows neither stored features nor alignments, only kaldi "
+                "does; leave ",
+                source.stored_features ? "stored_features" : "alignments", " off");
     SpeechGathering gathering(source);
     entry.read(gathering);
     return gathering.finish();
@@ -147,13 +165,24 @@ SpeechCorpus load_speech(const SpeechSource& source) {
               quote(source.reader));
 }
 
+at::Tensor read_stored_features(const Utterance& utterance) {
+  TORCH_CHECK(!utterance.stored.empty(), "read_stored_features: ", quote(utterance.id),
+              " has no stored features, only audio; load the corpus with stored_features");
+  auto features = read_kaldi_matrix(utterance.stored);
+  TORCH_CHECK(features.size(0) == utterance.frames, "read_stored_features: ", utterance.stored, " has ",
+              features.size(0), " frames, but had ", utterance.frames,
+              " when the corpus was loaded; load it again");
+  return features;
+}
+
 Audio read_audio(const Utterance& utterance) {
+  TORCH_CHECK(!utterance.path.empty(), "read_audio: ", quote(utterance.id),
+              " has no audio, only stored features; load the corpus without stored_features");
   AudioFile file(utterance.path);
   TORCH_CHECK(utterance.begin >= 0 && utterance.begin < utterance.end && utterance.end <= file.info().frames,
               "read_audio: ", utterance.path.string(), " has ", file.info().frames, " samples, but ",
               quote(utterance.id), " is from ", utterance.begin, " to ", utterance.end);
-  constexpr int64_t kPortion = 1 << 20;
-  for (int64_t left = utterance.begin; left > 0; left -= kPortion) file.read(std::min(left, kPortion));
+  file.seek(utterance.begin);
   return {file.read(utterance.samples()), file.info().rate};
 }
 

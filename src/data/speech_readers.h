@@ -23,6 +23,8 @@ class SpeechGathering {
               const std::string& problem);
   /// Sets rate, begin and end to those of the file `path`; false where it was refused.
   bool open_audio(Utterance& utterance, std::string_view set, const std::string& place);
+  /// An error where the stored features of an utterance have other columns than those before.
+  void check_columns(const std::string& id, int64_t columns, const std::string& place);
   /// Takes an opened utterance of the corpus's set: train, dev or test.
   void add(Utterance utterance, std::string_view set, const std::string& place);
   /// Each line that is text and not blank, with its place.
@@ -40,6 +42,8 @@ class SpeechGathering {
   };
   std::map<std::filesystem::path, Header> opened_;
   std::set<std::string> ids_, speakers_;
+  int64_t columns_ = 0;         // of stored features, as the first ones have them
+  std::string first_features_;  // whose these are
 };
 
 void read_timit(SpeechGathering& gathering);

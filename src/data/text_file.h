@@ -26,6 +26,9 @@ void for_each_line(const std::filesystem::path& file,
 /// The columns between tabs.
 std::vector<std::string_view> columns(std::string_view line);
 
+/// Without the spaces, tabs and carriage returns at both ends.
+std::string_view trimmed(std::string_view text);
+
 /// A whole number in decimal digits, or nothing.
 std::optional<int64_t> whole_number(std::string_view text);
 

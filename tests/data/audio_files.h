@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,13 @@ inline std::string wav(std::string_view samples, const WavFormat& format = {}, i
 
 inline std::string sixteen_bits(const std::vector<int16_t>& samples) {
   return {reinterpret_cast<const char*>(samples.data()), samples.size() * 2};
+}
+
+/// A WAV file of 16 bits whose samples count from 0 on.
+inline std::string recording(int16_t samples, uint32_t rate = 8000) {
+  std::vector<int16_t> all(static_cast<size_t>(samples));
+  std::iota(all.begin(), all.end(), int16_t{0});
+  return wav(sixteen_bits(all), {.rate = rate});
 }
 
 /// A SPHERE file of 16 bits, low byte first.

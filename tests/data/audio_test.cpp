@@ -118,6 +118,37 @@ TEST_F(AudioTest, ReadsInPieces) {
   EXPECT_TRUE(torch::cat(pieces, 1).equal(read_audio(file).samples));
 }
 
+TEST_F(AudioTest, GoesToAFrame) {
+  const auto samples = loud_noise(50000);
+  const auto whole = torch::tensor(std::vector<float>(samples.begin(), samples.end())) / 32768;
+  const auto bytes = sixteen_bits(samples);
+  for (const auto& [file, channels] : {std::pair{write("a.wav", wav(bytes, {.channels = 2})), 2},
+                                       {write_flac(samples, 2), 2},
+                                       {write("a.sph", sphere(bytes, 50000)), 1}}) {
+    SCOPED_TRACE(file.string());
+    const auto expected = whole.view({-1, channels}).t();
+    const int64_t frames = expected.size(1);
+    AudioFile audio(file);
+    for (const int64_t begin : {frames - 3, int64_t{0}, int64_t{4097}, frames - 1, int64_t{1}}) {
+      audio.seek(begin);
+      EXPECT_TRUE(audio.read(3).equal(expected.slice(1, begin, begin + 3))) << begin;
+    }
+    audio.seek(frames);
+    EXPECT_EQ(audio.read().size(1), 0);
+    audio.seek(5);
+    EXPECT_TRUE(audio.read().equal(expected.slice(1, 5)));
+    for (const int64_t wrong : {frames + 1, int64_t{-1}})
+      EXPECT_THAT(error_of([&] { audio.seek(wrong); }),
+                  AllOf(HasSubstr(file.string()),
+                        HasSubstr("from 0 to " + std::to_string(frames) + ", got " + std::to_string(wrong))));
+  }
+  const auto flac = write_flac(samples);
+  std::filesystem::resize_file(flac, std::filesystem::file_size(flac) / 2);
+  AudioFile cut(flac);
+  EXPECT_THAT(error_of([&] { cut.seek(40000), cut.read(10); }),
+              AllOf(HasSubstr("a.flac"), HasSubstr("cut off")));
+}
+
 TEST_F(AudioTest, FindsTheSamplesBehindOtherChunks) {
   const auto other = chunk("LIST", "odd") + chunk("fact", std::string(4, '\0'));
   EXPECT_TRUE(read(wav(sixteen_bits({16384}), {}, -1, other)).samples.equal(row({0.5})));

@@ -13,8 +13,7 @@ using testing::IsEmpty;
 class KaldiFolderTest : public DataTest {
  protected:
   void SetUp() override {
-    for (const char* name : {"a.wav", "b.wav"})
-      write("train/" + std::string(name), wav(sixteen_bits(std::vector<int16_t>(8000))));
+    for (const char* name : {"a.wav", "b.wav"}) write("train/" + std::string(name), recording(8000));
     write("train/wav.scp", "rec1 a.wav\nrec2  " + (folder_ / "train/b.wav").string() + " \n");
     write("train/text", "rec2 yes\nrec1 one two\n");
   }

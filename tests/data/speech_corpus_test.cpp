@@ -16,11 +16,8 @@ using testing::IsEmpty;
 
 class SpeechCorpusTest : public DataTest {
  protected:
-  /// A recording whose samples count from 0 on.
   std::filesystem::path record(const std::string& name, int16_t samples = 10) const {
-    std::vector<int16_t> all;
-    for (int16_t i = 0; i < samples; ++i) all.push_back(i);
-    return write(name, wav(sixteen_bits(all)));
+    return write(name, recording(samples));
   }
   SpeechSource source(const std::string& reader, bool skip_bad = false) const {
     SpeechSource source;
@@ -168,9 +165,28 @@ TEST_F(SpeechCorpusTest, ReadsTheSamplesOfAnUtterance) {
   const auto audio = read_audio(utterance);
   EXPECT_EQ(audio.rate, 8000);
   EXPECT_TRUE(audio.samples.mul(32768).equal(torch::tensor({{30.f, 31.f, 32.f}})));
-  utterance.end = 101;
+  utterance.begin = 99, utterance.end = 100;
+  EXPECT_TRUE(read_audio(utterance).samples.mul(32768).equal(torch::tensor({{99.f}})));
+  utterance.begin = 30, utterance.end = 101;
   EXPECT_THAT(error_of([&] { read_audio(utterance); }),
               HasSubstr("100 samples, but \"part\" is from 30 to 101"));
+}
+
+TEST_F(SpeechCorpusTest, OnlyKaldiKnowsStoredFeatures) {
+  for (const char* reader : {"timit", "tsv", "fsdd", "yesno"})
+    for (const bool stored : {false, true}) {
+      SpeechSource wrong = source(reader);
+      (stored ? wrong.stored_features : wrong.alignments) = true;
+      EXPECT_THAT(error_of([&] { load_speech(wrong); }),
+                  AllOf(HasSubstr("the reader " + std::string(reader)), HasSubstr("only kaldi does"),
+                        HasSubstr(stored ? "leave stored_features off" : "leave alignments off")));
+    }
+  Utterance utterance;
+  utterance.id = "heard";
+  EXPECT_THAT(error_of([&] { read_stored_features(utterance); }),
+              HasSubstr("\"heard\" has no stored features"));
+  EXPECT_THAT(error_of([&] { read_audio(utterance); }), HasSubstr("\"heard\" has no audio"));
+  EXPECT_EQ(utterance.seconds(), 0);
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ class TimitTest : public DataTest {
   /// A sentence of 800 samples.
   void record(const std::string& stem, const std::string& wav = ".wav", const std::string& phn = ".phn",
               const std::string& wrd = ".wrd") const {
-    const std::string samples = sixteen_bits(std::vector<int16_t>(800));
-    write(stem + wav, wav == ".WAV" ? sphere(samples, 800) : data::wav(samples, {.rate = 16000}));
+    const auto sphere_file = [] { return sphere(sixteen_bits(std::vector<int16_t>(800)), 800); };
+    write(stem + wav, wav == ".WAV" ? sphere_file() : recording(800, 16000));
     write(stem + phn, kPhones);
     write(stem + wrd, "100 300 Sea\n260 640 see\n");
   }

@@ -42,6 +42,9 @@ class QUATRAIN_API AudioFile {
   const AudioInfo& info() const { return info_; }
   /// The next frames as (channels, frames), float32: `most`, or fewer at the end, where none are left.
   at::Tensor read(int64_t most = std::numeric_limits<int64_t>::max());
+  /// Goes to a frame, from 0 (the first) to info().frames (the end); no frame before it is read. Any other
+  /// number is an error, and so is a frame that a damaged file does not lead to.
+  void seek(int64_t frame);
 
  private:
   struct QUATRAIN_API Close {
@@ -50,7 +53,7 @@ class QUATRAIN_API AudioFile {
   std::filesystem::path file_;
   std::unique_ptr<sf_private_tag, Close> stream_;
   AudioInfo info_;
-  int64_t done_ = 0;  // frames read so far
+  int64_t next_ = 0;  // the frame that is read next
 };
 
 /// Reads a whole file; errors as AudioFile.

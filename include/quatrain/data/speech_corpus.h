@@ -9,6 +9,10 @@
 #include "quatrain/data/dataset.h"
 #include "quatrain/data/pairs.h"
 
+namespace at {
+class Tensor;
+}
+
 namespace quatrain::data {
 
 struct Audio;
@@ -26,15 +30,18 @@ struct QUATRAIN_API Utterance {
   std::string id;                    ///< no other utterance of the corpus has it
   std::string speaker;               ///< the id where a corpus does not say who speaks
   std::string group;                 ///< of timit the dialect, "dr1"; else empty
-  std::filesystem::path path;        ///< the audio file
-  int64_t rate = 0;                  ///< samples of a channel in a second
+  std::filesystem::path path;        ///< the audio file; empty with stored features
+  int64_t rate = 0;                  ///< samples of a channel in a second; 0 with stored features
   int64_t begin = 0;                 ///< the first sample of each channel in the file
   int64_t end = 0;                   ///< one past the last sample
   std::vector<std::string> tokens;   ///< the words
   std::vector<PhoneSegment> phones;  ///< of timit, by time; else empty
+  std::string stored;                ///< where its features are stored (KaldiEntry::location); empty: none
+  int64_t frames = 0;                ///< of the stored features; 0: none
+  std::vector<int32_t> labels;       ///< its alignment, a class for each frame; empty: none
 
   int64_t samples() const { return end - begin; }
-  double seconds() const { return static_cast<double>(samples()) / static_cast<double>(rate); }
+  double seconds() const { return rate > 0 ? static_cast<double>(samples()) / static_cast<double>(rate) : 0; }
 };
 
 /// Utterances that were left out, by set and reason; the set is empty where it was not known yet.
@@ -55,6 +62,8 @@ struct QUATRAIN_API SpeechSource {
   /// timit without the folders train and test, is train; elsewhere, utterances of others that the corpus has
   /// in a set which is named here are in none.
   std::vector<std::string> dev_speakers, test_speakers;
+  bool stored_features = false;  ///< of kaldi: the features of feats.scp instead of audio
+  bool alignments = false;       ///< of kaldi: each utterance has a class for each frame
 };
 
 /// timit, kaldi, tsv, fsdd, yesno.
@@ -62,10 +71,12 @@ struct QUATRAIN_API SpeechSource {
 ///          there is none, X.txt. The two sentences SA, which all speakers read, are left out. What lies
 ///          below a folder train or test is in that set, all is train where there are none; there is no dev
 ///          set.
-///   kaldi  The folders train, dev (or valid, or val) and test, or one folder that is train, each with
-///   wav.scp
-///          and text, utt2spk and segments if need be. A path of wav.scp that does not start at the root is
-///          looked for in the set's folder, then where the program runs. Commands are refused, never run.
+///   kaldi  The folders train, dev (or valid, or val) and test, or one folder that is train, each with a
+///          wav.scp and text, utt2spk and segments if need be. A path of wav.scp that does not start at the
+///          root is looked for in the set's folder, then where the program runs. Commands are refused, never
+///          run. With stored_features feats.scp takes the place of wav.scp and segments. With alignments
+///          there is ali.scp, or else archives ali.ark, ali.gz, ali.*.ark or ali.*.gz, of int32 vectors as
+///          ali-to-pdf or ali-to-phones --per-frame write them.
 ///   tsv    train.tsv, dev.tsv (or valid, or val), test.tsv: audio path (from the file's folder on), tab,
 ///          text, and another tab and a speaker if known. A first line "path text" is a header.
 ///   fsdd   Spoken digits, DIGIT_SPEAKER_INDEX.wav; index 0 to 4 is test, 5 to 9 dev, the rest train.
@@ -77,12 +88,18 @@ QUATRAIN_API const std::vector<Reader>& speech_readers();
 /// of their files' lines, or else of their names' bytes.
 ///
 /// A missing or damaged audio file, a bad line, phones that overlap or end more than a sample after the
-/// audio, an utterance without a text, a second one of the same id: one sentence with the place, what is
-/// wrong, and the way out (c10::Error); with skip_bad it is counted instead. A missing folder or list, a
-/// train set without utterances, or a named speaker who does not occur is always an error.
+/// audio, an utterance without a text, a second one of the same id, an utterance without the alignment that
+/// is asked for, or with another number of classes than of stored frames: one sentence with the place, what
+/// is wrong, and the way out (c10::Error); with skip_bad it is counted instead. A missing folder or list, a
+/// train set without utterances, a named speaker who does not occur, a damaged archive of alignments, or
+/// stored features with different numbers of columns is always an error.
 QUATRAIN_API SpeechCorpus load_speech(const SpeechSource& source);
 
 /// The utterance's samples of each channel; errors as AudioFile (quatrain/data/audio.h).
 QUATRAIN_API Audio read_audio(const Utterance& utterance);
+
+/// The utterance's stored features, (frames, columns) float32; errors as read_kaldi_matrix
+/// (quatrain/data/kaldi_archive.h). An utterance that has none is an error.
+QUATRAIN_API at::Tensor read_stored_features(const Utterance& utterance);
 
 }  // namespace quatrain::data

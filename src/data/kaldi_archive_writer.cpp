@@ -1,0 +1,70 @@
+#include <torch/torch.h>
+
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "data/kaldi_values.h"
+#include "data/text_file.h"
+#include "support/atomic_file.h"
+
+namespace quatrain::data {
+namespace {
+
+template <class Number>
+void append(std::string& bytes, Number number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+}  // namespace
+
+KaldiArchiveWriter::KaldiArchiveWriter(std::filesystem::path ark, std::filesystem::path scp)
+    : ark_(std::move(ark)) {
+  // The name must mean the same in a list.
+  const auto& name = ark_.native();
+  TORCH_CHECK(
+      line_problem(name).empty() && name.find('\n') == name.npos && parse_location(name + ":0").file == ark_,
+      "KaldiArchiveWriter: a list of entries cannot name the file ", quote(name), "; choose another name");
+  archive_ = std::make_unique<AtomicFile>(ark_);
+  script_ = std::make_unique<AtomicFile>(std::move(scp));
+}
+
+KaldiArchiveWriter::~KaldiArchiveWriter() = default;
+
+void KaldiArchiveWriter::write(const std::string& key, const at::Tensor& matrix) {
+  TORCH_CHECK(archive_, "KaldiArchiveWriter: ", ark_.string(), " is closed and takes no more entries");
+  const std::string problem = key_problem(key);
+  TORCH_CHECK(problem.empty(), "KaldiArchiveWriter: the key ", quote(key), " ", problem);
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  TORCH_CHECK(matrix.dim() == 2 && matrix.is_floating_point() && matrix.numel() > 0 &&
+                  matrix.size(0) <= kMost && matrix.size(1) <= kMost,
+              "KaldiArchiveWriter: the matrix of ", quote(key),
+              " must be (rows, columns) of floating point and not empty, got ", matrix.sizes(), " of ",
+              matrix.scalar_type());
+  const auto values = matrix.detach().to(torch::kCPU, torch::kFloat).contiguous();
+  TORCH_CHECK(values.isfinite().all().item<bool>(), "KaldiArchiveWriter: the matrix of ", quote(key),
+              " must hold finite numbers of single precision, but some are not");
+  TORCH_CHECK(keys_.insert(key).second, "KaldiArchiveWriter: the key ", quote(key), " was written before");
+
+  std::string bytes = key + ' ';
+  lines_ += bytes + ark_.string() + ':' + std::to_string(offset_ + static_cast<int64_t>(bytes.size())) + '\n';
+  bytes += std::string("\0BFM ", 5);
+  for (const int64_t size : values.sizes()) {
+    bytes += '\4';
+    append(bytes, static_cast<int32_t>(size));
+  }
+  archive_->write(bytes.data(), bytes.size());
+  archive_->write(values.data_ptr<float>(), values.nbytes());
+  offset_ += static_cast<int64_t>(bytes.size() + values.nbytes());
+}
+
+void KaldiArchiveWriter::close() {
+  TORCH_CHECK(archive_, "KaldiArchiveWriter: ", ark_.string(), " is closed already");
+  script_->write(lines_.data(), lines_.size());
+  archive_->commit();
+  script_->commit();
+  archive_.reset();
+  script_.reset();
+}
+
+}  // namespace quatrain::data
