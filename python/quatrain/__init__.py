@@ -12,7 +12,7 @@ from ._library import FOLDER as _FOLDER
 from ._library import LIBRARY as _LIBRARY
 from ._library import VERSION as __version__
 from . import _flops as _flops
-from . import algebra, init, nn, ops
+from . import algebra, init, nn, ops, published
 from .convert import ConversionReport, FactorizeReport, convert, factorize
 from .runs import Run, RunModel, load, write_tensorboard
 from .weights import load_model, save_model
@@ -37,6 +37,7 @@ __all__ = [
     "load_model",
     "nn",
     "ops",
+    "published",
     "save_model",
     "write_tensorboard",
 ]

@@ -11,6 +11,7 @@ from torch.nn.parameter import is_lazy
 
 from . import nn as layers
 from . import ops
+from ._recurrent_twins import WeightConversion, is_recurrent, kept_from, recurrent_twin
 from .algebra import Spec
 from .nn.torch_attention import TorchMultiheadAttention, leave_fast_paths
 
@@ -31,9 +32,9 @@ def _columns(rows: list[list[str]]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class LayerConversion:
-    """What became of one linear layer."""
+    """What became of one linear layer, or of one weight of a recurrent one."""
 
-    #: dotted, as in ``named_modules``
+    #: dotted, as in ``named_modules``; of a recurrent layer with the new weight's
     name: str
     in_features: int
     out_features: int
@@ -52,7 +53,7 @@ class ConversionReport:
     """What a conversion did; ``print`` shows it as a table."""
 
     algebra: str
-    #: every linear layer that was met, in the model's order
+    #: every linear or recurrent layer that was met, in the model's order
     layers: list[LayerConversion]
     #: parameters of the whole model
     before: int
@@ -60,7 +61,7 @@ class ConversionReport:
 
     @property
     def converted(self) -> int:
-        """How many layers were converted."""
+        """How many layers, or weights of recurrent ones, were converted."""
         return sum(not layer.skipped for layer in self.layers)
 
     def __str__(self) -> str:
@@ -78,9 +79,12 @@ def _count(module: nn.Module) -> int:
     return sum(p.numel() for p in module.parameters() if not is_lazy(p))
 
 
-def _weight(layer: nn.Module) -> Tensor:
+def _weight(layer: Any) -> Tensor:
     """The parameter that holds the weights; the first where there are several."""
-    weight = layer.weights()[0].parts(layer)[-1].value if isinstance(layer, layers.HypercomplexLayer) else layer.weight
+    if isinstance(layer, layers.HypercomplexLayer):
+        weight = layer.weights()[0].parts(layer)[-1].value
+    else:
+        weight = next(layer.parameters()) if is_recurrent(layer) else layer.weight
     assert isinstance(weight, Tensor)
     return weight
 
@@ -94,7 +98,7 @@ def _owners(model: nn.Module) -> dict[Tensor, list[str]]:
     return owners
 
 
-_Linear = nn.Linear | layers.HypercomplexLayer
+_Linear = nn.Linear | nn.RNNBase | nn.RNNCellBase | layers.HypercomplexLayer
 _Attentions = dict[nn.Module, TorchMultiheadAttention]
 
 
@@ -105,7 +109,7 @@ def _opened(model: nn.Module, owners: dict[Tensor, list[str]]) -> _Attentions:
 
 
 def _linears(model: nn.Module, attentions: _Attentions) -> Iterator[tuple[str, _Linear]]:
-    """Every linear layer by its name, those inside torch's attentions too."""
+    """Every linear or recurrent layer by its name, those inside torch's attentions too."""
     opened = {layer for attention in attentions for layer in attention.children()}
     for name, module in model.named_modules():
         if module in attentions:
@@ -121,13 +125,34 @@ _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backw
 
 def _kept_from(layer: nn.Module) -> str:
     """What a layer does beside its matrix, which a new layer would not do; empty where there is nothing."""
-    if type(layer) not in (nn.Linear, layers.Linear):
+    if is_recurrent(layer):
+        if kept := kept_from(layer):
+            return kept
+    elif type(layer) not in (nn.Linear, layers.Linear):
         return f"is a {type(layer).__name__}, which may do more than a linear layer"
     if type(layer) is nn.Linear and "weight" not in layer._parameters:
         return "its weight is computed from others (weight_norm, spectral_norm, pruning): make it a parameter first"
     if any(getattr(layer, hooks) for hooks in _HOOKS):
         return "has hooks, which a new layer would lose: remove them, convert, and register them again"
     return ""
+
+
+def _sizes(layer: Any) -> tuple[int, int]:
+    if is_recurrent(layer):
+        return int(layer.input_size), int(layer.hidden_size)
+    held = layer.weights()[0] if isinstance(layer, layers.HypercomplexLayer) else layer
+    return int(held.in_features), int(held.out_features)
+
+
+def _recurrent_lines(name: str, weights: list[WeightConversion], before: int, after: int) -> list[LayerConversion]:
+    """A line for each weight; the biases count with the first."""
+    lines = []
+    for weight in weights:
+        full = f"{name}.{weight.key}" if name else weight.key
+        lines.append(LayerConversion(full, *weight[1:], skipped=""))
+    rest = before - sum(line.before for line in lines), after - sum(line.after for line in lines)
+    lines[0] = dataclasses.replace(lines[0], before=lines[0].before + rest[0], after=lines[0].after + rest[1])
+    return lines
 
 
 def _own_options(layer: nn.Module) -> dict[str, Any]:
@@ -163,11 +188,14 @@ def convert(
     where: Callable[[str, nn.Module], bool] | None = None,
     fresh: bool = False,
 ) -> tuple[_Model, ConversionReport]:
-    """Replaces the linear layers of a model, ``nn.Linear`` and real ``quatrain.nn.Linear``, by hypercomplex ones.
+    """Replaces the linear and recurrent layers of a model, torch's and real ones of ours, by hypercomplex ones.
 
     The weights become the nearest hypercomplex ones: with a fixed algebra by projection, with a learned one as the best sum
-    of n Kronecker products. The model is changed in place and returned with a report; only a model that is itself a linear
+    of n Kronecker products. The model is changed in place and returned with a report; only a model that is itself such a
     layer is returned as a new one. Parameters are new tensors: make the optimizer afterwards.
+
+    Recurrent layers are ``LSTM``, ``GRU``, ``RNN`` and their cells. Their units, states and outputs keep their places; those
+    of two directions come one after the other, as in torch (``direction_first``).
 
     Args:
         model: any module.
@@ -176,8 +204,9 @@ def convert(
         fresh: new weights by the layers' initialiser, for a model yet to be trained.
 
     Skipped, with the reason in the report: sizes that n does not divide, weights that are tied to another module, what
-    ``where`` excludes, layers that are hypercomplex already, subclasses of ``nn.Linear``, layers with hooks or with a
-    weight that is computed (``weight_norm``, ``prune``). Raises ValueError for weights on the meta device without ``fresh``.
+    ``where`` excludes, layers that are hypercomplex already, subclasses of torch's layers, layers with hooks or with a
+    weight that is computed (``weight_norm``, ``prune``), LSTMs with ``proj_size``. Raises ValueError for weights on the meta
+    device without ``fresh``.
 
     ``torch.nn.MultiheadAttention`` reads its projections' weights itself, so it is replaced whole, by
     ``quatrain.nn.TorchMultiheadAttention`` with the layers ``q_proj``, ``k_proj``, ``v_proj`` and ``out_proj``.
@@ -199,10 +228,10 @@ def convert(
     twins: dict[nn.Module, nn.Module] = {}
     done: list[LayerConversion] = []
     for name, layer in _linears(model, attentions):
-        held = layer.weights()[0] if isinstance(layer, layers.HypercomplexLayer) else layer
-        weight, sizes = _weight(layer), (int(held.in_features), int(held.out_features))
+        weight, sizes = _weight(layer), _sizes(layer)
         count, error, skipped = _count(layer), None, ""
-        tied = [other for other in owners.get(weight, []) if other.rpartition(".")[0] != name]
+        shared = layer.parameters() if is_recurrent(layer) else (weight,)
+        tied = [other for each in shared for other in owners.get(each, []) if other.rpartition(".")[0] != name]
         odd = [size for size in sizes if size % spec.n or size == 0]
         if isinstance(layer, layers.HypercomplexLayer) and layer.spec.n > 1:
             skipped = f"is hypercomplex already ({layer.spec})"
@@ -219,6 +248,10 @@ def convert(
                 f"convert: the weights of '{name}' are on the meta device, so nothing is near to them (load them first, or "
                 "take fresh = True)"
             )
+        elif is_recurrent(layer):
+            twins[layer], parts = recurrent_twin(layer, spec, fresh)
+            done.extend(_recurrent_lines(name, parts, count, _count(twins[layer])))
+            continue
         else:
             twins[layer], error = _twin(layer, weight, spec, sizes, fresh)
         after = count if skipped else _count(twins[layer])

@@ -12,9 +12,7 @@ Layer layer_options(const RecurrentNetworkOptions& options) {
   Layer layer(options.input_size(), options.hidden_size());
   layer.like(options);
   layer.recurrent_settings = options.recurrent_settings;
-  layer.sizes.layers = options.num_layers(), layer.sizes.batch_first = options.batch_first();
-  layer.sizes.bidirectional = options.bidirectional();
-  layer.sizes.share_directions = options.share_directions();
+  layer.sizes = options.sizes;
   return layer;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nn/fill_nearest.h"
+#include "nn/real_state.h"
 #include "quatrain/nn/attention.h"
 #include "quatrain/nn/linear.h"
 #include "quatrain/ops.h"
@@ -38,6 +39,13 @@ class Converter {
       hypercomplex(module, *layer, name);
     } else if (const auto* torchs = dynamic_cast<const torch::nn::LinearImpl*>(&module)) {
       torch_linear(*torchs, nullptr, name);
+    } else if (is_recurrent(module)) {
+      const int64_t count = parameter_count(module);
+      const at::Tensor first = module.parameters(false).front();
+      LayerConversion kept = line(name, first.size(1), first.size(0), count);
+      kept.skipped =
+          "a recurrent layer of torch::nn is held by its type: build quatrain::nn's and take fill_nearest";
+      report_.layers.push_back(std::move(kept));
     } else if (auto* found = dynamic_cast<MultiheadAttentionImpl*>(&module);
                !found || !attention(*found, name)) {
       auto* sequential = dynamic_cast<torch::nn::SequentialImpl*>(&module);
@@ -84,7 +92,6 @@ class Converter {
   std::string reason(const std::string& name, const torch::nn::Module& module,
                      const HypercomplexLayer& layer) const {
     if (layer.algebra().n > 1) return "is hypercomplex already (" + layer.algebra().text() + ")";
-    if (!options_.fresh() && !layer.cannot_convert().empty()) return layer.cannot_convert();
     for (const HypercomplexWeight* weight : layer.weights()) {
       const auto found = reason(name, module, weight->S, weight->key(), weight->in(), weight->out());
       if (!found.empty()) return found;
@@ -123,11 +130,16 @@ class Converter {
       ConversionReport filled;
       if (!options_.fresh()) fill_part(module, *twin, name, filled);
       keep_frozen(module, *twin);
-      const auto after = lines(name, *twin, dynamic_cast<HypercomplexLayer&>(*twin));
+      // The twin may have other weights: one for each gate.
+      auto& made = dynamic_cast<HypercomplexLayer&>(*twin);
+      done = lines(name, *twin, made);
+      int64_t rest = parameter_count(module);
       for (size_t i = 0; i < done.size(); ++i) {
-        done[i].after = after[i].after;
+        done[i].before = made.weights()[i]->S.numel() * n();
+        rest -= done[i].before;
         if (!options_.fresh()) done[i].error = filled.layers[i].error;
       }
+      done.front().before += rest;
       changes_.emplace_back([&layer, twin] {
         for (const HypercomplexWeight* weight : layer.weights()) weight->drop_prepared();
         layer.become(*twin);
@@ -164,13 +176,19 @@ class Converter {
     for (const auto& part : twin.parts()) at::Tensor(part.value).set_requires_grad(trained);
   }
 
-  // Frozen parameters stay frozen; new parameters of a weight follow it.
+  // Frozen parameters stay frozen; new parameters of a weight follow it, and parts of one weight that one.
   static void keep_frozen(const torch::nn::Module& before, torch::nn::Module& twin) {
     const auto known = before.named_parameters();
+    std::map<std::string, bool> trained;
+    visit_layers(before, "", [&](const std::string& name, const HypercomplexLayer& layer) {
+      for (const HypercomplexWeight* weight : layer.weights())
+        trained[joined(name, layer.place_in_real(weight->key()).name)] = weight->S.requires_grad();
+    });
     visit_layers(twin, "", [&](const std::string& name, HypercomplexLayer& layer) {
-      for (HypercomplexWeight* weight : layer.weights())
-        if (const at::Tensor* S = known.find(joined(name, weight->key())))
-          keep_frozen(*weight, S->requires_grad());
+      for (HypercomplexWeight* weight : layer.weights()) {
+        const auto found = trained.find(joined(name, layer.place_in_real(weight->key()).name));
+        if (found != trained.end()) keep_frozen(*weight, found->second);
+      }
     });
     for (const auto& item : twin.named_parameters())
       if (const at::Tensor* same = known.find(item.key()))

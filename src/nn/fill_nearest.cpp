@@ -2,8 +2,11 @@
 
 #include <torch/torch.h>
 
+#include <set>
+
 #include "nn/check.h"
 #include "nn/head_order.h"
+#include "nn/real_state.h"
 #include "quatrain/nn/attention.h"
 #include "quatrain/nn/convert.h"
 #include "quatrain/ops.h"
@@ -61,41 +64,71 @@ class Filler {
     });
   }
 
-  // A layer of any other kind: weight by weight, what else it has as it is.
+  // A layer of any other kind: weight by weight, and what else it has, from where they lie in the real layer.
   void weights(const torch::nn::Module& real, torch::nn::Module& twin, HypercomplexLayer& layer,
                const std::string& name) {
+    require_same_recurrence(real, twin, shown(name));
     const auto* from = dynamic_cast<const HypercomplexLayer*>(&real);
-    const auto targets = layer.weights();
-    require(from && from->weights().size() == targets.size(), "fill_nearest: ", shown(name),
-            " must be one kind of layer in both models, got ", real.name(), " and ", twin.name());
-    auto others = real.named_parameters(false), own = twin.named_parameters(false);
-    for (size_t i = 0; i < targets.size(); ++i) {
-      const HypercomplexWeight& source = *from->weights()[i];
-      HypercomplexWeight& target = *targets[i];
-      require(source.in() == target.in() && source.out() == target.out(),
-              "fill_nearest: ", shown(weight_name(name, layer, target)),
-              " must have one size in both models, got ", source.in(), " -> ", source.out(), " and ",
-              target.in(), " -> ", target.out());
-      const auto before = source.parts(), after = target.parts();
-      LayerConversion line{weight_name(name, layer, target), source.in(), source.out(), 0, 0, {}, {}};
-      for (const auto& part : before) line.before += part.value.numel();
-      for (const auto& part : after) line.after += part.value.numel();
-      if (source.spec().text() == target.spec().text()) {
-        line.skipped = "is of the algebra " + target.spec().text() + " in both";
-        for (size_t part = 0; part < after.size(); ++part)
-          copy(before[part].value, after[part].value, joined(name, after[part].name));
-        target.drop_prepared();
-      } else {
-        line.error = target.set_nearest(source.matrix());
-        report_.algebra = target.spec().text();
-      }
-      for (const auto& part : before) others.erase(part.name);
-      for (const auto& part : after) own.erase(part.name);
-      report_.layers.push_back(std::move(line));
-    }
-    tensors(others, own, name);
+    if (from && from->algebra().text() == layer.algebra().text() && keys(*from) == keys(layer))
+      copy_weights(real, twin, layer, name);
+    else
+      nearest_weights(RealState(real), twin, layer, name);
     tensors(real.named_buffers(false), twin.named_buffers(false), name);
     visit_children(real, twin, name);
+  }
+
+  static std::vector<std::string> keys(const HypercomplexLayer& layer) {
+    std::vector<std::string> result;
+    for (const HypercomplexWeight* weight : layer.weights()) result.push_back(weight->key());
+    return result;
+  }
+
+  // Of one algebra: the parameters as they are.
+  void copy_weights(const torch::nn::Module& real, torch::nn::Module& twin, const HypercomplexLayer& layer,
+                    const std::string& name) {
+    tensors(real.named_parameters(false), twin.named_parameters(false), name);
+    for (const HypercomplexWeight* weight : layer.weights()) {
+      weight->drop_prepared();
+      const int64_t count = part_count(*weight);
+      report_.layers.push_back({weight_name(name, layer, *weight),
+                                weight->in(),
+                                weight->out(),
+                                count,
+                                count,
+                                {},
+                                "is of the algebra " + weight->spec().text() + " in both"});
+    }
+  }
+
+  void nearest_weights(const RealState& real, torch::nn::Module& twin, HypercomplexLayer& layer,
+                       const std::string& name) {
+    auto own = twin.named_parameters(false);
+    std::set<std::string> taken;
+    const auto take = [&](const std::string& parameter) {
+      const auto place = layer.place_in_real(parameter);
+      require(real.contains(place.name), "fill_nearest: '", joined(name, parameter),
+              "' is in the twin, not in the real model");
+      taken.insert(place.name);
+      return std::pair(place, real.part(place, "fill_nearest: '" + joined(name, parameter) + "'"));
+    };
+    report_.algebra = layer.algebra().text();
+    for (HypercomplexWeight* weight : layer.weights()) {
+      const auto [place, H] = take(weight->key());
+      const std::string full = weight_name(name, layer, *weight);
+      const int64_t columns = weight->S.numel() / weight->S.size(1);  // with the kernel
+      require(H.dim() >= 2 && H.size(0) == weight->out() && H.numel() == columns * H.size(0),
+              "fill_nearest: '", full, "' must have one size in both models, got ", H.sizes(), " and ",
+              weight->in(), " -> ", weight->out());
+      const int64_t before = real.count(place.name) * H.size(0) / real.rows(place.name);
+      LayerConversion line{full, weight->in(), weight->out(), before, part_count(*weight), {}, {}};
+      line.error = weight->set_nearest(H);
+      for (const auto& part : weight->parts()) own.erase(part.name);
+      report_.layers.push_back(std::move(line));
+    }
+    for (const auto& item : own) copy(take(item.key()).second, item.value(), joined(name, item.key()));
+    for (const std::string& parameter : real.names())
+      require(taken.contains(parameter), "fill_nearest: '", joined(name, parameter),
+              "' is in the real model, not in the twin");
   }
 
   // The order of the twin's rows and columns, in places of the real one.

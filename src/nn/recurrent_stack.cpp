@@ -9,25 +9,25 @@ namespace quatrain::nn {
 using torch::nn::utils::rnn::PackedSequence;
 
 void RecurrentStack::make(torch::nn::Module& layer, const char* name, RecurrentWeights::Options first,
-                          int64_t layers, bool bidirectional, bool share_directions, bool batch_first,
-                          double dropout) {
+                          const RecurrentSizes& sizes, double dropout) {
   name_ = name;
   cell_ = first.cell, n_ = first.map.algebra.n, input_ = first.input, hidden_ = first.hidden;
   require_divisible(name, "input_size", input_, n_, "n");
   require_divisible(name, "hidden_size", hidden_, n_, "n");
-  require(layers >= 1, name, ": num_layers must be at least 1, got ", layers);
+  require(sizes.layers >= 1, name, ": num_layers must be at least 1, got ", sizes.layers);
   require_probability(name, "dropout", dropout);
   require_probability(name, "recurrent_dropout", first.recurrent.recurrent_dropout);
-  require(bidirectional || !share_directions, name,
-          ": share_directions needs two directions; set bidirectional");
-  directions_ = bidirectional ? 2 : 1;
-  weights_of_layer_ = bidirectional && !share_directions ? 2 : 1;
-  batch_first_ = batch_first, dropout_ = dropout;
-  layers_.assign(static_cast<size_t>(layers) * weights_of_layer_, {});
+  for (const auto& [asked, option] :
+       {std::pair(sizes.share_directions, "share_directions"), {sizes.direction_first, "direction_first"}})
+    require(sizes.bidirectional || !asked, name, ": ", option, " needs two directions; set bidirectional");
+  directions_ = sizes.bidirectional ? 2 : 1;
+  weights_of_layer_ = sizes.bidirectional && !sizes.share_directions ? 2 : 1;
+  batch_first_ = sizes.batch_first, direction_first_ = sizes.direction_first, dropout_ = dropout;
+  layers_.assign(static_cast<size_t>(sizes.layers) * weights_of_layer_, {});
   for (size_t i = 0; i < layers_.size(); ++i) {
     const size_t number = i / weights_of_layer_;
     RecurrentWeights::Options options = first;
-    if (number > 0) options.input = directions_ * hidden_;
+    if (number > 0) options.input = directions_ * hidden_, options.directions = directions_;
     options.suffix = "_l" + std::to_string(number) + (i % weights_of_layer_ ? "_reverse" : "");
     layers_[i].make(layer, std::move(options));
   }
@@ -42,6 +42,12 @@ std::vector<HypercomplexWeight*> RecurrentStack::weights() {
   for (RecurrentWeights& layer : layers_)
     for (HypercomplexWeight* weight : layer.weights()) all.push_back(weight);
   return all;
+}
+
+HypercomplexLayer::Place RecurrentStack::place_in_real(const std::string& parameter) const {
+  for (const RecurrentWeights& layer : layers_)
+    if (auto place = layer.place_in_real(parameter)) return *place;
+  return {parameter, {}, {}};
 }
 
 RecurrentStack::States RecurrentStack::start(const States& given, int64_t batch, const at::Tensor& x) const {
@@ -79,7 +85,8 @@ std::pair<at::Tensor, RecurrentStack::States> RecurrentStack::rows_forward(const
       last_h.push_back(h);
       if (c.defined()) last_c.push_back(c);
     }
-    x = (directions_ == 1 ? ys[0] : torch::cat(ys, 2)).reshape({rows.size(0), directions_ * hidden_});
+    const int64_t axis = direction_first_ && l + 1 == layers ? 1 : 2;
+    x = (directions_ == 1 ? ys[0] : torch::cat(ys, axis)).reshape({rows.size(0), directions_ * hidden_});
     if (l + 1 < layers) x = dropout(x, dropout_, training, n_);
   }
   return {x, {torch::stack(last_h), last_c.empty() ? at::Tensor() : torch::stack(last_c)}};

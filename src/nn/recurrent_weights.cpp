@@ -79,6 +79,26 @@ std::vector<HypercomplexWeight*> RecurrentWeights::weights() {
   return all;
 }
 
+std::optional<HypercomplexLayer::Place> RecurrentWeights::place_in_real(const std::string& parameter) const {
+  const int64_t n = made_.map.algebra.n, gates = ops::gates(made_.cell);
+  // (outer, component, p) of the real layer to (component, outer, p) of this one.
+  const auto inside = [&](int64_t outer, int64_t size) {
+    return torch::arange(size).view({outer, n, -1}).transpose(0, 1).flatten();
+  };
+  for (const auto& [maps, name] : {std::pair(&of_input_, "weight_ih"), std::pair(&of_state_, "weight_hh")})
+    for (size_t k = 0; k < maps->size(); ++k) {
+      if ((*maps)[k].key() != parameter) continue;
+      HypercomplexLayer::Place place{name + made_.suffix, inside(gates, gates * made_.hidden), {}};
+      if (maps->size() > 1) place.rows = torch::arange(made_.hidden) + static_cast<int64_t>(k) * made_.hidden;
+      if (maps == &of_input_ && made_.directions > 1) place.columns = inside(made_.directions, made_.input);
+      return place;
+    }
+  for (const char* bias : {"bias_ih", "bias_hh"})
+    if (bias + made_.suffix == parameter)
+      return HypercomplexLayer::Place{parameter, inside(gates, gates * made_.hidden), {}};
+  return std::nullopt;
+}
+
 at::Tensor RecurrentWeights::input_gates(const at::Tensor& x, bool training) const {
   // A gru's second bias is inside its reset gate; elsewhere the two are one.
   const bool joined = bias_hh.defined() && made_.cell != ops::Cell::gru;

@@ -7,7 +7,6 @@
 
 #include "ops/memory/step_memory.h"
 #include "ops/reference.h"
-#include "quatrain/nn/convert.h"
 #include "quatrain/nn/linear.h"
 #include "quatrain/nn/parameters.h"
 #include "quatrain/nn/recurrent_cell.h"
@@ -175,6 +174,18 @@ TEST(LSTM, SharedDirectionsHaveTheWeightsOfOne) {
   EXPECT_TRUE(y.select(3, 1).allclose(back));
 }
 
+TEST(LSTM, DirectionsMayComeFirst) {
+  torch::manual_seed(6);
+  const auto options = LSTMOptions(8, 8).num_layers(2).bidirectional(true);
+  LSTM inside(options), first(LSTMOptions(options).direction_first(true));
+  const torch::NoGradGuard no_grad;
+  for (auto& parameter : first->named_parameters())
+    parameter.value().copy_(inside->named_parameters()[parameter.key()]);
+  const at::Tensor x = torch::randn({5, 2, 8});
+  const at::Tensor by_component = std::get<0>(inside->forward(x)).view({5, 2, 4, 2, 2});
+  EXPECT_TRUE(std::get<0>(first->forward(x)).equal(by_component.transpose(2, 3).reshape({5, 2, 16})));
+}
+
 TEST(LSTM, GoesOnFromAState) {
   torch::manual_seed(7);
   LSTM layer(LSTMOptions(8, 8).num_layers(2));
@@ -252,14 +263,6 @@ TEST(RecurrentCells, RealOnesAreTorchs) {
   EXPECT_EQ(std::get<0>(lstm->forward(torch::randn({0, 10}))).size(0), 0);
 }
 
-TEST(LSTM, IsNotConvertedInAnotherOrder) {
-  torch::nn::Sequential model(LSTM(LSTMOptions(8, 8).algebra("real")));
-  const auto skipped = nn::convert(*model, nn::ConvertOptions("quaternion"));
-  EXPECT_EQ(skipped.converted(), 0);
-  EXPECT_NE(skipped.layers[0].skipped.find("another order"), std::string::npos);
-  EXPECT_GT(nn::convert(*model, nn::ConvertOptions("quaternion").fresh(true)).converted(), 0);
-}
-
 TEST(LSTM, EmptySequencesAndBatches) {
   LSTM layer(LSTMOptions(8, 8));
   const auto [none, state] = layer->forward(torch::randn({0, 2, 8}));
@@ -273,6 +276,7 @@ TEST(LSTM, RefusesBadOptionsAndInput) {
   EXPECT_THROW(LSTM(LSTMOptions(8, 8).num_layers(0)), std::invalid_argument);
   EXPECT_THROW(LSTM(LSTMOptions(8, 8).dropout(1.5)), std::invalid_argument);
   EXPECT_THROW(LSTM(LSTMOptions(8, 8).share_directions(true)), std::invalid_argument);
+  EXPECT_THROW(LSTM(LSTMOptions(8, 8).direction_first(true)), std::invalid_argument);
   EXPECT_THROW(RNN(RNNOptions(8, 8).cell(ops::Cell::gru)), std::invalid_argument);
   LSTM layer(LSTMOptions(8, 8));
   EXPECT_THROW(layer->forward(torch::randn({3, 2, 12})), c10::Error);

@@ -19,8 +19,14 @@ class QUATRAIN_API HypercomplexLayer {
   /// The weights that the layer holds itself, not its children's: at least one, all of one algebra.
   virtual std::vector<HypercomplexWeight*> weights() = 0;
   std::vector<const HypercomplexWeight*> weights() const;
-  /// Why a real layer of this kind cannot become hypercomplex with its weights; empty where it can.
-  virtual std::string cannot_convert() const { return {}; }
+  /// Where a parameter lies in the real layer of this kind (n = 1), by which conversions find its values
+  /// there. A weight is asked for by its key, and what lies there is its matrix H.
+  struct Place {
+    std::string name;          ///< of the real layer's parameter
+    at::Tensor rows, columns;  ///< of it, int64, in the order of this layer's; undefined: all, in their order
+  };
+  /// The same name, whole; for layers whose rows lie in another order in each algebra.
+  virtual Place place_in_real(const std::string& parameter) const { return {parameter, {}, {}}; }
   /// The algebra of these weights.
   const AlgebraSpec& algebra() const;
 

@@ -13,6 +13,11 @@
 
 namespace quatrain::nn {
 
+struct QUATRAIN_API RecurrentSizes {
+  int64_t input = 0, hidden = 0, layers = 1;
+  bool batch_first = false, bidirectional = false, direction_first = false, share_directions = false;
+};
+
 /// What LSTM, GRU and RNN have in common. Every setter returns the layer's own options.
 template <class Self>
 struct RecurrentLayerOptions : MapOptions<Self>, DropOptions<Self>, RecurrentSettingsOptions<Self> {
@@ -45,6 +50,14 @@ struct RecurrentLayerOptions : MapOptions<Self>, DropOptions<Self>, RecurrentSet
   }
   bool bidirectional() const { return sizes.bidirectional; }
 
+  /// The layer's output has one direction after the other, each with its components, as torch's layers have
+  /// it: for what goes on with the columns of a real layer. Between the layers of a stack they stay joined.
+  Self& direction_first(bool value) {
+    sizes.direction_first = value;
+    return self();
+  }
+  bool direction_first() const { return sizes.direction_first; }
+
   /// Both directions have the weights of the first (the printed sizes of QRNN's LSTMs).
   Self& share_directions(bool value) {
     sizes.share_directions = value;
@@ -52,10 +65,7 @@ struct RecurrentLayerOptions : MapOptions<Self>, DropOptions<Self>, RecurrentSet
   }
   bool share_directions() const { return sizes.share_directions; }
 
-  struct Sizes {
-    int64_t input = 0, hidden = 0, layers = 1;
-    bool batch_first = false, bidirectional = false, share_directions = false;
-  } sizes;
+  RecurrentSizes sizes;
 
  private:
   Self& self() { return static_cast<Self&>(*this); }
@@ -83,19 +93,19 @@ class QUATRAIN_API RecurrentStack {
           .recurrent = options.recurrent_settings,
           .forget_bias = forget_bias,
           .suffix = {}},
-         options.num_layers(), options.bidirectional(), options.share_directions(), options.batch_first(),
-         options.dropout());
+         options.sizes, options.dropout());
   }
   void draw();
   std::vector<HypercomplexWeight*> weights();
+  HypercomplexLayer::Place place_in_real(const std::string& parameter) const;
 
   std::pair<at::Tensor, States> forward(const at::Tensor& x, const States& states, bool training) const;
   std::pair<torch::nn::utils::rnn::PackedSequence, States> forward(
       const torch::nn::utils::rnn::PackedSequence& x, const States& states, bool training) const;
 
  private:
-  void make(torch::nn::Module& layer, const char* name, RecurrentWeights::Options first, int64_t layers,
-            bool bidirectional, bool share_directions, bool batch_first, double dropout);
+  void make(torch::nn::Module& layer, const char* name, RecurrentWeights::Options first,
+            const RecurrentSizes& sizes, double dropout);
   std::pair<at::Tensor, States> rows_forward(const at::Tensor& rows, const at::Tensor& batch_sizes,
                                              const States& states, bool training) const;
   States start(const States& given, int64_t batch, const at::Tensor& x) const;
@@ -103,10 +113,31 @@ class QUATRAIN_API RecurrentStack {
   const char* name_ = "";
   ops::Cell cell_ = ops::Cell::lstm;
   int64_t n_ = 1, input_ = 0, hidden_ = 0, directions_ = 1;
-  bool batch_first_ = false;
+  bool batch_first_ = false, direction_first_ = false;
   double dropout_ = 0;
   std::vector<RecurrentWeights> layers_;  // of each layer one, or one a direction
   size_t weights_of_layer_ = 1;
+};
+
+/// Base class of LSTM, GRU and RNN: all but the states that they take.
+template <class Derived>
+class RecurrentModule : public HypercomplexModule<Derived> {
+ public:
+  void reset_parameters() { stack_.draw(); }
+  std::vector<HypercomplexWeight*> weights() override { return stack_.weights(); }
+  HypercomplexLayer::Place place_in_real(const std::string& parameter) const override {
+    return stack_.place_in_real(parameter);
+  }
+  /// The outputs keep the order of a real layer's, since what reads them does not change with this layer.
+  std::shared_ptr<torch::nn::Module> with_algebra(const AlgebraSpec& algebra) const override {
+    auto options = static_cast<const Derived&>(*this).options;
+    if (options.bidirectional() && options.algebra().n == 1) options.direction_first(true);
+    options.algebra(algebra);
+    return std::make_shared<Derived>(std::move(options));
+  }
+
+ protected:
+  RecurrentStack stack_;
 };
 
 struct QUATRAIN_API LSTMOptions : RecurrentLayerOptions<LSTMOptions> {
@@ -121,7 +152,7 @@ struct QUATRAIN_API LSTMOptions : RecurrentLayerOptions<LSTMOptions> {
 ///
 /// Its parameters are those of RecurrentWeights, of layer l with the suffix `_l0`, `_l1` ..., of the second
 /// direction `_l0_reverse`.
-class QUATRAIN_API LSTMImpl : public HypercomplexModule<LSTMImpl> {
+class QUATRAIN_API LSTMImpl : public RecurrentModule<LSTMImpl> {
  public:
   LSTMImpl(int64_t input_size, int64_t hidden_size) : LSTMImpl(LSTMOptions(input_size, hidden_size)) {}
   /// Throws std::invalid_argument where n does not divide a size, and for counts and probabilities out of
@@ -129,10 +160,7 @@ class QUATRAIN_API LSTMImpl : public HypercomplexModule<LSTMImpl> {
   explicit LSTMImpl(LSTMOptions options);
 
   void reset() override;
-  void reset_parameters() { stack_.draw(); }
   void pretty_print(std::ostream& stream) const override;
-  std::vector<HypercomplexWeight*> weights() override { return stack_.weights(); }
-  std::string cannot_convert() const override { return kGatesInComponents; }
 
   using State = std::tuple<at::Tensor, at::Tensor>;  ///< h and c
   /// y and the last states. Sizes: see RecurrentStack.
@@ -141,9 +169,6 @@ class QUATRAIN_API LSTMImpl : public HypercomplexModule<LSTMImpl> {
       const torch::nn::utils::rnn::PackedSequence& x, std::optional<State> state = {});
 
   LSTMOptions options;
-
- private:
-  RecurrentStack stack_;
 };
 TORCH_MODULE(LSTM);
 
@@ -152,16 +177,13 @@ struct QUATRAIN_API GRUOptions : RecurrentLayerOptions<GRUOptions> {
 };
 
 /// A gated recurrent unit over any algebra; at n = 1 torch::nn::GRU. Parameters as LSTM's.
-class QUATRAIN_API GRUImpl : public HypercomplexModule<GRUImpl> {
+class QUATRAIN_API GRUImpl : public RecurrentModule<GRUImpl> {
  public:
   GRUImpl(int64_t input_size, int64_t hidden_size) : GRUImpl(GRUOptions(input_size, hidden_size)) {}
   explicit GRUImpl(GRUOptions options);
 
   void reset() override;
-  void reset_parameters() { stack_.draw(); }
   void pretty_print(std::ostream& stream) const override;
-  std::vector<HypercomplexWeight*> weights() override { return stack_.weights(); }
-  std::string cannot_convert() const override { return kGatesInComponents; }
 
   /// y and the last states h. Sizes: see RecurrentStack.
   std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, const at::Tensor& h = {});
@@ -169,9 +191,6 @@ class QUATRAIN_API GRUImpl : public HypercomplexModule<GRUImpl> {
       const torch::nn::utils::rnn::PackedSequence& x, const at::Tensor& h = {});
 
   GRUOptions options;
-
- private:
-  RecurrentStack stack_;
 };
 TORCH_MODULE(GRU);
 
@@ -183,15 +202,13 @@ struct QUATRAIN_API RNNOptions : RecurrentLayerOptions<RNNOptions> {
 
 /// A plain recurrence over any algebra, h_t = tanh(W * x_t + R * h_{t-1} + b) (QRNN (6)); at n = 1
 /// torch::nn::RNN. Parameters as LSTM's.
-class QUATRAIN_API RNNImpl : public HypercomplexModule<RNNImpl> {
+class QUATRAIN_API RNNImpl : public RecurrentModule<RNNImpl> {
  public:
   RNNImpl(int64_t input_size, int64_t hidden_size) : RNNImpl(RNNOptions(input_size, hidden_size)) {}
   explicit RNNImpl(RNNOptions options);
 
   void reset() override;
-  void reset_parameters() { stack_.draw(); }
   void pretty_print(std::ostream& stream) const override;
-  std::vector<HypercomplexWeight*> weights() override { return stack_.weights(); }
 
   /// y and the last states h. Sizes: see RecurrentStack.
   std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x, const at::Tensor& h = {});
@@ -199,9 +216,6 @@ class QUATRAIN_API RNNImpl : public HypercomplexModule<RNNImpl> {
       const torch::nn::utils::rnn::PackedSequence& x, const at::Tensor& h = {});
 
   RNNOptions options;
-
- private:
-  RecurrentStack stack_;
 };
 TORCH_MODULE(RNN);
 

@@ -45,7 +45,9 @@ class QUATRAIN_API LSTMCellImpl : public HypercomplexModule<LSTMCellImpl> {
   void reset_parameters() { weights_.draw(); }
   void pretty_print(std::ostream& stream) const override;
   std::vector<HypercomplexWeight*> weights() override { return weights_.weights(); }
-  std::string cannot_convert() const override { return kGatesInComponents; }
+  Place place_in_real(const std::string& parameter) const override {
+    return weights_.place_in_real(parameter).value_or(Place{parameter, {}, {}});
+  }
 
   /// The next h and c.
   std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x,
@@ -73,7 +75,9 @@ class QUATRAIN_API GRUCellImpl : public HypercomplexModule<GRUCellImpl> {
   void reset_parameters() { weights_.draw(); }
   void pretty_print(std::ostream& stream) const override;
   std::vector<HypercomplexWeight*> weights() override { return weights_.weights(); }
-  std::string cannot_convert() const override { return kGatesInComponents; }
+  Place place_in_real(const std::string& parameter) const override {
+    return weights_.place_in_real(parameter).value_or(Place{parameter, {}, {}});
+  }
 
   /// The next h.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& h = {});
@@ -102,6 +106,9 @@ class QUATRAIN_API RNNCellImpl : public HypercomplexModule<RNNCellImpl> {
   void reset_parameters() { weights_.draw(); }
   void pretty_print(std::ostream& stream) const override;
   std::vector<HypercomplexWeight*> weights() override { return weights_.weights(); }
+  Place place_in_real(const std::string& parameter) const override {
+    return weights_.place_in_real(parameter).value_or(Place{parameter, {}, {}});
+  }
 
   /// The next h.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& h = {});

@@ -2,10 +2,12 @@
 
 #include <torch/arg.h>
 
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "quatrain/nn/layer.h"
 #include "quatrain/nn/options.h"
 #include "quatrain/nn/weight.h"
 #include "quatrain/recurrent_ops.h"
@@ -56,10 +58,6 @@ struct RecurrentSettingsOptions {
   Self& self() { return static_cast<Self&>(*this); }
 };
 
-/// A real layer has one gate after the other, a hypercomplex one all gates in each component.
-inline constexpr const char* kGatesInComponents =
-    "its gates lie in another order in each component; take fresh weights";
-
 /// The weights of one recurrent layer in one direction, and what it computes of a sequence.
 ///
 /// Not a module: its parameters are registered in the layer that holds it, under torch's names with S for
@@ -71,6 +69,7 @@ class QUATRAIN_API RecurrentWeights {
   struct Options {
     ops::Cell cell = ops::Cell::lstm;
     int64_t input = 0, hidden = 0;
+    int64_t directions = 1;  ///< of the layer below, which the input has inside each component
     MapSettings map;
     RecurrentSettings recurrent;
     double forget_bias = 0;  ///< of an lstm's bias_ih
@@ -88,6 +87,9 @@ class QUATRAIN_API RecurrentWeights {
                                                          bool reverse, bool training) const;
 
   std::vector<HypercomplexWeight*> weights();
+  /// For the layer's place_in_real: torch's names and the order of its rows, one gate after the other.
+  /// Nothing for a parameter that is another's.
+  std::optional<HypercomplexLayer::Place> place_in_real(const std::string& parameter) const;
 
   at::Tensor bias_ih, bias_hh;
 

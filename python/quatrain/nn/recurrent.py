@@ -13,7 +13,7 @@ from ..algebra import Spec
 from ..init import Initialiser
 from . import _check
 from .component_wise import dropout
-from .weight import WAYS, HypercomplexLayer, HypercomplexWeight, Way
+from .weight import WAYS, HypercomplexLayer, HypercomplexWeight, Place, Way
 
 #: How many maps the gates of a cell have, for its input and for its state each.
 Gates = Literal["automatic", "packed", "separate"]
@@ -40,8 +40,18 @@ class Direction:
     They are parameters of ``layer``, a Recurrent or a RecurrentCell, whose options they take.
     """
 
-    def __init__(self, layer: Any, input_size: int, suffix: str, device: torch.device | str | None, dtype: torch.dtype | None) -> None:
+    def __init__(
+        self,
+        layer: Any,
+        input_size: int,
+        suffix: str,
+        device: torch.device | str | None,
+        dtype: torch.dtype | None,
+        directions: int = 1,
+    ) -> None:
         self.layer, self.suffix = layer, suffix
+        #: of the layer below, which the input has inside each component
+        self.directions = directions
         letters = _LETTERS[layer.cell]
         count = len(letters)
         spec, hidden = layer._spec, layer.hidden_size
@@ -82,6 +92,25 @@ class Direction:
                     bias.zero_()
                     if name == "bias_ih" and self.layer.forget_bias:
                         bias.view(self.layer._spec.n, 4, -1)[:, 1].fill_(self.layer.forget_bias)
+
+    def place_in_real(self, parameter: str) -> Place | None:
+        """Torch's names and the order of its rows, one gate after the other; None for what is another's."""
+        hidden, gates = self.layer.hidden_size, len(_LETTERS[self.layer.cell])
+
+        def inside(outer: int, size: int) -> Tensor:
+            """(outer, component, p) of the real layer to (component, outer, p) of this one."""
+            return torch.arange(size).view(outer, self.layer._spec.n, -1).transpose(0, 1).flatten()
+
+        for name, maps in (("weight_ih", self.of_input), ("weight_hh", self.of_state)):
+            for k, weight in enumerate(maps):
+                if weight.key == parameter:
+                    rows = inside(gates, gates * hidden) if len(maps) == 1 else torch.arange(hidden) + k * hidden
+                    joined = maps is self.of_input and self.directions > 1
+                    columns = inside(self.directions, weight.in_features) if joined else None
+                    return Place(name + self.suffix, rows, columns)
+        if parameter in ("bias_ih" + self.suffix, "bias_hh" + self.suffix):
+            return Place(parameter, inside(gates, gates * hidden))
+        return None
 
     def _gates(self, x: Tensor) -> Tensor:
         layer = self.layer
@@ -143,6 +172,8 @@ class Recurrent(HypercomplexLayer):
         single_bias: one bias instead of torch's two.
         recurrent_dropout: of the state before its map, with one mask for all steps of a sequence.
         share_directions: both directions have the weights of the first.
+        direction_first: the output has one direction after the other, each with its components, as torch's layers have
+            it; between the layers of a stack they stay joined.
         initialiser: one of ``quatrain.init.INITIALISERS``; fans are those of one gate and direction.
         way: how the maps of the inputs are evaluated.
         cell, forget_bias: set by the layers that derive from it.
@@ -169,6 +200,7 @@ class Recurrent(HypercomplexLayer):
         single_bias: bool = False,
         recurrent_dropout: float = 0.0,
         share_directions: bool = False,
+        direction_first: bool = False,
         initialiser: Initialiser = "glorot",
         way: Way = "auto",
         cell: str = "lstm",
@@ -181,21 +213,22 @@ class Recurrent(HypercomplexLayer):
         check_options(name, spec, input_size, hidden_size, bias, recurrent_dropout, gates, way)
         _check.at_least_one(name, "num_layers", num_layers)
         _check.probability(name, "dropout", dropout)
-        if share_directions and not bidirectional:
-            raise ValueError(f"{name}: share_directions needs two directions; set bidirectional")
+        for option, asked in (("share_directions", share_directions), ("direction_first", direction_first)):
+            if asked and not bidirectional:
+                raise ValueError(f"{name}: {option} needs two directions; set bidirectional")
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
         self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional
         self.gates, self.single_bias, self.recurrent_dropout = gates, single_bias, recurrent_dropout
-        self.share_directions, self.initialiser, self.way = share_directions, initialiser, way
+        self.share_directions, self.direction_first = share_directions, direction_first
+        self.initialiser, self.way = initialiser, way
         self._spec = spec
         directions = 2 if bidirectional else 1
         suffixes = ("", "_reverse") if bidirectional and not share_directions else ("",)
         self._layers = [
             [
-                Direction(self, directions * hidden_size if number else input_size, f"_l{number}{suffix}", device, dtype)
-                for suffix in suffixes
+                Direction(self, size, f"_l{number}{suffix}", device, dtype, directions if number else 1) for suffix in suffixes
             ]
-            for number in range(num_layers)
+            for number, size in enumerate([input_size] + [directions * hidden_size] * (num_layers - 1))
         ]
 
     def reset_parameters(self) -> None:
@@ -203,6 +236,13 @@ class Recurrent(HypercomplexLayer):
         for layer in self._layers:
             for direction in layer:
                 direction.draw()
+
+    def flatten_parameters(self) -> None:
+        """Does nothing: models that were written for torch's layers call it."""
+
+    def place_in_real(self, parameter: str) -> Place:
+        places = (direction.place_in_real(parameter) for layer in self._layers for direction in layer)
+        return next((place for place in places if place is not None), Place(parameter))
 
     def _start(self, state: Tensor | None, batch: int, x: Tensor, what: str) -> Tensor:
         sizes = (self.num_layers * (2 if self.bidirectional else 1), batch, self.hidden_size)
@@ -228,8 +268,9 @@ class Recurrent(HypercomplexLayer):
                 outputs.append(y.unflatten(1, (self._spec.n, -1)))
                 last_h.append(h_last)
                 last_c.append(c_last)
-            x = torch.cat(outputs, 2).flatten(1)
-            if number + 1 < self.num_layers:
+            last = number + 1 == self.num_layers
+            x = torch.cat(outputs, 1 if self.direction_first and last else 2).flatten(1)
+            if not last:
                 x = dropout(x, self.dropout, self.training, self._spec.n)
         return x, torch.stack(last_h), None if c is None else torch.stack([c for c in last_c if c is not None])
 
@@ -303,9 +344,9 @@ class LSTM(Recurrent):
         super().__init__(*args, **kwargs, cell="lstm_printed" if printed else "lstm", forget_bias=forget_bias)
 
     def forward(
-        self, x: Tensor | PackedSequence, state: tuple[Tensor, Tensor] | None = None
+        self, x: Tensor | PackedSequence, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor | PackedSequence, tuple[Tensor, Tensor]]:
-        h, c = (None, None) if state is None else state
+        h, c = (None, None) if hx is None else hx
         y, h, c = self._run(x, h, c, True)
         assert c is not None
         return y, (h, c)
@@ -317,8 +358,8 @@ class GRU(Recurrent):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs, cell="gru")
 
-    def forward(self, x: Tensor | PackedSequence, h: Tensor | None = None) -> tuple[Tensor | PackedSequence, Tensor]:
-        y, h, _ = self._run(x, h, None, False)
+    def forward(self, x: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple[Tensor | PackedSequence, Tensor]:
+        y, h, _ = self._run(x, hx, None, False)
         return y, h
 
 
@@ -333,6 +374,6 @@ class RNN(Recurrent):
         _check.choice("nonlinearity", nonlinearity, ("tanh", "relu"))
         super().__init__(*args, **kwargs, cell="rnn_" + nonlinearity)
 
-    def forward(self, x: Tensor | PackedSequence, h: Tensor | None = None) -> tuple[Tensor | PackedSequence, Tensor]:
-        y, h, _ = self._run(x, h, None, False)
+    def forward(self, x: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple[Tensor | PackedSequence, Tensor]:
+        y, h, _ = self._run(x, hx, None, False)
         return y, h

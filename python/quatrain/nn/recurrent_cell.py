@@ -11,7 +11,7 @@ from ..algebra import Spec
 from ..init import Initialiser
 from . import _check
 from .recurrent import Direction, Gates, check_options
-from .weight import HypercomplexLayer, Way
+from .weight import HypercomplexLayer, Place, Way
 
 
 class RecurrentCell(HypercomplexLayer):
@@ -52,6 +52,9 @@ class RecurrentCell(HypercomplexLayer):
         """Draws the weights anew by the initialiser, and sets the biases to their start."""
         self._direction.draw()
 
+    def place_in_real(self, parameter: str) -> Place:
+        return self._direction.place_in_real(parameter) or Place(parameter)
+
     def _step(self, x: Tensor, h: Tensor | None, c: Tensor | None, memory: bool) -> tuple[Tensor, Tensor | None]:
         name = type(self).__name__
         if x.dim() not in (1, 2) or x.shape[-1] != self.input_size:
@@ -80,8 +83,8 @@ class LSTMCell(RecurrentCell):
     def __init__(self, *args: Any, forget_bias: float = 0.0, printed: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs, cell="lstm_printed" if printed else "lstm", forget_bias=forget_bias)
 
-    def forward(self, x: Tensor, state: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        h, c = (None, None) if state is None else state
+    def forward(self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        h, c = (None, None) if hx is None else hx
         h, c = self._step(x, h, c, True)
         assert c is not None
         return h, c
@@ -93,8 +96,8 @@ class GRUCell(RecurrentCell):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs, cell="gru")
 
-    def forward(self, x: Tensor, h: Tensor | None = None) -> Tensor:
-        return self._step(x, h, None, False)[0]
+    def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
+        return self._step(x, hx, None, False)[0]
 
 
 class RNNCell(RecurrentCell):
@@ -104,5 +107,5 @@ class RNNCell(RecurrentCell):
         _check.choice("nonlinearity", nonlinearity, ("tanh", "relu"))
         super().__init__(*args, **kwargs, cell="rnn_" + nonlinearity)
 
-    def forward(self, x: Tensor, h: Tensor | None = None) -> Tensor:
-        return self._step(x, h, None, False)[0]
+    def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
+        return self._step(x, hx, None, False)[0]

@@ -34,6 +34,16 @@ class Part(NamedTuple):
     decays: bool
 
 
+class Place(NamedTuple):
+    """Where a parameter lies in the real layer of its kind (n = 1), by which ``convert`` finds its values there."""
+
+    #: of the real layer's parameter; for a weight, what lies there is its matrix H
+    name: str
+    #: of it, in the order of this layer's; None: all, in their order
+    rows: Tensor | None = None
+    columns: Tensor | None = None
+
+
 class HypercomplexWeight:
     """The weight of one map, H = sum_i w_i A_i (x) S_i: how its parameters are made and drawn, and what an operator gets.
 
@@ -130,6 +140,19 @@ class HypercomplexWeight:
         """True where factors are held and still fit A."""
         structure = self._effective_structure(layer)
         return structure is not None and self._fits(structure)
+
+    def set_nearest(self, layer: nn.Module, H: Tensor) -> float:
+        """Sets the parameters to the nearest of H (out, in); returns the relative error."""
+        with torch.no_grad():
+            S, A, error = torch.ops.quatrain.nearest(H.detach(), self.spec.text)
+            self._get(layer, self.key).copy_(S)
+            structure, w = self._get(layer, self._A), self._get(layer, self._w)
+            if structure is not None:
+                structure.copy_(A)
+            if w is not None:
+                w.fill_(1)
+        self.drop_prepared(layer)
+        return float(error)
 
     def drop_prepared(self, layer: nn.Module) -> None:
         """Forgets what the operator prepared from S: for what changes S without autograd's knowledge."""
@@ -230,6 +253,10 @@ class HypercomplexLayer(nn.Module):
     def weights(self) -> list[HypercomplexWeight]:
         """The weights that the layer holds itself, not its children's."""
         return list(self._weights)
+
+    def place_in_real(self, parameter: str) -> Place:
+        """Where a parameter, a weight by its key, lies in the real layer of this kind."""
+        return Place(parameter)
 
     @property
     def spec(self) -> Spec:

@@ -1,0 +1,200 @@
+"""Weights of quaternion networks that others trained, as layers that compute the same.
+
+Other toolkits have the four components of a quaternion matrix as ``r_weight``, ``i_weight``, ``j_weight`` and ``k_weight``,
+each (in/4, out/4), for the left product W * x of components that are concatenated, as here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Mapping
+
+import torch
+from torch import Tensor
+
+from . import nn, ops
+from ._recurrent_twins import set_nearest
+from .nn import _check
+
+__all__ = ["SOURCES", "Source", "linear", "recurrent"]
+
+_COMPONENTS = ("r_weight", "i_weight", "j_weight", "k_weight")
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A recurrent layer of another toolkit: what its parameters are called, and which gate each map computes."""
+
+    layer: type[nn.LSTM] | type[nn.RNN]
+    #: the name of a map, with ``{map}`` and ``{layer}``, the number of its layer
+    name: str
+    #: Of the gates that a map computes, in torch's letters (h: no gates), its names for the input and for the state. Where
+    #: they are several, the components of one product are the gates: each gate is a whole component.
+    maps: Mapping[str, tuple[str, str]]
+    batch_first: bool
+    #: the name of what the states begin with; ours begin with zero
+    start: str = ""
+
+
+_GATE_BY_GATE = {"i": ("wix", "uih"), "f": ("wfx", "ufh"), "g": ("wcx", "uch"), "o": ("wox", "uoh")}
+
+#: By toolkit and class.
+SOURCES: Mapping[str, Source] = {
+    "orkis.QLSTM": Source(nn.LSTM, "{map}", _GATE_BY_GATE, batch_first=False),
+    "pytorch-kaldi.QLSTM": Source(nn.LSTM, "{map}.{layer}", _GATE_BY_GATE, batch_first=False),
+    "speechbrain.QLSTM": Source(nn.LSTM, "rnn.{layer}.{map}", {"ifog": ("w", "u")}, True, "rnn.{layer}.h_init"),
+    "speechbrain.QRNN": Source(nn.RNN, "rnn.{layer}.{map}", {"h": ("w", "u")}, True, "rnn.{layer}.h_init"),
+}
+
+
+class _State:
+    """The tensors below a prefix, taken one after the other."""
+
+    def __init__(self, what: str, state: Mapping[str, Tensor], prefix: str) -> None:
+        self.what, self.prefix = what, prefix + "." if prefix else ""
+        begins = {name: tensor for name, tensor in state.items() if name.startswith(self.prefix)}
+        self.rest = {name[len(self.prefix) :]: tensor.detach() for name, tensor in begins.items()}
+
+    def take(self, name: str) -> Tensor:
+        if name not in self.rest:
+            raise ValueError(f"{self.what}: there is no '{self.prefix}{name}'")
+        return self.rest.pop(name)
+
+    def map(self, name: str) -> tuple[Tensor, Tensor | None]:
+        """S (4, out/4, in/4) of a quaternion map, and its bias."""
+        begin = name + "." if name else ""
+        parts = [self.take(begin + component) for component in _COMPONENTS]
+        if parts[0].dim() != 2 or any(part.shape != parts[0].shape for part in parts):
+            raise ValueError(
+                f"{self.what}: '{self.prefix}{begin}r_weight' and the other components must have one shape (in/4, out/4), "
+                f"got {[list(part.shape) for part in parts]}"
+            )
+        for extra in ("scale_param", "zero_kernel"):
+            if begin + extra in self.rest:
+                raise ValueError(f"{self.what}: '{self.prefix}{begin}{extra}' is of a map that rotates, W x conj(W), not of W x")
+        return torch.stack(parts).transpose(1, 2).contiguous(), self.rest.pop(begin + "bias", None)
+
+
+def linear(state: Mapping[str, Tensor], prefix: str = "") -> nn.Linear:
+    """The quaternion layer with the weights of Orkis's ``QuaternionLinear``, ``QuaternionLinearAutograd`` or speechbrain's ``QLinear``.
+
+    Args:
+        state: a state dict that holds PREFIX.r_weight and the others, and PREFIX.bias where there is one.
+        prefix: of the layer's names, without the last dot.
+
+    Raises ValueError where a tensor is missing or belongs to a layer that rotates.
+
+    >>> import torch, quatrain
+    >>> state = {f"fc1.{c}_weight": torch.randn(3, 2) for c in "rijk"}
+    >>> quatrain.published.linear(state, "fc1")
+    Linear(in_features=12, out_features=8, algebra=quaternion, bias=False)
+    """
+    S, bias = _State("published.linear", state, prefix).map("")
+    layer = nn.Linear(4 * S.size(2), 4 * S.size(1), bias is not None, S.device, S.dtype)
+    with torch.no_grad():
+        layer.S.copy_(S)
+        if layer.bias is not None and bias is not None:
+            layer.bias.copy_(bias)
+    return layer
+
+
+def _gates(source: Source, state: _State, number: int, which: int) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """By gate: the real matrices of a layer's maps for the input (which = 0) or the state (1), and the biases."""
+    matrices: dict[str, Tensor] = {}
+    biases: dict[str, Tensor] = {}
+    for letters, names in source.maps.items():
+        S, bias = state.map(source.name.format(map=names[which], layer=number))
+        H = ops.materialise(S, "quaternion")
+        matrices.update(zip(letters, H.chunk(len(letters))))
+        if bias is not None:
+            biases.update(zip(letters, bias.chunk(len(letters))))
+    return matrices, biases
+
+
+def _count_layers(source: Source, state: _State) -> int:
+    if "{layer}" not in source.name:
+        return 1
+    name, number = next(iter(source.maps.values()))[0], 0
+    while f"{source.name.format(map=name, layer=number)}.r_weight" in state.rest:
+        number += 1
+    return max(number, 1)  # so that the first is missed by name
+
+
+def _real_state(source: Source, state: _State, layers: int) -> tuple[dict[str, Tensor], int]:
+    """The parameters of the real layer that computes the same, under torch's names; the number of biases."""
+    order = "ifgo" if source.layer is nn.LSTM else "h"
+    real, kinds = {}, 0
+    for number in range(layers):
+        for which, kind in enumerate(("ih", "hh")):
+            matrices, biases = _gates(source, state, number, which)
+            real[f"weight_{kind}_l{number}"] = torch.cat([matrices[gate] for gate in order])
+            if biases:
+                real[f"bias_{kind}_l{number}"] = torch.cat([biases[gate] for gate in order])
+                kinds = max(kinds, which + 1)
+        start = state.rest.pop(source.start.format(layer=number), None)
+        if start is not None and start.any():
+            raise ValueError(f"{state.what}: the states of layer {number} do not begin with zero, as those of our layers do")
+    return real, kinds
+
+
+def recurrent(
+    state: Mapping[str, Tensor], source: str, prefix: str = "", bidirectional: bool = False, nonlinearity: str = "tanh"
+) -> tuple[Any, dict[str, Tensor]]:
+    """The recurrent layers with the weights of another toolkit's, and the tensors that do not belong to them, by their names.
+
+    What comes out computes the same in eval mode, from states that begin with zero. It is a quaternion layer where ours can be
+    the same, and else a real one (``algebra="real"``) of four times as many numbers: speechbrain's QLSTM takes the four
+    components of one product as its four gates, so that no gate is a quaternion map; and where several layers go both ways,
+    these toolkits put one direction after the other, so that the layers above take other components from them than ours do.
+
+    Args:
+        state: a state dict.
+        source: one of ``SOURCES``.
+        prefix: of the layers' names, without the last dot.
+        bidirectional: whether they go both ways; the two directions share their weights. Outputs are one direction after the
+            other (``direction_first``).
+        nonlinearity: of ``speechbrain.QRNN``: tanh or relu.
+
+    Raises ValueError where a tensor is missing or has another size, or states begin with other values than zero.
+
+    >>> import torch, quatrain
+    >>> state = {f"w{gate}x.{c}_weight": torch.randn(3, 2) for gate in "ifoc" for c in "rijk"}
+    >>> state |= {f"u{gate}h.{c}_weight": torch.randn(2, 2) for gate in "ifoc" for c in "rijk"}
+    >>> quatrain.published.recurrent(state | {"fco.bias": torch.zeros(3)}, "orkis.QLSTM")
+    (LSTM(12, 8, algebra=quaternion, num_layers=1, bias=False, dropout=0.0, bidirectional=False), {'fco.bias': tensor([0., 0., 0.])})
+    """
+    _check.choice("published.recurrent: source", source, tuple(SOURCES))
+    kind, tensors = SOURCES[source], _State("published.recurrent", state, prefix)
+    layers = _count_layers(kind, tensors)
+    real, biases = _real_state(kind, tensors, layers)
+    hidden, directions = real["weight_hh_l0"].size(1), 2 if bidirectional else 1
+    gates = 4 if kind.layer is nn.LSTM else 1
+    for number in range(layers):
+        size = directions * hidden if number else real["weight_ih_l0"].size(1)
+        for name, sizes in (("ih", (gates * hidden, size)), ("hh", (gates * hidden, hidden))):
+            found = real[f"weight_{name}_l{number}"].shape
+            if found != sizes:
+                raise ValueError(
+                    f"published.recurrent: layer {number} has a map of {list(found)} where {list(sizes)} is right for {source} "
+                    f"with bidirectional = {bidirectional}"
+                )
+    same = all(len(letters) == 1 for letters in kind.maps) and (layers == 1 or not bidirectional)
+    weight = real["weight_ih_l0"]
+    options: dict[str, Any] = {} if kind.layer is nn.LSTM else {"nonlinearity": nonlinearity}
+    layer = kind.layer(
+        weight.size(1),
+        hidden,
+        layers,
+        biases > 0,
+        kind.batch_first,
+        bidirectional=bidirectional,
+        device=weight.device,
+        dtype=weight.dtype,
+        algebra="quaternion" if same else "real",
+        single_bias=biases == 1,
+        share_directions=bidirectional,
+        direction_first=bidirectional,
+        **options,
+    )
+    set_nearest(layer, real)  # which is exact: the matrices are of the algebra
+    return layer, {tensors.prefix + name: tensor for name, tensor in tensors.rest.items()}
