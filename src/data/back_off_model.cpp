@@ -24,12 +24,6 @@ void split_blanks(std::string_view line, std::vector<std::string_view>& parts) {
   }
 }
 
-struct NGram {
-  int32_t history, word;  // a node, a number
-  float log10, back_off;
-  int64_t line;
-};
-
 std::string section(int64_t order) {
   return "\\" + std::to_string(order) + "-grams:";
 }
@@ -70,6 +64,12 @@ class BackOffModelReader {
   }
 
  private:
+  struct NGram {
+    int32_t history, word;  // a node, a number
+    float log10, back_off;
+    int64_t line;
+  };
+
   // The next line that is not empty, without blanks around it; false at the end of the file.
   bool advance_line() {
     for (std::string_view line; lines_.next(line);) {
