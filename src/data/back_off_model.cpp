@@ -24,12 +24,6 @@ void split_blanks(std::string_view line, std::vector<std::string_view>& parts) {
   }
 }
 
-struct Entry {
-  int32_t history, word;  // a node, a number
-  float log10, back_off;
-  int64_t line;
-};
-
 std::string section(int64_t order) {
   return "\\" + std::to_string(order) + "-grams:";
 }
@@ -70,6 +64,12 @@ class BackOffModelReader {
   }
 
  private:
+  struct NGram {
+    int32_t history, word;  // a node, a number
+    float log10, back_off;
+    int64_t line;
+  };
+
   // The next line that is not empty, without blanks around it; false at the end of the file.
   bool advance_line() {
     for (std::string_view line; lines_.next(line);) {
@@ -129,13 +129,13 @@ class BackOffModelReader {
     return narrow;
   }
 
-  // Reads the n-grams of an order into entries_, and the line behind them.
+  // Reads the n-grams of an order into ngrams_, and the line behind them.
   void read_section(int64_t order) {
     const auto words = static_cast<size_t>(order);
     const bool highest = order == model_.order_;
     const std::string behind = highest ? "\\end\\" : section(order + 1);
     const int64_t header = lines_.number();
-    entries_.clear();
+    ngrams_.clear();
     for (next(behind); line_ != behind; next(behind)) {
       TORCH_CHECK(line_.front() != '\\', lines_.place(), ": ", behind, " must follow ", section(order),
                   ", got ", quote(line_), "; \\data\\ promises n-grams up to order ", model_.order_);
@@ -143,83 +143,83 @@ class BackOffModelReader {
       TORCH_CHECK(parts_.size() == words + 1 || parts_.size() == words + 2, lines_.place(),
                   ": a line must have a log-probability, ", order, order == 1 ? " word" : " words",
                   " and perhaps a back-off weight, got ", quote(line_));
-      Entry entry{0, 0, number(parts_[0], "log-probability"), kMissing, lines_.number()};
-      TORCH_CHECK(entry.log10 <= 0, lines_.place(), ": a log-probability must be at most 0, got ",
+      NGram ngram{0, 0, number(parts_[0], "log-probability"), kMissing, lines_.number()};
+      TORCH_CHECK(ngram.log10 <= 0, lines_.place(), ": a log-probability must be at most 0, got ",
                   quote(parts_[0]));
       if (parts_.size() == words + 2) {
-        entry.back_off = number(parts_.back(), "back-off weight");
-        TORCH_CHECK(!highest || entry.back_off == 0, lines_.place(),
+        ngram.back_off = number(parts_.back(), "back-off weight");
+        TORCH_CHECK(!highest || ngram.back_off == 0, lines_.place(),
                     ": n-grams of the highest order have no back-off weight, got ", quote(parts_.back()),
                     "; \\data\\ promises n-grams up to order ", model_.order_);
       }
       if (order == 1) {
-        entry.word = static_cast<int32_t>(model_.names_.size());
-        const bool added = model_.numbers_.emplace(parts_[1], entry.word).second;
+        ngram.word = static_cast<int32_t>(model_.names_.size());
+        const bool added = model_.numbers_.emplace(parts_[1], ngram.word).second;
         TORCH_CHECK(added, lines_.place(), ": the n-gram ", quote(parts_[1]), " comes twice");
         model_.names_.emplace_back(parts_[1]);
       } else {
-        find_history(words, entry);
+        find_history(words, ngram);
       }
-      entries_.push_back(entry);
+      ngrams_.push_back(ngram);
     }
-    const auto count = static_cast<int64_t>(entries_.size()), promised = counts_[words - 1];
+    const auto count = static_cast<int64_t>(ngrams_.size()), promised = counts_[words - 1];
     TORCH_CHECK(count == promised, lines_.place(), ": the section ", section(order), " of line ", header,
                 " has ", count, " n-grams, but \\data\\ promises ", promised, "; is the file whole?");
   }
 
-  void find_history(size_t words, Entry& entry) const {
+  void find_history(size_t words, NGram& ngram) const {
     for (size_t i = 1; i <= words; ++i) {
       const auto found = model_.numbers_.find(std::string(parts_[i]));
       TORCH_CHECK(found != model_.numbers_.end(), lines_.place(), ": the word ", quote(parts_[i]),
                   " is not among the unigrams; add it there or remove its n-grams");
       if (i == words) {
-        entry.word = found->second;
+        ngram.word = found->second;
         return;
       }
-      entry.history = model_.find(entry.history, found->second);
+      ngram.history = model_.find(ngram.history, found->second);
       const auto history = [&] {
         std::string text(parts_[1]);
         for (size_t j = 2; j <= i; ++j) text += " " + std::string(parts_[j]);
         return text;
       };
-      TORCH_CHECK(entry.history > 0, lines_.place(), ": the beginning ", quote(history()),
+      TORCH_CHECK(ngram.history > 0, lines_.place(), ": the beginning ", quote(history()),
                   " of this n-gram must be an n-gram too, but is none; write the model with it");
-      TORCH_CHECK(i + 1 < words || !std::isnan(model_.back_off_[static_cast<size_t>(entry.history)]),
+      TORCH_CHECK(i + 1 < words || !std::isnan(model_.back_off_[static_cast<size_t>(ngram.history)]),
                   lines_.place(), ": this n-gram's beginning ", quote(history()),
                   " must have a back-off weight, but has none; 0 stands for a weight of 1");
     }
   }
 
-  // Makes nodes of the entries.
+  // Makes nodes of them.
   void add_order(int64_t order) {
-    std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+    std::sort(ngrams_.begin(), ngrams_.end(), [](const NGram& a, const NGram& b) {
       return a.history != b.history ? a.history < b.history : a.word < b.word;
     });
     const bool highest = order == model_.order_;
     const size_t histories = model_.words_.size();
-    const size_t nodes = histories + entries_.size();
+    const size_t nodes = histories + ngrams_.size();
     model_.words_.reserve(nodes);
     model_.log10_.reserve(nodes);
     model_.suffixes_.reserve(nodes);
     model_.first_child_.reserve(histories + 1);
     if (!highest) model_.back_off_.reserve(nodes);
-    for (size_t i = 0; i < entries_.size(); ++i) {
-      const Entry& entry = entries_[i];
+    for (size_t i = 0; i < ngrams_.size(); ++i) {
+      const NGram& ngram = ngrams_[i];
       const bool again =
-          i > 0 && entries_[i - 1].history == entry.history && entries_[i - 1].word == entry.word;
-      TORCH_CHECK(!again, place(lines_.file(), std::max(entry.line, entries_[again ? i - 1 : i].line)),
+          i > 0 && ngrams_[i - 1].history == ngram.history && ngrams_[i - 1].word == ngram.word;
+      TORCH_CHECK(!again, place(lines_.file(), std::max(ngram.line, ngrams_[again ? i - 1 : i].line)),
                   ": this n-gram comes twice");
-      while (model_.first_child_.size() <= static_cast<size_t>(entry.history))
+      while (model_.first_child_.size() <= static_cast<size_t>(ngram.history))
         model_.first_child_.push_back(static_cast<int32_t>(model_.words_.size()));
       int32_t suffix = 0;
-      for (int32_t end = entry.history; end > 0 && suffix == 0;) {
+      for (int32_t end = ngram.history; end > 0 && suffix == 0;) {
         end = model_.suffixes_[static_cast<size_t>(end)];
-        suffix = model_.find(end, entry.word);
+        suffix = model_.find(end, ngram.word);
       }
-      model_.words_.push_back(entry.word);
-      model_.log10_.push_back(entry.log10);
+      model_.words_.push_back(ngram.word);
+      model_.log10_.push_back(ngram.log10);
       model_.suffixes_.push_back(suffix);
-      if (!highest) model_.back_off_.push_back(entry.back_off);
+      if (!highest) model_.back_off_.push_back(ngram.back_off);
     }
     while (model_.first_child_.size() <= histories)
       model_.first_child_.push_back(static_cast<int32_t>(model_.words_.size()));
@@ -230,7 +230,7 @@ class BackOffModelReader {
   std::string_view line_;
   std::vector<std::string_view> parts_;
   std::vector<int64_t> counts_;
-  std::vector<Entry> entries_;
+  std::vector<NGram> ngrams_;
 };
 
 BackOffModel::BackOffModel(const std::filesystem::path& file) {

@@ -13,7 +13,7 @@ bool is_singular_of(const std::string& form, const std::string& other) {
   return other.ends_with('y') && form == other.substr(0, other.size() - 1) + "ies";
 }
 
-std::string lowered(std::string_view word) {
+std::string lowered_word(std::string_view word) {
   const auto words = split(word, Tokenizer::lowercase);
   return words.empty() ? "" : words[0];
 }
@@ -49,8 +49,8 @@ Splits read_sva(const std::filesystem::path& folder) {
     TORCH_CHECK(verb && *verb >= 1 && *verb < static_cast<int64_t>(words.size()), at,
                 ": the verb's position, counted from 0, must be from 1 to ",
                 static_cast<int64_t>(words.size()) - 1, " in this sentence, got ", quote(fields[0]));
-    const std::string right = lowered(fields[1]), wrong = lowered(fields[2]);
-    TORCH_CHECK(lowered(words[static_cast<size_t>(*verb)]) == right, at, ": word ", *verb,
+    const std::string right = lowered_word(fields[1]), wrong = lowered_word(fields[2]);
+    TORCH_CHECK(lowered_word(words[static_cast<size_t>(*verb)]) == right, at, ": word ", *verb,
                 " of the sentence (counted from 0) must be ", quote(fields[1]), ", got ",
                 quote(words[static_cast<size_t>(*verb)]), "; do the two files belong together?");
     const bool singular = is_singular_of(right, wrong);

@@ -305,18 +305,14 @@ TEST(CtcDecoder, TheThresholdSkipsUnlikelyTokens) {
   EXPECT_NEAR(found[1].score, std::log(std::exp(-4 - 3e-3) + std::exp(-4 - 8 - 2e-3)), 1e-10);
 }
 
-// A hundred thousand tokens in a row: what lists share must not need a deep stack.
+// What lists share must not need a stack as deep as they are long.
 TEST(CtcDecoder, HoldsLongUtterances) {
   auto scores = torch::full({20, 3}, -9.0);
   for (int64_t t = 0; t < 20; ++t) scores[t][1 + t % 2] = 0;
-  const auto frames = scores.log_softmax(1);
+  const auto frames = scores.log_softmax(1).repeat({15000, 1});
   CtcDecoderOptions options;
-  options.beam = 3;
-  CtcDecoder decoder(options);
-  const auto long_frames = frames.repeat({5000, 1});
-  decoder.push(long_frames);
-  EXPECT_EQ(decoder.result()[0].tokens.size(), 100000U);
-  EXPECT_EQ(decoder.finish()[0].tokens.size(), 100000U);
+  options.beam = 2;
+  EXPECT_EQ(decode(frames, options)[0].tokens.size(), 300000U);
 }
 
 TEST(CtcDecoder, RefusesBadFrames) {
