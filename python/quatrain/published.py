@@ -139,7 +139,7 @@ def _real_state(source: Source, state: _State, layers: int) -> tuple[dict[str, T
 
 def recurrent(
     state: Mapping[str, Tensor], source: str, prefix: str = "", bidirectional: bool = False, nonlinearity: str = "tanh"
-) -> tuple[Any, dict[str, Tensor]]:
+) -> tuple[nn.LSTM | nn.RNN, dict[str, Tensor]]:
     """The recurrent layers with the weights of another toolkit's, and the tensors that do not belong to them, by their names.
 
     What comes out computes the same in eval mode, from states that begin with zero. It is a quaternion layer where ours can be

@@ -178,6 +178,8 @@ TEST(ConvertRecurrent, WhatComputesSomethingElseIsRefused) {
               HasSubstr("'bias_ih_l0' is in the twin, not in the real model"));
   EXPECT_THAT(refusal(*torch::nn::LSTM(torch::nn::LSTMOptions(8, 8).num_layers(2)), *layer),
               HasSubstr("'bias_hh_l1' is in the real model, not in the twin"));
+  nn::LSTM odd(nn::LSTMOptions(8, 6).algebra("real"));  // n divides the rows of all gates, not those of one
+  EXPECT_EQ(convert(*odd, "quaternion").layers[0].skipped, "n = 4 does not divide 6");
   torch::nn::Sequential model(torch::nn::LSTM(8, 8), torch::nn::Linear(8, 8));
   EXPECT_THAT(test::of(convert(*model, "quaternion"), "0").skipped, HasSubstr("take fill_nearest"));
 }

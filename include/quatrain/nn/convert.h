@@ -27,9 +27,9 @@ struct QUATRAIN_API ConvertOptions {
   TORCH_ARG(bool, fresh) = false;
 };
 
-/// Converts the linear layers of a module, in place: real quatrain::nn::Linear wherever they are held, and
-/// torch::nn::Linear in a torch::nn::Sequential. The weights become the nearest hypercomplex ones
-/// (ops::nearest).
+/// Converts the linear and recurrent layers of a module, in place: real quatrain::nn::Linear, LSTM, GRU, RNN
+/// and cells wherever they are held, and torch::nn::Linear in a torch::nn::Sequential. The weights become the
+/// nearest hypercomplex ones (ops::nearest).
 ///
 /// If all layers of a real MultiheadAttention are converted, the module itself becomes one over the algebra,
 /// with attention = real and its channels in the new order of heads. Its weights can then be loaded into a
@@ -42,8 +42,10 @@ QUATRAIN_API ConversionReport convert(torch::nn::Module& module, const ConvertOp
 /// Sets the weights of `twin` to those of `real`, the nearest ones where algebras differ: for a model built
 /// twice, with options that differ in the algebra alone. Children, parameters and buffers must have the same
 /// names, else std::invalid_argument says what differs, and the weights that were set before it stay set.
-/// Each head of a MultiheadAttention keeps its channels. A twin with component-wise attention is filled too,
-/// but computes something else than the real one's attention.
+/// `real` may have layers of torch::nn where the twin has a Linear, an LSTM, GRU, RNN or a cell. Recurrent
+/// layers must have the same cell and order of directions (direction_first). Each head of a
+/// MultiheadAttention keeps its channels. A twin with component-wise attention is filled too, but computes
+/// something else than the real one's attention.
 QUATRAIN_API ConversionReport fill_nearest(const torch::nn::Module& real, torch::nn::Module& twin);
 
 struct QUATRAIN_API ConvertStateOptions {

@@ -99,12 +99,12 @@ class Direction:
 
         def inside(outer: int, size: int) -> Tensor:
             """(outer, component, p) of the real layer to (component, outer, p) of this one."""
-            return torch.arange(size).view(outer, self.layer._spec.n, -1).transpose(0, 1).flatten()
+            return torch.arange(size, device="cpu").view(outer, self.layer._spec.n, -1).transpose(0, 1).flatten()
 
         for name, maps in (("weight_ih", self.of_input), ("weight_hh", self.of_state)):
             for k, weight in enumerate(maps):
                 if weight.key == parameter:
-                    rows = inside(gates, gates * hidden) if len(maps) == 1 else torch.arange(hidden) + k * hidden
+                    rows = inside(gates, gates * hidden) if len(maps) == 1 else torch.arange(hidden, device="cpu") + k * hidden
                     joined = maps is self.of_input and self.directions > 1
                     columns = inside(self.directions, weight.in_features) if joined else None
                     return Place(name + self.suffix, rows, columns)
