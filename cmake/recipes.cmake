@@ -2,15 +2,19 @@
 set(quatrain_recipes
   agreement
   copy_memory
+  digits
   hamilton
   imdb
   language_model
   math
   mlu
+  phonemes
+  phonemes_ctc
   reverse
   rotation
   sentiment
   style
   text
   translation
+  yesno
 )

@@ -81,7 +81,10 @@ int plot_command(const PlotArguments& arguments);
 
 struct PredictArguments {
   std::string run;
-  std::vector<std::string> with;  ///< runs that answer together with it
+  std::vector<std::string> lines;  ///< none: those of the standard input
+  bool live = false;               ///< the standard input is sound
+  int64_t rate = 0;                ///< of its samples; 0: the model's own
+  std::vector<std::string> with;   ///< runs that answer together with it
   std::string device = "cpu";
   std::vector<std::string> settings;
 };

@@ -147,12 +147,29 @@ class Program {
 
   void add_predict() {
     auto* command =
-        app_.add_subcommand("predict", "Answer the lines of the standard input with a trained run");
+        app_.add_subcommand("predict", "Answer lines with a trained run: those of the standard input");
     command->footer(kPredictFooter);
     command->add_option("run", predict_.run, "Folder of a run")->required()->type_name("RUN");
+    auto* lines = command
+                      ->add_option("lines", predict_.lines,
+                                   "Answer these instead: texts, or the files of a run of speech")
+                      ->type_name("LINE");
+    auto* live =
+        command
+            ->add_flag("--live", predict_.live,
+                       "The standard input is sound: raw samples of one channel, 16 bits each, the low "
+                       "byte first. Each answer so far is a line, the last is the whole answer")
+            ->excludes(lines);
+    command
+        ->add_option("--rate", predict_.rate,
+                     "Samples in a second of --live (default: as the run was trained)")
+        ->check(CLI::Range(100, 1000000))
+        ->type_name("HZ")
+        ->needs(live);
     command
         ->add_option("--with", predict_.with,
                      "Answer together with these runs: by the mean of all their probabilities")
+        ->excludes(live)
         ->type_name("RUN");
     add_free_settings(*command, predict_.settings);
     command->add_option("--device", predict_.device, kDevice)->type_name("DEVICE")->capture_default_str();

@@ -2,7 +2,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
+#include <system_error>
 
 #include "cli/commands.h"
 #include "cli/lines.h"
@@ -55,6 +57,71 @@ void join(tasks::Model& model, const PredictArguments& arguments, const train::S
   }
 }
 
+// Answers lines, whose first is number `first` of what `place` names.
+void answer_lines(tasks::Model& model, const std::vector<std::string>& lines, const std::string& place,
+                  size_t& number) {
+  const auto [answers, problem] = tasks::answer(model, lines);
+  write(answers);
+  number += answers.size();
+  if (!problem.empty()) throw std::runtime_error(place + " " + std::to_string(number + 1) + ": " + problem);
+}
+
+void answer_input(tasks::Model& model) {
+  LineReader reader(STDIN_FILENO, kLongestLine);
+  size_t number = 0;
+  if (::isatty(STDIN_FILENO))
+    std::fprintf(stderr, "%s a line; end with Ctrl-D\n", model.recipe().about().reads.c_str());
+  for (;;) {
+    const auto lines = reader.next(kPortion);
+    if (lines.empty()) return;
+    answer_lines(model, lines, "standard input, line", number);
+  }
+}
+
+// One at a time, so that the answer to a long recording does not wait for the next one's.
+void answer_arguments(tasks::Model& model, const std::vector<std::string>& lines) {
+  size_t number = 0;
+  for (const auto& line : lines) answer_lines(model, {line}, "argument", number);
+}
+
+// The next bytes that are there; none at the end.
+size_t read_some(char* to, size_t most) {
+  for (;;) {
+    const ssize_t got = ::read(STDIN_FILENO, to, most);
+    if (got >= 0) return static_cast<size_t>(got);
+    if (errno != EINTR)
+      throw std::system_error(errno, std::generic_category(), "cannot read the standard input");
+  }
+}
+
+void answer_sound(tasks::Model& model, int64_t rate) {
+  const auto live = model.listen(rate);
+  if (::isatty(STDIN_FILENO))
+    throw std::runtime_error(
+        "--live reads samples from a pipe, such as of: arecord -t raw -f S16_LE -c 1 -r RATE; the standard "
+        "input is a terminal");
+  std::vector<char> bytes(1 << 15);
+  size_t waiting = 0;  // an odd byte, of a sample that is not whole yet
+  std::string last;
+  for (;;) {
+    const size_t got = read_some(bytes.data() + waiting, bytes.size() - waiting);
+    if (got == 0) break;
+    const size_t there = waiting + got, samples = there / 2;
+    std::vector<float> values(samples);
+    for (size_t i = 0; i < samples; ++i) {
+      const auto low = static_cast<uint8_t>(bytes[2 * i]), high = static_cast<uint8_t>(bytes[2 * i + 1]);
+      values[i] = static_cast<float>(static_cast<int16_t>(low | high << 8)) / 32768;
+    }
+    waiting = there % 2;
+    if (waiting) bytes[0] = bytes[there - 1];
+    const std::string answer = live->push(torch::tensor(values));
+    if (answer != last) write({answer});
+    last = answer;
+  }
+  if (waiting) throw std::runtime_error("standard input: the last sample is cut, it has one byte of two");
+  write({live->finish()});
+}
+
 }  // namespace
 
 int predict_command(const PredictArguments& arguments) {
@@ -65,19 +132,12 @@ int predict_command(const PredictArguments& arguments) {
   tasks::set_threads(model->recipe());
   const torch::NoGradGuard no_grad;
   const train::Autocast autocast(model->recipe().train.bf16, session.device().type());
-  LineReader reader(STDIN_FILENO, kLongestLine);
-  size_t number = 0;
-  if (::isatty(STDIN_FILENO))
-    std::fprintf(stderr, "%s a line; end with Ctrl-D\n", model->recipe().about().reads.c_str());
-  for (;;) {
-    const auto lines = reader.next(kPortion);
-    if (lines.empty()) break;
-    const auto [answers, problem] = tasks::answer(*model, lines);
-    write(answers);
-    number += answers.size();
-    if (!problem.empty())
-      throw std::runtime_error("standard input, line " + std::to_string(number + 1) + ": " + problem);
-  }
+  if (arguments.live)
+    answer_sound(*model, arguments.rate);
+  else if (!arguments.lines.empty())
+    answer_arguments(*model, arguments.lines);
+  else
+    answer_input(*model);
   if (const std::string text = model->summary(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
   return kSuccess;
 }

@@ -18,21 +18,23 @@ void append(std::string& bytes, Number number) {
 
 }  // namespace
 
-KaldiArchiveWriter::KaldiArchiveWriter(std::filesystem::path ark, std::filesystem::path scp)
-    : ark_(std::move(ark)) {
+KaldiArchiveWriter::KaldiArchiveWriter(std::filesystem::path ark, std::filesystem::path scp,
+                                       std::filesystem::path named)
+    : named_(named.empty() ? ark : std::move(named)) {
   // The name must mean the same in a list.
-  const auto& name = ark_.native();
-  TORCH_CHECK(
-      line_problem(name).empty() && name.find('\n') == name.npos && parse_location(name + ":0").file == ark_,
-      "KaldiArchiveWriter: a list of entries cannot name the file ", quote(name), "; choose another name");
-  archive_ = std::make_unique<AtomicFile>(ark_);
+  const auto& name = named_.native();
+  TORCH_CHECK(line_problem(name).empty() && name.find('\n') == name.npos &&
+                  parse_location(name + ":0").file == named_,
+              "KaldiArchiveWriter: a list of entries cannot name the file ", quote(name),
+              "; choose another name");
+  archive_ = std::make_unique<AtomicFile>(std::move(ark));
   script_ = std::make_unique<AtomicFile>(std::move(scp));
 }
 
 KaldiArchiveWriter::~KaldiArchiveWriter() = default;
 
 void KaldiArchiveWriter::write(const std::string& key, const at::Tensor& matrix) {
-  TORCH_CHECK(archive_, "KaldiArchiveWriter: ", ark_.string(), " is closed and takes no more entries");
+  TORCH_CHECK(archive_, "KaldiArchiveWriter: ", named_.string(), " is closed and takes no more entries");
   const std::string problem = key_problem(key);
   TORCH_CHECK(problem.empty(), "KaldiArchiveWriter: the key ", quote(key), " ", problem);
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
@@ -47,7 +49,8 @@ void KaldiArchiveWriter::write(const std::string& key, const at::Tensor& matrix)
   TORCH_CHECK(keys_.insert(key).second, "KaldiArchiveWriter: the key ", quote(key), " was written before");
 
   std::string bytes = key + ' ';
-  lines_ += bytes + ark_.string() + ':' + std::to_string(offset_ + static_cast<int64_t>(bytes.size())) + '\n';
+  lines_ +=
+      bytes + named_.string() + ':' + std::to_string(offset_ + static_cast<int64_t>(bytes.size())) + '\n';
   bytes += std::string("\0BFM ", 5);
   for (const int64_t size : values.sizes()) {
     bytes += '\4';
@@ -59,7 +62,7 @@ void KaldiArchiveWriter::write(const std::string& key, const at::Tensor& matrix)
 }
 
 void KaldiArchiveWriter::close() {
-  TORCH_CHECK(archive_, "KaldiArchiveWriter: ", ark_.string(), " is closed already");
+  TORCH_CHECK(archive_, "KaldiArchiveWriter: ", named_.string(), " is closed already");
   script_->write(lines_.data(), lines_.size());
   archive_->commit();
   script_->commit();

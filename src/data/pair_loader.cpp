@@ -3,12 +3,8 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <span>
-#include <tuple>
-
-#include "data/random.h"
 
 namespace quatrain::data {
 namespace {
@@ -72,6 +68,25 @@ bool is_beyond(int64_t source, int64_t target, const PairLimits& limits) {
          (limits.max_ratio > 0 && longer > limits.max_ratio * shorter);
 }
 
+// Of the longer side, then of either, with marks.
+std::vector<LengthBatches::Lengths> lengths_of(const EncodedPairs* set, const PairLoaderOptions& options) {
+  TORCH_CHECK(set && set->size() > 0, "PairLoader: the set must hold at least one pair, got none");
+  TORCH_CHECK(
+      options.batch_size >= 0 && options.batch_tokens >= 0 && options.batch_size + options.batch_tokens > 0,
+      "PairLoader: batch_size or batch_tokens must be positive, and the other may be 0 for no limit, got ",
+      options.batch_size, " and ", options.batch_tokens);
+  std::vector<LengthBatches::Lengths> all;
+  for (int64_t i = 0; i < set->size(); ++i) {
+    const int64_t source = set->source.length(i), target = set->target.length(i) + 1;
+    all.push_back({std::max(source, target), target, source});
+  }
+  return all;
+}
+
+LengthBatchOptions length_options(const PairLoaderOptions& options) {
+  return {options.batch_size, options.batch_tokens, options.shuffle, options.seed};
+}
+
 }  // namespace
 
 EncodedPairs encode(PairReader& reader, const Pieces& source, const Pieces& target,
@@ -128,66 +143,15 @@ PairBatch collate_pairs(const std::vector<std::vector<int32_t>>& sources,
 }
 
 PairLoader::PairLoader(std::shared_ptr<const EncodedPairs> set, PairLoaderOptions options)
-    : set_(std::move(set)), options_(options) {
-  TORCH_CHECK(set_ && set_->size() > 0, "PairLoader: the set must hold at least one pair, got none");
-  TORCH_CHECK(
-      options_.batch_size >= 0 && options_.batch_tokens >= 0 &&
-          options_.batch_size + options_.batch_tokens > 0,
-      "PairLoader: batch_size or batch_tokens must be positive, and the other may be 0 for no limit, got ",
-      options_.batch_size, " and ", options_.batch_tokens);
-  order_.resize(static_cast<size_t>(examples()));
-  std::iota(order_.begin(), order_.end(), 0);
-  Random random(options_.seed);
-  if (options_.shuffle) random.shuffle(order_);
-  const auto lengths = [this](int64_t i) {
-    const int64_t source = set_->source.length(i), target = set_->target.length(i) + 1;
-    return std::tuple(std::max(source, target), target, source);
-  };
-  std::stable_sort(order_.begin(), order_.end(),
-                   [&](int64_t a, int64_t b) { return lengths(a) > lengths(b); });
-
-  const auto no_limit = std::numeric_limits<int64_t>::max();
-  const int64_t most = options_.batch_size > 0 ? options_.batch_size : no_limit;
-  const int64_t room = options_.batch_tokens > 0 ? options_.batch_tokens : no_limit;
-  for (int64_t begin = 0; begin < examples();) {
-    // The first pair is the longest one, up to whose length the others are padded.
-    const int64_t longest = std::get<0>(lengths(order_[static_cast<size_t>(begin)]));
-    starts_.push_back(begin);
-    begin += std::min({most, std::max<int64_t>(room / longest, 1), examples() - begin});
-  }
-  starts_.push_back(examples());
-  shuffled_.resize(starts_.size() - 1);
-  std::iota(shuffled_.begin(), shuffled_.end(), 0);
-}
-
-int64_t PairLoader::batches() const {
-  return static_cast<int64_t>(shuffled_.size());
-}
-
-int64_t PairLoader::examples() const {
-  return set_->size();
-}
-
-void PairLoader::arrange(int64_t epoch) {
-  if (!options_.shuffle || epoch_ == epoch) return;
-  constexpr uint64_t kEpochStreams = 1;  // after the one that arranged the pairs
-  std::iota(shuffled_.begin(), shuffled_.end(), 0);
-  Random(options_.seed, kEpochStreams + static_cast<uint64_t>(epoch)).shuffle(shuffled_);
-  epoch_ = epoch;
-}
+    : set_(std::move(set)), order_(lengths_of(set_.get(), options), length_options(options)) {}
 
 PairBatch PairLoader::batch(int64_t epoch, int64_t index) {
-  TORCH_CHECK(epoch >= 0, "PairLoader::batch: epoch must not be negative, got ", epoch);
-  TORCH_CHECK(index >= 0 && index < batches(), "PairLoader::batch: index must be from 0 to ", batches() - 1,
-              ", got ", index);
-  arrange(epoch);
-  const auto number = static_cast<size_t>(shuffled_[static_cast<size_t>(index)]);
-  const auto begin = static_cast<size_t>(starts_[number]), end = static_cast<size_t>(starts_[number + 1]);
-  const auto pair = [&](int64_t row) { return order_[begin + static_cast<size_t>(row)]; };
+  const auto pairs = order_.batch(epoch, index);
+  const auto pair = [&](int64_t row) { return pairs[static_cast<size_t>(row)]; };
   PairBatch batch = pad_pairs(
-      static_cast<int64_t>(end - begin), true, [&](int64_t row) { return set_->source[pair(row)]; },
+      static_cast<int64_t>(pairs.size()), true, [&](int64_t row) { return set_->source[pair(row)]; },
       [&](int64_t row) { return set_->target[pair(row)]; });
-  for (size_t row = 0; row < batch.indices.size(); ++row) batch.indices[row] = order_[begin + row];
+  batch.indices.assign(pairs.begin(), pairs.end());
   return batch;
 }
 

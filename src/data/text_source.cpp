@@ -118,7 +118,7 @@ TokenStore encode_text(LineReader& reader, const Pieces& pieces, bool mark_ends,
     }
     store.extend(ids);
   }
-  TORCH_CHECK(store.tokens() > 0, "encode_text: the text must have at least one piece, but up to ",
+  TORCH_CHECK(store.numbers() > 0, "encode_text: the text must have at least one piece, but up to ",
               reader.place(), " there is none");
   store.finish();
   if (ends) *ends = marked;

@@ -46,4 +46,29 @@ at::Tensor RecurrentNetworkImpl::forward(const at::Tensor& x) {
   return output->forward(std::get<0>(gru ? gru->forward(x) : rnn->forward(x)));
 }
 
+at::Tensor RecurrentNetworkImpl::forward(const torch::nn::utils::rnn::PackedSequence& x) {
+  if (lstm) return output->forward(std::get<0>(lstm->forward_with_packed_input(x)).data());
+  return output->forward(
+      std::get<0>(gru ? gru->forward_with_packed_input(x) : rnn->forward_with_packed_input(x)).data());
+}
+
+at::Tensor RecurrentNetworkImpl::advance(const at::Tensor& x, State& state) {
+  TORCH_CHECK(!options.bidirectional(),
+              "RecurrentNetwork: a bidirectional network needs the whole sequence, advance() has a piece");
+  TORCH_CHECK_VALUE(x.dim() == 2, "RecurrentNetwork: x must have the shape (steps, input_size), got ",
+                    x.sizes());
+  const at::Tensor one = options.batch_first() ? x.unsqueeze(0) : x.unsqueeze(1);
+  at::Tensor y;
+  if (lstm) {
+    std::optional<nn::LSTMImpl::State> before;
+    if (state.h.defined()) before = {state.h, state.c};
+    const auto [all, last] = lstm->forward(one, before);
+    y = all;
+    std::tie(state.h, state.c) = last;
+  } else {
+    std::tie(y, state.h) = gru ? gru->forward(one, state.h) : rnn->forward(one, state.h);
+  }
+  return output->forward(y.reshape({x.size(0), options.hidden_size()}));
+}
+
 }  // namespace quatrain::models

@@ -21,6 +21,11 @@ std::string Model::line_problem(const std::string&) const {
   return "";
 }
 
+std::unique_ptr<Live> Model::listen(int64_t) {
+  throw RecipeError("models of kind " + recipe_.about().name +
+                    " answer lines, not sound: leave out --live, and pass the lines");
+}
+
 void Model::answer_with(const Model& other) {
   const bool same = other.recipe().kind == recipe_.kind;
   throw RecipeError(same ? "models of kind " + recipe_.about().name + " answer alone"

@@ -4,6 +4,7 @@
 #include "tasks/language_model/kind.h"
 #include "tasks/regression/kind.h"
 #include "tasks/seq2seq/kind.h"
+#include "tasks/speech/kind.h"
 #include "tasks/text_classification/kind.h"
 
 // The list of kinds: a folder's line stands here, and nowhere else.
@@ -11,8 +12,8 @@ namespace quatrain::tasks {
 namespace {
 
 std::vector<const Kind*>& list() {
-  static std::vector<const Kind*> all{&text_classification(), &regression(), &seq2seq(), &language_model(),
-                                      &copy_memory()};
+  static std::vector<const Kind*> all{&text_classification(), &regression(),  &seq2seq(),
+                                      &language_model(),      &copy_memory(), &speech()};
   return all;
 }
 

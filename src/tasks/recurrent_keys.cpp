@@ -30,6 +30,14 @@ void describe_recurrent(train::Keys& keys, models::RecurrentNetworkOptions& mode
               "Share of the state's values dropped before its map, the same in all steps of a sequence.");
 }
 
+void describe_directions(train::Keys& keys, models::RecurrentNetworkOptions& model) {
+  keys.flag(
+      "bidirectional", model.sizes.bidirectional,
+      "A second direction, from the last step to the first; such a model cannot answer while it hears.");
+  keys.flag("share_directions", model.sizes.share_directions,
+            "Both directions have the same weights (the printed sizes of QRNN's LSTMs).");
+}
+
 void check_recurrent(const Recipe& recipe, const models::RecurrentNetworkOptions& model) {
   const nn::AlgebraSpec& algebra = model.algebra();
   if (model.hidden_size() % algebra.n == 0) return;

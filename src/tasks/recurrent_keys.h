@@ -7,6 +7,8 @@
 namespace quatrain::tasks {
 
 void describe_recurrent(train::Keys& keys, models::RecurrentNetworkOptions& model);
+/// bidirectional, share_directions.
+void describe_directions(train::Keys& keys, models::RecurrentNetworkOptions& model);
 void check_recurrent(const Recipe& recipe, const models::RecurrentNetworkOptions& model);
 
 }  // namespace quatrain::tasks

@@ -7,6 +7,7 @@
 #include "cli/program.h"
 #include "quatrain/tasks/about.h"
 #include "quatrain/tasks/recipe.h"
+#include "tasks/speech_corpora.h"
 
 namespace quatrain::cli {
 namespace {
@@ -48,6 +49,12 @@ std::string small_settings(const tasks::Recipe& recipe) {
   if (kind == "regression") return all;
   if (kind == "copy_memory") return all + " --set task.dev=4 --set task.test=4";
   const auto set = [&](const char* setting) { all += std::string(" --set ") + setting; };
+  if (kind == "speech") {
+    for (const char* key : {"model.hidden=8", "model.layers=1", "train.batch=2", "features.bands=16"})
+      set(key);
+    if (reader == "timit") return all + " --data phones --set task.test_speakers=mdave0";
+    return all + " --data tones --set task.data=tsv";
+  }
   for (const char* key :
        {"model.width=64", "model.feed_forward=64", "vocabulary.pieces=characters", "vocabulary.size=0"})
     set(key);
@@ -67,6 +74,8 @@ std::string small_settings(const tasks::Recipe& recipe) {
 TEST(Train, every_recipe_runs) {
   const Workplace place;
   place.make_data();
+  test::write_tones(place.path("tones"), 6, 2, 2, 2);
+  test::write_phones(place.path("phones"));
   for (const auto& entry : std::filesystem::directory_iterator(QUATRAIN_RECIPES)) {
     const auto recipe = tasks::read_recipe(entry.path().string());
     std::vector<std::string> variants{""};

@@ -203,8 +203,9 @@ TEST(PairLoader, RefusesWhatCannotBe) {
   EXPECT_THAT(error_of([] { PairLoader(nullptr, {.batch_size = 1}); }),
               HasSubstr("at least one pair, got none"));
   PairLoader loader(some_pairs(3), {.batch_size = 2});
-  EXPECT_EQ(error_of([&] { loader.batch(0, 2); }), "PairLoader::batch: index must be from 0 to 1, got 2");
-  EXPECT_EQ(error_of([&] { loader.batch(-1, 0); }), "PairLoader::batch: epoch must not be negative, got -1");
+  EXPECT_EQ(error_of([&] { loader.batch(0, 2); }), "LengthBatches::batch: index must be from 0 to 1, got 2");
+  EXPECT_EQ(error_of([&] { loader.batch(-1, 0); }),
+            "LengthBatches::batch: epoch must not be negative, got -1");
   EXPECT_THAT(error_of([] { some_pairs(5, {.max_target = -1}); }),
               HasSubstr("or 0 for no limit, got 0 and -1"));
   EXPECT_THAT(error_of([] { some_pairs(5, {.max_ratio = 0.5}); }), HasSubstr("max_ratio must be at least 1"));

@@ -141,7 +141,7 @@ TEST_F(RealPairsTest, WikiTextHasTorchtextsWords) {
   const auto basic = pieces(PieceKind::basic_english);
   EXPECT_EQ(basic.size(), 28782 + 3);
   EXPECT_EQ(pieces(PieceKind::words).size(), 33278 + 2);
-  EXPECT_EQ(encode_text(*corpus->open("train"), basic, false).tokens(), 2049990);
+  EXPECT_EQ(encode_text(*corpus->open("train"), basic, false).numbers(), 2049990);
 }
 
 struct Recordings {

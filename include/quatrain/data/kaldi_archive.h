@@ -75,12 +75,13 @@ struct QUATRAIN_API KaldiSize {
 /// length of the file.
 QUATRAIN_API KaldiSize read_kaldi_size(const std::string& location);
 
-/// Writes a binary archive of float32 matrices and its .scp, which names the archive as it was named here.
+/// Writes a binary archive of float32 matrices and its .scp, which names the archive as it was named here, or
+/// by the place where `named` says that it will be.
 /// Both are written beside their places and renamed by close(); without it nothing is left behind.
 class QUATRAIN_API KaldiArchiveWriter {
  public:
   /// Files that cannot be written: std::runtime_error, here or later.
-  KaldiArchiveWriter(std::filesystem::path ark, std::filesystem::path scp);
+  KaldiArchiveWriter(std::filesystem::path ark, std::filesystem::path scp, std::filesystem::path named = {});
   ~KaldiArchiveWriter();
   KaldiArchiveWriter(const KaldiArchiveWriter&) = delete;
   KaldiArchiveWriter& operator=(const KaldiArchiveWriter&) = delete;
@@ -91,7 +92,7 @@ class QUATRAIN_API KaldiArchiveWriter {
   void close();
 
  private:
-  std::filesystem::path ark_;
+  std::filesystem::path named_;
   std::unique_ptr<AtomicFile> archive_, script_;
   std::set<std::string> keys_;
   std::string lines_;  // of the script

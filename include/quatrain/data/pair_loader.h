@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "quatrain/api.h"
+#include "quatrain/data/length_batches.h"
 #include "quatrain/data/pairs.h"
 #include "quatrain/data/pieces.h"
-#include "quatrain/data/token_store.h"
+#include "quatrain/data/sequence_store.h"
 
 namespace quatrain::data {
 
@@ -61,30 +62,20 @@ struct QUATRAIN_API PairLoaderOptions {
   uint64_t seed = 0;
 };
 
-/// Batches of pairs of about equal length, made when they are asked for. Which pairs go together is fixed by
-/// the data and the seed; pairs of equal lengths are in random order. The order of the batches is drawn for
-/// each epoch. So batch (epoch, index) is a function of the data, the options and these two numbers alone,
-/// and there are as many batches in each epoch. Every pair occurs once in an epoch. A pair longer than
-/// batch_tokens is a batch of its own. Not thread-safe.
+/// Batches of pairs of about equal length (LengthBatches), made when they are asked for. Not thread-safe.
 class QUATRAIN_API PairLoader {
  public:
   PairLoader(std::shared_ptr<const EncodedPairs> set, PairLoaderOptions options);
 
-  int64_t batches() const;   ///< in an epoch
-  int64_t examples() const;  ///< in an epoch
+  int64_t batches() const { return order_.batches(); }    ///< in an epoch
+  int64_t examples() const { return order_.examples(); }  ///< in an epoch
   const EncodedPairs& set() const { return *set_; }
   /// 0 <= index < batches().
   PairBatch batch(int64_t epoch, int64_t index);
 
  private:
-  void arrange(int64_t epoch);
-
   std::shared_ptr<const EncodedPairs> set_;
-  PairLoaderOptions options_;
-  std::vector<int64_t> order_;     // pairs, batch after batch
-  std::vector<int64_t> starts_;    // of the batches in order_, and the end
-  std::vector<int64_t> shuffled_;  // numbers of batches in the order of the epoch
-  int64_t epoch_ = -1;             // whose order `shuffled_` holds
+  LengthBatches order_;
 };
 
 }  // namespace quatrain::data

@@ -10,7 +10,7 @@
 #include "quatrain/data/dataset.h"
 #include "quatrain/data/pairs.h"
 #include "quatrain/data/pieces.h"
-#include "quatrain/data/token_store.h"
+#include "quatrain/data/sequence_store.h"
 
 namespace quatrain::data {
 

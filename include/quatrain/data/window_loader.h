@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "quatrain/api.h"
-#include "quatrain/data/token_store.h"
+#include "quatrain/data/sequence_store.h"
 
 namespace quatrain::data {
 

@@ -29,6 +29,16 @@ class QUATRAIN_API RecurrentNetworkImpl : public torch::nn::Cloneable<RecurrentN
   /// x: (steps, batch, input_size), or with batch_first (batch, steps, input_size). Returns the logits, of
   /// the same shape with `classes` at the end.
   at::Tensor forward(const at::Tensor& x);
+  /// Sequences of different lengths: the logits of their rows, (rows, classes).
+  at::Tensor forward(const torch::nn::utils::rnn::PackedSequence& x);
+
+  /// What one sequence has left behind; undefined at its start.
+  struct State {
+    at::Tensor h, c;
+  };
+  /// One sequence goes on: x (steps, input_size) gives (steps, classes), and the state becomes the new one.
+  /// In pieces or as a whole the logits are the same. Throws where the layers are bidirectional.
+  at::Tensor advance(const at::Tensor& x, State& state);
 
   RecurrentNetworkOptions options;
   nn::LSTM lstm{nullptr};  // one of the three

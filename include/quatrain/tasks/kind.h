@@ -40,6 +40,16 @@ class QUATRAIN_API LineError : public std::runtime_error {
 /// Throws a LineError where a row of what is computed for lines is not finite.
 QUATRAIN_API void require_finite(const at::Tensor& rows);
 
+/// Answers to a recording that is still being made.
+class QUATRAIN_API Live {
+ public:
+  virtual ~Live() = default;
+  /// Takes the next samples of one channel, (samples) in [-1, 1]; returns the answer so far.
+  virtual std::string push(const at::Tensor& samples) = 0;
+  /// Ends the recording: returns the whole answer.
+  virtual std::string finish() = 0;
+};
+
 /// A model together with what gives its numbers a meaning, such as words and labels: the content of a
 /// checkpoint.
 class QUATRAIN_API Model {
@@ -62,6 +72,10 @@ class QUATRAIN_API Model {
   /// From now on answers with the mean of both models' probabilities. A RecipeError says why where they
   /// cannot answer together, as kinds without such answers cannot.
   virtual void answer_with(const Model& other);
+
+  /// Answers to sound as it comes, with `rate` samples in a second; 0: at the model's own rate. The model
+  /// must live as long. A RecipeError where the kind or the model cannot.
+  virtual std::unique_ptr<Live> listen(int64_t rate);
 
   /// What there is to say of all answers so far (how fast they were, what was cut); empty: nothing.
   virtual std::string summary() const { return {}; }

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "quatrain/data/sequence_store.h"
 #include "quatrain/data/text_source.h"
-#include "quatrain/data/token_store.h"
 #include "quatrain/data/window_loader.h"
 #include "quatrain/tasks/kind.h"
 #include "tasks/language_model/model.h"

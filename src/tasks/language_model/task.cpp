@@ -70,7 +70,7 @@ train::Figures LanguageTask::facts() {
   const auto train = sets_->find("train");
   return {{"encoder_parameters", static_cast<double>(report.encoder)},
           {"vocabulary_size", static_cast<double>(model_->pieces.size())},
-          {"train_tokens", static_cast<double>(train == sets_->end() ? 0 : train->second.text->tokens())}};
+          {"train_tokens", static_cast<double>(train == sets_->end() ? 0 : train->second.text->numbers())}};
 }
 
 }  // namespace quatrain::tasks

@@ -1,4 +1,4 @@
-#include "quatrain/data/token_store.h"
+#include "quatrain/data/sequence_store.h"
 
 #include <sys/resource.h>
 
@@ -15,13 +15,13 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class TokenStoreTest : public DataTest {
+class SequenceStoreTest : public DataTest {
  protected:
-  TokenStoreTest() { setenv("TMPDIR", folder_.c_str(), 1); }
-  ~TokenStoreTest() override { unsetenv("TMPDIR"); }
+  SequenceStoreTest() { setenv("TMPDIR", folder_.c_str(), 1); }
+  ~SequenceStoreTest() override { unsetenv("TMPDIR"); }
 };
 
-TEST_F(TokenStoreTest, HoldsSequencesOfAnyLength) {
+TEST_F(SequenceStoreTest, HoldsSequencesOfAnyLength) {
   TokenStore store;
   std::vector<int32_t> long_one(200000);
   std::iota(long_one.begin(), long_one.end(), 7);
@@ -33,7 +33,7 @@ TEST_F(TokenStoreTest, HoldsSequencesOfAnyLength) {
   store.finish();
   const TokenStore moved = std::move(store);
   ASSERT_EQ(moved.size(), 4);
-  EXPECT_EQ(moved.tokens(), 200004);
+  EXPECT_EQ(moved.numbers(), 200004);
   EXPECT_THAT(moved[0], ElementsAre(1, 2, 3));
   EXPECT_EQ(moved.length(1), 0);
   EXPECT_TRUE(moved[1].empty());
@@ -42,7 +42,7 @@ TEST_F(TokenStoreTest, HoldsSequencesOfAnyLength) {
   EXPECT_EQ(store.size(), 0);  // NOLINT: what is left of it holds nothing
 }
 
-TEST_F(TokenStoreTest, ASequenceGrowsPieceByPiece) {
+TEST_F(SequenceStoreTest, ASequenceGrowsPieceByPiece) {
   TokenStore store;
   store.extend(std::vector<int32_t>{1, 2});
   store.extend({});
@@ -55,27 +55,27 @@ TEST_F(TokenStoreTest, ASequenceGrowsPieceByPiece) {
   EXPECT_THAT(store[1], ElementsAre(4, 5));
 }
 
-TEST_F(TokenStoreTest, AnEmptyStoreIsOneToo) {
+TEST_F(SequenceStoreTest, AnEmptyStoreIsOneToo) {
   TokenStore store;
   store.finish();
   EXPECT_EQ(store.size(), 0);
-  EXPECT_EQ(store.tokens(), 0);
+  EXPECT_EQ(store.numbers(), 0);
 }
 
-TEST_F(TokenStoreTest, RefusesWhatCannotBe) {
+TEST_F(SequenceStoreTest, RefusesWhatCannotBe) {
   TokenStore store;
   store.append(std::vector<int32_t>{1});
-  EXPECT_EQ(error_of([&] { store[0]; }), "TokenStore: sequences can be read after finish()");
+  EXPECT_EQ(error_of([&] { store[0]; }), "SequenceStore: sequences can be read after finish()");
   store.finish();
-  EXPECT_EQ(error_of([&] { store.append({}); }), "TokenStore: a finished store takes no more ids");
-  EXPECT_EQ(error_of([&] { store.finish(); }), "TokenStore: a finished store takes no more ids");
-  EXPECT_EQ(error_of([&] { store[1]; }), "TokenStore: the sequence must be from 0 to 0, got 1");
+  EXPECT_EQ(error_of([&] { store.append({}); }), "SequenceStore: a finished store takes no more numbers");
+  EXPECT_EQ(error_of([&] { store.finish(); }), "SequenceStore: a finished store takes no more numbers");
+  EXPECT_EQ(error_of([&] { store[1]; }), "SequenceStore: the sequence must be from 0 to 0, got 1");
   EXPECT_THAT(store[0], ElementsAre(1));
   setenv("TMPDIR", (folder_ / "none").c_str(), 1);
   EXPECT_THAT(error_of([] { TokenStore(); }), HasSubstr("name another folder with TMPDIR"));
 }
 
-TEST_F(TokenStoreTest, AFullDiskIsAnError) {
+TEST_F(SequenceStoreTest, AFullDiskIsAnError) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
@@ -90,7 +90,7 @@ TEST_F(TokenStoreTest, AFullDiskIsAnError) {
   });
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
-  EXPECT_THAT(error, HasSubstr("bytes of token ids to " + folder_.string() + " failed: "));
+  EXPECT_THAT(error, HasSubstr("bytes to " + folder_.string() + " failed: "));
 }
 
 }  // namespace

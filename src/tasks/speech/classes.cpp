@@ -1,0 +1,126 @@
+#include "tasks/speech/classes.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <set>
+
+#include "quatrain/data/phones.h"
+#include "support/atomic_file.h"
+#include "support/text.h"
+
+namespace quatrain::tasks {
+namespace {
+
+constexpr const char* kFile = "classes.txt";
+
+// Characters as UTF-8 has them.
+std::vector<std::string> characters_of(const std::vector<std::string>& words) {
+  std::vector<std::string> all;
+  for (const auto& word : words) {
+    if (!all.empty()) all.emplace_back(SpeechClasses::kSpace);
+    for (size_t begin = 0; begin < word.size();) {
+      size_t end = begin + 1;
+      while (end < word.size() && (static_cast<unsigned char>(word[end]) & 0xc0) == 0x80) ++end;
+      all.push_back(word.substr(begin, end - begin));
+      begin = end;
+    }
+  }
+  return all;
+}
+
+std::string joined(const std::vector<std::string>& tokens) {
+  std::string text;
+  for (const auto& token : tokens) text += (text.empty() ? "" : " ") + token;
+  return text;
+}
+
+std::vector<std::string> phones_of(const data::Utterance& utterance) {
+  std::vector<int64_t> phones;
+  for (const auto& segment : utterance.phones) phones.push_back(data::timit_phone(segment.phone));
+  std::vector<std::string> names;
+  for (const int64_t phone : data::fold_phones(phones))
+    names.push_back(data::folded_phones()[static_cast<size_t>(phone)]);
+  return names;
+}
+
+}  // namespace
+
+SpeechClasses::SpeechClasses(const SpeechTaskOptions& options,
+                             const std::vector<data::Utterance>& utterances) {
+  if (options.objective == Objective::frames && options.has_tokens()) {
+    names_ = data::timit_phones();
+    return;
+  }
+  if (options.objective == Objective::frames) {
+    int32_t last = 0;
+    for (const auto& utterance : utterances)
+      for (const int32_t label : utterance.labels) last = std::max(last, label);
+    for (int32_t i = 0; i <= last; ++i) names_.push_back(std::to_string(i));
+    return;
+  }
+  std::set<std::string> all;
+  for (const auto& utterance : utterances)
+    for (const auto& token : tokens_of(options, utterance)) all.insert(token);
+  if (options.objective == Objective::ctc) names_.emplace_back(kBlankName);
+  names_.insert(names_.end(), all.begin(), all.end());
+}
+
+std::vector<std::string> SpeechClasses::tokens_of(const SpeechTaskOptions& options,
+                                                  const data::Utterance& utterance) {
+  if (options.objective == Objective::utterance) return {joined(utterance.tokens)};
+  if (options.objective == Objective::frames)
+    return options.has_tokens() ? phones_of(utterance) : std::vector<std::string>{};
+  if (options.units == Units::phones) return phones_of(utterance);
+  return options.units == Units::characters ? characters_of(utterance.tokens) : utterance.tokens;
+}
+
+std::string SpeechClasses::scored(const SpeechTaskOptions& options, const std::string& name) {
+  if (options.objective != Objective::frames || !options.has_tokens()) return name;
+  const int64_t folded = data::phone_folding()[static_cast<size_t>(data::timit_phone(name))];
+  return folded < 0 ? "" : data::folded_phones()[static_cast<size_t>(folded)];
+}
+
+int64_t SpeechClasses::id(const std::string& name) const {
+  const auto found = std::find(names_.begin(), names_.end(), name);
+  return found == names_.end() ? -1 : found - names_.begin();
+}
+
+void SpeechClasses::save(const std::filesystem::path& folder) const {
+  std::string text;
+  for (const auto& name : names_) text += name + "\n";
+  write_text(folder / kFile, text);
+}
+
+SpeechClasses SpeechClasses::load(const std::filesystem::path& folder) {
+  SpeechClasses classes;
+  std::ifstream file = open_named(folder / kFile);
+  for (std::string line; std::getline(file, line);) classes.names_.push_back(line);
+  return classes;
+}
+
+std::vector<int64_t> frame_classes(const SpeechTaskOptions& options, const data::Utterance& utterance,
+                                   int64_t frames) {
+  if (options.has_tokens()) {
+    const double shift = options.bank.frame_shift / 1000 * static_cast<double>(utterance.rate);
+    const double centre = options.bank.snip_edges
+                              ? options.bank.frame_length / 2000 * static_cast<double>(utterance.rate)
+                              : shift / 2;
+    return data::phone_labels(utterance, frames, std::llround(shift), std::llround(centre));
+  }
+  TORCH_CHECK(static_cast<int64_t>(utterance.labels.size()) == frames, "speech: the alignment of ",
+              quote(utterance.id), " must have a label for each of its ", frames, " frames, got ",
+              utterance.labels.size(), "; Kaldi's own framing is features.snip_edges = true");
+  return {utterance.labels.begin(), utterance.labels.end()};
+}
+
+std::string text_of(const SpeechTaskOptions& options, const std::vector<std::string>& tokens) {
+  if (options.objective != Objective::ctc || options.units != Units::characters) return joined(tokens);
+  std::string text;
+  for (const auto& token : tokens) text += token == SpeechClasses::kSpace ? " " : token;
+  return text;
+}
+
+}  // namespace quatrain::tasks

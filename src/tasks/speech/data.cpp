@@ -1,0 +1,291 @@
+#include "tasks/speech/data.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "quatrain/data/derivatives.h"
+#include "quatrain/data/tokenizer.h"
+#include "support/numbers.h"
+#include "support/text.h"
+#include "tasks/data_folder.h"
+#include "tasks/speech/task.h"
+#include "train/checksum.h"
+
+namespace quatrain::tasks {
+namespace {
+
+namespace rnn = torch::nn::utils::rnn;
+
+constexpr int64_t kScoredSeconds = 400;  // of a batch that is scored
+
+at::Tensor features_of(const SpeechTaskOptions& own, const data::SpeechSet& set, int64_t i) {
+  return data::Derivatives(own.derivatives)(set.energies(i));
+}
+
+int64_t rows_in(const SpeechTaskOptions& own, int64_t frames) {
+  return (frames + own.stack - 1) / own.stack;
+}
+
+// Rows that ctc needs for tokens: a blank between equal ones.
+int64_t rows_needed(const std::vector<int64_t>& targets) {
+  auto rows = static_cast<int64_t>(targets.size());
+  for (size_t i = 1; i < targets.size(); ++i) rows += targets[i] == targets[i - 1];
+  return rows;
+}
+
+// Makes a set, and says what of it cannot be used.
+class Preparation {
+ public:
+  Preparation(const SpeechTaskOptions& own, const DataRequest& request) : own_(own), request_(request) {
+    if (!own.source.stored_features) bank_.emplace(own.bank);
+  }
+
+  SpeechSplit split(const std::string& name, std::vector<data::Utterance> utterances) {
+    SpeechSplit split;
+    const bool trains = name == "train" && request_.split.empty();
+    const auto factors = trains ? own_.speed_factors() : std::vector<double>{1};
+    const auto all = static_cast<int64_t>(utterances.size() * factors.size());
+    auto last = std::chrono::steady_clock::now();
+    std::string heard;  // what tells these recordings from all others
+    const auto tell = [&](int64_t done, const at::Tensor& read) {
+      using namespace std::chrono_literals;
+      const auto bytes = read.contiguous();
+      heard += train::checksum({static_cast<const char*>(bytes.data_ptr()), bytes.nbytes()});
+      if (!request_.tell || std::chrono::steady_clock::now() - last < 5s) return;
+      last = std::chrono::steady_clock::now();
+      request_.tell("features: " + grouped(done) + " of " + grouped(all) + " utterances of the " + name +
+                    " set");
+    };
+    split.set = bank_ ? std::make_shared<data::SpeechSet>(std::move(utterances), *bank_, factors, tell)
+                      : std::make_shared<data::SpeechSet>(std::move(utterances), own_.bank.bands, tell);
+    for (const auto& utterance : split.set->utterances())
+      split.tokens.push_back(SpeechClasses::tokens_of(own_, utterance));
+    for (const auto& tokens : split.tokens)
+      for (const auto& token : tokens) heard += "\n" + token;
+    checksums[name + ".recordings"] = train::checksum(heard);
+    return split;
+  }
+
+  // Once the classes are known. What cannot be trained on is an error, or left out where that is asked for.
+  void number(SpeechSplit& split, const std::string& name, const SpeechClasses& classes) {
+    std::vector<std::string> unknown;
+    for (const auto& tokens : split.tokens) {
+      auto& ids = split.targets.emplace_back();
+      for (const auto& token : tokens) {
+        ids.push_back(classes.id(token));
+        if (ids.back() < 0 && own_.objective != Objective::frames) unknown.push_back(token);
+      }
+    }
+    if (!unknown.empty())
+      notes.push_back(name + " set: " + counted(static_cast<int64_t>(unknown.size()), "token") +
+                      " that the training set does not have, which cannot be recognised, the first " +
+                      quote(unknown.front()));
+    int64_t silent = 0, cut = 0;
+    for (int64_t i = 0; i < split.set->size(); ++i) {
+      const auto& utterance = split.set->utterance(i);
+      const int64_t frames = split.set->frames(i);
+      const auto& targets = split.targets[static_cast<size_t>(i) % split.targets.size()];
+      if (frames == 0) {
+        refuse(name, utterance,
+               "has no frame (its " + std::to_string(utterance.samples()) + " samples are too few)");
+        ++silent;
+        continue;
+      }
+      if (own_.objective == Objective::ctc && rows_in(own_, frames) < rows_needed(targets)) {
+        refuse(name, utterance,
+               "is too short for its text: " + counted(rows_needed(targets), "token") +
+                   " and blanks between equal ones need as many rows, it has " +
+                   std::to_string(rows_in(own_, frames)) +
+                   (own_.stack > 1 ? " (features.stack = " + std::to_string(own_.stack) + ")" : ""));
+        ++cut;
+        if (name == "train") continue;
+        split.too_short.push_back(i);
+      }
+      if (own_.objective == Objective::frames) frame_classes(own_, utterance, frames);  // says what is wrong
+      split.usable.push_back(i);
+    }
+    if (silent > 0)
+      notes.push_back(name + " set: " + counted(silent, "utterance") + " without a frame" +
+                      (name == "train" ? ", left out" : ", to which the answer is empty"));
+    if (cut > 0)
+      notes.push_back(name + " set: " + counted(cut, "utterance") + " too short for their tokens" +
+                      (name == "train" ? ", left out" : ", which are scored but have no loss"));
+    TORCH_CHECK(name != "train" || !split.usable.empty(),
+                "speech: no utterance of the train set can be used; see features.stack and task.units");
+  }
+
+  std::vector<std::string> notes;
+  Checksums checksums;
+
+  void measure_speakers(SpeechSplit& split) {
+    if (own_.normalise != NormaliseBy::speaker) return;
+    for (const int64_t i : split.usable) {
+      const auto [found, added] = split.speakers.try_emplace(split.set->utterance(i).speaker, own_.bank.bands,
+                                                             own_.components(), own_.scale);
+      found->second.add(features_of(own_, *split.set, i));
+    }
+  }
+
+ private:
+  void refuse(const std::string& name, const data::Utterance& utterance, const std::string& problem) const {
+    TORCH_CHECK(own_.source.skip_bad || name != "train", "speech: the utterance ", quote(utterance.id), " (",
+                utterance.path.string(), ") ", problem, "; task.skip_bad leaves such utterances out");
+  }
+
+  const SpeechTaskOptions& own_;
+  std::optional<data::FilterBank> bank_;  // of audio
+  const DataRequest& request_;
+};
+
+SpeechParts learn_parts(const SpeechTaskOptions& own, SpeechClasses classes, const SpeechSplit& train) {
+  SpeechParts parts{std::move(classes), {}};
+  if (own.objective == Objective::frames) {
+    parts.transitions.emplace(parts.classes.size());
+    for (const int64_t i : train.usable)
+      parts.transitions->add(frame_classes(own, train.set->utterance(i), train.set->frames(i)));
+  }
+  return parts;
+}
+
+data::Normalisation measure(const SpeechTaskOptions& own, const SpeechSplit& train) {
+  auto all = SpeechModel::empty_normalisation(own);
+  for (const int64_t i : train.usable) all.add(features_of(own, *train.set, i));
+  return all;
+}
+
+// Sets, and what there is to say of them. The recipe is settled: its folder, rate and bands.
+struct Prepared {
+  SpeechSplits splits;
+  SpeechClasses classes;
+  std::vector<std::string> notes;
+  Checksums checksums;
+};
+
+Prepared prepare(Recipe& recipe, const DataRequest& request) {
+  auto& own = recipe.own<SpeechTaskOptions>();
+  settle_folder(own.source.reader, own.source.folder, data::speech_readers(), request.folder, recipe.name);
+  data::SpeechSource source = own.source;
+  source.dev_speakers = data::split(own.dev_speakers, data::Tokenizer::whitespace);
+  source.test_speakers = data::split(own.test_speakers, data::Tokenizer::whitespace);
+  source.alignments = own.objective == Objective::frames && own.source.reader == "kaldi";
+  data::SpeechCorpus corpus = data::load_speech(source);
+  if (own.source.stored_features)
+    own.bank.bands = data::read_stored_features(corpus.train.front()).size(1);
+  else if (own.bank.rate == 0)
+    own.bank.rate = corpus.train.front().rate;
+  own.check(recipe);  // again: the number of bands may be another
+
+  const auto* trained = dynamic_cast<const SpeechModel*>(request.model);
+  SpeechClasses classes = trained ? trained->parts.classes : SpeechClasses(own, corpus.train);
+  Preparation preparation(own, request);
+  for (const auto& bad : corpus.bad.reasons)
+    preparation.notes.push_back(bad.set + (bad.set.empty() ? "" : " set: ") +
+                                counted(bad.count, "utterance") + " left out (" + bad.reason +
+                                "), the first at " + bad.first);
+  SpeechSplits splits;
+  const std::pair<const char*, std::vector<data::Utterance>*> sets[] = {
+      {"train", &corpus.train}, {"dev", &corpus.dev}, {"test", &corpus.test}};
+  for (const auto& [name, utterances] : sets) {
+    if (utterances->empty() || (!request.split.empty() && request.split != name)) continue;
+    SpeechSplit& split = splits[name] = preparation.split(name, std::move(*utterances));
+    preparation.number(split, name, classes);
+    preparation.measure_speakers(split);
+  }
+  return {std::move(splits), std::move(classes), std::move(preparation.notes),
+          std::move(preparation.checksums)};
+}
+
+std::vector<data::LengthBatches::Lengths> lengths_of(const SpeechSplit& split) {
+  std::vector<data::LengthBatches::Lengths> all;
+  for (const int64_t i : split.usable) all.push_back({split.set->frames(i), 0, 0});
+  return all;
+}
+
+}  // namespace
+
+at::Tensor rows_of(const SpeechSplit& split, const SpeechModel& model, int64_t i, const uint64_t* mask_seed) {
+  const auto& own = model.own();
+  at::Tensor features = features_of(own, *split.set, i);
+  switch (own.normalise) {
+    case NormaliseBy::none:
+      break;
+    case NormaliseBy::training:
+      features = model.training_normalisation().apply(features);
+      break;
+    case NormaliseBy::speaker:
+      features = split.speakers.at(split.set->utterance(i).speaker).apply(features);
+      break;
+    case NormaliseBy::utterance: {
+      auto of_it = SpeechModel::empty_normalisation(own);
+      of_it.add(features);
+      features = of_it.apply(features);
+    }
+  }
+  if (mask_seed && own.masks.band_masks + own.masks.time_masks > 0)
+    features = data::spec_augment(features, own.bank.bands, own.masks, *mask_seed);
+  return model.stacked(features);
+}
+
+data::LengthBatches training_order(const SpeechSplit& split, const Recipe& recipe) {
+  const auto& own = recipe.own<SpeechTaskOptions>();
+  const auto room = static_cast<int64_t>(own.batch_seconds * 1000 / own.bank.frame_shift);
+  return {lengths_of(split), {.most = recipe.batch, .room = room, .seed = recipe.train.seed}};
+}
+
+data::LengthBatches scoring_order(const SpeechSplit& split, int64_t most) {
+  return {lengths_of(split), {.most = most, .room = kScoredSeconds * 100, .shuffle = false}};
+}
+
+std::vector<Input> SpeechData::inputs(std::string_view split, const Recipe& recipe, int64_t size,
+                                      int64_t count) const {
+  const SpeechSplit& of = splits_->find(split)->second;
+  const SpeechModel model(recipe, parts_, training_);
+  auto order = split == "train" ? training_order(of, recipe) : scoring_order(of, size);
+  std::vector<Input> inputs;
+  for (int64_t batch = 0; batch < std::min(count, order.batches()); ++batch) {
+    std::vector<at::Tensor> rows;
+    int64_t frames = 0;
+    for (const int64_t place : order.batch(0, batch)) {
+      if (static_cast<int64_t>(rows.size()) == size) break;
+      const int64_t i = of.usable[static_cast<size_t>(place)];
+      rows.push_back(rows_of(of, model, i));
+      frames += of.set->frames(i);
+    }
+    const auto packed = rnn::pack_sequence(rows, /*enforce_sorted=*/true);
+    inputs.push_back({{packed.data(), packed.batch_sizes()}, frames});
+  }
+  return inputs;
+}
+
+std::unique_ptr<Model> SpeechData::make_model(const Recipe& recipe) const {
+  return std::make_unique<SpeechModel>(recipe, parts_, training_);
+}
+
+std::unique_ptr<train::Task> SpeechData::make_task(std::shared_ptr<Model> model) const {
+  return std::make_unique<SpeechTask>(std::dynamic_pointer_cast<SpeechModel>(std::move(model)), splits_,
+                                      checksums_, only_scored_);
+}
+
+std::unique_ptr<Data> load_speech_data(Recipe recipe, const DataRequest& request) {
+  Prepared prepared = prepare(recipe, request);
+  const auto& own = recipe.own<SpeechTaskOptions>();
+  const auto* trained = dynamic_cast<const SpeechModel*>(request.model);
+  const auto& splits = prepared.splits;
+  SpeechParts parts =
+      trained ? trained->parts : learn_parts(own, std::move(prepared.classes), splits.at("train"));
+  data::Normalisation training =
+      trained ? trained->training_normalisation() : measure(own, splits.at("train"));
+  return std::make_unique<SpeechData>(std::move(recipe), std::move(prepared.splits), std::move(parts),
+                                      std::move(training), std::move(prepared.notes),
+                                      std::move(prepared.checksums), !request.split.empty());
+}
+
+SpeechSplits load_speech_splits(const Recipe& recipe, const SpeechModel& model) {
+  Recipe settled = recipe;
+  return prepare(settled, {.model = &model}).splits;
+}
+
+}  // namespace quatrain::tasks

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "quatrain/data/length_batches.h"
+#include "quatrain/data/speech_set.h"
+#include "quatrain/tasks/kind.h"
+#include "tasks/speech/model.h"
+#include "tasks/task_parts.h"
+
+namespace quatrain::tasks {
+
+/// One set of utterances.
+struct SpeechSplit {
+  std::shared_ptr<const data::SpeechSet> set;
+  std::vector<std::vector<std::string>> tokens;  ///< of each utterance, as it is scored
+  std::vector<std::vector<int64_t>> targets;     ///< their classes; -1 of those that the training set has not
+  std::vector<int64_t> usable;                   ///< numbers in the set, to be trained on or heard
+  std::map<std::string, data::Normalisation> speakers;
+  /// Usable ones that ctc cannot align: they have fewer rows than their tokens need.
+  std::vector<int64_t> too_short;
+};
+using SpeechSplits = std::map<std::string, SpeechSplit, std::less<>>;
+
+/// Recordings as features, and what is learned of the training set beside weights.
+class SpeechData : public Data {
+ public:
+  SpeechData(Recipe recipe, SpeechSplits splits, SpeechParts parts, data::Normalisation training,
+             std::vector<std::string> notes, Checksums checksums, bool only_scored)
+      : Data(std::move(recipe)),
+        splits_(std::make_shared<SpeechSplits>(std::move(splits))),
+        parts_(std::move(parts)),
+        training_(std::move(training)),
+        notes_(std::move(notes)),
+        checksums_(std::move(checksums)),
+        only_scored_(only_scored) {}
+
+  bool has(std::string_view split) const override { return splits_->contains(split); }
+  /// {rows, batch_sizes}.
+  std::vector<Input> inputs(std::string_view split, const Recipe& recipe, int64_t size,
+                            int64_t count) const override;
+  std::unique_ptr<Model> make_model(const Recipe& recipe) const override;
+  std::unique_ptr<train::Task> make_task(std::shared_ptr<Model> model) const override;
+  std::vector<std::string> notes() const override { return notes_; }
+
+ private:
+  std::shared_ptr<const SpeechSplits> splits_;
+  SpeechParts parts_;
+  data::Normalisation training_;
+  std::vector<std::string> notes_;
+  Checksums checksums_;  // of each set's recordings
+  bool only_scored_;
+};
+
+/// See Kind::load_data.
+std::unique_ptr<Data> load_speech_data(Recipe recipe, const DataRequest& request);
+
+/// The sets of a trained model's recipe, with its classes.
+SpeechSplits load_speech_splits(const Recipe& recipe, const SpeechModel& model);
+
+/// How a set's usable utterances are cut into batches; of each batch the places in `usable`.
+data::LengthBatches training_order(const SpeechSplit& split, const Recipe& recipe);
+/// In a fixed order, `most` utterances at a time; 0: as many as fit.
+data::LengthBatches scoring_order(const SpeechSplit& split, int64_t most);
+
+/// Rows of an utterance for the network. `augment`: with masks drawn from this seed.
+at::Tensor rows_of(const SpeechSplit& split, const SpeechModel& model, int64_t i,
+                   const uint64_t* mask_seed = nullptr);
+
+}  // namespace quatrain::tasks

@@ -1,0 +1,45 @@
+#include <torch/torch.h>
+
+#include "quatrain/data/kaldi_archive.h"
+#include "quatrain/train/session.h"
+#include "support/atomic_folder.h"
+#include "tasks/speech/data.h"
+
+namespace quatrain::tasks {
+
+std::vector<std::string> SpeechModel::export_to(const std::string& format,
+                                                const std::filesystem::path& folder) const {
+  if (format != "kaldi") return Model::export_to(format, folder);
+  if (own().objective != Objective::frames)
+    throw RecipeError(
+        "Kaldi's decoders take the scores of frames' classes: train with task.objective = frames, this run "
+        "has " +
+        std::string(name(own().objective)));
+  const torch::NoGradGuard no_grad;
+  const auto splits = load_speech_splits(recipe_, *this);
+  AtomicFolder made(folder);
+  std::string written;
+  for (const char* set : {"dev", "test"}) {
+    const auto split = splits.find(set);
+    if (split == splits.end()) continue;
+    const std::string file = std::string(set) + ".ark";
+    data::KaldiArchiveWriter archive(made.path() / file, made.path() / (std::string(set) + ".scp"),
+                                     folder / file);
+    for (const int64_t i : split->second.usable) {
+      const at::Tensor rows = rows_of(split->second, *this, i).to(train::device_of(*network));
+      models::RecurrentNetwork layers = network;
+      const at::Tensor scores = layers->forward(rows.unsqueeze(1)).squeeze(1).to(torch::kFloat);
+      archive.write(split->second.set->utterance(i).id,
+                    models::scaled_likelihoods(scores.log_softmax(1).cpu(), *parts.transitions,
+                                               own().decode.prior_scale));
+    }
+    archive.close();
+    written += (written.empty() ? "" : " and ") + file;
+  }
+  if (written.empty()) throw RecipeError("the data of this run have neither a dev nor a test set to score");
+  made.commit();
+  return {written + " hold the log posteriors of " + std::to_string(parts.classes.size()) +
+          " classes less their log priors, for Kaldi's decoders, such as latgen-faster-mapped"};
+}
+
+}  // namespace quatrain::tasks

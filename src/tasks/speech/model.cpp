@@ -1,0 +1,232 @@
+#include "tasks/speech/model.h"
+
+#include <torch/torch.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "quatrain/data/audio.h"
+#include "quatrain/data/back_off_model.h"
+#include "quatrain/models/word_model.h"
+#include "quatrain/nn/safetensors.h"
+#include "support/numbers.h"
+#include "support/text.h"
+#include "tasks/speech/recogniser.h"
+
+namespace quatrain::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kBuffers = "features_";  // before the names of a normalisation's state
+constexpr const char* kTransitions = "transitions.safetensors";
+constexpr int64_t kPortion = 10;  // seconds of a file that are heard at a time
+
+void write_state(const std::map<std::string, at::Tensor>& state, const fs::path& file) {
+  nn::write_safetensors(file, {state.begin(), state.end()});
+}
+
+std::map<std::string, at::Tensor> read_state(const fs::path& file) {
+  std::map<std::string, at::Tensor> state;
+  for (const auto& [name, tensor] : nn::read_safetensors(file).tensors) state[name] = tensor;
+  return state;
+}
+
+// A file in portions, the mean of its channels.
+void for_each_portion(const fs::path& path, const std::function<void(const at::Tensor&)>& take) {
+  data::AudioFile file(path);
+  for (;;) {
+    const at::Tensor samples = file.read(kPortion * file.info().rate);
+    if (samples.size(1) == 0) return;
+    take(data::mix_channels(samples));
+  }
+}
+
+class SpeechLive : public Live {
+ public:
+  SpeechLive(SpeechModel& model, int64_t rate)
+      : model_(model),
+        training_(model.training_normalisation()),
+        recogniser_(model, rate, model.own().normalise == NormaliseBy::training ? &training_ : nullptr) {}
+  std::string push(const at::Tensor& samples) override {
+    recogniser_.push(samples);
+    return model_.written(recogniser_.heard());
+  }
+  std::string finish() override { return model_.written(recogniser_.finish()); }
+
+ private:
+  SpeechModel& model_;
+  data::Normalisation training_;
+  Recogniser recogniser_;
+};
+
+}  // namespace
+
+void SpeechParts::save(const fs::path& folder) const {
+  classes.save(folder);
+  if (transitions) write_state(transitions->state(), folder / kTransitions);
+}
+
+SpeechParts SpeechParts::load(const SpeechTaskOptions& options, const fs::path& folder) {
+  SpeechParts parts{SpeechClasses::load(folder), {}};
+  if (options.objective == Objective::frames) {
+    parts.transitions.emplace(parts.classes.size());
+    parts.transitions->load(read_state(folder / kTransitions));
+  }
+  return parts;
+}
+
+SpeechModel::SpeechModel(Recipe recipe, SpeechParts given, const data::Normalisation& training)
+    : Model(std::move(recipe)), parts(std::move(given)), network(own().network(parts.classes.size())) {
+  for (const auto& [name, tensor] : training.state()) network->register_buffer(kBuffers + name, tensor);
+  if (!own().decode.language.empty())
+    language_ = std::make_shared<const data::BackOffModel>(own().decode.language);
+}
+
+data::Normalisation SpeechModel::empty_normalisation(const SpeechTaskOptions& options) {
+  return data::Normalisation(options.bank.bands, options.components(), options.scale);
+}
+
+data::Normalisation SpeechModel::training_normalisation() const {
+  data::Normalisation normalisation = empty_normalisation(own());
+  std::map<std::string, at::Tensor> state;
+  for (const auto& [name, tensor] : normalisation.state())
+    state[name] = network->named_buffers()[kBuffers + name].cpu();
+  normalisation.load(state);
+  return normalisation;
+}
+
+at::Tensor SpeechModel::forward(const std::vector<at::Tensor>& input) {
+  TORCH_CHECK_VALUE(input.size() == 2 && input[0].dim() == 2 && input[1].dim() == 1,
+                    "speech: the input must be rows (N, ", own().inputs(),
+                    ") and the batch sizes of their steps");
+  return network->forward(torch::nn::utils::rnn::PackedSequence(input[0], input[1].cpu()));
+}
+
+at::Tensor SpeechModel::stacked(const at::Tensor& features) const {
+  const int64_t stack = own().stack, bands = own().bank.bands;
+  if (stack == 1) return features;
+  const int64_t rows = (features.size(0) + stack - 1) / stack;
+  const at::Tensor filled = torch::constant_pad_nd(features, {0, 0, 0, rows * stack - features.size(0)});
+  return filled.view({rows, stack, own().components(), bands})
+      .transpose(1, 2)
+      .reshape({rows, own().inputs()});
+}
+
+models::CtcDecoderOptions SpeechModel::ctc_options(bool best_path) const {
+  const auto& decode = own().decode;
+  models::CtcDecoderOptions options;
+  options.blank = SpeechClasses::kBlank;
+  if (best_path) return options;
+  options.beam = decode.beam;
+  options.token_threshold = decode.threshold;
+  options.insertion_bonus = decode.insertion;
+  options.language_weight = decode.language_weight;
+  if (!language_) return options;
+  options.language = models::as_word_model(language_);
+  options.words.push_back(-1);  // the blank's
+  for (int64_t id = SpeechClasses::kBlank + 1; id < parts.classes.size(); ++id) {
+    options.words.push_back(language_->word(parts.classes.name(id)));
+    if (options.words.back() < 0)
+      throw RecipeError("decode.language: " + own().decode.language.string() + " has neither " +
+                        quote(parts.classes.name(id)) + ", which the model can answer, nor <unk>");
+  }
+  return options;
+}
+
+std::string SpeechModel::written(const std::vector<HeardToken>& tokens) const {
+  std::vector<std::string> texts;
+  for (const auto& token : tokens) texts.push_back(token.text);
+  std::string text = text_of(own(), texts);
+  if (own().objective == Objective::utterance && !tokens.empty())
+    text += "\t" + fixed(tokens.front().confidence, 4);
+  if (!own().decode.times) return text;
+  text += "\t";
+  for (const auto& token : tokens) {
+    const auto time = [&](int64_t frame) {
+      return fixed(static_cast<double>(frame) / own().frames_a_second(), 2);
+    };
+    text += (&token == &tokens.front() ? "" : " ") + time(token.begin) + "-" + time(token.end);
+  }
+  return text;
+}
+
+std::string SpeechModel::line_problem(const std::string& line) const {
+  if (own().source.stored_features)
+    return "this run reads stored features (features.source = stored), it cannot hear audio files";
+  if (fs::is_regular_file(line)) return "";
+  return "there is no audio file " + quote(line);
+}
+
+std::string SpeechModel::answer(const std::string& path) {
+  const data::AudioInfo info = data::read_audio_info(path);
+  const data::Normalisation training = training_normalisation();
+  const data::Normalisation* by = &training;
+  data::Normalisation of_file = empty_normalisation(own());
+  if (own().normalise == NormaliseBy::none) by = nullptr;
+  if (own().normalise == NormaliseBy::speaker || own().normalise == NormaliseBy::utterance) {
+    data::Resampler resampler(info.rate, own().bank.rate);
+    data::FeatureStream features(own().bank, own().derivatives);
+    for_each_portion(path,
+                     [&](const at::Tensor& samples) { of_file.add(features.push(resampler.push(samples))); });
+    of_file.add(features.push(resampler.finish()));
+    of_file.add(features.finish());
+    if (of_file.frames() == 0) return "";
+    by = &of_file;
+  }
+  Recogniser recogniser(*this, info.rate, by);
+  for_each_portion(path, [&](const at::Tensor& samples) { recogniser.push(samples); });
+  heard_ += info.seconds();
+  return written(recogniser.finish());
+}
+
+std::vector<std::string> SpeechModel::predict(const std::vector<std::string>& lines) {
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<std::string> answers;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    try {
+      answers.push_back(answer(lines[i]));
+    } catch (const c10::Error& error) {
+      throw LineError(i, error.what_without_backtrace());
+    }
+  }
+  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return answers;
+}
+
+std::unique_ptr<Live> SpeechModel::listen(int64_t rate) {
+  if (own().source.stored_features)
+    throw RecipeError("a run of stored features (features.source) cannot hear sound");
+  if (own().model.bidirectional())
+    throw RecipeError(
+        "a bidirectional model needs the end of a recording before it can answer: train one with "
+        "model.bidirectional = false, or pass the whole file");
+  if (own().normalise != NormaliseBy::training && own().normalise != NormaliseBy::none)
+    throw RecipeError("features.normalise = " + std::string(name(own().normalise)) +
+                      " needs the whole recording before it can answer: train with features.normalise = "
+                      "training, or pass the whole file");
+  return std::make_unique<SpeechLive>(*this, rate > 0 ? rate : own().bank.rate);
+}
+
+std::string SpeechModel::summary() const {
+  if (heard_ == 0) return {};
+  return fixed(heard_, 1) + " s heard in " + seconds(seconds_) + ", " + fixed(heard_ / seconds_, 1) +
+         " times as fast as spoken";
+}
+
+void SpeechModel::check_same_meaning(const fs::path& checkpoint) const {
+  if (SpeechClasses::load(checkpoint) != parts.classes)
+    throw RecipeError("train.weights: the model in " + checkpoint.string() +
+                      " tells other classes apart than this training set has");
+}
+
+std::unique_ptr<Model> SpeechModel::in_algebra(const std::string& algebra) const {
+  Recipe recipe = recipe_;
+  recipe.twins.clear();
+  recipe.origins.clear();
+  recipe.own<SpeechTaskOptions>().model.algebra(algebra);
+  check(recipe);
+  return std::make_unique<SpeechModel>(std::move(recipe), parts, training_normalisation());
+}
+
+}  // namespace quatrain::tasks

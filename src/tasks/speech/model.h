@@ -1,0 +1,78 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "quatrain/data/back_off_model.h"
+#include "quatrain/data/normalisation.h"
+#include "quatrain/models/ctc_decoder.h"
+#include "quatrain/models/frame_viterbi.h"
+#include "quatrain/models/recurrent_network.h"
+#include "quatrain/tasks/kind.h"
+#include "tasks/speech/classes.h"
+#include "tasks/speech/options.h"
+
+namespace quatrain::tasks {
+
+/// What a recogniser has beside its weights.
+struct SpeechParts {
+  SpeechClasses classes;
+  std::optional<models::FrameTransitions> transitions;  ///< of the classes of frames
+
+  /// classes.txt, transitions.safetensors.
+  void save(const std::filesystem::path& folder) const;
+  static SpeechParts load(const SpeechTaskOptions& options, const std::filesystem::path& folder);
+};
+
+/// A token that was heard.
+struct HeardToken {
+  std::string text;
+  int64_t begin = 0, end = 0;  ///< frames of the network, one past the last
+  double confidence = 0;
+};
+
+/// Recurrent layers that hear.
+class SpeechModel : public Model {
+ public:
+  /// `training`: the mean and scale of the training set's features. They become buffers of the network.
+  SpeechModel(Recipe recipe, SpeechParts parts, const data::Normalisation& training);
+
+  torch::nn::Module& module() override { return *network; }
+  /// {rows (N, inputs), batch_sizes}, of a packed sequence: the scores of classes (N, classes).
+  at::Tensor forward(const std::vector<at::Tensor>& input) override;
+  std::string line_problem(const std::string& line) const override;
+  /// Paths of audio files in, what is said in them out.
+  std::vector<std::string> predict(const std::vector<std::string>& lines) override;
+  std::unique_ptr<Live> listen(int64_t rate) override;
+  std::string summary() const override;
+  void store(const std::filesystem::path& folder) const override { parts.save(folder); }
+  void check_same_meaning(const std::filesystem::path& checkpoint) const override;
+  std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
+  std::vector<std::string> export_to(const std::string& format,
+                                     const std::filesystem::path& folder) const override;
+
+  const SpeechTaskOptions& own() const { return recipe_.own<SpeechTaskOptions>(); }
+  /// No frames yet, by the sizes and the scale of the recipe.
+  static data::Normalisation empty_normalisation(const SpeechTaskOptions& options);
+  /// That of the training set, as the network's buffers hold it.
+  data::Normalisation training_normalisation() const;
+  /// Normalised features (frames, components * bands) as rows that the network reads.
+  at::Tensor stacked(const at::Tensor& features) const;
+  /// What an answer says, with the seconds of its tokens where decode.times asks for them.
+  std::string written(const std::vector<HeardToken>& tokens) const;
+  /// The decoder of ctc by [decode], or the best path.
+  models::CtcDecoderOptions ctc_options(bool best_path) const;
+
+  SpeechParts parts;
+  models::RecurrentNetwork network;
+
+ private:
+  std::string answer(const std::string& path);
+
+  std::shared_ptr<const data::BackOffModel> language_;
+  double heard_ = 0, seconds_ = 0;  // of recordings, and of work
+};
+
+}  // namespace quatrain::tasks

@@ -1,0 +1,189 @@
+#include "tasks/speech/options.h"
+
+#include <charconv>
+
+#include "quatrain/data/tokenizer.h"
+#include "support/enum_names.h"
+#include "support/numbers.h"
+#include "support/text.h"
+#include "tasks/recipe_keys.h"
+#include "tasks/recurrent_keys.h"
+
+namespace quatrain::tasks {
+namespace {
+
+constexpr EnumNames<Objective, 3> kObjectives{
+    {{Objective::ctc, "ctc"}, {Objective::frames, "frames"}, {Objective::utterance, "utterance"}}};
+constexpr EnumNames<Units, 3> kUnits{
+    {{Units::words, "words"}, {Units::characters, "characters"}, {Units::phones, "phones"}}};
+constexpr EnumNames<NormaliseBy, 4> kNormaliseBy{{{NormaliseBy::training, "training"},
+                                                  {NormaliseBy::speaker, "speaker"},
+                                                  {NormaliseBy::utterance, "utterance"},
+                                                  {NormaliseBy::none, "none"}}};
+
+std::vector<std::string> reader_names() {
+  std::vector<std::string> all;
+  for (const auto& reader : data::speech_readers()) all.push_back(reader.name);
+  return all;
+}
+
+std::vector<double> factors_of(const std::string& text) {
+  std::vector<double> all;
+  for (const auto& word : data::split(text, data::Tokenizer::whitespace)) {
+    double factor = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), factor);
+    if (error != std::errc() || end != word.data() + word.size() || !(factor >= 0.1 && factor <= 10))
+      throw std::invalid_argument(
+          "must be factors from 0.1 to 10 with spaces between, such as \"0.9 1 1.1\", got " + quote(text));
+    all.push_back(factor);
+  }
+  if (all.empty()) all.push_back(1);
+  return all;
+}
+
+}  // namespace
+
+const char* name(Objective objective) {
+  return find_name(kObjectives, objective);
+}
+const char* name(Units units) {
+  return find_name(kUnits, units);
+}
+const char* name(NormaliseBy by) {
+  return find_name(kNormaliseBy, by);
+}
+
+// One shape for all entries reads better than what fits on a line.
+// clang-format off
+void SpeechTaskOptions::describe(train::Keys& keys) {
+  using data::NormalisationScale, data::WindowShape;
+  using scores::AlignmentRule;
+  using train::Value;
+
+  keys.table("task", "What is learned, from which recordings.");
+  keys.text("data", source.reader, "The reader of the recordings' format.", reader_names());
+  keys.path("folder", source.folder,
+            "Folder of the data. `--data` sets it; where both are empty, the environment's `QUATRAIN_DATA` "
+            "counts.").may_change();
+  keys.choice("objective", objective, {Objective::ctc, Objective::frames, Objective::utterance},
+              "`ctc`: what is said, without knowing when. `frames`: the class of each frame, by the phones of `timit` or the alignments of `kaldi`. "
+              "`utterance`: one label for a recording.");
+  keys.choice("units", units, {Units::words, Units::characters, Units::phones},
+              "What the tokens of `ctc` are. `phones` are the 39 of `timit`.");
+  keys.text("dev_speakers", dev_speakers, "Speakers, with spaces between, that are the dev set; empty: the data's own.");
+  keys.text("test_speakers", test_speakers, "Speakers, with spaces between, that are the test set; empty: the data's own.");
+  keys.flag("skip_bad", source.skip_bad,
+            "Bad utterances (a missing or damaged file, no text, too short for its tokens) are counted and left out; else the first is an error.");
+
+  keys.table("features", "How sound becomes numbers: Kaldi's log-mel filter banks and their derivatives, which make one hypercomplex number of a band.");
+  keys.add("source",
+           [this] { return Value(std::string(source.stored_features ? "stored" : "audio")); },
+           [this](const Value& value) { source.stored_features = std::get<std::string>(value) == "stored"; },
+           "`audio`: of the recordings. `stored`: those of `feats.scp`, of `kaldi` data alone; they count as energies of bands.").values = {"audio", "stored"};
+  keys.number("rate", bank.rate, 0, 1e6, "Samples in a second, to which recordings of other rates are brought; 0: the rate of the first one.");
+  keys.number("bands", bank.bands, 1, 4096, "Bands of the filter bank.");
+  keys.number("frame_length", bank.frame_length, 1, 1000, "Milliseconds.");
+  keys.number("frame_shift", bank.frame_shift, 1, 1000, "Milliseconds from one frame to the next.");
+  keys.number("low", bank.low, 0, 1e6, "Hz, where the first band begins.");
+  keys.number("high", bank.high, -1e6, 1e6, "Hz, where the last band ends; 0 and below: beside the Nyquist frequency.");
+  keys.number("preemphasis", bank.preemphasis, 0, 1, "Of the sample before, which each sample loses.");
+  keys.choice("window", bank.window, {WindowShape::povey, WindowShape::hamming, WindowShape::hanning}, "What a frame is multiplied by.");
+  keys.flag("remove_dc_offset", bank.remove_dc_offset, "Subtracts a frame's mean.");
+  keys.flag("snip_edges", bank.snip_edges, "Only frames that lie within the recording, as Kaldi's alignments have them.");
+  keys.number("derivatives", derivatives, 0, 3, "The last derivative: 3 makes a quaternion of each band, 1 a complex number.");
+  keys.choice("normalise", normalise, {NormaliseBy::training, NormaliseBy::speaker, NormaliseBy::utterance, NormaliseBy::none},
+              "Whose frames have mean 0 and variance 1: the `training` set's, each `speaker`'s, or each `utterance`'s. To `predict`, a recording is a speaker of its own; "
+              "answers while one speaks need `training` or `none`.");
+  keys.choice("scale", scale, {NormalisationScale::quaternion, NormalisationScale::component},
+              "What has a scale of its own: each band, whose components keep their relations, or each component.");
+  keys.number("stack", stack, 1, 64, "Frames that the network reads as one, component by component: `ctc` then answers so many times less often.");
+  keys.add("speeds", [this] { return Value(speeds); },
+           [this](const Value& value) {
+             factors_of(std::get<std::string>(value));
+             speeds = std::get<std::string>(value);
+           },
+           "Speed perturbation: the training set comes once at each of these factors, such as `0.9 1 1.1`; empty: as it is.");
+  keys.number("band_masks", masks.band_masks, 0, 100, "SpecAugment: bands of training utterances that are masked, whole numbers of all components; 0: none.");
+  keys.number("widest_mask", masks.widest, 0, 4096, "Bands that a mask covers at most.");
+  keys.number("time_masks", masks.time_masks, 0, 100, "SpecAugment: stretches of time that are masked; 0: none.");
+  keys.number("longest_mask", masks.longest, 0, 1e6, "Frames that a mask covers at most.");
+  keys.number("mask_share", masks.most_share, 0, 1, "Share of an utterance that a mask covers at most.");
+
+  keys.table("model", "Recurrent layers, and a real linear layer that scores classes.");
+  describe_recurrent(keys, model);
+  describe_directions(keys, model);
+
+  keys.table("train", "How it is trained.");
+  keys.number("batch_seconds", batch_seconds, 0, 1e9, "Most seconds of a batch, padding included; 0: `batch` utterances. With both, the smaller batch.");
+  keys.number("samples", samples, 0, 1000, "Utterances of the dev set that are shown with their answers at each evaluation.").may_change();
+
+  keys.table("decode", "How scores of frames become an answer.");
+  keys.number("beam", decode.beam, 1, 100000, "Of `ctc`: prefixes kept at each frame; 1: the best path.").may_change();
+  keys.path("language", decode.language, "Of `ctc`: an ARPA file of a back-off language model of the units, for a beam above 1; empty: none.").may_change();
+  keys.number("language_weight", decode.language_weight, 0, 100, "What its log-probabilities are multiplied by.").may_change();
+  keys.number("insertion", decode.insertion, -1000, 1000, "What each token adds to the score of an answer.").may_change();
+  keys.number("threshold", decode.threshold, 0.1, 1000, "Of `ctc`: tokens whose log-probability at a frame is so far below the best one's are not looked at.").may_change();
+  keys.number("prior_scale", decode.prior_scale, 0, 10, "Of `frames`: how much of the classes' log-priors is subtracted.").may_change();
+  keys.number("transition_scale", decode.transition_scale, 0, 100, "Of `frames`: what the log-probabilities of going from class to class are multiplied by.").may_change();
+  train::Key& alignment = keys.add("alignment", [this] { return Value(std::string(decode.alignment == AlignmentRule::sclite ? "sclite" : "fewest_edits")); },
+           [this](const Value& value) {
+             decode.alignment = std::get<std::string>(value) == "sclite" ? AlignmentRule::sclite : AlignmentRule::fewest_edits;
+           },
+           "How errors are counted: `fewest_edits`, as Kaldi does, or with the weights of NIST's `sclite`.");
+  alignment.values = {"fewest_edits", "sclite"};
+  alignment.may_change();
+  keys.flag("times", decode.times, "Answers of `predict` end with a tab and the seconds of each token, such as `0.25-0.61`.").may_change();
+  keys.number("piece", decode.piece, 1, 1e5, "Of bidirectional models: seconds of a long recording that are heard at a time.").may_change();
+  keys.number("context", decode.context, 0, 1e4, "Of bidirectional models: seconds heard before and after such a piece.").may_change();
+}
+// clang-format on
+
+void SpeechTaskOptions::check(const Recipe& recipe) const {
+  check_recurrent(recipe, model);
+  const nn::AlgebraSpec& algebra = model.algebra();
+  if (inputs() % algebra.n != 0)
+    recipe.refuse("features.bands", "times " + std::to_string(components() * stack) +
+                                        " (derivatives + 1, times stack) must be divisible by n = " +
+                                        std::to_string(algebra.n) + " (" + algebra.text() + "), got " +
+                                        std::to_string(bank.bands));
+  if (units == Units::phones && source.reader != "timit")
+    recipe.refuse("task.units", "may be phones for timit alone, which says where they are (got task.data = " +
+                                    source.reader + "); take words where the texts are phones");
+  if (objective == Objective::frames) {
+    if (source.reader != "timit" && source.reader != "kaldi")
+      recipe.refuse("task.objective",
+                    "may be frames for timit and kaldi alone, got task.data = " + source.reader);
+    if (stack != 1)
+      recipe.refuse("features.stack",
+                    "must be 1 where task.objective = frames, got " + std::to_string(stack));
+    if (speed_factors() != std::vector<double>{1})
+      recipe.refuse("features.speeds",
+                    "must be empty where task.objective = frames, whose labels have their times");
+  }
+  if (source.stored_features) {
+    if (source.reader != "kaldi")
+      recipe.refuse("features.source", "may be stored for kaldi alone, got task.data = " + source.reader);
+    if (speed_factors() != std::vector<double>{1})
+      recipe.refuse("features.speeds", "must be empty where features.source = stored");
+  }
+  if (!decode.language.empty() && decode.beam == 1)
+    recipe.refuse("decode.language", "needs a beam above 1 (decode.beam)");
+  if (decode.insertion != 0 && objective == Objective::ctc && decode.beam == 1)
+    recipe.refuse("decode.insertion", "needs a beam above 1 (decode.beam) where task.objective = ctc");
+  if (!decode.language.empty() && objective != Objective::ctc)
+    recipe.refuse("decode.language", "is of task.objective = ctc alone");
+  if (model.sizes.share_directions && !model.bidirectional())
+    recipe.refuse("model.share_directions", "needs model.bidirectional");
+}
+
+std::vector<double> SpeechTaskOptions::speed_factors() const {
+  return factors_of(speeds);
+}
+
+models::RecurrentNetworkOptions SpeechTaskOptions::network(int64_t classes) const {
+  models::RecurrentNetworkOptions sized = model;
+  sized.sizes.input = inputs();
+  return sized.classes(classes);
+}
+
+}  // namespace quatrain::tasks

@@ -1,0 +1,93 @@
+#include "tasks/speech/recogniser.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "quatrain/train/session.h"
+
+namespace quatrain::tasks {
+
+ScoreStream::ScoreStream(SpeechModel& model) : model_(&model) {
+  const auto& own = model.own();
+  piece_ = std::max<int64_t>(1, std::llround(own.decode.piece * own.frames_a_second()));
+  context_ = std::llround(own.decode.context * own.frames_a_second());
+  features_ = torch::zeros({0, own.components() * own.bank.bands});
+  rows_ = torch::zeros({0, own.inputs()});
+}
+
+at::Tensor ScoreStream::push(const at::Tensor& features) {
+  features_ = torch::cat({features_, features});
+  const int64_t stack = model_->own().stack, whole = features_.size(0) / stack * stack;
+  const at::Tensor rows = model_->stacked(features_.narrow(0, 0, whole));
+  features_ = features_.narrow(0, whole, features_.size(0) - whole).clone();
+  if (!model_->network->options.bidirectional()) return score(rows);
+  rows_ = torch::cat({rows_, rows});
+  return score_pieces(/*last=*/false);
+}
+
+at::Tensor ScoreStream::finish() {
+  const at::Tensor rest = model_->stacked(features_);  // filled up with zeros
+  at::Tensor scores;
+  if (model_->network->options.bidirectional()) {
+    rows_ = torch::cat({rows_, rest});
+    scores = score_pieces(/*last=*/true);
+  } else {
+    scores = score(rest);
+  }
+  *this = ScoreStream(*model_);
+  return scores;
+}
+
+at::Tensor ScoreStream::score(const at::Tensor& rows) {
+  const at::Tensor x = rows.to(train::device_of(*model_->network));
+  if (rows.size(0) == 0) return torch::zeros({0, model_->network->options.classes()});
+  return model_->network->advance(x, state_).cpu();
+}
+
+at::Tensor ScoreStream::score_pieces(bool last) {
+  std::vector<at::Tensor> all{torch::zeros({0, model_->network->options.classes()})};
+  for (;;) {
+    const int64_t end = first_ + rows_.size(0);
+    const bool rest = last && end <= scored_ + piece_ + context_;
+    if (scored_ == end || (!rest && end < scored_ + piece_ + context_)) break;
+    const int64_t until = rest ? end : scored_ + piece_;
+    const int64_t from = std::max(first_, scored_ - context_), to = std::min(end, until + context_);
+    const at::Tensor heard =
+        rows_.narrow(0, from - first_, to - from).unsqueeze(1).to(train::device_of(*model_->network));
+    const at::Tensor scores = model_->network->forward(heard).squeeze(1).cpu();
+    all.push_back(scores.narrow(0, scored_ - from, until - scored_).to(torch::kFloat));
+    scored_ = until;
+    const int64_t old = std::clamp<int64_t>(scored_ - context_ - first_, 0, rows_.size(0));
+    rows_ = rows_.narrow(0, old, rows_.size(0) - old).clone();
+    first_ += old;
+  }
+  return torch::cat(all);
+}
+
+Recogniser::Recogniser(SpeechModel& model, int64_t rate, const data::Normalisation* by)
+    : model_(model),
+      by_(by),
+      resampler_(rate, model.own().bank.rate),
+      features_(model.own().bank, model.own().derivatives),
+      scores_(model),
+      decoder_(make_decoder(model)) {}
+
+void Recogniser::hear(const at::Tensor& features) {
+  if (const at::Tensor scores = scores_.push(by_ ? by_->apply(features) : features); scores.size(0) > 0)
+    decoder_->push(scores);
+}
+
+void Recogniser::push(const at::Tensor& samples) {
+  hear(features_.push(resampler_.push(samples)));
+}
+
+std::vector<HeardToken> Recogniser::finish() {
+  hear(features_.push(resampler_.finish()));
+  hear(features_.finish());
+  if (const at::Tensor scores = scores_.finish(); scores.size(0) > 0) decoder_->push(scores);
+  return decoder_->finish();
+}
+
+}  // namespace quatrain::tasks

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "quatrain/data/feature_stream.h"
+#include "quatrain/data/resampler.h"
+#include "tasks/speech/decoder.h"
+#include "tasks/speech/model.h"
+
+namespace quatrain::tasks {
+
+/// A network's scores of rows that come bit by bit. A network of one direction goes on from its state. One of
+/// two directions hears pieces of decode.piece seconds, and decode.context seconds before and after each,
+/// whose scores are not used: a recording that is no longer than piece and context is heard as a whole. What
+/// is kept does not grow with the length of the recording.
+class ScoreStream {
+ public:
+  explicit ScoreStream(SpeechModel& model);
+
+  /// The next normalised features (frames, components * bands); the scores that are final now.
+  at::Tensor push(const at::Tensor& features);
+  at::Tensor finish();
+
+ private:
+  at::Tensor score(const at::Tensor& rows);
+  at::Tensor score_pieces(bool last);
+
+  SpeechModel* model_;
+  models::RecurrentNetworkImpl::State state_;
+  at::Tensor features_;             // that do not make a row yet
+  at::Tensor rows_;                 // of two directions: those that are still needed
+  int64_t first_ = 0, scored_ = 0;  // of rows_: the number of its first one; rows whose scores were given
+  int64_t piece_, context_;         // rows
+};
+
+/// A recording from its samples to what is said in it, bit by bit.
+class Recogniser {
+ public:
+  /// `rate`: of the samples. `by`: whose mean and scale the features get; none where it is null.
+  Recogniser(SpeechModel& model, int64_t rate, const data::Normalisation* by);
+
+  void push(const at::Tensor& samples);
+  std::vector<HeardToken> heard() const { return decoder_->heard(); }
+  std::vector<HeardToken> finish();
+
+ private:
+  void hear(const at::Tensor& features);
+
+  SpeechModel& model_;
+  const data::Normalisation* by_;
+  data::Resampler resampler_;
+  data::FeatureStream features_;
+  ScoreStream scores_;
+  std::unique_ptr<SpeechDecoder> decoder_;
+};
+
+}  // namespace quatrain::tasks

@@ -1,0 +1,73 @@
+#include "tasks/speech/report.h"
+
+#include <algorithm>
+
+#include "quatrain/data/tokenizer.h"
+#include "quatrain/scores/transcripts.h"
+
+namespace quatrain::tasks {
+namespace {
+
+// What an error rate of such tokens is called.
+const char* label_of(const SpeechTaskOptions& options) {
+  if (options.objective == Objective::utterance) return "LER";
+  if (options.objective == Objective::frames || options.units == Units::phones) return "PER";
+  return options.units == Units::characters ? "CER" : "WER";
+}
+
+// A name as a file .trn can hold it.
+std::string plain(std::string name, bool speaker) {
+  for (char& c : name)
+    if (c == ' ' || c == '\t' || c == '(' || c == ')' || (speaker && c == '-')) c = '_';
+  return name;
+}
+
+std::vector<std::string> words_of(const SpeechTaskOptions& options, const std::vector<std::string>& tokens) {
+  return data::split(text_of(options, tokens), data::Tokenizer::whitespace);
+}
+
+}  // namespace
+
+scores::ErrorCounts SpeechReport::add(const data::Utterance& utterance,
+                                      const std::vector<std::string>& reference,
+                                      const std::vector<HeardToken>& heard) {
+  std::vector<std::string> hypothesis;
+  for (const auto& token : heard) hypothesis.push_back(token.text);
+  const auto counts = tally_.add(reference, hypothesis);
+  speakers_[utterance.speaker] += counts;
+  const auto said = words_of(options_, reference), recognised = words_of(options_, hypothesis);
+  words_ += scores::count_errors(scores::align_tokens(said, recognised, options_.decode.alignment));
+  const std::string speaker = plain(utterance.speaker, true), id = plain(utterance.id, false);
+  references_ += scores::trn_line({said, speaker, id}) + "\n";
+  hypotheses_ += scores::trn_line({recognised, speaker, id}) + "\n";
+  for (const auto& token : heard) {
+    const auto seconds = [&](int64_t frames) {
+      return static_cast<double>(frames) / options_.frames_a_second();
+    };
+    for (const auto& word : data::split(token.text, data::Tokenizer::whitespace))
+      times_ += scores::ctm_line({.recording = id,
+                                  .begin = seconds(token.begin),
+                                  .duration = seconds(token.end - token.begin),
+                                  .token = word,
+                                  .confidence = std::clamp(token.confidence, 0.0, 1.0)}) +
+                "\n";
+  }
+  return counts;
+}
+
+std::map<std::string, std::string> SpeechReport::files(const std::string& split) const {
+  std::string errors = scores::error_line(label_of(options_), counts()) + "\n";
+  if (options_.objective == Objective::ctc && options_.units == Units::characters)
+    errors += scores::error_line("WER", words_) + "\n";
+  errors += scores::sentence_error_line(counts()) + "\n";
+  if (speakers_.size() > 1)
+    for (const auto& [speaker, of_speaker] : speakers_)
+      errors += speaker + " " + scores::error_line(label_of(options_), of_speaker) + "\n";
+  return {{split + ".ref.trn", references_},
+          {split + ".hyp.trn", hypotheses_},
+          {split + ".ctm", times_},
+          {split + ".errors.txt", errors},
+          {split + ".confusions.tsv", scores::confusion_table(tally_.confusions())}};
+}
+
+}  // namespace quatrain::tasks

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "quatrain/data/speech_corpus.h"
+#include "quatrain/scores/error_rate.h"
+#include "tasks/speech/decoder.h"
+
+namespace quatrain::tasks {
+
+/// What was recognised of a set, beside what was said.
+class SpeechReport {
+ public:
+  explicit SpeechReport(const SpeechTaskOptions& options)
+      : options_(options), tally_(options.decode.alignment) {}
+
+  /// Returns the errors of this utterance.
+  scores::ErrorCounts add(const data::Utterance& utterance, const std::vector<std::string>& reference,
+                          const std::vector<HeardToken>& heard);
+  const scores::ErrorCounts& counts() const { return tally_.counts(); }
+
+  /// SPLIT.ref.trn, SPLIT.hyp.trn, SPLIT.ctm, SPLIT.errors.txt and SPLIT.confusions.tsv.
+  std::map<std::string, std::string> files(const std::string& split) const;
+
+ private:
+  const SpeechTaskOptions& options_;
+  scores::ErrorTally tally_;
+  scores::ErrorCounts words_;  // of characters
+  std::map<std::string, scores::ErrorCounts> speakers_;
+  std::string references_, hypotheses_, times_;
+};
+
+}  // namespace quatrain::tasks
