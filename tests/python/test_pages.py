@@ -1,8 +1,11 @@
 """Every Python block of README.md and docs/ runs as it is printed, page by page, one block after the other."""
 
+import math
 import os
 import re
+import struct
 import subprocess
+import wave
 from pathlib import Path
 
 import pytest
@@ -75,6 +78,43 @@ def test_the_commands_of_translating_run_as_printed(tmp_path):
     assert "mean of" in done.stdout and "5 checkpoints, of steps 6, 12, 18, 24 and 30" in done.stdout and "BLEU" in done.stdout
     assert len((tmp_path / "translated.en").read_text().splitlines()) == 10
     assert {"model.bin", "source.spm", "target.spm"} <= {file.name for file in (tmp_path / "made").iterdir()}
+
+
+def write_tones(folder, splits):
+    """Recordings of three words that are tones, as train.tsv, dev.tsv and test.tsv."""
+    hertz = {"low": 400, "mid": 1000, "high": 2300}
+    folder.mkdir()
+    for split, count in splits.items():
+        lines = []
+        for number in range(count):
+            words = [list(hertz)[(number * 5 + i * i) % 3] for i in range(1 + number % 3)]
+            samples = [0] * 400
+            for word in words:
+                samples += [round(8000 * math.sin(2 * math.pi * hertz[word] * i / 8000)) for i in range(1200)] + [0] * 400
+            name = f"{split}{number}.wav"
+            with wave.open(str(folder / name), "wb") as file:
+                file.setparams((1, 2, 8000, 0, "NONE", ""))
+                file.writeframes(struct.pack(f"<{len(samples)}h", *samples))
+            lines.append(f"{name}\t{' '.join(words)}\n")
+        (folder / f"{split}.tsv").write_text("".join(lines))
+
+
+@pytest.mark.skipif(not PROGRAM, reason="QUATRAIN_PROGRAM names no program")
+def test_the_commands_of_speech_run_as_printed(tmp_path):
+    """The first block of speech.md, on tones. Only sizes are smaller."""
+    write_tones(tmp_path / "corpus", {"train": 12, "dev": 3, "test": 3})
+    for new, old in {"first": "test0", "second": "test1"}.items():
+        (tmp_path / f"corpus/{new}.wav").write_bytes((tmp_path / f"corpus/{old}.wav").read_bytes())
+    block = re.search(r"^```sh\n(.*?)^```", (ROOT / "docs" / "speech.md").read_text(), re.DOTALL | re.MULTILINE)[1]
+    lines = block.splitlines()
+    assert len(lines) == 3
+    small = {"model.hidden": 16, "features.bands": 24, "train.epochs": 1, "train.threads": 1}
+    lines[0] += "".join(f" --set {key}={value}" for key, value in small.items())
+    script = f"set -e\nquatrain() {{ '{PROGRAM}' \"$@\"; }}\n" + "\n".join(lines)
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "error rate" in done.stdout
+    assert (tmp_path / "runs/mine/test.errors.txt").read_text().startswith("%WER ")
 
 
 def test_every_page_with_cpp_is_compiled():

@@ -1,0 +1,80 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "cli/program.h"
+#include "tasks/speech_corpora.h"
+
+namespace quatrain::cli {
+namespace {
+
+using testing::HasSubstr;
+
+// One trained run for all tests here.
+class PredictSound : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    place_ = new Workplace;
+    test::write_tones(place_->path("tones"), 80, 8, 8, 3);
+    const Outcome outcome = place_->run(
+        "train yesno --data tones --out run --set task.data=tsv --set features.bands=24 --set "
+        "model.hidden=16 "
+        "--set train.epochs=2 --set train.threads=1");
+    ASSERT_EQ(outcome.code, 0) << outcome.error;
+    ASSERT_EQ(place_
+                  ->run("train yesno --data tones --out both --set task.data=tsv --set features.bands=24 "
+                        "--set model.hidden=8 --set model.bidirectional=true --set train.steps=1 "
+                        "--set train.threads=1")
+                  .code,
+              0);
+  }
+  static void TearDownTestSuite() {
+    delete place_;
+    place_ = nullptr;
+  }
+  // The samples of a recording, without its header.
+  static std::string samples_of(const std::string& name) {
+    const std::string bytes = place_->read(name);
+    return bytes.substr(bytes.find("data") + 8);
+  }
+  static inline Workplace* place_ = nullptr;
+};
+
+TEST_F(PredictSound, files_are_arguments_or_lines) {
+  const Outcome arguments = place_->run("predict run tones/test0.wav tones/test1.wav");
+  EXPECT_EQ(arguments.code, 0);
+  EXPECT_THAT(arguments.error, HasSubstr("times as fast as spoken"));
+  EXPECT_EQ(std::count(arguments.out.begin(), arguments.out.end(), '\n'), 2);
+  EXPECT_EQ(place_->run("predict run", "tones/test0.wav\ntones/test1.wav\n").out, arguments.out);
+}
+
+TEST_F(PredictSound, a_missing_file_ends_the_answers_before_it) {
+  const Outcome outcome = place_->run("predict run tones/test0.wav nowhere.wav tones/test1.wav");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
+  EXPECT_THAT(outcome.error, HasSubstr("argument 2: there is no audio file \"nowhere.wav\""));
+}
+
+TEST_F(PredictSound, live_ends_with_the_answer_to_the_whole) {
+  const std::string whole = place_->run("predict run tones/test0.wav").out;
+  const Outcome live = place_->run("predict run --live", samples_of("tones/test0.wav"));
+  EXPECT_EQ(live.code, 0) << live.error;
+  EXPECT_TRUE(live.out.ends_with(whole)) << live.out;
+  EXPECT_EQ(place_->run("predict run --live").out, "\n");
+  const Outcome cut = place_->run("predict run --live", "odd");
+  EXPECT_EQ(cut.code, 1);
+  EXPECT_THAT(cut.error, HasSubstr("the last sample is cut"));
+}
+
+TEST_F(PredictSound, live_refuses_what_needs_the_end) {
+  const Outcome both = place_->run("predict both --live", samples_of("tones/test0.wav"));
+  EXPECT_EQ(both.code, 2);
+  EXPECT_THAT(both.error, HasSubstr("bidirectional model needs the end of a recording"));
+  EXPECT_NE(place_->run("predict run --live tones/test0.wav").code, 0);
+  EXPECT_NE(place_->run("predict run --rate 8000 tones/test0.wav").code, 0);
+}
+
+}  // namespace
+}  // namespace quatrain::cli
