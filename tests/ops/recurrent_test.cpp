@@ -227,6 +227,20 @@ TEST(Recurrence, QuaternionGradientsAreTheClosedForm) {
   EXPECT_LT(relative_error(found[1].permute({1, 2, 0}), dW), 1e-12);
 }
 
+// Over many steps the weights are combined once, so that the factored way serves few rows too.
+TEST(Recurrence, TrainsALearnedMapOnItsFactors) {
+  torch::manual_seed(6);
+  const Problem q{.algebra = "learned", .p = 64, .sizes = std::vector<int64_t>(9, 16)};
+  const Tensors wide = arguments(q);
+  Tensors a;
+  for (const at::Tensor& t : wide) a.push_back(t.detach().to(torch::kFloat).requires_grad_());
+  for (int i = 0; i < 2; ++i) run(q, a);
+  EXPECT_GT(ops::structure_report(a[5]).rank, 0);
+  const Tensors mine = gradients(run(q, a), a), wanted = gradients(expected(q, wide), wide);
+  for (size_t i = 0; i < a.size(); ++i)
+    EXPECT_LT(relative_error(mine[i].to(torch::kDouble), wanted[i]), 1e-4) << "argument " << i;
+}
+
 // Few rows, whose products are cut into columns; many, of which each thread has its own sequences; maps of a
 // gate each.
 TEST(Recurrence, HasTheSameBitsOnAnyNumberOfThreads) {

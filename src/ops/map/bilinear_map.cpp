@@ -143,9 +143,11 @@ Problem make_problem(const at::Tensor& S, const Call& call, int64_t rows, at::Sc
   return problem;
 }
 
-BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::ScalarType type, Pass pass)
+BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::ScalarType type, Pass pass,
+                         bool often)
     : call_(std::move(call)), n_(S.size(0)), m_(S.size(1)), p_(S.size(2)), type_(type), weight_(S) {
   Problem problem = make_cpu_problem(S, call_, rows, type);
+  problem.prepared = problem.prepared || often;
   if (may_follow(problem, call_)) {
     problem.rank = structure::followed_rank(n_);
     problem.followed = true;

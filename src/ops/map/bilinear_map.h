@@ -30,9 +30,11 @@ class QUATRAIN_API BilinearMap {
  public:
   enum class Pass { forward, backward };
 
-  /// `rows`: how many the map will mostly be applied to, for the choice of the way; `pass`: whose call asks.
-  /// `call` was checked (check_weight). float32 and bfloat16.
-  BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::ScalarType type, Pass pass = Pass::forward);
+  /// For the choice of the way: `rows`, how many the map will mostly be applied to, and `often`, whether to
+  /// so many that combining its weights costs nothing beside that. `pass`: whose call asks. `call` was
+  /// checked (check_weight). float32 and bfloat16.
+  BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::ScalarType type, Pass pass = Pass::forward,
+              bool often = false);
 
   /// False where nothing below can be called, and the composed form serves: other types, empty tensors,
   /// bfloat16 with H.

@@ -10,6 +10,8 @@ using engine::kColumns;
 
 namespace {
 
+constexpr int64_t kFew = 8;  // steps beside which combining weights costs something
+
 // Of blocks that are numbered through maps of the same width, those of map k.
 Columns columns_of(Range blocks, int64_t k, int64_t width) {
   const int64_t each = (width + kColumns - 1) / kColumns;
@@ -26,12 +28,12 @@ StateMaps::StateMaps(const RecurrenceCall& call, int64_t rows, int64_t steps, Bi
   std::optional<PlannedRowsGuard> planned;
   if (requested_rows() == PlannedRows::automatic && rows > 0) planned.emplace(static_cast<PlannedRows>(rows));
   for (size_t k = 0; k < call.S.size(); ++k) {
-    maps_.emplace_back(call.S[k], call.maps[k], rows, at::kFloat, pass);
+    maps_.emplace_back(call.S[k], call.maps[k], rows, at::kFloat, pass, steps > kFew);
     // The mixed way goes back through H, of which the factors' products read and multiply R/n^2.
     if (backward && maps_.back().way() == Way::mixed && call.maps[k].rank() > 0) {
       Call factored = call.maps[k];
       factored.way = Way::factored;
-      maps_.back() = BilinearMap(call.S[k], factored, rows, at::kFloat, pass);
+      maps_.back() = BilinearMap(call.S[k], factored, rows, at::kFloat, pass, steps > kFew);
     }
     on_engine_ = on_engine_ && maps_.back().on_engine();
     splits_ = splits_ && maps_.back().splits_columns(backward);
