@@ -227,6 +227,55 @@ TEST(Recurrence, QuaternionGradientsAreTheClosedForm) {
   EXPECT_LT(relative_error(found[1].permute({1, 2, 0}), dW), 1e-12);
 }
 
+// Over many steps the weights are combined once, so that the factored way serves few rows too.
+TEST(Recurrence, TrainsALearnedMapOnItsFactors) {
+  torch::manual_seed(6);
+  const Problem q{.algebra = "learned", .p = 64, .sizes = std::vector<int64_t>(9, 16)};
+  const Tensors wide = arguments(q);
+  Tensors a;
+  for (const at::Tensor& t : wide) a.push_back(t.detach().to(torch::kFloat).requires_grad_());
+  for (int i = 0; i < 2; ++i) run(q, a);
+  EXPECT_GT(ops::structure_report(a[5]).rank, 0);
+  const Tensors mine = gradients(run(q, a), a), wanted = gradients(expected(q, wide), wide);
+  for (size_t i = 0; i < a.size(); ++i)
+    EXPECT_LT(relative_error(mine[i].to(torch::kDouble), wanted[i]), 1e-4) << "argument " << i;
+}
+
+// Few rows, whose products are cut into columns; many, of which each thread has its own sequences; maps of a
+// gate each.
+TEST(Recurrence, HasTheSameBitsOnAnyNumberOfThreads) {
+  torch::manual_seed(5);
+  const std::vector<int64_t> few{5, 5, 3, 1}, many{70, 70, 69, 33, 32, 4};
+  std::vector<Problem> all;
+  for (const Cell cell : {Cell::lstm, Cell::gru}) {
+    all.push_back({.cell = cell, .p = 64, .sizes = {1, 1, 1}});
+    all.push_back({.cell = cell, .p = 67, .sizes = few, .masked = true, .reverse = true});
+    all.push_back({.cell = cell, .p = 72, .sizes = few, .separate = true, .masked = true});
+    all.push_back({.cell = cell, .p = 48, .sizes = many, .masked = true, .reverse = true});
+    all.push_back({.cell = cell, .algebra = "learned", .p = 64, .sizes = many});
+    all.push_back({.cell = cell, .algebra = "learned", .p = 128, .sizes = {16, 16}, .separate = true});
+  }
+  const int before = at::get_num_threads();
+  for (const Problem& q : all) {
+    Tensors a = arguments(q, torch::kFloat), found[2];
+    for (int i = 0; i < 2; ++i) run(q, a);  // a learned tensor that is met again has factors
+    for (const int threads : {1, 2, 3}) {
+      at::set_num_threads(threads);
+      Tensors& to = found[threads > 1];
+      to = run(q, a);
+      const Tensors states(a.begin(), a.begin() + (ops::has_memory(q.cell) ? 3 : 2));
+      for (const at::Tensor& t : gradients(to, states)) to.push_back(t);
+      {
+        const torch::NoGradGuard no_grad;
+        to.push_back(run(q, a)[0]);
+      }
+      for (size_t i = 0; i < to.size(); ++i)
+        EXPECT_TRUE(to[i].equal(found[0][i])) << text(q) << ", result " << i << ", threads " << threads;
+    }
+  }
+  at::set_num_threads(before);
+}
+
 TEST(Recurrence, WithoutSteps) {
   Problem q;
   q.sizes = {};

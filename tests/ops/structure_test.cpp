@@ -297,6 +297,26 @@ TEST(Structure, KeptProductsGiveTheGradientOfRecomputedOnes) {
     }
 }
 
+// Without dx or products the three passes on the factors cost more than dH, which gives dS and dA at once.
+TEST(Structure, GradientsWithoutThatOfTheInputComeFromH) {
+  torch::manual_seed(12);
+  const at::Tensor x = torch::randn({200, 512}), S = torch::randn({4, 128, 128}),
+                   grad = torch::randn({200, 512});
+  const Product product{"learned", torch::randn({4, 4, 4}), {}};
+  for (int i = 0; i < 2; ++i) ops::linear_with_products(x, S, {}, product);
+  ASSERT_EQ(ops::planned_way(x, S, product), Way::factored);
+  const auto gradients = [&](Way way, const at::Tensor& products = {}) {
+    return ops::linear_backward(grad, x, S, product, way, std::nullopt, {false, true, true}, products);
+  };
+  const auto found = gradients(Way::automatic), by_H = gradients(Way::materialised);
+  EXPECT_TRUE(std::get<1>(found).equal(std::get<1>(by_H)));
+  EXPECT_TRUE(std::get<2>(found).equal(std::get<2>(by_H)));
+  const auto products = std::get<1>(ops::linear_with_products(x, S, {}, product));
+  const auto kept = gradients(Way::automatic, products);
+  EXPECT_FALSE(std::get<1>(kept).equal(std::get<1>(by_H)));
+  EXPECT_LT(relative_error(std::get<2>(kept), std::get<2>(by_H)), 1e-4);
+}
+
 TEST(Structure, ProductsAreAsTheyAreDefined) {
   torch::manual_seed(10);
   const int64_t n = 3, R = 4;

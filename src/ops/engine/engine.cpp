@@ -34,7 +34,6 @@ using kernels::cpu::Mix;
 using kernels::cpu::Store;
 using kernels::cpu::Table;
 
-constexpr int64_t kColumns = 32;            // of a block: its right operand fits the first level cache
 constexpr int64_t kTile = 64;               // rows of one product
 constexpr int64_t kLeftBytes = 1 << 19;     // of a panel's left mixtures: a quarter of a second level cache
 constexpr int64_t kRightBytes = 1 << 21;    // of a strip's right mixtures, read again for every panel
@@ -324,7 +323,8 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
 /// they are read once, and where mixing the right operands anew would cost more than mixing the left ones.
 Few<Task> split(const Pass& p, const Blocking& b) {
   const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
-  const int64_t blocks = (p.N + kColumns - 1) / kColumns, tiles = (p.M + 7) / 8;
+  const int64_t columns = p.columns.end_of(p.N), first = p.columns.begin / kColumns,
+                blocks = (columns + kColumns - 1) / kColumns - first, tiles = (p.M + 7) / 8;
   const bool by_columns = p.packed ? p.M < threads * b.tile : p.M < p.N;
   int64_t down = 1, across = 1;
   if (by_columns) {
@@ -338,8 +338,8 @@ Few<Task> split(const Pass& p, const Blocking& b) {
   for (int64_t i = 0; i < down; ++i)
     for (int64_t j = 0; j < across; ++j)
       tasks[i * across + j] = {std::min(tiles * i / down * 8, p.M), std::min(tiles * (i + 1) / down * 8, p.M),
-                               blocks * j / across * kColumns,
-                               std::min(blocks * (j + 1) / across * kColumns, p.N)};
+                               (first + blocks * j / across) * kColumns,
+                               std::min((first + blocks * (j + 1) / across) * kColumns, columns)};
   return tasks;
 }
 
@@ -369,7 +369,7 @@ bool one_store(const Pass& p) {
 }
 
 void run(const Pass& p) {
-  if (p.M == 0 || p.N == 0) return;
+  if (p.M == 0 || p.N == 0 || p.columns.begin >= p.columns.end_of(p.N)) return;
   const Blocking blocking(p);
   const Table& k = kernels::cpu::active();
   Few<Task> tasks = split(p, blocking);

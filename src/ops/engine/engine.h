@@ -2,7 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "ops/engine/mixing.h"
@@ -21,6 +23,7 @@
 namespace quatrain::ops::engine {
 
 constexpr int64_t kMaxComponents = 64;  // algebra's largest n
+constexpr int64_t kColumns = 32;        // of a block: its right operand fits the first level cache
 
 /// n matrices inside one tensor, float32 or bfloat16.
 struct Blocks {
@@ -61,6 +64,14 @@ struct Epilogue {
   }
 };
 
+/// Some of a result's columns, the same ones of each component. Each value has the bits that it has among all
+/// of them.
+struct Columns {
+  int64_t begin = 0;  ///< a multiple of kColumns
+  int64_t end = std::numeric_limits<int64_t>::max();
+  int64_t end_of(int64_t all) const { return std::min(end, all); }
+};
+
 struct Pass {
   int64_t M = 0, N = 0, K = 0;
   int64_t n = 0, rank = 0;
@@ -71,6 +82,7 @@ struct Pass {
   const void* packed = nullptr;  ///< what `pack` made of B, used in its place
   at::ScalarType multiplied_in =
       at::kFloat;           ///< what the mixtures of A and B are rounded to: float32, bfloat16
+  Columns columns;          ///< those of C that are computed
   Blocks C;                 ///< without data nothing is written
   bool accumulate = false;  ///< C's values are added to
   const Mixing* out = nullptr;

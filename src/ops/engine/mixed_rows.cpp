@@ -18,7 +18,9 @@ constexpr int64_t kWork = 1 << 17;        // products of a strip: enough to be w
 
 void run(const Stream& s) {
   const auto& k = kernels::cpu::active();
-  const int64_t vectors = s.n * s.n, width = s.n * s.m;
+  const int64_t vectors = s.n * s.n, width = s.n * s.m, top = s.columns.begin,
+                height = s.columns.end_of(s.m) - top;
+  if (height <= 0) return;
   const int64_t chunk = std::clamp<int64_t>(kMixedBytes / (vectors * s.p * 4), 1, s.rows);
   static thread_local std::vector<float> mixed;
   mixed.resize(static_cast<size_t>(chunk * vectors * s.p));
@@ -44,8 +46,8 @@ void run(const Stream& s) {
       first += piece.width;
     }
     const int64_t strip = std::max<int64_t>(16, kWork / (s.n * s.p * rows * s.n));
-    at::parallel_for(0, (s.m + strip - 1) / strip, 1, [&](int64_t begin, int64_t end) {
-      const int64_t first = begin * strip, count = std::min(end * strip, s.m) - first;
+    at::parallel_for(0, (height + strip - 1) / strip, 1, [&](int64_t begin, int64_t end) {
+      const int64_t first = top + begin * strip, count = top + std::min(end * strip, height) - first;
       const auto n = static_cast<int32_t>(s.n);
       if (s.S.dtype == at::kFloat) {
         const float* weights[kMaxComponents];
@@ -58,8 +60,8 @@ void run(const Stream& s) {
       }
     });
     if (s.bias)
-      for (int64_t b = 0; b < rows; ++b)
-        for (int64_t i = 0; i < width; ++i) y[b * width + i] += s.bias[i];
+      for (int64_t row = 0; row < rows * s.n; ++row)
+        for (int64_t i = top; i < top + height; ++i) y[row * s.m + i] += s.bias[row % s.n * s.m + i];
   }
 }
 

@@ -11,6 +11,7 @@ struct Stream {
   Pieces x;                        ///< n matrices rows x p
   Blocks S;                        ///< n matrices m x p
   float* y = nullptr;              ///< rows x (n m), contiguous
+  Columns columns;                 ///< those of y that are computed: rows of S
   const Mixing* inputs = nullptr;  ///< n -> n^2: mixture a n + i holds A[i, a, :]
   const float* bias = nullptr;     ///< n m values
 };

@@ -77,6 +77,14 @@ Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const
   const engine::Piece piece{of_x, p};
   const bool want_A = mask[2] && call.learned(), by_sums = want_A && map.sums_structure();
   const bool factored = map.way() == Way::factored;
+  // Without products that were kept, and where dx is not wanted, the sums take two passes beside that of dS:
+  // dH, which gives dS and dA at once, has less arithmetic than the three.
+  if (by_sums && factored && call.way == Way::automatic && type == at::kFloat && !mask[0] &&
+      !given(products) && n * n < 3 * map.rank()) {
+    Call by_H = map.call();
+    by_H.way = Way::materialised;
+    return linear_backward_cpu(grad, x, S, by_H, mask, std::nullopt);
+  }
   auto sums = map.structure_sums();
   // Where values are stored once they may be rounded at once.
   const auto result = [&](const at::Tensor& like, bool rounds) {

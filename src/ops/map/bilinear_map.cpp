@@ -68,15 +68,16 @@ bool is_plain(const Blocks& blocks, int64_t width) {
   return blocks.dtype == at::kFloat && blocks.component == width && !blocks.transposed;
 }
 
-/// Copies rows of n components, or adds them to what is there.
-void move(const Blocks& from, const Blocks& to, int64_t n, int64_t rows, int64_t width, bool accumulate) {
+/// Copies columns of rows of n components, or adds them to what is there.
+void move(const Blocks& from, const Blocks& to, int64_t n, int64_t rows, int64_t first, int64_t columns,
+          bool accumulate) {
   const auto& k = kernels::cpu::active();
   const kernels::cpu::Mix copies = engine::copies_of(n);
   const auto how = accumulate ? kernels::cpu::Store::add : kernels::cpu::Store::set;
   const auto run = [&](const auto combine, const auto** in, auto** out) {
-    pointers(from, n, 0, 0, in);
-    pointers(to, n, 0, 0, out);
-    combine(copies, in, from.row, out, to.row, rows, width, nullptr, how);
+    pointers(from, n, 0, first, in);
+    pointers(to, n, 0, first, out);
+    combine(copies, in, from.row, out, to.row, rows, columns, nullptr, how);
   };
   const float* floats[engine::kMaxComponents];
   const kernels::cpu::bf16* halves[engine::kMaxComponents];
@@ -100,7 +101,7 @@ Rows plain_rows(Pieces pieces, int64_t n, int64_t rows, int64_t width) {
   float* const all = spare<which>(rows * n * width);
   int64_t first = 0;
   for (const engine::Piece& piece : pieces) {
-    move(piece.blocks, {all + first, width, n * width, false, at::kFloat}, n, rows, piece.width, false);
+    move(piece.blocks, {all + first, width, n * width, false, at::kFloat}, n, rows, 0, piece.width, false);
     first += piece.width;
   }
   return {all, n * width};
@@ -142,9 +143,11 @@ Problem make_problem(const at::Tensor& S, const Call& call, int64_t rows, at::Sc
   return problem;
 }
 
-BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::ScalarType type, Pass pass)
+BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::ScalarType type, Pass pass,
+                         bool often)
     : call_(std::move(call)), n_(S.size(0)), m_(S.size(1)), p_(S.size(2)), type_(type), weight_(S) {
   Problem problem = make_cpu_problem(S, call_, rows, type);
+  problem.prepared = problem.prepared || often;
   if (may_follow(problem, call_)) {
     problem.rank = structure::followed_rank(n_);
     problem.followed = true;
@@ -281,12 +284,13 @@ void BilinearMap::apply_dense(int64_t rows, Pieces x, int64_t width, bool transp
 }
 
 void BilinearMap::apply(int64_t rows, Pieces x, const Blocks& y, const Output& output) const {
-  if (rows == 0) return;
+  const int64_t first = output.columns.begin, columns = output.columns.end_of(m_) - first;
+  if (rows == 0 || columns <= 0) return;
   if (way() == Way::factored) {
     const engine::Piece S{transposed(blocks_of(S_)), m_};
     engine::Pass pass = forward_pass(rows, x, {&S, 1});
     pass.C = y, pass.accumulate = output.accumulate, pass.epilogue = output.epilogue;
-    pass.products = output.products;
+    pass.products = output.products, pass.columns = output.columns;
     return engine::run(pass);
   }
   const int64_t width = n_ * m_;
@@ -302,15 +306,16 @@ void BilinearMap::apply(int64_t rows, Pieces x, const Blocks& y, const Output& o
     stream.y = to;
     stream.inputs = &mixtures_->rows();
     stream.bias = takes_bias ? output.epilogue.bias : nullptr;
+    stream.columns = output.columns;
     engine::run(stream);
   } else {
     apply_dense(rows, x, p_, false, to, to_row, direct && output.accumulate);
   }
-  if (!direct) move({to, m_, to_row, false, at::kFloat}, y, n_, rows, m_, output.accumulate);
+  if (!direct) move({to, m_, to_row, false, at::kFloat}, y, n_, rows, first, columns, output.accumulate);
   if (takes_bias || (output.epilogue.only_bias() && !output.epilogue.bias)) return;
   constexpr int64_t kValues = 1 << 15;  // for one task
   at::parallel_for(0, rows, std::max<int64_t>(1, kValues / width), [&](int64_t begin, int64_t end) {
-    finish_block(kernels::cpu::active(), output.epilogue, n_, m_, begin, 0, end - begin, m_, y);
+    finish_block(kernels::cpu::active(), output.epilogue, n_, m_, begin, first, end - begin, columns, y);
   });
 }
 
@@ -327,13 +332,13 @@ BilinearMap::StructureSums BilinearMap::structure_sums() const {
 }
 
 void BilinearMap::apply_transposed(int64_t rows, const Blocks& g, const Blocks& dx, bool accumulate,
-                                   StructureSums* sums, const Blocks& x) const {
+                                   StructureSums* sums, const Blocks& x, engine::Columns columns) const {
   if (rows == 0) return;
   const engine::Piece gradients{g, m_};
   if (way() == Way::factored) {
     const engine::Piece S{blocks_of(S_), p_};
     engine::Pass pass = transposed_pass(rows, {&gradients, 1}, {&S, 1});
-    pass.C = dx, pass.accumulate = accumulate;
+    pass.C = dx, pass.accumulate = accumulate, pass.columns = columns;
     if (sums) pass.probe = x, pass.sums = sums->V.data();
     return engine::run(pass);
   }
@@ -342,7 +347,7 @@ void BilinearMap::apply_transposed(int64_t rows, const Blocks& g, const Blocks& 
   float* const to = direct ? static_cast<float*>(dx.data) : spare<Spare::result>(rows * n_ * p_);
   const int64_t to_row = direct ? dx.row : n_ * p_;
   apply_dense(rows, {&gradients, 1}, m_, true, to, to_row, direct && accumulate);
-  if (!direct) move({to, p_, to_row, false, at::kFloat}, dx, n_, rows, p_, accumulate);
+  if (!direct) move({to, p_, to_row, false, at::kFloat}, dx, n_, rows, 0, p_, accumulate);
 }
 
 void BilinearMap::weight_gradient(int64_t rows, const Blocks& g, Pieces x, const Blocks& dS, bool accumulate,
@@ -376,7 +381,7 @@ void BilinearMap::weight_gradient(int64_t rows, const Blocks& g, Pieces x, const
                      sums ? dA.data() : nullptr);
     for (size_t i = 0; i < dA.size(); ++i) sums->A[i] += dA[i];
   }
-  if (dS.data && !direct) move({to, m_ * p_, p_, false, at::kFloat}, dS, n_, m_, p_, accumulate);
+  if (dS.data && !direct) move({to, m_ * p_, p_, false, at::kFloat}, dS, n_, m_, 0, p_, accumulate);
 }
 
 void BilinearMap::sum_products(int64_t rows, const Blocks& g, Pieces x, const float* products,

@@ -30,9 +30,11 @@ class QUATRAIN_API BilinearMap {
  public:
   enum class Pass { forward, backward };
 
-  /// `rows`: how many the map will mostly be applied to, for the choice of the way; `pass`: whose call asks.
-  /// `call` was checked (check_weight). float32 and bfloat16.
-  BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::ScalarType type, Pass pass = Pass::forward);
+  /// For the choice of the way: `rows`, how many the map will mostly be applied to, and `often`, whether to
+  /// so many that combining its weights costs nothing beside that. `pass`: whose call asks. `call` was
+  /// checked (check_weight). float32 and bfloat16.
+  BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::ScalarType type, Pass pass = Pass::forward,
+              bool often = false);
 
   /// False where nothing below can be called, and the composed form serves: other types, empty tensors,
   /// bfloat16 with H.
@@ -58,10 +60,16 @@ class QUATRAIN_API BilinearMap {
   struct Output {
     bool accumulate = false;  ///< added to what is there
     engine::Epilogue epilogue = {};
-    float* products = nullptr;  ///< factored way: where the R products are kept, (R, rows, m)
+    float* products = nullptr;     ///< factored way: where the R products are kept, (R, rows, m)
+    engine::Columns columns = {};  ///< those of y that are computed
   };
   /// The type in which y may be written: the one computed in, or float32 where sums lie in y on the way.
   at::ScalarType result_type(int64_t rows, const Output& output) const;
+
+  /// True where some columns of a result can be computed alone. The products of H are ATen's, whole.
+  bool splits_columns(bool transposed) const {
+    return way() == Way::factored || (way() == Way::mixed && !transposed);
+  }
 
   /// y (+)= H x, then the epilogue.
   void apply(int64_t rows, engine::Pieces x, const engine::Blocks& y, const Output& output) const;
@@ -80,10 +88,10 @@ class QUATRAIN_API BilinearMap {
   /// True where the gradients of x, or of S (`of_S`), may be written in bfloat16: each value is stored once.
   bool stores_once(int64_t rows, bool of_S) const;
 
-  /// dx (+)= H^T g. dx without data: only the sums, of these x, are wanted.
+  /// dx (+)= H^T g, or some columns of it. dx without data: only the sums, of these x, are wanted.
   void apply_transposed(int64_t rows, const engine::Blocks& g, const engine::Blocks& dx,
-                        bool accumulate = false, StructureSums* sums = nullptr,
-                        const engine::Blocks& x = {}) const;
+                        bool accumulate = false, StructureSums* sums = nullptr, const engine::Blocks& x = {},
+                        engine::Columns columns = {}) const;
   /// dS_i (+)= the gradient of S_i from g and x. dS without data: only the sums are wanted.
   void weight_gradient(int64_t rows, const engine::Blocks& g, engine::Pieces x, const engine::Blocks& dS,
                        bool accumulate = false, StructureSums* sums = nullptr) const;

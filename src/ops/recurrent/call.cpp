@@ -2,6 +2,8 @@
 
 #include <ATen/TensorOperators.h>
 
+#include <algorithm>
+
 #include "ops/recurrent/recurrent.h"
 #include "support/enum_names.h"
 
@@ -110,6 +112,22 @@ Steps::Steps(const at::Tensor& batch_sizes, int64_t N, int64_t B) {
     rows += sizes[t];
   }
   TORCH_CHECK_VALUE(rows == N, "recurrence: batch_sizes must be z's ", N, " rows together, got ", rows);
+}
+
+std::vector<int64_t> Steps::cuts(int64_t parts) const {
+  const int64_t batch = sizes.empty() ? 0 : sizes[0];
+  std::vector<int64_t> result{0};
+  int64_t rows = 0, all = 0;
+  for (const int64_t size : sizes) all += size;
+  for (int64_t b = 0; b < batch; ++b) {
+    rows += std::partition_point(sizes.begin(), sizes.end(), [b](int64_t size) { return size > b; }) -
+            sizes.begin();
+    while (rows * parts >= all * static_cast<int64_t>(result.size()) && b + 1 < batch)
+      result.push_back(b + 1);
+  }
+  result.resize(static_cast<size_t>(parts), batch);
+  result.push_back(batch);
+  return result;
 }
 
 std::vector<int64_t> Steps::before(bool reverse) const {

@@ -15,7 +15,7 @@
 ///   schema.cpp      the registered schemas and the C++ function; call.cpp reads and checks the arguments
 ///   autocast.cpp, meta.cpp
 ///   autograd.cpp    records it
-///   cpu.cpp         on map/bilinear_map.h, step by step; composed.cpp for other devices and types
+///   cpu.cpp, cpu_backward.cpp  on state_maps.h, step by step; composed.cpp for other devices and types
 ///
 /// N rows in T steps, the first of which has B; n components, p units of each.
 namespace quatrain::ops {
@@ -60,6 +60,8 @@ struct Steps {
   int64_t count() const { return static_cast<int64_t>(sizes.size()); }
   /// The i-th step in the order of time, or against it.
   int64_t at(int64_t i, bool backwards) const { return backwards ? count() - 1 - i : i; }
+  /// Cuts the batch into runs of sequences with about as many rows each: where they begin, and B.
+  std::vector<int64_t> cuts(int64_t parts) const;
   /// Of each row the row that it goes on from; N + b for the start of row b.
   std::vector<int64_t> before(bool reverse) const;
 

@@ -1,0 +1,92 @@
+#include "ops/recurrent/state_maps.h"
+
+#include <optional>
+
+namespace quatrain::ops {
+
+using engine::Blocks;
+using engine::Columns;
+using engine::kColumns;
+
+namespace {
+
+constexpr int64_t kFew = 8;  // steps beside which combining weights costs something
+
+// Of blocks that are numbered through maps of the same width, those of map k.
+Columns columns_of(Range blocks, int64_t k, int64_t width) {
+  const int64_t each = (width + kColumns - 1) / kColumns;
+  const auto at = [&](int64_t block) { return std::clamp<int64_t>(block - k * each, 0, each) * kColumns; };
+  return {at(blocks.begin), std::min(at(blocks.end), width)};
+}
+
+}  // namespace
+
+StateMaps::StateMaps(const RecurrenceCall& call, int64_t rows, int64_t steps, BilinearMap::Pass pass)
+    : n_(call.n()), p_(call.p()), gates_(gates(call.cell)) {
+  const bool backward = pass == BilinearMap::Pass::backward;
+  // As for one thread, whatever there are: results do not depend on it.
+  std::optional<PlannedRowsGuard> planned;
+  if (requested_rows() == PlannedRows::automatic && rows > 0) planned.emplace(static_cast<PlannedRows>(rows));
+  for (size_t k = 0; k < call.S.size(); ++k) {
+    maps_.emplace_back(call.S[k], call.maps[k], rows, at::kFloat, pass, steps > kFew);
+    // The mixed way goes back through H, of which the factors' products read and multiply R/n^2.
+    if (backward && maps_.back().way() == Way::mixed && call.maps[k].rank() > 0) {
+      Call factored = call.maps[k];
+      factored.way = Way::factored;
+      maps_.back() = BilinearMap(call.S[k], factored, rows, at::kFloat, pass, steps > kFew);
+    }
+    on_engine_ = on_engine_ && maps_.back().on_engine();
+    splits_ = splits_ && maps_.back().splits_columns(backward);
+    if (!backward || k == 0) blocks_ += ((backward ? p_ : maps_.back().m()) + kColumns - 1) / kColumns;
+  }
+  if (!on_engine_) return;
+  // The factored way mixes its weights in each application, which is as good for a single one.
+  for (BilinearMap& map : maps_)
+    if (steps > 1 || call.maps[0].constant || map.way() != Way::factored) map.prepare(backward);
+}
+
+void StateMaps::apply(Range rows, Range blocks, const float* h, float* r, const float* bias) const {
+  const int64_t width = n_ * p_;
+  const engine::Piece from{Blocks{const_cast<float*>(h) + rows.begin * width, p_, width}, p_};
+  for (size_t k = 0; k < maps_.size(); ++k) {
+    BilinearMap::Output output;
+    output.columns = columns_of(blocks, static_cast<int64_t>(k), maps_[k].m());
+    if (adds_bias()) output.epilogue.bias = bias;
+    maps_[k].apply(rows.end - rows.begin, {&from, 1}, gates_at(r + rows.begin * width * gates_, k), output);
+  }
+}
+
+void StateMaps::apply_transposed(Range rows, Range blocks, float* dr, float* dh, const float* mask,
+                                 float* through) const {
+  const int64_t width = n_ * p_;
+  const Columns columns = columns_of(blocks, 0, p_);
+  for (size_t k = 0; k < maps_.size(); ++k)
+    maps_[k].apply_transposed(rows.end - rows.begin, gates_at(dr + rows.begin * width * gates_, k),
+                              Blocks{(mask ? through : dh) + rows.begin * width, p_, width}, !mask || k > 0,
+                              nullptr, {}, columns);
+  if (!mask) return;
+  for (int64_t part = rows.begin * n_; part < rows.end * n_; ++part)
+    for (int64_t q = part * p_ + columns.begin; q < part * p_ + columns.end; ++q)
+      dh[q] += through[q] * mask[q];
+}
+
+Split::Split(const Steps& steps, const StateMaps& maps, int64_t n) : n_(n), blocks_(maps.blocks()) {
+  // Of a thread: rows from which its products are as fast as with all, and products of values in a step that
+  // are worth waiting for another.
+  constexpr int64_t kRows = 16, kWork = 1 << 16;
+  const int64_t most = engine::Team::most(), batch = steps.count() ? steps.sizes[0] : 0;
+  if (most == 1 || !maps.splits()) return;
+  by_rows_ = batch >= kRows * most;
+  threads_ = by_rows_ ? most : std::clamp<int64_t>(maps.work(batch) / kWork, 1, std::min(most, blocks_));
+  if (by_rows_) cuts_ = steps.cuts(threads_);
+}
+
+Split::Part Split::part(const engine::Team::Member& member, int64_t rows) const {
+  if (!by_rows_) return {{0, rows}, member.share(blocks_), member.share(rows * n_)};
+  const Range parts = member.parts();
+  const int64_t begin = std::min(cuts_[static_cast<size_t>(parts.begin)], rows),
+                end = std::min(cuts_[static_cast<size_t>(parts.end)], rows);
+  return {{begin, end}, {0, blocks_}, {begin * n_, end * n_}};
+}
+
+}  // namespace quatrain::ops
