@@ -13,6 +13,7 @@ Layer layer_options(const RecurrentNetworkOptions& options) {
   layer.like(options);
   layer.recurrent_settings = options.recurrent_settings;
   layer.sizes = options.sizes;
+  layer.sizes.direction_first = options.bidirectional();  // as a real twin has it, whose weights can be taken
   return layer;
 }
 

@@ -1,6 +1,5 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "cli/error_cases.h"
 #include "cli/program.h"
 
 // Calls the program with every kind of bad input. docs/errors.md lists what it answers; this test compares
@@ -19,41 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::IsEmpty;
-
-struct Case {
-  std::string what;   ///< what is wrong, for the page
-  std::string words;  ///< the command
-  int code = 1;
-  std::function<void(const Workplace&)> prepare = nullptr;  ///< what spoils the place, where anything must
-  std::string input = "";                                   ///< on the standard input
-};
-
-struct Section {
-  std::string title;
-  std::vector<Case> cases;
-};
-
-using Prepare = std::function<void(const Workplace&)>;
-
-Prepare file(const std::string& name, const std::string& text) {
-  return [=](const Workplace& place) { place.write(name, text); };
-}
-
-Prepare no_file(const std::string& name) {
-  return [=](const Workplace& place) { fs::remove(place.path(name)); };
-}
-
-Prepare edit(const std::string& name, const std::function<std::string(std::string)>& change) {
-  return [=](const Workplace& place) { place.write(name, change(place.read(name))); };
-}
-
-Prepare more(const std::string& name, const std::string& text) {
-  return edit(name, [=](const std::string& old) { return old + text; });
-}
-
-Prepare named_pipe(const std::string& name) {
-  return [=](const Workplace& place) { mkfifo(place.path(name).c_str(), 0600); };
-}
 
 constexpr const char* kOpening = R"(# Errors
 
@@ -362,7 +327,9 @@ class Errors : public testing::Test {
 
 TEST_F(Errors, are_one_sentence_each_as_the_page_says) {
   std::string page = kOpening;
-  for (const auto& section : sections()) {
+  auto all = sections();
+  all.push_back(speech_errors());
+  for (const auto& section : all) {
     page += "\n## " + section.title +
             "\n\n| what is wrong | what the program says | exit code |\n|---|---|---|\n";
     for (const auto& entry : section.cases) {

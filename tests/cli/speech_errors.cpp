@@ -1,0 +1,96 @@
+#include <fstream>
+
+#include "cli/error_cases.h"
+#include "tasks/speech_corpora.h"
+
+namespace quatrain::cli {
+namespace {
+
+const std::string kHear = "train yesno --data tones --set task.data=tsv --out run2";
+
+// A corpus `tones`, and what is done to it.
+Prepare tones(const std::function<void(const std::filesystem::path&)>& spoil = nullptr) {
+  return [=](const Workplace& place) {
+    test::write_tones(place.path("tones"), 6, 2, 2, 2);
+    if (spoil) spoil(place.path("tones"));
+  };
+}
+
+// A run `heard` of it.
+Prepare heard(const std::string& settings = "") {
+  return [=](const Workplace& place) {
+    tones()(place);
+    place.run(
+        "train yesno --data tones --set task.data=tsv --set model.hidden=8 --set train.steps=1 --out heard" +
+        settings);
+  };
+}
+
+void write(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file, std::ios::binary) << text;
+}
+
+void cut_in_half(const std::filesystem::path& file) {
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
+}
+
+// The same recordings as a folder of Kaldi's.
+void as_kaldi(const std::filesystem::path& tones, const std::string& first_path) {
+  const auto train = tones / "train";
+  std::filesystem::create_directories(train);
+  write(train / "wav.scp", "one " + first_path + "\n");
+  write(train / "text", "one low\n");
+}
+
+}  // namespace
+
+Section speech_errors() {
+  return {
+      "Recordings",
+      {{"an audio file that is missing", kHear, 1,
+        tones([](const auto& folder) { std::filesystem::remove(folder / "train2.wav"); })},
+       {"an audio file that is cut off", kHear, 1,
+        tones([](const auto& folder) { cut_in_half(folder / "train2.wav"); })},
+       {"a file that is no audio", kHear, 1,
+        tones([](const auto& folder) { write(folder / "train2.wav", "no sound"); })},
+       {"an empty audio file", kHear, 1, tones([](const auto& folder) { write(folder / "train2.wav", ""); })},
+       {"a recording of one sample", kHear, 1,
+        tones([](const auto& folder) { test::write_recording(folder / "train2.wav", {7}); })},
+       {"a recording that is too short for its text", kHear + " --set features.stack=40", 1, tones()},
+       {"a line without a text", kHear, 1,
+        tones([](const auto& folder) { write(folder / "train.tsv", "train0.wav\n"); })},
+       {"a command in Kaldi's list of files", kHear + " --set task.data=kaldi", 1,
+        tones([](const auto& folder) { as_kaldi(folder, "flac -dc one.flac |"); })},
+       {"no alignments in a folder of Kaldi's",
+        kHear + " --set task.data=kaldi --set task.objective=frames --set features.stack=1", 1,
+        tones([](const auto& folder) { as_kaldi(folder, (folder / "train0.wav").string()); })},
+       {"phones of data that have none", kHear + " --set task.units=phones", 2, tones()},
+       {"a speaker who does not occur", kHear + " --set task.test_speakers=clara", 1, tones()},
+       {"a filter bank with too many bands", kHear + " --set features.bands=400", 1, tones()},
+       {"a number of bands that n does not divide",
+        kHear + " --set features.bands=15 --set features.derivatives=0 --set features.stack=1", 2, tones()},
+       {"speeds that are no numbers", kHear + " --set features.speeds=fast", 2, tones()},
+       {"a language model for the best path", kHear + " --set decode.language=words.arpa", 2, tones()},
+       {"a language model that is missing",
+        "predict heard tones/test0.wav --set decode.beam=4 --set decode.language=words.arpa", 1, heard()},
+       {"a language model that is damaged",
+        "predict heard tones/test0.wav --set decode.beam=4 --set decode.language=words.arpa", 1,
+        [](const Workplace& place) {
+          heard()(place);
+          place.write("words.arpa", "\\data\\\nngram 1=2\n");
+        }},
+       {"a file to be heard that is missing", "predict heard nowhere.wav", 1, heard()},
+       {"a file to be heard that is no audio", "predict heard tones/train.tsv", 1, heard()},
+       {"live sound of a bidirectional model", "predict heard --live", 2,
+        heard(" --set model.bidirectional=true")},
+       {"live sound of a run that reads lines", "predict run --live", 2},
+       {"live sound with half a sample", "predict heard --live", 1, heard(), "x"},
+       {"other recordings than the run's", "train heard --resume --set train.steps=2", 1,
+        [](const Workplace& place) {
+          heard()(place);
+          uint64_t state = 3;
+          test::write_recording(place.path("tones/train2.wav"), test::say({0, 1}, state));
+        }}}};
+}
+
+}  // namespace quatrain::cli
