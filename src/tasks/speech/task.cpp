@@ -144,6 +144,7 @@ train::Evaluation SpeechTask::evaluate(std::string_view name, const std::functio
         const at::Tensor wanted = scored.classes[static_cast<int64_t>(b)].narrow(0, 0, rows).cpu();
         frames[i] = {(of_one.argmax(1) != wanted).sum().item<int64_t>(), rows};
       }
+      if (!own.has_tokens()) continue;
       decoder->push(of_one);
       heard[i] = decoder->finish();
     }
