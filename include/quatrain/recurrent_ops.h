@@ -28,7 +28,8 @@ QUATRAIN_API int64_t gates(Cell cell);
 /// True where there is a state c beside h.
 QUATRAIN_API bool has_memory(Cell cell);
 
-/// A map of the state h_{t-1}: all gates at once, S (n, gates p, p), or one of them, S (n, p, p).
+/// A map of the state h_{t-1}: all gates at once, S (n, gates p, q), or one of them, S (n, p, q); or the
+/// projection of an lstm's outputs, S (n, q, p). q = p where there is none.
 struct QUATRAIN_API StateMap {
   at::Tensor S;
   Product product;
@@ -43,18 +44,20 @@ struct QUATRAIN_API RecurrenceOptions {
 };
 
 /// A recurrent layer after the products of its inputs: for each step t
-///     gates_t = z_t + H h_{t-1} + bias,    (h_t, c_t) = cell(gates_t, c_{t-1}).
+///     gates_t = z_t + H h_{t-1} + bias,    (h_t, c_t) = cell(gates_t, c_{t-1}),
+/// and with a projection P, which an lstm may have, P h_t in the place of h_t.
 ///
-/// n components of p units each: a row of h holds n p values, and a row of z n gates p, the gates of each
-/// component side by side. z: (N, n gates p), the rows of all steps one after the other; batch_sizes (T)
-/// int64 on the CPU: how many rows each step has, which must not grow, as in torch's PackedSequence; row b of
-/// a step goes on with row b of the step before. h0 and, where the cell has memory, c0: (B, n p) with B =
-/// batch_sizes[0]. maps: one for all gates, or one a gate. bias: (n gates p), added to H h, or undefined.
-/// mask: (B, n p), what h_{t-1} is multiplied by before H, or undefined.
+/// n components of p units each, of which a projection makes q: a row of c holds n p values, a row of h n q,
+/// and a row of z n gates p, the gates of each component side by side. z: (N, n gates p), the rows of all
+/// steps one after the other; batch_sizes (T) int64 on the CPU: how many rows each step has, which must not
+/// grow, as in torch's PackedSequence; row b of a step goes on with row b of the step before. h0: (B, n q)
+/// and, where the cell has memory, c0: (B, n p), with B = batch_sizes[0]. maps: one for all gates, or one a
+/// gate, and after them that of a projection. bias: (n gates p), added to H h, or undefined. mask: (B, n q),
+/// what h_{t-1} is multiplied by before H, or undefined.
 ///
-/// Returns h of all steps (N, n p), and the last h and c (B, n p) of each row; c is undefined for a cell
-/// without memory. On a CPU in float32 H is applied by the engine; elsewhere it is composed of `linear`.
-/// Differentiable any number of times.
+/// Returns h of all steps (N, n q), and the last h (B, n q) and c (B, n p) of each row; c is undefined for a
+/// cell without memory. On a CPU in float32 H is applied by the engine; elsewhere, and with a projection, it
+/// is composed of `linear`. Differentiable any number of times.
 QUATRAIN_API std::tuple<at::Tensor, at::Tensor, at::Tensor> recurrence(
     const at::Tensor& z, const at::Tensor& batch_sizes, const at::Tensor& h0, const at::Tensor& c0,
     const std::vector<StateMap>& maps, const at::Tensor& bias, const at::Tensor& mask,

@@ -23,7 +23,7 @@ _OURS: dict[type[nn.Module], Any] = {
     nn.GRUCell: layers.GRUCell,
     nn.RNNCell: layers.RNNCell,
 }
-_SHARED = ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional", "nonlinearity")
+_SHARED = ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional", "nonlinearity", "proj_size")
 _OURS_ALONE = ("gates", "single_bias", "recurrent_dropout", "share_directions", "initialiser", "way", "forget_bias")
 _OF_CELLS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
@@ -48,8 +48,6 @@ def kept_from(layer: nn.Module) -> str:
     """Why no layer of ours does what this one does; empty where one does."""
     if type(layer) not in (*_OURS, *_OURS.values()):
         return f"is a {type(layer).__name__}, which may do more than a recurrent layer"
-    if getattr(layer, "proj_size", 0):
-        return f"projects its outputs (proj_size = {layer.proj_size}), which hypercomplex layers do not"
     names = sum(layer._all_weights, []) if isinstance(layer, nn.RNNBase) else _OF_CELLS if type(layer) in _OURS else ()
     if not all(name in layer._parameters for name in names):
         return "its weights are computed from others (weight_norm, pruning): make them parameters first"

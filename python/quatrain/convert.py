@@ -205,8 +205,7 @@ def convert(
 
     Skipped, with the reason in the report: sizes that n does not divide, weights that are tied to another module, what
     ``where`` excludes, layers that are hypercomplex already, subclasses of torch's layers, layers with hooks or with a
-    weight that is computed (``weight_norm``, ``prune``), LSTMs with ``proj_size``. Raises ValueError for weights on the meta
-    device without ``fresh``.
+    weight that is computed (``weight_norm``, ``prune``). Raises ValueError for weights on the meta device without ``fresh``.
 
     ``torch.nn.MultiheadAttention`` reads its projections' weights itself, so it is replaced whole, by
     ``quatrain.nn.TorchMultiheadAttention`` with the layers ``q_proj``, ``k_proj``, ``v_proj`` and ``out_proj``.
@@ -232,7 +231,8 @@ def convert(
         count, error, skipped = _count(layer), None, ""
         shared = layer.parameters() if is_recurrent(layer) else (weight,)
         tied = [other for each in shared for other in owners.get(each, []) if other.rpartition(".")[0] != name]
-        odd = [size for size in sizes if size % spec.n or size == 0]
+        projection = getattr(layer, "proj_size", 0)
+        odd = [size for size in (*sizes, *([projection] if projection else [])) if size % spec.n or size == 0]
         if isinstance(layer, layers.HypercomplexLayer) and layer.spec.n > 1:
             skipped = f"is hypercomplex already ({layer.spec})"
         elif where is not None and not where(name, layer):

@@ -116,13 +116,15 @@ def recurrence(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """A recurrent layer after the products of its inputs: gates_t = z_t + H h_{t-1} + bias, (h_t, c_t) = cell(gates_t, c_{t-1}).
 
-    n components of p units each. ``z``: (N, n gates p), the rows of all steps one after the other, the gates of each component
-    side by side. ``batch_sizes`` (T) int64 on the CPU: how many rows each step has, which must not grow (torch's
-    ``PackedSequence``). ``h0``, and where the cell has memory ``c0``: (B, n p), B = batch_sizes[0]. ``S``: one map for all
-    gates (n, gates p, p), or one a gate (n, p, p); ``A`` none or one for each, ``factors`` none or three for each.
-    ``bias``: (n gates p), added to H h. ``mask``: (B, n p), what h is multiplied by before H. ``cell``: ``lstm`` (gates i, f,
-    g, o), ``lstm_printed``, ``gru`` (r, z, n), ``rnn_tanh``, ``rnn_relu``. Returns h of all steps (N, n p), and the last h
-    and c (B, n p) of each row, None without memory. Differentiable any number of times.
+    n components of p units each; h has q of each, p or what a projection makes of them. ``z``: (N, n gates p), the rows of
+    all steps one after the other, the gates of each component side by side. ``batch_sizes`` (T) int64 on the CPU: how many
+    rows each step has, which must not grow (torch's ``PackedSequence``). ``h0``: (B, n q), and where the cell has memory
+    ``c0``: (B, n p), B = batch_sizes[0]. ``S``: one map for all gates (n, gates p, q), or one a gate (n, p, q); after them,
+    of an lstm, that of a projection (n, q, p), whose product with h takes its place. ``A`` none or one for each, ``factors``
+    none or three for each. ``bias``: (n gates p), added to H h. ``mask``: (B, n q), what h is multiplied by before H.
+    ``cell``: ``lstm`` (gates i, f, g, o), ``lstm_printed``, ``gru`` (r, z, n), ``rnn_tanh``, ``rnn_relu``. Returns h of all
+    steps (N, n q), and the last h (B, n q) and c (B, n p) of each row, None without memory. Differentiable any number of
+    times.
     """
     y, h, c, _ = _recurrence(z, batch_sizes, h0, c0, S, algebra, A, factors, bias, mask, cell, reverse, constant)
     return y, h, None if c0 is None else c

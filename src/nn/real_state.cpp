@@ -33,6 +33,7 @@ std::optional<Recurrence> ours(const torch::nn::Module& module, const auto& cell
     result.bidirectional = layer->options.bidirectional();
     if (result.bidirectional && !layer->options.direction_first()) result.cuts = layer->options.algebra().n;
   }
+  if constexpr (requires { layer->options.proj_size(); }) result.projection = layer->options.proj_size();
   return result;
 }
 
@@ -135,9 +136,8 @@ void require_same_recurrence(const torch::nn::Module& real, const torch::nn::Mod
   require(from && to && from->cell == to->cell, "fill_nearest: ", name,
           " must be one kind of recurrent layer in both models, got ", real.name(),
           from ? " (" + from->cell + ")" : "", " and ", twin.name(), to ? " (" + to->cell + ")" : "");
-  require(from->projection == 0, "fill_nearest: ", name,
-          " projects its outputs (proj_size = ", from->projection,
-          "), which hypercomplex layers do not: take proj_size = 0");
+  require(from->projection == to->projection, "fill_nearest: ", name,
+          " must have one proj_size in both models, got ", from->projection, " and ", to->projection);
   require(from->bidirectional == to->bidirectional, "fill_nearest: ", name,
           " must have one number of directions in both models");
   require(from->cuts == to->cuts, "fill_nearest: ", name,

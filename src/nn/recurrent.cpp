@@ -35,7 +35,7 @@ LSTMImpl::LSTMImpl(LSTMOptions options) : options(std::move(options)) {
 
 void LSTMImpl::reset() {
   stack_.make(*this, "LSTM", options.printed() ? ops::Cell::lstm_printed : ops::Cell::lstm, options,
-              options.forget_bias());
+              options.forget_bias(), options.proj_size());
 }
 
 void LSTMImpl::pretty_print(std::ostream& stream) const {
@@ -56,7 +56,7 @@ GRUImpl::GRUImpl(GRUOptions options) : options(std::move(options)) {
 }
 
 void GRUImpl::reset() {
-  stack_.make(*this, "GRU", ops::Cell::gru, options, 0);
+  stack_.make(*this, "GRU", ops::Cell::gru, options);
 }
 
 void GRUImpl::pretty_print(std::ostream& stream) const {
@@ -81,7 +81,7 @@ RNNImpl::RNNImpl(RNNOptions options) : options(std::move(options)) {
 }
 
 void RNNImpl::reset() {
-  stack_.make(*this, "RNN", options.cell(), options, 0);
+  stack_.make(*this, "RNN", options.cell(), options);
 }
 
 void RNNImpl::pretty_print(std::ostream& stream) const {

@@ -14,6 +14,13 @@ void RecurrentStack::make(torch::nn::Module& layer, const char* name, RecurrentW
   cell_ = first.cell, n_ = first.map.algebra.n, input_ = first.input, hidden_ = first.hidden;
   require_divisible(name, "input_size", input_, n_, "n");
   require_divisible(name, "hidden_size", hidden_, n_, "n");
+  if (first.projection != 0) {
+    require(first.projection > 0 && first.projection < hidden_, name,
+            ": proj_size must be smaller than hidden_size = ", hidden_, ", or 0 for none, got ",
+            first.projection);
+    require_divisible(name, "proj_size", first.projection, n_, "n");
+  }
+  state_ = first.projection > 0 ? first.projection : hidden_;
   require(sizes.layers >= 1, name, ": num_layers must be at least 1, got ", sizes.layers);
   require_probability(name, "dropout", dropout);
   require_probability(name, "recurrent_dropout", first.recurrent.recurrent_dropout);
@@ -27,7 +34,7 @@ void RecurrentStack::make(torch::nn::Module& layer, const char* name, RecurrentW
   for (size_t i = 0; i < layers_.size(); ++i) {
     const size_t number = i / weights_of_layer_;
     RecurrentWeights::Options options = first;
-    if (number > 0) options.input = directions_ * hidden_, options.directions = directions_;
+    if (number > 0) options.input = directions_ * state_, options.directions = directions_;
     options.suffix = "_l" + std::to_string(number) + (i % weights_of_layer_ ? "_reverse" : "");
     layers_[i].make(layer, std::move(options));
   }
@@ -52,17 +59,18 @@ HypercomplexLayer::Place RecurrentStack::place_in_real(const std::string& parame
 
 RecurrentStack::States RecurrentStack::start(const States& given, int64_t batch, const at::Tensor& x) const {
   const int64_t count = static_cast<int64_t>(layers_.size() / weights_of_layer_) * directions_;
-  const std::vector<int64_t> sizes{count, batch, hidden_};
-  const auto check = [&](const char* what, const at::Tensor& state) {
+  const auto start_of = [&](const char* what, const at::Tensor& state, int64_t size) {
+    const std::vector<int64_t> sizes{count, batch, size};
+    if (!state.defined()) return torch::zeros(sizes, x.options());
     TORCH_CHECK_VALUE(state.sizes() == sizes, name_, ": ", what,
-                      " must have the shape (layers * directions, batch, hidden_size) = ",
-                      at::IntArrayRef(sizes), ", got ", state.sizes());
+                      " must have the shape (layers * directions, batch, ",
+                      size == hidden_ ? "hidden_size" : "proj_size", ") = ", at::IntArrayRef(sizes), ", got ",
+                      state.sizes());
     return state;
   };
-  const auto zeros = [&] { return torch::zeros(sizes, x.options()); };
   States result;
-  result.h = given.h.defined() ? check("h0", given.h) : zeros();
-  if (ops::has_memory(cell_)) result.c = given.c.defined() ? check("c0", given.c) : zeros();
+  result.h = start_of("h0", given.h, state_);
+  if (ops::has_memory(cell_)) result.c = start_of("c0", given.c, hidden_);
   return result;
 }
 
@@ -81,12 +89,12 @@ std::pair<at::Tensor, RecurrentStack::States> RecurrentStack::rows_forward(const
       const auto [y, h, c] =
           weights.forward(x, batch_sizes, states.h[place],
                           states.c.defined() ? states.c[place] : at::Tensor(), d == 1, training);
-      ys.push_back(y.view({y.size(0), n_, hidden_ / n_}));
+      ys.push_back(y.view({y.size(0), n_, state_ / n_}));
       last_h.push_back(h);
       if (c.defined()) last_c.push_back(c);
     }
     const int64_t axis = direction_first_ && l + 1 == layers ? 1 : 2;
-    x = (directions_ == 1 ? ys[0] : torch::cat(ys, axis)).reshape({rows.size(0), directions_ * hidden_});
+    x = (directions_ == 1 ? ys[0] : torch::cat(ys, axis)).reshape({rows.size(0), directions_ * state_});
     if (l + 1 < layers) x = dropout(x, dropout_, training, n_);
   }
   return {x, {torch::stack(last_h), last_c.empty() ? at::Tensor() : torch::stack(last_c)}};
@@ -111,12 +119,12 @@ std::pair<at::Tensor, RecurrentStack::States> RecurrentStack::forward(const at::
   const int64_t steps = by_step.size(0), batch = by_step.size(1);
   const States first = start(states, batch, x);
   if (batch == 0) {
-    const at::Tensor y = x.new_empty({steps, 0, directions_ * hidden_});
+    const at::Tensor y = x.new_empty({steps, 0, directions_ * state_});
     return {batch_first_ ? y.transpose(0, 1) : y, first};
   }
   const at::Tensor sizes = torch::full({steps}, batch, torch::kLong);
   const auto [rows, last] = rows_forward(by_step.reshape({-1, input_}), sizes, first, training);
-  const at::Tensor y = rows.view({steps, batch, directions_ * hidden_});
+  const at::Tensor y = rows.view({steps, batch, directions_ * state_});
   return {batch_first_ ? y.transpose(0, 1) : y, last};
 }
 

@@ -33,22 +33,25 @@ void RecurrentWeights::make(torch::nn::Module& layer, Options options) {
   const bool learned = made_.map.algebra.learned && made_.map.algebra.n > 1;
   const Gates asked = made_.recurrent.gates;
   const bool separate = gates > 1 && (asked == Gates::separate || (asked == Gates::automatic && learned));
-  const auto make_maps = [&](std::vector<HypercomplexWeight>& maps, char from, int64_t in) {
-    maps.assign(static_cast<size_t>(separate ? gates : 1), {});
-    for (size_t k = 0; k < maps.size(); ++k) {
-      WeightOptions weight;
-      weight.algebra = made_.map.algebra;
-      weight.in = in;
-      weight.out = separate ? made_.hidden : gates * made_.hidden;
-      weight.maps = separate ? 1 : gates;
-      weight.initialiser = made_.map.initialiser;
-      weight.suffix = std::string("_") + from + (separate ? letters(made_.cell)[k] : 'h') + made_.suffix;
-      weight.name = "S";
-      maps[k].make(layer, std::move(weight));
-    }
+  const auto make_map = [&](HypercomplexWeight& map, int64_t in, int64_t out, int64_t maps,
+                            const std::string& between) {
+    WeightOptions weight;
+    weight.algebra = made_.map.algebra;
+    weight.in = in, weight.out = out, weight.maps = maps;
+    weight.initialiser = made_.map.initialiser;
+    weight.name = "S", weight.suffix = "_" + between + made_.suffix;
+    map.make(layer, std::move(weight));
   };
-  make_maps(of_input_, 'i', made_.input);
-  make_maps(of_state_, 'h', made_.hidden);
+  const auto make_maps = [&](std::vector<HypercomplexWeight>& maps, const std::string& from, int64_t in) {
+    maps.assign(static_cast<size_t>(separate ? gates : 1), {});
+    for (size_t k = 0; k < maps.size(); ++k)
+      make_map(maps[k], in, separate ? made_.hidden : gates * made_.hidden, separate ? 1 : gates,
+               from + (separate ? letters(made_.cell)[k] : 'h'));
+  };
+  make_maps(of_input_, "i", made_.input);
+  make_maps(of_state_, "h", made_.projection > 0 ? made_.projection : made_.hidden);
+  projection_.assign(made_.projection > 0 ? 1 : 0, {});
+  for (HypercomplexWeight& map : projection_) make_map(map, made_.hidden, made_.projection, 1, "hr");
   bias_ih = bias_hh = at::Tensor();
   if (!made_.map.bias) return;
   const auto bias = [&](const char* name) {
@@ -74,7 +77,7 @@ void RecurrentWeights::start_biases() const {
 
 std::vector<HypercomplexWeight*> RecurrentWeights::weights() {
   std::vector<HypercomplexWeight*> all;
-  for (auto* maps : {&of_input_, &of_state_})
+  for (auto* maps : {&of_input_, &of_state_, &projection_})
     for (HypercomplexWeight& map : *maps) all.push_back(&map);
   return all;
 }
@@ -93,6 +96,8 @@ std::optional<HypercomplexLayer::Place> RecurrentWeights::place_in_real(const st
       if (maps == &of_input_ && made_.directions > 1) place.columns = inside(made_.directions, made_.input);
       return place;
     }
+  for (const HypercomplexWeight& map : projection_)
+    if (map.key() == parameter) return HypercomplexLayer::Place{"weight_hr" + made_.suffix, {}, {}};
   for (const char* bias : {"bias_ih", "bias_hh"})
     if (bias + made_.suffix == parameter)
       return HypercomplexLayer::Place{parameter, inside(gates, gates * made_.hidden), {}};
@@ -124,11 +129,12 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> RecurrentWeights::forward(const a
   const at::Tensor z = input_gates(x, training);
   std::vector<ops::StateMap> maps;
   bool constant = true;
-  for (const HypercomplexWeight& weight : of_state_) {
-    const auto operands = weight.operands(training);
-    maps.push_back({operands.S, operands.product});
-    constant = constant && operands.constant;
-  }
+  for (const auto* weights : {&of_state_, &projection_})
+    for (const HypercomplexWeight& weight : *weights) {
+      const auto operands = weight.operands(training);
+      maps.push_back({operands.S, operands.product});
+      constant = constant && operands.constant;
+    }
   const double p = made_.recurrent.recurrent_dropout;
   at::Tensor mask;
   if (training && p > 0) mask = torch::dropout(torch::ones_like(h), p, true);

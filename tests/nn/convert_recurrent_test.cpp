@@ -50,6 +50,8 @@ void take_torchs(const OurOptions& our_options, const TheirOptions& their_option
 TEST(ConvertRecurrent, TorchsWeightsAreTaken) {
   take_torchs<nn::LSTM, nn::LSTMOptions, torch::nn::LSTM>(nn::LSTMOptions(12, 8),
                                                           torch::nn::LSTMOptions(12, 8));
+  take_torchs<nn::LSTM, nn::LSTMOptions, torch::nn::LSTM>(nn::LSTMOptions(12, 8).proj_size(4),
+                                                          torch::nn::LSTMOptions(12, 8).proj_size(4));
   take_torchs<nn::GRU, nn::GRUOptions, torch::nn::GRU>(nn::GRUOptions(12, 8), torch::nn::GRUOptions(12, 8));
   take_torchs<nn::RNN, nn::RNNOptions, torch::nn::RNN>(
       nn::RNNOptions(12, 8).cell(ops::Cell::rnn_relu),
@@ -87,6 +89,7 @@ void recover(const Options& of_layer) {
 
 TEST(ConvertRecurrent, WeightsOfAnAlgebraAreFound) {
   recover<nn::LSTM>(nn::LSTMOptions(12, 8));
+  recover<nn::LSTM>(nn::LSTMOptions(12, 16).proj_size(8));
   recover<nn::GRU>(nn::GRUOptions(12, 8));
   recover<nn::RNN>(nn::RNNOptions(12, 8));
 }
@@ -161,7 +164,7 @@ TEST(ConvertRecurrent, WhatComputesSomethingElseIsRefused) {
   const auto options = nn::LSTMOptions(8, 8);
   nn::LSTM layer(options);
   EXPECT_THAT(refusal(*torch::nn::LSTM(torch::nn::LSTMOptions(8, 8).proj_size(4)), *layer),
-              HasSubstr("proj_size = 4"));
+              HasSubstr("must have one proj_size in both models, got 4 and 0"));
   EXPECT_THAT(refusal(*torch::nn::GRU(8, 8), *layer), HasSubstr("must be one kind of recurrent layer"));
   EXPECT_THAT(refusal(*torch::nn::Linear(8, 8), *layer), HasSubstr("must be one kind of recurrent layer"));
   EXPECT_THAT(refusal(*torch::nn::RNN(torch::nn::RNNOptions(8, 8).nonlinearity(torch::kReLU)),
@@ -180,6 +183,8 @@ TEST(ConvertRecurrent, WhatComputesSomethingElseIsRefused) {
               HasSubstr("'bias_hh_l1' is in the real model, not in the twin"));
   nn::LSTM odd(nn::LSTMOptions(8, 6).algebra("real"));  // n divides the rows of all gates, not those of one
   EXPECT_EQ(convert(*odd, "quaternion").layers[0].skipped, "n = 4 does not divide 6");
+  nn::LSTM odd_projection(nn::LSTMOptions(8, 8).proj_size(6).algebra("real"));
+  EXPECT_EQ(convert(*odd_projection, "quaternion").layers[0].skipped, "n = 4 does not divide 6");
   torch::nn::Sequential model(torch::nn::LSTM(8, 8), torch::nn::Linear(8, 8));
   EXPECT_THAT(test::of(convert(*model, "quaternion"), "0").skipped, HasSubstr("take fill_nearest"));
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cmath>
 #include <string>
 
 #include "ops/memory/step_memory.h"
@@ -23,16 +24,17 @@ using nn::RNNOptions;
 using test::relative_error;
 namespace rnn = torch::nn::utils::rnn;
 
+std::string torchs_name(const std::string& key) {
+  return key[0] == 'S' ? "weight" + key.substr(1) : key;
+}
+
 // torch's parameters become those of a real layer of ours.
 template <class Ours, class Theirs>
 void take(Ours& ours, Theirs& theirs) {
   const torch::NoGradGuard no_grad;
   auto from = theirs->named_parameters();
-  for (auto& parameter : ours->named_parameters()) {
-    std::string key = parameter.key();
-    if (key[0] == 'S') key = "weight" + key.substr(1);
-    parameter.value().copy_(from[key].view_as(parameter.value()));
-  }
+  for (auto& parameter : ours->named_parameters())
+    parameter.value().copy_(from[torchs_name(parameter.key())].view_as(parameter.value()));
 }
 
 template <class Ours, class OurOptions, class Theirs, class TheirOptions>
@@ -49,6 +51,11 @@ void compare_with_torch(OurOptions ours_options, TheirOptions options) {
       EXPECT_LT(relative_error(y, wanted), 1e-5);
       y.pow(2).sum().backward(), wanted.pow(2).sum().backward();
       EXPECT_LT(relative_error(a.grad(), b.grad()), 1e-4);
+      for (const auto& parameter : ours->named_parameters()) {
+        const at::Tensor gradient = theirs->named_parameters()[torchs_name(parameter.key())].grad();
+        EXPECT_LT(relative_error(parameter.value().grad(), gradient.view_as(parameter.value())), 1e-4)
+            << parameter.key();
+      }
       // Sequences of their own lengths, in no order.
       const at::Tensor lengths = torch::tensor({2, 6, 4});
       const auto packed = rnn::pack_padded_sequence(torch::randn({6, 3, 10}), lengths, false, false);
@@ -66,6 +73,8 @@ void compare_with_torch(OurOptions ours_options, TheirOptions options) {
 
 TEST(LSTM, RealOnesAreTorchs) {
   compare_with_torch<LSTM, LSTMOptions, torch::nn::LSTM>(LSTMOptions(10, 8), torch::nn::LSTMOptions(10, 8));
+  compare_with_torch<LSTM, LSTMOptions, torch::nn::LSTM>(LSTMOptions(10, 8).proj_size(3),
+                                                         torch::nn::LSTMOptions(10, 8).proj_size(3));
 }
 TEST(GRU, RealOnesAreTorchs) {
   compare_with_torch<GRU, GRUOptions, torch::nn::GRU>(GRUOptions(10, 8), torch::nn::GRUOptions(10, 8));
@@ -123,6 +132,47 @@ TEST(LSTM, CountsArePHMs) {
   EXPECT_EQ(count("phm(10)"), 8 * (300 * 300 / 10 + 1000) + 1200);
 }
 
+// Two layers of 64 units in two directions, whose states are projected to 16.
+TEST(LSTM, ProjectionsAreCounted) {
+  const auto count = [](const LSTMOptions& options) {
+    return nn::parameter_report(*LSTM(LSTMOptions(options).num_layers(2).bidirectional(true).bias(false)))
+        .total;
+  };
+  const auto expected = [](int64_t n, int64_t A) {  // A: numbers of the structures of a layer and direction
+    const int64_t first = 256 * 32 + 256 * 16 + 16 * 64, second = 256 * 2 * 16 + 256 * 16 + 16 * 64;
+    return 2 * (first + second) / n + 4 * A;
+  };
+  EXPECT_EQ(count(LSTMOptions(32, 64).proj_size(16).algebra("real")), expected(1, 0));
+  EXPECT_EQ(count(LSTMOptions(32, 64).proj_size(16)), expected(4, 0));
+  EXPECT_EQ(count(LSTMOptions(32, 64).proj_size(16).algebra("phm(2)")), expected(2, 9 * 8));
+  EXPECT_EQ(count(LSTMOptions(32, 64).proj_size(16).algebra("phm(2)").gates(nn::Gates::packed)),
+            expected(2, 3 * 8));
+}
+
+TEST(LSTM, ProjectionsAreDrawnWithTheirOwnFans) {
+  torch::manual_seed(10);
+  LSTM layer(LSTMOptions(8, 256).proj_size(128).algebra("real"));
+  EXPECT_NEAR(layer->named_parameters()["S_hr_l0"].std().item<double>(), std::sqrt(2.0 / (256 + 128)), 0.002);
+}
+
+TEST(LSTM, ProjectedStatesGoOn) {
+  torch::manual_seed(11);
+  for (const std::string algebra : {"quaternion", "phm(4)"}) {
+    LSTM layer(LSTMOptions(8, 16).proj_size(4).algebra(algebra).num_layers(2));
+    layer->eval();
+    const at::Tensor x = torch::randn({6, 2, 8});
+    const auto [whole, last] = layer->forward(x);
+    const auto [begin, between] = layer->forward(x.narrow(0, 0, 3));
+    const auto [end, state] = layer->forward(x.narrow(0, 3, 3), between);
+    EXPECT_EQ(std::get<0>(state).sizes(), (std::vector<int64_t>{2, 2, 4}));
+    EXPECT_EQ(std::get<1>(state).sizes(), (std::vector<int64_t>{2, 2, 16}));
+    EXPECT_LT(relative_error(torch::cat({begin, end}), whole), 1e-5);
+    EXPECT_LT(relative_error(std::get<1>(state), std::get<1>(last)), 1e-5);
+    EXPECT_EQ(std::get<0>(layer->forward(torch::randn({0, 2, 8}))).sizes(), (std::vector<int64_t>{0, 2, 4}));
+    EXPECT_EQ(std::get<0>(layer->forward(torch::randn({3, 0, 8}))).sizes(), (std::vector<int64_t>{3, 0, 4}));
+  }
+}
+
 // QRNN tables 1 to 3: four layers of N quaternions or 4 N reals, 40 quaternions of acoustic features, a real
 // output layer. LSTMs go both ways with the weights of one. How many classes there are is not printed.
 TEST(QRNN, SizesAreThePapers) {
@@ -161,7 +211,8 @@ TEST(QRNN, SizesAreThePapers) {
 
 TEST(LSTM, SharedDirectionsHaveTheWeightsOfOne) {
   torch::manual_seed(6);
-  LSTM shared(LSTMOptions(8, 8).bidirectional(true).share_directions(true)), one(LSTMOptions(8, 8));
+  const auto options = LSTMOptions(8, 16).proj_size(8);
+  LSTM shared(LSTMOptions(options).bidirectional(true).share_directions(true)), one(options);
   EXPECT_EQ(shared->parameters().size(), one->parameters().size());
   const torch::NoGradGuard no_grad;
   for (auto& parameter : one->named_parameters())
@@ -226,16 +277,20 @@ TEST(LSTM, StreamsWithoutNewMemory) {
 
 TEST(LSTM, ClonesTrainsAndDropsStates) {
   torch::manual_seed(8);
-  LSTM layer(LSTMOptions(8, 8).algebra("phm(2)").recurrent_dropout(0.5).dropout(0.1).num_layers(2));
-  const auto copy = std::dynamic_pointer_cast<nn::LSTMImpl>(layer->clone());
-  const at::Tensor x = torch::randn({5, 2, 8});
-  layer->eval(), copy->eval();
-  EXPECT_TRUE(std::get<0>(copy->forward(x)).equal(std::get<0>(layer->forward(x))));
-  layer->train();
-  EXPECT_FALSE(std::get<0>(layer->forward(x)).equal(std::get<0>(layer->forward(x))));
-  std::get<0>(layer->forward(x)).sum().backward();
-  for (const auto& parameter : layer->named_parameters())
-    EXPECT_GT(parameter.value().grad().abs().sum().item<float>(), 0) << parameter.key();
+  for (const int64_t projection : {0, 4}) {
+    LSTM layer(
+        LSTMOptions(8, 8).algebra("phm(2)").recurrent_dropout(0.5).dropout(0.1).num_layers(2).proj_size(
+            projection));
+    const auto copy = std::dynamic_pointer_cast<nn::LSTMImpl>(layer->clone());
+    const at::Tensor x = torch::randn({5, 2, 8});
+    layer->eval(), copy->eval();
+    EXPECT_TRUE(std::get<0>(copy->forward(x)).equal(std::get<0>(layer->forward(x))));
+    layer->train();
+    EXPECT_FALSE(std::get<0>(layer->forward(x)).equal(std::get<0>(layer->forward(x))));
+    std::get<0>(layer->forward(x)).sum().backward();
+    for (const auto& parameter : layer->named_parameters())
+      EXPECT_GT(parameter.value().grad().abs().sum().item<float>(), 0) << parameter.key();
+  }
 }
 
 TEST(RecurrentCells, RealOnesAreTorchs) {
@@ -277,6 +332,8 @@ TEST(LSTM, RefusesBadOptionsAndInput) {
   EXPECT_THROW(LSTM(LSTMOptions(8, 8).dropout(1.5)), std::invalid_argument);
   EXPECT_THROW(LSTM(LSTMOptions(8, 8).share_directions(true)), std::invalid_argument);
   EXPECT_THROW(LSTM(LSTMOptions(8, 8).direction_first(true)), std::invalid_argument);
+  for (const int64_t projection : {8, 12, -4, 2})
+    EXPECT_THROW(LSTM(LSTMOptions(8, 8).proj_size(projection)), std::invalid_argument);
   EXPECT_THROW(RNN(RNNOptions(8, 8).cell(ops::Cell::gru)), std::invalid_argument);
   LSTM layer(LSTMOptions(8, 8));
   EXPECT_THROW(layer->forward(torch::randn({3, 2, 12})), c10::Error);

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -23,24 +24,31 @@ struct Problem {
   int64_t n = 4, p = 5;
   std::vector<int64_t> sizes{4, 4, 3, 1};
   bool separate = false, bias = true, masked = false, reverse = false;
+  int64_t projection = 0;  // units of each component of h; 0 for none
   bool learned() const { return algebra == "learned"; }
+  size_t gate_maps() const { return static_cast<size_t>(separate ? ops::gates(cell) : 1); }
+  size_t maps() const { return gate_maps() + (projection > 0 ? 1 : 0); }
+  int64_t state() const { return n * (projection > 0 ? projection : p); }
 };
 
-// z, h0, c0 (empty without memory), bias, S..., A...
+// z, h0, c0 (empty without memory), bias, S..., A...; those of a projection after those of the gates.
 Tensors arguments(const Problem& q, at::ScalarType type = torch::kDouble) {
-  const int64_t gates = ops::gates(q.cell), maps = q.separate ? gates : 1, width = q.n * q.p;
+  const int64_t gates = ops::gates(q.cell), width = q.n * q.p;
   int64_t rows = 0;
   for (const int64_t size : q.sizes) rows += size;
   const auto draw = [&](std::vector<int64_t> sizes) {
     return torch::randn(sizes, torch::kDouble).to(type).requires_grad_();
   };
   const int64_t batch = q.sizes.empty() ? 3 : q.sizes[0];
-  Tensors all{draw({rows, gates * width}), draw({batch, width}),
+  Tensors all{draw({rows, gates * width}), draw({batch, q.state()}),
               draw({ops::has_memory(q.cell) ? batch : 0, width}), draw({gates * width})};
-  for (int64_t k = 0; k < maps; ++k)
-    all.push_back(draw({q.n, gates / maps * q.p, q.p}).detach().mul_(0.1).requires_grad_());
+  const auto map = [&](int64_t out, int64_t in) {
+    all.push_back(draw({q.n, out, in}).detach().mul_(0.1).requires_grad_());
+  };
+  for (size_t k = 0; k < q.gate_maps(); ++k) map(q.separate ? q.p : gates * q.p, q.state() / q.n);
+  if (q.projection > 0) map(q.projection, q.p);
   if (q.learned())
-    for (int64_t k = 0; k < maps; ++k) all.push_back(draw({q.n, q.n, q.n}));
+    for (size_t k = 0; k < q.maps(); ++k) all.push_back(draw({q.n, q.n, q.n}));
   return all;
 }
 
@@ -51,10 +59,9 @@ at::Tensor mask_of(const Problem& q, const at::Tensor& h0) {
 }
 
 Tensors run(const Problem& q, const Tensors& a) {
-  const auto maps = static_cast<size_t>(q.separate ? ops::gates(q.cell) : 1);
   std::vector<ops::StateMap> all;
-  for (size_t k = 0; k < maps; ++k)
-    all.push_back({a[4 + k], {q.algebra, q.learned() ? a[4 + maps + k] : at::Tensor(), {}}});
+  for (size_t k = 0; k < q.maps(); ++k)
+    all.push_back({a[4 + k], {q.algebra, q.learned() ? a[4 + q.maps() + k] : at::Tensor(), {}}});
   const auto [y, h, c] = ops::recurrence(
       a[0], torch::tensor(q.sizes, torch::kLong), a[1], ops::has_memory(q.cell) ? a[2] : at::Tensor(), all,
       q.bias ? a[3] : at::Tensor(), mask_of(q, a[1]), {.cell = q.cell, .reverse = q.reverse});
@@ -63,26 +70,25 @@ Tensors run(const Problem& q, const Tensors& a) {
 
 // The same through H, row by row, from the equations.
 Tensors expected(const Problem& q, const Tensors& a) {
-  const int64_t gates = ops::gates(q.cell), n = q.n, p = q.p;
-  const auto maps = static_cast<size_t>(q.separate ? gates : 1);
+  const int64_t n = q.n, p = q.p;
   const auto by_gate = [&](const at::Tensor& t) { return t.reshape({n, -1, p}); };  // a row
+  const auto matrix = [&](size_t k) {
+    return ops::materialise(a[4 + k], {q.algebra, q.learned() ? a[4 + q.maps() + k] : at::Tensor(), {}});
+  };
   const at::Tensor mask = mask_of(q, a[1]);
   std::vector<int64_t> first{0};
   for (const int64_t size : q.sizes) first.push_back(first.back() + size);
   const auto steps = static_cast<int64_t>(q.sizes.size());
   Tensors y(static_cast<size_t>(first.back())), last_h, last_c;
   for (int64_t b = 0; b < a[1].size(0); ++b) {
-    at::Tensor h = a[1][b].view({n, p}), c = ops::has_memory(q.cell) ? a[2][b].view({n, p}) : at::Tensor();
+    at::Tensor h = a[1][b].view({n, -1}), c = ops::has_memory(q.cell) ? a[2][b].view({n, p}) : at::Tensor();
     for (int64_t i = 0; i < steps; ++i) {
       const int64_t t = q.reverse ? steps - 1 - i : i;
       if (b >= q.sizes[static_cast<size_t>(t)]) continue;
       const int64_t row = first[static_cast<size_t>(t)] + b;
-      const at::Tensor in = mask.defined() ? h * mask[b].view({n, p}) : h;
+      const at::Tensor in = mask.defined() ? h * mask[b].view({n, -1}) : h;
       Tensors parts;
-      for (size_t k = 0; k < maps; ++k) {
-        const ops::Product product{q.algebra, q.learned() ? a[4 + maps + k] : at::Tensor(), {}};
-        parts.push_back(by_gate(ops::materialise(a[4 + k], product).matmul(in.reshape({-1}))));
-      }
+      for (size_t k = 0; k < q.gate_maps(); ++k) parts.push_back(by_gate(matrix(k).matmul(in.reshape({-1}))));
       at::Tensor r = torch::cat(parts, 1);
       if (q.bias) r = r + by_gate(a[3]);
       const at::Tensor z = by_gate(a[0][row]);
@@ -98,6 +104,7 @@ Tensors expected(const Problem& q, const Tensors& a) {
       } else {
         h = q.cell == Cell::rnn_tanh ? gate(0).tanh() : gate(0).relu();
       }
+      if (q.projection > 0) h = matrix(q.gate_maps()).matmul(h.reshape({-1})).view({n, -1});
       y[static_cast<size_t>(row)] = h.reshape({-1});
     }
     last_h.push_back(h.reshape({-1}));
@@ -127,12 +134,18 @@ std::vector<Problem> problems() {
     all.push_back({.cell = cell, .algebra = "complex", .n = 2, .p = 17, .sizes = {1}, .separate = true});
     all.push_back({.cell = cell, .algebra = "real", .n = 1, .p = 9, .sizes = {3}});
   }
+  for (const Cell cell : {Cell::lstm, Cell::lstm_printed}) {
+    all.push_back({.cell = cell, .projection = 3});
+    all.push_back({.cell = cell, .sizes = {3, 3, 2, 2, 1}, .masked = true, .reverse = true, .projection = 7});
+    all.push_back({.cell = cell, .algebra = "learned", .n = 3, .p = 4, .separate = true, .projection = 2});
+    all.push_back({.cell = cell, .algebra = "learned", .n = 2, .p = 4, .masked = true, .projection = 1});
+  }
   return all;
 }
 
 std::string text(const Problem& q) {
   return std::string(ops::name(q.cell)) + " " + q.algebra + " n=" + std::to_string(q.n) +
-         (q.separate ? " separate" : "");
+         (q.separate ? " separate" : "") + " projection=" + std::to_string(q.projection);
 }
 
 TEST(Recurrence, IsTheEquations) {
@@ -284,6 +297,12 @@ TEST(Recurrence, WithoutSteps) {
   EXPECT_EQ(outputs[0].sizes(), (std::vector<int64_t>{0, 20}));
   EXPECT_TRUE(outputs[1].equal(a[1]));
   EXPECT_TRUE(outputs[2].equal(a[2]));
+  q.projection = 3;
+  const Tensors projecting = arguments(q, torch::kFloat), projected = run(q, projecting);
+  EXPECT_EQ(projected[0].sizes(), (std::vector<int64_t>{0, 12}));
+  EXPECT_TRUE(projected[1].equal(projecting[1]));
+  for (const at::Tensor& grad : gradients(projected, {projecting[1], projecting[2]}))
+    EXPECT_GT(grad.abs().sum().item<float>(), 0);
 }
 
 TEST(Recurrence, RefusesWhatDoesNotFit) {
@@ -301,6 +320,26 @@ TEST(Recurrence, RefusesWhatDoesNotFit) {
   EXPECT_THROW(with(4, torch::randn({4, 20, 6})), c10::Error);
   EXPECT_THROW(with(0, torch::randn({12, 80}, torch::kDouble)), c10::Error);
   EXPECT_THROW(with(1, at::Tensor(torch::randn({5, 20}))), c10::Error);
+  const auto refusal = [](const Problem& asked, const Tensors& arguments) -> std::string {
+    try {
+      run(asked, arguments);
+    } catch (const c10::Error& error) {
+      return error.what_without_backtrace();
+    }
+    return "not refused";
+  };
+  const Problem projecting{.projection = 3};
+  Tensors changed = arguments(projecting, torch::kFloat);
+  changed[5] = torch::randn({4, 4, 5});
+  EXPECT_THAT(refusal(projecting, changed),
+              testing::HasSubstr("S of the projection must have the shape [4, 3, 5], got [4, 4, 5]"));
+  changed[5] = torch::randn({4, 3, 6});
+  EXPECT_THAT(refusal(projecting, changed), testing::HasSubstr("S of a map must have the shape [4, 24, 3]"));
+  for (const Problem& empty : {Problem{.p = 0}, Problem{.p = 0, .projection = 3}})
+    EXPECT_THAT(refusal(empty, arguments(empty)), testing::HasSubstr("each S must have a unit or more"));
+  const Problem gru{.cell = Cell::gru, .projection = 3};
+  EXPECT_THAT(refusal(gru, arguments(gru, torch::kFloat)),
+              testing::HasSubstr("one for each of the 3, got 2"));
   for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{4, 5, 3}, {4, 4, 4, 0}, {4, 4}}) {
     Problem wrong;
     wrong.sizes = sizes;

@@ -10,6 +10,7 @@ from quatrain._recurrent_twins import real_state, set_nearest
 from torch.nn.utils.rnn import pack_padded_sequence
 
 KINDS = ("LSTM", "GRU", "RNN")
+PROJECTED = [(kind, {}) for kind in KINDS] + [("LSTM", dict(proj_size=4))]
 
 
 def of_algebra(kind, algebra, **options):
@@ -24,10 +25,10 @@ def of_algebra(kind, algebra, **options):
     return theirs, source
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind, projection", PROJECTED)
 @pytest.mark.parametrize("options", [dict(num_layers=2), dict(bias=False, batch_first=True), dict(num_layers=2, bidirectional=True)])
-def test_real_layers_compute_the_same(kind, options):
-    model = torch.nn.ModuleDict({"layer": getattr(torch.nn, kind)(12, 8, **options)})
+def test_real_layers_compute_the_same(kind, projection, options):
+    model = torch.nn.ModuleDict({"layer": getattr(torch.nn, kind)(12, 8, **projection, **options)})
     x = torch.randn(5, 3, 12)
     expected = model["layer"](x)
     model, report = quatrain.convert(model, "real")
@@ -35,12 +36,14 @@ def test_real_layers_compute_the_same(kind, options):
     torch.testing.assert_close(model["layer"](x), expected)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind, projection", PROJECTED)
 @pytest.mark.parametrize("algebra", ["quaternion", "phm(4)", "wkp(2)"])
 @pytest.mark.parametrize("directions", [1, 2])
-def test_weights_of_an_algebra_are_found(kind, algebra, directions):
+def test_weights_of_an_algebra_are_found(kind, projection, algebra, directions):
     torch.manual_seed(1)
-    options = dict(num_layers=2, bidirectional=True, direction_first=True) if directions == 2 else dict(num_layers=2)
+    options = dict(num_layers=2, **projection)
+    if directions == 2:
+        options.update(bidirectional=True, direction_first=True)
     theirs, source = of_algebra(kind, algebra, **options)
     x = torch.randn(5, 3, 12)
     expected = source(x)
@@ -132,14 +135,14 @@ def test_layers_that_stay_say_why():
     del pruned._parameters["weight_hh_l0"]
     pruned.weight_hh_l0 = torch.zeros(24, 8)
     model = torch.nn.ModuleDict({
-        "own": Own(8, 8), "projected": torch.nn.LSTM(8, 8, proj_size=4), "odd": torch.nn.RNN(8, 6), "tied": tied,
+        "own": Own(8, 8), "projected": torch.nn.LSTM(8, 8, proj_size=6), "odd": torch.nn.RNN(8, 6), "tied": tied,
         "pruned": pruned, "done": nn.LSTM(8, 8), "kept": torch.nn.LSTM(8, 8), "cell": torch.nn.LSTMCell(8, 10),
     })  # fmt: skip
     _, report = quatrain.convert(model, "quaternion", where=lambda name, layer: name != "kept")
     skipped = {line.name: line.skipped for line in report.layers}
     assert report.converted == 0 and skipped == {
         "own": "is a Own, which may do more than a recurrent layer",
-        "projected": "projects its outputs (proj_size = 4), which hypercomplex layers do not",
+        "projected": "n = 4 does not divide 6",
         "odd": "n = 4 does not divide 6",
         "tied": "its weights are tied to each other",
         "pruned": "its weights are computed from others (weight_norm, pruning): make them parameters first",

@@ -50,6 +50,24 @@ def backward():
     return dict(grad=torch.randn(2, 3, arguments["query"].size(2) * 6)) | arguments
 
 
+def recurrence():
+    """With a projection, where q is not p = 2."""
+    q = random.choice([2, 1])
+    S = [torch.randn(4, 8, q)] + ([torch.randn(4, q, 2)] if q < 2 else [])
+    return dict(
+        z=torch.randn(6, 32), batch_sizes=torch.tensor([3, 2, 1]), h0=torch.randn(3, 4 * q), c0=torch.randn(3, 8), S=S,
+        algebra="learned", A=[torch.randn(4, 4, 4) for _ in S], factors=[], bias=torch.randn(32), mask=torch.rand(3, 4 * q),
+        cell="lstm", reverse=True)  # fmt: skip
+
+
+def recurrence_backward():
+    arguments = recurrence() | dict(algebra="quaternion", A=[])
+    q = arguments["S"][0].size(2)
+    del arguments["z"], arguments["bias"]
+    return arguments | dict(
+        dy=torch.randn(6, 4 * q), dh=torch.randn(3, 4 * q), dc=torch.randn(3, 8), y=torch.randn(6, 4 * q), kept=torch.randn(6, 40))
+
+
 # A call that is well, of each operator.
 OPERATORS = {
     "hypercomplex_attention": attention,
@@ -59,13 +77,8 @@ OPERATORS = {
     "cached_attention": lambda: dict(
         query=torch.randn(3, 4, 2, 3), keys=torch.randn(5, 6, 4, 2, 3), values=torch.randn(5, 6, 4, 2, 3),
         table=torch.randint(5, (3, 6), dtype=torch.int32), lengths=torch.tensor([1, 4, 6], dtype=torch.int32), algebra="quaternion", scale=0.5),
-    "recurrence": lambda: dict(
-        z=torch.randn(6, 32), batch_sizes=torch.tensor([3, 2, 1]), h0=torch.randn(3, 8), c0=torch.randn(3, 8), S=[torch.randn(4, 8, 2)],
-        algebra="learned", A=[torch.randn(4, 4, 4)], factors=[], bias=torch.randn(32), mask=torch.rand(3, 8), cell="lstm", reverse=True),
-    "recurrence_backward": lambda: dict(
-        dy=torch.randn(6, 8), dh=torch.randn(3, 8), dc=torch.randn(3, 8), y=torch.randn(6, 8), kept=torch.randn(6, 40),
-        batch_sizes=torch.tensor([3, 2, 1]), h0=torch.randn(3, 8), c0=torch.randn(3, 8), S=[torch.randn(4, 8, 2)],
-        algebra="quaternion", A=[], factors=[], mask=torch.rand(3, 8), cell="lstm", reverse=False),
+    "recurrence": recurrence,
+    "recurrence_backward": recurrence_backward,
     "attention_dropout_mask": lambda: dict(query=heads(3), key=heads(5), maps=4, p=0.5, seed=torch.tensor([7])),
     "cut_heads": lambda: dict(x=torch.randn(2, 5, 24), heads=2, components=4, parts=3),
     "hamilton_product": lambda: dict(a=torch.randn(3, 8), b=torch.randn(8), algebra="quaternion"),
@@ -134,6 +147,9 @@ def hostile(kind, value):
     if "Tensor" in kind:
         if random.random() < 0.1:
             return None
+        if isinstance(value, list):  # one of them, or one more or less
+            place = random.randrange(len(value) + 1)
+            return value[:place] + random.choice([[], [bent(t) for t in value[place : place + 1]], [fresh()]]) + value[place + 1 :]
         return bent(value) if isinstance(value, torch.Tensor) else fresh()
     choices = {"int": INTEGERS, "float": NUMBERS, "bool": [True, False], "str": TEXTS}
     return random.choice(choices[kind.removeprefix("Optional[").removesuffix("]").replace("SymInt", "int")])

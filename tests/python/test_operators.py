@@ -40,17 +40,18 @@ def words():
 
 S, A = functools.partial(doubles, 4, 3, 2), functools.partial(doubles, 4, 4, 4)
 
-def steps(dtype, cell="lstm", maps=1, learned=False):
+def steps(dtype, cell="lstm", maps=1, learned=False, projected=0):
     gates = {"lstm": 4, "lstm_printed": 4, "gru": 3}.get(cell, 1)
     draw = functools.partial(torch.randn, dtype=dtype)
     c0 = draw(3, 8) if gates == 4 else None
-    weights = [draw(4, gates // maps * 2, 2) for _ in range(maps)]
-    structures = [draw(4, 4, 4) for _ in range(maps)] if learned else []
-    return draw(6, gates * 8), torch.tensor([3, 2, 1]), draw(3, 8), c0, weights, "learned" if learned else "quaternion", structures, []
+    state = projected or 2  # units of a component
+    weights = [draw(4, gates // maps * 2, state) for _ in range(maps)] + ([draw(4, projected, 2)] if projected else [])
+    structures = [draw(4, 4, 4) for _ in weights] if learned else []
+    return draw(6, gates * 8), torch.tensor([3, 2, 1]), draw(3, 4 * state), c0, weights, "learned" if learned else "quaternion", structures, []
 
 
-def steps_back(dtype, cell):
-    z, sizes, h0, c0, S, *algebra = steps(dtype, cell)
+def steps_back(dtype, cell, projected=0):
+    z, sizes, h0, c0, S, *algebra = steps(dtype, cell, projected=projected)
     y, h, c, kept = ops.recurrence(z, sizes, h0, c0, S, *algebra, cell=cell, keep=True)
     return torch.randn_like(y), torch.randn_like(h), None if c0 is None else torch.randn_like(c), y, kept, sizes, h0, c0, S, *algebra, dict(cell=cell)
 
@@ -88,9 +89,12 @@ CASES = {
     "hypercomplex_attention_with_weights": lambda: [
         (*heads(), "real"), (*heads(), "quaternion", padding()), (*heads(), "quaternion", seen()[1])],
     "recurrence": lambda: [
-        (*steps(dtype, cell, maps, learned), dict(cell=cell, reverse=learned))
-        for dtype in (torch.float, torch.double) for cell, maps, learned in (("lstm", 1, False), ("gru", 3, True), ("rnn_relu", 1, True))],
-    "recurrence_backward": lambda: [steps_back(dtype, cell) for dtype in (torch.float, torch.double) for cell in ("lstm", "gru", "rnn_tanh")],
+        (*steps(dtype, cell, maps, learned, projected), dict(cell=cell, reverse=learned))
+        for dtype in (torch.float, torch.double) for cell, maps, learned, projected in (
+            ("lstm", 1, False, 0), ("gru", 3, True, 0), ("rnn_relu", 1, True, 0), ("lstm", 1, False, 1), ("lstm_printed", 4, True, 3))],
+    "recurrence_backward": lambda: [
+        steps_back(dtype, cell, projected) for dtype in (torch.float, torch.double)
+        for cell, projected in (("lstm", 0), ("gru", 0), ("rnn_tanh", 0), ("lstm", 3), ("lstm_printed", 1))],
     "initialise_weight_": lambda: [(S(requires_grad=False), "glorot")],
     "initialise_structure_": lambda: [(A(requires_grad=False), "phm(4)")],
     "initialise_layer_": lambda: [(S(requires_grad=False), A(requires_grad=False), "phm(4)")],
@@ -158,6 +162,21 @@ def test_other_operators_have_derivatives():
     rows = words()
     differentiable(lambda s, a: ops.embedding(rows, s, a), (S(), A()))
     differentiable(lambda x: ops.split_activation(x, "gelu"), (doubles(3, 8),))
+
+
+@pytest.mark.parametrize("cell", ["lstm", "lstm_printed"])
+@pytest.mark.parametrize("maps", [1, 4])
+def test_projected_recurrences_have_derivatives(cell, maps):
+    z, sizes, h0, c0, S, algebra, A, _ = steps(torch.float64, cell, maps, True, 1)
+    mask, tensors = (torch.rand(3, 4) < 0.7).double(), [z, h0, c0, *S, *A]
+
+    def f(z, h0, c0, *maps_of):
+        return ops.recurrence(z, sizes, h0, c0, maps_of[: len(S)], algebra, maps_of[len(S) :], [], None, mask, cell, True)[:3]
+
+    for t in tensors:
+        t.mul_(0.3).requires_grad_()
+    assert gradcheck(f, tensors, fast_mode=True)
+    assert gradgradcheck(f, tensors, fast_mode=True)
 
 
 def test_traced_attention_is_the_eager_one():

@@ -11,6 +11,9 @@ from torch.nn.utils.rnn import pack_padded_sequence
 KINDS = ("LSTM", "GRU", "RNN")
 
 
+PROJECTED = [(kind, {}) for kind in KINDS] + [("LSTM", dict(proj_size=4))]
+
+
 def real_twin(kind, **options):
     """Ours with torch's weights, and torch's."""
     theirs = getattr(torch.nn, kind)(10, 8, 2, **options)
@@ -20,12 +23,17 @@ def real_twin(kind, **options):
     return ours, theirs
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind, projection", PROJECTED)
 @pytest.mark.parametrize("options", [dict(), dict(bidirectional=True, batch_first=True), dict(bias=False)])
-def test_real_ones_are_torchs(kind, options):
-    ours, theirs = real_twin(kind, **options)
+def test_real_ones_are_torchs(kind, projection, options):
+    ours, theirs = real_twin(kind, **projection, **options)
     x = torch.randn(5, 3, 10)
     torch.testing.assert_close(ours(x), theirs(x))
+    for layer in (ours, theirs):
+        layer(x)[0].square().sum().backward()
+    wanted = dict(theirs.named_parameters())
+    for name, parameter in ours.named_parameters():
+        torch.testing.assert_close(parameter.grad, wanted[name.replace("S", "weight")].grad.view_as(parameter), rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(ours(x[0]), theirs(x[0]))
     packed = pack_padded_sequence(x, torch.tensor([2, 5, 3]), enforce_sorted=False)
     mine, state = ours(packed)
@@ -36,10 +44,10 @@ def test_real_ones_are_torchs(kind, options):
     torch.testing.assert_close(again.data, theirs(packed, last)[0].data)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind, projection", PROJECTED)
 @pytest.mark.parametrize("algebra", ["quaternion", "phm(2)"])
-def test_copies_train_and_compile(kind, algebra):
-    layer = getattr(nn, kind)(8, 8, 2, algebra=algebra, dropout=0.1, recurrent_dropout=0.1)
+def test_copies_train_and_compile(kind, projection, algebra):
+    layer = getattr(nn, kind)(8, 8, 2, algebra=algebra, dropout=0.1, recurrent_dropout=0.1, **projection)
     x = torch.randn(6, 2, 8)
     layer(x)[0].sum().backward()
     assert all(p.grad is not None for p in layer.parameters())
@@ -51,6 +59,12 @@ def test_copies_train_and_compile(kind, algebra):
         assert not torch.equal(twin(x)[0], layer(x)[0])
     compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
     torch.testing.assert_close(compiled(x)[0], layer(x)[0])
+    found = []
+    for each in (compiled, layer):
+        layer.zero_grad()
+        each(x)[0].square().sum().backward()
+        found.append([p.grad for p in layer.parameters()])
+    torch.testing.assert_close(*found)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -72,11 +86,42 @@ def test_counts_are_phms():
         assert sum(p.numel() for p in layer.parameters()) == count
 
 
-def test_autocast_keeps_states_in_float32():
-    layer = nn.LSTM(16, 16)
+@pytest.mark.parametrize("algebra", ["real", "quaternion", "phm(2)"])
+def test_projections_are_counted(algebra):
+    n, structures = {"real": (1, 0), "quaternion": (4, 0), "phm(2)": (2, 9)}[algebra]
+    layer = nn.LSTM(32, 64, algebra=algebra, proj_size=16, bidirectional=True)
+    numbers = (256 * 32 + 256 * 16 + 16 * 64) // n + structures * n**3 + 2 * 256
+    assert sum(p.numel() for p in layer.parameters()) == 2 * numbers
+    assert layer.S_hr_l0.shape == layer.S_hr_l0_reverse.shape == (n, 16 // n, 64 // n)
+    assert ("A_hr_l0" in layer.state_dict()) == (algebra == "phm(2)")
+
+
+def test_shared_directions_share_the_projection():
+    layer = nn.LSTM(8, 16, proj_size=8, bidirectional=True, share_directions=True)
+    one = nn.LSTM(8, 16, proj_size=8)
+    one.load_state_dict(layer.state_dict())
+    x = torch.randn(5, 2, 8)
+    y = layer(x)[0].unflatten(2, (4, 2, 2))
+    torch.testing.assert_close(y[:, :, :, 0].flatten(2), one(x)[0])
+    torch.testing.assert_close(y[:, :, :, 1].flatten(2), one(x.flip(0))[0].flip(0))
+
+
+def test_recurrent_dropout_is_of_the_projected_state():
+    layer = nn.LSTM(8, 16, proj_size=8, recurrent_dropout=0.999)
+    x, h = torch.randn(2, 3, 8), torch.full((1, 3, 8), 10.0)
+    torch.manual_seed(1)
+    dropped = layer(x, (h, torch.zeros(1, 3, 16)))[0]
+    torch.testing.assert_close(dropped[0], layer.eval()(x)[0][0])  # as with no state at all
+
+
+@pytest.mark.parametrize("proj_size", [0, 8])
+def test_autocast_keeps_states_in_float32(proj_size):
+    layer = nn.LSTM(16, 16, proj_size=proj_size)
+    x = torch.randn(4, 2, 16)
     with torch.autocast("cpu", torch.bfloat16):
-        y, _ = layer(torch.randn(4, 2, 16))
-    assert y.dtype is torch.float32
+        y, (h, c) = layer(x)
+    assert y.dtype is h.dtype is c.dtype is torch.float32
+    torch.testing.assert_close(y, layer(x)[0], rtol=0.05, atol=0.05)
 
 
 def test_bfloat16_and_float64():
@@ -90,6 +135,16 @@ def test_bfloat16_and_float64():
 def test_bad_input_is_one_sentence():
     with pytest.raises(ValueError, match="input_size must be divisible by n = 4, got 9"):
         nn.LSTM(9, 8)
+    for projection in (8, 9, -4):
+        with pytest.raises(ValueError, match="proj_size must be smaller than hidden_size = 8, or 0 for none, got"):
+            nn.LSTM(8, 8, proj_size=projection)
+    with pytest.raises(ValueError, match="proj_size must be divisible by n = 4, got 6"):
+        nn.LSTM(8, 8, proj_size=6)
+    for kind in (nn.GRU, nn.RNN):
+        with pytest.raises(ValueError, match="proj_size is an LSTM's, got 4"):
+            kind(8, 8, proj_size=4)
+    with pytest.raises(ValueError, match=r"h0 must have the shape \(layers \* directions, batch, proj_size\) = \[1, 2, 4\]"):
+        nn.LSTM(8, 8, proj_size=4)(torch.randn(3, 2, 8), (torch.randn(1, 2, 8), torch.randn(1, 2, 8)))
     with pytest.raises(ValueError, match="share_directions needs two directions"):
         nn.LSTM(8, 8, share_directions=True)
     with pytest.raises(ValueError, match=r"x must have the shape \(steps, batch, 8\)"):

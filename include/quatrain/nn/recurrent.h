@@ -75,7 +75,8 @@ struct RecurrentLayerOptions : MapOptions<Self>, DropOptions<Self>, RecurrentSet
 ///
 /// Of B sequences in T steps: x (T, B, d) (or (B, T, d) with batch_first, or (T, d) for one sequence) gives y
 /// (T, B, D hidden) likewise, with D = 2 directions or 1. States: (layers D, B, hidden), a layer's directions
-/// one after the other; undefined ones are zero.
+/// one after the other; undefined ones are zero. With a projection y and h have proj_size in the place of
+/// hidden.
 class QUATRAIN_API RecurrentStack {
  public:
   struct States {
@@ -84,11 +85,12 @@ class QUATRAIN_API RecurrentStack {
 
   template <class Options>
   void make(torch::nn::Module& layer, const char* name, ops::Cell cell, const Options& options,
-            double forget_bias) {
+            double forget_bias = 0, int64_t projection = 0) {
     make(layer, name,
          {.cell = cell,
           .input = options.input_size(),
           .hidden = options.hidden_size(),
+          .projection = projection,
           .map = options.map_settings,
           .recurrent = options.recurrent_settings,
           .forget_bias = forget_bias,
@@ -112,7 +114,7 @@ class QUATRAIN_API RecurrentStack {
 
   const char* name_ = "";
   ops::Cell cell_ = ops::Cell::lstm;
-  int64_t n_ = 1, input_ = 0, hidden_ = 0, directions_ = 1;
+  int64_t n_ = 1, input_ = 0, hidden_ = 0, state_ = 0, directions_ = 1;  // state_: size of h
   bool batch_first_ = false, direction_first_ = false;
   double dropout_ = 0;
   std::vector<RecurrentWeights> layers_;  // of each layer one, or one a direction
@@ -146,6 +148,9 @@ struct QUATRAIN_API LSTMOptions : RecurrentLayerOptions<LSTMOptions> {
   TORCH_ARG(double, forget_bias) = 0;
   /// h_t = o c_t, without sigmoid and tanh, as PHM prints it.
   TORCH_ARG(bool, printed) = false;
+  /// Size that h is projected to by a map of its own without bias, as torch does; n must divide it, and it
+  /// must be smaller than hidden_size, which c keeps. 0 for none.
+  TORCH_ARG(int64_t, proj_size) = 0;
 };
 
 /// A long short-term memory over any algebra (QRNN (20)-(24), PHM 4.1); at n = 1 torch::nn::LSTM.

@@ -63,12 +63,14 @@ struct RecurrentSettingsOptions {
 /// Not a module: its parameters are registered in the layer that holds it, under torch's names with S for
 /// weight: `S_ih` and `S_hh` (n, gates p, d/n) of packed gates, `S_ii`, `S_if`, ... `S_ho` (n, p, d/n) of
 /// separate ones; A, w and factors likewise; `bias_ih` and `bias_hh` (n gates p), where the gates of each
-/// component lie side by side. p = hidden_size / n. All names end with the suffix.
+/// component lie side by side; `S_hr` (n, q, p) of a projection. p = hidden_size / n; q = proj_size / n, or p
+/// without a projection. The state h has n q values, and c n p. All names end with the suffix.
 class QUATRAIN_API RecurrentWeights {
  public:
   struct Options {
     ops::Cell cell = ops::Cell::lstm;
     int64_t input = 0, hidden = 0;
+    int64_t projection = 0;  ///< size that an lstm's outputs are projected to; 0 for none
     int64_t directions = 1;  ///< of the layer below, which the input has inside each component
     MapSettings map;
     RecurrentSettings recurrent;
@@ -80,8 +82,8 @@ class QUATRAIN_API RecurrentWeights {
   /// Draws the weights again and sets the biases to their start.
   void draw();
 
-  /// x: (N, d) and batch_sizes (T) as ops::recurrence takes them, h and, where the cell has memory, c (B,
-  /// hidden). Returns y (N, hidden), h and c.
+  /// x: (N, d) and batch_sizes (T) as ops::recurrence takes them, h (B, n q) and, where the cell has memory,
+  /// c (B, hidden). Returns y (N, n q), h and c.
   std::tuple<at::Tensor, at::Tensor, at::Tensor> forward(const at::Tensor& x, const at::Tensor& batch_sizes,
                                                          const at::Tensor& h, const at::Tensor& c,
                                                          bool reverse, bool training) const;
@@ -99,6 +101,7 @@ class QUATRAIN_API RecurrentWeights {
 
   Options made_;
   std::vector<HypercomplexWeight> of_input_, of_state_;  // one, or one a gate
+  std::vector<HypercomplexWeight> projection_;           // one or none
 };
 
 }  // namespace quatrain::nn

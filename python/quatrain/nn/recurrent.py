@@ -55,24 +55,29 @@ class Direction:
         letters = _LETTERS[layer.cell]
         count = len(letters)
         spec, hidden = layer._spec, layer.hidden_size
+        projected = getattr(layer, "proj_size", 0)  # cells have none
         separate = count > 1 and (layer.gates == "separate" or (layer.gates == "automatic" and spec.learns_structure))
 
-        def maps(source: str, size: int) -> list[HypercomplexWeight]:
-            return [
-                layer.add_weight(
-                    spec,
-                    size,
-                    hidden if separate else count * hidden,
-                    maps=1 if separate else count,
-                    initialiser=layer.initialiser,
-                    suffix=f"_{source}{letter}{suffix}",
-                    device=device,
-                    dtype=dtype,
-                )
-                for letter in (letters if separate else "h")
-            ]
+        def one_map(between: str, size: int, out: int, count: int) -> HypercomplexWeight:
+            return layer.add_weight(
+                spec,
+                size,
+                out,
+                maps=count,
+                initialiser=layer.initialiser,
+                suffix=f"_{between}{suffix}",
+                device=device,
+                dtype=dtype,
+            )
 
-        self.of_input, self.of_state = maps("i", input_size), maps("h", hidden)
+        def maps(source: str, size: int) -> list[HypercomplexWeight]:
+            if separate:
+                return [one_map(source + letter, size, hidden, 1) for letter in letters]
+            return [one_map(source + "h", size, count * hidden, count)]
+
+        self.of_input, self.of_state = maps("i", input_size), maps("h", projected or hidden)
+        #: one or none
+        self.projection = [one_map("hr", hidden, projected, 1)] if projected else []
         two = layer.bias and not layer.single_bias
         for name, there in (("bias_ih", layer.bias), ("bias_hh", two)):
             value = nn.Parameter(torch.zeros(count * hidden, device=device, dtype=dtype)) if there else None
@@ -80,7 +85,7 @@ class Direction:
         self.start_biases()
 
     def draw(self) -> None:
-        for weight in (*self.of_input, *self.of_state):
+        for weight in (*self.of_input, *self.of_state, *self.projection):
             weight.draw(self.layer)
         self.start_biases()
 
@@ -108,6 +113,8 @@ class Direction:
                     joined = maps is self.of_input and self.directions > 1
                     columns = inside(self.directions, weight.in_features) if joined else None
                     return Place(name + self.suffix, rows, columns)
+        if any(weight.key == parameter for weight in self.projection):
+            return Place("weight_hr" + self.suffix)
         if parameter in ("bias_ih" + self.suffix, "bias_hh" + self.suffix):
             return Place(parameter, inside(gates, gates * hidden))
         return None
@@ -130,7 +137,7 @@ class Direction:
 
     def __call__(self, x: Tensor, batch_sizes: Tensor, h: Tensor, c: Tensor | None, reverse: bool) -> tuple[Tensor, Tensor, Tensor | None]:
         layer = self.layer
-        operands = [weight.operands(layer) for weight in self.of_state]
+        operands = [weight.operands(layer) for weight in (*self.of_state, *self.projection)]
         A = [structure for _, _, structure, _, _ in operands if structure is not None]
         factors = [factor for *_, factors, _ in operands for factor in factors]
         mask = None
@@ -165,7 +172,10 @@ class Recurrent(HypercomplexLayer):
         batch_first: input and output (batch, steps, ...) instead of (steps, batch, ...).
         dropout: between the layers.
         bidirectional: a second direction, from the last step to the first; the outputs of the two are joined inside each
-            component, which at n = 1 is torch's order. Up to here, and in ``device`` and ``dtype``, the arguments are torch's.
+            component, which at n = 1 is torch's order.
+        proj_size: of an LSTM, the size that h is projected to by a map of its own without bias; n must divide it, and it is
+            smaller than hidden_size, which c keeps. 0 for none. Up to here, and in ``device`` and ``dtype``, the arguments are
+            torch's.
         algebra: ``quaternion``, ``phm(4)``, ``real`` ...
         gates: ``packed``, one map for all gates; ``separate``, one a gate, each with its own A where it is learned
             (PHM-LSTM); ``automatic``, separate where A is learned.
@@ -180,7 +190,8 @@ class Recurrent(HypercomplexLayer):
 
     Parameters: torch's names with S for weight, ``S_ih_l0`` and ``S_hh_l0`` (n, gates p, d/n) of packed gates, ``S_ii_l0``,
     ``S_if_l0``, ... ``S_ho_l0`` (n, p, d/n) of separate ones, with ``A``, ``w`` and ``factors`` likewise; ``bias_ih_l0`` and
-    ``bias_hh_l0`` (n gates p), where the gates of each component lie side by side; p = hidden_size / n.
+    ``bias_hh_l0`` (n gates p), where the gates of each component lie side by side; p = hidden_size / n. A projection's
+    ``S_hr_l0`` is (n, proj_size / n, p).
     """
 
     def __init__(
@@ -192,6 +203,7 @@ class Recurrent(HypercomplexLayer):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        proj_size: int = 0,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
         *,
@@ -213,11 +225,20 @@ class Recurrent(HypercomplexLayer):
         check_options(name, spec, input_size, hidden_size, bias, recurrent_dropout, gates, way)
         _check.at_least_one(name, "num_layers", num_layers)
         _check.probability(name, "dropout", dropout)
+        if proj_size and "lstm" not in cell:
+            raise ValueError(f"{name}: proj_size is an LSTM's, got {proj_size}; leave it 0")
+        if proj_size and not 0 < proj_size < hidden_size:
+            raise ValueError(
+                f"{name}: proj_size must be smaller than hidden_size = {hidden_size}, or 0 for none, got {proj_size}"
+            )
+        if proj_size:
+            _check.divisible(name, "proj_size", proj_size, spec.n)
         for option, asked in (("share_directions", share_directions), ("direction_first", direction_first)):
             if asked and not bidirectional:
                 raise ValueError(f"{name}: {option} needs two directions; set bidirectional")
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
         self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional
+        self.proj_size, self._state_size = proj_size, proj_size or hidden_size
         self.gates, self.single_bias, self.recurrent_dropout = gates, single_bias, recurrent_dropout
         self.share_directions, self.direction_first = share_directions, direction_first
         self.initialiser, self.way = initialiser, way
@@ -228,7 +249,7 @@ class Recurrent(HypercomplexLayer):
             [
                 Direction(self, size, f"_l{number}{suffix}", device, dtype, directions if number else 1) for suffix in suffixes
             ]
-            for number, size in enumerate([input_size] + [directions * hidden_size] * (num_layers - 1))
+            for number, size in enumerate([input_size] + [directions * self._state_size] * (num_layers - 1))
         ]
 
     def reset_parameters(self) -> None:
@@ -245,13 +266,14 @@ class Recurrent(HypercomplexLayer):
         return next((place for place in places if place is not None), Place(parameter))
 
     def _start(self, state: Tensor | None, batch: int, x: Tensor, what: str) -> Tensor:
-        sizes = (self.num_layers * (2 if self.bidirectional else 1), batch, self.hidden_size)
+        size = self._state_size if what == "h0" else self.hidden_size
+        sizes = (self.num_layers * (2 if self.bidirectional else 1), batch, size)
         if state is None:
             return x.new_zeros(sizes)
         if state.shape != sizes:
             raise ValueError(
-                f"{type(self).__name__}: {what} must have the shape (layers * directions, batch, hidden_size) = {list(sizes)}, "
-                f"got {list(state.shape)}"
+                f"{type(self).__name__}: {what} must have the shape (layers * directions, batch, "
+                f"{'hidden_size' if size == self.hidden_size else 'proj_size'}) = {list(sizes)}, got {list(state.shape)}"
             )
         return state
 
@@ -308,7 +330,7 @@ class Recurrent(HypercomplexLayer):
         steps, batch = by_step.shape[:2]
         h = self._start(h, batch, x, "h0")
         c = self._start(c, batch, x, "c0") if memory else None
-        width = self.hidden_size * (2 if self.bidirectional else 1)
+        width = self._state_size * (2 if self.bidirectional else 1)
         if batch == 0:
             y = x.new_empty(steps, 0, width)
         else:
@@ -331,7 +353,8 @@ class LSTM(Recurrent):
         forget_bias: what ``bias_ih`` of the forget gates starts with (0 in the papers).
         printed: h_t = o c_t, without sigmoid and tanh, as PHM prints it.
 
-    Shape: as torch's: (steps, batch, d) -> (steps, batch, directions hidden_size), states (layers directions, batch, hidden_size).
+    Shape: as torch's: (steps, batch, d) -> (steps, batch, directions hidden_size), states (layers directions, batch,
+    hidden_size); with ``proj_size`` the outputs and h have it in the place of hidden_size.
 
     >>> import torch, quatrain
     >>> layer = quatrain.nn.LSTM(8, 16, algebra="quaternion", bidirectional=True)

@@ -99,7 +99,7 @@ struct Recurrence : torch::autograd::Function<Recurrence> {
   static Gradient computed(const RecurrenceCall& call, const RecurrenceInputs& in, const variable_list& grads,
                            const at::Tensor& y, const at::Tensor& kept, Wanted wanted, size_t bias_at,
                            size_t S_at) {
-    const auto [dz, own_dr, dh0, dc0, h_before] = dispatch_recurrence_backward(
+    const auto [dz, own_dr, dh0, dc0, h_before, projected] = dispatch_recurrence_backward(
         call, {optional(grads[0]), optional(grads[1]), optional(grads[2])}, y, kept, in.h0, optional(in.c0));
     const at::Tensor dr = call.cell == Cell::gru ? own_dr : dz;
     Gradient result{dz,
@@ -113,9 +113,12 @@ struct Recurrence : torch::autograd::Function<Recurrence> {
     for (size_t k = 0; k < in.S.size(); ++k) {
       const bool of_S = wanted(S_at + k), of_A = !in.A.empty() && wanted(S_at + in.S.size() + k);
       if (!of_S && !of_A) continue;
-      const at::Tensor g = in.S.size() == 1 ? dr : by_gate.select(2, static_cast<int64_t>(k)).flatten(1, 2);
-      const auto [none, dS, dA] =
-          dispatch_linear_backward(g, h_before, in.S[k], call.maps[k], {false, of_S, of_A});
+      const bool projection = k >= call.gate_maps();
+      const at::Tensor g = projection              ? projected
+                           : call.gate_maps() == 1 ? dr
+                                                   : by_gate.select(2, static_cast<int64_t>(k)).flatten(1, 2);
+      const at::Tensor x = projection ? composed::unprojected(call, kept) : h_before;
+      const auto [none, dS, dA] = dispatch_linear_backward(g, x, in.S[k], call.maps[k], {false, of_S, of_A});
       result.S[k] = dS;
       if (of_A) result.A[k] = dA;
     }

@@ -57,23 +57,28 @@ namespace {
 void check_parts(const RecurrenceCall& call, const at::Tensor& like, const at::Tensor& h0,
                  const Optional& c0) {
   const auto all = static_cast<size_t>(gates(call.cell));
-  TORCH_CHECK(call.S.size() == 1 || call.S.size() == all,
-              "recurrence: there must be one map for all gates, or one for each of the ", all, ", got ",
+  const size_t of_gates = call.gate_maps();
+  TORCH_CHECK((of_gates == 1 || of_gates == all) && (!call.projects() || has_memory(call.cell)),
+              "recurrence: there must be one map for all gates, or one for each of the ", all,
+              has_memory(call.cell) ? ", and at most one more, of a projection" : "", ", got ",
               call.S.size());
-  for (size_t k = 0; k < call.S.size(); ++k) {
-    check_weight("recurrence", call.S[k], call.maps[k]);
-    const c10::SymInt n = call.S[0].sym_size(0), p = call.S[0].sym_size(2);
-    const auto of_map = static_cast<int64_t>(all / call.S.size());
-    check_like("S of a map", call.S[k], like, {n, of_map * p, p});
-  }
-  const c10::SymInt hidden = call.hidden();
-  TORCH_CHECK(h0.dim() == 2, "recurrence: h0 must have the shape (batch, n p), got ", h0.sym_sizes());
-  check_like("h0", h0, like, {h0.sym_size(0), hidden});
+  for (size_t k = 0; k < call.S.size(); ++k) check_weight("recurrence", call.S[k], call.maps[k]);
+  const at::Tensor& last = call.S.back();
+  const c10::SymInt n = call.S[0].sym_size(0), q = call.S[0].sym_size(2),
+                    p = call.projects() ? last.sym_size(2) : q;
+  TORCH_CHECK(p >= 1 && q >= 1, "recurrence: each S must have a unit or more, got ", call.S[0].sym_sizes(),
+              " and ", last.sym_sizes());
+  for (size_t k = 0; k < of_gates; ++k)
+    check_like("S of a map", call.S[k], like, {n, static_cast<int64_t>(all / of_gates) * p, q});
+  if (call.projects()) check_like("S of the projection", last, like, {n, q, p});
+  const c10::SymInt hidden = call.hidden(), state = call.state();
+  TORCH_CHECK(h0.dim() == 2, "recurrence: h0 must have the shape (batch, n q), got ", h0.sym_sizes());
+  check_like("h0", h0, like, {h0.sym_size(0), state});
   TORCH_CHECK(has_memory(call.cell) == (c0 && c0->defined()), "recurrence: c0 goes with an lstm, and ",
               name(call.cell), has_memory(call.cell) ? " needs it" : " has none");
   if (has_memory(call.cell)) check_like("c0", *c0, like, {h0.sym_size(0), hidden});
   if (call.bias) check_like("bias", *call.bias, like, {static_cast<int64_t>(all) * hidden});
-  if (call.mask) check_like("mask", *call.mask, like, {h0.sym_size(0), hidden});
+  if (call.mask) check_like("mask", *call.mask, like, {h0.sym_size(0), state});
   TORCH_CHECK(call.batch_sizes.dim() == 1 && call.batch_sizes.scalar_type() == at::kLong,
               "recurrence: batch_sizes must be int64 (steps), got ", call.batch_sizes.scalar_type(), " ",
               call.batch_sizes.sym_sizes());
@@ -91,12 +96,12 @@ void check_recurrence(const RecurrenceCall& call, const at::Tensor& z, const at:
 void check_recurrence_backward(const RecurrenceCall& call, const Upstream& grads, const at::Tensor& y,
                                const at::Tensor& kept, const at::Tensor& h0, const Optional& c0) {
   check_parts(call, y, h0, c0);
-  const c10::SymInt hidden = call.hidden(), batch = h0.sym_size(0);
-  TORCH_CHECK(y.dim() == 2, "recurrence: y must have the shape (rows, n p), got ", y.sym_sizes());
-  check_like("y", y, y, {y.sym_size(0), hidden});
+  const c10::SymInt hidden = call.hidden(), state = call.state(), batch = h0.sym_size(0);
+  TORCH_CHECK(y.dim() == 2, "recurrence: y must have the shape (rows, n q), got ", y.sym_sizes());
+  check_like("y", y, y, {y.sym_size(0), state});
   check_like("kept", kept, y, {y.sym_size(0), kept_values(call.cell) * hidden});
-  if (grads.y) check_like("dy", *grads.y, y, {y.sym_size(0), hidden});
-  if (grads.h) check_like("dh", *grads.h, y, {batch, hidden});
+  if (grads.y) check_like("dy", *grads.y, y, {y.sym_size(0), state});
+  if (grads.h) check_like("dh", *grads.h, y, {batch, state});
   if (grads.c) check_like("dc", *grads.c, y, {has_memory(call.cell) ? batch : 0, hidden});
 }
 

@@ -9,7 +9,7 @@ namespace quatrain::ops::composed {
 
 namespace {
 
-// (rows, n, gates, p)
+// (rows, n, gates or what is kept, p)
 at::Tensor cut(const RecurrenceCall& call, const at::Tensor& t) {
   return t.reshape({t.size(0), call.n(), t.size(1) / call.n() / call.p(), call.p()});
 }
@@ -17,7 +17,7 @@ at::Tensor cut(const RecurrenceCall& call, const at::Tensor& t) {
 // The state's part of the gates, (rows, n, gates, p).
 at::Tensor state_gates(const RecurrenceCall& call, const at::Tensor& h) {
   std::vector<at::Tensor> parts;
-  for (size_t k = 0; k < call.S.size(); ++k)
+  for (size_t k = 0; k < call.gate_maps(); ++k)
     parts.push_back(cut(call, dispatch_linear(h, call.S[k], std::nullopt, call.maps[k])));
   const at::Tensor all = parts.size() == 1 ? parts[0] : at::cat(parts, 2);
   return call.bias ? all + call.bias->view({call.n(), -1, call.p()}) : all;
@@ -26,14 +26,24 @@ at::Tensor state_gates(const RecurrenceCall& call, const at::Tensor& h) {
 // The gradient of the state from that of its part of the gates.
 at::Tensor state_gradient(const RecurrenceCall& call, const at::Tensor& dr, const at::Tensor& h) {
   at::Tensor sum;
-  for (size_t k = 0; k < call.S.size(); ++k) {
+  for (size_t k = 0; k < call.gate_maps(); ++k) {
     const at::Tensor part =
-        call.S.size() == 1 ? dr : dr.select(2, static_cast<int64_t>(k)).reshape({dr.size(0), -1});
+        call.gate_maps() == 1 ? dr : dr.select(2, static_cast<int64_t>(k)).reshape({dr.size(0), -1});
     const at::Tensor dh = std::get<0>(dispatch_linear_backward(part.reshape({dr.size(0), -1}), h, call.S[k],
                                                                call.maps[k], {true, false, false}));
     sum = sum.defined() ? sum + dh : dh;
   }
   return sum;
+}
+
+// h of the cell's outputs (rows, n p).
+at::Tensor project(const RecurrenceCall& call, const at::Tensor& u) {
+  return call.projects() ? dispatch_linear(u, call.S.back(), std::nullopt, call.maps.back()) : u;
+}
+
+// The gradient of the cell's outputs from that of h.
+at::Tensor projection_gradient(const RecurrenceCall& call, const at::Tensor& dh, const at::Tensor& u) {
+  return std::get<0>(dispatch_linear_backward(dh, u, call.S.back(), call.maps.back(), {true, false, false}));
 }
 
 // The first `rows` of t, before the others of `state`.
@@ -46,8 +56,8 @@ at::Tensor empty_like_rows(const at::Tensor& t) {
   return at::empty({0, t.size(1)}, t.options());
 }
 
-// One step of z's and the state's gates, (rows, n, gates, p), and c and h (rows, n, p): the next h and c, and
-// what is kept.
+// One step of z's and the state's gates, (rows, n, gates, p), and c and h (rows, n, p, of which an lstm does
+// not read h): the next h and c, and what is kept.
 std::tuple<at::Tensor, at::Tensor, std::vector<at::Tensor>> step(Cell cell, const at::Tensor& z,
                                                                  const at::Tensor& r, const at::Tensor& c,
                                                                  const at::Tensor& h) {
@@ -69,7 +79,7 @@ std::tuple<at::Tensor, at::Tensor, std::vector<at::Tensor>> step(Cell cell, cons
 }
 
 // Of one step, from the gradients of h and c (rows, n, p): those of z's gates, of the state's gates, of h
-// before it where it does not come through them, and of c before it.
+// before it where it does not come through them (undefined for none), and of c before it.
 struct StepGradients {
   at::Tensor dz, dr, dh, dc;
 };
@@ -84,7 +94,7 @@ StepGradients step_back(Cell cell, const at::Tensor& dh, const at::Tensor& dc,
     const at::Tensor dz = at::stack({all * g * slope(i), all * c_before * slope(f), all * i * (1 - g * g),
                                      printed ? dh * t : dh * t * slope(o)},
                                     2);
-    return {dz, dz, at::zeros_like(dh), all * f};
+    return {dz, dz, {}, all * f};
   }
   if (cell == Cell::gru) {
     const at::Tensor &r = kept[0], &u = kept[1], &fresh = kept[2], &y = kept[3];
@@ -94,10 +104,16 @@ StepGradients step_back(Cell cell, const at::Tensor& dh, const at::Tensor& dc,
   }
   const at::Tensor dz =
       (cell == Cell::rnn_tanh ? dh * (1 - kept[0] * kept[0]) : dh * (kept[0] > 0)).unsqueeze(2);
-  return {dz, dz, at::zeros_like(dh), {}};
+  return {dz, dz, {}, {}};
 }
 
 }  // namespace
+
+at::Tensor unprojected(const RecurrenceCall& call, const at::Tensor& kept) {
+  const at::Tensor all = kept.unflatten_symint(1, {call.S[0].sym_size(0), kept_values(call.cell), -1}),
+                   c = all.select(2, 4);
+  return (all.select(2, 3) * (call.cell == Cell::lstm_printed ? c : c.tanh())).flatten(1);
+}
 
 States recurrence(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0, const Optional& c0,
                   bool keep) {
@@ -110,12 +126,14 @@ States recurrence(const RecurrenceCall& call, const at::Tensor& z, const at::Ten
   for (int64_t i = 0; i < steps.count(); ++i) {
     const auto t = static_cast<size_t>(steps.at(i, call.reverse));
     const int64_t rows = steps.sizes[t];
-    const auto of_rows = [&](const at::Tensor& s) { return s.narrow(0, 0, rows).reshape({rows, n, p}); };
+    const auto of_rows = [&](const at::Tensor& s) {
+      return s.narrow(0, 0, rows).reshape({rows, n, s.size(1) / n});
+    };
     const at::Tensor before = h.narrow(0, 0, rows);
     const at::Tensor r = state_gates(call, call.mask ? before * call.mask->narrow(0, 0, rows) : before);
     const auto [next, next_c, kept] = step(call.cell, cut(call, z.narrow(0, steps.first[t], rows)), r,
                                            memory ? of_rows(c) : at::Tensor(), of_rows(h));
-    ys[t] = next.reshape({rows, n * p});
+    ys[t] = project(call, next.reshape({rows, n * p}));
     h = put(ys[t], h);
     if (memory) c = put(next_c.reshape({rows, n * p}), c);
     if (keep) kepts[t] = at::stack(kept, 2).reshape({rows, -1});
@@ -131,15 +149,15 @@ StateGradients recurrence_backward(const RecurrenceCall& call, const Upstream& g
   const Steps steps(call.batch_sizes, y.size(0), h0.size(0));
   const bool memory = has_memory(call.cell);
   const int64_t n = call.n(), p = call.p();
-  const auto by_unit = [&](const at::Tensor& t) { return t.reshape({t.size(0), n, p}); };
+  const auto by_unit = [&](const at::Tensor& t) { return t.reshape({t.size(0), n, t.size(1) / n}); };
   const at::Tensor from = at::tensor(steps.before(call.reverse), at::kLong).to(h0.device());
   const at::Tensor h_before = at::cat({y, h0}).index_select(0, from);
-  const at::Tensor all_kept = cut(call, kept);
+  const at::Tensor all_kept = cut(call, kept), outputs = call.projects() ? unprojected(call, kept) : y;
   at::Tensor c_before;
   if (memory) c_before = at::cat({all_kept.select(2, 4), by_unit(*c0)}).index_select(0, from);
   at::Tensor dh = grads.h ? *grads.h : at::zeros_like(h0);
-  at::Tensor dc = !memory ? at::empty({0, n * p}, h0.options()) : grads.c ? *grads.c : at::zeros_like(h0);
-  std::vector<at::Tensor> dzs(steps.sizes.size()), drs(steps.sizes.size());
+  at::Tensor dc = !memory ? at::empty({0, n * p}, h0.options()) : grads.c ? *grads.c : at::zeros_like(*c0);
+  std::vector<at::Tensor> dzs(steps.sizes.size()), drs(steps.sizes.size()), reaching(steps.sizes.size());
   at::Tensor masked = h_before;
   for (int64_t i = 0; i < steps.count(); ++i) {
     const auto t = static_cast<size_t>(steps.at(i, !call.reverse));
@@ -147,13 +165,15 @@ StateGradients recurrence_backward(const RecurrenceCall& call, const Upstream& g
     const auto of_step = [&](const at::Tensor& s) { return s.narrow(0, steps.first[t], rows); };
     at::Tensor reached = dh.narrow(0, 0, rows);
     if (grads.y) reached = reached + of_step(*grads.y);
+    reaching[t] = reached;
+    if (call.projects()) reached = projection_gradient(call, reached, of_step(outputs));
     const auto step = step_back(call.cell, by_unit(reached), memory ? by_unit(dc.narrow(0, 0, rows)) : dc,
                                 of_step(all_kept).unbind(2), memory ? of_step(c_before) : c_before,
                                 by_unit(of_step(h_before)));
     dzs[t] = step.dz.reshape({rows, -1}), drs[t] = step.dr.reshape({rows, -1});
     at::Tensor through = state_gradient(call, step.dr, of_step(h_before));
     if (call.mask) through = through * call.mask->narrow(0, 0, rows);
-    dh = put(step.dh.reshape({rows, n * p}) + through, dh);
+    dh = put(step.dh.defined() ? step.dh.reshape({rows, n * p}) + through : through, dh);
     if (memory) dc = put(step.dc.reshape({rows, n * p}), dc);
   }
   if (call.mask) {
@@ -161,10 +181,13 @@ StateGradients recurrence_backward(const RecurrenceCall& call, const Upstream& g
     for (const int64_t rows : steps.sizes) masks.push_back(call.mask->narrow(0, 0, rows));
     if (!masks.empty()) masked = h_before * at::cat(masks);
   }
-  const auto join = [&](const std::vector<at::Tensor>& parts) {
-    return parts.empty() ? at::empty({0, gates(call.cell) * n * p}, h0.options()) : at::cat(parts);
+  const auto join = [&](const std::vector<at::Tensor>& parts, int64_t width) {
+    return parts.empty() ? at::empty({0, width}, h0.options()) : at::cat(parts);
   };
-  return {join(dzs), call.cell == Cell::gru ? join(drs) : join({}), dh.clone(), dc.clone(), masked.clone()};
+  using Parts = std::vector<at::Tensor>;
+  const int64_t width = gates(call.cell) * n * p;
+  return {join(dzs, width), join(call.cell == Cell::gru ? drs : Parts(), width),   dh.clone(), dc.clone(),
+          masked.clone(),   join(call.projects() ? reaching : Parts(), h0.size(1))};
 }
 
 }  // namespace quatrain::ops::composed

@@ -20,7 +20,7 @@ void add(const float* from, int64_t count, float* to) {
 States recurrence_cpu(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0,
                       const Optional& c0, bool keep) {
   const auto compose = [&] { return composed::recurrence(call, z, h0, c0, keep); };
-  if (z.scalar_type() != at::kFloat) return compose();
+  if (z.scalar_type() != at::kFloat || call.projects()) return compose();
   check_recurrence(call, z, h0, c0);
   const int64_t N = z.size(0), B = h0.size(0), n = call.n(), p = call.p(), width = n * p;
   const Steps steps(call.batch_sizes, N, B);

@@ -18,7 +18,7 @@ StateGradients recurrence_backward_cpu(const RecurrenceCall& call, const Upstrea
   const auto compose = [&] { return composed::recurrence_backward(call, grads, y, kept, h0, c0); };
   check_recurrence_backward(call, grads, y, kept, h0, c0);
   const int64_t N = y.size(0), B = h0.size(0);
-  if (y.scalar_type() != at::kFloat || N == 0) return compose();
+  if (y.scalar_type() != at::kFloat || N == 0 || call.projects()) return compose();
   const Steps steps(call.batch_sizes, N, B);
   const StateMaps maps(call, B, steps.count(), BilinearMap::Pass::backward);
   if (!maps.on_engine()) return compose();
@@ -93,7 +93,7 @@ StateGradients recurrence_backward_cpu(const RecurrenceCall& call, const Upstrea
       float* const rows = before_rows + steps.first[t] * width;
       multiply(rows, M, steps.sizes[t] * width, rows);
     }
-  return {dz, dr, dh, dc, before};
+  return {dz, dr, dh, dc, before, at::empty({0, width}, y.options())};
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ States recurrence_meta(const RecurrenceCall& call, const at::Tensor& z, const at
   const auto make = [&](const c10::SymInt& size, const c10::SymInt& width) {
     return at::empty_symint({size, width}, z.options());
   };
-  const c10::SymInt hidden = call.hidden();
-  return {make(rows, hidden), make(h0.sym_size(0), hidden),
+  const c10::SymInt hidden = call.hidden(), state = call.state();
+  return {make(rows, state), make(h0.sym_size(0), state),
           make(has_memory(call.cell) ? h0.sym_size(0) : none, hidden),
           make(keep ? rows : none, kept_values(call.cell) * hidden)};
 }
@@ -27,13 +27,14 @@ StateGradients recurrence_backward_meta(const RecurrenceCall& call, const Upstre
                                         const at::Tensor& y, const at::Tensor& kept, const at::Tensor& h0,
                                         const Optional& c0) {
   check_recurrence_backward(call, grads, y, kept, h0, c0);
-  const c10::SymInt rows = y.sym_size(0), none = 0, hidden = call.hidden();
+  const c10::SymInt rows = y.sym_size(0), none = 0, hidden = call.hidden(), state = call.state();
   const auto make = [&](const c10::SymInt& size, const c10::SymInt& width) {
     return at::empty_symint({size, width}, y.options());
   };
   const c10::SymInt width = gates(call.cell) * hidden;
-  return {make(rows, width), make(call.cell == Cell::gru ? rows : none, width), make(h0.sym_size(0), hidden),
-          make(has_memory(call.cell) ? h0.sym_size(0) : none, hidden), make(rows, hidden)};
+  return {make(rows, width),           make(call.cell == Cell::gru ? rows : none, width),
+          make(h0.sym_size(0), state), make(has_memory(call.cell) ? h0.sym_size(0) : none, hidden),
+          make(rows, state),           make(call.projects() ? rows : none, state)};
 }
 
 // States are sums over all steps: they are kept in float32, as are their maps.

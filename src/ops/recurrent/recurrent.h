@@ -17,7 +17,8 @@
 ///   autograd.cpp    records it
 ///   cpu.cpp, cpu_backward.cpp  on state_maps.h, step by step; composed.cpp for other devices and types
 ///
-/// N rows in T steps, the first of which has B; n components, p units of each.
+/// N rows in T steps, the first of which has B; n components, p units of each. The state h has q of each: p,
+/// or what a projection makes of them. The engine knows no projection: with one, the recurrence is composed.
 namespace quatrain::ops {
 
 using Optional = std::optional<at::Tensor>;
@@ -25,15 +26,22 @@ using Optional = std::optional<at::Tensor>;
 /// The arguments other than z and the states.
 struct RecurrenceCall {
   at::Tensor batch_sizes;
-  std::vector<at::Tensor> S;
-  std::vector<Call> maps;  ///< what each S is multiplied with
+  std::vector<at::Tensor> S;  ///< of the gates; after them of the projection, where there is one
+  std::vector<Call> maps;     ///< what each S is multiplied with
   Optional bias, mask;
   Cell cell = Cell::lstm;
   bool reverse = false;
 
   int64_t n() const { return S[0].size(0); }
-  int64_t p() const { return S[0].size(2); }
-  c10::SymInt hidden() const { return S[0].sym_size(0) * S[0].sym_size(2); }
+  int64_t p() const { return (projects() ? S.back() : S[0]).size(2); }
+  /// Those of S that are of the gates.
+  size_t gate_maps() const {
+    return S.size() == 1 || S.size() == static_cast<size_t>(gates(cell)) ? S.size() : S.size() - 1;
+  }
+  bool projects() const { return gate_maps() < S.size(); }
+  /// n p, and n q.
+  c10::SymInt hidden() const { return S[0].sym_size(0) * (projects() ? S.back() : S[0]).sym_size(2); }
+  c10::SymInt state() const { return S[0].sym_size(0) * S[0].sym_size(2); }
 };
 
 /// What reaches y, h_n and c_n; undefined where nothing does.
@@ -68,12 +76,13 @@ struct Steps {
   std::vector<int64_t> sizes, first;  ///< rows of each step; the first of them
 };
 
-/// y (N, n p), h_n, c_n (B, n p; empty without memory), and what the way back needs (N, n kept p; empty
-/// unless `keep`).
+/// y (N, n q), h_n (B, n q), c_n (B, n p; empty without memory), and what the way back needs (N, n kept p;
+/// empty unless `keep`).
 using States = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
-/// Of z, of the state's products (the same tensor but for a gru), h0, c0 (empty without memory); and the
-/// states that H was applied to (N, n p).
-using StateGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+/// Of z, of the state's products (the same tensor but for a gru), h0, c0 (empty without memory); the states
+/// that H was applied to (N, n q); and what reached the projected states (N, n q; empty without a
+/// projection).
+using StateGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
 /// In ATen's calls and `linear`, differentiable.
 namespace composed {
@@ -81,6 +90,8 @@ States recurrence(const RecurrenceCall& call, const at::Tensor& z, const at::Ten
                   bool keep);
 StateGradients recurrence_backward(const RecurrenceCall& call, const Upstream& grads, const at::Tensor& y,
                                    const at::Tensor& kept, const at::Tensor& h0, const Optional& c0);
+/// What the projection was applied to (N, n p), from what was kept.
+at::Tensor unprojected(const RecurrenceCall& call, const at::Tensor& kept);
 }  // namespace composed
 
 /// The operators through torch's dispatcher.

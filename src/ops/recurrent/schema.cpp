@@ -106,7 +106,7 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
   m.def(
       "recurrence_backward(Tensor? dy, Tensor? dh, Tensor? dc, Tensor y, Tensor kept, Tensor batch_sizes, "
       "Tensor h0, Tensor? c0, Tensor[] S, str algebra, Tensor[] A, Tensor[] factors, Tensor? mask=None, str "
-      "cell=\"lstm\", bool reverse=False) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+      "cell=\"lstm\", bool reverse=False) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
       tags);
 }
 
