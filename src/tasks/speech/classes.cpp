@@ -3,7 +3,6 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <set>
 
@@ -104,11 +103,13 @@ SpeechClasses SpeechClasses::load(const std::filesystem::path& folder) {
 std::vector<int64_t> frame_classes(const SpeechTaskOptions& options, const data::Utterance& utterance,
                                    int64_t frames) {
   if (options.has_tokens()) {
-    const double shift = options.bank.frame_shift / 1000 * static_cast<double>(utterance.rate);
-    const double centre = options.bank.snip_edges
-                              ? options.bank.frame_length / 2000 * static_cast<double>(utterance.rate)
-                              : shift / 2;
-    return data::phone_labels(utterance, frames, std::llround(shift), std::llround(centre));
+    // Phones have their places at the recording's own rate, frames at that of the filter bank.
+    const auto place = [&](int64_t samples) {
+      return static_cast<double>(samples * utterance.rate) / static_cast<double>(options.bank.rate);
+    };
+    const int64_t shift = options.bank.shift_samples();
+    const int64_t centre = (options.bank.snip_edges ? options.bank.length_samples() : shift) / 2;
+    return data::phone_labels(utterance, frames, place(shift), place(centre));
   }
   TORCH_CHECK(static_cast<int64_t>(utterance.labels.size()) == frames, "speech: the alignment of ",
               quote(utterance.id), " must have a label for each of its ", frames, " frames, got ",

@@ -231,7 +231,7 @@ at::Tensor rows_of(const SpeechSplit& split, const SpeechModel& model, int64_t i
 
 data::LengthBatches training_order(const SpeechSplit& split, const Recipe& recipe) {
   const auto& own = recipe.own<SpeechTaskOptions>();
-  const auto room = static_cast<int64_t>(own.batch_seconds * 1000 / own.bank.frame_shift);
+  const auto room = static_cast<int64_t>(own.batch_seconds / own.frame_seconds());
   return {lengths_of(split), {.most = recipe.batch, .room = room, .seed = recipe.train.seed}};
 }
 

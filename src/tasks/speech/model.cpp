@@ -144,7 +144,7 @@ std::string SpeechModel::written(const std::vector<HeardToken>& tokens) const {
   text += "\t";
   for (const auto& token : tokens) {
     const auto time = [&](int64_t frame) {
-      return fixed(static_cast<double>(frame) / own().frames_a_second(), 2);
+      return fixed(static_cast<double>(frame) * own().row_seconds(), 2);
     };
     text += (&token == &tokens.front() ? "" : " ") + time(token.begin) + "-" + time(token.end);
   }

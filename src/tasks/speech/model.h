@@ -29,7 +29,7 @@ struct SpeechParts {
 /// A token that was heard.
 struct HeardToken {
   std::string text;
-  int64_t begin = 0, end = 0;  ///< frames of the network, one past the last
+  int64_t begin = 0, end = 0;  ///< rows of the network, one past the last
   double confidence = 0;
 };
 

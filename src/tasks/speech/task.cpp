@@ -194,7 +194,7 @@ train::Figures SpeechTask::facts() {
   int64_t frames = 0;
   if (const auto train = splits_->find("train"); train != splits_->end())
     for (const int64_t i : train->second.usable) frames += train->second.set->frames(i);
-  const double seconds = static_cast<double>(frames) * model_->own().bank.frame_shift / 1000;
+  const double seconds = static_cast<double>(frames) * model_->own().frame_seconds();
   return {{"encoder_parameters", static_cast<double>(layers)},
           {"classes", static_cast<double>(model_->parts.classes.size())},
           {"train_hours", seconds / 3600}};
