@@ -1,6 +1,7 @@
 #include <torch/torch.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -17,8 +18,6 @@
 
 namespace quatrain::cli {
 namespace {
-
-constexpr size_t kPortion = 2048;  // lines that are answered together
 
 // The lines from `begin` on that are written together: whole ones, some 4 KiB.
 size_t end_of_portion(const std::string& text, size_t begin) {
@@ -57,7 +56,7 @@ void join(tasks::Model& model, const PredictArguments& arguments, const train::S
   }
 }
 
-// Answers lines, whose first is number `first` of what `place` names.
+// Answers lines, before which there were `number` of what `place` names.
 void answer_lines(tasks::Model& model, const std::vector<std::string>& lines, const std::string& place,
                   size_t& number) {
   const auto [answers, problem] = tasks::answer(model, lines);
@@ -72,16 +71,18 @@ void answer_input(tasks::Model& model) {
   if (::isatty(STDIN_FILENO))
     std::fprintf(stderr, "%s a line; end with Ctrl-D\n", model.recipe().about().reads.c_str());
   for (;;) {
-    const auto lines = reader.next(kPortion);
+    const auto lines = reader.next(model.portion());
     if (lines.empty()) return;
     answer_lines(model, lines, "standard input, line", number);
   }
 }
 
-// One at a time, so that the answer to a long recording does not wait for the next one's.
 void answer_arguments(tasks::Model& model, const std::vector<std::string>& lines) {
-  size_t number = 0;
-  for (const auto& line : lines) answer_lines(model, {line}, "argument", number);
+  for (size_t number = 0; number < lines.size();) {
+    const auto begin = lines.begin() + static_cast<std::ptrdiff_t>(number);
+    const size_t count = std::min(model.portion(), lines.size() - number);
+    answer_lines(model, {begin, begin + static_cast<std::ptrdiff_t>(count)}, "argument", number);
+  }
 }
 
 // The next bytes that are there; none at the end.
@@ -118,8 +119,8 @@ void answer_sound(tasks::Model& model, int64_t rate) {
     if (answer != last) write({answer});
     last = answer;
   }
-  if (waiting) throw std::runtime_error("standard input: the last sample is cut, it has one byte of two");
   write({live->finish()});
+  if (waiting) throw std::runtime_error("standard input: the last sample is cut, it has one byte of two");
 }
 
 }  // namespace

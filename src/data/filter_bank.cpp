@@ -29,12 +29,17 @@ double frequency(double mel) {
   return 700 * (std::exp(mel / 1127) - 1);
 }
 
-int64_t in_samples(const char* option, double milliseconds, int64_t rate, int64_t least) {
+void check_samples(const char* option, double milliseconds, int64_t rate, int64_t least) {
   const double samples = static_cast<double>(rate) * milliseconds / 1000;
   TORCH_CHECK(samples >= static_cast<double>(least) && samples <= kLongest, "filter_bank: ", option,
               " must be at least ", least, " and at most ", kLongest, " samples, got ", milliseconds,
               " ms at ", rate, " samples a second");
-  return static_cast<int64_t>(samples);
+}
+
+const FilterBankOptions& checked(const FilterBankOptions& options) {
+  check_samples("frame_length", options.frame_length, options.rate, 2);
+  check_samples("frame_shift", options.frame_shift, options.rate, 1);
+  return options;
 }
 
 at::Tensor window_of(WindowShape shape, int64_t length) {
@@ -92,9 +97,9 @@ WindowShape parse_window_shape(std::string_view text) {
 }
 
 FilterBank::FilterBank(const FilterBankOptions& options)
-    : options_(options),
-      length_(in_samples("frame_length", options.frame_length, options.rate, 2)),
-      shift_(in_samples("frame_shift", options.frame_shift, options.rate, 1)),
+    : options_(checked(options)),
+      length_(options.length_samples()),
+      shift_(options.shift_samples()),
       padded_(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length_)))),
       window_(window_of(options.window, length_)),
       triangles_(triangles_of(options, padded_)) {}

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "support/text.h"
@@ -83,7 +84,7 @@ std::vector<int64_t> fold_phones(const std::vector<int64_t>& phones) {
   return folded;
 }
 
-std::vector<int64_t> phone_labels(const Utterance& utterance, int64_t frames, int64_t shift, int64_t centre) {
+std::vector<int64_t> phone_labels(const Utterance& utterance, int64_t frames, double shift, double centre) {
   TORCH_CHECK(frames >= 0 && shift >= 1 && centre >= 0,
               "phone_labels: frames and centre must be at least 0 and shift at least 1, got ", frames, ", ",
               centre, " and ", shift);
@@ -94,7 +95,8 @@ std::vector<int64_t> phone_labels(const Utterance& utterance, int64_t frames, in
     const int64_t label = timit_phone(phone);
     // The first frame whose centre is not before the sample.
     const auto first_from = [&](int64_t sample) {
-      return std::min(frames, sample <= centre ? 0 : (sample - centre - 1) / shift + 1);
+      const double t = std::ceil((static_cast<double>(sample) - centre) / shift);
+      return static_cast<int64_t>(std::clamp(t, 0.0, static_cast<double>(frames)));
     };
     for (int64_t t = first_from(begin); t < first_from(end); ++t) labels[static_cast<size_t>(t)] = label;
   }

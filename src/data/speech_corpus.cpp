@@ -179,7 +179,7 @@ Audio read_audio(const Utterance& utterance) {
   TORCH_CHECK(!utterance.path.empty(), "read_audio: ", quote(utterance.id),
               " has no audio, only stored features; load the corpus without stored_features");
   AudioFile file(utterance.path);
-  TORCH_CHECK(utterance.begin >= 0 && utterance.begin < utterance.end && utterance.end <= file.info().frames,
+  TORCH_CHECK(utterance.begin >= 0 && utterance.begin <= utterance.end && utterance.end <= file.info().frames,
               "read_audio: ", utterance.path.string(), " has ", file.info().frames, " samples, but ",
               quote(utterance.id), " is from ", utterance.begin, " to ", utterance.end);
   file.seek(utterance.begin);

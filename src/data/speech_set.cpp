@@ -4,38 +4,60 @@
 
 #include "quatrain/data/audio.h"
 #include "quatrain/data/augmentation.h"
+#include "support/text.h"
 
 namespace quatrain::data {
 
 SpeechSet::SpeechSet(std::vector<Utterance> utterances, const FilterBank& bank,
-                     const std::vector<double>& speeds, const AfterUtterance& after_utterance)
+                     const std::vector<double>& speeds, const AfterUtterance& after_utterance,
+                     const Unreadable& unreadable)
     : utterances_(std::move(utterances)), speeds_(speeds), bands_(bank.options().bands) {
   TORCH_CHECK(!speeds_.empty(), "SpeechSet: speeds must hold at least one factor, got none");
-  int64_t done = 0;
-  for (const double speed : speeds_)
-    for (const Utterance& utterance : utterances_) {
+  for (size_t i = 0; i < speeds_.size(); ++i) {
+    const auto read = [&](const Utterance& utterance) {
       const Audio audio = read_audio(utterance);
       at::Tensor samples = resample(mix_channels(audio.samples), audio.rate, bank.options().rate);
-      if (speed != 1) samples = change_speed(samples, speed);
-      const at::Tensor energies = bank(samples).contiguous();
-      energies_.append({energies.data_ptr<float>(), static_cast<size_t>(energies.numel())});
-      if (after_utterance) after_utterance(++done, audio.samples);
-    }
+      if (speeds_[i] != 1) samples = change_speed(samples, speeds_[i]);
+      return Read{audio.samples, bank(samples)};
+    };
+    // What could be read once can be read again.
+    add_all(read, after_utterance, i == 0 ? unreadable : Unreadable());
+  }
   energies_.finish();
 }
 
 SpeechSet::SpeechSet(std::vector<Utterance> utterances, int64_t columns,
-                     const AfterUtterance& after_utterance)
+                     const AfterUtterance& after_utterance, const Unreadable& unreadable)
     : utterances_(std::move(utterances)), speeds_{1}, bands_(columns) {
-  int64_t done = 0;
-  for (const Utterance& utterance : utterances_) {
-    const at::Tensor stored = read_stored_features(utterance).contiguous();
-    TORCH_CHECK(stored.size(1) == columns, "SpeechSet: the stored features of ", utterance.id, " must have ",
-                columns, " columns, got ", stored.size(1));
-    energies_.append({stored.data_ptr<float>(), static_cast<size_t>(stored.numel())});
-    if (after_utterance) after_utterance(++done, stored);
-  }
+  const auto read = [&](const Utterance& utterance) {
+    const at::Tensor stored = read_stored_features(utterance);
+    TORCH_CHECK(stored.size(1) == columns, "SpeechSet: the stored features must have ", columns,
+                " columns, got ", stored.size(1));
+    return Read{stored, stored};
+  };
+  add_all(read, after_utterance, unreadable);
   energies_.finish();
+}
+
+void SpeechSet::add_all(const std::function<Read(const Utterance&)>& read,
+                        const AfterUtterance& after_utterance, const Unreadable& unreadable) {
+  std::vector<Utterance> good;
+  for (Utterance& utterance : utterances_) {
+    Read of_one;
+    try {
+      of_one = read(utterance);
+    } catch (const c10::Error& error) {
+      const std::string why = error.what_without_backtrace();
+      TORCH_CHECK(unreadable, "the utterance ", quote(utterance.id), ": ", why);
+      unreadable(utterance, why);
+      continue;
+    }
+    const at::Tensor energies = of_one.energies.contiguous();
+    energies_.append({energies.data_ptr<float>(), static_cast<size_t>(energies.numel())});
+    if (after_utterance) after_utterance(energies_.size(), of_one.read);
+    good.push_back(std::move(utterance));
+  }
+  utterances_ = std::move(good);
 }
 
 at::Tensor SpeechSet::energies(int64_t i) const {

@@ -63,8 +63,9 @@ TEST_F(PredictSound, live_ends_with_the_answer_to_the_whole) {
   EXPECT_EQ(live.code, 0) << live.error;
   EXPECT_TRUE(live.out.ends_with(whole)) << live.out;
   EXPECT_EQ(place_->run("predict run --live").out, "\n");
-  const Outcome cut = place_->run("predict run --live", "odd");
+  const Outcome cut = place_->run("predict run --live", samples_of("tones/test0.wav") + "x");
   EXPECT_EQ(cut.code, 1);
+  EXPECT_EQ(cut.out, live.out);
   EXPECT_THAT(cut.error, HasSubstr("the last sample is cut"));
 }
 

@@ -68,7 +68,7 @@ TEST(Phones, FoldAsLeeAndHonHaveIt) {
 TEST(Phones, LabelFrames) {
   Utterance utterance;
   utterance.phones = {{"h#", 0, 81}, {"s", 81, 240}, {"iy", 240, 401}, {"z", 410, 420}};
-  const auto names = [&](int64_t frames, int64_t shift = 160, int64_t centre = 80) {
+  const auto names = [&](int64_t frames, double shift = 160, double centre = 80) {
     std::vector<std::string> all;
     for (const int64_t label : phone_labels(utterance, frames, shift, centre))
       all.push_back(timit_phones()[static_cast<size_t>(label)]);
@@ -79,13 +79,14 @@ TEST(Phones, LabelFrames) {
   EXPECT_THAT(names(2), ElementsAre("h#", "iy"));
   EXPECT_THAT(names(0), IsEmpty());
   // Each frame against a search.
-  for (const int64_t shift : {1, 7, 160})
-    for (const int64_t centre : {0, 3, 80}) {
+  for (const double shift : {1.0, 7.0, 160.0, 159.637})
+    for (const double centre : {0.0, 3.0, 80.0, 79.8}) {
       std::vector<std::string> expected;
-      for (int64_t t = 0; t < 100; ++t) {
+      for (int t = 0; t < 100; ++t) {
         expected.emplace_back("h#");
         for (const auto& [phone, begin, end] : utterance.phones)
-          if (begin <= t * shift + centre && t * shift + centre < end) expected.back() = phone;
+          if (const auto at = static_cast<int64_t>(t * shift + centre); begin <= at && at < end)
+            expected.back() = phone;
       }
       EXPECT_EQ(names(100, shift, centre), expected) << shift << ' ' << centre;
     }

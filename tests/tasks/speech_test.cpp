@@ -1,15 +1,6 @@
-#include <gmock/gmock.h>
-#include <torch/torch.h>
-
-#include <fstream>
-#include <sstream>
-
 #include "quatrain/data/audio.h"
 #include "quatrain/data/kaldi_archive.h"
-#include "quatrain/tasks/run.h"
-#include "quatrain/train/trainer.h"
-#include "tasks/speech_corpora.h"
-#include "temporary_folder.h"
+#include "tasks/speech_runs.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -18,62 +9,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr const char* kTones = R"toml(
-[task]
-kind = "speech"
-data = "tsv"
-[features]
-bands = 24
-stack = 2
-[model]
-algebra = "quaternion"
-hidden = 32
-[train]
-rate = 1e-2
-schedule = "constant"
-warmup = 0
-epochs = 8
-batch = 8
-clip = 1.0
-threads = 1
-)toml";
-
-std::string read(const std::filesystem::path& file) {
-  std::stringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
-
-class SpeechTest : public test::FolderTest {
- protected:
-  Recipe recipe_of(const std::vector<std::string>& settings) {
-    std::vector<Setting> all;
-    for (const auto& text : settings) all.push_back(Setting::parse(text));
-    Recipe recipe = parse_recipe(kTones, "tones.toml", "tones", all);
-    return recipe;
-  }
-  std::unique_ptr<Data> load(const std::vector<std::string>& settings, const DataRequest& request = {}) {
-    DataRequest asked = request;
-    asked.folder = (folder_ / "tones").string();
-    return load_data(recipe_of(settings), asked);
-  }
-  train::Result learn(const std::vector<std::string>& settings, const std::string& name = "run") {
-    const auto data = load(settings);
-    const auto task = make_task(data->recipe(), *data);
-    return train::Trainer(*task, data->recipe().train, {.folder = folder_ / name}).run();
-  }
-  std::string file(const std::string& name) const { return (folder_ / "tones" / name).string(); }
-  std::string error_of_load(const std::vector<std::string>& settings) {
-    try {
-      load(settings);
-    } catch (const c10::Error& error) {
-      return error.what_without_backtrace();
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    return "no error";
-  }
-};
+using SpeechTest = SpeechRuns;
 
 TEST_F(SpeechTest, WordsAreHeard) {
   test::write_tones(folder_ / "tones", 160, 20, 40, 4);
@@ -82,16 +18,16 @@ TEST_F(SpeechTest, WordsAreHeard) {
   EXPECT_LT(result.test.at("sentence_error_rate"), 0.1);
   EXPECT_EQ(result.test.at("count"), 40);
   const auto run = folder_ / "run";
-  EXPECT_THAT(read(run / "test.errors.txt"), StartsWith("%WER "));
-  EXPECT_THAT(read(run / "test.errors.txt"), HasSubstr("anna %WER "));
-  EXPECT_THAT(read(run / "test.ref.trn"), HasSubstr(" (bert-test0.wav)\n"));
-  EXPECT_THAT(read(run / "test.confusions.tsv"), StartsWith("reference\thypothesis\tcount\n"));
-  EXPECT_THAT(read(run / "test.ctm"), HasSubstr("test0.wav 1 "));
+  EXPECT_THAT(read_text(run / "test.errors.txt"), StartsWith("%WER "));
+  EXPECT_THAT(read_text(run / "test.errors.txt"), HasSubstr("anna %WER "));
+  EXPECT_THAT(read_text(run / "test.ref.trn"), HasSubstr(" (bert-test0.wav)\n"));
+  EXPECT_THAT(read_text(run / "test.confusions.tsv"), StartsWith("reference\thypothesis\tcount\n"));
+  EXPECT_THAT(read_text(run / "test.ctm"), HasSubstr("test0.wav 1 "));
 
   const torch::NoGradGuard no_grad;
   const auto model = load_run(run);
   const auto answers = model->predict({file("test0.wav"), file("test1.wav")});
-  std::stringstream lines(read(run / "test.hyp.trn"));
+  std::stringstream lines(read_text(run / "test.hyp.trn"));
   for (const auto& answer : answers) {
     std::string line;
     std::getline(lines, line);
@@ -109,6 +45,13 @@ TEST_F(SpeechTest, WordsAreHeard) {
     before = now;
   }
   EXPECT_EQ(live->finish(), model->predict({file("test2.wav")})[0]);
+
+  // A model says how fast it was to a live speaker too.
+  const auto other = load_run(run);
+  const auto heard = other->listen(0);
+  heard->push(audio.samples[0]);
+  heard->finish();
+  EXPECT_THAT(other->summary(), HasSubstr("times as fast as spoken"));
 
   // With times, and by a beam.
   const auto timed = load_run(run, {Setting::parse("decode.times=true"), Setting::parse("decode.beam=4")});
@@ -150,6 +93,15 @@ TEST_F(SpeechTest, BothDirectionsHearLongRecordingsInPieces) {
   EXPECT_THROW(model->listen(0), RecipeError);
 }
 
+TEST_F(SpeechTest, TimesAreThoseOfFramesThatBeginAtWholeSamples) {
+  test::write_tones(folder_ / "tones", 8, 2, 2, 1);
+  learn({"task.objective=utterance", "features.stack=1", "features.rate=11025", "train.epochs=1"});
+  test::write_recording(folder_ / "minute.wav", std::vector<int16_t>(60 * 8000, 100));
+  const torch::NoGradGuard no_grad;
+  const auto model = load_run(folder_ / "run", {Setting::parse("decode.times=true")});
+  EXPECT_THAT(model->predict({(folder_ / "minute.wav").string()})[0], testing::EndsWith("\t0.00-60.00"));
+}
+
 TEST_F(SpeechTest, OneLabelForARecording) {
   test::write_tones(folder_ / "tones", 120, 20, 30, 1);
   const train::Result result = learn({"task.objective=utterance", "features.stack=1", "train.epochs=4"});
@@ -163,9 +115,9 @@ TEST_F(SpeechTest, OneLabelForARecording) {
 TEST_F(SpeechTest, CharactersAreHeardToo) {
   test::write_tones(folder_ / "tones", 20, 4, 4, 2);
   const train::Result result = learn({"task.units=characters", "features.stack=1", "train.epochs=1"});
-  EXPECT_THAT(read(folder_ / "run" / "test.errors.txt"), HasSubstr("%CER"));
-  EXPECT_THAT(read(folder_ / "run" / "test.errors.txt"), HasSubstr("%WER"));
-  EXPECT_THAT(read(folder_ / "run" / "best" / "classes.txt"), StartsWith("<blank>\n<space>\n"));
+  EXPECT_THAT(read_text(folder_ / "run" / "test.errors.txt"), HasSubstr("%CER"));
+  EXPECT_THAT(read_text(folder_ / "run" / "test.errors.txt"), HasSubstr("%WER"));
+  EXPECT_THAT(read_text(folder_ / "run" / "best" / "classes.txt"), StartsWith("<blank>\n<space>\n"));
 }
 
 TEST_F(SpeechTest, FramesAndTheirPhones) {
@@ -175,7 +127,7 @@ TEST_F(SpeechTest, FramesAndTheirPhones) {
              "task.test_speakers=mdave0", "train.epochs=40", "train.batch=2", "model.bidirectional=true"});
   EXPECT_LT(result.test.at("frame_error"), 0.15);
   EXPECT_LT(result.test.at("error_rate"), 0.2);
-  EXPECT_THAT(read(folder_ / "run" / "test.errors.txt"), StartsWith("%PER "));
+  EXPECT_THAT(read_text(folder_ / "run" / "test.errors.txt"), StartsWith("%PER "));
   const auto model = load_run(folder_ / "run");
   const torch::NoGradGuard no_grad;
   EXPECT_THAT(model->predict({file("dr1/mdave0/si1.wav")})[0], StartsWith("sil "));
@@ -193,8 +145,9 @@ TEST_F(SpeechTest, PhonesByCtc) {
   test::write_phones(folder_ / "tones");
   const train::Result result = learn({"task.data=timit", "task.units=phones", "features.stack=1",
                                       "task.test_speakers=mdave0", "train.epochs=1", "train.batch=2"});
-  EXPECT_THAT(read(folder_ / "run" / "test.errors.txt"), StartsWith("%PER "));
-  EXPECT_THAT(read(folder_ / "run" / "best" / "classes.txt"), testing::StrEq("<blank>\naa\niy\ns\nsil\n"));
+  EXPECT_THAT(read_text(folder_ / "run" / "test.errors.txt"), StartsWith("%PER "));
+  EXPECT_THAT(read_text(folder_ / "run" / "best" / "classes.txt"),
+              testing::StrEq("<blank>\naa\niy\ns\nsil\n"));
 }
 
 TEST_F(SpeechTest, AlignmentsAndStoredFeaturesOfKaldi) {
@@ -211,14 +164,18 @@ TEST_F(SpeechTest, AlignmentsAndStoredFeaturesOfKaldi) {
       features.write(id, energies);
       text << id << " some words\n";
       labels << id;
-      for (int64_t t = 0; t < 40; ++t) labels << " " << classes[t].item<int64_t>();
+      // The test set has a class more, in a tenth of its frames.
+      for (int64_t t = 0; t < 40; ++t)
+        labels << " " << (set[1] == 'e' && t < 4 ? 9 : classes[t].item<int64_t>());
       labels << "\n";
     }
     features.close();
   }
   const train::Result result = learn({"task.data=kaldi", "task.objective=frames", "features.source=stored",
                                       "features.stack=1", "train.epochs=20", "train.batch=2"});
-  EXPECT_LT(result.test.at("frame_error"), 0.1);
+  EXPECT_GE(result.test.at("frame_error"), 0.1);
+  EXPECT_LT(result.test.at("frame_error"), 0.2);
+  EXPECT_LT(result.test.at("loss"), 0.5);  // of the classes that can be learned
   EXPECT_FALSE(result.test.contains("error_rate"));
   EXPECT_NE(load_run(folder_ / "run")->line_problem("any.wav"), "");
 }
@@ -241,95 +198,6 @@ TEST_F(SpeechTest, EveryOptionOfFeaturesTrains) {
     EXPECT_EQ(load_run(folder_ / ("run-" + settings[0]))->predict({file("test0.wav")}).size(), 1)
         << settings[0];
   }
-}
-
-TEST_F(SpeechTest, ARunGoesOnWithTheSameRecordingsAlone) {
-  test::write_tones(folder_ / "tones", 12, 4, 4, 2);
-  const auto run = [&](const std::string& name, int64_t steps, bool resume) {
-    const auto data = load({"train.epochs=2", "train.steps=" + std::to_string(steps)});
-    const auto task = make_task(data->recipe(), *data);
-    train::Trainer(
-        *task, data->recipe().train,
-        {.folder = folder_ / name, .existing = resume ? train::Existing::resume : train::Existing::refuse})
-        .run();
-  };
-  run("stopped", 1, false);
-  uint64_t state = 99;
-  test::write_recording(file("train3.wav"), test::say({0, 1}, state));
-  EXPECT_THAT([&] { run("stopped", 2, true); },
-              testing::ThrowsMessage<std::exception>(HasSubstr("train.recordings.checksum")));
-}
-
-TEST_F(SpeechTest, BadUtterancesAreNamed) {
-  test::write_tones(folder_ / "tones", 8, 2, 2, 2);
-  test::write_recording(file("train1.wav"), {5});
-  EXPECT_THAT(error_of_load({}), HasSubstr("\"train1.wav\""));
-  EXPECT_THAT(error_of_load({}), HasSubstr("has no frame"));
-  auto data = load({"task.skip_bad=true"});
-  EXPECT_THAT(data->notes(), testing::Contains("train set: 1 utterance without a frame, left out"));
-
-  EXPECT_THAT(error_of_load({"features.stack=64", "task.skip_bad=false"}), HasSubstr("too"));
-  {
-    uint64_t state = 3;
-    test::write_recording(file("train1.wav"), test::say({1}, state));
-    std::ofstream(file("test.tsv"), std::ios::app) << "test0.wav\tunheard\n";
-  }
-  EXPECT_THAT(error_of_load({}), HasSubstr("there is another utterance"));
-}
-
-TEST_F(SpeechTest, WordsOfTheTestSetAloneAreErrorsThatAreCounted) {
-  test::write_tones(folder_ / "tones", 8, 2, 2, 2);
-  {
-    uint64_t state = 3;
-    test::write_recording(file("new.wav"), test::say({1}, state));
-    std::ofstream(file("test.tsv"), std::ios::app) << "new.wav\tunheard\n";
-    test::write_recording(file("one.wav"), {5});
-    std::ofstream(file("test.tsv"), std::ios::app) << "one.wav\tlow\n";
-  }
-  const auto data = load({});
-  EXPECT_THAT(
-      data->notes(),
-      ElementsAre("test set: 1 token that the training set does not have, which cannot be recognised, "
-                  "the first \"unheard\"",
-                  "test set: 1 utterance without a frame, to which the answer is empty"));
-  const train::Result result = learn({"train.epochs=1"});
-  EXPECT_EQ(result.test.at("count"), 4);
-  EXPECT_GT(result.test.at("error_rate"), 0);
-}
-
-TEST_F(SpeechTest, RefusesWhatDoesNotFit) {
-  const auto error = [&](const std::vector<std::string>& settings) -> std::string {
-    try {
-      recipe_of(settings);
-    } catch (const RecipeError& error) {
-      return error.what();
-    }
-    return "no error";
-  };
-  EXPECT_THAT(error({"features.bands=15", "features.derivatives=0"}), HasSubstr("features.bands times 2"));
-  EXPECT_THAT(error({"task.units=phones"}), HasSubstr("may be phones for timit alone"));
-  EXPECT_THAT(error({"task.objective=frames"}), HasSubstr("timit and kaldi alone"));
-  EXPECT_THAT(error({"features.speeds=fast"}), HasSubstr("must be factors from 0.1 to 10"));
-  EXPECT_THAT(error({"decode.language=words.arpa"}), HasSubstr("needs a beam above 1"));
-  EXPECT_THAT(error({"model.share_directions=true"}), HasSubstr("needs model.bidirectional"));
-  EXPECT_THAT(error({"features.source=stored"}), HasSubstr("kaldi alone"));
-}
-
-TEST_F(SpeechTest, FilesThatAreNoneAreNamed) {
-  test::write_tones(folder_ / "tones", 8, 2, 2, 2);
-  learn({"train.epochs=1"});
-  const auto model = load_run(folder_ / "run");
-  EXPECT_EQ(model->line_problem("nowhere.wav"), "there is no audio file \"nowhere.wav\"");
-  std::ofstream(folder_ / "text.wav") << "this is no sound";
-  const torch::NoGradGuard no_grad;
-  EXPECT_THAT([&] { model->predict({(folder_ / "text.wav").string()}); },
-              testing::ThrowsMessage<LineError>(HasSubstr("text.wav")));
-  test::write_recording(folder_ / "one.wav", {5});
-  test::write_recording(folder_ / "silent.wav", std::vector<int16_t>(8000));
-  test::write_recording(folder_ / "clipped.wav", std::vector<int16_t>(8000, 32767));
-  const auto answers = model->predict({(folder_ / "one.wav").string(), (folder_ / "silent.wav").string(),
-                                       (folder_ / "clipped.wav").string()});
-  EXPECT_EQ(answers[0], "");
 }
 
 }  // namespace

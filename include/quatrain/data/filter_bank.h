@@ -33,6 +33,14 @@ struct QUATRAIN_API FilterBankOptions {
   /// True: only frames that lie within the recording, for Kaldi's alignments. False: one frame for each
   /// shift, around its middle; the recording is reflected at its ends.
   bool snip_edges = false;
+
+  // A frame has whole samples and begins at one: at 11,025 Hz every 110 samples, which are 9.98 ms.
+  int64_t length_samples() const {
+    return static_cast<int64_t>(static_cast<double>(rate) * frame_length / 1000);
+  }
+  int64_t shift_samples() const {
+    return static_cast<int64_t>(static_cast<double>(rate) * frame_shift / 1000);
+  }
 };
 
 /// The logarithms of the energies in bands that are equally wide on the mel scale, as Kaldi and

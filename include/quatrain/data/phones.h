@@ -29,11 +29,12 @@ QUATRAIN_API const std::vector<int64_t>& phone_folding();
 /// none of the 61 is an error (c10::Error).
 QUATRAIN_API std::vector<int64_t> fold_phones(const std::vector<int64_t>& phones);
 
-/// For each frame t the index of the phone that holds the utterance's sample t * shift + centre; h# where no
-/// phone does, as after the last label. Shift and centre are in samples: the defaults are frames of 10 ms at
-/// 16 kHz. Negative frames or centres, a shift below 1, an utterance without phones, a phone that is none of
-/// the 61: an error (c10::Error).
-QUATRAIN_API std::vector<int64_t> phone_labels(const Utterance& utterance, int64_t frames,
-                                               int64_t shift = 160, int64_t centre = 80);
+/// For each frame t the index of the phone that holds the utterance's sample t * shift + centre, rounded
+/// down; h# where no phone does, as after the last label. Shift and centre are in samples, and of a recording
+/// that is heard at another rate no whole ones: the defaults are frames of 10 ms at 16 kHz. Negative frames
+/// or centres, a shift below 1, an utterance without phones, a phone that is none of the 61: an error
+/// (c10::Error).
+QUATRAIN_API std::vector<int64_t> phone_labels(const Utterance& utterance, int64_t frames, double shift = 160,
+                                               double centre = 80);
 
 }  // namespace quatrain::data

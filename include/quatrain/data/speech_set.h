@@ -18,14 +18,19 @@ namespace quatrain::data {
 class QUATRAIN_API SpeechSet {
  public:
   using AfterUtterance = std::function<void(int64_t done, const at::Tensor& read)>;
+  using Unreadable = std::function<void(const Utterance& utterance, const std::string& why)>;
 
   /// Reads the audio of all utterances: the mean of the channels, at the filter bank's rate, as fast as each
   /// of `speeds` says (change_speed). `after_utterance` is called after each with how many are done and with
-  /// what was read; what it throws ends the work. Errors are those of read_audio and FilterBank.
+  /// what was read; what it throws ends the work. `unreadable` is called for an utterance that cannot be read
+  /// or brought to the rate, as a FLAC file that is cut off, and leaves it out; without it that is an error
+  /// (c10::Error) that names the utterance.
   SpeechSet(std::vector<Utterance> utterances, const FilterBank& bank,
-            const std::vector<double>& speeds = {1}, const AfterUtterance& after_utterance = {});
+            const std::vector<double>& speeds = {1}, const AfterUtterance& after_utterance = {},
+            const Unreadable& unreadable = {});
   /// The same of the utterances' stored features, which have so many columns.
-  SpeechSet(std::vector<Utterance> utterances, int64_t columns, const AfterUtterance& after_utterance = {});
+  SpeechSet(std::vector<Utterance> utterances, int64_t columns, const AfterUtterance& after_utterance = {},
+            const Unreadable& unreadable = {});
 
   /// Each utterance at each speed; those of one speed one after the other.
   int64_t size() const { return energies_.size(); }
@@ -39,6 +44,12 @@ class QUATRAIN_API SpeechSet {
   const std::vector<Utterance>& utterances() const { return utterances_; }
 
  private:
+  struct Read {
+    at::Tensor read, energies;
+  };
+  void add_all(const std::function<Read(const Utterance&)>& read, const AfterUtterance& after_utterance,
+               const Unreadable& unreadable);
+
   std::vector<Utterance> utterances_;
   std::vector<double> speeds_;
   int64_t bands_;

@@ -92,6 +92,8 @@ class QUATRAIN_API Model {
   /// no such model.
   virtual std::vector<std::string> export_to(const std::string& format,
                                              const std::filesystem::path& folder) const;
+  /// How many lines are best answered together.
+  virtual size_t portion() const { return 2048; }
 
  protected:
   Recipe recipe_;

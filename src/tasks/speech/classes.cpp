@@ -3,7 +3,6 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <set>
 
@@ -51,21 +50,30 @@ std::vector<std::string> phones_of(const data::Utterance& utterance) {
 SpeechClasses::SpeechClasses(const SpeechTaskOptions& options,
                              const std::vector<data::Utterance>& utterances) {
   if (options.objective == Objective::frames && options.has_tokens()) {
-    names_ = data::timit_phones();
+    for (const auto& phone : data::timit_phones()) add(phone);
     return;
   }
   if (options.objective == Objective::frames) {
     int32_t last = 0;
     for (const auto& utterance : utterances)
       for (const int32_t label : utterance.labels) last = std::max(last, label);
-    for (int32_t i = 0; i <= last; ++i) names_.push_back(std::to_string(i));
+    for (int32_t i = 0; i <= last; ++i) add(std::to_string(i));
     return;
   }
   std::set<std::string> all;
   for (const auto& utterance : utterances)
     for (const auto& token : tokens_of(options, utterance)) all.insert(token);
-  if (options.objective == Objective::ctc) names_.emplace_back(kBlankName);
-  names_.insert(names_.end(), all.begin(), all.end());
+  if (options.objective == Objective::ctc) {
+    TORCH_CHECK(!all.contains(kBlankName), "speech: the texts have the word ", kBlankName,
+                ", as ctc calls what is no word; write it in another way");
+    add(kBlankName);
+  }
+  for (const auto& token : all) add(token);
+}
+
+void SpeechClasses::add(std::string name) {
+  ids_.try_emplace(name, size());
+  names_.push_back(std::move(name));
 }
 
 std::vector<std::string> SpeechClasses::tokens_of(const SpeechTaskOptions& options,
@@ -84,8 +92,8 @@ std::string SpeechClasses::scored(const SpeechTaskOptions& options, const std::s
 }
 
 int64_t SpeechClasses::id(const std::string& name) const {
-  const auto found = std::find(names_.begin(), names_.end(), name);
-  return found == names_.end() ? -1 : found - names_.begin();
+  const auto found = ids_.find(name);
+  return found == ids_.end() ? -1 : found->second;
 }
 
 void SpeechClasses::save(const std::filesystem::path& folder) const {
@@ -97,21 +105,23 @@ void SpeechClasses::save(const std::filesystem::path& folder) const {
 SpeechClasses SpeechClasses::load(const std::filesystem::path& folder) {
   SpeechClasses classes;
   std::ifstream file = open_named(folder / kFile);
-  for (std::string line; std::getline(file, line);) classes.names_.push_back(line);
+  for (std::string line; std::getline(file, line);) classes.add(line);
   return classes;
 }
 
 std::vector<int64_t> frame_classes(const SpeechTaskOptions& options, const data::Utterance& utterance,
                                    int64_t frames) {
   if (options.has_tokens()) {
-    const double shift = options.bank.frame_shift / 1000 * static_cast<double>(utterance.rate);
-    const double centre = options.bank.snip_edges
-                              ? options.bank.frame_length / 2000 * static_cast<double>(utterance.rate)
-                              : shift / 2;
-    return data::phone_labels(utterance, frames, std::llround(shift), std::llround(centre));
+    // Phones have their places at the recording's own rate, frames at that of the filter bank.
+    const auto place = [&](int64_t samples) {
+      return static_cast<double>(samples * utterance.rate) / static_cast<double>(options.bank.rate);
+    };
+    const int64_t shift = options.bank.shift_samples();
+    const int64_t centre = (options.bank.snip_edges ? options.bank.length_samples() : shift) / 2;
+    return data::phone_labels(utterance, frames, place(shift), place(centre));
   }
-  TORCH_CHECK(static_cast<int64_t>(utterance.labels.size()) == frames, "speech: the alignment of ",
-              quote(utterance.id), " must have a label for each of its ", frames, " frames, got ",
+  TORCH_CHECK(static_cast<int64_t>(utterance.labels.size()) == frames,
+              "its alignment must have a label for each of its ", frames, " frames, got ",
               utterance.labels.size(), "; Kaldi's own framing is features.snip_edges = true");
   return {utterance.labels.begin(), utterance.labels.end()};
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "quatrain/data/speech_corpus.h"
@@ -19,7 +20,8 @@ class SpeechClasses {
   static constexpr const char* kSpace = "<space>";  ///< between words, of characters
 
   SpeechClasses() = default;
-  /// Those that occur in a training set, in the order of their bytes.
+  /// Those that occur in a training set, in the order of their bytes; an error where ctc's blank would be
+  /// one.
   SpeechClasses(const SpeechTaskOptions& options, const std::vector<data::Utterance>& utterances);
 
   /// What is to be recognised of an utterance, as it is scored.
@@ -39,7 +41,10 @@ class SpeechClasses {
   bool operator==(const SpeechClasses&) const = default;
 
  private:
+  void add(std::string name);
+
   std::vector<std::string> names_;
+  std::unordered_map<std::string, int64_t> ids_;
 };
 
 /// The classes of an utterance's frames; an error (c10::Error) where it has none. Of a longer recording the

@@ -19,7 +19,7 @@ namespace {
 
 namespace rnn = torch::nn::utils::rnn;
 
-constexpr int64_t kScoredSeconds = 400;  // of a batch that is scored
+constexpr int64_t kScoredFrames = 40000;  // of a batch that is scored, padding included
 
 at::Tensor features_of(const SpeechTaskOptions& own, const data::SpeechSet& set, int64_t i) {
   return data::Derivatives(own.derivatives)(set.energies(i));
@@ -36,10 +36,22 @@ int64_t rows_needed(const std::vector<int64_t>& targets) {
   return rows;
 }
 
+// What changes training besides samples and texts.
+std::string checksum_of_labels(const data::Utterance& utterance) {
+  std::string text = utterance.speaker + " " + std::to_string(utterance.rate);
+  for (const auto& [phone, begin, end] : utterance.phones)
+    text += "\n" + phone + " " + std::to_string(begin) + " " + std::to_string(end);
+  text += "\n";
+  text.append(reinterpret_cast<const char*>(utterance.labels.data()),
+              utterance.labels.size() * sizeof(utterance.labels[0]));
+  return train::checksum(text);
+}
+
 // Makes a set, and says what of it cannot be used.
 class Preparation {
  public:
-  Preparation(const SpeechTaskOptions& own, const DataRequest& request) : own_(own), request_(request) {
+  Preparation(const SpeechTaskOptions& own, const DataRequest& request, data::BadUtterances bad)
+      : own_(own), request_(request), bad_(std::move(bad)) {
     if (!own.source.stored_features) bank_.emplace(own.bank);
   }
 
@@ -59,30 +71,31 @@ class Preparation {
       request_.tell("features: " + grouped(done) + " of " + grouped(all) + " utterances of the " + name +
                     " set");
     };
-    split.set = bank_ ? std::make_shared<data::SpeechSet>(std::move(utterances), *bank_, factors, tell)
-                      : std::make_shared<data::SpeechSet>(std::move(utterances), own_.bank.bands, tell);
-    for (const auto& utterance : split.set->utterances())
+    const auto unreadable = [&](const data::Utterance& utterance, const std::string& why) {
+      leave_out(name, utterance, "the recording cannot be read", why);
+    };
+    split.set =
+        bank_ ? std::make_shared<data::SpeechSet>(std::move(utterances), *bank_, factors, tell, unreadable)
+              : std::make_shared<data::SpeechSet>(std::move(utterances), own_.bank.bands, tell, unreadable);
+    for (const auto& utterance : split.set->utterances()) {
       split.tokens.push_back(SpeechClasses::tokens_of(own_, utterance));
-    for (const auto& tokens : split.tokens)
-      for (const auto& token : tokens) heard += "\n" + token;
+      for (const auto& token : split.tokens.back()) heard += "\n" + token;
+      heard += "\n" + checksum_of_labels(utterance);
+    }
     checksums[name + ".recordings"] = train::checksum(heard);
     return split;
   }
 
   // Once the classes are known. What cannot be trained on is an error, or left out where that is asked for.
   void number(SpeechSplit& split, const std::string& name, const SpeechClasses& classes) {
-    std::vector<std::string> unknown;
+    Unknown unknown;
     for (const auto& tokens : split.tokens) {
       auto& ids = split.targets.emplace_back();
       for (const auto& token : tokens) {
         ids.push_back(classes.id(token));
-        if (ids.back() < 0 && own_.objective != Objective::frames) unknown.push_back(token);
+        if (ids.back() < 0 && own_.objective != Objective::frames) unknown.add(token);
       }
     }
-    if (!unknown.empty())
-      notes.push_back(name + " set: " + counted(static_cast<int64_t>(unknown.size()), "token") +
-                      " that the training set does not have, which cannot be recognised, the first " +
-                      quote(unknown.front()));
     int64_t silent = 0, cut = 0;
     for (int64_t i = 0; i < split.set->size(); ++i) {
       const auto& utterance = split.set->utterance(i);
@@ -102,23 +115,26 @@ class Preparation {
                    (own_.stack > 1 ? " (features.stack = " + std::to_string(own_.stack) + ")" : ""));
         ++cut;
         if (name == "train") continue;
-        split.too_short.push_back(i);
       }
-      if (own_.objective == Objective::frames) frame_classes(own_, utterance, frames);  // says what is wrong
+      if (own_.objective == Objective::frames && !aligned(name, utterance, frames, classes, unknown))
+        continue;
       split.usable.push_back(i);
     }
+    if (unknown.count > 0)
+      notes_.push_back(name + " set: " +
+                       (own_.objective == Objective::frames ? counted(unknown.count, "frame") + " of classes"
+                                                            : counted(unknown.count, "token")) +
+                       " that the training set does not have, which cannot be recognised, the first " +
+                       quote(unknown.first));
     if (silent > 0)
-      notes.push_back(name + " set: " + counted(silent, "utterance") + " without a frame" +
-                      (name == "train" ? ", left out" : ", to which the answer is empty"));
+      notes_.push_back(name + " set: " + counted(silent, "utterance") + " without a frame" +
+                       (name == "train" ? ", left out" : ", to which the answer is empty"));
     if (cut > 0)
-      notes.push_back(name + " set: " + counted(cut, "utterance") + " too short for their tokens" +
-                      (name == "train" ? ", left out" : ", which are scored but have no loss"));
+      notes_.push_back(name + " set: " + counted(cut, "utterance") + " too short for their tokens" +
+                       (name == "train" ? ", left out" : ", which are scored but have no loss"));
     TORCH_CHECK(name != "train" || !split.usable.empty(),
                 "speech: no utterance of the train set can be used; see features.stack and task.units");
   }
-
-  std::vector<std::string> notes;
-  Checksums checksums;
 
   void measure_speakers(SpeechSplit& split) {
     if (own_.normalise != NormaliseBy::speaker) return;
@@ -129,15 +145,63 @@ class Preparation {
     }
   }
 
+  // What was left out first.
+  std::vector<std::string> notes() const {
+    std::vector<std::string> all;
+    for (const auto& bad : bad_.reasons)
+      all.push_back(bad.set + (bad.set.empty() ? "" : " set: ") + counted(bad.count, "utterance") +
+                    " left out (" + bad.reason + "), the first at " + bad.first);
+    all.insert(all.end(), notes_.begin(), notes_.end());
+    return all;
+  }
+
+  Checksums checksums;
+
  private:
+  // What training cannot have heard of.
+  struct Unknown {
+    int64_t count = 0;
+    std::string first;
+    void add(const std::string& name) {
+      if (count++ == 0) first = name;
+    }
+  };
+
+  void fail(const data::Utterance& utterance, const std::string& problem) const {
+    TORCH_CHECK(own_.source.skip_bad, "speech: the utterance ", quote(utterance.id), " (", place(utterance),
+                ") ", problem, "; task.skip_bad leaves such utterances out");
+  }
+  // An utterance that is an error in the training set alone.
   void refuse(const std::string& name, const data::Utterance& utterance, const std::string& problem) const {
-    TORCH_CHECK(own_.source.skip_bad || name != "train", "speech: the utterance ", quote(utterance.id), " (",
-                utterance.path.string(), ") ", problem, "; task.skip_bad leaves such utterances out");
+    if (name == "train") fail(utterance, problem);
+  }
+  // One that is an error in each set.
+  void leave_out(const std::string& name, const data::Utterance& utterance, const std::string& reason,
+                 const std::string& why) {
+    fail(utterance, "cannot be used: " + why);
+    bad_.add(name, reason, place(utterance));
+  }
+  static std::string place(const data::Utterance& utterance) {
+    return utterance.path.empty() ? utterance.stored : utterance.path.string();
+  }
+
+  bool aligned(const std::string& name, const data::Utterance& utterance, int64_t frames,
+               const SpeechClasses& classes, Unknown& unknown) {
+    try {
+      for (const int64_t label : frame_classes(own_, utterance, frames))
+        if (label >= classes.size()) unknown.add(std::to_string(label));
+      return true;
+    } catch (const c10::Error& error) {
+      leave_out(name, utterance, "the alignment does not fit", error.what_without_backtrace());
+      return false;
+    }
   }
 
   const SpeechTaskOptions& own_;
   std::optional<data::FilterBank> bank_;  // of audio
   const DataRequest& request_;
+  data::BadUtterances bad_;
+  std::vector<std::string> notes_;
 };
 
 SpeechParts learn_parts(const SpeechTaskOptions& own, SpeechClasses classes, const SpeechSplit& train) {
@@ -180,22 +244,18 @@ Prepared prepare(Recipe& recipe, const DataRequest& request) {
 
   const auto* trained = dynamic_cast<const SpeechModel*>(request.model);
   SpeechClasses classes = trained ? trained->parts.classes : SpeechClasses(own, corpus.train);
-  Preparation preparation(own, request);
-  for (const auto& bad : corpus.bad.reasons)
-    preparation.notes.push_back(bad.set + (bad.set.empty() ? "" : " set: ") +
-                                counted(bad.count, "utterance") + " left out (" + bad.reason +
-                                "), the first at " + bad.first);
+  Preparation preparation(own, request, std::move(corpus.bad));
   SpeechSplits splits;
   const std::pair<const char*, std::vector<data::Utterance>*> sets[] = {
       {"train", &corpus.train}, {"dev", &corpus.dev}, {"test", &corpus.test}};
   for (const auto& [name, utterances] : sets) {
     if (utterances->empty() || (!request.split.empty() && request.split != name)) continue;
-    SpeechSplit& split = splits[name] = preparation.split(name, std::move(*utterances));
+    SpeechSplit split = preparation.split(name, std::move(*utterances));
     preparation.number(split, name, classes);
     preparation.measure_speakers(split);
+    if (split.set->size() > 0) splits.emplace(name, std::move(split));
   }
-  return {std::move(splits), std::move(classes), std::move(preparation.notes),
-          std::move(preparation.checksums)};
+  return {std::move(splits), std::move(classes), preparation.notes(), std::move(preparation.checksums)};
 }
 
 std::vector<data::LengthBatches::Lengths> lengths_of(const SpeechSplit& split) {
@@ -231,12 +291,12 @@ at::Tensor rows_of(const SpeechSplit& split, const SpeechModel& model, int64_t i
 
 data::LengthBatches training_order(const SpeechSplit& split, const Recipe& recipe) {
   const auto& own = recipe.own<SpeechTaskOptions>();
-  const auto room = static_cast<int64_t>(own.batch_seconds * 1000 / own.bank.frame_shift);
+  const auto room = static_cast<int64_t>(own.batch_seconds / own.frame_seconds());
   return {lengths_of(split), {.most = recipe.batch, .room = room, .seed = recipe.train.seed}};
 }
 
 data::LengthBatches scoring_order(const SpeechSplit& split, int64_t most) {
-  return {lengths_of(split), {.most = most, .room = kScoredSeconds * 100, .shuffle = false}};
+  return {lengths_of(split), {.most = most, .room = kScoredFrames, .shuffle = false}};
 }
 
 std::vector<Input> SpeechData::inputs(std::string_view split, const Recipe& recipe, int64_t size,
@@ -283,9 +343,12 @@ std::unique_ptr<Data> load_speech_data(Recipe recipe, const DataRequest& request
                                       std::move(prepared.checksums), !request.split.empty());
 }
 
-SpeechSplits load_speech_splits(const Recipe& recipe, const SpeechModel& model) {
-  Recipe settled = recipe;
-  return prepare(settled, {.model = &model}).splits;
+std::optional<SpeechSplit> load_speech_split(const std::string& name, const SpeechModel& model) {
+  Recipe settled = model.recipe();
+  auto splits = prepare(settled, {.split = name, .model = &model}).splits;
+  const auto found = splits.find(name);
+  if (found == splits.end()) return std::nullopt;
+  return std::move(found->second);
 }
 
 }  // namespace quatrain::tasks

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,7 @@ struct SpeechSplit {
   std::vector<std::vector<std::string>> tokens;  ///< of each utterance, as it is scored
   std::vector<std::vector<int64_t>> targets;     ///< their classes; -1 of those that the training set has not
   std::vector<int64_t> usable;                   ///< numbers in the set, to be trained on or heard
-  std::map<std::string, data::Normalisation> speakers;
-  /// Usable ones that ctc cannot align: they have fewer rows than their tokens need.
-  std::vector<int64_t> too_short;
+  std::map<std::string, data::Normalisation> speakers;  ///< empty unless each is normalised
 };
 using SpeechSplits = std::map<std::string, SpeechSplit, std::less<>>;
 
@@ -58,15 +57,15 @@ class SpeechData : public Data {
 /// See Kind::load_data.
 std::unique_ptr<Data> load_speech_data(Recipe recipe, const DataRequest& request);
 
-/// The sets of a trained model's recipe, with its classes.
-SpeechSplits load_speech_splits(const Recipe& recipe, const SpeechModel& model);
+/// A set of a trained model's recipe, with its classes; none where the data do not have it.
+std::optional<SpeechSplit> load_speech_split(const std::string& name, const SpeechModel& model);
 
 /// How a set's usable utterances are cut into batches; of each batch the places in `usable`.
 data::LengthBatches training_order(const SpeechSplit& split, const Recipe& recipe);
-/// In a fixed order, `most` utterances at a time; 0: as many as fit.
+/// In a fixed order, at most `most` utterances at a time, fewer of long ones.
 data::LengthBatches scoring_order(const SpeechSplit& split, int64_t most);
 
-/// Rows of an utterance for the network. `augment`: with masks drawn from this seed.
+/// Rows of an utterance for the network, (rows, inputs); with masks drawn from a seed where one is given.
 at::Tensor rows_of(const SpeechSplit& split, const SpeechModel& model, int64_t i,
                    const uint64_t* mask_seed = nullptr);
 

@@ -16,20 +16,19 @@ std::vector<std::string> SpeechModel::export_to(const std::string& format,
         "has " +
         std::string(name(own().objective)));
   const torch::NoGradGuard no_grad;
-  const auto splits = load_speech_splits(recipe_, *this);
   AtomicFolder made(folder);
   std::string written;
   for (const char* set : {"dev", "test"}) {
-    const auto split = splits.find(set);
-    if (split == splits.end()) continue;
+    const auto split = load_speech_split(set, *this);
+    if (!split) continue;
     const std::string file = std::string(set) + ".ark";
     data::KaldiArchiveWriter archive(made.path() / file, made.path() / (std::string(set) + ".scp"),
                                      folder / file);
-    for (const int64_t i : split->second.usable) {
-      const at::Tensor rows = rows_of(split->second, *this, i).to(train::device_of(*network));
+    for (const int64_t i : split->usable) {
+      const at::Tensor rows = rows_of(*split, *this, i).to(train::device_of(*network));
       models::RecurrentNetwork layers = network;
       const at::Tensor scores = layers->forward(rows.unsqueeze(1)).squeeze(1).to(torch::kFloat);
-      archive.write(split->second.set->utterance(i).id,
+      archive.write(split->set->utterance(i).id,
                     models::scaled_likelihoods(scores.log_softmax(1).cpu(), *parts.transitions,
                                                own().decode.prior_scale));
     }

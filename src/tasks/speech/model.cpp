@@ -3,7 +3,6 @@
 #include <torch/torch.h>
 
 #include <chrono>
-#include <cmath>
 
 #include "quatrain/data/audio.h"
 #include "quatrain/data/back_off_model.h"
@@ -42,20 +41,40 @@ void for_each_portion(const fs::path& path, const std::function<void(const at::T
   }
 }
 
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 class SpeechLive : public Live {
  public:
   SpeechLive(SpeechModel& model, int64_t rate)
       : model_(model),
+        rate_(rate),
         training_(model.training_normalisation()),
         recogniser_(model, rate, model.own().normalise == NormaliseBy::training ? &training_ : nullptr) {}
   std::string push(const at::Tensor& samples) override {
+    const Stopwatch work;
     recogniser_.push(samples);
-    return model_.written(recogniser_.heard());
+    std::string answer = model_.written(recogniser_.heard());
+    model_.count(static_cast<double>(samples.size(0)) / static_cast<double>(rate_), work.seconds());
+    return answer;
   }
-  std::string finish() override { return model_.written(recogniser_.finish()); }
+  std::string finish() override {
+    const Stopwatch work;
+    std::string answer = model_.written(recogniser_.finish());
+    model_.count(0, work.seconds());
+    return answer;
+  }
 
  private:
   SpeechModel& model_;
+  int64_t rate_;
   data::Normalisation training_;
   Recogniser recogniser_;
 };
@@ -79,8 +98,9 @@ SpeechParts SpeechParts::load(const SpeechTaskOptions& options, const fs::path& 
 SpeechModel::SpeechModel(Recipe recipe, SpeechParts given, const data::Normalisation& training)
     : Model(std::move(recipe)), parts(std::move(given)), network(own().network(parts.classes.size())) {
   for (const auto& [name, tensor] : training.state()) network->register_buffer(kBuffers + name, tensor);
-  if (!own().decode.language.empty())
-    language_ = std::make_shared<const data::BackOffModel>(own().decode.language);
+  if (own().decode.language.empty()) return;
+  language_ = std::make_shared<const data::BackOffModel>(own().decode.language);
+  ctc_options(/*best_path=*/false);  // not only after training does it show that words are missing
 }
 
 data::Normalisation SpeechModel::empty_normalisation(const SpeechTaskOptions& options) {
@@ -144,7 +164,7 @@ std::string SpeechModel::written(const std::vector<HeardToken>& tokens) const {
   text += "\t";
   for (const auto& token : tokens) {
     const auto time = [&](int64_t frame) {
-      return fixed(static_cast<double>(frame) / own().frames_a_second(), 2);
+      return fixed(static_cast<double>(frame) * own().row_seconds(), 2);
     };
     text += (&token == &tokens.front() ? "" : " ") + time(token.begin) + "-" + time(token.end);
   }
@@ -159,6 +179,7 @@ std::string SpeechModel::line_problem(const std::string& line) const {
 }
 
 std::string SpeechModel::answer(const std::string& path) {
+  const Stopwatch work;
   const data::AudioInfo info = data::read_audio_info(path);
   const data::Normalisation training = training_normalisation();
   const data::Normalisation* by = &training;
@@ -176,12 +197,12 @@ std::string SpeechModel::answer(const std::string& path) {
   }
   Recogniser recogniser(*this, info.rate, by);
   for_each_portion(path, [&](const at::Tensor& samples) { recogniser.push(samples); });
-  heard_ += info.seconds();
-  return written(recogniser.finish());
+  std::string text = written(recogniser.finish());
+  count(info.seconds(), work.seconds());
+  return text;
 }
 
 std::vector<std::string> SpeechModel::predict(const std::vector<std::string>& lines) {
-  const auto start = std::chrono::steady_clock::now();
   std::vector<std::string> answers;
   for (size_t i = 0; i < lines.size(); ++i) {
     try {
@@ -190,7 +211,6 @@ std::vector<std::string> SpeechModel::predict(const std::vector<std::string>& li
       throw LineError(i, error.what_without_backtrace());
     }
   }
-  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return answers;
 }
 
@@ -210,8 +230,13 @@ std::unique_ptr<Live> SpeechModel::listen(int64_t rate) {
 
 std::string SpeechModel::summary() const {
   if (heard_ == 0) return {};
-  return fixed(heard_, 1) + " s heard in " + seconds(seconds_) + ", " + fixed(heard_ / seconds_, 1) +
+  return fixed(heard_, 1) + " s heard in " + seconds(worked_) + ", " + fixed(heard_ / worked_, 1) +
          " times as fast as spoken";
+}
+
+void SpeechModel::count(double heard, double worked) {
+  heard_ += heard;
+  worked_ += worked;
 }
 
 void SpeechModel::check_same_meaning(const fs::path& checkpoint) const {

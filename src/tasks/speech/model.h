@@ -29,7 +29,7 @@ struct SpeechParts {
 /// A token that was heard.
 struct HeardToken {
   std::string text;
-  int64_t begin = 0, end = 0;  ///< frames of the network, one past the last
+  int64_t begin = 0, end = 0;  ///< rows of the network, one past the last
   double confidence = 0;
 };
 
@@ -42,6 +42,8 @@ class SpeechModel : public Model {
   torch::nn::Module& module() override { return *network; }
   /// {rows (N, inputs), batch_sizes}, of a packed sequence: the scores of classes (N, classes).
   at::Tensor forward(const std::vector<at::Tensor>& input) override;
+  /// A recording may take long: answers do not wait for the next one's.
+  size_t portion() const override { return 1; }
   std::string line_problem(const std::string& line) const override;
   /// Paths of audio files in, what is said in them out.
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;
@@ -62,6 +64,8 @@ class SpeechModel : public Model {
   at::Tensor stacked(const at::Tensor& features) const;
   /// What an answer says, with the seconds of its tokens where decode.times asks for them.
   std::string written(const std::vector<HeardToken>& tokens) const;
+  /// Counts seconds of a recording, and of the work that its answer took, for summary().
+  void count(double heard, double worked);
   /// The decoder of ctc by [decode], or the best path.
   models::CtcDecoderOptions ctc_options(bool best_path) const;
 
@@ -72,7 +76,7 @@ class SpeechModel : public Model {
   std::string answer(const std::string& path);
 
   std::shared_ptr<const data::BackOffModel> language_;
-  double heard_ = 0, seconds_ = 0;  // of recordings, and of work
+  double heard_ = 0, worked_ = 0;  // seconds, of recordings and of work
 };
 
 }  // namespace quatrain::tasks

@@ -17,8 +17,8 @@ namespace quatrain::tasks {
 
 /// What is learned of an utterance.
 ///   ctc        what is said, token by token, without knowing when (connectionist temporal classification)
-///   frames     the class of each frame (QRNN's acoustic models), of which phones are made by Viterbi's
-///   search utterance  one label for all of it, by the mean of its frames' scores
+///   frames     the class of each frame (QRNN's acoustic models), of which Viterbi's search makes phones
+///   utterance  one label for all of it, by the mean of its frames' scores
 enum class Objective { ctc, frames, utterance };
 const char* name(Objective objective);
 
@@ -71,7 +71,14 @@ struct SpeechTaskOptions : Options {
   int64_t components() const { return derivatives + 1; }
   /// Of a row that the network reads.
   int64_t inputs() const { return components() * bank.bands * stack; }
-  double frames_a_second() const { return 1000 / (bank.frame_shift * static_cast<double>(stack)); }
+  /// Seconds from one frame to the next. They begin at whole samples; of stored features nobody knows which.
+  double frame_seconds() const {
+    return source.stored_features
+               ? bank.frame_shift / 1000
+               : static_cast<double>(bank.shift_samples()) / static_cast<double>(bank.rate);
+  }
+  /// The same of the network's rows.
+  double row_seconds() const { return frame_seconds() * static_cast<double>(stack); }
   /// False where frames have classes of an alignment, whose tokens nobody knows.
   bool has_tokens() const { return objective != Objective::frames || source.reader == "timit"; }
   std::vector<double> speed_factors() const;

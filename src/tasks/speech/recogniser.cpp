@@ -11,8 +11,8 @@ namespace quatrain::tasks {
 
 ScoreStream::ScoreStream(SpeechModel& model) : model_(&model) {
   const auto& own = model.own();
-  piece_ = std::max<int64_t>(1, std::llround(own.decode.piece * own.frames_a_second()));
-  context_ = std::llround(own.decode.context * own.frames_a_second());
+  piece_ = std::max<int64_t>(1, std::llround(own.decode.piece / own.row_seconds()));
+  context_ = std::llround(own.decode.context / own.row_seconds());
   features_ = torch::zeros({0, own.components() * own.bank.bands});
   rows_ = torch::zeros({0, own.inputs()});
 }
@@ -51,7 +51,7 @@ at::Tensor ScoreStream::score_pieces(bool last) {
   for (;;) {
     const int64_t end = first_ + rows_.size(0);
     const bool rest = last && end <= scored_ + piece_ + context_;
-    if (scored_ == end || (!rest && end < scored_ + piece_ + context_)) break;
+    if (scored_ == end || (!rest && end <= scored_ + piece_ + context_)) break;
     const int64_t until = rest ? end : scored_ + piece_;
     const int64_t from = std::max(first_, scored_ - context_), to = std::min(end, until + context_);
     const at::Tensor heard =

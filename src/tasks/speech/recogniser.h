@@ -20,7 +20,7 @@ class ScoreStream {
  public:
   explicit ScoreStream(SpeechModel& model);
 
-  /// The next normalised features (frames, components * bands); the scores that are final now.
+  /// Normalised features (frames, components * bands); the scores that are final now, (rows, classes).
   at::Tensor push(const at::Tensor& features);
   at::Tensor finish();
 
@@ -39,7 +39,7 @@ class ScoreStream {
 /// A recording from its samples to what is said in it, bit by bit.
 class Recogniser {
  public:
-  /// `rate`: of the samples. `by`: whose mean and scale the features get; none where it is null.
+  /// `rate`: of the samples. `by`, which must live as long: whose mean and scale features get; null: none.
   Recogniser(SpeechModel& model, int64_t rate, const data::Normalisation* by);
 
   void push(const at::Tensor& samples);

@@ -41,9 +41,7 @@ scores::ErrorCounts SpeechReport::add(const data::Utterance& utterance,
   references_ += scores::trn_line({said, speaker, id}) + "\n";
   hypotheses_ += scores::trn_line({recognised, speaker, id}) + "\n";
   for (const auto& token : heard) {
-    const auto seconds = [&](int64_t frames) {
-      return static_cast<double>(frames) / options_.frames_a_second();
-    };
+    const auto seconds = [&](int64_t rows) { return static_cast<double>(rows) * options_.row_seconds(); };
     for (const auto& word : data::split(token.text, data::Tokenizer::whitespace))
       times_ += scores::ctm_line({.recording = id,
                                   .begin = seconds(token.begin),

@@ -2,8 +2,8 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "quatrain/nn/parameters.h"
 #include "quatrain/train/session.h"
@@ -28,7 +28,7 @@ uint64_t joined(uint64_t a, uint64_t b) {
 struct SpeechTask::Scored {
   at::Tensor scores;             // (steps, B, classes), zero behind an utterance's end
   std::vector<int64_t> lengths;  // rows of each
-  at::Tensor losses;   // (B); not finite where ctc cannot align, undefined where nothing is to be learned
+  at::Tensor losses;   // (B); not finite where ctc cannot align, or a token is none of the training set's
   at::Tensor classes;  // of frames: (B, steps), -1 behind the end
   int64_t units = 0;   // what the loss is a mean over
 };
@@ -46,11 +46,14 @@ SpeechTask::Scored SpeechTask::score(const SpeechSplit& split, const std::vector
   const auto device = train::device_of(model_->module());
   Scored scored;
   std::vector<at::Tensor> rows, wanted;
+  std::vector<float> unlearnable;  // of each utterance 0, or NaN where the training set lacks a token
   for (const int64_t i : utterances) {
     const uint64_t seed = mask_seed ? joined(*mask_seed, static_cast<uint64_t>(i)) : 0;
     rows.push_back(rows_of(split, *model_, i, mask_seed ? &seed : nullptr));
     scored.lengths.push_back(rows.back().size(0));
     const auto& targets = split.targets[static_cast<size_t>(i) % split.targets.size()];
+    const bool known = std::ranges::find(targets, -1) == targets.end();
+    unlearnable.push_back(known || own.objective == Objective::frames ? 0 : std::nanf(""));
     wanted.push_back(torch::tensor(own.objective == Objective::frames
                                        ? frame_classes(own, split.set->utterance(i), split.set->frames(i))
                                        : targets,
@@ -61,31 +64,33 @@ SpeechTask::Scored SpeechTask::score(const SpeechSplit& split, const std::vector
   scored.scores = std::get<0>(rnn::pad_packed_sequence(rnn::PackedSequence(scores, packed.batch_sizes())));
   const at::Tensor lengths = torch::tensor(scored.lengths);
   const at::Tensor values = scored.scores.to(torch::kFloat);
+  const at::Tensor no_loss = torch::tensor(unlearnable).to(device);
   switch (own.objective) {
     case Objective::ctc: {
       std::vector<int64_t> counts;
       for (const auto& of_one : wanted) counts.push_back(of_one.size(0));
       const at::Tensor tokens = torch::cat(wanted).to(device);
-      // Tokens that the training set has not can be neither aligned nor learned.
-      const at::Tensor known = tokens.clamp_min(SpeechClasses::kBlank + 1);
-      scored.losses = at::ctc_loss(values.log_softmax(2), known, scored.lengths, counts,
+      const at::Tensor tokens_or_any = tokens.clamp_min(SpeechClasses::kBlank + 1);  // of unknown ones
+      scored.losses = at::ctc_loss(values.log_softmax(2), tokens_or_any, scored.lengths, counts,
                                    SpeechClasses::kBlank, at::Reduction::None) /
-                      torch::tensor(counts, torch::kFloat).clamp_min(1).to(device);
+                          torch::tensor(counts, torch::kFloat).clamp_min(1).to(device) +
+                      no_loss;
       scored.units = static_cast<int64_t>(utterances.size());
       break;
     }
     case Objective::frames: {
-      scored.classes = rnn::pad_sequence(wanted, /*batch_first=*/true, /*padding_value=*/-1).to(device);
-      scored.losses = F::cross_entropy(values.permute({1, 2, 0}), scored.classes,
-                                       F::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kNone))
-                          .sum(1);
-      scored.units = std::accumulate(scored.lengths.begin(), scored.lengths.end(), int64_t{0});
+      const auto ignoring = F::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kNone);
+      scored.classes = rnn::pad_sequence(wanted, /*batch_first=*/true, /*padding_value=*/-1);
+      const at::Tensor known = scored.classes.masked_fill(scored.classes >= values.size(2), -1);
+      scored.losses = F::cross_entropy(values.permute({1, 2, 0}), known.to(device), ignoring).sum(1);
+      scored.units = (known >= 0).sum().item<int64_t>();
       break;
     }
     case Objective::utterance: {
       const at::Tensor means = values.sum(0) / lengths.to(device).unsqueeze(1);
-      scored.losses = F::cross_entropy(means, torch::cat(wanted).to(device),
-                                       F::CrossEntropyFuncOptions().ignore_index(-1).reduction(torch::kNone));
+      scored.losses = F::cross_entropy(means, torch::cat(wanted).clamp_min(0).to(device),
+                                       F::CrossEntropyFuncOptions().reduction(torch::kNone)) +
+                      no_loss;
       scored.units = static_cast<int64_t>(utterances.size());
       break;
     }
@@ -141,7 +146,7 @@ train::Evaluation SpeechTask::evaluate(std::string_view name, const std::functio
       const int64_t rows = scored.lengths[b];
       const at::Tensor of_one = scores.select(1, static_cast<int64_t>(b)).narrow(0, 0, rows);
       if (own.objective == Objective::frames) {
-        const at::Tensor wanted = scored.classes[static_cast<int64_t>(b)].narrow(0, 0, rows).cpu();
+        const at::Tensor wanted = scored.classes[static_cast<int64_t>(b)].narrow(0, 0, rows);
         frames[i] = {(of_one.argmax(1) != wanted).sum().item<int64_t>(), rows};
       }
       if (!own.has_tokens()) continue;
@@ -194,7 +199,7 @@ train::Figures SpeechTask::facts() {
   int64_t frames = 0;
   if (const auto train = splits_->find("train"); train != splits_->end())
     for (const int64_t i : train->second.usable) frames += train->second.set->frames(i);
-  const double seconds = static_cast<double>(frames) * model_->own().bank.frame_shift / 1000;
+  const double seconds = static_cast<double>(frames) * model_->own().frame_seconds();
   return {{"encoder_parameters", static_cast<double>(layers)},
           {"classes", static_cast<double>(model_->parts.classes.size())},
           {"train_hours", seconds / 3600}};

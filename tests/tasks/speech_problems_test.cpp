@@ -1,0 +1,166 @@
+#include "tasks/speech_runs.h"
+
+namespace quatrain::tasks {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+using SpeechProblemsTest = SpeechRuns;
+
+TEST_F(SpeechProblemsTest, ARunGoesOnWithTheSameRecordingsAlone) {
+  test::write_tones(folder_ / "tones", 12, 4, 4, 2);
+  const auto run = [&](const std::string& name, int64_t steps, bool resume) {
+    const auto data = load({"train.epochs=2", "train.steps=" + std::to_string(steps)});
+    const auto task = make_task(data->recipe(), *data);
+    train::Trainer(
+        *task, data->recipe().train,
+        {.folder = folder_ / name, .existing = resume ? train::Existing::resume : train::Existing::refuse})
+        .run();
+  };
+  run("stopped", 1, false);
+  const auto refused = [&](const std::filesystem::path& changed, const std::string& bytes) {
+    const std::string before = read_text(changed);
+    std::ofstream(changed, std::ios::binary) << bytes;
+    EXPECT_THAT([&] { run("stopped", 2, true); },
+                testing::ThrowsMessage<std::exception>(HasSubstr("train.recordings.checksum")));
+    std::ofstream(changed, std::ios::binary) << before;
+  };
+  refused(file("train3.wav"), read_text(file("train4.wav")));
+  std::string faster = read_text(file("train3.wav"));
+  faster[25] = static_cast<char>(2 * faster[25]);  // the same samples, in half the time
+  refused(file("train3.wav"), faster);
+  std::string speakers = read_text(file("train.tsv"));
+  speakers.replace(speakers.find("anna"), 4, "carl");
+  refused(file("train.tsv"), speakers);
+  run("stopped", 2, true);
+}
+
+TEST_F(SpeechProblemsTest, BadUtterancesAreNamed) {
+  test::write_tones(folder_ / "tones", 8, 2, 2, 2);
+  test::write_recording(file("train1.wav"), {5});
+  EXPECT_THAT(error_of_load({}), HasSubstr("\"train1.wav\""));
+  EXPECT_THAT(error_of_load({}), HasSubstr("has no frame"));
+  auto data = load({"task.skip_bad=true"});
+  EXPECT_THAT(data->notes(), testing::Contains("train set: 1 utterance without a frame, left out"));
+
+  // Empty, and at a rate that cannot be brought to the others'.
+  test::write_recording(file("train1.wav"), {});
+  EXPECT_THAT(error_of_load({}), HasSubstr("has no frame (its 0 samples are too few)"));
+  test::write_recording(file("train1.wav"), std::vector<int16_t>(100), 20);
+  test::write_recording(file("test1.wav"), std::vector<int16_t>(100), 20);
+  EXPECT_THAT(error_of_load({}), testing::AllOf(HasSubstr("\"train1.wav\""), HasSubstr("got 20 and 8000")));
+  data = load({"task.skip_bad=true", "features.speeds=0.9 1"});
+  EXPECT_THAT(data->notes(),
+              ElementsAre(HasSubstr("train set: 1 utterance left out (the recording cannot be read)"),
+                          HasSubstr("test set: 1 utterance left out (the recording cannot be read)")));
+
+  uint64_t state = 3;
+  test::write_recording(file("train1.wav"), test::say({1}, state));
+  test::write_recording(file("test1.wav"), test::say({1}, state));
+  EXPECT_THAT(error_of_load({"features.stack=64"}), HasSubstr("is too short for its text"));
+}
+
+TEST_F(SpeechProblemsTest, BadLinesAreNamed) {
+  test::write_tones(folder_ / "tones", 8, 2, 2, 2);
+  const std::string lines = read_text(file("test.tsv"));
+  std::ofstream(file("test.tsv"), std::ios::app) << "test0.wav\tunheard\n";
+  EXPECT_THAT(error_of_load({}), HasSubstr("there is another utterance"));
+  std::ofstream(file("test.tsv")) << lines;
+  std::ofstream(file("train.tsv")) << "train0.wav\tlow <blank>\n";
+  EXPECT_THAT(error_of_load({}), HasSubstr("the texts have the word <blank>"));
+}
+
+TEST_F(SpeechProblemsTest, WordsOfTheTestSetAloneAreErrorsThatAreCounted) {
+  test::write_tones(folder_ / "tones", 8, 2, 2, 2);
+  const train::Result known = learn({"train.epochs=1"}, "known");
+  {
+    uint64_t state = 3;
+    test::write_recording(file("new.wav"), test::say({1}, state));
+    std::ofstream(file("test.tsv"), std::ios::app) << "new.wav\tunheard\n";
+    test::write_recording(file("one.wav"), {5});
+    std::ofstream(file("test.tsv"), std::ios::app) << "one.wav\tlow\n";
+  }
+  const auto data = load({});
+  EXPECT_THAT(
+      data->notes(),
+      ElementsAre("test set: 1 token that the training set does not have, which cannot be recognised, "
+                  "the first \"unheard\"",
+                  "test set: 1 utterance without a frame, to which the answer is empty"));
+  const train::Result result = learn({"train.epochs=1"});
+  EXPECT_EQ(result.test.at("count"), 4);
+  EXPECT_GT(result.test.at("error_rate"), 0);
+  EXPECT_NEAR(result.test.at("loss"), known.test.at("loss"), 1e-5);  // an unheard word has none
+}
+
+TEST_F(SpeechProblemsTest, RefusesWhatDoesNotFit) {
+  const auto error = [&](const std::vector<std::string>& settings) -> std::string {
+    try {
+      recipe_of(settings);
+    } catch (const RecipeError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(error({"features.bands=15", "features.derivatives=0"}), HasSubstr("features.bands times 2"));
+  EXPECT_THAT(error({"task.units=phones"}), HasSubstr("may be phones for timit alone"));
+  EXPECT_THAT(error({"task.objective=frames"}), HasSubstr("timit and kaldi alone"));
+  EXPECT_THAT(error({"features.speeds=fast"}), HasSubstr("must be factors from 0.1 to 10"));
+  EXPECT_THAT(error({"decode.language=words.arpa"}), HasSubstr("needs a beam above 1"));
+  EXPECT_THAT(error({"model.share_directions=true"}), HasSubstr("needs model.bidirectional"));
+  EXPECT_THAT(error({"features.source=stored"}), HasSubstr("kaldi alone"));
+}
+
+TEST_F(SpeechProblemsTest, FilesThatAreNoneAreNamed) {
+  test::write_tones(folder_ / "tones", 8, 2, 2, 2);
+  learn({"train.epochs=1"});
+  const auto model = load_run(folder_ / "run");
+  EXPECT_EQ(model->line_problem("nowhere.wav"), "there is no audio file \"nowhere.wav\"");
+  std::ofstream(folder_ / "text.wav") << "this is no sound";
+  const torch::NoGradGuard no_grad;
+  EXPECT_THAT([&] { model->predict({(folder_ / "text.wav").string()}); },
+              testing::ThrowsMessage<LineError>(HasSubstr("text.wav")));
+  test::write_recording(folder_ / "one.wav", {5});
+  test::write_recording(folder_ / "silent.wav", std::vector<int16_t>(8000));
+  test::write_recording(folder_ / "clipped.wav", std::vector<int16_t>(8000, 32767));
+  const auto answers = model->predict({(folder_ / "one.wav").string(), (folder_ / "silent.wav").string(),
+                                       (folder_ / "clipped.wav").string()});
+  EXPECT_EQ(answers[0], "");
+}
+
+TEST_F(SpeechProblemsTest, AlignmentsThatDoNotFitAreNamed) {
+  const auto place = folder_ / "tones" / "train";
+  std::filesystem::create_directories(place);
+  std::ofstream list(place / "wav.scp"), text(place / "text"), labels(place / "ali.ark");
+  for (const char* id : {"good", "long"}) {
+    test::write_recording(place / (std::string(id) + ".wav"), std::vector<int16_t>(800));
+    list << id << " " << id << ".wav\n";
+    text << id << " word\n";
+    labels << id << (id[0] == 'g' ? " 0 1 1 1 0 0 0 1 1 0\n" : " 0 1 1\n");
+  }
+  list.close(), text.close(), labels.close();
+  const std::vector<std::string> settings{"task.data=kaldi", "task.objective=frames", "features.stack=1"};
+  EXPECT_THAT(error_of_load(settings),
+              testing::AllOf(HasSubstr("\"long\""), HasSubstr("a label for each of its 10 frames, got 3")));
+  auto skipping = settings;
+  skipping.push_back("task.skip_bad=true");
+  EXPECT_THAT(load(skipping)->notes(),
+              ElementsAre(HasSubstr("train set: 1 utterance left out (the alignment does not fit)")));
+}
+
+TEST_F(SpeechProblemsTest, ALanguageModelHasAllWordsOrIsRefusedAtOnce) {
+  test::write_tones(folder_ / "tones", 8, 2, 2, 2);
+  learn({"train.epochs=1"});
+  std::ofstream(folder_ / "words.arpa")
+      << "\\data\\\nngram 1=4\n\n\\1-grams:\n-1 <s>\n-1 </s>\n-1 low\n-1 mid\n\n\\end\\\n";
+  const std::string language = "decode.language=" + (folder_ / "words.arpa").string();
+  EXPECT_THAT(
+      [&] {
+        load_run(folder_ / "run", {Setting::parse("decode.beam=4"), Setting::parse(language)});
+      },
+      testing::ThrowsMessage<RecipeError>(HasSubstr("has neither \"high\"")));
+  EXPECT_THROW(learn({"decode.beam=4", language}, "other"), RecipeError);
+}
+
+}  // namespace
+}  // namespace quatrain::tasks

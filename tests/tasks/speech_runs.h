@@ -1,0 +1,74 @@
+#pragma once
+
+#include <gmock/gmock.h>
+#include <torch/torch.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "quatrain/tasks/run.h"
+#include "quatrain/train/trainer.h"
+#include "tasks/speech_corpora.h"
+#include "temporary_folder.h"
+
+/// Runs that learn the language of tones.
+namespace quatrain::tasks {
+
+inline constexpr const char* kTones = R"toml(
+[task]
+kind = "speech"
+data = "tsv"
+[features]
+bands = 24
+stack = 2
+[model]
+algebra = "quaternion"
+hidden = 32
+[train]
+rate = 1e-2
+schedule = "constant"
+warmup = 0
+epochs = 8
+batch = 8
+clip = 1.0
+threads = 1
+)toml";
+
+inline std::string read_text(const std::filesystem::path& file) {
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+class SpeechRuns : public test::FolderTest {
+ protected:
+  Recipe recipe_of(const std::vector<std::string>& settings) {
+    std::vector<Setting> all;
+    for (const auto& text : settings) all.push_back(Setting::parse(text));
+    Recipe recipe = parse_recipe(kTones, "tones.toml", "tones", all);
+    return recipe;
+  }
+  std::unique_ptr<Data> load(const std::vector<std::string>& settings, const DataRequest& request = {}) {
+    DataRequest asked = request;
+    asked.folder = (folder_ / "tones").string();
+    return load_data(recipe_of(settings), asked);
+  }
+  train::Result learn(const std::vector<std::string>& settings, const std::string& name = "run") {
+    const auto data = load(settings);
+    const auto task = make_task(data->recipe(), *data);
+    return train::Trainer(*task, data->recipe().train, {.folder = folder_ / name}).run();
+  }
+  std::string file(const std::string& name) const { return (folder_ / "tones" / name).string(); }
+  std::string error_of_load(const std::vector<std::string>& settings) {
+    try {
+      load(settings);
+    } catch (const c10::Error& error) {
+      return error.what_without_backtrace();
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+};
+
+}  // namespace quatrain::tasks
