@@ -21,7 +21,8 @@ Prepare heard(const std::string& settings = "") {
   return [=](const Workplace& place) {
     tones()(place);
     place.run(
-        "train yesno --data tones --set task.data=tsv --set model.hidden=8 --set train.steps=1 --out heard" +
+        "train yesno --data tones --set task.data=tsv --set model.hidden=8 --set train.steps=1 "
+        "--set model.bidirectional=false --out heard" +
         settings);
   };
 }
