@@ -119,7 +119,8 @@ void answer_sound(tasks::Model& model, int64_t rate) {
     if (answer != last) write({answer});
     last = answer;
   }
-  write({live->finish()});
+  // What was heard before a cut sample is not lost.
+  if (const std::string answer = live->finish(); !waiting || !answer.empty()) write({answer});
   if (waiting) throw std::runtime_error("standard input: the last sample is cut, it has one byte of two");
 }
 
