@@ -1,6 +1,6 @@
 """The tables of scripts/results whose test sets are speakers: each fold trains the twins without its test speakers.
 
-Errors are added up over the folds, so that every recording is scored once. The interval of a difference takes
+Errors are added up over the folds, so that every recording is scored once a seed. The speakers of the next fold are dev. The interval of a difference takes
 the folds as what was drawn: their speakers, and the runs that were trained for them. Leaving out one fold in turn
 gives its standard error (the jackknife), and Student's t the rest.
 """
@@ -17,11 +17,12 @@ TIMIT = [
     "fvmh0 mcpm0", "faem0 marc0", "falk0 madc0", "falr0 maeb0",
     "ftlg0 mbgt0", "fapb0 mbma1", "fblv0 madd0", "fbcg1 mbcg0",
 ]  # fmt: skip
-# The recipe, the speakers of each fold, the seeds, the twins (the first is the reference), and what differs from the recipe.
+# The recipe, the speakers of each fold, the seeds, the twins (the first is the reference) and what of the recipe each
+# sets otherwise, and what all do.
 TABLES = {
-    "digits_speakers": ("digits", DIGITS, 3, "lstm,lstm-narrow,qlstm", []),
-    "phonemes": ("phonemes", TIMIT, 1, "lstm,lstm-narrow,qlstm", []),
-    "phonemes_ctc": ("phonemes_ctc", TIMIT, 1, "lstm,lstm-narrow,qlstm", []),
+    "digits_speakers": ("digits", DIGITS, 3, {"lstm": [], "lstm-narrow": [], "qlstm": []}, []),
+    "phonemes": ("phonemes", TIMIT, 1, {"lstm": [], "qlstm": []}, ["train.epochs=6", "train.batch=4", "train.rate=8e-3"]),
+    "phonemes_ctc": ("phonemes_ctc", TIMIT, 1, {"lstm": [], "qlstm": []}, []),
 }
 LINE = re.compile(r"^(\S+) %\S+ \S+ \[ (\d+) / (\d+),")  # a speaker's line of test.errors.txt
 
@@ -29,7 +30,7 @@ LINE = re.compile(r"^(\S+) %\S+ \S+ \[ (\d+) / (\d+),")  # a speaker's line of t
 def trained(program, recipe, data, out, twin, seed, settings):
     """The result of a run, which is trained if it is not there."""
     if not (out / "result.json").exists():
-        command = ["nice", program, "train", *([out, "--resume"] if out.exists() else [recipe, "--data", data, "--out", out])]
+        command = [program, "train", *([out, "--resume"] if out.exists() else [recipe, "--data", data, "--out", out])]
         command += [] if out.exists() else ["--twin", twin, "--seed", str(seed), *sum((["--set", s] for s in settings), [])]
         if subprocess.run(command, stdout=subprocess.DEVNULL).returncode:
             sys.exit(f"results: {out} was not trained; the same command goes on with it")
@@ -78,19 +79,19 @@ def deviation(values):
 def make(program, name, arguments, root):
     recipe, folds, seeds, twins, settings = TABLES[name]
     out = Path(arguments.out or root / "runs/results" / name)
-    twins = (arguments.twins or twins).split(",")
+    twins = {twin: twins.get(twin, []) for twin in arguments.twins.split(",")} if arguments.twins else twins
     seeds = range(1, int(arguments.seeds or seeds) + 1)
     counts, results = {}, {}
     for i, test in enumerate(folds):
         for seed in seeds:
-            for twin in twins:
+            for twin, own in twins.items():
                 run = out / f"{twin}-fold{i + 1}-seed{seed}"
                 speakers = [f"task.test_speakers={test}", f"task.dev_speakers={folds[(i + 1) % len(folds)]}"]
-                result = trained(program, recipe, arguments.data, run, twin, seed, [*speakers, "train.threads=1", *settings])
+                result = trained(program, recipe, arguments.data, run, twin, seed, [*speakers, "train.threads=1", *settings, *own])
                 results.setdefault(twin, []).append(result)
                 for speaker, (errors, tokens) in errors_of(run).items():
                     counts.setdefault(twin, {}).setdefault(i, {}).setdefault(speaker, []).append((errors, tokens))
-    return lines_of(twins, counts, results, len(folds), seeds)
+    return lines_of(list(twins), counts, results, len(folds), seeds)
 
 
 def lines_of(twins, counts, results, folds, seeds):
