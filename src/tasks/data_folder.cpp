@@ -23,4 +23,10 @@ void settle_folder(const std::string& reader, fs::path& folder, const std::vecto
   folder = fs::absolute(folder).lexically_normal();
 }
 
+std::vector<std::string> names_of(const std::vector<data::Reader>& readers) {
+  std::vector<std::string> all;
+  for (const auto& reader : readers) all.emplace_back(reader.name);
+  return all;
+}
+
 }  // namespace quatrain::tasks

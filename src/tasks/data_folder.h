@@ -15,4 +15,7 @@ void settle_folder(const std::string& reader, std::filesystem::path& folder,
                    const std::vector<data::Reader>& known, const std::string& asked,
                    const std::string& recipe_name);
 
+/// What a recipe calls the readers.
+std::vector<std::string> names_of(const std::vector<data::Reader>& readers);
+
 }  // namespace quatrain::tasks

@@ -26,6 +26,13 @@ std::unique_ptr<Live> Model::listen(int64_t) {
                     " answer lines, not sound: leave out --live, and pass the lines");
 }
 
+Recipe Model::recipe_alone() const {
+  Recipe alone = recipe_;
+  alone.twins.clear();
+  alone.origins.clear();
+  return alone;
+}
+
 void Model::answer_with(const Model& other) {
   const bool same = other.recipe().kind == recipe_.kind;
   throw RecipeError(same ? "models of kind " + recipe_.about().name + " answer alone"

@@ -11,6 +11,10 @@ train::Selection selection_by(const Figure& figure) {
   return {figure.name, figure.higher_is_better};
 }
 
+double share_of(const std::vector<int64_t>& sums) {
+  return sums[1] > 0 ? static_cast<double>(sums[0]) / static_cast<double>(sums[1]) : 0;
+}
+
 std::string list_of(const std::vector<int64_t>& indices) {
   std::string text;
   for (const int64_t i : indices) text += (text.empty() ? "" : ", ") + std::to_string(i);

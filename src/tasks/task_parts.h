@@ -15,6 +15,9 @@ namespace quatrain::tasks {
 /// Selects by that figure of the dev set.
 train::Selection selection_by(const Figure& figure);
 
+/// A figure that is a share, of the sums {those that count, all}; 0 of none.
+double share_of(const std::vector<int64_t>& sums);
+
 /// Numbers of examples for a message: "3, 17, 20".
 std::string list_of(const std::vector<int64_t>& indices);
 

@@ -96,6 +96,9 @@ class QUATRAIN_API Model {
   virtual size_t portion() const { return 2048; }
 
  protected:
+  /// The recipe without twins, and without where its keys were given: to make another model of.
+  Recipe recipe_alone() const;
+
   Recipe recipe_;
 };
 

@@ -2,14 +2,10 @@
 
 #include "quatrain/nn/weights.h"
 #include "tasks/copy_memory/data.h"
+#include "tasks/task_parts.h"
 
 namespace quatrain::tasks {
 namespace {
-
-// Of the sums {right, symbols}.
-double share_right(const std::vector<int64_t>& sums) {
-  return sums[1] > 0 ? static_cast<double>(sums[0]) / static_cast<double>(sums[1]) : 0;
-}
 
 class CopyMemoryKind : public Kind {
  public:
@@ -22,8 +18,7 @@ class CopyMemoryKind : public Kind {
             "remembers nothing has 1 / symbols.",
         .reads = "the digits to remember",
         .unit = "steps",
-        .figures = {{"accuracy", "symbols recalled", Figure::Format::share, true, "", false, 0.01,
-                     &share_right},
+        .figures = {{"accuracy", "symbols recalled", Figure::Format::share, true, "", false, 0.01, &share_of},
                     {"loss", "loss"}},
         .facts = {},
     };

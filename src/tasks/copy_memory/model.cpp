@@ -57,9 +57,7 @@ std::vector<std::string> CopyMemoryModel::predict(const std::vector<std::string>
 }
 
 std::unique_ptr<Model> CopyMemoryModel::in_algebra(const std::string& algebra) const {
-  Recipe recipe = recipe_;
-  recipe.twins.clear();
-  recipe.origins.clear();
+  Recipe recipe = recipe_alone();
   recipe.own<CopyMemoryOptions>().model.algebra(algebra);
   check(recipe);
   return std::make_unique<CopyMemoryModel>(std::move(recipe));

@@ -140,9 +140,7 @@ void TextPredictor::check_same_meaning(const fs::path& checkpoint) const {
 
 // The weights of component-wise attention mean something else than those of real attention.
 std::unique_ptr<Model> TextPredictor::in_algebra(const std::string& algebra) const {
-  Recipe recipe = recipe_;
-  recipe.twins.clear();
-  recipe.origins.clear();
+  Recipe recipe = recipe_alone();
   recipe.own<LanguageOptions>().model.algebra(algebra).attention(nn::AttentionKind::real);
   check(recipe);
   return std::make_unique<TextPredictor>(std::move(recipe), pieces);

@@ -1,19 +1,10 @@
 #include "tasks/language_model/options.h"
 
+#include "tasks/data_folder.h"
 #include "tasks/sequence_keys.h"
 #include "tasks/transformer_keys.h"
 
 namespace quatrain::tasks {
-namespace {
-
-std::vector<std::string> text_reader_names() {
-  std::vector<std::string> all;
-  for (const auto& reader : data::text_readers()) all.push_back(reader.name);
-  return all;
-}
-
-}  // namespace
-
 LanguageOptions::LanguageOptions() {
   model.heads(4).feed_forward(512).layers(2);
   pieces.kind = data::PieceKind::words;
@@ -26,7 +17,7 @@ void LanguageOptions::describe(train::Keys& keys) {
   constexpr double kLargestCount = 1e12;
 
   keys.table("task", "What is learned, from which data.");
-  keys.text("data", source.reader, "The reader of the text's format.", text_reader_names());
+  keys.text("data", source.reader, "The reader of the text's format.", names_of(data::text_readers()));
   keys.path("folder", source.folder,
             "Folder of the data. `--data` sets it; where both are empty, the environment's `QUATRAIN_DATA` "
             "counts.").may_change();

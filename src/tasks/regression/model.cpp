@@ -84,9 +84,7 @@ std::vector<std::string> RegressionModel::predict(const std::vector<std::string>
 }
 
 std::unique_ptr<Model> RegressionModel::in_algebra(const std::string& algebra) const {
-  Recipe recipe = recipe_;
-  recipe.twins.clear();
-  recipe.origins.clear();
+  Recipe recipe = recipe_alone();
   recipe.own<RegressionOptions>().map.algebra(algebra);
   check(recipe);
   return std::make_unique<RegressionModel>(std::move(recipe));

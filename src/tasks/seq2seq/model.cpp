@@ -106,9 +106,7 @@ void Seq2SeqModel::check_same_meaning(const fs::path& checkpoint) const {
 
 // The weights of component-wise attention mean something else than those of real attention.
 std::unique_ptr<Model> Seq2SeqModel::in_algebra(const std::string& algebra) const {
-  Recipe recipe = recipe_;
-  recipe.twins.clear();
-  recipe.origins.clear();
+  Recipe recipe = recipe_alone();
   recipe.own<Seq2SeqTaskOptions>().model.algebra(algebra).attention(nn::AttentionKind::real);
   check(recipe);
   return std::make_unique<Seq2SeqModel>(std::move(recipe), pieces);

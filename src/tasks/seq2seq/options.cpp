@@ -3,6 +3,7 @@
 #include "models/share_out.h"
 #include "support/enum_names.h"
 #include "support/numbers.h"
+#include "tasks/data_folder.h"
 #include "tasks/sequence_keys.h"
 #include "tasks/transformer_keys.h"
 
@@ -16,12 +17,6 @@ constexpr EnumNames<Reads, 3> kReads{
     {{Reads::source, "source"}, {Reads::beginning, "beginning"}, {Reads::pair, "pair"}}};
 
 constexpr const char* kAutomatic = "automatic";
-
-std::vector<std::string> reader_names() {
-  std::vector<std::string> all;
-  for (const auto& reader : data::pair_readers()) all.push_back(reader.name);
-  return all;
-}
 
 std::vector<std::string> form_names() {
   std::vector<std::string> all{kAutomatic};
@@ -63,7 +58,7 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   using train::Value;
 
   keys.table("task", "What is learned, from which data.");
-  keys.text("data", source.reader, "The reader of the pairs' format. `math` and `reverse` generate theirs.", reader_names());
+  keys.text("data", source.reader, "The reader of the pairs' format. `math` and `reverse` generate theirs.", names_of(data::pair_readers()));
   keys.path("folder", source.folder,
             "Folder of the data. `--data` sets it; where both are empty, the environment's `QUATRAIN_DATA` "
             "counts.").may_change();

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "quatrain/data/phones.h"
+#include "scores/characters.h"
 #include "support/atomic_file.h"
 #include "support/text.h"
 
@@ -20,12 +21,7 @@ std::vector<std::string> characters_of(const std::vector<std::string>& words) {
   std::vector<std::string> all;
   for (const auto& word : words) {
     if (!all.empty()) all.emplace_back(SpeechClasses::kSpace);
-    for (size_t begin = 0; begin < word.size();) {
-      size_t end = begin + 1;
-      while (end < word.size() && (static_cast<unsigned char>(word[end]) & 0xc0) == 0x80) ++end;
-      all.push_back(word.substr(begin, end - begin));
-      begin = end;
-    }
+    for (const auto& character : scores::characters(word, "speech")) all.emplace_back(character.bytes);
   }
   return all;
 }

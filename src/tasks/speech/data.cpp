@@ -100,7 +100,7 @@ class Preparation {
     for (int64_t i = 0; i < split.set->size(); ++i) {
       const auto& utterance = split.set->utterance(i);
       const int64_t frames = split.set->frames(i);
-      const auto& targets = split.targets[static_cast<size_t>(i) % split.targets.size()];
+      const auto& targets = split.targets_of(i);
       if (frames == 0) {
         refuse(name, utterance,
                "has no frame (its " + std::to_string(utterance.samples()) + " samples are too few)");
@@ -266,17 +266,21 @@ std::vector<data::LengthBatches::Lengths> lengths_of(const SpeechSplit& split) {
 
 }  // namespace
 
-at::Tensor rows_of(const SpeechSplit& split, const SpeechModel& model, int64_t i, const uint64_t* mask_seed) {
-  const auto& own = model.own();
-  at::Tensor features = features_of(own, *split.set, i);
+SpeechRows::SpeechRows(const SpeechSplit& split, const SpeechModel& model) : split_(split), model_(model) {
+  if (model.own().normalise == NormaliseBy::training) training_ = model.training_normalisation();
+}
+
+at::Tensor SpeechRows::operator()(int64_t i, const uint64_t* mask_seed) const {
+  const auto& own = model_.own();
+  at::Tensor features = features_of(own, *split_.set, i);
   switch (own.normalise) {
     case NormaliseBy::none:
       break;
     case NormaliseBy::training:
-      features = model.training_normalisation().apply(features);
+      features = training_->apply(features);
       break;
     case NormaliseBy::speaker:
-      features = split.speakers.at(split.set->utterance(i).speaker).apply(features);
+      features = split_.speakers.at(split_.set->utterance(i).speaker).apply(features);
       break;
     case NormaliseBy::utterance: {
       auto of_it = SpeechModel::empty_normalisation(own);
@@ -286,7 +290,7 @@ at::Tensor rows_of(const SpeechSplit& split, const SpeechModel& model, int64_t i
   }
   if (mask_seed && own.masks.band_masks + own.masks.time_masks > 0)
     features = data::spec_augment(features, own.bank.bands, own.masks, *mask_seed);
-  return model.stacked(features);
+  return model_.stacked(features);
 }
 
 data::LengthBatches training_order(const SpeechSplit& split, const Recipe& recipe) {
@@ -303,6 +307,7 @@ std::vector<Input> SpeechData::inputs(std::string_view split, const Recipe& reci
                                       int64_t count) const {
   const SpeechSplit& of = splits_->find(split)->second;
   const SpeechModel model(recipe, parts_, training_);
+  const SpeechRows rows_of(of, model);
   auto order = split == "train" ? training_order(of, recipe) : scoring_order(of, size);
   std::vector<Input> inputs;
   for (int64_t batch = 0; batch < std::min(count, order.batches()); ++batch) {
@@ -311,7 +316,7 @@ std::vector<Input> SpeechData::inputs(std::string_view split, const Recipe& reci
     for (const int64_t place : order.batch(0, batch)) {
       if (static_cast<int64_t>(rows.size()) == size) break;
       const int64_t i = of.usable[static_cast<size_t>(place)];
-      rows.push_back(rows_of(of, model, i));
+      rows.push_back(rows_of(i));
       frames += of.set->frames(i);
     }
     const auto packed = rnn::pack_sequence(rows, /*enforce_sorted=*/true);

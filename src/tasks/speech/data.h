@@ -21,6 +21,11 @@ struct SpeechSplit {
   std::vector<std::vector<int64_t>> targets;     ///< their classes; -1 of those that the training set has not
   std::vector<int64_t> usable;                   ///< numbers in the set, to be trained on or heard
   std::map<std::string, data::Normalisation> speakers;  ///< empty unless each is normalised
+
+  /// Of a number in the set: those of its utterance, whatever its speed.
+  const std::vector<int64_t>& targets_of(int64_t i) const {
+    return targets[static_cast<size_t>(i) % targets.size()];
+  }
 };
 using SpeechSplits = std::map<std::string, SpeechSplit, std::less<>>;
 
@@ -65,8 +70,19 @@ data::LengthBatches training_order(const SpeechSplit& split, const Recipe& recip
 /// In a fixed order, at most `most` utterances at a time, fewer of long ones.
 data::LengthBatches scoring_order(const SpeechSplit& split, int64_t most);
 
-/// Rows of an utterance for the network, (rows, inputs); with masks drawn from a seed where one is given.
-at::Tensor rows_of(const SpeechSplit& split, const SpeechModel& model, int64_t i,
-                   const uint64_t* mask_seed = nullptr);
+/// Makes a set's utterances into rows for the network, by what its buffers hold when this is made. Set and
+/// model must live as long.
+class SpeechRows {
+ public:
+  SpeechRows(const SpeechSplit& split, const SpeechModel& model);
+
+  /// (rows, inputs) of a number in the set; with masks drawn from a seed where one is given.
+  at::Tensor operator()(int64_t i, const uint64_t* mask_seed = nullptr) const;
+
+ private:
+  const SpeechSplit& split_;
+  const SpeechModel& model_;
+  std::optional<data::Normalisation> training_;  // where features are normalised by it
+};
 
 }  // namespace quatrain::tasks

@@ -24,8 +24,9 @@ std::vector<std::string> SpeechModel::export_to(const std::string& format,
     const std::string file = std::string(set) + ".ark";
     data::KaldiArchiveWriter archive(made.path() / file, made.path() / (std::string(set) + ".scp"),
                                      folder / file);
+    const SpeechRows rows_of(*split, *this);
     for (const int64_t i : split->usable) {
-      const at::Tensor rows = rows_of(*split, *this, i).to(train::device_of(*network));
+      const at::Tensor rows = rows_of(i).to(train::device_of(*network));
       models::RecurrentNetwork layers = network;
       const at::Tensor scores = layers->forward(rows.unsqueeze(1)).squeeze(1).to(torch::kFloat);
       archive.write(split->set->utterance(i).id,

@@ -4,14 +4,10 @@
 #include "tasks/speech/data.h"
 #include "tasks/speech/model.h"
 #include "tasks/speech/options.h"
+#include "tasks/task_parts.h"
 
 namespace quatrain::tasks {
 namespace {
-
-// Of the sums {wrong, all}.
-double share_wrong(const std::vector<int64_t>& sums) {
-  return sums[1] > 0 ? static_cast<double>(sums[0]) / static_cast<double>(sums[1]) : 0;
-}
 
 class SpeechKind : public Kind {
  public:
@@ -29,12 +25,12 @@ class SpeechKind : public Kind {
                      .title = "error rate",
                      .format = Format::share,
                      .margin = 0.02,
-                     .of_counts = share_wrong},
+                     .of_counts = share_of},
                     {.name = "frame_error",
                      .title = "wrong frames",
                      .format = Format::share,
                      .margin = 0.02,
-                     .of_counts = share_wrong},
+                     .of_counts = share_of},
                     {"sentence_error_rate", "wrong utterances", Format::share, false, "", true},
                     {"loss", "loss", Format::number, false, "", true}},
         .facts = {{"encoder_parameters", "of the layers", Format::count}},

@@ -81,6 +81,12 @@ class SpeechLive : public Live {
 
 }  // namespace
 
+std::vector<std::string> texts_of(const std::vector<HeardToken>& tokens) {
+  std::vector<std::string> texts;
+  for (const auto& token : tokens) texts.push_back(token.text);
+  return texts;
+}
+
 void SpeechParts::save(const fs::path& folder) const {
   classes.save(folder);
   if (transitions) write_state(transitions->state(), folder / kTransitions);
@@ -155,9 +161,7 @@ models::CtcDecoderOptions SpeechModel::ctc_options(bool best_path) const {
 }
 
 std::string SpeechModel::written(const std::vector<HeardToken>& tokens) const {
-  std::vector<std::string> texts;
-  for (const auto& token : tokens) texts.push_back(token.text);
-  std::string text = text_of(own(), texts);
+  std::string text = text_of(own(), texts_of(tokens));
   if (own().objective == Objective::utterance && !tokens.empty())
     text += "\t" + fixed(tokens.front().confidence, 4);
   if (!own().decode.times) return text;
@@ -246,9 +250,7 @@ void SpeechModel::check_same_meaning(const fs::path& checkpoint) const {
 }
 
 std::unique_ptr<Model> SpeechModel::in_algebra(const std::string& algebra) const {
-  Recipe recipe = recipe_;
-  recipe.twins.clear();
-  recipe.origins.clear();
+  Recipe recipe = recipe_alone();
   recipe.own<SpeechTaskOptions>().model.algebra(algebra);
   check(recipe);
   return std::make_unique<SpeechModel>(std::move(recipe), parts, training_normalisation());

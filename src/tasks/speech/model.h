@@ -33,6 +33,8 @@ struct HeardToken {
   double confidence = 0;
 };
 
+std::vector<std::string> texts_of(const std::vector<HeardToken>& tokens);
+
 /// Recurrent layers that hear.
 class SpeechModel : public Model {
  public:

@@ -6,6 +6,7 @@
 #include "support/enum_names.h"
 #include "support/numbers.h"
 #include "support/text.h"
+#include "tasks/data_folder.h"
 #include "tasks/recipe_keys.h"
 #include "tasks/recurrent_keys.h"
 
@@ -20,12 +21,6 @@ constexpr EnumNames<NormaliseBy, 4> kNormaliseBy{{{NormaliseBy::training, "train
                                                   {NormaliseBy::speaker, "speaker"},
                                                   {NormaliseBy::utterance, "utterance"},
                                                   {NormaliseBy::none, "none"}}};
-
-std::vector<std::string> reader_names() {
-  std::vector<std::string> all;
-  for (const auto& reader : data::speech_readers()) all.push_back(reader.name);
-  return all;
-}
 
 std::vector<double> factors_of(const std::string& text) {
   std::vector<double> all;
@@ -61,7 +56,7 @@ void SpeechTaskOptions::describe(train::Keys& keys) {
   using train::Value;
 
   keys.table("task", "What is learned, from which recordings.");
-  keys.text("data", source.reader, "The reader of the recordings' format.", reader_names());
+  keys.text("data", source.reader, "The reader of the recordings' format.", names_of(data::speech_readers()));
   keys.path("folder", source.folder,
             "Folder of the data. `--data` sets it; where both are empty, the environment's `QUATRAIN_DATA` "
             "counts.").may_change();

@@ -31,8 +31,7 @@ std::vector<std::string> words_of(const SpeechTaskOptions& options, const std::v
 scores::ErrorCounts SpeechReport::add(const data::Utterance& utterance,
                                       const std::vector<std::string>& reference,
                                       const std::vector<HeardToken>& heard) {
-  std::vector<std::string> hypothesis;
-  for (const auto& token : heard) hypothesis.push_back(token.text);
+  const std::vector<std::string> hypothesis = texts_of(heard);
   const auto counts = tally_.add(reference, hypothesis);
   speakers_[utterance.speaker] += counts;
   const auto said = words_of(options_, reference), recognised = words_of(options_, hypothesis);

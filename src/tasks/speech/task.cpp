@@ -44,14 +44,15 @@ SpeechTask::Scored SpeechTask::score(const SpeechSplit& split, const std::vector
                                      const uint64_t* mask_seed) {
   const auto& own = model_->own();
   const auto device = train::device_of(model_->module());
+  const SpeechRows rows_of(split, *model_);
   Scored scored;
   std::vector<at::Tensor> rows, wanted;
   std::vector<float> unlearnable;  // of each utterance 0, or NaN where the training set lacks a token
   for (const int64_t i : utterances) {
     const uint64_t seed = mask_seed ? joined(*mask_seed, static_cast<uint64_t>(i)) : 0;
-    rows.push_back(rows_of(split, *model_, i, mask_seed ? &seed : nullptr));
+    rows.push_back(rows_of(i, mask_seed ? &seed : nullptr));
     scored.lengths.push_back(rows.back().size(0));
-    const auto& targets = split.targets[static_cast<size_t>(i) % split.targets.size()];
+    const auto& targets = split.targets_of(i);
     const bool known = std::ranges::find(targets, -1) == targets.end();
     unlearnable.push_back(known || own.objective == Objective::frames ? 0 : std::nanf(""));
     wanted.push_back(torch::tensor(own.objective == Objective::frames
@@ -165,9 +166,8 @@ train::Evaluation SpeechTask::evaluate(std::string_view name, const std::functio
     const auto counts = report.add(split.set->utterance(static_cast<int64_t>(i)), split.tokens[i], heard[i]);
     errors.examples.push_back({counts.errors(), counts.reference_tokens()});
     if (training && static_cast<int64_t>(i) < own.samples) {
-      std::vector<std::string> texts;
-      for (const auto& token : heard[i]) texts.push_back(token.text);
-      result.samples.push_back(text_of(own, texts) + "  [" + text_of(own, split.tokens[i]) + "]");
+      result.samples.push_back(text_of(own, texts_of(heard[i])) + "  [" + text_of(own, split.tokens[i]) +
+                               "]");
     }
   }
   figures["loss"] = units > 0 ? loss / static_cast<double>(units) : 0;

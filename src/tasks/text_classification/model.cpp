@@ -118,9 +118,7 @@ void TextModel::check_same_meaning(const fs::path& checkpoint) const {
 
 // The weights of component-wise attention mean something else than those of real attention.
 std::unique_ptr<Model> TextModel::in_algebra(const std::string& algebra) const {
-  Recipe recipe = recipe_;
-  recipe.twins.clear();
-  recipe.origins.clear();
+  Recipe recipe = recipe_alone();
   recipe.own<TextOptions>().model.algebra(algebra).attention(nn::AttentionKind::real);
   check(recipe);
   return std::make_unique<TextModel>(std::move(recipe), vocabulary, labels,

@@ -1,17 +1,12 @@
 #include "tasks/text_classification/options.h"
 
+#include "tasks/data_folder.h"
 #include "tasks/transformer_keys.h"
 
 namespace quatrain::tasks {
 namespace {
 
 constexpr const char* kAutomatic = "automatic";
-
-std::vector<std::string> reader_names() {
-  std::vector<std::string> all;
-  for (const auto& reader : data::readers()) all.push_back(reader.name);
-  return all;
-}
 
 std::vector<std::string> tokenizer_names() {
   std::vector<std::string> all{kAutomatic};
@@ -36,7 +31,7 @@ void TextOptions::describe(train::Keys& keys) {
   keys.table("task", "What is learned, from which data.");
   keys.text("data", source.reader,
             "The reader of the texts' format. `agreement` generates its sentences; where a folder is given, it "
-            "reads real sentences there instead, as `sva` does.", reader_names());
+            "reads real sentences there instead, as `sva` does.", names_of(data::readers()));
   keys.path("folder", source.folder,
             "Folder of the data. `--data` sets it; where both are empty, the environment's `QUATRAIN_DATA` "
             "counts.").may_change();
