@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 
 namespace quatrain::test {
@@ -21,6 +23,12 @@ class FolderTest : public ::testing::Test {
     std::filesystem::create_directories(folder_);
   }
   ~FolderTest() override { std::filesystem::remove_all(folder_); }
+
+  static std::string text_of(const std::filesystem::path& file) {
+    std::ostringstream text;
+    text << std::ifstream(file, std::ios::binary).rdbuf();
+    return text.str();
+  }
 
   std::filesystem::path folder_;
 };

@@ -4,9 +4,9 @@
 #include <torch/torch.h>
 
 #include <cmath>
-#include <limits>
 
 #include "quatrain/data/audio.h"
+#include "quatrain/data/resampler.h"
 
 namespace quatrain::data {
 namespace {
@@ -44,23 +44,14 @@ at::Tensor resample(const at::Tensor& samples, int64_t from, int64_t to) {
   sizes.back() = wanted;
   const auto input = samples.to(torch::kFloat).contiguous();
   if (from == to) return input.clone();
-  auto output = torch::zeros(sizes);
-  if (input.numel() == 0 || wanted == 0) return output;
+  if (input.numel() == 0 || wanted == 0) return torch::zeros(sizes);
 
-  // Channel by channel, so that nothing is interleaved. libsamplerate gives a frame less at times: it is
-  // zero.
-  for (int64_t channel = 0; channel < input.numel() / frames; ++channel) {
-    SRC_DATA data{};
-    data.data_in = input.data_ptr<float>() + channel * frames;
-    data.data_out = output.data_ptr<float>() + channel * wanted;
-    data.input_frames = frames;
-    data.output_frames = wanted;
-    data.src_ratio = ratio;
-    const int error = src_simple(&data, SRC_SINC_BEST_QUALITY, 1);
-    TORCH_CHECK(error == 0, "resample: libsamplerate failed from ", from, " to ", to, ": ",
-                src_strerror(error));
-  }
-  return output;
+  // Channel by channel, so that nothing is interleaved.
+  std::vector<at::Tensor> channels;
+  Resampler resampler(from, to);
+  for (const at::Tensor& channel : input.view({-1, frames}).unbind(0))
+    channels.push_back(torch::cat({resampler.push(channel), resampler.finish()}));
+  return torch::stack(channels).view(sizes);
 }
 
 }  // namespace quatrain::data

@@ -35,7 +35,7 @@ at::Tensor Resampler::finish() {
     const auto wanted = static_cast<int64_t>(
         std::llround(static_cast<double>(received_) * static_cast<double>(to_) / static_cast<double>(from_)));
     rest = advance(torch::zeros({0}), /*last=*/true);
-    // As resample() does where libsamplerate gives a frame more or less.
+    // libsamplerate gives a frame less at times: it is zero.
     const int64_t more = wanted - (given_ - rest.size(0));
     if (rest.size(0) < more) rest = torch::cat({rest, torch::zeros({more - rest.size(0)})});
     rest = rest.narrow(0, 0, std::max<int64_t>(more, 0));

@@ -3,6 +3,7 @@
 
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/trainer.h"
+#include "tasks/settings.h"
 #include "temporary_folder.h"
 
 namespace quatrain::tasks {
@@ -31,9 +32,7 @@ threads = 1
 )toml";
 
 Recipe recipe_of(const std::vector<std::string>& settings) {
-  std::vector<Setting> all;
-  for (const auto& text : settings) all.push_back(Setting::parse(text));
-  return parse_recipe(kShort, "short.toml", "short", all);
+  return parse_recipe(kShort, "short.toml", "short", settings_of_tests(settings));
 }
 
 class CopyMemoryTest : public test::FolderTest {

@@ -61,11 +61,6 @@ class LanguageKindTest : public test::FolderTest {
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name, std::ios::binary) << text;
   }
-  static std::string text_of(const fs::path& file) {
-    std::ostringstream text;
-    text << std::ifstream(file, std::ios::binary).rdbuf();
-    return text.str();
-  }
   std::vector<Setting> settings_with_folder(const std::vector<std::string>& settings) const {
     std::vector<Setting> all{Setting::parse("task.folder=" + folder_.string())};
     for (const auto& text : settings) all.push_back(Setting::parse(text));

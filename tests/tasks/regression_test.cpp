@@ -9,6 +9,7 @@
 #include "quatrain/algebra.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/trainer.h"
+#include "tasks/settings.h"
 #include "temporary_folder.h"
 
 namespace quatrain::tasks {
@@ -29,16 +30,10 @@ clip = 0
 evaluate_every = 50
 )toml";
 
-std::vector<Setting> parsed(const std::vector<std::string>& settings) {
-  std::vector<Setting> all;
-  for (const auto& text : settings) all.push_back(Setting::parse(text));
-  return all;
-}
-
 class RegressionTest : public test::FolderTest {
  protected:
   train::Result learn(const std::vector<std::string>& settings) {
-    return learn(parse_recipe(kAlone, "alone.toml", "alone", parsed(settings)));
+    return learn(parse_recipe(kAlone, "alone.toml", "alone", settings_of_tests(settings)));
   }
   train::Result learn(const Recipe& recipe) {
     const auto data = load_data(recipe);
@@ -55,7 +50,7 @@ class RegressionTest : public test::FolderTest {
 
 std::string refusal_of(const std::vector<std::string>& settings) {
   try {
-    read_recipe(QUATRAIN_RECIPES "/hamilton.toml", parsed(settings));
+    read_recipe(QUATRAIN_RECIPES "/hamilton.toml", settings_of_tests(settings));
   } catch (const RecipeError& error) {
     return error.what();
   }

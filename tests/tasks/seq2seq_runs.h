@@ -9,6 +9,7 @@
 
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/trainer.h"
+#include "tasks/settings.h"
 #include "temporary_folder.h"
 
 /// Small runs that make lines of other lines.
@@ -45,12 +46,6 @@ evaluate_every = 100
 label_smoothing = 0.0
 select = "exact"
 )toml";
-
-inline std::vector<Setting> settings_of_tests(const std::vector<std::string>& settings) {
-  std::vector<Setting> all;
-  for (const auto& text : settings) all.push_back(Setting::parse(text));
-  return all;
-}
 
 class Seq2SeqKindTest : public test::FolderTest {
  protected:
@@ -108,11 +103,6 @@ class Seq2SeqKindTest : public test::FolderTest {
       return error.what();
     }
     return "no error";
-  }
-  static std::string text_of(const std::filesystem::path& file) {
-    std::ostringstream text;
-    text << std::ifstream(file, std::ios::binary).rdbuf();
-    return text.str();
   }
 
  private:

@@ -20,17 +20,17 @@ TEST_F(SpeechProblemsTest, ARunGoesOnWithTheSameRecordingsAlone) {
   };
   run("stopped", 1, false);
   const auto refused = [&](const std::filesystem::path& changed, const std::string& bytes) {
-    const std::string before = read_text(changed);
+    const std::string before = text_of(changed);
     std::ofstream(changed, std::ios::binary) << bytes;
     EXPECT_THAT([&] { run("stopped", 2, true); },
                 testing::ThrowsMessage<std::exception>(HasSubstr("train.recordings.checksum")));
     std::ofstream(changed, std::ios::binary) << before;
   };
-  refused(file("train3.wav"), read_text(file("train4.wav")));
-  std::string faster = read_text(file("train3.wav"));
+  refused(file("train3.wav"), text_of(file("train4.wav")));
+  std::string faster = text_of(file("train3.wav"));
   faster[25] = static_cast<char>(2 * faster[25]);  // the same samples, in half the time
   refused(file("train3.wav"), faster);
-  std::string speakers = read_text(file("train.tsv"));
+  std::string speakers = text_of(file("train.tsv"));
   speakers.replace(speakers.find("anna"), 4, "carl");
   refused(file("train.tsv"), speakers);
   run("stopped", 2, true);
@@ -63,7 +63,7 @@ TEST_F(SpeechProblemsTest, BadUtterancesAreNamed) {
 
 TEST_F(SpeechProblemsTest, BadLinesAreNamed) {
   test::write_tones(folder_ / "tones", 8, 2, 2, 2);
-  const std::string lines = read_text(file("test.tsv"));
+  const std::string lines = text_of(file("test.tsv"));
   std::ofstream(file("test.tsv"), std::ios::app) << "test0.wav\tunheard\n";
   EXPECT_THAT(error_of_load({}), HasSubstr("there is another utterance"));
   std::ofstream(file("test.tsv")) << lines;

@@ -8,6 +8,7 @@
 
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/trainer.h"
+#include "tasks/settings.h"
 #include "tasks/speech_corpora.h"
 #include "temporary_folder.h"
 
@@ -34,19 +35,10 @@ clip = 1.0
 threads = 1
 )toml";
 
-inline std::string read_text(const std::filesystem::path& file) {
-  std::stringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
-
 class SpeechRuns : public test::FolderTest {
  protected:
   Recipe recipe_of(const std::vector<std::string>& settings) {
-    std::vector<Setting> all;
-    for (const auto& text : settings) all.push_back(Setting::parse(text));
-    Recipe recipe = parse_recipe(kTones, "tones.toml", "tones", all);
-    return recipe;
+    return parse_recipe(kTones, "tones.toml", "tones", settings_of_tests(settings));
   }
   std::unique_ptr<Data> load(const std::vector<std::string>& settings, const DataRequest& request = {}) {
     DataRequest asked = request;

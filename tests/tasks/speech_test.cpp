@@ -18,16 +18,16 @@ TEST_F(SpeechTest, WordsAreHeard) {
   EXPECT_LT(result.test.at("sentence_error_rate"), 0.1);
   EXPECT_EQ(result.test.at("count"), 40);
   const auto run = folder_ / "run";
-  EXPECT_THAT(read_text(run / "test.errors.txt"), StartsWith("%WER "));
-  EXPECT_THAT(read_text(run / "test.errors.txt"), HasSubstr("anna %WER "));
-  EXPECT_THAT(read_text(run / "test.ref.trn"), HasSubstr(" (bert-test0.wav)\n"));
-  EXPECT_THAT(read_text(run / "test.confusions.tsv"), StartsWith("reference\thypothesis\tcount\n"));
-  EXPECT_THAT(read_text(run / "test.ctm"), HasSubstr("test0.wav 1 "));
+  EXPECT_THAT(text_of(run / "test.errors.txt"), StartsWith("%WER "));
+  EXPECT_THAT(text_of(run / "test.errors.txt"), HasSubstr("anna %WER "));
+  EXPECT_THAT(text_of(run / "test.ref.trn"), HasSubstr(" (bert-test0.wav)\n"));
+  EXPECT_THAT(text_of(run / "test.confusions.tsv"), StartsWith("reference\thypothesis\tcount\n"));
+  EXPECT_THAT(text_of(run / "test.ctm"), HasSubstr("test0.wav 1 "));
 
   const torch::NoGradGuard no_grad;
   const auto model = load_run(run);
   const auto answers = model->predict({file("test0.wav"), file("test1.wav")});
-  std::stringstream lines(read_text(run / "test.hyp.trn"));
+  std::stringstream lines(text_of(run / "test.hyp.trn"));
   for (const auto& answer : answers) {
     std::string line;
     std::getline(lines, line);
@@ -115,9 +115,9 @@ TEST_F(SpeechTest, OneLabelForARecording) {
 TEST_F(SpeechTest, CharactersAreHeardToo) {
   test::write_tones(folder_ / "tones", 20, 4, 4, 2);
   const train::Result result = learn({"task.units=characters", "features.stack=1", "train.epochs=1"});
-  EXPECT_THAT(read_text(folder_ / "run" / "test.errors.txt"), HasSubstr("%CER"));
-  EXPECT_THAT(read_text(folder_ / "run" / "test.errors.txt"), HasSubstr("%WER"));
-  EXPECT_THAT(read_text(folder_ / "run" / "best" / "classes.txt"), StartsWith("<blank>\n<space>\n"));
+  EXPECT_THAT(text_of(folder_ / "run" / "test.errors.txt"), HasSubstr("%CER"));
+  EXPECT_THAT(text_of(folder_ / "run" / "test.errors.txt"), HasSubstr("%WER"));
+  EXPECT_THAT(text_of(folder_ / "run" / "best" / "classes.txt"), StartsWith("<blank>\n<space>\n"));
 }
 
 TEST_F(SpeechTest, FramesAndTheirPhones) {
@@ -127,7 +127,7 @@ TEST_F(SpeechTest, FramesAndTheirPhones) {
              "task.test_speakers=mdave0", "train.epochs=40", "train.batch=2", "model.bidirectional=true"});
   EXPECT_LT(result.test.at("frame_error"), 0.15);
   EXPECT_LT(result.test.at("error_rate"), 0.2);
-  EXPECT_THAT(read_text(folder_ / "run" / "test.errors.txt"), StartsWith("%PER "));
+  EXPECT_THAT(text_of(folder_ / "run" / "test.errors.txt"), StartsWith("%PER "));
   const auto model = load_run(folder_ / "run");
   const torch::NoGradGuard no_grad;
   EXPECT_THAT(model->predict({file("dr1/mdave0/si1.wav")})[0], StartsWith("sil "));
@@ -145,9 +145,8 @@ TEST_F(SpeechTest, PhonesByCtc) {
   test::write_phones(folder_ / "tones");
   const train::Result result = learn({"task.data=timit", "task.units=phones", "features.stack=1",
                                       "task.test_speakers=mdave0", "train.epochs=1", "train.batch=2"});
-  EXPECT_THAT(read_text(folder_ / "run" / "test.errors.txt"), StartsWith("%PER "));
-  EXPECT_THAT(read_text(folder_ / "run" / "best" / "classes.txt"),
-              testing::StrEq("<blank>\naa\niy\ns\nsil\n"));
+  EXPECT_THAT(text_of(folder_ / "run" / "test.errors.txt"), StartsWith("%PER "));
+  EXPECT_THAT(text_of(folder_ / "run" / "best" / "classes.txt"), testing::StrEq("<blank>\naa\niy\ns\nsil\n"));
 }
 
 TEST_F(SpeechTest, AlignmentsAndStoredFeaturesOfKaldi) {

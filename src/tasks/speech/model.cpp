@@ -190,12 +190,10 @@ std::string SpeechModel::answer(const std::string& path) {
   data::Normalisation of_file = empty_normalisation(own());
   if (own().normalise == NormaliseBy::none) by = nullptr;
   if (own().normalise == NormaliseBy::speaker || own().normalise == NormaliseBy::utterance) {
-    data::Resampler resampler(info.rate, own().bank.rate);
-    data::FeatureStream features(own().bank, own().derivatives);
-    for_each_portion(path,
-                     [&](const at::Tensor& samples) { of_file.add(features.push(resampler.push(samples))); });
-    of_file.add(features.push(resampler.finish()));
-    of_file.add(features.finish());
+    SoundFeatures sound(own(), info.rate);
+    const auto add = [&](const at::Tensor& features) { of_file.add(features); };
+    for_each_portion(path, [&](const at::Tensor& samples) { sound.push(samples, add); });
+    sound.finish(add);
     if (of_file.frames() == 0) return "";
     by = &of_file;
   }

@@ -67,12 +67,7 @@ at::Tensor ScoreStream::score_pieces(bool last) {
 }
 
 Recogniser::Recogniser(SpeechModel& model, int64_t rate, const data::Normalisation* by)
-    : model_(model),
-      by_(by),
-      resampler_(rate, model.own().bank.rate),
-      features_(model.own().bank, model.own().derivatives),
-      scores_(model),
-      decoder_(make_decoder(model)) {}
+    : model_(model), by_(by), features_(model.own(), rate), scores_(model), decoder_(make_decoder(model)) {}
 
 void Recogniser::hear(const at::Tensor& features) {
   if (const at::Tensor scores = scores_.push(by_ ? by_->apply(features) : features); scores.size(0) > 0)
@@ -80,12 +75,11 @@ void Recogniser::hear(const at::Tensor& features) {
 }
 
 void Recogniser::push(const at::Tensor& samples) {
-  hear(features_.push(resampler_.push(samples)));
+  features_.push(samples, [this](const at::Tensor& features) { hear(features); });
 }
 
 std::vector<HeardToken> Recogniser::finish() {
-  hear(features_.push(resampler_.finish()));
-  hear(features_.finish());
+  features_.finish([this](const at::Tensor& features) { hear(features); });
   if (const at::Tensor scores = scores_.finish(); scores.size(0) > 0) decoder_->push(scores);
   return decoder_->finish();
 }

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -11,6 +12,26 @@
 #include "tasks/speech/model.h"
 
 namespace quatrain::tasks {
+
+/// The features of a recording whose samples come bit by bit, at any rate. `take` gets those that are final,
+/// often none: (frames, components * bands).
+class SoundFeatures {
+ public:
+  using Take = std::function<void(const at::Tensor& features)>;
+
+  SoundFeatures(const SpeechTaskOptions& options, int64_t rate)
+      : resampler_(rate, options.bank.rate), features_(options.bank, options.derivatives) {}
+
+  void push(const at::Tensor& samples, const Take& take) { take(features_.push(resampler_.push(samples))); }
+  void finish(const Take& take) {
+    take(features_.push(resampler_.finish()));
+    take(features_.finish());
+  }
+
+ private:
+  data::Resampler resampler_;
+  data::FeatureStream features_;
+};
 
 /// A network's scores of rows that come bit by bit. A network of one direction goes on from its state. One of
 /// two directions hears pieces of decode.piece seconds, and decode.context seconds before and after each,
@@ -51,8 +72,7 @@ class Recogniser {
 
   SpeechModel& model_;
   const data::Normalisation* by_;
-  data::Resampler resampler_;
-  data::FeatureStream features_;
+  SoundFeatures features_;
   ScoreStream scores_;
   std::unique_ptr<SpeechDecoder> decoder_;
 };
