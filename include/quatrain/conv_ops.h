@@ -64,6 +64,22 @@ struct QUATRAIN_API ConvolutionOptions {
 QUATRAIN_API at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const at::Tensor& bias,
                                     const Product& product, const ConvolutionOptions& options = {});
 
+/// What becomes of a convolution's values: activation(scale y + shift + residual), value by value. Tensors
+/// that are undefined are left out.
+struct QUATRAIN_API ConvolutionEpilogue {
+  at::Tensor scale;                          ///< (k), as of a batch norm in eval mode
+  at::Tensor shift;                          ///< (k)
+  at::Tensor residual;                       ///< of the result's shape
+  std::string_view activation = "identity";  ///< a name that `activation` knows (layer_ops.h)
+};
+
+/// `convolution` with an epilogue in place of its bias. On a CPU in float32, where nothing needs a gradient,
+/// values are finished while they are in the cache (identity, relu, tanh and sigmoid; others after it).
+/// Elsewhere it is the convolution and ATen's calls, and differentiable.
+QUATRAIN_API at::Tensor convolution_with_epilogue(const at::Tensor& x, const at::Tensor& F,
+                                                  const Product& product, const ConvolutionEpilogue& epilogue,
+                                                  const ConvolutionOptions& options = {});
+
 /// Gradients of `convolution` for (x, F, A), each only where the mask asks, else undefined.
 QUATRAIN_API std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
     const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F, const Product& product,

@@ -6,6 +6,7 @@
 #include "kernels/cpu/kernels.h"
 #include "ops/convolution_reference.h"
 #include "quatrain/conv_ops.h"
+#include "quatrain/layer_ops.h"
 
 namespace quatrain {
 namespace {
@@ -160,6 +161,36 @@ TEST(ConvolutionPlane, ThreadsDoNotChangeABit) {
           for (size_t k = 0; k < 3; ++k)
             EXPECT_TRUE(torch::equal(results[0][k], results[i][k])) << i << ", " << k;
       }
+}
+
+TEST(ConvolutionPlane, EpiloguesAreTheSumOfTheirParts) {
+  const auto f64 = torch::kDouble;
+  for (const Winograd winograd : {Winograd::none, Winograd::f2})
+    for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast})
+      for (const std::string activation : {"identity", "relu", "tanh", "gelu"})
+        for (const int parts : {0, 1, 2, 3, 4, 5, 6, 7})
+          for (const bool trains : {false, true}) {
+            SCOPED_TRACE(activation + ", parts " + std::to_string(parts));
+            torch::manual_seed(14);
+            const at::Tensor x = torch::randn({2, 40, 6, 5}).contiguous(format),
+                             F = torch::randn({4, 9, 10, 3, 3}) / 10;
+            const at::Tensor scale = torch::randn({36}), shift = torch::randn({36}),
+                             residual = torch::randn({2, 36, 6, 5});
+            const ConvolutionOptions options{.padding = {1}, .way = Way::factored, .winograd = winograd};
+            at::Tensor expected =
+                convolution_of_H(x.to(f64), F.to(f64), {}, test::table_of("quaternion"), options);
+            if (parts & 1) expected = expected * scale.view({36, 1, 1});
+            if (parts & 2) expected = expected + shift.view({36, 1, 1});
+            if (parts & 4) expected = expected + residual;
+            expected = ops::activation(activation)(expected);
+            const auto part = [&](int bit, const at::Tensor& t) { return parts & bit ? t : at::Tensor(); };
+            const at::Tensor y = ops::convolution_with_epilogue(
+                x, F.clone().requires_grad_(trains), {"quaternion", {}, {}},
+                {part(1, scale), part(2, shift), part(4, residual), activation}, options);
+            EXPECT_LT(relative_error(y, expected), 3e-6);
+            EXPECT_TRUE(y.is_contiguous(format));
+            EXPECT_EQ(y.requires_grad(), trains);
+          }
 }
 
 TEST(ConvolutionPlane, GuardsChoose) {

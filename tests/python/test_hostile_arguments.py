@@ -58,6 +58,13 @@ def convolution():
         way="auto", winograd=random.choice(["auto", "none", "2x2", "4x4"]))  # fmt: skip
 
 
+def convolution_with_epilogue():
+    arguments = convolution()
+    bias = arguments.pop("bias")
+    result = torch.ops.quatrain.convolution(bias=bias, **arguments)
+    return dict(scale=torch.randn(16), shift=bias, residual=torch.randn_like(result), activation=random.choice(["relu", "gelu"]), **arguments)
+
+
 def convolution_backward():
     arguments = convolution()
     bias, x = arguments.pop("bias"), arguments["x"]
@@ -93,6 +100,7 @@ OPERATORS = {
         table=torch.randint(5, (3, 6), dtype=torch.int32), lengths=torch.tensor([1, 4, 6], dtype=torch.int32), algebra="quaternion", scale=0.5),
     "convolution": convolution,
     "convolution_backward": convolution_backward,
+    "convolution_with_epilogue": convolution_with_epilogue,
     "recurrence": recurrence,
     "recurrence_backward": recurrence_backward,
     "attention_dropout_mask": lambda: dict(query=heads(3), key=heads(5), maps=4, p=0.5, seed=torch.tensor([7])),

@@ -105,6 +105,9 @@ CASES = {
         steps_back(dtype, cell, projected) for dtype in (torch.float, torch.double)
         for cell, projected in (("lstm", 0), ("gru", 0), ("rnn_tanh", 0), ("lstm", 3), ("lstm_printed", 1))],
     "convolution": lambda: [(x, F, None, *algebra, options) for x, F, algebra, options in kernels()],
+    "convolution_with_epilogue": lambda: [
+        (x, F, scale and doubles(12).to(x.dtype), shift and doubles(12).to(x.dtype), None if residual is None else residual(ops.convolution(x, F, None, *algebra, **options)), activation, *algebra, options)
+        for (x, F, algebra, options), (scale, shift, residual, activation) in zip(kernels()[:3] + kernels()[4:], [(True, True, torch.randn_like, "relu"), (None, True, None, "gelu"), (True, None, torch.randn_like, "tanh"), (None, None, torch.randn_like, "relu")])],
     "convolution_backward": lambda: [
         (torch.randn_like(ops.convolution(x, F, None, *algebra, **options)), x, F, *algebra, dict(options, output_mask=[True, True, algebra[1] is not None]))
         for x, F, algebra, options in kernels()],

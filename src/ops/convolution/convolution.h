@@ -12,8 +12,10 @@
 ///
 ///   schema.cpp      the registered schemas and the C++ functions; call.cpp reads and checks the arguments
 ///   autocast.cpp, meta.cpp
+///   epilogue.cpp    `convolution_with_epilogue`, all of it but the engine's part
 ///   autograd.cpp    records it; traced.cpp under function transforms
-///   composed.cpp    for every device and type
+///   cpu.cpp         the engine for planes (plane.h): winograd.cpp and winograd_weights.cpp, or direct.cpp;
+///                   composed.cpp for other devices and types
 ///
 /// As `linear`, `convolution` and `convolution_backward` are the four partial derivatives of one form in
 /// (grad, x, F, A), and so closed under differentiation.
@@ -65,13 +67,27 @@ at::Tensor as_matrices(const at::Tensor& F);
 at::Tensor by_group(const at::Tensor& x, int64_t n, int64_t groups);
 at::Tensor by_component(const at::Tensor& y, int64_t n, int64_t groups);
 
+/// An epilogue's tensors, checked.
+struct ConvolutionFinish {
+  Optional scale, shift, residual;
+  std::string activation;
+};
+void check_finish(const ConvolutionFinish& finish, const at::Tensor& x, const at::Tensor& F,
+                  const ConvolutionCall& call);
+
 /// Of ATen's calls, for every device and type. Not differentiable.
 namespace composed {
 at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
                        const ConvolutionCall& call);
 Gradients convolution_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F,
                                const ConvolutionCall& call, Mask mask);
+/// Through the dispatcher, differentiable.
+at::Tensor convolution_with_epilogue(const at::Tensor& x, const at::Tensor& F,
+                                     const ConvolutionFinish& finish, const ConvolutionCall& call);
 }  // namespace composed
+
+at::Tensor convolution_with_epilogue_cpu(const at::Tensor& x, const at::Tensor& F,
+                                         const ConvolutionFinish& finish, const ConvolutionCall& call);
 
 /// Through H, differentiable, without constant tensors, for function transforms.
 namespace traced {

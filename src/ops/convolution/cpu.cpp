@@ -9,6 +9,8 @@
 #include "ops/map/bilinear_map.h"
 #include "ops/map/prepared.h"
 #include "ops/memory/recycled.h"
+#include "quatrain/layer_ops.h"
+#include "support/enum_names.h"
 
 namespace quatrain::ops {
 
@@ -153,28 +155,77 @@ at::Tensor empty_result(const at::Tensor& x, const at::Tensor& F, const Convolut
   return at::empty(sizes, x.options().dtype(at::kFloat).memory_format(format_of(x)));
 }
 
+/// The engine's activation of a name, if it has it.
+std::optional<kernels::cpu::Activation> engine_activation(std::string_view name) {
+  using kernels::cpu::Activation;
+  constexpr EnumNames<Activation, 4> kNames{{{Activation::identity, "identity"},
+                                             {Activation::relu, "relu"},
+                                             {Activation::tanh, "tanh"},
+                                             {Activation::sigmoid, "sigmoid"}}};
+  const Activation* found = find_value(kNames, name);
+  return found ? std::optional(*found) : std::nullopt;
+}
+
+at::Tensor finished(const Resolved& resolved, const at::Tensor& x, const at::Tensor& F,
+                    const ConvolutionFinish& finish, const ConvolutionCall& call) {
+  const auto plain = [](const Optional& t) {
+    return given(t) ? t->to(at::kFloat).contiguous() : at::Tensor();
+  };
+  const auto data = [](const at::Tensor& t) { return t.defined() ? t.const_data_ptr<float>() : nullptr; };
+  const at::Tensor scale = plain(finish.scale), shift = plain(finish.shift), inputs = plane::dense(x),
+                   y = empty_result(x, F, call);
+  // Channels last, as results lie until they are written.
+  const at::Tensor residual =
+      given(finish.residual) ? finish.residual->to(at::kFloat).movedim(1, -1).contiguous() : at::Tensor();
+  const auto known = engine_activation(finish.activation);
+  engine::Epilogue epilogue;
+  epilogue.scale = data(scale), epilogue.bias = data(shift);
+  epilogue.residual.data = const_cast<float*>(data(residual));
+  epilogue.activation = known.value_or(kernels::cpu::Activation::identity);
+  resolved.run(true, plane::images_of(inputs), plane::images_of(y), epilogue);
+  return known ? y : activation(finish.activation)(y);
+}
+
+/// True for a kernel of one pixel that moves over each: `linear` on the pixels.
+bool pointwise(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call) {
+  if (call.transposed || call.groups != 1 || x.numel() == 0) return false;
+  for (int64_t axis = 0; axis < call.axes(); ++axis)
+    if (F.size(3 + axis) != 1 || call.stride[static_cast<size_t>(axis)] != 1 ||
+        call.padding[static_cast<size_t>(axis)] != 0)
+      return false;
+  return true;
+}
+bool channels_last(const at::Tensor& x) {
+  return format_of(x) != at::MemoryFormat::Contiguous;
+}
+
 at::Tensor convolution_cpu(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
                            const ConvolutionCall& call) {
   check_convolution("convolution", x, F, call);
   check_convolution_bias(bias, F, call);
+  if (pointwise(x, F, call) && channels_last(x))
+    return dispatch_linear(x.movedim(1, -1), as_matrices(F), bias, call.map).movedim(-1, 1);
   const Resolved resolved(x, F, call, BilinearMap::Pass::forward);
   if (!resolved.on_engine() || !resolved.goes(true))
     return composed::convolution(x, F, bias, by_H(resolved, call));
-  const at::Tensor b = given(bias) ? bias->to(at::kFloat).contiguous() : at::Tensor();
-  const at::Tensor inputs = plane::dense(x), y = empty_result(x, F, call);
-  engine::Epilogue epilogue;
-  epilogue.bias = b.defined() ? b.const_data_ptr<float>() : nullptr;
-  resolved.run(true, plane::images_of(inputs), plane::images_of(y), epilogue);
-  return y;
+  return finished(resolved, x, F, {std::nullopt, bias, std::nullopt, "identity"}, call);
 }
 
 Gradients convolution_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F,
                                    const ConvolutionCall& call, Mask mask) {
   check_convolution("convolution_backward", x, F, call);
   check_convolution_grad(grad, x, F, call);
-  const Resolved resolved(x, F, call, BilinearMap::Pass::backward);
   mask[2] = mask[2] && call.map.learned();
   at::Tensor dx, dF, dA;
+  if (pointwise(x, F, call)) {
+    const auto by_pixels = [](const at::Tensor& t) { return t.movedim(1, -1); };
+    std::tie(dx, dF, dA) =
+        dispatch_linear_backward(by_pixels(grad), by_pixels(x), as_matrices(F), call.map, mask);
+    if (mask[0]) dx = dx.movedim(-1, 1).contiguous(format_of(x));
+    if (mask[1]) dF = dF.view(F.sizes());
+    return {dx, dF, dA};
+  }
+  const Resolved resolved(x, F, call, BilinearMap::Pass::backward);
   if (mask[1] || mask[2]) mark_in_training(F);
   if (mask[0] && resolved.on_engine() && resolved.goes(false)) {
     const at::Tensor g = plane::dense(grad);
@@ -198,6 +249,18 @@ Gradients convolution_backward_cpu(const at::Tensor& grad, const at::Tensor& x, 
 }
 
 }  // namespace
+
+at::Tensor convolution_with_epilogue_cpu(const at::Tensor& x, const at::Tensor& F,
+                                         const ConvolutionFinish& finish, const ConvolutionCall& call) {
+  check_convolution("convolution_with_epilogue", x, F, call);
+  check_finish(finish, x, F, call);
+  if (pointwise(x, F, call) && channels_last(x))
+    return composed::convolution_with_epilogue(x, F, finish, call);
+  const Resolved resolved(x, F, call, BilinearMap::Pass::forward);
+  if (!resolved.on_engine() || !resolved.goes(true))
+    return composed::convolution_with_epilogue(x, F, finish, by_H(resolved, call));
+  return finished(resolved, x, F, finish, call);
+}
 
 TORCH_LIBRARY_IMPL(quatrain, CPU, m) {
   m.impl("convolution", &convolution_schema<&convolution_cpu>);

@@ -4,10 +4,8 @@
 
 namespace quatrain::ops {
 
-namespace {
-
-/// What is handed to the dispatcher: whoever unpacks it settles the way.
-ConvolutionCall call_of(const at::Tensor& F, const Product& product, const ConvolutionOptions& options) {
+ConvolutionCall convolution_call_of(const at::Tensor& F, const Product& product,
+                                    const ConvolutionOptions& options) {
   Call map;
   map.algebra = product.algebra;
   if (product.A.defined()) map.A = product.A;
@@ -17,17 +15,15 @@ ConvolutionCall call_of(const at::Tensor& F, const Product& product, const Convo
                                options.transposed, options.output_padding, options.groups, options.winograd);
 }
 
-}  // namespace
-
 at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const at::Tensor& bias,
                        const Product& product, const ConvolutionOptions& options) {
   return dispatch_convolution(x, F, bias.defined() ? Optional(bias) : std::nullopt,
-                              call_of(F, product, options));
+                              convolution_call_of(F, product, options));
 }
 
 Gradients convolution_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F,
                                const Product& product, const ConvolutionOptions& options, Mask mask) {
-  return dispatch_convolution_backward(grad, x, F, call_of(F, product, options), mask);
+  return dispatch_convolution_backward(grad, x, F, convolution_call_of(F, product, options), mask);
 }
 
 }  // namespace quatrain::ops

@@ -10,8 +10,14 @@ namespace quatrain::ops {
 
 using ConvolutionKernel = at::Tensor (*)(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
                                          const ConvolutionCall& call);
+using EpilogueKernel = at::Tensor (*)(const at::Tensor& x, const at::Tensor& F,
+                                      const ConvolutionFinish& finish, const ConvolutionCall& call);
 using ConvolutionBackwardKernel = Gradients (*)(const at::Tensor& grad, const at::Tensor& x,
                                                 const at::Tensor& F, const ConvolutionCall& call, Mask mask);
+
+/// What is handed to the dispatcher: whoever unpacks it settles the way.
+ConvolutionCall convolution_call_of(const at::Tensor& F, const Product& product,
+                                    const ConvolutionOptions& options);
 
 template <ConvolutionKernel kernel>
 at::Tensor convolution_schema(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
