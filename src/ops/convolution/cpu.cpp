@@ -43,8 +43,6 @@ class Resolved {
   const ConvolutionCall& composed() const { return call_; }
   const Plane& plane() const { return plane_; }
   const engine::Mixings& factors() const { return map_->factors(); }
-  /// Of Winograd's F(m x m, 3 x 3); 0 where the direct way is taken.
-  int64_t m() const { return m_; }
   /// F in float32, contiguous.
   const float* weights() const { return map_->weight().const_data_ptr<float>(); }
 
@@ -69,7 +67,7 @@ class Resolved {
       plane::run_direct(plane_, taken, weights, in, out, epilogue);
   }
 
-  /// The gradients of F and, where it is wanted, of A, by Winograd's transforms, from images of a and the
+  /// The gradients of F and, where it is wanted, of A, from images of a and the
   /// gradient of those of b. That of A needs the gradients of all n n blocks of H, which give F's too.
   std::tuple<at::Tensor, at::Tensor> weight_gradients(const at::Tensor& a, const at::Tensor& b,
                                                       bool of_A) const {
@@ -79,8 +77,7 @@ class Resolved {
       const plane::WeightPass pass{call_.transposed ? &f.W_in : &f.V_in, call_.transposed ? &f.V_in : &f.W_in,
                                    &f.U_out, f.rank, n};
       const at::Tensor dF = at::empty(F_.sizes(), F_.options().dtype(at::kFloat));
-      plane::run_winograd_weights(plane_, pass, m_, plane::images_of(a), plane::images_of(b),
-                                  dF.mutable_data_ptr<float>());
+      run_weights(pass, a, b, dF);
       return {dF.to(F_.scalar_type()), at::Tensor()};
     }
     std::vector<double> outer(static_cast<size_t>(n * n * n)), inner = outer;  // block (i, j) is n i + j
@@ -93,8 +90,7 @@ class Resolved {
                                  call_.transposed ? &of_inputs : &of_results, nullptr, n * n, n * n};
     const int64_t rows = F_.size(1), columns = map_->weight().size(2);
     const at::Tensor blocks = recycled_empty({n, n, rows, columns});
-    plane::run_winograd_weights(plane_, pass, m_, plane::images_of(a), plane::images_of(b),
-                                blocks.mutable_data_ptr<float>());
+    run_weights(pass, a, b, blocks);
     const auto [dS, dA] =
         traced::weight_gradients(blocks.permute({0, 2, 1, 3}).reshape({n * rows, n * columns}),
                                  as_matrices(F_), call_.map, true, true);
@@ -102,6 +98,18 @@ class Resolved {
   }
 
  private:
+  void run_weights(const plane::WeightPass& pass, const at::Tensor& a, const at::Tensor& b,
+                   const at::Tensor& to) const {
+    float* const data = to.mutable_data_ptr<float>();
+    if (m_ > 0) {
+      const at::Tensor from_a = plane::dense(a), from_b = plane::dense(b);
+      plane::run_winograd_weights(plane_, pass, m_, plane::images_of(from_a), plane::images_of(from_b), data);
+    } else {
+      const at::Tensor from_a = plane::dense_last(a), from_b = plane::dense_last(b);
+      plane::run_direct_weights(plane_, pass, plane::last_images_of(from_a), plane::last_images_of(from_b),
+                                data);
+    }
+  }
   /// Blocks of a few units cost more to mix than their products save.
   bool worth_it() const {
     constexpr int64_t kFewUnits = 8;
@@ -234,9 +242,9 @@ Gradients convolution_backward_cpu(const at::Tensor& grad, const at::Tensor& x, 
     dx = to.to(x.scalar_type());
     mask[0] = false;
   }
-  if ((mask[1] || mask[2]) && resolved.on_engine() && resolved.m() > 0) {
-    std::tie(dF, dA) = resolved.weight_gradients(plane::dense(call.transposed ? grad : x),
-                                                 plane::dense(call.transposed ? x : grad), mask[2]);
+  if ((mask[1] || mask[2]) && resolved.on_engine()) {
+    std::tie(dF, dA) =
+        resolved.weight_gradients(call.transposed ? grad : x, call.transposed ? x : grad, mask[2]);
     mask[1] = mask[2] = false;
   }
   if (mask[0] || mask[1] || mask[2]) {

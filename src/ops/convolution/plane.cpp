@@ -35,6 +35,15 @@ Images images_of(const at::Tensor& t) {
           t.size(-1), !one && !t.is_contiguous()};
 }
 
+at::Tensor dense_last(const at::Tensor& t) {
+  return t.to(at::kFloat).movedim(1, -1).contiguous();
+}
+
+Images last_images_of(const at::Tensor& t) {
+  return {static_cast<float*>(const_cast<void*>(t.const_data_ptr())), t.size(-1),
+          t.dim() == 3 ? 1 : t.size(1), t.size(-2), true};
+}
+
 void gather(const Images& images, int64_t b, int64_t y, int64_t rows, float* to) {
   const float* from = images.row(b, 0, y);
   kernels::cpu::active().transpose_f_f(engine::copies_of(1), 1, &from, images.height * images.width, &to,

@@ -58,6 +58,9 @@ struct Images {
 Images images_of(const at::Tensor& t);
 /// The tensor in float32, dense in the order of `format_of`.
 at::Tensor dense(const at::Tensor& t);
+/// The same, channels last, also where there is one spatial axis; its images.
+at::Tensor dense_last(const at::Tensor& t);
+Images last_images_of(const at::Tensor& dense_last);
 
 /// Copies rows y .. y + rows of an image into rows of pixels, and back; channels first only.
 void gather(const Images& images, int64_t b, int64_t y, int64_t rows, float* to);
@@ -127,5 +130,8 @@ void pack_direct(const Plane& plane, const Way2& way, const float* F, float* pac
 /// One way as it is: from a to b with any stride, from b to a with none.
 void run_direct(const Plane& plane, const Way2& way, const float* packed, const Images& in, const Images& out,
                 const engine::Epilogue& epilogue);
+/// The gradient of the weights as it is; both channels last.
+void run_direct_weights(const Plane& plane, const WeightPass& pass, const Images& a, const Images& b,
+                        float* dF);
 
 }  // namespace quatrain::ops::plane
