@@ -177,6 +177,8 @@ def hostile(kind, value):
         return bent(value) if isinstance(value, torch.Tensor) else fresh()
     if kind == "List[int]":
         return [random.choice(INTEGERS) for _ in range(random.randrange(4))]
+    if "ScalarType" in kind:
+        return random.choice([None, torch.float32, *TYPES])
     if kind == "List[bool]":
         return [random.random() < 0.5 for _ in range(3)]
     choices = {"int": INTEGERS, "float": NUMBERS, "bool": [True, False], "str": TEXTS}
