@@ -1,6 +1,8 @@
 // The arguments of a recurrence, checked.
 
 #include <ATen/TensorOperators.h>
+#include <ATen/functorch/BatchedTensorImpl.h>
+#include <ATen/functorch/TensorWrapper.h>
 
 #include <algorithm>
 
@@ -105,8 +107,21 @@ void check_recurrence_backward(const RecurrenceCall& call, const Upstream& grads
   if (grads.c) check_like("dc", *grads.c, y, {has_memory(call.cell) ? batch : 0, hidden});
 }
 
+namespace {
+
+// Without what torch.func.grad and the like wrap around whatever is made inside of them.
+at::Tensor unwrapped(at::Tensor t) {
+  while (const auto* wrapper = at::functorch::maybeGetTensorWrapper(t)) t = wrapper->value();
+  return t;
+}
+
+}  // namespace
+
 Steps::Steps(const at::Tensor& batch_sizes, int64_t N, int64_t B) {
-  const at::Tensor values = batch_sizes.cpu().contiguous();
+  const at::Tensor values = unwrapped(batch_sizes.cpu().contiguous());
+  TORCH_CHECK_VALUE(!at::functorch::isBatchedTensor(values),
+                    "recurrence: batch_sizes are the same for all that vmap goes over; pass them from outside "
+                    "of it");
   sizes.assign(values.const_data_ptr<int64_t>(), values.const_data_ptr<int64_t>() + values.numel());
   int64_t rows = 0;
   for (size_t t = 0; t < sizes.size(); ++t) {
