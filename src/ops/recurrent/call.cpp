@@ -119,9 +119,10 @@ at::Tensor unwrapped(at::Tensor t) {
 
 Steps::Steps(const at::Tensor& batch_sizes, int64_t N, int64_t B) {
   const at::Tensor values = unwrapped(batch_sizes.cpu().contiguous());
-  TORCH_CHECK_VALUE(!at::functorch::isBatchedTensor(values),
-                    "recurrence: batch_sizes are the same for all that vmap goes over; pass them from outside "
-                    "of it");
+  TORCH_CHECK_VALUE(
+      !at::functorch::isBatchedTensor(values),
+      "recurrence: batch_sizes are the same for all that vmap goes over; pass them from outside "
+      "of it");
   sizes.assign(values.const_data_ptr<int64_t>(), values.const_data_ptr<int64_t>() + values.numel());
   int64_t rows = 0;
   for (size_t t = 0; t < sizes.size(); ++t) {
