@@ -4,6 +4,7 @@
 /// Data, scores and training are a library of their own (quatrain::training), under quatrain/data,
 /// quatrain/scores and quatrain/train.
 #include "quatrain/algebra.h"
+#include "quatrain/conv_ops.h"
 #include "quatrain/models/ctranslate2.h"
 #include "quatrain/models/generate.h"
 #include "quatrain/models/language_model.h"

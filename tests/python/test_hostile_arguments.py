@@ -1,4 +1,4 @@
-"""Attention and what is component-wise under arguments that nobody means: a result or an exception, never a crash.
+"""Attention, convolutions and what is component-wise under arguments that nobody means: a result or an exception, never a crash.
 
 Calls are made in a process of its own, which tells each before it makes it. By hand, for longer:
 python tests/python/test_hostile_arguments.py SEED SECONDS
@@ -50,6 +50,20 @@ def backward():
     return dict(grad=torch.randn(2, 3, arguments["query"].size(2) * 6)) | arguments
 
 
+def convolution():
+    groups, transposed = random.choice([1, 2]), random.random() < 0.3
+    return dict(
+        x=torch.randn(2, 16, 5, 4), F=torch.randn(4, 4, 4 // groups, 3, 3), bias=torch.randn(16), algebra="learned", A=torch.randn(4, 4, 4), factors=[],
+        stride=[1] if random.random() < 0.5 else [2, 1], padding=[1], dilation=[1], transposed=transposed, output_padding=[0], groups=groups,
+        way="auto", winograd=random.choice(["auto", "none", "2x2", "4x4"]))  # fmt: skip
+
+
+def convolution_backward():
+    arguments = convolution()
+    bias, x = arguments.pop("bias"), arguments["x"]
+    return dict(grad=torch.randn_like(torch.ops.quatrain.convolution(bias=bias, **arguments)), **arguments)
+
+
 def recurrence():
     """With a projection, where q is not p = 2."""
     q = random.choice([2, 1])
@@ -77,6 +91,8 @@ OPERATORS = {
     "cached_attention": lambda: dict(
         query=torch.randn(3, 4, 2, 3), keys=torch.randn(5, 6, 4, 2, 3), values=torch.randn(5, 6, 4, 2, 3),
         table=torch.randint(5, (3, 6), dtype=torch.int32), lengths=torch.tensor([1, 4, 6], dtype=torch.int32), algebra="quaternion", scale=0.5),
+    "convolution": convolution,
+    "convolution_backward": convolution_backward,
     "recurrence": recurrence,
     "recurrence_backward": recurrence_backward,
     "attention_dropout_mask": lambda: dict(query=heads(3), key=heads(5), maps=4, p=0.5, seed=torch.tensor([7])),
@@ -94,7 +110,7 @@ OPERATORS = {
 INTEGERS = [0, 1, -1, 2, 3, 4, 7, 64, 2**31, 2**32, 2**40, 2**62, 2**63 - 1, -(2**31), -(2**63)]
 NUMBERS = [float("nan"), float("inf"), -float("inf"), 0.0, -0.0, -1.0, 0.5, 1.0, 2.0, 1e308, 5e-324]
 TEXTS = ["real", "quaternion", "octonion", "dual", "clifford(1,1)", "clifford(99999999999999999999,1)", "cyclic(64)", "phm(4)", "learned", "",
-         "x" * 10000, "\0", "quaternoin", "query_key", "key_query", "relu", "group_z2(-1)"]  # fmt: skip
+         "x" * 10000, "\0", "quaternoin", "query_key", "key_query", "relu", "factored", "4x4", "group_z2(-1)"]  # fmt: skip
 TYPES = [torch.float64, torch.bfloat16, torch.float16, torch.int8, torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn]
 SIZES = [0, 1, 1, 2, 3, 4, 5, 8, 24]
 HUGE = [2**40, 2**61]  # as views of little, or of nothing: what is copied is refused
@@ -151,6 +167,10 @@ def hostile(kind, value):
             place = random.randrange(len(value) + 1)
             return value[:place] + random.choice([[], [bent(t) for t in value[place : place + 1]], [fresh()]]) + value[place + 1 :]
         return bent(value) if isinstance(value, torch.Tensor) else fresh()
+    if kind == "List[int]":
+        return [random.choice(INTEGERS) for _ in range(random.randrange(4))]
+    if kind == "List[bool]":
+        return [random.random() < 0.5 for _ in range(3)]
     choices = {"int": INTEGERS, "float": NUMBERS, "bool": [True, False], "str": TEXTS}
     return random.choice(choices[kind.removeprefix("Optional[").removesuffix("]").replace("SymInt", "int")])
 
@@ -201,7 +221,7 @@ def attack(seed, calls, seconds):
 
 
 def test_operators_of_these_rooms_are_all_here():
-    rooms = ("attention", "cut_heads", "hamilton", "hypercomplex", "split_activation", "masked_mean", "embedding", "recurrence")
+    rooms = ("attention", "cut_heads", "hamilton", "hypercomplex", "split_activation", "masked_mean", "embedding", "recurrence", "convolution")
     names = {name.split("::")[1].split(".")[0] for name in torch._C._dispatch_get_all_op_names() if name.startswith("quatrain::")}
     assert {name for name in names if any(room in name for room in rooms)} == set(OPERATORS)
 

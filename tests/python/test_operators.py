@@ -56,6 +56,15 @@ def steps_back(dtype, cell, projected=0):
     return torch.randn_like(y), torch.randn_like(h), None if c0 is None else torch.randn_like(c), y, kept, sizes, h0, c0, S, *algebra, dict(cell=cell)
 
 
+def kernels():
+    """Images, kernels and their algebra."""
+    quaternion, learned = ("quaternion", None, []), ("learned", A(), [])
+    return [(doubles(2, 8, 5, 4), doubles(4, 3, 2, 3, 3), quaternion, dict(padding=[1])), (doubles(2, 8, 5, 4), doubles(4, 3, 2, 2, 3), learned, dict(stride=[2, 1])),
+            (doubles(2, 8, 5, 4).contiguous(memory_format=torch.channels_last).detach(), doubles(4, 3, 2, 3, 3), quaternion, dict(padding=[1], winograd="2x2")),
+            (doubles(2, 16, 5), doubles(4, 4, 3, 3), quaternion, dict(stride=[2], groups=2, transposed=True, output_padding=[1])),
+            (torch.randn(2, 8, 5, 4), torch.randn(4, 3, 2, 3, 3), quaternion, dict(padding=[1], way="factored"))]
+
+
 # Operators on tensors, with arguments: all that a compiler may meet.
 CASES = {
     "linear": lambda: [(doubles(5, 8), S(), doubles(12), "quaternion", None, []), (doubles(5, 8), S(), None, "learned", A(), [])],
@@ -95,6 +104,10 @@ CASES = {
     "recurrence_backward": lambda: [
         steps_back(dtype, cell, projected) for dtype in (torch.float, torch.double)
         for cell, projected in (("lstm", 0), ("gru", 0), ("rnn_tanh", 0), ("lstm", 3), ("lstm_printed", 1))],
+    "convolution": lambda: [(x, F, None, *algebra, options) for x, F, algebra, options in kernels()],
+    "convolution_backward": lambda: [
+        (torch.randn_like(ops.convolution(x, F, None, *algebra, **options)), x, F, *algebra, dict(options, output_mask=[True, True, algebra[1] is not None]))
+        for x, F, algebra, options in kernels()],
     "initialise_weight_": lambda: [(S(requires_grad=False), "glorot")],
     "initialise_structure_": lambda: [(A(requires_grad=False), "phm(4)")],
     "initialise_layer_": lambda: [(S(requires_grad=False), A(requires_grad=False), "phm(4)")],
@@ -162,6 +175,18 @@ def test_other_operators_have_derivatives():
     rows = words()
     differentiable(lambda s, a: ops.embedding(rows, s, a), (S(), A()))
     differentiable(lambda x: ops.split_activation(x, "gelu"), (doubles(3, 8),))
+
+
+@pytest.mark.parametrize("case", range(2))
+def test_convolutions_have_derivatives(case):
+    x, F, (algebra, A, _), options = kernels()[case]
+    tensors = [x, F, doubles(12)] + ([A] if A is not None else [])
+
+    def f(x, F, bias, A=None):
+        return ops.convolution(x, F, bias, algebra, A, [], **options)
+
+    assert gradcheck(f, tensors, fast_mode=True, check_forward_ad=True, check_batched_grad=True)
+    assert gradgradcheck(f, tensors, fast_mode=True)
 
 
 @pytest.mark.parametrize("cell", ["lstm", "lstm_printed"])

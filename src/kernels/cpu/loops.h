@@ -11,6 +11,7 @@
 #include "kernels/cpu/epilogues.h"
 #include "kernels/cpu/mixtures.h"
 #include "kernels/cpu/scores.h"
+#include "kernels/cpu/winograd.h"
 
 namespace quatrain::kernels::cpu {
 
@@ -190,6 +191,7 @@ constexpr Table make_table(const char* name) {
           &drop,
           &attend,
           &finish,
+          &winograd,
           &cell_step,
           &cell_step_back};
 }

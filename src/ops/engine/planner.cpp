@@ -19,6 +19,8 @@ constexpr EnumNames<Way, 4> kWays{{{Way::automatic, "auto"},
                                    {Way::materialised, "materialised"}}};
 constexpr EnumNames<Products, 3> kProducts{
     {{Products::automatic, "auto"}, {Products::kept, "kept"}, {Products::recomputed, "recomputed"}}};
+constexpr EnumNames<Winograd, 4> kWinograd{
+    {{Winograd::automatic, "auto"}, {Winograd::none, "none"}, {Winograd::f2, "2x2"}, {Winograd::f4, "4x4"}}};
 constexpr EnumNames<Bfloat16, 3> kBfloat16{
     {{Bfloat16::automatic, "auto"}, {Bfloat16::widened, "widened"}, {Bfloat16::packed, "packed"}}};
 
@@ -78,6 +80,13 @@ Bfloat16 parse_bfloat16(std::string_view text) {
   return parse_in(kBfloat16, "bfloat16", text);
 }
 
+const char* name(Winograd winograd) {
+  return name_in(kWinograd, winograd);
+}
+Winograd parse_winograd(std::string_view text) {
+  return parse_in(kWinograd, "winograd", text);
+}
+
 template <class Option>
 Guard<Option>::Guard(Option option) : before_(guarded<Option>()) {
   guarded<Option>() = option;
@@ -90,6 +99,7 @@ template class Guard<Way>;
 template class Guard<PlannedRows>;
 template class Guard<Products>;
 template class Guard<Bfloat16>;
+template class Guard<Winograd>;
 
 Way requested_way(Way argument) {
   static const Way environment = from_environment("QUATRAIN_WAY", &parse_way);
@@ -98,6 +108,11 @@ Way requested_way(Way argument) {
 
 PlannedRows requested_rows() {
   return guarded<PlannedRows>();
+}
+
+Winograd requested_winograd(Winograd argument) {
+  static const Winograd environment = from_environment("QUATRAIN_WINOGRAD", &parse_winograd);
+  return requested(argument, environment);
 }
 
 Bfloat16 requested_bfloat16() {

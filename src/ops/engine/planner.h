@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "quatrain/conv_ops.h"
 #include "quatrain/ops.h"
 
 /// Chooses the way of evaluation. A pure function of sizes, never of timings, so that a backward pass, a
@@ -41,6 +42,10 @@ Bfloat16 requested_bfloat16();
 
 /// As a PlannedRowsGuard says, else automatic.
 PlannedRows requested_rows();
+
+/// The transforms asked for by an argument, else by a WinogradGuard, else by QUATRAIN_WINOGRAD, else
+/// automatic.
+Winograd requested_winograd(Winograd argument);
 
 /// The way asked for by an argument, else by a WayGuard, else by QUATRAIN_WAY, else automatic.
 Way requested_way(Way argument);

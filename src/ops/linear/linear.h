@@ -58,6 +58,9 @@ at::Tensor materialise(const at::Tensor& S, const Call& call);
 at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const Optional& bias, const Call& call);
 Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S, const Call& call,
                           Mask mask);
+/// The gradients of S and A from that of H (n m, n p), where they are wanted.
+std::tuple<at::Tensor, at::Tensor> weight_gradients(const at::Tensor& of_H, const at::Tensor& S,
+                                                    const Call& call, bool want_S, bool want_A);
 }  // namespace traced
 
 }  // namespace quatrain::ops

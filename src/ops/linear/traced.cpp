@@ -62,6 +62,32 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const Optional& bias
                     given(bias) ? Optional(bias->to(dtype)) : std::nullopt);
 }
 
+std::tuple<at::Tensor, at::Tensor> weight_gradients(const at::Tensor& of_H, const at::Tensor& S,
+                                                    const Call& call, bool want_S, bool want_A) {
+  const at::Tensor dH = blocks_of(of_H, S);
+  at::Tensor dS, dA;
+  if (const algebra::Algebra* fixed = call.fixed(); want_S && fixed) {
+    const int n = fixed->n();
+    std::vector<at::Tensor> parts;
+    for (int i = 0; i < n; ++i) {
+      WeightedSum part;
+      for (int a = 0; a < n; ++a)
+        for (int b = 0; b < n; ++b) part.add(dH.select(0, a).select(1, b), fixed->table(i, a, b));
+      parts.push_back(part.or_zeros_like(dH.select(0, 0).select(1, 0)));
+    }
+    dS = at::stack(parts, 0).to(S.scalar_type());
+  } else if (want_S) {
+    dS = at::matmul(flat(call.structure().to(dH.scalar_type())), rows_of_blocks(dH))
+             .reshape_symint(S.sym_sizes())
+             .to(S.scalar_type());
+  }
+  if (want_A && call.learned())
+    dA = call.structure_gradient(at::matmul(flat(S.to(dH.scalar_type())), rows_of_blocks(dH).t())
+                                     .reshape_symint({S.sym_size(0), S.sym_size(0), S.sym_size(0)}))
+             .to(call.A->scalar_type());
+  return {dS, dA};
+}
+
 Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S, const Call& call,
                           Mask mask) {
   check_linear("linear_backward", x, S, call);
@@ -69,28 +95,9 @@ Gradients linear_backward(const at::Tensor& grad, const at::Tensor& x, const at:
   const at::ScalarType dtype = call.compute_dtype(x);
   at::Tensor dx, dS, dA;
   if (mask[0]) dx = at::matmul(grad.to(dtype), materialise(S, call).to(dtype)).to(x.scalar_type());
-  if (mask[1] || mask[2]) {
-    const at::Tensor dH = blocks_of(at::matmul(by_rows(grad).to(dtype).t(), by_rows(x).to(dtype)), S);
-    if (const algebra::Algebra* fixed = call.fixed(); mask[1] && fixed) {
-      const int n = fixed->n();
-      std::vector<at::Tensor> parts;
-      for (int i = 0; i < n; ++i) {
-        WeightedSum part;
-        for (int a = 0; a < n; ++a)
-          for (int b = 0; b < n; ++b) part.add(dH.select(0, a).select(1, b), fixed->table(i, a, b));
-        parts.push_back(part.or_zeros_like(dH.select(0, 0).select(1, 0)));
-      }
-      dS = at::stack(parts, 0).to(S.scalar_type());
-    } else if (mask[1]) {
-      dS = at::matmul(flat(call.structure().to(dtype)), rows_of_blocks(dH))
-               .reshape_symint(S.sym_sizes())
-               .to(S.scalar_type());
-    }
-    if (mask[2])
-      dA = call.structure_gradient(at::matmul(flat(S.to(dtype)), rows_of_blocks(dH).t())
-                                       .reshape_symint({S.sym_size(0), S.sym_size(0), S.sym_size(0)}))
-               .to(call.A->scalar_type());
-  }
+  if (mask[1] || mask[2])
+    std::tie(dS, dA) = weight_gradients(at::matmul(by_rows(grad).to(dtype).t(), by_rows(x).to(dtype)), S,
+                                        call, mask[1], mask[2]);
   return {dx, dS, dA};
 }
 

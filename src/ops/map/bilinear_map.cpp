@@ -195,7 +195,7 @@ Way foreseen_way(const at::Tensor& S, const Call& call, int64_t rows, at::Scalar
 }
 
 void BilinearMap::prepare(bool transposed) {
-  const uint64_t followed = held_ ? held_->mixings->number : 0;
+  const uint64_t followed = this->followed();
   if (packs_H_ && !transposed) {
     packed_ = prepared(weight_, call_, {Form::engine, way(), type_, S_.scalar_type()},
                        [&] { return engine::pack_dense(S_[0]); });

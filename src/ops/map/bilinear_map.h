@@ -51,6 +51,12 @@ class QUATRAIN_API BilinearMap {
   /// R of the factors in use; 0 on the other ways.
   int64_t rank() const { return factors_ ? factors_->rank : 0; }
 
+  /// Of the factored way: the mixtures, their number where they are followed beside A (else 0), and the weight
+  /// as it is read, contiguous.
+  const engine::Mixings& factors() const { return *factors_; }
+  uint64_t followed() const { return held_ ? held_->mixings->number : 0; }
+  const at::Tensor& weight() const { return S_; }
+
   /// Combines the weights once for all applications to inputs, or to gradients (`transposed`): packed blocks,
   /// or H, which serves both. The mixed way has one direction: its gradients go through H. Kept beside S
   /// where the call says that S is constant. The factored way does without, and mixes in each application.

@@ -87,23 +87,23 @@ void check_values(const char* function, const char* argument, const at::Tensor& 
               t.layout(), "; to_dense() makes one");
 }
 
-void check_weight(const char* function, const at::Tensor& S, const Call& call) {
+void check_blocks(const char* function, const char* argument, const at::Tensor& S, const Call& call) {
   TORCH_CHECK(call.learned() == (call.algebra == kLearned || call.algebra == kFactored), function,
               ": A goes with algebra = 'learned' or 'factored', got algebra = '", call.algebra, "' ",
               call.learned() ? "with" : "without", " A");
-  check_values(function, "S", S);
-  TORCH_CHECK(S.dim() == 3, function, ": S must have the shape (n, out_features / n, in_features / n), got ",
-              S.sym_sizes());
-  TORCH_CHECK(S.sym_size(0) >= 1 && S.sym_size(0) <= engine::kMaxComponents, function, ": S must have 1 to ",
-              engine::kMaxComponents, " blocks, got ", S.sym_size(0));
+  check_values(function, argument, S);
+  TORCH_CHECK(S.dim() >= 1, function, ": ", argument,
+              " must have n blocks along its first axis, got no axis");
+  TORCH_CHECK(S.sym_size(0) >= 1 && S.sym_size(0) <= engine::kMaxComponents, function, ": ", argument,
+              " must have 1 to ", engine::kMaxComponents, " blocks, got ", S.sym_size(0));
   TORCH_CHECK(!call.dtype || at::isFloatingType(*call.dtype), function,
               ": dtype must be floating point, got ", *call.dtype);
   if (!call.learned()) {
     TORCH_CHECK(call.factors.empty(), function, ": factors go with a learned A; '", call.algebra,
                 "' has its own");
     const int64_t n = call.fixed()->n();
-    TORCH_CHECK(S.sym_size(0) == n, function, ": S must have ", n, " blocks for the algebra '", call.algebra,
-                "', got ", S.sym_size(0));
+    TORCH_CHECK(S.sym_size(0) == n, function, ": ", argument, " must have ", n, " blocks for the algebra '",
+                call.algebra, "', got ", S.sym_size(0));
     return;
   }
   const at::Tensor& A = *call.A;
@@ -111,28 +111,33 @@ void check_weight(const char* function, const at::Tensor& S, const Call& call) {
   if (call.factored()) {
     TORCH_CHECK(A.dim() == 3 && A.sym_size(0) == 3 && A.sym_size(1) == S.sym_size(0) && A.sym_size(2) >= 1,
                 function,
-                ": with algebra = 'factored' A holds U, V and W and must have the shape (3, n, R) with n = "
-                "S.size(0) = ",
-                S.sym_size(0), ", got ", A.sym_sizes());
+                ": with algebra = 'factored' A holds U, V and W and must have the shape (3, n, R) with n = ",
+                argument, ".size(0) = ", S.sym_size(0), ", got ", A.sym_sizes());
     TORCH_CHECK(call.factors.empty(), function,
                 ": with algebra = 'factored' the factors are A itself; U, V and W are not given beside it");
   } else {
     TORCH_CHECK(A.dim() == 3 && A.sym_size(0) == S.sym_size(0) && A.sym_size(1) == A.sym_size(0) &&
                     A.sym_size(2) == A.sym_size(0),
-                function, ": A must have the shape (n, n, n) with n = S.size(0) = ", S.sym_size(0), ", got ",
-                A.sym_sizes());
+                function, ": A must have the shape (n, n, n) with n = ", argument,
+                ".size(0) = ", S.sym_size(0), ", got ", A.sym_sizes());
   }
-  TORCH_CHECK(A.device() == S.device(), function, ": A is on ", A.device(), ", S on ", S.device(),
-              "; move one");
+  TORCH_CHECK(A.device() == S.device(), function, ": A is on ", A.device(), ", ", argument, " on ",
+              S.device(), "; move one");
   for (const at::Tensor& factor : call.factors) {
     check_values(function, "factors", factor);
     TORCH_CHECK(factor.dim() == 2 && factor.sym_size(0) == A.sym_size(0) &&
                     factor.sym_size(1) == call.factors[0].sym_size(1) && factor.sym_size(1) >= 1,
                 function, ": each factor must have the shape (n, R), one R for all, got ",
                 factor.sym_sizes());
-    TORCH_CHECK(factor.device() == S.device(), function, ": the factors are on ", factor.device(), ", S on ",
-                S.device(), "; move them");
+    TORCH_CHECK(factor.device() == S.device(), function, ": the factors are on ", factor.device(), ", ",
+                argument, " on ", S.device(), "; move them");
   }
+}
+
+void check_weight(const char* function, const at::Tensor& S, const Call& call) {
+  TORCH_CHECK(S.dim() == 3, function, ": S must have the shape (n, out_features / n, in_features / n), got ",
+              S.sym_sizes());
+  check_blocks(function, "S", S, call);
 }
 
 }  // namespace quatrain::ops

@@ -47,6 +47,8 @@ QUATRAIN_API Call make_call(const Product& product);
 /// Throws unless weight, call and each other fit: shapes, types, layouts and devices. Works on symbolic
 /// sizes.
 void check_weight(const char* function, const at::Tensor& S, const Call& call);
+/// The same of a weight of any shape (n, ...), which is the named argument.
+void check_blocks(const char* function, const char* argument, const at::Tensor& S, const Call& call);
 /// Throws unless t is a dense tensor of floating point.
 void check_values(const char* function, const char* argument, const at::Tensor& t);
 

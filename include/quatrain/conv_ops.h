@@ -1,0 +1,72 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "quatrain/api.h"
+#include "quatrain/ops.h"
+
+namespace quatrain::ops {
+
+/// Winograd's transforms, which a 3 x 3 convolution of stride 1 without dilation may take on a CPU in
+/// float32, below the factors of its algebra:
+///   automatic  F(2 x 2, 3 x 3) where it saves time
+///   none       never
+///   f2         F(2 x 2, 3 x 3): 4/9 of the multiplications, errors as without
+///   f4         F(4 x 4, 3 x 3) at the points 0, +-3/4, +-3/2: 1/4 of them; errors are some five times larger
+/// Convolutions of other kernels and strides go without, whatever is asked for.
+enum class Winograd { automatic, none, f2, f4 };
+
+/// "auto", "none", "2x2", "4x4".
+QUATRAIN_API const char* name(Winograd winograd);
+/// The inverse; an unknown name is an error that lists the known ones.
+QUATRAIN_API Winograd parse_winograd(std::string_view name);
+
+/// Sets this in this thread for the lifetime of the guard. The environment variable QUATRAIN_WINOGRAD does so
+/// for a whole process. An explicit argument takes precedence over both.
+using WinogradGuard = Guard<Winograd>;
+
+/// How a kernel moves over the image. Lists hold one value for each spatial axis, or one for all.
+struct QUATRAIN_API ConvolutionOptions {
+  std::vector<int64_t> stride{1};
+  std::vector<int64_t> padding{0};  ///< zeros on both sides
+  std::vector<int64_t> dilation{1};
+  /// The transposed convolution: H maps each pixel of x to a kernel's size of pixels, which are added up.
+  bool transposed = false;
+  std::vector<int64_t> output_padding{
+      0};  ///< transposed: rows that the result has more at the end of an axis
+  /// Each component is split in so many parts, and group g holds the g-th part of every component. Output
+  /// channels of a group depend on the input channels of that group alone.
+  int64_t groups = 1;
+  Way way = Way::automatic;  ///< `mixed` is for kernels of one pixel; elsewhere H serves in its place
+  Winograd winograd = Winograd::automatic;
+  std::optional<at::ScalarType> dtype = std::nullopt;  ///< to compute in (default: x's)
+  bool constant = false;  ///< F will not change until it is trained again (as in linear)
+};
+
+/// y = H * x + bias: a convolution of 1 to 3 spatial axes whose map of channels is H = sum_i A_i (x) F_i at
+/// each place of the kernel.
+///
+/// x: (B, d, spatial...), any strides, B = 0 included. F: (n, k/n, d/(n groups), kernel...); transposed:
+/// (n, d/n, k/(n groups), kernel...), torch's order inside each F_i. H is sum_i A_i (x) F_i from input to
+/// output channels in both, so the transposed convolution is not the other's adjoint, which would conjugate.
+/// bias: (k) or undefined. Channels of x and y are n components side by side.
+///
+/// Returns (B, k, spatial...), in memory channels last where x's memory is (of two and three spatial axes),
+/// else contiguous. With n = 1 and A = 1 it is at::convolution. float64, float32, bfloat16, half.
+/// Differentiable any number of times in x, F, A and bias. On a CPU in float32 the engine serves; elsewhere
+/// it is composed of at::convolution.
+QUATRAIN_API at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const at::Tensor& bias,
+                                    const Product& product, const ConvolutionOptions& options = {});
+
+/// Gradients of `convolution` for (x, F, A), each only where the mask asks, else undefined.
+QUATRAIN_API std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
+    const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F, const Product& product,
+    const ConvolutionOptions& options, std::array<bool, 3> mask);
+
+}  // namespace quatrain::ops

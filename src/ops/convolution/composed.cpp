@@ -1,0 +1,112 @@
+// Convolutions composed of at::convolution, for every device and type:
+//
+//   factored      R convolutions of mixtures, as R groups of one
+//   materialised  H at each place of the kernel, then one real convolution
+
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "ops/constants.h"
+#include "ops/convolution/convolution.h"
+#include "ops/map/prepared.h"
+
+namespace quatrain::ops::composed {
+
+namespace {
+
+/// Without a request H is written out: on other devices and in other types a real convolution is the rival.
+bool takes_factors(const ConvolutionCall& call) {
+  TORCH_CHECK(
+      call.map.way != Way::factored || call.map.rank() > 0,
+      "convolution: the way 'factored' needs factors of the learned A (see decompose); pass them or take "
+      "materialised");
+  return call.map.way == Way::factored;
+}
+
+FactorTensors factors_of(const Call& call, at::ScalarType dtype, at::Device device) {
+  if (const algebra::Algebra* fixed = call.fixed()) return factor_tensors(*fixed, dtype, device);
+  return {call.factor(0).to(dtype), call.factor(1).to(dtype), call.factor(2).to(dtype)};
+}
+
+/// `outputs` mixtures of the first or second axis of t, which holds as many parts as `mixture` has columns.
+at::Tensor mixed(const at::Tensor& mixture, const at::Tensor& t, int64_t axis) {
+  const int64_t inputs = mixture.size(1), part = t.size(axis) / inputs;
+  std::vector<int64_t> sizes = t.sizes().vec();
+  sizes[static_cast<size_t>(axis)] = mixture.size(0) * part;
+  const std::vector<int64_t> as_rows =
+      axis == 0
+          ? std::vector<int64_t>{inputs, -1}
+          : std::vector<int64_t>{t.size(0), inputs, t.numel() / std::max<int64_t>(1, t.size(0) * inputs)};
+  return at::matmul(mixture, t.reshape(as_rows)).reshape(sizes);
+}
+
+/// The R mixtures of F, one after the other, as the weights of R groups.
+at::Tensor mixed_kernels(const at::Tensor& F, const at::Tensor& U) {
+  return mixed(U.t(), F.flatten(0, 1), 0);
+}
+
+}  // namespace
+
+at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
+                       const ConvolutionCall& call) {
+  check_convolution("convolution", x, F, call);
+  check_convolution_bias(bias, F, call);
+  const at::ScalarType dtype = call.map.compute_dtype(x);
+  const int64_t n = F.size(0);
+  const Optional b = given(bias) ? Optional(bias->to(dtype)) : std::nullopt;
+  at::Tensor y;
+  if (takes_factors(call)) {
+    const FactorTensors f = factors_of(call.map, dtype, x.device());
+    const at::Tensor kernels = prepared(F, call.map, {Form::composed, Way::factored, dtype},
+                                        [&] { return mixed_kernels(F.to(dtype), f.U); });
+    y = mixed(
+        f.W,
+        at::convolution(mixed(f.V.t(), x.to(dtype), 1), kernels, std::nullopt, call.stride, call.padding,
+                        call.dilation, call.transposed, call.output_padding, f.U.size(1) * call.groups),
+        1);
+    if (b)
+      y.add_(b->view([&] {
+        std::vector<int64_t> sizes(static_cast<size_t>(x.dim()) - 1, 1);
+        sizes[0] = b->size(0);
+        return sizes;
+      }()));
+  } else {
+    const at::Tensor H = prepared(F, call.map, {Form::composed, Way::materialised, dtype},
+                                  [&] { return expanded_kernel(F, call).to(dtype); });
+    const Optional b_by_group = b ? Optional(by_group(b->unsqueeze(0), n, call.groups).squeeze(0)) : b;
+    y = by_component(
+        at::convolution(by_group(x.to(dtype), n, call.groups), H, b_by_group, call.stride, call.padding,
+                        call.dilation, call.transposed, call.output_padding, call.groups),
+        n, call.groups);
+  }
+  return y.contiguous(format_of(x));
+}
+
+Gradients convolution_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F,
+                               const ConvolutionCall& call, Mask mask) {
+  check_convolution("convolution_backward", x, F, call);
+  check_convolution_grad(grad, x, F, call);
+  mask[2] = mask[2] && call.map.learned();
+  if (mask[1] || mask[2]) mark_in_training(F);
+  at::Tensor dx, dF, dA;
+  if (takes_factors(call) && !mask[2]) {
+    const at::ScalarType dtype = call.map.compute_dtype(x);
+    const FactorTensors f = factors_of(call.map, dtype, x.device());
+    const auto [dx_, dF_, none] = at::convolution_backward(
+        mixed(f.W.t(), grad.to(dtype), 1), mixed(f.V.t(), x.to(dtype), 1), mixed_kernels(F.to(dtype), f.U),
+        std::nullopt, call.stride, call.padding, call.dilation, call.transposed, call.output_padding,
+        f.U.size(1) * call.groups, {mask[0], mask[1], false});
+    if (mask[0]) dx = mixed(f.V, dx_, 1);
+    if (mask[1]) dF = mixed(f.U, dF_, 0).view(F.sizes());
+  } else {
+    std::tie(dx, dF, dA) = traced::convolution_backward(grad, x, F, call, mask);
+  }
+  if (mask[0]) dx = dx.to(x.scalar_type()).contiguous(format_of(x));
+  if (mask[1]) dF = dF.to(F.scalar_type()).contiguous();
+  if (mask[2]) dA = dA.contiguous();
+  return {dx, dF, dA};
+}
+
+}  // namespace quatrain::ops::composed

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/SymIntArrayRef.h>
+
+#include <vector>
+
+#include "ops/linear/linear.h"
+#include "quatrain/conv_ops.h"
+
+/// The operator `convolution`. A call goes through these files, in this order:
+///
+///   schema.cpp      the registered schemas and the C++ functions; call.cpp reads and checks the arguments
+///   autocast.cpp, meta.cpp
+///   autograd.cpp    records it; traced.cpp under function transforms
+///   composed.cpp    for every device and type
+///
+/// As `linear`, `convolution` and `convolution_backward` are the four partial derivatives of one form in
+/// (grad, x, F, A), and so closed under differentiation.
+namespace quatrain::ops {
+
+/// What an operator is called with beside its tensors. Lists hold one value a spatial axis.
+struct ConvolutionCall {
+  Call map;
+  std::vector<int64_t> stride, padding, dilation, output_padding;
+  bool transposed = false;
+  int64_t groups = 1;
+  Winograd winograd = Winograd::automatic;
+
+  int64_t axes() const { return static_cast<int64_t>(stride.size()); }
+  /// Units of a component of x and of y, from the sizes of F.
+  c10::SymInt units_in(const at::Tensor& F) const {
+    return transposed ? F.sym_size(1) : F.sym_size(2) * groups;
+  }
+  c10::SymInt units_out(const at::Tensor& F) const {
+    return transposed ? F.sym_size(2) * groups : F.sym_size(1);
+  }
+};
+
+/// Reads the arguments; F tells how many spatial axes there are. An error where F or a list does not fit.
+ConvolutionCall make_convolution_call(const at::Tensor& F, Call map, at::IntArrayRef stride,
+                                      at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
+                                      at::IntArrayRef output_padding, int64_t groups, Winograd winograd);
+
+/// Throws unless shapes, types and devices fit, and the result has a pixel or more. Works on symbolic sizes.
+void check_convolution(const char* function, const at::Tensor& x, const at::Tensor& F,
+                       const ConvolutionCall& call);
+void check_convolution_bias(const Optional& bias, const at::Tensor& F, const ConvolutionCall& call);
+void check_convolution_grad(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F,
+                            const ConvolutionCall& call);
+
+/// (B, k, spatial...).
+std::vector<c10::SymInt> result_sizes(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call);
+/// The order in memory of the result, and of x's gradient.
+at::MemoryFormat format_of(const at::Tensor& x);
+
+/// H at each place of the kernel, as at::convolution wants it, with the n components side by side in each
+/// group. Differentiable.
+at::Tensor expanded_kernel(const at::Tensor& F, const ConvolutionCall& call);
+/// The inverse order: from the gradient of that to one of (sum_i A_i (x) F_i), (n rows, n columns).
+at::Tensor gradient_of_blocks(const at::Tensor& dH, const at::Tensor& F, const ConvolutionCall& call);
+/// F as the S of a linear map of channels: (n, rows, columns and places of the kernel).
+at::Tensor as_matrices(const at::Tensor& F);
+/// Channels in the order of at::convolution's groups, and back.
+at::Tensor by_group(const at::Tensor& x, int64_t n, int64_t groups);
+at::Tensor by_component(const at::Tensor& y, int64_t n, int64_t groups);
+
+/// Of ATen's calls, for every device and type. Not differentiable.
+namespace composed {
+at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
+                       const ConvolutionCall& call);
+Gradients convolution_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F,
+                               const ConvolutionCall& call, Mask mask);
+}  // namespace composed
+
+/// Through H, differentiable, without constant tensors, for function transforms.
+namespace traced {
+at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
+                       const ConvolutionCall& call);
+Gradients convolution_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F,
+                               const ConvolutionCall& call, Mask mask);
+}  // namespace traced
+
+/// The operators through torch's dispatcher.
+at::Tensor dispatch_convolution(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
+                                const ConvolutionCall& call);
+Gradients dispatch_convolution_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F,
+                                        const ConvolutionCall& call, Mask mask);
+
+}  // namespace quatrain::ops

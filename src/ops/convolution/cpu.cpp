@@ -1,0 +1,164 @@
+// Convolutions on a CPU in float32, through a plane's ways. Everything else takes the composed form.
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/library.h>
+
+#include "ops/convolution/plane.h"
+#include "ops/convolution/schema.h"
+#include "ops/map/bilinear_map.h"
+#include "ops/map/prepared.h"
+#include "ops/memory/recycled.h"
+
+namespace quatrain::ops {
+
+namespace {
+
+using plane::Images;
+using plane::Plane;
+
+/// What a call is resolved to, once.
+class Resolved {
+ public:
+  Resolved(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call, BilinearMap::Pass pass)
+      : call_(call), F_(F) {
+    if (call.axes() > 2 || call.map.compute_dtype(x) != at::kFloat || x.numel() == 0 || F.size(0) == 1)
+      return;
+    plane_ = plane::make_plane(x, F, call);
+    if (call.map.way == Way::automatic && !worth_it()) return;
+    if (call.map.way == Way::mixed || call.map.way == Way::materialised) return;
+    map_.emplace(as_matrices(F), call.map, plane_.batch * plane_.b_height * plane_.b_width, at::kFloat, pass);
+    call_.map = map_->call();
+    m_ = winograd_of(call.winograd);
+  }
+
+  bool on_engine() const { return map_ && map_->on_engine() && map_->way() == Way::factored; }
+  /// The call with its way decided, for the composed form: what is not factored reads H.
+  const ConvolutionCall& composed() const { return call_; }
+  const Plane& plane() const { return plane_; }
+  const engine::Mixings& factors() const { return map_->factors(); }
+  /// Of Winograd's F(m x m, 3 x 3); 0 where the direct way is taken.
+  int64_t m() const { return m_; }
+  /// F in float32, contiguous.
+  const float* weights() const { return map_->weight().const_data_ptr<float>(); }
+
+  /// From x's side of the plane to y's, or back.
+  plane::Way2 way(bool forward) const {
+    const engine::Mixings& f = factors();
+    const bool from_a = forward != call_.transposed;
+    return forward ? plane::Way2{from_a, &f.V_in, &f.U_in, &f.W_out, f.rank}
+                   : plane::Way2{from_a, &f.W_in, &f.U_in, &f.V_out, f.rank};
+  }
+  /// True where the engine goes that way: from b to a without a stride.
+  bool goes(bool forward) const { return forward != call_.transposed || goes_back(); }
+
+  /// One way through the plane.
+  void run(bool forward, const Images& in, const Images& out, const engine::Epilogue& epilogue) const {
+    const plane::Way2 taken = way(forward);
+    const at::Tensor packed = packed_for(taken, forward);
+    const float* weights = packed.const_data_ptr<float>();
+    if (m_ > 0)
+      plane::run_winograd(plane_, taken, weights, m_, in, out, epilogue);
+    else
+      plane::run_direct(plane_, taken, weights, in, out, epilogue);
+  }
+
+ private:
+  /// Blocks of a few units cost more to mix than their products save.
+  bool worth_it() const {
+    constexpr int64_t kFewUnits = 8;
+    return plane_.a_in_group() >= kFewUnits && plane_.b_in_group() >= kFewUnits;
+  }
+  bool goes_back() const {
+    if (plane_.has_stride()) return false;
+    return plane_.padding[0] <= plane_.dilation[0] * (plane_.height - 1) &&
+           plane_.padding[1] <= plane_.dilation[1] * (plane_.width - 1);
+  }
+  int64_t winograd_of(Winograd asked) const {
+    if (asked == Winograd::none || !plane_.takes_winograd()) return 0;
+    if (asked != Winograd::automatic) return asked == Winograd::f2 ? 2 : 4;
+    // Tiles that hang over the edge are whole tiles' work.
+    const int64_t tiles = ((plane_.b_height + 1) / 2) * ((plane_.b_width + 1) / 2);
+    return 16 * tiles < 9 * plane_.b_height * plane_.b_width ? 2 : 0;
+  }
+
+  at::Tensor packed_for(const plane::Way2& taken, bool forward) const {
+    const int64_t size =
+        m_ > 0 ? plane::winograd_packed_size(plane_, taken, m_) : plane::direct_packed_size(plane_, taken);
+    const auto fill = [&](const at::Tensor& to) {
+      float* const data = to.mutable_data_ptr<float>();
+      m_ > 0 ? plane::pack_winograd(plane_, taken, weights(), m_, data)
+             : plane::pack_direct(plane_, taken, weights(), data);
+      return to;
+    };
+    if (!call_.map.constant || !forward) return fill(recycled_empty({size}));
+    const auto reader = m_ == 0 ? Form::direct : m_ == 2 ? Form::winograd2 : Form::winograd4;
+    return prepared(F_, call_.map, {reader, Way::factored, at::kFloat, F_.scalar_type(), map_->followed()},
+                    [&] { return fill(at::empty({size}, F_.options().dtype(at::kFloat))); });
+  }
+
+  ConvolutionCall call_;
+  at::Tensor F_;
+  Plane plane_{};
+  std::optional<BilinearMap> map_;
+  int64_t m_ = 0;
+};
+
+/// For what the engine does not do: H, unless the factors were asked for.
+ConvolutionCall by_H(const Resolved& resolved, const ConvolutionCall& asked) {
+  ConvolutionCall call = resolved.composed();
+  if (asked.map.way != Way::factored) call.map.way = Way::materialised;
+  return call;
+}
+
+at::Tensor empty_result(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call) {
+  std::vector<int64_t> sizes;
+  for (const c10::SymInt& size : result_sizes(x, F, call)) sizes.push_back(size.expect_int());
+  return at::empty(sizes, x.options().dtype(at::kFloat).memory_format(format_of(x)));
+}
+
+at::Tensor convolution_cpu(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
+                           const ConvolutionCall& call) {
+  check_convolution("convolution", x, F, call);
+  check_convolution_bias(bias, F, call);
+  const Resolved resolved(x, F, call, BilinearMap::Pass::forward);
+  if (!resolved.on_engine() || !resolved.goes(true))
+    return composed::convolution(x, F, bias, by_H(resolved, call));
+  const at::Tensor b = given(bias) ? bias->to(at::kFloat).contiguous() : at::Tensor();
+  const at::Tensor inputs = plane::dense(x), y = empty_result(x, F, call);
+  engine::Epilogue epilogue;
+  epilogue.bias = b.defined() ? b.const_data_ptr<float>() : nullptr;
+  resolved.run(true, plane::images_of(inputs), plane::images_of(y), epilogue);
+  return y;
+}
+
+Gradients convolution_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F,
+                                   const ConvolutionCall& call, Mask mask) {
+  check_convolution("convolution_backward", x, F, call);
+  check_convolution_grad(grad, x, F, call);
+  const Resolved resolved(x, F, call, BilinearMap::Pass::backward);
+  mask[2] = mask[2] && call.map.learned();
+  at::Tensor dx, dF, dA;
+  if (mask[0] && resolved.on_engine() && resolved.goes(false)) {
+    const at::Tensor g = plane::dense(grad);
+    at::Tensor to = at::empty(x.sizes(), x.options().dtype(at::kFloat).memory_format(format_of(x)));
+    resolved.run(false, plane::images_of(g), plane::images_of(to), {});
+    dx = to.to(x.scalar_type());
+    mask[0] = false;
+  }
+  if (mask[0] || mask[1] || mask[2]) {
+    const auto [dx_, dF_, dA_] = composed::convolution_backward(grad, x, F, by_H(resolved, call), mask);
+    if (mask[0]) dx = dx_;
+    dF = dF_, dA = dA_;
+  }
+  return {dx, dF, dA};
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(quatrain, CPU, m) {
+  m.impl("convolution", &convolution_schema<&convolution_cpu>);
+  m.impl("convolution_backward", &convolution_backward_schema<&convolution_backward_cpu>);
+}
+
+}  // namespace quatrain::ops

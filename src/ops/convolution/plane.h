@@ -1,0 +1,131 @@
+#pragma once
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "ops/convolution/convolution.h"
+#include "ops/engine/engine.h"
+#include "ops/engine/mixing.h"
+
+/// What the convolutions of two spatial axes on a CPU have in common. One spatial axis is a plane of
+/// height 1.
+namespace quatrain::ops::plane {
+
+/// A convolution of images a into images b: y = b of x = a, or, transposed, x = b and y = a. Its weights are
+/// F (n, units of b, units of a in a group, height, width).
+struct Plane {
+  int64_t batch, n, groups;
+  int64_t a_units, b_units;  ///< of a component, all groups together
+  int64_t a_height, a_width, b_height, b_width;
+  int64_t height, width;  ///< of the kernel
+  int64_t stride[2], padding[2], dilation[2];
+
+  int64_t a_in_group() const { return a_units / groups; }
+  int64_t b_in_group() const { return b_units / groups; }
+  int64_t places() const { return height * width; }
+  bool has_stride() const { return stride[0] != 1 || stride[1] != 1; }
+  bool takes_winograd() const {
+    return height == 3 && width == 3 && !has_stride() && dilation[0] == 1 && dilation[1] == 1 &&
+           padding[0] <= 2 && padding[1] <= 2;
+  }
+};
+
+/// Of a call with one or two spatial axes.
+Plane make_plane(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call);
+
+/// Images in memory, float32: channels last, or first.
+struct Images {
+  float* data = nullptr;
+  int64_t channels, height, width;
+  bool last;
+
+  int64_t image() const { return channels * height * width; }
+  /// A pixel's channels, side by side; channels last only.
+  float* pixel(int64_t b, int64_t y, int64_t x) const {
+    return data + b * image() + (y * width + x) * channels;
+  }
+  /// A channel's row; channels first only.
+  float* row(int64_t b, int64_t channel, int64_t y) const {
+    return data + b * image() + (channel * height + y) * width;
+  }
+};
+
+/// Images of a tensor that is dense in one of the two orders; see `dense`.
+Images images_of(const at::Tensor& t);
+/// The tensor in float32, dense in the order of `format_of`.
+at::Tensor dense(const at::Tensor& t);
+
+/// Copies rows y .. y + rows of an image into rows of pixels, and back; channels first only.
+void gather(const Images& images, int64_t b, int64_t y, int64_t rows, float* to);
+void scatter(const float* from, const Images& images, int64_t b, int64_t y, int64_t rows);
+
+/// Which way through the plane: from a to b, or from b to a, and what the factors are then. n -> R of the
+/// input, n -> R of the weights, R -> n of the result.
+struct Way2 {
+  bool from_a = true;
+  const engine::Mixing *in = nullptr, *weights = nullptr, *out = nullptr;
+  int64_t rank = 0;
+};
+
+/// The R mixtures of the weights, as they are multiplied from the right: calls take(group, r, k, rows) with
+/// the places of the kernel for unit k of a group's inputs, each a row of the units of a group's outputs, one
+/// after the other, in the order in which they meet the input.
+class MixedWeights {
+ public:
+  MixedWeights(const Plane& plane, const Way2& way, const float* F) : plane_(plane), way_(way), F_(F) {}
+  int64_t inputs() const { return way_.from_a ? plane_.a_in_group() : plane_.b_in_group(); }
+  int64_t outputs() const { return way_.from_a ? plane_.b_in_group() : plane_.a_in_group(); }
+  template <class Take>
+  void each(const Take& take) const {
+    constexpr int64_t kUnits = 8;  // of a task
+    const int64_t chunks = (inputs() + kUnits - 1) / kUnits;
+    at::parallel_for(0, plane_.groups * chunks, 1, [&](int64_t begin, int64_t end) {
+      std::vector<float> memory(static_cast<size_t>(way_.rank * kUnits * plane_.places() * outputs()));
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t group = task / chunks, first = task % chunks * kUnits,
+                      count = std::min(kUnits, inputs() - first);
+        mix(group, first, count, memory.data());
+        for (int64_t r = 0; r < way_.rank; ++r)
+          for (int64_t k = 0; k < count; ++k)
+            take(group, r, first + k, memory.data() + (r * count + k) * plane_.places() * outputs());
+      }
+    });
+  }
+
+ private:
+  /// To [r][unit][place][output].
+  void mix(int64_t group, int64_t first, int64_t count, float* to) const;
+
+  const Plane& plane_;
+  const Way2& way_;
+  const float* F_;
+};
+
+/// Packed weights of Winograd's positions: [group][position][r][input][output].
+int64_t winograd_packed_size(const Plane& plane, const Way2& way, int64_t m);
+void pack_winograd(const Plane& plane, const Way2& way, const float* F, int64_t m, float* packed);
+/// One way by Winograd's F(m x m, 3 x 3); the bias has a value a channel, or is null.
+void run_winograd(const Plane& plane, const Way2& way, const float* packed, int64_t m, const Images& in,
+                  const Images& out, const engine::Epilogue& epilogue);
+/// The gradient of the weights by it: of images a, mixed by `a_in` into `rank`, and of b by `b_in`. Mixtures
+/// of the products by `out`, or the products themselves without, each as one of F's blocks.
+struct WeightPass {
+  const engine::Mixing *a_in, *b_in, *out;
+  int64_t rank;
+  int64_t results;
+};
+void run_winograd_weights(const Plane& plane, const WeightPass& pass, int64_t m, const Images& a,
+                          const Images& b, float* dF);
+
+/// Packed weights of the direct way: [group][r][place][input][output].
+int64_t direct_packed_size(const Plane& plane, const Way2& way);
+void pack_direct(const Plane& plane, const Way2& way, const float* F, float* packed);
+/// One way as it is: from a to b with any stride, from b to a with none.
+void run_direct(const Plane& plane, const Way2& way, const float* packed, const Images& in, const Images& out,
+                const engine::Epilogue& epilogue);
+
+}  // namespace quatrain::ops::plane

@@ -1,0 +1,119 @@
+// Convolutions through H in plain differentiable ATen calls, and how its blocks lie in at::convolution's
+// order.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
+
+#include "ops/convolution/convolution.h"
+
+namespace quatrain::ops {
+
+namespace {
+
+/// (n, groups, rows of a group, n, columns, kernel...) of the blocks of sum_i A_i (x) F_i: components of the
+/// result first.
+std::vector<c10::SymInt> block_sizes(const at::Tensor& F, const ConvolutionCall& call) {
+  const c10::SymInt n = F.sym_size(0);
+  std::vector<c10::SymInt> sizes{n, call.groups, F.sym_size(1) / call.groups, n, F.sym_size(2)};
+  for (int64_t axis = 3; axis < F.dim(); ++axis) sizes.push_back(F.sym_size(axis));
+  return sizes;
+}
+
+/// To (groups, n, rows, n, columns, kernel...), the components of the rows first: of y, or (transposed) of x.
+std::vector<int64_t> block_order(const at::Tensor& F, const ConvolutionCall& call) {
+  std::vector<int64_t> order =
+      call.transposed ? std::vector<int64_t>{1, 3, 2, 0, 4} : std::vector<int64_t>{1, 0, 2, 3, 4};
+  for (int64_t axis = 3; axis < F.dim(); ++axis) order.push_back(axis + 2);
+  return order;
+}
+
+at::Tensor swapped(const at::Tensor& x, int64_t outer, int64_t inner) {
+  if (outer == 1 || inner == 1) return x;
+  // By reshape alone, which batched gradients go through.
+  const std::vector<c10::SymInt> whole = x.sym_sizes().vec();
+  std::vector<c10::SymInt> parts{whole[0], outer, inner, whole[1] / (outer * inner)};
+  parts.insert(parts.end(), whole.begin() + 2, whole.end());
+  return x.reshape_symint(parts).transpose(1, 2).reshape_symint(whole);
+}
+
+}  // namespace
+
+at::Tensor as_matrices(const at::Tensor& F) {
+  c10::SymInt columns = 1;
+  for (int64_t axis = 2; axis < F.dim(); ++axis) columns = columns * F.sym_size(axis);
+  return F.reshape_symint({F.sym_size(0), F.sym_size(1), columns});
+}
+
+at::Tensor expanded_kernel(const at::Tensor& F, const ConvolutionCall& call) {
+  const c10::SymInt n = F.sym_size(0);
+  std::vector<c10::SymInt> sizes{n * F.sym_size(1), n * F.sym_size(2)};
+  for (int64_t axis = 3; axis < F.dim(); ++axis) sizes.push_back(F.sym_size(axis));
+  return traced::materialise(as_matrices(F), call.map)
+      .reshape_symint(block_sizes(F, call))
+      .permute(block_order(F, call))
+      .reshape_symint(sizes);
+}
+
+at::Tensor gradient_of_blocks(const at::Tensor& dH, const at::Tensor& F, const ConvolutionCall& call) {
+  const std::vector<c10::SymInt> sizes = block_sizes(F, call);
+  const std::vector<int64_t> order = block_order(F, call);
+  std::vector<c10::SymInt> moved;
+  std::vector<int64_t> back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    moved.push_back(sizes[static_cast<size_t>(order[i])]);
+    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  }
+  const c10::SymInt n = F.sym_size(0);
+  return dH.reshape_symint(moved).permute(back).reshape_symint(
+      {n * F.sym_size(1), n * as_matrices(F).sym_size(2)});
+}
+
+at::Tensor by_group(const at::Tensor& x, int64_t n, int64_t groups) {
+  return swapped(x, n, groups);
+}
+
+at::Tensor by_component(const at::Tensor& y, int64_t n, int64_t groups) {
+  return swapped(y, groups, n);
+}
+
+namespace traced {
+
+at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
+                       const ConvolutionCall& call) {
+  check_convolution("convolution", x, F, call);
+  check_convolution_bias(bias, F, call);
+  const at::ScalarType dtype = call.map.compute_dtype(x);
+  const int64_t n = F.size(0);
+  const Optional b = given(bias) ? Optional(by_group(bias->to(dtype).unsqueeze(0), n, call.groups).squeeze(0))
+                                 : std::nullopt;
+  const at::Tensor y = at::convolution(by_group(x.to(dtype), n, call.groups),
+                                       expanded_kernel(F, call).to(dtype), b, call.stride, call.padding,
+                                       call.dilation, call.transposed, call.output_padding, call.groups);
+  return by_component(y, n, call.groups);
+}
+
+Gradients convolution_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F,
+                               const ConvolutionCall& call, Mask mask) {
+  check_convolution("convolution_backward", x, F, call);
+  check_convolution_grad(grad, x, F, call);
+  const at::ScalarType dtype = call.map.compute_dtype(x);
+  const int64_t n = F.size(0);
+  const bool of_H = mask[1] || mask[2];
+  auto [dx, dH, none] = at::convolution_backward(
+      by_group(grad.to(dtype), n, call.groups), by_group(x.to(dtype), n, call.groups),
+      expanded_kernel(F, call).to(dtype), std::nullopt, call.stride, call.padding, call.dilation,
+      call.transposed, call.output_padding, call.groups, {mask[0], of_H, false});
+  at::Tensor dF, dA;
+  if (of_H) {
+    at::Tensor dS;
+    std::tie(dS, dA) =
+        weight_gradients(gradient_of_blocks(dH, F, call), as_matrices(F), call.map, mask[1], mask[2]);
+    if (mask[1]) dF = dS.reshape_symint(F.sym_sizes());
+  }
+  return {mask[0] ? by_component(dx, n, call.groups).to(x.scalar_type()) : at::Tensor(), dF, dA};
+}
+
+}  // namespace traced
+
+}  // namespace quatrain::ops

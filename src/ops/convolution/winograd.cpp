@@ -1,0 +1,253 @@
+// One way through a plane by Winograd's F(m x m, 3 x 3), t = m + 2. A task is a panel of some rows of tiles,
+// and some columns of the result where there are few tiles. Vectors run over channels:
+//
+//   input     each tile is transformed                       -> tiles[position][tile][channel]
+//   products  at each of the t t positions the map of the components on the tiles: n -> R, R products, R ->
+//   n,
+//             in the first and second level cache            -> in their place
+//   output    each tile is transformed back, and finished    -> pixels
+//
+// Pixels are reached through pointers; those off the image point at zeros, and on output at a dump.
+
+#include <ATen/Parallel.h>
+#include <ATen/native/CPUBlas.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "kernels/cpu/kernels.h"
+#include "ops/convolution/plane.h"
+#include "ops/engine/scratch.h"
+
+namespace quatrain::ops::plane {
+
+namespace winograd {
+namespace {
+
+using kernels::cpu::WinogradStep;
+
+constexpr int64_t kTiles = 64;     // of a panel, and rows of a product
+constexpr int64_t kColumns = 64;   // of a product
+constexpr int64_t kFewTiles = 32;  // for each thread: with fewer the threads share the columns
+constexpr int64_t kSkew = 16;      // off the powers of two, whose multiples share cache sets
+constexpr int64_t kMostPlaces = 36;
+
+/// Equal parts of at most `largest`, as many as the threads like.
+int64_t equal_parts(int64_t whole, int64_t largest, int64_t threads) {
+  const int64_t parts = (whole + largest - 1) / largest,
+                rounded = std::min(whole, (parts + threads - 1) / threads * threads);
+  return (whole + rounded - 1) / rounded;
+}
+
+struct Panels {
+  int64_t m, t, positions, down, across, tile_rows;
+  int64_t height;        ///< rows of tiles of a panel
+  int64_t count, parts;  ///< panels; parts of the columns
+  int64_t blocks;        ///< of columns, in a group
+
+  Panels(const Plane& plane, int64_t m_, const Images& out, int64_t outputs)
+      : m(m_), t(m_ + 2), positions(t * t), down((out.height + m - 1) / m), across((out.width + m - 1) / m) {
+    const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+    tile_rows = plane.batch * down;
+    blocks = (outputs + kColumns - 1) / kColumns;
+    const int64_t columns = blocks * plane.groups;
+    parts = tile_rows * across < kFewTiles * threads ? std::clamp<int64_t>(columns, 1, threads) : 1;
+    height =
+        equal_parts(tile_rows, std::max<int64_t>(1, kTiles / across), std::max<int64_t>(1, threads / parts));
+    count = (tile_rows + height - 1) / height;
+  }
+};
+
+/// A task's memory, and its work.
+class Task {
+ public:
+  Task(const Plane& plane, const Way2& way, const float* packed, const Panels& panels, const Images& in,
+       const Images& out, const engine::Epilogue& epilogue)
+      : plane_(plane), way_(way), packed_(packed), p_(panels), in_(in), out_(out), epilogue_(epilogue) {
+    const int64_t most = p_.height * p_.across, rows = std::min(kTiles, most);
+    width_ = std::max(in.channels, out.channels);
+    position_ = most * width_ + kSkew;
+    inputs_ = in.channels / plane.n, outputs_ = out.channels / plane.n;
+    mixed_ = rows * inputs_ + kSkew;
+    product_ = rows * kColumns + kSkew;
+    const int64_t rows_in = in.last ? 0 : p_.t * in.width * in.channels,
+                  rows_out = out.last ? 0 : p_.m * out.width * out.channels;
+    engine::Scratch& memory = engine::scratch();
+    memory.begin((p_.positions * position_ + way.rank * (mixed_ + product_) + rows_in + rows_out +
+                  in.channels + out.channels) *
+                     4 +
+                 8 * 64);
+    tiles_ = memory.take<float>(p_.positions * position_);
+    mixtures_ = memory.take<float>(way.rank * mixed_);
+    products_ = memory.take<float>(way.rank * product_);
+    rows_in_ = memory.take<float>(rows_in), rows_out_ = memory.take<float>(rows_out);
+    zeros_ = memory.take<float>(in.channels), dump_ = memory.take<float>(out.channels);
+    std::fill_n(zeros_, in.channels, 0.f);
+    for (int64_t r = 0; r < way.rank; ++r) {
+      mixture_at_.push_back(mixtures_ + r * mixed_);
+      product_at_.push_back(products_ + r * product_);
+    }
+  }
+
+  void run(int64_t panel, int64_t part) {
+    first_ = panel * p_.height, last_ = std::min(first_ + p_.height, p_.tile_rows);
+    const int64_t all = p_.blocks * plane_.groups;
+    block_ = all * part / p_.parts, block_end_ = all * (part + 1) / p_.parts;
+    for (int64_t row = first_; row < last_; ++row) read(row);
+    const int64_t tiles = (last_ - first_) * p_.across;
+    for (int64_t position = 0; position < p_.positions; ++position)
+      for (int64_t row = 0; row < tiles; row += kTiles)
+        multiply(position, row, std::min(kTiles, tiles - row));
+    for (int64_t row = first_; row < last_; ++row) write(row);
+  }
+
+ private:
+  float* tile(int64_t row) const { return tiles_ + (row - first_) * p_.across * width_; }
+
+  void read(int64_t row) {
+    const int64_t b = row / p_.down, y0 = row % p_.down * p_.m - top(), from = std::max<int64_t>(y0, 0),
+                  to = std::min(y0 + p_.t, in_.height);
+    if (!in_.last && from < to) gather(in_, b, from, to - from, rows_in_);
+    const float* pixels[kMostPlaces];
+    float* places[kMostPlaces];
+    for (int64_t i = 0; i < p_.across; ++i) {
+      const int64_t x0 = i * p_.m - left();
+      for (int64_t u = 0; u < p_.t; ++u)
+        for (int64_t v = 0; v < p_.t; ++v) {
+          const int64_t y = y0 + u, x = x0 + v;
+          const bool inside = y >= 0 && y < in_.height && x >= 0 && x < in_.width;
+          pixels[u * p_.t + v] = !inside    ? zeros_
+                                 : in_.last ? in_.pixel(b, y, x)
+                                            : rows_in_ + ((y - from) * in_.width + x) * in_.channels;
+          places[u * p_.t + v] = tile(row) + i * width_ + (u * p_.t + v) * position_;
+        }
+      k_.winograd(p_.m, WinogradStep::input, pixels, places, in_.channels, nullptr);
+    }
+  }
+
+  void multiply(int64_t position, int64_t row, int64_t rows) {
+    float* const here = tiles_ + position * position_ + row * width_;
+    const float* components[engine::kMaxComponents];
+    float* results[engine::kMaxComponents];
+    for (int64_t c = 0; c < plane_.n; ++c) components[c] = here + c * inputs_;
+    k_.combine_f_f(way_.in->view(), components, width_, mixture_at_.data(), inputs_, rows, inputs_, nullptr,
+                   kernels::cpu::Store::set);
+    const int64_t q = inputs_ / plane_.groups, m = outputs_ / plane_.groups;
+    for (int64_t block = block_; block < block_end_; ++block) {
+      const int64_t group = block / p_.blocks, col = block % p_.blocks * kColumns,
+                    cols = std::min(kColumns, m - col);
+      const float* weights = packed_ + (group * p_.positions + position) * way_.rank * q * m + col;
+      for (int64_t r = 0; r < way_.rank; ++r)
+        at::native::cpublas::brgemm(rows, cols, q, inputs_, m, cols, false,
+                                    mixtures_ + r * mixed_ + group * q, weights + r * q * m,
+                                    products_ + r * product_);
+      for (int64_t c = 0; c < plane_.n; ++c) results[c] = here + c * outputs_ + group * m + col;
+      k_.combine_f_f(way_.out->view(), product_at_.data(), cols, results, width_, rows, cols, nullptr,
+                     kernels::cpu::Store::set);
+    }
+  }
+
+  void write(int64_t row) {
+    const int64_t b = row / p_.down, y0 = row % p_.down * p_.m, height = std::min(p_.m, out_.height - y0);
+    float* const base = out_.last ? out_.pixel(b, y0, 0) : rows_out_;
+    const float* places[kMostPlaces];
+    float* pixels[kMostPlaces];
+    const float* bias = epilogue_.only_bias() ? epilogue_.bias : nullptr;
+    for (int64_t i = 0; i < p_.across; ++i) {
+      for (int64_t u = 0; u < p_.m; ++u)
+        for (int64_t v = 0; v < p_.m; ++v) {
+          const int64_t x = i * p_.m + v;
+          const bool inside = u < height && x < out_.width;
+          pixels[u * p_.m + v] = inside ? base + (u * out_.width + x) * out_.channels : dump_;
+        }
+      for (int64_t place = 0; place < p_.positions; ++place)
+        places[place] = tile(row) + i * width_ + place * position_;
+      ranges([&](int64_t channel, int64_t count) {
+        const float* from[kMostPlaces];
+        float* to[kMostPlaces];
+        for (int64_t place = 0; place < p_.positions; ++place) from[place] = places[place] + channel;
+        for (int64_t place = 0; place < p_.m * p_.m; ++place) to[place] = pixels[place] + channel;
+        k_.winograd(p_.m, WinogradStep::output, from, to, count, bias ? bias + channel : nullptr);
+      });
+    }
+    const int64_t count = height * out_.width;
+    if (!epilogue_.only_bias())
+      ranges([&](int64_t channel, int64_t width) {
+        const auto at = [channel](const float* values) { return values ? values + channel : nullptr; };
+        const auto* residual = static_cast<const float*>(epilogue_.residual.data);
+        k_.finish(
+            base + channel, out_.channels, count, width, at(epilogue_.scale), at(epilogue_.bias),
+            residual ? residual + (b * out_.height + y0) * out_.width * out_.channels + channel : nullptr,
+            out_.channels, epilogue_.activation);
+      });
+    if (!out_.last)
+      ranges([&](int64_t channel, int64_t width) {
+        const float* from = rows_out_ + channel;
+        float* to = out_.row(b, channel, y0);
+        k_.transpose_f_f(engine::copies_of(1), 1, &from, out_.channels, &to, out_.height * out_.width, count,
+                         width);
+      });
+  }
+
+  /// Calls use(first channel, channels) for runs of channels that this task computes.
+  template <class Use>
+  void ranges(const Use& use) const {
+    if (p_.parts == 1) return use(0, out_.channels);
+    const int64_t m = outputs_ / plane_.groups;
+    for (int64_t block = block_; block < block_end_; ++block)
+      for (int64_t c = 0; c < plane_.n; ++c) {
+        const int64_t col = block % p_.blocks * kColumns;
+        use(c * outputs_ + block / p_.blocks * m + col, std::min(kColumns, m - col));
+      }
+  }
+
+  /// Rows and columns of the input before the first of the output.
+  int64_t top() const { return way_.from_a ? plane_.padding[0] : 2 - plane_.padding[0]; }
+  int64_t left() const { return way_.from_a ? plane_.padding[1] : 2 - plane_.padding[1]; }
+
+  const Plane& plane_;
+  const Way2& way_;
+  const float* packed_;
+  const Panels& p_;
+  const Images in_, out_;
+  const engine::Epilogue& epilogue_;
+  const kernels::cpu::Table& k_ = kernels::cpu::active();
+  int64_t width_, position_, inputs_, outputs_, mixed_, product_;
+  int64_t first_ = 0, last_ = 0, block_ = 0, block_end_ = 0;
+  float *tiles_, *mixtures_, *products_, *rows_in_, *rows_out_, *zeros_, *dump_;
+  std::vector<float*> mixture_at_;
+  std::vector<const float*> product_at_;
+};
+
+}  // namespace
+}  // namespace winograd
+
+int64_t winograd_packed_size(const Plane& plane, const Way2& way, int64_t m) {
+  return plane.groups * (m + 2) * (m + 2) * way.rank * plane.a_in_group() * plane.b_in_group();
+}
+
+void pack_winograd(const Plane& plane, const Way2& way, const float* F, int64_t m, float* packed) {
+  const MixedWeights weights(plane, way, F);
+  const int64_t K = weights.inputs(), N = weights.outputs(), positions = (m + 2) * (m + 2);
+  const auto& k = kernels::cpu::active();
+  weights.each([&](int64_t group, int64_t r, int64_t unit, const float* rows) {
+    const float* in[9];
+    float* out[winograd::kMostPlaces];
+    for (int64_t place = 0; place < 9; ++place) in[place] = rows + place * N;
+    for (int64_t position = 0; position < positions; ++position)
+      out[position] = packed + (((group * positions + position) * way.rank + r) * K + unit) * N;
+    k.winograd(m, kernels::cpu::WinogradStep::weight, in, out, N, nullptr);
+  });
+}
+
+void run_winograd(const Plane& plane, const Way2& way, const float* packed, int64_t m, const Images& in,
+                  const Images& out, const engine::Epilogue& epilogue) {
+  const winograd::Panels panels(plane, m, out, out.channels / plane.n / plane.groups);
+  at::parallel_for(0, panels.count * panels.parts, 1, [&](int64_t begin, int64_t end) {
+    winograd::Task task(plane, way, packed, panels, in, out, epilogue);
+    for (int64_t i = begin; i < end; ++i) task.run(i / panels.parts, i % panels.parts);
+  });
+}
+
+}  // namespace quatrain::ops::plane

@@ -1,0 +1,242 @@
+// The operator `convolution` against at::convolution of H in float64: options, layouts, algebras,
+// derivatives, errors.
+
+#include "quatrain/conv_ops.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "ops/convolution_reference.h"
+
+namespace quatrain {
+namespace {
+
+using ops::ConvolutionOptions;
+using ops::Way;
+using ops::Winograd;
+using test::convolution_of_H;
+using test::relative_error;
+
+struct Case {
+  int64_t n = 4, q = 3, m = 2, groups = 1, batch = 2;
+  std::vector<int64_t> image{6, 5}, kernel{3, 3};
+  ConvolutionOptions options{};
+  std::string algebra = "quaternion";
+};
+
+/// F in the shape of a case.
+at::Tensor kernel_of(const Case& c, torch::Dtype type) {
+  std::vector<int64_t> sizes{c.n, c.m, c.q / c.groups};
+  if (c.options.transposed) sizes = {c.n, c.q, c.m / c.groups};
+  sizes.insert(sizes.end(), c.kernel.begin(), c.kernel.end());
+  return torch::randn(sizes, type);
+}
+
+at::Tensor image_of(const Case& c, torch::Dtype type, bool channels_last = false) {
+  std::vector<int64_t> sizes{c.batch, c.n * c.q};
+  sizes.insert(sizes.end(), c.image.begin(), c.image.end());
+  const at::Tensor x = torch::randn(sizes, type);
+  if (!channels_last || c.image.size() == 1) return x;
+  return x.contiguous(c.image.size() == 2 ? at::MemoryFormat::ChannelsLast
+                                          : at::MemoryFormat::ChannelsLast3d);
+}
+
+/// Values and gradients of one case, in every type and layout, against H in float64.
+void expect_as_H(const Case& c, torch::Dtype type = torch::kFloat, double tolerance = 1e-5) {
+  torch::manual_seed(3);
+  for (const bool last : {false, true}) {
+    SCOPED_TRACE(last ? "channels last" : "channels first");
+    const at::Tensor F = kernel_of(c, type).requires_grad_(),
+                     bias = torch::randn({c.n * c.m}, type).requires_grad_();
+    const at::Tensor x = image_of(c, type, last).requires_grad_();
+    const at::Tensor F_ = F.detach().to(torch::kDouble).requires_grad_(),
+                     b_ = bias.detach().to(torch::kDouble).requires_grad_(),
+                     x_ = x.detach().to(torch::kDouble).requires_grad_();
+    const at::Tensor y = ops::convolution(x, F, bias, {c.algebra, {}, {}}, c.options);
+    const at::Tensor expected = convolution_of_H(x_, F_, b_, test::table_of(c.algebra), c.options);
+    ASSERT_EQ(y.sizes(), expected.sizes());
+    EXPECT_TRUE(y.is_contiguous(x.suggest_memory_format()));
+    EXPECT_LT(relative_error(y, expected), tolerance);
+    const at::Tensor g = torch::randn_like(expected);
+    const auto got = torch::autograd::grad({y}, {x, F, bias}, {g.to(type)});
+    const auto wanted = torch::autograd::grad({expected}, {x_, F_, b_}, {g});
+    for (size_t i = 0; i < 3; ++i) {
+      ASSERT_EQ(got[i].sizes(), wanted[i].sizes());
+      EXPECT_LT(relative_error(got[i], wanted[i]), tolerance) << "gradient " << i;
+    }
+  }
+}
+
+TEST(Convolution, EveryOptionAgreesWithH) {
+  const std::vector<std::pair<std::string, Case>> cases{
+      {"plain", {}},
+      {"padding", {.options = {.padding = {1, 2}}}},
+      {"stride", {.options = {.stride = {2, 1}, .padding = {1}}}},
+      {"dilation", {.image = {9, 8}, .options = {.padding = {2}, .dilation = {2, 3}}}},
+      {"one pixel", {.kernel = {1, 1}}},
+      {"one pixel, stride", {.kernel = {1, 1}, .options = {.stride = {2}}}},
+      {"one pixel, padding", {.kernel = {1, 1}, .options = {.padding = {1}}}},
+      {"even kernel", {.kernel = {2, 4}, .options = {.padding = {1}}}},
+      {"groups", {.q = 6, .m = 4, .groups = 2, .options = {.padding = {1}, .groups = 2}}},
+      {"depthwise", {.q = 3, .m = 6, .groups = 3, .options = {.padding = {1}, .groups = 3}}},
+      {"one axis", {.image = {9}, .kernel = {3}, .options = {.stride = {2}, .padding = {1}}}},
+      {"three axes", {.image = {4, 5, 3}, .kernel = {3, 2, 3}, .options = {.padding = {1}}}},
+      {"transposed",
+       {.options = {.stride = {2}, .padding = {1}, .transposed = true, .output_padding = {1, 0}}}},
+      {"transposed, stride 1", {.options = {.padding = {1}, .transposed = true}}},
+      {"transposed groups",
+       {.q = 6,
+        .m = 4,
+        .groups = 2,
+        .options = {.stride = {2}, .dilation = {1, 2}, .transposed = true, .groups = 2}}},
+      {"transposed, one axis", {.image = {5}, .kernel = {4}, .options = {.stride = {2}, .transposed = true}}},
+      {"transposed, three axes",
+       {.image = {3, 2, 3}, .kernel = {2, 3, 2}, .options = {.stride = {1, 2, 1}, .transposed = true}}},
+  };
+  for (const auto& [name, base] : cases)
+    for (const Way way : {Way::automatic, Way::factored, Way::mixed, Way::materialised})
+      for (const auto& [type, tolerance] : {std::pair{torch::kFloat, 1e-5}, {torch::kDouble, 1e-12}}) {
+        SCOPED_TRACE(name + ", " + ops::name(way) + ", " + c10::toString(type));
+        Case c = base;
+        c.options.way = way;
+        expect_as_H(c, type, tolerance);
+      }
+}
+
+TEST(Convolution, EveryAlgebra) {
+  for (const std::string algebra : {"real", "complex", "quaternion", "octonion", "split_quaternion", "dual"})
+    for (const Way way : {Way::factored, Way::materialised})
+      for (const bool transposed : {false, true}) {
+        SCOPED_TRACE(algebra + ", " + ops::name(way) + (transposed ? ", transposed" : ""));
+        expect_as_H({.n = algebra::get(algebra).n(),
+                     .options = {.padding = {1}, .transposed = transposed, .way = way},
+                     .algebra = algebra});
+      }
+}
+
+TEST(Convolution, OneComponentIsTorchs) {
+  const at::Tensor x = torch::randn({2, 6, 7, 5}), F = torch::randn({1, 4, 6, 3, 3}), b = torch::randn({4});
+  EXPECT_TRUE(torch::allclose(ops::convolution(x, F, b, {"real", {}, {}}, {.padding = {1}}),
+                              torch::conv2d(x, F[0], b, 1, 1), 1e-5, 1e-6));
+}
+
+TEST(Convolution, LearnedStructuresHaveGradients) {
+  for (const std::string algebra : {"learned", "factored"})
+    for (const Way way : {Way::automatic, Way::factored, Way::materialised}) {
+      if (algebra == "learned" && way == Way::factored) continue;  // below
+      SCOPED_TRACE(algebra + ", " + ops::name(way));
+      torch::manual_seed(5);
+      const auto f64 = torch::kDouble;
+      at::Tensor A = algebra == "learned" ? torch::randn({3, 3, 3}, f64) : torch::randn({3, 3, 5}, f64);
+      const at::Tensor x = torch::randn({2, 9, 5, 4}, f64), F = torch::randn({3, 2, 3, 3, 3}, f64);
+      const ConvolutionOptions options{.padding = {1}, .way = way};
+      const auto gradients = [&](torch::Dtype type, bool reference) {
+        const at::Tensor a = A.to(type).requires_grad_(), x_ = x.to(type).requires_grad_(),
+                         F_ = F.to(type).requires_grad_();
+        const at::Tensor table =
+            algebra == "learned" ? a : torch::einsum("ir,br,ar->iab", {a[0], a[1], a[2]});
+        const at::Tensor y = reference ? convolution_of_H(x_, F_, {}, table, options)
+                                       : ops::convolution(x_, F_, {}, {algebra, a, {}}, options);
+        return torch::autograd::grad({y.sin().sum()}, {x_, F_, a});
+      };
+      const auto expected = gradients(f64, true), in_double = gradients(f64, false),
+                 in_float = gradients(torch::kFloat, false);
+      for (size_t i = 0; i < 3; ++i) {
+        EXPECT_LT(relative_error(in_double[i], expected[i]), 1e-12) << i;
+        EXPECT_LT(relative_error(in_float[i], expected[i]), 5e-5) << i;
+      }
+    }
+}
+
+TEST(Convolution, SecondDerivatives) {
+  const auto run = [](bool reference) {
+    torch::manual_seed(6);
+    const auto make = [](at::IntArrayRef sizes) {
+      return torch::randn(sizes, torch::kDouble).requires_grad_();
+    };
+    const at::Tensor x = make({2, 8, 4, 5}), F = make({4, 3, 2, 3, 2}), A = make({4, 4, 4});
+    const ConvolutionOptions options{.stride = {1, 2}, .padding = {1}};
+    const at::Tensor y = reference ? convolution_of_H(x, F, {}, A, options)
+                                   : ops::convolution(x, F, {}, {"learned", A, {}}, options);
+    const auto first = torch::autograd::grad({y.sin().sum()}, {x, F, A}, {}, true, true);
+    return torch::autograd::grad({first[0].pow(2).sum() + first[1].pow(2).sum() + first[2].pow(2).sum()},
+                                 {x, F, A});
+  };
+  const auto got = run(false), expected = run(true);
+  for (size_t i = 0; i < 3; ++i) EXPECT_LT(relative_error(got[i], expected[i]), 1e-11) << i;
+}
+
+TEST(Convolution, StridesAndEmptyBatches) {
+  torch::manual_seed(8);
+  const at::Tensor F = torch::randn({4, 2, 3, 3, 3});
+  const ops::Product product{"quaternion", {}, {}};
+  const ConvolutionOptions options{.padding = {1}};
+  const at::Tensor whole = torch::randn({4, 24, 12, 10});
+  for (const at::Tensor& x : {whole.slice(1, 0, 24, 2), whole.slice(0, 1, 3).slice(1, 0, 12),
+                              whole.slice(1, 0, 12).transpose(2, 3), whole.slice(1, 6, 18).slice(2, 0, 12, 3),
+                              whole.slice(1, 0, 12).slice(3, 0, 1).expand({4, 12, 12, 5})}) {
+    const at::Tensor y = ops::convolution(x, F, {}, product, options);
+    EXPECT_LT(relative_error(y, convolution_of_H(x.to(torch::kDouble), F.to(torch::kDouble), {},
+                                                 test::table_of("quaternion"), options)),
+              1e-5);
+  }
+  const at::Tensor none = torch::randn({0, 12, 4, 4}).requires_grad_(), F_ = F.clone().requires_grad_();
+  const at::Tensor y = ops::convolution(none, F_, {}, product, options);
+  EXPECT_EQ(y.sizes(), (at::IntArrayRef{0, 8, 4, 4}));
+  const auto gradients = torch::autograd::grad({y.sum()}, {none, F_});
+  EXPECT_EQ(gradients[1].abs().sum().item<double>(), 0);
+}
+
+TEST(Convolution, ConstantKernelsArePrepared) {
+  torch::manual_seed(9);
+  const at::Tensor x = torch::randn({2, 32, 8, 8}), F = torch::randn({4, 8, 8, 3, 3});
+  for (const Way way : {Way::automatic, Way::factored, Way::materialised}) {
+    const ConvolutionOptions fresh{.padding = {1}, .way = way},
+        kept{.padding = {1}, .way = way, .constant = true};
+    const at::Tensor before = ops::convolution(x, F, {}, {"quaternion", {}, {}}, kept);
+    EXPECT_GT(ops::prepared_size().bytes, 0);
+    EXPECT_TRUE(torch::equal(before, ops::convolution(x, F, {}, {"quaternion", {}, {}}, kept)));
+    EXPECT_TRUE(
+        torch::allclose(before, ops::convolution(x, F, {}, {"quaternion", {}, {}}, fresh), 1e-4, 1e-4));
+    F.mul_(2);  // what was prepared is out of date
+    EXPECT_TRUE(
+        torch::allclose(2 * before, ops::convolution(x, F, {}, {"quaternion", {}, {}}, kept), 1e-4, 1e-4));
+    ops::drop_prepared(F);
+  }
+}
+
+std::string error_of(const at::Tensor& x, const at::Tensor& F, const ConvolutionOptions& options,
+                     const at::Tensor& bias = {}) {
+  try {
+    ops::convolution(x, F, bias, {"quaternion", {}, {}}, options);
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "no error";
+}
+
+TEST(Convolution, ErrorsSayWhatIsWrong) {
+  using testing::HasSubstr;
+  const at::Tensor x = torch::randn({2, 12, 4, 4}), F = torch::randn({4, 2, 3, 3, 3});
+  EXPECT_THAT(error_of(x, torch::randn({4, 2, 3, 7, 3}), {.padding = {1}}),
+              HasSubstr("the kernel reaches over 7 pixels along spatial axis 0, the padded image has 6"));
+  EXPECT_THAT(error_of(x, torch::randn({4, 2, 3}), {}), HasSubstr("F must have the shape"));
+  EXPECT_THAT(error_of(x, torch::randn({3, 2, 4, 3, 3}), {}),
+              HasSubstr("F must have 4 blocks for the algebra 'quaternion', got 3"));
+  EXPECT_THAT(error_of(torch::randn({2, 8, 4, 4}), F, {}), HasSubstr("x must have in_channels = 12"));
+  EXPECT_THAT(error_of(torch::randn({2, 12, 4}), F, {}),
+              HasSubstr("x must have the shape (batch, channels, height, width)"));
+  EXPECT_THAT(error_of(x, F, {.stride = {1, 1, 1}}),
+              HasSubstr("stride must have one value, or one for each of the 2 spatial axes"));
+  EXPECT_THAT(error_of(x, F, {.stride = {0}}), HasSubstr("stride must be at least 1"));
+  EXPECT_THAT(error_of(x, F, {.groups = 3}),
+              HasSubstr("groups must divide out_channels / n = F.size(1) = 2, got 3"));
+  EXPECT_THAT(error_of(x, F, {.output_padding = {1}}),
+              HasSubstr("output_padding is for a transposed convolution"));
+  EXPECT_THAT(error_of(x, F, {}, torch::randn({7})), HasSubstr("bias must have out_channels = 8 values"));
+  EXPECT_THAT(error_of(x.to(torch::kDouble), F, {}), HasSubstr("convert one"));
+}
+
+}  // namespace
+}  // namespace quatrain
