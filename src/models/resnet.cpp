@@ -47,11 +47,11 @@ nn::Conv2d convolution(const ResNetOptions& options, int64_t in, int64_t out, in
 }  // namespace
 
 const char* name(Residual residual) {
-  return kResiduals.name(residual);
+  return nn::name_in(kResiduals, residual);
 }
 
 Residual parse_residual(std::string_view name) {
-  return kResiduals.parse(name, "residual");
+  return nn::parse_in(kResiduals, "residual", name);
 }
 
 std::vector<int64_t> divisible_widths(std::vector<int64_t> widths, int64_t n) {
@@ -171,7 +171,7 @@ void ResNetImpl::reset() {
 }
 
 void ResNetImpl::pretty_print(std::ostream& stream) const {
-  stream << "quatrain::models::ResNet(" << options.depth() << ", " << name(options.residual())
+  stream << "quatrain::models::ResNet(" << options.depth() << ", " << models::name(options.residual())
          << ", algebra=" << options.algebra().text() << ", " << options.classes() << " classes)";
 }
 

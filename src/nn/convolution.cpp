@@ -114,7 +114,7 @@ at::Tensor ConvNdImpl<D, transposed>::forward(const at::Tensor& x) {
 }
 
 template <size_t D, bool transposed>
-at::Tensor ConvNdImpl<D, transposed>::forward(const at::Tensor& x, at::IntArrayRef output_size)
+at::Tensor ConvNdImpl<D, transposed>::forward_to_size(const at::Tensor& x, at::IntArrayRef output_size)
   requires transposed
 {
   return run(x, output_size);
