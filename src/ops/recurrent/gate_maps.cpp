@@ -45,7 +45,7 @@ GateMaps::GateMaps(const std::vector<at::Tensor>& S, const std::vector<Call>& ma
   if (!on_engine_) return;
   // The factored way mixes its weights in each application, which is as good for a single one.
   for (BilinearMap& map : maps_)
-    if (times > 1 || maps[0].constant || map.way() != Way::factored) map.prepare(backward);
+    if (times > 1 || maps[0].constant || map.way() != Way::factored) map.prepare(backward, often);
   if (bias) bias_ = bias->view({n_, static_cast<int64_t>(count), -1}).transpose(0, 1).contiguous();
 }
 
