@@ -5,6 +5,7 @@
 
 #include "data/image_readers.h"
 #include "data/random.h"
+#include "data/share_out.h"
 #include "data/split_files.h"
 #include "data/text_file.h"
 #include "quatrain/data/image.h"
@@ -116,13 +117,12 @@ void read_image_folders(ImageGathering& gathering) {
     const size_t count = std::min(kAtOnce, files.size() - begin);
     std::vector<at::Tensor> images(count);
     std::vector<std::string> problems(count);
-    at::parallel_for(0, static_cast<int64_t>(count), 1, [&](int64_t first, int64_t last) {
-      for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
-        try {
-          images[i] = fit_image(read_image(files[begin + i].path), gathering.side());
-        } catch (const c10::Error& error) {
-          problems[i] = error.what_without_backtrace();
-        }
+    share_out(static_cast<int64_t>(count), [&](int64_t number) {
+      const auto i = static_cast<size_t>(number);
+      try {
+        images[i] = fit_image(read_image(files[begin + i].path), gathering.side());
+      } catch (const c10::Error& error) {
+        problems[i] = error.what_without_backtrace();
       }
     });
     for (size_t i = 0; i < count; ++i) {

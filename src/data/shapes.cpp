@@ -10,6 +10,7 @@
 
 #include "data/generated_pairs.h"
 #include "data/random.h"
+#include "data/share_out.h"
 #include "quatrain/data/image_set.h"
 
 namespace quatrain::data {
@@ -115,10 +116,10 @@ class Canvas {
 
   /// Fills what is in the polygon and not in the hole.
   void fill(const Polygon& polygon, const Polygon& hole, const Colour& colour) {
-    const auto [left, right] = std::ranges::minmax(polygon, {}, &Point::x);
-    const auto [top, bottom] = std::ranges::minmax(polygon, {}, &Point::y);
+    const auto across = std::ranges::minmax(polygon, {}, &Point::x);
+    const auto along = std::ranges::minmax(polygon, {}, &Point::y);
     for_each([&](Colour& pixel, double x, double y) {
-      if (x < left.x - 1 || x > right.x + 1 || y < top.y - 1 || y > bottom.y + 1) return;
+      if (x < across.min.x - 1 || x > across.max.x + 1 || y < along.min.y - 1 || y > along.max.y + 1) return;
       int hits = 0;
       for (int64_t i = 0; i < kSamples * kSamples; ++i) {
         const Point point{x + (static_cast<double>(i % kSamples) + .5) / kSamples - .5,
@@ -199,10 +200,8 @@ ImageSet draw_shapes(const ShapesOptions& options, ShapeSet set, int64_t count) 
                   torch::arange(count) % (2 * kShapes)};
   auto* planes = shapes.images.data_ptr<uint8_t>();
   constexpr int64_t kBytes = 3 * kShapeSide * kShapeSide;
-  at::parallel_for(0, count, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      draw_shape(stream_of(options, set, i), label_of(i), planes + i * kBytes);
-  });
+  share_out(count,
+            [&](int64_t i) { draw_shape(stream_of(options, set, i), label_of(i), planes + i * kBytes); });
   return shapes;
 }
 
