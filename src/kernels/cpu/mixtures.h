@@ -19,9 +19,9 @@ inline void combine_block(const Mix& mix, const In* const* in, int64_t in_row, O
   for (int32_t o = 0; o < mix.outputs; ++o) {
     Vec s[height][width];
     Out* y = out[o] + to + q;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int h = 0; h < height; ++h)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int v = 0; v < width; ++v) {
         s[h][v] = bias ? get(bias[o] + q + v * kLanes) : Vec{};
         if (how == Store::add) s[h][v] += get(y + h * out_row + v * kLanes);
@@ -29,14 +29,14 @@ inline void combine_block(const Mix& mix, const In* const* in, int64_t in_row, O
     for (int32_t e = mix.begin[o]; e < mix.begin[o + 1]; ++e) {
       const In* x = in[mix.source[e]] + from + q;
       const float c = mix.coefficient[e];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int h = 0; h < height; ++h)
 #pragma GCC unroll 4
         for (int v = 0; v < width; ++v) s[h][v] += c * get(x + h * in_row + v * kLanes);
     }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int h = 0; h < height; ++h)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int v = 0; v < width; ++v) {
         Out* to_store = y + h * out_row + v * kLanes;
         part ? store_part(to_store, s[h][v], count) : store(to_store, s[h][v]);
@@ -44,16 +44,16 @@ inline void combine_block(const Mix& mix, const In* const* in, int64_t in_row, O
   }
 }
 
-/// All of `height` rows, in blocks of four vectors where the columns allow it.
+/// All of `height` rows, in blocks of eight vectors where the columns allow it.
 template <int height, class In, class Out>
 inline void combine_rows(const Mix& mix, const In* const* in, int64_t in_row, Out* const* out,
                          int64_t out_row, int64_t row, int64_t cols, const float* const* bias, Store how) {
-  constexpr int kWide = 4 / height;
+  constexpr int kWide = 8 / height;
   const int64_t from = row * in_row, to = row * out_row;
   int64_t q = 0;
   for (; q + kWide * kLanes <= cols; q += kWide * kLanes)
     combine_block<height, kWide, false>(mix, in, in_row, out, out_row, from, to, q, kLanes, bias, how);
-  for (; q + kLanes <= cols; q += kLanes)
+  for (; kWide > 1 && q + kLanes <= cols; q += kLanes)
     combine_block<height, 1, false>(mix, in, in_row, out, out_row, from, to, q, kLanes, bias, how);
   if (q < cols)
     combine_block<height, 1, true>(mix, in, in_row, out, out_row, from, to, q, cols - q, bias, how);
@@ -139,9 +139,13 @@ void combine(const Mix& mix, const In* const* in, int64_t in_row, Out* const* ou
   constexpr int32_t kFew = 7;  // inputs that may as well be loaded again for each output
   if (const int32_t inputs = common_inputs(mix); inputs > kFew && mix.outputs >= 8)
     return combine_dense(mix, inputs, in, in_row, out, out_row, rows, cols, bias, how);
+  // Eight sums at a time, of as many rows as that takes: reading the mixture costs as much as two of them.
   int64_t row = 0;
-  if (cols < 4 * kLanes)  // narrow: two rows at a time fill the registers
-    for (; row + 2 <= rows; row += 2) combine_rows<2>(mix, in, in_row, out, out_row, row, cols, bias, how);
+  if (cols < 2 * kLanes)
+    for (; row + 8 <= rows; row += 8) combine_rows<8>(mix, in, in_row, out, out_row, row, cols, bias, how);
+  if (cols < 4 * kLanes)
+    for (; row + 4 <= rows; row += 4) combine_rows<4>(mix, in, in_row, out, out_row, row, cols, bias, how);
+  for (; row + 2 <= rows; row += 2) combine_rows<2>(mix, in, in_row, out, out_row, row, cols, bias, how);
   for (; row < rows; ++row) combine_rows<1>(mix, in, in_row, out, out_row, row, cols, bias, how);
 }
 

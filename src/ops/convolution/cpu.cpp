@@ -63,6 +63,38 @@ class Resolved {
       plane::run_direct(plane_, taken, weights, in, out, epilogue);
   }
 
+  /// The gradients of F and, where it is wanted, of A, by Winograd's transforms, from images of a and the
+  /// gradient of those of b. That of A needs the gradients of all n n blocks of H, which give F's too.
+  std::tuple<at::Tensor, at::Tensor> weight_gradients(const at::Tensor& a, const at::Tensor& b,
+                                                      bool of_A) const {
+    const engine::Mixings& f = factors();
+    const int64_t n = plane_.n;
+    if (!of_A) {
+      const plane::WeightPass pass{call_.transposed ? &f.W_in : &f.V_in, call_.transposed ? &f.V_in : &f.W_in,
+                                   &f.U_out, f.rank, n};
+      const at::Tensor dF = at::empty(F_.sizes(), F_.options().dtype(at::kFloat));
+      plane::run_winograd_weights(plane_, pass, m_, plane::images_of(a), plane::images_of(b),
+                                  dF.mutable_data_ptr<float>());
+      return {dF.to(F_.scalar_type()), at::Tensor()};
+    }
+    std::vector<double> outer(static_cast<size_t>(n * n * n)), inner = outer;  // block (i, j) is n i + j
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < n; ++j)
+        outer[static_cast<size_t>((n * i + j) * n + i)] = inner[static_cast<size_t>((n * i + j) * n + j)] = 1;
+    const auto of_results = engine::Mixing::from_rows(outer.data(), n * n, n),
+               of_inputs = engine::Mixing::from_rows(inner.data(), n * n, n);
+    const plane::WeightPass pass{call_.transposed ? &of_results : &of_inputs,
+                                 call_.transposed ? &of_inputs : &of_results, nullptr, n * n, n * n};
+    const int64_t rows = F_.size(1), columns = map_->weight().size(2);
+    const at::Tensor blocks = recycled_empty({n, n, rows, columns});
+    plane::run_winograd_weights(plane_, pass, m_, plane::images_of(a), plane::images_of(b),
+                                blocks.mutable_data_ptr<float>());
+    const auto [dS, dA] =
+        traced::weight_gradients(blocks.permute({0, 2, 1, 3}).reshape({n * rows, n * columns}),
+                                 as_matrices(F_), call_.map, true, true);
+    return {dS.view(F_.sizes()), dA};
+  }
+
  private:
   /// Blocks of a few units cost more to mix than their products save.
   bool worth_it() const {
@@ -139,6 +171,7 @@ Gradients convolution_backward_cpu(const at::Tensor& grad, const at::Tensor& x, 
   const Resolved resolved(x, F, call, BilinearMap::Pass::backward);
   mask[2] = mask[2] && call.map.learned();
   at::Tensor dx, dF, dA;
+  if (mask[1] || mask[2]) mark_in_training(F);
   if (mask[0] && resolved.on_engine() && resolved.goes(false)) {
     const at::Tensor g = plane::dense(grad);
     at::Tensor to = at::empty(x.sizes(), x.options().dtype(at::kFloat).memory_format(format_of(x)));
@@ -146,10 +179,16 @@ Gradients convolution_backward_cpu(const at::Tensor& grad, const at::Tensor& x, 
     dx = to.to(x.scalar_type());
     mask[0] = false;
   }
+  if ((mask[1] || mask[2]) && resolved.on_engine() && resolved.m() > 0) {
+    std::tie(dF, dA) = resolved.weight_gradients(plane::dense(call.transposed ? grad : x),
+                                                 plane::dense(call.transposed ? x : grad), mask[2]);
+    mask[1] = mask[2] = false;
+  }
   if (mask[0] || mask[1] || mask[2]) {
     const auto [dx_, dF_, dA_] = composed::convolution_backward(grad, x, F, by_H(resolved, call), mask);
     if (mask[0]) dx = dx_;
-    dF = dF_, dA = dA_;
+    if (mask[1]) dF = dF_;
+    if (mask[2]) dA = dA_;
   }
   return {dx, dF, dA};
 }

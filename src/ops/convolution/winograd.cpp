@@ -27,10 +27,11 @@ namespace {
 
 using kernels::cpu::WinogradStep;
 
-constexpr int64_t kTiles = 64;     // of a panel, and rows of a product
-constexpr int64_t kColumns = 64;   // of a product
-constexpr int64_t kFewTiles = 32;  // for each thread: with fewer the threads share the columns
-constexpr int64_t kSkew = 16;      // off the powers of two, whose multiples share cache sets
+constexpr int64_t kTiles = 64;  // of a panel, and rows of a product; twice that where they are small
+constexpr int64_t kSmallTiles = 1 << 19;  // bytes of a panel of so many
+constexpr int64_t kColumns = 64;          // of a product
+constexpr int64_t kFewTiles = 32;         // for each thread: with fewer the threads share the columns
+constexpr int64_t kSkew = 16;             // off the powers of two, whose multiples share cache sets
 constexpr int64_t kMostPlaces = 36;
 
 /// Equal parts of at most `largest`, as many as the threads like.
@@ -42,19 +43,22 @@ int64_t equal_parts(int64_t whole, int64_t largest, int64_t threads) {
 
 struct Panels {
   int64_t m, t, positions, down, across, tile_rows;
+  int64_t rows;          ///< of a product
   int64_t height;        ///< rows of tiles of a panel
   int64_t count, parts;  ///< panels; parts of the columns
   int64_t blocks;        ///< of columns, in a group
 
-  Panels(const Plane& plane, int64_t m_, const Images& out, int64_t outputs)
+  Panels(const Plane& plane, int64_t m_, const Images& in, const Images& out, int64_t outputs)
       : m(m_), t(m_ + 2), positions(t * t), down((out.height + m - 1) / m), across((out.width + m - 1) / m) {
     const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
     tile_rows = plane.batch * down;
     blocks = (outputs + kColumns - 1) / kColumns;
     const int64_t columns = blocks * plane.groups;
     parts = tile_rows * across < kFewTiles * threads ? std::clamp<int64_t>(columns, 1, threads) : 1;
+    const int64_t tile = positions * std::max(in.channels, out.channels) * 4;
+    rows = 2 * kTiles * tile <= kSmallTiles ? 2 * kTiles : kTiles;
     height =
-        equal_parts(tile_rows, std::max<int64_t>(1, kTiles / across), std::max<int64_t>(1, threads / parts));
+        equal_parts(tile_rows, std::max<int64_t>(1, rows / across), std::max<int64_t>(1, threads / parts));
     count = (tile_rows + height - 1) / height;
   }
 };
@@ -65,7 +69,7 @@ class Task {
   Task(const Plane& plane, const Way2& way, const float* packed, const Panels& panels, const Images& in,
        const Images& out, const engine::Epilogue& epilogue)
       : plane_(plane), way_(way), packed_(packed), p_(panels), in_(in), out_(out), epilogue_(epilogue) {
-    const int64_t most = p_.height * p_.across, rows = std::min(kTiles, most);
+    const int64_t most = p_.height * p_.across, rows = std::min(p_.rows, most);
     width_ = std::max(in.channels, out.channels);
     position_ = most * width_ + kSkew;
     inputs_ = in.channels / plane.n, outputs_ = out.channels / plane.n;
@@ -84,10 +88,8 @@ class Task {
     rows_in_ = memory.take<float>(rows_in), rows_out_ = memory.take<float>(rows_out);
     zeros_ = memory.take<float>(in.channels), dump_ = memory.take<float>(out.channels);
     std::fill_n(zeros_, in.channels, 0.f);
-    for (int64_t r = 0; r < way.rank; ++r) {
-      mixture_at_.push_back(mixtures_ + r * mixed_);
-      product_at_.push_back(products_ + r * product_);
-    }
+    for (int64_t r = 0; r < way.rank; ++r) product_at_.push_back(products_ + r * product_);
+    find_plain();
   }
 
   void run(int64_t panel, int64_t part) {
@@ -97,12 +99,28 @@ class Task {
     for (int64_t row = first_; row < last_; ++row) read(row);
     const int64_t tiles = (last_ - first_) * p_.across;
     for (int64_t position = 0; position < p_.positions; ++position)
-      for (int64_t row = 0; row < tiles; row += kTiles)
-        multiply(position, row, std::min(kTiles, tiles - row));
+      for (int64_t row = 0; row < tiles; row += p_.rows)
+        multiply(position, row, std::min(p_.rows, tiles - row));
     for (int64_t row = first_; row < last_; ++row) write(row);
   }
 
  private:
+  /// Mixtures that are a component as it is are multiplied where it lies, if nothing takes its place before
+  /// the last product; the others are made.
+  void find_plain() {
+    const kernels::cpu::Mix all = way_.in->view();
+    for (int32_t r = 0; r < all.outputs; ++r) {
+      const int32_t begin = all.begin[r], end = all.begin[r + 1];
+      const bool plain = p_.blocks * plane_.groups == 1 && end - begin == 1 && all.coefficient[begin] == 1;
+      plain_.push_back(plain ? all.source[begin] : -1);
+      if (plain) continue;
+      mixture_at_.push_back(mixtures_ + r * mixed_);
+      source_.insert(source_.end(), all.source + begin, all.source + end);
+      coefficient_.insert(coefficient_.end(), all.coefficient + begin, all.coefficient + end);
+      begin_.push_back(static_cast<int32_t>(source_.size()));
+    }
+  }
+
   float* tile(int64_t row) const { return tiles_ + (row - first_) * p_.across * width_; }
 
   void read(int64_t row) {
@@ -131,17 +149,21 @@ class Task {
     const float* components[engine::kMaxComponents];
     float* results[engine::kMaxComponents];
     for (int64_t c = 0; c < plane_.n; ++c) components[c] = here + c * inputs_;
-    k_.combine_f_f(way_.in->view(), components, width_, mixture_at_.data(), inputs_, rows, inputs_, nullptr,
+    const kernels::cpu::Mix mixed{static_cast<int32_t>(mixture_at_.size()), begin_.data(), source_.data(),
+                                  coefficient_.data()};
+    k_.combine_f_f(mixed, components, width_, mixture_at_.data(), inputs_, rows, inputs_, nullptr,
                    kernels::cpu::Store::set);
     const int64_t q = inputs_ / plane_.groups, m = outputs_ / plane_.groups;
     for (int64_t block = block_; block < block_end_; ++block) {
       const int64_t group = block / p_.blocks, col = block % p_.blocks * kColumns,
                     cols = std::min(kColumns, m - col);
       const float* weights = packed_ + (group * p_.positions + position) * way_.rank * q * m + col;
-      for (int64_t r = 0; r < way_.rank; ++r)
-        at::native::cpublas::brgemm(rows, cols, q, inputs_, m, cols, false,
-                                    mixtures_ + r * mixed_ + group * q, weights + r * q * m,
-                                    products_ + r * product_);
+      for (int64_t r = 0; r < way_.rank; ++r) {
+        const int32_t plain = plain_[static_cast<size_t>(r)];
+        const float* const left = plain < 0 ? mixtures_ + r * mixed_ : components[plain];
+        at::native::cpublas::brgemm(rows, cols, q, plain < 0 ? inputs_ : width_, m, cols, false,
+                                    left + group * q, weights + r * q * m, products_ + r * product_);
+      }
       for (int64_t c = 0; c < plane_.n; ++c) results[c] = here + c * outputs_ + group * m + col;
       k_.combine_f_f(way_.out->view(), product_at_.data(), cols, results, width_, rows, cols, nullptr,
                      kernels::cpu::Store::set);
@@ -216,7 +238,9 @@ class Task {
   int64_t width_, position_, inputs_, outputs_, mixed_, product_;
   int64_t first_ = 0, last_ = 0, block_ = 0, block_end_ = 0;
   float *tiles_, *mixtures_, *products_, *rows_in_, *rows_out_, *zeros_, *dump_;
-  std::vector<float*> mixture_at_;
+  std::vector<float*> mixture_at_;  // of those that are made
+  std::vector<int32_t> plain_, begin_{0}, source_;
+  std::vector<float> coefficient_;
   std::vector<const float*> product_at_;
 };
 
@@ -243,7 +267,7 @@ void pack_winograd(const Plane& plane, const Way2& way, const float* F, int64_t 
 
 void run_winograd(const Plane& plane, const Way2& way, const float* packed, int64_t m, const Images& in,
                   const Images& out, const engine::Epilogue& epilogue) {
-  const winograd::Panels panels(plane, m, out, out.channels / plane.n / plane.groups);
+  const winograd::Panels panels(plane, m, in, out, out.channels / plane.n / plane.groups);
   at::parallel_for(0, panels.count * panels.parts, 1, [&](int64_t begin, int64_t end) {
     winograd::Task task(plane, way, packed, panels, in, out, epilogue);
     for (int64_t i = begin; i < end; ++i) task.run(i / panels.parts, i % panels.parts);

@@ -52,8 +52,8 @@ class QUATRAIN_API BilinearMap {
   /// R of the factors in use; 0 on the other ways.
   int64_t rank() const { return factors_ ? factors_->rank : 0; }
 
-  /// Of the factored way: the mixtures, their number where they are followed beside A (else 0), and the weight
-  /// as it is read, contiguous.
+  /// Of the factored way: the mixtures, their number where they are followed beside A (else 0), and the
+  /// weight as it is read, contiguous.
   const engine::Mixings& factors() const { return *factors_; }
   uint64_t followed() const { return held_ ? held_->mixings->number : 0; }
   const at::Tensor& weight() const { return S_; }

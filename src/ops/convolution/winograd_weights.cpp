@@ -1,0 +1,196 @@
+// The gradient of a plane's weights by Winograd's F(m x m, 3 x 3). Threads go together through panels of
+// tiles:
+//
+//   transforms  the tiles of a, t x t pixels each, and those of b's gradient, m x m, become t t positions;
+//               threads share the tiles
+//   products    at each position b's mixtures times a's, summed over all tiles; threads share the positions,
+//               so that each sum has one thread and one order
+//   results     of each block of weights its t t positions become 3 x 3
+
+#include <ATen/Parallel.h>
+#include <ATen/native/CPUBlas.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/cpu/kernels.h"
+#include "ops/convolution/plane.h"
+#include "ops/engine/scratch.h"
+#include "ops/engine/team.h"
+#include "ops/memory/recycled.h"
+
+namespace quatrain::ops::plane {
+
+namespace winograd_weights {
+namespace {
+
+using kernels::cpu::Store;
+using kernels::cpu::WinogradStep;
+using Member = engine::Team::Member;
+
+constexpr int64_t kTiles = 64;       // of a panel, at least: the length of the products' sums
+constexpr int64_t kBytes = 1 << 20;  // of a panel's transforms; within it panels have up to kMostTiles
+constexpr int64_t kMostTiles = 256;
+constexpr int64_t kSkew = 16;
+constexpr int64_t kMostPlaces = 36;
+
+class Work {
+ public:
+  Work(const Plane& plane, const WeightPass& pass, int64_t m, const Images& a, const Images& b, float* dF)
+      : plane_(plane), pass_(pass), m_(m), t_(m + 2), positions_(t_ * t_), a_(a), b_(b), dF_(dF) {
+    down_ = (b.height + m - 1) / m, across_ = (b.width + m - 1) / m;
+    rows_ = plane.batch * down_;
+    const int64_t tile = positions_ * (a.channels + b.channels) * 4;
+    const int64_t wanted = std::clamp(kBytes / tile, kTiles, kMostTiles);
+    height_ = std::clamp<int64_t>(wanted / across_, 1, rows_);
+    most_ = height_ * across_;
+    a_position_ = most_ * a.channels + kSkew, b_position_ = most_ * b.channels + kSkew;
+    tiles_ = recycled_empty({positions_ * (a_position_ + b_position_)});
+    block_ = plane.b_in_group() * plane.a_in_group();
+    sums_ = recycled_empty({positions_ * plane.groups * pass.rank * block_});
+  }
+
+  void run() {
+    const int64_t threads = std::min(engine::Team::most(), positions_);
+    engine::Team::run(threads, [&](const Member& member) {
+      for (int64_t first = 0; first < rows_; first += height_) {
+        const int64_t count = std::min(height_, rows_ - first);
+        const auto mine = member.share(count);
+        for (int64_t row = mine.begin; row < mine.end; ++row) transform(first + row, row);
+        member.wait();
+        const auto positions = member.share(positions_);
+        for (int64_t position = positions.begin; position < positions.end; ++position)
+          multiply(position, count * across_, first > 0);
+        member.wait();
+      }
+    });
+    at::parallel_for(0, plane_.b_units, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t unit = begin; unit < end; ++unit) finish(unit);
+    });
+  }
+
+ private:
+  float* a_tile(int64_t position, int64_t tile) const {
+    return tiles_.mutable_data_ptr<float>() + position * a_position_ + tile * a_.channels;
+  }
+  float* b_tile(int64_t position, int64_t tile) const {
+    return tiles_.mutable_data_ptr<float>() + positions_ * a_position_ + position * b_position_ +
+           tile * b_.channels;
+  }
+  float* sum_of(int64_t position, int64_t group, int64_t r) const {
+    return sums_.mutable_data_ptr<float>() + ((position * plane_.groups + group) * pass_.rank + r) * block_;
+  }
+
+  /// A row of tiles of both images.
+  void transform(int64_t row, int64_t in_panel) const {
+    const int64_t b = row / down_, y = row % down_ * m_;
+    read(a_, b, y - plane_.padding[0], -plane_.padding[1], t_, WinogradStep::input,
+         [&](int64_t position, int64_t i) { return a_tile(position, in_panel * across_ + i); });
+    read(b_, b, y, 0, m_, WinogradStep::output_back,
+         [&](int64_t position, int64_t i) { return b_tile(position, in_panel * across_ + i); });
+  }
+
+  /// Squares of `side` pixels from (y0, x0) on, every m pixels; zeros off the image.
+  template <class At>
+  void read(const Images& images, int64_t b, int64_t y0, int64_t x0, int64_t side, WinogradStep step,
+            const At& at) const {
+    const int64_t from = std::max<int64_t>(y0, 0), to = std::min(y0 + side, images.height);
+    engine::Scratch& memory = engine::scratch();
+    const int64_t gathered = images.last ? 0 : side * images.width * images.channels;
+    memory.begin((gathered + images.channels) * 4 + 128);
+    float* const rows = memory.take<float>(gathered);
+    float* const zeros = memory.take<float>(images.channels);
+    std::fill_n(zeros, images.channels, 0.f);
+    if (!images.last && from < to) gather(images, b, from, to - from, rows);
+    const float* pixels[kMostPlaces];
+    float* places[kMostPlaces];
+    for (int64_t i = 0; i < across_; ++i) {
+      for (int64_t u = 0; u < side; ++u)
+        for (int64_t v = 0; v < side; ++v) {
+          const int64_t y = y0 + u, x = x0 + i * m_ + v;
+          const bool inside = y >= 0 && y < images.height && x >= 0 && x < images.width;
+          pixels[u * side + v] = !inside       ? zeros
+                                 : images.last ? images.pixel(b, y, x)
+                                               : rows + ((y - from) * images.width + x) * images.channels;
+        }
+      for (int64_t position = 0; position < positions_; ++position) places[position] = at(position, i);
+      k_.winograd(m_, step, pixels, places, images.channels, nullptr);
+    }
+  }
+
+  void multiply(int64_t position, int64_t tiles, bool add) const {
+    const int64_t a_row = plane_.a_units, b_row = (tiles + 15) / 16 * 16 + kSkew,
+                  a_all = tiles * a_row + kSkew, b_all = plane_.b_units * b_row + kSkew;
+    engine::Scratch& memory = engine::scratch();
+    memory.begin(pass_.rank * (a_all + b_all) * 4 + 128);
+    float* const a_mixed = memory.take<float>(pass_.rank * a_all);
+    float* const b_mixed = memory.take<float>(pass_.rank * b_all);
+    std::vector<float*> to(static_cast<size_t>(pass_.rank));
+    const float* from[engine::kMaxComponents];
+    for (int64_t c = 0; c < plane_.n; ++c) from[c] = a_tile(position, 0) + c * plane_.a_units;
+    for (int64_t r = 0; r < pass_.rank; ++r) to[static_cast<size_t>(r)] = a_mixed + r * a_all;
+    k_.combine_f_f(pass_.a_in->view(), from, a_.channels, to.data(), a_row, tiles, plane_.a_units, nullptr,
+                   Store::set);
+    for (int64_t c = 0; c < plane_.n; ++c) from[c] = b_tile(position, 0) + c * plane_.b_units;
+    for (int64_t r = 0; r < pass_.rank; ++r) to[static_cast<size_t>(r)] = b_mixed + r * b_all;
+    k_.transpose_f_f(pass_.b_in->view(), static_cast<int32_t>(plane_.n), from, b_.channels, to.data(), b_row,
+                     tiles, plane_.b_units);
+    const int64_t rows = plane_.b_in_group(), cols = plane_.a_in_group();
+    for (int64_t group = 0; group < plane_.groups; ++group)
+      for (int64_t r = 0; r < pass_.rank; ++r)
+        at::native::cpublas::brgemm(rows, cols, tiles, b_row, a_row, cols, add,
+                                    b_mixed + r * b_all + group * rows * b_row,
+                                    a_mixed + r * a_all + group * cols, sum_of(position, group, r));
+  }
+
+  /// Of one unit of b, all components and places: dF (results, units of b, units of a in a group, 3, 3).
+  void finish(int64_t unit) const {
+    const int64_t rows = plane_.b_in_group(), cols = plane_.a_in_group(), group = unit / rows,
+                  row = unit % rows;
+    engine::Scratch& memory = engine::scratch();
+    memory.begin((positions_ * pass_.results + 9) * cols * 4 + 128);
+    float* const mixed = memory.take<float>(positions_ * pass_.results * cols);
+    float* const weights = memory.take<float>(9 * cols);
+    std::vector<const float*> from(static_cast<size_t>(pass_.rank));
+    std::vector<float*> to(static_cast<size_t>(pass_.results));
+    for (int64_t position = 0; pass_.out && position < positions_; ++position) {
+      for (int64_t r = 0; r < pass_.rank; ++r)
+        from[static_cast<size_t>(r)] = sum_of(position, group, r) + row * cols;
+      for (int64_t i = 0; i < pass_.results; ++i)
+        to[static_cast<size_t>(i)] = mixed + (i * positions_ + position) * cols;
+      k_.combine_f_f(pass_.out->view(), from.data(), cols, to.data(), cols, 1, cols, nullptr, Store::set);
+    }
+    const float* in[kMostPlaces];
+    float* out[9];
+    for (int64_t place = 0; place < 9; ++place) out[place] = weights + place * cols;
+    for (int64_t i = 0; i < pass_.results; ++i) {
+      for (int64_t position = 0; position < positions_; ++position)
+        in[position] =
+            pass_.out ? mixed + (i * positions_ + position) * cols : sum_of(position, group, i) + row * cols;
+      k_.winograd(m_, WinogradStep::weight_back, in, out, cols, nullptr);
+      const float* plain = weights;
+      float* target = dF_ + (i * plane_.b_units + unit) * cols * 9;
+      k_.transpose_f_f(engine::copies_of(1), 1, &plain, cols, &target, 9, 9, cols);
+    }
+  }
+
+  const Plane& plane_;
+  const WeightPass& pass_;
+  const int64_t m_, t_, positions_;
+  const Images a_, b_;
+  float* const dF_;
+  const kernels::cpu::Table& k_ = kernels::cpu::active();
+  int64_t down_, across_, rows_, height_, most_, a_position_, b_position_, block_;
+  at::Tensor tiles_, sums_;
+};
+
+}  // namespace
+}  // namespace winograd_weights
+
+void run_winograd_weights(const Plane& plane, const WeightPass& pass, int64_t m, const Images& a,
+                          const Images& b, float* dF) {
+  winograd_weights::Work(plane, pass, m, a, b, dF).run();
+}
+
+}  // namespace quatrain::ops::plane
