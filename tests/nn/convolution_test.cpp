@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "quatrain/algebra.h"
+#include "quatrain/nn/convert.h"
 #include "quatrain/nn/weights.h"
 
 namespace quatrain::nn {
@@ -138,6 +139,32 @@ TEST(Convolution, WeightsAreSavedAndLoadedAndSetToTheNearest) {
   ConvTranspose2d turned(ConvTranspose2dOptions(8, 4, 3)), equal(ConvTranspose2dOptions(8, 4, 3));
   EXPECT_LT(equal->set_nearest(turned->matrix()), 1e-6);
   EXPECT_LT(largest_error(equal->S, turned->S), 1e-6);
+}
+
+TEST(Convolution, TakesTheNearestOfTorchsWeights) {
+  torch::manual_seed(8);
+  const auto check = [](auto torchs, auto exact, auto twin) {
+    torch::NoGradGuard no_grad;
+    const at::Tensor& W = torchs->weight;
+    const bool turned = torchs->options.transposed();
+    torchs->weight.copy_(exact->matrix().view_as(turned ? W.transpose(0, 1).contiguous() : W).transpose(0, turned));
+    const ConversionReport report = fill_nearest(*torchs, *twin);
+    ASSERT_EQ(report.layers.size(), 1);
+    EXPECT_LT(report.layers[0].error.value(), 1e-6);
+    EXPECT_LT(largest_error(twin->S, exact->S), 1e-5);
+    EXPECT_TRUE(twin->bias.equal(torchs->bias));
+    // From a real layer of ours too, and to another one of the algebra.
+    auto options = exact->options;
+    decltype(exact) real(options.algebra("real")), again(exact->options);
+    fill_nearest(*torchs, *real);
+    fill_nearest(*real, *again);
+    EXPECT_LT(largest_error(again->S, exact->S), 1e-5);
+  };
+  check(torch::nn::Conv2d(8, 4, 3), Conv2d(8, 4, 3), Conv2d(8, 4, 3));
+  check(torch::nn::ConvTranspose1d(8, 4, 3), ConvTranspose1d(8, 4, 3), ConvTranspose1d(8, 4, 3));
+  torch::nn::Conv2d grouped(torch::nn::Conv2dOptions(8, 8, 3).groups(2));
+  Conv2d ours(Conv2dOptions(8, 8, 3).groups(2));
+  EXPECT_THAT([&] { fill_nearest(*grouped, *ours); }, ThrowsMessage<std::exception>(HasSubstr("one group")));
 }
 
 TEST(Convolution, BadOptionsAreNamed) {
