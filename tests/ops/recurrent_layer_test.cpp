@@ -1,3 +1,4 @@
+#include <ATen/Version.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -156,6 +157,9 @@ TEST(RecurrentLayer, HasTheSameBitsOnAnyNumberOfThreads) {
   const int before = at::get_num_threads();
   for (Layer q : layers()) {
     if (q.n == 1 || q.way == ops::Way::materialised || q.projection > 0) continue;  // ATen's products
+    // Threads that have sequences of their own multiply other numbers of rows: without AVX-512 that is MKL's
+    // work too, whose bits depend on them.
+    if (q.sizes[0] >= 32 && at::get_cpu_capability() != "AVX512") continue;
     q.p *= 3;
     const LayerArguments a = draw(q);
     for (int i = 0; i < 2; ++i) run(q, a);  // a learned tensor that is met again has factors
