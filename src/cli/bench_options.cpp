@@ -32,6 +32,7 @@ void BenchOptions::add_to(CLI::App& bench, std::function<int()>& chosen) {
   add_linear(bench);
   add_encoder(bench);
   add_recurrent(bench);
+  add_convolution(bench);
   add_decoding(bench);
   add_model(bench);
 }
@@ -98,6 +99,32 @@ void BenchOptions::add_recurrent(CLI::App& bench) {
   add_seconds(*command, a.seconds);
   command->add_option("--json", a.json, kJson)->type_name("FILE");
   command->callback([this] { *chosen_ = [this] { return bench_recurrent_command(recurrent_); }; });
+}
+
+void BenchOptions::add_convolution(CLI::App& bench) {
+  auto* command = bench.add_subcommand("convolution", "Convolutions of two axes, beside torch's conv2d");
+  command->footer(kBenchConvolutionFooter);
+  auto& a = convolution_;
+  const auto list = [&](const char* name, auto& values, const char* text) {
+    return command->add_option(name, values, text)->delimiter(',')->capture_default_str();
+  };
+  const auto number = [&](const char* name, auto& value, const char* text) {
+    return command->add_option(name, value, text)->capture_default_str();
+  };
+  add_algebras(*command, a.algebras);
+  list("--channels", a.channels, "Channels of input and output")->check(CLI::Range(1, 1 << 14));
+  list("--image", a.images, "Height and width, one or one for each of --channels")
+      ->check(CLI::Range(1, 1 << 12));
+  list("--batch", a.batches, "Images at a time")->check(CLI::Range(1, 1 << 14));
+  number("--kernel", a.kernel, "Height and width of the kernel")->check(CLI::Range(1, 31));
+  number("--stride", a.stride, "Stride")->check(CLI::Range(1, 31));
+  list("--winograd", a.winograd, "Transforms")->check(CLI::IsMember({"auto", "none", "2x2", "4x4"}));
+  number("--order", a.order, "Channels in memory, of ours")->check(CLI::IsMember({"first", "last"}));
+  list("--pass", a.passes, "Passes")->check(CLI::IsMember({"inference", "training"}));
+  add_threads(*command, a.threads);
+  add_seconds(*command, a.seconds);
+  command->add_option("--json", a.json, kJson)->type_name("FILE");
+  command->callback([this] { *chosen_ = [this] { return bench_convolution_command(convolution_); }; });
 }
 
 void BenchOptions::add_decoding(CLI::App& bench) {

@@ -18,6 +18,7 @@ class BenchOptions {
   void add_linear(CLI::App& bench);
   void add_encoder(CLI::App& bench);
   void add_recurrent(CLI::App& bench);
+  void add_convolution(CLI::App& bench);
   void add_decoding(CLI::App& bench);
   void add_model(CLI::App& bench);
 
@@ -25,6 +26,7 @@ class BenchOptions {
   BenchLinearArguments linear_;
   BenchEncoderArguments encoder_;
   BenchRecurrentArguments recurrent_;
+  BenchConvolutionArguments convolution_;
   BenchDecodingArguments decoding_;
   BenchModelArguments model_;
 };

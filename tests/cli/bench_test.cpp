@@ -64,6 +64,26 @@ TEST(BenchLinear, prints_a_line_a_case) {
   EXPECT_EQ(cases.back()["pass"], "training");
 }
 
+TEST(BenchConvolution, prints_a_line_a_case) {
+  const Workplace place;
+  const json cases = cases_of(place,
+                              "bench convolution --channels 32,64 --image 8,4 --batch 2 --winograd none,2x2 "
+                              "--algebra quaternion 'phm(4)'" +
+                                  kQuick);
+  ASSERT_EQ(cases.size(), 2 * 2 * 2 * 2);
+  for (const auto& one : cases) {
+    EXPECT_EQ(one["parameters"], one["channels"].get<int64_t>() * one["channels"].get<int64_t>() * 9 / 4);
+    EXPECT_GT(one["ratio_real"].get<double>(), 0);
+    EXPECT_EQ(one.contains("ratio_reordered"), one["pass"] == "inference");
+  }
+  EXPECT_EQ(cases[0]["image"], 8);
+  EXPECT_EQ(cases[2]["channels"], 64);
+  const Outcome outcome = place.run("bench convolution --channels 32,64 --image 8,4,2" + kQuick);
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_THAT(outcome.error,
+              HasSubstr("--image must be one size, or one for each of --channels, got 3 for 2"));
+}
+
 TEST(BenchLinear, takes_learned_algebras_and_other_types) {
   const Workplace place;
   const json learned =

@@ -47,11 +47,11 @@ TEST(WinogradKernel, IsACorrelation) {
         const int64_t t = m + 2;
         Square tile(t, count), weight(3, count), d(t, count), w(t, count), y(m, count), bias(1, count);
         tile.fill(random), weight.fill(random), bias.fill(random);
-        (*table)->winograd(m, WinogradStep::input, tile.in.data(), d.out.data(), count, nullptr);
-        (*table)->winograd(m, WinogradStep::weight, weight.in.data(), w.out.data(), count, nullptr);
+        (*table)->winograd(m, WinogradStep::input, tile.in.data(), 0, d.out.data(), 0, 1, count, nullptr);
+        (*table)->winograd(m, WinogradStep::weight, weight.in.data(), 0, w.out.data(), 0, 1, count, nullptr);
         for (int64_t i = 0; i < t * t; ++i)
           for (int64_t q = 0; q < count; ++q) d.at(i, q) *= w.at(i, q);
-        (*table)->winograd(m, WinogradStep::output, d.in.data(), y.out.data(), count, bias.in[0]);
+        (*table)->winograd(m, WinogradStep::output, d.in.data(), 0, y.out.data(), 0, 1, count, bias.in[0]);
         for (int64_t i = 0; i < m; ++i)
           for (int64_t j = 0; j < m; ++j)
             for (int64_t q = 0; q < count; ++q) {
@@ -74,13 +74,17 @@ TEST(WinogradKernel, GradientsAreTransposes) {
       const int64_t t = m + 2, count = 21;
       Square small(m, count), big(t, count), to_big(t, count), to_small(m, count);
       small.fill(random), big.fill(random);
-      (*table)->winograd(m, WinogradStep::output_back, small.in.data(), to_big.out.data(), count, nullptr);
-      (*table)->winograd(m, WinogradStep::output, big.in.data(), to_small.out.data(), count, nullptr);
+      (*table)->winograd(m, WinogradStep::output_back, small.in.data(), 0, to_big.out.data(), 0, 1, count,
+                         nullptr);
+      (*table)->winograd(m, WinogradStep::output, big.in.data(), 0, to_small.out.data(), 0, 1, count,
+                         nullptr);
       EXPECT_NEAR(to_big.inner(big), to_small.inner(small), 1e-3);
       Square weight(3, count), to_weight(3, count);
       weight.fill(random);
-      (*table)->winograd(m, WinogradStep::weight, weight.in.data(), to_big.out.data(), count, nullptr);
-      (*table)->winograd(m, WinogradStep::weight_back, big.in.data(), to_weight.out.data(), count, nullptr);
+      (*table)->winograd(m, WinogradStep::weight, weight.in.data(), 0, to_big.out.data(), 0, 1, count,
+                         nullptr);
+      (*table)->winograd(m, WinogradStep::weight_back, big.in.data(), 0, to_weight.out.data(), 0, 1, count,
+                         nullptr);
       EXPECT_NEAR(to_big.inner(big), to_weight.inner(weight), 1e-4);
     }
 }

@@ -31,7 +31,7 @@ inline void combine_block(const Mix& mix, const In* const* in, int64_t in_row, O
       const float c = mix.coefficient[e];
 #pragma GCC unroll 8
       for (int h = 0; h < height; ++h)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int v = 0; v < width; ++v) s[h][v] += c * get(x + h * in_row + v * kLanes);
     }
 #pragma GCC unroll 8

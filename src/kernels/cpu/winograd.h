@@ -65,61 +65,71 @@ struct Winograd4 {
   }
 };
 
+/// Where the values of a transform lie; see Table.
+struct WinogradPlaces {
+  const float* const* in;
+  int64_t in_part;
+  float* const* out;
+  int64_t out_part, parts, count;
+  const float* bias;
+};
+
 template <int inputs, int outputs, class Apply>
-void winograd_square(const Apply& apply, const float* const* in, float* const* out, int64_t count,
-                     const float* bias) {
-  const auto block = [&](int64_t q, const auto& get, const auto& put) {
+void winograd_square(const Apply& apply, const WinogradPlaces& p) {
+  const auto block = [&](int64_t from, int64_t to, const auto& get, const auto& put) {
     Vec half[outputs][inputs];
 #pragma GCC unroll 8
     for (int j = 0; j < inputs; ++j) {
       Vec d[inputs], o[outputs];
 #pragma GCC unroll 8
-      for (int i = 0; i < inputs; ++i) d[i] = get(in[i * inputs + j] + q);
+      for (int i = 0; i < inputs; ++i) d[i] = get(p.in[i * inputs + j] + from);
       apply(d, o);
 #pragma GCC unroll 8
       for (int i = 0; i < outputs; ++i) half[i][j] = o[i];
     }
-    const Vec added = bias ? get(bias + q) : Vec{};
+    const Vec added = p.bias ? get(p.bias + to) : Vec{};
 #pragma GCC unroll 8
     for (int i = 0; i < outputs; ++i) {
       Vec o[outputs];
       apply(half[i], o);
 #pragma GCC unroll 8
-      for (int j = 0; j < outputs; ++j) put(out[i * outputs + j] + q, o[j] + added);
+      for (int j = 0; j < outputs; ++j) put(p.out[i * outputs + j] + to, o[j] + added);
     }
   };
-  int64_t q = 0;
-  for (; q + kLanes <= count; q += kLanes)
-    block(
-        q, [](const float* p) { return load(p); }, [](float* p, Vec v) { store(p, v); });
-  if (q < count)
-    block(
-        q, [rest = count - q](const float* p) { return load_part(p, rest); },
-        [rest = count - q](float* p, Vec v) { store_part(p, v, rest); });
-}
-
-template <class F>
-void winograd_as(WinogradStep step, const float* const* in, float* const* out, int64_t count,
-                 const float* bias) {
-  constexpr int m = F::m, t = F::t;
-  switch (step) {
-    case WinogradStep::input:
-      return winograd_square<t, t>([](auto& d, auto& o) { F::input(d, o); }, in, out, count, bias);
-    case WinogradStep::output:
-      return winograd_square<t, m>([](auto& d, auto& o) { F::output(d, o); }, in, out, count, bias);
-    case WinogradStep::output_back:
-      return winograd_square<m, t>([](auto& d, auto& o) { F::output_back(d, o); }, in, out, count, bias);
-    case WinogradStep::weight:
-      return winograd_square<3, t>([](auto& d, auto& o) { F::weight(d, o); }, in, out, count, bias);
-    case WinogradStep::weight_back:
-      return winograd_square<t, 3>([](auto& d, auto& o) { F::weight_back(d, o); }, in, out, count, bias);
+  for (int64_t part = 0; part < p.parts; ++part) {
+    const int64_t from = part * p.in_part, to = part * p.out_part;
+    int64_t q = 0;
+    for (; q + kLanes <= p.count; q += kLanes)
+      block(
+          from + q, to + q, [](const float* x) { return load(x); }, [](float* y, Vec v) { store(y, v); });
+    if (q < p.count)
+      block(
+          from + q, to + q, [rest = p.count - q](const float* x) { return load_part(x, rest); },
+          [rest = p.count - q](float* y, Vec v) { store_part(y, v, rest); });
   }
 }
 
-void winograd(int64_t m, WinogradStep step, const float* const* in, float* const* out, int64_t count,
-              const float* bias) {
-  m == 2 ? winograd_as<Winograd2>(step, in, out, count, bias)
-         : winograd_as<Winograd4>(step, in, out, count, bias);
+template <class F>
+void winograd_as(WinogradStep step, const WinogradPlaces& p) {
+  constexpr int m = F::m, t = F::t;
+  switch (step) {
+    case WinogradStep::input:
+      return winograd_square<t, t>([](auto& d, auto& o) { F::input(d, o); }, p);
+    case WinogradStep::output:
+      return winograd_square<t, m>([](auto& d, auto& o) { F::output(d, o); }, p);
+    case WinogradStep::output_back:
+      return winograd_square<m, t>([](auto& d, auto& o) { F::output_back(d, o); }, p);
+    case WinogradStep::weight:
+      return winograd_square<3, t>([](auto& d, auto& o) { F::weight(d, o); }, p);
+    case WinogradStep::weight_back:
+      return winograd_square<t, 3>([](auto& d, auto& o) { F::weight_back(d, o); }, p);
+  }
+}
+
+void winograd(int64_t m, WinogradStep step, const float* const* in, int64_t in_part, float* const* out,
+              int64_t out_part, int64_t parts, int64_t count, const float* bias) {
+  const WinogradPlaces places{in, in_part, out, out_part, parts, count, bias};
+  m == 2 ? winograd_as<Winograd2>(step, places) : winograd_as<Winograd4>(step, places);
 }
 
 }  // namespace

@@ -25,9 +25,13 @@ class Resolved {
     if (call.axes() > 2 || call.map.compute_dtype(x) != at::kFloat || x.numel() == 0 || F.size(0) == 1)
       return;
     plane_ = plane::make_plane(x, F, call);
-    if (call.map.way == Way::automatic && !worth_it()) return;
     if (call.map.way == Way::mixed || call.map.way == Way::materialised) return;
-    map_.emplace(as_matrices(F), call.map, plane_.batch * plane_.b_height * plane_.b_width, at::kFloat, pass);
+    if (call.map.way == Way::automatic && !worth_it()) return;
+    // Factors that are followed beside a learned A may be missing, and are not insisted on.
+    const bool known = call.map.rank() > 0;
+    if (known) call_.map.way = Way::factored;
+    map_.emplace(as_matrices(F), call_.map, plane_.batch * plane_.b_height * plane_.b_width, at::kFloat, pass,
+                 /*often=*/true);
     call_.map = map_->call();
     m_ = winograd_of(call.winograd);
   }

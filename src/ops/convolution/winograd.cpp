@@ -1,7 +1,7 @@
 // One way through a plane by Winograd's F(m x m, 3 x 3), t = m + 2. A task is a panel of some rows of tiles,
 // and some columns of the result where there are few tiles. Vectors run over channels:
 //
-//   input     each tile is transformed                       -> tiles[position][tile][channel]
+//   input     each tile is transformed                       -> tiles[position][component][tile][unit]
 //   products  at each of the t t positions the map of the components on the tiles: n -> R, R products, R ->
 //   n,
 //             in the first and second level cache            -> in their place
@@ -27,11 +27,10 @@ namespace {
 
 using kernels::cpu::WinogradStep;
 
-constexpr int64_t kTiles = 64;  // of a panel, and rows of a product; twice that where they are small
-constexpr int64_t kSmallTiles = 1 << 19;  // bytes of a panel of so many
-constexpr int64_t kColumns = 64;          // of a product
-constexpr int64_t kFewTiles = 32;         // for each thread: with fewer the threads share the columns
-constexpr int64_t kSkew = 16;             // off the powers of two, whose multiples share cache sets
+constexpr int64_t kTiles = 64;     // of a panel, and rows of a product
+constexpr int64_t kColumns = 64;   // of a product
+constexpr int64_t kFewTiles = 32;  // for each thread: with fewer the threads share the columns
+constexpr int64_t kSkew = 16;      // off the powers of two, whose multiples share cache sets
 constexpr int64_t kMostPlaces = 36;
 
 /// Equal parts of at most `largest`, as many as the threads like.
@@ -43,22 +42,19 @@ int64_t equal_parts(int64_t whole, int64_t largest, int64_t threads) {
 
 struct Panels {
   int64_t m, t, positions, down, across, tile_rows;
-  int64_t rows;          ///< of a product
   int64_t height;        ///< rows of tiles of a panel
   int64_t count, parts;  ///< panels; parts of the columns
   int64_t blocks;        ///< of columns, in a group
 
-  Panels(const Plane& plane, int64_t m_, const Images& in, const Images& out, int64_t outputs)
+  Panels(const Plane& plane, int64_t m_, const Images& out, int64_t outputs)
       : m(m_), t(m_ + 2), positions(t * t), down((out.height + m - 1) / m), across((out.width + m - 1) / m) {
     const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
     tile_rows = plane.batch * down;
     blocks = (outputs + kColumns - 1) / kColumns;
     const int64_t columns = blocks * plane.groups;
     parts = tile_rows * across < kFewTiles * threads ? std::clamp<int64_t>(columns, 1, threads) : 1;
-    const int64_t tile = positions * std::max(in.channels, out.channels) * 4;
-    rows = 2 * kTiles * tile <= kSmallTiles ? 2 * kTiles : kTiles;
     height =
-        equal_parts(tile_rows, std::max<int64_t>(1, rows / across), std::max<int64_t>(1, threads / parts));
+        equal_parts(tile_rows, std::max<int64_t>(1, kTiles / across), std::max<int64_t>(1, threads / parts));
     count = (tile_rows + height - 1) / height;
   }
 };
@@ -69,10 +65,11 @@ class Task {
   Task(const Plane& plane, const Way2& way, const float* packed, const Panels& panels, const Images& in,
        const Images& out, const engine::Epilogue& epilogue)
       : plane_(plane), way_(way), packed_(packed), p_(panels), in_(in), out_(out), epilogue_(epilogue) {
-    const int64_t most = p_.height * p_.across, rows = std::min(p_.rows, most);
-    width_ = std::max(in.channels, out.channels);
-    position_ = most * width_ + kSkew;
+    const int64_t most = p_.height * p_.across, rows = std::min(kTiles, most);
     inputs_ = in.channels / plane.n, outputs_ = out.channels / plane.n;
+    width_ = std::max(inputs_, outputs_);
+    component_ = most * width_ + kSkew;
+    position_ = plane.n * component_ + kSkew;
     mixed_ = rows * inputs_ + kSkew;
     product_ = rows * kColumns + kSkew;
     const int64_t rows_in = in.last ? 0 : p_.t * in.width * in.channels,
@@ -99,8 +96,8 @@ class Task {
     for (int64_t row = first_; row < last_; ++row) read(row);
     const int64_t tiles = (last_ - first_) * p_.across;
     for (int64_t position = 0; position < p_.positions; ++position)
-      for (int64_t row = 0; row < tiles; row += p_.rows)
-        multiply(position, row, std::min(p_.rows, tiles - row));
+      for (int64_t row = 0; row < tiles; row += kTiles)
+        multiply(position, row, std::min(kTiles, tiles - row));
     for (int64_t row = first_; row < last_; ++row) write(row);
   }
 
@@ -140,7 +137,7 @@ class Task {
                                             : rows_in_ + ((y - from) * in_.width + x) * in_.channels;
           places[u * p_.t + v] = tile(row) + i * width_ + (u * p_.t + v) * position_;
         }
-      k_.winograd(p_.m, WinogradStep::input, pixels, places, in_.channels, nullptr);
+      k_.winograd(p_.m, WinogradStep::input, pixels, inputs_, places, component_, plane_.n, inputs_, nullptr);
     }
   }
 
@@ -148,11 +145,10 @@ class Task {
     float* const here = tiles_ + position * position_ + row * width_;
     const float* components[engine::kMaxComponents];
     float* results[engine::kMaxComponents];
-    for (int64_t c = 0; c < plane_.n; ++c) components[c] = here + c * inputs_;
+    for (int64_t c = 0; c < plane_.n; ++c) components[c] = here + c * component_;
     const kernels::cpu::Mix mixed{static_cast<int32_t>(mixture_at_.size()), begin_.data(), source_.data(),
                                   coefficient_.data()};
-    k_.combine_f_f(mixed, components, width_, mixture_at_.data(), inputs_, rows, inputs_, nullptr,
-                   kernels::cpu::Store::set);
+    combine(mixed, components, width_, mixture_at_.data(), inputs_, rows, inputs_);
     const int64_t q = inputs_ / plane_.groups, m = outputs_ / plane_.groups;
     for (int64_t block = block_; block < block_end_; ++block) {
       const int64_t group = block / p_.blocks, col = block % p_.blocks * kColumns,
@@ -164,10 +160,17 @@ class Task {
         at::native::cpublas::brgemm(rows, cols, q, plain < 0 ? inputs_ : width_, m, cols, false,
                                     left + group * q, weights + r * q * m, products_ + r * product_);
       }
-      for (int64_t c = 0; c < plane_.n; ++c) results[c] = here + c * outputs_ + group * m + col;
-      k_.combine_f_f(way_.out->view(), product_at_.data(), cols, results, width_, rows, cols, nullptr,
-                     kernels::cpu::Store::set);
+      for (int64_t c = 0; c < plane_.n; ++c) results[c] = here + c * component_ + group * m + col;
+      combine(way_.out->view(), product_at_.data(), cols, results, width_, rows, cols);
     }
+  }
+
+  /// Rows without a gap are one long row.
+  void combine(const kernels::cpu::Mix& mix, const float* const* in, int64_t in_row, float* const* out,
+               int64_t out_row, int64_t rows, int64_t cols) const {
+    const bool whole = in_row == cols && out_row == cols;
+    k_.combine_f_f(mix, in, in_row, out, out_row, whole ? 1 : rows, whole ? rows * cols : cols, nullptr,
+                   kernels::cpu::Store::set);
   }
 
   void write(int64_t row) {
@@ -185,12 +188,13 @@ class Task {
         }
       for (int64_t place = 0; place < p_.positions; ++place)
         places[place] = tile(row) + i * width_ + place * position_;
-      ranges([&](int64_t channel, int64_t count) {
+      columns([&](int64_t unit, int64_t count) {
         const float* from[kMostPlaces];
         float* to[kMostPlaces];
-        for (int64_t place = 0; place < p_.positions; ++place) from[place] = places[place] + channel;
-        for (int64_t place = 0; place < p_.m * p_.m; ++place) to[place] = pixels[place] + channel;
-        k_.winograd(p_.m, WinogradStep::output, from, to, count, bias ? bias + channel : nullptr);
+        for (int64_t place = 0; place < p_.positions; ++place) from[place] = places[place] + unit;
+        for (int64_t place = 0; place < p_.m * p_.m; ++place) to[place] = pixels[place] + unit;
+        k_.winograd(p_.m, WinogradStep::output, from, component_, to, outputs_, plane_.n, count,
+                    bias ? bias + unit : nullptr);
       });
     }
     const int64_t count = height * out_.width;
@@ -212,16 +216,23 @@ class Task {
       });
   }
 
-  /// Calls use(first channel, channels) for runs of channels that this task computes.
+  /// Calls use(first unit, units) for runs of a component's units that this task computes.
+  template <class Use>
+  void columns(const Use& use) const {
+    if (p_.parts == 1) return use(0, outputs_);
+    const int64_t m = outputs_ / plane_.groups;
+    for (int64_t block = block_; block < block_end_; ++block) {
+      const int64_t col = block % p_.blocks * kColumns;
+      use(block / p_.blocks * m + col, std::min(kColumns, m - col));
+    }
+  }
+  /// The same for runs of channels.
   template <class Use>
   void ranges(const Use& use) const {
     if (p_.parts == 1) return use(0, out_.channels);
-    const int64_t m = outputs_ / plane_.groups;
-    for (int64_t block = block_; block < block_end_; ++block)
-      for (int64_t c = 0; c < plane_.n; ++c) {
-        const int64_t col = block % p_.blocks * kColumns;
-        use(c * outputs_ + block / p_.blocks * m + col, std::min(kColumns, m - col));
-      }
+    columns([&](int64_t unit, int64_t count) {
+      for (int64_t c = 0; c < plane_.n; ++c) use(c * outputs_ + unit, count);
+    });
   }
 
   /// Rows and columns of the input before the first of the output.
@@ -235,7 +246,7 @@ class Task {
   const Images in_, out_;
   const engine::Epilogue& epilogue_;
   const kernels::cpu::Table& k_ = kernels::cpu::active();
-  int64_t width_, position_, inputs_, outputs_, mixed_, product_;
+  int64_t width_, component_, position_, inputs_, outputs_, mixed_, product_;
   int64_t first_ = 0, last_ = 0, block_ = 0, block_end_ = 0;
   float *tiles_, *mixtures_, *products_, *rows_in_, *rows_out_, *zeros_, *dump_;
   std::vector<float*> mixture_at_;  // of those that are made
@@ -261,13 +272,13 @@ void pack_winograd(const Plane& plane, const Way2& way, const float* F, int64_t 
     for (int64_t place = 0; place < 9; ++place) in[place] = rows + place * N;
     for (int64_t position = 0; position < positions; ++position)
       out[position] = packed + (((group * positions + position) * way.rank + r) * K + unit) * N;
-    k.winograd(m, kernels::cpu::WinogradStep::weight, in, out, N, nullptr);
+    k.winograd(m, kernels::cpu::WinogradStep::weight, in, 0, out, 0, 1, N, nullptr);
   });
 }
 
 void run_winograd(const Plane& plane, const Way2& way, const float* packed, int64_t m, const Images& in,
                   const Images& out, const engine::Epilogue& epilogue) {
-  const winograd::Panels panels(plane, m, in, out, out.channels / plane.n / plane.groups);
+  const winograd::Panels panels(plane, m, out, out.channels / plane.n / plane.groups);
   at::parallel_for(0, panels.count * panels.parts, 1, [&](int64_t begin, int64_t end) {
     winograd::Task task(plane, way, packed, panels, in, out, epilogue);
     for (int64_t i = begin; i < end; ++i) task.run(i / panels.parts, i % panels.parts);

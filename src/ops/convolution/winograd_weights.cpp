@@ -45,7 +45,8 @@ class Work {
     const int64_t wanted = std::clamp(kBytes / tile, kTiles, kMostTiles);
     height_ = std::clamp<int64_t>(wanted / across_, 1, rows_);
     most_ = height_ * across_;
-    a_position_ = most_ * a.channels + kSkew, b_position_ = most_ * b.channels + kSkew;
+    a_component_ = most_ * plane.a_units + kSkew, b_component_ = most_ * plane.b_units + kSkew;
+    a_position_ = plane.n * a_component_, b_position_ = plane.n * b_component_;
     tiles_ = recycled_empty({positions_ * (a_position_ + b_position_)});
     block_ = plane.b_in_group() * plane.a_in_group();
     sums_ = recycled_empty({positions_ * plane.groups * pass.rank * block_});
@@ -72,11 +73,11 @@ class Work {
 
  private:
   float* a_tile(int64_t position, int64_t tile) const {
-    return tiles_.mutable_data_ptr<float>() + position * a_position_ + tile * a_.channels;
+    return tiles_.mutable_data_ptr<float>() + position * a_position_ + tile * plane_.a_units;
   }
   float* b_tile(int64_t position, int64_t tile) const {
     return tiles_.mutable_data_ptr<float>() + positions_ * a_position_ + position * b_position_ +
-           tile * b_.channels;
+           tile * plane_.b_units;
   }
   float* sum_of(int64_t position, int64_t group, int64_t r) const {
     return sums_.mutable_data_ptr<float>() + ((position * plane_.groups + group) * pass_.rank + r) * block_;
@@ -85,16 +86,16 @@ class Work {
   /// A row of tiles of both images.
   void transform(int64_t row, int64_t in_panel) const {
     const int64_t b = row / down_, y = row % down_ * m_;
-    read(a_, b, y - plane_.padding[0], -plane_.padding[1], t_, WinogradStep::input,
+    read(a_, b, y - plane_.padding[0], -plane_.padding[1], t_, WinogradStep::input, a_component_,
          [&](int64_t position, int64_t i) { return a_tile(position, in_panel * across_ + i); });
-    read(b_, b, y, 0, m_, WinogradStep::output_back,
+    read(b_, b, y, 0, m_, WinogradStep::output_back, b_component_,
          [&](int64_t position, int64_t i) { return b_tile(position, in_panel * across_ + i); });
   }
 
   /// Squares of `side` pixels from (y0, x0) on, every m pixels; zeros off the image.
   template <class At>
   void read(const Images& images, int64_t b, int64_t y0, int64_t x0, int64_t side, WinogradStep step,
-            const At& at) const {
+            int64_t component, const At& at) const {
     const int64_t from = std::max<int64_t>(y0, 0), to = std::min(y0 + side, images.height);
     engine::Scratch& memory = engine::scratch();
     const int64_t gathered = images.last ? 0 : side * images.width * images.channels;
@@ -115,7 +116,8 @@ class Work {
                                                : rows + ((y - from) * images.width + x) * images.channels;
         }
       for (int64_t position = 0; position < positions_; ++position) places[position] = at(position, i);
-      k_.winograd(m_, step, pixels, places, images.channels, nullptr);
+      k_.winograd(m_, step, pixels, images.channels / plane_.n, places, component, plane_.n,
+                  images.channels / plane_.n, nullptr);
     }
   }
 
@@ -128,14 +130,13 @@ class Work {
     float* const b_mixed = memory.take<float>(pass_.rank * b_all);
     std::vector<float*> to(static_cast<size_t>(pass_.rank));
     const float* from[engine::kMaxComponents];
-    for (int64_t c = 0; c < plane_.n; ++c) from[c] = a_tile(position, 0) + c * plane_.a_units;
+    for (int64_t c = 0; c < plane_.n; ++c) from[c] = a_tile(position, 0) + c * a_component_;
     for (int64_t r = 0; r < pass_.rank; ++r) to[static_cast<size_t>(r)] = a_mixed + r * a_all;
-    k_.combine_f_f(pass_.a_in->view(), from, a_.channels, to.data(), a_row, tiles, plane_.a_units, nullptr,
-                   Store::set);
-    for (int64_t c = 0; c < plane_.n; ++c) from[c] = b_tile(position, 0) + c * plane_.b_units;
+    k_.combine_f_f(pass_.a_in->view(), from, a_row, to.data(), a_row, 1, tiles * a_row, nullptr, Store::set);
+    for (int64_t c = 0; c < plane_.n; ++c) from[c] = b_tile(position, 0) + c * b_component_;
     for (int64_t r = 0; r < pass_.rank; ++r) to[static_cast<size_t>(r)] = b_mixed + r * b_all;
-    k_.transpose_f_f(pass_.b_in->view(), static_cast<int32_t>(plane_.n), from, b_.channels, to.data(), b_row,
-                     tiles, plane_.b_units);
+    k_.transpose_f_f(pass_.b_in->view(), static_cast<int32_t>(plane_.n), from, plane_.b_units, to.data(),
+                     b_row, tiles, plane_.b_units);
     const int64_t rows = plane_.b_in_group(), cols = plane_.a_in_group();
     for (int64_t group = 0; group < plane_.groups; ++group)
       for (int64_t r = 0; r < pass_.rank; ++r)
@@ -168,7 +169,7 @@ class Work {
       for (int64_t position = 0; position < positions_; ++position)
         in[position] =
             pass_.out ? mixed + (i * positions_ + position) * cols : sum_of(position, group, i) + row * cols;
-      k_.winograd(m_, WinogradStep::weight_back, in, out, cols, nullptr);
+      k_.winograd(m_, WinogradStep::weight_back, in, 0, out, 0, 1, cols, nullptr);
       const float* plain = weights;
       float* target = dF_ + (i * plane_.b_units + unit) * cols * 9;
       k_.transpose_f_f(engine::copies_of(1), 1, &plain, cols, &target, 9, 9, cols);
@@ -181,7 +182,7 @@ class Work {
   const Images a_, b_;
   float* const dF_;
   const kernels::cpu::Table& k_ = kernels::cpu::active();
-  int64_t down_, across_, rows_, height_, most_, a_position_, b_position_, block_;
+  int64_t down_, across_, rows_, height_, most_, a_component_, b_component_, a_position_, b_position_, block_;
   at::Tensor tiles_, sums_;
 };
 

@@ -1,0 +1,31 @@
+#include "bench/convolution.h"
+#include "cli/bench_run.h"
+#include "cli/commands.h"
+#include "nn/check.h"
+#include "quatrain/nn/algebra_spec.h"
+
+namespace quatrain::cli {
+
+int bench_convolution_command(const BenchConvolutionArguments& a) {
+  if (a.images.size() != 1 && a.images.size() != a.channels.size())
+    throw UsageError("bench: --image must be one size, or one for each of --channels, got " +
+                     std::to_string(a.images.size()) + " for " + std::to_string(a.channels.size()));
+  std::vector<bench::ConvolutionCase> cases;
+  for (const auto& algebra : a.algebras)
+    for (const int threads : threads_or_default(a.threads))
+      for (const auto& pass : a.passes)
+        for (size_t i = 0; i < a.channels.size(); ++i)
+          for (const int64_t batch : a.batches)
+            for (const auto& winograd : a.winograd) {
+              try {
+                nn::require_divisible("bench", "--channels", a.channels[i], nn::AlgebraSpec(algebra).n, "n");
+              } catch (const std::invalid_argument& error) {
+                throw UsageError(error.what());
+              }
+              cases.push_back({algebra, a.channels[i], a.images[a.images.size() == 1 ? 0 : i], batch,
+                               a.kernel, a.stride, winograd, a.order == "last", threads, pass == "training"});
+            }
+  return run_bench(bench::convolution(cases, a.seconds), a.json);
+}
+
+}  // namespace quatrain::cli

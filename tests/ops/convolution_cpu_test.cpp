@@ -1,0 +1,186 @@
+// The engine's ways of a convolution, each forced, against H in float64; numbers of threads; epilogues.
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "kernels/cpu/kernels.h"
+#include "ops/convolution_reference.h"
+#include "quatrain/conv_ops.h"
+
+namespace quatrain {
+namespace {
+
+using ops::ConvolutionOptions;
+using ops::Way;
+using ops::Winograd;
+using test::convolution_of_H;
+using test::relative_error;
+
+struct PlaneCase {
+  std::string algebra = "quaternion";
+  int64_t units_in = 8, units_out = 16, batch = 2, height = 7, width = 9;
+  std::vector<int64_t> kernel{3, 3};
+  ConvolutionOptions options{.padding = {1}, .way = Way::factored};
+};
+
+/// Values and gradients in both layouts.
+void expect_plane(const PlaneCase& c, double tolerance = 5e-6) {
+  torch::manual_seed(11);
+  const int64_t n = algebra::get(c.algebra).n(), g = c.options.groups;
+  const auto f64 = torch::kDouble;
+  std::vector<int64_t> sizes{n, c.options.transposed ? c.units_in : c.units_out,
+                             (c.options.transposed ? c.units_out : c.units_in) / g};
+  sizes.insert(sizes.end(), c.kernel.begin(), c.kernel.end());
+  const at::Tensor F = torch::randn(sizes, f64).requires_grad_(),
+                   bias = torch::randn({n * c.units_out}, f64).requires_grad_(),
+                   x = torch::randn({c.batch, n * c.units_in, c.height, c.width}, f64).requires_grad_();
+  const at::Tensor expected = convolution_of_H(x, F, bias, test::table_of(c.algebra), c.options);
+  const at::Tensor g64 = torch::randn_like(expected);
+  const auto wanted = torch::autograd::grad({expected}, {x, F, bias}, {g64});
+  for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+    SCOPED_TRACE(format == at::MemoryFormat::Contiguous ? "channels first" : "channels last");
+    const auto single = [](const at::Tensor& t) { return t.detach().to(torch::kFloat).requires_grad_(); };
+    const at::Tensor F_ = single(F), b_ = single(bias),
+                     x_ = x.detach().to(torch::kFloat).contiguous(format).requires_grad_();
+    const at::Tensor y = ops::convolution(x_, F_, b_, {c.algebra, {}, {}}, c.options);
+    ASSERT_EQ(y.sizes(), expected.sizes());
+    EXPECT_TRUE(y.is_contiguous(format));
+    EXPECT_LT(relative_error(y, expected), tolerance);
+    const auto got = torch::autograd::grad({y}, {x_, F_, b_}, {g64.to(torch::kFloat).contiguous(format)});
+    for (size_t i = 0; i < 3; ++i)
+      EXPECT_LT(relative_error(got[i], wanted[i]), tolerance) << "gradient " << i;
+  }
+}
+
+TEST(ConvolutionPlane, WinogradOfEverySizeOfImage) {
+  for (const Winograd winograd : {Winograd::f2, Winograd::f4})
+    for (const auto& [height, width] : {std::pair{1, 1}, {2, 5}, {4, 4}, {7, 9}, {8, 8}, {13, 3}, {2, 140}})
+      for (const bool transposed : {false, true}) {
+        SCOPED_TRACE(std::string(ops::name(winograd)) + ", " + std::to_string(height) + " x " +
+                     std::to_string(width));
+        PlaneCase c{.height = height, .width = width};
+        c.options.winograd = winograd, c.options.transposed = transposed;
+        expect_plane(c, winograd == Winograd::f2 ? 2e-6 : 2e-5);
+      }
+}
+
+TEST(ConvolutionPlane, WinogradOfEveryPaddingAndGroup) {
+  for (const Winograd winograd : {Winograd::f2, Winograd::f4})
+    for (const int64_t groups : {1, 2, 4})
+      for (const int64_t padding : {0, 1, 2, 3}) {
+        SCOPED_TRACE(std::to_string(groups) + " groups, padding " + std::to_string(padding));
+        PlaneCase c{.batch = 3};
+        c.options.winograd = winograd, c.options.groups = groups, c.options.padding = {padding, 1};
+        expect_plane(c, 2e-5);
+      }
+}
+
+TEST(ConvolutionPlane, DirectOfEveryOption) {
+  const auto with = [](std::vector<int64_t> kernel, ConvolutionOptions options) {
+    PlaneCase c{.kernel = std::move(kernel)};
+    options.way = Way::factored, options.winograd = Winograd::none;
+    c.options = options;
+    expect_plane(c);
+  };
+  with({3, 3}, {.padding = {1}});
+  with({3, 3}, {.stride = {2}, .padding = {1}});
+  with({1, 1}, {});
+  with({1, 1}, {.stride = {2, 3}});
+  with({1, 1}, {.padding = {2, 1}});
+  with({5, 2}, {.stride = {1, 3}, .padding = {2, 0}});
+  with({3, 3}, {.padding = {2, 3}, .dilation = {2, 3}});
+  with({2, 2}, {.stride = {3}, .padding = {1}});
+  with({3, 3}, {.padding = {1}, .groups = 4});
+  with({7, 7}, {.stride = {2}, .padding = {3}, .groups = 2});
+  with({3, 4}, {.padding = {1}, .transposed = true});
+  with({3, 3}, {.dilation = {2}, .transposed = true, .groups = 2});
+}
+
+TEST(ConvolutionPlane, EveryAlgebraAndWidth) {
+  for (const std::string algebra :
+       {"complex", "quaternion", "octonion", "split_quaternion", "dual", "tessarine"})
+    for (const auto& [in, out] : {std::pair{8, 8}, {9, 17}, {33, 70}, {130, 8}})
+      for (const Winograd winograd : {Winograd::none, Winograd::automatic}) {
+        SCOPED_TRACE(algebra + ", " + std::to_string(in) + " to " + std::to_string(out));
+        PlaneCase c{
+            .algebra = algebra, .units_in = in, .units_out = out, .batch = 1, .height = 4, .width = 6};
+        c.options.winograd = winograd;
+        expect_plane(c);
+      }
+}
+
+TEST(ConvolutionPlane, LearnedStructures) {
+  // A that trains, its factors followed beside it; and trained factors.
+  for (const std::string algebra : {"learned", "factored"})
+    for (const int64_t n : {3, 4})
+      for (const bool transposed : {false, true}) {
+        SCOPED_TRACE(algebra + ", n = " + std::to_string(n) + (transposed ? ", transposed" : ""));
+        torch::manual_seed(12);
+        const auto f64 = torch::kDouble;
+        const at::Tensor A =
+            algebra == "learned" ? torch::randn({n, n, n}, f64) : torch::randn({3, n, 6}, f64);
+        const at::Tensor x = torch::randn({4, n * 16, 12, 12}, f64), F = torch::randn({n, 16, 16, 3, 3}, f64);
+        const ConvolutionOptions options{.padding = {1}, .transposed = transposed};
+        const auto run = [&](torch::Dtype type, bool reference) {
+          const at::Tensor a = A.to(type).requires_grad_(), x_ = x.to(type).requires_grad_(),
+                           F_ = F.to(type).requires_grad_();
+          const at::Tensor table =
+              algebra == "learned" ? a : torch::einsum("ir,br,ar->iab", {a[0], a[1], a[2]});
+          const at::Tensor y = reference ? convolution_of_H(x_, F_, {}, table, options)
+                                         : ops::convolution(x_, F_, {}, {algebra, a, {}}, options);
+          auto results = torch::autograd::grad({(y * y.detach()).sum()}, {x_, F_, a});
+          results.push_back(y);
+          return results;
+        };
+        const auto expected = run(f64, true), got = run(torch::kFloat, false);
+        for (size_t i = 0; i < 4; ++i) EXPECT_LT(relative_error(got[i], expected[i]), 2e-5) << i;
+      }
+}
+
+TEST(ConvolutionPlane, ThreadsDoNotChangeABit) {
+  const int before = at::get_num_threads();
+  for (const int64_t image : {3, 14})
+    for (const Winograd winograd : {Winograd::none, Winograd::f2, Winograd::f4})
+      for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+        torch::manual_seed(13);
+        const at::Tensor x = torch::randn({3, 4 * 40, image, image}).contiguous(format),
+                         F = torch::randn({4, 136, 40, 3, 3});
+        const ConvolutionOptions options{.padding = {1}, .way = Way::factored, .winograd = winograd};
+        std::vector<std::vector<at::Tensor>> results;
+        for (const int threads : {1, 2, 3}) {
+          at::set_num_threads(threads);
+          const at::Tensor y = ops::convolution(x, F, {}, {"quaternion", {}, {}}, options);
+          const auto [dx, dF, dA] =
+              ops::convolution_backward(torch::ones_like(y), x, F, {"quaternion", {}, {}}, options,
+                                        {true, winograd != Winograd::none, false});
+          results.push_back({y, dx, winograd != Winograd::none ? dF : y});
+        }
+        at::set_num_threads(before);
+        for (size_t i = 1; i < results.size(); ++i)
+          for (size_t k = 0; k < 3; ++k)
+            EXPECT_TRUE(torch::equal(results[0][k], results[i][k])) << i << ", " << k;
+      }
+}
+
+TEST(ConvolutionPlane, GuardsChoose) {
+  const at::Tensor x = torch::randn({2, 64, 8, 8}), F = torch::randn({4, 16, 16, 3, 3});
+  const auto run = [&](Winograd winograd) {
+    return ops::convolution(x, F, {}, {"quaternion", {}, {}}, {.padding = {1}, .winograd = winograd});
+  };
+  const at::Tensor by_f2 = run(Winograd::f2), by_f4 = run(Winograd::f4), direct = run(Winograd::none);
+  EXPECT_TRUE(torch::equal(run(Winograd::automatic), by_f2));
+  EXPECT_FALSE(torch::equal(by_f2, by_f4));
+  EXPECT_FALSE(torch::equal(by_f2, direct));
+  {
+    const ops::WinogradGuard guard(Winograd::f4);
+    EXPECT_TRUE(torch::equal(run(Winograd::automatic), by_f4));
+    EXPECT_TRUE(torch::equal(run(Winograd::none), direct));
+    const ops::WayGuard way(Way::materialised);
+    EXPECT_FALSE(torch::equal(run(Winograd::automatic), by_f4));
+  }
+  EXPECT_EQ(ops::parse_winograd("4x4"), Winograd::f4);
+  EXPECT_THROW(ops::parse_winograd("3x3"), c10::Error);
+}
+
+}  // namespace
+}  // namespace quatrain
