@@ -177,8 +177,8 @@ void ResNetImpl::pretty_print(std::ostream& stream) const {
 
 at::Tensor ResNetImpl::forward(const at::Tensor& x) {
   TORCH_CHECK_VALUE(x.dim() == 4 && x.size(1) == options.in_channels(),
-                    "ResNet: x must have the shape (images, ", options.in_channels(), ", height, width), got ",
-                    x.sizes());
+                    "ResNet: x must have the shape (images, ", options.in_channels(),
+                    ", height, width), got ", x.sizes());
   at::Tensor y = stem->forward(x.contiguous(at::MemoryFormat::ChannelsLast));
   y = torch::relu(stem_norm ? stem_norm->forward(y) : y);
   for (const auto& block : *blocks) y = block->as<ResNetBlockImpl>()->forward(y);

@@ -114,9 +114,8 @@ at::Tensor ConvNdImpl<D, transposed>::forward(const at::Tensor& x) {
 }
 
 template <size_t D, bool transposed>
-at::Tensor ConvNdImpl<D, transposed>::forward_to_size(const at::Tensor& x, at::IntArrayRef output_size)
-  requires transposed
-{
+at::Tensor ConvNdImpl<D, transposed>::forward_to_size(const at::Tensor& x,
+                                                      at::IntArrayRef output_size) requires transposed {
   return run(x, output_size);
 }
 
@@ -149,8 +148,8 @@ at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional
             *size);
     for (size_t axis = 0; axis < D; ++axis) {
       const int64_t least = (x.size(static_cast<int64_t>(axis) + 2) - 1) * to.stride[axis] -
-                            2 * to.padding[axis] +
-                            to.dilation[axis] * ((*options.kernel_size())[axis] - 1) + 1;
+                            2 * to.padding[axis] + to.dilation[axis] * ((*options.kernel_size())[axis] - 1) +
+                            1;
       const int64_t more = (*size)[axis] - least, most = std::max(to.stride[axis], to.dilation[axis]);
       require(more >= 0 && more < most, layer_name<transposed>(D), ": output_size must be from ", least,
               " to ", least + most - 1, " on axis ", axis, ", got ", (*size)[axis]);

@@ -75,7 +75,8 @@ at::Tensor kernel_matrix(const torch::nn::Module& module) {
   const auto look = [&](const auto* layer) {
     if (!layer) return;
     require(layer->options.groups() == 1, "fill_nearest: ", module.name(), " must have one group, got ",
-            layer->options.groups(), "; those of torch are runs of channels, ours are parts of every component");
+            layer->options.groups(),
+            "; those of torch are runs of channels, ours are parts of every component");
     H = (layer->options.transposed() ? layer->weight.transpose(0, 1) : layer->weight).flatten(1);
   };
   (look(dynamic_cast<const Layers*>(&module)), ...);

@@ -125,8 +125,11 @@ TEST(ResNet, BadOptionsAreNamed) {
   refusal(small("phm(3)", Residual::plain), "widths must be divisible by n = 3, got 8");
   refusal(small("real", Residual::plain).widths({8, 8}), "widths must have 4 numbers");
   EXPECT_THAT([] { parse_residual("plane"); }, ThrowsMessage<std::exception>(HasSubstr("plain, phydi")));
-  EXPECT_THAT([] { ResNet(small("real", Residual::plain))(torch::zeros({1, 4, 8, 8})); },
-              ThrowsMessage<std::exception>(HasSubstr("(images, 3, height, width)")));
+  EXPECT_THAT(
+      [] {
+        ResNet(small("real", Residual::plain))(torch::zeros({1, 4, 8, 8}));
+      },
+      ThrowsMessage<std::exception>(HasSubstr("(images, 3, height, width)")));
 }
 
 }  // namespace

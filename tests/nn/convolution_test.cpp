@@ -118,7 +118,8 @@ TEST(Convolution, WeightsAreDrawnAsTheRealLayersAre) {
   torch::manual_seed(6);
   const auto variance = [](const HypercomplexWeight& weight) { return weight.matrix().var().item<double>(); };
   EXPECT_NEAR(variance(*Conv2d(Conv2dOptions(64, 128, 3))), 2.0 / (9 * (64 + 128)), 2e-5);
-  EXPECT_NEAR(variance(*Conv2d(Conv2dOptions(64, 128, 3).initialiser(Initialiser::he))), 2.0 / (9 * 64), 6e-5);
+  EXPECT_NEAR(variance(*Conv2d(Conv2dOptions(64, 128, 3).initialiser(Initialiser::he))), 2.0 / (9 * 64),
+              6e-5);
   EXPECT_NEAR(variance(*ConvTranspose2d(ConvTranspose2dOptions(64, 128, 3).initialiser(Initialiser::he))),
               2.0 / (9 * 64), 6e-5);
 }
@@ -147,7 +148,8 @@ TEST(Convolution, TakesTheNearestOfTorchsWeights) {
     torch::NoGradGuard no_grad;
     const at::Tensor& W = torchs->weight;
     const bool turned = torchs->options.transposed();
-    torchs->weight.copy_(exact->matrix().view_as(turned ? W.transpose(0, 1).contiguous() : W).transpose(0, turned));
+    torchs->weight.copy_(
+        exact->matrix().view_as(turned ? W.transpose(0, 1).contiguous() : W).transpose(0, turned));
     const ConversionReport report = fill_nearest(*torchs, *twin);
     ASSERT_EQ(report.layers.size(), 1);
     EXPECT_LT(report.layers[0].error.value(), 1e-6);
@@ -179,9 +181,8 @@ TEST(Convolution, BadOptionsAreNamed) {
   refusal(Conv2dOptions(8, 4, 3).padding(-1), "padding must be at least 0, got -1");
   refusal(Conv2dOptions(8, 4, 3).padding(torch::kSame).stride(2), "same only where the stride is 1, got 2");
   refusal(Conv2dOptions(8, 4, 3).output_padding(1), "output_padding is a transposed convolution's");
-  EXPECT_THAT(
-      [] { ConvTranspose2d layer(ConvTranspose2dOptions(8, 4, 3).padding_mode(torch::kReflect)); },
-      ThrowsMessage<std::invalid_argument>(HasSubstr("padding_mode must be zeros, got reflect")));
+  EXPECT_THAT([] { ConvTranspose2d layer(ConvTranspose2dOptions(8, 4, 3).padding_mode(torch::kReflect)); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("padding_mode must be zeros, got reflect")));
 }
 
 }  // namespace

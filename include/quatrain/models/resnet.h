@@ -18,7 +18,8 @@ namespace quatrain::models {
 ///   phydi  s(x) + alpha F(x), with batch norms; alpha is learned and 0 at the start, when each block is its
 ///          shortcut s (PHYDI (3))
 ///   code   s(x) + alpha ReLU(F(x)), as the paper's authors have it in their program
-///   fixup  ReLU(s(x) + F(x)) without norms: scalars around each convolution, the last one of each branch zero
+///   fixup  ReLU(s(x) + F(x)) without norms: scalars around each convolution, the last one of each branch
+///   zero
 ///          at the start, the others scaled down with the depth (Zhang et al. 2019)
 enum class Residual { plain, phydi, code, fixup };
 

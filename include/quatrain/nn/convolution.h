@@ -33,6 +33,7 @@ struct QUATRAIN_API ConvNdOptions : MapOptions<ConvNdOptions<D, transposed>> {
   /// Pixels on both sides of an axis; or torch::kSame (as large as x, where the stride is 1) or
   /// torch::kValid (none), which a transposed convolution does not take.
   TORCH_ARG(Padding, padding) = 0;
+
  public:
   ConvNdOptions& padding(std::initializer_list<int64_t> pixels) { return padding(Sizes(pixels)); }
   TORCH_ARG(Sizes, dilation) = 1;
@@ -77,8 +78,7 @@ class QUATRAIN_API ConvNdImpl : public HypercomplexModule<ConvNdImpl<D, transpos
   at::Tensor forward(const at::Tensor& x);
   /// The transposed convolution with the output padding that makes the result's spatial axes so large; an
   /// error where none does.
-  at::Tensor forward_to_size(const at::Tensor& x, at::IntArrayRef output_size)
-    requires transposed;
+  at::Tensor forward_to_size(const at::Tensor& x, at::IntArrayRef output_size) requires transposed;
 
   Options options;
   at::Tensor bias;
