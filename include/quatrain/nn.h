@@ -5,6 +5,7 @@
 #include "quatrain/nn/algebra_spec.h"
 #include "quatrain/nn/attention.h"
 #include "quatrain/nn/convert.h"
+#include "quatrain/nn/convolution.h"
 #include "quatrain/nn/decoder.h"
 #include "quatrain/nn/dropout.h"
 #include "quatrain/nn/embedding.h"

@@ -10,6 +10,7 @@
 #include "quatrain/models/language_model.h"
 #include "quatrain/models/language_model_decoder.h"
 #include "quatrain/models/positions.h"
+#include "quatrain/models/resnet.h"
 #include "quatrain/models/score_text.h"
 #include "quatrain/models/seq2seq.h"
 #include "quatrain/models/seq2seq_decoder.h"

@@ -29,8 +29,9 @@ QUATRAIN_API int64_t gates(Cell cell);
 QUATRAIN_API bool has_memory(Cell cell);
 
 /// A map of the state h_{t-1}: all gates at once, S (n, gates p, q), or one of them, S (n, p, q); or the
-/// projection of an lstm's outputs, S (n, q, p). q = p where there is none.
-struct QUATRAIN_API StateMap {
+/// projection of an lstm's outputs, S (n, q, p). q = p where there is none. Of inputs x_t: the same with d
+/// in the place of q.
+struct QUATRAIN_API RecurrentMap {
   at::Tensor S;
   Product product;
 };
@@ -60,7 +61,22 @@ struct QUATRAIN_API RecurrenceOptions {
 /// is composed of `linear`. Differentiable any number of times.
 QUATRAIN_API std::tuple<at::Tensor, at::Tensor, at::Tensor> recurrence(
     const at::Tensor& z, const at::Tensor& batch_sizes, const at::Tensor& h0, const at::Tensor& c0,
-    const std::vector<StateMap>& maps, const at::Tensor& bias, const at::Tensor& mask,
+    const std::vector<RecurrentMap>& maps, const at::Tensor& bias, const at::Tensor& mask,
+    const RecurrenceOptions& options);
+
+/// The inputs of a recurrent layer and what makes gates of them: z_t = H_x x_t + bias.
+struct QUATRAIN_API RecurrentInputs {
+  at::Tensor x;                    ///< (N, n d), rows as those of z
+  std::vector<RecurrentMap> maps;  ///< one for all gates, or one a gate, over the algebra of the state's
+  at::Tensor bias;                 ///< (n gates p), or undefined
+  Way way = Way::automatic;        ///< of their products
+};
+
+/// A recurrent layer: `recurrence` of z = `linear` of its inputs. Where nothing needs a gradient, on a CPU in
+/// float32, z is made a few steps at a time and stays in the caches; results differ by rounding alone.
+QUATRAIN_API std::tuple<at::Tensor, at::Tensor, at::Tensor> recurrent_layer(
+    const RecurrentInputs& inputs, const at::Tensor& batch_sizes, const at::Tensor& h0, const at::Tensor& c0,
+    const std::vector<RecurrentMap>& maps, const at::Tensor& bias, const at::Tensor& mask,
     const RecurrenceOptions& options);
 
 }  // namespace quatrain::ops

@@ -69,6 +69,35 @@ def _linear_backward(
     return sum(output_mask[:2]) * _products(x, S, algebra, A, factors, way, False)
 
 
+def _recurrent_layer(
+    x: Tensor,
+    batch_sizes: Tensor,
+    h0: Tensor,
+    c0: Tensor | None,
+    S_x: Sequence[Tensor],
+    S: Sequence[Tensor],
+    algebra: str,
+    A_x: Sequence[Tensor],
+    A: Sequence[Tensor],
+    factors_x: Sequence[Tensor],
+    factors: Sequence[Tensor],
+    bias_x: Tensor | None = None,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    cell: str = "lstm",
+    way: str = "auto",
+    reverse: bool = False,
+    constant: bool = False,
+    out_val: Any = None,
+) -> int:
+    # The inputs' products, as they are counted where `linear` makes them; the state's are counted nowhere.
+    return sum(
+        _products(x, weight, algebra, A_x[k] if A_x else None, factors_x[3 * k : 3 * k + 3], way, constant)
+        for k, weight in enumerate(S_x)
+    )
+
+
+register_flop_formula(_ops.recurrent_layer, get_raw=True)(_recurrent_layer)
 register_flop_formula(_ops.linear, get_raw=True)(_linear)
 register_flop_formula(_ops.linear_with_products, get_raw=True)(_linear_with_products)
 register_flop_formula(_ops.linear_backward, get_raw=True)(_linear_backward)

@@ -32,7 +32,7 @@ def _columns(rows: list[list[str]]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class LayerConversion:
-    """What became of one linear layer, or of one weight of a recurrent one."""
+    """What became of one linear layer or convolution, or of one weight of a recurrent layer."""
 
     #: dotted, as in ``named_modules``; of a recurrent layer with the new weight's
     name: str
@@ -53,7 +53,7 @@ class ConversionReport:
     """What a conversion did; ``print`` shows it as a table."""
 
     algebra: str
-    #: every linear or recurrent layer that was met, in the model's order
+    #: every linear layer, convolution and recurrent layer that was met, in the model's order
     layers: list[LayerConversion]
     #: parameters of the whole model
     before: int
@@ -98,7 +98,17 @@ def _owners(model: nn.Module) -> dict[Tensor, list[str]]:
     return owners
 
 
-_Linear = nn.Linear | nn.RNNBase | nn.RNNCellBase | layers.HypercomplexLayer
+_Linear = nn.Linear | nn.RNNBase | nn.RNNCellBase | nn.modules.conv._ConvNd | layers.HypercomplexLayer
+# Of one axis to three; torch's by their own names.
+_CONVOLUTIONS: dict[type[nn.Module], type[layers.HypercomplexLayer]] = {
+    nn.Conv1d: layers.Conv1d,
+    nn.Conv2d: layers.Conv2d,
+    nn.Conv3d: layers.Conv3d,
+    nn.ConvTranspose1d: layers.ConvTranspose1d,
+    nn.ConvTranspose2d: layers.ConvTranspose2d,
+    nn.ConvTranspose3d: layers.ConvTranspose3d,
+}
+_OUR_CONVOLUTIONS = tuple(_CONVOLUTIONS.values())
 _Attentions = dict[nn.Module, TorchMultiheadAttention]
 
 
@@ -128,9 +138,12 @@ def _kept_from(layer: nn.Module) -> str:
     if is_recurrent(layer):
         if kept := kept_from(layer):
             return kept
+    elif type(layer) in _CONVOLUTIONS or isinstance(layer, _OUR_CONVOLUTIONS):
+        if getattr(layer, "groups", 1) > 1:
+            return "its groups are runs of channels, where a hypercomplex layer's are parts of every component"
     elif type(layer) not in (nn.Linear, layers.Linear):
         return f"is a {type(layer).__name__}, which may do more than a linear layer"
-    if type(layer) is nn.Linear and "weight" not in layer._parameters:
+    if (type(layer) is nn.Linear or type(layer) in _CONVOLUTIONS) and "weight" not in layer._parameters:
         return "its weight is computed from others (weight_norm, spectral_norm, pruning): make it a parameter first"
     if any(getattr(layer, hooks) for hooks in _HOOKS):
         return "has hooks, which a new layer would lose: remove them, convert, and register them again"
@@ -140,6 +153,8 @@ def _kept_from(layer: nn.Module) -> str:
 def _sizes(layer: Any) -> tuple[int, int]:
     if is_recurrent(layer):
         return int(layer.input_size), int(layer.hidden_size)
+    if hasattr(layer, "in_channels"):
+        return int(layer.in_channels), int(layer.out_channels)
     held = layer.weights()[0] if isinstance(layer, layers.HypercomplexLayer) else layer
     return int(held.in_features), int(held.out_features)
 
@@ -182,13 +197,39 @@ def _twin(layer: nn.Module, weight: Tensor, spec: Spec, sizes: tuple[int, int], 
     return twin.train(layer.training), error
 
 
+def _convolution_twin(layer: Any, weight: Tensor, spec: Spec, fresh: bool) -> tuple[nn.Module, float | None]:
+    """The same of a convolution."""
+    own = ("initialiser", "way", "winograd") if isinstance(layer, _OUR_CONVOLUTIONS) and not layer._transposed else ()
+    names = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "padding_mode", "output_padding", *own)
+    options = {name: getattr(layer, name) for name in names if hasattr(layer, name)}
+    made: Any = _CONVOLUTIONS.get(type(layer), type(layer))
+    if made._transposed:
+        options.pop("padding_mode", None)
+    else:
+        options.pop("output_padding", None)
+    bias = layer.bias
+    twin = made(**options, bias=bias is not None, device=weight.device, dtype=weight.dtype, algebra=spec)
+    error = None
+    if not fresh:
+        with torch.no_grad():
+            kernel = layer.weight.detach()
+            error = twin.weights()[0].set_nearest(twin, (kernel.transpose(0, 1) if made._transposed else kernel).flatten(1))
+            if bias is not None:
+                twin.bias.copy_(bias)
+    for part in twin.weights()[0].parts(twin):
+        part.value.requires_grad_(weight.requires_grad)
+    if bias is not None:
+        twin.bias.requires_grad_(bias.requires_grad)
+    return twin.train(layer.training), error
+
+
 def convert(
     model: _Model,
     algebra: str | Spec,
     where: Callable[[str, nn.Module], bool] | None = None,
     fresh: bool = False,
 ) -> tuple[_Model, ConversionReport]:
-    """Replaces the linear and recurrent layers of a model, torch's and real ones of ours, by hypercomplex ones.
+    """Replaces the linear layers, convolutions and recurrent layers of a model, torch's and real ones of ours, by hypercomplex ones.
 
     The weights become the nearest hypercomplex ones: with a fixed algebra by projection, with a learned one as the best sum
     of n Kronecker products. The model is changed in place and returned with a report; only a model that is itself such a
@@ -203,7 +244,7 @@ def convert(
         where: which layers to convert, by dotted name and module; all by default.
         fresh: new weights by the layers' initialiser, for a model yet to be trained.
 
-    Skipped, with the reason in the report: sizes that n does not divide, weights that are tied to another module, what
+    Skipped, with the reason in the report: sizes that n does not divide, convolutions with groups, weights that are tied to another module, what
     ``where`` excludes, layers that are hypercomplex already, subclasses of torch's layers, layers with hooks or with a
     weight that is computed (``weight_norm``, ``prune``). Raises ValueError for weights on the meta device without ``fresh``.
 
@@ -252,6 +293,8 @@ def convert(
             twins[layer], parts = recurrent_twin(layer, spec, fresh)
             done.extend(_recurrent_lines(name, parts, count, _count(twins[layer])))
             continue
+        elif hasattr(layer, "in_channels"):
+            twins[layer], error = _convolution_twin(layer, weight, spec, fresh)
         else:
             twins[layer], error = _twin(layer, weight, spec, sizes, fresh)
         after = count if skipped else _count(twins[layer])

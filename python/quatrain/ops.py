@@ -38,6 +38,7 @@ __all__ = [
     "prepared_size",
     "rank",
     "recurrence",
+    "recurrent_layer",
     "set_structure_state",
     "split_activation",
     "structure_report",
@@ -48,6 +49,7 @@ _ops = torch.ops.quatrain
 # Bound once: the search for an overload costs microseconds in every call.
 _linear = _ops.linear.default
 _recurrence = _ops.recurrence.default
+_recurrent_layer = _ops.recurrent_layer.default
 
 #: The names of the split activations.
 ACTIVATIONS: tuple[str, ...] = tuple(_ops.activation_names())
@@ -127,6 +129,39 @@ def recurrence(
     times.
     """
     y, h, c, _ = _recurrence(z, batch_sizes, h0, c0, S, algebra, A, factors, bias, mask, cell, reverse, constant)
+    return y, h, None if c0 is None else c
+
+
+def recurrent_layer(
+    x: Tensor,
+    batch_sizes: Tensor,
+    h0: Tensor,
+    c0: Tensor | None,
+    S_x: Sequence[Tensor],
+    S: Sequence[Tensor],
+    algebra: str = "real",
+    A_x: Sequence[Tensor] = (),
+    A: Sequence[Tensor] = (),
+    factors_x: Sequence[Tensor] = (),
+    factors: Sequence[Tensor] = (),
+    bias_x: Tensor | None = None,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    cell: str = "lstm",
+    way: str = "auto",
+    reverse: bool = False,
+    constant: bool = False,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """A recurrent layer: ``recurrence`` of z = H_x x + bias_x, which is ``linear`` of its inputs.
+
+    ``x``: (N, n d), rows as those of z. ``S_x``: one map for all gates (n, gates p, d), or one a gate (n, p, d); ``A_x`` and
+    ``factors_x`` are theirs, ``way`` is that of their products. ``bias_x``: (n gates p). The others are those of
+    ``recurrence``. Where nothing needs a gradient, on a CPU in float32, z is made a few steps at a time and stays in the
+    caches; results differ by rounding alone.
+    """
+    y, h, c = _recurrent_layer(
+        x, batch_sizes, h0, c0, S_x, S, algebra, A_x, A, factors_x, factors, bias_x, bias, mask, cell, way, reverse, constant
+    )
     return y, h, None if c0 is None else c
 
 

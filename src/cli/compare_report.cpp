@@ -224,8 +224,9 @@ Json to_json(const Comparison& comparison) {
       const Spread values = spread(values_of(twin, &train::Result::test, figure.name));
       one[figure.name] = {{"mean", values.mean}, {"deviation", values.deviation}};
     }
-    const Spread dev = spread(values_of(twin, &train::Result::dev, twin.recipe.selecting().name));
-    one["dev"] = {{"mean", dev.mean}, {"deviation", dev.deviation}};
+    const auto on_dev = values_of(twin, &train::Result::dev, twin.recipe.selecting().name);
+    if (const Spread dev = spread(on_dev); !on_dev.empty())
+      one["dev"] = {{"mean", dev.mean}, {"deviation", dev.deviation}};
     if (comparison.judged) {
       const Interval& points = twin.difference;
       one["difference"] = {{"mean", points.mean}, {"low", points.low}, {"high", points.high}};

@@ -254,7 +254,7 @@ class Program {
 
   void add_convert() {
     auto* command = app_.add_subcommand(
-        "convert", "Turn a trained real model into a hypercomplex one, or write it for CTranslate2");
+        "convert", "Turn a trained real model into a hypercomplex one, or write a run for another program");
     command->footer(kConvertFooter);
     auto& a = convert_;
     const auto patterns = [&](const char* name, auto& value, const char* text) {
@@ -268,7 +268,8 @@ class Program {
                         ->type_name("ALGEBRA");
     auto* to = command
                    ->add_option("--to", a.to,
-                                "Write a run for another program instead, into the folder OUT: ctranslate2")
+                                "Write a run for another program instead, into the folder OUT: ctranslate2 "
+                                "(translation), kaldi (log posteriors of speech)")
                    ->type_name("FORMAT")
                    ->excludes(algebra);
     patterns("--where", a.where, "Convert the layers of these names only; may be repeated");

@@ -2,8 +2,6 @@
 
 #include <c10/util/Exception.h>
 
-#include <array>
-#include <cstdio>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -34,18 +32,6 @@ uint32_t little_endian(std::string_view bytes) {
   uint32_t value = 0;
   for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<uint8_t>(bytes[i]);
   return value;
-}
-
-/// Bytes as a message shows them.
-std::string readable(std::string_view bytes) {
-  std::string text;
-  for (const char byte : bytes) {
-    const auto value = static_cast<uint8_t>(byte);
-    std::array<char, 5> code{};
-    std::snprintf(code.data(), code.size(), "\\x%02x", value);
-    text += value >= 0x20 && value < 0x7f && byte != '"' ? std::string(1, byte) : code.data();
-  }
-  return '"' + text + '"';
 }
 
 Frames wav_frames(const fs::path& file, std::ifstream& stream) {

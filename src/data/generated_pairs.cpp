@@ -8,17 +8,11 @@ namespace {
 
 constexpr int kMostTries = 10000;
 
-uint64_t hash(std::string_view text) {
-  uint64_t result = 0xcbf29ce484222325ULL;
-  for (const char c : text) result = mixed(result ^ static_cast<unsigned char>(c));
-  return result;
-}
-
 }  // namespace
 
 GeneratedSet set_of(std::string_view what) {
   constexpr uint64_t kDev = 5, kTest = 15;
-  const uint64_t place = hash(what) % 100;
+  const uint64_t place = hash_of(what) % 100;
   return place < kDev ? GeneratedSet::dev : place < kDev + kTest ? GeneratedSet::test : GeneratedSet::train;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <random>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,13 @@ inline uint64_t mixed(uint64_t value) {
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
   value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
   return value ^ (value >> 31);
+}
+
+/// The same number for the same text everywhere and always, as std::hash is not.
+inline uint64_t hash_of(std::string_view text) {
+  uint64_t result = 0xcbf29ce484222325ULL;
+  for (const char c : text) result = mixed(result ^ static_cast<unsigned char>(c));
+  return result;
 }
 
 /// Sebastiano Vigna's splitmix64: a new stream costs nothing, as where each line has its own.

@@ -142,6 +142,7 @@ std::span<const Number> SequenceStore<Number>::operator[](int64_t i) const {
   return {mapped_ + offsets_[static_cast<size_t>(i)], static_cast<size_t>(count)};
 }
 
+template class SequenceStore<uint8_t>;
 template class SequenceStore<int32_t>;
 template class SequenceStore<float>;
 

@@ -1,6 +1,8 @@
 #include "data/text_file.h"
 
+#include <array>
 #include <charconv>
+#include <cstdio>
 
 #include "data/line_file.h"
 
@@ -34,6 +36,17 @@ std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r";
   const size_t begin = text.find_first_not_of(kSpace);
   return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+std::string readable(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes) {
+    const auto value = static_cast<uint8_t>(byte);
+    std::array<char, 5> code{};
+    std::snprintf(code.data(), code.size(), "\\x%02x", value);
+    text += value >= 0x20 && value < 0x7f && byte != '"' ? std::string(1, byte) : code.data();
+  }
+  return '"' + text + '"';
 }
 
 std::optional<int64_t> whole_number(std::string_view text) {

@@ -29,6 +29,9 @@ std::vector<std::string_view> columns(std::string_view line);
 /// Without the spaces, tabs and carriage returns at both ends.
 std::string_view trimmed(std::string_view text);
 
+/// Bytes of any kind in double quotes, as a message shows them.
+std::string readable(std::string_view bytes);
+
 /// A whole number in decimal digits, or nothing.
 std::optional<int64_t> whole_number(std::string_view text);
 

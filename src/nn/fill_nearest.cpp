@@ -115,7 +115,7 @@ class Filler {
     for (HypercomplexWeight* weight : layer.weights()) {
       const auto [place, H] = take(weight->key());
       const std::string full = weight_name(name, layer, *weight);
-      const int64_t columns = weight->S.numel() / weight->S.size(1);  // with the kernel
+      const int64_t columns = weight->S.numel() * weight->S.size(0) / weight->out();  // with the kernel
       require(H.dim() >= 2 && H.size(0) == weight->out() && H.numel() == columns * H.size(0),
               "fill_nearest: '", full, "' must have one size in both models, got ", H.sizes(), " and ",
               weight->in(), " -> ", weight->out());

@@ -68,6 +68,21 @@ std::optional<Recurrence> recurrence_of(const torch::nn::Module& module) {
   return {};
 }
 
+// H of one of torch's convolutions; undefined for other modules.
+template <class... Layers>
+at::Tensor kernel_matrix(const torch::nn::Module& module) {
+  at::Tensor H;
+  const auto look = [&](const auto* layer) {
+    if (!layer) return;
+    require(layer->options.groups() == 1, "fill_nearest: ", module.name(), " must have one group, got ",
+            layer->options.groups(),
+            "; those of torch are runs of channels, ours are parts of every component");
+    H = (layer->options.transposed() ? layer->weight.transpose(0, 1) : layer->weight).flatten(1);
+  };
+  (look(dynamic_cast<const Layers*>(&module)), ...);
+  return H;
+}
+
 }  // namespace
 
 bool is_recurrent(const torch::nn::Module& module) {
@@ -98,7 +113,14 @@ RealState::RealState(const torch::nn::Module& module) {
       add(weight->key(), weight->matrix(), part_count(*weight));
       for (const auto& part : weight->parts()) rest.erase(part.name);
     }
-  for (const auto& item : rest) add(item.key(), item.value(), item.value().numel());
+  namespace tnn = torch::nn;
+  const at::Tensor kernel =
+      kernel_matrix<tnn::Conv1dImpl, tnn::Conv2dImpl, tnn::Conv3dImpl, tnn::ConvTranspose1dImpl,
+                    tnn::ConvTranspose2dImpl, tnn::ConvTranspose3dImpl>(module);
+  for (const auto& item : rest) {
+    const bool is_kernel = kernel.defined() && item.key() == "weight";
+    add(is_kernel ? "F" : item.key(), is_kernel ? kernel : item.value(), item.value().numel());
+  }
   for (const auto& [name, parts] : pieces) {
     std::vector<at::Tensor> values, rows;
     Found& found = found_[name];

@@ -104,43 +104,35 @@ std::optional<HypercomplexLayer::Place> RecurrentWeights::place_in_real(const st
   return std::nullopt;
 }
 
-at::Tensor RecurrentWeights::input_gates(const at::Tensor& x, bool training) const {
-  // A gru's second bias is inside its reset gate; elsewhere the two are one.
-  const bool joined = bias_hh.defined() && made_.cell != ops::Cell::gru;
-  const at::Tensor bias = joined ? bias_ih + bias_hh : bias_ih;
-  const auto map = [&](const HypercomplexWeight& weight, const at::Tensor& b) {
-    const auto operands = weight.operands(training);
-    return ops::linear(x, operands.S, b, operands.product, made_.map.way, std::nullopt, operands.constant);
-  };
-  if (of_input_.size() == 1) return map(of_input_[0], bias);
-  const int64_t n = made_.map.algebra.n, rows = x.size(0);
-  std::vector<at::Tensor> gates;
-  for (const HypercomplexWeight& weight : of_input_)
-    gates.push_back(map(weight, {}).view({rows, n, 1, made_.hidden / n}));
-  const at::Tensor all = torch::cat(gates, 2).flatten(1);
-  return bias.defined() ? all + bias : all;
-}
-
 std::tuple<at::Tensor, at::Tensor, at::Tensor> RecurrentWeights::forward(const at::Tensor& x,
                                                                          const at::Tensor& batch_sizes,
                                                                          const at::Tensor& h,
                                                                          const at::Tensor& c, bool reverse,
                                                                          bool training) const {
-  const at::Tensor z = input_gates(x, training);
-  std::vector<ops::StateMap> maps;
   bool constant = true;
-  for (const auto* weights : {&of_state_, &projection_})
-    for (const HypercomplexWeight& weight : *weights) {
-      const auto operands = weight.operands(training);
-      maps.push_back({operands.S, operands.product});
-      constant = constant && operands.constant;
-    }
+  const auto operands_of = [&](std::initializer_list<const std::vector<HypercomplexWeight>*> weights) {
+    std::vector<ops::RecurrentMap> maps;
+    for (const auto* part : weights)
+      for (const HypercomplexWeight& weight : *part) {
+        const auto operands = weight.operands(training);
+        maps.push_back({operands.S, operands.product});
+        constant = constant && operands.constant;
+      }
+    return maps;
+  };
+  // A gru's second bias is inside its reset gate; elsewhere the two are one.
+  const bool gru = made_.cell == ops::Cell::gru, joined = bias_hh.defined() && !gru;
+  const ops::RecurrentInputs inputs{.x = x,
+                                    .maps = operands_of({&of_input_}),
+                                    .bias = joined ? bias_ih + bias_hh : bias_ih,
+                                    .way = made_.map.way};
+  const std::vector<ops::RecurrentMap> maps = operands_of({&of_state_, &projection_});
   const double p = made_.recurrent.recurrent_dropout;
   at::Tensor mask;
   if (training && p > 0) mask = torch::dropout(torch::ones_like(h), p, true);
-  const at::Tensor bias = made_.cell == ops::Cell::gru ? bias_hh : at::Tensor();
-  return ops::recurrence(z, batch_sizes, h, ops::has_memory(made_.cell) ? c : at::Tensor(), maps, bias, mask,
-                         {.cell = made_.cell, .reverse = reverse, .constant = constant});
+  return ops::recurrent_layer(inputs, batch_sizes, h, ops::has_memory(made_.cell) ? c : at::Tensor(), maps,
+                              gru ? bias_hh : at::Tensor(), mask,
+                              {.cell = made_.cell, .reverse = reverse, .constant = constant});
 }
 
 }  // namespace quatrain::nn

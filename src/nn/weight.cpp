@@ -53,6 +53,7 @@ void HypercomplexWeight::make(torch::nn::Module& layer, WeightOptions options) {
     if (spec.weighted) w = parameter("w", {n});
   }
   std::vector<int64_t> sizes{n, made_.out / n, made_.in / n};
+  if (made_.inputs_first) std::swap(sizes[1], sizes[2]);
   sizes.insert(sizes.end(), made_.kernel.begin(), made_.kernel.end());
   S = parameter(made_.name.c_str(), sizes);
   draw();
@@ -66,7 +67,12 @@ void HypercomplexWeight::draw() {
   const double power = A.defined()         ? structure_power(A)
                        : factors.defined() ? factors_power(factors)
                                            : structure_power(fixed_name(spec()));
-  initialise_weight_(S, made_.initialiser, power, {}, made_.maps);
+  initialise_weight_(outputs_first(), made_.initialiser, power, {}, made_.maps);
+}
+
+// S as (n, k/n, d/n, kernel...), a view.
+at::Tensor HypercomplexWeight::outputs_first() const {
+  return made_.inputs_first ? S.transpose(1, 2) : S;
 }
 
 std::vector<HypercomplexWeight::Part> HypercomplexWeight::parts() const {
@@ -108,7 +114,8 @@ ops::Product HypercomplexWeight::product(bool training) const {
 }
 
 at::Tensor HypercomplexWeight::matrix() const {
-  return ops::materialise(S.dim() > 3 ? S.flatten(2) : S, product(/*training=*/true));
+  const at::Tensor blocks = outputs_first();
+  return ops::materialise(blocks.dim() > 3 ? blocks.flatten(2) : blocks, product(/*training=*/true));
 }
 
 at::Tensor HypercomplexWeight::effective_structure() const {
@@ -141,7 +148,7 @@ bool HypercomplexWeight::fits(const at::Tensor& structure) const {
 double HypercomplexWeight::set_nearest(const at::Tensor& H) {
   const at::NoGradGuard no_grad;
   const ops::Nearest found = ops::nearest(H, spec().text());
-  S.copy_(found.S.view_as(S));
+  outputs_first().copy_(found.S.view(outputs_first().sizes()));
   if (A.defined()) A.copy_(found.A);
   if (w.defined()) w.fill_(1);
   drop_prepared();

@@ -54,6 +54,10 @@ void check_same_data(const Task& task, const fs::path& run_folder, const fs::pat
     if (!fs::exists(stored) || checksum_of_file(entry.path()) != checksum_of_file(stored))
       other.push_back(stored.filename().string());
   }
+  // A set that was there and is not any more is written by nobody.
+  for (const auto& entry : fs::directory_iterator(checkpoint))
+    if (entry.path().extension() == ".checksum" && !fs::exists(place.path() / entry.path().filename()))
+      other.push_back(entry.path().filename().string());
   if (!other.empty())
     refuse(run_folder, "with these data " + join(other) + " differs from that of the checkpoint '" +
                            checkpoint.string() +

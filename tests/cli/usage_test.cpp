@@ -65,6 +65,11 @@ TEST(Usage, help_answers_everywhere) {
   EXPECT_THAT(place.run("--version").out, StartsWith("quatrain " QUATRAIN_VERSION));
 }
 
+TEST(Usage, convert_names_every_program_that_runs_are_written_for) {
+  const std::string help = Workplace().run("convert --help").out;
+  for (const char* format : {"ctranslate2", "kaldi"}) EXPECT_THAT(help, HasSubstr(format));
+}
+
 TEST(Usage, mistyped_words_get_the_nearest) {
   const Workplace place;
   expect_usage_error(place, "trian agreement", "quatrain has no command 'trian' (did you mean train?)");

@@ -7,6 +7,8 @@
 #include "quatrain/data/audio.h"
 #include "quatrain/data/dataset.h"
 #include "quatrain/data/filter_bank.h"
+#include "quatrain/data/image_input.h"
+#include "quatrain/data/image_set.h"
 #include "quatrain/data/pair_source.h"
 #include "quatrain/data/phones.h"
 #include "quatrain/data/speech_corpus.h"
@@ -234,6 +236,22 @@ TEST_F(RealDataTest, TimitsLabels) {
   EXPECT_EQ(all_frames, 39023);
   EXPECT_EQ(phones, 4893);
   EXPECT_EQ(unseen, 1);
+}
+
+TEST_F(RealDataTest, Cifar10HasItsKnownMeans) {
+  OPEN_OR_SKIP("cifar10");
+  const auto splits = load_images({.reader = "planes", .folder = source_.folder});
+  EXPECT_EQ(splits.train.size(), 45000);
+  EXPECT_EQ(splits.dev.size(), 5000);
+  EXPECT_EQ(splits.test.size(), 10000);
+  EXPECT_TRUE(splits.test.labels.bincount().eq(1000).all().item<bool>());
+  const auto whole = measure_pixels(torch::cat({splits.train.images, splits.dev.images}));
+  const double means[] = {.4914, .4822, .4465},
+               deviations[] = {.2470, .2435, .2616};  // as they are published
+  for (size_t c = 0; c < 3; ++c) {
+    EXPECT_NEAR(whole.mean[c], means[c], 1e-4);
+    EXPECT_NEAR(whole.deviation[c], deviations[c], 1e-4);
+  }
 }
 
 }  // namespace

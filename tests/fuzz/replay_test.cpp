@@ -24,6 +24,7 @@ struct Target {
 extern "C" {
 int fuzz_algebra(const uint8_t*, size_t);
 int fuzz_audio(const uint8_t*, size_t);
+int fuzz_images(const uint8_t*, size_t);
 int fuzz_kaldi(const uint8_t*, size_t);
 int fuzz_pairs(const uint8_t*, size_t);
 int fuzz_pieces(const uint8_t*, size_t);
@@ -54,9 +55,9 @@ TEST_P(Replay, FindsNothing) {
 
 INSTANTIATE_TEST_SUITE_P(, Replay,
                          testing::Values(Target{"algebra", fuzz_algebra}, Target{"audio", fuzz_audio},
-                                         Target{"kaldi", fuzz_kaldi}, Target{"pairs", fuzz_pairs},
-                                         Target{"pieces", fuzz_pieces}, Target{"readers", fuzz_readers},
-                                         Target{"recipe", fuzz_recipe},
+                                         Target{"images", fuzz_images}, Target{"kaldi", fuzz_kaldi},
+                                         Target{"pairs", fuzz_pairs}, Target{"pieces", fuzz_pieces},
+                                         Target{"readers", fuzz_readers}, Target{"recipe", fuzz_recipe},
                                          Target{"safetensors", fuzz_safetensors},
                                          Target{"vectors", fuzz_vectors},
                                          Target{"vocabulary", fuzz_vocabulary}),

@@ -83,23 +83,45 @@ void for_each_map(const Check& check) {
 TEST(Map, AppliesOntoViewsFromPieces) {
   for_each_map([](const std::string& algebra, const at::Tensor& S, Way way, const Sizes& s) {
     const int64_t n = S.size(0), first = s.p / 3;
-    BilinearMap map(S, call_of({algebra, {}, {}}, way), s.rows, at::kFloat);
-    map.prepare();
-    const Strided a(s.rows, n, first), b(s.rows, n, s.p - first), y(s.rows, n, s.m);
-    const at::Tensor x = torch::cat({a.view, b.view}, 2).reshape({s.rows, -1}).to(torch::kDouble);
-    const at::Tensor wanted = x.mm(expanded(table_of(algebra), S).t()), before = y.values(),
-                     around = y.whole.clone();
-    const Piece pieces[] = {{a.blocks(), first}, {b.blocks(), s.p - first}};
-    map.apply(s.rows, pieces, y.blocks());
-    EXPECT_LT(relative_error(y.values(), wanted), kAllowed);
-    BilinearMap::Output adds;
-    adds.accumulate = true;
-    map.apply(s.rows, pieces, y.blocks(), adds);
-    EXPECT_LT(relative_error(y.values(), 2 * wanted), kAllowed);
-    y.view.zero_();
-    around.select(1, 1).narrow(2, 1, s.m).zero_();
-    EXPECT_TRUE(y.whole.equal(around)) << "nothing is written beside the view";
+    for (const bool often : {false, true}) {
+      BilinearMap map(S, call_of({algebra, {}, {}}, way), s.rows, at::kFloat);
+      map.prepare(false, often);
+      const Strided a(s.rows, n, first), b(s.rows, n, s.p - first), y(s.rows, n, s.m);
+      const at::Tensor x = torch::cat({a.view, b.view}, 2).reshape({s.rows, -1}).to(torch::kDouble);
+      const at::Tensor wanted = x.mm(expanded(table_of(algebra), S).t()), before = y.values(),
+                       around = y.whole.clone();
+      const Piece pieces[] = {{a.blocks(), first}, {b.blocks(), s.p - first}};
+      map.apply(s.rows, pieces, y.blocks());
+      EXPECT_LT(relative_error(y.values(), wanted), kAllowed);
+      BilinearMap::Output adds;
+      adds.accumulate = true;
+      map.apply(s.rows, pieces, y.blocks(), adds);
+      EXPECT_LT(relative_error(y.values(), 2 * wanted), kAllowed);
+      y.view.zero_();
+      around.select(1, 1).narrow(2, 1, s.m).zero_();
+      EXPECT_TRUE(y.whole.equal(around)) << "nothing is written beside the view";
+    }
   });
+}
+
+// Some columns have the bits that they have among all, also where the weights of few rows stand in blocks.
+TEST(Map, AppliesColumnsAlone) {
+  torch::manual_seed(2);
+  for (const Way way : {Way::factored, Way::mixed})
+    for (const int64_t rows : {1, 3}) {
+      BilinearMap map(torch::randn({4, 150, 33}), call_of({"quaternion", {}, {}}, way), rows, at::kFloat);
+      map.prepare(false, true);
+      const at::Tensor x = torch::randn({rows, 4 * 33}), whole = torch::empty({rows, 4 * 150}),
+                       parts = torch::zeros_like(whole);
+      const Piece piece{BilinearMap::blocks_of_rows(x, 33), 33};
+      map.apply(rows, {&piece, 1}, BilinearMap::blocks_of_rows(whole, 150));
+      for (const auto& [begin, end] : {std::pair(0, 32), {32, 96}, {96, 150}}) {
+        BilinearMap::Output some;
+        some.columns = {begin, end};
+        map.apply(rows, {&piece, 1}, BilinearMap::blocks_of_rows(parts, 150), some);
+      }
+      EXPECT_TRUE(parts.equal(whole)) << ops::name(way) << ", " << rows << " rows";
+    }
 }
 
 TEST(Map, EndsWithAnEpilogue) {

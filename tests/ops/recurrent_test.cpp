@@ -59,7 +59,7 @@ at::Tensor mask_of(const Problem& q, const at::Tensor& h0) {
 }
 
 Tensors run(const Problem& q, const Tensors& a) {
-  std::vector<ops::StateMap> all;
+  std::vector<ops::RecurrentMap> all;
   for (size_t k = 0; k < q.maps(); ++k)
     all.push_back({a[4 + k], {q.algebra, q.learned() ? a[4 + q.maps() + k] : at::Tensor(), {}}});
   const auto [y, h, c] = ops::recurrence(

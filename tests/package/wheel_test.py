@@ -51,8 +51,8 @@ for part in ("lib/libquatrain.so", "lib/libquatrain_training.so", "bin/quatrain"
         check(path.startswith("$ORIGIN"), f"{part} looks for libraries in {path}")
     needed = set(re.findall(r"NEEDED.*\[(lib[^.]+)", said))
     known = {"libquatrain", "libquatrain_training", "libtorch_cpu", "libc10", "libgomp", "libstdc++", "libm", "libgcc_s", "libc"}
-    if "training" in part:  # of the system: files, pieces of words, and audio
-        known |= {"libz", "libsentencepiece", "libsentencepiece_train", "libutf8proc", "libsndfile", "libsamplerate"}
+    if "training" in part:  # of the system: files, pieces of words, audio and pictures
+        known |= {"libz", "libsentencepiece", "libsentencepiece_train", "libutf8proc", "libsndfile", "libsamplerate", "libturbojpeg", "libpng16"}
     check(needed <= known, f"{part} needs {needed - known}")
 
 said = run(sys.executable, "-c", """

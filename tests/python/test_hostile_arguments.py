@@ -81,6 +81,13 @@ def recurrence():
         cell="lstm", reverse=True)  # fmt: skip
 
 
+def recurrent_layer():
+    arguments = recurrence()
+    del arguments["z"]
+    return arguments | dict(
+        x=torch.randn(6, 12), S_x=[torch.randn(4, 8, 3)], A_x=[torch.randn(4, 4, 4)], factors_x=[], bias_x=torch.randn(32), way="auto")
+
+
 def recurrence_backward():
     arguments = recurrence() | dict(algebra="quaternion", A=[])
     q = arguments["S"][0].size(2)
@@ -101,6 +108,7 @@ OPERATORS = {
     "convolution": convolution,
     "convolution_backward": convolution_backward,
     "convolution_with_epilogue": convolution_with_epilogue,
+    "recurrent_layer": recurrent_layer,
     "recurrence": recurrence,
     "recurrence_backward": recurrence_backward,
     "attention_dropout_mask": lambda: dict(query=heads(3), key=heads(5), maps=4, p=0.5, seed=torch.tensor([7])),
@@ -231,7 +239,7 @@ def attack(seed, calls, seconds):
 
 
 def test_operators_of_these_rooms_are_all_here():
-    rooms = ("attention", "cut_heads", "hamilton", "hypercomplex", "split_activation", "masked_mean", "embedding", "recurrence", "convolution")
+    rooms = ("attention", "cut_heads", "hamilton", "hypercomplex", "split_activation", "masked_mean", "embedding", "recurren", "convolution")
     names = {name.split("::")[1].split(".")[0] for name in torch._C._dispatch_get_all_op_names() if name.startswith("quatrain::")}
     assert {name for name in names if any(room in name for room in rooms)} == set(OPERATORS)
 

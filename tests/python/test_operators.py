@@ -65,6 +65,13 @@ def kernels():
             (torch.randn(2, 8, 5, 4), torch.randn(4, 3, 2, 3, 3), quaternion, dict(padding=[1], way="factored"))]
 
 
+def layer(dtype, cell="lstm", maps=1, learned=False, projected=0):
+    z, sizes, h0, c0, S, algebra, A, _ = steps(dtype, cell, maps, learned, projected)
+    S_x = [torch.randn(4, z.size(1) // 4 // maps, 3, dtype=dtype) for _ in range(maps)]
+    A_x = [torch.randn(4, 4, 4, dtype=dtype) for _ in S_x] if learned else []
+    return torch.randn(6, 12, dtype=dtype), sizes, h0, c0, S_x, S, algebra, A_x, A, [], [], torch.randn(z.size(1), dtype=dtype)
+
+
 # Operators on tensors, with arguments: all that a compiler may meet.
 CASES = {
     "linear": lambda: [(doubles(5, 8), S(), doubles(12), "quaternion", None, []), (doubles(5, 8), S(), None, "learned", A(), [])],
@@ -97,6 +104,11 @@ CASES = {
         for dtype in (torch.double, torch.float) for algebra in ("real", "quaternion") for dropout in (0.0, 0.5)],
     "hypercomplex_attention_with_weights": lambda: [
         (*heads(), "real"), (*heads(), "quaternion", padding()), (*heads(), "quaternion", seen()[1])],
+    "recurrent_layer": lambda: [
+        (*layer(dtype, cell, maps, learned, projected), dict(cell=cell, reverse=learned))
+        for dtype in (torch.float, torch.double) for cell, maps, learned, projected in (
+            ("lstm", 1, False, 0), ("gru", 3, True, 0), ("rnn_relu", 1, True, 0), ("lstm", 1, False, 1), ("lstm_printed", 4, True, 3))]
+    + [(*(t.requires_grad_() if i in (0, 2, 3) else t for i, t in enumerate(layer(torch.double))), dict(cell="lstm"))],
     "recurrence": lambda: [
         (*steps(dtype, cell, maps, learned, projected), dict(cell=cell, reverse=learned))
         for dtype in (torch.float, torch.double) for cell, maps, learned, projected in (

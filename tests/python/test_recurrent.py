@@ -114,6 +114,25 @@ def test_recurrent_dropout_is_of_the_projected_state():
     torch.testing.assert_close(dropped[0], layer.eval()(x)[0][0])  # as with no state at all
 
 
+@pytest.mark.parametrize("kind, projection", PROJECTED)
+def test_function_transforms_go_through(kind, projection):
+    torch.manual_seed(5)
+    layer = getattr(nn, kind)(8, 8, algebra="quaternion", **projection).double()
+    x, v = torch.randn(2, 3, 4, 2, 8).double()
+    run = lambda x: layer(x)[0]
+    total = lambda x: run(x).sum()
+    expected = torch.stack([torch.autograd.functional.vjp(total, one)[1] for one in x])
+    gradients = torch.func.vmap(torch.func.grad(total))(x)
+    torch.testing.assert_close(gradients, expected)
+    torch.testing.assert_close(torch.func.vmap(run)(x), torch.stack([run(one) for one in x]))
+    tangent = torch.func.jvp(total, (x[0],), (v[0],))[1]
+    torch.testing.assert_close(tangent, (expected[0] * v[0]).sum())
+    parameters = dict(layer.named_parameters())
+    loss = lambda parameters: torch.func.functional_call(layer, parameters, (x[0],))[0].sum()
+    for name, gradient in torch.func.grad(loss)(parameters).items():
+        torch.testing.assert_close(gradient, torch.autograd.grad(total(x[0]), parameters[name])[0])
+
+
 @pytest.mark.parametrize("proj_size", [0, 8])
 def test_autocast_keeps_states_in_float32(proj_size):
     layer = nn.LSTM(16, 16, proj_size=proj_size)

@@ -32,6 +32,8 @@ KINDS = {
     "lstm": lambda algebra: nn.LSTM(16, 24, 2, batch_first=True, bidirectional=True, algebra=algebra, forget_bias=1.0),
     "gru": lambda algebra: nn.GRU(16, 24, algebra=algebra, gates="separate", batch_first=True),
     "rnn": lambda algebra: nn.RNN(16, 24, algebra=algebra, gates="packed", single_bias=True, batch_first=True, nonlinearity="relu"),
+    "convolution": lambda algebra: nn.Conv2d(8, 12, 3, 2, 1, padding_mode="reflect", algebra=algebra),
+    "convolution_transposed": lambda algebra: nn.ConvTranspose1d(8, 12, 3, 2, groups=1, algebra=algebra, initialiser="he"),
     "embedding": lambda algebra: nn.Embedding(56, 16, algebra=algebra),
     "classifier": lambda algebra: TextClassifier(50, 3, width=16, heads=2, feed_forward=32, algebra=algebra),
 }
@@ -45,6 +47,8 @@ def inputs(kind):
         tokens = torch.randint(1, 50, (3, 7))
         tokens[1, 4:] = 0
         return {"x": tokens}
+    if kind.startswith("convolution"):
+        return {"x": torch.randn(2, 8, 6, 5) if kind == "convolution" else torch.randn(2, 8, 6)}
     padding = torch.zeros(3, 7, dtype=torch.bool)
     padding[1, 4:] = True
     padding[2] = True

@@ -57,6 +57,12 @@ Twin make(const std::string& kind, const std::string& algebra) {
   if (kind == "polar")
     return of(nn::Linear(
         nn::LinearOptions(16, 24).algebra(algebra).bias(false).initialiser(nn::Initialiser::polar_paper_he)));
+  if (kind == "convolution")
+    return of(nn::Conv2d(
+        nn::Conv2dOptions(8, 12, 3).stride(2).padding(1).padding_mode(torch::kReflect).algebra(algebra)));
+  if (kind == "convolution_transposed")
+    return of(nn::ConvTranspose1d(
+        nn::ConvTranspose1dOptions(8, 12, 3).stride(2).algebra(algebra).initialiser(nn::Initialiser::he)));
   if (kind == "feed_forward") return of(nn::FeedForward(nn::FeedForwardOptions(16, 32).algebra(algebra)));
   if (kind == "attention") {
     nn::MultiheadAttention layer(nn::MultiheadAttentionOptions(16, 2)

@@ -33,6 +33,13 @@ TEST_F(SpeechProblemsTest, ARunGoesOnWithTheSameRecordingsAlone) {
   std::string speakers = text_of(file("train.tsv"));
   speakers.replace(speakers.find("anna"), 4, "carl");
   refused(file("train.tsv"), speakers);
+  for (const std::string set : {"dev", "test"}) {
+    const std::filesystem::path list = file(set + ".tsv"), away = file("away");
+    std::filesystem::rename(list, away);
+    EXPECT_THAT([&] { run("stopped", 2, true); },
+                testing::ThrowsMessage<std::exception>(HasSubstr(set + ".recordings.checksum")));
+    std::filesystem::rename(away, list);
+  }
   run("stopped", 2, true);
 }
 

@@ -97,7 +97,6 @@ class QUATRAIN_API RecurrentWeights {
 
  private:
   void start_biases() const;
-  at::Tensor input_gates(const at::Tensor& x, bool training) const;
 
   Options made_;
   std::vector<HypercomplexWeight> of_input_, of_state_;  // one, or one a gate

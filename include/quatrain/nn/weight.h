@@ -19,6 +19,8 @@ struct QUATRAIN_API WeightOptions {
   int64_t out = 0;  ///< k; n must divide it
   /// Further axes of S: a convolution's kernel.
   std::vector<int64_t> kernel;
+  /// S is (n, d/n, k/n, kernel...), as torch holds the weights of a transposed convolution.
+  bool inputs_first = false;
   /// How many maps lie beside each other in `out`, as Q, K and V of a packed projection do or the gates of a
   /// recurrent cell: the weight is drawn with the fans of one.
   int64_t maps = 1;
@@ -109,6 +111,7 @@ class QUATRAIN_API HypercomplexWeight {
   };
 
   at::Tensor effective_structure() const;
+  at::Tensor outputs_first() const;
   bool fits(const at::Tensor& structure) const;
 
   WeightOptions made_;

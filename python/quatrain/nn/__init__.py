@@ -6,6 +6,7 @@ operators of ``quatrain.ops``.
 
 from .attention import MultiheadAttention
 from .component_wise import Activation, Dropout, LayerNorm, dropout
+from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .decoder import TransformerDecoder, TransformerDecoderLayer
 from .embedding import Embedding
 from .encoder import FeedForward, TransformerEncoder, TransformerEncoderLayer
@@ -19,6 +20,12 @@ from .weight import HypercomplexLayer, HypercomplexWeight
 
 __all__ = [
     "Activation",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
     "Dropout",
     "Embedding",
     "FeedForward",

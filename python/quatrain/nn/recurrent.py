@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Sequence, get_args
 
 import torch
 from torch import Tensor, nn
@@ -119,46 +119,49 @@ class Direction:
             return Place(parameter, inside(gates, gates * hidden))
         return None
 
-    def _gates(self, x: Tensor) -> Tensor:
-        layer = self.layer
-        bias_ih, bias_hh = (getattr(layer, name + self.suffix) for name in ("bias_ih", "bias_hh"))
-        # A gru's second bias is inside its reset gate; elsewhere the two are one.
-        bias = bias_ih if bias_hh is None or layer.cell == "gru" else bias_ih + bias_hh
-
-        def gates(weight: HypercomplexWeight, bias: Tensor | None) -> Tensor:
-            S, algebra, A, factors, constant = weight.operands(layer)
-            return ops.linear(x, S, bias, algebra, A, factors, layer.way, None, constant)
-
-        if len(self.of_input) == 1:
-            return gates(self.of_input[0], bias)
-        n = layer._spec.n
-        all_gates = torch.cat([gates(weight, None).unflatten(1, (n, 1, -1)) for weight in self.of_input], 2).flatten(1)
-        return all_gates if bias is None else all_gates + bias
-
     def __call__(self, x: Tensor, batch_sizes: Tensor, h: Tensor, c: Tensor | None, reverse: bool) -> tuple[Tensor, Tensor, Tensor | None]:
         layer = self.layer
-        operands = [weight.operands(layer) for weight in (*self.of_state, *self.projection)]
-        A = [structure for _, _, structure, _, _ in operands if structure is not None]
-        factors = [factor for *_, factors, _ in operands for factor in factors]
+
+        def operands(weights: Sequence[HypercomplexWeight]) -> tuple[list[Tensor], str, list[Tensor], list[Tensor], bool]:
+            """S of each, the algebra, A of those that learn it, the factors of all or none, and whether all S are constant."""
+            each = [weight.operands(layer) for weight in weights]
+            factors = [factor for *_, known, _ in each for factor in known]
+            return (
+                [S for S, *_ in each],
+                each[0][1],
+                [A for _, _, A, _, _ in each if A is not None],
+                factors if len(factors) == 3 * len(each) else [],
+                all(constant for *_, constant in each),
+            )
+
+        S_x, algebra, A_x, factors_x, constant_x = operands(self.of_input)
+        S, _, A, factors, constant = operands([*self.of_state, *self.projection])
+        bias_ih, bias_hh = (getattr(layer, name + self.suffix) for name in ("bias_ih", "bias_hh"))
+        # A gru's second bias is inside its reset gate; elsewhere the two are one.
+        gru = layer.cell == "gru"
         mask = None
         if layer.training and layer.recurrent_dropout > 0:
             mask = torch.dropout(torch.ones_like(h), layer.recurrent_dropout, True)
-        y, h, c = ops.recurrence(
-            self._gates(x),
+        return ops.recurrent_layer(
+            x,
             batch_sizes,
             h,
             c,
-            [S for S, *_ in operands],
-            operands[0][1],
+            S_x,
+            S,
+            algebra,
+            A_x,
             A,
-            factors if len(factors) == 3 * len(operands) else [],
-            getattr(layer, "bias_hh" + self.suffix) if layer.cell == "gru" else None,
+            factors_x,
+            factors,
+            bias_ih if bias_hh is None or gru else bias_ih + bias_hh,
+            bias_hh if gru else None,
             mask,
             layer.cell,
+            layer.way,
             reverse,
-            all(constant for *_, constant in operands),
+            constant_x and constant,
         )
-        return y, h, c
 
 
 class Recurrent(HypercomplexLayer):

@@ -63,8 +63,9 @@ class HypercomplexWeight:
         name: str,
         suffix: str,
         decays: bool,
+        inputs_first: bool,
     ) -> None:
-        self.decays = decays
+        self.decays, self.inputs_first = decays, inputs_first
         self.spec, self.in_features, self.out_features = spec, in_features, out_features
         self.initialiser, self.maps = initialiser, maps
         self._summands = (-1, *(1 for _ in range(2 + kernel_axes)))
@@ -85,9 +86,13 @@ class HypercomplexWeight:
             factors, w = self._get(layer, self._factors), self._get(layer, self._w)
             structure = self._get(layer, self._A) if factors is None else factors
             S = self._get(layer, self.key)
-            torch.ops.quatrain.initialise_layer_(S, structure, self.spec.text, self.initialiser, self.maps)
+            torch.ops.quatrain.initialise_layer_(self._outputs_first(S), structure, self.spec.text, self.initialiser, self.maps)
             if w is not None:
                 w.fill_(1)
+
+    def _outputs_first(self, S: Tensor) -> Tensor:
+        """S as (n, out/n, in/n, kernel...), a view."""
+        return S.transpose(1, 2) if self.inputs_first else S
 
     def parts(self, layer: nn.Module) -> list[Part]:
         """All parameters, in their order."""
@@ -119,7 +124,7 @@ class HypercomplexWeight:
 
     def matrix(self, layer: nn.Module) -> Tensor:
         """H (out, in), or (out, in times the kernel), differentiable."""
-        factors, S = self._get(layer, self._factors), self._get(layer, self.key)
+        factors, S = self._get(layer, self._factors), self._outputs_first(self._get(layer, self.key))
         structure = self._effective_structure(layer) if factors is None else factors
         return ops.materialise(S.flatten(2) if S.dim() > 3 else S, self._operand, structure)
 
@@ -145,7 +150,8 @@ class HypercomplexWeight:
         """Sets the parameters to the nearest of H (out, in); returns the relative error."""
         with torch.no_grad():
             S, A, error = torch.ops.quatrain.nearest(H.detach(), self.spec.text)
-            self._get(layer, self.key).copy_(S)
+            mine = self._outputs_first(self._get(layer, self.key))
+            mine.copy_(S.view(mine.shape))
             structure, w = self._get(layer, self._A), self._get(layer, self._w)
             if structure is not None:
                 structure.copy_(A)
@@ -219,6 +225,7 @@ class HypercomplexLayer(nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
         decays: bool = True,
+        inputs_first: bool = False,
     ) -> HypercomplexWeight:
         """Makes a weight's parameters, registers them and draws them. All weights of a layer are of one algebra.
 
@@ -231,12 +238,16 @@ class HypercomplexLayer(nn.Module):
             name: the name of S (``F`` of a convolution).
             suffix: what the parameters' names end with, where a layer holds several weights.
             decays: whether weight decay applies to S.
+            inputs_first: S is (n, d/n, k/n, kernel...), as torch holds the weights of a transposed convolution.
         """
         spec = Spec.parse(spec)
         _check.choice("initialiser", initialiser, INITIALISERS)
         if self._weights and self._weights[0].spec != spec:
             raise ValueError(f"add_weight: the weights of a layer are of one algebra, got {self._weights[0].spec} and {spec}")
-        n, weight = spec.n, HypercomplexWeight(spec, in_features, out_features, len(kernel), initialiser, maps, name, suffix, decays)
+        n = spec.n
+        weight = HypercomplexWeight(
+            spec, in_features, out_features, len(kernel), initialiser, maps, name, suffix, decays, inputs_first
+        )
 
         def add(part: str, there: bool, *shape: int) -> None:
             self.register_parameter(part, nn.Parameter(torch.empty(shape, device=device, dtype=dtype)) if there else None)
@@ -245,7 +256,8 @@ class HypercomplexLayer(nn.Module):
         add("A" + suffix, spec.learns_structure and not trained, n, n, n)
         add("factors" + suffix, trained, 3, n, spec.trained_rank)
         add("w" + suffix, spec.learns_structure and spec.weighted, n)
-        add(name + suffix, True, n, out_features // n, in_features // n, *kernel)
+        sizes = (in_features // n, out_features // n) if inputs_first else (out_features // n, in_features // n)
+        add(name + suffix, True, n, *sizes, *kernel)
         self._weights.append(weight)
         weight.draw(self)
         return weight

@@ -1,6 +1,7 @@
 #include "ops/engine/mixed_rows.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/native/CPUBlas.h>
 
 #include <algorithm>
 #include <vector>
@@ -13,8 +14,38 @@ namespace {
 
 constexpr int64_t kMixedBytes = 1 << 19;  // of mixed inputs: they are read again for every strip of weights
 constexpr int64_t kWork = 1 << 17;        // products of a strip: enough to be worth a thread
+constexpr int64_t kPackedBlock = 2 * kColumns;  // columns of y whose weights lie together
+
+/// rows of n mixtures times packed blocks, in columns begin .. end of y.
+void multiply_streamed(const Stream& s, int64_t rows, const float* mixed, int64_t begin, int64_t end,
+                       float* y) {
+  const int64_t depth = s.n * s.p;
+  for (int64_t col = begin; col < end;) {
+    const int64_t block = col / kPackedBlock * kPackedBlock, width = std::min(kPackedBlock, s.m - block),
+                  cols = std::min(block + width, end) - col;
+    at::native::cpublas::brgemm(rows * s.n, cols, depth, depth, width, s.m, false, mixed,
+                                s.packed + block * depth + (col - block), y + col);
+    col += cols;
+  }
+}
 
 }  // namespace
+
+void pack(const Stream& s, float* to) {
+  const auto& k = kernels::cpu::active();
+  at::parallel_for(0, (s.m + kPackedBlock - 1) / kPackedBlock, 1, [&](int64_t begin, int64_t end) {
+    const float* from[kMaxComponents];
+    Few<float*> out(s.n);
+    for (int64_t block = begin * kPackedBlock; block < std::min(end * kPackedBlock, s.m);
+         block += kPackedBlock) {
+      const int64_t width = std::min(kPackedBlock, s.m - block);
+      pointers(s.S, s.n, block, 0, from);
+      for (int64_t i = 0; i < s.n; ++i) out[i] = to + (block * s.n + i * width) * s.p;
+      k.transpose_f_f(copies_of(s.n), static_cast<int32_t>(s.n), from, s.S.row, out.data(), width, width,
+                      s.p);
+    }
+  });
+}
 
 void run(const Stream& s) {
   const auto& k = kernels::cpu::active();
@@ -45,9 +76,12 @@ void run(const Stream& s) {
         mix(k.combine_b_f, halves);
       first += piece.width;
     }
-    const int64_t strip = std::max<int64_t>(16, kWork / (s.n * s.p * rows * s.n));
+    // Of a packed block, whole ones.
+    const int64_t least = s.packed ? kPackedBlock : 16,
+                  strip = std::max<int64_t>(least, kWork / (s.n * s.p * rows * s.n) / least * least);
     at::parallel_for(0, (height + strip - 1) / strip, 1, [&](int64_t begin, int64_t end) {
       const int64_t first = top + begin * strip, count = top + std::min(end * strip, height) - first;
+      if (s.packed) return multiply_streamed(s, rows, z, first, first + count, y);
       const auto n = static_cast<int32_t>(s.n);
       if (s.S.dtype == at::kFloat) {
         const float* weights[kMaxComponents];

@@ -14,7 +14,12 @@ struct Stream {
   Columns columns;                 ///< those of y that are computed: rows of S
   const Mixing* inputs = nullptr;  ///< n -> n^2: mixture a n + i holds A[i, a, :]
   const float* bias = nullptr;     ///< n m values
+  const float* packed = nullptr;   ///< what `pack` made of S, read in its place
 };
+
+/// S (float32) in the order of a product with x's mixtures, whose sums need not be gathered from lanes: n m p
+/// values, for maps that are applied so often that a copy is worth it.
+void pack(const Stream& stream, float* to);
 
 void run(const Stream& stream);
 

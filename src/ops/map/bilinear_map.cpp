@@ -9,7 +9,6 @@
 #include <algorithm>
 
 #include "ops/engine/expand.h"
-#include "ops/engine/mixed_rows.h"
 #include "ops/engine/packed_dense.h"
 #include "ops/map/prepared.h"
 #include "ops/memory/recycled.h"
@@ -194,7 +193,7 @@ Way foreseen_way(const at::Tensor& S, const Call& call, int64_t rows, at::Scalar
   return plan(problem, call.way);
 }
 
-void BilinearMap::prepare(bool transposed) {
+void BilinearMap::prepare(bool transposed, bool often) {
   const uint64_t followed = this->followed();
   if (packs_H_ && !transposed) {
     packed_ = prepared(weight_, call_, {Form::engine, way(), type_, S_.scalar_type()},
@@ -214,7 +213,14 @@ void BilinearMap::prepare(bool transposed) {
                      H.mutable_data_ptr<float>());
       return H;
     });
-  } else if (way() == Way::factored) {
+  } else if (way() == Way::mixed) {
+    if (!often || S_.scalar_type() != at::kFloat) return;
+    packed_ = prepared(weight_, call_, {Form::engine, way(), type_, S_.scalar_type()}, [&] {
+      const at::Tensor fresh = at::empty({S_.numel()}, S_.options());
+      engine::pack(stream(), fresh.mutable_data_ptr<float>());
+      return fresh;
+    });
+  } else {
     const engine::Piece S{transposed ? blocks_of(S_) : ops::transposed(blocks_of(S_)), transposed ? p_ : m_};
     const engine::Pass pass = transposed ? transposed_pass(1, {}, {&S, 1}) : forward_pass(1, {}, {&S, 1});
     const auto reader = transposed ? Form::engine_transposed : Form::engine;
@@ -272,6 +278,14 @@ at::ScalarType BilinearMap::result_type(int64_t rows, const Output& output) cons
   return one_store(pass) ? type_ : at::kFloat;
 }
 
+engine::Stream BilinearMap::stream() const {
+  engine::Stream stream;
+  stream.n = n_, stream.m = m_, stream.p = p_;
+  stream.S = blocks_of(S_), stream.inputs = &mixtures_->rows();
+  stream.packed = packed_.defined() ? packed_.const_data_ptr<float>() : nullptr;
+  return stream;
+}
+
 void BilinearMap::apply_dense(int64_t rows, Pieces x, int64_t width, bool transposed, float* y, int64_t y_row,
                               bool accumulate) const {
   const Rows from = plain_rows<Spare::inputs>(x, n_, rows, width);
@@ -300,11 +314,8 @@ void BilinearMap::apply(int64_t rows, Pieces x, const Blocks& y, const Output& o
   const int64_t to_row = direct ? y.row : width;
   const bool takes_bias = streams && output.epilogue.only_bias();
   if (streams) {
-    engine::Stream stream;
-    stream.rows = rows, stream.n = n_, stream.m = m_, stream.p = p_;
-    stream.x = x, stream.S = blocks_of(S_);
-    stream.y = to;
-    stream.inputs = &mixtures_->rows();
+    engine::Stream stream = this->stream();
+    stream.rows = rows, stream.x = x, stream.y = to;
     stream.bias = takes_bias ? output.epilogue.bias : nullptr;
     stream.columns = output.columns;
     engine::run(stream);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/engine/engine.h"
+#include "ops/engine/mixed_rows.h"
 #include "ops/engine/planner.h"
 #include "ops/map/call.h"
 #include "ops/map/mixtures.h"
@@ -60,7 +61,8 @@ class QUATRAIN_API BilinearMap {
   /// Combines the weights once for all applications to inputs, or to gradients (`transposed`): packed blocks,
   /// or H, which serves both. The mixed way has one direction: its gradients go through H. Kept beside S
   /// where the call says that S is constant. The factored way does without, and mixes in each application.
-  void prepare(bool transposed = false);
+  /// `often`: the mixed way too has its weights in another order, for many applications to inputs.
+  void prepare(bool transposed = false, bool often = false);
 
   /// How a result is stored.
   struct Output {
@@ -119,6 +121,7 @@ class QUATRAIN_API BilinearMap {
   engine::Pass forward_pass(int64_t rows, engine::Pieces x, const engine::Pieces& S) const;
   engine::Pass transposed_pass(int64_t rows, engine::Pieces g, const engine::Pieces& S) const;
   engine::Pass weight_pass(int64_t rows, engine::Pieces g, engine::Pieces x) const;
+  engine::Stream stream() const;
   /// y (+)= H x, or H^T x (`transposed`), into plain rows; x is first put side by side where it must be.
   void apply_dense(int64_t rows, engine::Pieces x, int64_t width, bool transposed, float* y, int64_t y_row,
                    bool accumulate) const;

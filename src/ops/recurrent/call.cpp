@@ -1,6 +1,8 @@
 // The arguments of a recurrence, checked.
 
 #include <ATen/TensorOperators.h>
+#include <ATen/functorch/BatchedTensorImpl.h>
+#include <ATen/functorch/TensorWrapper.h>
 
 #include <algorithm>
 
@@ -17,14 +19,14 @@ constexpr EnumNames<Cell, 5> kCells{{{Cell::lstm, "lstm"},
                                      {Cell::rnn_tanh, "rnn_tanh"},
                                      {Cell::rnn_relu, "rnn_relu"}}};
 
-void check_like(const char* argument, const at::Tensor& t, const at::Tensor& z,
+void check_like(const char* argument, const at::Tensor& t, const at::Tensor& like,
                 std::initializer_list<c10::SymInt> sizes) {
   check_values("recurrence", argument, t);
   TORCH_CHECK(t.sym_sizes() == c10::SymIntArrayRef(sizes), "recurrence: ", argument, " must have the shape ",
               c10::SymIntArrayRef(sizes), ", got ", t.sym_sizes());
-  TORCH_CHECK(t.scalar_type() == z.scalar_type() && t.device() == z.device(), "recurrence: ", argument,
-              " must be ", z.scalar_type(), " on ", z.device(), " as z is, got ", t.scalar_type(), " on ",
-              t.device());
+  TORCH_CHECK(t.scalar_type() == like.scalar_type() && t.device() == like.device(), "recurrence: ", argument,
+              " must be ", like.scalar_type(), " on ", like.device(), " as the inputs are, got ",
+              t.scalar_type(), " on ", t.device());
 }
 
 }  // namespace
@@ -93,6 +95,23 @@ void check_recurrence(const RecurrenceCall& call, const at::Tensor& z, const at:
   check_like("z", z, z, {z.sym_size(0), gates(call.cell) * call.hidden()});
 }
 
+void check_recurrent_layer(const RecurrenceCall& call, const InputCall& inputs, const at::Tensor& h0,
+                           const Optional& c0) {
+  const at::Tensor& x = inputs.x;
+  check_parts(call, x, h0, c0);
+  const int64_t all = gates(call.cell);
+  const auto maps = static_cast<int64_t>(inputs.S.size());
+  TORCH_CHECK(maps == 1 || maps == all,
+              "recurrent_layer: there must be one map of the inputs for all gates, or one for each of the ",
+              all, ", got ", maps);
+  for (size_t k = 0; k < inputs.S.size(); ++k) check_weight("recurrent_layer", inputs.S[k], inputs.maps[k]);
+  const c10::SymInt n = call.S[0].sym_size(0), hidden = call.hidden(), d = inputs.S[0].sym_size(2);
+  for (const at::Tensor& S : inputs.S) check_like("S of the inputs", S, x, {n, all / maps * (hidden / n), d});
+  TORCH_CHECK(x.dim() == 2, "recurrent_layer: x must have the shape (rows, n d), got ", x.sym_sizes());
+  check_like("x", x, x, {x.sym_size(0), n * d});
+  if (inputs.bias) check_like("bias of the inputs", *inputs.bias, x, {all * hidden});
+}
+
 void check_recurrence_backward(const RecurrenceCall& call, const Upstream& grads, const at::Tensor& y,
                                const at::Tensor& kept, const at::Tensor& h0, const Optional& c0) {
   check_parts(call, y, h0, c0);
@@ -105,8 +124,22 @@ void check_recurrence_backward(const RecurrenceCall& call, const Upstream& grads
   if (grads.c) check_like("dc", *grads.c, y, {has_memory(call.cell) ? batch : 0, hidden});
 }
 
+namespace {
+
+// Without what torch.func.grad and the like wrap around whatever is made inside of them.
+at::Tensor unwrapped(at::Tensor t) {
+  while (const auto* wrapper = at::functorch::maybeGetTensorWrapper(t)) t = wrapper->value();
+  return t;
+}
+
+}  // namespace
+
 Steps::Steps(const at::Tensor& batch_sizes, int64_t N, int64_t B) {
-  const at::Tensor values = batch_sizes.cpu().contiguous();
+  const at::Tensor values = unwrapped(batch_sizes.cpu().contiguous());
+  TORCH_CHECK_VALUE(
+      !at::functorch::isBatchedTensor(values),
+      "recurrence: batch_sizes are the same for all that vmap goes over; pass them from outside "
+      "of it");
   sizes.assign(values.const_data_ptr<int64_t>(), values.const_data_ptr<int64_t>() + values.numel());
   int64_t rows = 0;
   for (size_t t = 0; t < sizes.size(); ++t) {
@@ -116,7 +149,8 @@ Steps::Steps(const at::Tensor& batch_sizes, int64_t N, int64_t B) {
     first.push_back(rows);
     rows += sizes[t];
   }
-  TORCH_CHECK_VALUE(rows == N, "recurrence: batch_sizes must be z's ", N, " rows together, got ", rows);
+  TORCH_CHECK_VALUE(rows == N, "recurrence: batch_sizes must be the inputs' ", N, " rows together, got ",
+                    rows);
 }
 
 std::vector<int64_t> Steps::cuts(int64_t parts) const {

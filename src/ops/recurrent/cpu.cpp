@@ -7,59 +7,51 @@
 #include <cstring>
 
 #include "ops/recurrent/schema.h"
-#include "ops/recurrent/state_maps.h"
+#include "ops/recurrent/step_gates.h"
 
 namespace quatrain::ops {
 
 namespace {
 
-void add(const float* from, int64_t count, float* to) {
-  for (int64_t i = 0; i < count; ++i) to[i] += from[i];
-}
-
-States recurrence_cpu(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0,
-                      const Optional& c0, bool keep) {
-  const auto compose = [&] { return composed::recurrence(call, z, h0, c0, keep); };
-  if (z.scalar_type() != at::kFloat || call.projects()) return compose();
-  check_recurrence(call, z, h0, c0);
-  const int64_t N = z.size(0), B = h0.size(0), n = call.n(), p = call.p(), width = n * p;
-  const Steps steps(call.batch_sizes, N, B);
-  const StateMaps maps(call, B, steps.count(), BilinearMap::Pass::forward);
-  if (N == 0 || !maps.on_engine()) return compose();
-  const int64_t all = gates(call.cell), kept_width = keep ? kept_values(call.cell) * width : 0;
+// Of gates that stand in `inputs`, or that `of_inputs` make of it.
+States run(const RecurrenceCall& call, const at::Tensor& inputs, const GateMaps* of_inputs,
+           const GateMaps& maps, const Steps& steps, const at::Tensor& h0, const Optional& c0, bool keep) {
+  const int64_t N = inputs.size(0), B = h0.size(0), n = call.n(), p = call.p(), width = n * p,
+                all = gates(call.cell), kept_width = keep ? kept_values(call.cell) * width : 0;
   const bool memory = has_memory(call.cell);
-  const at::Tensor x = z.contiguous(), y = at::empty({N, width}, z.options()),
-                   h = at::empty({B, width}, z.options()).copy_(h0),
-                   c = at::empty({memory ? B : 0, width}, z.options()),
-                   kept = at::empty({keep ? N : 0, kept_values(call.cell) * width}, z.options()),
-                   r = at::empty({B, all * width}, z.options());
+  const auto like = inputs.options();
+  const at::Tensor y = at::empty({N, width}, like), h = at::empty({B, width}, like).copy_(h0),
+                   c = at::empty({memory ? B : 0, width}, like),
+                   kept = at::empty({keep ? N : 0, kept_values(call.cell) * width}, like),
+                   r = at::empty({B, all * width}, like);
   if (memory) c.copy_(*c0);
-  at::Tensor masked, mask, bias;
+  at::Tensor masked, mask;
   if (call.mask) mask = call.mask->contiguous(), masked = at::mul(h, mask);
-  if (call.bias) bias = call.bias->contiguous();
   const auto data = [](const at::Tensor& t) { return t.defined() ? t.const_data_ptr<float>() : nullptr; };
-  const float *const from = data(x), *const M = data(mask), *const bias_values = data(bias);
+  const float* const M = data(mask);
   float *const H = h.mutable_data_ptr<float>(), *const C = c.mutable_data_ptr<float>(),
                *const R = r.mutable_data_ptr<float>(), *const Y = y.mutable_data_ptr<float>(),
                *const K = kept.mutable_data_ptr<float>(),
                *const state = call.mask ? masked.mutable_data_ptr<float>() : H;
   const auto& kernels = kernels::cpu::active();
-  const Split split(steps, maps, n);
+  const Split split(steps, maps, n, !of_inputs || of_inputs->splits());
+  const StepGates step_gates(inputs, of_inputs, all * width, steps, split, call.reverse);
   engine::Team::run(split.threads(), [&](const engine::Team::Member& member) {
+    StepGates::Reader reader(step_gates, member);
     for (int64_t i = 0; i < steps.count(); ++i) {
       const auto t = static_cast<size_t>(steps.at(i, call.reverse));
       const int64_t first = steps.first[t];
       const Split::Part part = split.part(member, steps.sizes[t]);
-      maps.apply(part.rows, part.blocks, state, R, bias_values);
+      const auto z = reader.step(i);
+      maps.apply(part.rows, part.blocks, state, R);
       split.wait(member);
       for_each_cell(part.cells, n, p, 32 * all, [&](int64_t row, int64_t component) {
         const int64_t at = row * width + component * p;
         float* const gates = R + at * all;
-        if (bias_values && !maps.adds_bias()) add(bias_values + component * p * all, p * all, gates);
         kernels.cell_step(
             cell_of(call.cell),
             {.units = p,
-             .z = from + (first * width + at) * all,
+             .z = z.data + (at - z.first * width) * all,
              .z_gate = p,
              .r = gates,
              .r_gate = p,
@@ -75,10 +67,39 @@ States recurrence_cpu(const RecurrenceCall& call, const at::Tensor& z, const at:
   return {y, h, c, kept};
 }
 
+States recurrence_cpu(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0,
+                      const Optional& c0, bool keep) {
+  check_recurrence(call, z, h0, c0);
+  if (z.scalar_type() == at::kFloat && !call.projects() && z.size(0) > 0) {
+    const Steps steps(call.batch_sizes, z.size(0), h0.size(0));
+    const GateMaps maps(call, h0.size(0), steps.count(), BilinearMap::Pass::forward);
+    if (maps.on_engine()) return run(call, z, nullptr, maps, steps, h0, c0, keep);
+  }
+  return composed::recurrence(call, z, h0, c0, keep);
+}
+
+LayerStates recurrent_layer_cpu(const RecurrenceCall& call, const InputCall& inputs, const at::Tensor& h0,
+                                const Optional& c0) {
+  check_recurrent_layer(call, inputs, h0, c0);
+  const at::Tensor& x = inputs.x;
+  if (x.scalar_type() == at::kFloat && !call.projects() && x.size(0) > 0) {
+    const Steps steps(call.batch_sizes, x.size(0), h0.size(0));
+    const GateMaps of_inputs(inputs.S, inputs.maps, gates(call.cell), inputs.bias,
+                             StepGates::rows_at_once(steps), steps.count(), BilinearMap::Pass::forward),
+        maps(call, h0.size(0), steps.count(), BilinearMap::Pass::forward);
+    if (of_inputs.on_engine() && maps.on_engine()) {
+      const auto [y, h, c, kept] = run(call, x, &of_inputs, maps, steps, h0, c0, false);
+      return {y, h, c};
+    }
+  }
+  return composed::recurrent_layer(call, inputs, h0, c0);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(quatrain, CPU, m) {
   m.impl("recurrence", &recurrence_schema<&recurrence_cpu>);
+  m.impl("recurrent_layer", &recurrent_layer_schema<&recurrent_layer_cpu>);
 }
 
 }  // namespace quatrain::ops

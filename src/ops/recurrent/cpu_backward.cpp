@@ -6,8 +6,8 @@
 
 #include <cstring>
 
+#include "ops/recurrent/gate_maps.h"
 #include "ops/recurrent/schema.h"
-#include "ops/recurrent/state_maps.h"
 
 namespace quatrain::ops {
 
@@ -20,7 +20,7 @@ StateGradients recurrence_backward_cpu(const RecurrenceCall& call, const Upstrea
   const int64_t N = y.size(0), B = h0.size(0);
   if (y.scalar_type() != at::kFloat || N == 0 || call.projects()) return compose();
   const Steps steps(call.batch_sizes, N, B);
-  const StateMaps maps(call, B, steps.count(), BilinearMap::Pass::backward);
+  const GateMaps maps(call, B, steps.count(), BilinearMap::Pass::backward);
   if (!maps.on_engine()) return compose();
   const int64_t n = call.n(), p = call.p(), width = n * p, all = gates(call.cell),
                 values = kept_values(call.cell);

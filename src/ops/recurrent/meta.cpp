@@ -10,17 +10,28 @@ namespace quatrain::ops {
 
 namespace {
 
+LayerStates empty_states(const RecurrenceCall& call, const at::Tensor& inputs, const at::Tensor& h0) {
+  const auto make = [&](const c10::SymInt& size, const c10::SymInt& width) {
+    return at::empty_symint({size, width}, inputs.options());
+  };
+  const c10::SymInt batch = h0.sym_size(0), none = 0, state = call.state();
+  return {make(inputs.sym_size(0), state), make(batch, state),
+          make(has_memory(call.cell) ? batch : none, call.hidden())};
+}
+
+LayerStates recurrent_layer_meta(const RecurrenceCall& call, const InputCall& inputs, const at::Tensor& h0,
+                                 const Optional& c0) {
+  check_recurrent_layer(call, inputs, h0, c0);
+  return empty_states(call, inputs.x, h0);
+}
+
 States recurrence_meta(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0,
                        const Optional& c0, bool keep) {
   check_recurrence(call, z, h0, c0);
   const c10::SymInt rows = z.sym_size(0), none = 0;
-  const auto make = [&](const c10::SymInt& size, const c10::SymInt& width) {
-    return at::empty_symint({size, width}, z.options());
-  };
-  const c10::SymInt hidden = call.hidden(), state = call.state();
-  return {make(rows, state), make(h0.sym_size(0), state),
-          make(has_memory(call.cell) ? h0.sym_size(0) : none, hidden),
-          make(keep ? rows : none, kept_values(call.cell) * hidden)};
+  const auto [y, h, c] = empty_states(call, z, h0);
+  return {y, h, c,
+          at::empty_symint({keep ? rows : none, kept_values(call.cell) * call.hidden()}, z.options())};
 }
 
 StateGradients recurrence_backward_meta(const RecurrenceCall& call, const Upstream& grads,
@@ -55,6 +66,7 @@ States recurrence_autocast(const RecurrenceCall& given, const at::Tensor& z, con
 }  // namespace
 
 TORCH_LIBRARY_IMPL(quatrain, Meta, m) {
+  m.impl("recurrent_layer", &recurrent_layer_schema<&recurrent_layer_meta>);
   m.impl("recurrence", &recurrence_schema<&recurrence_meta>);
   m.impl("recurrence_backward", &recurrence_backward_schema<&recurrence_backward_meta>);
 }

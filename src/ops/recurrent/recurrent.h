@@ -10,12 +10,14 @@
 #include "ops/map/call.h"
 #include "quatrain/recurrent_ops.h"
 
-/// The operator `recurrence`. A call goes through these files, in this order:
+/// The operators `recurrent_layer` and `recurrence`. A call goes through these files, in this order:
 ///
-///   schema.cpp      the registered schemas and the C++ function; call.cpp reads and checks the arguments
-///   autocast.cpp, meta.cpp
+///   schema.cpp      the registered schemas and the C++ functions; call.cpp checks the arguments
+///   layer.cpp       a layer becomes `linear` and `recurrence`, but for inference on a CPU
+///   meta.cpp        and autocast
 ///   autograd.cpp    records it
-///   cpu.cpp, cpu_backward.cpp  on state_maps.h, step by step; composed.cpp for other devices and types
+///   cpu.cpp, cpu_backward.cpp  on gate_maps.h and step_gates.h, step by step; composed.cpp for other devices
+///                   and types
 ///
 /// N rows in T steps, the first of which has B; n components, p units of each. The state h has q of each: p,
 /// or what a projection makes of them. The engine knows no projection: with one, the recurrence is composed.
@@ -44,6 +46,14 @@ struct RecurrenceCall {
   c10::SymInt state() const { return S[0].sym_size(0) * S[0].sym_size(2); }
 };
 
+/// The inputs of a layer: what z is made of.
+struct InputCall {
+  at::Tensor x;
+  std::vector<at::Tensor> S;  ///< of all gates, or one a gate
+  std::vector<Call> maps;     ///< what each S is multiplied with
+  Optional bias;
+};
+
 /// What reaches y, h_n and c_n; undefined where nothing does.
 struct Upstream {
   Optional y, h, c;
@@ -55,6 +65,10 @@ int64_t kept_values(Cell cell);
 /// Throws unless shapes, types and devices fit. Works on symbolic sizes.
 void check_recurrence(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0,
                       const Optional& c0);
+
+/// The same for a layer.
+void check_recurrent_layer(const RecurrenceCall& call, const InputCall& inputs, const at::Tensor& h0,
+                           const Optional& c0);
 
 /// The same for the way back.
 void check_recurrence_backward(const RecurrenceCall& call, const Upstream& grads, const at::Tensor& y,
@@ -79,13 +93,17 @@ struct Steps {
 /// y (N, n q), h_n (B, n q), c_n (B, n p; empty without memory), and what the way back needs (N, n kept p;
 /// empty unless `keep`).
 using States = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+/// The first three.
+using LayerStates = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 /// Of z, of the state's products (the same tensor but for a gru), h0, c0 (empty without memory); the states
 /// that H was applied to (N, n q); and what reached the projected states (N, n q; empty without a
 /// projection).
 using StateGradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
-/// In ATen's calls and `linear`, differentiable.
+/// In ATen's calls and `linear`, differentiable; a layer in `linear` and `recurrence`.
 namespace composed {
+LayerStates recurrent_layer(const RecurrenceCall& call, const InputCall& inputs, const at::Tensor& h0,
+                            const Optional& c0);
 States recurrence(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0, const Optional& c0,
                   bool keep);
 StateGradients recurrence_backward(const RecurrenceCall& call, const Upstream& grads, const at::Tensor& y,
@@ -95,6 +113,8 @@ at::Tensor unprojected(const RecurrenceCall& call, const at::Tensor& kept);
 }  // namespace composed
 
 /// The operators through torch's dispatcher.
+LayerStates dispatch_recurrent_layer(const RecurrenceCall& call, const InputCall& inputs,
+                                     const at::Tensor& h0, const Optional& c0);
 States dispatch_recurrence(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0,
                            const Optional& c0, bool keep);
 StateGradients dispatch_recurrence_backward(const RecurrenceCall& call, const Upstream& grads,

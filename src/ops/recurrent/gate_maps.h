@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ATen/TensorIterator.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -8,7 +10,7 @@
 #include "ops/map/bilinear_map.h"
 #include "ops/recurrent/recurrent.h"
 
-/// What both passes of a recurrence on a CPU are made of: the maps of the state, and who does what in a step.
+/// What both passes of a recurrence on a CPU are made of: the maps of its gates, and who does what in a step.
 namespace quatrain::ops {
 
 // Of the same order.
@@ -19,10 +21,15 @@ inline kernels::cpu::Cell cell_of(Cell cell) {
 
 using Range = engine::Team::Range;
 
-/// The maps of the state, and where their rows lie among the gates.
-class StateMaps {
+/// The maps of all gates, of the state or of inputs, and where their rows lie among the gates.
+class GateMaps {
  public:
-  StateMaps(const RecurrenceCall& call, int64_t rows, int64_t steps, BilinearMap::Pass pass);
+  /// One map for all gates, or the first `gates` of S, one each. For `rows` rows at a time, so many `times`.
+  GateMaps(const std::vector<at::Tensor>& S, const std::vector<Call>& maps, int64_t gates,
+           const Optional& bias, int64_t rows, int64_t times, BilinearMap::Pass pass);
+  /// Those of the state.
+  GateMaps(const RecurrenceCall& call, int64_t rows, int64_t steps, BilinearMap::Pass pass)
+      : GateMaps(call.S, call.maps, gates(call.cell), call.bias, rows, steps, pass) {}
 
   bool on_engine() const { return on_engine_; }
   /// True where results can be made in parts, without a change of a bit.
@@ -30,12 +37,10 @@ class StateMaps {
   /// Blocks of columns in which the gates, or the gradient of the state, are made.
   int64_t blocks() const { return blocks_; }
   /// Products of values in a step of so many rows.
-  int64_t work(int64_t rows) const { return rows * n_ * n_ * p_ * p_ * gates_; }
+  int64_t work(int64_t rows) const { return rows * n_ * n_ * p_ * q_ * gates_; }
 
-  /// Some blocks of rows of gates become those of H h; bias is added where `adds_bias`.
-  void apply(Range rows, Range blocks, const float* h, float* r, const float* bias) const;
-  /// A bias lies as all gates do, which a map of one gate does not reach.
-  bool adds_bias() const { return maps_.size() == 1; }
+  /// Some blocks of rows of gates become those of H x + bias.
+  void apply(Range rows, Range blocks, const float* x, float* gates) const;
 
   /// Some blocks of H^T of rows of gates are added to dh, times `mask` where there is one; then `through` is
   /// memory of dh's size.
@@ -47,8 +52,9 @@ class StateMaps {
     return {rows + static_cast<int64_t>(k) * p_, gates_ * p_, n_ * gates_ * p_};
   }
 
-  int64_t n_, p_, gates_, blocks_ = 0;
+  int64_t n_, gates_, p_, q_, blocks_ = 0;  // q: units of a component of x
   std::vector<BilinearMap> maps_;
+  at::Tensor bias_;  // (maps, n, rows of S)
   bool on_engine_ = true, splits_ = true;
 };
 
@@ -57,9 +63,11 @@ class StateMaps {
 /// cells, and all threads wait for each other after both.
 class Split {
  public:
-  Split(const Steps& steps, const StateMaps& maps, int64_t n);
+  /// splits: whether what else is made in each step can be made in parts.
+  Split(const Steps& steps, const GateMaps& maps, int64_t n, bool splits = true);
 
   int64_t threads() const { return threads_; }
+  bool by_rows() const { return by_rows_; }
 
   /// What one thread does of a step of so many rows.
   struct Part {
@@ -67,6 +75,10 @@ class Split {
     Range cells;         ///< row * n + component
   };
   Part part(const engine::Team::Member& member, int64_t rows) const;
+  /// Those of so many blocks of a product that one thread makes of its rows.
+  Range share(const engine::Team::Member& member, int64_t blocks) const {
+    return by_rows_ ? Range{0, blocks} : member.share(blocks);
+  }
   /// After each product, and after the cells.
   void wait(const engine::Team::Member& member) const {
     if (!by_rows_) member.wait();

@@ -1,4 +1,4 @@
-#include "ops/recurrent/state_maps.h"
+#include "ops/recurrent/gate_maps.h"
 
 #include <optional>
 
@@ -21,61 +21,67 @@ Columns columns_of(Range blocks, int64_t k, int64_t width) {
 
 }  // namespace
 
-StateMaps::StateMaps(const RecurrenceCall& call, int64_t rows, int64_t steps, BilinearMap::Pass pass)
-    : n_(call.n()), p_(call.p()), gates_(gates(call.cell)) {
-  const bool backward = pass == BilinearMap::Pass::backward;
+GateMaps::GateMaps(const std::vector<at::Tensor>& S, const std::vector<Call>& maps, int64_t gates,
+                   const Optional& bias, int64_t rows, int64_t times, BilinearMap::Pass pass)
+    : n_(S[0].size(0)), gates_(gates), q_(S[0].size(2)) {
+  const bool backward = pass == BilinearMap::Pass::backward, often = times > kFew;
+  const size_t count = static_cast<int64_t>(S.size()) < gates ? 1 : static_cast<size_t>(gates);
+  p_ = S[0].size(1) * static_cast<int64_t>(count) / gates;
   // As for one thread, whatever there are: results do not depend on it.
   std::optional<PlannedRowsGuard> planned;
   if (requested_rows() == PlannedRows::automatic && rows > 0) planned.emplace(static_cast<PlannedRows>(rows));
-  for (size_t k = 0; k < call.S.size(); ++k) {
-    maps_.emplace_back(call.S[k], call.maps[k], rows, at::kFloat, pass, steps > kFew);
+  for (size_t k = 0; k < count; ++k) {
+    maps_.emplace_back(S[k], maps[k], rows, at::kFloat, pass, often);
     // The mixed way goes back through H, of which the factors' products read and multiply R/n^2.
-    if (backward && maps_.back().way() == Way::mixed && call.maps[k].rank() > 0) {
-      Call factored = call.maps[k];
+    if (backward && maps_.back().way() == Way::mixed && maps[k].rank() > 0) {
+      Call factored = maps[k];
       factored.way = Way::factored;
-      maps_.back() = BilinearMap(call.S[k], factored, rows, at::kFloat, pass, steps > kFew);
+      maps_.back() = BilinearMap(S[k], factored, rows, at::kFloat, pass, often);
     }
     on_engine_ = on_engine_ && maps_.back().on_engine();
     splits_ = splits_ && maps_.back().splits_columns(backward);
-    if (!backward || k == 0) blocks_ += ((backward ? p_ : maps_.back().m()) + kColumns - 1) / kColumns;
+    if (!backward || k == 0) blocks_ += ((backward ? q_ : maps_.back().m()) + kColumns - 1) / kColumns;
   }
   if (!on_engine_) return;
   // The factored way mixes its weights in each application, which is as good for a single one.
   for (BilinearMap& map : maps_)
-    if (steps > 1 || call.maps[0].constant || map.way() != Way::factored) map.prepare(backward);
+    if (times > 1 || maps[0].constant || map.way() != Way::factored) map.prepare(backward, often);
+  if (bias) bias_ = bias->view({n_, static_cast<int64_t>(count), -1}).transpose(0, 1).contiguous();
 }
 
-void StateMaps::apply(Range rows, Range blocks, const float* h, float* r, const float* bias) const {
-  const int64_t width = n_ * p_;
-  const engine::Piece from{Blocks{const_cast<float*>(h) + rows.begin * width, p_, width}, p_};
+void GateMaps::apply(Range rows, Range blocks, const float* x, float* gates) const {
+  const int64_t in = n_ * q_, out = n_ * p_ * gates_;
+  const engine::Piece from{Blocks{const_cast<float*>(x) + rows.begin * in, q_, in}, q_};
   for (size_t k = 0; k < maps_.size(); ++k) {
+    const auto number = static_cast<int64_t>(k), m = maps_[k].m();
     BilinearMap::Output output;
-    output.columns = columns_of(blocks, static_cast<int64_t>(k), maps_[k].m());
-    if (adds_bias()) output.epilogue.bias = bias;
-    maps_[k].apply(rows.end - rows.begin, {&from, 1}, gates_at(r + rows.begin * width * gates_, k), output);
+    output.columns = columns_of(blocks, number, m);
+    if (bias_.defined()) output.epilogue.bias = bias_.const_data_ptr<float>() + number * n_ * m;
+    maps_[k].apply(rows.end - rows.begin, {&from, 1}, gates_at(gates + rows.begin * out, k), output);
   }
 }
 
-void StateMaps::apply_transposed(Range rows, Range blocks, float* dr, float* dh, const float* mask,
-                                 float* through) const {
-  const int64_t width = n_ * p_;
-  const Columns columns = columns_of(blocks, 0, p_);
+void GateMaps::apply_transposed(Range rows, Range blocks, float* dr, float* dh, const float* mask,
+                                float* through) const {
+  const int64_t width = n_ * q_;
+  const Columns columns = columns_of(blocks, 0, q_);
   for (size_t k = 0; k < maps_.size(); ++k)
-    maps_[k].apply_transposed(rows.end - rows.begin, gates_at(dr + rows.begin * width * gates_, k),
-                              Blocks{(mask ? through : dh) + rows.begin * width, p_, width}, !mask || k > 0,
+    maps_[k].apply_transposed(rows.end - rows.begin, gates_at(dr + rows.begin * n_ * p_ * gates_, k),
+                              Blocks{(mask ? through : dh) + rows.begin * width, q_, width}, !mask || k > 0,
                               nullptr, {}, columns);
   if (!mask) return;
   for (int64_t part = rows.begin * n_; part < rows.end * n_; ++part)
-    for (int64_t q = part * p_ + columns.begin; q < part * p_ + columns.end; ++q)
+    for (int64_t q = part * q_ + columns.begin; q < part * q_ + columns.end; ++q)
       dh[q] += through[q] * mask[q];
 }
 
-Split::Split(const Steps& steps, const StateMaps& maps, int64_t n) : n_(n), blocks_(maps.blocks()) {
+Split::Split(const Steps& steps, const GateMaps& maps, int64_t n, bool splits)
+    : n_(n), blocks_(maps.blocks()) {
   // Of a thread: rows from which its products are as fast as with all, and products of values in a step that
   // are worth waiting for another.
   constexpr int64_t kRows = 16, kWork = 1 << 16;
   const int64_t most = engine::Team::most(), batch = steps.count() ? steps.sizes[0] : 0;
-  if (most == 1 || !maps.splits()) return;
+  if (most == 1 || !maps.splits() || !splits) return;
   by_rows_ = batch >= kRows * most;
   threads_ = by_rows_ ? most : std::clamp<int64_t>(maps.work(batch) / kWork, 1, std::min(most, blocks_));
   if (by_rows_) cuts_ = steps.cuts(threads_);

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <torch/arg.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/pimpl.h>
+
+#include <string_view>
+#include <vector>
+
+#include "quatrain/nn/convolution.h"
+
+namespace quatrain::models {
+
+/// What a block makes of its input x and its branch F, which is convolutions with a ReLU between two.
+///
+///   plain  ReLU(s(x) + F(x)), with batch norms; the ResNet of He et al.
+///   phydi  s(x) + alpha F(x), with batch norms; alpha is learned and 0 at the start, when each block is its
+///          shortcut s (PHYDI (3))
+///   code   s(x) + alpha ReLU(F(x)), as the paper's authors have it in their program
+///   fixup  ReLU(s(x) + F(x)) without norms: scalars around each convolution, the last one of each branch
+///   zero
+///          at the start, the others scaled down with the depth (Zhang et al. 2019)
+enum class Residual { plain, phydi, code, fixup };
+
+/// "plain", "phydi", "code", "fixup".
+QUATRAIN_API const char* name(Residual residual);
+/// The inverse; an unknown name is an error that lists the known ones.
+QUATRAIN_API Residual parse_residual(std::string_view name);
+
+/// A PHResNet for small images. `algebra`, `initialiser` (he) and `way` are those of all its convolutions,
+/// which have no bias.
+struct QUATRAIN_API ResNetOptions : nn::MapOptions<ResNetOptions> {
+  /// Images of so many channels, n divides them, or 3 where the first convolution is real.
+  ResNetOptions(int64_t in_channels, int64_t classes) : in_channels_(in_channels), classes_(classes) {
+    initialiser(nn::Initialiser::he).bias(false);
+  }
+  TORCH_ARG(int64_t, in_channels);
+  TORCH_ARG(int64_t, classes);
+  /// 18 and 34: blocks of two 3 x 3 convolutions; 50, 101, 152: of 1 x 1, 3 x 3 and 1 x 1, the last with four
+  /// times the channels.
+  TORCH_ARG(int64_t, depth) = 18;
+  /// Channels of the four stages; n must divide them. PHYDI takes 60, 120, 240, 516 at n = 3.
+  TORCH_ARG(std::vector<int64_t>, widths) = {64, 128, 256, 512};
+  TORCH_ARG(Residual, residual) = Residual::plain;
+  /// The first convolution is real.
+  TORCH_ARG(bool, real_stem) = false;
+  TORCH_ARG(ops::Winograd, winograd) = ops::Winograd::automatic;
+};
+
+/// A block of one branch: convolutions `conv1` ..., norms `norm1` ... but for fixup, and where the number of
+/// channels or the size changes a 1 x 1 convolution `shortcut` with its `shortcut_norm`.
+class QUATRAIN_API ResNetBlockImpl : public torch::nn::Cloneable<ResNetBlockImpl> {
+ public:
+  ResNetBlockImpl(const ResNetOptions& options, int64_t in, int64_t width, int64_t stride);
+  void reset() override;
+  /// (B, in, h, w) -> (B, out(), h / stride, w / stride)
+  at::Tensor forward(const at::Tensor& x);
+  int64_t out() const { return out_; }
+
+  ResNetOptions options;
+  std::vector<nn::Conv2d> convolutions;
+  std::vector<torch::nn::BatchNorm2d> norms;
+  nn::Conv2d shortcut{nullptr};
+  torch::nn::BatchNorm2d shortcut_norm{nullptr};
+  at::Tensor alpha;  ///< () of phydi and code
+  /// fixup: what is added before and after each convolution, and what the branch is multiplied with, ().
+  std::vector<at::Tensor> before, after;
+  at::Tensor scale;
+
+ private:
+  at::Tensor branch(const at::Tensor& x);
+
+  int64_t in_, width_, stride_, out_;
+};
+TORCH_MODULE(ResNetBlock);
+
+/// PHYDI's PHResNet for CIFAR's images: a 3 x 3 convolution, four stages of blocks, the mean over all pixels,
+/// a real linear layer. At n = 1 it is the real ResNet.
+///
+/// Children: `stem`, `stem_norm`, `blocks`, `head`. Shape: (B, in_channels, h, w) -> (B, classes). Inside,
+/// pixels lie with their channels together (channels last), whatever the input's memory is.
+class QUATRAIN_API ResNetImpl : public torch::nn::Cloneable<ResNetImpl> {
+ public:
+  /// Throws std::invalid_argument where there is no such depth, or n does not divide a width.
+  explicit ResNetImpl(ResNetOptions options);
+  void reset() override;
+  void pretty_print(std::ostream& stream) const override;
+  at::Tensor forward(const at::Tensor& x);
+
+  ResNetOptions options;
+  nn::Conv2d stem{nullptr};
+  torch::nn::BatchNorm2d stem_norm{nullptr};
+  torch::nn::ModuleList blocks{nullptr};
+  torch::nn::Linear head{nullptr};
+};
+TORCH_MODULE(ResNet);
+
+/// `widths`, each taken to the nearest multiple of n.
+QUATRAIN_API std::vector<int64_t> divisible_widths(std::vector<int64_t> widths, int64_t n);
+
+}  // namespace quatrain::models

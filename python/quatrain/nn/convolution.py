@@ -1,0 +1,313 @@
+"""Hypercomplex convolutions of one to three spatial axes, plain and transposed."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Sequence, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ..algebra import Spec
+from ..init import Initialiser
+from . import _check
+from ._computed import computed
+from .weight import WAYS, HypercomplexLayer, Way
+
+_convolution = torch.ops.quatrain.convolution.default
+
+#: Which of Winograd's transforms a 3 x 3 convolution takes.
+Winograd = Literal["auto", "none", "2x2", "4x4"]
+WINOGRADS = get_args(Winograd)
+PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+#: A number for each spatial axis, or one for all.
+Sizes = int | Sequence[int]
+
+
+def _sizes(layer: str, argument: str, given: Sizes, axes: int, least: int) -> tuple[int, ...]:
+    sizes = (given,) * axes if isinstance(given, int) else tuple(given)
+    if len(sizes) != axes:
+        raise ValueError(f"{layer}: {argument} must be a number or {axes} of them, got {given}")
+    for size in sizes:
+        if size < least:
+            raise ValueError(f"{layer}: {argument} must be at least {least}, got {size}")
+    return sizes
+
+
+class _Convolution(HypercomplexLayer):
+    """What all of them share. ``_axes``: how many spatial ones."""
+
+    _axes: int
+    _transposed = False
+
+    A: Tensor | None
+    factors: Tensor | None
+    w: Tensor | None
+    F: Tensor
+    bias: Tensor | None
+
+    def _make(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes,
+        dilation: Sizes,
+        groups: int,
+        bias: bool,
+        device: torch.device | str | None,
+        dtype: torch.dtype | None,
+        algebra: str | Spec,
+        initialiser: Initialiser,
+        way: Way,
+        winograd: Winograd,
+    ) -> None:
+        layer = type(self).__name__
+        _check.flag(layer, "bias", bias)
+        spec = Spec.parse(algebra)
+        _check.at_least_one(layer, "groups", groups)
+        text = "n * groups" if groups > 1 else "n"
+        _check.divisible(layer, "in_channels", in_channels, spec.n * groups, text)
+        _check.divisible(layer, "out_channels", out_channels, spec.n * groups, text)
+        _check.choice("way", way, WAYS)
+        _check.choice("winograd", winograd, WINOGRADS)
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size = _sizes(layer, "kernel_size", kernel_size, self._axes, 1)
+        self.stride = _sizes(layer, "stride", stride, self._axes, 1)
+        self.dilation = _sizes(layer, "dilation", dilation, self._axes, 1)
+        self.initialiser, self.way, self.winograd = initialiser, way, winograd
+        self._weight = self.add_weight(
+            spec,
+            in_channels if self._transposed else in_channels // groups,
+            out_channels // groups if self._transposed else out_channels,
+            self.kernel_size,
+            initialiser=initialiser,
+            name="F",
+            device=device,
+            dtype=dtype,
+            inputs_first=self._transposed,
+        )
+        self.register_parameter("bias", nn.Parameter(torch.zeros(out_channels, device=device, dtype=dtype)) if bias else None)
+
+    def reset_parameters(self) -> None:
+        """Draws F and A again by the initialiser, as the C++ layer does from the same seed; sets bias to zero, w to one."""
+        self._weight.draw(self)
+        if self.bias is not None:
+            with torch.no_grad():
+                self.bias.zero_()
+
+    def _run(self, x: Tensor, padding: Sequence[int], output_padding: Sequence[int]) -> Tensor:
+        F, algebra, A, factors, constant = self._weight.operands(self)
+        single = x.dim() == self._axes + 1
+        y = _convolution(
+            x.unsqueeze(0) if single else x, F, self.bias, algebra, A, factors, self.stride, padding, self.dilation,
+            self._transposed, output_padding, self.groups, self.way, self.winograd, None, constant,
+        )  # fmt: skip
+        return y.squeeze(0) if single else y
+
+    @property
+    def weight(self) -> Tensor:
+        """The real layer's kernel, differentiable: for code that looks at it. Slow: it is built in every call."""
+        H = self.matrix().unflatten(1, (-1, *self.kernel_size))
+        return computed(H.transpose(0, 1) if self._transposed else H)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "weight":
+            raise AttributeError(
+                f"{type(self).__name__}: weight is the real kernel, computed from F and A, and cannot be set: write into F, or "
+                "take quatrain.convert, which gives a layer the nearest weights"
+            )
+        super().__setattr__(name, value)
+
+    def matrix(self) -> Tensor:
+        """H = sum_i A_i (x) F_i from the channels of x, times the kernel, to those of y; differentiable."""
+        return self._weight.matrix(self)
+
+    def factorize(self, rank: int = 0, tolerance: float = 1e-6, starts: int = 6, seed: int = 0) -> bool:
+        """Computes the factors of a learned A, so that eval mode may take the factored way; True where they are sound."""
+        return self.A is None or self._weight.find_factors(self, rank, tolerance, starts, seed).sound
+
+    def has_factors(self) -> bool:
+        """True where factors are held and still fit A."""
+        return self._weight.has_factors(self)
+
+    def extra_repr(self) -> str:
+        groups = f", groups={self.groups}" if self.groups > 1 else ""
+        return (
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}{groups}, "
+            f"algebra={self.spec}, bias={self.bias is not None}"
+        )
+
+
+class _Plain(_Convolution):
+    r"""A convolution whose map of channels is H = sum_i A_i (x) F_i at each place of the kernel (PHC, PHYDI (2)).
+
+    It holds 1/n of the weights of torch's layer of the same name, which it is at n = 1, and takes its arguments.
+
+    Args:
+        in_channels: d; n * groups must divide it.
+        out_channels: k; n * groups must divide it.
+        kernel_size, stride, dilation: a number for each spatial axis, or one for all.
+        padding: pixels on both sides, a number for each axis or one for all; ``same`` or ``valid``.
+        groups: each component is split in so many parts, and group g holds the g-th part of every component.
+        padding_mode: ``zeros``, ``reflect``, ``replicate`` or ``circular``.
+        algebra: what the layer multiplies with: ``quaternion``, ``phm(4)``, ``wkp(4)``, ``real`` ...
+        initialiser: one of ``quatrain.init.INITIALISERS``.
+        way: how the map is evaluated; the planner chooses by default.
+        winograd: which of Winograd's transforms a 3 x 3 convolution takes; ``4x4`` is faster and less exact.
+
+    Parameters: ``A`` (n, n, n), or ``factors``, and ``w`` as of ``Linear``; ``F`` (n, k/n, d/(n groups), kernel...);
+    ``bias`` (k), zero at start.
+
+    Shape: (B, d, spatial...) or (d, spatial...) -> the same with k channels, n components side by side on their axis.
+
+    Raises:
+        ValueError: n * groups does not divide a number of channels, or the options contradict each other.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes | str = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        algebra: str | Spec = "quaternion",
+        initialiser: Initialiser = "glorot",
+        way: Way = "auto",
+        winograd: Winograd = "auto",
+    ) -> None:
+        super().__init__()
+        layer = type(self).__name__
+        _check.choice("padding_mode", padding_mode, PADDING_MODES)
+        self._make(
+            in_channels, out_channels, kernel_size, stride, dilation, groups, bias, device, dtype, algebra, initialiser, way, winograd
+        )  # fmt: skip
+        self.padding, self.padding_mode = padding, padding_mode
+        if isinstance(padding, str):
+            _check.choice("padding", padding, ("same", "valid"))
+            if padding == "same" and any(one != 1 for one in self.stride):
+                raise ValueError(f"{layer}: padding can be same only where the stride is 1, got {max(self.stride)}")
+            around = [d * (k - 1) if padding == "same" else 0 for d, k in zip(self.dilation, self.kernel_size)]
+            sides = [(all // 2, all - all // 2) for all in around]  # an odd pixel is behind, as torch has it
+        else:
+            sides = [(pixels, pixels) for pixels in _sizes(layer, "padding", padding, self._axes, 0)]
+        # The operator pads with zeros, as many on both sides.
+        self._both = tuple(min(one) if padding_mode == "zeros" else 0 for one in sides)
+        rest = [(left - both, right - both) for (left, right), both in zip(sides, self._both)]
+        self._before = [pixels for one in reversed(rest) for pixels in one]
+
+    def forward(self, x: Tensor) -> Tensor:
+        if any(self._before):
+            x = functional.pad(x, self._before, "constant" if self.padding_mode == "zeros" else self.padding_mode)
+        return self._run(x, self._both, (0,) * self._axes)
+
+
+class Conv1d(_Plain):
+    __doc__ = _Plain.__doc__
+    _axes = 1
+
+
+class Conv2d(_Plain):
+    __doc__ = (_Plain.__doc__ or "") + """
+    >>> import torch, quatrain
+    >>> layer = quatrain.nn.Conv2d(8, 12, 3, padding=1, algebra="quaternion")
+    >>> layer(torch.randn(5, 8, 7, 7)).shape
+    torch.Size([5, 12, 7, 7])
+    >>> layer.F.shape, layer.weight.shape
+    (torch.Size([4, 3, 2, 3, 3]), torch.Size([12, 8, 3, 3]))
+    """
+    _axes = 2
+
+
+class Conv3d(_Plain):
+    __doc__ = _Plain.__doc__
+    _axes = 3
+
+
+class _Turned(_Convolution):
+    r"""The transposed convolution: H = sum_i A_i (x) F_i maps each pixel of x to a kernel's size of pixels, which are added up.
+
+    H goes from input to output as in a convolution, so this is not its adjoint, which would conjugate. Arguments are those
+    of torch's layer of the same name, in its order; ``algebra``, ``initialiser``, ``way`` and ``groups`` are those of
+    ``Conv2d``. Parameters: ``F`` (n, d/n, k/(n groups), kernel...), ``A`` or ``factors`` and ``w``; ``bias`` (k).
+
+    Shape: (B, d, spatial...) or (d, spatial...) -> the same with k channels.
+
+    Raises:
+        ValueError: n * groups does not divide a number of channels, or the options contradict each other.
+    """
+
+    _transposed = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Sizes = 1,
+        padding_mode: str = "zeros",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        algebra: str | Spec = "quaternion",
+        initialiser: Initialiser = "glorot",
+        way: Way = "auto",
+    ) -> None:
+        super().__init__()
+        layer = type(self).__name__
+        if padding_mode != "zeros":
+            raise ValueError(f"{layer}: padding_mode must be zeros, got {padding_mode!r}")
+        if isinstance(padding, str):
+            raise ValueError(f"{layer}: padding must be a number of pixels, got {padding!r}")
+        self._make(
+            in_channels, out_channels, kernel_size, stride, dilation, groups, bias, device, dtype, algebra, initialiser, way, "auto"
+        )  # fmt: skip
+        self.padding = _sizes(layer, "padding", padding, self._axes, 0)
+        self.output_padding = _sizes(layer, "output_padding", output_padding, self._axes, 0)
+
+    def forward(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """``output_size``: the result's spatial axes, in place of ``output_padding``."""
+        more = self.output_padding if output_size is None else self._output_padding(x, output_size)
+        return self._run(x, self.padding, more)
+
+    def _output_padding(self, x: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
+        layer, wanted = type(self).__name__, tuple(output_size)[-self._axes :]
+        if len(wanted) != self._axes:
+            raise ValueError(f"{layer}: output_size must have {self._axes} axes, got {tuple(output_size)}")
+        result = []
+        for axis, (size, have) in enumerate(zip(wanted, x.shape[-self._axes :])):
+            stride, dilation = self.stride[axis], self.dilation[axis]
+            least = (have - 1) * stride - 2 * self.padding[axis] + dilation * (self.kernel_size[axis] - 1) + 1
+            most = least + max(stride, dilation) - 1
+            if not least <= size <= most:
+                raise ValueError(f"{layer}: output_size must be from {least} to {most} on axis {axis}, got {size}")
+            result.append(size - least)
+        return tuple(result)
+
+
+class ConvTranspose1d(_Turned):
+    __doc__ = _Turned.__doc__
+    _axes = 1
+
+
+class ConvTranspose2d(_Turned):
+    __doc__ = _Turned.__doc__
+    _axes = 2
+
+
+class ConvTranspose3d(_Turned):
+    __doc__ = _Turned.__doc__
+    _axes = 3

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quatrain/data/image_set.h"
+#include "quatrain/data/sequence_store.h"
+
+/// The readers of pictures, one a file; image_set.cpp lists them under their names.
+namespace quatrain::data {
+
+enum class ImagePart { train, dev, test };
+inline constexpr std::array kImageParts{"train", "dev", "test"};
+
+/// Gathers a dataset: refuses what is bad or counts it, and stores the rest.
+class ImageGathering {
+ public:
+  ImageGathering(const ImageSource& source, const AfterImages& after_images, int64_t side);
+
+  /// An error, or with skip_bad a count. `reason` is the same for all of its kind, `sentence` tells of this
+  /// one and names its place.
+  void refuse(ImagePart part, const std::string& reason, const std::string& place,
+              const std::string& sentence);
+  /// Takes a picture, 3 * side * side bytes, whose label is to be among the classes.
+  void add(ImagePart part, std::span<const uint8_t> image, int64_t label, const std::string& place);
+  /// To be called before the first picture is added.
+  void set_classes(std::vector<std::string> classes);
+
+  const ImageSource& source() const { return source_; }
+  int64_t side() const { return side_; }
+  ImageSplits finish();
+
+ private:
+  struct Rows {
+    SequenceStore<uint8_t> images;
+    std::vector<int64_t> labels;
+  };
+  ImageSet finish(Rows& rows) const;
+
+  const ImageSource& source_;
+  const AfterImages& after_images_;
+  int64_t side_, done_ = 0;
+  std::array<Rows, kImageParts.size()> rows_;
+  ImageSplits splits_;
+};
+
+/// Names of classes, a line each, without empty lines; of a file that is missing as many numbers as `count`.
+std::vector<std::string> read_class_names(const std::filesystem::path& file, int64_t count);
+
+/// Which of so many pictures are dev: exactly so many as the share tells, and the same each time.
+std::vector<bool> held_out(int64_t count, double share);
+
+void read_cifar10(ImageGathering& gathering);
+void read_cifar100(ImageGathering& gathering);
+void read_cifar100_coarse(ImageGathering& gathering);
+void read_image_planes(ImageGathering& gathering);
+void read_image_folders(ImageGathering& gathering);
+
+}  // namespace quatrain::data

@@ -1,0 +1,39 @@
+#include <png.h>
+
+#include <torch/torch.h>
+
+#include "data/image_decoders.h"
+
+namespace quatrain::data {
+namespace {
+
+/// libpng's image, freed at the end.
+struct Png : png_image {
+  Png() : png_image{} { version = PNG_IMAGE_VERSION; }
+  ~Png() { png_image_free(this); }
+  Png(const Png&) = delete;
+  Png& operator=(const Png&) = delete;
+};
+
+}  // namespace
+
+at::Tensor decode_png(std::string_view bytes, const std::string& name, int64_t most_pixels) {
+  Png png;
+  const auto check = [&](int done) {
+    TORCH_CHECK(done, "image: the PNG file ", name, " is damaged or cut off (", png.message,
+                "); copy or convert it again");
+  };
+  check(png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()));
+  check_pixels(name, png.height, png.width, most_pixels);
+  png.format = PNG_FORMAT_RGB;
+  // Without this 16 bits are taken for linear light where the file does not say what they are.
+  png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
+  const at::Tensor image =
+      torch::empty({static_cast<int64_t>(png.height), static_cast<int64_t>(png.width), 3}, torch::kUInt8);
+  const png_color black{0, 0, 0};
+  check(
+      png_image_finish_read(&png, &black, image.data_ptr<uint8_t>(), /*row_stride=*/0, /*colormap=*/nullptr));
+  return image;
+}
+
+}  // namespace quatrain::data

@@ -1,0 +1,188 @@
+#include "quatrain/models/resnet.h"
+
+#include <torch/torch.h>
+
+#include <array>
+#include <cmath>
+
+#include "nn/check.h"
+#include "nn/enum_names.h"
+
+namespace quatrain::models {
+
+namespace {
+
+constexpr EnumNames<Residual, 4> kResiduals{{{Residual::plain, "plain"},
+                                             {Residual::phydi, "phydi"},
+                                             {Residual::code, "code"},
+                                             {Residual::fixup, "fixup"}}};
+
+struct Depth {
+  int64_t depth;
+  std::array<int64_t, 4> blocks;  // of each stage
+  bool bottleneck;
+};
+constexpr std::array<Depth, 5> kDepths{{{18, {2, 2, 2, 2}, false},
+                                        {34, {3, 4, 6, 3}, false},
+                                        {50, {3, 4, 6, 3}, true},
+                                        {101, {3, 4, 23, 3}, true},
+                                        {152, {3, 8, 36, 3}, true}}};
+constexpr int64_t kExpansion = 4;  // of a bottleneck's last convolution
+
+const Depth& find_depth(int64_t depth) {
+  for (const Depth& one : kDepths)
+    if (one.depth == depth) return one;
+  nn::refuse("ResNet: depth must be one of 18, 34, 50, 101, 152, got ", depth);
+}
+
+nn::Conv2d convolution(const ResNetOptions& options, int64_t in, int64_t out, int64_t kernel,
+                       int64_t stride) {
+  return nn::Conv2d(nn::Conv2dOptions(in, out, kernel)
+                        .like(options)
+                        .stride(stride)
+                        .padding(kernel / 2)
+                        .winograd(options.winograd()));
+}
+
+}  // namespace
+
+const char* name(Residual residual) {
+  return nn::name_in(kResiduals, residual);
+}
+
+Residual parse_residual(std::string_view name) {
+  return nn::parse_in(kResiduals, "residual", name);
+}
+
+std::vector<int64_t> divisible_widths(std::vector<int64_t> widths, int64_t n) {
+  for (int64_t& width : widths) width = std::max(n, (width + n / 2) / n * n);
+  return widths;
+}
+
+ResNetBlockImpl::ResNetBlockImpl(const ResNetOptions& options, int64_t in, int64_t width, int64_t stride)
+    : options(options),
+      in_(in),
+      width_(width),
+      stride_(stride),
+      out_(find_depth(options.depth()).bottleneck ? kExpansion * width : width) {
+  ResNetBlockImpl::reset();
+}
+
+void ResNetBlockImpl::reset() {
+  convolutions.clear(), norms.clear(), before.clear(), after.clear();
+  const bool normed = options.residual() != Residual::fixup;
+  const auto add = [&](int64_t from, int64_t to, int64_t kernel, int64_t stride) {
+    const std::string number = std::to_string(convolutions.size() + 1);
+    convolutions.push_back(register_module("conv" + number, convolution(options, from, to, kernel, stride)));
+    if (normed)
+      norms.push_back(register_module("norm" + number, torch::nn::BatchNorm2d(to)));
+    else
+      before.push_back(register_parameter("before" + number, torch::zeros({}))),
+          after.push_back(register_parameter("after" + number, torch::zeros({})));
+  };
+  if (out_ == width_) {
+    add(in_, width_, 3, stride_);
+    add(width_, width_, 3, 1);
+  } else {
+    add(in_, width_, 1, 1);
+    add(width_, width_, 3, stride_);
+    add(width_, out_, 1, 1);
+  }
+  if (stride_ != 1 || in_ != out_) {
+    shortcut = register_module("shortcut", convolution(options, in_, out_, 1, stride_));
+    if (normed) shortcut_norm = register_module("shortcut_norm", torch::nn::BatchNorm2d(out_));
+  }
+  if (options.residual() == Residual::phydi || options.residual() == Residual::code)
+    alpha = register_parameter("alpha", torch::zeros({}));
+  if (normed) return;
+  scale = register_parameter("scale", torch::ones({}));
+  const at::NoGradGuard no_grad;
+  int64_t count = 0;
+  for (const int64_t blocks : find_depth(options.depth()).blocks) count += blocks;
+  // With m convolutions in a branch: the blocks' number to the power -1 / (2m - 2); the last one is zero.
+  const double m = static_cast<double>(convolutions.size());
+  for (auto& one : convolutions) one->S.mul_(std::pow(static_cast<double>(count), -1 / (2 * m - 2)));
+  convolutions.back()->S.zero_();
+}
+
+at::Tensor ResNetBlockImpl::branch(const at::Tensor& x) {
+  at::Tensor y = x;
+  for (size_t i = 0; i < convolutions.size(); ++i) {
+    const bool last = i + 1 == convolutions.size();
+    if (options.residual() == Residual::fixup) {
+      y = convolutions[i]->forward(y + before[i]);
+      y = (last ? y * scale : y) + after[i];
+    } else {
+      y = norms[i]->forward(convolutions[i]->forward(y));
+    }
+    if (!last) y = torch::relu(y);
+  }
+  return y;
+}
+
+at::Tensor ResNetBlockImpl::forward(const at::Tensor& x) {
+  at::Tensor through = x;
+  if (shortcut) {
+    // Fixup's shortcut sees what its branch sees.
+    through = shortcut->forward(before.empty() ? x : x + before[0]);
+    if (shortcut_norm) through = shortcut_norm->forward(through);
+  }
+  const at::Tensor F = branch(x);
+  switch (options.residual()) {
+    case Residual::phydi:
+      return through + alpha * F;
+    case Residual::code:
+      return through + alpha * torch::relu(F);
+    default:
+      return torch::relu(through + F);
+  }
+}
+
+ResNetImpl::ResNetImpl(ResNetOptions options) : options(std::move(options)) {
+  ResNetImpl::reset();
+}
+
+void ResNetImpl::reset() {
+  const Depth& depth = find_depth(options.depth());
+  const auto& widths = options.widths();
+  nn::require(widths.size() == depth.blocks.size(), "ResNet: widths must have ", depth.blocks.size(),
+              " numbers, one for each stage, got ", widths.size());
+  for (const int64_t width : widths)
+    nn::require_divisible("ResNet", "widths", width, options.algebra().n, "n");
+  nn::require(options.classes() >= 1, "ResNet: classes must be at least 1, got ", options.classes());
+  ResNetOptions first = options;
+  if (options.real_stem()) first.algebra("real");
+  stem = register_module("stem", convolution(first, options.in_channels(), widths[0], 3, 1));
+  if (options.residual() != Residual::fixup)
+    stem_norm = register_module("stem_norm", torch::nn::BatchNorm2d(widths[0]));
+  blocks = register_module("blocks", torch::nn::ModuleList());
+  int64_t in = widths[0];
+  for (size_t stage = 0; stage < widths.size(); ++stage)
+    for (int64_t i = 0; i < depth.blocks[stage]; ++i) {
+      ResNetBlock block(options, in, widths[stage], stage > 0 && i == 0 ? 2 : 1);
+      in = block->out();
+      blocks->push_back(block);
+    }
+  head = register_module("head", torch::nn::Linear(in, options.classes()));
+  if (options.residual() != Residual::fixup) return;
+  const at::NoGradGuard no_grad;
+  head->weight.zero_();
+  head->bias.zero_();
+}
+
+void ResNetImpl::pretty_print(std::ostream& stream) const {
+  stream << "quatrain::models::ResNet(" << options.depth() << ", " << models::name(options.residual())
+         << ", algebra=" << options.algebra().text() << ", " << options.classes() << " classes)";
+}
+
+at::Tensor ResNetImpl::forward(const at::Tensor& x) {
+  TORCH_CHECK_VALUE(x.dim() == 4 && x.size(1) == options.in_channels(),
+                    "ResNet: x must have the shape (images, ", options.in_channels(),
+                    ", height, width), got ", x.sizes());
+  at::Tensor y = stem->forward(x.contiguous(at::MemoryFormat::ChannelsLast));
+  y = torch::relu(stem_norm ? stem_norm->forward(y) : y);
+  for (const auto& block : *blocks) y = block->as<ResNetBlockImpl>()->forward(y);
+  return head->forward(y.mean({2, 3}));
+}
+
+}  // namespace quatrain::models

@@ -1,0 +1,172 @@
+#include "quatrain/nn/convolution.h"
+
+#include <torch/torch.h>
+
+#include "nn/check.h"
+
+namespace quatrain::nn {
+
+namespace {
+
+template <size_t D>
+std::vector<int64_t> values(const torch::ExpandingArray<D>& sizes) {
+  return {sizes->begin(), sizes->end()};
+}
+
+template <bool transposed>
+std::string layer_name(size_t D) {
+  return (transposed ? "ConvTranspose" : "Conv") + std::to_string(D) + "d";
+}
+
+template <class Mode>
+const char* name_of(const Mode& mode) {
+  if (std::holds_alternative<torch::enumtype::kReflect>(mode)) return "reflect";
+  if (std::holds_alternative<torch::enumtype::kReplicate>(mode)) return "replicate";
+  return std::holds_alternative<torch::enumtype::kCircular>(mode) ? "circular" : "constant";
+}
+
+/// Pixels before and behind each axis.
+template <class Options>
+std::vector<std::pair<int64_t, int64_t>> sides(const Options& options) {
+  std::vector<std::pair<int64_t, int64_t>> result;
+  const auto kernel = values(options.kernel_size()), dilation = values(options.dilation());
+  for (size_t axis = 0; axis < kernel.size(); ++axis) {
+    if (const auto* given = std::get_if<typename Options::Sizes>(&options.padding())) {
+      result.emplace_back((**given)[axis], (**given)[axis]);
+    } else if (std::holds_alternative<torch::enumtype::kSame>(options.padding())) {
+      const int64_t all = dilation[axis] * (kernel[axis] - 1);
+      result.emplace_back(all / 2, all - all / 2);  // an odd pixel is behind, as torch has it
+    } else {
+      result.emplace_back(0, 0);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+template <size_t D, bool transposed>
+ConvNdImpl<D, transposed>::ConvNdImpl(Options options) : options(std::move(options)) {
+  const auto& o = this->options;
+  const std::string layer = layer_name<transposed>(D);
+  const char* const name = layer.c_str();
+  const int64_t n = o.algebra().n, groups = o.groups();
+  require(groups >= 1, name, ": groups must be at least 1, got ", groups);
+  const char* const divisor = groups > 1 ? "n * groups" : "n";
+  require_divisible(name, "in_channels", o.in_channels(), n * groups, divisor);
+  require_divisible(name, "out_channels", o.out_channels(), n * groups, divisor);
+  const auto at_least = [&](const char* argument, const auto& sizes, int64_t least) {
+    for (const int64_t size : values(sizes))
+      require(size >= least, name, ": ", argument, " must be at least ", least, ", got ", size);
+  };
+  at_least("kernel_size", o.kernel_size(), 1), at_least("stride", o.stride(), 1);
+  at_least("dilation", o.dilation(), 1), at_least("output_padding", o.output_padding(), 0);
+  const auto* padding = std::get_if<typename Options::Sizes>(&o.padding());
+  if (padding) at_least("padding", *padding, 0);
+  if constexpr (transposed) {
+    require(padding, name, ": padding must be a number of pixels, got same or valid");
+    require(std::holds_alternative<torch::enumtype::kZeros>(o.padding_mode()), name,
+            ": padding_mode must be zeros, got ", name_of(o.padding_mode()));
+  } else {
+    for (const int64_t size : values(o.output_padding()))
+      require(size == 0, name, ": output_padding is a transposed convolution's, got ", size);
+    if (std::holds_alternative<torch::enumtype::kSame>(o.padding()))
+      for (const int64_t stride : values(o.stride()))
+        require(stride == 1, name, ": padding can be same only where the stride is 1, got ", stride);
+  }
+  ConvNdImpl::reset();
+}
+
+template <size_t D, bool transposed>
+void ConvNdImpl<D, transposed>::reset() {
+  WeightOptions weight;
+  weight.algebra = options.algebra();
+  weight.in = options.in_channels() / (transposed ? 1 : options.groups());
+  weight.out = options.out_channels() / (transposed ? options.groups() : 1);
+  weight.kernel = values(options.kernel_size());
+  weight.inputs_first = transposed;
+  weight.initialiser = options.initialiser();
+  weight.name = "F";
+  make(*this, std::move(weight));
+  if (options.bias()) bias = this->register_parameter("bias", torch::zeros({options.out_channels()}));
+}
+
+template <size_t D, bool transposed>
+void ConvNdImpl<D, transposed>::reset_parameters() {
+  draw();
+  const at::NoGradGuard no_grad;
+  if (bias.defined()) bias.zero_();
+}
+
+template <size_t D, bool transposed>
+void ConvNdImpl<D, transposed>::pretty_print(std::ostream& stream) const {
+  stream << "quatrain::nn::" << layer_name<transposed>(D) << "(" << options.in_channels() << " -> "
+         << options.out_channels() << ", kernel_size=" << at::IntArrayRef(values(options.kernel_size()))
+         << ", stride=" << at::IntArrayRef(values(options.stride()));
+  if (options.groups() > 1) stream << ", groups=" << options.groups();
+  stream << ", algebra=" << options.algebra().text() << ", bias=" << (options.bias() ? "true" : "false")
+         << ")";
+}
+
+template <size_t D, bool transposed>
+at::Tensor ConvNdImpl<D, transposed>::forward(const at::Tensor& x) {
+  return run(x, std::nullopt);
+}
+
+template <size_t D, bool transposed>
+at::Tensor ConvNdImpl<D, transposed>::forward_to_size(const at::Tensor& x,
+                                                      at::IntArrayRef output_size) requires transposed {
+  return run(x, output_size);
+}
+
+template <size_t D, bool transposed>
+at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional<at::IntArrayRef> size) {
+  constexpr int64_t axes = D;
+  const bool single = given.dim() == axes + 1;
+  at::Tensor x = single ? given.unsqueeze(0) : given;
+  ops::ConvolutionOptions to{.stride = values(options.stride()),
+                             .dilation = values(options.dilation()),
+                             .transposed = transposed,
+                             .output_padding = values(options.output_padding()),
+                             .groups = options.groups(),
+                             .way = options.way(),
+                             .winograd = options.winograd()};
+  // The operator pads with zeros, as many on both sides.
+  const auto around = sides(options);
+  const bool zeros = std::holds_alternative<torch::enumtype::kZeros>(options.padding_mode());
+  std::vector<int64_t> before;
+  to.padding.clear();
+  for (const auto& [left, right] : around) {
+    const int64_t both = zeros ? std::min(left, right) : 0;
+    to.padding.push_back(both);
+    before.insert(before.begin(), {left - both, right - both});  // the last axis first
+  }
+  if (std::any_of(before.begin(), before.end(), [](int64_t pixels) { return pixels > 0; }))
+    x = at::pad(x, before, name_of(options.padding_mode()));
+  if (size) {
+    require(size->size() == D, layer_name<transposed>(D), ": output_size must have ", D, " axes, got ",
+            *size);
+    for (size_t axis = 0; axis < D; ++axis) {
+      const int64_t least = (x.size(static_cast<int64_t>(axis) + 2) - 1) * to.stride[axis] -
+                            2 * to.padding[axis] + to.dilation[axis] * ((*options.kernel_size())[axis] - 1) +
+                            1;
+      const int64_t more = (*size)[axis] - least, most = std::max(to.stride[axis], to.dilation[axis]);
+      require(more >= 0 && more < most, layer_name<transposed>(D), ": output_size must be from ", least,
+              " to ", least + most - 1, " on axis ", axis, ", got ", (*size)[axis]);
+      to.output_padding[axis] = more;
+    }
+  }
+  const Operands weight = operands(this->is_training());
+  to.constant = weight.constant;
+  const at::Tensor y = ops::convolution(x, weight.S, bias, weight.product, to);
+  return single ? y.squeeze(0) : y;
+}
+
+template class ConvNdImpl<1, false>;
+template class ConvNdImpl<2, false>;
+template class ConvNdImpl<3, false>;
+template class ConvNdImpl<1, true>;
+template class ConvNdImpl<2, true>;
+template class ConvNdImpl<3, true>;
+
+}  // namespace quatrain::nn

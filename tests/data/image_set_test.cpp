@@ -1,0 +1,299 @@
+#include "quatrain/data/image_set.h"
+
+#include <torch/torch.h>
+
+#include <cstring>
+#include <set>
+
+#include "image_files.h"
+#include "support.h"
+
+namespace quatrain::data {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr size_t kPicture = 3 * 32 * 32;
+
+/// The bytes of a picture of 32 x 32 that is known by its number.
+std::string plane_bytes(int number, size_t size = kPicture) {
+  std::string bytes(size, '\0');
+  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(static_cast<size_t>(number) * 7 + i / 1024);
+  return bytes;
+}
+
+std::vector<int64_t> labels_of(const ImageSet& set) {
+  const auto labels = set.labels.contiguous();
+  return {labels.data_ptr<int64_t>(), labels.data_ptr<int64_t>() + labels.numel()};
+}
+
+class ImageSetTest : public DataTest {
+ protected:
+  ImageSplits load(const std::string& reader, bool skip_bad = false, int64_t side = 32) const {
+    return load_images({.reader = reader,
+                        .folder = folder_,
+                        .skip_bad = skip_bad,
+                        .side = side,
+                        .dev_share = dev_share_,
+                        .test_share = test_share_,
+                        .shapes = {}});
+  }
+  std::string error(const std::string& reader, bool skip_bad = false, int64_t side = 32) const {
+    return error_of([&] { load(reader, skip_bad, side); });
+  }
+
+  /// Two pictures in each file of CIFAR-10; `label` is that of the very first one.
+  void write_cifar10(int label = 3) const {
+    for (int file = 1; file <= 6; ++file) {
+      std::string records;
+      for (int i = 0; i < 2; ++i) {
+        const int number = 2 * (file - 1) + i;
+        records += static_cast<char>(number == 0 ? label : number % 10);
+        records += plane_bytes(number);
+      }
+      write(file <= 5 ? "data_batch_" + std::to_string(file) + ".bin" : "test_batch.bin", records);
+    }
+  }
+
+  void write_planes(const std::string& stem, const std::vector<uint8_t>& labels,
+                    size_t picture = kPicture) const {
+    std::string bytes;
+    for (size_t i = 0; i < labels.size(); ++i) bytes += plane_bytes(static_cast<int>(i), picture);
+    write(stem + ".u8", bytes);
+    write(stem + ".labels.u8", {reinterpret_cast<const char*>(labels.data()), labels.size()});
+  }
+
+  double dev_share_ = 0, test_share_ = 0;
+};
+
+TEST_F(ImageSetTest, ReadsCifar10) {
+  write_cifar10();
+  auto splits = load("cifar10");
+  EXPECT_THAT(labels_of(splits.train), ElementsAre(3, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+  EXPECT_THAT(labels_of(splits.test), ElementsAre(0, 1));
+  EXPECT_EQ(splits.dev.size(), 0);
+  EXPECT_EQ(splits.dev.images.sizes(), (std::vector<int64_t>{0, 3, 32, 32}));
+  EXPECT_EQ(splits.train.images.sizes(), (std::vector<int64_t>{10, 3, 32, 32}));
+  const std::string expected = plane_bytes(4);
+  EXPECT_EQ(std::memcmp(splits.train.images[4].data_ptr<uint8_t>(), expected.data(), kPicture), 0);
+  EXPECT_THAT(splits.classes, ElementsAre("0", "1", "2", "3", "4", "5", "6", "7", "8", "9"));
+
+  write("batches.meta.txt", "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n");
+  EXPECT_EQ(load("cifar10").classes[9], "truck");
+  std::filesystem::create_directories(folder_ / "whole/cifar-10-batches-bin");
+  for (const auto& entry :
+       std::vector<std::filesystem::directory_entry>(std::filesystem::directory_iterator(folder_), {}))
+    if (entry.is_regular_file())
+      std::filesystem::rename(entry.path(), folder_ / "whole/cifar-10-batches-bin" / entry.path().filename());
+  EXPECT_EQ(load_images({.reader = "cifar10", .folder = folder_ / "whole"}).test.size(), 2);
+}
+
+TEST_F(ImageSetTest, TheDevSetIsDrawnOnceForAll) {
+  write_cifar10();
+  dev_share_ = 0.3;
+  const auto splits = load("cifar10"), again = load("cifar10");
+  EXPECT_EQ(splits.train.size(), 7);
+  EXPECT_EQ(splits.dev.size(), 3);
+  EXPECT_EQ(splits.test.size(), 2);
+  EXPECT_TRUE(splits.dev.images.equal(again.dev.images));
+  std::multiset<int64_t> both;
+  for (const auto* set : {&splits.train, &splits.dev})
+    for (const int64_t label : labels_of(*set)) both.insert(label);
+  EXPECT_THAT(both, ElementsAre(1, 2, 3, 3, 4, 5, 6, 7, 8, 9));
+  EXPECT_NE(labels_of(splits.dev), (std::vector<int64_t>{3, 1, 2}));  // not the first ones
+}
+
+TEST_F(ImageSetTest, ReadsCifar100) {
+  const auto record = [](int coarse, int fine) {
+    return std::string{static_cast<char>(coarse), static_cast<char>(fine)} + plane_bytes(fine);
+  };
+  write("train.bin", record(4, 30) + record(19, 99));
+  write("test.bin", record(0, 1));
+  const auto fine = load("cifar100"), coarse = load("cifar100_coarse");
+  EXPECT_THAT(labels_of(fine.train), ElementsAre(30, 99));
+  EXPECT_THAT(labels_of(coarse.train), ElementsAre(4, 19));
+  EXPECT_EQ(std::tuple(fine.classes.size(), coarse.classes.size()), std::tuple(100, 20));
+  EXPECT_TRUE(fine.train.images.equal(coarse.train.images));
+  const std::string expected = plane_bytes(99);
+  EXPECT_EQ(std::memcmp(fine.train.images[1].data_ptr<uint8_t>(), expected.data(), kPicture), 0);
+  write("test.bin", record(20, 1));
+  EXPECT_THAT(error("cifar100_coarse"), HasSubstr("must be from 0 to 19, got 20"));
+  EXPECT_THAT(error("cifar100"), IsEmpty());
+}
+
+TEST_F(ImageSetTest, RefusesDamagedCifar) {
+  EXPECT_THAT(error("cifar10"), HasSubstr("there is no data_batch_1.bin"));
+  write_cifar10();
+  std::filesystem::remove(folder_ / "data_batch_3.bin");
+  EXPECT_THAT(error("cifar10"), HasSubstr("but no data_batch_3.bin"));
+  write_cifar10();
+  std::filesystem::resize_file(folder_ / "data_batch_3.bin", 2 * 3073 - 1);
+  EXPECT_THAT(error("cifar10"), AllOf(HasSubstr("data_batch_3.bin must be a multiple of 3073 bytes"),
+                                      HasSubstr("got 6145; it is cut off")));
+  EXPECT_THAT(error("cifar10", /*skip_bad=*/true), HasSubstr("cut off"));
+  std::filesystem::resize_file(folder_ / "data_batch_3.bin", 0);
+  EXPECT_THAT(error("cifar10"), HasSubstr("got 0"));
+}
+
+TEST_F(ImageSetTest, ALabelOutOfRangeIsBad) {
+  write_cifar10(/*label=*/10);
+  EXPECT_THAT(
+      error("cifar10"),
+      AllOf(HasSubstr("data_batch_1.bin, picture 0 (from 0 on): the label must be from 0 to 9, got 10"),
+            HasSubstr("skip_bad leaves such pictures out")));
+  const auto splits = load("cifar10", /*skip_bad=*/true);
+  EXPECT_THAT(labels_of(splits.train), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9));
+  ASSERT_EQ(splits.bad.count(), 1);
+  EXPECT_EQ(splits.bad.reasons[0].set, "train");
+  EXPECT_EQ(splits.bad.reasons[0].reason, "the label is not among the classes");
+}
+
+TEST_F(ImageSetTest, ReadsPlanes) {
+  write_planes("train", {0, 2, 1});
+  write_planes("val", {2});
+  write_planes("test", {1, 0});
+  dev_share_ = 0.5;  // not used: there is a dev set
+  const auto splits = load("planes");
+  EXPECT_THAT(labels_of(splits.train), ElementsAre(0, 2, 1));
+  EXPECT_THAT(labels_of(splits.dev), ElementsAre(2));
+  EXPECT_THAT(labels_of(splits.test), ElementsAre(1, 0));
+  EXPECT_THAT(splits.classes, ElementsAre("0", "1", "2"));
+  const std::string expected = plane_bytes(1);
+  EXPECT_EQ(std::memcmp(splits.test.images[1].data_ptr<uint8_t>(), expected.data(), kPicture), 0);
+  write("classes.txt", "bird\ncat\ndog\nemu\n");
+  EXPECT_THAT(load("planes").classes, ElementsAre("bird", "cat", "dog", "emu"));
+  std::filesystem::remove(folder_ / "val.u8");
+  dev_share_ = 0.4;
+  EXPECT_EQ(load("planes").dev.size(), 1);  // of three
+}
+
+TEST_F(ImageSetTest, PlanesMayHaveAnotherSize) {
+  write_planes("train", {0, 1}, 3 * 8 * 8);
+  EXPECT_EQ(load("planes", false, 8).train.images.sizes(), (std::vector<int64_t>{2, 3, 8, 8}));
+  EXPECT_THAT(error("planes"), HasSubstr("those of a picture of 32 x 32, got 384"));
+  EXPECT_THAT(error("planes", false, 0), HasSubstr("must be from 1 to 4096, got 0"));
+}
+
+TEST_F(ImageSetTest, RefusesDamagedPlanes) {
+  write_planes("train", {0, 1, 1});
+  write("train.labels.u8", std::string(2, '\0'));
+  EXPECT_THAT(error("planes"), AllOf(HasSubstr("train.u8 has 3 pictures"), HasSubstr("has 2 labels")));
+  std::filesystem::remove(folder_ / "train.labels.u8");
+  EXPECT_THAT(error("planes"), HasSubstr("no labels in"));
+  write_planes("train", {0, 1});
+  write_planes("test", {2});
+  EXPECT_THAT(error("planes"),
+              HasSubstr("test.u8, picture 0 (from 0 on): the label must be from 0 to 1, got 2"));
+  std::filesystem::remove(folder_ / "test.u8");
+  write_planes("train", {});
+  EXPECT_THAT(error("planes"), HasSubstr("at least two classes, got none"));
+  write_planes("train", {0, 0});
+  EXPECT_THAT(error("planes"), HasSubstr("at least two classes, got only \"0\""));
+  write("classes.txt", "cat\ndog\n");
+  EXPECT_THAT(error("planes"), HasSubstr("are of the class \"cat\""));
+  write_planes("train", {5, 5});
+  EXPECT_THAT(error("planes", /*skip_bad=*/true), HasSubstr("the first of 2 bad ones: "));
+}
+
+class ImageFoldersTest : public ImageSetTest {
+ protected:
+  /// A picture whose pixels have this value.
+  void write_picture(const std::string& name, int value, int64_t height = 8, int64_t width = 8) const {
+    const auto picture = torch::full({3, height, width}, value, torch::kUInt8);
+    write(name, name.ends_with("png") ? png_file(picture) : jpeg_file(picture));
+  }
+  static std::vector<int64_t> values_of(const ImageSet& set) {
+    std::vector<int64_t> values;
+    for (int64_t i = 0; i < set.size(); ++i) values.push_back(set.images[i].max().item<int64_t>());
+    return values;
+  }
+};
+
+TEST_F(ImageFoldersTest, ReadsEachSet) {
+  write_picture("train/dog/b.png", 20);
+  write_picture("train/dog/a.JPEG", 10, 16, 40);
+  write_picture("train/cat/x.jpg", 30);
+  write_picture("valid/cat/y.png", 40, 3, 2);
+  write_picture("test/dog/z.png", 50);
+  write("train/dog/notes.txt", "no picture");
+  write("train/.hidden/a.png", "nor this");
+  write("README.md", "nor this");
+  const auto splits = load("folders", false, 4);
+  EXPECT_THAT(splits.classes, ElementsAre("cat", "dog"));
+  EXPECT_THAT(labels_of(splits.train), ElementsAre(0, 1, 1));
+  EXPECT_THAT(values_of(splits.train), ElementsAre(30, 10, 20));
+  EXPECT_THAT(values_of(splits.dev), ElementsAre(40));
+  EXPECT_THAT(values_of(splits.test), ElementsAre(50));
+  EXPECT_THAT(labels_of(splits.test), ElementsAre(1));
+  EXPECT_EQ(splits.train.images.sizes(), (std::vector<int64_t>{3, 3, 4, 4}));
+}
+
+TEST_F(ImageFoldersTest, NamesDecideWhatIsHeldOut) {
+  for (int i = 0; i < 150; ++i)
+    for (const std::string animal : {"cat", "dog"})
+      write_picture(animal + "/" + std::to_string(i) + ".png", i, 1, 1);
+  dev_share_ = 0.2, test_share_ = 0.3;
+  const auto splits = load("folders", false, 1);
+  EXPECT_EQ(splits.train.size() + splits.dev.size() + splits.test.size(), 300);
+  EXPECT_NEAR(static_cast<double>(splits.dev.size()), 60, 25);
+  EXPECT_NEAR(static_cast<double>(splits.test.size()), 90, 25);
+  const auto dev = values_of(splits.dev);
+  std::vector<int64_t> without_last;
+  for (const int64_t value : dev)
+    if (value < 149) without_last.push_back(value);
+  for (const std::string animal : {"cat", "dog"}) std::filesystem::remove(folder_ / animal / "149.png");
+  EXPECT_EQ(values_of(load("folders", false, 1).dev), without_last);
+  dev_share_ = 0.5, test_share_ = 0.5;
+  EXPECT_THAT(error("folders"), HasSubstr("less than 1 together, got 0.5 and 0.5"));
+}
+
+TEST_F(ImageFoldersTest, ABadPictureIsNamedOrCounted) {
+  write_picture("cat/a.png", 1);
+  write_picture("dog/a.png", 2);
+  write("dog/b.png", "no picture");
+  write("cat/c.jpg", jpeg_file(random_picture(16, 16)).substr(0, 500));
+  EXPECT_THAT(error("folders"), AllOf(HasSubstr("cat/c.jpg is damaged, cut off"),
+                                      HasSubstr("; skip_bad leaves such pictures out")));
+  const auto splits = load("folders", /*skip_bad=*/true);
+  EXPECT_THAT(values_of(splits.train), ElementsAre(1, 2));
+  EXPECT_EQ(splits.bad.count(), 2);
+  EXPECT_EQ(splits.bad.reasons[0].first, (folder_ / "cat/c.jpg").string());
+}
+
+TEST_F(ImageFoldersTest, SaysWhatIsMissing) {
+  EXPECT_THAT(error("folders"), HasSubstr("there is no folder of a class in"));
+  write_picture("cat/a.png", 1);
+  EXPECT_THAT(error("folders"), HasSubstr("at least two classes, got only \"cat\""));
+  std::filesystem::create_directories(folder_ / "dog");
+  EXPECT_THAT(error("folders"), AllOf(HasSubstr("dog has no picture"), HasSubstr("remove the folder")));
+  write("dog/b.png", "no picture");
+  EXPECT_THAT(error("folders", /*skip_bad=*/true), HasSubstr("are of the class \"cat\""));
+  write_picture("test/cat/a.png", 1);
+  EXPECT_THAT(error("folders"), HasSubstr("but no folder train beside it"));
+  write_picture("train/cat/a.png", 1);
+  write_picture("train/dog/a.png", 1);
+  write_picture("test/emu/a.png", 1);
+  EXPECT_THAT(error("folders"), HasSubstr("test/emu is a class that the training set has not (cat, dog)"));
+  EXPECT_THAT(error_of([&] { load_images({.reader = "folders", .folder = folder_ / "none"}); }),
+              HasSubstr("there is no folder"));
+  EXPECT_THAT(error("photos"),
+              HasSubstr("must be one of cifar10, cifar100, cifar100_coarse, planes, folders, "
+                        "shapes, got \"photos\""));
+}
+
+TEST_F(ImageFoldersTest, WhatIsThrownAfterAPictureEndsTheWork) {
+  write_picture("cat/a.png", 1);
+  write_picture("dog/a.png", 2);
+  int64_t seen = 0;
+  const ImageSource source{
+      .reader = "folders", .folder = folder_, .dev_share = 0, .test_share = 0, .shapes = {}};
+  load_images(source, [&](int64_t done) { EXPECT_EQ(done, ++seen); });
+  EXPECT_EQ(seen, 2);
+  EXPECT_THROW(load_images(source, [](int64_t) { throw std::logic_error("stop"); }), std::logic_error);
+}
+
+}  // namespace
+}  // namespace quatrain::data

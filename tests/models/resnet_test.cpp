@@ -1,0 +1,136 @@
+#include "quatrain/models/resnet.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "quatrain/nn/parameters.h"
+
+namespace quatrain::models {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+int64_t count_of(int64_t depth, const std::string& algebra, Residual residual = Residual::plain) {
+  const bool three = algebra == "phm(3)";
+  const int64_t channels = algebra == "phm(2)" || algebra == "phm(4)" || algebra == "wkp(4)" ? 4 : 3;
+  ResNetOptions options(channels, 10);
+  options.algebra(algebra).depth(depth).residual(residual);
+  if (three) options.widths({60, 120, 240, 516});
+  return nn::parameter_report(*ResNet(options)).total;
+}
+
+TEST(ResNet, CountsArePhydis) {
+  EXPECT_EQ(count_of(18, "real"), 11'173'962);
+  EXPECT_EQ(count_of(50, "real"), 23'520'842);
+  EXPECT_EQ(count_of(18, "phm(2)"), 5'594'794);
+  EXPECT_EQ(count_of(50, "phm(2)"), 11'797'938);
+  EXPECT_EQ(count_of(18, "phm(3)"), 3'635'914);
+  EXPECT_EQ(count_of(50, "phm(3)"), 7'562'149);
+  EXPECT_EQ(count_of(18, "phm(4)"), 2'805'962);
+  EXPECT_EQ(count_of(50, "phm(4)"), 5'938'954);
+  EXPECT_EQ(count_of(18, "phm(4)", Residual::phydi), 2'805'962 + 8);
+  EXPECT_EQ(count_of(50, "phm(4)", Residual::phydi), 5'938'954 + 16);
+  EXPECT_EQ(count_of(18, "wkp(4)"), 2'805'962 + 4 * 20);
+}
+
+TEST(ResNet, TheDeepestCountsArePhydis) {
+  EXPECT_EQ(count_of(152, "real"), 58'156'618);
+  EXPECT_EQ(count_of(152, "phm(2)"), 29'165'794);
+  EXPECT_EQ(count_of(152, "phm(3)"), 17'775'463);
+  EXPECT_EQ(count_of(152, "phm(4)"), 14'678'154);
+  EXPECT_EQ(count_of(152, "phm(4)", Residual::phydi), 14'678'154 + 50);
+}
+
+ResNetOptions small(const std::string& algebra, Residual residual, int64_t depth = 18) {
+  ResNetOptions options(algebra == "real" ? 3 : 4, 5);
+  return options.algebra(algebra).depth(depth).residual(residual).widths({8, 16, 16, 32});
+}
+
+TEST(ResNet, EachBlockIsItsShortcutAtTheStart) {
+  torch::manual_seed(1);
+  const at::Tensor x = torch::randn({2, 8, 6, 6});
+  for (const Residual residual : {Residual::phydi, Residual::code}) {
+    ResNetBlock same(small("quaternion", residual), 8, 8, 1);
+    EXPECT_TRUE(same(x).equal(x));
+    ResNetBlock smaller(small("quaternion", residual, 50), 8, 8, 2);
+    EXPECT_TRUE(smaller(x).equal(smaller->shortcut_norm(smaller->shortcut(x))));
+  }
+  ResNetBlock fixup(small("quaternion", Residual::fixup), 8, 8, 1);
+  EXPECT_TRUE(fixup(x).equal(torch::relu(x)));
+  ResNetBlock plain(small("quaternion", Residual::plain), 8, 8, 1);
+  EXPECT_FALSE(plain(x).equal(torch::relu(x)));
+}
+
+// The formulas, written out.
+TEST(ResNet, BlocksAreWhatTheySay) {
+  torch::manual_seed(2);
+  const at::Tensor x = torch::randn({2, 8, 6, 6});
+  for (const Residual residual : {Residual::plain, Residual::phydi, Residual::code}) {
+    ResNetBlock block(small("phm(2)", residual), 8, 16, 2);
+    if (block->alpha.defined()) at::NoGradGuard(), block->alpha.data().fill_(0.7);
+    auto& conv = block->convolutions;
+    const at::Tensor F = block->norms[1](conv[1](torch::relu(block->norms[0](conv[0](x)))));
+    const at::Tensor s = block->shortcut_norm(block->shortcut(x));
+    const at::Tensor expected = residual == Residual::plain   ? torch::relu(s + F)
+                                : residual == Residual::phydi ? s + 0.7 * F
+                                                              : s + 0.7 * torch::relu(F);
+    EXPECT_LT((block(x) - expected).abs().max().item<double>(), 1e-5);
+  }
+}
+
+TEST(ResNet, EveryKindLearns) {
+  const at::Tensor labels = torch::arange(20) % 5;
+  for (const Residual residual : {Residual::plain, Residual::phydi, Residual::code, Residual::fixup})
+    for (const std::string algebra : {"real", "quaternion", "phm(4)", "wkp(4)"}) {
+      SCOPED_TRACE(std::string(name(residual)) + " " + algebra);
+      torch::manual_seed(3);
+      ResNet net(small(algebra, residual));
+      const at::Tensor x = torch::randn({20, algebra == "real" ? 3 : 4, 8, 8});
+      torch::optim::Adam optimizer(net->parameters(), 3e-3);
+      double first = 0, last = 0;
+      for (int step = 0; step < 12; ++step) {
+        optimizer.zero_grad();
+        const at::Tensor loss = torch::cross_entropy_loss(net(x), labels);
+        loss.backward();
+        optimizer.step();
+        (step ? last : first) = loss.item<double>();
+      }
+      EXPECT_LT(last, 0.8 * first);
+      net->eval();
+      EXPECT_EQ(net(x).sizes(), (std::vector<int64_t>{20, 5}));
+    }
+}
+
+TEST(ResNet, TheStemMayBeReal) {
+  auto options = small("quaternion", Residual::plain).real_stem(true);
+  options.in_channels(3);
+  ResNet net(options);
+  EXPECT_EQ(net->stem->S.sizes(), (std::vector<int64_t>{1, 8, 3, 3, 3}));
+  EXPECT_EQ(net(torch::randn({2, 3, 8, 8})).sizes(), (std::vector<int64_t>{2, 5}));
+}
+
+TEST(ResNet, WidthsAreTakenToMultiples) {
+  EXPECT_EQ(divisible_widths({64, 128, 256, 512}, 3), (std::vector<int64_t>{63, 129, 255, 513}));
+  EXPECT_EQ(divisible_widths({64, 128}, 4), (std::vector<int64_t>{64, 128}));
+  EXPECT_EQ(divisible_widths({1}, 8), (std::vector<int64_t>{8}));
+}
+
+TEST(ResNet, BadOptionsAreNamed) {
+  const auto refusal = [](ResNetOptions options, const std::string& words) {
+    EXPECT_THAT([&] { ResNet net(options); }, ThrowsMessage<std::invalid_argument>(HasSubstr(words)));
+  };
+  refusal(small("quaternion", Residual::plain, 20), "depth must be one of 18, 34, 50, 101, 152, got 20");
+  refusal(small("phm(3)", Residual::plain), "widths must be divisible by n = 3, got 8");
+  refusal(small("real", Residual::plain).widths({8, 8}), "widths must have 4 numbers");
+  EXPECT_THAT([] { parse_residual("plane"); }, ThrowsMessage<std::exception>(HasSubstr("plain, phydi")));
+  EXPECT_THAT(
+      [] {
+        ResNet(small("real", Residual::plain))(torch::zeros({1, 4, 8, 8}));
+      },
+      ThrowsMessage<std::exception>(HasSubstr("(images, 3, height, width)")));
+}
+
+}  // namespace
+}  // namespace quatrain::models

@@ -1,0 +1,189 @@
+#include "quatrain/nn/convolution.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <filesystem>
+
+#include "quatrain/algebra.h"
+#include "quatrain/nn/convert.h"
+#include "quatrain/nn/weights.h"
+
+namespace quatrain::nn {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+double largest_error(const at::Tensor& a, const at::Tensor& b) {
+  return (a - b).abs().max().item<double>();
+}
+
+// The real layer of torch that has the same matrices: H (k, d, kernel...).
+at::Tensor expanded(const HypercomplexWeight& weight, at::IntArrayRef kernel) {
+  std::vector<int64_t> sizes{weight.out(), weight.in()};
+  sizes.insert(sizes.end(), kernel.begin(), kernel.end());
+  return weight.matrix().view(sizes);
+}
+
+TEST(Convolution, OptionsMeanWhatTorchsMean) {
+  torch::manual_seed(1);
+  namespace F = torch::nn::functional;
+  const at::Tensor x = torch::randn({2, 8, 9, 10}, at::kDouble);
+  for (const char* algebra : {"real", "quaternion", "phm(4)", "wkp(2)"}) {
+    SCOPED_TRACE(algebra);
+    const auto check = [&](Conv2dOptions options, F::Conv2dFuncOptions theirs, at::Tensor padded = {}) {
+      Conv2d layer(options.algebra(algebra));
+      layer->to(at::kDouble);
+      torch::NoGradGuard no_grad;
+      layer->bias.normal_();
+      const auto H = expanded(*layer, *options.kernel_size());
+      const at::Tensor expected = F::conv2d(padded.defined() ? padded : x, H, theirs.bias(layer->bias));
+      ASSERT_EQ(layer(x).sizes(), expected.sizes());
+      EXPECT_LT(largest_error(layer(x), expected), 1e-12);
+      layer->eval();
+      EXPECT_LT(largest_error(layer(x), expected), 1e-12);
+      EXPECT_LT(largest_error(layer(x[0]), expected[0]), 1e-12);  // without an axis for the batch
+    };
+    check({8, 12, 3}, {});
+    check(Conv2dOptions(8, 12, 3).stride(2).padding(1), F::Conv2dFuncOptions().stride(2).padding(1));
+    check(Conv2dOptions(8, 4, {3, 2}).dilation({1, 2}).padding({2, 0}),
+          F::Conv2dFuncOptions().dilation({1, 2}).padding({2, 0}));
+    check(Conv2dOptions(8, 4, {4, 3}).padding(torch::kSame), F::Conv2dFuncOptions().padding(torch::kSame));
+    check(Conv2dOptions(8, 4, 3).padding(torch::kValid), F::Conv2dFuncOptions().padding(torch::kValid));
+    const auto pad = [&](auto mode) { return F::pad(x, F::PadFuncOptions({2, 2, 1, 1}).mode(mode)); };
+    check(Conv2dOptions(8, 4, 3).padding({1, 2}).padding_mode(torch::kReflect), {}, pad(torch::kReflect));
+    check(Conv2dOptions(8, 4, 3).padding({1, 2}).padding_mode(torch::kReplicate), {}, pad(torch::kReplicate));
+    check(Conv2dOptions(8, 4, 3).padding({1, 2}).padding_mode(torch::kCircular), {}, pad(torch::kCircular));
+  }
+}
+
+TEST(Convolution, OneAndThreeAxes) {
+  torch::manual_seed(2);
+  Conv1d one(Conv1dOptions(8, 4, 5).stride(2).padding(2));
+  const at::Tensor line = torch::randn({3, 8, 11});
+  EXPECT_LT(largest_error(one(line), torch::conv1d(line, expanded(*one, {5}), one->bias, 2, 2)), 1e-5);
+  Conv3d three(Conv3dOptions(4, 8, {1, 3, 2}).bias(false));
+  const at::Tensor body = torch::randn({2, 4, 3, 5, 4});
+  EXPECT_LT(largest_error(three(body), torch::conv3d(body, expanded(*three, {1, 3, 2}))), 1e-5);
+}
+
+// Group g holds the g-th part of every component.
+TEST(Convolution, GroupsSplitComponents) {
+  torch::manual_seed(3);
+  constexpr int64_t n = 4, groups = 3, d = 24, k = 12;
+  Conv2d layer(Conv2dOptions(d, k, 3).groups(groups).bias(false));
+  EXPECT_EQ(layer->S.sizes(), (std::vector<int64_t>{n, k / n, d / (n * groups), 3, 3}));
+  const at::Tensor x = torch::randn({2, d, 6, 6}), y = layer(x);
+  const auto part = [&](const at::Tensor& t, int64_t g) {
+    return t.unflatten(1, {n, groups, -1}).select(2, g).flatten(1, 2);
+  };
+  for (int64_t g = 0; g < groups; ++g) {
+    Conv2d alone(Conv2dOptions(d / groups, k / groups, 3).bias(false));
+    torch::NoGradGuard no_grad;
+    alone->S.copy_(layer->S.unflatten(1, {groups, -1}).select(1, g));
+    alone->drop_prepared();
+    EXPECT_LT(largest_error(part(y, g), alone(part(x, g))), 1e-5);
+  }
+}
+
+// One pixel at a time a transposed convolution multiplies too: norms are multiplied, which the adjoint's are
+// as well, but W times x is the Hamilton product itself.
+TEST(Convolution, TheTransposedOneMultipliesFromInputToOutput) {
+  torch::manual_seed(4);
+  ConvTranspose1d layer(ConvTranspose1dOptions(4, 4, 1).bias(false));
+  const at::Tensor x = torch::randn({1, 4, 1}), y = layer(x);
+  EXPECT_LT(largest_error(y.norm(), layer->S.norm() * x.norm()), 1e-5);
+  const at::Tensor product = ops::hamilton_product(layer->S.flatten(), x.flatten(), "quaternion");
+  EXPECT_LT(largest_error(y.flatten(), product), 1e-5);
+}
+
+TEST(Convolution, TransposedOptionsMeanWhatTorchsMean) {
+  torch::manual_seed(5);
+  const at::Tensor x = torch::randn({2, 8, 5, 4});
+  ConvTranspose2d layer(
+      ConvTranspose2dOptions(8, 12, 3).stride(2).padding(1).output_padding(1).algebra("phm(2)"));
+  EXPECT_EQ(layer->S.sizes(), (std::vector<int64_t>{2, 4, 6, 3, 3}));
+  const at::Tensor W = expanded(*layer, {3, 3}).transpose(0, 1);  // torch's (d, k, kernel)
+  const auto theirs = [&](int64_t more) { return at::conv_transpose2d(x, W, layer->bias, 2, 1, more); };
+  EXPECT_LT(largest_error(layer(x), theirs(1)), 1e-5);
+  EXPECT_LT(largest_error(layer->forward_to_size(x, {9, 7}), theirs(0)), 1e-5);
+  const std::vector<int64_t> large{9, 12};
+  EXPECT_THAT([&] { layer->forward_to_size(x, large); },
+              ThrowsMessage<std::exception>(HasSubstr("from 7 to 8")));
+}
+
+TEST(Convolution, WeightsAreDrawnAsTheRealLayersAre) {
+  torch::manual_seed(6);
+  const auto variance = [](const HypercomplexWeight& weight) { return weight.matrix().var().item<double>(); };
+  EXPECT_NEAR(variance(*Conv2d(Conv2dOptions(64, 128, 3))), 2.0 / (9 * (64 + 128)), 2e-5);
+  EXPECT_NEAR(variance(*Conv2d(Conv2dOptions(64, 128, 3).initialiser(Initialiser::he))), 2.0 / (9 * 64),
+              6e-5);
+  EXPECT_NEAR(variance(*ConvTranspose2d(ConvTranspose2dOptions(64, 128, 3).initialiser(Initialiser::he))),
+              2.0 / (9 * 64), 6e-5);
+}
+
+TEST(Convolution, WeightsAreSavedAndLoadedAndSetToTheNearest) {
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "convolution.safetensors";
+  torch::manual_seed(7);
+  Conv2d layer(Conv2dOptions(8, 4, 3).algebra("phm(2)")), other(Conv2dOptions(8, 4, 3).algebra("phm(2)"));
+  save_weights(*layer, file);
+  load_weights(*other, file);
+  EXPECT_TRUE(other->S.equal(layer->S) && other->A.equal(layer->A));
+  Conv2d quaternion(Conv2dOptions(8, 4, 3));
+  EXPECT_THAT([&] { load_weights(*quaternion, file); }, ThrowsMessage<std::exception>(HasSubstr("phm(2)")));
+  std::filesystem::remove(file);
+  Conv2d same(Conv2dOptions(8, 4, 3));
+  EXPECT_LT(same->set_nearest(quaternion->matrix()), 1e-6);
+  EXPECT_LT(largest_error(same->S, quaternion->S), 1e-6);
+  ConvTranspose2d turned(ConvTranspose2dOptions(8, 4, 3)), equal(ConvTranspose2dOptions(8, 4, 3));
+  EXPECT_LT(equal->set_nearest(turned->matrix()), 1e-6);
+  EXPECT_LT(largest_error(equal->S, turned->S), 1e-6);
+}
+
+TEST(Convolution, TakesTheNearestOfTorchsWeights) {
+  torch::manual_seed(8);
+  const auto check = [](auto torchs, auto exact, auto twin) {
+    torch::NoGradGuard no_grad;
+    const at::Tensor& W = torchs->weight;
+    const bool turned = torchs->options.transposed();
+    torchs->weight.copy_(
+        exact->matrix().view_as(turned ? W.transpose(0, 1).contiguous() : W).transpose(0, turned));
+    const ConversionReport report = fill_nearest(*torchs, *twin);
+    ASSERT_EQ(report.layers.size(), 1);
+    EXPECT_LT(report.layers[0].error.value(), 1e-6);
+    EXPECT_LT(largest_error(twin->S, exact->S), 1e-5);
+    EXPECT_TRUE(twin->bias.equal(torchs->bias));
+    // From a real layer of ours too, and to another one of the algebra.
+    auto options = exact->options;
+    decltype(exact) real(options.algebra("real")), again(exact->options);
+    fill_nearest(*torchs, *real);
+    fill_nearest(*real, *again);
+    EXPECT_LT(largest_error(again->S, exact->S), 1e-5);
+  };
+  check(torch::nn::Conv2d(8, 4, 3), Conv2d(8, 4, 3), Conv2d(8, 4, 3));
+  check(torch::nn::ConvTranspose1d(8, 4, 3), ConvTranspose1d(8, 4, 3), ConvTranspose1d(8, 4, 3));
+  torch::nn::Conv2d grouped(torch::nn::Conv2dOptions(8, 8, 3).groups(2));
+  Conv2d ours(Conv2dOptions(8, 8, 3).groups(2));
+  EXPECT_THAT([&] { fill_nearest(*grouped, *ours); }, ThrowsMessage<std::exception>(HasSubstr("one group")));
+}
+
+TEST(Convolution, BadOptionsAreNamed) {
+  const auto refusal = [](auto options, const std::string& words) {
+    EXPECT_THAT([&] { Conv2d layer(options); }, ThrowsMessage<std::invalid_argument>(HasSubstr(words)));
+  };
+  refusal(Conv2dOptions(6, 4, 3), "Conv2d: in_channels must be divisible by n = 4, got 6 (nearest: 4, 8)");
+  refusal(Conv2dOptions(8, 4, 3).groups(2), "out_channels must be divisible by n * groups = 8, got 4");
+  refusal(Conv2dOptions(8, 4, 3).groups(0), "groups must be at least 1");
+  refusal(Conv2dOptions(8, 4, 0), "kernel_size must be at least 1, got 0");
+  refusal(Conv2dOptions(8, 4, 3).stride(0), "stride must be at least 1, got 0");
+  refusal(Conv2dOptions(8, 4, 3).padding(-1), "padding must be at least 0, got -1");
+  refusal(Conv2dOptions(8, 4, 3).padding(torch::kSame).stride(2), "same only where the stride is 1, got 2");
+  refusal(Conv2dOptions(8, 4, 3).output_padding(1), "output_padding is a transposed convolution's");
+  EXPECT_THAT([] { ConvTranspose2d layer(ConvTranspose2dOptions(8, 4, 3).padding_mode(torch::kReflect)); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("padding_mode must be zeros, got reflect")));
+}
+
+}  // namespace
+}  // namespace quatrain::nn

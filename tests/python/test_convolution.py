@@ -1,0 +1,113 @@
+"""Convolutions as modules: torch's arguments, and torch's results at n = 1."""
+
+import copy
+
+import pytest
+import quatrain
+import torch
+from quatrain import nn
+
+PLAIN = [
+    ("Conv1d", (3,), dict(stride=2, padding=1)),
+    ("Conv2d", (3,), dict(padding="same", padding_mode="replicate")),
+    ("Conv2d", ((4, 3),), dict(padding="same", dilation=(2, 1))),
+    ("Conv2d", ((3, 2), (2, 1)), dict(padding=(2, 0), bias=False, padding_mode="circular")),
+    ("Conv2d", (3,), dict(groups=2)),
+    ("Conv3d", ((1, 3, 2),), dict(padding="valid")),
+]
+TURNED = [
+    ("ConvTranspose1d", (3, 2), dict(padding=1, output_padding=1)),
+    ("ConvTranspose2d", ((3, 2),), dict(stride=(2, 1), dilation=(1, 2))),
+    ("ConvTranspose3d", (2,), dict(bias=False)),
+]
+
+
+def image(kind, channels=8):
+    return torch.randn(2, channels, *(6, 7, 5)[: int(kind[-2])])
+
+
+@pytest.mark.parametrize("kind, arguments, options", PLAIN + TURNED)
+def test_real_ones_are_torchs(kind, arguments, options):
+    theirs = getattr(torch.nn, kind)(8, 12, *arguments, **options)
+    ours = getattr(nn, kind)(8, 12, *arguments, algebra="real", **options)
+    with torch.no_grad():
+        ours.F.copy_(theirs.weight.unsqueeze(0))
+        if theirs.bias is not None:
+            ours.bias.copy_(theirs.bias)
+    x = image(kind)
+    torch.testing.assert_close(ours(x), theirs(x), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(ours(x[0]), theirs(x[0]), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(ours.weight + 0, theirs.weight + 0)
+
+
+@pytest.mark.parametrize("algebra", ["quaternion", "phm(4)", "wkp(2)", "phm(2, trained_rank=3)"])
+@pytest.mark.parametrize("kind, arguments, options", [case for case in PLAIN + TURNED if "groups" not in case[2]])
+def test_each_is_torchs_layer_with_its_kernel(kind, arguments, options, algebra):
+    layer = getattr(nn, kind)(8, 12, *arguments, algebra=algebra, **options)
+    torchs = getattr(torch.nn, kind)(8, 12, *arguments, **options)
+    x = image(kind)
+    with torch.no_grad():
+        torchs.weight.copy_(layer.weight)
+        if layer.bias is not None:
+            torchs.bias.copy_(layer.bias.normal_())
+    torch.testing.assert_close(layer(x), torchs(x), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(layer.eval()(x), torchs(x), rtol=1e-4, atol=1e-5)
+    layer(x).square().sum().backward()
+    assert all(parameter.grad is not None for parameter in layer.parameters())
+
+
+def test_output_size_is_torchs():
+    ours, theirs = nn.ConvTranspose2d(8, 8, 3, 2, 1), torch.nn.ConvTranspose2d(8, 8, 3, 2, 1)
+    x = image("ConvTranspose2d")
+    assert ours(x, output_size=(12, 14)).shape == theirs(x, output_size=(12, 14)).shape
+    with pytest.raises(ValueError, match="output_size must be from 11 to 12 on axis 0, got 13"):
+        ours(x, output_size=(13, 14))
+
+
+def test_copies_and_compiled_ones_are_equal():
+    layer = nn.Conv2d(8, 12, 3, padding=1, algebra="phm(4)")
+    x = image("Conv2d")
+    torch.testing.assert_close(copy.deepcopy(layer)(x), layer(x))
+    torch.testing.assert_close(torch.compile(layer, backend="aot_eager", fullgraph=True)(x), layer(x))
+    torch.testing.assert_close(torch.func.vmap(layer)(torch.stack([x, 2 * x]))[1], layer(2 * x))
+
+
+def test_networks_of_torchs_layers_are_converted():
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3), torch.nn.Conv2d(8, 12, 3, 2, 1, padding_mode="reflect"), torch.nn.ConvTranspose2d(12, 8, 3, 2),
+        torch.nn.Conv2d(8, 8, 3, groups=2),
+    )  # fmt: skip
+    net, report = quatrain.convert(net, "quaternion")
+    assert [bool(line.skipped) for line in report.layers] == [True, False, False, True]
+    assert "does not divide 3" in report.layers[0].skipped and "groups" in report.layers[3].skipped
+    assert isinstance(net[1], nn.Conv2d) and isinstance(net[2], nn.ConvTranspose2d)
+    assert net(torch.randn(2, 3, 9, 9)).shape[:2] == (2, 8)
+    # What is hypercomplex already is found again.
+    exact = torch.nn.Sequential(torch.nn.Conv2d(8, 12, 3), torch.nn.ConvTranspose2d(12, 8, 3))
+    layers = [nn.Conv2d(8, 12, 3), nn.ConvTranspose2d(12, 8, 3)]
+    with torch.no_grad():
+        for real, layer in zip(exact, layers):
+            real.weight.copy_(layer.weight)
+    x = image("Conv2d")
+    expected = exact(x)
+    exact, report = quatrain.convert(exact, "quaternion")
+    assert max(line.error for line in report.layers) < 1e-6
+    torch.testing.assert_close(exact(x), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda: nn.Conv2d(6, 4, 3), r"Conv2d: in_channels must be divisible by n = 4, got 6 \(nearest: 4, 8\)"),
+        (lambda: nn.Conv2d(8, 4, 3, groups=2), r"out_channels must be divisible by n \* groups = 8, got 4"),
+        (lambda: nn.Conv2d(8, 4, 3, 2, "same"), "padding can be same only where the stride is 1, got 2"),
+        (lambda: nn.Conv2d(8, 4, 3, padding="full"), "padding must be one of same, valid; got 'full'"),
+        (lambda: nn.Conv2d(8, 4, (3, 3, 3)), "kernel_size must be a number or 2 of them"),
+        (lambda: nn.Conv2d(8, 4, 3, padding_mode="mirror"), "padding_mode must be one of zeros"),
+        (lambda: nn.ConvTranspose2d(8, 4, 3, padding_mode="reflect"), "padding_mode must be zeros"),
+        (lambda: nn.Conv2d(8, 4, 3)(torch.zeros(1, 4, 5, 5)), "8"),
+    ],
+)
+def test_bad_arguments_are_one_sentence(make, words):
+    with pytest.raises((ValueError, RuntimeError), match=words):
+        make()
