@@ -31,7 +31,7 @@ struct Winograd2 {
   }
 };
 
-/// F(4 x 4, 3 x 3), at the points 0, +-3/4, +-3/2 and infinity: a fifth of the errors at 0, +-1, +-2.
+/// F(4 x 4, 3 x 3), at the points 0, +-3/4, +-3/2 and infinity: a third of the errors at 0, +-1, +-2.
 struct Winograd4 {
   static constexpr int m = 4, t = 6;
   static constexpr float a = .75f, b = 1.5f, aa = a * a, bb = b * b;
