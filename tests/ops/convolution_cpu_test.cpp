@@ -151,9 +151,8 @@ TEST(ConvolutionPlane, ThreadsDoNotChangeABit) {
         for (const int threads : {1, 2, 3}) {
           at::set_num_threads(threads);
           const at::Tensor y = ops::convolution(x, F, {}, {"quaternion", {}, {}}, options);
-          const auto [dx, dF, dA] =
-              ops::convolution_backward(torch::ones_like(y), x, F, {"quaternion", {}, {}}, options,
-                                        {true, true, false});
+          const auto [dx, dF, dA] = ops::convolution_backward(
+              torch::ones_like(y), x, F, {"quaternion", {}, {}}, options, {true, true, false});
           results.push_back({y, dx, dF});
         }
         at::set_num_threads(before);
