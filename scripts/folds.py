@@ -21,7 +21,7 @@ TIMIT = [
 # sets otherwise, and what all do.
 TABLES = {
     "digits_speakers": ("digits", DIGITS, 3, {"lstm": [], "lstm-narrow": [], "qlstm": []}, []),
-    "phonemes": ("phonemes", TIMIT, 1, {"lstm": [], "qlstm": []}, ["train.epochs=6", "train.batch=4", "train.rate=8e-3"]),
+    "phonemes": ("phonemes", TIMIT, 1, {"lstm": [], "qlstm": []}, ["train.epochs=12", "train.batch=4", "train.rate=8e-3"]),
     "phonemes_ctc": ("phonemes_ctc", TIMIT, 1, {"lstm": [], "qlstm": []}, []),
 }
 LINE = re.compile(r"^(\S+) %\S+ \S+ \[ (\d+) / (\d+),")  # a speaker's line of test.errors.txt

@@ -63,8 +63,9 @@ Section speech_errors() {
        {"a command in Kaldi's list of files", kHear + " --set task.data=kaldi", 1,
         tones([](const auto& folder) { as_kaldi(folder, "flac -dc one.flac |"); })},
        {"no alignments in a folder of Kaldi's",
-        kHear + " --set task.data=kaldi --set task.objective=frames --set features.stack=1", 1,
-        tones([](const auto& folder) { as_kaldi(folder, (folder / "train0.wav").string()); })},
+        kHear + " --set task.data=kaldi --set task.objective=frames --set features.stack=1 --set "
+                "features.speeds=",
+        1, tones([](const auto& folder) { as_kaldi(folder, (folder / "train0.wav").string()); })},
        {"phones of data that have none", kHear + " --set task.units=phones", 2, tones()},
        {"a speaker who does not occur", kHear + " --set task.test_speakers=clara", 1, tones()},
        {"a filter bank with too many bands", kHear + " --set features.bands=400", 1, tones()},
