@@ -4,6 +4,9 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 
+#include <algorithm>
+#include <initializer_list>
+
 /// What acts on a call: autograd, traces, and torch.func.
 namespace quatrain::ops {
 
@@ -29,6 +32,9 @@ inline bool in_function_transform() {
 }
 inline bool has_tangent(const at::Tensor& t) {
   return t.defined() && t._fw_grad(0).defined();
+}
+inline bool transformed(std::initializer_list<at::Tensor> inputs) {
+  return in_function_transform() || std::any_of(inputs.begin(), inputs.end(), &has_tangent);
 }
 
 }  // namespace quatrain::ops

@@ -14,7 +14,7 @@
 ///   functions.cpp   the C++ functions of quatrain/ops.h, which hand a call to torch's dispatcher
 ///   schema.cpp      the registered schemas, and what is registered for every device; schema.h unpacks a call
 ///   autocast.cpp, meta.cpp
-///   autograd.cpp    records it; traced.cpp under function transforms
+///   autograd.cpp    records it, by derivatives.h; traced.cpp under function transforms
 ///   cpu.cpp         the engine, through map/bilinear_map.h; composed.cpp for other devices and types
 ///
 /// `linear` and `linear_backward` belong to one form, Q(g, x, S, A) = sum_i,a,b A[i,a,b] g_a . (S_i x_b):

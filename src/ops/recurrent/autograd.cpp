@@ -154,30 +154,12 @@ struct Recurrence : torch::autograd::Function<Recurrence> {
 
 namespace {
 
-bool any_wants_grad(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0,
-                    const Optional& c0) {
-  if (wants_grad(z) || wants_grad(h0) || wants_grad(value_or_none(c0)) ||
-      wants_grad(value_or_none(call.bias)))
-    return true;
-  for (size_t k = 0; k < call.S.size(); ++k)
-    if (wants_grad(call.S[k]) || wants_grad(value_or_none(call.maps[k].A))) return true;
-  return false;
-}
-
-bool transformed(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0, const Optional& c0) {
-  if (in_function_transform() || has_tangent(z) || has_tangent(h0) || has_tangent(value_or_none(c0)) ||
-      has_tangent(value_or_none(call.bias)))
-    return true;
-  for (size_t k = 0; k < call.S.size(); ++k)
-    if (has_tangent(call.S[k]) || has_tangent(value_or_none(call.maps[k].A))) return true;
-  return false;
-}
-
 States recurrence_autograd(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0,
                            const Optional& c0, bool keep) {
-  if (transformed(call, z, h0, c0) || (at::GradMode::is_enabled() && wants_grad(value_or_none(call.mask))))
+  if (in_function_transform() || any_of(call, z, h0, c0, &has_tangent) ||
+      (at::GradMode::is_enabled() && wants_grad(value_or_none(call.mask))))
     return composed::recurrence(call, z, h0, c0, keep);
-  if (at::GradMode::is_enabled() && any_wants_grad(call, z, h0, c0)) {
+  if (at::GradMode::is_enabled() && any_of(call, z, h0, c0, &wants_grad)) {
     TORCH_CHECK(!keep, "recurrence: keep is for the derivative alone, which is recorded here");
     RecurrenceCall training = call;
     std::vector<at::Tensor> A;

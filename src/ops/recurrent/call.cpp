@@ -29,7 +29,24 @@ void check_like(const char* argument, const at::Tensor& t, const at::Tensor& lik
               t.scalar_type(), " on ", t.device());
 }
 
+bool any_map(const std::vector<at::Tensor>& S, const std::vector<Call>& maps, bool (*is)(const at::Tensor&)) {
+  return std::any_of(S.begin(), S.end(), is) ||
+         std::any_of(maps.begin(), maps.end(), [&](const Call& map) { return map.learned() && is(*map.A); });
+}
+
 }  // namespace
+
+bool any_of(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0, const Optional& c0,
+            bool (*is)(const at::Tensor&)) {
+  return is(z) || is(h0) || is(value_or_none(c0)) || is(value_or_none(call.bias)) ||
+         is(value_or_none(call.mask)) || any_map(call.S, call.maps, is);
+}
+
+bool any_of(const RecurrenceCall& call, const InputCall& inputs, const at::Tensor& h0, const Optional& c0,
+            bool (*is)(const at::Tensor&)) {
+  return any_of(call, inputs.x, h0, c0, is) || is(value_or_none(inputs.bias)) ||
+         any_map(inputs.S, inputs.maps, is);
+}
 
 const char* name(Cell cell) {
   return find_name(kCells, cell);

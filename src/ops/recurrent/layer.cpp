@@ -6,8 +6,6 @@
 #include <ATen/ops/cat.h>
 #include <torch/library.h>
 
-#include <algorithm>
-
 #include "ops/linear/schema.h"
 #include "ops/recurrent/schema.h"
 #include "ops/transforms.h"
@@ -36,18 +34,6 @@ LayerStates recurrent_layer(const RecurrenceCall& call, const InputCall& inputs,
 }  // namespace composed
 
 namespace {
-
-bool any_of(const RecurrenceCall& call, const InputCall& inputs, const at::Tensor& h0, const Optional& c0,
-            bool (*is)(const at::Tensor&)) {
-  const auto maps_are = [&](const std::vector<at::Tensor>& S, const std::vector<Call>& maps) {
-    return std::any_of(S.begin(), S.end(), is) || std::any_of(maps.begin(), maps.end(), [&](const Call& map) {
-             return map.learned() && is(*map.A);
-           });
-  };
-  for (const Optional& t : {Optional(inputs.x), inputs.bias, Optional(h0), c0, call.bias, call.mask})
-    if (t && is(*t)) return true;
-  return maps_are(inputs.S, inputs.maps) || maps_are(call.S, call.maps);
-}
 
 LayerStates recurrent_layer_autograd(const RecurrenceCall& call, const InputCall& inputs,
                                      const at::Tensor& h0, const Optional& c0) {

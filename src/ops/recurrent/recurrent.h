@@ -59,6 +59,12 @@ struct Upstream {
   Optional y, h, c;
 };
 
+/// True where `is` holds for one of the tensors: the states, biases, masks, the weights and what A holds.
+bool any_of(const RecurrenceCall& call, const at::Tensor& z, const at::Tensor& h0, const Optional& c0,
+            bool (*is)(const at::Tensor&));
+bool any_of(const RecurrenceCall& call, const InputCall& inputs, const at::Tensor& h0, const Optional& c0,
+            bool (*is)(const at::Tensor&));
+
 /// Values that the way back needs, for each unit: those of kernels::cpu::CellStep.
 int64_t kept_values(Cell cell);
 
