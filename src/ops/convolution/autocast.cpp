@@ -13,11 +13,11 @@ template <c10::DispatchKey key, c10::DeviceType device>
 at::Tensor convolution_autocast(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
                                 const ConvolutionCall& call) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(key);
-  if (call.map.dtype || x.scalar_type() == at::kDouble || F.scalar_type() == at::kDouble)
-    return dispatch_convolution(x, F, bias, call);
+  const Dtype dtype = autocast_dtype(x, F, call.map, device);
+  if (!dtype) return dispatch_convolution(x, F, bias, call);
   ConvolutionCall cast = call;
-  cast.map.dtype = at::autocast::get_autocast_dtype(device);
-  return dispatch_convolution(at::autocast::cached_cast(*cast.map.dtype, x, device), F, bias, cast);
+  cast.map.dtype = dtype;
+  return dispatch_convolution(at::autocast::cached_cast(*dtype, x, device), F, bias, cast);
 }
 
 }  // namespace

@@ -42,11 +42,15 @@ at::Tensor dispatch(const at::Tensor& x, const at::Tensor& F, const ConvolutionF
 
 at::Tensor by_autograd(const at::Tensor& x, const at::Tensor& F, const ConvolutionFinish& finish,
                        const ConvolutionCall& call) {
-  bool composes = in_function_transform();
-  for (const at::Tensor& t : {x, F, finish.scale.value_or(at::Tensor()), finish.shift.value_or(at::Tensor()),
-                              finish.residual.value_or(at::Tensor()), call.map.A.value_or(at::Tensor())})
-    composes = composes || has_tangent(t) || (at::GradMode::is_enabled() && wants_grad(t));
-  if (composes) return composed::convolution_with_epilogue(x, F, finish, call);
+  const auto inputs = {x,
+                       F,
+                       finish.scale.value_or(at::Tensor()),
+                       finish.shift.value_or(at::Tensor()),
+                       finish.residual.value_or(at::Tensor()),
+                       call.map.A.value_or(at::Tensor())};
+  if (transformed(inputs) ||
+      (at::GradMode::is_enabled() && std::any_of(inputs.begin(), inputs.end(), &wants_grad)))
+    return composed::convolution_with_epilogue(x, F, finish, call);
   const at::AutoDispatchBelowADInplaceOrView below;
   return dispatch(x, F, finish, call);
 }
@@ -63,11 +67,11 @@ template <c10::DispatchKey key, c10::DeviceType device>
 at::Tensor by_autocast(const at::Tensor& x, const at::Tensor& F, const ConvolutionFinish& finish,
                        const ConvolutionCall& call) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(key);
-  if (call.map.dtype || x.scalar_type() == at::kDouble || F.scalar_type() == at::kDouble)
-    return dispatch(x, F, finish, call);
+  const Dtype dtype = autocast_dtype(x, F, call.map, device);
+  if (!dtype) return dispatch(x, F, finish, call);
   ConvolutionCall cast = call;
-  cast.map.dtype = at::autocast::get_autocast_dtype(device);
-  return dispatch(at::autocast::cached_cast(*cast.map.dtype, x, device), F, finish, cast);
+  cast.map.dtype = dtype;
+  return dispatch(at::autocast::cached_cast(*dtype, x, device), F, finish, cast);
 }
 
 }  // namespace

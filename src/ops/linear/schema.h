@@ -47,6 +47,10 @@ std::string planned_way_schema(const at::Tensor& x, const at::Tensor& S, std::st
   return name(kernel(x, S, make_call(algebra, A, factors, "auto", std::nullopt, constant)));
 }
 
+/// The type that autocast has a map of x by S computed in; none where the call names one, or for float64,
+/// which stays as it is, as in ATen's own products.
+Dtype autocast_dtype(const at::Tensor& x, const at::Tensor& S, const Call& call, c10::DeviceType device);
+
 /// The operators through torch's dispatcher, from a call that was unpacked.
 at::Tensor dispatch_linear(const at::Tensor& x, const at::Tensor& S, const Optional& bias, const Call& call);
 Gradients dispatch_linear_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S,
