@@ -55,4 +55,9 @@ FactorTensors factor_tensors(const algebra::Algebra& algebra, at::ScalarType dty
           constant(algebra, Part::W, dtype, device)};
 }
 
+FactorTensors factor_tensors(const Call& call, at::ScalarType dtype, at::Device device) {
+  if (const algebra::Algebra* fixed = call.fixed()) return factor_tensors(*fixed, dtype, device);
+  return {call.factor(0).to(dtype), call.factor(1).to(dtype), call.factor(2).to(dtype)};
+}
+
 }  // namespace quatrain::ops

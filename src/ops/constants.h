@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "ops/map/call.h"
 #include "quatrain/algebra.h"
 
 /// Tables and factors of fixed algebras as tensors, made once for each type and device.
@@ -15,5 +16,7 @@ struct FactorTensors {
   at::Tensor U, V, W;
 };
 FactorTensors factor_tensors(const algebra::Algebra& algebra, at::ScalarType dtype, at::Device device);
+/// Those of a call, which has some: of its algebra, or those that it brings.
+FactorTensors factor_tensors(const Call& call, at::ScalarType dtype, at::Device device);
 
 }  // namespace quatrain::ops

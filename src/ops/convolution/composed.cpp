@@ -25,11 +25,6 @@ bool takes_factors(const ConvolutionCall& call) {
   return call.map.way == Way::factored;
 }
 
-FactorTensors factors_of(const Call& call, at::ScalarType dtype, at::Device device) {
-  if (const algebra::Algebra* fixed = call.fixed()) return factor_tensors(*fixed, dtype, device);
-  return {call.factor(0).to(dtype), call.factor(1).to(dtype), call.factor(2).to(dtype)};
-}
-
 /// `outputs` mixtures of the first or second axis of t, which holds as many parts as `mixture` has columns.
 at::Tensor mixed(const at::Tensor& mixture, const at::Tensor& t, int64_t axis) {
   const int64_t inputs = mixture.size(1), part = t.size(axis) / inputs;
@@ -54,32 +49,23 @@ at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional&
   check_convolution("convolution", x, F, call);
   check_convolution_bias(bias, F, call);
   const at::ScalarType dtype = call.map.compute_dtype(x);
-  const int64_t n = F.size(0);
-  const Optional b = given(bias) ? Optional(bias->to(dtype)) : std::nullopt;
-  at::Tensor y;
-  if (takes_factors(call)) {
-    const FactorTensors f = factors_of(call.map, dtype, x.device());
-    const at::Tensor kernels = prepared(F, call.map, {Form::composed, Way::factored, dtype},
-                                        [&] { return mixed_kernels(F.to(dtype), f.U); });
-    y = mixed(
-        f.W,
-        at::convolution(mixed(f.V.t(), x.to(dtype), 1), kernels, std::nullopt, call.stride, call.padding,
-                        call.dilation, call.transposed, call.output_padding, f.U.size(1) * call.groups),
-        1);
-    if (b)
-      y.add_(b->view([&] {
-        std::vector<int64_t> sizes(static_cast<size_t>(x.dim()) - 1, 1);
-        sizes[0] = b->size(0);
-        return sizes;
-      }()));
-  } else {
+  if (!takes_factors(call)) {
     const at::Tensor H = prepared(F, call.map, {Form::composed, Way::materialised, dtype},
                                   [&] { return expanded_kernel(F, call).to(dtype); });
-    const Optional b_by_group = b ? Optional(by_group(b->unsqueeze(0), n, call.groups).squeeze(0)) : b;
-    y = by_component(
-        at::convolution(by_group(x.to(dtype), n, call.groups), H, b_by_group, call.stride, call.padding,
-                        call.dilation, call.transposed, call.output_padding, call.groups),
-        n, call.groups);
+    return convolution_with(H, x, F.size(0), bias, call).contiguous(format_of(x));
+  }
+  const FactorTensors f = factor_tensors(call.map, dtype, x.device());
+  const at::Tensor kernels = prepared(F, call.map, {Form::composed, Way::factored, dtype},
+                                      [&] { return mixed_kernels(F.to(dtype), f.U); });
+  at::Tensor y =
+      mixed(f.W,
+            at::convolution(mixed(f.V.t(), x.to(dtype), 1), kernels, std::nullopt, call.stride, call.padding,
+                            call.dilation, call.transposed, call.output_padding, f.U.size(1) * call.groups),
+            1);
+  if (given(bias)) {
+    std::vector<int64_t> sizes(static_cast<size_t>(x.dim()) - 1, 1);
+    sizes[0] = bias->size(0);
+    y.add_(bias->to(dtype).view(sizes));
   }
   return y.contiguous(format_of(x));
 }
@@ -93,7 +79,7 @@ Gradients convolution_backward(const at::Tensor& grad, const at::Tensor& x, cons
   at::Tensor dx, dF, dA;
   if (takes_factors(call) && !mask[2]) {
     const at::ScalarType dtype = call.map.compute_dtype(x);
-    const FactorTensors f = factors_of(call.map, dtype, x.device());
+    const FactorTensors f = factor_tensors(call.map, dtype, x.device());
     const auto [dx_, dF_, none] = at::convolution_backward(
         mixed(f.W.t(), grad.to(dtype), 1), mixed(f.V.t(), x.to(dtype), 1), mixed_kernels(F.to(dtype), f.U),
         std::nullopt, call.stride, call.padding, call.dilation, call.transposed, call.output_padding,

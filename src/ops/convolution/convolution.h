@@ -13,7 +13,7 @@
 ///   schema.cpp      the registered schemas and the C++ functions; call.cpp reads and checks the arguments
 ///   autocast.cpp, meta.cpp
 ///   epilogue.cpp    `convolution_with_epilogue`, all of it but the engine's part
-///   autograd.cpp    records it; traced.cpp under function transforms
+///   autograd.cpp    records it, by linear/derivatives.h; traced.cpp under function transforms
 ///   cpu.cpp         the engine for planes (plane.h): winograd.cpp and winograd_weights.cpp, or direct.cpp;
 ///                   composed.cpp for other devices and types
 ///
@@ -66,6 +66,9 @@ at::Tensor as_matrices(const at::Tensor& F);
 /// Channels in the order of at::convolution's groups, and back.
 at::Tensor by_group(const at::Tensor& x, int64_t n, int64_t groups);
 at::Tensor by_component(const at::Tensor& y, int64_t n, int64_t groups);
+/// The real convolution with such an H of n components, in H's type. Differentiable.
+at::Tensor convolution_with(const at::Tensor& H, const at::Tensor& x, int64_t n, const Optional& bias,
+                            const ConvolutionCall& call);
 
 /// An epilogue's tensors, checked.
 struct ConvolutionFinish {

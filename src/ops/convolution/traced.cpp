@@ -77,20 +77,23 @@ at::Tensor by_component(const at::Tensor& y, int64_t n, int64_t groups) {
   return swapped(y, groups, n);
 }
 
+at::Tensor convolution_with(const at::Tensor& H, const at::Tensor& x, int64_t n, const Optional& bias,
+                            const ConvolutionCall& call) {
+  const at::ScalarType dtype = H.scalar_type();
+  const Optional b = given(bias) ? Optional(by_group(bias->to(dtype).unsqueeze(0), n, call.groups).squeeze(0))
+                                 : std::nullopt;
+  return by_component(at::convolution(by_group(x.to(dtype), n, call.groups), H, b, call.stride, call.padding,
+                                      call.dilation, call.transposed, call.output_padding, call.groups),
+                      n, call.groups);
+}
+
 namespace traced {
 
 at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
                        const ConvolutionCall& call) {
   check_convolution("convolution", x, F, call);
   check_convolution_bias(bias, F, call);
-  const at::ScalarType dtype = call.map.compute_dtype(x);
-  const int64_t n = F.size(0);
-  const Optional b = given(bias) ? Optional(by_group(bias->to(dtype).unsqueeze(0), n, call.groups).squeeze(0))
-                                 : std::nullopt;
-  const at::Tensor y = at::convolution(by_group(x.to(dtype), n, call.groups),
-                                       expanded_kernel(F, call).to(dtype), b, call.stride, call.padding,
-                                       call.dilation, call.transposed, call.output_padding, call.groups);
-  return by_component(y, n, call.groups);
+  return convolution_with(expanded_kernel(F, call).to(call.map.compute_dtype(x)), x, F.size(0), bias, call);
 }
 
 Gradients convolution_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F,

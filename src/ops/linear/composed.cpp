@@ -43,15 +43,8 @@ Frame make_frame(const at::Tensor& x, const at::Tensor& S, const Call& call) {
   const algebra::Algebra* fixed = call.fixed();
   frame.way = plan(make_problem(S, call, frame.rows, frame.dtype), call.way);
   frame.real = fixed && fixed->n() == 1 && fixed->table(0, 0, 0) == 1;
-  if (fixed) {
-    frame.A = table_tensor(*fixed, frame.dtype, x.device());
-    if (frame.way == Way::factored) frame.f = factor_tensors(*fixed, frame.dtype, x.device());
-  } else {
-    frame.A = call.structure().to(frame.dtype);
-    if (frame.way == Way::factored)
-      frame.f = {call.factor(0).to(frame.dtype), call.factor(1).to(frame.dtype),
-                 call.factor(2).to(frame.dtype)};
-  }
+  frame.A = fixed ? table_tensor(*fixed, frame.dtype, x.device()) : call.structure().to(frame.dtype);
+  if (frame.way == Way::factored) frame.f = factor_tensors(call, frame.dtype, x.device());
   return frame;
 }
 
