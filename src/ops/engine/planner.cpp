@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "quatrain/conv_ops.h"
 #include "support/enum_names.h"
 
 namespace quatrain::ops {

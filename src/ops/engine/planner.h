@@ -2,12 +2,13 @@
 
 #include <cstdint>
 
-#include "quatrain/conv_ops.h"
 #include "quatrain/ops.h"
 
 /// Chooses the way of evaluation. A pure function of sizes, never of timings, so that a backward pass, a
 /// compiled graph and a second run all get the same answer.
 namespace quatrain::ops {
+
+enum class Winograd;
 
 struct Problem {
   int64_t rows = 0;  ///< rows of x: the product of its leading sizes
