@@ -176,25 +176,25 @@ def _own_options(layer: nn.Module) -> dict[str, Any]:
     return {"initialiser": layer.initialiser, "way": layer.way, "maps": layer.maps} if ours else {}
 
 
-def _twin(layer: nn.Module, weight: Tensor, spec: Spec, sizes: tuple[int, int], fresh: bool) -> tuple[nn.Module, float | None]:
-    """The layer to stand in its place, and the relative error of its matrix."""
-    bias = layer.bias
-    twin = layers.Linear(*sizes, bias is not None, weight.device, weight.dtype, algebra=spec, **_own_options(layer))
+def _filled(twin: Any, layer: Any, weight: Tensor, matrix: Tensor, fresh: bool) -> tuple[nn.Module, float | None]:
+    """The layer with the nearest weights to a matrix and the other's bias, to train what that trains; the relative error."""
     error = None
-    with torch.no_grad():
-        if not fresh:
-            S, A, distance = torch.ops.quatrain.nearest(weight.detach().reshape(sizes[1], sizes[0]), spec.text)
-            twin.S.copy_(S)
-            if twin.A is not None:
-                twin.A.copy_(A)
-            if isinstance(bias, Tensor) and twin.bias is not None:
-                twin.bias.copy_(bias)
-            error = float(distance)
+    if not fresh:
+        with torch.no_grad():
+            error = twin.weights()[0].set_nearest(twin, matrix)
+            if layer.bias is not None:
+                twin.bias.copy_(layer.bias)
     for part in twin.weights()[0].parts(twin):
         part.value.requires_grad_(weight.requires_grad)
-    if isinstance(bias, Tensor) and twin.bias is not None:
-        twin.bias.requires_grad_(bias.requires_grad)
+    if layer.bias is not None:
+        twin.bias.requires_grad_(layer.bias.requires_grad)
     return twin.train(layer.training), error
+
+
+def _twin(layer: Any, weight: Tensor, spec: Spec, sizes: tuple[int, int], fresh: bool) -> tuple[nn.Module, float | None]:
+    """The layer to stand in its place, and the relative error of its matrix."""
+    twin = layers.Linear(*sizes, layer.bias is not None, weight.device, weight.dtype, algebra=spec, **_own_options(layer))
+    return _filled(twin, layer, weight, weight.detach().reshape(sizes[1], sizes[0]), fresh)
 
 
 def _convolution_twin(layer: Any, weight: Tensor, spec: Spec, fresh: bool) -> tuple[nn.Module, float | None]:
@@ -207,20 +207,9 @@ def _convolution_twin(layer: Any, weight: Tensor, spec: Spec, fresh: bool) -> tu
         options.pop("padding_mode", None)
     else:
         options.pop("output_padding", None)
-    bias = layer.bias
-    twin = made(**options, bias=bias is not None, device=weight.device, dtype=weight.dtype, algebra=spec)
-    error = None
-    if not fresh:
-        with torch.no_grad():
-            kernel = layer.weight.detach()
-            error = twin.weights()[0].set_nearest(twin, (kernel.transpose(0, 1) if made._transposed else kernel).flatten(1))
-            if bias is not None:
-                twin.bias.copy_(bias)
-    for part in twin.weights()[0].parts(twin):
-        part.value.requires_grad_(weight.requires_grad)
-    if bias is not None:
-        twin.bias.requires_grad_(bias.requires_grad)
-    return twin.train(layer.training), error
+    twin = made(**options, bias=layer.bias is not None, device=weight.device, dtype=weight.dtype, algebra=spec)
+    kernel = layer.weight.detach()
+    return _filled(twin, layer, weight, (kernel.transpose(0, 1) if made._transposed else kernel).flatten(1), fresh)
 
 
 def convert(
