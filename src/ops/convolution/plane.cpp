@@ -50,30 +50,10 @@ void gather(const Images& images, int64_t b, int64_t y, int64_t rows, float* to)
                                        images.channels, images.channels, rows * images.width);
 }
 
-void scatter(const float* from, const Images& images, int64_t b, int64_t y, int64_t rows, int64_t channel,
-             int64_t count) {
-  from += channel;
-  float* to = images.row(b, channel, y);
+void scatter(const float* from, const Images& images, int64_t b, int64_t y, int64_t rows) {
+  float* to = images.row(b, 0, y);
   kernels::cpu::active().transpose_f_f(engine::copies_of(1), 1, &from, images.channels, &to,
-                                       images.height * images.width, rows * images.width, count);
-}
-
-void point_at(const Images& images, const float* rows, const float* zeros, int64_t b, int64_t y0, int64_t x0,
-              int64_t side, const float** pixels) {
-  const int64_t first = std::max<int64_t>(y0, 0);
-  for (int64_t y = y0; y < y0 + side; ++y)
-    for (int64_t x = x0; x < x0 + side; ++x) {
-      const bool inside = y >= 0 && y < images.height && x >= 0 && x < images.width;
-      *pixels++ = !inside       ? zeros
-                  : images.last ? images.pixel(b, y, x)
-                                : rows + ((y - first) * images.width + x) * images.channels;
-    }
-}
-
-int64_t equal_parts(int64_t whole, int64_t largest, int64_t threads) {
-  const int64_t parts = (whole + largest - 1) / largest,
-                rounded = std::min(whole, (parts + threads - 1) / threads * threads);
-  return (whole + rounded - 1) / rounded;
+                                       images.height * images.width, rows * images.width, images.channels);
 }
 
 void MixedWeights::mix(int64_t group, int64_t first, int64_t count, float* to) const {

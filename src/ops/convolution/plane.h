@@ -62,19 +62,9 @@ at::Tensor dense(const at::Tensor& t);
 at::Tensor dense_last(const at::Tensor& t);
 Images last_images_of(const at::Tensor& dense_last);
 
-/// Copies rows y .. y + rows of an image into rows of pixels, and `count` channels of them back; channels
-/// first only.
+/// Copies rows y .. y + rows of an image into rows of pixels, and back; channels first only.
 void gather(const Images& images, int64_t b, int64_t y, int64_t rows, float* to);
-void scatter(const float* from, const Images& images, int64_t b, int64_t y, int64_t rows, int64_t channel,
-             int64_t count);
-
-/// The pixels of a square, `side` a row, from (y0, x0) on. Those off the image are `zeros`. `rows`: channels
-/// first, what gather() copied of the square's first row in the image on.
-void point_at(const Images& images, const float* rows, const float* zeros, int64_t b, int64_t y0, int64_t x0,
-              int64_t side, const float** pixels);
-
-/// The size of equal parts of at most `largest`, as many as the threads like.
-int64_t equal_parts(int64_t whole, int64_t largest, int64_t threads);
+void scatter(const float* from, const Images& images, int64_t b, int64_t y, int64_t rows);
 
 /// Which way through the plane: from a to b, or from b to a, and what the factors are then. n -> R of the
 /// input, n -> R of the weights, R -> n of the result.

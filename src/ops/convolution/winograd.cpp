@@ -33,6 +33,13 @@ constexpr int64_t kFewTiles = 32;  // for each thread: with fewer the threads sh
 constexpr int64_t kSkew = 16;      // off the powers of two, whose multiples share cache sets
 constexpr int64_t kMostPlaces = 36;
 
+/// Equal parts of at most `largest`, as many as the threads like.
+int64_t equal_parts(int64_t whole, int64_t largest, int64_t threads) {
+  const int64_t parts = (whole + largest - 1) / largest,
+                rounded = std::min(whole, (parts + threads - 1) / threads * threads);
+  return (whole + rounded - 1) / rounded;
+}
+
 struct Panels {
   int64_t m, t, positions, down, across, tile_rows;
   int64_t height;        ///< rows of tiles of a panel
@@ -120,9 +127,16 @@ class Task {
     const float* pixels[kMostPlaces];
     float* places[kMostPlaces];
     for (int64_t i = 0; i < p_.across; ++i) {
-      point_at(in_, rows_in_, zeros_, b, y0, i * p_.m - left(), p_.t, pixels);
-      for (int64_t position = 0; position < p_.positions; ++position)
-        places[position] = tile(row) + i * width_ + position * position_;
+      const int64_t x0 = i * p_.m - left();
+      for (int64_t u = 0; u < p_.t; ++u)
+        for (int64_t v = 0; v < p_.t; ++v) {
+          const int64_t y = y0 + u, x = x0 + v;
+          const bool inside = y >= 0 && y < in_.height && x >= 0 && x < in_.width;
+          pixels[u * p_.t + v] = !inside    ? zeros_
+                                 : in_.last ? in_.pixel(b, y, x)
+                                            : rows_in_ + ((y - from) * in_.width + x) * in_.channels;
+          places[u * p_.t + v] = tile(row) + i * width_ + (u * p_.t + v) * position_;
+        }
       k_.winograd(p_.m, WinogradStep::input, pixels, inputs_, places, component_, plane_.n, inputs_, nullptr);
     }
   }
@@ -194,8 +208,12 @@ class Task {
             out_.channels, epilogue_.activation);
       });
     if (!out_.last)
-      ranges(
-          [&](int64_t channel, int64_t width) { scatter(rows_out_, out_, b, y0, height, channel, width); });
+      ranges([&](int64_t channel, int64_t width) {
+        const float* from = rows_out_ + channel;
+        float* to = out_.row(b, channel, y0);
+        k_.transpose_f_f(engine::copies_of(1), 1, &from, out_.channels, &to, out_.height * out_.width, count,
+                         width);
+      });
   }
 
   /// Calls use(first unit, units) for runs of a component's units that this task computes.

@@ -107,7 +107,14 @@ class Work {
     const float* pixels[kMostPlaces];
     float* places[kMostPlaces];
     for (int64_t i = 0; i < across_; ++i) {
-      point_at(images, rows, zeros, b, y0, x0 + i * m_, side, pixels);
+      for (int64_t u = 0; u < side; ++u)
+        for (int64_t v = 0; v < side; ++v) {
+          const int64_t y = y0 + u, x = x0 + i * m_ + v;
+          const bool inside = y >= 0 && y < images.height && x >= 0 && x < images.width;
+          pixels[u * side + v] = !inside       ? zeros
+                                 : images.last ? images.pixel(b, y, x)
+                                               : rows + ((y - from) * images.width + x) * images.channels;
+        }
       for (int64_t position = 0; position < positions_; ++position) places[position] = at(position, i);
       k_.winograd(m_, step, pixels, images.channels / plane_.n, places, component, plane_.n,
                   images.channels / plane_.n, nullptr);
