@@ -11,25 +11,27 @@
 namespace quatrain::kernels::cpu {
 namespace {
 
-struct Square {
+struct Values {
   int64_t side, count;
   std::vector<float> values;
   std::vector<const float*> in;
   std::vector<float*> out;
-  Square(int64_t side_, int64_t count_)
+  Values(int64_t side_, int64_t count_)
       : side(side_), count(count_), values(static_cast<size_t>(side_ * side_ * (count_ + 3)), -7) {
     for (int64_t i = 0; i < side * side; ++i) {
       out.push_back(values.data() + i * (count + 3));
       in.push_back(out.back());
     }
   }
+  Square<const float> from() const { return {in.data(), side, 0, 0}; }
+  Square<float> to() const { return {out.data(), side, 0, 0}; }
   float& at(int64_t place, int64_t q) { return out[static_cast<size_t>(place)][q]; }
   void fill(std::mt19937& random) {
     std::uniform_real_distribution<float> draw(-1, 1);
     for (int64_t i = 0; i < side * side; ++i)
       for (int64_t q = 0; q < count; ++q) at(i, q) = draw(random);
   }
-  double inner(Square& other) {
+  double inner(Values& other) {
     double sum = 0;
     for (int64_t i = 0; i < side * side; ++i)
       for (int64_t q = 0; q < count; ++q) sum += double{at(i, q)} * other.at(i, q);
@@ -45,13 +47,13 @@ TEST(WinogradKernel, IsACorrelation) {
         SCOPED_TRACE(std::string((*table)->name) + ", m = " + std::to_string(m) + ", " +
                      std::to_string(count));
         const int64_t t = m + 2;
-        Square tile(t, count), weight(3, count), d(t, count), w(t, count), y(m, count), bias(1, count);
+        Values tile(t, count), weight(3, count), d(t, count), w(t, count), y(m, count), bias(1, count);
         tile.fill(random), weight.fill(random), bias.fill(random);
-        (*table)->winograd(m, WinogradStep::input, tile.in.data(), 0, d.out.data(), 0, 1, count, nullptr);
-        (*table)->winograd(m, WinogradStep::weight, weight.in.data(), 0, w.out.data(), 0, 1, count, nullptr);
+        (*table)->winograd(m, WinogradStep::input, tile.from(), d.to(), 1, count, nullptr);
+        (*table)->winograd(m, WinogradStep::weight, weight.from(), w.to(), 1, count, nullptr);
         for (int64_t i = 0; i < t * t; ++i)
           for (int64_t q = 0; q < count; ++q) d.at(i, q) *= w.at(i, q);
-        (*table)->winograd(m, WinogradStep::output, d.in.data(), 0, y.out.data(), 0, 1, count, bias.in[0]);
+        (*table)->winograd(m, WinogradStep::output, d.from(), y.to(), 1, count, bias.in[0]);
         for (int64_t i = 0; i < m; ++i)
           for (int64_t j = 0; j < m; ++j)
             for (int64_t q = 0; q < count; ++q) {
@@ -72,19 +74,15 @@ TEST(WinogradKernel, GradientsAreTransposes) {
     for (const int64_t m : {2, 4}) {
       SCOPED_TRACE(std::string((*table)->name) + ", m = " + std::to_string(m));
       const int64_t t = m + 2, count = 21;
-      Square small(m, count), big(t, count), to_big(t, count), to_small(m, count);
+      Values small(m, count), big(t, count), to_big(t, count), to_small(m, count);
       small.fill(random), big.fill(random);
-      (*table)->winograd(m, WinogradStep::output_back, small.in.data(), 0, to_big.out.data(), 0, 1, count,
-                         nullptr);
-      (*table)->winograd(m, WinogradStep::output, big.in.data(), 0, to_small.out.data(), 0, 1, count,
-                         nullptr);
+      (*table)->winograd(m, WinogradStep::output_back, small.from(), to_big.to(), 1, count, nullptr);
+      (*table)->winograd(m, WinogradStep::output, big.from(), to_small.to(), 1, count, nullptr);
       EXPECT_NEAR(to_big.inner(big), to_small.inner(small), 1e-3);
-      Square weight(3, count), to_weight(3, count);
+      Values weight(3, count), to_weight(3, count);
       weight.fill(random);
-      (*table)->winograd(m, WinogradStep::weight, weight.in.data(), 0, to_big.out.data(), 0, 1, count,
-                         nullptr);
-      (*table)->winograd(m, WinogradStep::weight_back, big.in.data(), 0, to_weight.out.data(), 0, 1, count,
-                         nullptr);
+      (*table)->winograd(m, WinogradStep::weight, weight.from(), to_big.to(), 1, count, nullptr);
+      (*table)->winograd(m, WinogradStep::weight_back, big.from(), to_weight.to(), 1, count, nullptr);
       EXPECT_NEAR(to_big.inner(big), to_weight.inner(weight), 1e-4);
     }
 }

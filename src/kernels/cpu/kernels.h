@@ -74,6 +74,16 @@ struct CellStepBack {
 /// m x m pixels (output), of 3 x 3 weights to t x t; and the transposes of the last two, of gradients.
 enum class WinogradStep : int32_t { input, output, output_back, weight, weight_back };
 
+/// The places of a square of it: place (i, j) of a part lies at at[i * line + j] + offset + part * (the
+/// part). So one table of pointers serves the squares of a whole row of tiles.
+template <class T>
+struct Square {
+  T* const* at;
+  int64_t line;
+  int64_t offset;
+  int64_t part;
+};
+
 /// Columns of a block of exp_sum.
 constexpr int64_t kTopBlock = 256;
 
@@ -117,9 +127,8 @@ constexpr int64_t kTopBlock = 256;
 /// finish: y = activation(scale[col] y + bias[col] + residual[row][col]), where scale, bias and residual may
 /// be null; tanh and sigmoid are within 4 units of the last place, where they are normal numbers.
 ///
-/// winograd: a transform of F(m x m, 3 x 3), m = 2 or 4, for each of `count` values that lie side by side, in
-/// `parts` that lie in_part and out_part elements apart: in and out hold a pointer for each place of the
-/// square, row by row. `bias` is null or has a value that is added for each result, laid out as these.
+/// winograd: a transform of F(m x m, 3 x 3), m = 2 or 4, for each of `count` values that lie side by side, of
+/// each of `parts`. `bias` is null or has a value that is added for each result, parts out.part apart.
 ///
 /// cell_step, cell_step_back: what Cell says, of any number of units.
 struct Table {
@@ -159,8 +168,8 @@ struct Table {
                  float* weights, int64_t weights_row, float* y, int64_t y_component);
   void (*finish)(float* y, int64_t y_row, int64_t rows, int64_t cols, const float* scale, const float* bias,
                  const float* residual, int64_t residual_row, Activation);
-  void (*winograd)(int64_t m, WinogradStep, const float* const* in, int64_t in_part, float* const* out,
-                   int64_t out_part, int64_t parts, int64_t count, const float* bias);
+  void (*winograd)(int64_t m, WinogradStep, const Square<const float>& in, const Square<float>& out,
+                   int64_t parts, int64_t count, const float* bias);
   void (*cell_step)(Cell, const CellStep&);
   void (*cell_step_back)(Cell, const CellStepBack&);
 };

@@ -65,71 +65,75 @@ struct Winograd4 {
   }
 };
 
-/// Where the values of a transform lie; see Table.
-struct WinogradPlaces {
-  const float* const* in;
-  int64_t in_part;
-  float* const* out;
-  int64_t out_part, parts, count;
+/// What a transform is given; see Table.
+struct WinogradCall {
+  const Square<const float>& in;
+  const Square<float>& out;
+  int64_t parts, count;
   const float* bias;
 };
 
 template <int inputs, int outputs, class Apply>
-void winograd_square(const Apply& apply, const WinogradPlaces& p) {
-  const auto block = [&](int64_t from, int64_t to, const auto& get, const auto& put) {
+void winograd_square(const Apply& apply, const WinogradCall& call) {
+  const Square<const float> in = call.in;
+  const Square<float> out = call.out;
+  const auto block = [&](int64_t from, int64_t to, const float* bias, const auto& get, const auto& put) {
     Vec half[outputs][inputs];
 #pragma GCC unroll 8
     for (int j = 0; j < inputs; ++j) {
       Vec d[inputs], o[outputs];
 #pragma GCC unroll 8
-      for (int i = 0; i < inputs; ++i) d[i] = get(p.in[i * inputs + j] + from);
+      for (int i = 0; i < inputs; ++i) d[i] = get(in.at[i * in.line + j] + from);
       apply(d, o);
 #pragma GCC unroll 8
       for (int i = 0; i < outputs; ++i) half[i][j] = o[i];
     }
-    const Vec added = p.bias ? get(p.bias + to) : Vec{};
+    const Vec added = bias ? get(bias) : Vec{};
 #pragma GCC unroll 8
     for (int i = 0; i < outputs; ++i) {
       Vec o[outputs];
       apply(half[i], o);
 #pragma GCC unroll 8
-      for (int j = 0; j < outputs; ++j) put(p.out[i * outputs + j] + to, o[j] + added);
+      for (int j = 0; j < outputs; ++j) put(out.at[i * out.line + j] + to, o[j] + added);
     }
   };
-  for (int64_t part = 0; part < p.parts; ++part) {
-    const int64_t from = part * p.in_part, to = part * p.out_part;
+  for (int64_t part = 0; part < call.parts; ++part) {
+    const int64_t from = in.offset + part * in.part, to = out.offset + part * out.part;
+    const float* const bias = call.bias ? call.bias + part * out.part : nullptr;
     int64_t q = 0;
-    for (; q + kLanes <= p.count; q += kLanes)
+    for (; q + kLanes <= call.count; q += kLanes)
       block(
-          from + q, to + q, [](const float* x) { return load(x); }, [](float* y, Vec v) { store(y, v); });
-    if (q < p.count)
+          from + q, to + q, bias ? bias + q : nullptr, [](const float* x) { return load(x); },
+          [](float* y, Vec v) { store(y, v); });
+    if (q < call.count)
       block(
-          from + q, to + q, [rest = p.count - q](const float* x) { return load_part(x, rest); },
-          [rest = p.count - q](float* y, Vec v) { store_part(y, v, rest); });
+          from + q, to + q, bias ? bias + q : nullptr,
+          [rest = call.count - q](const float* x) { return load_part(x, rest); },
+          [rest = call.count - q](float* y, Vec v) { store_part(y, v, rest); });
   }
 }
 
 template <class F>
-void winograd_as(WinogradStep step, const WinogradPlaces& p) {
+void winograd_as(WinogradStep step, const WinogradCall& call) {
   constexpr int m = F::m, t = F::t;
   switch (step) {
     case WinogradStep::input:
-      return winograd_square<t, t>([](auto& d, auto& o) { F::input(d, o); }, p);
+      return winograd_square<t, t>([](auto& d, auto& o) { F::input(d, o); }, call);
     case WinogradStep::output:
-      return winograd_square<t, m>([](auto& d, auto& o) { F::output(d, o); }, p);
+      return winograd_square<t, m>([](auto& d, auto& o) { F::output(d, o); }, call);
     case WinogradStep::output_back:
-      return winograd_square<m, t>([](auto& d, auto& o) { F::output_back(d, o); }, p);
+      return winograd_square<m, t>([](auto& d, auto& o) { F::output_back(d, o); }, call);
     case WinogradStep::weight:
-      return winograd_square<3, t>([](auto& d, auto& o) { F::weight(d, o); }, p);
+      return winograd_square<3, t>([](auto& d, auto& o) { F::weight(d, o); }, call);
     case WinogradStep::weight_back:
-      return winograd_square<t, 3>([](auto& d, auto& o) { F::weight_back(d, o); }, p);
+      return winograd_square<t, 3>([](auto& d, auto& o) { F::weight_back(d, o); }, call);
   }
 }
 
-void winograd(int64_t m, WinogradStep step, const float* const* in, int64_t in_part, float* const* out,
-              int64_t out_part, int64_t parts, int64_t count, const float* bias) {
-  const WinogradPlaces places{in, in_part, out, out_part, parts, count, bias};
-  m == 2 ? winograd_as<Winograd2>(step, places) : winograd_as<Winograd4>(step, places);
+void winograd(int64_t m, WinogradStep step, const Square<const float>& in, const Square<float>& out,
+              int64_t parts, int64_t count, const float* bias) {
+  const WinogradCall call{in, out, parts, count, bias};
+  m == 2 ? winograd_as<Winograd2>(step, call) : winograd_as<Winograd4>(step, call);
 }
 
 }  // namespace

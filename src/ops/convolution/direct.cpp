@@ -62,9 +62,7 @@ struct Panels {
         rows * out.width < kFewPixels * threads ? std::clamp<int64_t>(blocks * plane.groups, 1, threads) : 1;
     const int64_t row_bytes = rank * view.wide * (in.channels / plane.n) * 4 * view.stride[0];
     height = std::clamp<int64_t>(std::min(kMixedBytes / row_bytes, kPixels / out.width), 1, rows);
-    const int64_t shared = std::max<int64_t>(1, threads / parts), panels = (rows + height - 1) / height;
-    height = (rows + std::min(rows, (panels + shared - 1) / shared * shared) - 1) /
-             std::min(rows, (panels + shared - 1) / shared * shared);
+    height = equal_parts(rows, height, std::max<int64_t>(1, threads / parts));
     count = (rows + height - 1) / height;
     // Each run of rows in one image reads the kernel's reach beyond its own.
     const int64_t reach = (plane.height - 1) * view.dilation[0] + 1,
@@ -216,10 +214,7 @@ class Task {
     for (int64_t row = first_; row < last_;) {
       const int64_t b = row / out_.height, y = row % out_.height,
                     rows = std::min(out_.height - y, last_ - row);
-      const float* from = rows_out_ + (row - first_) * out_.width * out_.channels + channel;
-      float* to = out_.row(b, channel, y);
-      k_.transpose_f_f(engine::copies_of(1), 1, &from, out_.channels, &to, out_.height * out_.width,
-                       rows * out_.width, count);
+      scatter(rows_out_ + (row - first_) * out_.width * out_.channels, out_, b, y, rows, channel, count);
       row += rows;
     }
   }

@@ -50,10 +50,18 @@ void gather(const Images& images, int64_t b, int64_t y, int64_t rows, float* to)
                                        images.channels, images.channels, rows * images.width);
 }
 
-void scatter(const float* from, const Images& images, int64_t b, int64_t y, int64_t rows) {
-  float* to = images.row(b, 0, y);
+void scatter(const float* from, const Images& images, int64_t b, int64_t y, int64_t rows, int64_t channel,
+             int64_t count) {
+  from += channel;
+  float* to = images.row(b, channel, y);
   kernels::cpu::active().transpose_f_f(engine::copies_of(1), 1, &from, images.channels, &to,
-                                       images.height * images.width, rows * images.width, images.channels);
+                                       images.height * images.width, rows * images.width, count);
+}
+
+int64_t equal_parts(int64_t whole, int64_t largest, int64_t threads) {
+  const int64_t parts = (whole + largest - 1) / largest,
+                rounded = std::min(whole, (parts + threads - 1) / threads * threads);
+  return (whole + rounded - 1) / rounded;
 }
 
 void MixedWeights::mix(int64_t group, int64_t first, int64_t count, float* to) const {

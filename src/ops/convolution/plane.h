@@ -62,9 +62,28 @@ at::Tensor dense(const at::Tensor& t);
 at::Tensor dense_last(const at::Tensor& t);
 Images last_images_of(const at::Tensor& dense_last);
 
-/// Copies rows y .. y + rows of an image into rows of pixels, and back; channels first only.
+/// Copies rows y .. y + rows of an image into rows of pixels, and `count` channels of these, from `channel`
+/// on, back; channels first only.
 void gather(const Images& images, int64_t b, int64_t y, int64_t rows, float* to);
-void scatter(const float* from, const Images& images, int64_t b, int64_t y, int64_t rows);
+void scatter(const float* from, const Images& images, int64_t b, int64_t y, int64_t rows, int64_t channel,
+             int64_t count);
+
+/// The length of equal parts of at most `largest`, as many as the threads like.
+int64_t equal_parts(int64_t whole, int64_t largest, int64_t threads);
+
+/// A rectangle of pixels of an image, which may lie partly off it.
+struct Window {
+  int64_t y, x, rows, cols;
+};
+/// Pointers at a window's pixels, row by row, in an image of height x width; those off it point at `off`.
+/// `row0` holds the pixels of row y0.
+template <class T>
+void find_pixels(const Window& window, int64_t height, int64_t width, int64_t channels, T* row0, int64_t y0,
+                 T* off, T** to) {
+  for (int64_t y = window.y; y < window.y + window.rows; ++y)
+    for (int64_t x = window.x; x < window.x + window.cols; ++x)
+      *to++ = y >= 0 && y < height && x >= 0 && x < width ? row0 + ((y - y0) * width + x) * channels : off;
+}
 
 /// Which way through the plane: from a to b, or from b to a, and what the factors are then. n -> R of the
 /// input, n -> R of the weights, R -> n of the result.

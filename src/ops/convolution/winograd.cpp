@@ -25,6 +25,7 @@ namespace quatrain::ops::plane {
 namespace winograd {
 namespace {
 
+using kernels::cpu::Square;
 using kernels::cpu::WinogradStep;
 
 constexpr int64_t kTiles = 64;     // of a panel, and rows of a product
@@ -32,13 +33,6 @@ constexpr int64_t kColumns = 64;   // of a product
 constexpr int64_t kFewTiles = 32;  // for each thread: with fewer the threads share the columns
 constexpr int64_t kSkew = 16;      // off the powers of two, whose multiples share cache sets
 constexpr int64_t kMostPlaces = 36;
-
-/// Equal parts of at most `largest`, as many as the threads like.
-int64_t equal_parts(int64_t whole, int64_t largest, int64_t threads) {
-  const int64_t parts = (whole + largest - 1) / largest,
-                rounded = std::min(whole, (parts + threads - 1) / threads * threads);
-  return (whole + rounded - 1) / rounded;
-}
 
 struct Panels {
   int64_t m, t, positions, down, across, tile_rows;
@@ -86,6 +80,9 @@ class Task {
     zeros_ = memory.take<float>(in.channels), dump_ = memory.take<float>(out.channels);
     std::fill_n(zeros_, in.channels, 0.f);
     for (int64_t r = 0; r < way.rank; ++r) product_at_.push_back(products_ + r * product_);
+    for (int64_t i = 0; i < p_.positions; ++i) position_at_.push_back(tiles_ + i * position_);
+    pixels_in_.resize(static_cast<size_t>(p_.t * (p_.across * p_.m + 2)));
+    pixels_out_.resize(static_cast<size_t>(p_.m * p_.across * p_.m));
     find_plain();
   }
 
@@ -118,27 +115,20 @@ class Task {
     }
   }
 
-  float* tile(int64_t row) const { return tiles_ + (row - first_) * p_.across * width_; }
+  /// Of a row's first tile, from those of its position on.
+  int64_t tile(int64_t row) const { return (row - first_) * p_.across * width_; }
 
   void read(int64_t row) {
     const int64_t b = row / p_.down, y0 = row % p_.down * p_.m - top(), from = std::max<int64_t>(y0, 0),
-                  to = std::min(y0 + p_.t, in_.height);
+                  to = std::min(y0 + p_.t, in_.height), line = p_.across * p_.m + 2;
     if (!in_.last && from < to) gather(in_, b, from, to - from, rows_in_);
-    const float* pixels[kMostPlaces];
-    float* places[kMostPlaces];
-    for (int64_t i = 0; i < p_.across; ++i) {
-      const int64_t x0 = i * p_.m - left();
-      for (int64_t u = 0; u < p_.t; ++u)
-        for (int64_t v = 0; v < p_.t; ++v) {
-          const int64_t y = y0 + u, x = x0 + v;
-          const bool inside = y >= 0 && y < in_.height && x >= 0 && x < in_.width;
-          pixels[u * p_.t + v] = !inside    ? zeros_
-                                 : in_.last ? in_.pixel(b, y, x)
-                                            : rows_in_ + ((y - from) * in_.width + x) * in_.channels;
-          places[u * p_.t + v] = tile(row) + i * width_ + (u * p_.t + v) * position_;
-        }
-      k_.winograd(p_.m, WinogradStep::input, pixels, inputs_, places, component_, plane_.n, inputs_, nullptr);
-    }
+    find_pixels<const float>({y0, -left(), p_.t, line}, in_.height, in_.width, in_.channels,
+                             in_.last ? in_.pixel(b, 0, 0) : rows_in_, in_.last ? 0 : from, zeros_,
+                             pixels_in_.data());
+    for (int64_t i = 0; i < p_.across; ++i)
+      k_.winograd(p_.m, WinogradStep::input, {pixels_in_.data() + i * p_.m, line, 0, inputs_},
+                  {position_at_.data(), p_.t, tile(row) + i * width_, component_}, plane_.n, inputs_,
+                  nullptr);
   }
 
   void multiply(int64_t position, int64_t row, int64_t rows) {
@@ -176,27 +166,17 @@ class Task {
   void write(int64_t row) {
     const int64_t b = row / p_.down, y0 = row % p_.down * p_.m, height = std::min(p_.m, out_.height - y0);
     float* const base = out_.last ? out_.pixel(b, y0, 0) : rows_out_;
-    const float* places[kMostPlaces];
-    float* pixels[kMostPlaces];
     const float* bias = epilogue_.only_bias() ? epilogue_.bias : nullptr;
-    for (int64_t i = 0; i < p_.across; ++i) {
-      for (int64_t u = 0; u < p_.m; ++u)
-        for (int64_t v = 0; v < p_.m; ++v) {
-          const int64_t x = i * p_.m + v;
-          const bool inside = u < height && x < out_.width;
-          pixels[u * p_.m + v] = inside ? base + (u * out_.width + x) * out_.channels : dump_;
-        }
-      for (int64_t place = 0; place < p_.positions; ++place)
-        places[place] = tile(row) + i * width_ + place * position_;
+    const int64_t line = p_.across * p_.m;
+    find_pixels<float>({0, 0, p_.m, line}, height, out_.width, out_.channels, base, 0, dump_,
+                       pixels_out_.data());
+    for (int64_t i = 0; i < p_.across; ++i)
       columns([&](int64_t unit, int64_t count) {
-        const float* from[kMostPlaces];
-        float* to[kMostPlaces];
-        for (int64_t place = 0; place < p_.positions; ++place) from[place] = places[place] + unit;
-        for (int64_t place = 0; place < p_.m * p_.m; ++place) to[place] = pixels[place] + unit;
-        k_.winograd(p_.m, WinogradStep::output, from, component_, to, outputs_, plane_.n, count,
+        k_.winograd(p_.m, WinogradStep::output,
+                    {position_at_.data(), p_.t, tile(row) + i * width_ + unit, component_},
+                    {pixels_out_.data() + i * p_.m, line, unit, outputs_}, plane_.n, count,
                     bias ? bias + unit : nullptr);
       });
-    }
     const int64_t count = height * out_.width;
     if (!epilogue_.only_bias())
       ranges([&](int64_t channel, int64_t width) {
@@ -208,12 +188,8 @@ class Task {
             out_.channels, epilogue_.activation);
       });
     if (!out_.last)
-      ranges([&](int64_t channel, int64_t width) {
-        const float* from = rows_out_ + channel;
-        float* to = out_.row(b, channel, y0);
-        k_.transpose_f_f(engine::copies_of(1), 1, &from, out_.channels, &to, out_.height * out_.width, count,
-                         width);
-      });
+      ranges(
+          [&](int64_t channel, int64_t width) { scatter(rows_out_, out_, b, y0, height, channel, width); });
   }
 
   /// Calls use(first unit, units) for runs of a component's units that this task computes.
@@ -253,6 +229,8 @@ class Task {
   std::vector<int32_t> plain_, begin_{0}, source_;
   std::vector<float> coefficient_;
   std::vector<const float*> product_at_;
+  std::vector<float*> position_at_, pixels_out_;
+  std::vector<const float*> pixels_in_;
 };
 
 }  // namespace
@@ -272,7 +250,7 @@ void pack_winograd(const Plane& plane, const Way2& way, const float* F, int64_t 
     for (int64_t place = 0; place < 9; ++place) in[place] = rows + place * N;
     for (int64_t position = 0; position < positions; ++position)
       out[position] = packed + (((group * positions + position) * way.rank + r) * K + unit) * N;
-    k.winograd(m, kernels::cpu::WinogradStep::weight, in, 0, out, 0, 1, N, nullptr);
+    k.winograd(m, kernels::cpu::WinogradStep::weight, {in, 3, 0, 0}, {out, m + 2, 0, 0}, 1, N, nullptr);
   });
 }
 

@@ -48,6 +48,7 @@ class Work {
     a_component_ = most_ * plane.a_units + kSkew, b_component_ = most_ * plane.b_units + kSkew;
     a_position_ = plane.n * a_component_, b_position_ = plane.n * b_component_;
     tiles_ = recycled_empty({positions_ * (a_position_ + b_position_)});
+    for (int64_t i = 0; i < positions_; ++i) a_at_.push_back(a_tile(i)), b_at_.push_back(b_tile(i));
     block_ = plane.b_in_group() * plane.a_in_group();
     sums_ = recycled_empty({positions_ * plane.groups * pass.rank * block_});
   }
@@ -72,12 +73,10 @@ class Work {
   }
 
  private:
-  float* a_tile(int64_t position, int64_t tile) const {
-    return tiles_.mutable_data_ptr<float>() + position * a_position_ + tile * plane_.a_units;
-  }
-  float* b_tile(int64_t position, int64_t tile) const {
-    return tiles_.mutable_data_ptr<float>() + positions_ * a_position_ + position * b_position_ +
-           tile * plane_.b_units;
+  /// The panel's tiles of a position.
+  float* a_tile(int64_t position) const { return tiles_.mutable_data_ptr<float>() + position * a_position_; }
+  float* b_tile(int64_t position) const {
+    return tiles_.mutable_data_ptr<float>() + positions_ * a_position_ + position * b_position_;
   }
   float* sum_of(int64_t position, int64_t group, int64_t r) const {
     return sums_.mutable_data_ptr<float>() + ((position * plane_.groups + group) * pass_.rank + r) * block_;
@@ -85,40 +84,31 @@ class Work {
 
   /// A row of tiles of both images.
   void transform(int64_t row, int64_t in_panel) const {
-    const int64_t b = row / down_, y = row % down_ * m_;
-    read(a_, b, y - plane_.padding[0], -plane_.padding[1], t_, WinogradStep::input, a_component_,
-         [&](int64_t position, int64_t i) { return a_tile(position, in_panel * across_ + i); });
-    read(b_, b, y, 0, m_, WinogradStep::output_back, b_component_,
-         [&](int64_t position, int64_t i) { return b_tile(position, in_panel * across_ + i); });
+    const int64_t b = row / down_, y = row % down_ * m_, tile = in_panel * across_;
+    read(a_, b, y - plane_.padding[0], -plane_.padding[1], t_, WinogradStep::input, a_at_.data(), tile,
+         a_component_);
+    read(b_, b, y, 0, m_, WinogradStep::output_back, b_at_.data(), tile, b_component_);
   }
 
-  /// Squares of `side` pixels from (y0, x0) on, every m pixels; zeros off the image.
-  template <class At>
+  /// Squares of `side` pixels from (y0, x0) on, every m pixels, to the tiles from `tile` on.
   void read(const Images& images, int64_t b, int64_t y0, int64_t x0, int64_t side, WinogradStep step,
-            int64_t component, const At& at) const {
+            float* const* places, int64_t tile, int64_t component) const {
     const int64_t from = std::max<int64_t>(y0, 0), to = std::min(y0 + side, images.height);
     engine::Scratch& memory = engine::scratch();
-    const int64_t gathered = images.last ? 0 : side * images.width * images.channels;
-    memory.begin((gathered + images.channels) * 4 + 128);
+    const int64_t gathered = images.last ? 0 : side * images.width * images.channels,
+                  line = across_ * m_ + side - m_, units = images.channels / plane_.n;
+    memory.begin((gathered + images.channels) * 4 + side * line * 8 + 192);
     float* const rows = memory.take<float>(gathered);
     float* const zeros = memory.take<float>(images.channels);
+    auto* const pixels = memory.take<const float*>(side * line);
     std::fill_n(zeros, images.channels, 0.f);
     if (!images.last && from < to) gather(images, b, from, to - from, rows);
-    const float* pixels[kMostPlaces];
-    float* places[kMostPlaces];
-    for (int64_t i = 0; i < across_; ++i) {
-      for (int64_t u = 0; u < side; ++u)
-        for (int64_t v = 0; v < side; ++v) {
-          const int64_t y = y0 + u, x = x0 + i * m_ + v;
-          const bool inside = y >= 0 && y < images.height && x >= 0 && x < images.width;
-          pixels[u * side + v] = !inside       ? zeros
-                                 : images.last ? images.pixel(b, y, x)
-                                               : rows + ((y - from) * images.width + x) * images.channels;
-        }
-      for (int64_t position = 0; position < positions_; ++position) places[position] = at(position, i);
-      k_.winograd(m_, step, pixels, images.channels / plane_.n, places, component, plane_.n,
-                  images.channels / plane_.n, nullptr);
-    }
+    find_pixels<const float>({y0, x0, side, line}, images.height, images.width, images.channels,
+                             images.last ? images.pixel(b, 0, 0) : rows, images.last ? 0 : from, zeros,
+                             pixels);
+    for (int64_t i = 0; i < across_; ++i)
+      k_.winograd(m_, step, {pixels + i * m_, line, 0, units}, {places, t_, (tile + i) * units, component},
+                  plane_.n, units, nullptr);
   }
 
   void multiply(int64_t position, int64_t tiles, bool add) const {
@@ -130,10 +120,10 @@ class Work {
     float* const b_mixed = memory.take<float>(pass_.rank * b_all);
     std::vector<float*> to(static_cast<size_t>(pass_.rank));
     const float* from[engine::kMaxComponents];
-    for (int64_t c = 0; c < plane_.n; ++c) from[c] = a_tile(position, 0) + c * a_component_;
+    for (int64_t c = 0; c < plane_.n; ++c) from[c] = a_tile(position) + c * a_component_;
     for (int64_t r = 0; r < pass_.rank; ++r) to[static_cast<size_t>(r)] = a_mixed + r * a_all;
     k_.combine_f_f(pass_.a_in->view(), from, a_row, to.data(), a_row, 1, tiles * a_row, nullptr, Store::set);
-    for (int64_t c = 0; c < plane_.n; ++c) from[c] = b_tile(position, 0) + c * b_component_;
+    for (int64_t c = 0; c < plane_.n; ++c) from[c] = b_tile(position) + c * b_component_;
     for (int64_t r = 0; r < pass_.rank; ++r) to[static_cast<size_t>(r)] = b_mixed + r * b_all;
     k_.transpose_f_f(pass_.b_in->view(), static_cast<int32_t>(plane_.n), from, plane_.b_units, to.data(),
                      b_row, tiles, plane_.b_units);
@@ -169,7 +159,7 @@ class Work {
       for (int64_t position = 0; position < positions_; ++position)
         in[position] =
             pass_.out ? mixed + (i * positions_ + position) * cols : sum_of(position, group, i) + row * cols;
-      k_.winograd(m_, WinogradStep::weight_back, in, 0, out, 0, 1, cols, nullptr);
+      k_.winograd(m_, WinogradStep::weight_back, {in, t_, 0, 0}, {out, 3, 0, 0}, 1, cols, nullptr);
       const float* plain = weights;
       float* target = dF_ + (i * plane_.b_units + unit) * cols * 9;
       k_.transpose_f_f(engine::copies_of(1), 1, &plain, cols, &target, 9, 9, cols);
@@ -184,6 +174,7 @@ class Work {
   const kernels::cpu::Table& k_ = kernels::cpu::active();
   int64_t down_, across_, rows_, height_, most_, a_component_, b_component_, a_position_, b_position_, block_;
   at::Tensor tiles_, sums_;
+  std::vector<float*> a_at_, b_at_;  // the tiles of each position
 };
 
 }  // namespace
