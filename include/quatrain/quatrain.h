@@ -20,3 +20,4 @@
 #include "quatrain/nn.h"
 #include "quatrain/nn/weights.h"
 #include "quatrain/ops.h"
+#include "quatrain/pair_ops.h"

@@ -33,7 +33,8 @@ Candidate candidate(const char* name, const PairsCase& asked, torch::nn::Module&
   std::vector<at::Tensor> trained;
   for (const at::Tensor& parameter : model.parameters())
     if (parameter.requires_grad()) trained.push_back(parameter);
-  const auto adam = std::make_shared<torch::optim::Adam>(trained, 4e-4);
+  // A step so short that nothing is learned: where the loss vanished, gradients would be denormal, and slow.
+  const auto adam = std::make_shared<torch::optim::Adam>(trained, 1e-9);
   const at::Tensor labels = torch::randint(0, kClasses, {asked.batch}, torch::kLong);
   one.call = [=] {
     adam->zero_grad();
@@ -43,8 +44,10 @@ Candidate candidate(const char* name, const PairsCase& asked, torch::nn::Module&
   return one;
 }
 
+// Words' vectors of the size that pretrained ones have: of larger ones no softmax would share out anything.
 template <class Model>
 void prepare(const PairsCase& asked, Model& model) {
+  model->set_words(0.4 * torch::randn({kVocabulary, asked.word_width}));
   model->eval();
   if (!asked.training) nn::factorize(*model);
   model->train(asked.training);

@@ -4,6 +4,7 @@
 
 #include "models/pair_inputs.h"
 #include "nn/check.h"
+#include "quatrain/pair_ops.h"
 
 namespace quatrain::models {
 
@@ -73,16 +74,9 @@ void PairAttentionImpl::pretty_print(std::ostream& stream) const {
          << ", algebra=" << options.algebra().text() << ", attention=" << nn::name(kind_) << ")";
 }
 
-std::string PairAttentionImpl::product_algebra() const {
-  return options.algebra().learned ? "real" : options.algebra().name;
-}
-
 at::Tensor PairAttentionImpl::matched(const at::Tensor& left, const at::Tensor& right) const {
-  const at::Tensor product = ops::hamilton_product(left, right, product_algebra());
-  std::vector<at::Tensor> parts;
-  for (const at::Tensor& part : {left, right, product, left - right})
-    parts.push_back(part.unflatten(-1, {options.algebra().n, -1}));
-  return at::cat(parts, -1).flatten(-2);
+  const std::string product = options.algebra().learned ? "real" : options.algebra().name;
+  return ops::hypercomplex_matching(left, right, product, options.algebra().n);
 }
 
 PairAttentionImpl::Texts PairAttentionImpl::embed(const at::Tensor& first, const at::Tensor& second) {

@@ -77,7 +77,6 @@ class QUATRAIN_API PairAttentionImpl : public torch::nn::Cloneable<PairAttention
  private:
   struct Texts;
   Texts embed(const at::Tensor& first, const at::Tensor& second);
-  std::string product_algebra() const;
   at::Tensor matched(const at::Tensor& left, const at::Tensor& right) const;
 
   nn::AttentionKind kind_;
