@@ -131,6 +131,32 @@ void add_stream(const Table& k, const std::string& what, Function function, int6
   });
 }
 
+/// The products of rows of numbers, by an algebra's table.
+void add_multiply(const Table& k, const quatrain::algebra::Algebra& algebra, double products) {
+  struct Terms {
+    std::vector<int32_t> begin{0}, left, right;
+    std::vector<float> coefficient;
+  };
+  const auto terms = std::make_shared<Terms>();
+  const int n = algebra.n();
+  for (int c = 0; c < n; ++c) {
+    for (int i = 0; i < n; ++i)
+      for (int j = 0; j < n; ++j)
+        if (const double value = algebra.table(i, c, j); value != 0) {
+          terms->left.push_back(i), terms->right.push_back(j);
+          terms->coefficient.push_back(static_cast<float>(value));
+        }
+    terms->begin.push_back(static_cast<int32_t>(terms->left.size()));
+  }
+  const auto a = std::make_shared<Matrices<float>>(n, kRows * kDepth),
+             b = std::make_shared<Matrices<float>>(n, kRows * kDepth),
+             y = std::make_shared<Matrices<float>>(n, kRows * kDepth);
+  add(k, "multiply", int64_t{3} * n * kRows * kDepth * 4, products, [=, &k] {
+    k.multiply({n, terms->begin.data(), terms->left.data(), terms->right.data(), terms->coefficient.data()},
+               a->data(), kDepth, b->data(), kDepth, y->data(), kDepth, kRows, kDepth, Store::set);
+  });
+}
+
 /// Scores of a tile of queries with kDepth keys, in place.
 void add_scores(const Table& k, double products) {
   const auto y = std::make_shared<Matrices<float>>(1, kRows * kDepth),
@@ -171,6 +197,7 @@ int main(int count, char** words) {
     add_transpose<bf16>(k, "transpose_weights/bfloat16", k.transpose_b_f, U, n, rank, block);
     add_stream<float>(k, "stream/float32", k.stream_f, n, row);
     add_stream<bf16>(k, "stream/bfloat16", k.stream_b, n, row);
+    add_multiply(k, quatrain::algebra::get("quaternion"), block);
     add_scores(k, scores);
   }
   benchmark::RunSpecifiedBenchmarks();

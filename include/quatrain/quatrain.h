@@ -9,6 +9,8 @@
 #include "quatrain/models/generate.h"
 #include "quatrain/models/language_model.h"
 #include "quatrain/models/language_model_decoder.h"
+#include "quatrain/models/pair_attention.h"
+#include "quatrain/models/pair_encoder.h"
 #include "quatrain/models/positions.h"
 #include "quatrain/models/resnet.h"
 #include "quatrain/models/score_text.h"
@@ -18,3 +20,4 @@
 #include "quatrain/nn.h"
 #include "quatrain/nn/weights.h"
 #include "quatrain/ops.h"
+#include "quatrain/pair_ops.h"

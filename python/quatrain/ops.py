@@ -29,6 +29,7 @@ __all__ = [
     "hypercomplex_conjugate",
     "hypercomplex_dropout",
     "hypercomplex_layer_norm",
+    "hypercomplex_matching",
     "hypercomplex_norm",
     "instruction_sets",
     "linear",
@@ -221,6 +222,14 @@ def hypercomplex_conjugate(a: Tensor, algebra: str) -> Tensor:
 def hypercomplex_norm(a: Tensor, algebra: str) -> Tensor:
     """The Euclidean norm over the components: (..., n m) -> (..., m)."""
     return _ops.hypercomplex_norm(a, algebra)
+
+
+def hypercomplex_matching(a: Tensor, b: Tensor, algebra: str, n: int) -> Tensor:
+    """What a comparison of a and b sees: (..., n m) twice -> (..., n 4 m), in each component a, b, a * b and a - b.
+
+    The product is that of an ``algebra`` of ``n`` dimensions (64 at most), or element by element where it is real.
+    """
+    return _ops.hypercomplex_matching(a, b, algebra, n)
 
 
 def split_activation(x: Tensor, name: str) -> Tensor:

@@ -34,6 +34,7 @@ void BenchOptions::add_to(CLI::App& bench, std::function<int()>& chosen) {
   add_recurrent(bench);
   add_convolution(bench);
   add_decoding(bench);
+  add_pairs(bench);
   add_model(bench);
 }
 
@@ -99,6 +100,33 @@ void BenchOptions::add_recurrent(CLI::App& bench) {
   add_seconds(*command, a.seconds);
   command->add_option("--json", a.json, kJson)->type_name("FILE");
   command->callback([this] { *chosen_ = [this] { return bench_recurrent_command(recurrent_); }; });
+}
+
+void BenchOptions::add_pairs(CLI::App& bench) {
+  auto* command = bench.add_subcommand("pairs", "Models of pairs of texts, beside their real twins");
+  command->footer(kBenchPairsFooter);
+  auto& a = pairs_;
+  const auto list = [&](const char* name, auto& values, const char* text) {
+    return command->add_option(name, values, text)->delimiter(',')->capture_default_str();
+  };
+  const auto number = [&](const char* name, auto& value, const char* text) {
+    return command->add_option(name, value, text)->capture_default_str();
+  };
+  add_algebras(*command, a.algebras);
+  number("--model", a.model, "Attention between the texts, or one LSTM that encodes either")
+      ->check(CLI::IsMember({"attention", "encoder"}));
+  list("--sizes", a.widths, "Widths of the words behind their projection, or of the LSTM's state")
+      ->check(CLI::Range(1, 1 << 14));
+  number("--word-width", a.word_width, "Width of the words' vectors")->check(CLI::Range(1, 1 << 14));
+  number("--gates", a.gates, "One map for all gates of the LSTM, or one for each")
+      ->check(CLI::IsMember({"auto", "packed", "separate"}));
+  number("--batch", a.batch, "Pairs at a time")->check(CLI::Range(1, 1 << 14));
+  number("--words", a.words, "Words of a text")->check(CLI::Range(1, 1 << 14));
+  list("--pass", a.passes, "Passes")->check(CLI::IsMember({"inference", "training"}));
+  add_threads(*command, a.threads);
+  add_seconds(*command, a.seconds);
+  command->add_option("--json", a.json, kJson)->type_name("FILE");
+  command->callback([this] { *chosen_ = [this] { return bench_pairs_command(pairs_); }; });
 }
 
 void BenchOptions::add_convolution(CLI::App& bench) {

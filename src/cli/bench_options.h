@@ -20,6 +20,7 @@ class BenchOptions {
   void add_recurrent(CLI::App& bench);
   void add_convolution(CLI::App& bench);
   void add_decoding(CLI::App& bench);
+  void add_pairs(CLI::App& bench);
   void add_model(CLI::App& bench);
 
   std::function<int()>* chosen_ = nullptr;
@@ -28,6 +29,7 @@ class BenchOptions {
   BenchRecurrentArguments recurrent_;
   BenchConvolutionArguments convolution_;
   BenchDecodingArguments decoding_;
+  BenchPairsArguments pairs_;
   BenchModelArguments model_;
 };
 

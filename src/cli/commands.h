@@ -184,6 +184,18 @@ struct BenchDecodingArguments {
 };
 int bench_decoding_command(const BenchDecodingArguments& arguments);
 
+struct BenchPairsArguments {
+  std::vector<std::string> algebras{"quaternion"};
+  std::string model = "attention", gates = "auto";
+  std::vector<int64_t> widths{256, 512};
+  int64_t word_width = 300, batch = 64, words = 30;
+  std::vector<int> threads;  ///< none: torch's number
+  std::vector<std::string> passes{"inference", "training"};
+  double seconds = 2;
+  std::string json;
+};
+int bench_pairs_command(const BenchPairsArguments& arguments);
+
 struct BenchModelArguments : TwinsArguments {
   double seconds = 5;
   std::string json;

@@ -127,6 +127,10 @@ inline constexpr const char* kBenchConvolutionFooter = R"(Examples:
   quatrain bench convolution --channels 128 --image 28 --batch 8 --winograd none,2x2,4x4
   quatrain bench convolution --kernel 3 --stride 2 --algebra quaternion 'phm(4)')";
 
+inline constexpr const char* kBenchPairsFooter = R"(Examples:
+  quatrain bench pairs --threads 1
+  quatrain bench pairs --model encoder --sizes 300 --algebra 'phm(5)' --gates packed)";
+
 inline constexpr const char* kBenchDecodingFooter = R"(Examples:
   quatrain bench decoding --algebra quaternion 'phm(4)' --threads 1
   quatrain bench decoding --output algebra --batch 1 --beam 4 --json -

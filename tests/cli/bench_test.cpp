@@ -197,6 +197,33 @@ TEST(BenchRecurrent, stands_beside_torchs_layers) {
   EXPECT_EQ(place.run("bench recurrent --sizes 30").code, 2);
 }
 
+TEST(BenchPairs, stands_beside_the_real_twin) {
+  const Workplace place;
+  const std::string words = "bench pairs --sizes 8 --word-width 12 --batch 2 --words 3" + kQuick;
+  const Outcome outcome = place.run(words);
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  for (const char* text : {"Models of pairs", "attention", "2x3", "to real", "training"})
+    EXPECT_THAT(outcome.out, HasSubstr(text));
+  const json cases = cases_of(place, words + " --algebra quaternion 'phm(2)'");
+  ASSERT_EQ(cases.size(), 2 * 2);
+  for (const auto& one : cases) {
+    EXPECT_GT(one["us"].get<double>(), 0);
+    EXPECT_GT(one["peak_bytes"].get<double>(), 0);
+    EXPECT_FALSE(one.contains("ratio_torch"));
+  }
+  const int projection = 12 * 8 + 8, networks = 2 * (32 * 8 + 8 * 8), biases = 2 * (8 + 8), head = 8 * 3 + 3;
+  EXPECT_EQ(cases[0]["real_parameters"].get<int>(), projection + networks + biases + head);
+  EXPECT_EQ(cases[0]["parameters"].get<int>(), projection + networks / 4 + biases + head);
+
+  const json encoders = cases_of(place, words + " --model encoder --gates packed");
+  ASSERT_EQ(encoders.size(), 2);
+  for (const auto& one : encoders) EXPECT_GT(one["ratio_torch"].get<double>(), 0);
+  EXPECT_EQ(encoders[0]["real_parameters"].get<int>() - encoders[0]["parameters"].get<int>(),
+            4 * (12 * 8 + 8 * 8) * 3 / 4);
+  EXPECT_EQ(place.run("bench pairs --sizes 30").code, 2);
+  EXPECT_EQ(place.run("bench pairs --model encoder --word-width 30").code, 2);
+}
+
 TEST(BenchModel, puts_every_twin_beside_the_real_one) {
   const Workplace place;
   place.write("two.toml",

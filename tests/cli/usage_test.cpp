@@ -45,6 +45,7 @@ TEST(Usage, help_answers_everywhere) {
                                     "bench linear",
                                     "bench encoder",
                                     "bench recurrent",
+                                    "bench pairs",
                                     "bench decoding",
                                     "bench model",
                                     "info",

@@ -114,6 +114,7 @@ OPERATORS = {
     "attention_dropout_mask": lambda: dict(query=heads(3), key=heads(5), maps=4, p=0.5, seed=torch.tensor([7])),
     "cut_heads": lambda: dict(x=torch.randn(2, 5, 24), heads=2, components=4, parts=3),
     "hamilton_product": lambda: dict(a=torch.randn(3, 8), b=torch.randn(8), algebra="quaternion"),
+    "hypercomplex_matching": lambda: dict(a=torch.randn(3, 8), b=torch.randn(3, 8), algebra="quaternion", n=4),
     "hypercomplex_conjugate": lambda: dict(a=torch.randn(3, 8), algebra="quaternion"),
     "hypercomplex_norm": lambda: dict(a=torch.randn(3, 8), algebra="octonion"),
     "split_activation": lambda: dict(x=torch.randn(3, 8), name="gelu"),

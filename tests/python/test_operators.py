@@ -78,6 +78,7 @@ CASES = {
     "linear_backward": lambda: [(doubles(5, 12), doubles(5, 8), S(), "quaternion", None, [], "auto", None, [True, True, False])],
     "materialise": lambda: [(S(), "quaternion"), (S(), "learned", A())],
     "hamilton_product": lambda: [(doubles(3, 8), doubles(8), "quaternion")],
+    "hypercomplex_matching": lambda: [(doubles(3, 8), doubles(3, 8), "quaternion", 4), (torch.randn(3, 8), torch.randn(3, 8), "real", 2)],
     "hypercomplex_conjugate": lambda: [(doubles(3, 8), "quaternion")],
     "hypercomplex_norm": lambda: [(doubles(3, 8), "quaternion")],
     "split_activation": lambda: [(doubles(3, 8), name) for name in ("identity", "relu", "gelu_tanh")],
@@ -273,6 +274,7 @@ def test_composed_operators_under_vmap():
         (lambda x: ops.masked_mean(x, mask), (x,)),
         (lambda s: ops.embedding(rows, s, table), (doubles(2, 4, 3, 2, requires_grad=False),)),
         (lambda x: ops.hamilton_product(x, x, "quaternion"), (x,)),
+        (lambda x: ops.hypercomplex_matching(x, x, "quaternion", 4), (x,)),
         (lambda x: ops.hypercomplex_conjugate(x, "quaternion"), (x,)),
         (lambda x: ops.hypercomplex_norm(x, "quaternion"), (x,)),
     ]:

@@ -20,6 +20,16 @@ struct Mix {
   const float* coefficient;
 };
 
+/// Sums of products: output o is the sum over e in [begin[o], begin[o + 1]) of coefficient[e] * a left[e] * b
+/// right[e].
+struct Bilinear {
+  int32_t outputs;
+  const int32_t* begin;
+  const int32_t* left;
+  const int32_t* right;
+  const float* coefficient;
+};
+
 /// How a mixture's results are stored: as they are, or added to what is there.
 enum class Store : int32_t { set, add };
 
@@ -96,6 +106,9 @@ constexpr int64_t kTopBlock = 256;
 /// transpose_I_O: the same without bias, of `inputs` matrices (64 at most), into out[o][col][row]: rows of
 /// the output lie out_row elements apart.
 ///
+/// multiply: out[o][row][col] = sum_e coefficient[e] a[left[e]][row][col] b[right[e]][row][col], as combine
+/// does with one operand.
+///
 /// pair: rounds a matrix to bfloat16 and puts each two rows side by side, value by value, as packed products
 /// read their right operand: out[row / 2][col][row % 2] = in[row][col], zero where the last pair lacks a row
 /// and in columns cols .. out_cols, which is a multiple of 16.
@@ -149,6 +162,8 @@ struct Table {
                         int64_t out_row, int64_t rows, int64_t cols);
   void (*transpose_b_b)(const Mix&, int32_t inputs, const bf16* const* in, int64_t in_row, bf16* const* out,
                         int64_t out_row, int64_t rows, int64_t cols);
+  void (*multiply)(const Bilinear&, const float* const* a, int64_t a_row, const float* const* b,
+                   int64_t b_row, float* const* out, int64_t out_row, int64_t rows, int64_t cols, Store);
   void (*pair)(const float* in, int64_t in_row, int64_t rows, int64_t cols, bf16* out, int64_t out_cols);
   void (*dots_f)(const float* const* a, int32_t count_a, int64_t a_row, const float* const* b,
                  int32_t count_b, int64_t b_row, int64_t rows, int64_t cols, float* sums);

@@ -180,6 +180,7 @@ constexpr Table make_table(const char* name) {
           &transpose<bf16, float>,
           &transpose<float, bf16>,
           &transpose<bf16, bf16>,
+          &multiply,
           &pair,
           &dots<float>,
           &dots<bf16>,

@@ -192,6 +192,23 @@ void transpose(const Mix& mix, int32_t inputs, const In* const* in, int64_t in_r
   }
 }
 
+void multiply(const Bilinear& sums, const float* const* a, int64_t a_row, const float* const* b,
+              int64_t b_row, float* const* out, int64_t out_row, int64_t rows, int64_t cols, Store how) {
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t q = 0; q < cols; q += kLanes) {
+      const int64_t count = cols - q;
+      const auto get = [count](const float* p) { return count < kLanes ? load_part(p, count) : load(p); };
+      for (int32_t o = 0; o < sums.outputs; ++o) {
+        float* const y = out[o] + row * out_row + q;
+        Vec total = how == Store::add ? get(y) : Vec{};
+        for (int32_t e = sums.begin[o]; e < sums.begin[o + 1]; ++e)
+          total += sums.coefficient[e] * get(a[sums.left[e]] + row * a_row + q) *
+                   get(b[sums.right[e]] + row * b_row + q);
+        count < kLanes ? store_part(y, total, count) : store(y, total);
+      }
+    }
+}
+
 }  // namespace
 
 }  // namespace quatrain::kernels::cpu

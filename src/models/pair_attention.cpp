@@ -1,0 +1,123 @@
+#include "quatrain/models/pair_attention.h"
+
+#include <torch/torch.h>
+
+#include "models/pair_inputs.h"
+#include "nn/check.h"
+#include "quatrain/pair_ops.h"
+
+namespace quatrain::models {
+
+namespace {
+
+using nn::AttentionKind;
+
+AttentionKind resolved(const PairAttentionOptions& options) {
+  const bool learned = options.algebra().learned;
+  if (options.attention() == AttentionKind::automatic)
+    return learned ? AttentionKind::real : AttentionKind::componentwise;
+  nn::require(options.attention() == AttentionKind::real || !learned,
+              "PairAttention: attention = componentwise needs a fixed algebra, whose table the texts share, "
+              "got ",
+              options.algebra().text(), " (take attention = real)");
+  return options.attention();
+}
+
+at::Tensor sum_of_words(const at::Tensor& x, const at::Tensor& padding) {
+  return x.masked_fill(padding.unsqueeze(-1), 0).sum(1);
+}
+
+}  // namespace
+
+// Both texts lie in one tensor, one after the other.
+struct PairAttentionImpl::Texts {
+  at::Tensor words;  // (B, la + lb, width)
+  at::Tensor A, B;   // of each, (B, la or lb, n, 1, m)
+  at::Tensor first_padding, second_padding;
+  ops::AttentionOptions first_sees, second_sees;
+};
+
+PairAttentionImpl::PairAttentionImpl(PairAttentionOptions options)
+    : options(std::move(options)), kind_(resolved(this->options)) {
+  const PairAttentionOptions& o = this->options;
+  nn::require(o.classes() >= 1, "PairAttention: classes must be at least 1, got ", o.classes());
+  nn::require_divisible("PairAttention", "width", o.width(), o.algebra().n, "n");
+  PairAttentionImpl::reset();
+}
+
+void PairAttentionImpl::reset() {
+  const int64_t width = options.width();
+  words =
+      register_module("words", WordVectors(WordVectorsOptions(options.vocabulary_size(), options.word_width())
+                                               .padding_id(options.padding_id())
+                                               .trained(options.train_words())
+                                               .projected(width)
+                                               .initialiser(options.initialiser())));
+  const auto add = [&](const char* name) {
+    return register_module(
+        name, Perceptron(PerceptronOptions(4 * width, width).layers(options.layers()).like(options)));
+  };
+  if (options.shared_comparison())
+    compare = add("compare");
+  else
+    compare_first = add("compare_first"), compare_second = add("compare_second");
+  aggregate = add("aggregate");
+  head = register_module(
+      "head",
+      nn::Linear(
+          nn::LinearOptions(width, options.classes()).algebra("real").initialiser(options.initialiser())));
+}
+
+void PairAttentionImpl::pretty_print(std::ostream& stream) const {
+  stream << "quatrain::models::PairAttention(vocabulary=" << options.vocabulary_size()
+         << ", classes=" << options.classes() << ", width=" << options.width()
+         << ", algebra=" << options.algebra().text() << ", attention=" << nn::name(kind_) << ")";
+}
+
+at::Tensor PairAttentionImpl::matched(const at::Tensor& left, const at::Tensor& right) const {
+  const std::string product = options.algebra().learned ? "real" : options.algebra().name;
+  return ops::hypercomplex_matching(left, right, product, options.algebra().n);
+}
+
+PairAttentionImpl::Texts PairAttentionImpl::embed(const at::Tensor& first, const at::Tensor& second) {
+  Texts t;
+  std::tie(t.first_padding, t.second_padding) =
+      padding_of_pairs("PairAttention", first, second, options.padding_id());
+  t.words = nn::dropout(words->forward(at::cat({first, second}, 1)), options.dropout(), is_training(),
+                        options.algebra().n, options.dropout_per_unit());
+  t.A = ops::cut_heads(t.words.narrow(1, 0, first.size(1)), 1, options.algebra().n)[0];
+  t.B = ops::cut_heads(t.words.narrow(1, first.size(1), second.size(1)), 1, options.algebra().n)[0];
+  const std::string algebra = kind_ == AttentionKind::componentwise ? options.algebra().name : "real";
+  // Rows of E are words of the first text. Its transpose has the first text's words on the left of the
+  // product too, although they are its keys.
+  t.first_sees = {.algebra = algebra, .padding = t.second_padding, .scale = 1};
+  t.second_sees = {
+      .algebra = algebra, .padding = t.first_padding, .scale = 1, .order = ops::ProductOrder::key_query};
+  return t;
+}
+
+at::Tensor PairAttentionImpl::forward(const at::Tensor& first, const at::Tensor& second) {
+  const Texts t = embed(first, second);
+  const int64_t la = first.size(1), lb = second.size(1);
+  const at::Tensor aligned = at::cat({ops::hypercomplex_attention(t.A, t.B, t.B, t.first_sees),    // B'
+                                      ops::hypercomplex_attention(t.B, t.A, t.A, t.second_sees)},  // A'
+                                     1);
+  const at::Tensor pairs = matched(aligned, t.words);
+  std::vector<at::Tensor> compared =
+      (compare ? compare->forward(pairs) : pairs).split_with_sizes({la, lb}, 1);
+  if (!compare) compared = {compare_first->forward(compared[0]), compare_second->forward(compared[1])};
+  const at::Tensor C1 = sum_of_words(compared[1], t.second_padding),
+                   C2 = sum_of_words(compared[0], t.first_padding);
+  return head->forward(aggregate->forward(matched(C1, C2)));
+}
+
+std::tuple<at::Tensor, at::Tensor> PairAttentionImpl::attention_weights(const at::Tensor& first,
+                                                                        const at::Tensor& second) {
+  const Texts t = embed(first, second);
+  const auto weights = [](const at::Tensor& query, const at::Tensor& key, const ops::AttentionOptions& how) {
+    return std::get<1>(ops::hypercomplex_attention_with_weights(query, key, key, how)).squeeze(1);
+  };
+  return {weights(t.A, t.B, t.first_sees), weights(t.B, t.A, t.second_sees)};
+}
+
+}  // namespace quatrain::models
