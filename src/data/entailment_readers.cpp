@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <unordered_set>
 
@@ -9,40 +10,37 @@ namespace {
 
 const WrittenLabels kSnliLabels{{"entailment", 0}, {"neutral", 1}, {"contradiction", 2}, {"-", -1}};
 
-/// Pairs of SNLI with the photographs that they describe.
-struct Described {
-  std::vector<TextPair> pairs;
-  std::vector<std::string> images;
-};
-
 using Images = std::unordered_set<std::string>;
 
-// The image is the beginning of the caption's name: "4705552913.jpg#2r1n". Pairs of images that must not be
-// there are left out.
-Described read_described(const std::filesystem::path& file, const BadPairRule& rule, const Images& without,
-                         const char* where) {
+// The key is the photograph that a pair describes, the beginning of the caption's name: "4705552913.jpg#2r1n".
+// Pairs of photographs that must not be there are left out.
+std::vector<KeyedPair> read_described(const std::filesystem::path& file, const BadPairRule& rule,
+                                      const Images& without) {
   constexpr size_t kCaption = 3;
   const PairColumns format{{"label", "first text", "second text", "caption", "labels"}, 1, 2, 0};
-  Described all;
-  for_each_pair(
-      file, format, kSnliLabels, rule, [&](TextPair pair, const auto& fields, const std::string& place) {
-        std::string image(fields[kCaption].substr(0, fields[kCaption].find('#')));
-        if (without.contains(image)) {
-          rule.counted->add(rule.set, std::string("their photograph is in the ") + where + " set too", place);
-          return;
-        }
-        all.pairs.push_back(std::move(pair));
-        all.images.push_back(std::move(image));
-      });
+  std::vector<KeyedPair> all;
+  for_each_pair(file, format, kSnliLabels, rule,
+                [&](TextPair pair, const auto& fields, const std::string& place) {
+                  std::string image(fields[kCaption].substr(0, fields[kCaption].find('#')));
+                  if (without.contains(image))
+                    rule.counted->add(rule.set, "their photograph is in a set that selects or tests", place);
+                  else
+                    all.push_back({std::move(pair), std::move(image), place});
+                });
   return all;
 }
 
-std::vector<TextPair> read_counterfactual(const std::filesystem::path& file, const BadPairRule& rule) {
+std::vector<KeyedPair> read_counterfactual(const std::filesystem::path& file, const BadPairRule& rule) {
   const PairColumns format{{"sentence1", "sentence2", "gold_label"}, 0, 1, 2, "gold_label"};
-  std::vector<TextPair> pairs;
-  for_each_pair(file, format, kSnliLabels, rule,
-                [&](TextPair pair, const auto&, const std::string&) { pairs.push_back(std::move(pair)); });
+  std::vector<KeyedPair> pairs;
+  for_each_pair(file, format, kSnliLabels, rule, [&](TextPair pair, const auto&, const std::string& place) {
+    pairs.push_back({std::move(pair), "", place});
+  });
   return pairs;
+}
+
+void add_images(const std::vector<KeyedPair>& pairs, Images& images) {
+  for (const auto& one : pairs) images.insert(one.key);
 }
 
 /// Both texts, in either order.
@@ -56,35 +54,28 @@ void read_snli(const TextPairFiles& files, const TextPairReading& reading) {
   constexpr int64_t kDev = 1000;
   TextPairSplits& splits = reading.splits;
   splits.labels = {"entailment", "neutral", "contradiction"};
-  Described test = read_described(files[1], reading.rule("test"), {}, "");
-  Images seen(test.images.begin(), test.images.end());
-  splits.test = std::move(test.pairs);
-
-  Described most = read_described(files[0], reading.rule("train and dev"), seen, "test");
-  const std::set<std::string> all_images(most.images.begin(), most.images.end());
-  splits.dev = take_out(most.pairs, most.images, kDev);
-  const std::set<std::string> train_images(most.images.begin(), most.images.end());
-  Described few = read_described(files[2], reading.rule("train"), seen, "test");
+  Images images;
+  std::vector<KeyedPair> test = read_described(files[1], reading.rule("test"), {});
+  add_images(test, images);
+  std::vector<KeyedPair> train = read_described(files[0], reading.rule("train and dev"), images);
+  std::vector<KeyedPair> dev = take_out(train, kDev);
+  add_images(dev, images);
+  for (auto more : {read_described(files[2], reading.rule("train"), images),
+                    read_counterfactual(files[3], reading.rule("train"))})
+    std::move(more.begin(), more.end(), std::back_inserter(train));
   // A premise of the dev set, or of the counterfactual dev set, is no premise of the training set.
   std::unordered_set<std::string> premises;
-  for (const auto& pair : splits.dev) premises.insert(pair.first);
-  for (const auto& pair : read_counterfactual(files[4], reading.rule("counterfactual dev")))
-    premises.insert(pair.first);
-  const auto add = [&](TextPair& pair, const std::filesystem::path& file) {
-    if (premises.contains(pair.first))
-      reading.bad->add("train", "their premise is in a dev set too", file.string());
-    else
-      splits.train.push_back(std::move(pair));
-  };
-  for (auto& pair : most.pairs) add(pair, files[0]);
-  for (size_t i = 0; i < few.pairs.size(); ++i) {
-    const bool in_dev = all_images.contains(few.images[i]) && !train_images.contains(few.images[i]);
-    if (in_dev)
-      reading.bad->add("train", "their photograph is in the dev set too", files[2].string());
-    else
-      add(few.pairs[i], files[2]);
-  }
-  for (auto& pair : read_counterfactual(files[3], reading.rule("train"))) add(pair, files[3]);
+  for (const auto& one : dev) premises.insert(one.pair.first);
+  for (const auto& one : read_counterfactual(files[4], reading.rule("counterfactual dev")))
+    premises.insert(one.pair.first);
+  std::erase_if(train, [&](const KeyedPair& one) {
+    const bool held_out = premises.contains(one.pair.first);
+    if (held_out) reading.bad->add("train", "their premise is in a dev set too", one.place);
+    return held_out;
+  });
+  splits.train = pairs_of(std::move(train));
+  splits.dev = pairs_of(std::move(dev));
+  splits.test = pairs_of(std::move(test));
   for (const auto* set : {&splits.train, &splits.dev}) require_pairs(*set, files[0]);
   require_pairs(splits.test, files[1]);
 }

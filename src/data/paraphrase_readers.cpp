@@ -23,17 +23,12 @@ class Connected {
   std::vector<size_t> parents_;
 };
 
-struct Tweets {
-  std::vector<TextPair> pairs;
-  std::vector<std::string> addresses, places;
-};
-
 // A line ends in "(4,6)", tab, address: four of six people called it a paraphrase. Some lines have an empty
-// column between the two.
-Tweets read_tweets(const std::filesystem::path& path, const BadPairRule& rule) {
+// column between the two. The address is the key for now.
+std::vector<KeyedPair> read_tweets(const std::filesystem::path& path, const BadPairRule& rule) {
   LineFile file(path);
   PairGate gate(rule);
-  Tweets all;
+  std::vector<KeyedPair> all;
   for (std::string_view line; file.next(line);) {
     if (trimmed(line).empty()) continue;
     if (!gate.fits(line, file) || !gate.is_text(line, file)) continue;
@@ -64,32 +59,25 @@ Tweets read_tweets(const std::filesystem::path& path, const BadPairRule& rule) {
     pair.first = trimmed(fields[0]);
     pair.second = trimmed(fields[1]);
     pair.label = votes[1] > '3';
-    all.pairs.push_back(std::move(pair));
-    all.addresses.emplace_back(fields[3]);
-    all.places.push_back(file.place());
+    all.push_back({std::move(pair), std::string(fields[3]), file.place()});
   }
   return all;
 }
 
 // Of a pair that is there more than once with different labels nothing stays.
-Tweets without_conflicts(Tweets all, const BadPairRule& rule) {
+void leave_out_conflicts(std::vector<KeyedPair>& all, const BadPairRule& rule) {
   std::unordered_map<std::string, int64_t> labels;  // 1 and 2 are bits: a label that the pair has
-  const auto key = [](const TextPair& pair) { return pair.first + '\n' + pair.second; };
-  for (const auto& pair : all.pairs) labels[key(pair)] |= int64_t{1} << pair.label;
-  Tweets left;
-  for (size_t i = 0; i < all.pairs.size(); ++i) {
-    if (labels[key(all.pairs[i])] == 3) {
-      rule.counted->add(rule.set, "the pair has two labels", all.places[i]);
-      continue;
-    }
-    left.pairs.push_back(std::move(all.pairs[i]));
-    left.addresses.push_back(std::move(all.addresses[i]));
-  }
-  return left;
+  const auto both = [](const TextPair& pair) { return pair.first + '\n' + pair.second; };
+  for (const auto& one : all) labels[both(one.pair)] |= int64_t{1} << one.pair.label;
+  std::erase_if(all, [&](const KeyedPair& one) {
+    const bool conflicting = labels[both(one.pair)] == 3;
+    if (conflicting) rule.counted->add(rule.set, "the pair has two labels", one.place);
+    return conflicting;
+  });
 }
 
 // Pairs that are connected by a first sentence or an address get the same key.
-std::vector<std::string> connected_keys(const Tweets& tweets) {
+void connect(std::vector<KeyedPair>& all) {
   Connected connected;
   std::unordered_map<std::string, size_t> nodes;
   const auto node = [&](const std::string& name) {
@@ -98,13 +86,11 @@ std::vector<std::string> connected_keys(const Tweets& tweets) {
     return known->second;
   };
   std::vector<size_t> first;
-  for (size_t i = 0; i < tweets.pairs.size(); ++i) {
-    first.push_back(node("text\t" + tweets.pairs[i].first));
-    connected.join(first.back(), node("address\t" + tweets.addresses[i]));
+  for (const auto& one : all) {
+    first.push_back(node("text\t" + one.pair.first));
+    connected.join(first.back(), node("address\t" + one.key));
   }
-  std::vector<std::string> keys;
-  for (const size_t i : first) keys.push_back(std::to_string(connected.root(i)));
-  return keys;
+  for (size_t i = 0; i < all.size(); ++i) all[i].key = std::to_string(connected.root(first[i]));
 }
 
 }  // namespace
@@ -128,12 +114,13 @@ void read_twitter_url(const TextPairFiles& files, const TextPairReading& reading
   TextPairSplits& splits = reading.splits;
   splits.labels = {"other", "paraphrase"};
   const BadPairRule rule = reading.rule("whole");
-  Tweets tweets = without_conflicts(read_tweets(files[0], rule), rule);
-  std::vector<std::string> keys = connected_keys(tweets);
-  const auto count = static_cast<int64_t>(tweets.pairs.size());
-  splits.test = take_out(tweets.pairs, keys, count / 5);
-  splits.dev = take_out(tweets.pairs, keys, count / 10);
-  splits.train = std::move(tweets.pairs);
+  std::vector<KeyedPair> tweets = read_tweets(files[0], rule);
+  leave_out_conflicts(tweets, rule);
+  connect(tweets);
+  const auto count = static_cast<int64_t>(tweets.size());
+  splits.test = pairs_of(take_out(tweets, count / 5));
+  splits.dev = pairs_of(take_out(tweets, count / 10));
+  splits.train = pairs_of(std::move(tweets));
   for (const auto* set : {&splits.train, &splits.dev, &splits.test}) require_pairs(*set, files[0]);
 }
 

@@ -44,9 +44,18 @@ void for_each_pair(
 /// An error where the file has no pair left.
 void require_pairs(const std::vector<TextPair>& pairs, const std::filesystem::path& file);
 
-/// Takes a part out of the pairs, about so many, the same ones each time; pairs with equal keys stay
-/// together.
-std::vector<TextPair> take_out(std::vector<TextPair>& pairs, std::vector<std::string>& keys, int64_t count);
+/// A pair with what tells which set it may be in, and where it was read.
+struct KeyedPair {
+  TextPair pair;
+  std::string key;  ///< pairs with equal keys are in one set
+  std::string place;
+};
+
+/// Takes a part out of the pairs, about so many, the same ones each time.
+std::vector<KeyedPair> take_out(std::vector<KeyedPair>& pairs, int64_t count);
+
+/// Without their keys.
+std::vector<TextPair> pairs_of(std::vector<KeyedPair> keyed);
 
 using TextPairFiles = std::vector<std::filesystem::path>;
 void read_snli(const TextPairFiles& files, const TextPairReading& reading);

@@ -172,21 +172,25 @@ void require_pairs(const std::vector<TextPair>& pairs, const fs::path& file) {
   TORCH_CHECK(!pairs.empty(), "data: ", file.string(), " gives no pair to the set that is made of it");
 }
 
-std::vector<TextPair> take_out(std::vector<TextPair>& pairs, std::vector<std::string>& keys, int64_t count) {
+std::vector<KeyedPair> take_out(std::vector<KeyedPair>& pairs, int64_t count) {
   std::vector<Example> examples;
-  for (size_t i = 0; i < pairs.size(); ++i) examples.push_back({keys[i], static_cast<int64_t>(i)});
+  for (size_t i = 0; i < pairs.size(); ++i) examples.push_back({pairs[i].key, static_cast<int64_t>(i)});
   const double share = static_cast<double>(count) / static_cast<double>(std::max<size_t>(pairs.size(), 1));
   const Parts parts = split_by_text(std::move(examples), share, 0);
-  std::vector<TextPair> taken, left;
-  std::vector<std::string> keys_left;
-  for (const auto& example : parts.dev) taken.push_back(std::move(pairs[static_cast<size_t>(example.label)]));
-  for (const auto& example : parts.train) {
-    left.push_back(std::move(pairs[static_cast<size_t>(example.label)]));
-    keys_left.push_back(example.text);
-  }
-  pairs = std::move(left);
-  keys = std::move(keys_left);
+  const auto moved = [&](const std::vector<Example>& part) {
+    std::vector<KeyedPair> all;
+    for (const auto& example : part) all.push_back(std::move(pairs[static_cast<size_t>(example.label)]));
+    return all;
+  };
+  std::vector<KeyedPair> taken = moved(parts.dev);
+  pairs = moved(parts.train);
   return taken;
+}
+
+std::vector<TextPair> pairs_of(std::vector<KeyedPair> keyed) {
+  std::vector<TextPair> pairs;
+  for (auto& one : keyed) pairs.push_back(std::move(one.pair));
+  return pairs;
 }
 
 }  // namespace quatrain::data

@@ -360,7 +360,7 @@ TEST_F(Errors, are_one_sentence_each_as_the_page_says) {
     for (const auto& entry : section.cases) {
       SCOPED_TRACE(section.title + ": " + entry.what);
       const Workplace place;
-      for (const char* name : {"data", "run"})
+      for (const char* name : {"data", "run", "entailed", "answers"})
         fs::copy(origin_->path(name), place.path(name), fs::copy_options::recursive);
       if (entry.prepare) entry.prepare(place);
       const auto before = files(place);

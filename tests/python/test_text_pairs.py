@@ -14,7 +14,7 @@ if not PROGRAM:
     pytest.skip("the program is not built", allow_module_level=True)
 pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval is not installed (pip install pytrec-eval-terrier)")
 
-SIZE = "model.width=8 model.word_width=8 train.steps=3 train.evaluate_every=0 train.threads=1".split()
+SIZE = "model.width=20 model.word_width=20 train.steps=3 train.evaluate_every=0 train.threads=1".split()
 
 
 def write_answers(folder):
