@@ -12,8 +12,8 @@ const WrittenLabels kSnliLabels{{"entailment", 0}, {"neutral", 1}, {"contradicti
 
 using Images = std::unordered_set<std::string>;
 
-// The key is the photograph that a pair describes, the beginning of the caption's name: "4705552913.jpg#2r1n".
-// Pairs of photographs that must not be there are left out.
+// The key is the photograph that a pair describes, the beginning of the caption's name:
+// "4705552913.jpg#2r1n". Pairs of photographs that must not be there are left out.
 std::vector<KeyedPair> read_described(const std::filesystem::path& file, const BadPairRule& rule,
                                       const Images& without) {
   constexpr size_t kCaption = 3;

@@ -207,11 +207,7 @@ std::vector<Section> sections() {
          }},
         {"negatives where nothing is ranked", kTextPairs + "tsv --data entailed --set task.negatives=2", 2},
         {"a width that n does not divide", kTextPairs + "tsv --data entailed --set model.algebra='phm(7)'",
-         2},
-        {"word vectors that n does not divide",
-         kTextPairs + "tsv --data entailed --set model.network=lstm --set model.algebra=quaternion --set "
-                      "task.vectors=v.txt",
-         2, file("v.txt", "is 1 2 3\nit 1 2 3\n")}}},
+         2}}},
       {"Word vectors",
        {{"a file that does not exist", kVectors + "nowhere.bf16"},
         {"a folder instead of a file", kVectors + "data"},

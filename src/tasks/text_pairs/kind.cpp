@@ -17,7 +17,7 @@ class TextPairKind : public Kind {
         .summary =
             "What a text is to another one, by attention between their words or by an LSTM: entailment, "
             "paraphrases, your own pairs; or answers are ranked by how well they fit a question.",
-        .reads = "two texts with a tab between",
+        .reads = "a text, a tab and a text",
         .unit = "words",
         .figures = {{"accuracy", "accuracy", Format::share, true, "majority"},
                     {.name = "map",
