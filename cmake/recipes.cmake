@@ -3,18 +3,24 @@ set(quatrain_recipes
   agreement
   copy_memory
   digits
+  entailment_generated
   hamilton
   imdb
   language_model
   math
   mlu
+  paraphrase
   phonemes
   phonemes_ctc
   reverse
   rotation
   sentiment
+  sick
+  snli
   style
   text
   translation
+  trecqa
+  wikiqa
   yesno
 )

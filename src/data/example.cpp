@@ -19,16 +19,25 @@ Share commonest(const Counts& counts) {
 
 }  // namespace
 
-Majority majority(const std::vector<Example>& examples) {
+Majority majority(const std::vector<int64_t>& labels, const std::vector<int64_t>& groups) {
   Counts all;
-  std::map<int64_t, Counts> groups;
-  for (const auto& example : examples) {
-    ++all[example.label];
-    if (example.group >= 0) ++groups[example.group][example.label];
+  std::map<int64_t, Counts> by_group;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    ++all[labels[i]];
+    if (groups[i] >= 0) ++by_group[groups[i]][labels[i]];
   }
   Majority result{commonest(all), {}};
-  for (const auto& [group, counts] : groups) result.by_group[group] = commonest(counts);
+  for (const auto& [group, counts] : by_group) result.by_group[group] = commonest(counts);
   return result;
+}
+
+Majority majority(const std::vector<Example>& examples) {
+  std::vector<int64_t> labels, groups;
+  for (const auto& example : examples) {
+    labels.push_back(example.label);
+    groups.push_back(example.group);
+  }
+  return majority(labels, groups);
 }
 
 }  // namespace quatrain::data

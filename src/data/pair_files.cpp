@@ -4,48 +4,12 @@
 #include <unordered_set>
 #include <utility>
 
-#include "data/line_file.h"
+#include "data/pair_gate.h"
 #include "data/text_file.h"
 
 namespace quatrain::data {
 namespace fs = std::filesystem;
 namespace {
-
-bool is_blank(std::string_view text) {
-  return text.find_first_not_of(" \t\n\v\f\r") == text.npos;
-}
-
-/// Refuses pairs or counts them.
-class PairGate {
- public:
-  explicit PairGate(BadPairRule rule) : rule_(std::move(rule)) {}
-
-  /// Whether a line that may be longer than what is kept of it is one to go on with.
-  bool fits(std::string_view line, const LineFile& file) {
-    if (line.size() <= kLongestLine) return true;
-    rule_.counted->add(rule_.set, "a line has more than 1 MiB", file.place());
-    return false;
-  }
-  bool is_text(std::string_view line, const LineFile& file) {
-    const std::string problem = line_problem(line);
-    if (problem.empty()) return true;
-    return refuse(line.find('\0') != line.npos ? "a line has NUL bytes" : "a line is not UTF-8", problem,
-                  file);
-  }
-  bool has_text(std::string_view side, const char* which, const LineFile& file) {
-    if (!is_blank(side)) return true;
-    return refuse("the " + std::string(which) + " is empty",
-                  "the " + std::string(which) + " must not be empty", file);
-  }
-  bool refuse(const std::string& reason, const std::string& problem, const LineFile& file) {
-    TORCH_CHECK(rule_.skip, file.place(), ": ", problem, "; skip_bad leaves such pairs out");
-    rule_.counted->add(rule_.set, reason, file.place());
-    return false;
-  }
-
- private:
-  BadPairRule rule_;
-};
 
 class ParallelReader final : public PairReader {
  public:

@@ -23,6 +23,13 @@ void settle_folder(const std::string& reader, fs::path& folder, const std::vecto
   folder = fs::absolute(folder).lexically_normal();
 }
 
+std::string find_data_file(const fs::path& written, const fs::path& folder) {
+  const fs::path below = folder / written;
+  return fs::absolute(fs::exists(written) || !fs::exists(below) ? written : below)
+      .lexically_normal()
+      .string();
+}
+
 std::vector<std::string> names_of(const std::vector<data::Reader>& readers) {
   std::vector<std::string> all;
   for (const auto& reader : readers) all.emplace_back(reader.name);

@@ -15,6 +15,9 @@ void settle_folder(const std::string& reader, std::filesystem::path& folder,
                    const std::vector<data::Reader>& known, const std::string& asked,
                    const std::string& recipe_name);
 
+/// A file that a recipe names: where it is written, or else below the folder of the data; absolute.
+std::string find_data_file(const std::filesystem::path& written, const std::filesystem::path& folder);
+
 /// What a recipe calls the readers.
 std::vector<std::string> names_of(const std::vector<data::Reader>& readers);
 

@@ -6,14 +6,15 @@
 #include "tasks/seq2seq/kind.h"
 #include "tasks/speech/kind.h"
 #include "tasks/text_classification/kind.h"
+#include "tasks/text_pairs/kind.h"
 
 // The list of kinds: a folder's line stands here, and nowhere else.
 namespace quatrain::tasks {
 namespace {
 
 std::vector<const Kind*>& list() {
-  static std::vector<const Kind*> all{&text_classification(), &regression(),  &seq2seq(),
-                                      &language_model(),      &copy_memory(), &speech()};
+  static std::vector<const Kind*> all{&text_classification(), &regression(), &seq2seq(),   &language_model(),
+                                      &copy_memory(),         &speech(),     &text_pairs()};
   return all;
 }
 

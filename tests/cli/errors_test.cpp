@@ -59,6 +59,7 @@ Prepare third_line(const std::string& line) {
 const std::string kTrain = "train text --data data --out run2";
 const std::string kRecipe = "train my.toml --data data --out run2";
 const std::string kVectors = kTrain + " --set task.vectors=";
+const std::string kTextPairs = "train entailment_generated --out new --set train.steps=1 --set task.data=";
 
 std::vector<Section> sections() {
   const std::string latin1 = "good\tcaf\xE9";
@@ -187,6 +188,26 @@ std::vector<Section> sections() {
         {"sva: another word at the verb's position", kTrain + " --set task.data=sva", 1,
          edit("data/subj_agr_filtered.gold", [](const std::string& old) { return "3" + old.substr(1); })},
         {"all words are too rare", kTrain + " --set task.min_count=1000"}}},
+      {"Pairs of texts",
+       {{"a side that is empty", kTextPairs + "tsv --data entailed", 1,
+         more("entailed/train.tsv", "yes\ta\t \n")},
+        {"a missing column", kTextPairs + "tsv --data entailed", 1, more("entailed/train.tsv", "yes\ta\n")},
+        {"a label that the training set does not have", kTextPairs + "tsv --data entailed", 1,
+         more("entailed/dev.tsv", "perhaps\ta\tb\n")},
+        {"only one label", kTextPairs + "tsv --data entailed", 1, file("entailed/train.tsv", "yes\ta\tb\n")},
+        {"files with different numbers of lines", kTextPairs + "wikiqa --data answers", 1,
+         more("answers/dev/a.toks", "one more\n")},
+        {"a relevance that is nan", kTextPairs + "wikiqa --data answers", 1,
+         edit("answers/dev/sim.txt", [](const std::string& old) { return "nan" + old.substr(1); })},
+        {"a missing file", kTextPairs + "wikiqa --data answers", 1, no_file("answers/test/id.txt")},
+        {"a first line that names no columns", kTextPairs + "sick --data entailed", 1,
+         [](const Workplace& place) {
+           for (const char* name : {"SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt"})
+             place.write(std::string("entailed/") + name, "1\ta\tb\t3\tNEUTRAL\n");
+         }},
+        {"negatives where nothing is ranked", kTextPairs + "tsv --data entailed --set task.negatives=2", 2},
+        {"a width that n does not divide", kTextPairs + "tsv --data entailed --set model.algebra='phm(7)'",
+         2}}},
       {"Word vectors",
        {{"a file that does not exist", kVectors + "nowhere.bf16"},
         {"a folder instead of a file", kVectors + "data"},
@@ -335,7 +356,7 @@ TEST_F(Errors, are_one_sentence_each_as_the_page_says) {
     for (const auto& entry : section.cases) {
       SCOPED_TRACE(section.title + ": " + entry.what);
       const Workplace place;
-      for (const char* name : {"data", "run"})
+      for (const char* name : {"data", "run", "entailed", "answers"})
         fs::copy(origin_->path(name), place.path(name), fs::copy_options::recursive);
       if (entry.prepare) entry.prepare(place);
       const auto before = files(place);

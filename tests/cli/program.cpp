@@ -62,6 +62,20 @@ Outcome Workplace::run_under(const std::string& launcher, const std::string& wor
   return {code_of(status), read(".out"), read(".error")};
 }
 
+void Workplace::write_text_pairs(const std::string& part, int count) const {
+  std::string tsv, a, b, sim, id;
+  for (int k = 0; k < count; ++k) {
+    const std::string first = "is it word" + std::to_string(k / 3), second = "it is word" + std::to_string(k);
+    tsv += std::string(k % 2 ? "yes" : "no") + "\t" + first + "\t" + second + "\n";
+    a += first + "\n", b += second + "\n", sim += k % 3 ? "0\n" : "1\n";
+    id += "Q" + std::to_string(k / 3) + "-D" + std::to_string(k / 3) + "-" + std::to_string(k) + "\n";
+  }
+  write("entailed/" + part + ".tsv", tsv);
+  const std::string answers = "answers/" + part + "/";
+  write(answers + "a.toks", a), write(answers + "b.toks", b), write(answers + "sim.txt", sim);
+  write(answers + "id.txt", id);
+}
+
 std::string Workplace::make_data() const {
   const std::vector<std::string> good{"good", "fine", "lovely"}, bad{"bad", "dull", "poor"},
       others{"film", "a", "the", "plot", "with", "actors"};
@@ -93,6 +107,7 @@ std::string Workplace::make_data() const {
     write("pairs/" + std::string(part) + ".de", lines);
     write("pairs/" + std::string(part) + ".en", answers);
     write("prose/" + std::string(part) + ".txt", lines);
+    write_text_pairs(part, count);
   }
   std::string sentences, gold;
   for (int k = 0; k < 60; ++k) {

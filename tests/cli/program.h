@@ -37,6 +37,8 @@ class Workplace {
   std::string make_data() const;
 
  private:
+  void write_text_pairs(const std::string& part, int count) const;
+
   std::filesystem::path folder_;
 };
 

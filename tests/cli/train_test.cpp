@@ -49,6 +49,15 @@ std::string small_settings(const tasks::Recipe& recipe) {
   if (kind == "regression") return all;
   if (kind == "copy_memory") return all + " --set task.dev=4 --set task.test=4";
   const auto set = [&](const char* setting) { all += std::string(" --set ") + setting; };
+  if (kind == "text_pairs") {
+    for (const char* key :
+         {"model.width=40", "model.word_width=40", "model.classifier_width=8", "train.batch=8",
+          "entailment.train=60", "entailment.dev=10", "entailment.test=10"})
+      set(key);
+    if (reader == "entailment") return all;
+    const bool ranked = reader == "wikiqa" || reader == "trecqa";
+    return all + (ranked ? " --data answers --set task.data=wikiqa" : " --data entailed --set task.data=tsv");
+  }
   if (kind == "speech") {
     for (const char* key : {"model.hidden=8", "model.layers=1", "train.batch=2", "features.bands=16"})
       set(key);

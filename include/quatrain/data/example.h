@@ -42,6 +42,8 @@ struct QUATRAIN_API Majority {
   std::map<int64_t, Share> by_group;  ///< empty where no example has a group
 };
 
+/// Of examples with these labels and groups, as many as labels.
+QUATRAIN_API Majority majority(const std::vector<int64_t>& labels, const std::vector<int64_t>& groups);
 QUATRAIN_API Majority majority(const std::vector<Example>& examples);
 
 }  // namespace quatrain::data

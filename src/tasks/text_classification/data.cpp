@@ -10,18 +10,6 @@
 #include "tasks/text_classification/options.h"
 
 namespace quatrain::tasks {
-namespace {
-
-namespace fs = std::filesystem;
-
-// A path as it is, or below the data folder.
-std::string find_vectors(const TextOptions& own) {
-  const fs::path path = own.vectors, below = own.source.folder / path;
-  return fs::absolute(fs::exists(path) || !fs::exists(below) ? path : below).lexically_normal().string();
-}
-
-}  // namespace
-
 const std::vector<data::Example>& TextData::examples(std::string_view split) const {
   static const std::vector<data::Example> none;
   if (split == "train") return splits_.train;
@@ -70,7 +58,7 @@ std::unique_ptr<Data> load_text(Recipe recipe, const DataRequest& request) {
   const std::string folder = request.folder.empty() ? own.source.folder.string() : request.folder;
   if (own.source.reader == "agreement" && !folder.empty()) own.source.reader = "sva";
   settle_folder(own.source.reader, own.source.folder, data::readers(), folder, recipe.name);
-  if (!own.vectors.empty()) own.vectors = find_vectors(own);
+  if (!own.vectors.empty()) own.vectors = find_data_file(own.vectors, own.source.folder);
   data::Splits splits = data::load(own.source);
   own.source.tokenizer = splits.tokenizer;
   const auto* model = dynamic_cast<const TextModel*>(request.model);

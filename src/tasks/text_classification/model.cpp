@@ -9,8 +9,8 @@
 
 #include "quatrain/data/loader.h"
 #include "quatrain/train/session.h"
-#include "support/atomic_file.h"
 #include "tasks/text_classification/options.h"
+#include "tasks/words.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -22,14 +22,6 @@ constexpr int64_t kBatchTexts = 128;    // largest batch of predict() ..
 constexpr int64_t kBatchTokens = 8192;  // .. and its padded size
 
 }  // namespace
-
-void store_words(const fs::path& folder, const data::Vocabulary& vocabulary,
-                 const std::vector<std::string>& labels) {
-  vocabulary.save(folder / "vocabulary.txt");
-  std::string lines;
-  for (const std::string& label : labels) lines += label + "\n";
-  write_text(folder / "labels.txt", lines);
-}
 
 TextModel::TextModel(Recipe recipe, data::Vocabulary words, std::vector<std::string> names,
                      int64_t pretrained_width)
@@ -106,14 +98,7 @@ void TextModel::store(const fs::path& folder) const {
 }
 
 void TextModel::check_same_meaning(const fs::path& checkpoint) const {
-  const auto known = data::Vocabulary::load(checkpoint / "vocabulary.txt");
-  bool same = known.size() == vocabulary.size();
-  for (int64_t id = 0; same && id < known.size(); ++id) same = known.word(id) == vocabulary.word(id);
-  if (!same)
-    throw RecipeError("train.weights: the vocabulary of the run '" + recipe_.weights + "' (" +
-                      std::to_string(known.size()) + " words) differs from the vocabulary of these data (" +
-                      std::to_string(vocabulary.size()) +
-                      " words): use the data and the [task] settings of that run");
+  check_same_words(vocabulary, checkpoint, recipe_.weights);
 }
 
 // The weights of component-wise attention mean something else than those of real attention.

@@ -10,10 +10,6 @@
 
 namespace quatrain::tasks {
 
-/// Writes vocabulary.txt and labels.txt (a label a line).
-void store_words(const std::filesystem::path& folder, const data::Vocabulary& vocabulary,
-                 const std::vector<std::string>& labels);
-
 /// A classifier with its words and labels.
 class TextModel : public Model {
  public:

@@ -6,7 +6,7 @@
 #include "quatrain/train/session.h"
 #include "tasks/task_parts.h"
 #include "tasks/text_classification/kind.h"
-#include "tasks/text_classification/model.h"
+#include "tasks/words.h"
 
 namespace quatrain::tasks {
 namespace {

@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <unordered_set>
+
+#include "data/text_pair_readers.h"
+
+namespace quatrain::data {
+namespace {
+
+const WrittenLabels kSnliLabels{{"entailment", 0}, {"neutral", 1}, {"contradiction", 2}, {"-", -1}};
+
+using Images = std::unordered_set<std::string>;
+
+// The key is the photograph that a pair describes, the beginning of the caption's name:
+// "4705552913.jpg#2r1n". Pairs of photographs that must not be there are left out.
+std::vector<KeyedPair> read_described(const std::filesystem::path& file, const BadPairRule& rule,
+                                      const Images& without) {
+  constexpr size_t kCaption = 3;
+  const PairColumns format{{"label", "first text", "second text", "caption", "labels"}, 1, 2, 0};
+  std::vector<KeyedPair> all;
+  for_each_pair(file, format, kSnliLabels, rule,
+                [&](TextPair pair, const auto& fields, const std::string& place) {
+                  std::string image(fields[kCaption].substr(0, fields[kCaption].find('#')));
+                  if (without.contains(image))
+                    rule.counted->add(rule.set, "their photograph is in a set that selects or tests", place);
+                  else
+                    all.push_back({std::move(pair), std::move(image), place});
+                });
+  return all;
+}
+
+std::vector<KeyedPair> read_counterfactual(const std::filesystem::path& file, const BadPairRule& rule) {
+  const PairColumns format{{"sentence1", "sentence2", "gold_label"}, 0, 1, 2, "gold_label"};
+  std::vector<KeyedPair> pairs;
+  for_each_pair(file, format, kSnliLabels, rule, [&](TextPair pair, const auto&, const std::string& place) {
+    pairs.push_back({std::move(pair), "", place});
+  });
+  return pairs;
+}
+
+void add_images(const std::vector<KeyedPair>& pairs, Images& images) {
+  for (const auto& one : pairs) images.insert(one.key);
+}
+
+/// Both texts, in either order.
+std::string unordered(const TextPair& pair) {
+  return std::min(pair.first, pair.second) + '\n' + std::max(pair.first, pair.second);
+}
+
+}  // namespace
+
+void read_snli(const TextPairFiles& files, const TextPairReading& reading) {
+  constexpr int64_t kDev = 1000;
+  TextPairSplits& splits = reading.splits;
+  splits.labels = {"entailment", "neutral", "contradiction"};
+  Images images;
+  std::vector<KeyedPair> test = read_described(files[1], reading.rule("test"), {});
+  add_images(test, images);
+  std::vector<KeyedPair> train = read_described(files[0], reading.rule("train and dev"), images);
+  std::vector<KeyedPair> dev = take_out(train, kDev);
+  add_images(dev, images);
+  for (auto more : {read_described(files[2], reading.rule("train"), images),
+                    read_counterfactual(files[3], reading.rule("train"))})
+    std::move(more.begin(), more.end(), std::back_inserter(train));
+  // A premise of the dev set, or of the counterfactual dev set, is no premise of the training set.
+  std::unordered_set<std::string> premises;
+  for (const auto& one : dev) premises.insert(one.pair.first);
+  for (const auto& one : read_counterfactual(files[4], reading.rule("counterfactual dev")))
+    premises.insert(one.pair.first);
+  std::erase_if(train, [&](const KeyedPair& one) {
+    const bool held_out = premises.contains(one.pair.first);
+    if (held_out) reading.bad->add("train", "their premise is in a dev set too", one.place);
+    return held_out;
+  });
+  splits.train = pairs_of(std::move(train));
+  splits.dev = pairs_of(std::move(dev));
+  splits.test = pairs_of(std::move(test));
+  for (const auto* set : {&splits.train, &splits.dev}) require_pairs(*set, files[0]);
+  require_pairs(splits.test, files[1]);
+}
+
+void read_sick(const TextPairFiles& files, const TextPairReading& reading) {
+  const WrittenLabels names{{"ENTAILMENT", 0}, {"NEUTRAL", 1}, {"CONTRADICTION", 2}};
+  const PairColumns format{
+      {"pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"},
+      1,
+      2,
+      4,
+      "entailment_judgment"};
+  TextPairSplits& splits = reading.splits;
+  splits.labels = {"entailment", "neutral", "contradiction"};
+  std::unordered_set<std::string> seen;
+  const auto read = [&](size_t file, const char* set, std::vector<TextPair>& to, bool unseen) {
+    const BadPairRule rule = reading.rule(set);
+    for_each_pair(files[file], format, names, rule,
+                  [&](TextPair pair, const auto&, const std::string& place) {
+                    if (unseen && seen.contains(unordered(pair)))
+                      rule.counted->add(set, "the pair is in the test set too", place);
+                    else
+                      to.push_back(std::move(pair));
+                  });
+    require_pairs(to, files[file]);
+  };
+  read(2, "test", splits.test, false);
+  for (const auto& pair : splits.test) seen.insert(unordered(pair));
+  read(0, "train", splits.train, true);
+  read(1, "dev", splits.dev, false);
+}
+
+void read_text_pair_tsv(const TextPairFiles& files, const TextPairReading& reading) {
+  const PairColumns format{{"label", "first text", "second text"}, 1, 2, 0, "", true};
+  TextPairSplits& splits = reading.splits;
+  // The labels are those of train, in the order of their bytes.
+  std::set<std::string> known;
+  LineFile train(files[0]);
+  for (std::string_view line; train.next(line);)
+    if (const auto fields = columns(line);
+        fields.size() == format.names.size() && !trimmed(fields[0]).empty() && line_problem(line).empty())
+      known.emplace(fields[0]);
+  TORCH_CHECK(known.size() >= 2, "data: ", files[0].string(),
+              " must have at least 2 different labels (lines: label, tab, text, tab, text), got ",
+              known.size());
+  splits.labels.assign(known.begin(), known.end());
+  WrittenLabels names;
+  for (const auto& name : known) names.emplace_back(name, static_cast<int64_t>(names.size()));
+  const std::pair<const char*, std::vector<TextPair>*> sets[] = {
+      {"train", &splits.train}, {"dev", &splits.dev}, {"test", &splits.test}};
+  for (size_t i = 0; i < files.size(); ++i) {
+    for_each_pair(
+        files[i], format, names, reading.rule(sets[i].first),
+        [&](TextPair pair, const auto&, const std::string&) { sets[i].second->push_back(std::move(pair)); });
+    require_pairs(*sets[i].second, files[i]);
+  }
+}
+
+}  // namespace quatrain::data

@@ -1,0 +1,125 @@
+#include "tasks/text_pairs/data.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "support/numbers.h"
+#include "support/text.h"
+#include "tasks/data_folder.h"
+#include "tasks/text_pairs/model.h"
+#include "tasks/text_pairs/options.h"
+#include "tasks/text_pairs/task.h"
+
+namespace quatrain::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Files of the same name in several folders are told apart by the folders.
+Checksums checksums_of(const std::vector<fs::path>& files) {
+  Checksums checksums;
+  if (files.empty()) return checksums;
+  fs::path common = files.front().parent_path();
+  const auto is_above = [&](const fs::path& file) {
+    return *file.lexically_relative(common).begin() != "..";
+  };
+  while (!std::all_of(files.begin(), files.end(), is_above)) common = common.parent_path();
+  for (const auto& file : files) {
+    std::string name = file.lexically_relative(common).generic_string();
+    std::replace(name.begin(), name.end(), '/', '.');
+    Checksums one;
+    add_checksums(one, {file});
+    checksums[name] = one.begin()->second;
+  }
+  return checksums;
+}
+
+}  // namespace
+
+TextPairData::TextPairData(Recipe recipe, data::TextPairSplits splits, data::Vocabulary vocabulary,
+                           const DataRequest& request)
+    : Data(std::move(recipe)), vocabulary_(std::move(vocabulary)) {
+  const auto& own = recipe_.own<TextPairTaskOptions>();
+  auto sets = std::make_shared<TextPairSets>();
+  for (const auto& [name, pairs] :
+       {std::pair{"train", &splits.train}, {"dev", &splits.dev}, {"test", &splits.test}}) {
+    if (!request.split.empty() && request.split != name) continue;
+    TextPairSets::Set& set = sets->sets[name];
+    set.encoded = std::make_shared<data::EncodedTextPairs>(
+        data::encode(*pairs, splits.tokenizer, vocabulary_, own.max_length));
+    if (!splits.ranked) continue;
+    for (const auto& pair : *pairs) set.documents.push_back(pair.document);
+  }
+  sets->labels = splits.labels;
+  sets->groups = splits.groups;
+  sets->group_name = splits.group_name;
+  if (request.split.empty()) sets->checksums = checksums_of(data::text_pair_files(own.source));
+  sets_ = std::move(sets);
+
+  for (const auto& bad : splits.bad.reasons)
+    notes_.push_back(bad.set + " set: " + counted(bad.count, "pair") + " left out (" + bad.reason +
+                     "), the first at " + bad.first);
+  if (own.vectors.empty() || request.model) return;  // a trained model has its words
+  vectors_ = data::load_vectors(own.vectors, vocabulary_, recipe_.train.seed);
+  notes_.push_back(counted(vectors_.found, "word") + " of the vocabulary's " +
+                   std::to_string(vocabulary_.size() - 1) + " have a vector in " +
+                   fs::path(own.vectors).filename().string() + "; the others' are drawn");
+}
+
+data::TextPairLoaderOptions training_pairs(const Recipe& recipe) {
+  data::TextPairLoaderOptions options;
+  options.batch_size = recipe.batch;
+  options.seed = recipe.train.seed;
+  options.negatives = recipe.own<TextPairTaskOptions>().negatives;
+  return options;
+}
+
+std::vector<Input> TextPairData::inputs(std::string_view split, const Recipe& recipe, int64_t size,
+                                        int64_t count) const {
+  const auto& set = sets_->sets.find(split)->second;
+  data::TextPairLoaderOptions options;
+  options.shuffle = false;
+  if (split == "train") options = training_pairs(recipe);
+  options.batch_size = std::min(size, set.encoded->size());
+  data::TextPairLoader loader(set.encoded, options);
+  std::vector<Input> inputs;
+  for (int64_t i = 0; i < std::min(count, loader.batches()); ++i) {
+    const auto batch = loader.batch(0, i);
+    inputs.push_back({{batch.first, batch.second}, batch.words});
+  }
+  return inputs;
+}
+
+std::unique_ptr<Model> TextPairData::make_model(const Recipe& recipe) const {
+  const auto& own = recipe.own<TextPairTaskOptions>();
+  const at::Tensor& vectors = vectors_.values;
+  const int64_t width = vectors.defined() ? vectors.size(1) : own.model.word_width;
+  if (own.model.network == PairNetwork::lstm && width % own.model.algebra.n != 0)
+    recipe.refuse("model.algebra", "must have an n that divides the width of the words' vectors, " +
+                                       std::to_string(width) + ", got " + own.model.algebra.text());
+  auto model = std::make_unique<TextPairModel>(recipe, vocabulary_, sets_->labels, width);
+  if (vectors.defined()) model->set_words(vectors);
+  return model;
+}
+
+std::unique_ptr<train::Task> TextPairData::make_task(std::shared_ptr<Model> model) const {
+  return std::make_unique<TextPairTask>(std::dynamic_pointer_cast<TextPairModel>(std::move(model)), sets_);
+}
+
+std::unique_ptr<Data> load_text_pair_data(Recipe recipe, const DataRequest& request) {
+  auto& own = recipe.own<TextPairTaskOptions>();
+  settle_folder(own.source.reader, own.source.folder, data::text_pair_readers(), request.folder, recipe.name);
+  if (!own.vectors.empty()) own.vectors = find_data_file(own.vectors, own.source.folder);
+  data::TextPairSplits splits = data::load_text_pairs(own.source);
+  own.source.tokenizer = splits.tokenizer;
+  const auto* model = dynamic_cast<const TextPairModel*>(request.model);
+  if (model && splits.labels != model->labels)
+    throw std::runtime_error("the labels in the data (" + join(splits.labels) + ") differ from the run's (" +
+                             join(model->labels) + "): use data with the labels of the run");
+  data::Vocabulary vocabulary =
+      model ? model->vocabulary : data::vocabulary_of(splits.train, splits.tokenizer, own.vocabulary);
+  return std::make_unique<TextPairData>(std::move(recipe), std::move(splits), std::move(vocabulary), request);
+}
+
+}  // namespace quatrain::tasks

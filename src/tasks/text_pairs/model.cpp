@@ -1,0 +1,170 @@
+#include "tasks/text_pairs/model.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "quatrain/train/session.h"
+#include "tasks/text_pairs/options.h"
+#include "tasks/words.h"
+
+namespace quatrain::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kAnsweredPairs = 128;
+
+bool has_no_word(std::string_view text) {
+  return data::split(text, data::Tokenizer::whitespace).empty();
+}
+
+models::PairAttention make_attention(const PairModelOptions& own, int64_t words, int64_t word_width,
+                                     int64_t classes) {
+  return models::PairAttention(models::PairAttentionOptions(words, classes)
+                                   .width(own.width)
+                                   .layers(own.layers)
+                                   .word_width(word_width)
+                                   .train_words(own.train_words)
+                                   .attention(own.attention)
+                                   .shared_comparison(own.shared_comparison)
+                                   .dropout(own.dropout)
+                                   .algebra(own.algebra)
+                                   .initialiser(own.initialiser)
+                                   .padding_id(data::Vocabulary::kPad));
+}
+
+models::PairEncoder make_encoder(const PairModelOptions& own, int64_t words, int64_t word_width,
+                                 int64_t classes) {
+  models::PairEncoderOptions options(words, classes, word_width, own.width);
+  options.train_words(own.train_words)
+      .compared(own.compared)
+      .classifier_width(own.classifier_width)
+      .classifier_dropout(own.dropout)
+      .padding_id(data::Vocabulary::kPad);
+  options.algebra(own.algebra);
+  options.initialiser(own.initialiser);
+  options.dropout(own.dropout);
+  options.sizes.layers = own.layers;
+  options.sizes.bidirectional = own.bidirectional;
+  return models::PairEncoder(options);
+}
+
+}  // namespace
+
+TextPairModel::TextPairModel(Recipe recipe, data::Vocabulary words, std::vector<std::string> names,
+                             int64_t word_width)
+    : Model(std::move(recipe)),
+      vocabulary(std::move(words)),
+      labels(std::move(names)),
+      word_width_(word_width) {
+  const PairModelOptions& own = recipe_.own<TextPairTaskOptions>().model;
+  const int64_t classes = ranked() ? 1 : static_cast<int64_t>(labels.size());
+  if (own.network == PairNetwork::attention)
+    attention_ = make_attention(own, vocabulary.size(), word_width, classes);
+  else
+    encoder_ = make_encoder(own, vocabulary.size(), word_width, classes);
+}
+
+bool TextPairModel::ranked() const {
+  return recipe_.own<TextPairTaskOptions>().ranked();
+}
+
+torch::nn::Module& TextPairModel::module() {
+  if (attention_) return *attention_;
+  return *encoder_;
+}
+
+at::Tensor TextPairModel::forward(const std::vector<at::Tensor>& input) {
+  TORCH_CHECK_VALUE(
+      input.size() == 2,
+      "text_pairs: the input must be the words of the first and of the second texts (B, L), got ",
+      input.size(), " tensors");
+  return attention_ ? attention_->forward(input[0], input[1]) : encoder_->forward(input[0], input[1]);
+}
+
+void TextPairModel::set_words(const at::Tensor& vectors) {
+  if (attention_)
+    attention_->set_words(vectors);
+  else
+    encoder_->set_words(vectors);
+}
+
+at::Tensor TextPairModel::logits(std::shared_ptr<const data::EncodedTextPairs> pairs,
+                                 const std::function<void()>& after_batch) {
+  data::TextPairLoaderOptions options;
+  options.batch_size = kAnsweredPairs;
+  options.shuffle = false;
+  at::Tensor all = at::empty({pairs->size(), ranked() ? 1 : static_cast<int64_t>(labels.size())});
+  data::TextPairLoader loader(std::move(pairs), options);
+  const at::Device device = train::device_of(module());
+  for (int64_t i = 0; i < loader.batches(); ++i) {
+    const auto batch = loader.batch(0, i);
+    const at::Tensor found = forward({batch.first.to(device), batch.second.to(device)});
+    all.index_copy_(0, at::tensor(batch.indices, at::kLong), found.to(at::kFloat).cpu());
+    if (after_batch) after_batch();
+  }
+  return all;
+}
+
+std::string TextPairModel::line_problem(const std::string& line) const {
+  const size_t tab = line.find('\t');
+  if (tab == line.npos || line.find('\t', tab + 1) != line.npos)
+    return "a line must be two texts with one tab between";
+  if (has_no_word(line.substr(0, tab))) return "the first text must not be empty";
+  if (has_no_word(line.substr(tab + 1))) return "the second text must not be empty";
+  return {};
+}
+
+std::vector<std::string> TextPairModel::predict(const std::vector<std::string>& lines) {
+  if (lines.empty()) return {};
+  const auto& own = recipe_.own<TextPairTaskOptions>();
+  std::vector<data::TextPair> pairs;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (const std::string problem = line_problem(lines[i]); !problem.empty()) throw LineError(i, problem);
+    const size_t tab = lines[i].find('\t');
+    data::TextPair& pair = pairs.emplace_back();
+    pair.first = lines[i].substr(0, tab);
+    pair.second = lines[i].substr(tab + 1);
+  }
+  const auto encoded = std::make_shared<data::EncodedTextPairs>(data::encode(
+      pairs, own.source.tokenizer.value_or(data::Tokenizer::whitespace), vocabulary, own.max_length));
+  at::Tensor all = logits(encoded);
+  all = ranked() ? at::cat({(-all).sigmoid(), all.sigmoid()}, 1) : all.softmax(1);
+  require_finite(all);
+  const at::Tensor best = all.argmax(1);
+  const auto winner = best.accessor<int64_t, 1>();
+  const auto share = all.accessor<float, 2>();
+  std::vector<std::string> answers;
+  for (int64_t row = 0; row < all.size(0); ++row) {
+    std::string& answer = answers.emplace_back(labels[static_cast<size_t>(winner[row])]);
+    for (int64_t label = 0; label < all.size(1); ++label) {
+      std::array<char, 32> number{};
+      std::snprintf(number.data(), number.size(), "\t%.4f", static_cast<double>(share[row][label]));
+      answer += number.data();
+    }
+  }
+  return answers;
+}
+
+void TextPairModel::store(const fs::path& folder) const {
+  store_words(folder, vocabulary, labels);
+}
+
+void TextPairModel::check_same_meaning(const fs::path& checkpoint) const {
+  check_same_words(vocabulary, checkpoint, recipe_.weights);
+}
+
+// The scores of component-wise attention mean something else than those of real attention.
+std::unique_ptr<Model> TextPairModel::in_algebra(const std::string& algebra) const {
+  Recipe recipe = recipe_alone();
+  auto& own = recipe.own<TextPairTaskOptions>().model;
+  own.algebra = algebra;
+  own.attention = nn::AttentionKind::real;
+  check(recipe);
+  return std::make_unique<TextPairModel>(std::move(recipe), vocabulary, labels, word_width_);
+}
+
+}  // namespace quatrain::tasks

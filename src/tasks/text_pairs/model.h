@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "quatrain/data/text_pair_loader.h"
+#include "quatrain/models/pair_attention.h"
+#include "quatrain/models/pair_encoder.h"
+#include "quatrain/tasks/kind.h"
+
+namespace quatrain::tasks {
+
+/// A network over pairs with its words and labels.
+class TextPairModel : public Model {
+ public:
+  /// A fresh one, drawn by the recipe, over words of this width.
+  TextPairModel(Recipe recipe, data::Vocabulary vocabulary, std::vector<std::string> labels,
+                int64_t word_width);
+
+  torch::nn::Module& module() override;
+  /// {first, second}: logits (B, labels), or (B, 1) where answers are ranked.
+  at::Tensor forward(const std::vector<at::Tensor>& input) override;
+  void set_words(const at::Tensor& vectors);
+
+  std::string line_problem(const std::string& line) const override;
+  /// Of lines "first, tab, second": the label, then the probability of every label, with tabs between.
+  std::vector<std::string> predict(const std::vector<std::string>& lines) override;
+  void store(const std::filesystem::path& folder) const override;
+  void check_same_meaning(const std::filesystem::path& checkpoint) const override;
+  std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
+
+  bool ranked() const;
+  /// Logits of all pairs, in their order, on the CPU.
+  at::Tensor logits(std::shared_ptr<const data::EncodedTextPairs> pairs,
+                    const std::function<void()>& after_batch = {});
+
+  data::Vocabulary vocabulary;
+  std::vector<std::string> labels;
+
+ private:
+  int64_t word_width_;
+  models::PairAttention attention_{nullptr};  // one of the two
+  models::PairEncoder encoder_{nullptr};
+};
+
+}  // namespace quatrain::tasks

@@ -1,0 +1,152 @@
+#include "tasks/text_pairs/task.h"
+
+#include <torch/torch.h>
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "quatrain/nn/parameters.h"
+#include "quatrain/scores/classification.h"
+#include "quatrain/scores/ranking.h"
+#include "quatrain/train/session.h"
+
+namespace quatrain::tasks {
+namespace {
+
+namespace F = torch::nn::functional;
+
+constexpr int64_t kWholePrecision = 1'000'000'000;  // average precision is counted in billionths
+
+// The candidates of each question, in the data's order.
+std::map<int64_t, std::vector<scores::Candidate>> by_question(const TextPairSets::Set& set,
+                                                              const at::Tensor& logits) {
+  std::map<int64_t, std::vector<scores::Candidate>> questions;
+  const auto score = logits.accessor<float, 2>();
+  for (int64_t i = 0; i < set.encoded->size(); ++i) {
+    const auto place = static_cast<size_t>(i);
+    questions[set.encoded->first.groups[place]].push_back(
+        {score[i][0], set.encoded->first.labels[place] == 1, set.documents[place]});
+  }
+  return questions;
+}
+
+void add_ranking(const TextPairSets::Set& set, const at::Tensor& logits, const std::string& split,
+                 train::Evaluation& result) {
+  train::ExampleCounts precisions{{"average_precision", "units"}, {}};
+  scores::RankingScores sum;
+  std::string lines = "question\tdocument\trelevance\tscore\n";
+  const auto questions = by_question(set, logits);
+  for (const auto& [question, candidates] : questions) {
+    const auto scores = scores::score_ranking(candidates);
+    sum.average_precision += scores.average_precision;
+    sum.reciprocal_rank += scores.reciprocal_rank;
+    sum.precision_at_1 += scores.precision_at_1;
+    precisions.examples.push_back(
+        {std::llround(scores.average_precision * kWholePrecision), kWholePrecision});
+    for (const auto& candidate : candidates) {
+      std::array<char, 64> score{};
+      std::snprintf(score.data(), score.size(), "\t%d\t%.9g\n", candidate.relevant ? 1 : 0,
+                    static_cast<double>(candidate.score));
+      lines += std::to_string(question) + "\t" + candidate.document + score.data();
+    }
+  }
+  const auto count = static_cast<double>(questions.size());
+  result.figures["map"] = sum.average_precision / count;
+  result.figures["mrr"] = sum.reciprocal_rank / count;
+  result.figures["precision_at_1"] = sum.precision_at_1 / count;
+  result.figures["questions"] = count;
+  result.counts["map"] = std::move(precisions);
+  result.files[split + ".ranking.tsv"] = std::move(lines);
+}
+
+}  // namespace
+
+TextPairTask::TextPairTask(std::shared_ptr<TextPairModel> model, std::shared_ptr<const TextPairSets> sets)
+    : model_(std::move(model)), sets_(std::move(sets)) {
+  if (const auto train = sets_->sets.find("train"); train != sets_->sets.end())
+    loader_.emplace(train->second.encoded, training_pairs(model_->recipe()));
+}
+
+at::Tensor TextPairTask::losses(const at::Tensor& logits, const at::Tensor& labels) const {
+  if (model_->ranked())
+    return at::binary_cross_entropy_with_logits(logits.squeeze(1), labels.to(logits.scalar_type()), {}, {},
+                                                at::Reduction::None);
+  return F::cross_entropy(logits, labels, F::CrossEntropyFuncOptions().reduction(torch::kNone));
+}
+
+train::BatchLoss TextPairTask::loss(int64_t epoch, int64_t index) {
+  const auto batch = loader_->batch(epoch, index);
+  const at::Device device = train::device_of(model());
+  const at::Tensor logits = model_->forward({batch.first.to(device), batch.second.to(device)});
+  return {losses(logits.to(at::kFloat), batch.labels.to(device)).mean(), batch.size()};
+}
+
+std::string TextPairTask::describe_batch(int64_t epoch, int64_t index) {
+  return train::Task::describe_batch(epoch, index) + ": training pairs " +
+         list_of(loader_->batch(epoch, index).indices);
+}
+
+train::Selection TextPairTask::selection() const {
+  return selection_by(model_->recipe().selecting());
+}
+
+train::Evaluation TextPairTask::evaluate(std::string_view split, const std::function<void()>& after_batch) {
+  const auto found = sets_->sets.find(split);
+  TORCH_CHECK(found != sets_->sets.end(), "text_pairs: the data have no '", split, "' set");
+  const TextPairSets::Set& set = found->second;
+  const std::vector<int64_t>& targets = set.encoded->first.labels;
+  const std::vector<int64_t>& groups = set.encoded->first.groups;
+  const at::Tensor logits = model_->logits(set.encoded, after_batch);
+  const at::Tensor answers = model_->ranked() ? logits.squeeze(1).gt(0).to(at::kLong) : logits.argmax(1);
+  const auto* answer = answers.const_data_ptr<int64_t>();
+
+  train::Evaluation result;
+  result.predictions.assign(answer, answer + answers.numel());
+  result.targets = targets;
+  // Right answers and all, of the set and of each of its parts and labels.
+  std::map<std::string, std::vector<int64_t>> shares;
+  const auto labels = static_cast<int64_t>(sets_->labels.size());
+  std::vector<int64_t> sums(scores::label_counts(0, 0, labels).size());
+  for (size_t i = 0; i < targets.size(); ++i) {
+    std::vector<std::string> parts{"", "/label=" + sets_->labels[static_cast<size_t>(targets[i])]};
+    if (!sets_->groups.empty() && groups[i] >= 0)
+      parts.push_back("/" + sets_->group_name + "=" + sets_->groups[static_cast<size_t>(groups[i])]);
+    for (const auto& part : parts) {
+      auto& share = shares.try_emplace(part, 2).first->second;
+      share[0] += answer[i] == targets[i];
+      ++share[1];
+    }
+    const auto counts = scores::label_counts(answer[i], targets[i], labels);
+    for (size_t column = 0; column < sums.size(); ++column) sums[column] += counts[column];
+  }
+  const data::Majority majority = data::majority(targets, groups);
+  auto& figures = result.figures;
+  for (const auto& [part, share] : shares) {
+    figures["accuracy" + part] = share_of(share);
+    figures["count" + part] = static_cast<double>(share[1]);
+  }
+  figures["f1"] = scores::f1(sums);
+  figures["loss"] = losses(logits, at::tensor(targets, at::kLong)).mean().item<double>();
+  figures["majority"] = majority.overall.share();
+  for (size_t group = 0; group < sets_->groups.size(); ++group)
+    if (const auto of = majority.by_group.find(static_cast<int64_t>(group)); of != majority.by_group.end())
+      figures["majority/" + sets_->group_name + "=" + sets_->groups[group]] = of->second.share();
+  if (model_->ranked()) add_ranking(set, logits, std::string(split), result);
+  return result;
+}
+
+void TextPairTask::store(const std::filesystem::path& folder) const {
+  model_->store(folder);
+  store_checksums(sets_->checksums, folder);
+}
+
+train::Figures TextPairTask::facts() {
+  const auto train = sets_->sets.find("train");
+  return {
+      {"encoder_parameters", static_cast<double>(nn::parameter_report(model()).encoder)},
+      {"vocabulary_size", static_cast<double>(model_->vocabulary.size())},
+      {"train_pairs", static_cast<double>(train == sets_->sets.end() ? 0 : train->second.encoded->size())}};
+}
+
+}  // namespace quatrain::tasks

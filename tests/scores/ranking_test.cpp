@@ -1,0 +1,54 @@
+#include "quatrain/scores/ranking.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "quatrain/scores/classification.h"
+
+// tests/python/test_text_pairs.py compares the values with pytrec_eval's.
+namespace quatrain::scores {
+namespace {
+
+TEST(Ranking, IsByScoreWithTheFiguresOfTheTextbook) {
+  const std::vector<Candidate> candidates{
+      {0.1f, true, "a"}, {0.9f, false, "b"}, {0.5f, true, "c"}, {0.4f, false, "d"}};
+  const auto scores = score_ranking(candidates);
+  EXPECT_DOUBLE_EQ(scores.average_precision, (1.0 / 2 + 2.0 / 4) / 2);
+  EXPECT_DOUBLE_EQ(scores.reciprocal_rank, 0.5);
+  EXPECT_DOUBLE_EQ(scores.precision_at_1, 0);
+}
+
+TEST(Ranking, OfEqualScoresTheLastNameComesFirst) {
+  std::vector<Candidate> candidates{{0.5f, true, "D10"}, {0.5f, false, "D9"}, {0.5f, false, "D1"}};
+  EXPECT_DOUBLE_EQ(score_ranking(candidates).average_precision, 0.5);
+  candidates[0].document = "D91";
+  EXPECT_DOUBLE_EQ(score_ranking(candidates).precision_at_1, 1);
+}
+
+TEST(Ranking, WithoutARelevantCandidateIsZero) {
+  const std::vector<Candidate> candidates{{0.1f, false, "a"}};
+  EXPECT_DOUBLE_EQ(score_ranking(candidates).average_precision, 0);
+  EXPECT_DOUBLE_EQ(score_ranking({}).reciprocal_rank, 0);
+}
+
+std::vector<int64_t> sum_of(const std::vector<std::pair<int64_t, int64_t>>& answers, int64_t labels) {
+  std::vector<int64_t> sums(3 * static_cast<size_t>(labels));
+  for (const auto& [answer, target] : answers) {
+    const auto counts = label_counts(answer, target, labels);
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += counts[i];
+  }
+  return sums;
+}
+
+TEST(F1, OfTwoLabelsIsThatOfTheSecond) {
+  EXPECT_DOUBLE_EQ(f1(sum_of({{1, 1}, {1, 0}, {0, 1}, {1, 1}, {0, 0}, {0, 0}}, 2)), 4.0 / 6);
+  EXPECT_DOUBLE_EQ(f1(sum_of({{0, 0}, {0, 0}}, 2)), 0);
+}
+
+TEST(F1, OfMoreLabelsIsTheMean) {
+  EXPECT_DOUBLE_EQ(f1(sum_of({{0, 0}, {1, 1}, {2, 1}}, 3)), (1 + 2.0 / 3 + 0) / 3);
+}
+
+}  // namespace
+}  // namespace quatrain::scores

@@ -1,0 +1,245 @@
+// Pairs of texts: training, parts of the figures, ranking, resuming, answers, and what is refused.
+
+#include <gmock/gmock.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <sstream>
+
+#include "quatrain/tasks/run.h"
+#include "quatrain/train/trainer.h"
+#include "tasks/settings.h"
+#include "temporary_folder.h"
+
+namespace quatrain::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+constexpr const char* kPairs = R"toml(
+[task]
+kind = "text_pairs"
+data = "entailment"
+[entailment]
+train = 3000
+dev = 100
+test = 400
+[model]
+algebra = "quaternion"
+width = 32
+layers = 1
+word_width = 32
+train_words = true
+classifier_width = 32
+[train]
+rate = 5e-3
+warmup = 20
+steps = 300
+batch = 64
+evaluate_every = 100
+threads = 1
+)toml";
+
+class TextPairsKindTest : public test::FolderTest {
+ protected:
+  Recipe recipe_of(const std::vector<std::string>& settings = {}) {
+    return parse_recipe(kPairs, "pairs.toml", "pairs", settings_of_tests(settings));
+  }
+  train::Result learn(const Recipe& recipe, const train::RunOptions& run) {
+    const auto data = load_data(recipe, {});
+    const auto task = make_task(data->recipe(), *data);
+    return train::Trainer(*task, data->recipe().train, run).run();
+  }
+  train::Result learn(const std::vector<std::string>& settings) {
+    return learn(recipe_of(settings), {.folder = folder_ / "run", .existing = train::Existing::overwrite});
+  }
+  train::Result learn_until(int64_t step, const Recipe& recipe, const fs::path& folder) {
+    std::atomic<bool> stop = false;
+    train::RunOptions run{.folder = folder};
+    run.stop = &stop;
+    run.on_progress = [&](const train::Progress& progress) { stop = progress.step >= step; };
+    return learn(recipe, run);
+  }
+  void write(const std::string& name, const std::string& text) {
+    fs::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / name) << text;
+  }
+  std::string read(const std::string& name) {
+    std::ostringstream text;
+    text << std::ifstream(folder_ / name).rdbuf();
+    return text.str();
+  }
+  // Five questions with four answers each, of which the one that has the question's word is right.
+  std::vector<std::string> write_answers() {
+    for (const char* set : {"train", "dev", "test"}) {
+      std::string a, b, sim, id;
+      for (int question = 0; question < 5; ++question)
+        for (int i = 0; i < 4; ++i) {
+          a += "where is word" + std::to_string(question) + "\n";
+          b += "here is word" + std::to_string((question + i) % 5) + "\n";
+          sim += i == 0 ? "1\n" : "0\n";
+          id += "Q" + std::to_string(question) + "-D" + std::to_string(question) + "-" + std::to_string(i) +
+                "\n";
+        }
+      const std::string to = "answers/" + std::string(set) + "/";
+      write(to + "a.toks", a), write(to + "b.toks", b), write(to + "sim.txt", sim), write(to + "id.txt", id);
+    }
+    return {"task.data=wikiqa", "task.folder=" + (folder_ / "answers").string(), "train.batch=8"};
+  }
+  template <class Call>
+  std::string what_is_said(const Call& call) {
+    try {
+      call();
+    } catch (const c10::Error& error) {
+      return error.what_without_backtrace();
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+
+// Whoever looks at words alone is right in exactly half of the order part.
+TEST_F(TextPairsKindTest, AttentionAlignsButDoesNotSeeOrder) {
+  const auto result = learn(std::vector<std::string>{});
+  EXPECT_GT(result.test.at("accuracy/part=alignment"), 0.55);
+  EXPECT_NEAR(result.test.at("accuracy/part=order"), 0.5, 1e-9);
+  EXPECT_NEAR(result.test.at("majority/part=order"), 0.5, 1e-9);
+  EXPECT_NEAR(result.test.at("majority/part=alignment"), 1.0 / 3, 0.01);
+  EXPECT_EQ(result.test.at("count/part=order"), 200);
+  EXPECT_GT(result.test.at("f1"), 0.5);
+  double right = 0;
+  for (const char* label : {"entailment", "neutral", "contradiction"})
+    right += result.test.at("accuracy/label=" + std::string(label)) *
+             result.test.at("count/label=" + std::string(label));
+  EXPECT_NEAR(right / 400, result.test.at("accuracy"), 1e-9);
+}
+
+TEST_F(TextPairsKindTest, AnLstmSeesOrder) {
+  const auto result = learn({"model.network=lstm", "model.algebra=real", "entailment.order_share=1",
+                             "train.steps=600", "entailment.train=4000"});
+  EXPECT_GT(result.test.at("accuracy"), 0.7);
+}
+
+TEST_F(TextPairsKindTest, AnswersLinesOfTwoTextsInOrder) {
+  learn({"train.steps=20"});
+  const auto model = load_run(folder_ / "run");
+  const torch::NoGradGuard no_grad;
+  const std::vector<std::string> lines{"the old dog sleeps at night\tthe animal sleeps",
+                                       "the cat\tthe animal", "the car moves\tthe unheard"};
+  const auto answers = model->predict(lines);
+  ASSERT_EQ(answers.size(), 3u);
+  for (size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(model->predict({lines[i]})[0], answers[i]) << i;
+  EXPECT_EQ(std::count(answers[0].begin(), answers[0].end(), '\t'), 3);
+  EXPECT_THAT(model->line_problem("one text"), HasSubstr("two texts with one tab between"));
+  EXPECT_THAT(model->line_problem("a\tb\tc"), HasSubstr("two texts with one tab between"));
+  EXPECT_THAT(model->line_problem(" \tb"), HasSubstr("the first text must not be empty"));
+  EXPECT_THAT(model->line_problem("a\t"), HasSubstr("the second text must not be empty"));
+  EXPECT_EQ(model->line_problem(lines[0]), "");
+}
+
+TEST_F(TextPairsKindTest, RanksAnswers) {
+  auto settings = write_answers();
+  settings.insert(settings.end(), {"train.steps=150", "train.evaluate_every=50"});
+  const auto result = learn(settings);
+  EXPECT_GT(result.test.at("map"), 0.9);
+  EXPECT_EQ(result.test.at("questions"), 5);
+  EXPECT_NEAR(result.test.at("majority"), 0.75, 1e-9);
+  EXPECT_GE(result.test.at("mrr"), result.test.at("precision_at_1"));
+  // What compare resamples are the questions, whose mean is the figure.
+  std::istringstream counts(read("run/map.counts.tsv"));
+  std::string line;
+  std::getline(counts, line);
+  double sum = 0, units = 0, questions = 0;
+  for (double one, unit; counts >> one >> unit; ++questions) sum += one, units += unit;
+  EXPECT_EQ(questions, 5);
+  EXPECT_NEAR(sum / units, result.test.at("map"), 1e-8);
+  const std::string ranking = read("run/test.ranking.tsv");
+  EXPECT_EQ(std::count(ranking.begin(), ranking.end(), '\n'), 21);
+  EXPECT_THAT(ranking, HasSubstr("\n0\tQ0-D0-0\t1\t"));
+  const torch::NoGradGuard no_grad;
+  EXPECT_THAT(load_run(folder_ / "run")->predict({"where is word1\there is word1"})[0],
+              testing::StartsWith("right\t0."));
+}
+
+TEST_F(TextPairsKindTest, NegativesAreForRankedAnswers) {
+  auto settings = write_answers();
+  settings.insert(settings.end(), {"train.steps=4", "task.negatives=1"});
+  const auto data = load_data(recipe_of(settings), {});
+  const auto task = make_task(data->recipe(), *data);
+  EXPECT_EQ(task->batches(), 2);  // ten of twenty pairs
+  EXPECT_THAT(what_is_said([&] { recipe_of({"task.negatives=1"}); }),
+              HasSubstr("task.negatives is for data whose answers are ranked"));
+}
+
+TEST_F(TextPairsKindTest, ResumesBitForBitWithinAnEpoch) {
+  for (const std::string network : {"attention", "lstm"}) {
+    auto settings = write_answers();
+    settings.insert(settings.end(), {"train.steps=12", "train.evaluate_every=4", "model.dropout=0.1",
+                                     "task.negatives=2", "model.network=" + network});
+    const Recipe recipe = recipe_of(settings);
+    learn(recipe, {.folder = folder_ / "whole"});
+    EXPECT_FALSE(learn_until(5, recipe, folder_ / "half").finished);
+    learn(recipe, {.folder = folder_ / "half", .existing = train::Existing::resume});
+    for (const char* name : {"best/model.safetensors", "test.ranking.tsv"})
+      EXPECT_EQ(read("whole/" + std::string(name)), read("half/" + std::string(name)))
+          << network << " " << name;
+    fs::remove_all(folder_ / "whole");
+    fs::remove_all(folder_ / "half");
+  }
+}
+
+TEST_F(TextPairsKindTest, DataThatWereReplacedAreRefused) {
+  const Recipe recipe = recipe_of([&] {
+    auto settings = write_answers();
+    settings.push_back("train.steps=4");
+    return settings;
+  }());
+  learn(recipe, {.folder = folder_ / "run"});
+  EXPECT_TRUE(fs::exists(folder_ / "run" / "best" / "dev.sim.txt.checksum"));
+  learn_until(2, recipe, folder_ / "half");
+  write("answers/dev/b.toks", read("answers/dev/b.toks").replace(0, 4, "were"));
+  EXPECT_THAT(
+      what_is_said([&] { learn(recipe, {.folder = folder_ / "half", .existing = train::Existing::resume}); }),
+      HasSubstr("dev.b.toks.checksum"));
+}
+
+TEST_F(TextPairsKindTest, VectorsOfWordsAreLoadedAndStay) {
+  write("vectors.txt", "dog 1 0 0 0\nanimal 0 1 0 0\n");
+  const auto recipe = recipe_of({"task.vectors=" + (folder_ / "vectors.txt").string(),
+                                 "model.train_words=false", "train.steps=5", "model.network=lstm"});
+  const auto data = load_data(recipe, {});
+  ASSERT_EQ(data->notes().size(), 1u);
+  EXPECT_THAT(data->notes()[0], HasSubstr("2 words of the vocabulary's"));
+  learn(recipe, {.folder = folder_ / "run"});
+  const auto model = load_run(folder_ / "run");
+  bool found = false;
+  for (const auto& one : model->module().named_parameters())
+    if (one.key() == "words.embedding.weight") {
+      found = true;
+      EXPECT_EQ(one.value().size(1), 4);
+      EXPECT_EQ(one.value().eq(torch::tensor({1.f, 0.f, 0.f, 0.f})).all(1).sum().item<int64_t>(), 1);
+    }
+  EXPECT_TRUE(found);
+  EXPECT_THAT(what_is_said([&] {
+                const auto phm = recipe_of({"task.vectors=" + (folder_ / "vectors.txt").string(),
+                                            "model.network=lstm", "model.algebra=phm(8)"});
+                load_data(phm, {})->make_model(phm);
+              }),
+              HasSubstr("must have an n that divides the width of the words' vectors, 4"));
+}
+
+TEST_F(TextPairsKindTest, SizesMustFitTheAlgebra) {
+  EXPECT_THAT(what_is_said([&] { recipe_of({"model.width=30"}); }),
+              HasSubstr("model.width must be divisible by n = 4 (quaternion), got 30 (nearest: 28, 32)"));
+  EXPECT_THAT(what_is_said([&] {
+                recipe_of({"model.network=lstm", "model.word_width=30"});
+              }),
+              HasSubstr("model.word_width must be divisible by n = 4"));
+}
+
+}  // namespace
+}  // namespace quatrain::tasks
