@@ -13,9 +13,8 @@ namespace quatrain::tasks {
 namespace {
 
 std::vector<const Kind*>& list() {
-  static std::vector<const Kind*> all{&text_classification(), &regression(),  &seq2seq(),
-                                      &language_model(),      &copy_memory(), &speech(),
-                                      &images()};
+  static std::vector<const Kind*> all{&text_classification(), &regression(), &seq2seq(), &language_model(),
+                                      &copy_memory(),         &speech(),     &images()};
   return all;
 }
 

@@ -49,10 +49,11 @@ void name_classes(const Recipe& recipe, std::vector<std::string>& classes) {
   if (!names.empty()) classes = names;
   std::set<std::string> known;
   for (const auto& name : classes) {
-    TORCH_CHECK(name.find_first_of("\t\r\n") == name.npos, "images: the name of a class must have neither tabs nor line breaks, got ",
-                quote(name), "; rename its folder");
+    TORCH_CHECK(name.find_first_of("\t\r\n") == name.npos,
+                "images: the name of a class must have neither tabs nor line breaks, got ", quote(name),
+                "; rename its folder");
     TORCH_CHECK(known.insert(name).second, "images: two classes are called ", quote(name),
-                "; name them with task.classes");
+                "; give each a name of its own with task.classes");
   }
 }
 
@@ -122,8 +123,7 @@ std::unique_ptr<Data> load_images_of(Recipe recipe, const DataRequest& request) 
   for (const auto& [name, set] :
        {std::pair{"train", &splits.train}, std::pair{"dev", &splits.dev}, std::pair{"test", &splits.test}}) {
     if (set->size() == 0 || (!request.split.empty() && request.split != name)) continue;
-    if (request.split.empty())
-      checksums[std::string(name) + ".pictures"] = checksum_of(*set, splits.classes);
+    if (request.split.empty()) checksums[std::string(name) + ".pictures"] = checksum_of(*set, splits.classes);
     sets.emplace(name, std::move(*set));
   }
   return std::make_unique<ImageData>(std::move(recipe), std::move(sets), std::move(splits.classes), scale,

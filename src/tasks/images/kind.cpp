@@ -13,8 +13,9 @@ class ImageKind : public Kind {
     using Format = Figure::Format;
     static const About about{
         .name = "images",
-        .summary = "A class for each picture, by a residual network of convolutions (PHResNet): generated shapes, "
-                   "CIFAR, your own files.",
+        .summary =
+            "A class for each picture, by a residual network of convolutions (PHResNet): generated shapes, "
+            "CIFAR, your own files.",
         .reads = "the path of a picture",
         .unit = "pictures",
         .figures = {{"accuracy", "accuracy", Format::share, true},
@@ -39,8 +40,7 @@ class ImageKind : public Kind {
       nn::load_weights(model->module(), folder / "model.safetensors");
     } catch (const std::runtime_error& error) {
       throw std::runtime_error(std::string(error.what()) + "; do recipe.toml and classes.txt (" +
-                               std::to_string(model->classes.size()) +
-                               " classes) beside it belong to it?");
+                               std::to_string(model->classes.size()) + " classes) beside it belong to it?");
     }
     return model;
   }

@@ -11,8 +11,8 @@
 
 namespace quatrain::tasks {
 
-/// A residual network with the names of its classes, and the mean and deviation of its training set's pixels as
-/// buffers.
+/// A residual network with the names of its classes, and the mean and deviation of its training set's pixels
+/// as buffers.
 class ImageModel : public Model {
  public:
   ImageModel(Recipe recipe, std::vector<std::string> classes, const data::PixelScale& scale);
@@ -30,8 +30,8 @@ class ImageModel : public Model {
   std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
 
   const ImageOptions& own() const { return recipe_.own<ImageOptions>(); }
-  /// Log-probabilities (B, classes) by which pictures are scored, float32: of each picture, or of the mean over
-  /// it and its mirror image.
+  /// Log-probabilities (B, classes) by which pictures are scored, float32: of each picture, or of the mean
+  /// over it and its mirror image.
   at::Tensor score(const at::Tensor& images);
   /// That of the training set, as the network's buffers hold it.
   data::PixelScale scale() const;

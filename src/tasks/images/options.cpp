@@ -24,8 +24,7 @@ std::vector<int64_t> widths_of(const std::string& text) {
   for (const auto& word : words) {
     int64_t width = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), width);
-    if (error != std::errc() || end != word.data() + word.size() || width < 1 || width > kLargestWidth)
-      break;
+    if (error != std::errc() || end != word.data() + word.size() || width < 1 || width > kLargestWidth) break;
     all.push_back(width);
   }
   if (all.size() != 4 || words.size() != 4)
@@ -134,10 +133,9 @@ void ImageOptions::check(const Recipe& recipe) const {
                                       " (nearest: " + quote(written(nearest)) + ")");
   if (const int64_t channels = data::channels(mode()); channels % stem_n() != 0)
     recipe.refuse("task.colour", std::string("= ") + data::name(mode()) + " gives " +
-                                     std::to_string(channels) + " channels, which " + n +
-                                     " does not divide" + (channels == 3 && 4 % stem_n() == 0
-                                                               ? "; take zero_first"
-                                                               : "; set model.real_stem = true"));
+                                     std::to_string(channels) + " channels, which " + n + " does not divide" +
+                                     (channels == 3 && 4 % stem_n() == 0 ? "; take zero_first"
+                                                                         : "; set model.real_stem = true"));
   if (augmentation.padding >= side())
     recipe.refuse("augmentation.padding", "must be less than the side of a picture, " +
                                               std::to_string(side()) + ", got " +

@@ -31,7 +31,8 @@ struct ImageOptions : Options {
   int64_t side() const;
   /// n of the first convolution.
   int64_t stem_n() const { return model.real_stem() ? 1 : model.algebra().n; }
-  /// What the channels are: rgb, or four where n of the first convolution is 2 or 4, unless the recipe says so.
+  /// What the channels are: rgb, or four where n of the first convolution is 2 or 4, unless the recipe says
+  /// so.
   data::ColourMode mode() const;
   /// The model with its sizes.
   models::ResNetOptions network(int64_t classes) const;

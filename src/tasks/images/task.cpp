@@ -74,8 +74,7 @@ train::Evaluation ImageTask::evaluate(std::string_view split, const std::functio
     const at::Tensor scores = model_->score(batch.images.to(train::device_of(model_->module()))).cpu();
     const at::Tensor wanted = batch.labels.unsqueeze(1);
     loss -= scores.gather(1, wanted).sum().item<double>();
-    if (classes > kTop)
-      near += (std::get<1>(scores.topk(kTop)) == wanted).sum().item<int64_t>();
+    if (classes > kTop) near += (std::get<1>(scores.topk(kTop)) == wanted).sum().item<int64_t>();
     const at::Tensor best = scores.argmax(1);
     for (int64_t i = 0; i < batch.size(); ++i) {
       const auto target = batch.labels[i].item<int64_t>(), answer = best[i].item<int64_t>();
@@ -98,7 +97,8 @@ train::Evaluation ImageTask::evaluate(std::string_view split, const std::functio
     figures["accuracy" + group] = share(count[i][i], of_class);
     figures["count" + group] = static_cast<double>(of_class);
   }
-  if (split == "test") result.files["test" + std::string(kConfusions)] = confusion_table(counts, model_->classes);
+  if (split == "test")
+    result.files["test" + std::string(kConfusions)] = confusion_table(counts, model_->classes);
   return result;
 }
 
