@@ -218,9 +218,22 @@ TEST_F(ImagesTest, RefusesWhatDoesNotFit) {
               HasSubstr("augmentation.padding must be less than the side of a picture, 12, got 12"));
   EXPECT_THAT(error({"augmentation.cutout=33"}), HasSubstr("augmentation.cutout must be at most"));
   EXPECT_THAT(error({"task.dev_share=0.6", "task.test_share=0.5"}), HasSubstr("less than 1 together"));
-  EXPECT_THAT(error({"task.data=planes", "task.side=8", "train.batch=1"}), HasSubstr("train.batch"));
   EXPECT_THAT(error({"task.data=pictures"}), HasSubstr("task.data"));
   EXPECT_EQ(error({"model.algebra=octonion", "model.real_stem=true"}), "no error");
+}
+
+TEST_F(ImagesTest, APictureThatIsAloneInItsBatchIsRefusedWhereItIsTooSmall) {
+  test::write_colours(folder_ / "colours", 3, 1, 1);
+  const auto error = [&](const std::string& side, const std::string& batch) {
+    fs::remove_all(folder_ / "run");
+    return error_of([&] {
+      learn({"task.side=" + side, "train.batch=" + batch, "train.steps=3", "train.evaluate_every=3"});
+    });
+  };
+  EXPECT_THAT(error("8", "4"), HasSubstr("train.batch = 4 leaves one of the 9 pictures alone"));
+  EXPECT_THAT(error("8", "1"), HasSubstr("train.batch = 1 leaves one of the 9 pictures alone"));
+  EXPECT_EQ(error("8", "5"), "no error");
+  EXPECT_EQ(error("9", "4"), "no error");
 }
 
 TEST_F(ImagesTest, BadPicturesAreNamedOrLeftOut) {

@@ -16,7 +16,6 @@ namespace {
 constexpr const char* kAutomatic = "automatic";
 constexpr int64_t kLargestWidth = 1 << 16;
 constexpr std::array<int64_t, 5> kDepths{18, 34, 50, 101, 152};
-constexpr int64_t kReduction = 8;  // pixels of a picture for one of the last stage, in each direction
 
 std::vector<int64_t> widths_of(const std::string& text) {
   std::vector<int64_t> all;
@@ -145,9 +144,6 @@ void ImageOptions::check(const Recipe& recipe) const {
                                              ", got " + std::to_string(augmentation.cutout));
   if (source.dev_share + source.test_share >= 1)
     recipe.refuse("task.dev_share", "and task.test_share must be less than 1 together");
-  if (side() <= kReduction && recipe.batch == 1 && model.residual() != models::Residual::fixup)
-    recipe.refuse("train.batch", "must be at least 2 for pictures of at most " + std::to_string(kReduction) +
-                                     " pixels a side, since a batch norm needs two values");
 }
 
 int64_t ImageOptions::side() const {

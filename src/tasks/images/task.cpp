@@ -14,6 +14,7 @@ namespace {
 namespace F = torch::nn::functional;
 
 constexpr int64_t kTop = 5;
+constexpr int64_t kReduction = 8;  // rows of a picture for one of the last stage
 constexpr const char* kConfusions = ".confusions.tsv";
 
 // Pictures of each class that were taken for each class.
@@ -32,6 +33,17 @@ std::string confusion_table(const at::Tensor& counts, const std::vector<std::str
   return text;
 }
 
+// A batch norm needs two values of each channel. One picture gives the last stage so many as it has pixels.
+void check_last_batch(const ImageModel& model, int64_t pictures) {
+  const Recipe& recipe = model.recipe();
+  const int64_t side = model.own().side(), last = (pictures - 1) % recipe.batch + 1;
+  if (last == 1 && side <= kReduction && model.own().model.residual() != models::Residual::fixup)
+    recipe.refuse("train.batch",
+                  "= " + std::to_string(recipe.batch) + " leaves one of the " + std::to_string(pictures) +
+                      " pictures alone in the last batch, and where pictures have at most " +
+                      std::to_string(kReduction) + " rows a batch norm needs two; take another number");
+}
+
 double share(int64_t part, int64_t all) {
   return all > 0 ? static_cast<double>(part) / static_cast<double>(all) : 0;
 }
@@ -41,8 +53,10 @@ double share(int64_t part, int64_t all) {
 ImageTask::ImageTask(std::shared_ptr<ImageModel> model, std::shared_ptr<const ImageSets> sets,
                      Checksums checksums)
     : model_(std::move(model)), sets_(std::move(sets)), checksums_(std::move(checksums)) {
-  if (const auto train = sets_->find("train"); train != sets_->end())
-    train_.emplace(train->second, loading(model_->recipe(), model_->scale(), /*training=*/true));
+  const auto train = sets_->find("train");
+  if (train == sets_->end()) return;
+  check_last_batch(*model_, train->second.size());
+  train_.emplace(train->second, loading(model_->recipe(), model_->scale(), /*training=*/true));
 }
 
 train::BatchLoss ImageTask::loss(int64_t epoch, int64_t index) {
