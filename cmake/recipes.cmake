@@ -1,6 +1,8 @@
 # The recipes that come with the program.
 set(quatrain_recipes
   agreement
+  cifar10
+  cifar10_code
   copy_memory
   digits
   entailment_generated
@@ -15,6 +17,7 @@ set(quatrain_recipes
   reverse
   rotation
   sentiment
+  shapes
   sick
   snli
   style

@@ -152,7 +152,7 @@ class Program {
     command->add_option("run", predict_.run, "Folder of a run")->required()->type_name("RUN");
     auto* lines = command
                       ->add_option("lines", predict_.lines,
-                                   "Answer these instead: texts, or the files of a run of speech")
+                                   "Answer these instead: texts, or the files of a run of speech or images")
                       ->type_name("LINE");
     auto* live =
         command

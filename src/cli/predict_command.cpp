@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/lines.h"
 #include "cli/run_folder.h"
 #include "cli/stop.h"
@@ -56,33 +57,48 @@ void join(tasks::Model& model, const PredictArguments& arguments, const train::S
   }
 }
 
-// Answers lines, before which there were `number` of what `place` names.
-void answer_lines(tasks::Model& model, const std::vector<std::string>& lines, const std::string& place,
-                  size_t& number) {
-  const auto [answers, problem] = tasks::answer(model, lines);
-  write(answers);
-  number += answers.size();
-  if (!problem.empty()) throw std::runtime_error(place + " " + std::to_string(number + 1) + ": " + problem);
+// How many lines there were, and how many of them have an empty answer because they have none.
+struct Progress {
+  size_t lines = 0, unanswered = 0;
+};
+
+// Answers lines, which follow those of `so_far` of what `place` names.
+void answer_lines(tasks::Model& model, std::vector<std::string> lines, const std::string& place,
+                  Progress& so_far) {
+  for (;;) {
+    const auto [answers, problem] = tasks::answer(model, lines);
+    write(answers);
+    so_far.lines += answers.size();
+    if (problem.empty()) return;
+    const std::string sentence = place + " " + std::to_string(so_far.lines + 1) + ": " + problem;
+    if (!model.answers_the_rest()) throw std::runtime_error(sentence);
+    print_note("quatrain: " + sentence);
+    write({""});
+    ++so_far.lines, ++so_far.unanswered;
+    lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(answers.size() + 1));
+  }
 }
 
-void answer_input(tasks::Model& model) {
+Progress answer_input(tasks::Model& model) {
   LineReader reader(STDIN_FILENO, kLongestLine);
-  size_t number = 0;
+  Progress so_far;
   if (::isatty(STDIN_FILENO))
     std::fprintf(stderr, "%s a line; end with Ctrl-D\n", model.recipe().about().reads.c_str());
   for (;;) {
     const auto lines = reader.next(model.portion());
-    if (lines.empty()) return;
-    answer_lines(model, lines, "standard input, line", number);
+    if (lines.empty()) return so_far;
+    answer_lines(model, lines, "standard input, line", so_far);
   }
 }
 
-void answer_arguments(tasks::Model& model, const std::vector<std::string>& lines) {
-  for (size_t number = 0; number < lines.size();) {
-    const auto begin = lines.begin() + static_cast<std::ptrdiff_t>(number);
-    const size_t count = std::min(model.portion(), lines.size() - number);
-    answer_lines(model, {begin, begin + static_cast<std::ptrdiff_t>(count)}, "argument", number);
+Progress answer_arguments(tasks::Model& model, const std::vector<std::string>& lines) {
+  Progress so_far;
+  while (so_far.lines < lines.size()) {
+    const auto begin = lines.begin() + static_cast<std::ptrdiff_t>(so_far.lines);
+    const size_t count = std::min(model.portion(), lines.size() - so_far.lines);
+    answer_lines(model, {begin, begin + static_cast<std::ptrdiff_t>(count)}, "argument", so_far);
   }
+  return so_far;
 }
 
 // The next bytes that are there; none at the end.
@@ -134,13 +150,15 @@ int predict_command(const PredictArguments& arguments) {
   tasks::set_threads(model->recipe());
   const torch::NoGradGuard no_grad;
   const train::Autocast autocast(model->recipe().train.bf16, session.device().type());
+  Progress progress;
   if (arguments.live)
     answer_sound(*model, arguments.rate);
-  else if (!arguments.lines.empty())
-    answer_arguments(*model, arguments.lines);
   else
-    answer_input(*model);
+    progress = arguments.lines.empty() ? answer_input(*model) : answer_arguments(*model, arguments.lines);
   if (const std::string text = model->summary(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
+  if (progress.unanswered > 0)
+    throw std::runtime_error(std::to_string(progress.unanswered) + " of " + std::to_string(progress.lines) +
+                             " lines have no answer, they are empty lines among the answers");
   return kSuccess;
 }
 

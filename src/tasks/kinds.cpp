@@ -1,6 +1,7 @@
 #include "quatrain/tasks/kind.h"
 
 #include "tasks/copy_memory/kind.h"
+#include "tasks/images/kind.h"
 #include "tasks/language_model/kind.h"
 #include "tasks/regression/kind.h"
 #include "tasks/seq2seq/kind.h"
@@ -14,7 +15,7 @@ namespace {
 
 std::vector<const Kind*>& list() {
   static std::vector<const Kind*> all{&text_classification(), &regression(), &seq2seq(),   &language_model(),
-                                      &copy_memory(),         &speech(),     &text_pairs()};
+                                      &copy_memory(),         &speech(),     &text_pairs(), &images()};
   return all;
 }
 

@@ -49,5 +49,7 @@ inline Prepare named_pipe(const std::string& name) {
 
 /// Recordings, and runs that were trained on them.
 Section speech_errors();
+/// Folders of pictures, and runs that were trained on them.
+Section image_errors();
 
 }  // namespace quatrain::cli

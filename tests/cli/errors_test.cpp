@@ -350,6 +350,7 @@ TEST_F(Errors, are_one_sentence_each_as_the_page_says) {
   std::string page = kOpening;
   auto all = sections();
   all.push_back(speech_errors());
+  all.push_back(image_errors());
   for (const auto& section : all) {
     page += "\n## " + section.title +
             "\n\n| what is wrong | what the program says | exit code |\n|---|---|---|\n";

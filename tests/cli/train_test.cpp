@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
+#include "data/picture_files.h"
 #include "quatrain/tasks/about.h"
 #include "quatrain/tasks/recipe.h"
 #include "tasks/speech_corpora.h"
@@ -64,6 +65,12 @@ std::string small_settings(const tasks::Recipe& recipe) {
     if (reader == "timit") return all + " --data phones --set task.test_speakers=mdave0";
     return all + " --data tones --set task.data=tsv";
   }
+  if (kind == "images") {
+    for (const char* key : {"'model.widths=8 8 8 8'", "train.batch=4"}) set(key);
+    if (reader != "shapes") return all + " --data colours --set task.data=folders --set task.side=12";
+    for (const char* key : {"shapes.train=20", "shapes.dev=10", "shapes.test=10"}) set(key);
+    return all;
+  }
   for (const char* key :
        {"model.width=64", "model.feed_forward=64", "vocabulary.pieces=characters", "vocabulary.size=0"})
     set(key);
@@ -85,6 +92,7 @@ TEST(Train, every_recipe_runs) {
   place.make_data();
   test::write_tones(place.path("tones"), 6, 2, 2, 2);
   test::write_phones(place.path("phones"));
+  test::write_colours(place.path("colours"), 3, 1, 1);
   for (const auto& entry : std::filesystem::directory_iterator(QUATRAIN_RECIPES)) {
     const auto recipe = tasks::read_recipe(entry.path().string());
     std::vector<std::string> variants{""};

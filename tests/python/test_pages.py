@@ -6,6 +6,7 @@ import re
 import struct
 import subprocess
 import wave
+import zlib
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,35 @@ def test_the_commands_of_speech_run_as_printed(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "error rate" in done.stdout
     assert (tmp_path / "runs/mine/test.errors.txt").read_text().startswith("%WER ")
+
+
+def write_png(file, side, colour):
+    """A square of one colour."""
+    rows = (b"\0" + bytes(colour) * side) * side
+    chunks = {b"IHDR": struct.pack(">2I5B", side, side, 8, 2, 0, 0, 0), b"IDAT": zlib.compress(rows), b"IEND": b""}
+    parts = [struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks.items()]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
+
+
+@pytest.mark.skipif(not PROGRAM, reason="QUATRAIN_PROGRAM names no program")
+def test_the_commands_of_images_run_as_printed(tmp_path):
+    """The first block of images.md, on pictures of one colour each. Only sizes are smaller."""
+    for number in range(1, 21):
+        write_png(tmp_path / f"pets/cat/{number:04}.png", 8, (200 + number, 40, 40))
+        write_png(tmp_path / f"pets/dog/{number:04}.png", 8, (40, 40, 200 + number))
+    for name in ("cat", "dog"):
+        (tmp_path / f"pets/{name}/0001.png").rename(tmp_path / f"pets/{name}/0001.jpg")  # the first bytes tell what it is
+    block = re.search(r"^```sh\n(.*?)^```", (ROOT / "docs" / "images.md").read_text(), re.DOTALL | re.MULTILINE)[1]
+    lines = block.splitlines()
+    assert len(lines) == 3
+    small = {"task.side": 8, "model.widths": "'4 4 4 4'", "train.steps": 2, "train.batch": 8, "train.threads": 1}
+    lines[0] += "".join(f" --set {key}={value}" for key, value in small.items())
+    script = f"set -e\nquatrain() {{ '{PROGRAM}' \"$@\"; }}\n" + "\n".join(lines)
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "class=dog" in done.stdout
+    assert (tmp_path / "runs/pets/test.confusions.tsv").read_text().startswith("class\tanswer\tcount\n")
 
 
 def test_every_page_with_cpp_is_compiled():

@@ -69,6 +69,9 @@ class QUATRAIN_API Model {
   /// An answer, without its line's end, for each line; a LineError where one has none.
   virtual std::vector<std::string> predict(const std::vector<std::string>& lines) = 0;
 
+  /// True where lines name files: one that has no answer is told of, and those behind it are still answered.
+  virtual bool answers_the_rest() const { return false; }
+
   /// From now on answers with the mean of both models' probabilities. A RecipeError says why where they
   /// cannot answer together, as kinds without such answers cannot.
   virtual void answer_with(const Model& other);

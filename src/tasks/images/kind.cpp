@@ -1,0 +1,56 @@
+#include "tasks/images/kind.h"
+
+#include "quatrain/nn/weights.h"
+#include "tasks/images/data.h"
+#include "tasks/images/model.h"
+
+namespace quatrain::tasks {
+namespace {
+
+class ImageKind : public Kind {
+ public:
+  const About& about() const override {
+    using Format = Figure::Format;
+    static const About about{
+        .name = "images",
+        .summary =
+            "A class for each picture, by a residual network of convolutions (PHResNet): generated shapes, "
+            "CIFAR, your own files.",
+        .reads = "the path of a picture",
+        .unit = "pictures",
+        .figures = {{"accuracy", "accuracy", Format::share, true},
+                    {"top5", "among the first five", Format::share, true, "", true},
+                    {"loss", "loss", Format::number, false, "", true}},
+        .facts = {{"encoder_parameters", "of the convolutions", Format::count}},
+        .answers = true,
+    };
+    return about;
+  }
+
+  std::unique_ptr<Options> options() const override { return std::make_unique<ImageOptions>(); }
+
+  std::unique_ptr<Data> load_data(Recipe recipe, const DataRequest& request) const override {
+    return load_images_of(std::move(recipe), request);
+  }
+
+  std::unique_ptr<Model> load_model(Recipe recipe, const std::filesystem::path& folder) const override {
+    // The scale comes with the weights.
+    auto model = std::make_unique<ImageModel>(std::move(recipe), read_classes(folder), data::PixelScale{});
+    try {
+      nn::load_weights(model->module(), folder / "model.safetensors");
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(std::string(error.what()) + "; do recipe.toml and classes.txt (" +
+                               std::to_string(model->classes.size()) + " classes) beside it belong to it?");
+    }
+    return model;
+  }
+};
+
+}  // namespace
+
+const Kind& images() {
+  static const ImageKind kind;
+  return kind;
+}
+
+}  // namespace quatrain::tasks

@@ -1,0 +1,115 @@
+#include "tasks/images/model.h"
+
+#include <torch/torch.h>
+
+#include <fstream>
+
+#include "quatrain/data/image.h"
+#include "quatrain/train/session.h"
+#include "support/atomic_file.h"
+#include "support/numbers.h"
+#include "support/text.h"
+
+namespace quatrain::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFile = "classes.txt";
+constexpr const char* kMean = "pixel_mean";
+constexpr const char* kDeviation = "pixel_deviation";
+
+at::Tensor as_tensor(const std::array<double, 3>& values) {
+  return torch::tensor({values[0], values[1], values[2]}, torch::kDouble);
+}
+
+std::array<double, 3> as_array(const at::Tensor& values) {
+  const at::Tensor here = values.cpu();
+  return {here[0].item<double>(), here[1].item<double>(), here[2].item<double>()};
+}
+
+}  // namespace
+
+std::vector<std::string> read_classes(const fs::path& folder) {
+  std::ifstream file = open_named(folder / kFile);
+  std::vector<std::string> classes;
+  for (std::string line; std::getline(file, line);) classes.push_back(line);
+  return classes;
+}
+
+ImageModel::ImageModel(Recipe recipe, std::vector<std::string> names, const data::PixelScale& scale)
+    : Model(std::move(recipe)),
+      classes(std::move(names)),
+      network(own().network(static_cast<int64_t>(classes.size()))) {
+  network->register_buffer(kMean, as_tensor(scale.mean));
+  network->register_buffer(kDeviation, as_tensor(scale.deviation));
+}
+
+data::PixelScale ImageModel::scale() const {
+  const auto buffers = network->named_buffers();
+  return {as_array(buffers[kMean]), as_array(buffers[kDeviation])};
+}
+
+at::Tensor ImageModel::forward(const std::vector<at::Tensor>& input) {
+  TORCH_CHECK_VALUE(input.size() == 1, "images: the input must be one tensor of pictures, got ",
+                    input.size());
+  return network->forward(input[0]);
+}
+
+at::Tensor ImageModel::score(const at::Tensor& images) {
+  const auto logs = [&](const at::Tensor& x) { return network->forward(x).to(at::kFloat).log_softmax(1); };
+  const at::Tensor straight = logs(images);
+  if (!own().mirrored) return straight;
+  return torch::logaddexp(straight, logs(images.flip(3))) - std::log(2.0);
+}
+
+std::string ImageModel::line_problem(const std::string& line) const {
+  if (fs::is_regular_file(line)) return "";
+  return "there is no picture " + quote(line);
+}
+
+std::vector<std::string> ImageModel::predict(const std::vector<std::string>& lines) {
+  std::vector<at::Tensor> pictures;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    try {
+      pictures.push_back(data::fit_image(data::read_image(lines[i]), own().side()));
+    } catch (const c10::Error& error) {
+      throw LineError(i, error.what_without_backtrace());
+    }
+  }
+  if (pictures.empty()) return {};
+  const at::Tensor input = data::to_input(torch::stack(pictures), scale(), own().mode());
+  const at::Tensor shares = score(input.to(train::device_of(*network))).exp().cpu();
+  require_finite(shares);
+  const auto [best, places] = shares.max(1);
+  std::vector<std::string> answers;
+  for (int64_t i = 0; i < shares.size(0); ++i)
+    answers.push_back(classes[static_cast<size_t>(places[i].item<int64_t>())] + "\t" +
+                      fixed(best[i].item<double>(), 4));
+  return answers;
+}
+
+void ImageModel::store(const fs::path& folder) const {
+  std::string text;
+  for (const auto& name : classes) text += name + "\n";
+  write_text(folder / kFile, text);
+}
+
+void ImageModel::check_same_meaning(const fs::path& checkpoint) const {
+  if (read_classes(checkpoint) != classes)
+    throw RecipeError("train.weights: the model in " + checkpoint.string() +
+                      " tells other classes apart than these pictures have");
+}
+
+// The first convolution keeps its channels; where n does not divide them, it stays real.
+std::unique_ptr<Model> ImageModel::in_algebra(const std::string& algebra) const {
+  Recipe recipe = recipe_alone();
+  auto& options = recipe.own<ImageOptions>();
+  options.colour = own().mode();
+  options.model.algebra(algebra);
+  if (data::channels(*options.colour) % options.stem_n() != 0) options.model.real_stem(true);
+  check(recipe);
+  return std::make_unique<ImageModel>(std::move(recipe), classes, scale());
+}
+
+}  // namespace quatrain::tasks

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "quatrain/data/image_input.h"
+#include "quatrain/models/resnet.h"
+#include "quatrain/tasks/kind.h"
+#include "tasks/images/options.h"
+
+namespace quatrain::tasks {
+
+/// A residual network with the names of its classes, and the mean and deviation of its training set's pixels
+/// as buffers.
+class ImageModel : public Model {
+ public:
+  ImageModel(Recipe recipe, std::vector<std::string> classes, const data::PixelScale& scale);
+
+  torch::nn::Module& module() override { return *network; }
+  /// {pictures (B, channels, side, side)}: logits (B, classes).
+  at::Tensor forward(const std::vector<at::Tensor>& input) override;
+  std::string line_problem(const std::string& line) const override;
+  /// Paths of pictures in; the class and, behind a tab, its probability out.
+  std::vector<std::string> predict(const std::vector<std::string>& lines) override;
+  bool answers_the_rest() const override { return true; }
+  size_t portion() const override { return 64; }
+  void store(const std::filesystem::path& folder) const override;
+  void check_same_meaning(const std::filesystem::path& checkpoint) const override;
+  std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
+
+  const ImageOptions& own() const { return recipe_.own<ImageOptions>(); }
+  /// Log-probabilities (B, classes) by which pictures are scored, float32: of each picture, or of the mean
+  /// over it and its mirror image.
+  at::Tensor score(const at::Tensor& images);
+  /// That of the training set, as the network's buffers hold it.
+  data::PixelScale scale() const;
+
+  std::vector<std::string> classes;
+  models::ResNet network{nullptr};
+};
+
+/// The names that a checkpoint keeps.
+std::vector<std::string> read_classes(const std::filesystem::path& folder);
+
+}  // namespace quatrain::tasks

@@ -1,0 +1,68 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cli/program.h"
+#include "data/picture_files.h"
+
+namespace quatrain::cli {
+namespace {
+
+using testing::HasSubstr;
+
+// One trained run for all tests here.
+class PredictImages : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    place_ = new Workplace;
+    test::write_colours(place_->path("colours"), 12, 3, 3);
+    const Outcome outcome = place_->run(
+        "train shapes --data colours --out run --set task.data=folders --set task.side=12 --set "
+        "\"model.widths=8 8 8 8\" --set augmentation.padding=1 --set train.steps=40 --set train.batch=9 "
+        "--set train.rate=0.05 --set train.threads=1 --set train.evaluate_every=20");
+    ASSERT_EQ(outcome.code, 0) << outcome.error;
+  }
+  static void TearDownTestSuite() {
+    delete place_;
+    place_ = nullptr;
+  }
+  static inline Workplace* place_ = nullptr;
+};
+
+TEST_F(PredictImages, files_are_arguments_or_lines) {
+  const Outcome arguments = place_->run("predict run colours/test/sea/0.png colours/test/sun/1.png");
+  EXPECT_EQ(arguments.code, 0);
+  EXPECT_THAT(arguments.out, testing::MatchesRegex("sea\t[01]\\.[0-9]+\nsun\t[01]\\.[0-9]+\n"));
+  EXPECT_EQ(place_->run("predict run", "colours/test/sea/0.png\ncolours/test/sun/1.png\n").out,
+            arguments.out);
+}
+
+TEST_F(PredictImages, a_bad_file_leaves_the_others_their_answers) {
+  test::write_bytes(place_->path("cut.png"), test::colour_png(0, 1).substr(0, 200));
+  const std::string files = "colours/test/sea/0.png nowhere.png cut.png colours/test/sun/1.png";
+  const Outcome outcome = place_->run("predict run " + files);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.out, testing::MatchesRegex("sea\t[01]\\.[0-9]+\n\n\nsun\t[01]\\.[0-9]+\n"));
+  EXPECT_THAT(outcome.error, HasSubstr("quatrain: argument 2: there is no picture \"nowhere.png\"\n"));
+  EXPECT_THAT(outcome.error, HasSubstr("quatrain: argument 3: image: the PNG file cut.png is "));
+  EXPECT_THAT(outcome.error, HasSubstr("quatrain: 2 of 4 lines have no answer"));
+  EXPECT_EQ(std::count(outcome.error.begin(), outcome.error.end(), '\n'), 3);
+
+  std::string lines = files;
+  std::replace(lines.begin(), lines.end(), ' ', '\n');
+  const Outcome input = place_->run("predict run", lines);
+  EXPECT_EQ(input.code, 1);
+  EXPECT_EQ(input.out, outcome.out);
+  EXPECT_THAT(input.error, HasSubstr("standard input, line 3: "));
+}
+
+TEST_F(PredictImages, evaluate_shows_each_class) {
+  const Outcome outcome = place_->run("evaluate run --set evaluate.flip=true");
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  for (const char* name : {"class=leaf", "class=sea", "class=sun"}) EXPECT_THAT(outcome.out, HasSubstr(name));
+  EXPECT_EQ(place_->run("check run").code, 0);
+}
+
+}  // namespace
+}  // namespace quatrain::cli
