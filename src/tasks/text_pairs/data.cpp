@@ -16,6 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Words without a vector in the file start the same in every run, whatever its seed.
+constexpr uint64_t kSeedOfUnknown = 1;
+
 // Files of the same name in several folders are told apart by the folders.
 Checksums checksums_of(const std::vector<fs::path>& files) {
   Checksums checksums;
@@ -61,7 +64,7 @@ TextPairData::TextPairData(Recipe recipe, data::TextPairSplits splits, data::Voc
     notes_.push_back(bad.set + " set: " + counted(bad.count, "pair") + " left out (" + bad.reason +
                      "), the first at " + bad.first);
   if (own.vectors.empty() || request.model) return;  // a trained model has its words
-  vectors_ = data::load_vectors(own.vectors, vocabulary_, recipe_.train.seed);
+  vectors_ = data::load_vectors(own.vectors, vocabulary_, kSeedOfUnknown);
   notes_.push_back(counted(vectors_.found, "word") + " of the vocabulary's " +
                    std::to_string(vocabulary_.size() - 1) + " have a vector in " +
                    fs::path(own.vectors).filename().string() + "; the others' are drawn");

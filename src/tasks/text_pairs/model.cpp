@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdio>
 
+#include "quatrain/nn/parameters.h"
 #include "quatrain/train/session.h"
 #include "tasks/text_pairs/options.h"
 #include "tasks/words.h"
@@ -70,6 +71,12 @@ TextPairModel::TextPairModel(Recipe recipe, data::Vocabulary words, std::vector<
 
 bool TextPairModel::ranked() const {
   return recipe_.own<TextPairTaskOptions>().ranked();
+}
+
+int64_t TextPairModel::layer_parameters() const {
+  if (encoder_) return nn::parameter_report(*encoder_->encoder).total;
+  const nn::ParameterReport all = nn::parameter_report(*attention_);
+  return all.total - all.embeddings;
 }
 
 torch::nn::Module& TextPairModel::module() {

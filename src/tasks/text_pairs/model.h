@@ -31,6 +31,8 @@ class TextPairModel : public Model {
   std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
 
   bool ranked() const;
+  /// Parameters without words' vectors; of `lstm` without the classifier too, as the papers count.
+  int64_t layer_parameters() const;
   /// Logits of all pairs, in their order, on the CPU.
   at::Tensor logits(std::shared_ptr<const data::EncodedTextPairs> pairs,
                     const std::function<void()>& after_batch = {});

@@ -144,7 +144,7 @@ void TextPairTask::store(const std::filesystem::path& folder) const {
 train::Figures TextPairTask::facts() {
   const auto train = sets_->sets.find("train");
   return {
-      {"encoder_parameters", static_cast<double>(nn::parameter_report(model()).encoder)},
+      {"encoder_parameters", static_cast<double>(model_->layer_parameters())},
       {"vocabulary_size", static_cast<double>(model_->vocabulary.size())},
       {"train_pairs", static_cast<double>(train == sets_->sets.end() ? 0 : train->second.encoded->size())}};
 }
