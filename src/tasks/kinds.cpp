@@ -14,7 +14,7 @@ namespace quatrain::tasks {
 namespace {
 
 std::vector<const Kind*>& list() {
-  static std::vector<const Kind*> all{&text_classification(), &regression(), &seq2seq(),   &language_model(),
+  static std::vector<const Kind*> all{&text_classification(), &regression(), &seq2seq(),    &language_model(),
                                       &copy_memory(),         &speech(),     &text_pairs(), &images()};
   return all;
 }
