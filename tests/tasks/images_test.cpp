@@ -171,6 +171,8 @@ TEST_F(ImagesTest, OtherPicturesAreRefusedAndNamed) {
 // What a colour has is the training set's, also where another set is scored.
 TEST_F(ImagesTest, TheScaleComesWithTheWeights) {
   test::write_colours(folder_ / "colours", 12, 4, 5);
+  const auto first = [](const Data& data) { return data.inputs("test", data.recipe(), 4, 1)[0].tensors[0]; };
+  const at::Tensor before = first(*load({}));
   const double accuracy = learn({}).test.at("accuracy");
   for (int i = 0; i < 12; ++i) fs::remove(file("train/sun/" + std::to_string(i) + ".png"));
   test::write_bytes(file("train/sun/0.png"), test::colour_png(0, 5));
@@ -179,6 +181,8 @@ TEST_F(ImagesTest, TheScaleComesWithTheWeights) {
   const auto data = load({}, {.split = "test", .model = model.get()});
   EXPECT_TRUE(data->has("test"));
   EXPECT_FALSE(data->has("dev"));
+  EXPECT_TRUE(first(*data).equal(before));
+  EXPECT_FALSE(first(*load({})).equal(before));
   EXPECT_EQ(data->make_task(model)->evaluate("test", {}).figures.at("accuracy"), accuracy);
 }
 
