@@ -97,6 +97,22 @@ TEST(ConvolutionPlane, DirectOfEveryOption) {
   with({3, 3}, {.dilation = {2}, .transposed = true, .groups = 2});
 }
 
+// torch's own gradient of such weights writes beyond its memory (8 channels, channels last, two threads).
+TEST(ConvolutionPlane, OnePixelWithAStride) {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(2);
+  for (const int64_t units : {1, 2, 16})
+    for (const auto& [down, across] : {std::pair<int64_t, int64_t>{2, 2}, {3, 1}, {13, 20}}) {
+      SCOPED_TRACE(std::to_string(units) + " units, stride " + std::to_string(down) + ", " +
+                   std::to_string(across));
+      PlaneCase c{.units_in = units, .units_out = units, .batch = 9, .height = 12, .width = 12};
+      c.kernel = {1, 1};
+      c.options.padding = {0}, c.options.stride = {down, across}, c.options.way = Way::automatic;
+      expect_plane(c);
+    }
+  at::set_num_threads(threads);
+}
+
 TEST(ConvolutionPlane, EveryAlgebraAndWidth) {
   for (const std::string algebra :
        {"complex", "quaternion", "octonion", "split_quaternion", "dual", "tessarine"})

@@ -194,14 +194,19 @@ at::Tensor finished(const Resolved& resolved, const at::Tensor& x, const at::Ten
   return known ? y : activation(finish.activation)(y);
 }
 
-/// True for a kernel of one pixel that moves over each: `linear` on the pixels.
+/// True for a kernel of one pixel without padding: `linear` on the pixels that it meets.
 bool pointwise(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call) {
   if (call.transposed || call.groups != 1 || x.numel() == 0) return false;
   for (int64_t axis = 0; axis < call.axes(); ++axis)
-    if (F.size(3 + axis) != 1 || call.stride[static_cast<size_t>(axis)] != 1 ||
-        call.padding[static_cast<size_t>(axis)] != 0)
-      return false;
+    if (F.size(3 + axis) != 1 || call.padding[static_cast<size_t>(axis)] != 0) return false;
   return true;
+}
+/// These pixels, as a view of x.
+at::Tensor met_pixels(const at::Tensor& x, const ConvolutionCall& call) {
+  at::Tensor met = x;
+  for (int64_t axis = 0; axis < call.axes(); ++axis)
+    met = met.slice(2 + axis, std::nullopt, std::nullopt, call.stride[static_cast<size_t>(axis)]);
+  return met;
 }
 bool channels_last(const at::Tensor& x) {
   return format_of(x) != at::MemoryFormat::Contiguous;
@@ -212,7 +217,7 @@ at::Tensor convolution_cpu(const at::Tensor& x, const at::Tensor& F, const Optio
   check_convolution("convolution", x, F, call);
   check_convolution_bias(bias, F, call);
   if (pointwise(x, F, call) && channels_last(x))
-    return dispatch_linear(x.movedim(1, -1), as_matrices(F), bias, call.map).movedim(-1, 1);
+    return dispatch_linear(met_pixels(x, call).movedim(1, -1), as_matrices(F), bias, call.map).movedim(-1, 1);
   const Resolved resolved(x, F, call, BilinearMap::Pass::forward);
   if (!resolved.on_engine() || !resolved.goes(true))
     return composed::convolution(x, F, bias, by_H(resolved, call));
@@ -227,9 +232,13 @@ Gradients convolution_backward_cpu(const at::Tensor& grad, const at::Tensor& x, 
   at::Tensor dx, dF, dA;
   if (pointwise(x, F, call)) {
     const auto by_pixels = [](const at::Tensor& t) { return t.movedim(1, -1); };
-    std::tie(dx, dF, dA) =
-        dispatch_linear_backward(by_pixels(grad), by_pixels(x), as_matrices(F), call.map, mask);
-    if (mask[0]) dx = dx.movedim(-1, 1).contiguous(format_of(x));
+    std::tie(dx, dF, dA) = dispatch_linear_backward(by_pixels(grad), by_pixels(met_pixels(x, call)),
+                                                    as_matrices(F), call.map, mask);
+    if (mask[0]) {
+      const at::Tensor met = dx.movedim(-1, 1);
+      dx = at::zeros(x.sizes(), met.options().memory_format(format_of(x)));
+      met_pixels(dx, call).copy_(met);
+    }
     if (mask[1]) dF = dF.view(F.sizes());
     return {dx, dF, dA};
   }
