@@ -1,7 +1,10 @@
 #include "tasks/words.h"
 
+#include <ATen/ops/argmax.h>
 #include <c10/util/Exception.h>
 
+#include <array>
+#include <cstdio>
 #include <fstream>
 
 #include "quatrain/nn/safetensors.h"
@@ -39,6 +42,28 @@ void check_same_words(const data::Vocabulary& vocabulary, const fs::path& checkp
                       std::to_string(known.size()) + " words) differs from the vocabulary of these data (" +
                       std::to_string(vocabulary.size()) +
                       " words): use the data and the [task] settings of that run");
+}
+
+void check_same_labels(const std::vector<std::string>& found, const std::vector<std::string>& of_run) {
+  if (found != of_run)
+    throw std::runtime_error("the labels in the data (" + join(found) + ") differ from the run's (" +
+                             join(of_run) + "): use data with the labels of the run");
+}
+
+std::vector<std::string> labelled(const at::Tensor& probabilities, const std::vector<std::string>& labels) {
+  const at::Tensor best = probabilities.argmax(1);
+  const auto winner = best.accessor<int64_t, 1>();
+  const auto share = probabilities.accessor<float, 2>();
+  std::vector<std::string> answers;
+  for (int64_t row = 0; row < probabilities.size(0); ++row) {
+    std::string& answer = answers.emplace_back(labels[static_cast<size_t>(winner[row])]);
+    for (int64_t label = 0; label < probabilities.size(1); ++label) {
+      std::array<char, 32> number{};
+      std::snprintf(number.data(), number.size(), "\t%.4f", static_cast<double>(share[row][label]));
+      answer += number.data();
+    }
+  }
+  return answers;
 }
 
 int64_t width_of_words(const fs::path& weights, const std::string& name) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
 #include <filesystem>
@@ -8,7 +9,7 @@
 
 #include "quatrain/data/vocabulary.h"
 
-/// What kinds that label texts keep beside a checkpoint's weights.
+/// What kinds that label texts keep beside a checkpoint's weights, and how they answer.
 namespace quatrain::tasks {
 
 /// Writes vocabulary.txt and labels.txt (a label a line).
@@ -19,6 +20,13 @@ std::vector<std::string> read_labels(const std::filesystem::path& folder);
 /// Throws a RecipeError where the checkpoint of `train.weights` = `weights` has other words.
 void check_same_words(const data::Vocabulary& vocabulary, const std::filesystem::path& checkpoint,
                       const std::string& weights);
+
+/// Throws where the labels of data are not those of the run that they are given to.
+void check_same_labels(const std::vector<std::string>& found, const std::vector<std::string>& of_run);
+
+/// For each row of the probabilities (texts, labels), on the CPU: the likeliest label, then the probability
+/// of every label, with tabs between.
+std::vector<std::string> labelled(const at::Tensor& probabilities, const std::vector<std::string>& labels);
 
 /// How wide the vectors of words are that a file of weights has under this name.
 int64_t width_of_words(const std::filesystem::path& weights, const std::string& name);

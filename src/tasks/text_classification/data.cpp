@@ -4,10 +4,10 @@
 
 #include "quatrain/data/loader.h"
 #include "quatrain/data/vectors.h"
-#include "support/text.h"
 #include "tasks/data_folder.h"
 #include "tasks/text_classification/model.h"
 #include "tasks/text_classification/options.h"
+#include "tasks/words.h"
 
 namespace quatrain::tasks {
 const std::vector<data::Example>& TextData::examples(std::string_view split) const {
@@ -62,9 +62,7 @@ std::unique_ptr<Data> load_text(Recipe recipe, const DataRequest& request) {
   data::Splits splits = data::load(own.source);
   own.source.tokenizer = splits.tokenizer;
   const auto* model = dynamic_cast<const TextModel*>(request.model);
-  if (model && splits.labels != model->labels)
-    throw std::runtime_error("the labels in the data (" + join(splits.labels) + ") differ from the run's (" +
-                             join(model->labels) + "): use data with the labels of the run");
+  if (model) check_same_labels(splits.labels, model->labels);
   data::Vocabulary vocabulary =
       model ? model->vocabulary : data::Vocabulary::build(splits.train, splits.tokenizer, own.vocabulary);
   if (!request.split.empty())

@@ -3,8 +3,6 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <numeric>
 
 #include "quatrain/data/loader.h"
@@ -78,19 +76,7 @@ std::vector<std::string> TextModel::predict(const std::vector<std::string>& line
   }
   const at::Tensor all = probabilities(texts);
   require_finite(all);
-  const at::Tensor best = all.argmax(1);
-  const auto winner = best.accessor<int64_t, 1>();
-  const auto share = all.accessor<float, 2>();
-  std::vector<std::string> answers;
-  for (int64_t row = 0; row < all.size(0); ++row) {
-    std::string& answer = answers.emplace_back(labels[static_cast<size_t>(winner[row])]);
-    for (int64_t label = 0; label < all.size(1); ++label) {
-      std::array<char, 32> number{};
-      std::snprintf(number.data(), number.size(), "\t%.4f", static_cast<double>(share[row][label]));
-      answer += number.data();
-    }
-  }
-  return answers;
+  return labelled(all, labels);
 }
 
 void TextModel::store(const fs::path& folder) const {

@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "support/numbers.h"
-#include "support/text.h"
 #include "tasks/data_folder.h"
 #include "tasks/text_pairs/model.h"
 #include "tasks/text_pairs/options.h"
 #include "tasks/text_pairs/task.h"
+#include "tasks/words.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -117,9 +117,7 @@ std::unique_ptr<Data> load_text_pair_data(Recipe recipe, const DataRequest& requ
   data::TextPairSplits splits = data::load_text_pairs(own.source);
   own.source.tokenizer = splits.tokenizer;
   const auto* model = dynamic_cast<const TextPairModel*>(request.model);
-  if (model && splits.labels != model->labels)
-    throw std::runtime_error("the labels in the data (" + join(splits.labels) + ") differ from the run's (" +
-                             join(model->labels) + "): use data with the labels of the run");
+  if (model) check_same_labels(splits.labels, model->labels);
   data::Vocabulary vocabulary =
       model ? model->vocabulary : data::vocabulary_of(splits.train, splits.tokenizer, own.vocabulary);
   return std::make_unique<TextPairData>(std::move(recipe), std::move(splits), std::move(vocabulary), request);
