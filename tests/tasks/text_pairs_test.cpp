@@ -18,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr const char* kPairs = R"toml(
 [task]
@@ -230,6 +231,21 @@ TEST_F(TextPairsKindTest, VectorsOfWordsAreLoadedAndStay) {
                 load_data(phm, {})->make_model(phm);
               }),
               HasSubstr("must have an n that divides the width of the words' vectors, 4"));
+}
+
+TEST_F(TextPairsKindTest, WordsOfTheTestSetAreKnownWhereNoVectorIsTrained) {
+  const auto words = [&](const char* trained) {
+    auto settings = write_answers();
+    write("answers/test/a.toks", [&] {
+      std::string text = read("answers/test/a.toks");
+      return "seldom" + text.substr(text.find(' '));
+    }());
+    settings.push_back(std::string("model.train_words=") + trained);
+    learn(settings);
+    return read("run/best/vocabulary.txt");
+  };
+  EXPECT_THAT(words("false"), HasSubstr("seldom"));
+  EXPECT_THAT(words("true"), Not(HasSubstr("seldom")));
 }
 
 TEST_F(TextPairsKindTest, SizesMustFitTheAlgebra) {

@@ -38,6 +38,16 @@ Checksums checksums_of(const std::vector<fs::path>& files) {
   return checksums;
 }
 
+// A word whose vector is never trained can as well stand in dev or test alone: its vector says what it is, or
+// that it is the same unknown word on both sides.
+data::Vocabulary words_of(const data::TextPairSplits& splits, const TextPairTaskOptions& own) {
+  std::vector<data::TextPair> pairs = splits.train;
+  if (!own.model.train_words)
+    for (const auto* other : {&splits.dev, &splits.test})
+      pairs.insert(pairs.end(), other->begin(), other->end());
+  return data::vocabulary_of(pairs, splits.tokenizer, own.vocabulary);
+}
+
 }  // namespace
 
 TextPairData::TextPairData(Recipe recipe, data::TextPairSplits splits, data::Vocabulary vocabulary,
@@ -118,8 +128,7 @@ std::unique_ptr<Data> load_text_pair_data(Recipe recipe, const DataRequest& requ
   own.source.tokenizer = splits.tokenizer;
   const auto* model = dynamic_cast<const TextPairModel*>(request.model);
   if (model) check_same_labels(splits.labels, model->labels);
-  data::Vocabulary vocabulary =
-      model ? model->vocabulary : data::vocabulary_of(splits.train, splits.tokenizer, own.vocabulary);
+  data::Vocabulary vocabulary = model ? model->vocabulary : words_of(splits, own);
   return std::make_unique<TextPairData>(std::move(recipe), std::move(splits), std::move(vocabulary), request);
 }
 

@@ -52,7 +52,7 @@ void TextPairTaskOptions::describe(train::Keys& keys) {
            },
            "How a text becomes words: `automatic` is the reader's own, `whitespace` takes the words between "
            "spaces, `lowercase` lowers them, `simple` also cuts punctuation off.").values = tokenizers_of_pairs();
-  keys.number("min_count", vocabulary.min_count, 1, kLargestCount, "Words seen less often in the training set become `<unk>`.");
+  keys.number("min_count", vocabulary.min_count, 1, kLargestCount, "Words seen less often become `<unk>`: in the training set, or in all sets where `model.train_words` is off.");
   keys.number("max_vocabulary", vocabulary.max_size, 3, kLargestSize * 16, "Most words a model knows, the commonest first.");
   keys.number("max_length", max_length, 0, kLargestSize, "Longer texts are cut off after so many words; 0: no limit.");
   keys.text("vectors", vectors,
