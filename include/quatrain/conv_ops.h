@@ -15,7 +15,10 @@ namespace quatrain::ops {
 
 /// Winograd's transforms, which a 3 x 3 convolution of stride 1 without dilation may take on a CPU in
 /// float32, below the factors of its algebra:
-///   automatic  F(2 x 2, 3 x 3) where it saves time
+///   automatic  F(2 x 2, 3 x 3) where it saves time; F(4 x 4, 3 x 3) where it saves more and PyTorch was told
+///   that
+///              a CPU's convolutions may be less exact (torch.backends.mkldnn.conv.fp32_precision = "tf32",
+///              "bf16")
 ///   none       never
 ///   f2         F(2 x 2, 3 x 3): 4/9 of the multiplications, errors as without
 ///   f4         F(4 x 4, 3 x 3) at the points 0, +-3/4, +-3/2: 1/4 of them; errors are some five times larger

@@ -224,6 +224,16 @@ TEST(ConvolutionPlane, GuardsChoose) {
     const ops::WayGuard way(Way::materialised);
     EXPECT_FALSE(torch::equal(run(Winograd::automatic), by_f4));
   }
+  {
+    using at::Float32Backend, at::Float32Op, at::Float32Precision;
+    auto& context = at::globalContext();
+    const auto before = context.float32Precision(Float32Backend::MKLDNN, Float32Op::CONV);
+    context.setFloat32Precision(Float32Backend::MKLDNN, Float32Op::CONV, Float32Precision::TF32);
+    EXPECT_TRUE(torch::equal(run(Winograd::automatic), by_f4));
+    EXPECT_TRUE(torch::equal(run(Winograd::f2), by_f2));
+    context.setFloat32Precision(Float32Backend::MKLDNN, Float32Op::CONV, before);
+    EXPECT_TRUE(torch::equal(run(Winograd::automatic), by_f2));
+  }
   EXPECT_EQ(ops::parse_winograd("4x4"), Winograd::f4);
   EXPECT_THROW(ops::parse_winograd("3x3"), c10::Error);
 }

@@ -1,5 +1,6 @@
 // Convolutions on a CPU in float32, through a plane's ways. Everything else takes the composed form.
 
+#include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
@@ -124,8 +125,18 @@ class Resolved {
     if (asked == Winograd::none || !plane_.takes_winograd()) return 0;
     if (asked != Winograd::automatic) return asked == Winograd::f2 ? 2 : 4;
     // Tiles that hang over the edge are whole tiles' work.
-    const int64_t tiles = ((plane_.b_height + 1) / 2) * ((plane_.b_width + 1) / 2);
-    return 16 * tiles < 9 * plane_.b_height * plane_.b_width ? 2 : 0;
+    const auto products = [&](int64_t m) {
+      return (m + 2) * (m + 2) * ((plane_.b_height + m - 1) / m) * ((plane_.b_width + m - 1) / m);
+    };
+    const bool several = plane_.b_height > 4 && plane_.b_width > 4;
+    if (several && less_precision_allowed() && products(4) < products(2)) return 4;
+    return products(2) < 9 * plane_.b_height * plane_.b_width ? 2 : 0;
+  }
+  /// The user lets oneDNN's convolutions compute with fewer bits than float32 has.
+  static bool less_precision_allowed() {
+    const auto precision =
+        at::globalContext().float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::CONV);
+    return precision == at::Float32Precision::TF32 || precision == at::Float32Precision::BF16;
   }
 
   at::Tensor packed_for(const plane::Way2& taken, bool forward) const {
