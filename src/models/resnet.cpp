@@ -44,6 +44,19 @@ nn::Conv2d convolution(const ResNetOptions& options, int64_t in, int64_t out, in
                         .winograd(options.winograd()));
 }
 
+/// A batch norm in eval mode, as what becomes of the convolution before it.
+ops::ConvolutionEpilogue riding(const torch::nn::BatchNorm2d& norm) {
+  const at::Tensor scale = norm->weight * (norm->running_var + norm->options.eps()).rsqrt();
+  ops::ConvolutionEpilogue epilogue;
+  epilogue.scale = scale, epilogue.shift = norm->bias - norm->running_mean * scale;
+  return epilogue;
+}
+
+/// True where norms, sums and activations may ride on convolutions.
+bool infers(const torch::nn::Module& module) {
+  return !module.is_training() && !at::GradMode::is_enabled();
+}
+
 }  // namespace
 
 const char* name(Residual residual) {
@@ -115,12 +128,38 @@ at::Tensor ResNetBlockImpl::branch(const at::Tensor& x) {
     } else {
       y = norms[i]->forward(convolutions[i]->forward(y));
     }
-    if (!last) y = torch::relu(y);
+    if (!last) y.relu_();  // no derivative needs what it writes over
   }
   return y;
 }
 
+at::Tensor ResNetBlockImpl::infer(const at::Tensor& x) {
+  const Residual kind = options.residual();
+  at::Tensor through = x, y = x;
+  if (shortcut)
+    through = shortcut_norm ? shortcut->forward_with_epilogue(x, riding(shortcut_norm))
+                            : shortcut->forward(x + before[0]);
+  for (size_t i = 0; i < convolutions.size(); ++i) {
+    const bool last = i + 1 == convolutions.size();
+    ops::ConvolutionEpilogue epilogue;
+    if (norms.empty()) {
+      const int64_t channels = convolutions[i]->options.out_channels();
+      y = y + before[i];
+      epilogue.shift = after[i].expand(channels);
+      if (last) epilogue.scale = scale.expand(channels);
+    } else {
+      epilogue = riding(norms[i]);
+    }
+    if (last && kind == Residual::phydi) epilogue.scale *= alpha, epilogue.shift *= alpha;
+    if (last && kind != Residual::code) epilogue.residual = through;
+    if (!last || kind != Residual::phydi) epilogue.activation = "relu";
+    y = convolutions[i]->forward_with_epilogue(y, epilogue);
+  }
+  return kind == Residual::code ? y.mul_(alpha).add_(through) : y;
+}
+
 at::Tensor ResNetBlockImpl::forward(const at::Tensor& x) {
+  if (infers(*this)) return infer(x);
   at::Tensor through = x;
   if (shortcut) {
     // Fixup's shortcut sees what its branch sees.
@@ -134,7 +173,7 @@ at::Tensor ResNetBlockImpl::forward(const at::Tensor& x) {
     case Residual::code:
       return through + alpha * torch::relu(F);
     default:
-      return torch::relu(through + F);
+      return (through + F).relu_();
   }
 }
 
@@ -179,8 +218,16 @@ at::Tensor ResNetImpl::forward(const at::Tensor& x) {
   TORCH_CHECK_VALUE(x.dim() == 4 && x.size(1) == options.in_channels(),
                     "ResNet: x must have the shape (images, ", options.in_channels(),
                     ", height, width), got ", x.sizes());
-  at::Tensor y = stem->forward(x.contiguous(at::MemoryFormat::ChannelsLast));
-  y = torch::relu(stem_norm ? stem_norm->forward(y) : y);
+  at::Tensor y = x.contiguous(at::MemoryFormat::ChannelsLast);
+  if (infers(*this)) {
+    ops::ConvolutionEpilogue epilogue = stem_norm ? riding(stem_norm) : ops::ConvolutionEpilogue();
+    epilogue.activation = "relu";
+    y = stem->forward_with_epilogue(y, epilogue);
+  } else {
+    y = stem->forward(y);
+    if (stem_norm) y = stem_norm->forward(y);
+    y.relu_();
+  }
   for (const auto& block : *blocks) y = block->as<ResNetBlockImpl>()->forward(y);
   return head->forward(y.mean({2, 3}));
 }

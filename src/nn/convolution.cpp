@@ -110,17 +110,24 @@ void ConvNdImpl<D, transposed>::pretty_print(std::ostream& stream) const {
 
 template <size_t D, bool transposed>
 at::Tensor ConvNdImpl<D, transposed>::forward(const at::Tensor& x) {
-  return run(x, std::nullopt);
+  return run(x, std::nullopt, nullptr);
 }
 
 template <size_t D, bool transposed>
 at::Tensor ConvNdImpl<D, transposed>::forward_to_size(const at::Tensor& x,
                                                       at::IntArrayRef output_size) requires transposed {
-  return run(x, output_size);
+  return run(x, output_size, nullptr);
 }
 
 template <size_t D, bool transposed>
-at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional<at::IntArrayRef> size) {
+at::Tensor ConvNdImpl<D, transposed>::forward_with_epilogue(const at::Tensor& x,
+                                                            const ops::ConvolutionEpilogue& epilogue) {
+  return run(x, std::nullopt, &epilogue);
+}
+
+template <size_t D, bool transposed>
+at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional<at::IntArrayRef> size,
+                                          const ops::ConvolutionEpilogue* epilogue) {
   constexpr int64_t axes = D;
   const bool single = given.dim() == axes + 1;
   at::Tensor x = single ? given.unsqueeze(0) : given;
@@ -158,8 +165,15 @@ at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional
   }
   const Operands weight = operands(this->is_training());
   to.constant = weight.constant;
-  const at::Tensor y = ops::convolution(x, weight.S, bias, weight.product, to);
-  return single ? y.squeeze(0) : y;
+  const auto batched = [single](const at::Tensor& y) { return single ? y.squeeze(0) : y; };
+  if (!epilogue) return batched(ops::convolution(x, weight.S, bias, weight.product, to));
+  ops::ConvolutionEpilogue after = *epilogue;
+  if (bias.defined()) {
+    const at::Tensor moved = after.scale.defined() ? after.scale * bias : bias;
+    after.shift = after.shift.defined() ? moved + after.shift : moved;
+  }
+  if (single && after.residual.defined()) after.residual = after.residual.unsqueeze(0);
+  return batched(ops::convolution_with_epilogue(x, weight.S, weight.product, after, to));
 }
 
 template class ConvNdImpl<1, false>;

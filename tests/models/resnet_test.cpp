@@ -80,6 +80,39 @@ TEST(ResNet, BlocksAreWhatTheySay) {
   }
 }
 
+// In eval mode without gradients norms, sums and activations ride on the convolutions.
+TEST(ResNet, AnswersAreTheSameWithAndWithoutGradients) {
+  for (const Residual residual : {Residual::plain, Residual::phydi, Residual::code, Residual::fixup})
+    for (const std::string algebra : {"real", "quaternion", "phm(4)", "wkp(4)"})
+      for (const int64_t depth : {18, 50})
+        for (const auto type : {at::kFloat, at::kDouble}) {
+          SCOPED_TRACE(algebra + ", " + name(residual) + ", depth " + std::to_string(depth));
+          torch::manual_seed(3);
+          ResNet net(small(algebra, residual, depth));
+          {
+            const at::NoGradGuard no_grad;
+            for (auto& one : net->named_parameters())
+              if (one.value().dim() < 2) one.value().add_(torch::rand_like(one.value()), .3);
+            for (auto& one : net->named_buffers())
+              if (one.value().is_floating_point()) one.value().add_(torch::rand_like(one.value()));
+          }
+          net->to(type);
+          net->eval();
+          const at::Tensor x = torch::randn({2, net->options.in_channels(), 8, 8}, type);
+          const auto answers = [&] {
+            const at::NoGradGuard no_grad;
+            return net(x);
+          };
+          const double tolerance = type == at::kFloat ? 1e-4 : 1e-10;
+          EXPECT_TRUE(torch::allclose(answers(), net(x).detach(), tolerance, tolerance));
+          const at::NoGradGuard no_grad;
+          net->stem_norm ? net->stem_norm->running_mean.add_(1) : net->stem->parameters()[0].mul_(2);
+          const at::Tensor changed = answers();
+          const at::AutoGradMode grad(true);
+          EXPECT_TRUE(torch::allclose(changed, net(x).detach(), tolerance, tolerance));
+        }
+}
+
 TEST(ResNet, EveryKindLearns) {
   const at::Tensor labels = torch::arange(20) % 5;
   for (const Residual residual : {Residual::plain, Residual::phydi, Residual::code, Residual::fixup})

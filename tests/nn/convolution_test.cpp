@@ -114,6 +114,22 @@ TEST(Convolution, TransposedOptionsMeanWhatTorchsMean) {
               ThrowsMessage<std::exception>(HasSubstr("from 7 to 8")));
 }
 
+TEST(Convolution, AnEpilogueComesAfterTheBias) {
+  torch::manual_seed(9);
+  Conv2d layer(Conv2dOptions(8, 12, 3).padding(1).padding_mode(torch::kReflect));
+  const at::NoGradGuard no_grad;
+  layer->bias.normal_();
+  const at::Tensor x = torch::randn({8, 5, 4}), scale = torch::randn({12}), shift = torch::randn({12}),
+                   residual = torch::randn({12, 5, 4});
+  ops::ConvolutionEpilogue epilogue;
+  EXPECT_TRUE(torch::allclose(layer->forward_with_epilogue(x, epilogue), layer(x)));
+  epilogue.scale = scale, epilogue.shift = shift, epilogue.residual = residual, epilogue.activation = "relu";
+  const at::Tensor expected =
+      torch::relu(layer(x) * scale.view({12, 1, 1}) + shift.view({12, 1, 1}) + residual);
+  EXPECT_TRUE(torch::allclose(layer->forward_with_epilogue(x, epilogue), expected, 1e-5, 1e-6));
+  EXPECT_EQ(layer->forward_with_epilogue(x, epilogue).sizes(), residual.sizes());
+}
+
 TEST(Convolution, WeightsAreDrawnAsTheRealLayersAre) {
   torch::manual_seed(6);
   const auto variance = [](const HypercomplexWeight& weight) { return weight.matrix().var().item<double>(); };

@@ -208,6 +208,36 @@ TEST(ConvolutionPlane, EpiloguesAreTheSumOfTheirParts) {
           }
 }
 
+TEST(ConvolutionPlane, WhatTheEngineDoesNotMultiplyIsFinishedToo) {
+  for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast})
+    for (const int64_t kernel : {1, 3})
+      for (const std::string algebra : {"real", "quaternion"})
+        for (const std::string activation : {"identity", "relu", "gelu"})
+          for (const bool whole : {false, true}) {
+            SCOPED_TRACE(algebra + ", " + activation + ", kernel " + std::to_string(kernel));
+            constexpr auto f64 = at::kDouble;
+            torch::manual_seed(15);
+            const int64_t n = algebra == "real" ? 1 : 4;
+            const at::Tensor x = torch::randn({2, 8, 6, 5}).contiguous(format), shift = torch::randn({12}),
+                             F = torch::randn({n, 12 / n, 8 / n, kernel, kernel}) / 10;
+            const ConvolutionOptions options{.padding = {kernel / 2}, .way = Way::materialised};
+            ops::ConvolutionEpilogue epilogue;
+            epilogue.shift = shift, epilogue.activation = activation;
+            at::Tensor expected =
+                convolution_of_H(x.to(f64), F.to(f64), {}, test::table_of(algebra), options);
+            if (whole) {
+              epilogue.scale = torch::randn({12}), epilogue.residual = torch::randn({2, 12, 6, 5});
+              expected = expected * epilogue.scale.view({12, 1, 1}) + epilogue.residual;
+            }
+            expected = ops::activation(activation)(expected + shift.view({12, 1, 1}));
+            const at::Tensor before = x.clone();
+            const at::Tensor y = ops::convolution_with_epilogue(x, F, {algebra, {}, {}}, epilogue, options);
+            EXPECT_LT(relative_error(y, expected), 3e-6);
+            EXPECT_TRUE(y.is_contiguous(format));
+            EXPECT_TRUE(x.equal(before));
+          }
+}
+
 TEST(ConvolutionPlane, GuardsChoose) {
   const at::Tensor x = torch::randn({2, 64, 8, 8}), F = torch::randn({4, 16, 16, 3, 3});
   const auto run = [&](Winograd winograd) {

@@ -70,6 +70,8 @@ class QUATRAIN_API ResNetBlockImpl : public torch::nn::Cloneable<ResNetBlockImpl
 
  private:
   at::Tensor branch(const at::Tensor& x);
+  /// forward without gradients in eval mode: norms, the sum and activations ride on the convolutions.
+  at::Tensor infer(const at::Tensor& x);
 
   int64_t in_, width_, stride_, out_;
 };

@@ -76,6 +76,11 @@ class QUATRAIN_API ConvNdImpl : public HypercomplexModule<ConvNdImpl<D, transpos
   std::vector<HypercomplexWeight*> weights() override { return {this}; }
 
   at::Tensor forward(const at::Tensor& x);
+  /// activation(scale (H x + bias) + shift + residual), value by value; what is undefined is left out. scale
+  /// and shift have k values, the residual has the shape of the result. So a batch norm in eval mode, a
+  /// residual sum and an activation cost nothing of their own, where no gradient is asked for
+  /// (ops::ConvolutionEpilogue).
+  at::Tensor forward_with_epilogue(const at::Tensor& x, const ops::ConvolutionEpilogue& epilogue);
   /// The transposed convolution with the output padding that makes the result's spatial axes so large; an
   /// error where none does.
   at::Tensor forward_to_size(const at::Tensor& x, at::IntArrayRef output_size) requires transposed;
@@ -84,7 +89,8 @@ class QUATRAIN_API ConvNdImpl : public HypercomplexModule<ConvNdImpl<D, transpos
   at::Tensor bias;
 
  private:
-  at::Tensor run(const at::Tensor& x, std::optional<at::IntArrayRef> output_size);
+  at::Tensor run(const at::Tensor& x, std::optional<at::IntArrayRef> output_size,
+                 const ops::ConvolutionEpilogue* epilogue);
 };
 
 using Conv1dOptions = ConvNdOptions<1, false>;

@@ -12,7 +12,9 @@
 ///
 ///   schema.cpp      the registered schemas and the C++ functions; call.cpp reads and checks the arguments
 ///   autocast.cpp, meta.cpp
-///   epilogue.cpp    `convolution_with_epilogue`, all of it but the engine's part
+///   epilogue.cpp    `convolution_with_epilogue`, all of it but a CPU's part; finish.cpp has the pass that
+///   finishes
+///                   what the engine did not multiply
 ///   autograd.cpp    records it, by linear/derivatives.h; traced.cpp under function transforms
 ///   cpu.cpp         the engine for planes (plane.h): winograd.cpp and winograd_weights.cpp, or direct.cpp;
 ///                   composed.cpp for other devices and types
@@ -84,7 +86,8 @@ at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional&
                        const ConvolutionCall& call);
 Gradients convolution_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F,
                                const ConvolutionCall& call, Mask mask);
-/// Through the dispatcher, differentiable.
+/// Both through the dispatcher, differentiable. `finished` is what an epilogue makes of a result.
+at::Tensor finished(at::Tensor y, const ConvolutionFinish& finish, at::MemoryFormat format);
 at::Tensor convolution_with_epilogue(const at::Tensor& x, const at::Tensor& F,
                                      const ConvolutionFinish& finish, const ConvolutionCall& call);
 }  // namespace composed

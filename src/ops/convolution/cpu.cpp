@@ -5,13 +5,13 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
+#include "ops/convolution/finish.h"
 #include "ops/convolution/plane.h"
 #include "ops/convolution/schema.h"
 #include "ops/map/bilinear_map.h"
 #include "ops/map/prepared.h"
 #include "ops/memory/recycled.h"
 #include "quatrain/layer_ops.h"
-#include "support/enum_names.h"
 
 namespace quatrain::ops {
 
@@ -174,35 +174,12 @@ at::Tensor empty_result(const at::Tensor& x, const at::Tensor& F, const Convolut
   return at::empty(sizes, x.options().dtype(at::kFloat).memory_format(format_of(x)));
 }
 
-/// The engine's activation of a name, if it has it.
-std::optional<kernels::cpu::Activation> engine_activation(std::string_view name) {
-  using kernels::cpu::Activation;
-  constexpr EnumNames<Activation, 4> kNames{{{Activation::identity, "identity"},
-                                             {Activation::relu, "relu"},
-                                             {Activation::tanh, "tanh"},
-                                             {Activation::sigmoid, "sigmoid"}}};
-  const Activation* found = find_value(kNames, name);
-  return found ? std::optional(*found) : std::nullopt;
-}
-
-at::Tensor finished(const Resolved& resolved, const at::Tensor& x, const at::Tensor& F,
-                    const ConvolutionFinish& finish, const ConvolutionCall& call) {
-  const auto plain = [](const Optional& t) {
-    return given(t) ? t->to(at::kFloat).contiguous() : at::Tensor();
-  };
-  const auto data = [](const at::Tensor& t) { return t.defined() ? t.const_data_ptr<float>() : nullptr; };
-  const at::Tensor scale = plain(finish.scale), shift = plain(finish.shift), inputs = plane::dense(x),
-                   y = empty_result(x, F, call);
-  // Channels last, as results lie until they are written.
-  const at::Tensor residual =
-      given(finish.residual) ? finish.residual->to(at::kFloat).movedim(1, -1).contiguous() : at::Tensor();
-  const auto known = engine_activation(finish.activation);
-  engine::Epilogue epilogue;
-  epilogue.scale = data(scale), epilogue.bias = data(shift);
-  epilogue.residual.data = const_cast<float*>(data(residual));
-  epilogue.activation = known.value_or(kernels::cpu::Activation::identity);
-  resolved.run(true, plane::images_of(inputs), plane::images_of(y), epilogue);
-  return known ? y : activation(finish.activation)(y);
+at::Tensor multiplied(const Resolved& resolved, const at::Tensor& x, const at::Tensor& F,
+                      const ConvolutionFinish& finish, const ConvolutionCall& call) {
+  const KernelFinish kernel(finish);
+  const at::Tensor inputs = plane::dense(x), y = empty_result(x, F, call);
+  resolved.run(true, plane::images_of(inputs), plane::images_of(y), kernel.epilogue());
+  return kernel.knows_activation() ? y : activation(finish.activation)(y);
 }
 
 /// True for a kernel of one pixel without padding: `linear` on the pixels that it meets.
@@ -222,17 +199,20 @@ at::Tensor met_pixels(const at::Tensor& x, const ConvolutionCall& call) {
 bool channels_last(const at::Tensor& x) {
   return format_of(x) != at::MemoryFormat::Contiguous;
 }
+at::Tensor by_pixels(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
+                     const ConvolutionCall& call) {
+  return dispatch_linear(met_pixels(x, call).movedim(1, -1), as_matrices(F), bias, call.map).movedim(-1, 1);
+}
 
 at::Tensor convolution_cpu(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
                            const ConvolutionCall& call) {
   check_convolution("convolution", x, F, call);
   check_convolution_bias(bias, F, call);
-  if (pointwise(x, F, call) && channels_last(x))
-    return dispatch_linear(met_pixels(x, call).movedim(1, -1), as_matrices(F), bias, call.map).movedim(-1, 1);
+  if (pointwise(x, F, call) && channels_last(x)) return by_pixels(x, F, bias, call);
   const Resolved resolved(x, F, call, BilinearMap::Pass::forward);
   if (!resolved.on_engine() || !resolved.goes(true))
     return composed::convolution(x, F, bias, by_H(resolved, call));
-  return finished(resolved, x, F, {std::nullopt, bias, std::nullopt, "identity"}, call);
+  return multiplied(resolved, x, F, {std::nullopt, bias, std::nullopt, "identity"}, call);
 }
 
 Gradients convolution_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F,
@@ -242,8 +222,7 @@ Gradients convolution_backward_cpu(const at::Tensor& grad, const at::Tensor& x, 
   mask[2] = mask[2] && call.map.learned();
   at::Tensor dx, dF, dA;
   if (pointwise(x, F, call)) {
-    const auto by_pixels = [](const at::Tensor& t) { return t.movedim(1, -1); };
-    std::tie(dx, dF, dA) = dispatch_linear_backward(by_pixels(grad), by_pixels(met_pixels(x, call)),
+    std::tie(dx, dF, dA) = dispatch_linear_backward(grad.movedim(1, -1), met_pixels(x, call).movedim(1, -1),
                                                     as_matrices(F), call.map, mask);
     if (mask[0]) {
       const at::Tensor met = dx.movedim(-1, 1);
@@ -282,12 +261,13 @@ at::Tensor convolution_with_epilogue_cpu(const at::Tensor& x, const at::Tensor& 
                                          const ConvolutionFinish& finish, const ConvolutionCall& call) {
   check_convolution("convolution_with_epilogue", x, F, call);
   check_finish(finish, x, F, call);
+  const at::MemoryFormat format = format_of(x);
   if (pointwise(x, F, call) && channels_last(x))
-    return composed::convolution_with_epilogue(x, F, finish, call);
+    return finished_on_cpu(by_pixels(x, F, {}, call), finish, format);
   const Resolved resolved(x, F, call, BilinearMap::Pass::forward);
   if (!resolved.on_engine() || !resolved.goes(true))
-    return composed::convolution_with_epilogue(x, F, finish, by_H(resolved, call));
-  return finished(resolved, x, F, finish, call);
+    return finished_on_cpu(composed::convolution(x, F, {}, by_H(resolved, call)), finish, format);
+  return multiplied(resolved, x, F, finish, call);
 }
 
 TORCH_LIBRARY_IMPL(quatrain, CPU, m) {

@@ -99,23 +99,24 @@ void check_finish(const ConvolutionFinish& finish, const at::Tensor& x, const at
   activation(finish.activation);
 }
 
+at::Tensor composed::finished(at::Tensor y, const ConvolutionFinish& finish, at::MemoryFormat format) {
+  const at::ScalarType type = y.scalar_type();
+  const auto by_channel = [&](const at::Tensor& t) {
+    std::vector<c10::SymInt> sizes(static_cast<size_t>(y.dim()) - 1, 1);
+    sizes[0] = t.sym_size(0);
+    return t.reshape_symint(sizes);
+  };
+  if (given(finish.scale)) y = y * by_channel(*finish.scale);
+  if (given(finish.shift)) y = y + by_channel(*finish.shift);
+  if (given(finish.residual)) y = y + *finish.residual;
+  return activation(finish.activation)(y).to(type).contiguous(format);
+}
+
 at::Tensor composed::convolution_with_epilogue(const at::Tensor& x, const at::Tensor& F,
                                                const ConvolutionFinish& finish, const ConvolutionCall& call) {
   check_convolution("convolution_with_epilogue", x, F, call);
   check_finish(finish, x, F, call);
-  const auto by_channel = [&](const at::Tensor& t) {
-    std::vector<c10::SymInt> sizes(static_cast<size_t>(call.axes()) + 1, 1);
-    sizes[0] = t.sym_size(0);
-    return t.reshape_symint(sizes);
-  };
-  // Where nothing is scaled the shift is a bias.
-  const bool is_bias = given(finish.shift) && !given(finish.scale);
-  at::Tensor y = dispatch_convolution(x, F, is_bias ? finish.shift : std::nullopt, call);
-  const at::ScalarType type = y.scalar_type();
-  if (given(finish.scale)) y = y * by_channel(*finish.scale);
-  if (given(finish.shift) && !is_bias) y = y + by_channel(*finish.shift);
-  if (given(finish.residual)) y = y + *finish.residual;
-  return activation(finish.activation)(y).to(type).contiguous(format_of(x));
+  return finished(dispatch_convolution(x, F, std::nullopt, call), finish, format_of(x));
 }
 
 at::Tensor convolution_with_epilogue(const at::Tensor& x, const at::Tensor& F, const Product& product,
