@@ -50,8 +50,11 @@ at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional&
   check_convolution_bias(bias, F, call);
   const at::ScalarType dtype = call.map.compute_dtype(x);
   if (!takes_factors(call)) {
-    const at::Tensor H = prepared(F, call.map, {Form::composed, Way::materialised, dtype},
-                                  [&] { return expanded_kernel(F, call).to(dtype); });
+    const at::Tensor H = prepared(F, call.map, {Form::composed, Way::materialised, dtype}, [&] {
+      const at::Tensor kernel = expanded_kernel(F, call).to(dtype);
+      // What is kept lies as oneDNN wants it for few pictures.
+      return call.map.constant ? kernel.contiguous(format_of(x)) : kernel;
+    });
     return convolution_with(H, x, F.size(0), bias, call).contiguous(format_of(x));
   }
   const FactorTensors f = factor_tensors(call.map, dtype, x.device());
