@@ -18,8 +18,8 @@ constexpr EnumNames<Residual, 4> kResiduals{{{Residual::plain, "plain"},
                                              {Residual::code, "code"},
                                              {Residual::fixup, "fixup"}}};
 
-constexpr EnumNames<ConvolutionNorm, 2> kNorms{{{ConvolutionNorm::batch, "batch"},
-                                                {ConvolutionNorm::whitening, "whitening"}}};
+constexpr EnumNames<ConvolutionNorm, 2> kNorms{
+    {{ConvolutionNorm::batch, "batch"}, {ConvolutionNorm::whitening, "whitening"}}};
 
 struct Depth {
   int64_t depth;
@@ -50,16 +50,15 @@ nn::Conv2d convolution(const ResNetOptions& options, int64_t in, int64_t out, in
 
 torch::nn::AnyModule norm_of(const ResNetOptions& options, int64_t channels) {
   if (options.norm() == ConvolutionNorm::batch) return torch::nn::AnyModule(torch::nn::BatchNorm2d(channels));
-  return torch::nn::AnyModule(
-      nn::WhiteningNorm(nn::WhiteningNormOptions(channels).n(options.algebra().n)));
+  return torch::nn::AnyModule(nn::WhiteningNorm(nn::WhiteningNormOptions(channels).n(options.algebra().n)));
 }
 
 /// A batch norm in eval mode, as what becomes of the convolution before it.
 ops::ConvolutionEpilogue riding(torch::nn::AnyModule& module) {
-  const auto& norm = module.get<torch::nn::BatchNorm2d>();
-  const at::Tensor scale = norm->weight * (norm->running_var + norm->options.eps()).rsqrt();
+  const auto& norm = *module.ptr()->as<torch::nn::BatchNorm2dImpl>();
+  const at::Tensor scale = norm.weight * (norm.running_var + norm.options.eps()).rsqrt();
   ops::ConvolutionEpilogue epilogue;
-  epilogue.scale = scale, epilogue.shift = norm->bias - norm->running_mean * scale;
+  epilogue.scale = scale, epilogue.shift = norm.bias - norm.running_mean * scale;
   return epilogue;
 }
 

@@ -39,7 +39,8 @@ at::Tensor LayerNormImpl::forward(const at::Tensor& x) {
 }
 
 WhiteningNormImpl::WhiteningNormImpl(WhiteningNormOptions options) : options(options) {
-  require(options.n() >= 1 && options.n() <= 64, "WhiteningNorm: n must be between 1 and 64, got ", options.n());
+  require(options.n() >= 1 && options.n() <= 64, "WhiteningNorm: n must be between 1 and 64, got ",
+          options.n());
   require_divisible("WhiteningNorm", "channels", options.channels(), options.n(), "n");
   WhiteningNormImpl::reset();
 }

@@ -144,7 +144,8 @@ TEST(ResNet, NormsMayWhiten) {
     ResNet net(options.in_channels(4));
     const auto state = net->named_buffers();
     const int64_t n = options.algebra().n;
-    EXPECT_EQ(state["blocks.2.shortcut_norm.running_covariance"].sizes(), (std::vector<int64_t>{n, n, 16 / n}));
+    EXPECT_EQ(state["blocks.2.shortcut_norm.running_covariance"].sizes(),
+              (std::vector<int64_t>{n, n, 16 / n}));
     const at::Tensor x = torch::randn({20, 4, 8, 8}), labels = torch::arange(20) % 5;
     torch::optim::Adam optimizer(net->parameters(), 3e-3);
     double first = 0, last = 0;
@@ -160,7 +161,8 @@ TEST(ResNet, NormsMayWhiten) {
     const auto copy = std::dynamic_pointer_cast<ResNetImpl>(net->clone());
     EXPECT_TRUE(copy->forward(x).equal(net(x)));
   }
-  EXPECT_THAT([] { parse_convolution_norm("layer"); }, ThrowsMessage<std::exception>(HasSubstr("batch, whitening")));
+  EXPECT_THAT([] { parse_convolution_norm("layer"); },
+              ThrowsMessage<std::exception>(HasSubstr("batch, whitening")));
 }
 
 TEST(ResNet, TheStemMayBeReal) {

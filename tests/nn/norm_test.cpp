@@ -73,7 +73,9 @@ TEST(NnNorm, WhitenedComponentsHaveTheCovarianceI) {
       const at::Tensor given = numbers_of(x, n);
       EXPECT_LT((layer->running_mean - given.mean(-1).t().flatten()).abs().max().item<double>(), 1e-5);
       for (int64_t unit = 0; unit < 3; ++unit)
-        EXPECT_LT((layer->running_covariance.select(2, unit) - torch::cov(given[unit])).abs().max().item<double>(), 1e-4);
+        EXPECT_LT(
+            (layer->running_covariance.select(2, unit) - torch::cov(given[unit])).abs().max().item<double>(),
+            1e-4);
       layer->eval();
       const double shrunk = std::sqrt(1 - 1. / static_cast<double>(given.size(2)));
       EXPECT_LT((layer(x) - shrunk * y).abs().max().item<double>(), 1e-4);

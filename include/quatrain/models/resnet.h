@@ -28,7 +28,8 @@ QUATRAIN_API const char* name(Residual residual);
 /// The inverse; an unknown name is an error that lists the known ones.
 QUATRAIN_API Residual parse_residual(std::string_view name);
 
-/// What stands behind each convolution: torch's batch norm of each channel, or nn::WhiteningNorm of each unit.
+/// What stands behind each convolution: torch's batch norm of each channel, or nn::WhiteningNorm of each
+/// unit.
 enum class ConvolutionNorm { batch, whitening };
 
 /// "batch", "whitening".

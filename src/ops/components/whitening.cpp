@@ -30,7 +30,8 @@ at::Tensor by_unit(const at::Tensor& channels, int64_t n, at::ScalarType type) {
 // The rows of lower triangles, (n (n + 1) / 2, c), as symmetric matrices (c, n, n).
 at::Tensor symmetric(const at::Tensor& triangles, int64_t n) {
   const at::Tensor place = at::arange(n, triangles.options().dtype(at::kLong));
-  const at::Tensor row = at::maximum(place.unsqueeze(1), place), column = at::minimum(place.unsqueeze(1), place);
+  const at::Tensor row = at::maximum(place.unsqueeze(1), place),
+                   column = at::minimum(place.unsqueeze(1), place);
   const at::Tensor index = (row * (row + 1)).div(2, "floor") + column;
   return triangles.index_select(0, index.flatten()).t().unflatten(-1, {n, n});
 }
@@ -85,8 +86,8 @@ at::Tensor whitening_norm_op(const at::Tensor& x, const at::Tensor& weight, cons
   c10::SymInt pixels = 1;
   for (int64_t axis = 2; axis < x.dim(); ++axis) pixels *= x.sym_size(axis);
   const c10::SymInt images = x.sym_size(0), units = x.sym_size(1) / n, values = images * pixels;
-  TORCH_CHECK(!training || values >= 2, "whitening_norm: training needs at least 2 values of each channel, got x ",
-              x.sym_sizes());
+  TORCH_CHECK(!training || values >= 2,
+              "whitening_norm: training needs at least 2 values of each channel, got x ", x.sym_sizes());
 
   const at::Tensor numbers = x.to(type)
                                  .reshape_symint({images, n, units, pixels})
@@ -128,9 +129,10 @@ at::Tensor whitening_norm(const at::Tensor& x, const at::Tensor& weight, const a
 }
 
 TORCH_LIBRARY_FRAGMENT(quatrain, m) {
-  m.def("whitening_norm(Tensor x, Tensor weight, Tensor bias, Tensor(a!)? running_mean, "
-        "Tensor(b!)? running_covariance, int n, bool training, float momentum=0.1, float eps=0.0001) -> Tensor",
-        &whitening_norm_op);
+  m.def(
+      "whitening_norm(Tensor x, Tensor weight, Tensor bias, Tensor(a!)? running_mean, "
+      "Tensor(b!)? running_covariance, int n, bool training, float momentum=0.1, float eps=0.0001) -> Tensor",
+      &whitening_norm_op);
 }
 
 // vmap sees what it is composed of.
