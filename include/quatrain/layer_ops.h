@@ -36,6 +36,19 @@ QUATRAIN_API at::Tensor hypercomplex_dropout(const at::Tensor& x, double p, bool
 QUATRAIN_API at::Tensor hypercomplex_layer_norm(const at::Tensor& x, const at::Tensor& weight,
                                                 const at::Tensor& bias, int64_t n = 1, double eps = 1e-5);
 
+/// Batch norm that whitens: the n components of each unit get the mean 0 and the covariance I over batch and
+/// pixels, by the Cholesky factor L of their covariance, y = gamma L^-1 (x - mean) + bias (Gaudet and Maida
+/// 2018).
+///
+/// x (B, n c, ...) -> the same; it whitens with the batch's own statistics while training, else with the
+/// running ones, running_mean (n c) and running_covariance (n, n, c), which training moves towards the
+/// batch's by `momentum`, as torch's batch norm does; undefined ones stay so. weight (n (n + 1) / 2, c): the
+/// lower triangles of the symmetric gamma, row by row. bias (n c). eps is added to the variances. Computed in
+/// float32 at least. A covariance without a Cholesky factor is an error.
+QUATRAIN_API at::Tensor whitening_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                                       const at::Tensor& running_mean, const at::Tensor& running_covariance,
+                                       int64_t n, bool training, double momentum = 0.1, double eps = 1e-4);
+
 /// The mean over the positions that are not padding: x (B, L, width), padding (B, L) bool, true where there
 /// is no word -> (B, width); zero where all is padding.
 QUATRAIN_API at::Tensor masked_mean(const at::Tensor& x, const at::Tensor& padding);

@@ -44,6 +44,7 @@ __all__ = [
     "split_activation",
     "structure_report",
     "structure_state",
+    "whitening_norm",
 ]
 
 _ops = torch.ops.quatrain
@@ -245,6 +246,27 @@ def hypercomplex_dropout(x: Tensor, p: float = 0.5, training: bool = True, n: in
 def hypercomplex_layer_norm(x: Tensor, weight: Tensor, bias: Tensor, n: int = 1, eps: float = 1e-5) -> Tensor:
     """Layer norm of (..., n m) over the last axis, or per component where n > 1. ``weight``, ``bias``: (n m)."""
     return _ops.hypercomplex_layer_norm(x, weight, bias, n, eps)
+
+
+def whitening_norm(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    running_mean: Tensor | None,
+    running_covariance: Tensor | None,
+    n: int,
+    training: bool,
+    momentum: float = 0.1,
+    eps: float = 1e-4,
+) -> Tensor:
+    """Batch norm that whitens: y = gamma L^-1 (x - mean) + bias, L the Cholesky factor of the covariance of n components.
+
+    ``x``: (B, n c, ...) -> the same. It whitens with the batch's own statistics while ``training``, else with the running
+    ones, ``running_mean`` (n c) and ``running_covariance`` (n, n, c), which training moves towards the batch's by
+    ``momentum``. ``weight`` (n (n + 1) / 2, c): the lower triangles of the symmetric gamma, row by row. ``bias``: (n c).
+    ``eps`` is added to the variances. A covariance without a Cholesky factor is an error (``torch.linalg.LinAlgError``).
+    """
+    return _ops.whitening_norm(x, weight, bias, running_mean, running_covariance, n, training, momentum, eps)
 
 
 def masked_mean(x: Tensor, padding: Tensor) -> Tensor:

@@ -7,6 +7,7 @@
 
 #include "nn/check.h"
 #include "nn/enum_names.h"
+#include "quatrain/nn/norm.h"
 
 namespace quatrain::models {
 
@@ -16,6 +17,9 @@ constexpr EnumNames<Residual, 4> kResiduals{{{Residual::plain, "plain"},
                                              {Residual::phydi, "phydi"},
                                              {Residual::code, "code"},
                                              {Residual::fixup, "fixup"}}};
+
+constexpr EnumNames<ConvolutionNorm, 2> kNorms{
+    {{ConvolutionNorm::batch, "batch"}, {ConvolutionNorm::whitening, "whitening"}}};
 
 struct Depth {
   int64_t depth;
@@ -44,20 +48,34 @@ nn::Conv2d convolution(const ResNetOptions& options, int64_t in, int64_t out, in
                         .winograd(options.winograd()));
 }
 
+torch::nn::AnyModule norm_of(const ResNetOptions& options, int64_t channels) {
+  if (options.norm() == ConvolutionNorm::batch) return torch::nn::AnyModule(torch::nn::BatchNorm2d(channels));
+  return torch::nn::AnyModule(nn::WhiteningNorm(nn::WhiteningNormOptions(channels).n(options.algebra().n)));
+}
+
 /// A batch norm in eval mode, as what becomes of the convolution before it.
-ops::ConvolutionEpilogue riding(const torch::nn::BatchNorm2d& norm) {
-  const at::Tensor scale = norm->weight * (norm->running_var + norm->options.eps()).rsqrt();
+ops::ConvolutionEpilogue riding(torch::nn::AnyModule& module) {
+  const auto& norm = *module.ptr()->as<torch::nn::BatchNorm2dImpl>();
+  const at::Tensor scale = norm.weight * (norm.running_var + norm.options.eps()).rsqrt();
   ops::ConvolutionEpilogue epilogue;
-  epilogue.scale = scale, epilogue.shift = norm->bias - norm->running_mean * scale;
+  epilogue.scale = scale, epilogue.shift = norm.bias - norm.running_mean * scale;
   return epilogue;
 }
 
-/// True where norms, sums and activations may ride on convolutions.
-bool infers(const torch::nn::Module& module) {
-  return !module.is_training() && !at::GradMode::is_enabled();
+/// True where norms, sums and activations ride on convolutions. A norm that mixes components cannot.
+bool infers(const torch::nn::Module& module, const ResNetOptions& options) {
+  return !module.is_training() && !at::GradMode::is_enabled() && options.norm() == ConvolutionNorm::batch;
 }
 
 }  // namespace
+
+const char* name(ConvolutionNorm norm) {
+  return nn::name_in(kNorms, norm);
+}
+
+ConvolutionNorm parse_convolution_norm(std::string_view name) {
+  return nn::parse_in(kNorms, "norm", name);
+}
 
 const char* name(Residual residual) {
   return nn::name_in(kResiduals, residual);
@@ -87,11 +105,13 @@ void ResNetBlockImpl::reset() {
   const auto add = [&](int64_t from, int64_t to, int64_t kernel, int64_t stride) {
     const std::string number = std::to_string(convolutions.size() + 1);
     convolutions.push_back(register_module("conv" + number, convolution(options, from, to, kernel, stride)));
-    if (normed)
-      norms.push_back(register_module("norm" + number, torch::nn::BatchNorm2d(to)));
-    else
-      before.push_back(register_parameter("before" + number, torch::zeros({}))),
-          after.push_back(register_parameter("after" + number, torch::zeros({})));
+    if (normed) {
+      norms.push_back(norm_of(options, to));
+      register_module("norm" + number, norms.back().ptr());
+    } else {
+      before.push_back(register_parameter("before" + number, torch::zeros({})));
+      after.push_back(register_parameter("after" + number, torch::zeros({})));
+    }
   };
   if (out_ == width_) {
     add(in_, width_, 3, stride_);
@@ -103,7 +123,10 @@ void ResNetBlockImpl::reset() {
   }
   if (stride_ != 1 || in_ != out_) {
     shortcut = register_module("shortcut", convolution(options, in_, out_, 1, stride_));
-    if (normed) shortcut_norm = register_module("shortcut_norm", torch::nn::BatchNorm2d(out_));
+    if (normed) {
+      shortcut_norm = norm_of(options, out_);
+      register_module("shortcut_norm", shortcut_norm.ptr());
+    }
   }
   if (options.residual() == Residual::phydi || options.residual() == Residual::code)
     alpha = register_parameter("alpha", torch::zeros({}));
@@ -126,7 +149,7 @@ at::Tensor ResNetBlockImpl::branch(const at::Tensor& x) {
       y = convolutions[i]->forward(y + before[i]);
       y = (last ? y * scale : y) + after[i];
     } else {
-      y = norms[i]->forward(convolutions[i]->forward(y));
+      y = norms[i].forward(convolutions[i]->forward(y));
     }
     if (!last) y.relu_();  // no derivative needs what it writes over
   }
@@ -137,8 +160,8 @@ at::Tensor ResNetBlockImpl::infer(const at::Tensor& x) {
   const Residual kind = options.residual();
   at::Tensor through = x, y = x;
   if (shortcut)
-    through = shortcut_norm ? shortcut->forward_with_epilogue(x, riding(shortcut_norm))
-                            : shortcut->forward(x + before[0]);
+    through = shortcut_norm.is_empty() ? shortcut->forward(x + before[0])
+                                       : shortcut->forward_with_epilogue(x, riding(shortcut_norm));
   for (size_t i = 0; i < convolutions.size(); ++i) {
     const bool last = i + 1 == convolutions.size();
     ops::ConvolutionEpilogue epilogue;
@@ -159,12 +182,12 @@ at::Tensor ResNetBlockImpl::infer(const at::Tensor& x) {
 }
 
 at::Tensor ResNetBlockImpl::forward(const at::Tensor& x) {
-  if (infers(*this)) return infer(x);
+  if (infers(*this, options)) return infer(x);
   at::Tensor through = x;
   if (shortcut) {
     // Fixup's shortcut sees what its branch sees.
     through = shortcut->forward(before.empty() ? x : x + before[0]);
-    if (shortcut_norm) through = shortcut_norm->forward(through);
+    if (!shortcut_norm.is_empty()) through = shortcut_norm.forward(through);
   }
   const at::Tensor F = branch(x);
   switch (options.residual()) {
@@ -192,8 +215,10 @@ void ResNetImpl::reset() {
   ResNetOptions first = options;
   if (options.real_stem()) first.algebra("real");
   stem = register_module("stem", convolution(first, options.in_channels(), widths[0], 3, 1));
-  if (options.residual() != Residual::fixup)
-    stem_norm = register_module("stem_norm", torch::nn::BatchNorm2d(widths[0]));
+  if (options.residual() != Residual::fixup) {
+    stem_norm = norm_of(options, widths[0]);
+    register_module("stem_norm", stem_norm.ptr());
+  }
   blocks = register_module("blocks", torch::nn::ModuleList());
   int64_t in = widths[0];
   for (size_t stage = 0; stage < widths.size(); ++stage)
@@ -219,13 +244,13 @@ at::Tensor ResNetImpl::forward(const at::Tensor& x) {
                     "ResNet: x must have the shape (images, ", options.in_channels(),
                     ", height, width), got ", x.sizes());
   at::Tensor y = x.contiguous(at::MemoryFormat::ChannelsLast);
-  if (infers(*this)) {
-    ops::ConvolutionEpilogue epilogue = stem_norm ? riding(stem_norm) : ops::ConvolutionEpilogue();
+  if (infers(*this, options)) {
+    ops::ConvolutionEpilogue epilogue = stem_norm.is_empty() ? ops::ConvolutionEpilogue() : riding(stem_norm);
     epilogue.activation = "relu";
     y = stem->forward_with_epilogue(y, epilogue);
   } else {
     y = stem->forward(y);
-    if (stem_norm) y = stem_norm->forward(y);
+    if (!stem_norm.is_empty()) y = stem_norm.forward(y);
     y.relu_();
   }
   for (const auto& block : *blocks) y = block->as<ResNetBlockImpl>()->forward(y);

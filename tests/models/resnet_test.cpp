@@ -55,7 +55,7 @@ TEST(ResNet, EachBlockIsItsShortcutAtTheStart) {
     ResNetBlock same(small("quaternion", residual), 8, 8, 1);
     EXPECT_TRUE(same(x).equal(x));
     ResNetBlock smaller(small("quaternion", residual, 50), 8, 8, 2);
-    EXPECT_TRUE(smaller(x).equal(smaller->shortcut_norm(smaller->shortcut(x))));
+    EXPECT_TRUE(smaller(x).equal(smaller->shortcut_norm.forward(smaller->shortcut(x))));
   }
   ResNetBlock fixup(small("quaternion", Residual::fixup), 8, 8, 1);
   EXPECT_TRUE(fixup(x).equal(torch::relu(x)));
@@ -71,8 +71,8 @@ TEST(ResNet, BlocksAreWhatTheySay) {
     ResNetBlock block(small("phm(2)", residual), 8, 16, 2);
     if (block->alpha.defined()) at::NoGradGuard(), block->alpha.data().fill_(0.7);
     auto& conv = block->convolutions;
-    const at::Tensor F = block->norms[1](conv[1](torch::relu(block->norms[0](conv[0](x)))));
-    const at::Tensor s = block->shortcut_norm(block->shortcut(x));
+    const at::Tensor F = block->norms[1].forward(conv[1](torch::relu(block->norms[0].forward(conv[0](x)))));
+    const at::Tensor s = block->shortcut_norm.forward(block->shortcut(x));
     const at::Tensor expected = residual == Residual::plain   ? torch::relu(s + F)
                                 : residual == Residual::phydi ? s + 0.7 * F
                                                               : s + 0.7 * torch::relu(F);
@@ -106,7 +106,8 @@ TEST(ResNet, AnswersAreTheSameWithAndWithoutGradients) {
           const double tolerance = type == at::kFloat ? 1e-4 : 1e-10;
           EXPECT_TRUE(torch::allclose(answers(), net(x).detach(), tolerance, tolerance));
           const at::NoGradGuard no_grad;
-          net->stem_norm ? net->stem_norm->running_mean.add_(1) : net->stem->parameters()[0].mul_(2);
+          net->stem_norm.is_empty() ? net->stem->parameters()[0].mul_(2)
+                                    : net->stem_norm.ptr()->buffers()[0].add_(1);
           const at::Tensor changed = answers();
           const at::AutoGradMode grad(true);
           EXPECT_TRUE(torch::allclose(changed, net(x).detach(), tolerance, tolerance));
@@ -134,6 +135,34 @@ TEST(ResNet, EveryKindLearns) {
       net->eval();
       EXPECT_EQ(net(x).sizes(), (std::vector<int64_t>{20, 5}));
     }
+}
+
+TEST(ResNet, NormsMayWhiten) {
+  for (const std::string algebra : {"quaternion", "phm(2)"}) {
+    torch::manual_seed(4);
+    auto options = small(algebra, Residual::phydi).norm(ConvolutionNorm::whitening);
+    ResNet net(options.in_channels(4));
+    const auto state = net->named_buffers();
+    const int64_t n = options.algebra().n;
+    EXPECT_EQ(state["blocks.2.shortcut_norm.running_covariance"].sizes(),
+              (std::vector<int64_t>{n, n, 16 / n}));
+    const at::Tensor x = torch::randn({20, 4, 8, 8}), labels = torch::arange(20) % 5;
+    torch::optim::Adam optimizer(net->parameters(), 3e-3);
+    double first = 0, last = 0;
+    for (int step = 0; step < 12; ++step) {
+      optimizer.zero_grad();
+      const at::Tensor loss = torch::cross_entropy_loss(net(x), labels);
+      loss.backward();
+      optimizer.step();
+      (step ? last : first) = loss.item<double>();
+    }
+    EXPECT_LT(last, 0.8 * first) << algebra;
+    net->eval();
+    const auto copy = std::dynamic_pointer_cast<ResNetImpl>(net->clone());
+    EXPECT_TRUE(copy->forward(x).equal(net(x)));
+  }
+  EXPECT_THAT([] { parse_convolution_norm("layer"); },
+              ThrowsMessage<std::exception>(HasSubstr("batch, whitening")));
 }
 
 TEST(ResNet, TheStemMayBeReal) {

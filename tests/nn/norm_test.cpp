@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cmath>
+#include <vector>
+
 #include "quatrain/layer_ops.h"
 
 namespace quatrain {
@@ -39,6 +42,106 @@ TEST(NnNorm, OfOneTypeWhateverN) {
     const at::Tensor y = ops::hypercomplex_layer_norm(x, ones, zeros, n);
     EXPECT_EQ(y.scalar_type(), torch::kBFloat16) << n;
   }
+}
+
+// The components of each unit as rows, (units, n, values).
+at::Tensor numbers_of(const at::Tensor& x, int64_t n) {
+  return x.transpose(0, 1).reshape({n, x.size(1) / n, -1}).transpose(0, 1);
+}
+
+// Numbers of which each component is a mixture of all, with a mean of its own.
+at::Tensor mixed(at::IntArrayRef spatial, int64_t n = 4) {
+  std::vector<int64_t> sizes{n, 3, 40};
+  sizes.insert(sizes.end(), spatial.begin(), spatial.end());
+  const at::Tensor mixture = torch::randn({n, n}) + torch::eye(n);
+  return torch::tensordot(mixture, torch::randn(sizes), {1}, {0}).flatten(0, 1).transpose(0, 1) + 2;
+}
+
+TEST(NnNorm, WhitenedComponentsHaveTheCovarianceI) {
+  torch::manual_seed(1);
+  const auto spatial = std::vector<std::vector<int64_t>>{{}, {7}, {5, 4}, {3, 2, 4}};
+  for (const auto& sizes : spatial)
+    for (const int64_t n : {1, 3, 4}) {
+      const at::Tensor x = mixed(sizes, n);
+      nn::WhiteningNorm layer(nn::WhiteningNormOptions(3 * n).n(n).eps(0).momentum(1));
+      const at::Tensor y = layer(x);
+      const at::Tensor rows = numbers_of(y, n), covariance = rows.matmul(rows.transpose(1, 2)) / rows.size(2);
+      EXPECT_LT(rows.mean(-1).abs().max().item<double>(), 1e-5);
+      EXPECT_LT((covariance - torch::eye(n) / n).abs().max().item<double>(), 1e-4) << n << sizes;
+
+      // The running statistics are the batch's, with the covariance over one value less, as torch has it.
+      const at::Tensor given = numbers_of(x, n);
+      EXPECT_LT((layer->running_mean - given.mean(-1).t().flatten()).abs().max().item<double>(), 1e-5);
+      for (int64_t unit = 0; unit < 3; ++unit)
+        EXPECT_LT(
+            (layer->running_covariance.select(2, unit) - torch::cov(given[unit])).abs().max().item<double>(),
+            1e-4);
+      layer->eval();
+      const double shrunk = std::sqrt(1 - 1. / static_cast<double>(given.size(2)));
+      EXPECT_LT((layer(x) - shrunk * y).abs().max().item<double>(), 1e-4);
+    }
+}
+
+TEST(NnNorm, WhiteningIsByItsDefinition) {
+  torch::manual_seed(2);
+  const at::Tensor x = mixed({2}).to(torch::kDouble);
+  nn::WhiteningNorm layer(nn::WhiteningNormOptions(12).eps(0.1));
+  layer->to(torch::kDouble);
+  {
+    const torch::NoGradGuard no_grad;
+    layer->weight.normal_();
+    layer->bias.normal_();
+  }
+  const at::Tensor y = numbers_of(layer(x), 4), given = numbers_of(x, 4);
+  for (int64_t unit = 0; unit < 3; ++unit) {
+    at::Tensor gamma = torch::zeros({4, 4}, torch::kDouble);
+    for (int64_t row = 0, place = 0; row < 4; ++row)
+      for (int64_t column = 0; column <= row; ++column, ++place)
+        gamma[row][column] = gamma[column][row] = layer->weight[place][unit];
+    const at::Tensor covariance = torch::cov(given[unit], /*correction=*/0) + 0.1 * torch::eye(4);
+    const at::Tensor white =
+        torch::linalg_cholesky(covariance).inverse().matmul(given[unit] - given[unit].mean(-1, true));
+    const at::Tensor beta = layer->bias.view({4, 3}).select(1, unit).unsqueeze(-1);
+    EXPECT_TRUE(torch::allclose(y[unit], gamma.matmul(white) + beta, 1e-8, 1e-10)) << unit;
+  }
+}
+
+TEST(NnNorm, WhiteningOfOneComponentIsTorchsBatchNorm) {
+  nn::WhiteningNorm ours(nn::WhiteningNormOptions(6).n(1));
+  torch::nn::BatchNorm2d theirs(torch::nn::BatchNorm2dOptions(6).eps(1e-4));
+  const at::Tensor x = 3 * torch::randn({8, 6, 5, 4}) + 1;
+  for (int step = 0; step < 3; ++step) {
+    EXPECT_TRUE(torch::allclose(ours(x + step), theirs(x + step), 1e-4, 1e-5));
+    EXPECT_TRUE(torch::allclose(ours->running_covariance.flatten(), theirs->running_var));
+    EXPECT_TRUE(torch::allclose(ours->running_mean, theirs->running_mean));
+  }
+  ours->eval(), theirs->eval();
+  EXPECT_TRUE(torch::allclose(ours(x), theirs(x), 1e-4, 1e-5));
+}
+
+TEST(NnNorm, WhiteningKeepsTypeAndPlaces) {
+  torch::manual_seed(3);
+  nn::WhiteningNorm layer(12);
+  const at::Tensor x = mixed({4, 4}), last = x.contiguous(at::MemoryFormat::ChannelsLast);
+  const at::Tensor y = layer(x);
+  EXPECT_TRUE(y.is_contiguous());
+  EXPECT_TRUE(layer(last).is_contiguous(at::MemoryFormat::ChannelsLast));
+  EXPECT_TRUE(torch::allclose(layer(last), y, 1e-4, 1e-5));
+  const at::Tensor rounded = layer(x.to(torch::kBFloat16));
+  EXPECT_EQ(rounded.scalar_type(), torch::kBFloat16);
+  EXPECT_LT((rounded - y).abs().max().item<double>(), 0.1);
+  const auto copy = std::dynamic_pointer_cast<nn::WhiteningNormImpl>(layer->clone());
+  layer->eval(), copy->eval();
+  EXPECT_TRUE(torch::equal(copy->forward(x), layer(x)));
+}
+
+TEST(NnNorm, WhiteningRefusesWhatItCannotWhiten) {
+  EXPECT_THROW(nn::WhiteningNorm(nn::WhiteningNormOptions(10)), std::invalid_argument);
+  EXPECT_THROW(nn::WhiteningNorm(nn::WhiteningNormOptions(10).n(0)), std::invalid_argument);
+  nn::WhiteningNorm layer(8);
+  EXPECT_THROW(layer(torch::randn({1, 8})), c10::Error);
+  EXPECT_THROW(layer(torch::full({5, 8}, std::nan(""))), c10::LinAlgError);
+  EXPECT_TRUE(layer(torch::ones({5, 8})).isfinite().all().item<bool>());  // dead units
 }
 
 }  // namespace

@@ -120,6 +120,9 @@ OPERATORS = {
     "split_activation": lambda: dict(x=torch.randn(3, 8), name="gelu"),
     "hypercomplex_dropout": lambda: dict(x=torch.randn(3, 8), p=0.5, training=True, n=4, per_unit=True),
     "hypercomplex_layer_norm": lambda: dict(x=torch.randn(3, 8), weight=torch.randn(8), bias=torch.randn(8), n=4, eps=1e-5),
+    "whitening_norm": lambda: dict(
+        x=torch.randn(9, 8, 2), weight=torch.randn(10, 2), bias=torch.randn(8), running_mean=torch.zeros(8),
+        running_covariance=torch.eye(4)[..., None].repeat(1, 1, 2), n=4, training=random.random() < 0.7, momentum=0.1, eps=1e-4),
     "embedding": lambda: dict(tokens=torch.randint(48, (2, 5)), S=torch.randn(4, 12, 3), A=torch.randn(4, 4, 4), factored=False),
     "masked_mean": lambda: dict(x=torch.randn(2, 5, 8), padding=torch.rand(2, 5) < 0.5),
 }
@@ -240,7 +243,7 @@ def attack(seed, calls, seconds):
 
 
 def test_operators_of_these_rooms_are_all_here():
-    rooms = ("attention", "cut_heads", "hamilton", "hypercomplex", "split_activation", "masked_mean", "embedding", "recurren", "convolution")
+    rooms = ("attention", "cut_heads", "hamilton", "hypercomplex", "split_activation", "masked_mean", "whitening", "embedding", "recurren", "convolution")
     names = {name.split("::")[1].split(".")[0] for name in torch._C._dispatch_get_all_op_names() if name.startswith("quatrain::")}
     assert {name for name in names if any(room in name for room in rooms)} == set(OPERATORS)
 

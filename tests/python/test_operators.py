@@ -84,6 +84,9 @@ CASES = {
     "split_activation": lambda: [(doubles(3, 8), name) for name in ("identity", "relu", "gelu_tanh")],
     "hypercomplex_dropout": lambda: [(doubles(3, 8), 0.0, True), (doubles(3, 8), 0.5, False, 4, True)],
     "hypercomplex_layer_norm": lambda: [(doubles(3, 8), doubles(8), doubles(8), n) for n in (1, 4)],
+    "whitening_norm": lambda: [
+        (doubles(5, 8, *pixels), doubles(10, 2), doubles(8), torch.zeros(8).double(), torch.eye(4).double()[..., None].repeat(1, 1, 2), 4, training)
+        for pixels in ((), (3,), (3, 2)) for training in (True, False)] + [(torch.randn(2, 3, 2, 2).bfloat16(), torch.randn(1, 3), torch.randn(3), None, None, 1, True)],
     "embedding": lambda: [(words(), S(), A()), (words(), doubles(1, 12, 8)), (words(), S(), doubles(3, 4, 5), True)],
     "masked_mean": lambda: [(doubles(2, 5, 8), padding())],
     "cut_heads": lambda: [(doubles(2, 5, 24), 2, 4, 3)],
@@ -184,6 +187,18 @@ def test_layer_norm_has_derivatives(n):
     differentiable(lambda *t: ops.hypercomplex_layer_norm(*t, n), (doubles(3, 8), doubles(8), doubles(8)))
 
 
+@pytest.mark.parametrize("n", [1, 3, 4])
+@pytest.mark.parametrize("training", [True, False])
+def test_whitening_norm_has_derivatives(n, training):
+    mixed = torch.randn(n, n, 2, dtype=torch.float64)
+    covariance = torch.einsum("ikc,jkc->ijc", mixed, mixed) + torch.eye(n).double()[..., None]
+
+    def f(x, weight, bias):  # the statistics are moved in place
+        return ops.whitening_norm(x, weight, bias, torch.ones(2 * n).double(), covariance.clone(), n, training)
+
+    differentiable(f, (doubles(5, 2 * n, 2), doubles(n * (n + 1) // 2, 2), doubles(2 * n)))
+
+
 def test_other_operators_have_derivatives():
     differentiable(lambda x: ops.masked_mean(x, padding()), (doubles(2, 5, 8),))
     differentiable(lambda s, a: ops.materialise(s, "learned", a), (S(), A()))
@@ -271,6 +286,7 @@ def test_composed_operators_under_vmap():
         (lambda x: ops.split_activation(x, "tanh"), (x,)),
         (lambda x: ops.hypercomplex_layer_norm(x, torch.ones(24), torch.zeros(24), 4), (x,)),
         (lambda x: ops.hypercomplex_dropout(x, 0.0, True), (x,)),
+        (lambda x: ops.whitening_norm(x.transpose(0, 1), torch.randn(10, 6, generator=torch.Generator().manual_seed(1)), torch.zeros(24), None, None, 4, True), (x.transpose(2, 3),)),
         (lambda x: ops.masked_mean(x, mask), (x,)),
         (lambda s: ops.embedding(rows, s, table), (doubles(2, 4, 3, 2, requires_grad=False),)),
         (lambda x: ops.hamilton_product(x, x, "quaternion"), (x,)),
@@ -375,6 +391,12 @@ def test_dropout_per_unit_drops_whole_numbers():
         (lambda: ops.hypercomplex_attention_backward(torch.zeros(2, 3, 24), *floats(3), "quaternion"), RuntimeError, "needs n = 4 components"),
         (lambda: ops.cut_heads(doubles(2, 5, 10), 2, 4), RuntimeError, "heads"),
         (lambda: ops.hypercomplex_layer_norm(doubles(3, 8), doubles(6), doubles(6)), RuntimeError, "width"),
+        (lambda: ops.whitening_norm(doubles(3, 8), doubles(6, 2), doubles(8), None, None, 4, True), RuntimeError, r"weight must be .* = \(10, 2\)"),
+        (lambda: ops.whitening_norm(doubles(3, 8), doubles(10, 2), doubles(8), None, None, 3, True), RuntimeError, r"x must be floating point \(batch, n c, ...\) with n = 3"),
+        (lambda: ops.whitening_norm(doubles(3, 8), doubles(10, 2), doubles(8), None, None, 4, False), RuntimeError, "needs a running mean"),
+        (lambda: ops.whitening_norm(doubles(3, 8), doubles(10, 2), doubles(8), torch.zeros(8), torch.zeros(4, 4, 1), 4, False), RuntimeError, r"running covariance \(n, n, c\) = \(4, 4, 2\)"),
+        (lambda: ops.whitening_norm(doubles(1, 8), doubles(10, 2), doubles(8), None, None, 4, True), RuntimeError, "at least 2 values"),
+        (lambda: ops.whitening_norm(torch.full((3, 8), 1e20), torch.randn(10, 2), torch.randn(8), torch.zeros(8), torch.zeros(4, 4, 2), 4, False, eps=0.0), torch.linalg.LinAlgError, "has no Cholesky factor with eps = 0: "),
         (lambda: ops.hypercomplex_dropout(doubles(3, 8), 1.5, True), ValueError, "between 0 and 1, got 1.5"),
         (lambda: ops.masked_mean(doubles(2, 5, 8), torch.zeros(2, 5)), RuntimeError, "bool"),
         (lambda: ops.split_activation(doubles(2), "rlu"), ValueError, "must be one of identity, relu"),

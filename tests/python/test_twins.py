@@ -34,12 +34,14 @@ KINDS = {
     "rnn": lambda algebra: nn.RNN(16, 24, algebra=algebra, gates="packed", single_bias=True, batch_first=True, nonlinearity="relu"),
     "convolution": lambda algebra: nn.Conv2d(8, 12, 3, 2, 1, padding_mode="reflect", algebra=algebra),
     "convolution_transposed": lambda algebra: nn.ConvTranspose1d(8, 12, 3, 2, groups=1, algebra=algebra, initialiser="he"),
+    "whitening": lambda algebra: nn.WhiteningNorm(8),
     "embedding": lambda algebra: nn.Embedding(56, 16, algebra=algebra),
     "classifier": lambda algebra: TextClassifier(50, 3, width=16, heads=2, feed_forward=32, algebra=algebra),
 }
 CASES = [("linear", algebra) for algebra in ("real", "complex", "octonion", "phm(2)", "phm(quaternion)", "wkp(4)", "wkp(dual)", "phm(4, trained_rank=6)", "phm(quaternion, trained_rank=10)")]
 CASES += [("embedding", algebra) for algebra in ("real", "wkp(dual)", "phm(4, trained_rank=6)")]
-CASES += [(kind, algebra) for kind in KINDS for algebra in ("quaternion", "phm(4)")]
+CASES += [("whitening", "quaternion")]
+CASES += [(kind, algebra) for kind in KINDS if kind != "whitening" for algebra in ("quaternion", "phm(4)")]
 
 
 def inputs(kind):
@@ -47,8 +49,8 @@ def inputs(kind):
         tokens = torch.randint(1, 50, (3, 7))
         tokens[1, 4:] = 0
         return {"x": tokens}
-    if kind.startswith("convolution"):
-        return {"x": torch.randn(2, 8, 6, 5) if kind == "convolution" else torch.randn(2, 8, 6)}
+    if kind.startswith(("convolution", "whitening")):
+        return {"x": torch.randn(2, 8, 6, 5) if kind != "convolution_transposed" else torch.randn(2, 8, 6)}
     padding = torch.zeros(3, 7, dtype=torch.bool)
     padding[1, 4:] = True
     padding[2] = True

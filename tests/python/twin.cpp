@@ -63,6 +63,7 @@ Twin make(const std::string& kind, const std::string& algebra) {
   if (kind == "convolution_transposed")
     return of(nn::ConvTranspose1d(
         nn::ConvTranspose1dOptions(8, 12, 3).stride(2).algebra(algebra).initialiser(nn::Initialiser::he)));
+  if (kind == "whitening") return of(nn::WhiteningNorm(8));
   if (kind == "feed_forward") return of(nn::FeedForward(nn::FeedForwardOptions(16, 32).algebra(algebra)));
   if (kind == "attention") {
     nn::MultiheadAttention layer(nn::MultiheadAttentionOptions(16, 2)

@@ -126,6 +126,14 @@ TEST_F(ImagesTest, ShapesAreFitted) {
   EXPECT_GT(task->evaluate("train", {}).figures.at("accuracy"), 0.9);
 }
 
+TEST_F(ImagesTest, NormsMayWhiten) {
+  test::write_colours(folder_ / "colours", 12, 4, 5);
+  const auto result = learn({"train.steps=40", "model.norm=whitening", "model.residual=phydi"});
+  EXPECT_EQ(result.test.at("accuracy"), 1);
+  const auto model = load_run(folder_ / "run");
+  EXPECT_TRUE(model->module().named_buffers().contains("stem_norm.running_covariance"));
+}
+
 TEST_F(ImagesTest, ResumesBitForBitWithinAnEpoch) {
   for (const char* algebra : {"quaternion", "phm(2)", "real"}) {
     const auto data =

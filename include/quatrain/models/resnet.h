@@ -1,7 +1,7 @@
 #pragma once
 
 #include <torch/arg.h>
-#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/any.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
@@ -28,6 +28,15 @@ QUATRAIN_API const char* name(Residual residual);
 /// The inverse; an unknown name is an error that lists the known ones.
 QUATRAIN_API Residual parse_residual(std::string_view name);
 
+/// What stands behind each convolution: torch's batch norm of each channel, or nn::WhiteningNorm of each
+/// unit.
+enum class ConvolutionNorm { batch, whitening };
+
+/// "batch", "whitening".
+QUATRAIN_API const char* name(ConvolutionNorm norm);
+/// The inverse; an unknown name is an error that lists the known ones.
+QUATRAIN_API ConvolutionNorm parse_convolution_norm(std::string_view name);
+
 /// A PHResNet for small images. `algebra`, `initialiser` (he) and `way` are those of all its convolutions,
 /// which have no bias.
 struct QUATRAIN_API ResNetOptions : nn::MapOptions<ResNetOptions> {
@@ -43,6 +52,8 @@ struct QUATRAIN_API ResNetOptions : nn::MapOptions<ResNetOptions> {
   /// Channels of the four stages; n must divide them. PHYDI takes 60, 120, 240, 516 at n = 3.
   TORCH_ARG(std::vector<int64_t>, widths) = {64, 128, 256, 512};
   TORCH_ARG(Residual, residual) = Residual::plain;
+  /// fixup has none, whatever stands here.
+  TORCH_ARG(ConvolutionNorm, norm) = ConvolutionNorm::batch;
   /// The first convolution is real.
   TORCH_ARG(bool, real_stem) = false;
   TORCH_ARG(ops::Winograd, winograd) = ops::Winograd::automatic;
@@ -60,9 +71,9 @@ class QUATRAIN_API ResNetBlockImpl : public torch::nn::Cloneable<ResNetBlockImpl
 
   ResNetOptions options;
   std::vector<nn::Conv2d> convolutions;
-  std::vector<torch::nn::BatchNorm2d> norms;
+  std::vector<torch::nn::AnyModule> norms;
   nn::Conv2d shortcut{nullptr};
-  torch::nn::BatchNorm2d shortcut_norm{nullptr};
+  torch::nn::AnyModule shortcut_norm;
   at::Tensor alpha;  ///< () of phydi and code
   /// fixup: what is added before and after each convolution, and what the branch is multiplied with, ().
   std::vector<at::Tensor> before, after;
@@ -92,7 +103,7 @@ class QUATRAIN_API ResNetImpl : public torch::nn::Cloneable<ResNetImpl> {
 
   ResNetOptions options;
   nn::Conv2d stem{nullptr};
-  torch::nn::BatchNorm2d stem_norm{nullptr};
+  torch::nn::AnyModule stem_norm;
   torch::nn::ModuleList blocks{nullptr};
   torch::nn::Linear head{nullptr};
 };

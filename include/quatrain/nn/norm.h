@@ -35,4 +35,41 @@ class QUATRAIN_API LayerNormImpl : public torch::nn::Cloneable<LayerNormImpl> {
 };
 TORCH_MODULE(LayerNorm);
 
+struct QUATRAIN_API WhiteningNormOptions {
+  WhiteningNormOptions(int64_t channels) : channels_(channels) {}
+  /// Size of axis 1; n divides it.
+  TORCH_ARG(int64_t, channels);
+  /// Number of components on it.
+  TORCH_ARG(int64_t, n) = 4;
+  /// Added to the variances.
+  TORCH_ARG(double, eps) = 1e-4;
+  /// The share of a batch in the running statistics.
+  TORCH_ARG(double, momentum) = 0.1;
+};
+
+/// Batch norm that whitens the n components of each unit together, the quaternion batch norm of Gaudet and
+/// Maida (2018) for any n: mean 0, covariance I, then a symmetric matrix and a shift (ops::whitening_norm).
+/// At n = 1 it is torch's batch norm.
+///
+/// Parameters: `weight` (n (n + 1) / 2, channels / n), the lower triangles of the symmetric matrices row by
+/// row, I / sqrt(n) at the start, so that a number has the mean square 1; `bias` (channels), zero. Buffers:
+/// `running_mean` (channels), `running_covariance` (n, n, channels / n). Shape: (B, channels, ...) -> the
+/// same, with any number of spatial axes.
+class QUATRAIN_API WhiteningNormImpl : public torch::nn::Cloneable<WhiteningNormImpl> {
+ public:
+  explicit WhiteningNormImpl(WhiteningNormOptions options);
+  void reset() override;
+  void reset_parameters();
+  void reset_running_stats();
+  void pretty_print(std::ostream& stream) const override;
+  at::Tensor forward(const at::Tensor& x);
+
+  WhiteningNormOptions options;
+  at::Tensor weight;
+  at::Tensor bias;
+  at::Tensor running_mean;
+  at::Tensor running_covariance;
+};
+TORCH_MODULE(WhiteningNorm);
+
 }  // namespace quatrain::nn

@@ -17,6 +17,7 @@ from .recurrent import GRU, LSTM, RNN
 from .recurrent_cell import GRUCell, LSTMCell, RNNCell
 from .torch_attention import TorchMultiheadAttention
 from .weight import HypercomplexLayer, HypercomplexWeight
+from .whitening import WhiteningNorm
 
 __all__ = [
     "Activation",
@@ -46,6 +47,7 @@ __all__ = [
     "TransformerDecoderLayer",
     "TransformerEncoder",
     "TransformerEncoderLayer",
+    "WhiteningNorm",
     "decaying_parameters",
     "dropout",
     "from_phm_blocks",

@@ -61,6 +61,7 @@ ImageOptions::ImageOptions() {
 void ImageOptions::describe(train::Keys& keys) {
   using train::Value;
   using models::Residual;
+  using Norm = models::ConvolutionNorm;
   using I = nn::Initialiser;
   constexpr double kMost = 1e8;
 
@@ -109,6 +110,8 @@ void ImageOptions::describe(train::Keys& keys) {
   keys.choice("residual", model.residual(), {Residual::plain, Residual::phydi, Residual::code, Residual::fixup},
               "A block of input x with the branch F and the shortcut s. `plain`: ReLU(s(x) + F(x)). `phydi`: s(x) + alpha F(x), alpha learned and 0 at the start. "
               "`code`: s(x) + alpha ReLU(F(x)), as PHYDI's program has it. `fixup`: plain without batch norms.");
+  keys.choice("norm", model.norm(), {Norm::batch, Norm::whitening},
+              "Behind each convolution. `batch`: each channel gets mean 0 and variance 1 over batch and pixels. `whitening`: the n components of each unit together get the covariance I, and a learned symmetric matrix (quaternion batch norm).");
   keys.flag("real_stem", model.real_stem(), "The first convolution is real, whatever the algebra.");
   keys.add("winograd",
            [this] { return Value(std::string(ops::name(model.winograd()))); },
