@@ -98,7 +98,8 @@ TEST(NnNorm, WhiteningIsByItsDefinition) {
     for (int64_t row = 0, place = 0; row < 4; ++row)
       for (int64_t column = 0; column <= row; ++column, ++place)
         gamma[row][column] = gamma[column][row] = layer->weight[place][unit];
-    const at::Tensor covariance = torch::cov(given[unit], /*correction=*/0) + 0.1 * torch::eye(4);
+    const at::Tensor covariance =
+        torch::cov(given[unit], /*correction=*/0) + 0.1 * torch::eye(4, torch::kDouble);
     const at::Tensor white =
         torch::linalg_cholesky(covariance).inverse().matmul(given[unit] - given[unit].mean(-1, true));
     const at::Tensor beta = layer->bias.view({4, 3}).select(1, unit).unsqueeze(-1);
