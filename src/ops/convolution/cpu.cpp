@@ -54,8 +54,6 @@ class Resolved {
     return forward ? plane::Way2{from_a, &f.V_in, &f.U_in, &f.W_out, f.rank}
                    : plane::Way2{from_a, &f.W_in, &f.U_in, &f.V_out, f.rank};
   }
-  /// True where the engine goes that way: from b to a without a stride.
-  bool goes(bool forward) const { return forward != call_.transposed || goes_back(); }
 
   /// One way through the plane.
   void run(bool forward, const Images& in, const Images& out, const engine::Epilogue& epilogue) const {
@@ -115,11 +113,6 @@ class Resolved {
   bool worth_it() const {
     constexpr int64_t kFewUnits = 8;
     return plane_.a_in_group() >= kFewUnits && plane_.b_in_group() >= kFewUnits;
-  }
-  bool goes_back() const {
-    if (plane_.has_stride()) return false;
-    return plane_.padding[0] <= plane_.dilation[0] * (plane_.height - 1) &&
-           plane_.padding[1] <= plane_.dilation[1] * (plane_.width - 1);
   }
   int64_t winograd_of(Winograd asked) const {
     if (asked == Winograd::none || !plane_.takes_winograd()) return 0;
@@ -210,7 +203,7 @@ at::Tensor convolution_cpu(const at::Tensor& x, const at::Tensor& F, const Optio
   check_convolution_bias(bias, F, call);
   if (pointwise(x, F, call) && channels_last(x)) return by_pixels(x, F, bias, call);
   const Resolved resolved(x, F, call, BilinearMap::Pass::forward);
-  if (!resolved.on_engine() || !resolved.goes(true))
+  if (!resolved.on_engine())
     return composed::convolution(x, F, bias, by_H(resolved, call));
   return multiplied(resolved, x, F, {std::nullopt, bias, std::nullopt, "identity"}, call);
 }
@@ -234,7 +227,7 @@ Gradients convolution_backward_cpu(const at::Tensor& grad, const at::Tensor& x, 
   }
   const Resolved resolved(x, F, call, BilinearMap::Pass::backward);
   if (mask[1] || mask[2]) mark_in_training(F);
-  if (mask[0] && resolved.on_engine() && resolved.goes(false)) {
+  if (mask[0] && resolved.on_engine()) {
     const at::Tensor g = plane::dense(grad);
     at::Tensor to = at::empty(x.sizes(), x.options().dtype(at::kFloat).memory_format(format_of(x)));
     resolved.run(false, plane::images_of(g), plane::images_of(to), {});
@@ -265,7 +258,7 @@ at::Tensor convolution_with_epilogue_cpu(const at::Tensor& x, const at::Tensor& 
   if (pointwise(x, F, call) && channels_last(x))
     return finished_on_cpu(by_pixels(x, F, {}, call), finish, format);
   const Resolved resolved(x, F, call, BilinearMap::Pass::forward);
-  if (!resolved.on_engine() || !resolved.goes(true))
+  if (!resolved.on_engine())
     return finished_on_cpu(composed::convolution(x, F, {}, by_H(resolved, call)), finish, format);
   return multiplied(resolved, x, F, finish, call);
 }

@@ -7,12 +7,16 @@
 //   results   R -> n, finished                                                          -> pixels
 //
 // With a dilation the places of a kernel's row are products of their own.
+//
+// From b to a a stride s splits the result in s s phases: pixels that are s apart, down and across, meet the
+// same places of the kernel, and those of other phases meet the rest. A panel is of pixels of the grid that
+// the phases share; its mixtures serve all of them, and no product meets a zero between pixels.
 
 #include <ATen/Parallel.h>
 #include <ATen/native/CPUBlas.h>
 
 #include <algorithm>
-#include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "kernels/cpu/kernels.h"
@@ -32,42 +36,86 @@ constexpr int64_t kPixels = 128;          // of a panel: its products stay in th
 constexpr int64_t kFewPixels = 32;        // for each thread: with fewer the threads share the columns
 constexpr int64_t kSkew = 16;
 
-/// The plane as one way sees it.
-struct View {
-  int64_t stride[2], padding[2], dilation[2];
-  int64_t wide;  ///< pixels of a row of the input with its padding
+/// The pixels of an axis of the result that meet the same places of the kernel: `at`, at + step, ...
+struct Phase {
+  int64_t at;
+  int64_t place, apart, count;  ///< places, in the order in which they meet the input
+  int64_t begin, next;          ///< pixels of the input that they meet, from the grid's own pixel on
+};
 
-  View(const Plane& plane, const Way2& way, const Images& in, const Images& out) {
-    const int64_t kernel[2] = {plane.height, plane.width};
-    for (int axis = 0; axis < 2; ++axis) {
-      dilation[axis] = plane.dilation[axis];
-      stride[axis] = way.from_a ? plane.stride[axis] : 1;
-      padding[axis] =
-          way.from_a ? plane.padding[axis] : dilation[axis] * (kernel[axis] - 1) - plane.padding[axis];
+/// An axis as one way sees it. Pixel i of the grid is pixel stride i of the input and pixels step i + at of
+/// the result, one a phase.
+struct Axis {
+  int64_t stride = 1, step = 1;
+  int64_t padding = 0, reach = 1;  ///< of all phases: pixels before a grid's pixel, pixels from there on
+  std::vector<Phase> phases;
+
+  Axis(const Plane& plane, const Way2& way, int axis) {
+    const int64_t kernel = axis == 0 ? plane.height : plane.width, dilation = plane.dilation[axis];
+    if (way.from_a) {
+      stride = plane.stride[axis], padding = plane.padding[axis], reach = (kernel - 1) * dilation + 1;
+      phases.push_back({0, 0, 1, kernel, -padding, dilation});
+      return;
     }
-    wide = std::max((out.width - 1) * stride[1] + (plane.width - 1) * dilation[1] + 1, in.width + padding[1]);
+    step = plane.stride[axis];
+    const int64_t common = std::gcd(dilation, step);
+    int64_t first = 0, last = 0;
+    for (int64_t at = 0; at < step; ++at) {
+      Phase phase{at, 0, step / common, 0, 0, dilation / common};
+      // Where the first place would meet the input, were its pixels as close as the result's.
+      int64_t met = at - (dilation * (kernel - 1) - plane.padding[axis]);
+      while (phase.place < kernel && met % step != 0) ++phase.place, met += dilation;
+      if (phase.place < kernel) {
+        phase.count = (kernel - 1 - phase.place) / phase.apart + 1;
+        phase.begin = met / step;
+        first = std::min(first, phase.begin);
+        last = std::max(last, phase.begin + (phase.count - 1) * phase.next);
+      }
+      phases.push_back(phase);
+    }
+    padding = -first, reach = last - first + 1;
+  }
+
+  /// Pixels of the grid, and of a phase, for so many of the result.
+  int64_t grid(int64_t pixels) const { return (pixels + step - 1) / step; }
+  int64_t pixels_of(const Phase& phase, int64_t pixels) const {
+    return pixels > phase.at ? grid(pixels - phase.at) : 0;
   }
 };
 
+/// The plane as one way sees it.
+struct View {
+  Axis down, across;
+  int64_t height, width;  ///< of the grid
+  int64_t wide;           ///< pixels of a row of the input with its padding
+
+  View(const Plane& plane, const Way2& way, const Images& in, const Images& out)
+      : down(plane, way, 0),
+        across(plane, way, 1),
+        height(down.grid(out.height)),
+        width(across.grid(out.width)),
+        wide(std::max((width - 1) * across.stride + across.reach, in.width + across.padding)) {}
+  /// True where the result's pixels are the grid's.
+  bool one_phase() const { return down.step == 1 && across.step == 1; }
+};
+
 struct Panels {
-  int64_t rows, height, count, parts, blocks;
+  int64_t rows, height, count, parts, blocks;  ///< rows of the grid, of all images and of a panel
   int64_t most_inputs;  ///< rows of the input that a panel reads at most
 
-  Panels(const Plane& plane, const View& view, int64_t rank, const Images& in, const Images& out,
-         int64_t outputs) {
+  Panels(const Plane& plane, const View& view, int64_t rank, const Images& in, int64_t outputs) {
     const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
-    rows = plane.batch * out.height;
+    rows = plane.batch * view.height;
     blocks = (outputs + kColumns - 1) / kColumns;
     parts =
-        rows * out.width < kFewPixels * threads ? std::clamp<int64_t>(blocks * plane.groups, 1, threads) : 1;
-    const int64_t row_bytes = rank * view.wide * (in.channels / plane.n) * 4 * view.stride[0];
-    height = std::clamp<int64_t>(std::min(kMixedBytes / row_bytes, kPixels / out.width), 1, rows);
+        rows * view.width < kFewPixels * threads ? std::clamp<int64_t>(blocks * plane.groups, 1, threads) : 1;
+    const int64_t row_bytes = rank * view.wide * (in.channels / plane.n) * 4 * view.down.stride;
+    height = std::clamp<int64_t>(std::min(kMixedBytes / row_bytes, kPixels / view.width), 1, rows);
     height = equal_parts(rows, height, std::max<int64_t>(1, threads / parts));
     count = (rows + height - 1) / height;
     // Each run of rows in one image reads the kernel's reach beyond its own.
-    const int64_t reach = (plane.height - 1) * view.dilation[0] + 1,
-                  images = std::min(height, height / out.height + 2);
-    most_inputs = std::min(height * reach, height * view.stride[0] + images * reach);
+    const int64_t reach = view.down.reach, images = std::min(height, height / view.height + 2);
+    most_inputs = std::min(height * reach, height * view.down.stride + images * reach);
   }
 };
 
@@ -84,16 +132,16 @@ class Task {
         out_(out),
         epilogue_(epilogue) {
     inputs_ = in.channels / plane.n, outputs_ = out.channels / plane.n;
-    const int64_t rows_out = out.last ? 0 : p_.height * out.width * out.channels;
+    const int64_t rows_out = out.last ? 0 : p_.height * view.down.step * out.width * out.channels;
     mixed_ = p_.most_inputs * view.wide * inputs_ + kSkew;
-    product_ = p_.height * out.width * kColumns + kSkew;
+    product_ = p_.height * view.width * kColumns + kSkew;
     engine::Scratch& memory = engine::scratch();
     memory.begin((way.rank * (mixed_ + product_) + rows_out) * 4 + 4 * 64);
     mixtures_ = memory.take<float>(way.rank * mixed_);
     products_ = memory.take<float>(way.rank * product_);
     rows_out_ = memory.take<float>(rows_out);
     mixture_at_.resize(static_cast<size_t>(way.rank));
-    for (int64_t r = 0; r < way.rank; ++r) product_at_.push_back(products_ + r * product_);
+    product_at_.resize(static_cast<size_t>(way.rank));
   }
 
   void run(int64_t panel, int64_t part) {
@@ -115,19 +163,18 @@ class Task {
   void read() {
     begins_.clear();
     int64_t at = 0;  // rows that are there
-    const int64_t reach = (plane_.height - 1) * view_.dilation[0] + 1;
+    const int64_t reach = view_.down.reach, stride = view_.down.stride;
     for (int64_t row = first_; row < last_;) {
-      const int64_t b = row / out_.height, y = row % out_.height,
-                    count = std::min(out_.height - y, last_ - row),
-                    begin = y * view_.stride[0] - view_.padding[0];
-      if (reach < view_.stride[0]) {  // rows between are not read
+      const int64_t b = row / view_.height, y = row % view_.height,
+                    count = std::min(view_.height - y, last_ - row), begin = y * stride - view_.down.padding;
+      if (reach < stride) {  // rows between are not read
         for (int64_t i = 0; i < count; ++i) {
           begins_.push_back(at);
-          for (int64_t j = 0; j < reach; ++j) mix(b, begin + i * view_.stride[0] + j, at++);
+          for (int64_t j = 0; j < reach; ++j) mix(b, begin + i * stride + j, at++);
         }
       } else {
-        for (int64_t i = 0; i < count; ++i) begins_.push_back(at + i * view_.stride[0]);
-        const int64_t rows = (count - 1) * view_.stride[0] + reach;
+        for (int64_t i = 0; i < count; ++i) begins_.push_back(at + i * stride);
+        const int64_t rows = (count - 1) * stride + reach;
         for (int64_t i = 0; i < rows; ++i) mix(b, begin + i, at++);
       }
       row += count;
@@ -136,9 +183,7 @@ class Task {
 
   /// A row of pixels with its padding.
   void mix(int64_t b, int64_t y, int64_t at) {
-    const int64_t before = std::max<int64_t>(view_.padding[1], 0),
-                  skipped = std::max<int64_t>(-view_.padding[1], 0),
-                  width = std::max<int64_t>(std::min(in_.width - skipped, view_.wide - before), 0),
+    const int64_t before = view_.across.padding, width = std::min(in_.width, view_.wide - before),
                   after = view_.wide - before - width;
     const bool inside = y >= 0 && y < in_.height;
     for (int64_t r = 0; r < way_.rank; ++r) {
@@ -151,70 +196,100 @@ class Task {
       std::fill_n(row + (before + width) * inputs_, after * inputs_, 0.f);
       mixture_at_[static_cast<size_t>(r)] = row + before * inputs_;
     }
-    if (!inside || width == 0) return;
+    if (!inside) return;
     const float* components[engine::kMaxComponents];
     if (in_.last) {
-      for (int64_t c = 0; c < plane_.n; ++c) components[c] = in_.pixel(b, y, skipped) + c * inputs_;
+      for (int64_t c = 0; c < plane_.n; ++c) components[c] = in_.pixel(b, y, 0) + c * inputs_;
       k_.combine_f_f(way_.in->view(), components, in_.channels, mixture_at_.data(), inputs_, width, inputs_,
                      nullptr, Store::set);
     } else {
-      for (int64_t c = 0; c < plane_.n; ++c) components[c] = in_.row(b, c * inputs_, y) + skipped;
+      for (int64_t c = 0; c < plane_.n; ++c) components[c] = in_.row(b, c * inputs_, y);
       k_.transpose_f_f(way_.in->view(), static_cast<int32_t>(plane_.n), components, in_.height * in_.width,
                        mixture_at_.data(), inputs_, inputs_, width);
     }
   }
 
   void multiply(int64_t block) {
-    const int64_t q = inputs_ / plane_.groups, m = outputs_ / plane_.groups, group = block / p_.blocks,
-                  col = block % p_.blocks * kColumns, cols = std::min(kColumns, m - col),
-                  places = plane_.places();
-    const int64_t pixels = (last_ - first_) * out_.width;
-    // Places of a kernel's row that are one product: their channels lie side by side.
-    const int64_t side = view_.dilation[1] == 1 && plane_.groups == 1 ? plane_.width : 1;
-    for (int64_t r = 0; r < way_.rank; ++r) {
-      const float* const weights = packed_ + (group * way_.rank + r) * places * q * m + col;
-      for (int64_t row = 0; row < last_ - first_; ++row)
-        for (int64_t place = 0; place < places; place += side) {
-          const int64_t u = place / plane_.width, v = place % plane_.width;
-          const float* const left =
-              mixtures_ + r * mixed_ +
-              ((begins_[static_cast<size_t>(row)] + u * view_.dilation[0]) * view_.wide +
-               v * view_.dilation[1]) *
-                  inputs_ +
-              group * q;
-          at::native::cpublas::brgemm(out_.width, cols, side * q, view_.stride[1] * inputs_, m, cols,
-                                      place > 0, left, weights + place * q * m,
-                                      products_ + r * product_ + row * out_.width * cols);
+    int64_t place = 0;  // in the order of packed weights
+    for (const Phase& down : view_.down.phases)
+      for (const Phase& across : view_.across.phases) {
+        const int64_t width = view_.across.pixels_of(across, out_.width);
+        if (width > 0) {
+          multiply(block, down, across, place, width);
+          if (view_.one_phase())
+            finish(block, down, across, 0, last_ - first_, width);
+          else
+            for (int64_t row = 0; row < last_ - first_; ++row) finish(block, down, across, row, 1, width);
         }
+        place += down.count * across.count;
+      }
+  }
+
+  /// The products of a phase, `width` pixels a row.
+  void multiply(int64_t block, const Phase& down, const Phase& across, int64_t place, int64_t width) {
+    const int64_t q = inputs_ / plane_.groups, m = outputs_ / plane_.groups, group = block / p_.blocks,
+                  col = block % p_.blocks * kColumns, cols = std::min(kColumns, m - col);
+    // Places of a kernel's row that are one product: their channels lie side by side.
+    const int64_t side = across.next == 1 && plane_.groups == 1 ? across.count : 1;
+    const int64_t above = down.begin + view_.down.padding, before = across.begin + view_.across.padding;
+    for (int64_t r = 0; r < way_.rank; ++r) {
+      const float* const weights =
+          packed_ + ((group * way_.rank + r) * plane_.places() + place) * q * m + col;
+      float* const products = products_ + r * product_;
+      if (down.count * across.count == 0) std::fill_n(products, (last_ - first_) * width * cols, 0.f);
+      for (int64_t row = 0; row < last_ - first_; ++row)
+        for (int64_t u = 0; u < down.count; ++u)
+          for (int64_t v = 0; v < across.count; v += side) {
+            const int64_t y = begins_[static_cast<size_t>(row)] + above + u * down.next,
+                          x = before + v * across.next;
+            at::native::cpublas::brgemm(
+                width, cols, side * q, view_.across.stride * inputs_, m, cols, u + v > 0,
+                mixtures_ + r * mixed_ + (y * view_.wide + x) * inputs_ + group * q,
+                weights + (u * across.count + v) * q * m, products + row * width * cols);
+          }
     }
+  }
+
+  /// Some rows of a phase of the result, from its products.
+  void finish(int64_t block, const Phase& down, const Phase& across, int64_t row, int64_t rows,
+              int64_t width) {
+    const int64_t m = outputs_ / plane_.groups, group = block / p_.blocks,
+                  col = block % p_.blocks * kColumns, cols = std::min(kColumns, m - col);
+    const int64_t b = (first_ + row) / view_.height,
+                  y = (first_ + row) % view_.height * view_.down.step + down.at;
+    if (y >= out_.height) return;
+    const int64_t next = view_.across.step * out_.channels,
+                  at = ((b * out_.height + y) * out_.width + across.at) * out_.channels,
+                  in_panel = ((row * view_.down.step + down.at) * out_.width + across.at) * out_.channels;
+    for (int64_t r = 0; r < way_.rank; ++r)
+      product_at_[static_cast<size_t>(r)] = products_ + r * product_ + row * width * cols;
     float* results[engine::kMaxComponents];
-    float* const base = out_.last ? out_.pixel(0, 0, 0) + first_ * out_.width * out_.channels : rows_out_;
     const float* bias[engine::kMaxComponents];
     for (int64_t c = 0; c < plane_.n; ++c) {
       const int64_t channel = c * outputs_ + group * m + col;
-      results[c] = base + channel;
+      results[c] = (out_.last ? out_.data + at : rows_out_ + in_panel) + channel;
       bias[c] = epilogue_.bias ? epilogue_.bias + channel : nullptr;
     }
     const bool biased = epilogue_.bias && epilogue_.only_bias();
-    k_.combine_f_f(way_.out->view(), product_at_.data(), cols, results, out_.channels, pixels, cols,
+    k_.combine_f_f(way_.out->view(), product_at_.data(), cols, results, next, rows * width, cols,
                    biased ? bias : nullptr, Store::set);
     if (epilogue_.only_bias()) return;
     const auto* residual = static_cast<const float*>(epilogue_.residual.data);
     for (int64_t c = 0; c < plane_.n; ++c) {
       const int64_t channel = c * outputs_ + group * m + col;
-      k_.finish(results[c], out_.channels, pixels, cols,
-                epilogue_.scale ? epilogue_.scale + channel : nullptr, bias[c],
-                residual ? residual + first_ * out_.width * out_.channels + channel : nullptr, out_.channels,
-                epilogue_.activation);
+      k_.finish(results[c], next, rows * width, cols, epilogue_.scale ? epilogue_.scale + channel : nullptr,
+                bias[c], residual ? residual + at + channel : nullptr, next, epilogue_.activation);
     }
   }
 
   /// Some channels of the panel, channels first.
   void write(int64_t channel, int64_t count) {
+    const int64_t step = view_.down.step;
     for (int64_t row = first_; row < last_;) {
-      const int64_t b = row / out_.height, y = row % out_.height,
-                    rows = std::min(out_.height - y, last_ - row);
-      scatter(rows_out_ + (row - first_) * out_.width * out_.channels, out_, b, y, rows, channel, count);
+      const int64_t b = row / view_.height, y = row % view_.height,
+                    rows = std::min(view_.height - y, last_ - row);
+      scatter(rows_out_ + (row - first_) * step * out_.width * out_.channels, out_, b, y * step,
+              std::min(rows * step, out_.height - y * step), channel, count);
       row += rows;
     }
   }
@@ -244,17 +319,24 @@ int64_t direct_packed_size(const Plane& plane, const Way2& way) {
 void pack_direct(const Plane& plane, const Way2& way, const float* F, float* packed) {
   const MixedWeights weights(plane, way, F);
   const int64_t K = weights.inputs(), N = weights.outputs();
+  const direct::Axis down(plane, way, 0), across(plane, way, 1);
+  std::vector<int64_t> places;  // phase by phase
+  for (const direct::Phase& y : down.phases)
+    for (const direct::Phase& x : across.phases)
+      for (int64_t u = 0; u < y.count; ++u)
+        for (int64_t v = 0; v < x.count; ++v)
+          places.push_back((y.place + u * y.apart) * plane.width + x.place + v * x.apart);
   weights.each([&](int64_t group, int64_t r, int64_t unit, const float* rows) {
-    for (int64_t place = 0; place < plane.places(); ++place)
-      std::copy_n(rows + place * N, N,
-                  packed + (((group * way.rank + r) * plane.places() + place) * K + unit) * N);
+    float* const to = packed + ((group * way.rank + r) * plane.places() * K + unit) * N;
+    for (size_t i = 0; i < places.size(); ++i)
+      std::copy_n(rows + places[i] * N, N, to + static_cast<int64_t>(i) * K * N);
   });
 }
 
 void run_direct(const Plane& plane, const Way2& way, const float* packed, const Images& in, const Images& out,
                 const engine::Epilogue& epilogue) {
   const direct::View view(plane, way, in, out);
-  const direct::Panels panels(plane, view, way.rank, in, out, out.channels / plane.n / plane.groups);
+  const direct::Panels panels(plane, view, way.rank, in, out.channels / plane.n / plane.groups);
   at::parallel_for(0, panels.count * panels.parts, 1, [&](int64_t begin, int64_t end) {
     direct::Task task(plane, way, packed, view, panels, in, out, epilogue);
     for (int64_t i = begin; i < end; ++i) task.run(i / panels.parts, i % panels.parts);

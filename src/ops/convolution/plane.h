@@ -143,10 +143,10 @@ struct WeightPass {
 void run_winograd_weights(const Plane& plane, const WeightPass& pass, int64_t m, const Images& a,
                           const Images& b, float* dF);
 
-/// Packed weights of the direct way: [group][r][place][input][output].
+/// Packed weights of the direct way: [group][r][place][input][output], places phase by phase (direct.cpp).
 int64_t direct_packed_size(const Plane& plane, const Way2& way);
 void pack_direct(const Plane& plane, const Way2& way, const float* F, float* packed);
-/// One way as it is: from a to b with any stride, from b to a with none.
+/// One way as it is.
 void run_direct(const Plane& plane, const Way2& way, const float* packed, const Images& in, const Images& out,
                 const engine::Epilogue& epilogue);
 /// The gradient of the weights as it is; both channels last.
