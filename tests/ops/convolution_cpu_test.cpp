@@ -97,6 +97,33 @@ TEST(ConvolutionPlane, DirectOfEveryOption) {
   with({3, 3}, {.dilation = {2}, .transposed = true, .groups = 2});
 }
 
+// Against a stride the result falls into phases: even and uneven images, places that no phase or several
+// have, strides wider than the kernel, and rows that are joined in one product (images of 8 to 30) or not.
+TEST(ConvolutionPlane, BackAgainstAStride) {
+  const auto with = [](int64_t height, int64_t width, std::vector<int64_t> kernel,
+                       ConvolutionOptions options) {
+    options.way = Way::factored, options.winograd = Winograd::none;
+    for (const bool transposed : {false, true}) {
+      SCOPED_TRACE(std::to_string(height) + " x " + std::to_string(width) + ", stride " +
+                   std::to_string(options.stride[0]) + (transposed ? ", transposed" : ""));
+      PlaneCase c{.units_out = 72, .batch = 3, .height = height, .width = width, .kernel = kernel};
+      c.options = options, c.options.transposed = transposed;
+      if (transposed && options.stride[0] > 1) c.options.output_padding = {1, 0};
+      expect_plane(c);
+    }
+  };
+  for (const auto& [height, width] : {std::pair{8, 8}, {9, 7}, {30, 29}, {5, 70}}) {
+    with(height, width, {3, 3}, {.stride = {2}, .padding = {1}});
+    with(height, width, {4, 4}, {.stride = {2}, .padding = {1}});
+    with(height, width, {3, 2}, {.stride = {3, 1}, .padding = {1, 0}, .groups = 2});
+  }
+  with(9, 9, {1, 1}, {.stride = {3, 2}, .padding = {1}});
+  with(9, 9, {2, 1}, {.stride = {4, 3}});
+  with(9, 12, {3, 3}, {.stride = {2, 4}, .padding = {2, 1}, .dilation = {2, 2}});
+  with(12, 12, {3, 2}, {.stride = {6, 2}, .padding = {4, 3}, .dilation = {4, 3}});
+  with(6, 6, {1, 2}, {.stride = {2}, .padding = {3}});
+}
+
 // torch's own gradient of such weights writes beyond its memory (8 channels, channels last, two threads).
 TEST(ConvolutionPlane, OnePixelWithAStride) {
   const int threads = at::get_num_threads();
@@ -156,13 +183,15 @@ TEST(ConvolutionPlane, LearnedStructures) {
 
 TEST(ConvolutionPlane, ThreadsDoNotChangeABit) {
   const int before = at::get_num_threads();
-  for (const int64_t image : {3, 14})
+  for (const auto& [image, stride] : {std::pair{3, 1}, {14, 1}, {3, 2}, {14, 2}})
     for (const Winograd winograd : {Winograd::none, Winograd::f2, Winograd::f4})
       for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+        if (stride > 1 && winograd != Winograd::none) continue;
         torch::manual_seed(13);
         const at::Tensor x = torch::randn({3, 4 * 40, image, image}).contiguous(format),
                          F = torch::randn({4, 136, 40, 3, 3});
-        const ConvolutionOptions options{.padding = {1}, .way = Way::factored, .winograd = winograd};
+        const ConvolutionOptions options{
+            .stride = {stride}, .padding = {1}, .way = Way::factored, .winograd = winograd};
         std::vector<std::vector<at::Tensor>> results;
         for (const int threads : {1, 2, 3}) {
           at::set_num_threads(threads);
@@ -206,6 +235,27 @@ TEST(ConvolutionPlane, EpiloguesAreTheSumOfTheirParts) {
             EXPECT_TRUE(y.is_contiguous(format));
             EXPECT_EQ(y.requires_grad(), trains);
           }
+}
+
+TEST(ConvolutionPlane, EpiloguesFinishEveryPhase) {
+  constexpr auto f64 = torch::kDouble;
+  for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast})
+    for (const std::string activation : {"identity", "relu", "gelu"}) {
+      SCOPED_TRACE(activation);
+      torch::manual_seed(16);
+      const at::Tensor x = torch::randn({2, 40, 6, 5}).contiguous(format), F = torch::randn({4, 10, 9, 3, 3}),
+                       scale = torch::randn({36}), shift = torch::randn({36}),
+                       residual = torch::randn({2, 36, 12, 9});
+      const ConvolutionOptions options{
+          .stride = {2}, .padding = {1}, .transposed = true, .output_padding = {1, 0}, .way = Way::factored};
+      const at::Tensor y = convolution_of_H(x.to(f64), F.to(f64), {}, test::table_of("quaternion"), options);
+      const at::Tensor expected =
+          ops::activation(activation)(y * scale.view({36, 1, 1}) + shift.view({36, 1, 1}) + residual);
+      const at::Tensor got = ops::convolution_with_epilogue(x, F, {"quaternion", {}, {}},
+                                                            {scale, shift, residual, activation}, options);
+      EXPECT_LT(relative_error(got, expected), 3e-6);
+      EXPECT_TRUE(got.is_contiguous(format));
+    }
 }
 
 TEST(ConvolutionPlane, WhatTheEngineDoesNotMultiplyIsFinishedToo) {

@@ -206,6 +206,33 @@ TEST(Convolution, ConstantKernelsArePrepared) {
   }
 }
 
+// Encoders and decoders share kernels: what is kept for one call must not serve another.
+TEST(Convolution, ConstantKernelsServeEveryCall) {
+  torch::manual_seed(10);
+  const at::Tensor F = torch::randn({4, 8, 8, 3, 3});
+  for (const Way way : {Way::automatic, Way::factored, Way::materialised})
+    for (int round = 0; round < 2; ++round)
+      for (const ConvolutionOptions& options :
+           {ConvolutionOptions{.padding = {1}}, ConvolutionOptions{.padding = {1}, .transposed = true},
+            ConvolutionOptions{.stride = {2}, .transposed = true},
+            ConvolutionOptions{.stride = {3, 2}, .transposed = true},
+            ConvolutionOptions{.stride = {2}, .dilation = {2}, .transposed = true},
+            ConvolutionOptions{.padding = {1}, .groups = 2},
+            ConvolutionOptions{.stride = {2}, .transposed = true, .groups = 2}}) {
+        SCOPED_TRACE(std::string(ops::name(way)) + ", stride " + std::to_string(options.stride[0]) + ", " +
+                     std::to_string(options.groups) + " groups" + (options.transposed ? ", transposed" : ""));
+        const int64_t channels = options.transposed ? 32 : 32 * options.groups;
+        const at::Tensor x = torch::randn({2, channels, 8, 8});
+        ConvolutionOptions fresh = options, kept = options;
+        fresh.way = kept.way = way, kept.constant = true;
+        const ops::Product product{"quaternion", {}, {}};
+        EXPECT_LT(relative_error(ops::convolution(x, F, {}, product, kept),
+                                 ops::convolution(x, F, {}, product, fresh)),
+                  1e-6);
+      }
+  ops::drop_prepared(F);
+}
+
 std::string error_of(const at::Tensor& x, const at::Tensor& F, const ConvolutionOptions& options,
                      const at::Tensor& bias = {}) {
   try {

@@ -61,6 +61,15 @@ ConvolutionCall make_convolution_call(const at::Tensor& F, Call map, at::IntArra
   return call;
 }
 
+at::DimVector geometry_of(const ConvolutionCall& call) {
+  at::DimVector geometry{call.transposed, call.groups};
+  // These decide which places of a kernel a phase has (direct.cpp).
+  if (call.transposed)
+    for (const auto* list : {&call.stride, &call.padding, &call.dilation})
+      geometry.append(list->begin(), list->end());
+  return geometry;
+}
+
 void check_convolution(const char* function, const at::Tensor& x, const at::Tensor& F,
                        const ConvolutionCall& call) {
   check_blocks(function, "F", F, call.map);

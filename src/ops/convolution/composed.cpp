@@ -42,6 +42,11 @@ at::Tensor mixed_kernels(const at::Tensor& F, const at::Tensor& U) {
   return mixed(U.t(), F.flatten(0, 1), 0);
 }
 
+Form form_of(const ConvolutionCall& call, Way way, at::ScalarType dtype) {
+  return {
+      .reader = Form::composed, .way = way, .dtype = dtype, .read_in = dtype, .geometry = geometry_of(call)};
+}
+
 }  // namespace
 
 at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
@@ -50,7 +55,7 @@ at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional&
   check_convolution_bias(bias, F, call);
   const at::ScalarType dtype = call.map.compute_dtype(x);
   if (!takes_factors(call)) {
-    const at::Tensor H = prepared(F, call.map, {Form::composed, Way::materialised, dtype}, [&] {
+    const at::Tensor H = prepared(F, call.map, form_of(call, Way::materialised, dtype), [&] {
       const at::Tensor kernel = expanded_kernel(F, call).to(dtype);
       // What is kept lies as oneDNN wants it for few pictures.
       return call.map.constant ? kernel.contiguous(format_of(x)) : kernel;
@@ -58,7 +63,7 @@ at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional&
     return convolution_with(H, x, F.size(0), bias, call).contiguous(format_of(x));
   }
   const FactorTensors f = factor_tensors(call.map, dtype, x.device());
-  const at::Tensor kernels = prepared(F, call.map, {Form::composed, Way::factored, dtype},
+  const at::Tensor kernels = prepared(F, call.map, form_of(call, Way::factored, dtype),
                                       [&] { return mixed_kernels(F.to(dtype), f.U); });
   at::Tensor y =
       mixed(f.W,

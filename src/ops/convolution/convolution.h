@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/core/DimVector.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/SymIntArrayRef.h>
 
@@ -52,6 +53,9 @@ void check_convolution(const char* function, const at::Tensor& x, const at::Tens
 void check_convolution_bias(const Optional& bias, const at::Tensor& F, const ConvolutionCall& call);
 void check_convolution_grad(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F,
                             const ConvolutionCall& call);
+
+/// What a kept form of F depends on beside the map.
+at::DimVector geometry_of(const ConvolutionCall& call);
 
 /// (B, k, spatial...).
 std::vector<c10::SymInt> result_sizes(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call);

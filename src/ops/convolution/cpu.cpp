@@ -143,8 +143,10 @@ class Resolved {
     };
     if (!call_.map.constant || !forward) return fill(recycled_empty({size}));
     const auto reader = m_ == 0 ? Form::direct : m_ == 2 ? Form::winograd2 : Form::winograd4;
-    return prepared(F_, call_.map, {reader, Way::factored, at::kFloat, F_.scalar_type(), map_->followed()},
-                    [&] { return fill(at::empty({size}, F_.options().dtype(at::kFloat))); });
+    return prepared(
+        F_, call_.map,
+        {reader, Way::factored, at::kFloat, F_.scalar_type(), map_->followed(), geometry_of(call_)},
+        [&] { return fill(at::empty({size}, F_.options().dtype(at::kFloat))); });
   }
 
   ConvolutionCall call_;
@@ -203,8 +205,7 @@ at::Tensor convolution_cpu(const at::Tensor& x, const at::Tensor& F, const Optio
   check_convolution_bias(bias, F, call);
   if (pointwise(x, F, call) && channels_last(x)) return by_pixels(x, F, bias, call);
   const Resolved resolved(x, F, call, BilinearMap::Pass::forward);
-  if (!resolved.on_engine())
-    return composed::convolution(x, F, bias, by_H(resolved, call));
+  if (!resolved.on_engine()) return composed::convolution(x, F, bias, by_H(resolved, call));
   return multiplied(resolved, x, F, {std::nullopt, bias, std::nullopt, "identity"}, call);
 }
 

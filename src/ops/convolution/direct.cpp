@@ -34,6 +34,7 @@ constexpr int64_t kColumns = 64;          // of a product
 constexpr int64_t kMixedBytes = 1 << 19;  // of a panel's mixtures
 constexpr int64_t kPixels = 128;          // of a panel: its products stay in the second level cache
 constexpr int64_t kFewPixels = 32;        // for each thread: with fewer the threads share the columns
+constexpr int64_t kShortRow = 16;         // of pixels
 constexpr int64_t kSkew = 16;
 
 /// The pixels of an axis of the result that meet the same places of the kernel: `at`, at + step, ...
@@ -97,11 +98,15 @@ struct View {
         wide(std::max((width - 1) * across.stride + across.reach, in.width + across.padding)) {}
   /// True where the result's pixels are the grid's.
   bool one_phase() const { return down.step == 1 && across.step == 1; }
+  /// True where a phase's products would be small: an image's rows are one, with the padding between them.
+  bool joins_rows() const { return !one_phase() && width <= kShortRow && 2 * wide <= 3 * width; }
+  /// Pixels from a row of a product to the next.
+  int64_t pitch(int64_t pixels) const { return joins_rows() ? wide : pixels; }
 };
 
 struct Panels {
   int64_t rows, height, count, parts, blocks;  ///< rows of the grid, of all images and of a panel
-  int64_t most_inputs;  ///< rows of the input that a panel reads at most
+  int64_t most_inputs;                         ///< rows of the input that a panel reads at most
 
   Panels(const Plane& plane, const View& view, int64_t rank, const Images& in, int64_t outputs) {
     const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
@@ -112,6 +117,9 @@ struct Panels {
     const int64_t row_bytes = rank * view.wide * (in.channels / plane.n) * 4 * view.down.stride;
     height = std::clamp<int64_t>(std::min(kMixedBytes / row_bytes, kPixels / view.width), 1, rows);
     height = equal_parts(rows, height, std::max<int64_t>(1, threads / parts));
+    // Panels end where images do, lest each have products of another height.
+    if (view.joins_rows() && height > view.height) height -= height % view.height;
+    while (view.joins_rows() && height < view.height && view.height % height != 0) --height;
     count = (rows + height - 1) / height;
     // Each run of rows in one image reads the kernel's reach beyond its own.
     const int64_t reach = view.down.reach, images = std::min(height, height / view.height + 2);
@@ -134,7 +142,7 @@ class Task {
     inputs_ = in.channels / plane.n, outputs_ = out.channels / plane.n;
     const int64_t rows_out = out.last ? 0 : p_.height * view.down.step * out.width * out.channels;
     mixed_ = p_.most_inputs * view.wide * inputs_ + kSkew;
-    product_ = p_.height * view.width * kColumns + kSkew;
+    product_ = p_.height * view.pitch(view.width) * kColumns + kSkew;
     engine::Scratch& memory = engine::scratch();
     memory.begin((way.rank * (mixed_ + product_) + rows_out) * 4 + 4 * 64);
     mixtures_ = memory.take<float>(way.rank * mixed_);
@@ -231,30 +239,34 @@ class Task {
                   col = block % p_.blocks * kColumns, cols = std::min(kColumns, m - col);
     // Places of a kernel's row that are one product: their channels lie side by side.
     const int64_t side = across.next == 1 && plane_.groups == 1 ? across.count : 1;
+    const bool joins = view_.joins_rows();
+    const int64_t pitch = view_.pitch(width);
     const int64_t above = down.begin + view_.down.padding, before = across.begin + view_.across.padding;
     for (int64_t r = 0; r < way_.rank; ++r) {
       const float* const weights =
           packed_ + ((group * way_.rank + r) * plane_.places() + place) * q * m + col;
       float* const products = products_ + r * product_;
-      if (down.count * across.count == 0) std::fill_n(products, (last_ - first_) * width * cols, 0.f);
-      for (int64_t row = 0; row < last_ - first_; ++row)
+      if (down.count * across.count == 0) std::fill_n(products, (last_ - first_) * pitch * cols, 0.f);
+      for (int64_t row = 0, rows; row < last_ - first_; row += rows) {
+        rows = joins ? std::min(view_.height - (first_ + row) % view_.height, last_ - first_ - row) : 1;
         for (int64_t u = 0; u < down.count; ++u)
           for (int64_t v = 0; v < across.count; v += side) {
             const int64_t y = begins_[static_cast<size_t>(row)] + above + u * down.next,
                           x = before + v * across.next;
             at::native::cpublas::brgemm(
-                width, cols, side * q, view_.across.stride * inputs_, m, cols, u + v > 0,
+                (rows - 1) * pitch + width, cols, side * q, view_.across.stride * inputs_, m, cols, u + v > 0,
                 mixtures_ + r * mixed_ + (y * view_.wide + x) * inputs_ + group * q,
-                weights + (u * across.count + v) * q * m, products + row * width * cols);
+                weights + (u * across.count + v) * q * m, products + row * pitch * cols);
           }
+      }
     }
   }
 
   /// Some rows of a phase of the result, from its products.
   void finish(int64_t block, const Phase& down, const Phase& across, int64_t row, int64_t rows,
               int64_t width) {
-    const int64_t m = outputs_ / plane_.groups, group = block / p_.blocks,
-                  col = block % p_.blocks * kColumns, cols = std::min(kColumns, m - col);
+    const int64_t m = outputs_ / plane_.groups, group = block / p_.blocks, col = block % p_.blocks * kColumns,
+                  cols = std::min(kColumns, m - col);
     const int64_t b = (first_ + row) / view_.height,
                   y = (first_ + row) % view_.height * view_.down.step + down.at;
     if (y >= out_.height) return;
@@ -262,7 +274,7 @@ class Task {
                   at = ((b * out_.height + y) * out_.width + across.at) * out_.channels,
                   in_panel = ((row * view_.down.step + down.at) * out_.width + across.at) * out_.channels;
     for (int64_t r = 0; r < way_.rank; ++r)
-      product_at_[static_cast<size_t>(r)] = products_ + r * product_ + row * width * cols;
+      product_at_[static_cast<size_t>(r)] = products_ + r * product_ + row * view_.pitch(width) * cols;
     float* results[engine::kMaxComponents];
     const float* bias[engine::kMaxComponents];
     for (int64_t c = 0; c < plane_.n; ++c) {

@@ -51,7 +51,7 @@ struct Prepared {
 
   bool reads_as(const Form& other) const {
     return form.reader == other.reader && form.way == other.way && form.dtype == other.dtype &&
-           form.read_in == other.read_in;
+           form.read_in == other.read_in && form.geometry == other.geometry;
   }
   bool is(const at::Tensor& S, const Call& call, const Form& other) const {
     if (!reads_as(other) || form.followed != other.followed || algebra != call.algebra) return false;

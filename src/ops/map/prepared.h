@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/core/DimVector.h>
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -23,7 +24,8 @@ struct Form {
   enum Reader { composed, engine, engine_transposed, direct, winograd2, winograd4 } reader = composed;
   Way way = Way::automatic;
   at::ScalarType dtype = at::kFloat, read_in = dtype;
-  uint64_t followed = 0;  ///< engine::Mixings::number of factors that neither call nor algebra names
+  uint64_t followed = 0;        ///< engine::Mixings::number of factors that neither call nor algebra names
+  at::DimVector geometry = {};  ///< what else of a convolution it depends on: one kernel may serve several
 };
 
 /// The prepared form of S, kept or built now; kept where call.constant allows it. No lock is held while it is
