@@ -55,6 +55,14 @@ enum class PlannedRows : int64_t { automatic = 0 };
 /// Sets this in this thread for the lifetime of the guard.
 using PlannedRowsGuard = Guard<PlannedRows>;
 
+/// Bytes of the weights that are read from one call of a layer to its next: where a step of a decoder goes
+/// through all its layers, theirs together. Weights that do not stay in a cache are read as fast as memory
+/// is, and the way that reads least is taken sooner. By default those of the layer alone.
+enum class Traffic : int64_t { automatic = 0 };
+
+/// Sets this in this thread for the lifetime of the guard.
+using TrafficGuard = Guard<Traffic>;
+
 /// What happens to the R products of a forward pass, which the gradients of a learned structure tensor or of
 /// trained factors need: kept until the backward pass (R / n times the output's memory, in float32), or
 /// computed again. By default the planner keeps them where that saves time.

@@ -2,7 +2,9 @@
 
 #include <torch/torch.h>
 
+#include "models/sequence_parts.h"
 #include "ops/memory/step_memory.h"
+#include "quatrain/ops.h"
 
 namespace quatrain::models {
 
@@ -10,6 +12,7 @@ LanguageModelDecoder::LanguageModelDecoder(LanguageModel model, int64_t rows, in
     : model_(std::move(model)),
       rows_(rows),
       capacity_(capacity),
+      weight_bytes_(weight_bytes(*model_->layers)),
       table_(std::max<int64_t>(rows, 0), std::max<int64_t>(capacity, 0),
              model_->inputs->embedding->parameters().front().device()),
       memory_(std::make_shared<ops::StepMemory>()) {
@@ -23,6 +26,7 @@ LanguageModelDecoder::LanguageModelDecoder(LanguageModel model, int64_t rows, in
 at::Tensor LanguageModelDecoder::step(const at::Tensor& tokens, const at::Tensor& parents) {
   const torch::NoGradGuard no_grad;
   const ops::StepMemory::Guard memory(*memory_);
+  const ops::TrafficGuard traffic(static_cast<ops::Traffic>(weight_bytes_));
   const int64_t rows = tokens.size(0), place = length();
   TORCH_CHECK(rows <= rows_ && parents.size(0) == rows, "LanguageModelDecoder: at most ", rows_,
               " hypotheses and a parent for each, got ", rows, " tokens and ", parents.size(0), " parents");

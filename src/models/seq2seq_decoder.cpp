@@ -2,7 +2,9 @@
 
 #include <torch/torch.h>
 
+#include "models/sequence_parts.h"
 #include "ops/memory/step_memory.h"
+#include "quatrain/ops.h"
 
 namespace quatrain::models {
 
@@ -11,6 +13,7 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
     : model_(std::move(model)),
       rows_(rows),
       capacity_(capacity),
+      weight_bytes_(weight_bytes(*model_->decoder)),
       table_(std::max<int64_t>(rows, 0), std::max<int64_t>(capacity, 0), source.device()),
       memory_(std::make_shared<ops::StepMemory>()) {
   TORCH_CHECK(!model_->is_training(), "Seq2SeqDecoder: the model must be in eval mode; call eval()");
@@ -44,6 +47,7 @@ at::Tensor Seq2SeqDecoder::step(const at::Tensor& tokens, const at::Tensor& pare
 at::Tensor Seq2SeqDecoder::hidden(const at::Tensor& tokens, const at::Tensor& parents) {
   const torch::NoGradGuard no_grad;
   const ops::StepMemory::Guard memory(*memory_);
+  const ops::TrafficGuard traffic(static_cast<ops::Traffic>(weight_bytes_));
   const int64_t rows = tokens.size(0), place = length();
   TORCH_CHECK(rows <= rows_ && parents.size(0) == rows, "Seq2SeqDecoder: at most ", rows_,
               " hypotheses and a parent for each, got ", rows, " tokens and ", parents.size(0), " parents");

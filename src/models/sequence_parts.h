@@ -24,6 +24,13 @@ nn::Linear make_output(const Options& options, int64_t tokens) {
   return nn::Linear(map);
 }
 
+/// What a step through a module reads of weights (ops::Traffic).
+inline int64_t weight_bytes(const torch::nn::Module& module) {
+  int64_t bytes = 0;
+  for (const at::Tensor& weight : module.parameters()) bytes += static_cast<int64_t>(weight.nbytes());
+  return bytes;
+}
+
 /// Layers of an encoder or decoder.
 template <class LayerOptions, class Options>
 LayerOptions layer_options(const Options& options) {

@@ -34,6 +34,25 @@ TEST(Planner, OneRowOfAWideLayerReadsTheWeightsOnce) {
   EXPECT_EQ(chosen(1, 2048, "quaternion", true), Way::mixed);
 }
 
+// The real output layer of a large vocabulary, and the layers of a decoder: their weights come from memory.
+TEST(Planner, AFewRowsOfWeightsInMemoryReadTheLeast) {
+  EXPECT_EQ(chosen(4, 2048, "quaternion", true), Way::mixed);
+  EXPECT_EQ(chosen(4, 2048, "real", true), Way::mixed);
+  EXPECT_EQ(chosen(64, 2048, "real", true), Way::materialised);
+  EXPECT_EQ(chosen(4, 512, "quaternion", true), Way::factored);
+  EXPECT_EQ(chosen(4, 512, "real", true), Way::materialised);
+  {
+    const ops::TrafficGuard traffic(ops::Traffic{int64_t{1} << 27});
+    EXPECT_EQ(chosen(4, 512, "quaternion", true), Way::mixed);
+    EXPECT_EQ(chosen(4, 512, "real", true), Way::mixed);
+    EXPECT_EQ(chosen(64, 512, "quaternion", true), Way::factored);
+    EXPECT_EQ(chosen(64, 512, "quaternion", false), Way::factored);
+    const ops::PlannedRowsGuard fixed(ops::PlannedRows{32});  // then nothing else decides
+    EXPECT_EQ(chosen(4, 512, "quaternion", true), Way::factored);
+  }
+  EXPECT_EQ(chosen(4, 512, "quaternion", true), Way::factored);
+}
+
 TEST(Planner, SmallLayersOfManyProductsAreMaterialised) {
   EXPECT_EQ(chosen(8, 32, "sedenion", true), Way::materialised);
 }

@@ -35,7 +35,7 @@ class QUATRAIN_API LanguageModelDecoder {
 
  private:
   LanguageModel model_;
-  int64_t rows_, capacity_;
+  int64_t rows_, capacity_, weight_bytes_;
   HypothesisTable table_;
   std::shared_ptr<ops::StepMemory> memory_;
   std::vector<nn::AttentionCache> caches_;  // of each layer

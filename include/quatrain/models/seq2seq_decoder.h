@@ -42,7 +42,7 @@ class QUATRAIN_API Seq2SeqDecoder {
 
  private:
   Seq2Seq model_;
-  int64_t rows_, capacity_;
+  int64_t rows_, capacity_, weight_bytes_;
   at::Tensor sentences_;  // (rows) int64: of each hypothesis
   HypothesisTable table_;
   std::shared_ptr<ops::StepMemory> memory_;

@@ -98,6 +98,7 @@ Guard<Option>::~Guard() {
 }
 template class Guard<Way>;
 template class Guard<PlannedRows>;
+template class Guard<Traffic>;
 template class Guard<Products>;
 template class Guard<Bfloat16>;
 template class Guard<Winograd>;
@@ -109,6 +110,10 @@ Way requested_way(Way argument) {
 
 PlannedRows requested_rows() {
   return guarded<PlannedRows>();
+}
+
+Traffic requested_traffic() {
+  return guarded<Traffic>();
 }
 
 Winograd requested_winograd(Winograd argument) {
@@ -194,7 +199,7 @@ double composed_cost(const Problem& p, Way way) {
 // phm(8) and quaternion, widths 128 to 1024, batches 1 to 512. There the choice costs more than 1.1 times the
 // best way in one of 80 cases, 1.12 times. With the figures before these, on an EPYC and the whole grid, it
 // did so in 35 of 672 cases, at most 1.5 times; that was not measured again.
-double engine_cost(const Problem& p, Way way) {
+double cached_cost(const Problem& p, Way way) {
   const Sizes s(p);
   const double kd = s.k * s.d / 1000, inputs = s.rows * (s.k + s.d) / 1000;
   const double several = p.threads > 1;
@@ -231,6 +236,24 @@ double engine_cost(const Problem& p, Way way) {
   return 24 + 12 * several + (0.0346 * s.rows * kd + 0.6 * kd) / s.threads + (0.25 + 0.05 * s.n) * kd;
 }
 
+/// The time to read prepared weights that do not stay in a cache; 0 for others. Measured on a Xeon with AMX,
+/// one thread: rows of S, four at a time, come at up to 22 GB/s, blocks one after the other at 12 to 14,
+/// whether they are fetched ahead or not. So at 4 rows a layer of 2,048 takes 430 us mixed and 766 factored,
+/// and a real one 765 and 1,450.
+double memory_cost(const Problem& p, Way way) {
+  constexpr double kCaches = 6 << 20, kRows = 20e3, kBlocks = 12e3;  // bytes; bytes a microsecond
+  if (!p.prepared) return 0;
+  const Sizes s(p);
+  const double share = way == Way::factored ? s.share : way == Way::mixed ? 1 / s.n : 1,
+               bytes = share * s.k * s.d * s.bytes;
+  if (std::max(bytes, static_cast<double>(p.traffic)) <= kCaches) return 0;
+  return bytes / (way == Way::mixed ? kRows : kBlocks);
+}
+
+double engine_cost(const Problem& p, Way way) {
+  return std::max(cached_cost(p, way), memory_cost(p, way));
+}
+
 // bfloat16 where real products of it are much faster (AMX), in inference. The model of float32, with real and
 // packed products at a sixth of the time, weights of half the bytes and twice its coefficient for mixtures.
 // Not fitted, but held against `quatrain bench linear --dtype bfloat16` on a Xeon with AMX, quaternion and
@@ -262,7 +285,12 @@ Way plan(const Problem& problem, Way asked) {
       "linear: the way 'factored' needs factors of the learned A (see decompose); pass them or take mixed or "
       "materialised");
   if (asked != Way::automatic) return asked;
-  if (problem.n == 1) return Way::materialised;  // one dense product already
+  // One dense product already; what `mixed` has over it is how it reads weights from memory.
+  if (problem.n == 1)
+    return problem.engine && problem.element_size == 4 && memory_cost(problem, Way::materialised) > 0 &&
+                   engine_cost(problem, Way::mixed) < engine_cost(problem, Way::materialised)
+               ? Way::mixed
+               : Way::materialised;
   // Where real products of bfloat16 are that fast, what was not measured against them is not chosen: passes
   // of training, and products of widened mixtures.
   if (problem.halves && !problem.prepared) return Way::materialised;

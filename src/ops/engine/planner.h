@@ -24,6 +24,7 @@ struct Problem {
   bool factors_train = false;  ///< the factors themselves are learned
   bool halves = false;         ///< bfloat16, and real products of it are much faster than those of float32
   bool packed = false;         ///< the factors allow products in bfloat16: their mixtures may be rounded
+  int64_t traffic = 0;         ///< bytes of weights that are read from one call to the next; 0: these alone
   int threads = 1;
 };
 
@@ -43,6 +44,9 @@ Bfloat16 requested_bfloat16();
 
 /// As a PlannedRowsGuard says, else automatic.
 PlannedRows requested_rows();
+
+/// As a TrafficGuard says, else automatic.
+Traffic requested_traffic();
 
 /// The transforms asked for by an argument, else by a WinogradGuard, else by QUATRAIN_WINOGRAD, else
 /// automatic.
