@@ -103,6 +103,15 @@ class TextPairsKindTest : public test::FolderTest {
   }
 };
 
+TEST_F(TextPairsKindTest, RankedAnswersHaveTwoLabels) {
+  auto settings = write_answers();
+  settings.push_back("train.steps=1");
+  learn(settings);
+  write("run/best/labels.txt", "o\nher\nright\n");  // as long as before, and the weights fit
+  EXPECT_THAT(what_is_said([&] { load_run(folder_ / "run"); }),
+              HasSubstr("must have two labels where answers are ranked, got 3"));
+}
+
 // Whoever looks at words alone is right in exactly half of the order part.
 TEST_F(TextPairsKindTest, AttentionAlignsButDoesNotSeeOrder) {
   const auto result = learn(std::vector<std::string>{});
