@@ -250,7 +250,6 @@ std::vector<Section> sections() {
         {"a damaged checkpoint.json", "predict run", 1, file("run/best/checkpoint.json", "{")},
         {"an empty labels.txt", "predict run", 1, file("run/best/labels.txt", "")},
         {"a changed labels.txt", "predict run", 1, file("run/best/labels.txt", "bad\ng\nod\n")},
-        {"a label twice", "predict run", 1, file("run/best/labels.txt", "bad\nbad\n")},
         {"a changed vocabulary.txt", "predict run", 1,
          edit("run/best/vocabulary.txt",
               [](std::string old) {

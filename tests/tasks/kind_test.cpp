@@ -235,7 +235,8 @@ TEST_F(MadeUpKind, HasKeysOfItsOwnAlone) {
     return what_is_said([&] { parse_recipe("[task]\nkind = 'aim'\n" + text, "a.toml", "a"); });
   };
   EXPECT_EQ(error("vectors = 'x'\n"),
-            "a.toml:3: only recipes of kind text_classification have the key 'task.vectors', and this recipe "
+            "a.toml:3: only recipes of kinds text_classification, text_pairs have the key 'task.vectors', "
+            "and this recipe "
             "is of kind aim");
   EXPECT_EQ(error("[agreement]\ntrain = 10\n"),
             "a.toml:3: only recipes of kind text_classification have the table 'agreement', and this recipe "
