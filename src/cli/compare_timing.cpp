@@ -20,8 +20,9 @@ std::vector<bench::Timing> inference(const Comparison& comparison, const tasks::
                                      const std::vector<std::shared_ptr<tasks::Model>>& models) {
   std::vector<std::function<void()>> calls;
   for (const auto& model : models)  // pictures have other channels for other algebras
-    calls.push_back(tasks::inference_call(model, std::make_shared<const std::vector<tasks::Input>>(
-                                                     tasks::test_inputs(model->recipe(), data, size, kBatches))));
+    calls.push_back(
+        tasks::inference_call(model, std::make_shared<const std::vector<tasks::Input>>(
+                                         tasks::test_inputs(model->recipe(), data, size, kBatches))));
   return bench::interleaved(calls, options_of(comparison));
 }
 
