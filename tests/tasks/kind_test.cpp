@@ -260,6 +260,17 @@ TEST_F(MadeUpKind, IsInTheDocument) {
   EXPECT_THAT(recipe_document(), HasSubstr("## kind = \"aim\""));
 }
 
+TEST(GroupsOf, AreByTheirNumbersThenByTheirNames) {
+  const std::string large(30, '1');  // more than a number holds
+  EXPECT_THAT(groups_of({{"count/n=10", 1},
+                         {"count/n=9", 1},
+                         {"count/n=a", 1},
+                         {"count/n=" + large, 1},
+                         {"count/n=", 1},
+                         {"accuracy/n=8", 1}}),
+              testing::ElementsAre("/n=9", "/n=10", "/n=", "/n=" + large, "/n=a"));
+}
+
 TEST_F(MadeUpKind, CannotBeConvertedWhereItHasNoOtherAlgebra) {
   train_run();
   const auto model = load_run(folder_ / "run");
