@@ -7,7 +7,6 @@
 #include "bench/pass.h"
 #include "quatrain/conv_ops.h"
 #include "quatrain/nn/linear.h"
-#include "support/numbers.h"
 
 namespace quatrain::bench {
 namespace {
@@ -134,11 +133,7 @@ Contest contest_of(const ConvolutionCase& asked) {
   contender.more = [last_is_faster](const Found& found) {
     std::vector<Field> more{field("real_order", last_is_faster ? "last" : "first")};
     more.back().title = "torch's";
-    const auto rival = found.find("reordered");
-    const double ratio = rival == found.end() ? 0 : found.at("ours").time.median / rival->second.time.median;
-    Field one{.title = "to reordered", .text = ratio > 0 ? fixed(ratio, 2) : "-"};
-    if (ratio > 0) one.key = "ratio_reordered", one.value = ratio;
-    more.push_back(std::move(one));
+    more.push_back(ratio_to(found, "reordered", "reordered"));
     return more;
   };
   contest.contenders.push_back(std::move(contender));

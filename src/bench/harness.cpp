@@ -52,6 +52,13 @@ Field column(const std::string& title, const std::string& text, bool left) {
   return {.title = title, .text = text, .left = left};
 }
 
+Field ratio_to(const Found& found, const std::string& candidate, const std::string& title) {
+  const auto other = found.find(candidate);
+  if (other == found.end()) return column("to " + title, "-");
+  const double ratio = found.at("ours").time.median / other->second.time.median;
+  return {.key = "ratio_" + candidate, .value = ratio, .title = "to " + title, .text = fixed(ratio, 2)};
+}
+
 Field share_column(const std::string& title, double ours, double real) {
   return real > 0 ? Field{.title = title, .text = fixed(ours / real, 2), .share = ours / real}
                   : column(title, "-");

@@ -56,6 +56,10 @@ struct Figures {
 };
 using Found = std::map<std::string, Figures>;
 
+/// How the time of "ours" compares to that of another candidate, in the column "to TITLE"; a dash where that
+/// one was not measured.
+Field ratio_to(const Found& found, const std::string& candidate, const std::string& title);
+
 /// One of ours beside its rival; becomes a row.
 struct Contender {
   std::string ours = "ours", real = "real";  ///< names of candidates

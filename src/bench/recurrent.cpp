@@ -7,7 +7,6 @@
 #include "bench/recurrent.h"
 #include "quatrain/nn/factorize.h"
 #include "quatrain/nn/parameters.h"
-#include "support/numbers.h"
 
 namespace quatrain::bench {
 namespace {
@@ -119,17 +118,7 @@ Contest contest_of(const RecurrentCase& asked) {
                      field("lengths", asked.packed ? "mixed" : "equal"),
                      hidden("dtype", "float32")};
   contender.more = [](const Found& found) {
-    std::vector<Field> more;
-    for (const auto& [name, title] :
-         {std::pair{"prepacked", "to prepacked"}, std::pair{"cell", "to LSTMCell"}}) {
-      const auto rival = found.find(name);
-      const double ratio =
-          rival == found.end() ? 0 : found.at("ours").time.median / rival->second.time.median;
-      Field one{.title = title, .text = ratio > 0 ? fixed(ratio, 2) : "-"};
-      if (ratio > 0) one.key = std::string("ratio_") + name, one.value = ratio;
-      more.push_back(std::move(one));
-    }
-    return more;
+    return std::vector<Field>{ratio_to(found, "prepacked", "prepacked"), ratio_to(found, "cell", "LSTMCell")};
   };
   contest.contenders.push_back(std::move(contender));
   return contest;

@@ -1,8 +1,6 @@
 #include "bench/convolution.h"
 #include "cli/bench_run.h"
 #include "cli/commands.h"
-#include "nn/check.h"
-#include "quatrain/nn/algebra_spec.h"
 
 namespace quatrain::cli {
 
@@ -17,11 +15,7 @@ int bench_convolution_command(const BenchConvolutionArguments& a) {
         for (size_t i = 0; i < a.channels.size(); ++i)
           for (const int64_t batch : a.batches)
             for (const auto& winograd : a.winograd) {
-              try {
-                nn::require_divisible("bench", "--channels", a.channels[i], nn::AlgebraSpec(algebra).n, "n");
-              } catch (const std::invalid_argument& error) {
-                throw UsageError(error.what());
-              }
+              check_sizes(algebra, {{"--channels", a.channels[i]}});
               cases.push_back({algebra, a.channels[i], a.images[a.images.size() == 1 ? 0 : i], batch,
                                a.kernel, a.stride, winograd, a.order == "last", threads, pass == "training"});
             }

@@ -3,7 +3,6 @@
 #include "bench/decoding.h"
 #include "cli/bench_run.h"
 #include "cli/commands.h"
-#include "nn/check.h"
 #include "quatrain/models/ctranslate2.h"
 #include "quatrain/nn/algebra_spec.h"
 #include "support/atomic_file.h"
@@ -12,17 +11,12 @@
 namespace quatrain::cli {
 namespace {
 
-void check_sizes(const BenchDecodingArguments& a, const std::string& name) {
-  try {
-    const nn::AlgebraSpec algebra(name);
-    nn::require_divisible("bench", "--width", a.width, algebra.n * a.heads, "n * heads");
-    nn::require_divisible("bench", "--feed-forward", a.feed_forward, algebra.n, "n");
-    if (a.output == "algebra" && a.shortlist > 0 && algebra.n > 1)
-      throw UsageError("bench: --shortlist takes rows of a real output layer: --output real or tied");
-    if (a.output == "algebra") nn::require_divisible("bench", "--vocabulary", a.vocabulary, algebra.n, "n");
-  } catch (const std::invalid_argument& error) {
-    throw UsageError(error.what());
-  }
+void check(const BenchDecodingArguments& a, const std::string& algebra) {
+  check_sizes(algebra, {{"--width", a.width, a.heads}, {"--feed-forward", a.feed_forward}});
+  if (a.output != "algebra") return;
+  if (a.shortlist > 0 && nn::AlgebraSpec(algebra).n > 1)
+    throw UsageError("bench: --shortlist takes rows of a real output layer: --output real or tied");
+  check_sizes(algebra, {{"--vocabulary", a.vocabulary}});
 }
 
 // The model of each algebra and the real one, as scripts/bench_ctranslate2 reads them, and the sources.
@@ -54,7 +48,7 @@ void write_models(const BenchDecodingArguments& a, const std::vector<bench::Deco
 int bench_decoding_command(const BenchDecodingArguments& a) {
   std::vector<bench::DecodingCase> cases;
   for (const auto& algebra : a.algebras) {
-    check_sizes(a, algebra);
+    check(a, algebra);
     for (const int64_t beam : a.beams)
       if (beam > a.vocabulary)
         throw UsageError("bench: --beam must be at most --vocabulary = " + std::to_string(a.vocabulary) +

@@ -4,8 +4,6 @@
 #include "bench/linear.h"
 #include "cli/bench_run.h"
 #include "cli/commands.h"
-#include "nn/check.h"
-#include "quatrain/nn/algebra_spec.h"
 
 namespace quatrain::cli {
 namespace {
@@ -33,17 +31,6 @@ std::pair<int64_t, int64_t> parse_size(const std::string& text) {
   return {in, out};
 }
 
-// Before anything is measured: the layer's own sentence about sizes and names.
-void check_size(const bench::LinearCase& one) {
-  try {
-    const nn::AlgebraSpec algebra(one.algebra);
-    nn::require_divisible("bench", "the size", one.in, algebra.n, "n");
-    nn::require_divisible("bench", "the size", one.out, algebra.n, "n");
-  } catch (const std::invalid_argument& error) {
-    throw UsageError(error.what());
-  }
-}
-
 }  // namespace
 
 int bench_linear_command(const BenchLinearArguments& arguments) {
@@ -59,7 +46,7 @@ int bench_linear_command(const BenchLinearArguments& arguments) {
               one.algebra = algebra, one.batch = batch, one.dtype = bench::dtype_of(dtype),
               one.threads = count;
               one.training = pass == "training";
-              check_size(one);
+              check_sizes(one.algebra, {{"the size", one.in}, {"the size", one.out}});
               cases.push_back(one);
             }
   return run_bench(bench::linear(cases, arguments.seconds, true), arguments.json);

@@ -1,8 +1,6 @@
 #include "bench/recurrent.h"
 #include "cli/bench_run.h"
 #include "cli/commands.h"
-#include "nn/check.h"
-#include "quatrain/nn/algebra_spec.h"
 
 namespace quatrain::cli {
 
@@ -14,11 +12,7 @@ int bench_recurrent_command(const BenchRecurrentArguments& a) {
         for (const auto& pass : a.passes)
           for (const int64_t width : a.widths)
             for (const int64_t batch : a.batches) {
-              try {
-                nn::require_divisible("bench", "--sizes", width, nn::AlgebraSpec(algebra).n, "n");
-              } catch (const std::invalid_argument& error) {
-                throw UsageError(error.what());
-              }
+              check_sizes(algebra, {{"--sizes", width}});
               cases.push_back(
                   {algebra, cell, width, batch, a.steps, a.lengths == "mixed", threads, pass == "training"});
             }

@@ -10,11 +10,26 @@
 #include "cli/commands.h"
 #include "cli/json_file.h"
 #include "cli/stop.h"
+#include "nn/check.h"
+#include "quatrain/nn/algebra_spec.h"
 
 namespace quatrain::cli {
 
 std::vector<int> threads_or_default(const std::vector<int>& asked) {
   return asked.empty() ? std::vector<int>{at::get_num_threads()} : asked;
+}
+
+void check_sizes(const std::string& algebra, const std::vector<AskedSize>& sizes) {
+  try {
+    const nn::AlgebraSpec spec(algebra);
+    for (const auto& [option, size, heads] : sizes)
+      if (heads > 0)
+        nn::require_divisible("bench", option, size, spec.n * heads, "n * heads");
+      else
+        nn::require_divisible("bench", option, size, spec.n, "n");
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
+  }
 }
 
 int run_bench(const bench::Subject& subject, const std::string& json) {

@@ -18,10 +18,11 @@ bench::TimingOptions options_of(const Comparison& comparison) {
 
 std::vector<bench::Timing> inference(const Comparison& comparison, const tasks::Data& data, int64_t size,
                                      const std::vector<std::shared_ptr<tasks::Model>>& models) {
-  const auto inputs = std::make_shared<const std::vector<tasks::Input>>(
-      tasks::test_inputs(comparison.twins.front().recipe, data, size, kBatches));
   std::vector<std::function<void()>> calls;
-  for (const auto& model : models) calls.push_back(tasks::inference_call(model, inputs));
+  for (const auto& model : models)  // pictures have other channels for other algebras
+    calls.push_back(
+        tasks::inference_call(model, std::make_shared<const std::vector<tasks::Input>>(
+                                         tasks::test_inputs(model->recipe(), data, size, kBatches))));
   return bench::interleaved(calls, options_of(comparison));
 }
 

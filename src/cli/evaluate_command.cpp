@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -14,7 +15,8 @@
 namespace quatrain::cli {
 namespace {
 
-// A row for all examples, and one for each part of them that has figures of its own.
+// A row for all examples, and one for each part of them that has figures of its own. Not all data of a kind
+// have all its figures.
 Table table_of(const std::vector<tasks::Figure>& described, const train::Figures& figures,
                const std::string& split) {
   const tasks::Figure count{"count", "examples", tasks::Figure::Format::count};
@@ -23,12 +25,16 @@ Table table_of(const std::vector<tasks::Figure>& described, const train::Figures
     columns.push_back(figure);
     if (!figure.beside.empty()) columns.push_back(beside(figure));
   }
+  auto groups = tasks::groups_of(figures);
+  groups.insert(groups.begin(), "");
+  std::erase_if(columns, [&](const tasks::Figure& column) {
+    return std::none_of(groups.begin(), groups.end(),
+                        [&](const auto& group) { return figures.contains(column.name + group); });
+  });
   Table table;
   std::vector<std::string> titles{split + " set"};
   for (const auto& column : columns) titles.push_back(column.title);
   table.row(titles);
-  auto groups = tasks::groups_of(figures);
-  groups.insert(groups.begin(), "");
   for (const auto& group : groups) {
     std::vector<std::string> row{group.empty() ? "all" : group.substr(1)};
     for (const auto& column : columns) row.push_back(shown(column, figures, group));

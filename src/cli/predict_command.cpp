@@ -63,19 +63,19 @@ struct Progress {
 };
 
 // Answers lines, which follow those of `so_far` of what `place` names.
-void answer_lines(tasks::Model& model, std::vector<std::string> lines, const std::string& place,
+void answer_lines(tasks::Model& model, const std::vector<std::string>& lines, const std::string& place,
                   Progress& so_far) {
-  for (;;) {
-    const auto [answers, problem] = tasks::answer(model, lines);
+  for (auto next = lines.begin();; ++next) {
+    const auto [answers, problem] = tasks::answer(model, {next, lines.end()});
     write(answers);
     so_far.lines += answers.size();
+    next += static_cast<std::ptrdiff_t>(answers.size());
     if (problem.empty()) return;
     const std::string sentence = place + " " + std::to_string(so_far.lines + 1) + ": " + problem;
     if (!model.answers_the_rest()) throw std::runtime_error(sentence);
     print_note("quatrain: " + sentence);
     write({""});
     ++so_far.lines, ++so_far.unanswered;
-    lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(answers.size() + 1));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "data/text_pair_readers.h"
 
@@ -69,6 +70,7 @@ void read_answers(const TextPairFiles& files, const TextPairReading& reading, bo
     AnswerFiles all(files, 4 * set);
     PairGate gate(reading.rule(sets[set].first));
     std::unordered_map<std::string, int64_t> questions;
+    std::unordered_set<std::string> names;
     std::vector<int64_t> answers;
     while (all.next()) {
       bool good = true;
@@ -86,6 +88,16 @@ void read_answers(const TextPairFiles& files, const TextPairReading& reading, bo
         continue;
       }
       const std::string name(trimmed(all.line(kName)));
+      if (name.find('\t') != name.npos) {
+        gate.refuse("the name has a tab", "the name must not have tabs, got " + quote(name), all.file(kName));
+        continue;
+      }
+      if (cut && !names.insert(name).second) {
+        gate.refuse("two answers have one name",
+                    "the name must be that of one answer alone, got " + quote(name) + " again",
+                    all.file(kName));
+        continue;
+      }
       const auto [known, fresh] = questions.emplace(cut ? name.substr(0, name.find('-')) : name,
                                                     static_cast<int64_t>(questions.size()));
       if (fresh) answers.push_back(0);

@@ -1,7 +1,3 @@
-#include <c10/util/Exception.h>
-
-#include <fstream>
-
 #include "data/image_readers.h"
 #include "data/text_file.h"
 
@@ -18,49 +14,28 @@ struct Cifar {
   int64_t label_at;     // which of them counts
 };
 
-int64_t record_bytes(const ImageGathering& gathering, const Cifar& cifar) {
-  return cifar.label_bytes + 3 * gathering.side() * gathering.side();
-}
-
-int64_t records(const fs::path& file, int64_t record) {
-  const auto size = static_cast<int64_t>(fs::file_size(file));
-  TORCH_CHECK(size > 0 && size % record == 0, "data: the length of ", file.string(),
-              " must be a multiple of ", record, " bytes, those of a picture and its label, got ", size,
-              "; it is cut off, or of another kind: copy or unpack it again");
-  return size / record;
-}
-
-/// Returns how many there were. `first`: the number of the first one among all to train on.
-int64_t read_records(ImageGathering& gathering, const Cifar& cifar, const fs::path& file, ImagePart part,
-                     const std::vector<bool>& dev, int64_t first) {
-  const int64_t bytes = record_bytes(gathering, cifar), count = records(file, bytes);
-  std::ifstream stream = open_file(file);
-  std::vector<uint8_t> record(static_cast<size_t>(bytes));
-  for (int64_t i = 0; i < count; ++i) {
-    stream.read(reinterpret_cast<char*>(record.data()), bytes);
-    TORCH_CHECK(stream, "data: ", file.string(), " cannot be read beyond picture ", i, "; copy it again");
-    const bool is_dev = part == ImagePart::train && dev[static_cast<size_t>(first + i)];
-    gathering.add(is_dev ? ImagePart::dev : part,
-                  std::span(record).subspan(static_cast<size_t>(cifar.label_bytes)),
-                  record[static_cast<size_t>(cifar.label_at)],
-                  file.string() + ", picture " + std::to_string(i) + " (from 0 on)");
-  }
-  return count;
-}
-
 void read_cifar(ImageGathering& gathering, const Cifar& cifar) {
   const auto& source = gathering.source();
   std::vector<std::string> files = cifar.train;
   files.insert(files.end(), cifar.test.begin(), cifar.test.end());
   const fs::path folder = find_folder(source.reader, source.folder, cifar.subfolders, files);
   gathering.set_classes(read_class_names(folder / cifar.names, cifar.classes));
+  const auto open = [&](const std::string& name) {
+    return ImageRecords(folder / name, gathering.side(), cifar.label_bytes);
+  };
+  const auto label = [&](std::span<const uint8_t> bytes, int64_t) -> int64_t {
+    return bytes[static_cast<size_t>(cifar.label_at)];
+  };
+  std::vector<ImageRecords> train;
   int64_t count = 0;
-  for (const auto& file : cifar.train) count += records(folder / file, record_bytes(gathering, cifar));
+  for (const auto& name : cifar.train) count += train.emplace_back(open(name)).count();
   const auto dev = held_out(count, source.dev_share);
-  int64_t first = 0;
-  for (const auto& file : cifar.train)
-    first += read_records(gathering, cifar, folder / file, ImagePart::train, dev, first);
-  for (const auto& file : cifar.test) read_records(gathering, cifar, folder / file, ImagePart::test, dev, 0);
+  std::span<const uint8_t> rest = dev;
+  for (const auto& file : train) {
+    file.add_to(gathering, ImagePart::train, label, rest);
+    rest = rest.subspan(static_cast<size_t>(file.count()));
+  }
+  for (const auto& name : cifar.test) open(name).add_to(gathering, ImagePart::test, label);
 }
 
 const std::vector<std::string> kFoldersOf100{"", "cifar-100-binary", "cifar100/cifar-100-binary"};

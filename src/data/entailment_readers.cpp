@@ -111,26 +111,30 @@ void read_sick(const TextPairFiles& files, const TextPairReading& reading) {
 void read_text_pair_tsv(const TextPairFiles& files, const TextPairReading& reading) {
   const PairColumns format{{"label", "first text", "second text"}, 1, 2, 0, "", true};
   TextPairSplits& splits = reading.splits;
+  std::vector<std::string> written;  // of each pair to train on
+  for_each_pair(files[0], format, {}, reading.rule("train"),
+                [&](TextPair pair, const auto& fields, const std::string&) {
+                  splits.train.push_back(std::move(pair));
+                  written.emplace_back(fields[format.label]);
+                });
+  require_pairs(splits.train, files[0]);
   // The labels are those of train, in the order of their bytes.
-  std::set<std::string> known;
-  LineFile train(files[0]);
-  for (std::string_view line; train.next(line);)
-    if (const auto fields = columns(line);
-        fields.size() == format.names.size() && !trimmed(fields[0]).empty() && line_problem(line).empty())
-      known.emplace(fields[0]);
+  const std::set<std::string> known(written.begin(), written.end());
   TORCH_CHECK(known.size() >= 2, "data: ", files[0].string(),
-              " must have at least 2 different labels (lines: label, tab, text, tab, text), got ",
-              known.size());
+              " must have at least 2 different labels, got only ", quote(*known.begin()));
   splits.labels.assign(known.begin(), known.end());
   WrittenLabels names;
   for (const auto& name : known) names.emplace_back(name, static_cast<int64_t>(names.size()));
-  const std::pair<const char*, std::vector<TextPair>*> sets[] = {
-      {"train", &splits.train}, {"dev", &splits.dev}, {"test", &splits.test}};
-  for (size_t i = 0; i < files.size(); ++i) {
+  for (size_t i = 0; i < written.size(); ++i)
+    splits.train[i].label = std::distance(known.begin(), known.find(written[i]));
+  const std::pair<const char*, std::vector<TextPair>*> others[] = {{"dev", &splits.dev},
+                                                                   {"test", &splits.test}};
+  for (size_t i = 0; i < std::size(others); ++i) {
+    const auto& [set, pairs] = others[i];
     for_each_pair(
-        files[i], format, names, reading.rule(sets[i].first),
-        [&](TextPair pair, const auto&, const std::string&) { sets[i].second->push_back(std::move(pair)); });
-    require_pairs(*sets[i].second, files[i]);
+        files[i + 1], format, names, reading.rule(set),
+        [&to = *pairs](TextPair pair, const auto&, const std::string&) { to.push_back(std::move(pair)); });
+    require_pairs(*pairs, files[i + 1]);
   }
 }
 

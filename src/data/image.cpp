@@ -49,7 +49,7 @@ at::Tensor fit_image(const at::Tensor& image, int64_t side) {
   TORCH_CHECK(image.dim() == 3 && image.size(0) == 3 && image.numel() > 0 && image.scalar_type() == at::kByte,
               "fit_image: the image must be (3, height, width) of uint8, got ", image.sizes(), " of ",
               image.scalar_type());
-  TORCH_CHECK(side >= 1 && side <= kMostPixels / side, "fit_image: side must be from 1 to 8192, got ", side);
+  TORCH_CHECK(side >= 2 && side <= kMostPixels / side, "fit_image: side must be from 2 to 8192, got ", side);
   const int64_t height = image.size(1), width = image.size(2), shorter = std::min(height, width);
   const int64_t longer = side * std::max(height, width) / shorter;
   TORCH_CHECK(longer <= kMostPixels / side, "fit_image: a picture of ", width, " x ", height,

@@ -1,7 +1,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <cctype>
+#include <system_error>
 
 #include "data/image_readers.h"
 #include "data/random.h"
@@ -22,14 +22,17 @@ struct ImageFile {
 };
 
 constexpr const char* kWhat = "a folder for each class, with its .png, .jpg or .jpeg files";
-constexpr size_t kAtOnce = 256;  // pictures that are decoded together, in as many threads as there are
+// Pictures that are decoded together, in as many threads as there are.
+constexpr int64_t kAtOnce = 256, kBytesAtOnce = 1 << 26;
 
-/// What is in a folder and does not begin with a dot, by the bytes of its name.
+/// What is in a folder and does not begin with a dot, by the bytes of its name. A link that leads nowhere is
+/// a file.
 std::vector<fs::path> sorted_entries(const fs::path& folder, bool folders) {
   std::vector<fs::path> entries;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error))
-    if (entry.is_directory() == folders && !entry.path().filename().string().starts_with('.'))
+    if (std::error_code none;
+        entry.is_directory(none) == folders && !entry.path().filename().string().starts_with('.'))
       entries.push_back(entry.path());
   TORCH_CHECK(!error, "data: the folder ", folder.string(), " cannot be read: ", error.message());
   std::sort(entries.begin(), entries.end());
@@ -37,8 +40,7 @@ std::vector<fs::path> sorted_entries(const fs::path& folder, bool folders) {
 }
 
 bool is_image(const fs::path& file) {
-  std::string ending = file.extension().string();
-  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string ending = lower_case(file.extension().string());
   return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
 }
 
@@ -113,8 +115,10 @@ void read_image_folders(ImageGathering& gathering) {
   std::vector<std::string> classes;
   const auto files = list_files(gathering.source(), classes);
   gathering.set_classes(std::move(classes));
-  for (size_t begin = 0; begin < files.size(); begin += kAtOnce) {
-    const size_t count = std::min(kAtOnce, files.size() - begin);
+  const auto at_once = static_cast<size_t>(
+      std::clamp<int64_t>(kBytesAtOnce / (3 * gathering.side() * gathering.side()), 1, kAtOnce));
+  for (size_t begin = 0; begin < files.size(); begin += at_once) {
+    const size_t count = std::min(at_once, files.size() - begin);
     std::vector<at::Tensor> images(count);
     std::vector<std::string> problems(count);
     share_out(static_cast<int64_t>(count), [&](int64_t number) {

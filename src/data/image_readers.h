@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,11 +50,32 @@ class ImageGathering {
   ImageSplits splits_;
 };
 
+/// A file without a header: records of so many bytes of a label and a picture, as its red, green and blue
+/// plane.
+class ImageRecords {
+ public:
+  /// An error where the file's length does not fit.
+  ImageRecords(std::filesystem::path file, int64_t side, int64_t label_bytes = 0);
+
+  int64_t count() const { return count_; }
+  const std::filesystem::path& file() const { return file_; }
+
+  /// The label of a record, of which the bytes before the picture and the number from 0 on are given.
+  using LabelOf = std::function<int64_t(std::span<const uint8_t>, int64_t)>;
+  /// `dev`: which of the records are dev instead; empty: none.
+  void add_to(ImageGathering& gathering, ImagePart part, const LabelOf& label_of,
+              std::span<const uint8_t> dev = {}) const;
+
+ private:
+  std::filesystem::path file_;
+  int64_t bytes_, label_bytes_, count_ = 0;
+};
+
 /// Names of classes, a line each, without empty lines; of a file that is missing as many numbers as `count`.
 std::vector<std::string> read_class_names(const std::filesystem::path& file, int64_t count);
 
-/// Which of so many pictures are dev: exactly so many as the share tells, and the same each time.
-std::vector<bool> held_out(int64_t count, double share);
+/// Which of so many pictures are dev (1): exactly so many as the share tells, and the same each time.
+std::vector<uint8_t> held_out(int64_t count, double share);
 
 void read_cifar10(ImageGathering& gathering);
 void read_cifar100(ImageGathering& gathering);

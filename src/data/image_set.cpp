@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int64_t kCifarSide = 32;
-constexpr int64_t kMostSide = 4096;
+constexpr int64_t kLeastSide = 2, kMostSide = 4096;
 
 struct ImageEntry {
   Reader reader;
@@ -50,8 +50,8 @@ const std::vector<ImageEntry>& image_entries() {
 
 ImageGathering::ImageGathering(const ImageSource& source, const AfterImages& after_images, int64_t side)
     : source_(source), after_images_(after_images), side_(side) {
-  TORCH_CHECK(side >= 1 && side <= kMostSide, "data: the side of pictures must be from 1 to ", kMostSide,
-              ", got ", side);
+  TORCH_CHECK(side >= kLeastSide && side <= kMostSide, "data: the side of pictures must be from ", kLeastSide,
+              " to ", kMostSide, ", got ", side);
   TORCH_CHECK(source.dev_share >= 0 && source.test_share >= 0 && source.dev_share + source.test_share < 1,
               "data: dev_share and test_share must be at least 0, and less than 1 together, got ",
               source.dev_share, " and ", source.test_share);
@@ -124,17 +124,11 @@ std::vector<std::string> read_class_names(const fs::path& file, int64_t count) {
   return names;
 }
 
-std::vector<bool> held_out(int64_t count, double share) {
+std::vector<uint8_t> held_out(int64_t count, double share) {
   constexpr uint64_t kSeed = 1;  // never changes: results on these sets are compared over years
-  std::vector<bool> out(static_cast<size_t>(count), false);
-  std::fill_n(out.begin(), std::llround(share * static_cast<double>(count)), true);
-  LineRandom random(kSeed);
-  for (size_t i = out.size(); i > 1; --i) {
-    const size_t other = random.below(i);
-    const bool mine = out[i - 1];
-    out[i - 1] = out[other];
-    out[other] = mine;
-  }
+  std::vector<uint8_t> out(static_cast<size_t>(count));
+  std::fill_n(out.begin(), std::llround(share * static_cast<double>(count)), uint8_t{1});
+  LineRandom(kSeed).shuffle(out);
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include <numeric>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "data/text_pair_readers.h"
 
@@ -93,6 +94,18 @@ void connect(std::vector<KeyedPair>& all) {
   for (size_t i = 0; i < all.size(); ++i) all[i].key = std::to_string(connected.root(first[i]));
 }
 
+// Takes out of a set what shares a sentence with one that selects or tests.
+void leave_out_shared(std::vector<KeyedPair>& set, const std::vector<KeyedPair>& other,
+                      const BadPairRule& rule) {
+  std::unordered_set<std::string> texts;
+  for (const auto& one : other) texts.insert({one.pair.first, one.pair.second});
+  std::erase_if(set, [&](const KeyedPair& one) {
+    const bool shared = texts.contains(one.pair.first) || texts.contains(one.pair.second);
+    if (shared) rule.counted->add(rule.set, "a sentence is in a set that selects or tests", one.place);
+    return shared;
+  });
+}
+
 }  // namespace
 
 void read_msrp(const TextPairFiles& files, const TextPairReading& reading) {
@@ -118,9 +131,12 @@ void read_twitter_url(const TextPairFiles& files, const TextPairReading& reading
   leave_out_conflicts(tweets, rule);
   connect(tweets);
   const auto count = static_cast<int64_t>(tweets.size());
-  splits.test = pairs_of(take_out(tweets, count / 5));
-  splits.dev = pairs_of(take_out(tweets, count / 10));
+  auto test = take_out(tweets, count / 5), dev = take_out(tweets, count / 10);
+  leave_out_shared(dev, test, reading.rule("dev"));
+  for (const auto* other : {&dev, &test}) leave_out_shared(tweets, *other, reading.rule("train"));
   splits.train = pairs_of(std::move(tweets));
+  splits.dev = pairs_of(std::move(dev));
+  splits.test = pairs_of(std::move(test));
   for (const auto* set : {&splits.train, &splits.dev, &splits.test}) require_pairs(*set, files[0]);
 }
 

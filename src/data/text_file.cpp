@@ -67,9 +67,8 @@ void check_folder(const std::string& reader, const fs::path& folder, const std::
 }
 
 fs::path find_folder(const std::string& reader, const fs::path& folder, const std::vector<std::string>& subs,
-                     const std::vector<std::string>& files) {
-  check_folder(reader, folder, join(files),
-               reader == "tsv" ? ", or a split of this file, such as 80/10/10" : "");
+                     const std::vector<std::string>& files, const std::string& otherwise) {
+  check_folder(reader, folder, join(files), otherwise);
   std::vector<std::string> tried;
   for (const auto& sub : subs) {
     const fs::path here = sub.empty() ? folder : folder / sub;

@@ -41,9 +41,9 @@ void check_folder(const std::string& reader, const std::filesystem::path& folder
                   const std::string& otherwise = "");
 
 /// The first of folder/sub that holds files[0]; the other files must be there too. Otherwise an error that
-/// names what was looked for and where.
+/// names what was looked for and where; `otherwise` as in check_folder.
 std::filesystem::path find_folder(const std::string& reader, const std::filesystem::path& folder,
-                                  const std::vector<std::string>& subs,
-                                  const std::vector<std::string>& files);
+                                  const std::vector<std::string>& subs, const std::vector<std::string>& files,
+                                  const std::string& otherwise = "");
 
 }  // namespace quatrain::data

@@ -35,7 +35,7 @@ struct PairColumns {
 using WrittenLabels = std::vector<std::pair<std::string, int64_t>>;
 
 /// Hands over each pair of a file with its line's columns and its place. A number below 0 is a label that
-/// says there is none: such pairs are left out and counted.
+/// says there is none: such pairs are left out and counted. Without labels any is good, and has the number 0.
 void for_each_pair(
     const std::filesystem::path& file, const PairColumns& format, const WrittenLabels& labels,
     const BadPairRule& rule,

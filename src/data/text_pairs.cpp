@@ -1,6 +1,7 @@
 #include "quatrain/data/text_pairs.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "data/readers.h"
 #include "data/text_pair_readers.h"
@@ -82,6 +83,20 @@ const Format& find_format(const std::string& name) {
   TORCH_CHECK(false, "data: the reader must be one of ", join(known), ", got ", quote(name));
 }
 
+// Nothing where it is unknown.
+std::optional<int64_t> number_of(const WrittenLabels& labels, std::string_view label) {
+  if (labels.empty()) return 0;
+  for (const auto& [name, number] : labels)
+    if (name == label) return number;
+  return {};
+}
+
+std::string shown(const WrittenLabels& labels) {
+  std::vector<std::string> names;
+  for (const auto& label : labels) names.push_back(label.first);
+  return shorten(join(names));
+}
+
 }  // namespace
 
 const std::vector<Reader>& text_pair_readers() {
@@ -144,16 +159,14 @@ void for_each_pair(
                   ": the first line must name the columns (", join(format.names), "), got ", quote(line));
       continue;
     }
-    const auto label = std::find_if(labels.begin(), labels.end(),
-                                    [&](const auto& one) { return one.first == fields[format.label]; });
-    if (label == labels.end()) {
-      std::vector<std::string> known;
-      for (const auto& one : labels) known.push_back(shorten(one.first));
+    if (!gate.has_text(fields[format.label], "label", file)) continue;
+    const auto label = number_of(labels, fields[format.label]);
+    if (!label) {
       gate.refuse("the label is unknown",
-                  "the label must be one of " + join(known) + ", got " + quote(fields[format.label]), file);
+                  "the label must be one of " + shown(labels) + ", got " + quote(fields[format.label]), file);
       continue;
     }
-    if (label->second < 0) {
+    if (*label < 0) {
       rule.counted->add(rule.set, "people do not agree on a label", file.place());
       continue;
     }
@@ -163,7 +176,7 @@ void for_each_pair(
     TextPair pair;
     pair.first = trimmed(fields[format.first]);
     pair.second = trimmed(fields[format.second]);
-    pair.label = label->second;
+    pair.label = *label;
     take(std::move(pair), fields, file.place());
   }
 }

@@ -12,12 +12,6 @@ namespace quatrain::data {
 namespace fs = std::filesystem;
 namespace {
 
-std::string lower_case(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
 /// A sentence of one speaker: its files by their endings in lower case.
 struct Sentence {
   fs::path folder;

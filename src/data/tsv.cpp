@@ -63,7 +63,8 @@ std::vector<std::string> labels_of(const std::filesystem::path& file, const std:
 }  // namespace
 
 Splits read_tsv(const std::filesystem::path& folder) {
-  const auto here = find_folder("tsv", folder, {""}, {"train.tsv", "dev.tsv", "test.tsv"});
+  const auto here = find_folder("tsv", folder, {""}, {"train.tsv", "dev.tsv", "test.tsv"},
+                                ", or a split of this file, such as 80/10/10");
   auto rows = read_rows(here / "train.tsv");
   Splits splits;
   splits.labels = labels_of(here / "train.tsv", rows);

@@ -1,6 +1,7 @@
 #include "quatrain/scores/ranking.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace quatrain::scores {
@@ -8,8 +9,11 @@ namespace quatrain::scores {
 RankingScores score_ranking(std::span<const Candidate> candidates) {
   std::vector<const Candidate*> ranked;
   for (const Candidate& candidate : candidates) ranked.push_back(&candidate);
+  // What is not a number stands last: a sort needs an order of all there is.
   std::sort(ranked.begin(), ranked.end(), [](const Candidate* a, const Candidate* b) {
-    return a->score != b->score ? a->score > b->score : a->document > b->document;
+    if (std::isnan(a->score) != std::isnan(b->score)) return std::isnan(b->score);
+    if (std::isnan(a->score) || a->score == b->score) return a->document > b->document;
+    return a->score > b->score;
   });
   RankingScores scores;
   int relevant = 0;

@@ -195,6 +195,12 @@ std::string quote(std::string_view text) {
   return '"' + shorten(text) + '"';
 }
 
+std::string lower_case(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
 std::string join(const std::vector<std::string>& names) {
   std::string all;
   for (const auto& name : names) all += (all.empty() ? "" : ", ") + name;

@@ -62,6 +62,9 @@ QUATRAIN_API std::string shorten(std::string_view text);
 /// The same in double quotes.
 QUATRAIN_API std::string quote(std::string_view text);
 
+/// With ASCII's letters in lower case, whatever the locale.
+QUATRAIN_API std::string lower_case(std::string text);
+
 /// Names in one line: "a, b, c".
 QUATRAIN_API std::string join(const std::vector<std::string>& names);
 

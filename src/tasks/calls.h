@@ -10,7 +10,8 @@
 /// What is timed of a model, of whatever kind.
 namespace quatrain::tasks {
 
-/// At most `count` batches of the test set (or of the dev set); every twin gets the same.
+/// At most `count` batches of the test set (or of the dev set), as a model of this recipe reads them; every
+/// twin gets the same examples.
 QUATRAIN_API std::vector<Input> test_inputs(const Recipe& recipe, const Data& data, int64_t size,
                                             int64_t count);
 

@@ -76,7 +76,9 @@ std::vector<std::string> groups_of(const std::map<std::string, double>& figures)
     const auto equals = name.find('=');
     if (!name.starts_with(prefix) || equals == name.npos) continue;
     const std::string of = name.substr(equals + 1);
-    const bool is_number = of.find_first_not_of("0123456789") == of.npos;
+    constexpr size_t kMostDigits = 18;  // of what an int64_t holds; a label may have any name
+    const bool is_number =
+        !of.empty() && of.size() <= kMostDigits && of.find_first_not_of("0123456789") == of.npos;
     groups.emplace(std::pair(is_number ? std::stoll(of) : std::numeric_limits<int64_t>::max(), of),
                    name.substr(prefix.size() - 1));
   }

@@ -72,14 +72,17 @@ class Table {
   template <class Match>
   void refuse_other_kinds(const std::string& name, const char* what, const std::string& origin,
                           const Match& match) const {
+    std::vector<std::string> others;
     for (const Kind* kind : kinds()) {
       if (kind == recipe_.kind) continue;
       Recipe other(*kind);
       const auto keys = keys_of(other);
-      if (std::any_of(keys.begin(), keys.end(), match))
-        throw RecipeError(origin + ": only recipes of kind " + kind->about().name + " have the " + what +
-                          " '" + name + "', and this recipe is of kind " + recipe_.about().name);
+      if (std::any_of(keys.begin(), keys.end(), match)) others.push_back(kind->about().name);
     }
+    if (!others.empty())
+      throw RecipeError(origin + ": only recipes of kind" + (others.size() > 1 ? "s " : " ") + join(others) +
+                        " have the " + what + " '" + name + "', and this recipe is of kind " +
+                        recipe_.about().name);
   }
 
   // Gives a key the value of a TOML node.

@@ -1,6 +1,11 @@
 #include "tasks/task_parts.h"
 
+#include <fstream>
+#include <set>
+#include <stdexcept>
+
 #include "support/atomic_file.h"
+#include "support/text.h"
 #include "train/checksum.h"
 
 namespace quatrain::tasks {
@@ -19,6 +24,28 @@ std::string list_of(const std::vector<int64_t>& indices) {
   std::string text;
   for (const int64_t i : indices) text += (text.empty() ? "" : ", ") + std::to_string(i);
   return text;
+}
+
+void write_labels(const fs::path& file, const std::vector<std::string>& labels) {
+  std::string lines;
+  for (const std::string& label : labels) lines += label + "\n";
+  write_text(file, lines);
+}
+
+std::vector<std::string> read_labels(const fs::path& file) {
+  std::ifstream stream = open_named(file);
+  std::vector<std::string> labels;
+  std::set<std::string> known;
+  for (std::string line; std::getline(stream, line);) {
+    if (!known.insert(line).second)
+      throw std::runtime_error(file.string() + " names " + quote(line) +
+                               " twice, but must have another label in each line; copy it again");
+    labels.push_back(std::move(line));
+  }
+  if (labels.size() < 2)
+    throw std::runtime_error(file.string() + " must have two labels at least, one a line, got " +
+                             std::to_string(labels.size()) + "; copy it again");
+  return labels;
 }
 
 void add_checksums(Checksums& checksums, const std::vector<fs::path>& files) {

@@ -21,6 +21,11 @@ double share_of(const std::vector<int64_t>& sums);
 /// Numbers of examples for a message: "3, 17, 20".
 std::string list_of(const std::vector<int64_t>& indices);
 
+/// The names of labels in a file of a checkpoint, a line each. Reading throws where they are not two at
+/// least, each another one.
+void write_labels(const std::filesystem::path& file, const std::vector<std::string>& labels);
+std::vector<std::string> read_labels(const std::filesystem::path& file);
+
 /// The checksums of the files that a run's data were read from, by the files' names.
 using Checksums = std::map<std::string, std::string>;
 

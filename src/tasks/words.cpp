@@ -5,13 +5,12 @@
 
 #include <array>
 #include <cstdio>
-#include <fstream>
 
 #include "quatrain/nn/safetensors.h"
 #include "quatrain/nn/weights.h"
 #include "quatrain/tasks/recipe.h"
-#include "support/atomic_file.h"
 #include "support/text.h"
+#include "tasks/task_parts.h"
 
 namespace quatrain::tasks {
 
@@ -20,16 +19,7 @@ namespace fs = std::filesystem;
 void store_words(const fs::path& folder, const data::Vocabulary& vocabulary,
                  const std::vector<std::string>& labels) {
   vocabulary.save(folder / "vocabulary.txt");
-  std::string lines;
-  for (const std::string& label : labels) lines += label + "\n";
-  write_text(folder / "labels.txt", lines);
-}
-
-std::vector<std::string> read_labels(const fs::path& folder) {
-  std::ifstream file = open_named(folder / "labels.txt");
-  std::vector<std::string> labels;
-  for (std::string line; std::getline(file, line);) labels.push_back(line);
-  return labels;
+  write_labels(folder / kLabelsFile, labels);
 }
 
 void check_same_words(const data::Vocabulary& vocabulary, const fs::path& checkpoint,

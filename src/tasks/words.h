@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,10 +13,15 @@
 /// What kinds that label texts keep beside a checkpoint's weights, and how they answer.
 namespace quatrain::tasks {
 
-/// Writes vocabulary.txt and labels.txt (a label a line).
+/// Words without a vector in a file of vectors are drawn the same in every run, whatever its seed: like those
+/// with one they belong to the data.
+inline constexpr uint64_t kSeedOfUnknown = 1;
+
+inline constexpr const char* kLabelsFile = "labels.txt";
+
+/// Writes vocabulary.txt and labels.txt.
 void store_words(const std::filesystem::path& folder, const data::Vocabulary& vocabulary,
                  const std::vector<std::string>& labels);
-std::vector<std::string> read_labels(const std::filesystem::path& folder);
 
 /// Throws a RecipeError where the checkpoint of `train.weights` = `weights` has other words.
 void check_same_words(const data::Vocabulary& vocabulary, const std::filesystem::path& checkpoint,

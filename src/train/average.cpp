@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
+#include <string_view>
 
 #include "quatrain/nn/weights.h"
 #include "quatrain/train/optimizer.h"
@@ -59,6 +60,11 @@ std::string record_of(const std::vector<Checkpoint>& checkpoints, const std::str
   }
   // A path may not be UTF-8.
   return record.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+// Whether a tensor is a batch norm's count of the batches it has seen.
+bool counts_batches(std::string_view name) {
+  return name.ends_with("num_batches_tracked");
 }
 
 }  // namespace
@@ -124,6 +130,8 @@ nn::Safetensors mean_of_weights(const std::vector<Checkpoint>& checkpoints) {
               other, "'" + name + "' is another tensor in each");
       if (sums[t].defined())
         sums[t] += *same;
+      else if (counts_batches(name))
+        mean.tensors[t].second = *same;
       else
         require(at::equal(tensor, *same), first, other,
                 "'" + name + "' has whole numbers, which must be equal, and they differ");

@@ -30,7 +30,8 @@ QUATRAIN_API std::vector<Checkpoint> best_of(const std::vector<Checkpoint>& chec
 QUATRAIN_API std::optional<double> dev_figure(const Checkpoint& checkpoint);
 
 /// The mean of their weights: of each floating-point tensor, computed in float64 and kept in its own type.
-/// Tensors of other types must be equal, and all else that says what the weights are too.
+/// Tensors of other types must be equal, and all else that says what the weights are too; but how many
+/// batches a batch norm has seen is the last checkpoint's.
 QUATRAIN_API nn::Safetensors mean_of_weights(const std::vector<Checkpoint>& checkpoints);
 
 /// Where the mean is written.

@@ -41,6 +41,17 @@ name = "real"
 algebra = "real"
 )toml";
 
+// Red, green and blue go into real layers as they are, into those over n = 4 with a zero before them.
+TEST(Compare, twins_that_read_pictures_in_other_channels_are_timed) {
+  const Workplace place;
+  const Outcome outcome = place.run(
+      "compare shapes --twins real,quaternion --out pictures --set shapes.train=20 --set shapes.dev=10 --set "
+      "shapes.test=10 --set \"model.widths=4 4 4 4\" --set train.steps=1 --set train.batch=10 --set "
+      "compare.seconds=0.1 --set compare.layer_seconds=0");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(outcome.out, HasSubstr("inference, batch 32"));
+}
+
 TEST(Compare, prints_one_table_and_stores_everything) {
   const Workplace place;
   place.write("two.toml", kTwoTwins);

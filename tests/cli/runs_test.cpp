@@ -126,6 +126,15 @@ TEST(Check, names_what_is_damaged_and_train_offers_what_is_sound) {
   EXPECT_EQ(accepted.code, 0) << accepted.out;
   EXPECT_THAT(accepted.out, testing::ContainsRegex("best +sound: .*changed, and accepted as it is"));
   EXPECT_EQ(place.run("predict run", "the keys\n").code, 0);
+  const std::string labels = place.read("run/best/labels.txt");
+  for (const auto& [bad, why] : {std::pair{"same\nsame\n", "names \"same\" twice"},
+                                 std::pair{"one\n", "must have two labels at least, one a line, got 1"}}) {
+    place.write("run/best/labels.txt", bad);
+    const Outcome outcome = place.run("check run --accept");
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_THAT(outcome.out, HasSubstr(why));
+  }
+  place.write("run/best/labels.txt", labels);
   damage(place.path("run/best/vocabulary.txt"));
   std::ofstream(place.path("run/best/vocabulary.txt"), std::ios::app) << "more\nwords\n";
   EXPECT_EQ(place.run("check run --accept").code, 1);

@@ -12,6 +12,7 @@
 #include "quatrain/data/pair_source.h"
 #include "quatrain/data/phones.h"
 #include "quatrain/data/speech_corpus.h"
+#include "quatrain/data/text_pairs.h"
 #include "quatrain/data/text_source.h"
 #include "quatrain/data/vectors.h"
 #include "support.h"
@@ -30,6 +31,15 @@ class RealDataTest : public testing::Test {
     source_.reader = set;
   }
   static std::vector<size_t> sizes(const Splits& splits) {
+    return {splits.train.size(), splits.dev.size(), splits.test.size()};
+  }
+  TextPairSplits read_pairs(const std::string& reader) const {
+    TextPairSource source;
+    source.reader = reader;
+    source.folder = source_.folder;
+    return load_text_pairs(source);
+  }
+  static std::vector<size_t> sizes(const TextPairSplits& splits) {
     return {splits.train.size(), splits.dev.size(), splits.test.size()};
   }
   Source source_;
@@ -236,6 +246,63 @@ TEST_F(RealDataTest, TimitsLabels) {
   EXPECT_EQ(all_frames, 39023);
   EXPECT_EQ(phones, 4893);
   EXPECT_EQ(unseen, 1);
+}
+
+int64_t count_of(const BadPairs& bad, const std::string& reason) {
+  int64_t count = 0;
+  for (const auto& one : bad.reasons)
+    if (one.reason == reason) count += one.count;
+  return count;
+}
+
+// Texts of the one set that the other has too.
+size_t shared(const std::vector<TextPair>& one, const std::vector<TextPair>& other) {
+  std::set<std::string> texts, both;
+  for (const auto& pair : one) texts.insert({pair.first, pair.second});
+  for (const auto& pair : other)
+    for (const auto* text : {&pair.first, &pair.second})
+      if (texts.contains(*text)) both.insert(*text);
+  return both.size();
+}
+
+TEST_F(RealDataTest, Entailment) {
+  OPEN_OR_SKIP("nli");
+  const auto snli = read_pairs("snli");
+  EXPECT_EQ(sizes(snli), (std::vector<size_t>{17157, 1002, 9824}));
+  std::set<std::string> premises;
+  for (const auto* set : {&snli.dev, &snli.test})
+    for (const auto& pair : *set) premises.insert(pair.first);
+  for (const auto& pair : snli.train) ASSERT_FALSE(premises.contains(pair.first)) << pair.first;
+  const auto sick = read_pairs("sick");
+  EXPECT_EQ(sizes(sick), (std::vector<size_t>{4407, 500, 4927}));
+  EXPECT_EQ(count_of(sick.bad, "the pair is in the test set too"), 93);
+}
+
+TEST_F(RealDataTest, Answers) {
+  OPEN_OR_SKIP("answer_sel");
+  const auto questions = [](const std::vector<TextPair>& pairs) {
+    std::set<int64_t> groups;
+    for (const auto& pair : pairs) groups.insert(pair.group);
+    return groups.size();
+  };
+  const auto wikiqa = read_pairs("wikiqa"), trecqa = read_pairs("trecqa");
+  EXPECT_EQ(sizes(wikiqa), (std::vector<size_t>{8672, 1130, 2351}));
+  EXPECT_EQ(sizes(trecqa), (std::vector<size_t>{4718, 1117, 1442}));
+  EXPECT_EQ(questions(wikiqa.test), 243u);
+  EXPECT_EQ(questions(trecqa.test), 68u);
+}
+
+TEST_F(RealDataTest, Paraphrases) {
+  OPEN_OR_SKIP("paraphrase");
+  const auto msrp = read_pairs("msrp"), twitter = read_pairs("twitter_url");
+  EXPECT_EQ(sizes(msrp), (std::vector<size_t>{3576, 500, 1725}));
+  int64_t paraphrases = 0;
+  for (const auto& pair : msrp.test) paraphrases += pair.label;
+  EXPECT_EQ(paraphrases, 1147);
+  EXPECT_EQ(sizes(twitter), (std::vector<size_t>{6082, 913, 1844}));
+  EXPECT_EQ(shared(twitter.train, twitter.test) + shared(twitter.train, twitter.dev) +
+                shared(twitter.dev, twitter.test),
+            0u);
 }
 
 TEST_F(RealDataTest, Cifar10HasItsKnownMeans) {

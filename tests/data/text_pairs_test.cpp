@@ -85,7 +85,21 @@ TEST_F(TextPairsTest, BadPairsAreOneSentenceOrCounted) {
   EXPECT_THAT(error("tsv"), HasSubstr("dev.tsv:1: the label must be one of no, yes, got \"perhaps\""));
   EXPECT_THAT(error_of([&] { read("tsv", true); }), HasSubstr("gives no pair"));
   write_tsv("yes\ta\tb\n");
-  EXPECT_THAT(error("tsv"), HasSubstr("must have at least 2 different labels"));
+  EXPECT_THAT(error("tsv"), HasSubstr("must have at least 2 different labels, got only \"yes\""));
+  write_tsv("yes\ta\tb\nno\ta\tc\nmaybe\ta\t\n");  // the label of a bad pair alone is none
+  EXPECT_THAT(read("tsv", true).labels, ElementsAre("no", "yes"));
+  write_tsv(std::string("y\0e\0", 4));
+  EXPECT_THAT(error("tsv"), HasSubstr("train.tsv:1: the text must not contain NUL bytes"));
+  std::string many;
+  for (int i = 0; i < 100; ++i) many += "label" + std::to_string(i) + "\ta\tb\n";
+  write_tsv(many);
+  EXPECT_THAT(error("tsv"),
+              HasSubstr("the label must be one of label0, label1, label10, label11, label1..., got"));
+  TextPairSource file;
+  file.reader = "tsv";
+  file.folder = folder_ / "train.tsv";
+  EXPECT_THAT(error_of([&] { load_text_pairs(file); }),
+              testing::EndsWith("needs the folder that contains train.tsv, dev.tsv, test.tsv"));
   EXPECT_THAT(error("nli"), HasSubstr("the reader must be one of entailment, snli"));
 }
 
@@ -139,6 +153,10 @@ TEST_F(TextPairsTest, AnswersAreGroupedByQuestion) {
   EXPECT_THAT(error("wikiqa"),
               HasSubstr("different numbers of lines (a.toks 2, b.toks 1, sim.txt 2, id.txt 2)"));
   EXPECT_THAT(error_of([&] { read("wikiqa", true); }), HasSubstr("different numbers of lines"));
+  write_answers("dev", "q\nr\n", "a\nb\n", "1\n0\n", "Q5-D5-0\nQ5-D5-0\n");
+  EXPECT_THAT(error("wikiqa"), HasSubstr("id.txt:2: the name must be that of one answer alone"));
+  write_answers("dev", "q\nr\n", "a\nb\n", "1\n0\n", "Q5-D5-0\nQ5-\tD\n");
+  EXPECT_THAT(error("wikiqa"), HasSubstr("id.txt:2: the name must not have tabs"));
   write_answers("dev", "q\n\n", "a\nb\n", "1\n0\n", "Q5-D5-0\nQ5-D5-1\n");
   EXPECT_THAT(error("wikiqa"), HasSubstr("a.toks:2: the question must not be empty"));
 }
@@ -168,12 +186,12 @@ TEST_F(TextPairsTest, MsrpHasNoQuoting) {
 TEST_F(TextPairsTest, TwitterIsSplitByWhatIsConnected) {
   std::string text;
   for (int i = 0; i < 60; ++i) {
-    const std::string first = "tweet " + std::to_string(i),
+    const std::string first = "tweet " + std::to_string(i), second = "answer " + std::to_string(i / 2),
                       address = "\thttp://" + std::to_string(i / 2) + "\n";
-    text += first + " \tone\t(0,6)" + address + "\n" + first + "\ttwo\t(6,6)\t" + address + first +
-            "\tthree\t(3,6)" + address;
+    text += first + " \t" + second + "\t(0,6)" + address + "\n" + first + "\ttwo " + std::to_string(i) +
+            "\t(6,6)\t" + address + first + "\tthree\t(3,6)" + address;
   }
-  text += "tweet 0\tone\t(5,6)\thttp://0\n";  // another label than before
+  text += "tweet 0\tanswer 0\t(5,6)\thttp://0\n";  // another label than before
   write("Twitter_URL_Corpus_test.txt", text);
   const auto splits = read("twitter_url");
   EXPECT_EQ(splits.train.size() + splits.dev.size() + splits.test.size(), 119u);
@@ -184,6 +202,15 @@ TEST_F(TextPairsTest, TwitterIsSplitByWhatIsConnected) {
     for (const auto& pair : *set) sets_of_address[std::stoi(pair.first.substr(6)) / 2].insert(set);
   for (const auto& [address, sets] : sets_of_address) EXPECT_EQ(sets.size(), 1u) << address;
   EXPECT_EQ(splits.bad.count(), 62);  // 60 without a majority, 2 with two labels
+  // What has another address but a sentence of the test set is not trained on.
+  const std::string sentence = splits.test.front().second;
+  write("Twitter_URL_Corpus_test.txt", text + "new\t" + sentence + "\t(0,6)\thttp://new\n");
+  const auto shared = read("twitter_url");
+  const auto has_sentence = [&](const std::vector<TextPair>& set) {
+    return std::any_of(set.begin(), set.end(), [&](const auto& pair) { return pair.second == sentence; });
+  };
+  EXPECT_EQ(has_sentence(shared.train) + has_sentence(shared.dev) + has_sentence(shared.test), 1);
+  EXPECT_EQ(shared.bad.count(), 63);
   write("Twitter_URL_Corpus_test.txt", text + "a\tb\t(7,6)\thttp://0\n");
   EXPECT_THAT(error("twitter_url"), HasSubstr("the votes must be from (0,6) to (6,6), got \"(7,6)\""));
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <vector>
 
 #include "quatrain/scores/classification.h"
@@ -30,6 +31,15 @@ TEST(Ranking, WithoutARelevantCandidateIsZero) {
   const std::vector<Candidate> candidates{{0.1f, false, "a"}};
   EXPECT_DOUBLE_EQ(score_ranking(candidates).average_precision, 0);
   EXPECT_DOUBLE_EQ(score_ranking({}).reciprocal_rank, 0);
+}
+
+TEST(Ranking, WhatIsNotANumberStandsLast) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<Candidate> candidates(100, {nan, false, "a"});
+  candidates.push_back({-1.f, true, "b"});
+  EXPECT_DOUBLE_EQ(score_ranking(candidates).reciprocal_rank, 1);
+  candidates.push_back({nan, true, "c"});  // the first of the others, by its name
+  EXPECT_DOUBLE_EQ(score_ranking(candidates).average_precision, 1);
 }
 
 std::vector<int64_t> sum_of(const std::vector<std::pair<int64_t, int64_t>>& answers, int64_t labels) {

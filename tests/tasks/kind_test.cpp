@@ -235,7 +235,8 @@ TEST_F(MadeUpKind, HasKeysOfItsOwnAlone) {
     return what_is_said([&] { parse_recipe("[task]\nkind = 'aim'\n" + text, "a.toml", "a"); });
   };
   EXPECT_EQ(error("vectors = 'x'\n"),
-            "a.toml:3: only recipes of kind text_classification have the key 'task.vectors', and this recipe "
+            "a.toml:3: only recipes of kinds text_classification, text_pairs have the key 'task.vectors', "
+            "and this recipe "
             "is of kind aim");
   EXPECT_EQ(error("[agreement]\ntrain = 10\n"),
             "a.toml:3: only recipes of kind text_classification have the table 'agreement', and this recipe "
@@ -257,6 +258,17 @@ TEST_F(MadeUpKind, HasKeysOfItsOwnAlone) {
 
 TEST_F(MadeUpKind, IsInTheDocument) {
   EXPECT_THAT(recipe_document(), HasSubstr("## kind = \"aim\""));
+}
+
+TEST(GroupsOf, AreByTheirNumbersThenByTheirNames) {
+  const std::string large(30, '1');  // more than a number holds
+  EXPECT_THAT(groups_of({{"count/n=10", 1},
+                         {"count/n=9", 1},
+                         {"count/n=a", 1},
+                         {"count/n=" + large, 1},
+                         {"count/n=", 1},
+                         {"accuracy/n=8", 1}}),
+              testing::ElementsAre("/n=9", "/n=10", "/n=", "/n=" + large, "/n=a"));
 }
 
 TEST_F(MadeUpKind, CannotBeConvertedWhereItHasNoOtherAlgebra) {

@@ -133,8 +133,9 @@ TEST_F(RegressionTest, WhatDoesNotGoTogetherIsRefused) {
   EXPECT_THAT(refusal_of({"task.algebra=quaternoin"}), testing::HasSubstr("task.algebra cannot be read"));
   EXPECT_THAT(refusal_of({"task.rule=sum"}), testing::HasSubstr("must be one of product, rotation"));
   EXPECT_THAT(refusal_of({"task.vectors=x"}),
-              testing::HasSubstr("only recipes of kind text_classification have the key 'task.vectors', and "
-                                 "this recipe is of kind regression"));
+              testing::HasSubstr(
+                  "only recipes of kinds text_classification, text_pairs have the key 'task.vectors', and "
+                  "this recipe is of kind regression"));
 }
 
 TEST_F(RegressionTest, ARealRunCanBeConverted) {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "quatrain/nn/convert.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/trainer.h"
 #include "tasks/settings.h"
@@ -102,6 +103,23 @@ class TextPairsKindTest : public test::FolderTest {
     return "";
   }
 };
+
+TEST_F(TextPairsKindTest, AnLstmIsConvertedAndAttentionIsNot) {
+  const torch::NoGradGuard no_grad;
+  const auto recipe = recipe_of({"model.network=lstm", "model.algebra=quaternion"});
+  const auto model = load_data(recipe, {})->make_model(recipe);
+  const auto real = model->in_algebra("real");
+  nn::fill_nearest(model->module(), real->module());
+  model->module().eval();
+  real->module().eval();
+  const std::vector<at::Tensor> texts{torch::randint(2, 9, {3, 5}), torch::randint(2, 9, {3, 4})};
+  EXPECT_TRUE(at::allclose(model->forward(texts), real->forward(texts), 1e-4, 1e-5));
+
+  const auto attention = recipe_of({"model.algebra=real"});
+  EXPECT_THAT(
+      what_is_said([&] { load_data(attention, {})->make_model(attention)->in_algebra("quaternion"); }),
+      HasSubstr("cannot be converted to another algebra"));
+}
 
 // Whoever looks at words alone is right in exactly half of the order part.
 TEST_F(TextPairsKindTest, AttentionAlignsButDoesNotSeeOrder) {

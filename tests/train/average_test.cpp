@@ -134,6 +134,16 @@ TEST_F(AverageTest, RefusesWhatHasNoMean) {
   EXPECT_THAT(message_of([&] { mean_of_weights({one, two}); }), HasSubstr("'n' has whole numbers"));
 }
 
+TEST_F(AverageTest, BatchNormsHaveSeenWhatTheLastCheckpointHas) {
+  const auto of = [&](const std::string& name, int64_t batches, float mean) {
+    return checkpoint_of(name, {{"norm.num_batches_tracked", at::tensor(batches)},
+                                {"norm.running_mean", at::full({2}, mean)}});
+  };
+  const auto mean = mean_of_weights({of("a", 3, 1), of("b", 5, 2), of("c", 7, 6)});
+  EXPECT_EQ(mean.find("norm.num_batches_tracked")->item<int64_t>(), 7);
+  EXPECT_TRUE(at::equal(*mean.find("norm.running_mean"), at::full({2}, 3.0F)));
+}
+
 TEST_F(AverageTest, BecomesARunWithFiguresOfItsOwn) {
   for (const std::string algebra : {"quaternion", "phm(4)"}) {
     train(algebra);

@@ -49,9 +49,9 @@ void name_classes(const Recipe& recipe, std::vector<std::string>& classes) {
   if (!names.empty()) classes = names;
   std::set<std::string> known;
   for (const auto& name : classes) {
-    TORCH_CHECK(name.find_first_of("\t\r\n") == name.npos,
-                "images: the name of a class must have neither tabs nor line breaks, got ", quote(name),
-                "; rename its folder");
+    TORCH_CHECK(name.find_first_of("\t\r\n") == name.npos && find_bad_utf8(name) == name.npos,
+                "images: the name of a class must be UTF-8 and have neither tabs nor line breaks, got ",
+                quote(name), "; rename its folder");
     TORCH_CHECK(known.insert(name).second, "images: two classes are called ", quote(name),
                 "; give each a name of its own with task.classes");
   }

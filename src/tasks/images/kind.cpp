@@ -3,6 +3,7 @@
 #include "quatrain/nn/weights.h"
 #include "tasks/images/data.h"
 #include "tasks/images/model.h"
+#include "tasks/task_parts.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -35,7 +36,8 @@ class ImageKind : public Kind {
 
   std::unique_ptr<Model> load_model(Recipe recipe, const std::filesystem::path& folder) const override {
     // The scale comes with the weights.
-    auto model = std::make_unique<ImageModel>(std::move(recipe), read_classes(folder), data::PixelScale{});
+    auto model = std::make_unique<ImageModel>(std::move(recipe), read_labels(folder / kClassesFile),
+                                              data::PixelScale{});
     try {
       nn::load_weights(model->module(), folder / "model.safetensors");
     } catch (const std::runtime_error& error) {

@@ -2,20 +2,17 @@
 
 #include <torch/torch.h>
 
-#include <fstream>
-
 #include "quatrain/data/image.h"
 #include "quatrain/train/session.h"
-#include "support/atomic_file.h"
 #include "support/numbers.h"
 #include "support/text.h"
+#include "tasks/task_parts.h"
 
 namespace quatrain::tasks {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kFile = "classes.txt";
 constexpr const char* kMean = "pixel_mean";
 constexpr const char* kDeviation = "pixel_deviation";
 
@@ -29,13 +26,6 @@ std::array<double, 3> as_array(const at::Tensor& values) {
 }
 
 }  // namespace
-
-std::vector<std::string> read_classes(const fs::path& folder) {
-  std::ifstream file = open_named(folder / kFile);
-  std::vector<std::string> classes;
-  for (std::string line; std::getline(file, line);) classes.push_back(line);
-  return classes;
-}
 
 ImageModel::ImageModel(Recipe recipe, std::vector<std::string> names, const data::PixelScale& scale)
     : Model(std::move(recipe)),
@@ -64,8 +54,12 @@ at::Tensor ImageModel::score(const at::Tensor& images) {
 }
 
 std::string ImageModel::line_problem(const std::string& line) const {
-  if (fs::is_regular_file(line)) return "";
-  return "there is no picture " + quote(line);
+  try {
+    check_file(line);
+  } catch (const std::invalid_argument& error) {
+    return "the picture " + quote(line) + " cannot be read: " + error.what();
+  }
+  return "";
 }
 
 std::vector<std::string> ImageModel::predict(const std::vector<std::string>& lines) {
@@ -90,13 +84,11 @@ std::vector<std::string> ImageModel::predict(const std::vector<std::string>& lin
 }
 
 void ImageModel::store(const fs::path& folder) const {
-  std::string text;
-  for (const auto& name : classes) text += name + "\n";
-  write_text(folder / kFile, text);
+  write_labels(folder / kClassesFile, classes);
 }
 
 void ImageModel::check_same_meaning(const fs::path& checkpoint) const {
-  if (read_classes(checkpoint) != classes)
+  if (read_labels(checkpoint / kClassesFile) != classes)
     throw RecipeError("train.weights: the model in " + checkpoint.string() +
                       " tells other classes apart than these pictures have");
 }

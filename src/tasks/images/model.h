@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,7 +25,7 @@ class ImageModel : public Model {
   /// Paths of pictures in; the class and, behind a tab, its probability out.
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;
   bool answers_the_rest() const override { return true; }
-  size_t portion() const override { return 64; }
+  size_t portion() const override { return static_cast<size_t>(std::min<int64_t>(64, recipe_.batch)); }
   void store(const std::filesystem::path& folder) const override;
   void check_same_meaning(const std::filesystem::path& checkpoint) const override;
   std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
@@ -40,7 +41,7 @@ class ImageModel : public Model {
   models::ResNet network{nullptr};
 };
 
-/// The names that a checkpoint keeps.
-std::vector<std::string> read_classes(const std::filesystem::path& folder);
+/// The names of the classes in a checkpoint.
+inline constexpr const char* kClassesFile = "classes.txt";
 
 }  // namespace quatrain::tasks

@@ -70,7 +70,7 @@ void ImageOptions::describe(train::Keys& keys) {
   keys.path("folder", source.folder,
             "Folder of the data. `--data` sets it; where both are empty, the environment's `QUATRAIN_DATA` "
             "counts.").may_change();
-  keys.number("side", source.side, 1, 4096, "Of `planes` and `folders`: rows and columns of a picture; those of `folders` are brought to it.");
+  keys.number("side", source.side, 2, 4096, "Of `planes` and `folders`: rows and columns of a picture; those of `folders` are brought to it.");
   keys.number("dev_share", source.dev_share, 0, 0.99, "Share of the training set that is the dev set where the data have none.");
   keys.number("test_share", source.test_share, 0, 0.99, "Of `folders`: share that is the test set where the data have none.");
   keys.flag("skip_bad", source.skip_bad,

@@ -37,7 +37,7 @@ std::vector<Input> TextData::inputs(std::string_view split, const Recipe& recipe
 std::unique_ptr<Model> TextData::make_model(const Recipe& recipe) const {
   const auto& own = recipe.own<TextOptions>();
   at::Tensor vectors;
-  if (!own.vectors.empty()) vectors = data::load_vectors(own.vectors, vocabulary_, recipe.train.seed).values;
+  if (!own.vectors.empty()) vectors = data::load_vectors(own.vectors, vocabulary_, kSeedOfUnknown).values;
   auto model = std::make_unique<TextModel>(recipe, vocabulary_, splits_.labels,
                                            vectors.defined() ? vectors.size(1) : 0);
   if (vectors.defined()) model->classifier->set_embeddings(vectors);

@@ -1,5 +1,6 @@
 #include "tasks/text_classification/kind.h"
 
+#include "tasks/task_parts.h"
 #include "tasks/text_classification/data.h"
 #include "tasks/text_classification/model.h"
 #include "tasks/text_classification/options.h"
@@ -37,8 +38,9 @@ class TextKind : public Kind {
     const fs::path weights = folder / "model.safetensors";
     const bool pretrained = !recipe.own<TextOptions>().vectors.empty();
     const int64_t width = pretrained ? width_of_words(weights, "embedding.weight") : 0;
-    auto model = std::make_unique<TextModel>(
-        std::move(recipe), data::Vocabulary::load(folder / "vocabulary.txt"), read_labels(folder), width);
+    auto model =
+        std::make_unique<TextModel>(std::move(recipe), data::Vocabulary::load(folder / "vocabulary.txt"),
+                                    read_labels(folder / kLabelsFile), width);
     load_with_words(model->module(), weights, model->vocabulary, model->labels);
     return model;
   }

@@ -16,9 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Words without a vector in the file start the same in every run, whatever its seed.
-constexpr uint64_t kSeedOfUnknown = 1;
-
 // Files of the same name in several folders are told apart by the folders.
 Checksums checksums_of(const std::vector<fs::path>& files) {
   Checksums checksums;

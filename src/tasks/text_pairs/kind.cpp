@@ -1,5 +1,6 @@
 #include "tasks/text_pairs/kind.h"
 
+#include "tasks/task_parts.h"
 #include "tasks/text_pairs/data.h"
 #include "tasks/text_pairs/model.h"
 #include "tasks/text_pairs/options.h"
@@ -45,8 +46,14 @@ class TextPairKind : public Kind {
   std::unique_ptr<Model> load_model(Recipe recipe, const std::filesystem::path& folder) const override {
     const auto weights = folder / "model.safetensors";
     const int64_t width = width_of_words(weights, "words.embedding.weight");
+    auto labels = read_labels(folder / kLabelsFile);
+    const bool ranked = recipe.own<TextPairTaskOptions>().ranked();
+    if (ranked && labels.size() != 2)  // one score tells two labels apart, so the weights fit any number
+      throw std::runtime_error((folder / kLabelsFile).string() +
+                               " must have two labels where answers are ranked, got " +
+                               std::to_string(labels.size()) + "; copy it again");
     auto model = std::make_unique<TextPairModel>(
-        std::move(recipe), data::Vocabulary::load(folder / "vocabulary.txt"), read_labels(folder), width);
+        std::move(recipe), data::Vocabulary::load(folder / "vocabulary.txt"), std::move(labels), width);
     load_with_words(model->module(), weights, model->vocabulary, model->labels);
     return model;
   }

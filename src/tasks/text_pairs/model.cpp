@@ -150,12 +150,16 @@ void TextPairModel::check_same_meaning(const fs::path& checkpoint) const {
   check_same_words(vocabulary, checkpoint, recipe_.weights);
 }
 
-// The scores of component-wise attention mean something else than those of real attention.
+// Behind attention the numbers a and b are compared as a, b, ab and a - b: another algebra has other
+// products, in other places, which no weight makes up for.
 std::unique_ptr<Model> TextPairModel::in_algebra(const std::string& algebra) const {
+  if (attention_)
+    throw std::invalid_argument(
+        "a model with model.network = attention cannot be converted to another algebra, because the words' "
+        "products are others there: train one with --set 'model.algebra=" +
+        algebra + "'");
   Recipe recipe = recipe_alone();
-  auto& own = recipe.own<TextPairTaskOptions>().model;
-  own.algebra = algebra;
-  own.attention = nn::AttentionKind::real;
+  recipe.own<TextPairTaskOptions>().model.algebra = algebra;
   check(recipe);
   return std::make_unique<TextPairModel>(std::move(recipe), vocabulary, labels, word_width_);
 }
