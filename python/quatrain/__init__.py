@@ -14,6 +14,7 @@ from ._library import VERSION as __version__
 from . import _flops as _flops
 from . import algebra, init, nn, ops, published
 from .convert import ConversionReport, FactorizeReport, convert, factorize
+from .materialise import materialise
 from .runs import Run, RunModel, load, write_tensorboard
 from .weights import load_model, save_model
 
@@ -35,6 +36,7 @@ __all__ = [
     "library",
     "load",
     "load_model",
+    "materialise",
     "nn",
     "ops",
     "published",

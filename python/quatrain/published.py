@@ -1,12 +1,14 @@
-"""Weights of quaternion networks that others trained, as layers that compute the same.
+"""Weights of hypercomplex networks that others trained, as layers that compute the same.
 
 Other toolkits have the four components of a quaternion matrix as ``r_weight``, ``i_weight``, ``j_weight`` and ``k_weight``,
-each (in/4, out/4), for the left product W * x of components that are concatenated, as here.
+each (in/4, out/4), for the left product W * x of components that are concatenated, as here. HyperNets and PHYDI have ``A``
+and ``F`` of a convolution, as here.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from typing import Any, Mapping
 
 import torch
@@ -16,7 +18,7 @@ from . import nn, ops
 from ._recurrent_twins import set_nearest
 from .nn import _check
 
-__all__ = ["SOURCES", "Source", "linear", "recurrent"]
+__all__ = ["SOURCES", "Source", "convolution", "linear", "recurrent"]
 
 _COMPONENTS = ("r_weight", "i_weight", "j_weight", "k_weight")
 
@@ -95,6 +97,71 @@ def linear(state: Mapping[str, Tensor], prefix: str = "") -> nn.Linear:
         layer.S.copy_(S)
         if layer.bias is not None and bias is not None:
             layer.bias.copy_(bias)
+    return layer
+
+
+def convolution(
+    state: Mapping[str, Tensor], prefix: str = "", **options: Any
+) -> nn.Conv1d | nn.Conv2d | nn.Conv3d:
+    """The convolution over a learned algebra with the weights of HyperNets' ``PHConv1D`` and ``PHMConv2d`` or PHYDI's.
+
+    Theirs hold ``A`` (n, n, n) and ``F`` (n, out/n, in/n, kernel...) of H = sum_i A_i (x) F_i, which become A and F of
+    ``algebra="phm(n)"``; some of them are called ``a`` and ``s``. With PHYDI's ``kron_weights`` (n) it is ``wkp(n)``. Their ``bias`` is never added; it is dropped,
+    with a warning where it is not zero.
+
+    Args:
+        state: a state dict that holds PREFIX.A and PREFIX.F, or PREFIX.a and PREFIX.s.
+        prefix: of the layer's names, without the last dot.
+        options: stride, padding, dilation and padding_mode, which a state dict does not hold.
+
+    Raises ValueError where a tensor is missing or has another shape, where there is a second sum (``A2``, ``F2``), and for
+    ``kron_weights`` with a kernel of more than one place, over which their product scatters the entries of A.
+
+    >>> import torch, quatrain
+    >>> state = {"conv1.A": torch.randn(2, 2, 2), "conv1.F": torch.randn(2, 4, 3, 3, 3)}
+    >>> quatrain.published.convolution(state, "conv1", padding=1)
+    Conv2d(6, 8, kernel_size=(3, 3), stride=(1, 1), algebra=phm(2), bias=False)
+    """
+    tensors = _State("published.convolution", state, prefix)
+    where = f"published.convolution: '{tensors.prefix}"
+    names = ("a", "s") if "A" not in tensors.rest and "a" in tensors.rest else ("A", "F")
+    A, F = (tensors.take(name) for name in names)
+    w = tensors.rest.get("kron_weights")
+    n = A.size(0) if A.dim() else 0
+    if A.shape != (n, n, n) or F.dim() not in (4, 5, 6) or F.size(0) != n:
+        raise ValueError(
+            f"{where}{names[0]}' and '{names[1]}' must have the shapes (n, n, n) and (n, out/n, in/n, kernel...), "
+            f"got {list(A.shape)} and {list(F.shape)}"
+        )
+    if w is not None and w.numel() != n:
+        raise ValueError(f"{where}kron_weights' must have n = {n} values, got {list(w.shape)}")
+    for second in ("A2", "F2"):
+        if second in tensors.rest:
+            raise ValueError(f"{where}{second}' is of a second sum, H = sum A (x) F + sum A2 (x) F2, which no layer of ours has")
+    kernel = tuple(F.shape[3:])
+    if w is not None and any(size > 1 for size in kernel):
+        raise ValueError(
+            f"{where}kron_weights' is of a product that scatters A over the kernel, so only kernels of one place are the same "
+            f"here, got {list(kernel)}"
+        )
+    bias = tensors.rest.get("bias")
+    if bias is not None and bias.any():
+        warnings.warn(f"{where}bias' is dropped: the published layer never adds it", stacklevel=2)
+    kinds: tuple[Any, ...] = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+    layer: nn.Conv1d | nn.Conv2d | nn.Conv3d = kinds[len(kernel) - 1](
+        n * F.size(2),
+        n * F.size(1),
+        kernel,
+        bias=False,
+        device=F.device,
+        dtype=F.dtype,
+        algebra=f"phm({n})" if w is None else f"wkp({n})",
+        **options,
+    )
+    with torch.no_grad():
+        for mine, theirs in ((layer.A, A), (layer.F, F), (layer.w, w)):
+            if mine is not None and theirs is not None:
+                mine.copy_(theirs.reshape(mine.shape))
     return layer
 
 

@@ -1,0 +1,124 @@
+"""Networks written out in torch's layers: the same outputs, without the package."""
+
+import subprocess
+import sys
+
+import pytest
+import quatrain
+import torch
+from quatrain import nn
+
+WIDE = torch.float64
+CONVOLUTIONS = {
+    "1d": (lambda o: nn.Conv1d(8, 16, 3, 2, 1, **o), (8, 9)),
+    "2d": (lambda o: nn.Conv2d(8, 16, (3, 2), padding="same", dilation=2, padding_mode="circular", **o), (8, 7, 6)),
+    "3d": (lambda o: nn.Conv3d(8, 16, 2, bias=False, **o), (8, 4, 3, 5)),
+    "groups": (lambda o: nn.Conv2d(16, 32, 3, padding=1, groups=2, **o), (16, 5, 6)),
+    "transposed": (lambda o: nn.ConvTranspose2d(8, 16, 3, 2, 1, 1, dilation=2, **o), (8, 4, 5)),
+    "transposed groups": (lambda o: nn.ConvTranspose1d(16, 32, 3, groups=4, **o), (16, 5)),
+}
+RECURRENT = {
+    "lstm": lambda o: nn.LSTM(8, 16, 2, batch_first=True, proj_size=8, **o),
+    "both ways": lambda o: nn.GRU(8, 16, 2, bidirectional=True, direction_first=True, **o),
+    "shared": lambda o: nn.RNN(8, 16, 2, bidirectional=True, direction_first=True, share_directions=True, nonlinearity="relu", **o),
+    "one bias": lambda o: nn.GRU(8, 16, single_bias=True, **o),
+}
+
+
+def drawn(model):
+    """With other biases and norms than those of the start."""
+    with torch.no_grad():
+        for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+            if "bias" in name or "mean" in name:
+                tensor.normal_()
+            elif "running_var" in name:
+                tensor.uniform_(0.5, 2)
+    return model.eval()
+
+
+def is_torchs(model):
+    return all(type(part).__module__.startswith("torch.") for part in model.modules())
+
+
+def flat(result):
+    return [result] if isinstance(result, torch.Tensor) else [tensor for part in result for tensor in flat(part)]
+
+
+@pytest.mark.parametrize("algebra", ["quaternion", "phm(2)", "wkp(4)", "real"])
+@pytest.mark.parametrize("kind", CONVOLUTIONS)
+def test_convolutions(kind, algebra):
+    make, sizes = CONVOLUTIONS[kind]
+    layer = drawn(make({"algebra": algebra, "dtype": WIDE}))
+    x, written = torch.randn(2, *sizes, dtype=WIDE), quatrain.materialise(layer)
+    assert is_torchs(written) and type(written).__name__ == type(layer).__name__
+    torch.testing.assert_close(written(x), layer(x))
+
+
+@pytest.mark.parametrize("algebra", ["quaternion", "phm(2)"])
+@pytest.mark.parametrize("kind", RECURRENT)
+def test_recurrent_layers(kind, algebra):
+    layer = drawn(RECURRENT[kind]({"algebra": algebra, "dtype": WIDE}))
+    x, written = torch.randn(4, 3, 8, dtype=WIDE), quatrain.materialise(layer)
+    assert is_torchs(written)
+    for one, other in zip(flat(written(x)), flat(layer(x)), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("cell", [nn.LSTMCell, nn.GRUCell, nn.RNNCell])
+def test_cells(cell):
+    layer = drawn(cell(8, 16, algebra="quaternion", dtype=WIDE))
+    x, written = torch.randn(3, 8, dtype=WIDE), quatrain.materialise(layer)
+    for one, other in zip(flat(written(x)), flat(layer(x)), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def network():
+    same = nn.Linear(16, 16, maps=2)
+    body = torch.nn.Sequential(
+        nn.Conv2d(4, 8, 3, bias=False), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), nn.ConvTranspose2d(8, 16, 2), torch.nn.BatchNorm2d(16)
+    )  # fmt: skip
+    pooled = torch.nn.Sequential(body, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten())
+    return drawn(torch.nn.Sequential(*pooled, same, torch.nn.Tanh(), same, nn.Linear(16, 4, algebra="phm(4)")))
+
+
+def test_a_network_and_its_norms():
+    model, x = network(), torch.randn(5, 4, 6, 6)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    model[6].requires_grad_(False)
+    written, folded = quatrain.materialise(model), quatrain.materialise(model, fold_norms=True)
+    assert is_torchs(written) and is_torchs(folded) and not written.training
+    assert written[3] is written[5] and not written[6].weight.requires_grad and written[3].weight.requires_grad
+    torch.testing.assert_close(written(x), model(x), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(folded(x), model(x), rtol=1e-5, atol=1e-5)
+    assert sum(isinstance(part, torch.nn.BatchNorm2d) for part in written.modules()) == 2
+    assert [type(part).__name__ for part in folded[0]] == ["Conv2d", "Identity", "ReLU", "ConvTranspose2d", "Identity"]
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    # The statistics of a norm in training mode are of each batch.
+    assert isinstance(quatrain.materialise(model.train(), fold_norms=True)[0][1], torch.nn.BatchNorm2d)
+
+
+def test_what_is_written_needs_no_package(tmp_path):
+    model, x = network(), torch.randn(5, 4, 6, 6)
+    written = quatrain.materialise(model, fold_norms=True)
+    torch.save([written, x, model(x).detach()], tmp_path / "model.pt")
+    code = (
+        "import sys, torch; sys.modules['quatrain'] = None\n"
+        "model, x, y = torch.load(sys.argv[1], weights_only=False)\n"
+        "torch.testing.assert_close(model(x), y, rtol=1e-5, atol=1e-5)"
+    )
+    subprocess.run([sys.executable, "-c", code, tmp_path / "model.pt"], check=True)
+
+
+def test_layers_that_torch_has_not():
+    hooked = nn.Linear(8, 8)
+    hooked.register_forward_hook(lambda *given: None)
+    for layer, reason in {
+        nn.MultiheadAttention(8, 2): "is a MultiheadAttention, which torch.nn does not have",
+        nn.WhiteningNorm(8): "is a WhiteningNorm, which torch.nn does not have",
+        nn.LSTM(8, 8, bidirectional=True): "joins its directions inside each component",
+        nn.LSTM(8, 8, recurrent_dropout=0.1): "has recurrent_dropout",
+        nn.LSTMCell(8, 8, printed=True): "has the cell of printed = True",
+        hooked: "has hooks",
+    }.items():
+        with pytest.raises(ValueError, match=f"^materialise: '0' {reason}"):
+            quatrain.materialise(torch.nn.Sequential(layer))
