@@ -244,7 +244,9 @@ double memory_cost(const Problem& p, Way way) {
   constexpr double kCaches = 6 << 20, kRows = 20e3, kBlocks = 12e3;  // bytes; bytes a microsecond
   if (!p.prepared) return 0;
   const Sizes s(p);
-  const double share = way == Way::factored ? s.share : way == Way::mixed ? 1 / s.n : 1,
+  const double share = way == Way::factored ? s.share
+                       : way == Way::mixed  ? 1 / s.n
+                                            : 1,
                bytes = share * s.k * s.d * s.bytes;
   if (std::max(bytes, static_cast<double>(p.traffic)) <= kCaches) return 0;
   return bytes / (way == Way::mixed ? kRows : kBlocks);
