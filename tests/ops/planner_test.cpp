@@ -53,6 +53,20 @@ TEST(Planner, AFewRowsOfWeightsInMemoryReadTheLeast) {
   EXPECT_EQ(chosen(4, 512, "quaternion", true), Way::factored);
 }
 
+TEST(Planner, AFewRowsOfARealLayerInBfloat16ReadTheLeastToo) {
+  torch::NoGradGuard no_grad;
+  torch::manual_seed(1);
+  const at::Tensor x = torch::randn({4, 2048}).to(at::kBFloat16),
+                   S = (torch::randn({1, 2048, 2048}) / 45).to(at::kBFloat16), bias = torch::randn({2048});
+  const ops::Product real{"real", {}, {}};
+  EXPECT_EQ(ops::planned_way(x, S, real, true), Way::mixed);
+  EXPECT_EQ(ops::planned_way(x.repeat({64, 1}), S, real, true), Way::materialised);
+  const at::Tensor y = ops::linear(x, S, bias, real, Way::automatic, {}, true),
+                   expected = torch::linear(x.to(at::kDouble), S[0].to(at::kDouble), bias.to(at::kDouble));
+  EXPECT_EQ(y.scalar_type(), at::kBFloat16);
+  EXPECT_LT((y.to(at::kDouble) - expected).abs().max().item<double>(), 0.02);
+}
+
 TEST(Planner, SmallLayersOfManyProductsAreMaterialised) {
   EXPECT_EQ(chosen(8, 32, "sedenion", true), Way::materialised);
 }

@@ -265,7 +265,9 @@ double halves_cost(const Problem& p, Way way) {
   if (way == Way::mixed) return engine_cost(p, way);
   const Sizes s(p);
   const double kd = s.k * s.d / 1000, several = p.threads > 1;
-  if (way == Way::materialised) return 2.6 + 1.2 * several + (0.0020 * s.rows * kd + 0.035 * kd) / s.threads;
+  if (way == Way::materialised)
+    return std::max(2.6 + 1.2 * several + (0.0020 * s.rows * kd + 0.035 * kd) / s.threads,
+                    memory_cost(p, way));
   const auto blocks = [](double size, double block) { return std::max(1.0, size / block); };
   const double products = blocks(s.rows, 64) * blocks(s.k / s.n, 32) * blocks(s.d / s.n, 256);
   return 1.35 + 1.3 * several +
@@ -289,8 +291,8 @@ Way plan(const Problem& problem, Way asked) {
   if (asked != Way::automatic) return asked;
   // One dense product already; what `mixed` has over it is how it reads weights from memory.
   if (problem.n == 1)
-    return problem.engine && problem.element_size == 4 && memory_cost(problem, Way::materialised) > 0 &&
-                   engine_cost(problem, Way::mixed) < engine_cost(problem, Way::materialised)
+    return problem.engine && memory_cost(problem, Way::materialised) > 0 &&
+                   cost(problem, Way::mixed) < cost(problem, Way::materialised)
                ? Way::mixed
                : Way::materialised;
   // Where real products of bfloat16 are that fast, what was not measured against them is not chosen: passes
