@@ -13,4 +13,7 @@ struct Target {
 /// The tables that are built in, the best one first; ends with a null table.
 const Target* targets();
 
+/// True on a processor that Intel made; MKL serves others otherwise.
+bool is_of_intel();
+
 }  // namespace quatrain::kernels::cpu

@@ -9,4 +9,8 @@ const Target* targets() {
   return all;
 }
 
+bool is_of_intel() {
+  return false;
+}
+
 }  // namespace quatrain::kernels::cpu

@@ -17,4 +17,8 @@ const Target* targets() {
   return all;
 }
 
+bool is_of_intel() {
+  return 0 != __builtin_cpu_is("intel");
+}
+
 }  // namespace quatrain::kernels::cpu

@@ -3,6 +3,9 @@
 #include <ATen/ops/empty.h>
 
 #include <limits>
+#include <string_view>
+
+#include "kernels/cpu/targets.h"
 
 // MKL's, with its numbers for orders and operands; null where ATen was built with another library.
 extern "C" {
@@ -24,6 +27,11 @@ constexpr int kRowMajor = 101, kAsItIs = 111, kTransposes = 112, kPackedBefore =
 constexpr int kPackedForRows = 128;
 
 }  // namespace
+
+bool dense_is_slow() {
+  return cblas_sgemm_compute && kernels::cpu::active().name == std::string_view("avx512") &&
+         !kernels::cpu::is_of_intel();
+}
 
 bool packs_dense(int64_t rows, int64_t out, int64_t in) {
   constexpr int64_t kFewest = 2, kMost = 256, kSmall = 16 * 16;

@@ -9,6 +9,10 @@
 /// library there are none.
 namespace quatrain::ops::engine {
 
+/// True where ATen's float32 products are MKL's and the processor has AVX-512 but is not Intel's: MKL takes
+/// AVX2 there, and the engine, whose small products are oneDNN's, is faster.
+bool dense_is_slow();
+
 /// True where a product of so many rows with H (out, in) is faster with H packed: from 2 rows, below which a
 /// product reads H as it lies, to 256, where the copy costs little beside the product.
 bool packs_dense(int64_t rows, int64_t out, int64_t in);

@@ -199,7 +199,11 @@ double composed_cost(const Problem& p, Way way) {
 // phm(8) and quaternion, widths 128 to 1024, batches 1 to 512. There the choice costs more than 1.1 times the
 // best way in one of 80 cases, 1.12 times. With the figures before these, on an EPYC and the whole grid, it
 // did so in 35 of 672 cases, at most 1.5 times; that was not measured again.
+//
+// Where ATen's products are slow (an EPYC of the fifth generation, one thread: 99 GFLOP/s beside 190 of the
+// engine's) the dense ones, and the two that `mixed` has in its backward pass, take so many times as long.
 double cached_cost(const Problem& p, Way way) {
+  const double dense = p.slow_dense ? 1.7 : 1;
   const Sizes s(p);
   const double kd = s.k * s.d / 1000, inputs = s.rows * (s.k + s.d) / 1000;
   const double several = p.threads > 1;
@@ -217,7 +221,7 @@ double cached_cost(const Problem& p, Way way) {
     if (way == Way::mixed)
       return 1.4 + 0.6 * several + (0.0155 * s.rows * kd + 0.040 * kd / s.n) / s.threads +
              1.06 * s.n * s.rows * s.d / 1000;
-    return 2.6 + 1.2 * several + (0.0121 * s.rows * kd + 0.069 * kd) / s.threads;
+    return 2.6 + 1.2 * several + (0.0121 * dense * s.rows * kd + 0.069 * kd) / s.threads;
   }
   if (way == Way::factored) {
     const bool trained = p.followed || p.factors_train;
@@ -232,8 +236,9 @@ double cached_cost(const Problem& p, Way way) {
                s.threads;
   }
   if (way == Way::mixed)
-    return 39 + 7 * several + 0.0371 * s.rows * kd / s.threads + 0.95 * s.n * inputs + 0.85 * kd / s.n;
-  return 24 + 12 * several + (0.0346 * s.rows * kd + 0.6 * kd) / s.threads + (0.25 + 0.05 * s.n) * kd;
+    return 39 + 7 * several + (0.0141 + 0.0230 * dense) * s.rows * kd / s.threads + 0.95 * s.n * inputs +
+           0.85 * kd / s.n;
+  return 24 + 12 * several + (0.0346 * dense * s.rows * kd + 0.6 * kd) / s.threads + (0.25 + 0.05 * s.n) * kd;
 }
 
 /// The time to read prepared weights that do not stay in a cache; 0 for others. Measured on a Xeon with AMX,
@@ -289,8 +294,9 @@ Way plan(const Problem& problem, Way asked) {
       "linear: the way 'factored' needs factors of the learned A (see decompose); pass them or take mixed or "
       "materialised");
   if (asked != Way::automatic) return asked;
-  // One dense product already; what `mixed` has over it is how it reads weights from memory.
-  if (problem.n == 1)
+  // One dense product already; what `mixed` has over it is how it reads weights from memory, and `factored`
+  // whose products it takes.
+  if (problem.n == 1 && (problem.learned || !problem.slow_dense))
     return problem.engine && memory_cost(problem, Way::materialised) > 0 &&
                    cost(problem, Way::mixed) < cost(problem, Way::materialised)
                ? Way::mixed

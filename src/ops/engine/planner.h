@@ -24,6 +24,7 @@ struct Problem {
   bool factors_train = false;  ///< the factors themselves are learned
   bool halves = false;         ///< bfloat16, and real products of it are much faster than those of float32
   bool packed = false;         ///< the factors allow products in bfloat16: their mixtures may be rounded
+  bool slow_dense = false;     ///< ATen's float32 products have half the speed of the engine's
   int64_t traffic = 0;         ///< bytes of weights that are read from one call to the next; 0: these alone
   int threads = 1;
 };
@@ -33,7 +34,7 @@ struct Problem {
 double cost(const Problem& problem, Way way);
 
 /// The way asked for, or the cheapest. `factored` without factors is an error.
-Way plan(const Problem& problem, Way asked);
+QUATRAIN_API Way plan(const Problem& problem, Way asked);
 
 /// True where the R products of a forward pass are to be kept for the gradient of A: as a ProductsGuard or
 /// QUATRAIN_PRODUCTS says, else where computing them again would take longer than storing them.

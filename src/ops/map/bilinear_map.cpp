@@ -39,6 +39,7 @@ Problem make_cpu_problem(const at::Tensor& S, const Call& call, int64_t rows, at
   Problem problem = make_problem(S, call, rows, type);
   problem.engine = (type == at::kFloat || type == at::kBFloat16) && rows * S.numel() > 0;
   problem.halves = type == at::kBFloat16 && has_fast_halves();
+  problem.slow_dense = type == at::kFloat && engine::dense_is_slow();
   // The gradient of a learned tensor comes from the products themselves: those stay exact.
   if (problem.engine && problem.halves && problem.rank > 0 && (problem.prepared || !call.learned())) {
     const auto& growth = mixtures(call)->factors().growth();
