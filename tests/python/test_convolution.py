@@ -159,7 +159,10 @@ def test_epilogues_have_gradients_and_compile():
             y = fused(x)
         assert y.dtype == torch.bfloat16
         torch.testing.assert_close(y.float(), plain(x), rtol=0.05, atol=0.05)
-    with pytest.raises(RuntimeError, match="scale must have out_channels = 12 values"):
-        nn.Conv2d(8, 12, 3, bias=False).forward_with_epilogue(x, torch.ones(8))
+    for bias in (False, True):
+        for given in ({"scale": torch.ones(8)}, {"shift": torch.ones(1)}):
+            name = list(given)[0]
+            with pytest.raises((ValueError, RuntimeError), match=f"{name} must have out_channels = 12 values, got"):
+                nn.Conv2d(8, 12, 3, bias=bias).forward_with_epilogue(x, **given)
     with pytest.raises((ValueError, RuntimeError), match="relux"):
         layer.forward_with_epilogue(x, activation="relux")

@@ -135,7 +135,7 @@ class _Convolution(HypercomplexLayer):
             residual: of the result's shape.
             activation: one of ``quatrain.ops.ACTIVATIONS``.
 
-        Raises RuntimeError for another shape, ValueError for an unknown activation.
+        Raises RuntimeError or ValueError for another shape, ValueError for an unknown activation.
 
         >>> import torch, quatrain
         >>> layer, norm = quatrain.nn.Conv2d(8, 8, 3, padding=1), torch.nn.BatchNorm2d(8).eval()
@@ -146,6 +146,12 @@ class _Convolution(HypercomplexLayer):
         """
         F, algebra, A, factors, constant = self._weight.operands(self)
         if self.bias is not None:
+            for argument, values in (("scale", scale), ("shift", shift)):
+                if values is not None and values.shape != self.bias.shape:
+                    raise ValueError(
+                        f"{type(self).__name__}: {argument} must have out_channels = {self.out_channels} values, got "
+                        f"{list(values.shape)}"
+                    )
             moved = self.bias if scale is None else scale * self.bias
             shift = moved if shift is None else moved + shift
         single = x.dim() == self._axes + 1
