@@ -150,6 +150,10 @@ def test_compiled_exported_and_cast(residual, gradients):
         torch.testing.assert_close(cast.float(), y, rtol=0.1, atol=0.1 * y.abs().max().item())
     assert net(x.to(memory_format=torch.channels_last)).equal(net(x))
     torch.testing.assert_close(copy.deepcopy(net)(x), net(x))
+    assert_near(torch.func.vmap(net)(torch.stack([x, 2 * x]))[1], net(2 * x))
+    dynamic = torch.export.export(net, (x,), dynamic_shapes=({0: torch.export.Dim("batch", min=1, max=64)},))
+    larger = torch.randn(7, 4, 8, 8)
+    assert_near(dynamic.module()(larger), net(larger))
 
 
 def test_real_networks_are_converted():

@@ -311,7 +311,7 @@ class ResNet(nn.Module):
         return net.eval()
 
     def _layers(self, x: Tensor) -> Tensor:
-        y = x.contiguous(memory_format=torch.channels_last)
+        y = x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)  # vmap knows no memory formats
         if _rides(self.stem, self.stem_norm):
             scale, shift = (None, None) if self.stem_norm is None else _scale_and_shift(self.stem_norm)
             y = self.stem.forward_with_epilogue(y, scale, shift, activation="relu")
