@@ -12,7 +12,7 @@ from ._library import FOLDER as _FOLDER
 from ._library import LIBRARY as _LIBRARY
 from ._library import VERSION as __version__
 from . import _flops as _flops
-from . import algebra, init, nn, ops, published
+from . import algebra, init, models, nn, ops, published
 from .convert import ConversionReport, FactorizeReport, convert, factorize
 from .materialise import materialise
 from .runs import Run, RunModel, load, write_tensorboard
@@ -37,6 +37,7 @@ __all__ = [
     "load",
     "load_model",
     "materialise",
+    "models",
     "nn",
     "ops",
     "published",

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Iterator
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.fusion import fuse_conv_bn_eval
+from torch.fx import GraphModule, Tracer
+from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
 from . import nn as layers
 from ._recurrent_twins import _OURS, _SHARED, real_state
 from .convert import _CONVOLUTIONS, _HOOKS
+from .models import ResNet, ResNetBlock
+from .models.resnet import norm_name
 
 __all__ = ["materialise"]
 
-_TORCHS: dict[type[nn.Module], Any] = {ours: torchs for torchs, ours in (_CONVOLUTIONS | _OURS | {nn.Linear: layers.Linear}).items()}
+_TWINS = _CONVOLUTIONS | _OURS | {nn.Linear: layers.Linear, nn.MultiheadAttention: layers.TorchMultiheadAttention}
+_TORCHS: dict[type[nn.Module], Any] = {ours: torchs for torchs, ours in _TWINS.items()}
+# Of layers and operators of torch's, once their own layers are torch's.
+_NETWORKS = (ResNet, ResNetBlock)
 # The batch norm after each; torch names it by the axes.
 _NORMS: dict[type[nn.Module], Any] = {
+    nn.Linear: nn.BatchNorm1d,
     nn.Conv1d: nn.BatchNorm1d,
     nn.Conv2d: nn.BatchNorm2d,
     nn.Conv3d: nn.BatchNorm3d,
@@ -29,7 +36,7 @@ _NORMS: dict[type[nn.Module], Any] = {
 
 def _problem(layer: Any) -> str:
     """Why no layer of torch is the same; empty where one is."""
-    if type(layer) not in _TORCHS:
+    if type(layer) not in _TORCHS and type(layer) not in _NETWORKS:
         return f"is a {type(layer).__name__}, which torch.nn does not have"
     if any(getattr(layer, hooks) for hooks in _HOOKS):
         return "has hooks, which a new layer would lose (remove them, and register them again afterwards)"
@@ -54,6 +61,22 @@ def _dense(kernel: Tensor, n: int, groups: int) -> Tensor:
     return dense.reshape(rows, columns * groups, *sizes)
 
 
+def _attention(layer: layers.TorchMultiheadAttention) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Torch has the three projections in one parameter where they are of one size."""
+    projections: Any = (layer.q_proj, layer.k_proj, layer.v_proj, layer.out_proj)
+    *inputs, output = (part.matrix() if isinstance(part, layers.Linear) else part.weight for part in projections)
+    state = {f"{letter}_proj_weight": weight for letter, weight in zip("qkv", inputs)} | {"out_proj.weight": output}
+    if layer.kdim == layer.vdim == layer.embed_dim:
+        state["in_proj_weight"] = torch.cat(inputs)
+    bias, extra = layer.q_proj.bias is not None, layer.bias_k is not None
+    if bias:
+        state |= {"in_proj_bias": torch.cat([part.bias for part in projections[:3]]), "out_proj.bias": layer.out_proj.bias}
+    if extra:
+        state |= {"bias_k": layer.bias_k, "bias_v": layer.bias_v}
+    names = ("embed_dim", "num_heads", "dropout", "add_zero_attn", "kdim", "vdim", "batch_first")
+    return state, {"bias": bias, "add_bias_kv": extra} | {name: getattr(layer, name) for name in names}
+
+
 def _state_and_options(layer: Any) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The parameters of torch's layer, as far as ours has them, and its options."""
     if type(layer) in _OURS.values():
@@ -63,6 +86,8 @@ def _state_and_options(layer: Any) -> tuple[dict[str, Tensor], dict[str, Any]]:
         if isinstance(layer, (layers.RNN, layers.RNNCell)):
             options["nonlinearity"] = layer.cell.removeprefix("rnn_")
         return real_state(layer), options
+    if isinstance(layer, layers.TorchMultiheadAttention):
+        return _attention(layer)
     state = {} if layer.bias is None else {"bias": layer.bias}
     if isinstance(layer, layers.Linear):
         names: tuple[str, ...] = ("in_features", "out_features")
@@ -91,28 +116,70 @@ def _written_out(layer: Any) -> nn.Module:
     return made.train(layer.training)
 
 
+def _neighbours(model: nn.Module) -> Iterator[tuple[nn.Module, str, str]]:
+    """Where a norm may stand right behind a layer: in which module, and the names of the two."""
+    for part in model.modules():
+        names = list(part._modules)
+        if type(part) is nn.Sequential:
+            yield from ((part, *pair) for pair in zip(names, names[1:]))
+        elif type(part) in _NETWORKS:
+            yield from ((part, name, norm_name(name)) for name in names if norm_name(name) in names)
+
+
 def _fold_norms(model: nn.Module) -> None:
-    """Folds what stands behind a convolution in a Sequential into it; an Identity keeps the names of the others."""
+    """Folds norms into the layers right before them; an Identity keeps the names of the others."""
     places: dict[nn.Module, int] = {}
     for part in model.modules():
         for child in part._modules.values():
             if child is not None:
                 places[child] = places.get(child, 0) + 1
-    for part in model.modules():
-        if type(part) is not nn.Sequential:
+    for part, name, after in _neighbours(model):
+        layer: Any = part._modules[name]
+        norm: Any = part._modules[after]
+        if type(layer) not in _NORMS or type(norm) is not _NORMS[type(layer)] or places[layer] > 1 or places[norm] > 1:
             continue
-        names = list(part._modules)
-        for name, after in zip(names, names[1:]):
-            layer: Any = part._modules[name]
-            norm: Any = part._modules[after]
-            if type(layer) not in _NORMS or type(norm) is not _NORMS[type(layer)] or places[layer] > 1 or places[norm] > 1:
-                continue
-            transposed = isinstance(layer, nn.modules.conv._ConvTransposeNd)
-            hooked = any(getattr(one, hooks) for one in (layer, norm) for hooks in _HOOKS)
-            if layer.training or norm.training or norm.running_mean is None or hooked or (transposed and layer.groups > 1):
-                continue
+        transposed = isinstance(layer, nn.modules.conv._ConvTransposeNd)
+        hooked = any(getattr(one, hooks) for one in (layer, norm) for hooks in _HOOKS)
+        if layer.training or norm.training or norm.running_mean is None or hooked or (transposed and layer.groups > 1):
+            continue
+        if not isinstance(layer, nn.Linear):
             part._modules[name] = fuse_conv_bn_eval(layer, norm, transposed)
-            part._modules[after] = nn.Identity().eval()
+        elif norm.affine and norm.num_features == layer.out_features:
+            part._modules[name] = fuse_linear_bn_eval(layer, norm)
+        else:
+            continue
+        part._modules[after] = nn.Identity().eval()
+
+
+def _traced(network: nn.Module) -> nn.Module:
+    """The network as torch's own graph of its layers, under their names: a class of ours is no part of it."""
+    tracer = Tracer()
+    if isinstance(network, ResNet):
+        tracer.traced_func_name = "_layers"
+    graph = tracer.trace(network)
+    for node in graph.nodes:
+        node.type = None  # the text of an annotation, which cannot be pickled
+    made = GraphModule(network, graph, type(network).__name__)
+    for name, buffer in network.named_buffers(recurse=False):
+        made.register_buffer(name, buffer)
+    for part in made.modules():
+        if type(part) is nn.Module:  # the tracer's, which hold the layers
+            part.training = network.training
+    return made
+
+
+def _without_networks(model: nn.Module) -> nn.Module:
+    """The model with each network of ours traced."""
+    if isinstance(model, _NETWORKS):
+        return _traced(model)
+    traced: dict[nn.Module, nn.Module] = {}
+    for part in list(model.modules()):
+        for name, child in part._modules.items():
+            if isinstance(child, _NETWORKS) and not isinstance(part, _NETWORKS):
+                if child not in traced:
+                    traced[child] = _traced(child)
+                part._modules[name] = traced[child]
+    return model
 
 
 def materialise(model: nn.Module, fold_norms: bool = False) -> nn.Module:
@@ -120,13 +187,15 @@ def materialise(model: nn.Module, fold_norms: bool = False) -> nn.Module:
 
     ``Linear``, convolutions and recurrent layers and their cells become those of ``torch.nn``, with n times as many weights.
     A state dict of the copy has torch's names and loads into the same network of torch's layers. A convolution with groups
-    becomes one without, with zeros between the groups, since ours are parts of each component. Layers that share parameters
-    without being one module share none afterwards.
+    becomes one without, with zeros between the groups, since ours are parts of each component. What ``convert`` put in the
+    place of a ``torch.nn.MultiheadAttention`` is one again. A ``quatrain.models.ResNet`` becomes a ``torch.fx.GraphModule`` with
+    layers of the same names. Layers that share parameters without being one module share none afterwards.
 
     Args:
         model: any module; it stays as it is.
-        fold_norms: folds torch's batch norms that are in eval mode, each right behind a convolution in a
-            ``torch.nn.Sequential``, into the convolution's weights. An ``Identity`` stands in their place.
+        fold_norms: folds torch's batch norms that are in eval mode into the weights of the layer right before: behind a
+            convolution, or behind a ``Linear`` of rows (B, features), in a ``torch.nn.Sequential`` or a ResNet. An ``Identity``
+            stands in their place.
 
     Raises ValueError, which names the layer, where torch has none that is the same: attention and Transformers of ours,
     ``WhiteningNorm``, recurrent layers that join their directions inside components, layers with hooks.
@@ -141,10 +210,10 @@ def materialise(model: nn.Module, fold_norms: bool = False) -> nn.Module:
         ours = type(layer).__module__.startswith("quatrain.") or isinstance(layer, layers.HypercomplexLayer)
         if ours and (problem := _problem(layer)):
             raise ValueError(f"materialise: '{name}' {problem}" if name else f"materialise: the model {problem}")
-        if ours:
+        if ours and type(layer) not in _NETWORKS:
             made[layer] = _written_out(layer)
     # What is in the memo is taken as the copy, so that ours are not copied.
     result: nn.Module = copy.deepcopy(model, {id(layer): torchs for layer, torchs in made.items()})
     if fold_norms:
         _fold_norms(result)
-    return result
+    return _without_networks(result)

@@ -2,7 +2,7 @@
 
 Other toolkits have the four components of a quaternion matrix as ``r_weight``, ``i_weight``, ``j_weight`` and ``k_weight``,
 each (in/4, out/4), for the left product W * x of components that are concatenated, as here. HyperNets and PHYDI have ``A``
-and ``F`` of a convolution, as here.
+and ``F`` of a convolution, HyperNets ``a`` and ``s`` of a linear layer, as here.
 """
 
 from __future__ import annotations
@@ -76,38 +76,64 @@ class _State:
                 raise ValueError(f"{self.what}: '{self.prefix}{begin}{extra}' is of a map that rotates, W x conj(W), not of W x")
         return torch.stack(parts).transpose(1, 2).contiguous(), self.rest.pop(begin + "bias", None)
 
+    def learned(self, names: tuple[str, str], axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        """A (n, n, n) and S (n, out/n, in/n, kernel...) with one of these numbers of axes."""
+        A, S = (self.take(name) for name in names)
+        n = A.size(0) if A.dim() else 0
+        if n == 0 or A.shape != (n, n, n) or S.dim() not in axes or S.size(0) != n:
+            kernel = "" if axes == (3,) else ", kernel..."
+            raise ValueError(
+                f"{self.what}: '{self.prefix}{names[0]}' and '{names[1]}' must have the shapes (n, n, n) and "
+                f"(n, out/n, in/n{kernel}), got {list(A.shape)} and {list(S.shape)}"
+            )
+        return A, A[0, 0, 0] * S if n == 1 else S  # a real layer of ours has no A
+
 
 def linear(state: Mapping[str, Tensor], prefix: str = "") -> nn.Linear:
-    """The quaternion layer with the weights of Orkis's ``QuaternionLinear``, ``QuaternionLinearAutograd`` or speechbrain's ``QLinear``.
+    """The layer with the weights of Orkis's ``QuaternionLinear``, ``QuaternionLinearAutograd``, speechbrain's ``QLinear`` or
+    HyperNets' ``PHMLinear``.
+
+    The last holds ``a`` (n, n, n) and ``s`` (n, out/n, in/n) of H = sum_i a_i (x) s_i, which become A and S of
+    ``algebra="phm(n)"``; the others are quaternion layers.
 
     Args:
-        state: a state dict that holds PREFIX.r_weight and the others, and PREFIX.bias where there is one.
+        state: a state dict that holds PREFIX.r_weight and the others, or PREFIX.a and PREFIX.s, and PREFIX.bias where there
+            is one.
         prefix: of the layer's names, without the last dot.
 
-    Raises ValueError where a tensor is missing or belongs to a layer that rotates.
+    Raises ValueError where a tensor is missing, has another shape, or belongs to a layer that rotates.
 
     >>> import torch, quatrain
     >>> state = {f"fc1.{c}_weight": torch.randn(3, 2) for c in "rijk"}
     >>> quatrain.published.linear(state, "fc1")
     Linear(in_features=12, out_features=8, algebra=quaternion, bias=False)
+    >>> quatrain.published.linear({"fc2.a": torch.randn(2, 2, 2), "fc2.s": torch.randn(2, 4, 3)}, "fc2")
+    Linear(in_features=6, out_features=8, algebra=phm(2), bias=False)
     """
-    S, bias = _State("published.linear", state, prefix).map("")
-    layer = nn.Linear(4 * S.size(2), 4 * S.size(1), bias is not None, S.device, S.dtype)
+    tensors = _State("published.linear", state, prefix)
+    A: Tensor | None = None
+    if "a" in tensors.rest:
+        A, S = tensors.learned(("a", "s"), (3,))
+        bias = tensors.rest.pop("bias", None)
+    else:
+        S, bias = tensors.map("")
+    n = S.size(0)
+    layer = nn.Linear(
+        n * S.size(2), n * S.size(1), bias is not None, S.device, S.dtype, algebra="quaternion" if A is None else f"phm({n})"
+    )
     with torch.no_grad():
-        layer.S.copy_(S)
-        if layer.bias is not None and bias is not None:
-            layer.bias.copy_(bias)
+        for mine, theirs in ((layer.A, A), (layer.S, S), (layer.bias, bias)):
+            if mine is not None and theirs is not None:
+                mine.copy_(theirs)
     return layer
 
 
-def convolution(
-    state: Mapping[str, Tensor], prefix: str = "", **options: Any
-) -> nn.Conv1d | nn.Conv2d | nn.Conv3d:
+def convolution(state: Mapping[str, Tensor], prefix: str = "", **options: Any) -> nn.Conv1d | nn.Conv2d | nn.Conv3d:
     """The convolution over a learned algebra with the weights of HyperNets' ``PHConv1D`` and ``PHMConv2d`` or PHYDI's.
 
     Theirs hold ``A`` (n, n, n) and ``F`` (n, out/n, in/n, kernel...) of H = sum_i A_i (x) F_i, which become A and F of
-    ``algebra="phm(n)"``; some of them are called ``a`` and ``s``. With PHYDI's ``kron_weights`` (n) it is ``wkp(n)``. Their ``bias`` is never added; it is dropped,
-    with a warning where it is not zero.
+    ``algebra="phm(n)"``; some of them are called ``a`` and ``s``. With PHYDI's ``kron_weights`` (n) it is ``wkp(n)``. Their
+    ``bias`` is never added; it is dropped, with a warning where it is not zero.
 
     Args:
         state: a state dict that holds PREFIX.A and PREFIX.F, or PREFIX.a and PREFIX.s.
@@ -124,20 +150,15 @@ def convolution(
     """
     tensors = _State("published.convolution", state, prefix)
     where = f"published.convolution: '{tensors.prefix}"
-    names = ("a", "s") if "A" not in tensors.rest and "a" in tensors.rest else ("A", "F")
-    A, F = (tensors.take(name) for name in names)
-    w = tensors.rest.get("kron_weights")
-    n = A.size(0) if A.dim() else 0
-    if A.shape != (n, n, n) or F.dim() not in (4, 5, 6) or F.size(0) != n:
-        raise ValueError(
-            f"{where}{names[0]}' and '{names[1]}' must have the shapes (n, n, n) and (n, out/n, in/n, kernel...), "
-            f"got {list(A.shape)} and {list(F.shape)}"
-        )
+    A, F = tensors.learned(("a", "s") if "A" not in tensors.rest and "a" in tensors.rest else ("A", "F"), (4, 5, 6))
+    n, w = A.size(0), tensors.rest.get("kron_weights")
     if w is not None and w.numel() != n:
         raise ValueError(f"{where}kron_weights' must have n = {n} values, got {list(w.shape)}")
     for second in ("A2", "F2"):
         if second in tensors.rest:
             raise ValueError(f"{where}{second}' is of a second sum, H = sum A (x) F + sum A2 (x) F2, which no layer of ours has")
+    if w is not None and n == 1:
+        F = w.reshape(()) * F
     kernel = tuple(F.shape[3:])
     if w is not None and any(size > 1 for size in kernel):
         raise ValueError(

@@ -36,7 +36,8 @@ class RunModel(nn.Module):
 
     Its parameters are the C++ model's own tensors, under the same names, as attributes too (``model.head.bias``): an
     optimizer of torch trains them, ``state_dict``, ``load_state_dict``, ``requires_grad_`` and ``save_model`` see them.
-    The model is computed in C++ and cannot be copied or compiled; the layers of ``quatrain.nn`` can. Other tensors in the
+    The model is computed in C++ and cannot be copied or compiled; the layers of ``quatrain.nn`` can, and a run of pictures
+    becomes a network of them by ``quatrain.models.ResNet.from_run``. Other tensors in the
     place of its own (by ``functional_call``, ``load_state_dict(assign=True)``, pruning, parametrizations) would not be
     computed with: then a call raises RuntimeError.
     """
@@ -80,7 +81,8 @@ class RunModel(nn.Module):
                 )
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """What the model of the run's kind takes: tokens (B, L) and, if need be, padding (B, L) of texts."""
+        """What the model of the run's kind takes: tokens (B, L) and, if need be, padding (B, L) of texts; pictures
+        (B, channels, side, side), normalised by the buffers ``pixel_mean`` and ``pixel_deviation``."""
         self._check_own()
         return cast(Tensor, self._run.forward(list(inputs)))
 
@@ -160,7 +162,7 @@ def load(run: str | os.PathLike[str]) -> Run:
         loaded.kind(),
         tomllib.loads(loaded.recipe()),
         _lines(folder / "vocabulary.txt"),
-        _lines(folder / "labels.txt"),
+        _lines(folder / "labels.txt") or _lines(folder / "classes.txt"),
     )
 
 

@@ -169,6 +169,9 @@ at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional
   if (!epilogue) return batched(ops::convolution(x, weight.S, bias, weight.product, to));
   ops::ConvolutionEpilogue after = *epilogue;
   if (bias.defined()) {
+    for (const auto& [argument, t] : {std::pair{"scale", after.scale}, std::pair{"shift", after.shift}})
+      require(!t.defined() || t.sizes() == bias.sizes(), layer_name<transposed>(D), ": ", argument,
+              " must have out_channels = ", bias.size(0), " values, got ", t.sizes());
     const at::Tensor moved = after.scale.defined() ? after.scale * bias : bias;
     after.shift = after.shift.defined() ? moved + after.shift : moved;
   }

@@ -128,6 +128,9 @@ TEST(Convolution, AnEpilogueComesAfterTheBias) {
       torch::relu(layer(x) * scale.view({12, 1, 1}) + shift.view({12, 1, 1}) + residual);
   EXPECT_TRUE(torch::allclose(layer->forward_with_epilogue(x, epilogue), expected, 1e-5, 1e-6));
   EXPECT_EQ(layer->forward_with_epilogue(x, epilogue).sizes(), residual.sizes());
+  epilogue.shift = torch::ones({1});
+  EXPECT_THAT([&] { layer->forward_with_epilogue(x, epilogue); },
+              ThrowsMessage<std::exception>(HasSubstr("shift must have out_channels = 12 values, got [1]")));
 }
 
 TEST(Convolution, WeightsAreDrawnAsTheRealLayersAre) {

@@ -111,3 +111,58 @@ def test_networks_of_torchs_layers_are_converted():
 def test_bad_arguments_are_one_sentence(make, words):
     with pytest.raises((ValueError, RuntimeError), match=words):
         make()
+
+
+@pytest.mark.parametrize("algebra", ["real", "quaternion", "wkp(2)"])
+@pytest.mark.parametrize("kind, arguments, options", PLAIN + TURNED)
+def test_epilogues_are_what_they_say(kind, arguments, options, algebra):
+    if "groups" in options:
+        options = options | {"groups": 1}
+    layer = getattr(nn, kind)(8, 12, *arguments, algebra=algebra, **options).eval()
+    if layer.bias is not None:
+        torch.nn.init.normal_(layer.bias)
+    x, scale, shift = image(kind), torch.randn(12), torch.randn(12)
+    y = layer(x)
+    residual, around = torch.randn_like(y), (12,) + (1,) * (y.dim() - 2)
+    for batch in (x, x[0]):
+        plain = layer(batch)
+        added = residual if batch is x else residual[0]
+        expected = (scale.view(around) * plain + shift.view(around) + added).relu()
+        fused = layer.forward_with_epilogue(batch, scale, shift, added, "relu")
+        torch.testing.assert_close(fused, expected, rtol=1e-4, atol=1e-5)
+        with torch.no_grad():
+            torch.testing.assert_close(layer.forward_with_epilogue(batch, scale, shift, added, "relu"), expected, rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(layer.forward_with_epilogue(batch), plain, rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(layer.forward_with_epilogue(batch, scale), scale.view(around) * plain, rtol=1e-4, atol=1e-5)
+            tanh = layer.forward_with_epilogue(batch, shift=shift, activation="tanh")
+            torch.testing.assert_close(tanh, (plain + shift.view(around)).tanh(), rtol=1e-4, atol=1e-5)
+
+
+def test_epilogues_have_gradients_and_compile():
+    layer, norm = nn.Conv2d(8, 12, 3, padding=1, algebra="phm(4)"), torch.nn.BatchNorm2d(12).eval()
+    x, residual = image("Conv2d"), torch.randn(2, 12, 6, 7)
+
+    def fused(x):
+        return layer.forward_with_epilogue(x, norm.weight, norm.bias, residual, "relu")
+
+    def plain(x):
+        return (layer(x) * norm.weight.view(-1, 1, 1) + norm.bias.view(-1, 1, 1) + residual).relu()
+
+    parameters = [*layer.parameters(), *norm.parameters()]
+    for one, other in zip(*(torch.autograd.grad(f(x).square().sum(), parameters) for f in (fused, plain)), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+    compiled = torch.compile(fused, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), plain(x), rtol=1e-4, atol=1e-5)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), plain(x), rtol=1e-4, atol=1e-5)
+        with torch.autocast("cpu", torch.bfloat16):
+            y = fused(x)
+        assert y.dtype == torch.bfloat16
+        torch.testing.assert_close(y.float(), plain(x), rtol=0.05, atol=0.05)
+    for bias in (False, True):
+        for given in ({"scale": torch.ones(8)}, {"shift": torch.ones(1)}):
+            name = list(given)[0]
+            with pytest.raises((ValueError, RuntimeError), match=f"{name} must have out_channels = 12 values, got"):
+                nn.Conv2d(8, 12, 3, bias=bias).forward_with_epilogue(x, **given)
+    with pytest.raises((ValueError, RuntimeError), match="relux"):
+        layer.forward_with_epilogue(x, activation="relux")

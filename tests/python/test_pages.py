@@ -15,10 +15,12 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROGRAM = os.environ.get("QUATRAIN_PROGRAM")
-BLOCKS = {page.name: re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE) for page in PAGES}
+BLOCKS = {page.name: re.findall(r"^```(python|sh)\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE) for page in PAGES}
+# Here Python goes on from what the program made: blocks that begin with a call of it run too.
+BOTH = ["python.md"]
 
 
-@pytest.mark.parametrize("page", [name for name, blocks in BLOCKS.items() if blocks])
+@pytest.mark.parametrize("page", [name for name, blocks in BLOCKS.items() if any(language == "python" for language, _ in blocks)])
 def test_blocks_run_as_printed(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(0)
@@ -26,8 +28,13 @@ def test_blocks_run_as_printed(page, tmp_path, monkeypatch):
     for name, value in one_process.items():
         monkeypatch.setenv(name, value)
     names = {"__name__": "page"}
-    for number, block in enumerate(BLOCKS[page], 1):
-        exec(compile(block, f"{page}, block {number}", "exec"), names)
+    for number, (language, block) in enumerate(BLOCKS[page], 1):
+        if language == "python":
+            exec(compile(block, f"{page}, block {number}", "exec"), names)
+        elif page in BOTH and block.startswith("quatrain "):
+            if not PROGRAM:
+                pytest.skip("QUATRAIN_PROGRAM names no program")
+            subprocess.run(["bash", "-ec", f"quatrain() {{ '{PROGRAM}' \"$@\"; }}\n{block}"], check=True)
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
 

@@ -138,6 +138,26 @@ def test_linear_layers():
         linear(state | {"fc1.scale_param": torch.zeros(3, 2)}, "fc1")
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_linear_layers_of_a_and_s(n):
+    """y = x H^T + b with H = sum_i a_i (x) s_i, where each number of a_i is multiplied with the whole of s_i."""
+    a, s, bias = torch.randn(n, n, n), torch.randn(n, 4, 3), torch.randn(4 * n)
+    H = torch.zeros(4 * n, 3 * n)
+    for i in range(n):
+        for row in range(n):
+            for column in range(n):
+                H[4 * row : 4 * row + 4, 3 * column : 3 * column + 3] += a[i, row, column] * s[i]
+    x, state = torch.randn(5, 3 * n), {"fc.a": a, "fc.s": s, "fc.bias": bias}
+    layer = linear(state, "fc")
+    assert layer.algebra == (f"phm({n})" if n > 1 else "real")
+    torch.testing.assert_close(layer(x), x @ H.T + bias, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(linear({"a": a, "s": s})(x), x @ H.T, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match=r"'fc.a' and 's' must have the shapes \(n, n, n\) and \(n, out/n, in/n\), got"):
+        linear(state | {"fc.s": s.unsqueeze(3)}, "fc")
+    with pytest.raises(ValueError, match="published.linear: there is no 'fc.s'"):
+        linear({"fc.a": a}, "fc")
+
+
 def test_wrong_states_are_one_sentence():
     state, _ = made("speechbrain.QLSTM", 2, 2)
     with pytest.raises(ValueError, match="source must be one of orkis.QLSTM"):
@@ -159,7 +179,7 @@ def published_convolution(n, kernel):
     return {"conv.A": torch.randn(n, n, n), "conv.F": torch.randn(n, 4, 3, *kernel) / 3}
 
 
-@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
 @pytest.mark.parametrize("kernel", [(3,), (3, 2), (2, 1, 2)])
 def test_convolutions_of_a_and_f(n, kernel):
     state = published_convolution(n, kernel)
@@ -168,7 +188,7 @@ def test_convolutions_of_a_and_f(n, kernel):
     expected = run(x, H, stride=2, padding=1)
     layer = convolution(state, "conv", stride=2, padding=1)
     torch.testing.assert_close(layer(x), expected, rtol=1e-4, atol=1e-4)
-    assert layer.algebra == f"phm({n})" and layer.bias is None
+    assert layer.algebra == (f"phm({n})" if n > 1 else "real") and layer.bias is None
     small = {"conv.a": state["conv.A"], "conv.s": state["conv.F"]}
     assert torch.equal(convolution(small, "conv", stride=2, padding=1)(x), layer(x))
     with pytest.warns(UserWarning, match="'conv.bias' is dropped: the published layer never adds it"):
@@ -176,12 +196,13 @@ def test_convolutions_of_a_and_f(n, kernel):
     torch.testing.assert_close(layer(x), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_weighted_convolutions_of_one_place():
-    state = published_convolution(4, (1, 1)) | {"conv.kron_weights": torch.randn(4)}
+@pytest.mark.parametrize("n", [1, 4])
+def test_weighted_convolutions_of_one_place(n):
+    state = published_convolution(n, (1, 1)) | {"conv.kron_weights": torch.randn(n)}
     H = sum(w * torch.kron(A, F[..., 0, 0]) for w, A, F in zip(state["conv.kron_weights"], state["conv.A"], state["conv.F"]))
-    x, layer = torch.randn(2, 12, 5, 5), convolution(state, "conv")
+    x, layer = torch.randn(2, 3 * n, 5, 5), convolution(state, "conv")
     torch.testing.assert_close(layer(x), torch.einsum("oc,bchw->bohw", H, x), rtol=1e-4, atol=1e-4)
-    assert layer.algebra == "wkp(4)"
+    assert layer.algebra == ("wkp(4)" if n > 1 else "real")
 
 
 def test_convolutions_that_are_not_the_same():

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 import torch
-from quatrain import load_model, nn, save_model
+from quatrain import load_model, models, nn, save_model
 from safetensors.torch import load_file, save_file
 from text_classifier import TextClassifier
 
@@ -35,6 +35,8 @@ KINDS = {
     "convolution": lambda algebra: nn.Conv2d(8, 12, 3, 2, 1, padding_mode="reflect", algebra=algebra),
     "convolution_transposed": lambda algebra: nn.ConvTranspose1d(8, 12, 3, 2, groups=1, algebra=algebra, initialiser="he"),
     "whitening": lambda algebra: nn.WhiteningNorm(8),
+    "resnet": lambda algebra: models.ResNet(4, 5, widths=(8, 16, 16, 32), algebra=algebra),
+    "fixup": lambda algebra: models.ResNet(4, 5, depth=50, widths=(8, 8, 16, 16), residual="fixup", algebra=algebra),
     "embedding": lambda algebra: nn.Embedding(56, 16, algebra=algebra),
     "classifier": lambda algebra: TextClassifier(50, 3, width=16, heads=2, feed_forward=32, algebra=algebra),
 }
@@ -49,6 +51,8 @@ def inputs(kind):
         tokens = torch.randint(1, 50, (3, 7))
         tokens[1, 4:] = 0
         return {"x": tokens}
+    if kind in ("resnet", "fixup"):
+        return {"x": torch.randn(2, 4, 8, 8)}
     if kind.startswith(("convolution", "whitening")):
         return {"x": torch.randn(2, 8, 6, 5) if kind != "convolution_transposed" else torch.randn(2, 8, 6)}
     padding = torch.zeros(3, 7, dtype=torch.bool)

@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "quatrain/models/resnet.h"
 #include "quatrain/models/text_classifier.h"
 #include "quatrain/nn.h"
 #include "quatrain/nn/safetensors.h"
@@ -19,6 +20,7 @@
 namespace {
 
 namespace fs = std::filesystem;
+namespace models = quatrain::models;
 namespace nn = quatrain::nn;
 using Module = torch::nn::Module;
 
@@ -111,9 +113,17 @@ Twin make(const std::string& kind, const std::string& algebra) {
                                  .single_bias(true)
                                  .batch_first(true)
                                  .cell(quatrain::ops::Cell::rnn_relu)));
+  if (kind == "resnet")
+    return of(models::ResNet(models::ResNetOptions(4, 5).algebra(algebra).widths({8, 16, 16, 32})));
+  if (kind == "fixup")
+    return of(models::ResNet(models::ResNetOptions(4, 5)
+                                 .algebra(algebra)
+                                 .depth(50)
+                                 .widths({8, 8, 16, 16})
+                                 .residual(models::Residual::fixup)));
   if (kind == "classifier") {
-    quatrain::models::TextClassifier model(
-        quatrain::models::TextClassifierOptions(50, 3).width(16).heads(2).feed_forward(32).algebra(algebra));
+    models::TextClassifier model(
+        models::TextClassifierOptions(50, 3).width(16).heads(2).feed_forward(32).algebra(algebra));
     return {model.ptr(),
             [model](const at::Tensor& x, const at::Tensor&) mutable { return model->forward(x); }};
   }

@@ -15,6 +15,7 @@ from ._computed import computed
 from .weight import WAYS, HypercomplexLayer, Way
 
 _convolution = torch.ops.quatrain.convolution.default
+_convolution_with_epilogue = torch.ops.quatrain.convolution_with_epilogue.default
 
 #: Which of Winograd's transforms a 3 x 3 convolution takes.
 Winograd = Literal["auto", "none", "2x2", "4x4"]
@@ -45,6 +46,11 @@ class _Convolution(HypercomplexLayer):
     w: Tensor | None
     F: Tensor
     bias: Tensor | None
+    #: pixels of zeros on both sides of each axis, and what is padded before, as ``torch.nn.functional.pad`` takes it
+    _both: tuple[int, ...]
+    _before: Sequence[int] = ()
+    padding_mode: str
+    output_padding: tuple[int, ...]
 
     def _make(
         self,
@@ -96,12 +102,63 @@ class _Convolution(HypercomplexLayer):
             with torch.no_grad():
                 self.bias.zero_()
 
-    def _run(self, x: Tensor, padding: Sequence[int], output_padding: Sequence[int]) -> Tensor:
+    def _padded(self, x: Tensor) -> Tensor:
+        """x as a batch, with what the operator does not pad."""
+        x = x.unsqueeze(0) if x.dim() == self._axes + 1 else x
+        if not any(self._before):
+            return x
+        return functional.pad(x, self._before, "constant" if self.padding_mode == "zeros" else self.padding_mode)
+
+    def _run(self, x: Tensor, output_padding: Sequence[int]) -> Tensor:
         F, algebra, A, factors, constant = self._weight.operands(self)
-        single = x.dim() == self._axes + 1
         y = _convolution(
-            x.unsqueeze(0) if single else x, F, self.bias, algebra, A, factors, self.stride, padding, self.dilation,
-            self._transposed, output_padding, self.groups, self.way, self.winograd, None, constant,
+            self._padded(x), F, self.bias, algebra, A, factors, self.stride, self._both, self.dilation, self._transposed,
+            output_padding, self.groups, self.way, self.winograd, None, constant,
+        )  # fmt: skip
+        return y.squeeze(0) if x.dim() == self._axes + 1 else y
+
+    def forward_with_epilogue(
+        self,
+        x: Tensor,
+        scale: Tensor | None = None,
+        shift: Tensor | None = None,
+        residual: Tensor | None = None,
+        activation: str = "identity",
+    ) -> Tensor:
+        """activation(scale (H x + bias) + shift + residual), value by value; what is None is left out.
+
+        So a batch norm in eval mode, a residual sum and an activation cost nothing of their own, where no gradient is asked for.
+
+        Args:
+            x: as of ``forward``.
+            scale, shift: (out_channels).
+            residual: of the result's shape.
+            activation: one of ``quatrain.ops.ACTIVATIONS``.
+
+        Raises RuntimeError or ValueError for another shape, ValueError for an unknown activation.
+
+        >>> import torch, quatrain
+        >>> layer, norm = quatrain.nn.Conv2d(8, 8, 3, padding=1), torch.nn.BatchNorm2d(8).eval()
+        >>> x, scale = torch.randn(2, 8, 5, 5), norm.weight * (norm.running_var + norm.eps).rsqrt()
+        >>> y = layer.forward_with_epilogue(x, scale, norm.bias - norm.running_mean * scale, x, "relu")
+        >>> torch.allclose(y, torch.relu(norm(layer(x)) + x), atol=1e-5)
+        True
+        """
+        F, algebra, A, factors, constant = self._weight.operands(self)
+        if self.bias is not None:
+            for argument, values in (("scale", scale), ("shift", shift)):
+                if values is not None and values.shape != self.bias.shape:
+                    raise ValueError(
+                        f"{type(self).__name__}: {argument} must have out_channels = {self.out_channels} values, got "
+                        f"{list(values.shape)}"
+                    )
+            moved = self.bias if scale is None else scale * self.bias
+            shift = moved if shift is None else moved + shift
+        single = x.dim() == self._axes + 1
+        y = _convolution_with_epilogue(
+            self._padded(x), F, scale, shift, residual.unsqueeze(0) if single and residual is not None else residual, activation,
+            algebra, A, factors, self.stride, self._both, self.dilation, self._transposed, self.output_padding, self.groups, self.way,
+            self.winograd, None, constant,
         )  # fmt: skip
         return y.squeeze(0) if single else y
 
@@ -204,11 +261,10 @@ class _Plain(_Convolution):
         self._both = tuple(min(one) if padding_mode == "zeros" else 0 for one in sides)
         rest = [(left - both, right - both) for (left, right), both in zip(sides, self._both)]
         self._before = [pixels for one in reversed(rest) for pixels in one]
+        self.output_padding = (0,) * self._axes
 
     def forward(self, x: Tensor) -> Tensor:
-        if any(self._before):
-            x = functional.pad(x, self._before, "constant" if self.padding_mode == "zeros" else self.padding_mode)
-        return self._run(x, self._both, (0,) * self._axes)
+        return self._run(x, self.output_padding)
 
 
 class Conv1d(_Plain):
@@ -276,13 +332,13 @@ class _Turned(_Convolution):
         self._make(
             in_channels, out_channels, kernel_size, stride, dilation, groups, bias, device, dtype, algebra, initialiser, way, "auto"
         )  # fmt: skip
-        self.padding = _sizes(layer, "padding", padding, self._axes, 0)
+        self.padding = self._both = _sizes(layer, "padding", padding, self._axes, 0)
         self.output_padding = _sizes(layer, "output_padding", output_padding, self._axes, 0)
 
     def forward(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """``output_size``: the result's spatial axes, in place of ``output_padding``."""
         more = self.output_padding if output_size is None else self._output_padding(x, output_size)
-        return self._run(x, self.padding, more)
+        return self._run(x, more)
 
     def _output_padding(self, x: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
         layer, wanted = type(self).__name__, tuple(output_size)[-self._axes :]

@@ -1,0 +1,331 @@
+"""PHYDI's PHResNets for small images."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Sequence, cast, get_args
+
+import torch
+from torch import Tensor, nn
+
+from ..algebra import Spec
+from ..init import Initialiser
+from ..nn import Conv2d, WhiteningNorm, _check
+from ..nn.convolution import Winograd
+from ..nn.weight import Way
+from ..runs import Run
+
+#: What a block makes of its input x and its branch F.
+Residual = Literal["plain", "phydi", "code", "fixup"]
+#: What stands behind each convolution.
+ConvolutionNorm = Literal["batch", "whitening"]
+
+# By depth: the blocks of each stage, and whether they are bottlenecks.
+_DEPTHS: dict[int, tuple[tuple[int, ...], bool]] = {
+    18: ((2, 2, 2, 2), False),
+    34: ((3, 4, 6, 3), False),
+    50: ((3, 4, 6, 3), True),
+    101: ((3, 4, 23, 3), True),
+    152: ((3, 8, 36, 3), True),
+}
+_EXPANSION = 4  # of a bottleneck's last convolution
+
+
+def norm_name(convolution: str) -> str:
+    """What the norm behind a convolution is called: norm1 behind conv1, stem_norm behind stem."""
+    return convolution.replace("conv", "norm") if convolution.startswith("conv") else f"{convolution}_norm"
+
+
+def _check_options(depth: int, residual: str, norm: str) -> None:
+    if depth not in _DEPTHS:
+        raise ValueError(f"ResNet: depth must be one of {', '.join(map(str, _DEPTHS))}, got {depth}")
+    _check.choice("residual", residual, get_args(Residual))
+    _check.choice("norm", norm, get_args(ConvolutionNorm))
+
+
+def _rides(*parts: nn.Module | None) -> bool:
+    """True where norms, sums and activations ride on the convolutions: in eval mode without gradients. A norm that mixes
+    components cannot, and what was put in the place of a part, or hooked to it, is called as it stands."""
+    return not torch.is_grad_enabled() and all(
+        part is None
+        or type(part) in (Conv2d, nn.BatchNorm2d)
+        and not (part.training or part._forward_hooks or part._forward_pre_hooks)
+        for part in parts
+    )
+
+
+def _scale_and_shift(norm: Any) -> tuple[Tensor, Tensor]:
+    """A batch norm in eval mode, as what becomes of the convolution before it."""
+    scale = norm.weight * (norm.running_var + norm.eps).rsqrt()
+    return scale, norm.bias - norm.running_mean * scale
+
+
+def _norm(kind: str, channels: int, n: int, at: dict[str, Any]) -> nn.Module:
+    return WhiteningNorm(channels, n, **at) if kind == "whitening" else nn.BatchNorm2d(channels, **at)
+
+
+class ResNetBlock(nn.Module):
+    """A block of one branch: convolutions ``conv1`` ..., norms ``norm1`` ... but for fixup, and where the number of channels
+    or the size changes a 1 x 1 convolution ``shortcut`` with its ``shortcut_norm``.
+
+    Args:
+        in_channels: of x; n divides them.
+        width: channels of the branch; n divides them. A bottleneck, of the depths from 50, gives four times as many.
+        stride: of the first 3 x 3 convolution.
+
+    The other arguments are those of ``ResNet``.
+
+    Parameters beside those of its layers: ``alpha`` () of phydi and code; of fixup ``before1``, ``after1`` ..., which are added
+    before and after each convolution, and ``scale``, what the branch is multiplied with, ().
+
+    Shape: (B, in_channels, h, w) -> (B, out_channels, h / stride, w / stride).
+
+    >>> import torch, quatrain
+    >>> block = quatrain.models.ResNetBlock(8, 16, stride=2, residual="phydi", algebra="phm(4)")
+    >>> block(torch.randn(2, 8, 6, 6)).shape
+    torch.Size([2, 16, 3, 3])
+    """
+
+    shortcut: Conv2d | None
+    shortcut_norm: nn.Module | None
+    alpha: Tensor
+    before1: Tensor
+    scale: Tensor
+
+    def __init__(
+        self,
+        in_channels: int,
+        width: int,
+        stride: int = 1,
+        *,
+        depth: int = 18,
+        residual: Residual = "plain",
+        norm: ConvolutionNorm = "batch",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        algebra: str | Spec = "quaternion",
+        initialiser: Initialiser = "he",
+        way: Way = "auto",
+        winograd: Winograd = "auto",
+    ) -> None:
+        super().__init__()
+        _check_options(depth, residual, norm)
+        blocks, bottleneck = _DEPTHS[depth]
+        self.residual = residual
+        self.in_channels, self.out_channels = in_channels, _EXPANSION * width if bottleneck else width
+        self.shortcut = self.shortcut_norm = None
+        at: dict[str, Any] = {"device": device, "dtype": dtype}
+        n = Spec.parse(algebra).n
+
+        def add(name: str, from_: int, to: int, kernel: int, step: int) -> None:
+            options: dict[str, Any] = {"algebra": algebra, "initialiser": initialiser, "way": way, "winograd": winograd}
+            setattr(self, name, Conv2d(from_, to, kernel, step, kernel // 2, bias=False, **options, **at))
+            if residual != "fixup":
+                setattr(self, norm_name(name), _norm(norm, to, n, at))
+
+        if bottleneck:
+            maps = [(in_channels, width, 1, 1), (width, width, 3, stride), (width, self.out_channels, 1, 1)]
+        else:
+            maps = [(in_channels, width, 3, stride), (width, width, 3, 1)]
+        self._count = len(maps)
+        for number, sizes in enumerate(maps, 1):
+            add(f"conv{number}", *sizes)
+            if residual == "fixup":
+                self.register_parameter(f"before{number}", nn.Parameter(torch.zeros((), **at)))
+                self.register_parameter(f"after{number}", nn.Parameter(torch.zeros((), **at)))
+        if stride != 1 or in_channels != self.out_channels:
+            add("shortcut", in_channels, self.out_channels, 1, stride)
+        if residual in ("phydi", "code"):
+            self.alpha = nn.Parameter(torch.zeros((), **at))
+        if residual != "fixup":
+            return
+        self.scale = nn.Parameter(torch.ones((), **at))
+        with torch.no_grad():
+            # With m convolutions in a branch: the blocks' number to the power -1 / (2m - 2); the last one is zero.
+            for layer in self._numbered("conv"):
+                layer.F.mul_(sum(blocks) ** (-1 / (2 * self._count - 2)))
+            layer.F.zero_()
+
+    def _numbered(self, name: str) -> list[Any]:
+        return [getattr(self, f"{name}{number}") for number in range(1, self._count + 1)]
+
+    def _branch(self, y: Tensor) -> Tensor:
+        for number, layer in enumerate(self._numbered("conv"), 1):
+            last = number == self._count
+            if self.residual == "fixup":
+                y = layer(y + getattr(self, f"before{number}"))
+                y = (y * self.scale if last else y) + getattr(self, f"after{number}")
+            else:
+                y = getattr(self, f"norm{number}")(layer(y))
+            if not last:
+                y = y.relu_()  # no derivative needs what it writes over
+        return y
+
+    def _infer(self, x: Tensor) -> Tensor:
+        """forward without gradients in eval mode: norms, the sum and activations ride on the convolutions."""
+        through = y = x
+        if self.shortcut is not None:
+            if self.residual == "fixup":
+                through = self.shortcut(x + self.before1)
+            else:
+                through = self.shortcut.forward_with_epilogue(x, *_scale_and_shift(self.shortcut_norm))
+        for number, layer in enumerate(self._numbered("conv"), 1):
+            last = number == self._count
+            scale: Tensor | None
+            if self.residual == "fixup":
+                y = y + getattr(self, f"before{number}")
+                scale = self.scale.expand(layer.out_channels) if last else None
+                shift = getattr(self, f"after{number}").expand(layer.out_channels)
+            else:
+                scale, shift = _scale_and_shift(getattr(self, f"norm{number}"))
+                if last and self.residual == "phydi":
+                    scale, shift = self.alpha * scale, self.alpha * shift
+            added = through if last and self.residual != "code" else None
+            y = layer.forward_with_epilogue(y, scale, shift, added, "identity" if last and self.residual == "phydi" else "relu")
+        return through + self.alpha * y if self.residual == "code" else y
+
+    def forward(self, x: Tensor) -> Tensor:
+        if _rides(*self.children()):
+            return self._infer(x)
+        through = x
+        if self.shortcut is not None:
+            # Fixup's shortcut sees what its branch sees.
+            through = self.shortcut(x + self.before1 if self.residual == "fixup" else x)
+            if self.shortcut_norm is not None:
+                through = self.shortcut_norm(through)
+        branch = self._branch(x)
+        if self.residual == "phydi":
+            return through + self.alpha * branch
+        if self.residual == "code":
+            return through + self.alpha * branch.relu()
+        return (through + branch).relu_()
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}, residual={self.residual}"
+
+
+class ResNet(nn.Module):
+    """PHYDI's PHResNet for CIFAR's images: a 3 x 3 convolution, four stages of blocks, the mean over all pixels, a real linear
+    layer. At n = 1 it is the real ResNet.
+
+    In eval mode without gradients norms, sums and activations ride on the convolutions (``Conv2d.forward_with_epilogue``).
+
+    Args:
+        in_channels: of the images; n divides them, or any where the first convolution is real.
+        classes: how many scores an image gets.
+        depth: 18 and 34: blocks of two 3 x 3 convolutions; 50, 101 and 152: of 1 x 1, 3 x 3 and 1 x 1, the last with four
+            times the channels.
+        widths: channels of the four stages; n must divide them. PHYDI takes 60, 120, 240, 516 at n = 3.
+        residual: what a block makes of its input x, through its shortcut s, and its branch F: ``plain`` ReLU(s(x) + F(x));
+            ``phydi`` s(x) + alpha F(x), with an alpha that is learned and 0 at the start (PHYDI (3)); ``code``
+            s(x) + alpha ReLU(F(x)), as its authors' program has it; ``fixup`` ReLU(s(x) + F(x)) without norms, with scalars
+            around each convolution.
+        norm: ``batch``, or ``whitening`` of each unit (``WhiteningNorm``); fixup has none, whatever stands here.
+        real_stem: the first convolution is real.
+        algebra, initialiser, way, winograd: of all convolutions, which have no bias.
+
+    Children: ``stem``, ``stem_norm``, ``blocks``, ``head``. Shape: (B, in_channels, h, w) -> (B, classes). Inside, pixels lie
+    with their channels together (channels last), whatever the input's memory is.
+
+    Raises:
+        ValueError: there is no such depth, n does not divide a number of channels, or x has another shape.
+
+    >>> import torch, quatrain
+    >>> net = quatrain.models.ResNet(4, 10, widths=(8, 16, 32, 64), algebra="phm(4)").eval()
+    >>> net(torch.randn(2, 4, 32, 32)).shape
+    torch.Size([2, 10])
+    """
+
+    stem: Conv2d
+    stem_norm: nn.Module | None
+
+    def __init__(
+        self,
+        in_channels: int,
+        classes: int,
+        *,
+        depth: int = 18,
+        widths: Sequence[int] = (64, 128, 256, 512),
+        residual: Residual = "plain",
+        norm: ConvolutionNorm = "batch",
+        real_stem: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        algebra: str | Spec = "quaternion",
+        initialiser: Initialiser = "he",
+        way: Way = "auto",
+        winograd: Winograd = "auto",
+    ) -> None:
+        super().__init__()
+        _check_options(depth, residual, norm)
+        spec, stages = Spec.parse(algebra), _DEPTHS[depth][0]
+        if len(widths) != len(stages):
+            raise ValueError(f"ResNet: widths must have {len(stages)} numbers, one for each stage, got {len(widths)}")
+        for width in widths:
+            _check.divisible("ResNet", "widths", width, spec.n)
+        _check.at_least_one("ResNet", "classes", classes)
+        self.in_channels, self.classes, self.depth, self.residual = in_channels, classes, depth, residual
+        at: dict[str, Any] = {"device": device, "dtype": dtype}
+        options = at | {"algebra": spec, "initialiser": initialiser, "way": way, "winograd": winograd}
+        first = options | {"algebra": "real"} if real_stem else options
+        self.stem = Conv2d(in_channels, widths[0], 3, padding=1, bias=False, **first)
+        self.stem_norm = None if residual == "fixup" else _norm(norm, widths[0], spec.n, at)
+        self.blocks = nn.ModuleList()
+        channels = widths[0]
+        for stage, (width, count) in enumerate(zip(widths, stages)):
+            for number in range(count):
+                stride = 2 if stage and not number else 1
+                block = ResNetBlock(channels, width, stride, depth=depth, residual=residual, norm=norm, **options)
+                channels = block.out_channels
+                self.blocks.append(block)
+        self.head = nn.Linear(channels, classes, **at)
+        if residual == "fixup":
+            with torch.no_grad():
+                self.head.weight.zero_()
+                self.head.bias.zero_()
+
+    @classmethod
+    def from_run(cls, run: Run) -> ResNet:
+        """The network of a run of pictures (``quatrain.load``), with a copy of its weights, in eval mode.
+
+        Other than the run's own model it can be copied, compiled, exported and materialised. Its buffers ``pixel_mean`` and
+        ``pixel_deviation`` (3) are those of red, green and blue in the training set, of which 0 is none and 1 is all: a pixel
+        is given as (pixel - mean) / deviation. ``save_model`` writes what ``quatrain predict`` reads.
+
+        Raises ValueError where the run is of another kind.
+        """
+        if run.kind != "images":
+            raise ValueError(f"ResNet.from_run: the run must be of the kind images, got {run.kind}")
+        state, model = run.model.state_dict(), dict(run.recipe["model"])
+        stem = state["stem.F"]
+        net = cls(
+            stem.size(0) * stem.size(2),
+            len(run.labels),
+            widths=[int(width) for width in model.pop("widths").split()],
+            device=stem.device,
+            dtype=stem.dtype,
+            **model,
+        )
+        for name in ("pixel_mean", "pixel_deviation"):
+            net.register_buffer(name, torch.empty_like(state[name]))
+        net.load_state_dict(state)
+        return net.eval()
+
+    def _layers(self, x: Tensor) -> Tensor:
+        y = x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)  # vmap knows no memory formats
+        if _rides(self.stem, self.stem_norm):
+            scale, shift = (None, None) if self.stem_norm is None else _scale_and_shift(self.stem_norm)
+            y = self.stem.forward_with_epilogue(y, scale, shift, activation="relu")
+        else:
+            y = self.stem(y)
+            y = (y if self.stem_norm is None else self.stem_norm(y)).relu_()
+        for block in self.blocks:
+            y = block(y)
+        return cast(Tensor, self.head(y.mean((2, 3))))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.dim() != 4 or x.size(1) != self.in_channels:
+            raise ValueError(f"ResNet: x must have the shape (images, {self.in_channels}, height, width), got {list(x.shape)}")
+        return self._layers(x)
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.classes}, depth={self.depth}, residual={self.residual}"
