@@ -48,8 +48,9 @@ QUATRAIN_API Way parse_way(std::string_view name);
 using WayGuard = Guard<Way>;
 
 /// For how many rows and threads a way is chosen: those of each call, or always for one thread and so many
-/// rows. Then a layer takes one way whatever it is called with: what it computes for a row does not depend on
-/// the others, as far as the products that it calls do not (those of 32 rows or more, made by one thread).
+/// rows. Then a layer takes one way, and on a CPU what `linear` computes for a row in one thread does not
+/// hang on the others: where a few rows would be added in another order, they are filled up to so many (32 or
+/// more).
 enum class PlannedRows : int64_t { automatic = 0 };
 
 /// Sets this in this thread for the lifetime of the guard.

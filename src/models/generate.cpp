@@ -34,18 +34,18 @@ class Generation {
         options_(options),
         device_(model_->inputs->embedding->parameters().front().device()) {}
 
-  // At most kExactRows texts; always so many rows are computed.
   void operator()(std::vector<Text> texts, std::vector<Continuation>& results) {
     const auto& o = options_;
     const ops::StepMemory memory;
     const ops::StepMemory::Guard of_all_steps(memory);
-    LanguageModelDecoder decoder(model_, kExactRows, o.context);
+    const auto rows = static_cast<int64_t>(texts.size());
+    LanguageModelDecoder decoder(model_, rows, o.context);
     std::vector<int64_t> parents(texts.size());
     std::iota(parents.begin(), parents.end(), 0);
     size_t start = 0;  // of the tokens that the decoder has, in each text
     while (!texts.empty()) {
       if (decoder.length() == o.context) {
-        decoder = LanguageModelDecoder(model_, kExactRows, o.context);
+        decoder = LanguageModelDecoder(model_, rows, o.context);
         start = texts.front().tokens.size() - static_cast<size_t>(std::max<int64_t>(o.context / 2, 1));
       }
       const size_t next = start + static_cast<size_t>(decoder.length()) + 1;
@@ -65,12 +65,10 @@ class Generation {
 
  private:
   // Scores of what follows token `place` of each text, in double, on the CPU.
-  at::Tensor step(LanguageModelDecoder& decoder, const std::vector<Text>& texts, std::vector<int64_t> parents,
-                  size_t place) const {
+  at::Tensor step(LanguageModelDecoder& decoder, const std::vector<Text>& texts,
+                  const std::vector<int64_t>& parents, size_t place) const {
     std::vector<int64_t> tokens;
     for (const Text& text : texts) tokens.push_back(text.tokens[place]);
-    tokens.resize(kExactRows, tokens.front());
-    parents.resize(kExactRows, 0);
     const auto move = [&](const std::vector<int64_t>& t) {
       return torch::tensor(t, torch::kLong).to(device_);
     };

@@ -96,8 +96,7 @@ at::Tensor OutputProjection::operator()(const at::Tensor& hidden) const {
   for (const Piece& piece : pieces_) {
     const int64_t columns = std::min(piece.weight.size(0), tokens_ - first);
     const at::Tensor some = by_rows(x, [&](const at::Tensor& rows) {
-      if (type_ == Projection::float32) return at::linear(rows, piece.weight, piece.bias);
-      // A few rows of it go as fast as memory is read.
+      // It is kept: a few rows of it go as fast as memory is read.
       return ops::linear(rows, piece.weight.unsqueeze(0), piece.bias, {"real", {}, {}}, ops::Way::automatic,
                          {}, /*constant=*/true);
     });

@@ -11,7 +11,7 @@ namespace quatrain::models {
 class QUATRAIN_API OutputProjection {
  public:
   /// `exact`: a score is a function of its hidden state and its token alone, bit for bit, whatever the other
-  /// rows, of which there are at least kExactRows, and the other tokens.
+  /// rows and the other tokens, where a PlannedRowsGuard plans for kExactRows.
   OutputProjection(Seq2Seq model, Projection type, bool exact);
 
   /// Whether the output layer is real (or a real embedding): has a row for each token.

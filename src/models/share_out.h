@@ -6,8 +6,8 @@
 /// Work whose results shall not depend on how much of it there is, nor on the number of threads.
 namespace quatrain::models {
 
-/// From so many rows on, a product's rows do not depend on their number: fewer are made by other kernels,
-/// which add in another order.
+/// The rows that ways are planned for where no row's result may depend on the others (ops::PlannedRows).
+/// From so many on, a product's rows do not depend on their number, whichever library makes it.
 inline constexpr int64_t kExactRows = 32;
 
 /// `work(i)` for each i below `count`, without gradients, one for each thread, whose own products have one

@@ -24,8 +24,8 @@ constexpr EnumNames<Projection, 2> kProjections{
 class Batch {
  public:
   Batch(const Ensemble& ensemble, const Padded& source, std::vector<OutputProjection> projections,
-        const TranslationOptions& options, int64_t rows, int64_t capacity)
-      : options_(options), device_(ensemble.device()), projections_(std::move(projections)) {
+        int64_t rows, int64_t capacity)
+      : device_(ensemble.device()), projections_(std::move(projections)) {
     for (const Seq2Seq& model : ensemble.models)
       decoders_.emplace_back(model, source.tokens, source.padding, rows, capacity);
   }
@@ -36,18 +36,13 @@ class Batch {
     for (OutputProjection& projection : projections_) projection = projection.of(lists.all());
   }
 
-  at::Tensor step(Tokens tokens, Tokens parents) {
-    const auto live = static_cast<int64_t>(tokens.size());
+  at::Tensor step(Tokens tokens, const Tokens& parents) {
     const at::Tensor sentences = lists_ ? find_sentences(tokens, parents) : at::Tensor();
-    if (options_.exact && live < kExactRows) {
-      tokens.resize(kExactRows, options_.search.end);
-      parents.resize(kExactRows, 0);
-    }
     const at::Tensor last = at::tensor(tokens, at::kLong).to(device_),
                      before = at::tensor(parents, at::kLong).to(device_);
     std::vector<at::Tensor> scores;
     for (size_t i = 0; i < decoders_.size(); ++i) {
-      const at::Tensor of_rows = projections_[i](decoders_[i].hidden(last, before)).narrow(0, 0, live);
+      const at::Tensor of_rows = projections_[i](decoders_[i].hidden(last, before));
       scores.push_back(lists_ ? lists_->own(of_rows, sentences) : of_rows);
     }
     at::Tensor mean = Ensemble::mean(std::move(scores));
@@ -68,7 +63,6 @@ class Batch {
     return at::tensor(sentences_, at::kLong).to(device_);
   }
 
-  const TranslationOptions& options_;
   at::Device device_;
   std::vector<OutputProjection> projections_;
   std::vector<Seq2SeqDecoder> decoders_;
@@ -104,10 +98,10 @@ class Translation {
       longest = std::max(longest, task.longest);
     }
     const auto sentences = static_cast<int64_t>(which.size());
-    const int64_t rows = std::max(sentences * options_.search.beam, options_.exact ? kExactRows : 1);
+    const int64_t rows = sentences * options_.search.beam;
     const ops::StepMemory memory;
     const ops::StepMemory::Guard of_all_steps(memory);
-    Batch batch(ensemble_, source, projections_, options_, rows, longest + 1);
+    Batch batch(ensemble_, source, projections_, rows, longest + 1);
     const Step step = [&](const Tokens& tokens, const Tokens& parents) {
       return batch.step(tokens, parents);
     };

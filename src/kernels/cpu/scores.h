@@ -102,10 +102,21 @@ inline void score_key(const float* q, int32_t n, int64_t m, const float* key, in
   for (int c = 0; c < maps; ++c) score[c * score_row] = sum(total[c]);
 }
 
+/// Fetches n components of m values, which will be read soon.
+inline void fetch(const float* values, int32_t n, int64_t m, int64_t component) {
+  constexpr int64_t kLine = 64 / sizeof(float);
+  for (int32_t j = 0; j < n; ++j, values += component)
+    for (int64_t v = 0; v < m; v += kLine) __builtin_prefetch(values + v);
+}
+
 void attend(const float* q, int32_t maps, int32_t n, int64_t m, const float* const* keys,
             int64_t key_component, const float* const* values, int64_t value_component, int64_t count,
             float* weights, int64_t weights_row, float* y, int64_t y_component) {
+  // Keys and values lie in memory, the former far from each other.
+  constexpr int64_t kAhead = 8;
   for (int64_t s = 0; s < count; ++s) {
+    if (s + kAhead < count) fetch(keys[s + kAhead], n, m, key_component);
+    fetch(values[s], n, m, value_component);
     int32_t c = 0;
     for (; c + 4 <= maps; c += 4)
       score_key<4>(q + c * n * m, n, m, keys[s], key_component, weights + c * weights_row + s, weights_row);

@@ -364,6 +364,34 @@ bool multiplies_halves() {
   return works;
 }
 
+bool rows_stand_alone() {
+  // No function of ATen's tells, so a product is looked at: of many rows, and of a few of them.
+  static const bool same = [] {
+    constexpr int64_t kRows = 64, kDepth = 256;
+    std::vector<float> a(kRows * kDepth), b(kDepth * kColumns);
+    uint32_t state = 1;
+    const auto drawn = [&] {
+      return static_cast<float>((state = state * 1664525 + 1013904223) >> 8) * 0x1p-24F;
+    };
+    std::generate(a.begin(), a.end(), drawn);
+    std::generate(b.begin(), b.end(), drawn);
+    const auto product = [&](int64_t rows) {
+      std::vector<float> c(static_cast<size_t>(rows * kColumns));
+      multiply(rows, kColumns, kDepth, a.data(), kDepth, b.data(), c.data());
+      return c;
+    };
+    const std::vector<float> whole = product(kRows);
+    bool equal = true;
+    for (const int64_t rows : {1, 2, 3, 5, 8, 17, 31}) {
+      const std::vector<float> some = product(rows);
+      equal = equal && std::equal(some.begin(), some.end(), whole.begin());
+    }
+    at::native::cpublas::brgemm_release(true);
+    return equal;
+  }();
+  return same;
+}
+
 bool one_store(const Pass& p) {
   return !p.accumulate && p.epilogue.only_bias() && Blocking(p).depth >= p.K;
 }

@@ -96,6 +96,10 @@ struct Pass {
 bool prefers_halves();
 /// True where a pass may multiply in bfloat16 at all, however fast.
 bool multiplies_halves();
+/// True where a row of a float32 pass has the same bits whatever the number of rows: where ATen's small
+/// products add in one order. They do so with AVX-512; elsewhere they are MKL's, which takes other kernels
+/// for a few rows.
+bool rows_stand_alone();
 
 /// True where each value of C is stored once, as it is. Else C holds sums on the way, and must be float32.
 bool one_store(const Pass& pass);

@@ -1,6 +1,7 @@
 // `linear` and `linear_backward` on a CPU, in the types that the engine serves: tensors become raw operands
 // of a BilinearMap. Everything else takes the composed form.
 
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
@@ -26,6 +27,13 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const Optional& bia
   const at::ScalarType type = call.compute_dtype(x);
   const int64_t rows = rows_of(x);
   BilinearMap map(S, call, rows, type);
+  const auto planned = static_cast<int64_t>(requested_rows());
+  if (rows > 0 && rows < planned && !products && !map.rows_stand_alone()) {
+    const at::Tensor filled = at::constant_pad_nd(x.reshape({rows, x.size(-1)}), {0, 0, 0, planned - rows});
+    return forward(filled, S, bias, call, nullptr)
+        .narrow(0, 0, rows)
+        .reshape(sizes_with(x, map.n() * map.m()));
+  }
   if (!map.on_engine() || (map.n() == 1 && map.way() == Way::materialised && !map.packs_H()))
     return composed::linear(x, S, bias, map.call());
   if (call.constant || map.way() == Way::materialised) map.prepare();

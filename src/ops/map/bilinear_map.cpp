@@ -195,6 +195,11 @@ Way foreseen_way(const at::Tensor& S, const Call& call, int64_t rows, at::Scalar
   return plan(problem, call.way);
 }
 
+bool BilinearMap::rows_stand_alone() const {
+  return on_engine_ && type_ == at::kFloat &&
+         (way() == Way::mixed || (way() == Way::factored && engine::rows_stand_alone()));
+}
+
 void BilinearMap::prepare(bool transposed, bool often) {
   const uint64_t followed = this->followed();
   if (packs_H_ && !transposed) {

@@ -44,6 +44,8 @@ class QUATRAIN_API BilinearMap {
   /// are one product of ATen's already.
   bool packs_H() const { return packs_H_; }
   Way way() const { return call_.way; }
+  /// True where a row's result has the same bits whatever the number of rows.
+  bool rows_stand_alone() const;
   /// The call with its way decided.
   const Call& call() const { return call_; }
   int64_t n() const { return n_; }
