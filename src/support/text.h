@@ -59,7 +59,7 @@ QUATRAIN_API int64_t line_at(std::string_view text, size_t byte);
 
 /// The text, or its first 40 bytes and "...": what a message shows of a value of any length.
 QUATRAIN_API std::string shorten(std::string_view text);
-/// The same in double quotes.
+/// The same in double quotes, with bytes that are not UTF-8 as \xFF.
 QUATRAIN_API std::string quote(std::string_view text);
 
 /// With ASCII's letters in lower case, whatever the locale.

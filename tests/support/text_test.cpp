@@ -70,6 +70,14 @@ TEST(Shorten, cuts_between_characters) {
   EXPECT_EQ(quote(std::string(39, 'x') + "\xC3\xA9z"), "\"" + std::string(39, 'x') + "...\"");
 }
 
+TEST(Quote, escapes_what_is_not_utf8) {
+  EXPECT_EQ(quote("caf\xC3\xA9"), "\"caf\xC3\xA9\"");
+  EXPECT_EQ(quote("caf\xE9"), "\"caf\\xE9\"");
+  EXPECT_EQ(quote("\xFF\xFE"
+                  "a\xC3"),
+            "\"\\xFF\\xFEa\\xC3\"");
+}
+
 TEST(ReadFile, wants_a_file_of_no_more_than_it_may_have) {
   const auto problem = [](const char* path, size_t most) -> std::string {
     try {
