@@ -69,11 +69,9 @@ OutputProjection OutputProjection::of(const at::Tensor& tokens) const {
 at::Tensor OutputProjection::by_rows(const at::Tensor& x,
                                      const std::function<at::Tensor(const at::Tensor&)>& product) const {
   if (!exact_ || type_ == Projection::float32) return product(x);
-  const int64_t rows = x.size(0), more = rounded_up(rows, kExactRows) - rows;
   std::vector<at::Tensor> parts;
-  for (const at::Tensor& part : at::constant_pad_nd(x, {0, 0, 0, more}).split(kExactRows))
-    parts.push_back(product(part));
-  return at::cat(parts).narrow(0, 0, rows);
+  for (const at::Tensor& part : x.split(kExactRows)) parts.push_back(product(part));
+  return at::cat(parts);
 }
 
 at::Tensor OutputProjection::operator()(const at::Tensor& hidden) const {

@@ -30,7 +30,8 @@ class QUATRAIN_API OutputProjection {
   const nn::HypercomplexWeight& weight() const;
   at::Tensor bias() const;
   static std::vector<Piece> pieces_of(const Piece& whole, int64_t columns);
-  // What `product` makes of all rows, in calls of exactly so many where the number matters.
+  // What `product`, which fills up rows itself, makes of all of them: in calls of at most kExactRows where
+  // their number matters.
   at::Tensor by_rows(const at::Tensor& x, const std::function<at::Tensor(const at::Tensor&)>& product) const;
 
   Seq2Seq model_;

@@ -37,11 +37,13 @@ TEST(Planner, OneRowOfAWideLayerReadsTheWeightsOnce) {
 
 // The real output layer of a large vocabulary, and the layers of a decoder: their weights come from memory.
 TEST(Planner, AFewRowsOfWeightsInMemoryReadTheLeast) {
+  const Way dense = chosen(1024, 1024, "real", true);  // by the faster of two libraries
+  EXPECT_TRUE(dense == Way::materialised || dense == Way::factored);
   EXPECT_EQ(chosen(4, 2048, "quaternion", true), Way::mixed);
   EXPECT_EQ(chosen(4, 2048, "real", true), Way::mixed);
-  EXPECT_NE(chosen(64, 2048, "real", true), Way::mixed);
+  EXPECT_EQ(chosen(64, 2048, "real", true), dense);
   EXPECT_EQ(chosen(4, 512, "quaternion", true), Way::factored);
-  EXPECT_NE(chosen(4, 512, "real", true), Way::mixed);
+  EXPECT_EQ(chosen(4, 512, "real", true), dense);
   {
     const ops::TrafficGuard traffic(ops::Traffic{int64_t{1} << 27});
     EXPECT_EQ(chosen(4, 512, "quaternion", true), Way::mixed);

@@ -386,7 +386,6 @@ bool rows_stand_alone() {
       const std::vector<float> some = product(rows);
       equal = equal && std::equal(some.begin(), some.end(), whole.begin());
     }
-    at::native::cpublas::brgemm_release(true);
     return equal;
   }();
   return same;

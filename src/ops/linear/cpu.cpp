@@ -74,7 +74,7 @@ Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const
   const at::ScalarType type = call.compute_dtype(x);
   const int64_t rows = rows_of(x);
   BilinearMap map(S, call, rows, type, BilinearMap::Pass::backward);
-  if (!map.on_engine() || (map.n() == 1 && map.way() != Way::factored) || map.way() == Way::mixed)
+  if (!map.on_engine() || map.way() == Way::mixed || (map.n() == 1 && map.way() == Way::materialised))
     return composed::linear_backward(grad, x, S, map.call(), mask);
 
   if (mask[1] || mask[2]) mark_in_training(S);
