@@ -99,8 +99,6 @@ Contest contest_of(const LinearCase& asked, bool forced) {
   const ops::Product product = ours->product();
   const int64_t rank = ops::rank(product), n = ours->options.algebra().n;
   ours->train(asked.training);
-  const std::string planned =
-      ops::name(ops::planned_way(inputs.x, ours->S, ours->product(), !asked.training));
 
   const Forward materialised = [ours](const at::Tensor& v) {
     return at::linear(v, ours->matrix(), ours->bias);
@@ -137,7 +135,9 @@ Contest contest_of(const LinearCase& asked, bool forced) {
   contender.asked = {field("algebra", asked.algebra), size, hidden("in", asked.in), hidden("out", asked.out),
                      field("batch", asked.batch),     type};
   const double limit = rank > 0 ? static_cast<double>(rank) / static_cast<double>(n * n) : 1;
-  contender.more = [=](const Found& found) {
+  contender.more = [=, x = inputs.x](const Found& found) {
+    // After its steps: a learned A has its factors, or has none, only since then.
+    const std::string planned = ops::name(ops::planned_way(x, ours->S, ours->product(), !asked.training));
     Field arithmetic{.key = "limit", .value = limit, .title = "limit", .text = fixed(limit, 2)};
     const double usual = found.at("ours").time.median / found.at("materialised").time.median;
     Field to_usual{.key = "ratio_materialised", .value = usual, .title = "to usual", .text = fixed(usual, 2)};

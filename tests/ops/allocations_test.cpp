@@ -68,7 +68,7 @@ TEST(Allocations, ApplyingAMapTakesNoMemory) {
   constexpr int64_t kWidth = 32;
   for (const std::string algebra : {"quaternion", "octonion", "complex"})
     for (const Way way : {Way::factored, Way::mixed})
-      for (const int64_t rows : {1, 3, 64}) {  // one product for each of the R, in each pass
+      for (const int64_t rows : {1, 3, 32}) {  // one product for each of the R, in each pass
         const int64_t n = algebra::get(algebra).n();
         const at::Tensor S = torch::randn({n, kWidth, kWidth}), x = torch::randn({rows, n * kWidth});
         at::Tensor y = torch::zeros({rows, n * kWidth}), dx = torch::zeros_like(x), dS = torch::zeros_like(S);

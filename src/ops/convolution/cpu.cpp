@@ -220,8 +220,12 @@ Gradients convolution_backward_cpu(const at::Tensor& grad, const at::Tensor& x, 
                                                     as_matrices(F), call.map, mask);
     if (mask[0]) {
       const at::Tensor met = dx.movedim(-1, 1);
-      dx = at::zeros(x.sizes(), met.options().memory_format(format_of(x)));
-      met_pixels(dx, call).copy_(met);
+      if (met.sizes() == x.sizes()) {
+        dx = met.contiguous(format_of(x));
+      } else {
+        dx = at::zeros(x.sizes(), met.options().memory_format(format_of(x)));
+        met_pixels(dx, call).copy_(met);
+      }
     }
     if (mask[1]) dF = dF.view(F.sizes());
     return {dx, dF, dA};

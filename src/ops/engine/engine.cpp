@@ -6,8 +6,8 @@
 //       cache
 //
 // So both mixtures are made once, neither they nor the products reach main memory, and a thread's scratch is
-// bounded whatever the layer's sizes, up to R = 256: kLeftBytes + kRightBytes + kProductBytes, in whole huge
-// pages.
+// bounded whatever the layer's sizes, up to R = 256: kLeftBytes + kRightBytes + 2 kProductBytes, in whole
+// huge pages.
 //
 // The mixtures are multiplied in T: in float32, or in bfloat16 with the right operands packed as brgemm wants
 // them, two rows of K side by side, columns filled up to a multiple of kPackedColumns.
@@ -38,7 +38,7 @@ constexpr int64_t kTile = 64;               // rows of one product
 constexpr int64_t kLeftBytes = 1 << 19;     // of a panel's left mixtures: a quarter of a second level cache
 constexpr int64_t kRightBytes = 1 << 21;    // of a strip's right mixtures, read again for every panel
 constexpr int64_t kSmallRight = 1 << 19;    // the same where there is one panel: they are used at once
-constexpr int64_t kProductBytes = 1 << 18;  // of a tile's products
+constexpr int64_t kProductBytes = 1 << 18;  // of a tile's products; twice as many rather than few rows
 constexpr int64_t kLine = 64;               // bytes; rows of mixtures start at its multiples
 constexpr int64_t kPackedColumns = 16;      // what packed products like to have a multiple of
 
@@ -76,7 +76,8 @@ struct Blocking {
   explicit Blocking(const Pass& p) {
     const int64_t size = at::elementSize(p.multiplied_in), line = p.rank * size;
     tile = kTile;
-    while (tile > 8 && tile * kColumns * p.rank * 4 > kProductBytes) tile /= 2;
+    const int64_t products = std::min(kColumns, p.N) * p.rank * 4;
+    while (tile > 8 && tile * products > (tile > 16 ? 1 : 2) * kProductBytes) tile /= 2;
     depth = std::clamp<int64_t>(kLeftBytes / (line * 2 * tile), 64, 320);
     // Equal blocks, not full ones and a rest.
     const int64_t blocks = (p.K + depth - 1) / depth;

@@ -23,7 +23,10 @@
 namespace quatrain::ops::engine {
 
 constexpr int64_t kMaxComponents = 64;  // algebra's largest n
-constexpr int64_t kColumns = 32;        // of a block: its right operand fits the first level cache
+// Of a block. Its right operand stays in the first two levels of the cache. oneDNN's products take as many
+// rows at a time as fit beside the columns, and the first of them waits for weights that come from memory:
+// with 32 columns that was a third of 32 rows, with 64 it is a sixth.
+constexpr int64_t kColumns = 64;
 
 /// n matrices inside one tensor, float32 or bfloat16.
 struct Blocks {

@@ -12,9 +12,9 @@ namespace quatrain::ops::engine {
 
 namespace {
 
-constexpr int64_t kMixedBytes = 1 << 19;  // of mixed inputs: they are read again for every strip of weights
-constexpr int64_t kWork = 1 << 17;        // products of a strip: enough to be worth a thread
-constexpr int64_t kPackedBlock = 2 * kColumns;  // columns of y whose weights lie together
+constexpr int64_t kMixedBytes = 1 << 19;    // of mixed inputs: they are read again for every strip of weights
+constexpr int64_t kWork = 1 << 17;          // products of a strip: enough to be worth a thread
+constexpr int64_t kPackedBlock = kColumns;  // columns of y whose weights lie together
 
 /// rows of n mixtures times packed blocks, in columns begin .. end of y.
 void multiply_streamed(const Stream& s, int64_t rows, const float* mixed, int64_t begin, int64_t end,

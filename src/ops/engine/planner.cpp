@@ -178,32 +178,59 @@ double composed_cost(const Problem& p, Way way) {
   return flops / kFlops + moved * s.bytes / kBytes + calls * kCall;
 }
 
-// The engine (AVX-512, float32), in microseconds, fitted to `quatrain bench linear` over complex, quaternion,
-// octonion and phm(4), widths 64 to 2048, batches 1 to 1024, one and two threads. With kd = out * in, in
-// thousands:
+// The engine (AVX-512, float32), in microseconds. With kd = out * in, in thousands:
 //
-//                  call   threads  product            mixtures       weights         product calls
+//                  call   threads  product       mixtures     weights         product calls
 //   inference (weights are prepared)
-//     factored     1.35   1.3      .0113 B kd R/n2    R B (k+d)      .012 kd R/n2    .068
-//     mixed        1.4    .6       .0155 B kd         n B d          .040 kd / n
-//     materialised 2.6    1.2      .0121 B kd                        .069 kd
+//     factored     call   1.3      B kd R/n2     R B (k+d)    kd R/n2         each
+//     mixed        call   .6       B kd          n B d        kd / n
+//     materialised call   1.2      B kd                       kd
 //   training (three passes; for a learned A its factors are followed, and R B k/n products kept, at .0005
-//   each, or a fourth pass made; where A is learned its mixtures have no zeros and cost what the brackets
-//   say)
-//     factored     15     13       .0114 B kd R/n2    .039 (.09) R B (k+d)   .28 (.43) kd R/n2   .24
-//     mixed        39     7        .0371 B kd         .95 n B (k+d)          .85 kd / n
-//     materialised 24     12       .0346 B kd                                (.25 + .05 n) kd + .6 kd /
-//     threads
+//   each, or a fourth pass made; where A is learned its mixtures have no zeros and cost more)
+//     factored     call   13       B kd R/n2     R B (k+d)    kd R/n2         each
+//     mixed        call   7        B kd          n B (k+d)    kd / n
+//     materialised call   12       B kd                       (a + .05 n) kd + .6 kd / threads
 //
-// The last line and the brackets were fitted later, on a Xeon with AMX, one thread, training: phm(2), phm(4),
-// phm(8) and quaternion, widths 128 to 1024, batches 1 to 512. There the choice costs more than 1.1 times the
-// best way in one of 80 cases, 1.12 times. With the figures before these, on an EPYC and the whole grid, it
-// did so in 35 of 672 cases, at most 1.5 times; that was not measured again.
+// The coefficients are those of two machines, fitted to `quatrain bench linear`:
 //
-// Where ATen's products are slow (an EPYC of the fifth generation, one thread: 99 GFLOP/s beside 190 of the
-// engine's) the dense ones, and the two that `mixed` has in its backward pass, take so many times as long.
+// kXeon: over complex, quaternion, octonion and phm(4), widths 64 to 2048, batches 1 to 1024, one and two
+// threads; materialised training and learned mixtures later, on a Xeon with AMX, one thread. There the choice
+// costs more than 1.1 times the best way in one of 80 cases, 1.12 times.
+//
+// kEpyc: where ATen's products are slow, an EPYC of the fifth generation, one thread, over complex,
+// quaternion, octonion, phm(2), phm(4) and phm(8), widths 64 to 1024, batches 1 to 1024. The choice costs
+// more than 1.12 times the best way in 18 of 504 cases, at most 1.85 times, where a call takes 4 us. ATen's
+// products have 99 GFLOP/s there beside 220 of the engine's. Those that are ATen's even so take kSlow times
+// as long: a real layer's, whose materialised way has the bits of torch's, those of few rows, and the two
+// that `mixed` has in its backward pass.
+struct Fit {
+  struct {
+    double call, product, mixture, weights, each;
+  } factored;
+  struct {
+    double call, product, mixture, weights;
+  } mixed;
+  struct {
+    double call, product, weights;
+  } materialised;
+  struct {
+    double call, product, mixture, learned_mixture, weights, learned_weights, each;
+  } factored_training;
+};
+constexpr Fit kXeon{{1.35, 0.0113, 0.027, 0.012, 0.068},
+                    {1.4, 0.0155, 1.06, 0.040},
+                    {2.6, 0.0121, 0.069},
+                    {15, 0.0114, 0.039, 0.09, 0.28, 0.43, 0.24}};
+constexpr Fit kEpyc{{1.35, 0.0093, 0.0189, 0.010, 0.0247},
+                    {1.4, 0.0145, 0.3, 0.020},
+                    {2.4, 0.0105, 0.05},
+                    {15, 0.0114, 0.025, 0.045, 0.16, 0.33, 0.12}};
+
 double cached_cost(const Problem& p, Way way) {
-  const double dense = p.slow_dense ? 1.7 : 1;
+  constexpr double kSlow = 1.7;
+  constexpr int64_t kFew = 16;
+  const Fit& fit = p.slow_dense ? kEpyc : kXeon;
+  const double atens = p.slow_dense ? kSlow : 1, dense = p.n == 1 || p.rows < kFew ? atens : 1;
   const Sizes s(p);
   const double kd = s.k * s.d / 1000, inputs = s.rows * (s.k + s.d) / 1000;
   const double several = p.threads > 1;
@@ -211,32 +238,38 @@ double cached_cost(const Problem& p, Way way) {
   const double products = blocks(s.rows, 64) * blocks(s.k / s.n, 32) * blocks(s.d / s.n, 256);
   if (p.prepared) {
     if (way == Way::factored) {
+      const auto& [call, product, mixture, weights, each] = fit.factored;
       const double rows =
           s.rows < 8 ? (s.rows + 8) / 2 : s.rows;  // a product of few rows is bound by its loads
-      return 1.35 + 1.3 * several +
-             (0.0113 * s.share * rows * kd + 0.027 * s.R * inputs + 0.012 * s.share * kd +
-              0.068 * s.R * products) /
+      return call + 1.3 * several +
+             (product * s.share * rows * kd + mixture * s.R * inputs + weights * s.share * kd +
+              each * s.R * products) /
                  s.threads;
     }
-    if (way == Way::mixed)
-      return 1.4 + 0.6 * several + (0.0155 * s.rows * kd + 0.040 * kd / s.n) / s.threads +
-             1.06 * s.n * s.rows * s.d / 1000;
-    return 2.6 + 1.2 * several + (0.0121 * dense * s.rows * kd + 0.069 * kd) / s.threads;
+    if (way == Way::mixed) {
+      const auto& [call, product, mixture, weights] = fit.mixed;
+      return call + 0.6 * several + (product * s.rows * kd + weights * kd / s.n) / s.threads +
+             mixture * s.n * s.rows * s.d / 1000;
+    }
+    const auto& [call, product, weights] = fit.materialised;
+    return call + 1.2 * several + (product * dense * s.rows * kd + weights * kd) / s.threads;
   }
   if (way == Way::factored) {
+    const auto& t = fit.factored_training;
     const bool trained = p.followed || p.factors_train;
     const double passes = trained && !products_kept(p) ? 4 : 3,
                  stored = trained && products_kept(p) ? s.R * s.rows * s.k / s.n : 0;
     const double weights = blocks(s.k / s.n, 64) * blocks(s.d / s.n, 32) * blocks(s.rows, 256);
-    const double mixed = p.learned ? 0.09 : 0.039, expanded = p.learned ? 0.43 : 0.28;
-    return 15 + 13 * several + (p.followed ? follow_cost(p.n) : 0) +
+    const double mixed = p.learned ? t.learned_mixture : t.mixture,
+                 expanded = p.learned ? t.learned_weights : t.weights;
+    return t.call + 13 * several + (p.followed ? follow_cost(p.n) : 0) +
            (0.0005 * stored +
-            passes * (0.0114 * s.share * s.rows * kd + mixed * s.R * inputs + expanded * s.share * kd) +
-            0.24 * s.R * (2 * products + weights)) /
+            passes * (t.product * s.share * s.rows * kd + mixed * s.R * inputs + expanded * s.share * kd) +
+            t.each * s.R * (2 * products + weights)) /
                s.threads;
   }
   if (way == Way::mixed)
-    return 39 + 7 * several + (0.0141 + 0.0230 * dense) * s.rows * kd / s.threads + 0.95 * s.n * inputs +
+    return 39 + 7 * several + (0.0141 + 0.0230 * atens) * s.rows * kd / s.threads + 0.95 * s.n * inputs +
            0.85 * kd / s.n;
   return 24 + 12 * several + (0.0346 * dense * s.rows * kd + 0.6 * kd) / s.threads + (0.25 + 0.05 * s.n) * kd;
 }

@@ -1,15 +1,12 @@
 #include "ops/map/bilinear_map.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/mm_cpu_dispatch.h>
 
 #include <algorithm>
 
+#include "ops/engine/dense.h"
 #include "ops/engine/expand.h"
-#include "ops/engine/packed_dense.h"
 #include "ops/map/prepared.h"
 #include "ops/memory/recycled.h"
 
@@ -105,18 +102,6 @@ Rows plain_rows(Pieces pieces, int64_t n, int64_t rows, int64_t width) {
     first += piece.width;
   }
   return {all, n * width};
-}
-
-/// Rows in memory, `apart` from each other, as a matrix of ATen's: they, or its columns.
-at::Tensor view_of(const float* rows, int64_t count, int64_t width, int64_t apart, bool transposed = false) {
-  auto* const data = const_cast<float*>(rows);
-  return transposed ? at::from_blob(data, {width, count}, {1, apart}, at::kFloat)
-                    : at::from_blob(data, {count, width}, {apart, 1}, at::kFloat);
-}
-
-/// c (+)= a b, without the dispatcher: all three lie in the memory of a CPU.
-void multiply(const at::Tensor& a, const at::Tensor& b, at::Tensor c, bool accumulate) {
-  accumulate ? at::cpu::addmm_out(c, c, a, b) : at::cpu::mm_out(c, a, b);
 }
 
 Blocks transposed(Blocks blocks) {
@@ -299,9 +284,8 @@ void BilinearMap::apply_dense(int64_t rows, Pieces x, int64_t width, bool transp
   if (packs_H_ && !transposed && packed_.defined())
     return engine::multiply_packed(rows, m_, p_, from.data, from.apart, packed_, accumulate, y, y_row);
   TORCH_INTERNAL_ASSERT(H_.defined(), "prepare() comes before H is applied");
-  multiply(view_of(from.data, rows, n_ * width, from.apart),
-           view_of(H_.const_data_ptr<float>(), n_ * m_, n_ * p_, n_ * p_, !transposed),
-           view_of(y, rows, transposed ? n_ * p_ : n_ * m_, y_row), accumulate);
+  engine::multiply(rows, transposed ? n_ * p_ : n_ * m_, n_ * width, {from.data, from.apart},
+                   {H_.const_data_ptr<float>(), n_ * p_, !transposed}, accumulate, y, y_row);
 }
 
 void BilinearMap::apply(int64_t rows, Pieces x, const Blocks& y, const Output& output) const {
@@ -384,8 +368,8 @@ void BilinearMap::weight_gradient(int64_t rows, const Blocks& g, Pieces x, const
              upstream = plain_rows<Spare::gradients>({&gradients, 1}, n_, rows, m_);
   const at::Tensor dH = recycled_empty({out, in});
   float* const product = dH.mutable_data_ptr<float>();
-  multiply(view_of(upstream.data, rows, out, upstream.apart, true), view_of(from.data, rows, in, from.apart),
-           dH, false);
+  engine::multiply(out, in, rows, {upstream.data, upstream.apart, true}, {from.data, from.apart}, false,
+                   product, in);
   const bool direct = dS.data && !accumulate && dS.dtype == at::kFloat && dS.row == p_ &&
                       (n_ == 1 || dS.component == m_ * p_);
   float* const to = direct    ? static_cast<float*>(dS.data)

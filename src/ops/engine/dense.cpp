@@ -1,11 +1,15 @@
-#include "ops/engine/packed_dense.h"
+#include "ops/engine/dense.h"
 
+#include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/mm_cpu_dispatch.h>
 
 #include <limits>
 #include <string_view>
 
 #include "kernels/cpu/targets.h"
+#include "ops/engine/engine.h"
 
 // MKL's, with its numbers for orders and operands; null where ATen was built with another library.
 extern "C" {
@@ -26,7 +30,44 @@ constexpr int kRowMajor = 101, kAsItIs = 111, kTransposes = 112, kPackedBefore =
 // ATen's time; packed for 1 or 32 some of them take up to 1.3.
 constexpr int kPackedForRows = 128;
 
+at::Tensor view_of(const Matrix& matrix, int64_t rows, int64_t columns) {
+  auto* const data = const_cast<float*>(matrix.data);
+  return matrix.transposed ? at::from_blob(data, {rows, columns}, {1, matrix.row}, at::kFloat)
+                           : at::from_blob(data, {rows, columns}, {matrix.row, 1}, at::kFloat);
+}
+
+Blocks blocks_of(const Matrix& matrix) {
+  return {const_cast<float*>(matrix.data), 0, matrix.row, matrix.transposed, at::kFloat};
+}
+
 }  // namespace
+
+// A pass of one component and one product: both operands are copied into its blocks.
+void multiply_in_engine(int64_t M, int64_t N, int64_t K, const Matrix& a, const Matrix& b, bool accumulate,
+                        float* c, int64_t c_row) {
+  constexpr double kOne = 1;
+  static const Mixings one(&kOne, &kOne, &kOne, 1, 1);
+  const Piece left{blocks_of(a), K}, right{blocks_of(b), N};
+  Pass pass;
+  pass.M = M, pass.N = N, pass.K = K, pass.n = pass.rank = 1;
+  pass.A = {&left, 1}, pass.left = &one.V_in;
+  pass.B = {&right, 1}, pass.right = &one.U_in;
+  pass.out = &one.W_out;
+  pass.C = {c, 0, c_row, false, at::kFloat}, pass.accumulate = accumulate;
+  run(pass);
+}
+
+void multiply(int64_t M, int64_t N, int64_t K, const Matrix& a, const Matrix& b, bool accumulate, float* c,
+              int64_t c_row) {
+  constexpr int64_t kFew =
+      16;  // rows for which the copies cost more than the products gain; the planner knows it
+  if (dense_is_slow() && M >= kFew && K >= kFew)
+    return multiply_in_engine(M, N, K, a, b, accumulate, c, c_row);
+  at::Tensor to = view_of({c, c_row}, M, N);
+  const at::Tensor left = view_of(a, M, K), right = view_of(b, K, N);
+  // Without the dispatcher: all three lie in the memory of a CPU.
+  accumulate ? at::cpu::addmm_out(to, to, left, right) : at::cpu::mm_out(to, left, right);
+}
 
 bool dense_is_slow() {
   return cblas_sgemm_compute && kernels::cpu::active().name == std::string_view("avx512") &&
