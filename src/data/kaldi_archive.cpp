@@ -18,10 +18,24 @@ bool is_number(std::string_view text) {
 
 int64_t number_of(std::string_view digits, std::string_view location) {
   const auto number = is_number(digits) ? whole_number(digits) : std::nullopt;
-  TORCH_CHECK(number,
-              "kaldi: a location must be FILE, FILE:OFFSET or either with [FIRST:LAST] behind it, got ",
-              quote(location));
+  TORCH_CHECK(
+      number,
+      "kaldi: a location must be FILE, FILE:OFFSET or either with [ROWS] or [ROWS,COLUMNS] behind it, "
+      "where these are FIRST:LAST or \":\", got ",
+      quote(location));
   return *number;
+}
+
+/// Of "FIRST:LAST"; nothing of ":", which means all.
+std::optional<KaldiRange> range_of(std::string_view range, const std::string& what,
+                                   std::string_view location) {
+  if (range == ":") return std::nullopt;
+  const size_t colon = range.find(':');
+  const auto last = colon == range.npos ? "" : range.substr(colon + 1);
+  const KaldiRange found{number_of(range.substr(0, colon), location), number_of(last, location)};
+  TORCH_CHECK(found.first <= found.last, "kaldi: the ", what, " of ", quote(location),
+              " must not end before they begin");
+  return found;
 }
 
 /// An opened location.
@@ -49,11 +63,9 @@ KaldiLocation parse_location(std::string_view text) {
   if (rest.ends_with(']')) {
     const size_t open = rest.rfind('[');
     const auto range = open == rest.npos ? "" : rest.substr(open + 1, rest.size() - open - 2);
-    const size_t colon = range.find(':');
-    const auto last = colon == range.npos ? "" : range.substr(colon + 1);
-    location.rows = RowRange{number_of(range.substr(0, colon), text), number_of(last, text)};
-    TORCH_CHECK(location.rows->first <= location.rows->last, "kaldi: the rows of ", quote(text),
-                " must not end before they begin");
+    const size_t comma = range.find(',');
+    location.range.rows = range_of(range.substr(0, comma), "rows", text);
+    if (comma != range.npos) location.range.columns = range_of(range.substr(comma + 1), "columns", text);
     rest = rest.substr(0, open);
   }
   if (const size_t colon = rest.rfind(':'); colon != rest.npos && is_number(rest.substr(colon + 1))) {
@@ -148,19 +160,19 @@ std::vector<KaldiEntry> read_kaldi_script(const fs::path& file) {
 
 at::Tensor read_kaldi_matrix(const std::string& location) {
   Opened opened(location);
-  return read_matrix(opened.file, opened.entry, opened.location.rows);
+  return read_matrix(opened.file, opened.entry, opened.location.range);
 }
 
 std::vector<int32_t> read_kaldi_integers(const std::string& location) {
   Opened opened(location);
-  TORCH_CHECK(!opened.location.rows, "kaldi: ", quote(location),
+  TORCH_CHECK(!location.ends_with(']'), "kaldi: ", quote(location),
               " asks for rows, but whole numbers have none; leave the range away");
   return read_integers(opened.file, opened.entry);
 }
 
 KaldiSize read_kaldi_size(const std::string& location) {
   Opened opened(location);
-  return read_matrix_size(opened.file, opened.entry, opened.location.rows);
+  return read_matrix_size(opened.file, opened.entry, opened.location.range);
 }
 
 }  // namespace quatrain::data

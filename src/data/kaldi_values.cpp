@@ -57,27 +57,30 @@ class Value {
  public:
   Value(ByteFile& file, const std::string& entry) : file_(file), entry_(entry) {}
 
-  at::Tensor matrix(const std::optional<RowRange>& range) {
+  at::Tensor matrix(const MatrixRange& range) {
     if (!binary()) {
       const auto whole = text_matrix();
-      const auto [first, count] = choose(range, whole.size(0));
-      return whole.narrow(0, first, count);
+      const auto [first, count] = rows_of(range, whole.size(0));
+      return columns_of(range, whole.narrow(0, first, count));
     }
     const Header header = matrix_header();
-    const auto [first, count] = choose(range, header.rows);
+    const auto [first, count] = rows_of(range, header.rows);
     auto values =
         header.storage == Storage::by_column ? columns(header, first, count) : rows(header, first, count);
     check_finite(values, header.columns);
-    return as_tensor(values, count, header.columns);
+    return columns_of(range, as_tensor(values, count, header.columns));
   }
 
-  KaldiSize size(const std::optional<RowRange>& range) {
-    if (!binary()) {
-      const auto whole = text_matrix();
-      return {choose(range, whole.size(0)).second, whole.size(1)};
+  KaldiSize size(const MatrixRange& range) {
+    KaldiSize whole;
+    if (binary()) {
+      const Header header = matrix_header();
+      whole = {header.rows, header.columns};
+    } else {
+      const auto matrix = text_matrix();
+      whole = {matrix.size(0), matrix.size(1)};
     }
-    const Header header = matrix_header();
-    return {choose(range, header.rows).second, header.columns};
+    return {rows_of(range, whole.rows).second, columns_of(range, whole.columns).second};
   }
 
   std::vector<int32_t> integers() {
@@ -182,13 +185,24 @@ class Value {
     return header;
   }
 
-  /// The first row that is meant, and how many.
-  std::pair<int64_t, int64_t> choose(const std::optional<RowRange>& range, int64_t rows) const {
-    if (!range) return {0, rows};
-    if (range->first >= rows || range->last >= rows + kBeyond)
-      fail("has " + std::to_string(rows) + " rows, but those from " + std::to_string(range->first) + " to " +
-           std::to_string(range->last) + " (from 0 on) are asked for");
-    return {range->first, std::min(range->last, rows - 1) - range->first + 1};
+  /// The first one that is meant, and how many.
+  std::pair<int64_t, int64_t> choose(const std::optional<KaldiRange>& range, int64_t count, int64_t beyond,
+                                     const std::string& what) const {
+    if (!range) return {0, count};
+    if (range->first >= count || range->last >= count + beyond)
+      fail("has " + std::to_string(count) + " " + what + ", but those from " + std::to_string(range->first) +
+           " to " + std::to_string(range->last) + " (from 0 on) are asked for");
+    return {range->first, std::min(range->last, count - 1) - range->first + 1};
+  }
+  std::pair<int64_t, int64_t> rows_of(const MatrixRange& range, int64_t rows) const {
+    return choose(range.rows, rows, kBeyond, "rows");
+  }
+  std::pair<int64_t, int64_t> columns_of(const MatrixRange& range, int64_t columns) const {
+    return choose(range.columns, columns, 0, "columns");
+  }
+  at::Tensor columns_of(const MatrixRange& range, const at::Tensor& rows) const {
+    const auto [first, count] = columns_of(range, rows.size(1));
+    return rows.narrow(1, first, count).contiguous();
   }
 
   /// Some rows of a matrix that is stored row by row.
@@ -333,16 +347,16 @@ void fail_value(const ByteFile& file, const std::string& entry, const std::strin
               "; copy the file again, or write it again by copy-feats or copy-int-vector");
 }
 
-at::Tensor read_matrix(ByteFile& file, const std::string& entry, const std::optional<RowRange>& rows) {
-  return Value(file, entry).matrix(rows);
+at::Tensor read_matrix(ByteFile& file, const std::string& entry, const MatrixRange& range) {
+  return Value(file, entry).matrix(range);
 }
 
 std::vector<int32_t> read_integers(ByteFile& file, const std::string& entry) {
   return Value(file, entry).integers();
 }
 
-KaldiSize read_matrix_size(ByteFile& file, const std::string& entry, const std::optional<RowRange>& rows) {
-  return Value(file, entry).size(rows);
+KaldiSize read_matrix_size(ByteFile& file, const std::string& entry, const MatrixRange& range) {
+  return Value(file, entry).size(range);
 }
 
 }  // namespace quatrain::data

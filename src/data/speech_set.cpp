@@ -13,16 +13,15 @@ SpeechSet::SpeechSet(std::vector<Utterance> utterances, const FilterBank& bank,
                      const Unreadable& unreadable)
     : utterances_(std::move(utterances)), speeds_(speeds), bands_(bank.options().bands) {
   TORCH_CHECK(!speeds_.empty(), "SpeechSet: speeds must hold at least one factor, got none");
-  for (size_t i = 0; i < speeds_.size(); ++i) {
-    const auto read = [&](const Utterance& utterance) {
-      const Audio audio = read_audio(utterance);
-      at::Tensor samples = resample(mix_channels(audio.samples), audio.rate, bank.options().rate);
-      if (speeds_[i] != 1) samples = change_speed(samples, speeds_[i]);
-      return Read{audio.samples, bank(samples)};
-    };
-    // What could be read once can be read again.
-    add_all(read, after_utterance, i == 0 ? unreadable : Unreadable());
-  }
+  const auto read = [&](const Utterance& utterance) {
+    const Audio audio = read_audio(utterance);
+    const at::Tensor samples = resample(mix_channels(audio.samples), audio.rate, bank.options().rate);
+    Read of_one{audio.samples, {}};
+    for (const double speed : speeds_)
+      of_one.energies.push_back(bank(speed == 1 ? samples : change_speed(samples, speed)));
+    return of_one;
+  };
+  add_all(read, after_utterance, unreadable);
   energies_.finish();
 }
 
@@ -33,7 +32,7 @@ SpeechSet::SpeechSet(std::vector<Utterance> utterances, int64_t columns,
     const at::Tensor stored = read_stored_features(utterance);
     TORCH_CHECK(stored.size(1) == columns, "SpeechSet: the stored features must have ", columns,
                 " columns, got ", stored.size(1));
-    return Read{stored, stored};
+    return Read{stored, {stored}};
   };
   add_all(read, after_utterance, unreadable);
   energies_.finish();
@@ -52,16 +51,18 @@ void SpeechSet::add_all(const std::function<Read(const Utterance&)>& read,
       unreadable(utterance, why);
       continue;
     }
-    const at::Tensor energies = of_one.energies.contiguous();
-    energies_.append({energies.data_ptr<float>(), static_cast<size_t>(energies.numel())});
-    if (after_utterance) after_utterance(energies_.size(), of_one.read);
+    for (const at::Tensor& of_speed : of_one.energies) {
+      const at::Tensor energies = of_speed.contiguous();
+      energies_.append({energies.data_ptr<float>(), static_cast<size_t>(energies.numel())});
+    }
     good.push_back(std::move(utterance));
+    if (after_utterance) after_utterance(std::ssize(good), of_one.read);
   }
   utterances_ = std::move(good);
 }
 
 at::Tensor SpeechSet::energies(int64_t i) const {
-  const auto values = energies_[i];
+  const auto values = energies_[stored(i)];
   if (values.empty()) return torch::empty({0, bands_});
   return torch::from_blob(const_cast<float*>(values.data()), {frames(i), bands_}, torch::kFloat);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <system_error>
 
 #include "data/speech_readers.h"
 #include "data/text_file.h"
@@ -12,6 +13,9 @@ namespace quatrain::data {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr const char* kNeeded = "folders of speakers with .wav, .phn and .wrd files";
+constexpr int64_t kMostEntries = 50000;  // twice what the discs hold
+
 /// A sentence of one speaker: its files by their endings in lower case.
 struct Sentence {
   fs::path folder;
@@ -19,14 +23,26 @@ struct Sentence {
   std::map<std::string, fs::path> files;
 };
 
-/// All sentences that have audio, by the bytes of their paths in lower case.
+/// All sentences that have audio, by the bytes of their paths in lower case. What begins with a dot is passed
+/// over, and a folder that cannot be TIMIT's is not read to its end.
 std::vector<Sentence> find_sentences(const fs::path& folder) {
   std::map<std::string, Sentence> all;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file()) continue;
+  std::error_code error;
+  fs::path last = folder;
+  int64_t entries = 0, recordings = 0;
+  for (fs::recursive_directory_iterator at(folder, error); !error && at != fs::recursive_directory_iterator();
+       at.increment(error)) {
+    const auto& entry = *at;
+    last = entry.path();
+    TORCH_CHECK(++entries <= kMostEntries, "data: ", folder.string(), " holds more than ", kMostEntries,
+                " files and folders (", recordings,
+                " of the first ones are .wav files), so it is not TIMIT alone; the timit format needs ",
+                kNeeded, ": give the folder that holds just these");
     const std::string name = lower_case(entry.path().filename().string());
     const size_t dot = name.find('.');
-    if (dot == 0 || dot == name.npos) continue;
+    if (dot == 0) at.disable_recursion_pending();
+    if (std::error_code none; dot == 0 || dot == name.npos || !entry.is_regular_file(none)) continue;
+    recordings += name.ends_with(".wav");
     const fs::path parent = entry.path().parent_path().lexically_relative(folder);
     const std::string stem = name.substr(0, dot);
     auto& sentence = all[lower_case((parent / stem).string())];
@@ -34,6 +50,7 @@ std::vector<Sentence> find_sentences(const fs::path& folder) {
     sentence.name = stem;
     sentence.files[name.substr(dot + 1)] = entry.path();
   }
+  TORCH_CHECK(!error, "data: the folder ", last.string(), " cannot be read: ", error.message());
   std::vector<Sentence> sentences;
   for (auto& [path, sentence] : all)
     if (sentence.files.contains("wav")) sentences.push_back(std::move(sentence));
@@ -182,11 +199,10 @@ class TimitReader {
 
 void read_timit(SpeechGathering& gathering) {
   const auto& folder = gathering.source().folder;
-  const std::string names = "folders of speakers with .wav, .phn and .wrd files";
-  check_folder("timit", folder, names);
+  check_folder("timit", folder, kNeeded);
   const auto sentences = find_sentences(folder);
   TORCH_CHECK(!sentences.empty(), "data: there is no .wav file below ", folder.string(),
-              "; the timit format needs ", names);
+              "; the timit format needs ", kNeeded);
   const bool divided = std::any_of(sentences.begin(), sentences.end(), [](const Sentence& sentence) {
     return !side_of(sentence.folder).empty();
   });

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 #include "models/frames.h"
@@ -26,6 +28,7 @@ struct FrameViterbi::Tables {
   int64_t classes;
   std::vector<double> starts, ends, priors;  // (C), scaled
   std::vector<double> transitions;           // (C, C), scaled: [to, from]
+  std::vector<double> most;                  // (C): of each row of them, without staying
 };
 
 // Of each label the best path that ends with it; none before the first frame.
@@ -43,10 +46,12 @@ FrameViterbi::FrameViterbi(const FrameTransitions& transitions, const ViterbiOpt
   check_scale("FrameViterbi", "insertion", options.insertion);
   const auto change = options.insertion * (1 - torch::eye(transitions.classes(), torch::kDouble));
   const auto into = (transitions.log_probabilities() * options.transition_scale + change).t();
+  const auto staying = torch::eye(transitions.classes(), torch::kBool);
+  const auto most = into.masked_fill(staying, -std::numeric_limits<double>::infinity()).amax(1);
   tables_ = std::make_unique<Tables>(
       Tables{transitions.classes(), numbers(transitions.starts() * options.transition_scale),
              numbers(transitions.ends() * options.transition_scale),
-             numbers(transitions.priors() * options.prior_scale), numbers(into)});
+             numbers(transitions.priors() * options.prior_scale), numbers(into), numbers(most)});
 }
 FrameViterbi::~FrameViterbi() = default;
 FrameViterbi::FrameViterbi(FrameViterbi&&) noexcept = default;
@@ -55,6 +60,10 @@ FrameViterbi& FrameViterbi::operator=(FrameViterbi&&) noexcept = default;
 void FrameViterbi::Paths::advance(const Tables& tables, const double* frame) {
   const auto classes = static_cast<size_t>(tables.classes);
   std::vector<Path> next(classes);
+  // The best first: from one on, no path can reach what another has reached. Few are looked at.
+  std::vector<size_t> order(best.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, [&](size_t a, size_t b) { return best[a].score > best[b].score; });
   for (size_t to = 0; to < classes; ++to) {
     const auto label = static_cast<int64_t>(to);
     const double probability = std::exp(frame[to]);
@@ -66,9 +75,11 @@ void FrameViterbi::Paths::advance(const Tables& tables, const double* frame) {
       const double* scores = tables.transitions.data() + to * classes;
       size_t from = to;
       double most = best[to].score + scores[to];
-      for (size_t i = 0; i < classes; ++i) {
+      for (const size_t i : order) {
+        if (best[i].score + tables.most[to] < most) break;
         const double score = best[i].score + scores[i];
-        if (score > most) most = score, from = i;
+        // Of equals staying is chosen, then the first.
+        if (score > most || (score == most && from != to && i < from)) most = score, from = i;
       }
       if (from == to) {
         path = best[to];

@@ -157,6 +157,19 @@ TEST_F(KaldiArchiveTest, ReadsWhatALocationNames) {
   const auto marks = bytes_of<uint16_t, uint16_t, uint16_t, uint16_t>(0, 64, 192, 255);
   write("x/e.mat", kaldi_header("CM", 0, 65535, 3, 2) + marks + marks + "\x01\x02\x03\x04\x05\x06");
   EXPECT_TRUE(read_kaldi_matrix((folder_ / "x/e.mat[1:2]").string()).allclose(matrix({{2, 5}, {3, 6}})));
+  // Columns, of each way in which a matrix is stored; all rows but some columns.
+  EXPECT_TRUE(read_kaldi_matrix((folder_ / "x/e.mat[1:2,1:1]").string()).allclose(matrix({{5}, {6}})));
+  for (const auto& [range, expected] :
+       std::vector<std::pair<std::string, at::Tensor>>{{"[1:2,0:0]", matrix({{3}, {5}})},
+                                                       {"[:,1:1]", matrix({{2}, {4}, {6}, {8}})},
+                                                       {"[3:6,:]", matrix({{7, 8}})},
+                                                       {"[0:0,0:1]", matrix({{1, 2}})}}) {
+    const at::Tensor part = read_kaldi_matrix(at + range);
+    EXPECT_TRUE(part.equal(expected) && part.is_contiguous()) << range;
+    const auto [rows, columns] = read_kaldi_size(at + range);
+    EXPECT_EQ(expected.sizes(), (std::vector<int64_t>{rows, columns})) << range;
+  }
+  EXPECT_TRUE(read_kaldi_matrix((folder_ / "x/d.mat[0:1,1:1]").string()).equal(matrix({{2}, {4}})));
   write("x/ali.ark", "u " + kaldi_integers({3, 2, 1}));
   EXPECT_THAT(read_kaldi_integers((folder_ / "x/ali.ark:2").string()), ElementsAre(3, 2, 1));
 
@@ -164,7 +177,12 @@ TEST_F(KaldiArchiveTest, ReadsWhatALocationNames) {
        {std::pair{at + "[4:5]", "has 4 rows, but those from 4 to 5"},
         {at + "[0:7]", "has 4 rows, but those from 0 to 7"},
         {at + "[2:1]", "must not end before they begin"},
-        {at + "[0:1,0:1]", "must be FILE, FILE:OFFSET"},
+        {at + "[0:1,0:2]", "has 2 columns, but those from 0 to 2"},
+        {at + "[0:1,1:0]", "the columns of"},
+        {at + "[0:1,]", "must be FILE, FILE:OFFSET"},
+        {at + "[,0:1]", "must be FILE, FILE:OFFSET"},
+        {at + "[0:1,0:1,0:1]", "must be FILE, FILE:OFFSET"},
+        {at + "[]", "must be FILE, FILE:OFFSET"},
         {at + "[-1:1]", "must be FILE, FILE:OFFSET"},
         {ark.string() + ":3", "the entry at byte 3"},
         {ark.string() + ":99999", "byte 99999 of "},

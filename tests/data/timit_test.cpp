@@ -150,6 +150,19 @@ TEST_F(TimitTest, ToleratesALabelThatEndsASampleLate) {
   EXPECT_THAT(error_of([&] { load_speech(source()); }), HasSubstr("ends at sample 802"));
 }
 
+TEST_F(TimitTest, DoesNotReadAWideFolderToItsEnd) {
+  record("TRAIN/DR1/FCJF0/SI1027");
+  record("TRAIN/DR1/FCJF0/.cache/SI9");
+  EXPECT_EQ(load_speech(source()).train.size(), 1u);  // what begins with a dot is passed over
+  for (int i = 0; i <= 50000; ++i) {
+    if (i % 1000 == 0) std::filesystem::create_directory(folder_ / std::to_string(i));
+    std::ofstream(folder_ / std::to_string(i / 1000 * 1000) / std::to_string(i));
+  }
+  EXPECT_THAT(error_of([&] { load_speech(source()); }),
+              AllOf(HasSubstr(folder_.string() + " holds more than 50000 files and folders"),
+                    HasSubstr("needs folders of speakers with .wav, .phn and .wrd files")));
+}
+
 TEST_F(TimitTest, RefusesOrCountsWhatIsBad) {
   struct Case {
     std::string phones, problem, reason;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -90,6 +91,59 @@ std::string message_of(const std::function<void()>& call) {
     return error.what_without_backtrace();
   }
   return "";
+}
+
+/// The best of the paths through all pairs of labels.
+Recognition best_of_pairs(const at::Tensor& posteriors, const FrameTransitions& transitions,
+                          const ViterbiOptions& options) {
+  const int64_t classes = transitions.classes(), frames = posteriors.size(0);
+  const auto change = options.insertion * (1 - torch::eye(classes, torch::kDouble));
+  const auto follow = transitions.log_probabilities() * options.transition_scale + change;
+  const auto local = posteriors - transitions.priors() * options.prior_scale;
+  at::Tensor best = transitions.starts() * options.transition_scale + local[0];
+  std::vector<at::Tensor> from;
+  for (int64_t t = 1; t < frames; ++t) {
+    const auto [most, where] = (best.unsqueeze(1) + follow).max(0);
+    from.push_back(where);
+    best = most + local[t];
+  }
+  best = best + transitions.ends() * options.transition_scale;
+  Labels labels{best.argmax().item<int64_t>()};
+  for (auto where = from.rbegin(); where != from.rend(); ++where)
+    labels.push_back((*where)[labels.back()].item<int64_t>());
+  std::ranges::reverse(labels);
+  Recognition found{{}, best.max().item<double>()};
+  for (int64_t t = 0; t < frames; ++t) {
+    const int64_t label = labels[static_cast<size_t>(t)];
+    if (t == 0 || label != found.tokens.back().token) found.tokens.push_back({label, t, t, 0});
+    found.tokens.back().end = t + 1;
+    found.tokens.back().confidence += std::exp(posteriors[t][label].item<double>());
+  }
+  for (auto& token : found.tokens) token.confidence /= static_cast<double>(token.end - token.begin);
+  return found;
+}
+
+TEST(FrameViterbi, OfManyClassesIsThatOfAllPairs) {
+  constexpr int64_t kMany = 200, kFrames = 60;
+  for (int64_t seed = 0; seed < 6; ++seed) {
+    torch::manual_seed(seed);
+    FrameTransitions transitions(kMany, 0.01);
+    for (int64_t i = 0; i < 40; ++i) {
+      const auto labels = torch::randint(kMany, {8}, torch::kLong).repeat_interleave(5);
+      transitions.add(Labels(labels.data_ptr<int64_t>(), labels.data_ptr<int64_t>() + labels.numel()));
+    }
+    const auto posteriors = (static_cast<double>(seed) * torch::randn({kFrames, kMany}, torch::kDouble))
+                                .log_softmax(1);  // of seed 0 all classes are alike
+    for (const double scale : {1.0, 0.3, -0.5}) {
+      const ViterbiOptions options{.prior_scale = 0.7, .transition_scale = scale, .insertion = -0.5};
+      const auto found = viterbi(posteriors, transitions, options);
+      const auto expected = best_of_pairs(posteriors, transitions, options);
+      if (seed > 0)
+        expect_same(found, expected, 1e-9);
+      else
+        EXPECT_NEAR(found.score, expected.score, 1e-9);
+    }
+  }
 }
 
 TEST(FrameTransitions, CountsAndSmooths) {

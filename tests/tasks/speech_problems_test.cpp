@@ -62,9 +62,18 @@ TEST_F(SpeechProblemsTest, BadUtterancesAreNamed) {
               ElementsAre(HasSubstr("train set: 1 utterance left out (the recording cannot be read)"),
                           HasSubstr("test set: 1 utterance left out (the recording cannot be read)")));
 
+  // However many speeds there are, an utterance is counted once.
+  test::write_recording(file("train1.wav"), {5});
+  test::write_recording(file("test1.wav"), std::vector<int16_t>(800));
+  data = load({"task.skip_bad=true", "features.speeds=0.9 1 1.1"});
+  EXPECT_THAT(data->notes(), testing::Contains("train set: 1 utterance without a frame, left out"));
+
   uint64_t state = 3;
   test::write_recording(file("train1.wav"), test::say({1}, state));
   test::write_recording(file("test1.wav"), test::say({1}, state));
+  data = load({"task.skip_bad=true", "features.stack=12", "features.speeds=0.9 1 4"});
+  EXPECT_THAT(data->notes(),
+              testing::Contains(testing::ContainsRegex("^train set: [1-8] utterances? too short")));
   EXPECT_THAT(error_of_load({"features.stack=64"}), HasSubstr("is too short for its text"));
 }
 
@@ -153,6 +162,35 @@ TEST_F(SpeechProblemsTest, AlignmentsThatDoNotFitAreNamed) {
   skipping.push_back("task.skip_bad=true");
   EXPECT_THAT(load(skipping)->notes(),
               ElementsAre(HasSubstr("train set: 1 utterance left out (the alignment does not fit)")));
+}
+
+TEST_F(SpeechProblemsTest, AlignmentsOfOtherClassesAreNamed) {
+  const auto write_set = [&](const std::string& set, const std::vector<std::string>& alignments) {
+    const auto place = folder_ / "tones" / set;
+    std::filesystem::create_directories(place);
+    std::ofstream list(place / "wav.scp"), text(place / "text"), labels(place / "ali.ark");
+    for (size_t i = 0; i < alignments.size(); ++i) {
+      const std::string id = set + std::to_string(i);
+      test::write_recording(place / (id + ".wav"), std::vector<int16_t>(400));
+      list << id << " " << id << ".wav\n";
+      text << id << " word\n";
+      labels << id << " " << alignments[i] << "\n";
+    }
+  };
+  const std::vector<std::string> settings{"task.data=kaldi", "task.objective=frames", "features.stack=1",
+                                          "train.epochs=1"};
+  write_set("train", {"0 1 1 1 0"});
+  write_set("test", {"0 1 7 7 0", "7 8 8 7 7", "9 9 9 9 9"});
+  EXPECT_THAT(
+      load(settings)->notes(),
+      ElementsAre("test set: 12 frames of classes that the training set does not have, which cannot be "
+                  "recognised, the first \"7\"",
+                  "test set: 2 utterances with such frames alone, which are scored but have no loss"));
+  EXPECT_GT(learn(settings).test.at("loss"), 0);
+  write_set("test", {"7 8 8 7 7", "9 9 9 9 9"});
+  EXPECT_THAT(
+      error_of_load(settings),
+      HasSubstr("no frame of the test set is of a class that the training set has (the first is \"7\")"));
 }
 
 TEST_F(SpeechProblemsTest, ALanguageModelHasAllWordsOrIsRefusedAtOnce) {

@@ -56,7 +56,8 @@ struct QUATRAIN_API KaldiEntry {
   std::string key;
   /// Where the value lies: FILE for a file of one value; FILE:OFFSET for the value at this byte of an
   /// archive, behind its key; and behind either [FIRST:LAST] for these rows of a matrix, from 0 on, the last
-  /// included. As Kaldi does, a last row up to 3 behind the matrix means its last one.
+  /// included, or [FIRST:LAST,FIRST:LAST] for these rows and columns, where ":" means all. As Kaldi does, a
+  /// last row up to 3 behind the matrix means its last one.
   std::string location;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <set>
 
 #include "quatrain/data/derivatives.h"
 #include "quatrain/data/tokenizer.h"
@@ -59,7 +60,7 @@ class Preparation {
     SpeechSplit split;
     const bool trains = name == "train" && request_.split.empty();
     const auto factors = trains ? own_.speed_factors() : std::vector<double>{1};
-    const auto all = static_cast<int64_t>(utterances.size() * factors.size());
+    const auto all = std::ssize(utterances);
     auto last = std::chrono::steady_clock::now();
     std::string heard;  // what tells these recordings from all others
     const auto tell = [&](int64_t done, const at::Tensor& read) {
@@ -77,6 +78,9 @@ class Preparation {
     split.set =
         bank_ ? std::make_shared<data::SpeechSet>(std::move(utterances), *bank_, factors, tell, unreadable)
               : std::make_shared<data::SpeechSet>(std::move(utterances), own_.bank.bands, tell, unreadable);
+    // Once for each speed: what is stored beside runs has it so.
+    const std::string once = heard;
+    for (size_t i = 1; i < factors.size(); ++i) heard += once;
     for (const auto& utterance : split.set->utterances()) {
       split.tokens.push_back(SpeechClasses::tokens_of(own_, utterance));
       for (const auto& token : split.tokens.back()) heard += "\n" + token;
@@ -96,7 +100,8 @@ class Preparation {
         if (ids.back() < 0 && own_.objective != Objective::frames) unknown.add(token);
       }
     }
-    int64_t silent = 0, cut = 0;
+    // Utterances, whatever the number of speeds.
+    std::set<const data::Utterance*> silent, cut;
     for (int64_t i = 0; i < split.set->size(); ++i) {
       const auto& utterance = split.set->utterance(i);
       const int64_t frames = split.set->frames(i);
@@ -104,7 +109,7 @@ class Preparation {
       if (frames == 0) {
         refuse(name, utterance,
                "has no frame (its " + std::to_string(utterance.samples()) + " samples are too few)");
-        ++silent;
+        silent.insert(&utterance);
         continue;
       }
       if (own_.objective == Objective::ctc && rows_in(own_, frames) < rows_needed(targets)) {
@@ -113,7 +118,7 @@ class Preparation {
                    " and blanks between equal ones need as many rows, it has " +
                    std::to_string(rows_in(own_, frames)) +
                    (own_.stack > 1 ? " (features.stack = " + std::to_string(own_.stack) + ")" : ""));
-        ++cut;
+        cut.insert(&utterance);
         if (name == "train") continue;
       }
       if (own_.objective == Objective::frames && !aligned(name, utterance, frames, classes, unknown))
@@ -126,11 +131,19 @@ class Preparation {
                                                             : counted(unknown.count, "token")) +
                        " that the training set does not have, which cannot be recognised, the first " +
                        quote(unknown.first));
-    if (silent > 0)
-      notes_.push_back(name + " set: " + counted(silent, "utterance") + " without a frame" +
+    if (unknown.everywhere > 0)
+      notes_.push_back(name + " set: " + counted(unknown.everywhere, "utterance") +
+                       " with such frames alone, which are scored but have no loss");
+    TORCH_CHECK(split.usable.empty() || unknown.everywhere < std::ssize(split.usable),
+                "speech: no frame of the ", name,
+                " set is of a class that the training set has (the first is ", quote(unknown.first),
+                "); take the alignments of both from the same acoustic model");
+    if (!silent.empty())
+      notes_.push_back(name + " set: " + counted(std::ssize(silent), "utterance") + " without a frame" +
                        (name == "train" ? ", left out" : ", to which the answer is empty"));
-    if (cut > 0)
-      notes_.push_back(name + " set: " + counted(cut, "utterance") + " too short for their tokens" +
+    if (!cut.empty())
+      notes_.push_back(name + " set: " + counted(std::ssize(cut), "utterance") +
+                       " too short for their tokens" +
                        (name == "train" ? ", left out" : ", which are scored but have no loss"));
     TORCH_CHECK(name != "train" || !split.usable.empty(),
                 "speech: no utterance of the train set can be used; see features.stack and task.units");
@@ -161,6 +174,7 @@ class Preparation {
   // What training cannot have heard of.
   struct Unknown {
     int64_t count = 0;
+    int64_t everywhere = 0;  // utterances that have nothing else
     std::string first;
     void add(const std::string& name) {
       if (count++ == 0) first = name;
@@ -188,8 +202,11 @@ class Preparation {
   bool aligned(const std::string& name, const data::Utterance& utterance, int64_t frames,
                const SpeechClasses& classes, Unknown& unknown) {
     try {
-      for (const int64_t label : frame_classes(own_, utterance, frames))
+      const auto labels = frame_classes(own_, utterance, frames);
+      const int64_t before = unknown.count;
+      for (const int64_t label : labels)
         if (label >= classes.size()) unknown.add(std::to_string(label));
+      unknown.everywhere += unknown.count - before == std::ssize(labels);
       return true;
     } catch (const c10::Error& error) {
       leave_out(name, utterance, "the alignment does not fit", error.what_without_backtrace());
