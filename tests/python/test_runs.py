@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import wave
 
 import pytest
 import quatrain
@@ -38,6 +39,32 @@ def test_the_same_logits(tmp_path, settings):
     assert done.returncode == 0, done.stderr
     with torch.no_grad():
         torch.testing.assert_close(run.model(tokens), load_file(tmp_path / "output")["y"], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("by", ["training", "speaker", "utterance", "none"])
+def test_speech_is_normalised_as_in_training(tmp_path, by):
+    """Files are answered as the evaluation heard them. Each speaker says one utterance, which is all that is known of a file's speaker."""
+    words, random = {"low": 400, "high": 2300}, torch.Generator().manual_seed(1)
+    for part, count in (("train", 24), ("test", 4)):
+        lines = []
+        for i in range(count):
+            said = [list(words)[k] for k in torch.randint(2, (1 + i % 3,), generator=random)]
+            time = torch.arange(1200) / 8000
+            tones = torch.cat([torch.cat([6000 * torch.sin(2 * torch.pi * words[word] * time), torch.zeros(400)]) for word in said])
+            samples = (tones + 200 * torch.randn(tones.shape, generator=random)).to(torch.int16)
+            with wave.open(str(tmp_path / f"{part}{i}.wav"), "wb") as file:
+                file.setnchannels(1), file.setsampwidth(2), file.setframerate(8000), file.writeframes(samples.numpy().tobytes())
+            lines.append(f"{part}{i}.wav\t{' '.join(said)}\t{part}{i}")
+        (tmp_path / f"{part}.tsv").write_text("\n".join(lines) + "\n")
+    changes = ["task.data=tsv", f"features.normalise={by}", "features.bands=24", "features.stack=2", "model.hidden=32", "model.bidirectional=false"]
+    changes += ["train.epochs=20", "train.batch=2", "train.rate=1e-2", "train.threads=1", "decode.beam=1"]
+    command = [PROGRAM, "train", "yesno", "--data", tmp_path, "--out", tmp_path / "run", *(part for change in changes for part in ("--set", change))]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    answers = quatrain.load(tmp_path / "run").predict([str(tmp_path / f"test{i}.wav") for i in range(4)])
+    heard = (tmp_path / "run" / "test.hyp.trn").read_text().splitlines()
+    assert [line.rsplit("(", 1)[0].rstrip() for line in heard] == answers
+    assert any(answers) or by == "none"  # which learns slowly
 
 
 def test_a_run_is_trained_further(tmp_path):

@@ -179,6 +179,44 @@ TEST_F(SpeechTest, AlignmentsAndStoredFeaturesOfKaldi) {
   EXPECT_NE(load_run(folder_ / "run")->line_problem("any.wav"), "");
 }
 
+TEST_F(SpeechTest, AnswersNormaliseAsTrainingDid) {
+  // One utterance a speaker: what is known of the speaker is what is known of the file.
+  test::write_tones(folder_ / "tones", 24, 4, 6, 2);
+  for (const char* set : {"train", "dev", "test"}) {
+    std::istringstream lines(text_of(file(std::string(set) + ".tsv")));
+    std::ofstream alone(file(std::string(set) + ".tsv"));
+    int speaker = 0;
+    for (std::string name, text, rest;
+         std::getline(lines, name, '\t') && std::getline(lines, text, '\t') && std::getline(lines, rest);)
+      alone << name << "\t" << text << "\t" << set << speaker++ << "\n";
+  }
+  const torch::NoGradGuard no_grad;
+  for (const std::string by : {"training", "speaker", "utterance", "none"}) {
+    {
+      const at::AutoGradMode learning(true);
+      learn({"features.normalise=" + by, "train.epochs=8", "train.batch=2"}, by);
+    }
+    // What evaluation heard is what the run answers, of whole files and bit by bit.
+    std::istringstream heard(text_of(folder_ / by / "test.hyp.trn"));
+    const auto model = load_run(folder_ / by);
+    for (int i = 0; i < 6; ++i) {
+      const std::string name = file("test" + std::to_string(i) + ".wav");
+      std::string line;
+      ASSERT_TRUE(std::getline(heard, line, '('));
+      while (line.ends_with(' ')) line.pop_back();
+      heard.ignore(1000, '\n');
+      EXPECT_EQ(model->predict({name})[0], line) << by;
+      if (by == "speaker" || by == "utterance") continue;
+      const auto live = model->listen(0);
+      for (const at::Tensor& piece : data::read_audio(name).samples[0].split(333)) live->push(piece);
+      EXPECT_EQ(live->finish(), line) << by;
+    }
+    if (by == "training" || by == "none") continue;
+    EXPECT_THAT([&] { model->listen(0); },
+                testing::ThrowsMessage<RecipeError>(HasSubstr("features.normalise = " + by)));
+  }
+}
+
 TEST_F(SpeechTest, EveryOptionOfFeaturesTrains) {
   test::write_tones(folder_ / "tones", 12, 4, 4, 2);
   for (const auto& settings : std::vector<std::vector<std::string>>{
