@@ -41,7 +41,7 @@ def test_the_same_logits(tmp_path, settings):
         torch.testing.assert_close(run.model(tokens), load_file(tmp_path / "output")["y"], rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("by", ["training", "speaker", "utterance", "none"])
+@pytest.mark.parametrize("by", ["training", "speaker", "utterance"])
 def test_speech_is_normalised_as_in_training(tmp_path, by):
     """Files are answered as the evaluation heard them. Each speaker says one utterance, which is all that is known of a file's speaker."""
     words, random = {"low": 400, "high": 2300}, torch.Generator().manual_seed(1)
@@ -64,7 +64,7 @@ def test_speech_is_normalised_as_in_training(tmp_path, by):
     answers = quatrain.load(tmp_path / "run").predict([str(tmp_path / f"test{i}.wav") for i in range(4)])
     heard = (tmp_path / "run" / "test.hyp.trn").read_text().splitlines()
     assert [line.rsplit("(", 1)[0].rstrip() for line in heard] == answers
-    assert any(answers) or by == "none"  # which learns slowly
+    assert any(answers)
 
 
 def test_a_run_is_trained_further(tmp_path):
