@@ -8,6 +8,7 @@
 #include "nn/reference.h"
 #include "quatrain/models/text_classifier.h"
 #include "quatrain/nn/factorize.h"
+#include "quatrain/nn/norm.h"
 #include "quatrain/nn/parameters.h"
 #include "quatrain/nn/safetensors.h"
 #include "quatrain/nn/weights.h"
@@ -348,6 +349,19 @@ TEST_F(ConvertTest, AModelIsConvertedWhollyOrNotAtAll) {
   for (const auto& [name, value] : before) {
     ASSERT_TRUE(after.contains(name)) << name;
     EXPECT_TRUE(torch::allclose(after[name], value, 0, 0, /*equal_nan=*/true)) << name;
+  }
+}
+
+TEST_F(ConvertTest, ANormOfTheAlgebraIsRefusedWithAWayOut) {
+  torch::nn::Sequential real(linear("real", 8, 8), WhiteningNorm(WhiteningNormOptions(8).n(1))),
+      twin(linear("quaternion", 8, 8), WhiteningNorm(WhiteningNormOptions(8).n(4)));
+  try {
+    fill_nearest(*real, *twin);
+    FAIL() << "no error";
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("'1.weight' must have one shape in both models, got [1, 8] and [10, 2]"));
+    EXPECT_THAT(error.what(), HasSubstr("train the twin from its own start"));
   }
 }
 
