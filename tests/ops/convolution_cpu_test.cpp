@@ -140,6 +140,21 @@ TEST(ConvolutionPlane, OnePixelWithAStride) {
   at::set_num_threads(threads);
 }
 
+TEST(ConvolutionPlane, TheGradientOfTheInputLiesAsTheInput) {
+  for (const int64_t kernel : {1, 3})
+    for (const int64_t stride : {1, 2})
+      for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+        const at::Tensor x = torch::randn({2, 32, 6, 6}).contiguous(format),
+                         F = torch::randn({4, 8, 8, kernel, kernel});
+        const ConvolutionOptions options{.stride = {stride}, .padding = {kernel / 2}};
+        const at::Tensor y = ops::convolution(x, F, {}, {"quaternion", {}, {}}, options);
+        const auto [dx, dF, dA] = ops::convolution_backward(torch::ones_like(y), x, F, {"quaternion", {}, {}},
+                                                            options, {true, false, false});
+        EXPECT_TRUE(y.is_contiguous(format)) << kernel << ", " << stride;
+        EXPECT_TRUE(dx.is_contiguous(format)) << kernel << ", " << stride;
+      }
+}
+
 TEST(ConvolutionPlane, EveryAlgebraAndWidth) {
   for (const std::string algebra :
        {"complex", "quaternion", "octonion", "split_quaternion", "dual", "tessarine"})

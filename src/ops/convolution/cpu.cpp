@@ -223,7 +223,8 @@ Gradients convolution_backward_cpu(const at::Tensor& grad, const at::Tensor& x, 
       if (met.sizes() == x.sizes()) {
         dx = met.contiguous(format_of(x));
       } else {
-        dx = at::zeros(x.sizes(), met.options().memory_format(format_of(x)));
+        dx = at::empty(x.sizes(), met.options().memory_format(format_of(x)))
+                 .zero_();  // at::zeros has no format
         met_pixels(dx, call).copy_(met);
       }
     }
