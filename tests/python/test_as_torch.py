@@ -103,8 +103,12 @@ def test_the_flop_counter_counts_products():
     assert flops(lambda: layer(x).sum().backward()) == 2 * real * 8 // 16
     learned = Linear(64, 128, algebra="phm(4)").eval()
     assert learned.factorize()
-    taken = torch.ops.quatrain.planned_way(x, learned.S, "learned", learned.A, learned._weight.factored[1:], True)
-    assert flops(lambda: learned(x)) == (real * 8 // 16 if taken == "factored" else real)
+    for gradients in (True, False):  # without them its weights stay as they are
+        taken = torch.ops.quatrain.planned_way(
+            x, learned.S, "learned", learned.A, learned._weight.factored[1:], not gradients
+        )
+        with torch.set_grad_enabled(gradients):
+            assert flops(lambda: learned(x)) == (real * 8 // 16 if taken == "factored" else real)
 
 
 def test_convert_keeps_what_a_new_layer_would_lose():
