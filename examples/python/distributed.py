@@ -9,6 +9,7 @@ package (docs/python.md); docs/distributed.md says more. The task: which of two 
 """
 
 import argparse
+import gc
 import os
 
 import quatrain
@@ -93,7 +94,9 @@ def main() -> None:
         return train(options, 0, 1)
     dist.init_process_group("gloo")  # on CPUs; nccl on GPUs
     train(options, dist.get_rank(), processes)
-    # The model is gone by now, and after a barrier so is gloo's hold on tensors: else a process may hang at its end.
+    # What still holds the group at the end of a process may abort it: a wrapped model, which is in circles of references,
+    # and gloo, which holds tensors up to a barrier.
+    gc.collect()
     dist.barrier()
     dist.destroy_process_group()
 

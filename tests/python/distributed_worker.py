@@ -4,6 +4,7 @@ Trains a Transformer under DistributedDataParallel and under FSDP2, each against
 batch; every process checks.
 """
 
+import gc
 import sys
 
 import quatrain
@@ -127,5 +128,6 @@ if __name__ == "__main__":
         check_training(algebra)
         check_evaluation(algebra)
     check_save(sys.argv[1])
+    gc.collect()  # as in examples/python/distributed.py
     dist.barrier()
     dist.destroy_process_group()

@@ -229,6 +229,7 @@ constexpr Fit kEpyc{{1.35, 0.0093, 0.0189, 0.010, 0.0247},
 double cached_cost(const Problem& p, Way way) {
   constexpr double kSlow = 1.7;
   constexpr int64_t kFew = 16;
+  constexpr double kVector = 8;  // values that a row of a mixture takes the time of, where it is shorter
   const Fit& fit = p.slow_dense ? kEpyc : kXeon;
   const double atens = p.slow_dense ? kSlow : 1, dense = p.n == 1 || p.rows < kFew ? atens : 1;
   const Sizes s(p);
@@ -249,7 +250,7 @@ double cached_cost(const Problem& p, Way way) {
     if (way == Way::mixed) {
       const auto& [call, product, mixture, weights] = fit.mixed;
       return call + 0.6 * several + (product * s.rows * kd + weights * kd / s.n) / s.threads +
-             mixture * s.n * s.rows * s.d / 1000;
+             mixture * s.n * s.n * s.rows * std::max(s.d / s.n, kVector) / 1000;
     }
     const auto& [call, product, weights] = fit.materialised;
     return call + 1.2 * several + (product * dense * s.rows * kd + weights * kd) / s.threads;
