@@ -22,8 +22,7 @@ void copy(const at::Tensor& from, const at::Tensor& to, const std::string& name)
   require(from.sizes() == to.sizes(), "fill_nearest: '", name, "' must have one shape in both models, got ",
           from.sizes(), " and ", to.sizes(),
           ": it is copied as it is; where it depends on the algebra, as a whitening norm does, leave it out "
-          "of both "
-          "models, or train the twin from its own start");
+          "of both models, or train the twin from its own start");
   to.copy_(from);
 }
 

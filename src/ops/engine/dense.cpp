@@ -59,9 +59,7 @@ void multiply_in_engine(int64_t M, int64_t N, int64_t K, const Matrix& a, const 
 
 void multiply(int64_t M, int64_t N, int64_t K, const Matrix& a, const Matrix& b, bool accumulate, float* c,
               int64_t c_row) {
-  constexpr int64_t kFew =
-      16;  // rows for which the copies cost more than the products gain; the planner knows it
-  if (dense_is_slow() && M >= kFew && K >= kFew)
+  if (dense_is_slow() && M >= kFewRows && K >= kFewRows)
     return multiply_in_engine(M, N, K, a, b, accumulate, c, c_row);
   at::Tensor to = view_of({c, c_row}, M, N);
   const at::Tensor left = view_of(a, M, K), right = view_of(b, K, N);

@@ -18,6 +18,9 @@ struct Matrix {
   bool transposed = false;
 };
 
+/// Of a product with fewer rows the engine's copies of both operands cost more than it gains.
+constexpr int64_t kFewRows = 16;
+
 /// c (+)= a b of M x K and K x N; rows of c are c_row values apart.
 QUATRAIN_API void multiply(int64_t M, int64_t N, int64_t K, const Matrix& a, const Matrix& b, bool accumulate,
                            float* c, int64_t c_row);

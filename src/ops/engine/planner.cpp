@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "ops/engine/dense.h"
 #include "quatrain/conv_ops.h"
 #include "support/enum_names.h"
 
@@ -228,10 +229,9 @@ constexpr Fit kEpyc{{1.35, 0.0093, 0.0189, 0.010, 0.0247},
 
 double cached_cost(const Problem& p, Way way) {
   constexpr double kSlow = 1.7;
-  constexpr int64_t kFew = 16;
   constexpr double kVector = 8;  // values that a row of a mixture takes the time of, where it is shorter
   const Fit& fit = p.slow_dense ? kEpyc : kXeon;
-  const double atens = p.slow_dense ? kSlow : 1, dense = p.n == 1 || p.rows < kFew ? atens : 1;
+  const double atens = p.slow_dense ? kSlow : 1, dense = p.n == 1 || p.rows < engine::kFewRows ? atens : 1;
   const Sizes s(p);
   const double kd = s.k * s.d / 1000, inputs = s.rows * (s.k + s.d) / 1000;
   const double several = p.threads > 1;
