@@ -13,6 +13,10 @@ namespace {
 
 namespace rnn = torch::nn::utils::rnn;
 
+int64_t output_width(const RecurrentCase& asked) {
+  return asked.projection > 0 ? asked.projection : asked.width;
+}
+
 rnn::PackedSequence random_sequences(const RecurrentCase& asked) {
   std::vector<int64_t> lengths;
   for (int64_t b = asked.batch; b > 0; --b)
@@ -26,7 +30,8 @@ template <class Layer>
 Call pass_of_layer(const RecurrentCase& asked, Layer layer) {
   const auto parameters = layer->parameters();
   if (!asked.packed) {
-    const at::Tensor x = torch::randn({asked.steps, asked.batch, asked.width}), grad = torch::randn_like(x);
+    const at::Tensor x = torch::randn({asked.steps, asked.batch, asked.width}),
+                     grad = torch::randn({asked.steps, asked.batch, output_width(asked)});
     return pass_of(
         asked.training, [layer](const at::Tensor& v) mutable { return std::get<0>(layer->forward(v)); },
         parameters, x, grad);
@@ -36,7 +41,8 @@ Call pass_of_layer(const RecurrentCase& asked, Layer layer) {
     return std::get<0>(layer->forward_with_packed_input(rnn::PackedSequence(v, sequences.batch_sizes())))
         .data();
   };
-  return pass_of(asked.training, forward, parameters, sequences.data(), torch::randn_like(sequences.data()));
+  return pass_of(asked.training, forward, parameters, sequences.data(),
+                 torch::randn({sequences.data().size(0), output_width(asked)}));
 }
 
 template <class Layer>
@@ -48,8 +54,8 @@ Candidate candidate(const char* name, const RecurrentCase& asked, Layer layer) {
 }
 
 template <class Layer, class Options>
-Candidate our_candidate(const RecurrentCase& asked) {
-  Layer layer(Options(asked.width, asked.width).algebra(asked.algebra).gates(nn::Gates::packed));
+Candidate our_candidate(const RecurrentCase& asked, Options options) {
+  Layer layer(options.algebra(asked.algebra).gates(nn::Gates::packed));
   layer->eval();
   if (!asked.training) nn::factorize(*layer);
   return candidate("ours", asked, layer);
@@ -57,14 +63,19 @@ Candidate our_candidate(const RecurrentCase& asked) {
 
 Candidate ours(const RecurrentCase& asked) {
   torch::manual_seed(0);
-  if (asked.cell == "lstm") return our_candidate<nn::LSTM, nn::LSTMOptions>(asked);
-  if (asked.cell == "gru") return our_candidate<nn::GRU, nn::GRUOptions>(asked);
-  return our_candidate<nn::RNN, nn::RNNOptions>(asked);
+  if (asked.cell == "lstm")
+    return our_candidate<nn::LSTM>(asked,
+                                   nn::LSTMOptions(asked.width, asked.width).proj_size(asked.projection));
+  if (asked.cell == "gru") return our_candidate<nn::GRU>(asked, nn::GRUOptions(asked.width, asked.width));
+  return our_candidate<nn::RNN>(asked, nn::RNNOptions(asked.width, asked.width));
 }
 
 Candidate torchs(const RecurrentCase& asked) {
   torch::manual_seed(0);
-  if (asked.cell == "lstm") return candidate("real", asked, torch::nn::LSTM(asked.width, asked.width));
+  if (asked.cell == "lstm")
+    return candidate(
+        "real", asked,
+        torch::nn::LSTM(torch::nn::LSTMOptions(asked.width, asked.width).proj_size(asked.projection)));
   if (asked.cell == "gru") return candidate("real", asked, torch::nn::GRU(asked.width, asked.width));
   return candidate("real", asked, torch::nn::RNN(asked.width, asked.width));
 }
@@ -72,7 +83,7 @@ Candidate torchs(const RecurrentCase& asked) {
 // What else a user could take for an LSTM in inference: oneDNN's with weights that were reordered once, and
 // for one step torch's cell.
 std::vector<Candidate> rivals(const RecurrentCase& asked) {
-  if (asked.cell != "lstm" || asked.training || asked.packed) return {};
+  if (asked.cell != "lstm" || asked.training || asked.packed || asked.projection > 0) return {};
   torch::nn::LSTM layer(asked.width, asked.width);
   const auto weights = layer->named_parameters();
   const auto reorder =
@@ -112,6 +123,7 @@ Contest contest_of(const RecurrentCase& asked) {
   contender.asked = {field("algebra", asked.algebra),
                      field("cell", asked.cell),
                      field("width", asked.width),
+                     field("projection", asked.projection),
                      column("batch", std::to_string(asked.batch) + "x" + std::to_string(asked.steps), true),
                      hidden("batch", asked.batch),
                      hidden("steps", asked.steps),

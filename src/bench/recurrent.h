@@ -13,6 +13,7 @@ struct RecurrentCase {
   std::string algebra = "quaternion";
   std::string cell = "lstm";  ///< lstm, gru or rnn
   int64_t width = 512;        ///< of input and state
+  int64_t projection = 0;     ///< of an lstm's state, to so many values; 0: none
   int64_t batch = 16, steps = 100;
   bool packed = false;  ///< sequences of steps / B, 2 steps / B ... steps, as PackedSequence
   int threads = 1;

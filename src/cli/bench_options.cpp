@@ -88,6 +88,9 @@ void BenchOptions::add_recurrent(CLI::App& bench) {
   add_algebras(*command, a.algebras);
   list("--cell", a.cells, "Cells")->check(CLI::IsMember({"lstm", "gru", "rnn"}));
   list("--sizes", a.widths, "Widths of input and state")->check(CLI::Range(1, 1 << 14));
+  command->add_option("--proj-size", a.projection, "Width that an lstm's state is projected to; 0: none")
+      ->check(CLI::Range(0, 1 << 14))
+      ->capture_default_str();
   list("--batch", a.batches, "Sequences at a time")->check(CLI::Range(1, 1 << 14));
   command->add_option("--steps", a.steps, "Steps of a sequence; 1: streaming")
       ->check(CLI::Range(1, 1 << 14))

@@ -13,8 +13,15 @@ int bench_recurrent_command(const BenchRecurrentArguments& a) {
           for (const int64_t width : a.widths)
             for (const int64_t batch : a.batches) {
               check_sizes(algebra, {{"--sizes", width}});
-              cases.push_back(
-                  {algebra, cell, width, batch, a.steps, a.lengths == "mixed", threads, pass == "training"});
+              if (a.projection > 0) {
+                check_sizes(algebra, {{"--proj-size", a.projection}});
+                if (cell != "lstm" || a.projection >= width)
+                  throw UsageError(
+                      "bench: --proj-size must be below --sizes and goes with --cell lstm, got " +
+                      std::to_string(a.projection) + " with " + std::to_string(width) + " and " + cell);
+              }
+              cases.push_back({algebra, cell, width, a.projection, batch, a.steps, a.lengths == "mixed",
+                               threads, pass == "training"});
             }
   return run_bench(bench::recurrent(cases, a.seconds), a.json);
 }

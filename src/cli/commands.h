@@ -148,7 +148,7 @@ int bench_encoder_command(const BenchEncoderArguments& arguments);
 struct BenchRecurrentArguments {
   std::vector<std::string> algebras{"quaternion"}, cells{"lstm"};
   std::vector<int64_t> widths{256, 512, 1024}, batches{1, 16};
-  int64_t steps = 100;
+  int64_t projection = 0, steps = 100;
   std::string lengths = "equal";
   std::vector<int> threads;  ///< none: torch's number
   std::vector<std::string> passes{"inference", "training"};

@@ -195,6 +195,16 @@ TEST(BenchRecurrent, stands_beside_torchs_layers) {
                 .get<double>(),
             0);
   EXPECT_EQ(place.run("bench recurrent --sizes 30").code, 2);
+  // torch warns that its layer is not oneDNN's then.
+  const Outcome projecting =
+      place.run("bench recurrent --sizes 8 --proj-size 4 --batch 2 --steps 3 --json -" + kQuick);
+  ASSERT_EQ(projecting.code, 0) << projecting.error;
+  const json projected = json::parse(projecting.out);
+  EXPECT_EQ(projected[0]["real_parameters"].get<int>(), 4 * (8 * 8 + 4 * 8 + 2 * 8) + 4 * 8);
+  EXPECT_EQ(projected[0]["parameters"].get<int>(), 4 * ((8 * 8 + 4 * 8) / 4 + 2 * 8) + 4 * 8 / 4);
+  for (const char* wrong :
+       {"--sizes 8 --proj-size 8", "--sizes 8 --proj-size 4 --cell gru", "--sizes 8 --proj-size 3"})
+    EXPECT_EQ(place.run(std::string("bench recurrent ") + wrong + kQuick).code, 2) << wrong;
 }
 
 TEST(BenchPairs, stands_beside_the_real_twin) {

@@ -1,7 +1,5 @@
 #include "ops/recurrent/gate_maps.h"
 
-#include <optional>
-
 namespace quatrain::ops {
 
 using engine::Blocks;
@@ -75,15 +73,23 @@ void GateMaps::apply_transposed(Range rows, Range blocks, float* dr, float* dh, 
       dh[q] += through[q] * mask[q];
 }
 
-Split::Split(const Steps& steps, const GateMaps& maps, int64_t n, bool splits)
-    : n_(n), blocks_(maps.blocks()) {
+StateMaps::StateMaps(const RecurrenceCall& call, int64_t rows, int64_t steps, BilinearMap::Pass pass)
+    : gates(call.S, call.maps, ops::gates(call.cell), call.bias, rows, steps, pass) {
+  if (call.projects())
+    projection.emplace(std::vector{call.S.back()}, std::vector{call.maps.back()}, 1, std::nullopt, rows,
+                       steps, pass);
+}
+
+Split::Split(const Steps& steps, const StateMaps& maps, int64_t n, bool splits)
+    : n_(n), blocks_(maps.gates.blocks()) {
   // Of a thread: rows from which its products are as fast as with all, and products of values in a step that
   // are worth waiting for another.
   constexpr int64_t kRows = 16, kWork = 1 << 16;
   const int64_t most = engine::Team::most(), batch = steps.count() ? steps.sizes[0] : 0;
   if (most == 1 || !maps.splits() || !splits) return;
   by_rows_ = batch >= kRows * most;
-  threads_ = by_rows_ ? most : std::clamp<int64_t>(maps.work(batch) / kWork, 1, std::min(most, blocks_));
+  threads_ =
+      by_rows_ ? most : std::clamp<int64_t>(maps.gates.work(batch) / kWork, 1, std::min(most, blocks_));
   if (by_rows_) cuts_ = steps.cuts(threads_);
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/TensorIterator.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "kernels/cpu/kernels.h"
@@ -21,15 +22,13 @@ inline kernels::cpu::Cell cell_of(Cell cell) {
 
 using Range = engine::Team::Range;
 
-/// The maps of all gates, of the state or of inputs, and where their rows lie among the gates.
+/// The maps of all gates, of the state or of inputs, and where their rows lie among the gates. A projection
+/// is the same with one gate.
 class GateMaps {
  public:
   /// One map for all gates, or the first `gates` of S, one each. For `rows` rows at a time, so many `times`.
   GateMaps(const std::vector<at::Tensor>& S, const std::vector<Call>& maps, int64_t gates,
            const Optional& bias, int64_t rows, int64_t times, BilinearMap::Pass pass);
-  /// Those of the state.
-  GateMaps(const RecurrenceCall& call, int64_t rows, int64_t steps, BilinearMap::Pass pass)
-      : GateMaps(call.S, call.maps, gates(call.cell), call.bias, rows, steps, pass) {}
 
   bool on_engine() const { return on_engine_; }
   /// True where results can be made in parts, without a change of a bit.
@@ -58,13 +57,24 @@ class GateMaps {
   bool on_engine_ = true, splits_ = true;
 };
 
+/// The maps of the state: of its gates, and of its projection where there is one.
+struct StateMaps {
+  StateMaps(const RecurrenceCall& call, int64_t rows, int64_t steps, BilinearMap::Pass pass);
+
+  bool on_engine() const { return gates.on_engine() && (!projection || projection->on_engine()); }
+  bool splits() const { return gates.splits() && (!projection || projection->splits()); }
+
+  GateMaps gates;
+  std::optional<GateMaps> projection;
+};
+
 /// Who does what in a step. Sequences do not depend on each other: where there are many, each thread takes
 /// some of them and goes through all steps alone. Else it takes blocks of columns of each product, then
 /// cells, and all threads wait for each other after both.
 class Split {
  public:
   /// splits: whether what else is made in each step can be made in parts.
-  Split(const Steps& steps, const GateMaps& maps, int64_t n, bool splits = true);
+  Split(const Steps& steps, const StateMaps& maps, int64_t n, bool splits = true);
 
   int64_t threads() const { return threads_; }
   bool by_rows() const { return by_rows_; }
@@ -75,11 +85,11 @@ class Split {
     Range cells;         ///< row * n + component
   };
   Part part(const engine::Team::Member& member, int64_t rows) const;
-  /// Those of so many blocks of a product that one thread makes of its rows.
+  /// Those of so many blocks of another product that one thread makes of its rows.
   Range share(const engine::Team::Member& member, int64_t blocks) const {
     return by_rows_ ? Range{0, blocks} : member.share(blocks);
   }
-  /// After each product, and after the cells.
+  /// After each product, and after each use of cells.
   void wait(const engine::Team::Member& member) const {
     if (!by_rows_) member.wait();
   }

@@ -20,7 +20,7 @@
 ///                   and types
 ///
 /// N rows in T steps, the first of which has B; n components, p units of each. The state h has q of each: p,
-/// or what a projection makes of them. The engine knows no projection: with one, the recurrence is composed.
+/// or what a projection makes of them, one more map in each step.
 namespace quatrain::ops {
 
 using Optional = std::optional<at::Tensor>;
