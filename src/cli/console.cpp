@@ -1,8 +1,8 @@
 #include "cli/console.h"
 
-#include <fmt/format.h>
-
 #include <cstdio>
+
+#include "support/text.h"
 
 namespace quatrain::cli {
 
@@ -12,7 +12,7 @@ std::string printable(const std::string& text) {
     if (c == '\t' || c == '\n')
       shown += c == '\t' ? "\\t" : "\\n";
     else if (static_cast<unsigned char>(c) < ' ' || c == 0x7F)
-      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+      shown += escaped(c);
     else
       shown += c;
   }

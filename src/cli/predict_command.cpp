@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <system_error>
 
 #include "cli/commands.h"
@@ -63,19 +64,19 @@ struct Progress {
 };
 
 // Answers lines, which follow those of `so_far` of what `place` names.
-void answer_lines(tasks::Model& model, const std::vector<std::string>& lines, const std::string& place,
+void answer_lines(tasks::Model& model, std::span<const std::string> lines, const std::string& place,
                   Progress& so_far) {
-  for (auto next = lines.begin();; ++next) {
-    const auto [answers, problem] = tasks::answer(model, {next, lines.end()});
+  for (;;) {
+    const auto [answers, problem] = tasks::answer(model, lines);
     write(answers);
     so_far.lines += answers.size();
-    next += static_cast<std::ptrdiff_t>(answers.size());
     if (problem.empty()) return;
     const std::string sentence = place + " " + std::to_string(so_far.lines + 1) + ": " + problem;
     if (!model.answers_the_rest()) throw std::runtime_error(sentence);
     print_note("quatrain: " + sentence);
     write({""});
     ++so_far.lines, ++so_far.unanswered;
+    lines = lines.subspan(answers.size() + 1);
   }
 }
 
@@ -94,9 +95,8 @@ Progress answer_input(tasks::Model& model) {
 Progress answer_arguments(tasks::Model& model, const std::vector<std::string>& lines) {
   Progress so_far;
   while (so_far.lines < lines.size()) {
-    const auto begin = lines.begin() + static_cast<std::ptrdiff_t>(so_far.lines);
     const size_t count = std::min(model.portion(), lines.size() - so_far.lines);
-    answer_lines(model, {begin, begin + static_cast<std::ptrdiff_t>(count)}, "argument", so_far);
+    answer_lines(model, std::span(lines).subspan(so_far.lines, count), "argument", so_far);
   }
   return so_far;
 }

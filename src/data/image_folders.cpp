@@ -4,8 +4,8 @@
 #include <system_error>
 
 #include "data/image_readers.h"
+#include "data/in_threads.h"
 #include "data/random.h"
-#include "data/share_out.h"
 #include "data/split_files.h"
 #include "data/text_file.h"
 #include "quatrain/data/image.h"
@@ -121,7 +121,7 @@ void read_image_folders(ImageGathering& gathering) {
     const size_t count = std::min(at_once, files.size() - begin);
     std::vector<at::Tensor> images(count);
     std::vector<std::string> problems(count);
-    share_out(static_cast<int64_t>(count), [&](int64_t number) {
+    for_each_in_threads(static_cast<int64_t>(count), [&](int64_t number) {
       const auto i = static_cast<size_t>(number);
       try {
         images[i] = fit_image(read_image(files[begin + i].path), gathering.side());

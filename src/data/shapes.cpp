@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "data/generated_pairs.h"
+#include "data/in_threads.h"
 #include "data/random.h"
-#include "data/share_out.h"
 #include "quatrain/data/image_set.h"
 
 namespace quatrain::data {
@@ -200,8 +200,8 @@ ImageSet draw_shapes(const ShapesOptions& options, ShapeSet set, int64_t count) 
                   torch::arange(count) % (2 * kShapes)};
   auto* planes = shapes.images.data_ptr<uint8_t>();
   constexpr int64_t kBytes = 3 * kShapeSide * kShapeSide;
-  share_out(count,
-            [&](int64_t i) { draw_shape(stream_of(options, set, i), label_of(i), planes + i * kBytes); });
+  for_each_in_threads(
+      count, [&](int64_t i) { draw_shape(stream_of(options, set, i), label_of(i), planes + i * kBytes); });
   return shapes;
 }
 

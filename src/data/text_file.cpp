@@ -1,10 +1,9 @@
 #include "data/text_file.h"
 
-#include <array>
 #include <charconv>
-#include <cstdio>
 
 #include "data/line_file.h"
+#include "support/text.h"
 
 namespace quatrain::data {
 namespace fs = std::filesystem;
@@ -42,9 +41,7 @@ std::string readable(std::string_view bytes) {
   std::string text;
   for (const char byte : bytes) {
     const auto value = static_cast<uint8_t>(byte);
-    std::array<char, 5> code{};
-    std::snprintf(code.data(), code.size(), "\\x%02x", value);
-    text += value >= 0x20 && value < 0x7f && byte != '"' ? std::string(1, byte) : code.data();
+    text += value >= 0x20 && value < 0x7f && byte != '"' ? std::string(1, byte) : escaped(byte);
   }
   return '"' + text + '"';
 }

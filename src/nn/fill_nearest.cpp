@@ -9,6 +9,7 @@
 #include "nn/real_state.h"
 #include "quatrain/nn/attention.h"
 #include "quatrain/nn/convert.h"
+#include "quatrain/nn/multiplies_inputs.h"
 #include "quatrain/ops.h"
 
 namespace quatrain::nn {
@@ -36,6 +37,8 @@ class Filler {
   explicit Filler(ConversionReport& report) : report_(report) {}
 
   void visit(const torch::nn::Module& real, torch::nn::Module& twin, const std::string& name) {
+    if (const auto* multiplies = dynamic_cast<const MultipliesInputs*>(&twin))
+      same_products(real, *multiplies, name);
     if (auto* layer = dynamic_cast<LinearImpl*>(&twin)) return linear(real, *layer, name, {}, {});
     if (auto* attention = dynamic_cast<MultiheadAttentionImpl*>(&twin))
       if (const auto* from = dynamic_cast<const MultiheadAttentionImpl*>(&real))
@@ -47,6 +50,17 @@ class Filler {
   }
 
  private:
+  static void same_products(const torch::nn::Module& real, const MultipliesInputs& twin,
+                            const std::string& name) {
+    const auto* from = dynamic_cast<const MultipliesInputs*>(&real);
+    const std::string algebra = twin.algebra_of_products().text();
+    require(
+        !from || from->algebra_of_products().text() == algebra, "fill_nearest: ", shown(name),
+        " cannot be converted to ", algebra,
+        ", because it multiplies its inputs, and their products are others there: train the twin from its "
+        "own start");
+  }
+
   void visit_children(const torch::nn::Module& real, torch::nn::Module& twin, const std::string& name) {
     children(real, twin, name, [&](const auto& from, auto& to, const std::string& child) {
       visit(from, to, joined(name, child));

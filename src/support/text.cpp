@@ -191,14 +191,18 @@ std::string shorten(std::string_view text) {
   return std::string(text.substr(0, end)) + "...";
 }
 
+std::string escaped(char byte) {
+  std::array<char, 8> escape{};
+  std::snprintf(escape.data(), escape.size(), "\\x%02X", static_cast<unsigned char>(byte));
+  return escape.data();
+}
+
 std::string quote(std::string_view text) {
   const std::string shown = shorten(text);
   std::string quoted = "\"";
   std::string_view rest = shown;
   for (size_t bad = find_bad_utf8(rest); bad != rest.npos; bad = find_bad_utf8(rest)) {
-    std::array<char, 8> escape{};
-    std::snprintf(escape.data(), escape.size(), "\\x%02X", static_cast<unsigned char>(rest[bad]));
-    quoted.append(rest.substr(0, bad)).append(escape.data());
+    quoted.append(rest.substr(0, bad)).append(escaped(rest[bad]));
     rest.remove_prefix(bad + 1);
   }
   return quoted.append(rest) + '"';

@@ -59,7 +59,9 @@ QUATRAIN_API int64_t line_at(std::string_view text, size_t byte);
 
 /// The text, or its first 40 bytes and "...": what a message shows of a value of any length.
 QUATRAIN_API std::string shorten(std::string_view text);
-/// The same in double quotes, with bytes that are not UTF-8 as \xFF.
+/// What stands for a byte that is no text: \xFF.
+QUATRAIN_API std::string escaped(char byte);
+/// The first 40 bytes and "..." in double quotes, with bytes that are not UTF-8 escaped.
 QUATRAIN_API std::string quote(std::string_view text);
 
 /// With ASCII's letters in lower case, whatever the locale.

@@ -16,8 +16,8 @@ class Run : public torch::CustomClassHolder {
 
   at::Tensor forward(std::vector<at::Tensor> input) { return model_->forward(input); }
   void train(bool on) { model_->module().train(on); }
-  std::vector<std::string> predict(std::vector<std::string> lines) {
-    auto [answers, problem] = answer(*model_, std::move(lines));
+  std::vector<std::string> predict(const std::vector<std::string>& lines) {
+    auto [answers, problem] = answer(*model_, lines);
     TORCH_CHECK_VALUE(problem.empty(), "predict: line ", answers.size() + 1, ": ", problem);
     return answers;
   }

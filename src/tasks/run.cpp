@@ -90,20 +90,23 @@ std::unique_ptr<Model> load_checkpoint(const fs::path& folder, const std::vector
   return model;
 }
 
-Answers answer(Model& model, std::vector<std::string> lines) {
+Answers answer(Model& model, std::span<const std::string> lines) {
   Answers result;
   const auto problem_of = [&](const std::string& line) {
     const std::string problem = line_problem(line);
     return problem.empty() ? model.line_problem(line) : problem;
   };
-  for (size_t i = 0; i < lines.size() && result.problem.empty(); ++i)
-    if (result.problem = problem_of(lines[i]); !result.problem.empty()) lines.resize(i);
+  std::vector<std::string> good;
+  for (const std::string& line : lines) {
+    if (result.problem = problem_of(line); !result.problem.empty()) break;
+    good.push_back(line);
+  }
   try {
-    result.answers = model.predict(lines);
+    result.answers = model.predict(good);
   } catch (const LineError& error) {
     result.problem = error.what();
-    lines.resize(error.line());
-    result.answers = model.predict(lines);
+    good.resize(error.line());
+    result.answers = model.predict(good);
   }
   return result;
 }

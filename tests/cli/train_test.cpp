@@ -87,6 +87,17 @@ std::string small_settings(const tasks::Recipe& recipe) {
   return all + " --data pairs";
 }
 
+TEST(Train, memory_that_there_is_not_is_refused) {
+  const Workplace place;
+  // A weight of 2^20 x 2^20 values.
+  const Outcome outcome = place.run("train agreement --out big --set model.width=1048576");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.error,
+            "quatrain: out of memory: 4096.0 GiB were asked for at once; take a smaller model (the sizes in "
+            "[model]) "
+            "or smaller batches\n");
+}
+
 TEST(Train, every_recipe_runs) {
   const Workplace place;
   place.make_data();

@@ -6,6 +6,8 @@
 #include "models/pairs.h"
 #include "nn/visit.h"
 #include "ops/reference.h"
+#include "quatrain/nn/convert.h"
+#include "quatrain/nn/parameters.h"
 
 namespace quatrain {
 namespace {
@@ -193,6 +195,22 @@ TEST(PairAttention, WordsAreFixedUnlessTrained) {
 TEST(PairAttention, ClonesMovesSavesAndLoads) {
   for (const char* algebra : {"real", "quaternion", "phm(4)"})
     test::expect_clones_saves_and_loads([&] { return PairAttention(attending(algebra)); });
+}
+
+TEST(PairAttention, IsFilledFromOneOfItsOwnAlgebraAlone) {
+  PairAttention quaternion(attending()), real(attending("real")), other(attending("real"));
+  EXPECT_EQ(nn::fill_nearest(*real, *other).after, nn::parameter_count(*other));
+  const at::Tensor before = quaternion->aggregate->layers[0]->S.clone();
+  try {
+    nn::fill_nearest(*real, *quaternion);
+    ADD_FAILURE() << "not refused";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "fill_nearest: the module cannot be converted to quaternion, because it multiplies its inputs, and "
+        "their products are others there: train the twin from its own start");
+  }
+  EXPECT_TRUE(quaternion->aggregate->layers[0]->S.equal(before));
 }
 
 TEST(PairAttention, SizesAreThePapers) {

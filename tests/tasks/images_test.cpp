@@ -310,7 +310,8 @@ TEST_F(ImagesTest, FilesThatAreNoneAreNamed) {
   test::write_bytes(folder_ / "text.png", "this is no picture");
   const torch::NoGradGuard no_grad;
   const auto [answers, problem] =
-      answer(*model, {file("test/sea/0.png"), (folder_ / "text.png").string(), file("test/sea/1.png")});
+      answer(*model, std::vector<std::string>{file("test/sea/0.png"), (folder_ / "text.png").string(),
+                                              file("test/sea/1.png")});
   EXPECT_EQ(answers.size(), 1);
   EXPECT_THAT(problem, HasSubstr("text.png"));
   EXPECT_THAT(answers[0], testing::ContainsRegex("^(tree|water|light)\t"));

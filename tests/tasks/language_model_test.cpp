@@ -282,7 +282,7 @@ TEST_F(LanguageKindTest, TextWithoutMarksOfEnds) {
                                {Setting::parse("generate.score=true")});
   const auto scorer = scoring.kind->load_model(std::move(scoring), folder_ / "run" / "best");
   scorer->module().eval();
-  const auto [answers, problem] = tasks::answer(*scorer, {"the old", "the"});
+  const auto [answers, problem] = tasks::answer(*scorer, std::vector<std::string>{"the old", "the"});
   EXPECT_EQ(answers.size(), 1);
   EXPECT_THAT(problem, HasSubstr("must have 2 tokens to be scored"));
 }

@@ -9,6 +9,7 @@
 #include "quatrain/models/perceptron.h"
 #include "quatrain/models/word_vectors.h"
 #include "quatrain/nn/attention.h"
+#include "quatrain/nn/multiplies_inputs.h"
 
 namespace quatrain::models {
 
@@ -49,7 +50,8 @@ struct QUATRAIN_API PairAttentionOptions : nn::MapOptions<PairAttentionOptions>,
 ///
 /// Children: `words`, `compare` (or `compare_first`, of C2, and `compare_second`, of C1), `aggregate`, over
 /// the options' algebra, and a real `head`.
-class QUATRAIN_API PairAttentionImpl : public torch::nn::Cloneable<PairAttentionImpl> {
+class QUATRAIN_API PairAttentionImpl : public torch::nn::Cloneable<PairAttentionImpl>,
+                                       public nn::MultipliesInputs {
  public:
   PairAttentionImpl(int64_t vocabulary_size, int64_t classes)
       : PairAttentionImpl(PairAttentionOptions(vocabulary_size, classes)) {}
@@ -68,6 +70,7 @@ class QUATRAIN_API PairAttentionImpl : public torch::nn::Cloneable<PairAttention
 
   /// componentwise or real, also where the option is `automatic`.
   nn::AttentionKind kind() const { return kind_; }
+  const nn::AlgebraSpec& algebra_of_products() const override { return options.algebra(); }
 
   PairAttentionOptions options;
   WordVectors words{nullptr};

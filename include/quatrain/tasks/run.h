@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ struct QUATRAIN_API Answers {
   std::vector<std::string> answers;
   std::string problem;  ///< why the next line has none; empty where all have one
 };
-QUATRAIN_API Answers answer(Model& model, std::vector<std::string> lines);
+QUATRAIN_API Answers answer(Model& model, std::span<const std::string> lines);
 
 /// Sets torch's threads where the recipe names a number.
 QUATRAIN_API void set_threads(const Recipe& recipe);

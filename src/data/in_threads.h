@@ -15,7 +15,7 @@ namespace quatrain::data {
 /// Calls work(0) .. work(count - 1), in as many threads as torch may use. What one throws first is thrown
 /// when all threads have ended.
 template <class Work>
-void share_out(int64_t count, const Work& work) {
+void for_each_in_threads(int64_t count, const Work& work) {
   std::atomic<int64_t> next = 0;
   std::mutex mutex;
   std::exception_ptr error;
