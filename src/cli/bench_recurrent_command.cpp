@@ -10,19 +10,19 @@ int bench_recurrent_command(const BenchRecurrentArguments& a) {
     for (const auto& cell : a.cells)
       for (const int threads : threads_or_default(a.threads))
         for (const auto& pass : a.passes)
-          for (const int64_t width : a.widths)
-            for (const int64_t batch : a.batches) {
-              check_sizes(algebra, {{"--sizes", width}});
-              if (a.projection > 0) {
-                check_sizes(algebra, {{"--proj-size", a.projection}});
-                if (cell != "lstm" || a.projection >= width)
-                  throw UsageError(
-                      "bench: --proj-size must be below --sizes and goes with --cell lstm, got " +
-                      std::to_string(a.projection) + " with " + std::to_string(width) + " and " + cell);
-              }
+          for (const int64_t width : a.widths) {
+            check_sizes(algebra, {{"--sizes", width}});
+            if (a.projection > 0) {
+              check_sizes(algebra, {{"--proj-size", a.projection}});
+              if (cell != "lstm" || a.projection >= width)
+                throw UsageError("bench: --proj-size must be below --sizes and goes with --cell lstm, got " +
+                                 std::to_string(a.projection) + " with " + std::to_string(width) + " and " +
+                                 cell);
+            }
+            for (const int64_t batch : a.batches)
               cases.push_back({algebra, cell, width, a.projection, batch, a.steps, a.lengths == "mixed",
                                threads, pass == "training"});
-            }
+          }
   return run_bench(bench::recurrent(cases, a.seconds), a.json);
 }
 

@@ -94,8 +94,7 @@ TEST(Train, memory_that_there_is_not_is_refused) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.error,
             "quatrain: out of memory: 4096.0 GiB were asked for at once; take a smaller model (the sizes in "
-            "[model]) "
-            "or smaller batches\n");
+            "[model]) or smaller batches\n");
 }
 
 TEST(Train, every_recipe_runs) {

@@ -34,10 +34,10 @@ StateGradients recurrence_backward_cpu(const RecurrenceCall& call, const Upstrea
   const at::Tensor dh = start(grads.h, h0), dc = memory ? start(grads.c, *c0) : make(0, width),
                    dz = make(N, all * width), dr = make(own_dr ? N : 0, all * width),
                    before = make(N, state_width), projected = make(maps.projection ? N : 0, state_width),
-                   // The gradient of the cells' outputs. Of an lstm it is 0 again after each step back.
-      d_output = maps.projection ? at::zeros({B, width}, y.options()) : dh, ys = y.contiguous(),
-                   starts = h0.contiguous(), memories = memory ? c0->contiguous() : at::Tensor(),
-                   keeps = kept.contiguous();
+                   ys = y.contiguous(), starts = h0.contiguous(),
+                   memories = memory ? c0->contiguous() : at::Tensor(), keeps = kept.contiguous();
+  // The gradient of the cells' outputs. Of an lstm it is 0 again after each step back.
+  const at::Tensor d_output = maps.projection ? at::zeros({B, width}, y.options()) : dh;
   at::Tensor dys, through, mask;
   if (grads.y) dys = grads.y->contiguous();
   if (call.mask) through = make(B, state_width), mask = call.mask->contiguous();
