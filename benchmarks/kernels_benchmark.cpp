@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cpu/groups.h"
 #include "kernels/cpu/kernels.h"
 #include "quatrain/algebra.h"
 
@@ -36,14 +37,18 @@ class Mixture {
       }
       begin_.push_back(static_cast<int32_t>(source_.size()));
     }
+    groups_ = Groups(ungrouped());
   }
-  Mix view() const {
+  Mix view() const { return groups_.of(ungrouped()); }
+
+ private:
+  Mix ungrouped() const {
     return {static_cast<int32_t>(begin_.size()) - 1, begin_.data(), source_.data(), coefficient_.data()};
   }
 
- private:
   std::vector<int32_t> begin_{0}, source_;
   std::vector<float> coefficient_;
+  Groups groups_;
 };
 
 /// Matrices below each other, and a pointer to each.

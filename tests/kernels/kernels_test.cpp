@@ -2,6 +2,7 @@
 // byte touched that is not theirs.
 
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/groups.h"
 
 #include <gtest/gtest.h>
 
@@ -73,15 +74,22 @@ auto stream_of(const Table& k) {
     return k.stream_b;
 }
 
-/// A sparse mixture of three inputs: all of them, one, none, one twice, two.
+/// A sparse mixture of three inputs: all of them, one, none, one twice, two; then four outputs that start
+/// alike, two that do, and a copy.
 struct Sparse {
-  std::vector<int32_t> begin{0, 3, 4, 4, 6, 8}, source{0, 1, 2, 1, 2, 2, 2, 0};
-  std::vector<float> coefficient{0.5F, -1, 0.7071F, 1, 0.25F, -1.5F, 1, -0.3F};
+  std::vector<int32_t> begin{0, 3, 4, 4, 6, 8, 10, 13, 17, 19, 22, 24, 25},
+      source{0, 1, 2, 1, 2, 2, 2, 0, 0, 2, 0, 2, 1, 0, 2, 1, 2, 0, 2, 1, 2, 0, 1, 2, 2};
+  std::vector<float> coefficient{0.5F, -1,   0.7071F, 1,    0.25F, -1.5F, 1,    -0.3F, 2,
+                                 -1,   0.3F, 0.1F,    -1,   0.6F,  0.2F,  0.9F, 1.1F,  -0.4F,
+                                 0.8F, 1,    -0.2F,   0.7F, -0.6F, 0.45F, 1};
   int32_t inputs = 3;
 
-  Mix view() const {
+  Groups groups{ungrouped()};
+
+  Mix ungrouped() const {
     return {static_cast<int32_t>(begin.size()) - 1, begin.data(), source.data(), coefficient.data()};
   }
+  Mix view() const { return groups.of(ungrouped()); }
 };
 
 /// What `got` may differ from `expected`: float32's rounding of a few sums of values below 2 and, in
@@ -395,6 +403,19 @@ TEST(Kernels, SoftmaxKeepsNaN) {
   }
 }
 
+TEST(Kernels, OutputsThatStartAlikeAreGrouped) {
+  const Sparse mix;
+  const Mix view = mix.view();
+  std::vector<int32_t> found;
+  for (int32_t g = 0; g < view.groups; ++g)
+    found.insert(found.end(), {view.group[g].first, view.group[g].count, view.group[g].common});
+  EXPECT_EQ(found,
+            (std::vector<int32_t>{0, 1, 3, 1, 1, 1, 2, 1, 0, 3, 1, 2, 4, 1, 2, 5, 4, 2, 9, 2, 2, 11, 1, 1}));
+  const float* const of_four = view.shared + view.group[5].coefficients;
+  EXPECT_EQ(std::vector<float>(of_four, of_four + 8),
+            (std::vector<float>{2, 0.3F, 0.6F, -0.4F, -1, 0.1F, 0.2F, 0.8F}));
+}
+
 TEST(Kernels, SixtyFourComponentsAreTransposed) {
   constexpr int32_t kInputs = 64;
   std::vector<int32_t> begin{0}, source;
@@ -443,11 +464,13 @@ TEST(Kernels, RoundsToTheNearestHalf) {
   const auto count = static_cast<int64_t>(values.size());
   const int32_t begin[] = {0, 1}, source[] = {0};
   const float one[] = {1};
+  const Groups groups({1, begin, source, one});
+  const Mix copy = groups.of({1, begin, source, one});
   for (const Table* k : tables()) {
     std::vector<bf16> result(values.size());
     const float* in[] = {values.data()};
     bf16* out[] = {result.data()};
-    k->combine_f_b({1, begin, source, one}, in, count, out, count, 1, count, nullptr, Store::set);
+    k->combine_f_b(copy, in, count, out, count, 1, count, nullptr, Store::set);
     for (size_t i = 0; i < values.size(); ++i)
       // Sums start at +0, so that -0 becomes +0.
       EXPECT_EQ(result[i], nearest(values[i] + 0.0F)) << k->name << ": " << std::hexfloat << values[i];
@@ -457,6 +480,8 @@ TEST(Kernels, RoundsToTheNearestHalf) {
 TEST(Kernels, NaNStaysNaN) {
   const int32_t begin[] = {0, 1}, source[] = {0};
   const float one[] = {1};
+  const Groups groups({1, begin, source, one});
+  const Mix copy = groups.of({1, begin, source, one});
   for (const Table* k : tables())
     for (const uint32_t bits : {0x7fc00000U, 0x7f800001U, 0x7fffffffU, 0xffffffffU, 0xff800001U}) {
       const std::vector<float> values(19, std::bit_cast<float>(bits));  // whole vectors and a tail
@@ -466,8 +491,8 @@ TEST(Kernels, NaNStaysNaN) {
       bf16* out[] = {result.data()};
       const bf16* halves[] = {result.data()};
       float* floats[] = {back.data()};
-      k->combine_f_b({1, begin, source, one}, in, 19, out, 19, 1, 19, nullptr, Store::set);
-      k->combine_b_f({1, begin, source, one}, halves, 19, floats, 19, 1, 19, nullptr, Store::set);
+      k->combine_f_b(copy, in, 19, out, 19, 1, 19, nullptr, Store::set);
+      k->combine_b_f(copy, halves, 19, floats, 19, 1, 19, nullptr, Store::set);
       for (size_t i = 0; i < values.size(); ++i) {
         EXPECT_TRUE(std::isnan(to_double(result[i]))) << k->name << std::hex << bits;
         EXPECT_TRUE(std::isnan(back[i]));

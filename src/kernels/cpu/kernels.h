@@ -11,6 +11,13 @@ namespace quatrain::kernels::cpu {
 /// Bits of a bfloat16: the upper half of a float32.
 typedef uint16_t bf16;
 
+/// Consecutive outputs of a mixture, one, two or four, that start with the same `common` inputs in the same
+/// order. Their coefficients, those of an input side by side, start at shared[coefficients].
+struct MixGroup {
+  int32_t first, count, common, coefficients;
+  bool more;  ///< some have further inputs
+};
+
 /// Linear mixtures: output o is the sum over e in [begin[o], begin[o + 1]) of coefficient[e] * input
 /// source[e].
 struct Mix {
@@ -18,6 +25,9 @@ struct Mix {
   const int32_t* begin;
   const int32_t* source;
   const float* coefficient;
+  int32_t groups = 0;  ///< which cover all outputs in their order (groups.h); `combine` goes by them
+  const MixGroup* group = nullptr;
+  const float* shared = nullptr;
 };
 
 /// Sums of products: output o is the sum over e in [begin[o], begin[o + 1]) of coefficient[e] * a left[e] * b

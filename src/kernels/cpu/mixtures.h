@@ -10,143 +10,152 @@ namespace {
 
 constexpr int kMaxInputs = 64;  // the largest n of an algebra
 
-/// A block of height x width vectors of every output; the last one of a row may have `count` lanes only.
-template <int height, int width, bool part, class In, class Out>
-inline void combine_block(const Mix& mix, const In* const* in, int64_t in_row, Out* const* out,
-                          int64_t out_row, int64_t from, int64_t to, int64_t q, int64_t count,
-                          const float* const* bias, Store how) {
-  const auto get = [count](auto* p) { return part ? load_part(p, count) : load(p); };
-  for (int32_t o = 0; o < mix.outputs; ++o) {
-    Vec s[height][width];
-    Out* y = out[o] + to + q;
+/// GCC keeps a register for each offset from a pointer that it sees being added up, and has too few of them.
+template <class T>
+inline T* opaque(T* p) {
+  asm("" : "+r"(p));
+  return p;
+}
+
+/// A call of `combine`.
+template <class In, class Out>
+struct Mixed {
+  const Mix& mix;
+  const In* const* in;
+  int64_t in_row;
+  Out* const* out;
+  int64_t out_row;
+  const float* const* bias;
+  Store how;
+
+  /// Neither a bias nor what was there counts.
+  bool fresh() const { return !bias && how == Store::set; }
+};
+
+/// height x width vectors of the `count` outputs of a group, `from` the first values of the inputs and `to`
+/// those of the outputs on, at column q; the last one of a row may have `lanes` lanes only. Inputs that they
+/// share are loaded once. The sums stay in registers, if GCC sees one loop over the vectors, not two.
+template <int count, int height, int width, bool part, bool fresh, class In, class Out>
+[[gnu::always_inline]] inline void combine_tile(const Mixed<In, Out>& call, const MixGroup& group,
+                                                int64_t from, int64_t to, int64_t q, int64_t lanes) {
+  const auto get = [lanes](auto* p) { return part ? load_part(p, lanes) : load(p); };
+  constexpr int kVectors = height * width;
+  const int64_t in_row = call.in_row, out_row = call.out_row;
+  const auto in_at = [in_row](int i) { return i / width * in_row + i % width * kLanes; };
+  const auto out_at = [out_row](int i) { return i / width * out_row + i % width * kLanes; };
+  const Mix& mix = call.mix;
+  Vec s[count][kVectors] = {};
+  if constexpr (!fresh)
+#pragma GCC unroll 4
+    for (int t = 0; t < count; ++t)
 #pragma GCC unroll 8
-    for (int h = 0; h < height; ++h)
-#pragma GCC unroll 8
-      for (int v = 0; v < width; ++v) {
-        s[h][v] = bias ? get(bias[o] + q + v * kLanes) : Vec{};
-        if (how == Store::add) s[h][v] += get(y + h * out_row + v * kLanes);
+      for (int i = 0; i < kVectors; ++i) {
+        const int32_t o = group.first + t;
+        if (call.bias) s[t][i] = get(call.bias[o] + q + i % width * kLanes);
+        if (call.how == Store::add) s[t][i] += get(call.out[o] + to + out_at(i));
       }
-    for (int32_t e = mix.begin[o]; e < mix.begin[o + 1]; ++e) {
-      const In* x = in[mix.source[e]] + from + q;
-      const float c = mix.coefficient[e];
+  const int32_t* const source = mix.source + mix.begin[group.first];
+  const float* const shared = mix.shared + group.coefficients;
+  for (int32_t e = 0; e < group.common; ++e) {
+    const In* const p = call.in[source[e]] + from;
+    Vec x[kVectors];
 #pragma GCC unroll 8
-      for (int h = 0; h < height; ++h)
+    for (int i = 0; i < kVectors; ++i) x[i] = get(p + in_at(i));
+#pragma GCC unroll 4
+    for (int t = 0; t < count; ++t)
 #pragma GCC unroll 8
-        for (int v = 0; v < width; ++v) s[h][v] += c * get(x + h * in_row + v * kLanes);
-    }
+      for (int i = 0; i < kVectors; ++i) s[t][i] += shared[e * count + t] * x[i];
+  }
+#pragma GCC unroll 4
+  for (int t = 0; t < count; ++t) {
+    const int32_t o = group.first + t;
+    if (group.more)
+      for (int32_t e = mix.begin[o] + group.common; e < mix.begin[o + 1]; ++e) {
+        const In* const p = call.in[mix.source[e]] + from;
+        const float factor = mix.coefficient[e];
 #pragma GCC unroll 8
-    for (int h = 0; h < height; ++h)
-#pragma GCC unroll 8
-      for (int v = 0; v < width; ++v) {
-        Out* to_store = y + h * out_row + v * kLanes;
-        part ? store_part(to_store, s[h][v], count) : store(to_store, s[h][v]);
+        for (int i = 0; i < kVectors; ++i) s[t][i] += factor * get(p + in_at(i));
       }
+    Out* const y = call.out[o] + to;
+#pragma GCC unroll 8
+    for (int i = 0; i < kVectors; ++i)
+      part ? store_part(y + out_at(i), s[t][i], lanes) : store(y + out_at(i), s[t][i]);
   }
 }
 
-/// All of `height` rows, in blocks of eight vectors where the columns allow it.
-template <int height, class In, class Out>
-inline void combine_rows(const Mix& mix, const In* const* in, int64_t in_row, Out* const* out,
-                         int64_t out_row, int64_t row, int64_t cols, const float* const* bias, Store how) {
-  constexpr int kWide = 8 / height;
-  const int64_t from = row * in_row, to = row * out_row;
+/// All columns of `height` rows, in tiles of `vectors` vectors where they allow it.
+template <int count, int height, int vectors, bool fresh, class In, class Out>
+inline void combine_rows(const Mixed<In, Out>& call, const MixGroup& group, int64_t row, int64_t cols) {
+  constexpr int kWide = vectors / height;
+  const int64_t from = row * call.in_row, to = row * call.out_row;
   int64_t q = 0;
   for (; q + kWide * kLanes <= cols; q += kWide * kLanes)
-    combine_block<height, kWide, false>(mix, in, in_row, out, out_row, from, to, q, kLanes, bias, how);
+    combine_tile<count, height, kWide, false, fresh>(call, group, from + q, to + q, q, kLanes);
   for (; kWide > 1 && q + kLanes <= cols; q += kLanes)
-    combine_block<height, 1, false>(mix, in, in_row, out, out_row, from, to, q, kLanes, bias, how);
-  if (q < cols)
-    combine_block<height, 1, true>(mix, in, in_row, out, out_row, from, to, q, cols - q, bias, how);
+    combine_tile<count, height, 1, false, fresh>(call, group, from + q, to + q, q, kLanes);
+  if (q < cols) combine_tile<count, height, 1, true, fresh>(call, group, from + q, to + q, q, cols - q);
 }
 
-/// The number of inputs where every output mixes the same ones, else 0.
-inline int32_t common_inputs(const Mix& mix) {
-  const int32_t inputs = mix.outputs > 0 ? mix.begin[1] : 0;
-  for (int32_t o = 1; o < mix.outputs; ++o) {
-    if (mix.begin[o + 1] - mix.begin[o] != inputs) return 0;
-    for (int32_t e = 0; e < inputs; ++e)
-      if (mix.source[mix.begin[o] + e] != mix.source[e]) return 0;
-  }
-  return inputs;
+/// Rows from `row` to `end`.
+template <int count, bool fresh, class In, class Out>
+void combine_group(const Mixed<In, Out>& call, const MixGroup& group, int64_t row, int64_t end,
+                   int64_t cols) {
+  // Sums fill half of the registers, of as many rows as that takes.
+  constexpr int kSums = kLanes == 16 ? 16 : 8, kVectors = kSums / count < 8 ? kSums / count : 8;
+  if constexpr (kVectors == 8)
+    if (cols < 2 * kLanes)
+      for (; row + 8 <= end; row += 8) combine_rows<count, 8, 8, fresh>(call, group, row, cols);
+  if constexpr (kVectors >= 4)
+    if (cols < kVectors / 2 * kLanes)
+      for (; row + 4 <= end; row += 4) combine_rows<count, 4, kVectors, fresh>(call, group, row, cols);
+  if (cols % (kVectors * kLanes))
+    for (; row + 2 <= end; row += 2) combine_rows<count, 2, kVectors, fresh>(call, group, row, cols);
+  for (; row < end; ++row) combine_rows<count, 1, kVectors, fresh>(call, group, row, cols);
 }
 
-/// `width` vectors of `height` outputs with the same inputs: each of these is loaded once for all of them.
-template <int height, int width, bool part, class In, class Out>
-inline void dense_block(const Mix& mix, int32_t inputs, int32_t o, const In* const* in, int64_t from,
-                        Out* const* out, int64_t to, int64_t q, int64_t count, const float* const* bias,
-                        Store how) {
-  const auto get = [count](auto* p) { return part ? load_part(p, count) : load(p); };
-  const float* const c = mix.coefficient + mix.begin[o];
-  Vec s[height][width];
-#pragma GCC unroll 8
-  for (int t = 0; t < height; ++t)
-#pragma GCC unroll 2
-    for (int v = 0; v < width; ++v) {
-      s[t][v] = bias ? get(bias[o + t] + q + v * kLanes) : Vec{};
-      if (how == Store::add) s[t][v] += get(out[o + t] + to + q + v * kLanes);
-    }
-  for (int32_t e = 0; e < inputs; ++e) {
-    const In* const p = in[mix.source[e]] + from + q;
-    Vec x[width];
-#pragma GCC unroll 2
-    for (int v = 0; v < width; ++v) x[v] = get(p + v * kLanes);
-#pragma GCC unroll 8
-    for (int t = 0; t < height; ++t) {
-      const float factor = c[t * inputs + e];
-#pragma GCC unroll 2
-      for (int v = 0; v < width; ++v) s[t][v] += factor * x[v];
-    }
-  }
-#pragma GCC unroll 8
-  for (int t = 0; t < height; ++t)
-#pragma GCC unroll 2
-    for (int v = 0; v < width; ++v) {
-      Out* const y = out[o + t] + to + q + v * kLanes;
-      part ? store_part(y, s[t][v], count) : store(y, s[t][v]);
-    }
-}
-
-template <int width, bool part, class In, class Out>
-inline void dense_outputs(const Mix& mix, int32_t inputs, const In* const* in, int64_t from, Out* const* out,
-                          int64_t to, int64_t q, int64_t count, const float* const* bias, Store how) {
-  constexpr int kHeight = kLanes == 16 ? 8 : 4;  // sums fill half of the registers
-  int32_t o = 0;
-  for (; o + kHeight <= mix.outputs; o += kHeight)
-    dense_block<kHeight, width, part>(mix, inputs, o, in, from, out, to, q, count, bias, how);
-  for (; o + 4 <= mix.outputs; o += 4)
-    dense_block<4, width, part>(mix, inputs, o, in, from, out, to, q, count, bias, how);
-  for (; o < mix.outputs; ++o)
-    dense_block<1, width, part>(mix, inputs, o, in, from, out, to, q, count, bias, how);
-}
-
+/// A mixture that is an input as it is. Sums start at +0, so that -0 becomes +0.
 template <class In, class Out>
-void combine_dense(const Mix& mix, int32_t inputs, const In* const* in, int64_t in_row, Out* const* out,
-                   int64_t out_row, int64_t rows, int64_t cols, const float* const* bias, Store how) {
-  for (int64_t row = 0; row < rows; ++row) {
-    const int64_t from = row * in_row, to = row * out_row;
+void copy(const Mixed<In, Out>& call, int32_t input, int32_t output, int64_t row, int64_t end, int64_t cols) {
+  for (; row < end; ++row) {
+    const In* const x = call.in[input] + row * call.in_row;
+    Out* const y = call.out[output] + row * call.out_row;
     int64_t q = 0;
-    for (; q + 2 * kLanes <= cols; q += 2 * kLanes)
-      dense_outputs<2, false>(mix, inputs, in, from, out, to, q, kLanes, bias, how);
-    for (; q + kLanes <= cols; q += kLanes)
-      dense_outputs<1, false>(mix, inputs, in, from, out, to, q, kLanes, bias, how);
-    if (q < cols) dense_outputs<1, true>(mix, inputs, in, from, out, to, q, cols - q, bias, how);
+    for (; q + 4 * kLanes <= cols; q += 4 * kLanes)
+#pragma GCC unroll 4
+      for (int v = 0; v < 4; ++v) store(y + q + v * kLanes, Vec{} + load(x + q + v * kLanes));
+    for (; q + kLanes <= cols; q += kLanes) store(y + q, Vec{} + load(x + q));
+    if (q < cols) store_part(y + q, Vec{} + load_part(x + q, cols - q), cols - q);
+  }
+}
+
+template <bool fresh, class In, class Out>
+void combine_groups(const Mixed<In, Out>& call, int64_t rows, int64_t cols) {
+  // Rows whose inputs stay in the first level cache while all groups pass over them.
+  constexpr int64_t kValues = 1024;
+  const int64_t height = rows * cols <= kValues ? rows : cols < kValues / 4 ? kValues / cols : 4;
+  const Mix& mix = call.mix;
+  for (int64_t row = 0; row < rows; row += height) {
+    const int64_t end = row + height < rows ? row + height : rows;
+    for (int32_t g = 0; g < mix.groups; ++g) {
+      const MixGroup& group = mix.group[g];
+      const int32_t o = group.first, e = mix.begin[o];
+      if (group.count == 4)
+        combine_group<4, fresh>(call, group, row, end, cols);
+      else if (group.count == 2)
+        combine_group<2, fresh>(call, group, row, end, cols);
+      else if (fresh && cols >= 4 * kLanes && group.common == 1 && mix.coefficient[e] == 1)
+        copy(call, mix.source[e], o, row, end, cols);
+      else
+        combine_group<1, fresh>(call, group, row, end, cols);
+    }
   }
 }
 
 template <class In, class Out>
 void combine(const Mix& mix, const In* const* in, int64_t in_row, Out* const* out, int64_t out_row,
              int64_t rows, int64_t cols, const float* const* bias, Store how) {
-  constexpr int32_t kFew = 7;  // inputs that may as well be loaded again for each output
-  if (const int32_t inputs = common_inputs(mix); inputs > kFew && mix.outputs >= 8)
-    return combine_dense(mix, inputs, in, in_row, out, out_row, rows, cols, bias, how);
-  // Eight sums at a time, of as many rows as that takes: reading the mixture costs as much as two of them.
-  int64_t row = 0;
-  if (cols < 2 * kLanes)
-    for (; row + 8 <= rows; row += 8) combine_rows<8>(mix, in, in_row, out, out_row, row, cols, bias, how);
-  if (cols < 4 * kLanes)
-    for (; row + 4 <= rows; row += 4) combine_rows<4>(mix, in, in_row, out, out_row, row, cols, bias, how);
-  for (; row + 2 <= rows; row += 2) combine_rows<2>(mix, in, in_row, out, out_row, row, cols, bias, how);
-  for (; row < rows; ++row) combine_rows<1>(mix, in, in_row, out, out_row, row, cols, bias, how);
+  const Mixed<In, Out> call{mix, in, in_row, out, out_row, bias, how};
+  call.fresh() ? combine_groups<true>(call, rows, cols) : combine_groups<false>(call, rows, cols);
 }
 
 /// One tile of every input is transposed into the first level cache, then mixed from there.

@@ -103,16 +103,16 @@ class Task {
   /// the last product; the others are made.
   void find_plain() {
     const kernels::cpu::Mix all = way_.in->view();
+    std::vector<int32_t> made;
     for (int32_t r = 0; r < all.outputs; ++r) {
       const int32_t begin = all.begin[r], end = all.begin[r + 1];
       const bool plain = p_.blocks * plane_.groups == 1 && end - begin == 1 && all.coefficient[begin] == 1;
       plain_.push_back(plain ? all.source[begin] : -1);
       if (plain) continue;
       mixture_at_.push_back(mixtures_ + r * mixed_);
-      source_.insert(source_.end(), all.source + begin, all.source + end);
-      coefficient_.insert(coefficient_.end(), all.coefficient + begin, all.coefficient + end);
-      begin_.push_back(static_cast<int32_t>(source_.size()));
+      made.push_back(r);
     }
+    mixing_ = way_.in->some(made);
   }
 
   /// Of a row's first tile, from those of its position on.
@@ -136,9 +136,7 @@ class Task {
     const float* components[engine::kMaxComponents];
     float* results[engine::kMaxComponents];
     for (int64_t c = 0; c < plane_.n; ++c) components[c] = here + c * component_;
-    const kernels::cpu::Mix mixed{static_cast<int32_t>(mixture_at_.size()), begin_.data(), source_.data(),
-                                  coefficient_.data()};
-    combine(mixed, components, width_, mixture_at_.data(), inputs_, rows, inputs_);
+    combine(mixing_.view(), components, width_, mixture_at_.data(), inputs_, rows, inputs_);
     const int64_t q = inputs_ / plane_.groups, m = outputs_ / plane_.groups;
     for (int64_t block = block_; block < block_end_; ++block) {
       const int64_t group = block / p_.blocks, col = block % p_.blocks * kColumns,
@@ -226,8 +224,8 @@ class Task {
   int64_t first_ = 0, last_ = 0, block_ = 0, block_end_ = 0;
   float *tiles_, *mixtures_, *products_, *rows_in_, *rows_out_, *zeros_, *dump_;
   std::vector<float*> mixture_at_;  // of those that are made
-  std::vector<int32_t> plain_, begin_{0}, source_;
-  std::vector<float> coefficient_;
+  engine::Mixing mixing_;           // theirs
+  std::vector<int32_t> plain_;
   std::vector<const float*> product_at_;
   std::vector<float*> position_at_, pixels_out_;
   std::vector<const float*> pixels_in_;

@@ -35,13 +35,33 @@ Mixing Mixing::from_rows(const double* rows, int64_t outputs, int64_t inputs) {
   mixing.coefficient_.reserve(static_cast<size_t>(outputs * inputs));
   for (int64_t o = 0; o < outputs; ++o) {
     for (int64_t i = 0; i < inputs; ++i)
-      if (const double c = rows[o * inputs + i]; c != 0) {
-        mixing.source_.push_back(static_cast<int32_t>(i));
-        mixing.coefficient_.push_back(static_cast<float>(c));
-      }
-    mixing.begin_.push_back(static_cast<int32_t>(mixing.source_.size()));
+      if (const double c = rows[o * inputs + i]; c != 0)
+        mixing.add(static_cast<int32_t>(i), static_cast<float>(c));
+    mixing.end_mixture();
   }
+  mixing.group();
   return mixing;
+}
+
+Mixing Mixing::copies(int64_t count) {
+  Mixing mixing;
+  for (int64_t i = 0; i < count; ++i) {
+    mixing.add(static_cast<int32_t>(i), 1);
+    mixing.end_mixture();
+  }
+  mixing.group();
+  return mixing;
+}
+
+Mixing Mixing::some(std::span<const int32_t> outputs) const {
+  Mixing found;
+  const kernels::cpu::Mix all = ungrouped();
+  for (const int32_t o : outputs) {
+    for (int32_t e = all.begin[o]; e < all.begin[o + 1]; ++e) found.add(all.source[e], all.coefficient[e]);
+    found.end_mixture();
+  }
+  found.group();
+  return found;
 }
 
 Mixing Mixing::from_products(const double* factor, int64_t n, int64_t rank) {
@@ -57,13 +77,11 @@ Mixing Mixing::into_products(const double* factor, int64_t n, int64_t rank) {
 
 kernels::cpu::Mix copies_of(int64_t count) {
   // A shorter one is the beginning of a longer one. Each thread has its own, which only grows.
-  static thread_local std::vector<int32_t> places{0};
-  static thread_local std::vector<float> ones;
-  while (static_cast<int64_t>(ones.size()) < count) {
-    places.push_back(static_cast<int32_t>(places.size()));
-    ones.push_back(1);
-  }
-  return {static_cast<int32_t>(count), places.data(), places.data(), ones.data()};
+  static thread_local Mixing copies;
+  if (copies.view().outputs < count) copies = Mixing::copies(count);
+  kernels::cpu::Mix first = copies.view();
+  first.outputs = first.groups = static_cast<int32_t>(count);
+  return first;
 }
 
 double rounding_growth(const double* out, const double* left, const double* right, int64_t n, int64_t rank) {

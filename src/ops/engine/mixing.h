@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <vector>
 
+#include "kernels/cpu/groups.h"
 #include "kernels/cpu/kernels.h"
 #include "quatrain/api.h"
 
@@ -19,14 +21,27 @@ class Mixing {
   static Mixing from_products(const double* factor, int64_t n, int64_t rank);
   /// Each of `outputs` mixtures has a row of `inputs` coefficients.
   static Mixing from_rows(const double* rows, int64_t outputs, int64_t inputs);
+  /// Copies each of so many inputs.
+  static Mixing copies(int64_t count);
+  /// Those of the mixtures that are named, in rising order.
+  Mixing some(std::span<const int32_t> outputs) const;
 
-  kernels::cpu::Mix view() const {
+  kernels::cpu::Mix view() const { return groups_.of(ungrouped()); }
+
+ private:
+  void add(int32_t source, float coefficient) {
+    source_.push_back(source);
+    coefficient_.push_back(coefficient);
+  }
+  void end_mixture() { begin_.push_back(static_cast<int32_t>(source_.size())); }
+  void group() { groups_ = kernels::cpu::Groups(ungrouped()); }
+  kernels::cpu::Mix ungrouped() const {
     return {static_cast<int32_t>(begin_.size()) - 1, begin_.data(), source_.data(), coefficient_.data()};
   }
 
- private:
   std::vector<int32_t> begin_{0}, source_;
   std::vector<float> coefficient_;
+  kernels::cpu::Groups groups_;
 };
 
 /// The mixture that copies each of so many inputs; valid until this thread asks for more.

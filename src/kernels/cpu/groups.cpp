@@ -1,0 +1,39 @@
+#include "kernels/cpu/groups.h"
+
+namespace quatrain::kernels::cpu {
+
+namespace {
+
+/// How many first inputs `count` outputs from `first` on have in common; none where there are fewer outputs.
+int32_t common(const Mix& mix, int32_t first, int32_t count) {
+  if (first + count > mix.outputs) return 0;
+  const int32_t begin = mix.begin[first];
+  int32_t found = mix.begin[first + 1] - begin;
+  for (int32_t o = first + 1; o < first + count; ++o) {
+    int32_t e = 0;
+    while (e < found && mix.begin[o] + e < mix.begin[o + 1] &&
+           mix.source[mix.begin[o] + e] == mix.source[begin + e])
+      ++e;
+    found = e;
+  }
+  return found;
+}
+
+}  // namespace
+
+Groups::Groups(const Mix& mix) {
+  for (int32_t first = 0; first < mix.outputs;) {
+    // One input alone may as well be loaded again.
+    int32_t count = 4;
+    while (count > 1 && common(mix, first, count) < 2) count /= 2;
+    const int32_t shared = common(mix, first, count);
+    bool more = false;
+    for (int32_t o = first; o < first + count; ++o) more = more || mix.begin[o] + shared < mix.begin[o + 1];
+    group_.push_back({first, count, shared, static_cast<int32_t>(shared_.size()), more});
+    for (int32_t e = 0; e < shared; ++e)
+      for (int32_t o = first; o < first + count; ++o) shared_.push_back(mix.coefficient[mix.begin[o] + e]);
+    first += count;
+  }
+}
+
+}  // namespace quatrain::kernels::cpu

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "kernels/cpu/kernels.h"
+
+namespace quatrain::kernels::cpu {
+
+/// The groups of a mixture's outputs, which `combine` goes by.
+class Groups {
+ public:
+  Groups() = default;
+  /// Of the outputs that `mix` has; a group's have at least two first inputs in common.
+  explicit Groups(const Mix& mix);
+
+  /// The mixture with its groups; valid as long as both are.
+  Mix of(Mix mix) const {
+    mix.groups = static_cast<int32_t>(group_.size());
+    mix.group = group_.data();
+    mix.shared = shared_.data();
+    return mix;
+  }
+
+ private:
+  std::vector<MixGroup> group_;
+  std::vector<float> shared_;
+};
+
+}  // namespace quatrain::kernels::cpu
