@@ -1,0 +1,246 @@
+// Mixtures of every table, as they lie and transposed, against plain loops in double precision: tails,
+// strides, groups of outputs, rounding, and no byte touched that is not theirs.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/groups.h"
+#include "kernels/matrices.h"
+#include "kernels/tables.h"
+
+namespace quatrain::kernels::cpu {
+namespace {
+
+using test::for_all_sizes;
+using test::Matrices;
+using test::tables;
+using test::to_double;
+
+/// A function's column of the table, by its types.
+template <class In, class Out>
+auto combine_of(const Table& k) {
+  constexpr bool kFromHalves = sizeof(In) == 2, kToHalves = sizeof(Out) == 2;
+  if constexpr (kFromHalves && kToHalves)
+    return k.combine_b_b;
+  else if constexpr (kFromHalves)
+    return k.combine_b_f;
+  else if constexpr (kToHalves)
+    return k.combine_f_b;
+  else
+    return k.combine_f_f;
+}
+template <class In, class Out>
+auto transpose_of(const Table& k) {
+  constexpr bool kFromHalves = sizeof(In) == 2, kToHalves = sizeof(Out) == 2;
+  if constexpr (kFromHalves && kToHalves)
+    return k.transpose_b_b;
+  else if constexpr (kFromHalves)
+    return k.transpose_b_f;
+  else if constexpr (kToHalves)
+    return k.transpose_f_b;
+  else
+    return k.transpose_f_f;
+}
+/// A sparse mixture of three inputs: all of them, one, none, one twice, two; then four outputs that start
+/// alike, two that do, and a copy.
+struct Sparse {
+  std::vector<int32_t> begin{0, 3, 4, 4, 6, 8, 10, 13, 17, 19, 22, 24, 25},
+      source{0, 1, 2, 1, 2, 2, 2, 0, 0, 2, 0, 2, 1, 0, 2, 1, 2, 0, 2, 1, 2, 0, 1, 2, 2};
+  std::vector<float> coefficient{0.5F, -1,   0.7071F, 1,    0.25F, -1.5F, 1,    -0.3F, 2,
+                                 -1,   0.3F, 0.1F,    -1,   0.6F,  0.2F,  0.9F, 1.1F,  -0.4F,
+                                 0.8F, 1,    -0.2F,   0.7F, -0.6F, 0.45F, 1};
+  int32_t inputs = 3;
+
+  Groups groups{ungrouped()};
+
+  Mix ungrouped() const {
+    return {static_cast<int32_t>(begin.size()) - 1, begin.data(), source.data(), coefficient.data()};
+  }
+  Mix view() const { return groups.of(ungrouped()); }
+};
+
+/// What `got` may differ from `expected`: float32's rounding of a few sums of values below 2 and, in
+/// bfloat16, half a unit of its last place.
+template <class Out>
+double allowance(double expected) {
+  return 2e-6 + (sizeof(Out) == 2 ? std::abs(expected) / 256 : 0);
+}
+
+template <class In, class Out>
+void check_combine(const Table& k, int64_t rows, int64_t cols) {
+  const Sparse mix;
+  const Mix view = mix.view();
+  const auto seed = static_cast<unsigned>(rows * 101 + cols);
+  // Each tail meets all four of these, over the other axis' sizes.
+  const bool with_bias = rows % 2 == 0;
+  const Store how = (rows + cols) / 2 % 2 ? Store::add : Store::set;
+  Matrices<In> in(mix.inputs, rows, cols, rows % 3);
+  Matrices<Out> out(view.outputs, rows, cols, cols % 5), before(view.outputs, rows, cols, 0);
+  Matrices<float> bias(view.outputs, 1, cols, 0);
+  in.fill(seed);
+  bias.fill(seed + 1);
+  before.fill(seed + 2);
+  if (how == Store::add)
+    for (int32_t o = 0; o < view.outputs; ++o)
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < cols; ++j) out.at(o, i, j) = before.at(o, i, j);
+  combine_of<In, Out>(k)(view, in.inputs(), in.row(), out.data(), out.row(), rows, cols,
+                         with_bias ? bias.inputs() : nullptr, how);
+  ASSERT_TRUE(out.gaps_are_untouched());
+  for (int32_t o = 0; o < view.outputs; ++o)
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < cols; ++j) {
+        double expected =
+            (with_bias ? bias.value(o, 0, j) : 0) + (how == Store::add ? before.value(o, i, j) : 0);
+        for (int32_t e = view.begin[o]; e < view.begin[o + 1]; ++e)
+          expected += double{view.coefficient[e]} * in.value(view.source[e], i, j);
+        ASSERT_NEAR(out.value(o, i, j), expected, allowance<Out>(expected))
+            << "output " << o << " at " << i << ", " << j;
+      }
+}
+
+template <class In, class Out>
+void check_transpose(const Table& k, int64_t rows, int64_t cols) {
+  const Sparse mix;
+  const Mix view = mix.view();
+  Matrices<In> in(mix.inputs, rows, cols, rows % 3);
+  Matrices<Out> out(view.outputs, cols, rows, cols % 5);
+  in.fill(static_cast<unsigned>(rows * 101 + cols));
+  transpose_of<In, Out>(k)(view, mix.inputs, in.inputs(), in.row(), out.data(), out.row(), rows, cols);
+  ASSERT_TRUE(out.gaps_are_untouched());
+  for (int32_t o = 0; o < view.outputs; ++o)
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < cols; ++j) {
+        double expected = 0;
+        for (int32_t e = view.begin[o]; e < view.begin[o + 1]; ++e)
+          expected += double{view.coefficient[e]} * in.value(view.source[e], i, j);
+        ASSERT_NEAR(out.value(o, j, i), expected, allowance<Out>(expected))
+            << "output " << o << " at " << j << ", " << i;
+      }
+}
+
+TEST(Mixtures, CombineFloatsIntoFloats) {
+  for_all_sizes(&check_combine<float, float>);
+}
+TEST(Mixtures, CombineHalvesIntoFloats) {
+  for_all_sizes(&check_combine<bf16, float>);
+}
+TEST(Mixtures, CombineFloatsIntoHalves) {
+  for_all_sizes(&check_combine<float, bf16>);
+}
+TEST(Mixtures, CombineHalvesIntoHalves) {
+  for_all_sizes(&check_combine<bf16, bf16>);
+}
+TEST(Mixtures, TransposeFloatsIntoFloats) {
+  for_all_sizes(&check_transpose<float, float>);
+}
+TEST(Mixtures, TransposeHalvesIntoFloats) {
+  for_all_sizes(&check_transpose<bf16, float>);
+}
+TEST(Mixtures, TransposeFloatsIntoHalves) {
+  for_all_sizes(&check_transpose<float, bf16>);
+}
+TEST(Mixtures, TransposeHalvesIntoHalves) {
+  for_all_sizes(&check_transpose<bf16, bf16>);
+}
+TEST(Mixtures, OutputsThatStartAlikeAreGrouped) {
+  const Sparse mix;
+  const Mix view = mix.view();
+  std::vector<int32_t> found;
+  for (int32_t g = 0; g < view.groups; ++g)
+    found.insert(found.end(), {view.group[g].first, view.group[g].count, view.group[g].common});
+  EXPECT_EQ(found,
+            (std::vector<int32_t>{0, 1, 3, 1, 1, 1, 2, 1, 0, 3, 1, 2, 4, 1, 2, 5, 4, 2, 9, 2, 2, 11, 1, 1}));
+  const float* const of_four = view.shared + view.group[5].coefficients;
+  EXPECT_EQ(std::vector<float>(of_four, of_four + 8),
+            (std::vector<float>{2, 0.3F, 0.6F, -0.4F, -1, 0.1F, 0.2F, 0.8F}));
+}
+
+TEST(Mixtures, SixtyFourComponentsAreTransposed) {
+  constexpr int32_t kInputs = 64;
+  std::vector<int32_t> begin{0}, source;
+  std::vector<float> coefficient;
+  for (int32_t c = 0; c < kInputs; ++c) {
+    source.push_back(kInputs - 1 - c);
+    coefficient.push_back(static_cast<float>(c % 3 - 1));
+    begin.push_back(c + 1);
+  }
+  for (const Table* k : tables()) {
+    Matrices<float> in(kInputs, 17, 19, 2), out(kInputs, 19, 17, 1);
+    in.fill(1);
+    k->transpose_f_f({kInputs, begin.data(), source.data(), coefficient.data()}, kInputs, in.inputs(),
+                     in.row(), out.data(), out.row(), 17, 19);
+    ASSERT_TRUE(out.gaps_are_untouched());
+    for (int32_t c = 0; c < kInputs; ++c)
+      for (int64_t i = 0; i < 17; ++i)
+        for (int64_t j = 0; j < 19; ++j)
+          ASSERT_EQ(out.value(c, j, i),
+                    double{coefficient[static_cast<size_t>(c)]} * in.value(kInputs - 1 - c, i, j));
+  }
+}
+
+/// The nearest bfloat16, the even one of two, by comparing distances.
+bf16 nearest(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t rest = bits & 0xffffU, below = bits >> 16;
+  if (rest > 0x8000U || (rest == 0x8000U && below % 2 == 1)) return static_cast<bf16>(below + 1);
+  return static_cast<bf16>(below);
+}
+
+TEST(Mixtures, RoundsToTheNearestHalf) {
+  using Limits = std::numeric_limits<float>;
+  std::vector<float> values{0.0F,
+                            -0.0F,
+                            1.0F,
+                            Limits::max(),
+                            -Limits::max(),
+                            Limits::min(),
+                            Limits::denorm_min(),
+                            Limits::infinity(),
+                            -Limits::infinity()};
+  for (const uint32_t upper : {0x3f80U, 0x3f81U, 0xbf80U, 0xc2ffU, 0x0001U, 0x7f7fU})
+    for (const uint32_t lower : {0x0000U, 0x0001U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU})
+      values.push_back(std::bit_cast<float>(upper << 16 | lower));
+  const auto count = static_cast<int64_t>(values.size());
+  const int32_t begin[] = {0, 1}, source[] = {0};
+  const float one[] = {1};
+  const Groups groups({1, begin, source, one});
+  const Mix copy = groups.of({1, begin, source, one});
+  for (const Table* k : tables()) {
+    std::vector<bf16> result(values.size());
+    const float* in[] = {values.data()};
+    bf16* out[] = {result.data()};
+    k->combine_f_b(copy, in, count, out, count, 1, count, nullptr, Store::set);
+    for (size_t i = 0; i < values.size(); ++i)
+      // Sums start at +0, so that -0 becomes +0.
+      EXPECT_EQ(result[i], nearest(values[i] + 0.0F)) << k->name << ": " << std::hexfloat << values[i];
+  }
+}
+
+TEST(Mixtures, NaNStaysNaN) {
+  const int32_t begin[] = {0, 1}, source[] = {0};
+  const float one[] = {1};
+  const Groups groups({1, begin, source, one});
+  const Mix copy = groups.of({1, begin, source, one});
+  for (const Table* k : tables())
+    for (const uint32_t bits : {0x7fc00000U, 0x7f800001U, 0x7fffffffU, 0xffffffffU, 0xff800001U}) {
+      const std::vector<float> values(19, std::bit_cast<float>(bits));  // whole vectors and a tail
+      std::vector<bf16> result(values.size());
+      std::vector<float> back(values.size());
+      const float* in[] = {values.data()};
+      bf16* out[] = {result.data()};
+      const bf16* halves[] = {result.data()};
+      float* floats[] = {back.data()};
+      k->combine_f_b(copy, in, 19, out, 19, 1, 19, nullptr, Store::set);
+      k->combine_b_f(copy, halves, 19, floats, 19, 1, 19, nullptr, Store::set);
+      for (size_t i = 0; i < values.size(); ++i) {
+        EXPECT_TRUE(std::isnan(to_double(result[i]))) << k->name << std::hex << bits;
+        EXPECT_TRUE(std::isnan(back[i]));
+      }
+    }
+}
+
+}  // namespace
+}  // namespace quatrain::kernels::cpu
