@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -18,9 +19,6 @@ struct TwinRun {
   uint64_t seed = 0;
   std::filesystem::path folder;
   train::Result result;
-  /// What each test example adds to the figure that twins are judged by (1 or 0 where that is the share of
-  /// right answers), where there is one.
-  std::vector<double> contributions;
 };
 
 /// A learning rate that a twin may take, with the runs that tell how good it is.
@@ -43,8 +41,9 @@ struct Twin {
   std::vector<RateTrial> trials;  ///< where `compare.rates` has rates to choose from
   std::string rate;               ///< the chosen one
   std::vector<TwinRun> runs;
-  /// How much better the figure is than the reference's; the intervals of all twins hold together.
-  Interval difference;
+  /// How much higher figures of the test set are than the reference's: of the judging one, and of others
+  /// whose counts all runs have. The intervals of all twins for one figure hold together.
+  std::map<std::string, Interval> differences;
   TwinTimes times;
 };
 
@@ -64,7 +63,7 @@ struct Comparison {
 void check_runs(const Comparison& comparison);
 /// Trains what is not trained yet: the trials of the rates first, then each twin with its best.
 void train_twins(Comparison& comparison, const tasks::Data& data);
-/// Finds the figure that the runs can be judged by, and sets the differences of the twins.
+/// Finds the figure that the runs can be judged by, and sets the differences of the twins where there is one.
 void find_differences(Comparison& comparison);
 /// Measures every twin's first run: a training step over its own batches, and inference of test examples at
 /// batch 1 and 32 in evaluation mode.

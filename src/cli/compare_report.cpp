@@ -87,16 +87,16 @@ std::string group_title(const std::string& group) {
   return "  " + title;
 }
 
-// The difference, and what it says.
-void add_differences(Table& table, const Comparison& comparison) {
+// A figure's differences, and what they say.
+void add_differences(Table& table, const Comparison& comparison, const tasks::Figure& figure) {
   const Twin& reference = comparison.twins[comparison.reference];
-  const tasks::Figure& figure = comparison.judging;
+  if (!reference.differences.contains(figure.name)) return;
   const bool share = figure.format == tasks::Figure::Format::share;
   std::vector<std::string> points{(share ? "  points to " : "  difference to ") + reference.recipe.name, ""};
   std::vector<std::string> between{"  95% interval", ""}, says{"  so the twin is", ""};
   for (const auto& twin : comparison.twins) {
     const bool other = &twin != &reference;
-    const Interval& interval = twin.difference;
+    const Interval& interval = twin.differences.at(figure.name);
     const bool known = !std::isnan(interval.low);
     points.push_back(other ? signed_difference(figure, interval.mean) : "");
     between.push_back(other && known ? signed_difference(figure, interval.low) + " to " +
@@ -127,7 +127,7 @@ void add_figures(Table& table, const Comparison& comparison) {
   for (const auto& figure : compared(comparison)) {
     if (!first.contains(figure.name)) continue;
     add(figure.title + ", test set", figure, "");
-    if (comparison.judged && figure.name == comparison.judging.name) add_differences(table, comparison);
+    add_differences(table, comparison, figure);
     for (const auto& group : tasks::groups_of(first))
       if (first.contains(figure.name + group)) add(group_title(group), figure, group);
   }
@@ -142,7 +142,7 @@ std::string legend(const Comparison& comparison) {
     text += "\u00b1 is the standard deviation over the seeds.";
     if (comparison.judged && twins > 1) {
       text += " Intervals hold the chance of seeds and of test\nexamples";
-      if (twins > 2) text += ", and all " + std::to_string(twins - 1) + " hold together";
+      if (twins > 2) text += ", and the " + std::to_string(twins - 1) + " of a figure hold together";
       const tasks::Figure& figure = comparison.judging;
       const bool share = figure.format == tasks::Figure::Format::share;
       text +=
@@ -203,6 +203,14 @@ std::string report(const Comparison& comparison) {
   return text;
 }
 
+namespace {
+
+Json json_of(const Interval& interval) {
+  return {{"mean", interval.mean}, {"low", interval.low}, {"high", interval.high}};
+}
+
+}  // namespace
+
 Json to_json(const Comparison& comparison) {
   Json json{{"name", comparison.name},
             {"folder", comparison.folder.string()},
@@ -223,13 +231,16 @@ Json to_json(const Comparison& comparison) {
       if (!first.test.contains(figure.name)) continue;
       const Spread values = spread(values_of(twin, &train::Result::test, figure.name));
       one[figure.name] = {{"mean", values.mean}, {"deviation", values.deviation}};
+      if (const auto found = twin.differences.find(figure.name);
+          found != twin.differences.end() && figure.name != comparison.judging.name)
+        one[figure.name]["difference"] = json_of(found->second);
     }
     const auto on_dev = values_of(twin, &train::Result::dev, twin.recipe.selecting().name);
     if (const Spread dev = spread(on_dev); !on_dev.empty())
       one["dev"] = {{"mean", dev.mean}, {"deviation", dev.deviation}};
     if (comparison.judged) {
-      const Interval& points = twin.difference;
-      one["difference"] = {{"mean", points.mean}, {"low", points.low}, {"high", points.high}};
+      const Interval& points = twin.differences.at(comparison.judging.name);
+      one["difference"] = json_of(points);
       if (&twin != &comparison.twins[comparison.reference] && !std::isnan(points.low))
         one["verdict"] = words(verdict(points, comparison.judging.margin));
     }

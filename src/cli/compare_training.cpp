@@ -145,22 +145,25 @@ void find_differences(Comparison& comparison) {
   if (!counted) comparison.judging = about.figures.front();
   comparison.judged = counted || about.answers;
   if (!comparison.judged) return;
-  for (auto& twin : comparison.twins)
-    for (auto& run : twin.runs)
-      run.contributions =
-          counted
-              ? contributions(train::read_counts(run.result, comparison.judging.name, run.folder).examples,
-                              comparison.judging.of_counts)
-              : read_right(run.folder);
-  const auto answers = [](const Twin& of) {
-    Answers all;
-    for (const auto& run : of.runs) all.push_back(run.contributions);
-    return all;
+  const auto compare = [&](const std::string& figure, const auto& contributions_of) {
+    const auto answers = [&](const Twin& twin) {
+      Answers all;
+      for (const auto& run : twin.runs) all.push_back(contributions_of(run));
+      return all;
+    };
+    const auto others = std::max<int64_t>(1, static_cast<int64_t>(comparison.twins.size()) - 1);
+    const Answers of_reference = answers(reference);
+    for (auto& twin : comparison.twins)
+      twin.differences[figure] =
+          &twin == &reference ? Interval{} : difference(answers(twin), of_reference, others);
   };
-  const auto others = std::max<int64_t>(1, static_cast<int64_t>(comparison.twins.size()) - 1);
-  const Answers of_reference = answers(reference);
-  for (auto& twin : comparison.twins)
-    if (&twin != &reference) twin.difference = difference(answers(twin), of_reference, others);
+  for (const auto& figure : about.figures)
+    if (figure.of_counts && all_have_counts(comparison, figure.name))
+      compare(figure.name, [&](const TwinRun& run) {
+        return contributions(train::read_counts(run.result, figure.name, run.folder).examples,
+                             figure.of_counts);
+      });
+  if (!counted) compare(comparison.judging.name, [](const TwinRun& run) { return read_right(run.folder); });
 }
 
 }  // namespace quatrain::cli

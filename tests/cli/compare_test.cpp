@@ -165,14 +165,72 @@ TEST(Compare, translations_are_judged_by_bleu) {
   EXPECT_EQ(json::parse(place.read("both/compare.json"))["twins"][0]["difference"], quaternion["difference"]);
 }
 
+// Rankings are judged by MAP; MRR and P@1 have intervals beside it.
+TEST(Compare, further_figures_of_rankings_have_intervals) {
+  const Workplace place;
+  for (const char* set : {"train", "dev", "test"}) {
+    std::string a, b, relevant, id;
+    for (int question = 0; question < 6; ++question)
+      for (int i = 0; i < 4; ++i) {
+        const std::string number = std::to_string(question);
+        a += "where is word" + number + "\n";
+        b += "here is word" + std::to_string((question + i) % 6) + "\n";
+        relevant += i == question % 4 ? "1\n" : "0\n";
+        id += "Q" + number + "-D" + number + "-" + std::to_string(i) + "\n";
+      }
+    const std::string to = "answers/" + std::string(set) + "/";
+    place.write(to + "a.toks", a), place.write(to + "b.toks", b);
+    place.write(to + "sim.txt", relevant), place.write(to + "id.txt", id);
+  }
+  place.write("answers.toml", R"toml(
+[task]
+kind = "text_pairs"
+data = "wikiqa"
+folder = "answers"
+vectors = ""
+[model]
+width = 16
+word_width = 16
+[train]
+steps = 6
+evaluate_every = 3
+batch = 8
+[compare]
+seconds = 0
+layer_seconds = 0
+[[twins]]
+name = "quaternion"
+algebra = "quaternion"
+[[twins]]
+name = "real"
+algebra = "real"
+)toml");
+  const Outcome outcome = place.run("compare answers.toml --seeds 2 --out both");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("P@1, test set[^\n]*\n *points to real"));
+  const json all = json::parse(place.read("both/compare.json"));
+  EXPECT_EQ(all["judging"], "map");
+  const auto &quaternion = all["twins"][0], &real = all["twins"][1];
+  EXPECT_FALSE(quaternion["map"].contains("difference"));  // the one beside the verdict
+  for (const char* figure : {"mrr", "precision_at_1"}) {
+    const auto& difference = quaternion[figure]["difference"];
+    EXPECT_NEAR(difference["mean"].get<double>(),
+                quaternion[figure]["mean"].get<double>() - real[figure]["mean"].get<double>(), 1e-8)
+        << figure;
+    EXPECT_LE(difference["low"].get<double>(), difference["mean"].get<double>()) << figure;
+  }
+}
+
 // Where exact answers select, they judge, as labels do.
 TEST(Compare, answers_that_must_be_exact_are_judged_in_points) {
   const Workplace place;
   place.write("lines.toml", kTranslators);
   const Outcome outcome = place.run("compare lines.toml --set train.select=exact --seeds 2 --out both");
   ASSERT_EQ(outcome.code, 0) << outcome.error;
-  EXPECT_THAT(outcome.out, testing::AllOf(HasSubstr("  points to real"), HasSubstr("Level: within 1 point."),
-                                          HasSubstr("BLEU, test set"), Not(HasSubstr("difference to real"))));
+  EXPECT_THAT(outcome.out,
+              testing::AllOf(HasSubstr("Level: within 1 point."),
+                             testing::ContainsRegex("exact match, test set[^\n]*\n *points to real"),
+                             testing::ContainsRegex("BLEU, test set[^\n]*\n *difference to real")));
   EXPECT_EQ(json::parse(place.read("both/compare.json"))["judging"], "exact");
 }
 

@@ -27,7 +27,9 @@ def run(processes, script, *arguments):
     launcher = [*launcher, "--nproc-per-node", str(processes)] if processes else []
     command = [sys.executable, *launcher, str(script), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
-    assert done.returncode == 0, "\n".join(re.findall(r"\[rank0\]: (.*)", done.stderr)[-30:]) or done.stderr[-3000:]
+    # What each process wrote is told by its number; without one, by torchrun or a process alone.
+    told = "\n".join(re.findall(r"^.*\[rank\d+\].*$", done.stderr, re.MULTILINE)[-90:])
+    assert done.returncode == 0, told or done.stderr[-3000:]
     return done.stdout
 
 

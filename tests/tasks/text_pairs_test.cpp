@@ -169,13 +169,15 @@ TEST_F(TextPairsKindTest, RanksAnswers) {
   EXPECT_NEAR(result.test.at("majority"), 0.75, 1e-9);
   EXPECT_GE(result.test.at("mrr"), result.test.at("precision_at_1"));
   // What compare resamples are the questions, whose mean is the figure.
-  std::istringstream counts(read("run/map.counts.tsv"));
-  std::string line;
-  std::getline(counts, line);
-  double sum = 0, units = 0, questions = 0;
-  for (double one, unit; counts >> one >> unit; ++questions) sum += one, units += unit;
-  EXPECT_EQ(questions, 5);
-  EXPECT_NEAR(sum / units, result.test.at("map"), 1e-8);
+  for (const std::string figure : {"map", "mrr", "precision_at_1"}) {
+    std::istringstream counts(read("run/" + figure + ".counts.tsv"));
+    std::string line;
+    std::getline(counts, line);
+    double sum = 0, units = 0, questions = 0;
+    for (double one, unit; counts >> one >> unit; ++questions) sum += one, units += unit;
+    EXPECT_EQ(questions, 5) << figure;
+    EXPECT_NEAR(sum / units, result.test.at(figure), 1e-8) << figure;
+  }
   const std::string ranking = read("run/test.ranking.tsv");
   EXPECT_EQ(std::count(ranking.begin(), ranking.end(), '\n'), 21);
   EXPECT_THAT(ranking, HasSubstr("\n0\tQ0-D0-0\t1\t"));

@@ -16,7 +16,7 @@ namespace {
 
 namespace F = torch::nn::functional;
 
-constexpr int64_t kWholePrecision = 1'000'000'000;  // average precision is counted in billionths
+constexpr int64_t kWhole = 1'000'000'000;  // shares of a question are counted in billionths
 
 // The candidates of each question, in the data's order.
 std::map<int64_t, std::vector<scores::Candidate>> by_question(const TextPairSets::Set& set,
@@ -33,17 +33,23 @@ std::map<int64_t, std::vector<scores::Candidate>> by_question(const TextPairSets
 
 void add_ranking(const TextPairSets::Set& set, const at::Tensor& logits, const std::string& split,
                  train::Evaluation& result) {
-  train::ExampleCounts precisions{{"average_precision", "units"}, {}};
-  scores::RankingScores sum;
+  struct Figure {
+    const char *name, *of_a_question;
+    double scores::RankingScores::*value;
+    double sum = 0;
+    train::ExampleCounts counts{{of_a_question, "units"}, {}};
+  };
+  std::array<Figure, 3> figures{{{"map", "average_precision", &scores::RankingScores::average_precision},
+                                 {"mrr", "reciprocal_rank", &scores::RankingScores::reciprocal_rank},
+                                 {"precision_at_1", "precision", &scores::RankingScores::precision_at_1}}};
   std::string lines = "question\tdocument\trelevance\tscore\n";
   const auto questions = by_question(set, logits);
   for (const auto& [question, candidates] : questions) {
     const auto scores = scores::score_ranking(candidates);
-    sum.average_precision += scores.average_precision;
-    sum.reciprocal_rank += scores.reciprocal_rank;
-    sum.precision_at_1 += scores.precision_at_1;
-    precisions.examples.push_back(
-        {std::llround(scores.average_precision * kWholePrecision), kWholePrecision});
+    for (auto& figure : figures) {
+      figure.sum += scores.*figure.value;
+      figure.counts.examples.push_back({std::llround(scores.*figure.value * kWhole), kWhole});
+    }
     for (const auto& candidate : candidates) {
       std::array<char, 64> score{};
       std::snprintf(score.data(), score.size(), "\t%d\t%.9g\n", candidate.relevant ? 1 : 0,
@@ -52,11 +58,11 @@ void add_ranking(const TextPairSets::Set& set, const at::Tensor& logits, const s
     }
   }
   const auto count = static_cast<double>(questions.size());
-  result.figures["map"] = sum.average_precision / count;
-  result.figures["mrr"] = sum.reciprocal_rank / count;
-  result.figures["precision_at_1"] = sum.precision_at_1 / count;
+  for (auto& figure : figures) {
+    result.figures[figure.name] = figure.sum / count;
+    result.counts[figure.name] = std::move(figure.counts);
+  }
   result.figures["questions"] = count;
-  result.counts["map"] = std::move(precisions);
   result.files[split + ".ranking.tsv"] = std::move(lines);
 }
 
