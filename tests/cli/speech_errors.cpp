@@ -66,6 +66,14 @@ Section speech_errors() {
         kHear + " --set task.data=kaldi --set task.objective=frames --set features.stack=1 --set "
                 "features.speeds=",
         1, tones([](const auto& folder) { as_kaldi(folder, (folder / "train0.wav").string()); })},
+       {"a range of Kaldi's that runs backwards",
+        kHear + " --set task.data=kaldi --set features.source=stored --set features.speeds=", 1,
+        tones([](const auto& folder) {
+          as_kaldi(folder, (folder / "train0.wav").string());
+          write(folder / "train" / "feats.scp", "one feats.ark:5[9:2]\n");
+          write(folder / "train" / "feats.ark", "one ");
+        })},
+       {"a folder that is not TIMIT's", kHear + " --set task.data=timit", 1, tones()},
        {"phones of data that have none", kHear + " --set task.units=phones", 2, tones()},
        {"a speaker who does not occur", kHear + " --set task.test_speakers=clara", 1, tones()},
        {"a filter bank with too many bands", kHear + " --set features.bands=400", 1, tones()},
