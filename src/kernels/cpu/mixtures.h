@@ -10,13 +10,6 @@ namespace {
 
 constexpr int kMaxInputs = 64;  // the largest n of an algebra
 
-/// GCC keeps a register for each offset from a pointer that it sees being added up, and has too few of them.
-template <class T>
-inline T* opaque(T* p) {
-  asm("" : "+r"(p));
-  return p;
-}
-
 /// A call of `combine`.
 template <class In, class Out>
 struct Mixed {
