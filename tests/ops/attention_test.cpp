@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "ops/attention/score_products.h"
 #include "ops/attention_reference.h"
 
 namespace quatrain {
@@ -75,7 +76,10 @@ TEST_F(Attention, SizesAndThreads) {
                                  {"split_quaternion", 1, 130, 129, 2, 7},
                                  {"dual", 2, 15, 1500, 1, 1},
                                  {"sedenion", 1, 9, 40, 2, 3},
-                                 {"clifford(2,1)", 2, 2, 15, 2, 4}}) {
+                                 {"clifford(2,1)", 2, 2, 15, 2, 4},
+                                 {"quaternion", 3, 30, 30, 1, 64},
+                                 {"octonion", 1, 70, 33, 2, 17},
+                                 {"complex", 2, 40, 150, 1, 50}}) {
     SCOPED_TRACE(std::string(s.algebra) + ", " + std::to_string(s.queries) + " queries, " +
                  std::to_string(s.keys) + " keys");
     torch::set_num_threads(1 + step++ % 3);
@@ -88,6 +92,44 @@ TEST_F(Attention, SizesAndThreads) {
     padding[0].fill_(true);  // no key at all: zeros
     check(s.algebra, Q, K, V, padding);
   }
+}
+
+/// The coefficients of a mixture's outputs, (outputs, inputs).
+at::Tensor coefficients(const ops::engine::Mixing& mixing, int64_t inputs) {
+  const kernels::cpu::Mix mix = mixing.view();
+  const at::Tensor rows = torch::zeros({mix.outputs, inputs}, torch::kDouble);
+  for (int32_t o = 0; o < mix.outputs; ++o)
+    for (int32_t e = mix.begin[o]; e < mix.begin[o + 1]; ++e)
+      rows[o][mix.source[e]] += double{mix.coefficient[e]};
+  return rows;
+}
+
+// What query component i and key component j give to the score of map c is the table's entry, either way.
+TEST_F(Attention, ScoresAreMadeOfProductsOrOfMaps) {
+  for (const char* name : {"complex", "quaternion", "split_quaternion", "octonion", "clifford(2,1)"})
+    for (const ops::ProductOrder order : {ops::ProductOrder::query_key, ops::ProductOrder::key_query})
+      for (const int64_t m : {1, 64}) {
+        SCOPED_TRACE(std::string(name) + ", " + std::to_string(m));
+        const ops::AttentionCall call = seeded({.algebra = name, .order = order});
+        const ops::ScoreProducts how(call, 0.5, m);
+        const int64_t n = call.algebra->n();
+        EXPECT_EQ(how.mixed, m > 1);
+        EXPECT_EQ(how.count, m > 1 ? call.algebra->factors().rank : n);
+        const at::Tensor queries = coefficients(how.queries, n).view({how.count, how.parts, n});
+        const at::Tensor keys = coefficients(how.keys, n).view({how.mixed ? how.count : 1, how.parts, n});
+        const at::Tensor scores =
+            how.mixed ? coefficients(how.scores, how.count) : torch::eye(n, torch::kDouble);
+        const at::Tensor got =
+            torch::einsum("cp,pqi,pqj->icj", {scores, queries, keys.expand({how.count, -1, -1})});
+        at::Tensor table = test::table_of(name);
+        if (order == ops::ProductOrder::key_query) table = table.transpose(0, 2);
+        EXPECT_TRUE(torch::allclose(got, 0.5 * table, 0, 1e-6)) << got;
+        EXPECT_TRUE(torch::equal(coefficients(how.from_queries, how.count * how.parts),
+                                 coefficients(how.queries, n).t()));
+        EXPECT_TRUE(
+            torch::equal(coefficients(how.from_keys, how.key_parts()), coefficients(how.keys, n).t()));
+        if (how.mixed) EXPECT_TRUE(torch::equal(coefficients(how.from_scores, n), scores.t()));
+      }
 }
 
 TEST_F(Attention, Dropout) {

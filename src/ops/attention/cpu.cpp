@@ -2,16 +2,17 @@
 // reaches main memory.
 //
 //   head:    keys and values, as the products read them              (they stay in the caches)
-//     tile:  the queries of all n maps, mixed by the algebra's table; what of a mask concerns them
-//       map: scores = queries keys^T, softmax in place, then
-//         forward:  result = scores times the map's own component of V
+//     tile:  the mixed queries; the scores of all n maps (score_products.h); what of a mask concerns them
+//       map: softmax in place, then
+//         forward:  result = weights times the map's own component of V
 //         backward: the formulas of composed::attention_backward, the weights being made again; the
 //                   gradients of keys and values are summed up transposed: scores are read as they lie
 //
 // A causal tile reads the keys up to its last query's place alone. What is hidden from a whole head is read
 // as zeros.
 //
-// The bound are the products: n maps of L x S x n m, n times the real attention's.
+// The bound are the products: of the scores R of L x S x m, or n of L x S x n m, where real attention has
+// one.
 
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
@@ -36,27 +37,31 @@ class Forward : public TiledAttention {
  private:
   int64_t scratch_bytes() const override { return s_.forward_bytes(); }
   void run_head(int64_t b, int64_t h, const Biases& biases, engine::Scratch& memory) const override {
-    float* const keys = memory.take<float>(s_.width * s_.filled);
+    float* const keys = memory.take<float>(s_.made_keys * s_.filled);
     float* const values = memory.take<float>(s_.width * s_.filled);
-    float* const queries = memory.take<float>(s_.n * s_.tile * s_.width);
-    float* const weights = memory.take<float>(s_.tile * s_.filled);
+    float* const queries = memory.take<float>(s_.tile * s_.made_queries);
+    float* const weights = memory.take<float>(s_.maps);
+    float* const products = memory.take<float>(s_.made_scores);
     float* const results = memory.take<float>(s_.tile * s_.width);
-    gather_transposed(K_, b, h, biases, keys);
-    gather(V_, b, h, biases, values, s_.m, s_.filled * s_.m);
+    gather_transposed(how_.keys.view(), K_, b, h, biases, keys);
+    gather(engine::copies_of(s_.n), V_, b, h, biases, row_of(values, s_.n, s_.filled * s_.m), s_.m);
 
-    const std::vector<float*> parts = parts_of_maps(queries), made = row_of(results, s_.n, s_.tile * s_.m);
+    const std::vector<float*> parts = parts_of(queries, s_.products, s_.tile),
+                              made = row_of(results, s_.n, s_.tile * s_.m);
     for (int64_t l = 0; l < s_.queries; l += s_.tile) {
       const Tile tile = tile_at(b, h, l, biases);
       if (tile.columns == 0) {
         zero_words(out_, b, h, l, l + tile.rows);
         continue;
       }
-      k_.combine_f_f(into_maps_.view(), Q_.at(b, h, l, s_.n).data(), Q_.word, parts.data(), s_.width,
+      k_.combine_f_f(how_.queries.view(), Q_.at(b, h, l, s_.n).data(), Q_.word, parts.data(), s_.depth,
                      tile.rows, s_.m, nullptr, Store::set);
+      score(tile, queries, keys, products, weights);
       for (int64_t c = 0; c < s_.n; ++c) {
-        weigh(tile, queries + c * s_.tile * s_.width, keys, weights);
-        drop(tile, b, h, c, weights);
-        brgemm(tile.height, s_.m, tile.columns, weights, s_.filled, values + c * s_.filled * s_.m, s_.m,
+        float* const of_map = weights + c * s_.tile * s_.filled;
+        weigh(tile, of_map);
+        drop(tile, b, h, c, of_map);
+        brgemm(tile.height, s_.m, tile.columns, of_map, s_.filled, values + c * s_.filled * s_.m, s_.m,
                made[static_cast<size_t>(c)], s_.m);
       }
       k_.combine_f_f(engine::copies_of(s_.n), made.data(), s_.m, out_.at(b, h, l, s_.n).data(), out_.word,
@@ -83,29 +88,33 @@ class Backward : public TiledAttention {
  private:
   int64_t scratch_bytes() const override { return s_.backward_bytes(); }
   void run_head(int64_t b, int64_t h, const Biases& biases, engine::Scratch& memory) const override {
-    const int64_t of_keys = s_.width * s_.filled, of_tile = s_.width * s_.tile;
-    float* const keys = memory.take<float>(of_keys);  // (filled, n m); the others of this size (n m, filled)
-    float* const keys_across = memory.take<float>(of_keys);
-    float* const values_across = memory.take<float>(of_keys);
-    float* const dkeys = memory.take<float>(of_keys);
-    float* const dvalues = memory.take<float>(of_keys);
-    float* const queries = memory.take<float>(s_.n * of_tile);  // (n, tile, n m)
-    float* const dqueries = memory.take<float>(s_.n * of_tile);
-    float* const queries_across = memory.take<float>(s_.n * of_tile);  // (n, n m, tile)
-    float* const grads = memory.take<float>(of_tile);                  // (n, tile, m)
-    float* const grads_across = memory.take<float>(of_tile);           // (n, m, tile)
-    float* const weights = memory.take<float>(s_.tile * s_.filled);
-    float* const dweights = memory.take<float>(s_.tile * s_.filled);
-    gather(K_, b, h, biases, keys, s_.width, s_.m);
-    gather_transposed(K_, b, h, biases, keys_across);
-    gather_transposed(V_, b, h, biases, values_across);
+    const int64_t of_values = s_.width * s_.filled, of_keys = s_.made_keys * s_.filled,
+                  of_tile = s_.tile * s_.width, of_queries = s_.tile * s_.made_queries,
+                  map = s_.tile * s_.filled;
+    float* const keys = memory.take<float>(of_keys);             // (products, filled, depth)
+    float* const keys_across = memory.take<float>(of_keys);      // (products, depth, filled)
+    float* const dkeys = memory.take<float>(of_keys);            // the same
+    float* const values_across = memory.take<float>(of_values);  // (n, m, filled)
+    float* const dvalues = memory.take<float>(of_values);
+    float* const queries = memory.take<float>(of_queries);  // (products, tile, depth)
+    float* const dqueries = memory.take<float>(of_queries);
+    float* const queries_across = memory.take<float>(of_queries);  // (products, depth, tile)
+    float* const grads = memory.take<float>(of_tile);              // (n, tile, m)
+    float* const grads_across = memory.take<float>(of_tile);       // (n, m, tile)
+    float* const weights = memory.take<float>(s_.maps);            // (n, tile, filled)
+    float* const dscores = memory.take<float>(s_.maps);
+    float* const mixtures = memory.take<float>(s_.made_scores);  // (products, tile, filled), where mixed
+    const int64_t of_keys_parts = how_.mixed ? s_.products : 1;
+    gather(how_.keys.view(), K_, b, h, biases, parts_of(keys, of_keys_parts, s_.filled), s_.depth);
+    gather_transposed(how_.keys.view(), K_, b, h, biases, keys_across);
+    gather_transposed(engine::copies_of(s_.n), V_, b, h, biases, values_across);
     // The first of causal tiles does not reach all columns.
-    if (causal_) std::fill_n(dkeys, of_keys, 0.0F), std::fill_n(dvalues, of_keys, 0.0F);
+    if (causal_) std::fill_n(dkeys, of_keys, 0.0F), std::fill_n(dvalues, of_values, 0.0F);
 
     const auto n = static_cast<int32_t>(s_.n);
-    const std::vector<float*> parts = parts_of_maps(queries), dparts = parts_of_maps(dqueries);
-    // Mixture c n + j: map c's columns, their part j.
-    const std::vector<float*> across = row_of(queries_across, s_.n * s_.n, s_.m * s_.tile);
+    const std::vector<float*> parts = parts_of(queries, s_.products, s_.tile),
+                              dparts = parts_of(dqueries, s_.products, s_.tile),
+                              across = row_of(queries_across, s_.made_queries / s_.m, s_.m * s_.tile);
     for (int64_t l = 0; l < s_.queries; l += s_.tile) {
       const Tile tile = tile_at(b, h, l, biases);
       if (tile.columns == 0) {
@@ -115,38 +124,43 @@ class Backward : public TiledAttention {
       const int64_t rows = tile.rows, height = tile.height, columns = tile.columns;
       const bool more = l > 0 || causal_;
       const auto Q = Q_.at(b, h, l, s_.n), G = G_.at(b, h, l, s_.n);
-      k_.combine_f_f(into_maps_.view(), Q.data(), Q_.word, parts.data(), s_.width, rows, s_.m, nullptr,
+      k_.combine_f_f(how_.queries.view(), Q.data(), Q_.word, parts.data(), s_.depth, rows, s_.m, nullptr,
                      Store::set);
       k_.combine_f_f(engine::copies_of(s_.n), G.data(), G_.word, row_of(grads, s_.n, s_.tile * s_.m).data(),
                      s_.m, rows, s_.m, nullptr, Store::set);
       k_.transpose_f_f(engine::copies_of(s_.n), n, G.data(), G_.word,
                        row_of(grads_across, s_.n, s_.m * s_.tile).data(), s_.tile, rows, s_.m);
-      k_.transpose_f_f(into_maps_.view(), n, Q.data(), Q_.word, across.data(), s_.tile, rows, s_.m);
+      k_.transpose_f_f(how_.queries.view(), n, Q.data(), Q_.word, across.data(), s_.tile, rows, s_.m);
       // What lies in the tile's last rows is summed over below.
       clear_columns(grads_across, s_.width, rows, height);
-      clear_columns(queries_across, s_.n * s_.width, rows, height);
+      clear_columns(queries_across, s_.made_queries, rows, height);
+      score(tile, queries, keys_across, mixtures, weights);
       for (int64_t c = 0; c < s_.n; ++c) {
-        weigh(tile, queries + c * of_tile, keys_across, weights);
-        std::fill(weights + rows * s_.filled, weights + height * s_.filled, 0.0F);
+        float *const w = weights + c * map, *const dw = dscores + c * map;
+        weigh(tile, w);
+        std::fill(w + rows * s_.filled, w + height * s_.filled, 0.0F);
         brgemm(height, columns, s_.m, grads + c * s_.tile * s_.m, s_.m, values_across + c * s_.m * s_.filled,
-               s_.filled, dweights, s_.filled);
-        drop(tile, b, h, c, dweights);
-        k_.softmax_backward(weights, s_.filled, dweights, s_.filled, rows, columns);
-        std::fill(dweights + rows * s_.filled, dweights + height * s_.filled, 0.0F);
-        drop(tile, b, h, c, weights);
-
-        brgemm(s_.m, columns, height, grads_across + c * s_.m * s_.tile, s_.tile, weights, s_.filled,
+               s_.filled, dw, s_.filled);
+        drop(tile, b, h, c, dw);
+        k_.softmax_backward(w, s_.filled, dw, s_.filled, rows, columns);
+        std::fill(dw + rows * s_.filled, dw + height * s_.filled, 0.0F);
+        drop(tile, b, h, c, w);
+        brgemm(s_.m, columns, height, grads_across + c * s_.m * s_.tile, s_.tile, w, s_.filled,
                dvalues + c * s_.m * s_.filled, s_.filled, more);
-        brgemm(s_.width, columns, height, queries_across + c * of_tile, s_.tile, dweights, s_.filled, dkeys,
-               s_.filled, more || c > 0);
-        brgemm(height, s_.width, columns, dweights, s_.filled, keys, s_.width, dqueries + c * of_tile,
-               s_.width);
       }
-      k_.combine_f_f(from_maps_.view(), dparts.data(), s_.width, dQ_.at(b, h, l, s_.n).data(), dQ_.word, rows,
-                     s_.m, nullptr, Store::set);
+      if (how_.mixed) mix_scores(tile, how_.from_scores, dscores, s_.n, mixtures, s_.products);
+      for (int64_t p = 0; p < s_.products; ++p) {
+        const float* const ds = (how_.mixed ? mixtures : dscores) + p * map;
+        const int64_t key = how_.keys_of(p, s_.depth * s_.filled), query = p * s_.tile * s_.depth;
+        brgemm(s_.depth, columns, height, queries_across + query, s_.tile, ds, s_.filled, dkeys + key,
+               s_.filled, more || (p > 0 && !how_.mixed));
+        brgemm(height, s_.depth, columns, ds, s_.filled, keys + key, s_.depth, dqueries + query, s_.depth);
+      }
+      k_.combine_f_f(how_.from_queries.view(), dparts.data(), s_.depth, dQ_.at(b, h, l, s_.n).data(),
+                     dQ_.word, rows, s_.m, nullptr, Store::set);
     }
-    scatter(dkeys, dK_, b, h);
-    scatter(dvalues, dV_, b, h);
+    scatter(how_.from_keys.view(), how_.key_parts(), dkeys, dK_, b, h);
+    scatter(engine::copies_of(s_.n), s_.n, dvalues, dV_, b, h);
   }
 
   /// Columns begin .. end of a matrix (rows, tile).
@@ -154,11 +168,11 @@ class Backward : public TiledAttention {
     for (int64_t row = 0; begin < end && row < rows; ++row)
       std::fill(across + row * s_.tile + begin, across + row * s_.tile + end, 0.0F);
   }
-  /// (n, m, words filled up) -> (words, n, m)
-  void scatter(const float* from, const Heads<float>& to, int64_t b, int64_t h) const {
-    k_.transpose_f_f(engine::copies_of(s_.n), static_cast<int32_t>(s_.n),
-                     row_of(from, s_.n, s_.m * s_.filled).data(), s_.filled, to.at(b, h, 0, s_.n).data(),
-                     to.word, s_.m, s_.keys);
+  /// (inputs, m, words filled up) -> (words, n, m)
+  void scatter(const kernels::cpu::Mix& mix, int64_t inputs, const float* from, const Heads<float>& to,
+               int64_t b, int64_t h) const {
+    k_.transpose_f_f(mix, static_cast<int32_t>(inputs), row_of(from, inputs, s_.m * s_.filled).data(),
+                     s_.filled, to.at(b, h, 0, s_.n).data(), to.word, s_.m, s_.keys);
   }
   void zero(int64_t b, int64_t h) const override {
     zero_words(dQ_, b, h, 0, s_.queries);

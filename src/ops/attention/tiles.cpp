@@ -12,13 +12,12 @@ namespace quatrain::ops {
 
 namespace {
 
-using engine::Mixing;
 using kernels::cpu::Store;
 
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
 constexpr int64_t kRows = 64;               // of a tile
-constexpr int64_t kScoreBytes = 1 << 16;    // of a tile's scores: they stay close
+constexpr int64_t kScoreBytes = 1 << 18;    // of a tile's scores: they stay close
 constexpr int64_t kForwardBytes = 1 << 22;  // of a thread; a head of more would leave the caches: composed
 constexpr int64_t kBackwardBytes = 3 << 20;
 // A causal tile skips keys in multiples of this number, because each length of a product needs its own
@@ -31,24 +30,13 @@ at::Tensor of_known_type(const at::Tensor& mask) {
 
 }  // namespace
 
-Mixing map_mixing(const AttentionCall& call, double scale, bool into_maps) {
-  const int n = call.algebra->n();
-  std::vector<double> rows;
-  for (int o = 0; o < (into_maps ? n * n : n); ++o)
-    for (int i = 0; i < (into_maps ? n : n * n); ++i) {
-      const int input = into_maps ? i : o, mixture = into_maps ? o : i;
-      rows.push_back(call.table(input, mixture / n, mixture % n) * scale);
-    }
-  return into_maps ? Mixing::from_rows(rows.data(), int64_t{n} * n, n)
-                   : Mixing::from_rows(rows.data(), n, int64_t{n} * n);
-}
-
 void brgemm(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb,
             float* C, int64_t ldc, bool add) {
   at::native::cpublas::brgemm(M, N, K, lda, ldb, ldc, add, A, B, C);
 }
 
-TileSizes::TileSizes(const AttentionCall& call, const at::Tensor& Q, const at::Tensor& K)
+TileSizes::TileSizes(const AttentionCall& call, const ScoreProducts& how, const at::Tensor& Q,
+                     const at::Tensor& K)
     : texts(Q.size(0)),
       queries(Q.size(1)),
       keys(K.size(1)),
@@ -57,20 +45,29 @@ TileSizes::TileSizes(const AttentionCall& call, const at::Tensor& Q, const at::T
       m(Q.size(4)),
       width(n * m),
       filled(filled_up(keys)),
-      tile(kRows) {
-  while (tile > 8 && tile * filled * 4 > kScoreBytes) tile /= 2;
+      tile(kRows),
+      products(how.count),
+      depth(how.parts * m),
+      made_queries(how.count * depth),
+      made_keys(how.key_parts() * m) {
+  const int64_t scores = n + (how.mixed ? products : 0);
+  while (tile > 8 && scores * tile * filled * 4 > kScoreBytes) tile /= 2;
+  maps = n * tile * filled, made_scores = (scores - n) * tile * filled;
   biases = filled + (call.differs_by_query() ? tile * filled : 0);
 }
 int64_t TileSizes::forward_bytes() const {
-  return 4 * (2 * width * filled + (n + 1) * tile * width + tile * filled + biases) + 576;
+  return 4 * ((made_keys + width) * filled + tile * (made_queries + width) + maps + made_scores + biases) +
+         640;
 }
 int64_t TileSizes::backward_bytes() const {
-  return 4 * (5 * width * filled + (3 * n + 2) * tile * width + 2 * tile * filled + biases) + 1088;
+  return 4 * ((3 * made_keys + 2 * width) * filled + tile * (3 * made_queries + 2 * width) + 2 * maps +
+              made_scores + biases) +
+         1152;
 }
 bool TileSizes::fit(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
                     bool with_gradient) {
   if (key.size(1) > kForwardBytes || query.size(2) * query.size(4) > kForwardBytes) return false;
-  const TileSizes sizes(call, query, key);
+  const TileSizes sizes(call, ScoreProducts(call, 1, query.size(4)), query, key);
   return with_gradient ? sizes.backward_bytes() <= kBackwardBytes : sizes.forward_bytes() <= kForwardBytes;
 }
 
@@ -87,12 +84,11 @@ MaskView::MaskView(const at::Tensor& mask, const TileSizes& s) {
 
 TiledAttention::TiledAttention(const AttentionCall& call, const at::Tensor& Q, const at::Tensor& K,
                                const at::Tensor& V)
-    : s_(call, Q, K),
+    : how_(call, call.scale(Q), Q.size(4)),
+      s_(call, how_, Q, K),
       Q_(to_read(Q)),
       K_(to_read(K)),
       V_(to_read(V)),
-      into_maps_(map_mixing(call, call.scale(Q), true)),
-      from_maps_(map_mixing(call, call.scale(Q), false)),
       causal_(call.options.causal),
       padding_(call.options.padding.defined() ? call.options.padding.contiguous() : at::Tensor()),
       mask_(of_known_type(call.options.mask)),
@@ -177,20 +173,21 @@ TiledAttention::Tile TiledAttention::tile_at(int64_t b, int64_t h, int64_t first
   return tile;
 }
 
-void TiledAttention::gather(const Heads<const float>& from, int64_t b, int64_t h, const Biases& biases,
-                            float* to, int64_t to_row, int64_t apart) const {
-  k_.combine_f_f(engine::copies_of(s_.n), from.at(b, h, 0, s_.n).data(), from.word,
-                 row_of(to, s_.n, apart).data(), to_row, s_.keys, s_.m, nullptr, Store::set);
+void TiledAttention::gather(const kernels::cpu::Mix& mix, const Heads<const float>& from, int64_t b,
+                            int64_t h, const Biases& biases, const std::vector<float*>& to,
+                            int64_t row) const {
+  k_.combine_f_f(mix, from.at(b, h, 0, s_.n).data(), from.word, to.data(), row, s_.keys, s_.m, nullptr,
+                 Store::set);
   for (int64_t s = biases.hidden ? 0 : s_.keys; s < s_.filled; ++s)
     if (biases.keys[s] == kHidden)
-      for (int64_t c = 0; c < s_.n; ++c) std::fill_n(to + c * apart + s * to_row, s_.m, 0.0F);
+      for (float* const matrix : to) std::fill_n(matrix + s * row, s_.m, 0.0F);
 }
 
-void TiledAttention::gather_transposed(const Heads<const float>& from, int64_t b, int64_t h,
-                                       const Biases& biases, float* to) const {
-  k_.transpose_f_f(engine::copies_of(s_.n), static_cast<int32_t>(s_.n), from.at(b, h, 0, s_.n).data(),
-                   from.word, row_of(to, s_.n, s_.m * s_.filled).data(), s_.filled, s_.keys, s_.m);
-  for (int64_t row = 0; row < s_.width; ++row) {
+void TiledAttention::gather_transposed(const kernels::cpu::Mix& mix, const Heads<const float>& from,
+                                       int64_t b, int64_t h, const Biases& biases, float* to) const {
+  k_.transpose_f_f(mix, static_cast<int32_t>(s_.n), from.at(b, h, 0, s_.n).data(), from.word,
+                   row_of(to, mix.outputs, s_.m * s_.filled).data(), s_.filled, s_.keys, s_.m);
+  for (int64_t row = 0; row < mix.outputs * s_.m; ++row) {
     float* const values = to + row * s_.filled;
     std::fill(values + s_.keys, values + s_.filled, 0.0F);
     if (!biases.hidden) continue;
@@ -199,17 +196,34 @@ void TiledAttention::gather_transposed(const Heads<const float>& from, int64_t b
   }
 }
 
-std::vector<float*> TiledAttention::parts_of_maps(float* queries) const {
+std::vector<float*> TiledAttention::parts_of(float* matrices, int64_t count, int64_t rows) const {
   std::vector<float*> parts;
-  for (int64_t c = 0; c < s_.n; ++c)
-    for (int64_t j = 0; j < s_.n; ++j) parts.push_back(queries + c * s_.tile * s_.width + j * s_.m);
+  for (int64_t p = 0; p < count; ++p)
+    for (int64_t j = 0; j < how_.parts; ++j) parts.push_back(matrices + p * rows * s_.depth + j * s_.m);
   return parts;
 }
 
-void TiledAttention::weigh(const Tile& tile, const float* queries, const float* keys, float* weights) const {
-  brgemm(tile.height, tile.columns, s_.width, queries, s_.width, keys, s_.filled, weights, s_.filled);
-  k_.softmax(weights, s_.filled, tile.rows, tile.columns, tile.bias, tile.bias_row);
-  for (const int64_t row : tile.blind) std::fill_n(weights + row * s_.filled, tile.columns, 0.0F);
+void TiledAttention::score(const Tile& tile, const float* queries, const float* keys, float* products,
+                           float* scores) const {
+  float* const to = how_.mixed ? products : scores;
+  for (int64_t p = 0; p < s_.products; ++p)
+    brgemm(tile.height, tile.columns, s_.depth, queries + p * s_.tile * s_.depth, s_.depth,
+           keys + how_.keys_of(p, s_.depth * s_.filled), s_.filled, to + p * s_.tile * s_.filled, s_.filled);
+  if (how_.mixed) mix_scores(tile, how_.scores, products, s_.products, scores, s_.n);
+}
+
+void TiledAttention::mix_scores(const Tile& tile, const engine::Mixing& mixing, const float* from,
+                                int64_t inputs, float* to, int64_t outputs) const {
+  // Rows without a gap are one long row.
+  const bool whole = tile.columns == s_.filled;
+  k_.combine_f_f(mixing.view(), row_of(from, inputs, s_.tile * s_.filled).data(), s_.filled,
+                 row_of(to, outputs, s_.tile * s_.filled).data(), s_.filled, whole ? 1 : tile.height,
+                 whole ? tile.height * tile.columns : tile.columns, nullptr, Store::set);
+}
+
+void TiledAttention::weigh(const Tile& tile, float* scores) const {
+  k_.softmax(scores, s_.filled, tile.rows, tile.columns, tile.bias, tile.bias_row);
+  for (const int64_t row : tile.blind) std::fill_n(scores + row * s_.filled, tile.columns, 0.0F);
 }
 
 void TiledAttention::drop(const Tile& tile, int64_t b, int64_t h, int64_t c, float* weights) const {

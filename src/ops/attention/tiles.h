@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/attention/attention.h"
+#include "ops/attention/score_products.h"
 #include "ops/engine/mixing.h"
 #include "ops/engine/scratch.h"
 
@@ -45,15 +46,16 @@ inline Heads<float> to_write(const at::Tensor& t) {
 void brgemm(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb,
             float* C, int64_t ldc, bool add = false);
 
-/// Mixture c n + j of the n inputs holds A[:, c, j] times the scale: into maps; or its transpose.
-engine::Mixing map_mixing(const AttentionCall& call, double scale, bool into_maps);
-
 struct TileSizes {
   int64_t texts, queries, keys, n, heads, m;
-  int64_t width, filled, tile;  // of a head; keys filled up; rows
-  int64_t biases;               // that all queries share, or also of a tile's rows
+  int64_t width, filled, tile;      // of a head; keys filled up; rows
+  int64_t products, depth;          // of queries with keys, and values that are multiplied in each
+  int64_t made_queries, made_keys;  // values of all products for one of them
+  int64_t maps, made_scores;        // values of a tile: of all maps' scores, and of what these are mixed of
+  int64_t biases;                   // that all queries share, or also of a tile's rows
 
-  TileSizes(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key);
+  TileSizes(const AttentionCall& call, const ScoreProducts& how, const at::Tensor& query,
+            const at::Tensor& key);
   int64_t forward_bytes() const;
   int64_t backward_bytes() const;
   /// False where a head would leave the caches, or its sizes are beyond counting.
@@ -104,24 +106,30 @@ class TiledAttention {
   virtual void zero(int64_t b, int64_t h) const = 0;
 
   Tile tile_at(int64_t b, int64_t h, int64_t first, const Biases& biases) const;
-  /// (words, n, m) -> (n, words filled up, m): the first `to_row`, the second `apart` values on; zeros for
-  /// what is hidden or fills up.
-  void gather(const Heads<const float>& from, int64_t b, int64_t h, const Biases& biases, float* to,
-              int64_t to_row, int64_t apart) const;
-  /// (words, n, m) -> (n, m, words filled up)
-  void gather_transposed(const Heads<const float>& from, int64_t b, int64_t h, const Biases& biases,
-                         float* to) const;
-  /// Where map c's part j lies, in rows of n m values.
-  std::vector<float*> parts_of_maps(float* queries) const;
-  /// The weights of a map for a tile of its queries (rows, n m) and keys (n m, filled).
-  void weigh(const Tile& tile, const float* queries, const float* keys, float* weights) const;
+  /// (words, n, m) -> matrices (words filled up, m), mixtures of the n, with rows `row` values apart; zeros
+  /// for what is hidden or fills up.
+  void gather(const kernels::cpu::Mix& mix, const Heads<const float>& from, int64_t b, int64_t h,
+              const Biases& biases, const std::vector<float*>& to, int64_t row) const;
+  /// The same, transposed, one below another: (mixtures, m, words filled up).
+  void gather_transposed(const kernels::cpu::Mix& mix, const Heads<const float>& from, int64_t b, int64_t h,
+                         const Biases& biases, float* to) const;
+  /// Where the parts of matrices lie that have `rows` rows of a product's depth.
+  std::vector<float*> parts_of(float* matrices, int64_t count, int64_t rows) const;
+  /// The scores of all maps of a tile, (n, tile, filled), of its queries (products, tile, depth) and the keys
+  /// (products, depth, filled); `products` is memory for what they are mixed of.
+  void score(const Tile& tile, const float* queries, const float* keys, float* products, float* scores) const;
+  /// Of matrices (tile, filled) that lie below each other.
+  void mix_scores(const Tile& tile, const engine::Mixing& mixing, const float* from, int64_t inputs,
+                  float* to, int64_t outputs) const;
+  /// A map's scores become weights.
+  void weigh(const Tile& tile, float* scores) const;
   void drop(const Tile& tile, int64_t b, int64_t h, int64_t c, float* weights) const;
   void zero_words(const Heads<float>& heads, int64_t b, int64_t h, int64_t first, int64_t end) const;
 
   const kernels::cpu::Table& k_ = kernels::cpu::active();
-  TileSizes s_;
-  Heads<const float> Q_, K_, V_;
-  engine::Mixing into_maps_, from_maps_;
+  const ScoreProducts how_;
+  const TileSizes s_;
+  const Heads<const float> Q_, K_, V_;
   bool causal_;
 
  private:
