@@ -108,13 +108,14 @@ at::Tensor coefficients(const ops::engine::Mixing& mixing, int64_t inputs) {
 TEST_F(Attention, ScoresAreMadeOfProductsOrOfMaps) {
   for (const char* name : {"complex", "quaternion", "split_quaternion", "octonion", "clifford(2,1)"})
     for (const ops::ProductOrder order : {ops::ProductOrder::query_key, ops::ProductOrder::key_query})
-      for (const int64_t m : {1, 64}) {
-        SCOPED_TRACE(std::string(name) + ", " + std::to_string(m));
+      for (const bool of_components : {false, true}) {
+        SCOPED_TRACE(std::string(name) + (of_components ? ", components" : ", maps"));
         const ops::AttentionCall call = seeded({.algebra = name, .order = order});
-        const ops::ScoreProducts how(call, 0.5, m);
+        const ops::ScoreProducts how(call, 0.5, of_components);
         const int64_t n = call.algebra->n();
-        EXPECT_EQ(how.mixed, m > 1);
-        EXPECT_EQ(how.count, m > 1 ? call.algebra->factors().rank : n);
+        EXPECT_EQ(how.count, of_components ? call.algebra->factors().rank : n);
+        EXPECT_FALSE(ops::ScoreProducts::pay(*call.algebra, 0));
+        EXPECT_TRUE(ops::ScoreProducts::pay(*call.algebra, 64));
         const at::Tensor queries = coefficients(how.queries, n).view({how.count, how.parts, n});
         const at::Tensor keys = coefficients(how.keys, n).view({how.mixed ? how.count : 1, how.parts, n});
         const at::Tensor scores =
@@ -128,7 +129,9 @@ TEST_F(Attention, ScoresAreMadeOfProductsOrOfMaps) {
                                  coefficients(how.queries, n).t()));
         EXPECT_TRUE(
             torch::equal(coefficients(how.from_keys, how.key_parts()), coefficients(how.keys, n).t()));
-        if (how.mixed) EXPECT_TRUE(torch::equal(coefficients(how.from_scores, n), scores.t()));
+        if (how.mixed) {
+          EXPECT_TRUE(torch::equal(coefficients(how.from_scores, n), scores.t()));
+        }
       }
 }
 
@@ -253,6 +256,8 @@ TEST_F(Attention, OtherTypesEmptyTextsAndLongOnesAreComposed) {
   torch::manual_seed(5);
   const auto long_heads = [](int64_t length) { return torch::randn({1, length, 4, 1, 64}); };
   check("quaternion", long_heads(5), long_heads(3000), long_heads(3000));
+  // Products of single components would not fit, a product a map does.
+  check("quaternion", long_heads(9), long_heads(1400), long_heads(1400));
   const auto heads = [&](int64_t texts, at::ScalarType type) {
     return torch::randn({texts, 6, 4, 2, 5}).to(type);
   };

@@ -32,7 +32,7 @@ class Forward : public TiledAttention {
  public:
   template <class... Inputs>
   explicit Forward(const at::Tensor& out, const Inputs&... inputs)
-      : TiledAttention(inputs...), out_(to_write(out)) {}
+      : TiledAttention(false, inputs...), out_(to_write(out)) {}
 
  private:
   int64_t scratch_bytes() const override { return s_.forward_bytes(); }
@@ -79,7 +79,7 @@ class Backward : public TiledAttention {
   template <class... Inputs>
   Backward(const at::Tensor& grad, const at::Tensor& dQ, const at::Tensor& dK, const at::Tensor& dV,
            const Inputs&... inputs)
-      : TiledAttention(inputs...),
+      : TiledAttention(true, inputs...),
         G_(to_read(grad)),
         dQ_(to_write(dQ)),
         dK_(to_write(dK)),

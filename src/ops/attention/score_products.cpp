@@ -14,12 +14,12 @@ using engine::Mixing;
 constexpr int64_t kProductValues = 12;
 constexpr int64_t kMostProducts = 64;  // that a kernel transposes at once
 
-bool pays(const algebra::Factors& f, int64_t m) {
-  const int64_t n = f.n;
-  return f.rank <= kMostProducts && f.rank * (m + kProductValues) < n * (n * m + kProductValues);
-}
-
 }  // namespace
+
+bool ScoreProducts::pay(const algebra::Algebra& algebra, int64_t m) {
+  const int64_t n = algebra.n(), rank = algebra.factors().rank;
+  return rank <= kMostProducts && rank * (m + kProductValues) < n * (n * m + kProductValues);
+}
 
 Mixing map_mixing(const AttentionCall& call, double scale, bool into_maps) {
   const int n = call.algebra->n();
@@ -33,10 +33,10 @@ Mixing map_mixing(const AttentionCall& call, double scale, bool into_maps) {
                    : Mixing::from_rows(rows.data(), n, int64_t{n} * n);
 }
 
-ScoreProducts::ScoreProducts(const AttentionCall& call, double scale, int64_t m) {
+ScoreProducts::ScoreProducts(const AttentionCall& call, double scale, bool of_components)
+    : mixed(of_components) {
   const algebra::Factors& f = call.algebra->factors();
   const int64_t n = f.n;
-  mixed = pays(f, m);
   if (!mixed) {
     count = parts = n;
     queries = map_mixing(call, scale, true), from_queries = map_mixing(call, scale, false);

@@ -26,8 +26,10 @@ struct QUATRAIN_API ScoreProducts {
   engine::Mixing from_keys, from_scores;
 
   ScoreProducts() = default;
-  /// What is cheaper for components of m values.
-  ScoreProducts(const AttentionCall& call, double scale, int64_t m);
+  /// Of single components, or a product a map.
+  ScoreProducts(const AttentionCall& call, double scale, bool of_components);
+  /// Whether products of single components are cheaper, of m values each.
+  static bool pay(const algebra::Algebra& algebra, int64_t m);
 
   /// Parts of all keys: those that differ.
   int64_t key_parts() const { return mixed ? count : parts; }

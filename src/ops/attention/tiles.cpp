@@ -35,8 +35,7 @@ void brgemm(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const 
   at::native::cpublas::brgemm(M, N, K, lda, ldb, ldc, add, A, B, C);
 }
 
-TileSizes::TileSizes(const AttentionCall& call, const ScoreProducts& how, const at::Tensor& Q,
-                     const at::Tensor& K)
+TileSizes::TileSizes(const AttentionCall& call, bool mixed, const at::Tensor& Q, const at::Tensor& K)
     : texts(Q.size(0)),
       queries(Q.size(1)),
       keys(K.size(1)),
@@ -46,11 +45,12 @@ TileSizes::TileSizes(const AttentionCall& call, const ScoreProducts& how, const 
       width(n * m),
       filled(filled_up(keys)),
       tile(kRows),
-      products(how.count),
-      depth(how.parts * m),
-      made_queries(how.count * depth),
-      made_keys(how.key_parts() * m) {
-  const int64_t scores = n + (how.mixed ? products : 0);
+      mixed(mixed),
+      products(mixed ? call.algebra->factors().rank : n),
+      depth(mixed ? m : width),
+      made_queries(products * depth),
+      made_keys(mixed ? made_queries : width) {
+  const int64_t scores = n + (mixed ? products : 0);
   while (tile > 8 && scores * tile * filled * 4 > kScoreBytes) tile /= 2;
   maps = n * tile * filled, made_scores = (scores - n) * tile * filled;
   biases = filled + (call.differs_by_query() ? tile * filled : 0);
@@ -64,11 +64,16 @@ int64_t TileSizes::backward_bytes() const {
               made_scores + biases) +
          1152;
 }
-bool TileSizes::fit(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
-                    bool with_gradient) {
-  if (key.size(1) > kForwardBytes || query.size(2) * query.size(4) > kForwardBytes) return false;
-  const TileSizes sizes(call, ScoreProducts(call, 1, query.size(4)), query, key);
-  return with_gradient ? sizes.backward_bytes() <= kBackwardBytes : sizes.forward_bytes() <= kForwardBytes;
+std::optional<TileSizes> TileSizes::fitting(const AttentionCall& call, const at::Tensor& query,
+                                            const at::Tensor& key, bool with_gradient) {
+  if (key.size(1) > kForwardBytes || query.size(2) * query.size(4) > kForwardBytes) return {};
+  for (const bool mixed : {true, false}) {
+    if (mixed && !ScoreProducts::pay(*call.algebra, query.size(4))) continue;
+    const TileSizes sizes(call, mixed, query, key);
+    if (with_gradient ? sizes.backward_bytes() <= kBackwardBytes : sizes.forward_bytes() <= kForwardBytes)
+      return sizes;
+  }
+  return {};
 }
 
 MaskView::MaskView(const at::Tensor& mask, const TileSizes& s) {
@@ -82,10 +87,10 @@ MaskView::MaskView(const at::Tensor& mask, const TileSizes& s) {
   text = whole.stride(0), head = whole.stride(1), query = shared ? 0 : whole.stride(2), key = whole.stride(3);
 }
 
-TiledAttention::TiledAttention(const AttentionCall& call, const at::Tensor& Q, const at::Tensor& K,
-                               const at::Tensor& V)
-    : how_(call, call.scale(Q), Q.size(4)),
-      s_(call, how_, Q, K),
+TiledAttention::TiledAttention(bool with_gradient, const AttentionCall& call, const at::Tensor& Q,
+                               const at::Tensor& K, const at::Tensor& V)
+    : s_(TileSizes::fitting(call, Q, K, with_gradient).value()),
+      how_(call, call.scale(Q), s_.mixed),
       Q_(to_read(Q)),
       K_(to_read(K)),
       V_(to_read(V)),
@@ -247,7 +252,7 @@ bool attends_in_tiles(const AttentionCall& call, const at::Tensor& query, const 
   for (const at::Tensor* t : {&query, &key})
     for (const c10::SymInt& size : t->sym_sizes())
       if (size.is_heap_allocated()) return true;  // a size that a trace leaves open: what runs it will see
-  return TileSizes::fit(call, query, key, with_gradient);
+  return TileSizes::fitting(call, query, key, with_gradient).has_value();
 }
 
 }  // namespace quatrain::ops

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ops/attention/attention.h"
@@ -49,18 +50,21 @@ void brgemm(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const 
 struct TileSizes {
   int64_t texts, queries, keys, n, heads, m;
   int64_t width, filled, tile;      // of a head; keys filled up; rows
+  bool mixed;                       // that scores are (score_products.h)
   int64_t products, depth;          // of queries with keys, and values that are multiplied in each
   int64_t made_queries, made_keys;  // values of all products for one of them
   int64_t maps, made_scores;        // values of a tile: of all maps' scores, and of what these are mixed of
   int64_t biases;                   // that all queries share, or also of a tile's rows
 
-  TileSizes(const AttentionCall& call, const ScoreProducts& how, const at::Tensor& query,
-            const at::Tensor& key);
+  /// Of the cheaper of both ways of making scores that keeps a head in the caches; nothing where neither
+  /// does, or the sizes are beyond counting.
+  static std::optional<TileSizes> fitting(const AttentionCall& call, const at::Tensor& query,
+                                          const at::Tensor& key, bool with_gradient);
   int64_t forward_bytes() const;
   int64_t backward_bytes() const;
-  /// False where a head would leave the caches, or its sizes are beyond counting.
-  static bool fit(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
-                  bool with_gradient);
+
+ private:
+  TileSizes(const AttentionCall& call, bool mixed, const at::Tensor& query, const at::Tensor& key);
 };
 
 /// A mask as (B, h, L, S) of any strides; null pointers where there is none.
@@ -78,7 +82,8 @@ struct MaskView {
 class TiledAttention {
  public:
   /// The last axis of Q, K and V lies side by side. The call's mask is bool or float32.
-  TiledAttention(const AttentionCall& call, const at::Tensor& Q, const at::Tensor& K, const at::Tensor& V);
+  TiledAttention(bool with_gradient, const AttentionCall& call, const at::Tensor& Q, const at::Tensor& K,
+                 const at::Tensor& V);
   virtual ~TiledAttention() = default;
 
   /// All heads, one after another on each thread.
@@ -127,8 +132,8 @@ class TiledAttention {
   void zero_words(const Heads<float>& heads, int64_t b, int64_t h, int64_t first, int64_t end) const;
 
   const kernels::cpu::Table& k_ = kernels::cpu::active();
-  const ScoreProducts how_;
   const TileSizes s_;
+  const ScoreProducts how_;
   const Heads<const float> Q_, K_, V_;
   bool causal_;
 
