@@ -1,5 +1,6 @@
 # The recipes that come with the program.
 set(quatrain_recipes
+  44m
   agreement
   cifar10
   cifar10_code
@@ -14,6 +15,7 @@ set(quatrain_recipes
   paraphrase
   phonemes
   phonemes_ctc
+  printed
   reverse
   rotation
   sentiment

@@ -78,9 +78,9 @@ std::string small_settings(const tasks::Recipe& recipe) {
     for (const char* key : {"model.layers=1", "task.data=text", "train.batch=4"}) set(key);
     return all + " --data prose";
   }
-  for (const char* key :
-       {"model.encoder_layers=1", "model.decoder_layers=1", "math.train=60", "math.dev=8", "math.test=8",
-        "reverse.train=60", "reverse.dev=8", "reverse.test=8", "decode.beam=2", "decode.longest=12"})
+  for (const char* key : {"model.heads=4", "model.encoder_layers=1", "model.decoder_layers=1",
+                          "math.train=60", "math.dev=8", "math.test=8", "reverse.train=60", "reverse.dev=8",
+                          "reverse.test=8", "decode.beam=2", "decode.longest=12"})
     set(key);
   if (reader == "math" || reader == "reverse") return all;
   set("task.data=parallel");
