@@ -104,8 +104,8 @@ class Backward : public TiledAttention {
     float* const weights = memory.take<float>(s_.maps);            // (n, tile, filled)
     float* const dscores = memory.take<float>(s_.maps);
     float* const mixtures = memory.take<float>(s_.made_scores);  // (products, tile, filled), where mixed
-    const int64_t of_keys_parts = how_.mixed ? s_.products : 1;
-    gather(how_.keys.view(), K_, b, h, biases, parts_of(keys, of_keys_parts, s_.filled), s_.depth);
+    const int64_t key_products = how_.mixed ? s_.products : 1;
+    gather(how_.keys.view(), K_, b, h, biases, parts_of(keys, key_products, s_.filled), s_.depth);
     gather_transposed(how_.keys.view(), K_, b, h, biases, keys_across);
     gather_transposed(engine::copies_of(s_.n), V_, b, h, biases, values_across);
     // The first of causal tiles does not reach all columns.
