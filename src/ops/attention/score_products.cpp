@@ -1,6 +1,5 @@
 #include "ops/attention/score_products.h"
 
-#include <utility>
 #include <vector>
 
 namespace quatrain::ops {

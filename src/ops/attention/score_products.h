@@ -16,16 +16,15 @@ namespace quatrain::ops {
 ///
 /// The first makes R / n^2 of the multiplications and mixes scores; it pays for components of many values.
 struct QUATRAIN_API ScoreProducts {
-  int64_t count = 0;            ///< products: R or n
-  int64_t parts = 0;            ///< components that are side by side in a product's depth: 1 or n
-  bool mixed = false;           ///< the scores are mixtures of products, and each product has keys of its own
+  int64_t count;                ///< products: R or n
+  int64_t parts;                ///< components that are side by side in a product's depth: 1 or n
+  bool mixed;                   ///< the scores are mixtures of products, and each product has keys of its own
   engine::Mixing queries;       ///< n -> count * parts, with the scale
   engine::Mixing keys;          ///< n -> parts of all keys
   engine::Mixing scores;        ///< count -> n, where they are mixed
   engine::Mixing from_queries;  ///< the transposes, of the way back
   engine::Mixing from_keys, from_scores;
 
-  ScoreProducts() = default;
   /// Of single components, or a product a map.
   ScoreProducts(const AttentionCall& call, double scale, bool of_components);
   /// Whether products of single components are cheaper, of m values each.
