@@ -49,7 +49,8 @@ class AnswerFiles {
                 std::to_string(file.number());
     }
     TORCH_CHECK(false, "data: the files of ", files_[0].file().parent_path().string(),
-                " must have a line each for a pair, but have different numbers of lines (", counts, ")");
+                " must have a line each for a pair, but have different numbers of lines (", counts,
+                "); copy them again");
   }
 
   std::array<LineFile, 4> files_;
@@ -98,14 +99,22 @@ void read_answers(const TextPairFiles& files, const TextPairReading& reading, bo
                     all.file(kName));
         continue;
       }
-      const auto [known, fresh] = questions.emplace(cut ? name.substr(0, name.find('-')) : name,
-                                                    static_cast<int64_t>(questions.size()));
+      const size_t hyphen = cut ? name.find('-') : name.npos;
+      if (cut && (hyphen == name.npos || hyphen == 0)) {
+        gate.refuse(
+            "the name has no question",
+            "the name must begin with the question's and a hyphen, as Q1-D1-0 does, got " + quote(name),
+            all.file(kName));
+        continue;
+      }
+      const std::string question = name.substr(0, hyphen);
+      const auto [known, fresh] = questions.emplace(question, static_cast<int64_t>(questions.size()));
       if (fresh) answers.push_back(0);
       std::array<char, 32> place{};
       std::snprintf(place.data(), place.size(), "%06lld",
                     static_cast<long long>(answers[static_cast<size_t>(known->second)]++));
-      sets[set].second->push_back(
-          {all.line(kQuestion), all.line(kAnswer), *right, known->second, cut ? name : place.data()});
+      sets[set].second->push_back({all.line(kQuestion), all.line(kAnswer), *right, known->second, question,
+                                   cut ? name : place.data()});
     }
     require_pairs(*sets[set].second, files[4 * set]);
   }

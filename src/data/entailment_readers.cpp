@@ -109,7 +109,13 @@ void read_sick(const TextPairFiles& files, const TextPairReading& reading) {
 }
 
 void read_text_pair_tsv(const TextPairFiles& files, const TextPairReading& reading) {
-  const PairColumns format{{"label", "first text", "second text"}, 1, 2, 0, "", true};
+  const PairColumns format{.names = {"label", "first text", "second text"},
+                           .first = 1,
+                           .second = 2,
+                           .label = 0,
+                           .header = "label",
+                           .may_lack_header = true,
+                           .blank_lines = true};
   TextPairSplits& splits = reading.splits;
   std::vector<std::string> written;  // of each pair to train on
   for_each_pair(files[0], format, {}, reading.rule("train"),
@@ -121,7 +127,8 @@ void read_text_pair_tsv(const TextPairFiles& files, const TextPairReading& readi
   // The labels are those of train, in the order of their bytes.
   const std::set<std::string> known(written.begin(), written.end());
   TORCH_CHECK(known.size() >= 2, "data: ", files[0].string(),
-              " must have at least 2 different labels, got only ", quote(*known.begin()));
+              " must have at least 2 different labels, got only ", quote(*known.begin()),
+              "; the first column is the label");
   splits.labels.assign(known.begin(), known.end());
   WrittenLabels names;
   for (const auto& name : known) names.emplace_back(name, static_cast<int64_t>(names.size()));

@@ -145,7 +145,7 @@ void for_each_pair(
   for (std::string_view line; file.next(line);) {
     if (format.blank_lines && trimmed(line).empty()) continue;
     if (!gate.fits(line, file) || !gate.is_text(line, file)) continue;
-    const auto fields = columns(line);
+    auto fields = columns(line);
     if (fields.size() != format.names.size()) {
       gate.refuse("a line has another number of columns",
                   "a line must have " + std::to_string(format.names.size()) + " columns (" +
@@ -154,10 +154,12 @@ void for_each_pair(
                   file);
       continue;
     }
+    fields[format.label] = trimmed(fields[format.label]);
     if (file.number() == 1 && !format.header.empty()) {
-      TORCH_CHECK(fields[format.label] == format.header, file.place(),
-                  ": the first line must name the columns (", join(format.names), "), got ", quote(line));
-      continue;
+      const bool named = fields[format.label] == format.header;
+      TORCH_CHECK(named || format.may_lack_header, file.place(), ": the first line must name the columns (",
+                  join(format.names), "), got ", quote(line), "; copy the file again");
+      if (named) continue;
     }
     if (!gate.has_text(fields[format.label], "label", file)) continue;
     const auto label = number_of(labels, fields[format.label]);

@@ -145,4 +145,11 @@ Vectors load_vectors(const fs::path& file, const Vocabulary& vocabulary, uint64_
   return rows.finish(file, seed);
 }
 
+Vectors draw_vectors(const Vocabulary& vocabulary, int64_t dim, uint64_t seed) {
+  auto generator = at::detail::createCPUGenerator(seed);
+  at::Tensor values = torch::randn({vocabulary.size(), dim}, generator) / std::sqrt(static_cast<double>(dim));
+  values[Vocabulary::kPad].zero_();
+  return {values, 0};
+}
+
 }  // namespace quatrain::data

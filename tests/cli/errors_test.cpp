@@ -199,6 +199,9 @@ std::vector<Section> sections() {
          more("answers/dev/a.toks", "one more\n")},
         {"a relevance that is nan", kTextPairs + "wikiqa --data answers", 1,
          edit("answers/dev/sim.txt", [](const std::string& old) { return "nan" + old.substr(1); })},
+        {"answers whose names do not tell the question", kTextPairs + "wikiqa --data answers", 1,
+         edit("answers/dev/id.txt",
+              [](const std::string& old) { return "1_1" + old.substr(old.find('\n')); })},
         {"a missing file", kTextPairs + "wikiqa --data answers", 1, no_file("answers/test/id.txt")},
         {"a first line that names no columns", kTextPairs + "sick --data entailed", 1,
          [](const Workplace& place) {
@@ -206,6 +209,8 @@ std::vector<Section> sections() {
              place.write(std::string("entailed/") + name, "1\ta\tb\t3\tNEUTRAL\n");
          }},
         {"negatives where nothing is ranked", kTextPairs + "tsv --data entailed --set task.negatives=2", 2},
+        {"attention where an LSTM reads the texts",
+         kTextPairs + "tsv --data entailed --set model.network=lstm --set model.attention=real", 2},
         {"a width that n does not divide", kTextPairs + "tsv --data entailed --set model.algebra='phm(7)'",
          2}}},
       {"Word vectors",

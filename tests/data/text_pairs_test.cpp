@@ -65,6 +65,14 @@ TEST_F(TextPairsTest, ATsvOfYourOwn) {
   EXPECT_FALSE(splits.ranked);
 }
 
+TEST_F(TextPairsTest, AFirstLineMayNameTheColumnsAndLabelsAreTrimmed) {
+  write_tsv("label\tfirst\tsecond\nyes \ta\tb\n no\ta\tc\nyes\tlabel\td\n");
+  const auto splits = read("tsv");
+  EXPECT_THAT(splits.labels, ElementsAre("no", "yes"));
+  EXPECT_EQ(splits.train.size(), 3u);
+  EXPECT_EQ(splits.train[0].label, splits.train[2].label);
+}
+
 TEST_F(TextPairsTest, BadPairsAreOneSentenceOrCounted) {
   for (const auto& [line, message] : std::map<std::string, std::string>{
            {"yes\t\tb", "train.tsv:3: the first text must not be empty; skip_bad leaves such pairs out"},
@@ -145,6 +153,7 @@ TEST_F(TextPairsTest, AnswersAreGroupedByQuestion) {
   EXPECT_NE(splits.train[2].group, splits.train[0].group);
   EXPECT_EQ(splits.train[1].label, 1);
   EXPECT_EQ(splits.train[1].document, "Q1-D1-1");
+  EXPECT_EQ(splits.train[1].question, "Q1");
 
   write_answers("dev", "q\nr\n", "a\nb\n", "1\nnan\n", "Q5-D5-0\nQ5-D5-1\n");
   EXPECT_THAT(error("wikiqa"), HasSubstr("sim.txt:2: the relevance must be 0 or 1, got \"nan\""));
@@ -157,6 +166,11 @@ TEST_F(TextPairsTest, AnswersAreGroupedByQuestion) {
   EXPECT_THAT(error("wikiqa"), HasSubstr("id.txt:2: the name must be that of one answer alone"));
   write_answers("dev", "q\nr\n", "a\nb\n", "1\n0\n", "Q5-D5-0\nQ5-\tD\n");
   EXPECT_THAT(error("wikiqa"), HasSubstr("id.txt:2: the name must not have tabs"));
+  for (const char* name : {"Q5_1", "-D5"}) {
+    write_answers("dev", "q\nr\n", "a\nb\n", "1\n0\n", "Q5-D5-0\n" + std::string(name) + "\n");
+    EXPECT_THAT(error("wikiqa"), HasSubstr("id.txt:2: the name must begin with the question's and a hyphen"));
+    EXPECT_EQ(read("wikiqa", true).bad.count(), 1);
+  }
   write_answers("dev", "q\n\n", "a\nb\n", "1\n0\n", "Q5-D5-0\nQ5-D5-1\n");
   EXPECT_THAT(error("wikiqa"), HasSubstr("a.toks:2: the question must not be empty"));
 }
@@ -167,6 +181,7 @@ TEST_F(TextPairsTest, TrecQaNamesItsQuestions) {
   const auto splits = read("trecqa");
   EXPECT_EQ(splits.test[0].group, splits.test[1].group);
   EXPECT_NE(splits.test[0].group, splits.test[2].group);
+  EXPECT_EQ(splits.test[1].question, "32.1");
   EXPECT_EQ(splits.test[1].document, "000001");
   EXPECT_EQ(splits.test[2].document, "000000");
 }

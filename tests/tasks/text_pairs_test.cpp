@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "quatrain/data/vocabulary.h"
 #include "quatrain/nn/convert.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/trainer.h"
@@ -180,7 +181,7 @@ TEST_F(TextPairsKindTest, RanksAnswers) {
   }
   const std::string ranking = read("run/test.ranking.tsv");
   EXPECT_EQ(std::count(ranking.begin(), ranking.end(), '\n'), 21);
-  EXPECT_THAT(ranking, HasSubstr("\n0\tQ0-D0-0\t1\t"));
+  EXPECT_THAT(ranking, HasSubstr("\nQ0\tQ0-D0-0\t1\t"));
   const torch::NoGradGuard no_grad;
   EXPECT_THAT(load_run(folder_ / "run")->predict({"where is word1\there is word1"})[0],
               testing::StartsWith("right\t0."));
@@ -251,6 +252,49 @@ TEST_F(TextPairsKindTest, VectorsOfWordsAreLoadedAndStay) {
                 load_data(phm, {})->make_model(phm);
               }),
               HasSubstr("must have an n that divides the width of the words' vectors, 4"));
+}
+
+// Vectors that nobody trains and that no file gives stay as they are drawn, and are short enough for a
+// softmax that nothing scales.
+TEST_F(TextPairsKindTest, VectorsThatAreNotTrainedAreDrawnShort) {
+  const auto data = load_data(recipe_of({"model.train_words=false", "model.word_width=64"}), {});
+  ASSERT_EQ(data->notes().size(), 1u);
+  EXPECT_THAT(data->notes()[0], HasSubstr("task.vectors names a file of pretrained ones"));
+  const auto words = data->make_model(data->recipe())->module().named_parameters()["words.embedding.weight"];
+  EXPECT_NEAR(words.slice(0, 1).square().sum(1).mean().item<double>(), 1, 0.1);
+  EXPECT_EQ(words[data::Vocabulary::kPad].abs().sum().item<double>(), 0);
+  const auto others = data->make_model(data->recipe())->module().named_parameters()["words.embedding.weight"];
+  EXPECT_TRUE(words.equal(others));
+  EXPECT_TRUE(load_data(recipe_of(), {})->notes().empty());
+}
+
+// Before any of them is trained.
+TEST_F(TextPairsKindTest, TwinsThatCannotShareTheirWordsAreRefused) {
+  write("vectors.txt", "dog 1 0 0 0\nanimal 0 1 0 0\n");
+  const auto said = [&](const std::string& twin, const std::vector<std::string>& settings) {
+    const Recipe recipe =
+        parse_recipe(kPairs + ("[[twins]]\nname = \"real\"\n[[twins]]\nname = \"other\"\n" + twin),
+                     "pairs.toml", "pairs", settings_of_tests(settings));
+    return what_is_said([&] { load_data(recipe, {}); });
+  };
+  EXPECT_THAT(said("train_words = false\n", {}),
+              HasSubstr("model.train_words must be the same for all twins, which share their words"));
+  const std::vector<std::string> vectors{"task.vectors=" + (folder_ / "vectors.txt").string()};
+  EXPECT_THAT(said("network = \"lstm\"\nalgebra = \"phm(8)\"\n", vectors),
+              HasSubstr("must have an n that divides the width of the words' vectors, 4, got phm(8)"));
+  EXPECT_EQ(said("network = \"lstm\"\n", vectors), "");
+}
+
+TEST_F(TextPairsKindTest, KeysOfTheOtherNetworkAreRefused) {
+  for (const auto& [network, setting] : std::map<std::string, std::string>{
+           {"lstm", "model.attention=real"}, {"attention", "model.bidirectional=true"}}) {
+    EXPECT_THAT(what_is_said([&] {
+                  recipe_of({"model.network=" + network, setting});
+                }),
+                HasSubstr(setting.substr(0, setting.find('=')) + " is for model.network = '"));
+  }
+  EXPECT_THAT(what_is_said([&] { recipe_of({"model.compared=false"}); }),
+              HasSubstr("model.compared is for model.network = 'lstm', got model.network = 'attention'"));
 }
 
 TEST_F(TextPairsKindTest, WordsOfTheTestSetAreKnownWhereNoVectorIsTrained) {

@@ -19,8 +19,8 @@ namespace quatrain::data {
 struct QUATRAIN_API TextPair {
   std::string first, second;
   int64_t label = 0;
-  int64_t group = -1;         ///< the question, where answers are ranked; else the part of the set, or -1
-  std::string document = {};  ///< the name of an answer; empty where nothing is ranked
+  int64_t group = -1;  ///< the question, where answers are ranked; else the part of the set, or -1
+  std::string question = {}, document = {};  ///< names of question and answer; empty where nothing is ranked
 };
 
 /// A dataset of text pairs. The dev set selects; the test set is scored once.

@@ -24,4 +24,8 @@ struct QUATRAIN_API Vectors {
 QUATRAIN_API Vectors load_vectors(const std::filesystem::path& file, const Vocabulary& vocabulary,
                                   uint64_t seed = 0);
 
+/// Vectors of a length of about 1 for all words of the vocabulary, drawn from `seed`: for models whose
+/// vectors are not trained and have no file. Nothing is found.
+QUATRAIN_API Vectors draw_vectors(const Vocabulary& vocabulary, int64_t dim, uint64_t seed = 0);
+
 }  // namespace quatrain::data

@@ -59,7 +59,10 @@ TextPairData::TextPairData(Recipe recipe, data::TextPairSplits splits, data::Voc
     set.encoded = std::make_shared<data::EncodedTextPairs>(
         data::encode(*pairs, splits.tokenizer, vocabulary_, own.max_length));
     if (!splits.ranked) continue;
-    for (const auto& pair : *pairs) set.documents.push_back(pair.document);
+    for (const auto& pair : *pairs) {
+      set.questions.push_back(pair.question);
+      set.documents.push_back(pair.document);
+    }
   }
   sets->labels = splits.labels;
   sets->groups = splits.groups;
@@ -70,11 +73,43 @@ TextPairData::TextPairData(Recipe recipe, data::TextPairSplits splits, data::Voc
   for (const auto& bad : splits.bad.reasons)
     notes_.push_back(bad.set + " set: " + counted(bad.count, "pair") + " left out (" + bad.reason +
                      "), the first at " + bad.first);
-  if (own.vectors.empty() || request.model) return;  // a trained model has its words
-  vectors_ = data::load_vectors(own.vectors, vocabulary_, kSeedOfUnknown);
-  notes_.push_back(counted(vectors_.found, "word") + " of the vocabulary's " +
-                   std::to_string(vocabulary_.size() - 1) + " have a vector in " +
-                   fs::path(own.vectors).filename().string() + "; the others' are drawn");
+  if (request.model) return;  // a trained model has its words
+  if (!own.vectors.empty()) {
+    vectors_ = data::load_vectors(own.vectors, vocabulary_, kSeedOfUnknown);
+    notes_.push_back(counted(vectors_.found, "word") + " of the vocabulary's " +
+                     std::to_string(vocabulary_.size() - 1) + " have a vector in " +
+                     fs::path(own.vectors).filename().string() + "; the others' are drawn");
+  } else if (!own.model.train_words) {
+    vectors_ = data::draw_vectors(vocabulary_, own.model.word_width, kSeedOfUnknown);
+    notes_.push_back(
+        "the words' vectors are drawn and are not trained (model.train_words = false): task.vectors names a "
+        "file of pretrained ones");
+  }
+  check_twins();
+}
+
+// The twins share the vocabulary and the vectors.
+void TextPairData::check_twins() const {
+  const bool trained = recipe_.own<TextPairTaskOptions>().model.train_words;
+  for (const auto& settings : recipe_.twins) {
+    const Recipe twin = twin_recipe(recipe_, settings);
+    if (twin.own<TextPairTaskOptions>().model.train_words != trained)
+      twin.refuse("model.train_words", "must be the same for all twins, which share their words");
+    check_word_width(twin);
+  }
+}
+
+int64_t TextPairData::word_width(const Recipe& recipe) const {
+  return vectors_.values.defined() ? vectors_.values.size(1)
+                                   : recipe.own<TextPairTaskOptions>().model.word_width;
+}
+
+void TextPairData::check_word_width(const Recipe& recipe) const {
+  const PairModelOptions& model = recipe.own<TextPairTaskOptions>().model;
+  if (const int64_t width = word_width(recipe);
+      model.network == PairNetwork::lstm && width % model.algebra.n != 0)
+    recipe.refuse("model.algebra", "must have an n that divides the width of the words' vectors, " +
+                                       std::to_string(width) + ", got " + model.algebra.text());
 }
 
 data::TextPairLoaderOptions training_pairs(const Recipe& recipe) {
@@ -102,14 +137,9 @@ std::vector<Input> TextPairData::inputs(std::string_view split, const Recipe& re
 }
 
 std::unique_ptr<Model> TextPairData::make_model(const Recipe& recipe) const {
-  const auto& own = recipe.own<TextPairTaskOptions>();
-  const at::Tensor& vectors = vectors_.values;
-  const int64_t width = vectors.defined() ? vectors.size(1) : own.model.word_width;
-  if (own.model.network == PairNetwork::lstm && width % own.model.algebra.n != 0)
-    recipe.refuse("model.algebra", "must have an n that divides the width of the words' vectors, " +
-                                       std::to_string(width) + ", got " + own.model.algebra.text());
-  auto model = std::make_unique<TextPairModel>(recipe, vocabulary_, sets_->labels, width);
-  if (vectors.defined()) model->set_words(vectors);
+  check_word_width(recipe);
+  auto model = std::make_unique<TextPairModel>(recipe, vocabulary_, sets_->labels, word_width(recipe));
+  if (vectors_.values.defined()) model->set_words(vectors_.values);
   return model;
 }
 

@@ -16,7 +16,7 @@ namespace quatrain::tasks {
 struct TextPairSets {
   struct Set {
     std::shared_ptr<const data::EncodedTextPairs> encoded;
-    std::vector<std::string> documents;  ///< names of answers; empty where nothing is ranked
+    std::vector<std::string> questions, documents;  ///< their names; empty where nothing is ranked
   };
   std::map<std::string, Set, std::less<>> sets;
   std::vector<std::string> labels, groups;
@@ -38,9 +38,13 @@ class TextPairData : public Data {
   std::vector<std::string> notes() const override { return notes_; }
 
  private:
+  void check_twins() const;
+  void check_word_width(const Recipe& recipe) const;
+  int64_t word_width(const Recipe& recipe) const;
+
   std::shared_ptr<const TextPairSets> sets_;
   data::Vocabulary vocabulary_;
-  data::Vectors vectors_;  // not defined where there are none
+  data::Vectors vectors_;  // not defined where they start as the model draws them
   std::vector<std::string> notes_;
 };
 

@@ -57,7 +57,7 @@ void TextPairTaskOptions::describe(train::Keys& keys) {
   keys.number("max_length", max_length, 0, kLargestSize, "Longer texts are cut off after so many words; 0: no limit.");
   keys.text("vectors", vectors,
             "File of pretrained word vectors (`NAME.bf16` with `NAME.vocab` beside it, or GloVe's text "
-            "format); empty: they start from random ones. A relative path that is not here is looked for in the data folder.").may_change();
+            "format); empty: they are drawn. A relative path that is not here is looked for in the data folder.").may_change();
   keys.number("negatives", negatives, 0, kLargestCount,
               "Where answers are ranked: for each right answer so many wrong ones to its question are trained with, others in each epoch; 0: all.");
 
@@ -102,6 +102,16 @@ void TextPairTaskOptions::check(const Recipe& recipe) const {
       model.algebra.learned && n > 1)
     recipe.refuse("model.attention", "= 'componentwise' needs a fixed algebra, got " + model.algebra.text() +
                                          " (use 'real' or 'automatic')");
+  const auto refuse_other_network = [&](const char* key, const char* network) {
+    recipe.refuse(key, "is for model.network = '" + std::string(network) + "', got model.network = '" +
+                           name(model.network) + "'");
+  };
+  if (model.network == PairNetwork::lstm && model.attention != nn::AttentionKind::automatic)
+    refuse_other_network("model.attention", name(PairNetwork::attention));
+  if (model.network == PairNetwork::attention && model.bidirectional)
+    refuse_other_network("model.bidirectional", name(PairNetwork::lstm));
+  if (model.network == PairNetwork::attention && !model.compared)
+    refuse_other_network("model.compared", name(PairNetwork::lstm));
   if (negatives > 0 && !ranked())
     recipe.refuse("task.negatives", "is for data whose answers are ranked (wikiqa, trecqa), got " +
                                         std::to_string(negatives) + " with task.data = '" + source.reader +

@@ -18,15 +18,20 @@ namespace F = torch::nn::functional;
 
 constexpr int64_t kWhole = 1'000'000'000;  // shares of a question are counted in billionths
 
-// The candidates of each question, in the data's order.
-std::map<int64_t, std::vector<scores::Candidate>> by_question(const TextPairSets::Set& set,
-                                                              const at::Tensor& logits) {
-  std::map<int64_t, std::vector<scores::Candidate>> questions;
+struct Question {
+  std::string name;
+  std::vector<scores::Candidate> candidates;
+};
+
+// In the data's order.
+std::map<int64_t, Question> by_question(const TextPairSets::Set& set, const at::Tensor& logits) {
+  std::map<int64_t, Question> questions;
   const auto score = logits.accessor<float, 2>();
   for (int64_t i = 0; i < set.encoded->size(); ++i) {
     const auto place = static_cast<size_t>(i);
-    questions[set.encoded->first.groups[place]].push_back(
-        {score[i][0], set.encoded->first.labels[place] == 1, set.documents[place]});
+    Question& question = questions[set.encoded->first.groups[place]];
+    question.name = set.questions[place];
+    question.candidates.push_back({score[i][0], set.encoded->first.labels[place] == 1, set.documents[place]});
   }
   return questions;
 }
@@ -44,17 +49,17 @@ void add_ranking(const TextPairSets::Set& set, const at::Tensor& logits, const s
                                  {"precision_at_1", "precision", &scores::RankingScores::precision_at_1}}};
   std::string lines = "question\tdocument\trelevance\tscore\n";
   const auto questions = by_question(set, logits);
-  for (const auto& [question, candidates] : questions) {
-    const auto scores = scores::score_ranking(candidates);
+  for (const auto& [number, question] : questions) {
+    const auto scores = scores::score_ranking(question.candidates);
     for (auto& figure : figures) {
       figure.sum += scores.*figure.value;
       figure.counts.examples.push_back({std::llround(scores.*figure.value * kWhole), kWhole});
     }
-    for (const auto& candidate : candidates) {
+    for (const auto& candidate : question.candidates) {
       std::array<char, 64> score{};
       std::snprintf(score.data(), score.size(), "\t%d\t%.9g\n", candidate.relevant ? 1 : 0,
                     static_cast<double>(candidate.score));
-      lines += std::to_string(question) + "\t" + candidate.document + score.data();
+      lines += question.name + "\t" + candidate.document + score.data();
     }
   }
   const auto count = static_cast<double>(questions.size());
