@@ -19,7 +19,11 @@ void read_cifar(ImageGathering& gathering, const Cifar& cifar) {
   std::vector<std::string> files = cifar.train;
   files.insert(files.end(), cifar.test.begin(), cifar.test.end());
   const fs::path folder = find_folder(source.reader, source.folder, cifar.subfolders, files);
-  gathering.set_classes(read_class_names(folder / cifar.names, cifar.classes));
+  std::vector<std::string> classes = read_class_names(folder / cifar.names, cifar.classes);
+  TORCH_CHECK(std::ssize(classes) == cifar.classes, "data: ", (folder / cifar.names).string(), " must name ",
+              cifar.classes, " classes, a line each, got ", classes.size(),
+              "; copy it again, or remove it, and classes are called by their numbers");
+  gathering.set_classes(std::move(classes));
   const auto open = [&](const std::string& name) {
     return ImageRecords(folder / name, gathering.side(), cifar.label_bytes);
   };

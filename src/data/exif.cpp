@@ -49,6 +49,7 @@ int exif_orientation(std::string_view jpeg) {
   constexpr uint32_t kApp1 = 0xFFE1, kScan = 0xFFDA;
   const TiffNumbers numbers(jpeg, /*low_first=*/false);
   for (size_t at = 2;;) {
+    while (numbers.at(at, 2) == 0xFFFFu) ++at;  // bytes that fill up before a marker
     const auto marker = numbers.at(at, 2), length = numbers.at(at + 2, 2);
     if (!marker || !length || *marker >> 8 != 0xFF || *marker == kScan || *length < 2) return 1;
     const auto content = jpeg.substr(at + 4, std::min<size_t>(*length - 2, jpeg.size() - at - 4));

@@ -65,9 +65,13 @@ struct Layout {
 
 Layout find_layout(const ImageSource& source) {
   check_folder(source.reader, source.folder, kWhat);
+  // One of pictures alone is a class, whatever its name.
   const auto folder = [&](const std::string& name) {
     const fs::path here = source.folder / name;
-    return fs::is_directory(here) ? here : fs::path();
+    return fs::is_directory(here) &&
+                   (!sorted_entries(here, /*folders=*/true).empty() || images_of(here).empty())
+               ? here
+               : fs::path();
   };
   Layout layout{folder("train"), {}, folder("test")};
   for (const auto& stem : kDevStems)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 
 #include "data/image_readers.h"
 #include "data/split_files.h"
@@ -42,9 +43,13 @@ void read_image_planes(ImageGathering& gathering) {
   const auto& source = gathering.source();
   const fs::path folder = find_folder(source.reader, source.folder, {"", "cifar10"}, {"train.u8"});
   const Planes train(gathering, folder, "train");
-  int64_t classes = 0;
-  for (const char label : train.labels) classes = std::max<int64_t>(classes, static_cast<uint8_t>(label) + 1);
-  gathering.set_classes(read_class_names(folder / "classes.txt", classes));
+  const fs::path names = folder / "classes.txt";
+  const std::set<uint8_t> labels(train.labels.begin(), train.labels.end());
+  const int64_t classes = labels.empty() ? 0 : *labels.rbegin() + 1;
+  TORCH_CHECK(fs::exists(names) || std::ssize(labels) == classes, "data: the labels of ",
+              train.pictures.file().string(), " go up to ", classes - 1, ", but only ", labels.size(),
+              " of these classes have a picture; name the classes in ", names.string(), ", a line each");
+  gathering.set_classes(read_class_names(names, classes));
 
   const auto stem = std::ranges::find_if(
       kDevStems, [&](const std::string& name) { return fs::exists(folder / (name + ".u8")); });

@@ -39,12 +39,14 @@ class Converter {
       hypercomplex(module, *layer, name);
     } else if (const auto* torchs = dynamic_cast<const torch::nn::LinearImpl*>(&module)) {
       torch_linear(*torchs, nullptr, name);
-    } else if (is_recurrent(module)) {
+    } else if (const char* kind = is_recurrent(module)     ? "a recurrent layer"
+                                  : is_convolution(module) ? "a convolution"
+                                                           : nullptr) {
       const int64_t count = parameter_count(module);
       const at::Tensor first = module.parameters(false).front();
       LayerConversion kept = line(name, first.size(1), first.size(0), count);
       kept.skipped =
-          "a recurrent layer of torch::nn is held by its type: build quatrain::nn's and take fill_nearest";
+          kind + std::string(" of torch::nn is held by its type: build quatrain::nn's and take fill_nearest");
       report_.layers.push_back(std::move(kept));
     } else if (auto* found = dynamic_cast<MultiheadAttentionImpl*>(&module);
                !found || !attention(*found, name)) {
@@ -92,6 +94,8 @@ class Converter {
   std::string reason(const std::string& name, const torch::nn::Module& module,
                      const HypercomplexLayer& layer) const {
     if (layer.algebra().n > 1) return "is hypercomplex already (" + layer.algebra().text() + ")";
+    if (n() > 1)
+      if (std::string bound = layer.bound_to_algebra(); !bound.empty()) return bound;
     for (const HypercomplexWeight* weight : layer.weights()) {
       const auto found = reason(name, module, weight->S, weight->key(), weight->in(), weight->out());
       if (!found.empty()) return found;

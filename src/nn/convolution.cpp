@@ -99,6 +99,12 @@ void ConvNdImpl<D, transposed>::reset_parameters() {
 }
 
 template <size_t D, bool transposed>
+std::string ConvNdImpl<D, transposed>::bound_to_algebra() const {
+  return options.groups() > 1 ? "its groups are parts of every component, other channels in each algebra"
+                              : "";
+}
+
+template <size_t D, bool transposed>
 void ConvNdImpl<D, transposed>::pretty_print(std::ostream& stream) const {
   stream << "quatrain::nn::" << layer_name<transposed>(D) << "(" << options.in_channels() << " -> "
          << options.out_channels() << ", kernel_size=" << at::IntArrayRef(values(options.kernel_size()))

@@ -85,10 +85,14 @@ class Filler {
                const std::string& name) {
     require_same_recurrence(real, twin, shown(name));
     const auto* from = dynamic_cast<const HypercomplexLayer*>(&real);
-    if (from && from->algebra().text() == layer.algebra().text() && keys(*from) == keys(layer))
+    if (from && from->algebra().text() == layer.algebra().text() && keys(*from) == keys(layer)) {
       copy_weights(real, twin, layer, name);
-    else
+    } else {
+      if (from)
+        require(layer.bound_to_algebra().empty(), "fill_nearest: ", shown(name), " cannot be converted to ",
+                layer.algebra().text(), ": ", layer.bound_to_algebra());
       nearest_weights(RealState(real), twin, layer, name);
+    }
     tensors(real.named_buffers(false), twin.named_buffers(false), name);
     visit_children(real, twin, name);
   }

@@ -68,22 +68,39 @@ std::optional<Recurrence> recurrence_of(const torch::nn::Module& module) {
   return {};
 }
 
-// H of one of torch's convolutions; undefined for other modules.
 template <class... Layers>
+void look_at(const torch::nn::Module& module, const auto& look) {
+  const auto found = [&](const auto* layer) {
+    if (layer) look(*layer);
+  };
+  (found(dynamic_cast<const Layers*>(&module)), ...);
+}
+
+void look_at_convolution(const torch::nn::Module& module, const auto& look) {
+  namespace tnn = torch::nn;
+  look_at<tnn::Conv1dImpl, tnn::Conv2dImpl, tnn::Conv3dImpl, tnn::ConvTranspose1dImpl,
+          tnn::ConvTranspose2dImpl, tnn::ConvTranspose3dImpl>(module, look);
+}
+
+// H of one of torch's convolutions; undefined for other modules.
 at::Tensor kernel_matrix(const torch::nn::Module& module) {
   at::Tensor H;
-  const auto look = [&](const auto* layer) {
-    if (!layer) return;
-    require(layer->options.groups() == 1, "fill_nearest: ", module.name(), " must have one group, got ",
-            layer->options.groups(),
+  look_at_convolution(module, [&](const auto& layer) {
+    require(layer.options.groups() == 1, "fill_nearest: ", module.name(), " must have one group, got ",
+            layer.options.groups(),
             "; those of torch are runs of channels, ours are parts of every component");
-    H = (layer->options.transposed() ? layer->weight.transpose(0, 1) : layer->weight).flatten(1);
-  };
-  (look(dynamic_cast<const Layers*>(&module)), ...);
+    H = (layer.options.transposed() ? layer.weight.transpose(0, 1) : layer.weight).flatten(1);
+  });
   return H;
 }
 
 }  // namespace
+
+bool is_convolution(const torch::nn::Module& module) {
+  bool found = false;
+  look_at_convolution(module, [&](const auto&) { found = true; });
+  return found;
+}
 
 bool is_recurrent(const torch::nn::Module& module) {
   return recurrence_of(module).has_value();
@@ -113,10 +130,7 @@ RealState::RealState(const torch::nn::Module& module) {
       add(weight->key(), weight->matrix(), part_count(*weight));
       for (const auto& part : weight->parts()) rest.erase(part.name);
     }
-  namespace tnn = torch::nn;
-  const at::Tensor kernel =
-      kernel_matrix<tnn::Conv1dImpl, tnn::Conv2dImpl, tnn::Conv3dImpl, tnn::ConvTranspose1dImpl,
-                    tnn::ConvTranspose2dImpl, tnn::ConvTranspose3dImpl>(module);
+  const at::Tensor kernel = kernel_matrix(module);
   for (const auto& item : rest) {
     const bool is_kernel = kernel.defined() && item.key() == "weight";
     add(is_kernel ? "F" : item.key(), is_kernel ? kernel : item.value(), item.value().numel());

@@ -66,7 +66,8 @@ void describe(TrainerOptions& options, Keys& keys) {
   keys.choice("optimizer", o.kind, {O::adam, O::adamw, O::sgd, O::adagrad, O::rmsprop}, "The optimizer.");
   keys.number("rate", o.learning_rate, 1e-12, 1e3, "Highest learning rate.");
   keys.number("weight_decay", o.weight_decay, 0, 1e3,
-              "Weight decay of weights, not of biases, norms and learned algebras.");
+              "Weight decay, of weights alone where `decay_all` is off.");
+  keys.flag("decay_all", o.decay_all, "Biases, norms, factors of residuals and learned algebras decay too.");
   keys.number("beta1", o.beta1, 0, 0.999999, "adam, adamw: memory of the mean gradient.");
   keys.number("beta2", o.beta2, 0, 0.9999999, "adam, adamw, rmsprop: memory of the squared gradient.");
   keys.number("momentum", o.momentum, 0, 0.999999, "sgd, rmsprop: momentum.");

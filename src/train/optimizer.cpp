@@ -97,7 +97,8 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options
     decaying.insert(parameter.unsafeGetTensorImpl());
   std::vector<at::Tensor> decayed, others;
   for (const auto& [name, parameter] : trained_parameters(module))
-    (decaying.contains(parameter.unsafeGetTensorImpl()) ? decayed : others).push_back(parameter);
+    (options.decay_all || decaying.contains(parameter.unsafeGetTensorImpl()) ? decayed : others)
+        .push_back(parameter);
   const std::vector<optim::OptimizerParamGroup> groups{decayed, others};
   switch (options.kind) {
     case OptimizerKind::adam:

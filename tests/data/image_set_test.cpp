@@ -138,6 +138,14 @@ TEST_F(ImageSetTest, RefusesDamagedCifar) {
   EXPECT_THAT(error("cifar10"), HasSubstr("got 0"));
 }
 
+TEST_F(ImageSetTest, AFileOfNamesFitsTheClasses) {
+  write_cifar10();
+  for (const std::string names : {"a\nb\n", "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n"}) {
+    write("batches.meta.txt", names);
+    EXPECT_THAT(error("cifar10"), HasSubstr("batches.meta.txt must name 10 classes, a line each, got "));
+  }
+}
+
 TEST_F(ImageSetTest, ALabelOutOfRangeIsBad) {
   write_cifar10(/*label=*/10);
   EXPECT_THAT(
@@ -190,6 +198,8 @@ TEST_F(ImageSetTest, RefusesDamagedPlanes) {
   std::filesystem::remove(folder_ / "test.u8");
   write_planes("train", {});
   EXPECT_THAT(error("planes"), HasSubstr("got 0; it is cut off"));
+  write_planes("train", {0, 1, 255});
+  EXPECT_THAT(error("planes"), HasSubstr("go up to 255, but only 3 of these classes have a picture"));
   write_planes("train", {0, 0});
   EXPECT_THAT(error("planes"), HasSubstr("at least two classes, got only \"0\""));
   write("classes.txt", "cat\ndog\n");
@@ -229,6 +239,11 @@ TEST_F(ImageFoldersTest, ReadsEachSet) {
   EXPECT_THAT(values_of(splits.test), ElementsAre(50));
   EXPECT_THAT(labels_of(splits.test), ElementsAre(1));
   EXPECT_EQ(splits.train.images.sizes(), (std::vector<int64_t>{3, 3, 4, 4}));
+}
+
+TEST_F(ImageFoldersTest, AClassMayBeCalledAsASet) {
+  for (const std::string name : {"car", "test", "train"}) write_picture(name + "/a.png", 1);
+  EXPECT_THAT(load("folders", false, 4).classes, ElementsAre("car", "test", "train"));
 }
 
 TEST_F(ImageFoldersTest, NamesDecideWhatIsHeldOut) {

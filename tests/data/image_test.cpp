@@ -93,6 +93,9 @@ TEST(ImageTest, TurnsAsTheOrientationSays) {
       EXPECT_TRUE(decode(with_orientation(stored, orientation, low_first)).equal(expected[orientation - 1]))
           << orientation;
   // 6: the first row is on the right, so that the stored lower left corner comes to the upper left.
+  // A marker may stand behind bytes that fill up.
+  const std::string filled = with_orientation(stored, 6, true).insert(2, "\xff\xff");
+  EXPECT_TRUE(decode(filled).equal(expected[5]));
   EXPECT_TRUE(decode(with_orientation(stored, 6, true))
                   .select(1, 0)
                   .select(1, 0)

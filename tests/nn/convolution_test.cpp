@@ -186,6 +186,15 @@ TEST(Convolution, TakesTheNearestOfTorchsWeights) {
   torch::nn::Conv2d grouped(torch::nn::Conv2dOptions(8, 8, 3).groups(2));
   Conv2d ours(Conv2dOptions(8, 8, 3).groups(2));
   EXPECT_THAT([&] { fill_nearest(*grouped, *ours); }, ThrowsMessage<std::exception>(HasSubstr("one group")));
+  // The same of ours over the real numbers, whose groups are runs too; and nothing is left out silently.
+  Conv2d runs(Conv2dOptions(8, 8, 3).groups(2).algebra("real"));
+  EXPECT_THAT([&] { fill_nearest(*runs, *ours); },
+              ThrowsMessage<std::exception>(HasSubstr("its groups are parts of every component")));
+  torch::nn::Sequential model(runs, torch::nn::Conv2d(8, 8, 3));
+  const ConversionReport report = convert(*model, ConvertOptions("quaternion"));
+  ASSERT_EQ(report.layers.size(), 2u);
+  EXPECT_THAT(report.layers[0].skipped, HasSubstr("its groups are parts of every component"));
+  EXPECT_THAT(report.layers[1].skipped, HasSubstr("a convolution of torch::nn is held by its type"));
 }
 
 TEST(Convolution, BadOptionsAreNamed) {

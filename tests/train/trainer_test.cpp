@@ -405,21 +405,24 @@ TEST_F(TrainerTest, AutocastComputesInBfloat16AndKeepsTheWeights) {
   for (const at::Tensor& weight : copies(task.model())) EXPECT_EQ(weight.scalar_type(), at::kFloat);
 }
 
-TEST_F(TrainerTest, WeightDecayActsOnWeightsAlone) {
-  ToyTask task("wkp(4)");
-  const NamedParameters parameters = trained_parameters(task.model());
-  OptimizerOptions o;
-  o.kind = OptimizerKind::sgd;
-  o.weight_decay = 0.5;
-  o.learning_rate = 1;
-  const auto optimizer = make_optimizer(o, task.model());
-  const auto before = copies(task.model());
-  for (const auto& [name, parameter] : parameters) parameter.mutable_grad() = torch::zeros_like(parameter);
-  optimizer->step();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const auto& [name, parameter] = parameters[i];
-    const bool is_weight = name.ends_with(".S");
-    EXPECT_TRUE(at::allclose(parameter.detach(), is_weight ? before[i] * 0.5 : before[i])) << name;
+TEST_F(TrainerTest, WeightDecayActsOnWeightsAloneOrOnAll) {
+  for (const bool all : {false, true}) {
+    ToyTask task("wkp(4)");
+    const NamedParameters parameters = trained_parameters(task.model());
+    OptimizerOptions o;
+    o.kind = OptimizerKind::sgd;
+    o.weight_decay = 0.5;
+    o.decay_all = all;
+    o.learning_rate = 1;
+    const auto optimizer = make_optimizer(o, task.model());
+    const auto before = copies(task.model());
+    for (const auto& [name, parameter] : parameters) parameter.mutable_grad() = torch::zeros_like(parameter);
+    optimizer->step();
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const auto& [name, parameter] = parameters[i];
+      const bool decays = all || name.ends_with(".S");
+      EXPECT_TRUE(at::allclose(parameter.detach(), decays ? before[i] * 0.5 : before[i])) << name;
+    }
   }
 }
 

@@ -74,6 +74,7 @@ class QUATRAIN_API ConvNdImpl : public HypercomplexModule<ConvNdImpl<D, transpos
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
   std::vector<HypercomplexWeight*> weights() override { return {this}; }
+  std::string bound_to_algebra() const override;
 
   at::Tensor forward(const at::Tensor& x);
   /// activation(scale (H x + bias) + shift + residual), value by value; what is undefined is left out. scale

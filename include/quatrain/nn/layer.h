@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "quatrain/nn/weight.h"
@@ -27,6 +28,8 @@ class QUATRAIN_API HypercomplexLayer {
   };
   /// The same name, whole; for layers whose rows lie in another order in each algebra.
   virtual Place place_in_real(const std::string& parameter) const { return {parameter, {}, {}}; }
+  /// Why the layer over another algebra is none that has its inputs and outputs; empty where it is one.
+  virtual std::string bound_to_algebra() const { return {}; }
   /// The algebra of these weights.
   const AlgebraSpec& algebra() const;
 

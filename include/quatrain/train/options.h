@@ -21,12 +21,13 @@ QUATRAIN_API OptimizerKind parse_optimizer(std::string_view name);
 struct QUATRAIN_API OptimizerOptions {
   OptimizerKind kind = OptimizerKind::adam;
   double learning_rate = 1e-3;
-  double weight_decay = 0;  ///< on weights alone: nn::decaying_parameters
-  double beta1 = 0.9;       ///< adam, adamw
-  double beta2 = 0.999;     ///< adam, adamw, rmsprop (there torch calls it alpha)
-  double epsilon = 1e-8;    ///< all but sgd
-  double momentum = 0;      ///< sgd, rmsprop
-  bool nesterov = false;    ///< sgd
+  double weight_decay = 0;
+  bool decay_all = false;  ///< on all parameters; else on weights alone: nn::decaying_parameters
+  double beta1 = 0.9;      ///< adam, adamw
+  double beta2 = 0.999;    ///< adam, adamw, rmsprop (there torch calls it alpha)
+  double epsilon = 1e-8;   ///< all but sgd
+  double momentum = 0;     ///< sgd, rmsprop
+  bool nesterov = false;   ///< sgd
 };
 
 /// What to do with a step whose loss or gradient is not finite: "stop" the run, or "skip" the step, which

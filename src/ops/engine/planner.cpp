@@ -29,14 +29,14 @@ constexpr EnumNames<Bfloat16, 3> kBfloat16{
 template <class Enum, size_t N>
 const char* name_in(const EnumNames<Enum, N>& names, Enum value) {
   const char* text = find_name(names, value);
-  TORCH_CHECK(text, "linear: no name for the value ", static_cast<int>(value));
+  TORCH_CHECK(text, "no name for the value ", static_cast<int>(value));
   return text;
 }
 
 template <class Enum, size_t N>
 Enum parse_in(const EnumNames<Enum, N>& names, const char* argument, std::string_view text) {
   const Enum* value = find_value(names, text);
-  TORCH_CHECK(value, "linear: ", argument, " must be one of ", list_names(names), "; got '", text, "'");
+  TORCH_CHECK(value, argument, " must be one of ", list_names(names), "; got '", text, "'");
   return *value;
 }
 
@@ -44,7 +44,11 @@ Enum parse_in(const EnumNames<Enum, N>& names, const char* argument, std::string
 template <class E>
 E from_environment(const char* variable, E (*parse)(std::string_view)) {
   const char* text = std::getenv(variable);
-  return text && *text ? parse(text) : E::automatic;
+  try {
+    return text && *text ? parse(text) : E::automatic;
+  } catch (const c10::Error& error) {
+    TORCH_CHECK(false, "the environment's ", variable, ": ", error.what_without_backtrace());
+  }
 }
 
 /// What a Guard says in this thread.

@@ -57,9 +57,10 @@ void name_classes(const Recipe& recipe, std::vector<std::string>& classes) {
   }
 }
 
-std::vector<std::string> notes_of(const data::BadImages& bad) {
+std::vector<std::string> notes_of(const data::ImageSplits& splits) {
   std::vector<std::string> all;
-  for (const auto& one : bad.reasons)
+  if (splits.dev.size() == 0) all.push_back("the dev set is empty: the last weights count");
+  for (const auto& one : splits.bad.reasons)
     all.push_back(one.set + " set: " + counted(one.count, "picture") + " left out (" + one.reason +
                   "), the first at " + one.first);
   return all;
@@ -127,7 +128,7 @@ std::unique_ptr<Data> load_images_of(Recipe recipe, const DataRequest& request) 
     sets.emplace(name, std::move(*set));
   }
   return std::make_unique<ImageData>(std::move(recipe), std::move(sets), std::move(splits.classes), scale,
-                                     notes_of(splits.bad), std::move(checksums));
+                                     notes_of(splits), std::move(checksums));
 }
 
 }  // namespace quatrain::tasks
