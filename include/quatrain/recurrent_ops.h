@@ -57,8 +57,8 @@ struct QUATRAIN_API RecurrenceOptions {
 /// what h_{t-1} is multiplied by before H, or undefined.
 ///
 /// Returns h of all steps (N, n q), and the last h (B, n q) and c (B, n p) of each row; c is undefined for a
-/// cell without memory. On a CPU in float32 H is applied by the engine; elsewhere, and with a projection, it
-/// is composed of `linear`. Differentiable any number of times.
+/// cell without memory. On a CPU in float32 the engine applies H and the projection; elsewhere they
+/// are composed of `linear`. Differentiable any number of times.
 QUATRAIN_API std::tuple<at::Tensor, at::Tensor, at::Tensor> recurrence(
     const at::Tensor& z, const at::Tensor& batch_sizes, const at::Tensor& h0, const at::Tensor& c0,
     const std::vector<RecurrentMap>& maps, const at::Tensor& bias, const at::Tensor& mask,

@@ -111,6 +111,27 @@ size_t read_some(char* to, size_t most) {
   }
 }
 
+// Enough bytes to know a file's format by, or all.
+size_t read_head(std::span<char> bytes) {
+  constexpr size_t kHead = 8;
+  size_t there = 0;
+  while (there < kHead) {
+    const size_t got = read_some(bytes.data() + there, kHead - there);
+    if (got == 0) break;
+    there += got;
+  }
+  return there;
+}
+
+// A file's header and its packed samples would be heard as noise.
+void refuse_files(std::string_view head) {
+  for (const auto& [magic, format] : {std::pair{"RIFF", "WAV"}, {"fLaC", "FLAC"}, {"NIST_1A", "SPHERE"}})
+    if (head.starts_with(magic))
+      throw std::runtime_error(
+          std::string("standard input: --live reads raw samples, and this is a ") + format +
+          " file: pass its name to predict instead, or its samples (sox FILE -t s16 -c 1 -)");
+}
+
 void answer_sound(tasks::Model& model, int64_t rate) {
   const auto live = model.listen(rate);
   if (::isatty(STDIN_FILENO))
@@ -118,12 +139,12 @@ void answer_sound(tasks::Model& model, int64_t rate) {
         "--live reads samples from a pipe, such as of: arecord -t raw -f S16_LE -c 1 -r RATE; the standard "
         "input is a terminal");
   std::vector<char> bytes(1 << 15);
+  size_t there = read_head(bytes);
+  refuse_files({bytes.data(), there});
   size_t waiting = 0;  // an odd byte, of a sample that is not whole yet
   std::string last;
-  for (;;) {
-    const size_t got = read_some(bytes.data() + waiting, bytes.size() - waiting);
-    if (got == 0) break;
-    const size_t there = waiting + got, samples = there / 2;
+  for (size_t got = there; got > 0; there = waiting + got) {
+    const size_t samples = there / 2;
     std::vector<float> values(samples);
     for (size_t i = 0; i < samples; ++i) {
       const auto low = static_cast<uint8_t>(bytes[2 * i]), high = static_cast<uint8_t>(bytes[2 * i + 1]);
@@ -134,6 +155,7 @@ void answer_sound(tasks::Model& model, int64_t rate) {
     const std::string answer = live->push(torch::tensor(values));
     if (answer != last) write({answer});
     last = answer;
+    got = read_some(bytes.data() + waiting, bytes.size() - waiting);
   }
   // What was heard before a cut sample is not lost.
   if (const std::string answer = live->finish(); !waiting || !answer.empty()) write({answer});

@@ -15,11 +15,9 @@ class PairGate {
  public:
   explicit PairGate(BadPairRule rule) : rule_(std::move(rule)) {}
 
-  /// Whether a line that may be longer than what is kept of it is one to go on with.
   bool fits(std::string_view line, const LineFile& file) {
     if (line.size() <= kLongestLine) return true;
-    rule_.counted->add(rule_.set, "a line has more than 1 MiB", file.place());
-    return false;
+    return refuse("a line has more than 1 MiB", "a line must have at most 1 MiB (1,048,576 bytes)", file);
   }
   bool is_text(std::string_view line, const LineFile& file) {
     const std::string problem = line_problem(line);

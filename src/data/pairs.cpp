@@ -25,6 +25,20 @@ TextForm parse_text_form(std::string_view text) {
   return *form;
 }
 
+std::string whole_words(std::string text, TextForm form) {
+  if (form != TextForm::bpe) return text;
+  constexpr std::string_view kGoesOn = "@@";
+  const std::string between = std::string(kGoesOn) + " ";
+  std::string whole;
+  for (size_t at = 0, next; at < text.size(); at = next + between.size()) {
+    next = std::min(text.find(between, at), text.size());
+    whole.append(text, at, next - at);
+  }
+  if (whole.ends_with(kGoesOn))
+    whole.resize(whole.size() - kGoesOn.size());  // of a text that was cut off there
+  return whole;
+}
+
 PairReader::~PairReader() = default;
 
 int64_t BadPairs::count() const {

@@ -97,7 +97,7 @@ class Search {
   void check_tokens(int64_t vocabulary) const {
     const auto check = [&](int64_t token) {
       TORCH_CHECK_VALUE(token >= 0 && token < vocabulary,
-                        "beam_search: marks and banned tokens must be of the ", vocabulary,
+                        "beam_search: marks, prefixes and banned tokens must be of the ", vocabulary,
                         " tokens of the vocabulary, got ", token);
     };
     for (const int64_t mark : {options_.begin, options_.end, options_.pad}) check(mark);
@@ -105,7 +105,10 @@ class Search {
       for (const auto& sequence : sequences) std::for_each(sequence.begin(), sequence.end(), check);
     };
     check_all(options_.banned);
-    for (const SearchTask& task : tasks_) check_all(task.banned);
+    for (const SearchTask& task : tasks_) {
+      check_all(task.banned);
+      check_all({task.prefix});
+    }
   }
 
   // Of each row the tokens that may not follow it.

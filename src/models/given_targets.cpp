@@ -14,7 +14,7 @@ namespace {
 // Targets with the marks that stand around them.
 struct Targets {
   std::vector<Tokens> begun, ended;
-  std::vector<size_t> lengths;  // of the longer of source and target
+  std::vector<PairSize> sizes;
 
   Targets(const char* name, const std::vector<Tokens>& sources, const std::vector<Tokens>& targets,
           const SearchOptions& marks) {
@@ -25,7 +25,7 @@ struct Targets {
       begun.back().insert(begun.back().end(), targets[i].begin(), targets[i].end());
       ended.push_back(targets[i]);
       ended.back().push_back(marks.end);
-      lengths.push_back(std::max(sources[i].size(), begun[i].size()));
+      sizes.push_back({sources[i].size(), begun[i].size()});
     }
   }
 };
@@ -58,11 +58,10 @@ struct Batch {
   at::Tensor following;  // what follows each place of the target
 
   Batch(const std::vector<Tokens>& sources, const Targets& targets, const std::vector<size_t>& which,
-        const TranslationOptions& options, at::Device device) {
-    const int64_t shortest = options.exact ? kExactRows : 0;
-    source = pad(sources, which, options.search.pad, shortest, device);
-    target = pad(targets.begun, which, options.search.pad, shortest, device);
-    following = pad(targets.ended, which, options.search.pad, shortest, device).tokens;
+        const Places& places, int64_t mark, at::Device device) {
+    source = pad(sources, which, mark, places, device);
+    target = pad(targets.begun, which, mark, places, device);
+    following = pad(targets.ended, which, mark, places, device).tokens;
   }
 };
 
@@ -73,9 +72,10 @@ std::vector<std::vector<double>> score_targets(const Ensemble& ensemble, const s
                                                const TranslationOptions& options) {
   check_pairs("score_targets", ensemble, sources, options);
   const Targets marked("score_targets", sources, targets, options.search);
+  const Places places(ensemble, options);
   std::vector<std::vector<double>> results(sources.size());
   const auto work = [&](const std::vector<size_t>& which) {
-    const Batch batch(sources, marked, which, options, ensemble.device());
+    const Batch batch(sources, marked, which, places, options.search.pad, ensemble.device());
     std::vector<at::Tensor> hidden;
     for (Seq2Seq model : ensemble.models) {
       const at::Tensor memory = model->encode(batch.source.tokens, batch.source.padding);
@@ -92,7 +92,7 @@ std::vector<std::vector<double>> score_targets(const Ensemble& ensemble, const s
       results[which[row]].assign(first, first + marked.ended[which[row]].size());
     }
   };
-  for_each_batch(marked.lengths, options, work);
+  for_each_batch(marked.sizes, places, options, work);
   return results;
 }
 
@@ -101,9 +101,10 @@ std::vector<std::vector<int64_t>> align_targets(const Ensemble& ensemble, const 
                                                 const TranslationOptions& options, int64_t layer) {
   check_pairs("align_targets", ensemble, sources, options);
   const Targets marked("align_targets", sources, targets, options.search);
+  const Places places(ensemble, options);
   std::vector<std::vector<int64_t>> results(sources.size());
   const auto work = [&](const std::vector<size_t>& which) {
-    const Batch batch(sources, marked, which, options, ensemble.device());
+    const Batch batch(sources, marked, which, places, options.search.pad, ensemble.device());
     at::Tensor sum;
     for (Seq2Seq model : ensemble.models) {
       const at::Tensor weights =
@@ -123,7 +124,7 @@ std::vector<std::vector<int64_t>> align_targets(const Ensemble& ensemble, const 
       }
     }
   };
-  for_each_batch(marked.lengths, options, work);
+  for_each_batch(marked.sizes, places, options, work);
   return results;
 }
 

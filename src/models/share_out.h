@@ -8,7 +8,8 @@ namespace quatrain::models {
 
 /// The rows that ways are planned for where no row's result may depend on the others (ops::PlannedRows).
 /// From so many on, a product's rows do not depend on their number, whichever library makes it. `linear`
-/// fills up what has fewer itself; attention does not, so texts that are encoded have so many places.
+/// fills up what has fewer itself; attention does not, so texts that are encoded have a multiple of it
+/// (Places).
 inline constexpr int64_t kExactRows = 32;
 
 /// `work(i)` for each i below `count`, without gradients, one for each thread, whose own products have one

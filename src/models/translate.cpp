@@ -73,8 +73,8 @@ class Batch {
 class Translation {
  public:
   Translation(const Ensemble& ensemble, const std::vector<Tokens>& sources,
-              const std::vector<Tokens>& prefixes, const TranslationOptions& options)
-      : ensemble_(ensemble), sources_(sources), prefixes_(prefixes), options_(options) {
+              const std::vector<Tokens>& prefixes, const Places& places, const TranslationOptions& options)
+      : ensemble_(ensemble), sources_(sources), prefixes_(prefixes), options_(options), places_(places) {
     const torch::NoGradGuard no_grad;
     for (const Seq2Seq& model : ensemble.models)
       projections_.emplace_back(model, options.projection, options.exact);
@@ -84,7 +84,7 @@ class Translation {
   // The hypotheses of the sources of one batch.
   std::vector<std::vector<Hypothesis>> operator()(const std::vector<size_t>& which) const {
     const at::Device device = ensemble_.device();
-    const Padded source = pad(sources_, which, options_.search.pad, options_.exact ? kExactRows : 0, device);
+    const Padded source = pad(sources_, which, options_.search.pad, places_, device);
     std::vector<SearchTask> tasks;
     int64_t longest = 0;
     for (const size_t i : which) {
@@ -148,6 +148,7 @@ class Translation {
   const std::vector<Tokens>& sources_;
   const std::vector<Tokens>& prefixes_;
   const TranslationOptions& options_;
+  const Places& places_;
   std::vector<OutputProjection> projections_;  // of each model
 };
 
@@ -169,12 +170,13 @@ std::vector<std::vector<Hypothesis>> translate(const Ensemble& ensemble, const s
   nn::require(prefixes.empty() || prefixes.size() == sources.size(),
               "translate: there must be a prefix for each of the ", sources.size(), " sources, got ",
               prefixes.size());
-  const Translation translation(ensemble, sources, prefixes, options);
-  std::vector<size_t> lengths;
-  for (const Tokens& source : sources) lengths.push_back(source.size());
+  const Places places(ensemble, options);
+  const Translation translation(ensemble, sources, prefixes, places, options);
+  std::vector<PairSize> sizes;
+  for (const Tokens& source : sources) sizes.push_back({source.size()});
   std::vector<std::vector<Hypothesis>> results(sources.size());
   for_each_batch(
-      lengths, options,
+      sizes, places, options,
       [&](const std::vector<size_t>& batch) {
         auto found = translation(batch);
         for (size_t i = 0; i < batch.size(); ++i) results[batch[i]] = std::move(found[i]);

@@ -94,6 +94,7 @@ Section speech_errors() {
        {"live sound of a bidirectional model", "predict heard --live", 2,
         heard(" --set model.bidirectional=true")},
        {"live sound of a run that reads lines", "predict run --live", 2},
+       {"live sound that is a file", "predict heard --live", 1, heard(), "RIFF....WAVEfmt "},
        {"live sound with half a sample", "predict heard --live", 1, heard(), "x"},
        {"other recordings than the run's", "train heard --resume --set train.steps=2", 1,
         [](const Workplace& place) {

@@ -214,7 +214,12 @@ TEST_F(PairsTest, ALineOfAnyLengthTakesBoundedMemory) {
   for (int i = 0; i < 100000; ++i) words += "word ";
   const std::string most(1 << 20, 'x'), long_line = std::string(3 << 20, 'x');
   write_both("a\n" + long_line + "\r\n" + words + "\n" + most + "\r\n", "a\nb\nc\nd\n");
-  const auto corpus = open_pairs(source());
+  EXPECT_EQ(
+      error(source()),
+      "DIR/train.de:2: a line must have at most 1 MiB (1,048,576 bytes); skip_bad leaves such pairs out");
+  auto from = source();
+  from.skip_bad = true;
+  const auto corpus = open_pairs(from);
   const auto pairs = read_all(*corpus->open("train"));
   ASSERT_EQ(pairs.size(), 3u);
   EXPECT_EQ(pairs[1].source, words);
@@ -222,6 +227,14 @@ TEST_F(PairsTest, ALineOfAnyLengthTakesBoundedMemory) {
   ASSERT_EQ(corpus->bad().reasons.size(), 1u);
   EXPECT_EQ(corpus->bad().reasons[0].reason, "a line has more than 1 MiB");
   EXPECT_EQ(corpus->bad().reasons[0].first, (folder_ / "train.de:2").string());
+}
+
+TEST(TextForm, PiecesOfBpeBecomeWords) {
+  const std::string cut = "go@@ od da@@ y@@ s a@@b @@ x@@";
+  EXPECT_EQ(whole_words(cut, TextForm::bpe), "good days a@@b x");
+  EXPECT_EQ(whole_words("x @@", TextForm::bpe), "x ");
+  EXPECT_EQ(whole_words("", TextForm::bpe), "");
+  EXPECT_EQ(whole_words(cut, TextForm::tokenised), cut);
 }
 
 TEST_F(PairsTest, TsvHasTwoColumns) {

@@ -111,8 +111,9 @@ TEST(Translate, ExactAnswersDoNotDependOnTheBatch) {
   for (const char* algebra : {"real", "quaternion", "phm(4)", "octonion"}) {
     SCOPED_TRACE(algebra);
     Seq2Seq model = trained_like(algebra);
-    const auto sources = random_sources(21);
+    const auto sources = random_sources(24, 24, 161);  // to 162 tokens
     auto options = translation(4, 2, 1, models::LengthPenalty::power);
+    options.longest = 40;
     at::set_num_threads(2);
     options.batch = 16;
     const auto together = models::translate(model, sources, options);
@@ -170,6 +171,8 @@ TEST(BeamSearch, RefusesWhatCannotBe) {
   EXPECT_THROW(search(0, 1, {}), c10::ValueError);
   EXPECT_THROW(search(2, 3, {}), c10::ValueError);
   EXPECT_THROW(search(2, 1, {.longest = 1, .prefix = {4, 4}}), c10::ValueError);
+  for (const int64_t unknown : {6, -1, 1000000000})
+    EXPECT_THROW(search(2, 1, {.longest = 5, .prefix = {4, unknown}}), c10::ValueError);
   for (const auto& banned : {Tokens{}, Tokens{6}, Tokens{4, -1}}) {
     SearchOptions options;
     options.banned = {banned};

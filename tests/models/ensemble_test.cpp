@@ -74,8 +74,9 @@ TEST(Ensemble, OneModelIsItself) {
 TEST(Ensemble, ExactAnswersDoNotDependOnTheBatch) {
   torch::manual_seed(23);
   const Ensemble ensemble(several({"real", "quaternion", "real", "phm(4)", "real", "octonion"}));
-  const auto sources = random_sources(11);
+  const auto sources = random_sources(16, 24, 101);
   auto options = translation(3, 1, 1, models::LengthPenalty::power);
+  options.longest = 40;
   options.batch = 16;
   const auto together = models::translate(ensemble, sources, options);
   std::vector<Tokens> targets;

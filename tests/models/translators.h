@@ -33,10 +33,10 @@ inline models::Seq2Seq trained_like(const std::string& algebra, int64_t vocabula
   return model;
 }
 
-inline std::vector<Tokens> random_sources(int64_t count, int64_t vocabulary = 24) {
+inline std::vector<Tokens> random_sources(int64_t count, int64_t vocabulary = 24, int64_t longest = 11) {
   std::vector<Tokens> sources;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t length = 1 + (i * 7) % 11;
+    const int64_t length = 1 + (i * 7) % longest;
     const at::Tensor words = torch::randint(4, vocabulary, {length}, torch::kLong);
     sources.emplace_back(words.const_data_ptr<int64_t>(), words.const_data_ptr<int64_t>() + length);
     sources.back().push_back(3);

@@ -133,8 +133,16 @@ TEST_F(Seq2SeqKindTest, BadPairsAreErrorsOrCounted) {
     EXPECT_THAT(error.what(), HasSubstr("train.up:61"));
   }
   const auto notes = load_data(asked("true"))->notes();
-  ASSERT_EQ(notes.size(), 1U);
-  EXPECT_THAT(notes.front(), testing::AllOf(HasSubstr("1 pair left out"), HasSubstr("train.up:61")));
+  ASSERT_EQ(notes.size(), 2U);
+  EXPECT_THAT(notes[0], testing::AllOf(HasSubstr("1 pair left out"), HasSubstr("train.up:61")));
+  EXPECT_THAT(notes[1], HasSubstr("BLEU is sacrebleu's: nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp"));
+  write_corpus("test", 3, std::string(12, '!'));
+  const auto cut = load_data(recipe({"task.data=parallel", "task.source=up", "task.target=low",
+                                     "task.folder=" + folder_.string(), "task.skip_bad=true",
+                                     "task.max_source=10", "vocabulary.pieces=characters"}))
+                       ->notes();
+  EXPECT_THAT(cut, testing::Contains(
+                       "test set: 3 sources cut at 10 tokens (task.max_source) where it is translated"));
 }
 
 TEST_F(Seq2SeqKindTest, RulesThatJoinKeys) {

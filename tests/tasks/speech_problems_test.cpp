@@ -109,6 +109,30 @@ TEST_F(SpeechProblemsTest, WordsOfTheTestSetAloneAreErrorsThatAreCounted) {
   EXPECT_NEAR(result.test.at("loss"), known.test.at("loss"), 1e-5);  // an unheard word has none
 }
 
+// What .trn files cannot hold must not end a run that was trained.
+TEST_F(SpeechProblemsTest, TextsThatLookLikeCommentsAreScored) {
+  test::write_tones(folder_ / "tones", 8, 2, 2, 2);
+  uint64_t state = 3;
+  test::write_recording(file("new.wav"), test::say({1}, state));
+  std::ofstream(file("test.tsv"), std::ios::app) << "new.wav\t;; low\n";
+  EXPECT_GT(learn({"train.epochs=1"}).test.at("error_rate"), 0);
+  EXPECT_THAT(text_of(folder_ / "run" / "test.ref.trn"), HasSubstr("__ low ("));
+}
+
+TEST_F(SpeechProblemsTest, WeightsOfOtherFeaturesAreRefused) {
+  test::write_tones(folder_ / "tones", 8, 2, 2, 2);
+  learn({"train.epochs=1"});
+  const std::string weights = "train.weights=" + (folder_ / "run").string();
+  const auto made = [&](const std::string& setting) {
+    return what_is_said([&] {
+      const auto data = load({weights, setting});
+      make_task(data->recipe(), *data);
+    });
+  };
+  EXPECT_EQ(made("features.band_masks=1"), "no error");
+  EXPECT_THAT(made("features.preemphasis=0.5"), HasSubstr("hears other features (features.preemphasis)"));
+}
+
 TEST_F(SpeechProblemsTest, RefusesWhatDoesNotFit) {
   const auto error = [&](const std::vector<std::string>& settings) -> std::string {
     try {
@@ -187,6 +211,10 @@ TEST_F(SpeechProblemsTest, AlignmentsOfOtherClassesAreNamed) {
                   "recognised, the first \"7\"",
                   "test set: 2 utterances with such frames alone, which are scored but have no loss"));
   EXPECT_GT(learn(settings).test.at("loss"), 0);
+  write_set("train", {"0 1 1 1 0", "0 1 40000 1 0"});  // Kaldi's transition ids are such
+  EXPECT_THAT(error_of_load(settings),
+              testing::AllOf(HasSubstr("train1 has the class 40000"), HasSubstr("ali-to-pdf")));
+  write_set("train", {"0 1 1 1 0"});
   write_set("test", {"7 8 8 7 7", "9 9 9 9 9"});
   EXPECT_THAT(
       error_of_load(settings),

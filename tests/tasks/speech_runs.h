@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 #include "quatrain/tasks/run.h"
@@ -52,8 +53,11 @@ class SpeechRuns : public test::FolderTest {
   }
   std::string file(const std::string& name) const { return (folder_ / "tones" / name).string(); }
   std::string error_of_load(const std::vector<std::string>& settings) {
+    return what_is_said([&] { load(settings); });
+  }
+  static std::string what_is_said(const std::function<void()>& call) {
     try {
-      load(settings);
+      call();
     } catch (const c10::Error& error) {
       return error.what_without_backtrace();
     } catch (const std::exception& error) {

@@ -33,6 +33,8 @@ inline constexpr std::array kTextForms{TextForm::raw, TextForm::tokenised, TextF
 QUATRAIN_API const char* name(TextForm form);
 /// An unknown name is an error that lists the known ones.
 QUATRAIN_API TextForm parse_text_form(std::string_view name);
+/// The text with its words put together again where they were cut into pieces (bpe); else the same.
+QUATRAIN_API std::string whole_words(std::string text, TextForm form);
 
 /// Pairs read one after another, in bounded memory. Errors are c10::Error.
 class QUATRAIN_API PairReader {

@@ -28,8 +28,9 @@ struct QUATRAIN_API TranslationOptions {
   int64_t longest_offset = 20;
   int64_t longest = 500;
   /// A target is a function of its source alone, bit for bit, whatever else is in the batch and however many
-  /// threads there are: every product has at least 32 rows, is made by one thread and takes one way; batches
-  /// are shared out to the threads. False: the planner is free and all threads work on one batch; scores then
+  /// threads there are: every product has at least 32 rows, is made by one thread and takes one way; a text
+  /// takes as many places as follow from its length (a multiple of 32), as do all of its batch; batches are
+  /// shared out to the threads. False: the planner is free and all threads work on one batch; scores then
   /// agree to about 1e-5.
   bool exact = true;
   Projection projection = Projection::float32;

@@ -11,6 +11,10 @@ namespace {
 constexpr size_t kOrders = BleuCounts::kOrders;
 }
 
+scores::BleuTokenizer bleu_tokenizer(data::TextForm form) {
+  return form == data::TextForm::raw ? scores::BleuTokenizer::v13a : scores::BleuTokenizer::none;
+}
+
 train::ExampleCounts bleu_columns() {
   std::vector<std::string> columns;
   for (const char* what : {"matched_", "total_"})

@@ -1,11 +1,14 @@
 #pragma once
 
+#include "quatrain/data/pairs.h"
 #include "quatrain/scores/bleu.h"
 #include "quatrain/train/task.h"
 
 /// BLEU by its counts, as a run keeps them.
 namespace quatrain::tasks {
 
+/// How BLEU cuts texts of a form into words.
+scores::BleuTokenizer bleu_tokenizer(data::TextForm form);
 /// No examples yet.
 train::ExampleCounts bleu_columns();
 /// The values of an example.

@@ -7,6 +7,7 @@
 #include "quatrain/train/checkpoint.h"
 #include "support/numbers.h"
 #include "tasks/data_folder.h"
+#include "tasks/seq2seq/bleu_counts.h"
 #include "tasks/seq2seq/task.h"
 
 namespace quatrain::tasks {
@@ -139,6 +140,17 @@ std::vector<std::string> PairData::notes() const {
     if (set.encoded->left_out > 0)
       all.push_back(split + " set: " + counted(set.encoded->left_out, "pair") +
                     " left out, beyond task.max_source, max_target or max_ratio");
+  const int64_t most = recipe_.own<Seq2SeqTaskOptions>().limits.max_source;
+  for (const auto& [split, set] : *sets_) {
+    if (most == 0 || set.lines.empty()) continue;
+    int64_t cut = 0;
+    for (int64_t i = 0; i < set.encoded->size(); ++i) cut += set.encoded->source.length(i) - 1 > most;
+    if (cut > 0)
+      all.push_back(split + " set: " + counted(cut, "source") + " cut at " + std::to_string(most) +
+                    " tokens (task.max_source) where it is translated");
+  }
+  if (corpus_->groups().empty())  // answers of several words
+    all.push_back("BLEU is sacrebleu's: " + scores::bleu_signature(bleu_tokenizer(corpus_->text())));
   return all;
 }
 

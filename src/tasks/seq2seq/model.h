@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,11 @@ class Seq2SeqModel : public Model {
   void check_same_meaning(const std::filesystem::path& checkpoint) const override;
   std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
   std::string summary() const override;
+  /// Several batches, of lines that are alike in length.
+  size_t portion() const override {
+    return static_cast<size_t>(
+        std::max(own().translation.batch, std::min<int64_t>(8 * own().translation.batch, 2048)));
+  }
   std::vector<std::string> export_to(const std::string& format,
                                      const std::filesystem::path& folder) const override;
 

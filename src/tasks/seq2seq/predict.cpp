@@ -76,6 +76,9 @@ std::vector<std::vector<models::Hypothesis>> Seq2SeqModel::translate(
 std::vector<Seq2SeqModel::Written> Seq2SeqModel::write(const std::vector<std::string>& lines,
                                                        const std::vector<Tokens>& sources,
                                                        const std::vector<Tokens>& targets) const {
+  const auto whole_words = [this](std::string text) {
+    return data::whole_words(std::move(text), own().source.text.value_or(data::TextForm::raw));
+  };
   std::vector<Written> all(targets.size());
   if (own().alignments || own().replace_unknown) {
     const auto places = models::align_targets(ensemble(), sources, targets, own().translation);
@@ -84,7 +87,7 @@ std::vector<Seq2SeqModel::Written> Seq2SeqModel::write(const std::vector<std::st
   for (size_t i = 0; i < all.size(); ++i) {
     const Tokens& target = targets[i];
     if (!own().replace_unknown || std::find(target.begin(), target.end(), Pieces::kUnknown) == target.end()) {
-      all[i].text = pieces.target.decode(target);
+      all[i].text = whole_words(pieces.target.decode(target));
       continue;
     }
     const auto words = data::split(lines[i], data::Tokenizer::whitespace);
@@ -92,6 +95,7 @@ std::vector<Seq2SeqModel::Written> Seq2SeqModel::write(const std::vector<std::st
       all[i].text +=
           (j == 0 ? "" : " ") + (target[j] == Pieces::kUnknown ? words[static_cast<size_t>(all[i].places[j])]
                                                                : pieces.target.piece(target[j]));
+    all[i].text = whole_words(std::move(all[i].text));
   }
   return all;
 }

@@ -19,14 +19,6 @@ namespace F = torch::nn::functional;
 
 constexpr int64_t kEvaluationTokens = 4096;  // of a batch whose loss is computed
 
-// Text as BLEU shall see it: pieces of BPE are put together again.
-std::string scored(std::string text, data::TextForm form) {
-  if (form != data::TextForm::bpe) return text;
-  for (size_t at = text.find("@@ "); at != text.npos; at = text.find("@@ ", at)) text.erase(at, 3);
-  if (text.ends_with("@@")) text.erase(text.size() - 2);  // of an answer that was cut off there
-  return text;
-}
-
 // The sum of the losses of a batch's tokens. Only places that hold a token are given scores.
 at::Tensor token_losses(models::Seq2Seq& network, const data::PairBatch& batch, double smoothing) {
   const at::Tensor hidden = network->hidden(batch.target, network->encode(batch.source, batch.source_padding),
@@ -109,8 +101,7 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
     targets.push_back(std::move(found.front().tokens));
   const auto answers = model_->write(lines, sources, targets);
 
-  using scores::BleuTokenizer;
-  const auto tokenizer = text_ == data::TextForm::raw ? BleuTokenizer::v13a : BleuTokenizer::none;
+  const auto tokenizer = bleu_tokenizer(text_);
   const bool has_ngrams =
       groups_.empty();  // answers of one word, which only kinds of them break down, do not
   scores::BleuCounts bleu;
@@ -121,7 +112,7 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
   std::string hypotheses;
   for (size_t i = 0; i < count; ++i) {
     const std::string& answer = answers[i].text;
-    const std::string& target = set.lines[i].target;
+    const std::string target = data::whole_words(set.lines[i].target, text_);
     if (training && i < static_cast<size_t>(own.samples))
       result.samples.push_back(set.lines[i].source + " -> " + answer + "  [" + target + "]");
     if (!all) continue;
@@ -136,11 +127,10 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
       ++all_there;
     }
     if (!has_ngrams) continue;
-    const std::string hypothesis = scored(answer, text_), reference = scored(target, text_);
-    const scores::BleuCounts of_line = scores::bleu_counts(hypothesis, reference, tokenizer);
+    const scores::BleuCounts of_line = scores::bleu_counts(answer, target, tokenizer);
     bleu += of_line;
     bleu_examples.examples.push_back(bleu_values(of_line));
-    chrf += scores::chrf_counts(hypothesis, reference);
+    chrf += scores::chrf_counts(answer, target);
   }
   if (!all) return result;
   figures["exact"] = static_cast<double>(right) / static_cast<double>(count);

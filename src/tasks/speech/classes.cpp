@@ -50,9 +50,16 @@ SpeechClasses::SpeechClasses(const SpeechTaskOptions& options,
     return;
   }
   if (options.objective == Objective::frames) {
+    constexpr int32_t kMost = 1 << 14;  // Viterbi's search counts each pair of them
     int32_t last = 0;
     for (const auto& utterance : utterances)
-      for (const int32_t label : utterance.labels) last = std::max(last, label);
+      for (const int32_t label : utterance.labels) {
+        TORCH_CHECK(
+            label < kMost, "speech: the alignment of ", utterance.id, " has the class ", label,
+            ", but at most ", kMost,
+            " can be told apart; if these are transition ids, Kaldi's ali-to-pdf makes classes of them");
+        last = std::max(last, label);
+      }
     for (int32_t i = 0; i <= last; ++i) add(std::to_string(i));
     return;
   }

@@ -312,7 +312,9 @@ at::Tensor SpeechRows::operator()(int64_t i, const uint64_t* mask_seed) const {
 
 data::LengthBatches training_order(const SpeechSplit& split, const Recipe& recipe) {
   const auto& own = recipe.own<SpeechTaskOptions>();
-  const auto room = static_cast<int64_t>(own.batch_seconds / own.frame_seconds());
+  int64_t room = 0;  // no limit
+  if (own.batch_seconds > 0)
+    room = std::max<int64_t>(1, static_cast<int64_t>(own.batch_seconds / own.frame_seconds()));
   return {lengths_of(split), {.most = recipe.batch, .room = room, .seed = recipe.train.seed}};
 }
 

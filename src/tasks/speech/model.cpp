@@ -245,6 +245,18 @@ void SpeechModel::check_same_meaning(const fs::path& checkpoint) const {
   if (SpeechClasses::load(checkpoint) != parts.classes)
     throw RecipeError("train.weights: the model in " + checkpoint.string() +
                       " tells other classes apart than this training set has");
+  const fs::path stored = checkpoint / "recipe.toml";
+  if (!fs::exists(stored)) return;
+  const Recipe trained = read_recipe(stored.string());
+  if (trained.kind != recipe_.kind) return;  // other weights, as loading them tells
+  std::string others;
+  for (const std::string& key : differing_keys(recipe_, trained, /*fixed_only=*/true)) {
+    const bool augments = key.find("mask") != key.npos || key == "features.speeds";
+    if (key.starts_with("features.") && !augments) others += (others.empty() ? "" : ", ") + key;
+  }
+  if (!others.empty())
+    throw RecipeError("train.weights: the model in " + checkpoint.string() + " hears other features (" +
+                      others + "): set them as in its recipe.toml");
 }
 
 std::unique_ptr<Model> SpeechModel::in_algebra(const std::string& algebra) const {

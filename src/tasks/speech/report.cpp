@@ -15,11 +15,18 @@ const char* label_of(const SpeechTaskOptions& options) {
   return options.units == Units::characters ? "CER" : "WER";
 }
 
-// A name as a file .trn can hold it.
-std::string plain(std::string name, bool speaker) {
+// A name as a file .trn can hold it. The first hyphen ends the speaker's.
+std::string plain(std::string name, bool hyphens) {
   for (char& c : name)
-    if (c == ' ' || c == '\t' || c == '(' || c == ')' || (speaker && c == '-')) c = '_';
+    if (std::string_view(" \t\n\v\f\r()").find(c) != std::string_view::npos || (!hyphens && c == '-'))
+      c = '_';
   return name;
+}
+
+// The tokens likewise: a line that begins with ;; would be a comment.
+std::vector<std::string> plain(std::vector<std::string> tokens) {
+  if (!tokens.empty() && tokens.front().starts_with(";;")) tokens.front().replace(0, 2, "__");
+  return tokens;
 }
 
 std::vector<std::string> words_of(const SpeechTaskOptions& options, const std::vector<std::string>& tokens) {
@@ -36,9 +43,9 @@ scores::ErrorCounts SpeechReport::add(const data::Utterance& utterance,
   speakers_[utterance.speaker] += counts;
   const auto said = words_of(options_, reference), recognised = words_of(options_, hypothesis);
   words_ += scores::count_errors(scores::align_tokens(said, recognised, options_.decode.alignment));
-  const std::string speaker = plain(utterance.speaker, true), id = plain(utterance.id, false);
-  references_ += scores::trn_line({said, speaker, id}) + "\n";
-  hypotheses_ += scores::trn_line({recognised, speaker, id}) + "\n";
+  const std::string speaker = plain(utterance.speaker, false), id = plain(utterance.id, !speaker.empty());
+  references_ += scores::trn_line({plain(said), speaker, id}) + "\n";
+  hypotheses_ += scores::trn_line({plain(recognised), speaker, id}) + "\n";
   for (const auto& token : heard) {
     const auto seconds = [&](int64_t rows) { return static_cast<double>(rows) * options_.row_seconds(); };
     for (const auto& word : data::split(token.text, data::Tokenizer::whitespace))

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "quatrain/nn/parameters.h"
 #include "quatrain/train/session.h"
@@ -170,7 +171,8 @@ train::Evaluation SpeechTask::evaluate(std::string_view name, const std::functio
                                "]");
     }
   }
-  figures["loss"] = units > 0 ? loss / static_cast<double>(units) : 0;
+  // No number where no utterance has a loss: none can be aligned, or the scores are no numbers.
+  figures["loss"] = units > 0 ? loss / static_cast<double>(units) : std::numeric_limits<double>::quiet_NaN();
   figures["count"] = static_cast<double>(heard.size());
   if (own.has_tokens()) {
     figures["error_rate"] = report.counts().error_rate();
