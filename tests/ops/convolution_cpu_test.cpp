@@ -90,6 +90,9 @@ TEST(ConvolutionPlane, DirectOfEveryOption) {
   with({1, 1}, {.padding = {2, 1}});
   with({5, 2}, {.stride = {1, 3}, .padding = {2, 0}});
   with({3, 3}, {.padding = {2, 3}, .dilation = {2, 3}});
+  with({3, 3}, {.padding = {12}, .dilation = {12}});  // rows between those that meet
+  with({3, 2}, {.stride = {2}, .padding = {9}, .dilation = {7, 2}});
+  with({3, 3}, {.padding = {8}, .dilation = {9}, .transposed = true});
   with({2, 2}, {.stride = {3}, .padding = {1}});
   with({3, 3}, {.padding = {1}, .groups = 4});
   with({7, 7}, {.stride = {2}, .padding = {3}, .groups = 2});

@@ -98,6 +98,8 @@ struct View {
         wide(std::max((width - 1) * across.stride + across.reach, in.width + across.padding)) {}
   /// True where the result's pixels are the grid's.
   bool one_phase() const { return down.step == 1 && across.step == 1; }
+  /// Rows of the input that a row of the result meets, of all from its first to its last.
+  int64_t met() const { return one_phase() ? down.phases[0].count : down.reach; }
   /// True where a phase's products would be small: an image's rows are one, with the padding between them.
   bool joins_rows() const { return !one_phase() && width <= kShortRow && 2 * wide <= 3 * width; }
   /// Pixels from a row of a product to the next.
@@ -122,8 +124,8 @@ struct Panels {
     while (view.joins_rows() && height < view.height && view.height % height != 0) --height;
     count = (rows + height - 1) / height;
     // Each run of rows in one image reads the kernel's reach beyond its own.
-    const int64_t reach = view.down.reach, images = std::min(height, height / view.height + 2);
-    most_inputs = std::min(height * reach, height * view.down.stride + images * reach);
+    const int64_t images = std::min(height, height / view.height + 2);
+    most_inputs = std::min(height * view.met(), height * view.down.stride + images * view.down.reach);
   }
 };
 
@@ -167,23 +169,25 @@ class Task {
   }
 
  private:
-  /// The rows of the input that the panel reads, mixed; where each row of the result begins in them.
+  /// The rows of the input that the panel reads, mixed; where those of each row of the result are.
   void read() {
-    begins_.clear();
+    places_.clear();
     int64_t at = 0;  // rows that are there
-    const int64_t reach = view_.down.reach, stride = view_.down.stride;
+    const int64_t stride = view_.down.stride, met = view_.met();
     for (int64_t row = first_; row < last_;) {
       const int64_t b = row / view_.height, y = row % view_.height,
-                    count = std::min(view_.height - y, last_ - row), begin = y * stride - view_.down.padding;
-      if (reach < stride) {  // rows between are not read
+                    count = std::min(view_.height - y, last_ - row), begin = y * stride - view_.down.padding,
+                    all = (count - 1) * stride + view_.down.reach;
+      if (count * met < all) {  // rows between, of a stride or a dilation, are not read
+        const Phase& phase = view_.down.phases[0];
+        const int64_t above = phase.begin + view_.down.padding;
         for (int64_t i = 0; i < count; ++i) {
-          begins_.push_back(at);
-          for (int64_t j = 0; j < reach; ++j) mix(b, begin + i * stride + j, at++);
+          places_.push_back({at, true});
+          for (int64_t u = 0; u < met; ++u) mix(b, begin + above + i * stride + u * phase.next, at++);
         }
       } else {
-        for (int64_t i = 0; i < count; ++i) begins_.push_back(at + i * stride);
-        const int64_t rows = (count - 1) * stride + reach;
-        for (int64_t i = 0; i < rows; ++i) mix(b, begin + i, at++);
+        for (int64_t i = 0; i < count; ++i) places_.push_back({at + i * stride, false});
+        for (int64_t i = 0; i < all; ++i) mix(b, begin + i, at++);
       }
       row += count;
     }
@@ -246,18 +250,24 @@ class Task {
       const float* const weights =
           packed_ + ((group * way_.rank + r) * plane_.places() + place) * q * m + col;
       float* const products = products_ + r * product_;
-      if (down.count * across.count == 0) std::fill_n(products, (last_ - first_) * pitch * cols, 0.f);
       for (int64_t row = 0, rows; row < last_ - first_; row += rows) {
         rows = joins ? std::min(view_.height - (first_ + row) % view_.height, last_ - first_ - row) : 1;
-        for (int64_t u = 0; u < down.count; ++u)
+        bool begun = false;
+        for (int64_t u = 0; u < down.count; ++u) {
+          // Rows of zeros are passed over, which for a large dilation are many.
+          const int64_t met = (first_ + row) % view_.height * view_.down.stride + down.begin + u * down.next;
+          if (!joins && (met < 0 || met >= in_.height)) continue;
           for (int64_t v = 0; v < across.count; v += side) {
-            const int64_t y = begins_[static_cast<size_t>(row)] + above + u * down.next,
-                          x = before + v * across.next;
+            const auto [begin, close] = places_[static_cast<size_t>(row)];
+            const int64_t y = begin + (close ? u : above + u * down.next), x = before + v * across.next;
             at::native::cpublas::brgemm(
-                (rows - 1) * pitch + width, cols, side * q, view_.across.stride * inputs_, m, cols, u + v > 0,
+                (rows - 1) * pitch + width, cols, side * q, view_.across.stride * inputs_, m, cols, begun,
                 mixtures_ + r * mixed_ + (y * view_.wide + x) * inputs_ + group * q,
                 weights + (u * across.count + v) * q * m, products + row * pitch * cols);
+            begun = true;
           }
+        }
+        if (!begun) std::fill_n(products + row * pitch * cols, ((rows - 1) * pitch + width) * cols, 0.f);
       }
     }
   }
@@ -318,7 +328,12 @@ class Task {
   float *mixtures_, *products_, *rows_out_;
   std::vector<float*> mixture_at_;
   std::vector<const float*> product_at_;
-  std::vector<int64_t> begins_;
+  /// Of a row of the result, in the mixed rows: the first that it meets, and whether the others lie close to it.
+  struct Place {
+    int64_t begin;
+    bool close;
+  };
+  std::vector<Place> places_;
 };
 
 }  // namespace
