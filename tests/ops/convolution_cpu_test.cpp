@@ -100,6 +100,21 @@ TEST(ConvolutionPlane, DirectOfEveryOption) {
   with({3, 3}, {.dilation = {2}, .transposed = true, .groups = 2});
 }
 
+// Rows that are cut, of signals and of images, in all passes and both orders.
+TEST(ConvolutionPlane, LongRows) {
+  for (const int64_t width : {257, 700})
+    for (const bool transposed : {false, true})
+      for (const auto& [stride, dilation] : {std::pair{1, 1}, {1, 70}, {2, 1}, {3, 2}}) {
+        SCOPED_TRACE(std::to_string(width) + ", stride " + std::to_string(stride) + ", dilation " +
+                     std::to_string(dilation) + (transposed ? ", transposed" : ""));
+        PlaneCase c{.batch = 2, .height = 3, .width = width, .kernel = {2, 3}};
+        c.options.way = Way::factored, c.options.winograd = Winograd::none;
+        c.options.stride = {1, stride}, c.options.dilation = {1, dilation}, c.options.padding = {1, dilation};
+        c.options.transposed = transposed;
+        expect_plane(c);
+      }
+}
+
 // Against a stride the result falls into phases: even and uneven images, places that no phase or several
 // have, strides wider than the kernel, and rows that are joined in one product (images of 8 to 30) or not.
 TEST(ConvolutionPlane, BackAgainstAStride) {

@@ -29,7 +29,7 @@ class Resolved {
       return;
     plane_ = plane::make_plane(x, F, call);
     if (call.map.way == Way::mixed || call.map.way == Way::materialised) return;
-    if (call.map.way == Way::automatic && !worth_it()) return;
+    if (call.map.way == Way::automatic && !worth_it(pass)) return;
     // Factors that are followed beside a learned A may be missing, and are not insisted on.
     const bool known = call.map.rank() > 0;
     if (known) call_.map.way = Way::factored;
@@ -109,10 +109,11 @@ class Resolved {
                                 data);
     }
   }
-  /// Blocks of a few units cost more to mix than their products save.
-  bool worth_it() const {
-    constexpr int64_t kFewUnits = 8;
-    return plane_.a_in_group() >= kFewUnits && plane_.b_in_group() >= kFewUnits;
+  /// Blocks of a few units cost more to mix than their products save, and their products leave half of a
+  /// vector empty. The gradient of A costs n n products where H needs one.
+  bool worth_it(BilinearMap::Pass pass) const {
+    const int64_t least = call_.map.learned() && pass == BilinearMap::Pass::backward ? 16 : 9;
+    return plane_.a_in_group() >= least && plane_.b_in_group() >= least;
   }
   int64_t winograd_of(Winograd asked) const {
     if (asked == Winograd::none || !plane_.takes_winograd()) return 0;

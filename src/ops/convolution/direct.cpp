@@ -1,5 +1,5 @@
 // One way through a plane without transforms. A task is a panel of some rows of pixels of the result, perhaps
-// of several images, and some columns where there are few pixels:
+// of several images, or of a part of a long row, and some columns where there are few pixels:
 //
 //   mixtures  the rows of pixels that the panel reads, n -> R, with zeros around them    -> [r][pixel][unit]
 //   products  for each row of pixels, and each row of the kernel: pixels side by side are one long row of the
@@ -35,6 +35,7 @@ constexpr int64_t kMixedBytes = 1 << 19;  // of a panel's mixtures
 constexpr int64_t kPixels = 128;          // of a panel: its products stay in the second level cache
 constexpr int64_t kFewPixels = 32;        // for each thread: with fewer the threads share the columns
 constexpr int64_t kShortRow = 16;         // of pixels
+constexpr int64_t kLongRow = 256;         // of pixels; longer ones are cut
 constexpr int64_t kSkew = 16;
 
 /// The pixels of an axis of the result that meet the same places of the kernel: `at`, at + step, ...
@@ -108,6 +109,8 @@ struct View {
 
 struct Panels {
   int64_t rows, height, count, parts, blocks;  ///< rows of the grid, of all images and of a panel
+  int64_t width, cuts;                         ///< pixels of a panel's row; panels of a row
+  int64_t wide;                                ///< pixels of a row of the input with its padding, for a panel
   int64_t most_inputs;                         ///< rows of the input that a panel reads at most
 
   Panels(const Plane& plane, const View& view, int64_t rank, const Images& in, int64_t outputs) {
@@ -116,13 +119,16 @@ struct Panels {
     blocks = (outputs + kColumns - 1) / kColumns;
     parts =
         rows * view.width < kFewPixels * threads ? std::clamp<int64_t>(blocks * plane.groups, 1, threads) : 1;
-    const int64_t row_bytes = rank * view.wide * (in.channels / plane.n) * 4 * view.down.stride;
-    height = std::clamp<int64_t>(std::min(kMixedBytes / row_bytes, kPixels / view.width), 1, rows);
-    height = equal_parts(rows, height, std::max<int64_t>(1, threads / parts));
+    width = view.width > kLongRow ? equal_parts(view.width, kPixels, threads) : view.width;
+    cuts = (view.width + width - 1) / width;
+    wide = cuts > 1 ? (width - 1) * view.across.stride + view.across.reach : view.wide;
+    const int64_t row_bytes = rank * wide * (in.channels / plane.n) * 4 * view.down.stride;
+    height = std::clamp<int64_t>(std::min(kMixedBytes / row_bytes, kPixels / width), 1, rows);
+    height = cuts > 1 ? 1 : equal_parts(rows, height, std::max<int64_t>(1, threads / parts));
     // Panels end where images do, lest each have products of another height.
     if (view.joins_rows() && height > view.height) height -= height % view.height;
     while (view.joins_rows() && height < view.height && view.height % height != 0) --height;
-    count = (rows + height - 1) / height;
+    count = (rows + height - 1) / height * cuts;
     // Each run of rows in one image reads the kernel's reach beyond its own.
     const int64_t images = std::min(height, height / view.height + 2);
     most_inputs = std::min(height * view.met(), height * view.down.stride + images * view.down.reach);
@@ -142,9 +148,10 @@ class Task {
         out_(out),
         epilogue_(epilogue) {
     inputs_ = in.channels / plane.n, outputs_ = out.channels / plane.n;
-    const int64_t rows_out = out.last ? 0 : p_.height * view.down.step * out.width * out.channels;
-    mixed_ = p_.most_inputs * view.wide * inputs_ + kSkew;
-    product_ = p_.height * view.pitch(view.width) * kColumns + kSkew;
+    const int64_t rows_out =
+        out.last ? 0 : p_.height * view.down.step * p_.width * view.across.step * out.channels;
+    mixed_ = p_.most_inputs * p_.wide * inputs_ + kSkew;
+    product_ = p_.height * view.pitch(p_.width) * kColumns + kSkew;
     engine::Scratch& memory = engine::scratch();
     memory.begin((way.rank * (mixed_ + product_) + rows_out) * 4 + 4 * 64);
     mixtures_ = memory.take<float>(way.rank * mixed_);
@@ -155,7 +162,8 @@ class Task {
   }
 
   void run(int64_t panel, int64_t part) {
-    first_ = panel * p_.height, last_ = std::min(first_ + p_.height, p_.rows);
+    first_ = panel / p_.cuts * p_.height, last_ = std::min(first_ + p_.height, p_.rows);
+    left_ = panel % p_.cuts * p_.width, right_ = std::min(left_ + p_.width, view_.width);
     read();
     const int64_t all = p_.blocks * plane_.groups;
     const int64_t begin = all * part / p_.parts, end = all * (part + 1) / p_.parts;
@@ -193,29 +201,31 @@ class Task {
     }
   }
 
-  /// A row of pixels with its padding.
+  /// A row of pixels, or what the panel reads of it, with its padding.
   void mix(int64_t b, int64_t y, int64_t at) {
-    const int64_t before = view_.across.padding, width = std::min(in_.width, view_.wide - before),
-                  after = view_.wide - before - width;
+    const int64_t begin = left_ * view_.across.stride - view_.across.padding,
+                  before = std::clamp<int64_t>(-begin, 0, p_.wide), x = begin + before,
+                  width = std::clamp<int64_t>(in_.width - x, 0, p_.wide - before),
+                  after = p_.wide - before - width;
     const bool inside = y >= 0 && y < in_.height;
     for (int64_t r = 0; r < way_.rank; ++r) {
-      float* const row = mixtures_ + r * mixed_ + at * view_.wide * inputs_;
+      float* const row = mixtures_ + r * mixed_ + at * p_.wide * inputs_;
       if (!inside) {
-        std::fill_n(row, view_.wide * inputs_, 0.f);
+        std::fill_n(row, p_.wide * inputs_, 0.f);
         continue;
       }
       std::fill_n(row, before * inputs_, 0.f);
       std::fill_n(row + (before + width) * inputs_, after * inputs_, 0.f);
       mixture_at_[static_cast<size_t>(r)] = row + before * inputs_;
     }
-    if (!inside) return;
+    if (!inside || width == 0) return;
     const float* components[engine::kMaxComponents];
     if (in_.last) {
-      for (int64_t c = 0; c < plane_.n; ++c) components[c] = in_.pixel(b, y, 0) + c * inputs_;
+      for (int64_t c = 0; c < plane_.n; ++c) components[c] = in_.pixel(b, y, x) + c * inputs_;
       k_.combine_f_f(way_.in->view(), components, in_.channels, mixture_at_.data(), inputs_, width, inputs_,
                      nullptr, Store::set);
     } else {
-      for (int64_t c = 0; c < plane_.n; ++c) components[c] = in_.row(b, c * inputs_, y);
+      for (int64_t c = 0; c < plane_.n; ++c) components[c] = in_.row(b, c * inputs_, y) + x;
       k_.transpose_f_f(way_.in->view(), static_cast<int32_t>(plane_.n), components, in_.height * in_.width,
                        mixture_at_.data(), inputs_, inputs_, width);
     }
@@ -225,7 +235,8 @@ class Task {
     int64_t place = 0;  // in the order of packed weights
     for (const Phase& down : view_.down.phases)
       for (const Phase& across : view_.across.phases) {
-        const int64_t width = view_.across.pixels_of(across, out_.width);
+        const int64_t width =
+            std::clamp<int64_t>(view_.across.pixels_of(across, out_.width) - left_, 0, right_ - left_);
         if (width > 0) {
           multiply(block, down, across, place, width);
           if (view_.one_phase())
@@ -262,7 +273,7 @@ class Task {
             const int64_t y = begin + (close ? u : above + u * down.next), x = before + v * across.next;
             at::native::cpublas::brgemm(
                 (rows - 1) * pitch + width, cols, side * q, view_.across.stride * inputs_, m, cols, begun,
-                mixtures_ + r * mixed_ + (y * view_.wide + x) * inputs_ + group * q,
+                mixtures_ + r * mixed_ + (y * p_.wide + x) * inputs_ + group * q,
                 weights + (u * across.count + v) * q * m, products + row * pitch * cols);
             begun = true;
           }
@@ -280,9 +291,9 @@ class Task {
     const int64_t b = (first_ + row) / view_.height,
                   y = (first_ + row) % view_.height * view_.down.step + down.at;
     if (y >= out_.height) return;
-    const int64_t next = view_.across.step * out_.channels,
-                  at = ((b * out_.height + y) * out_.width + across.at) * out_.channels,
-                  in_panel = ((row * view_.down.step + down.at) * out_.width + across.at) * out_.channels;
+    const int64_t step = view_.across.step, next = step * out_.channels,
+                  at = ((b * out_.height + y) * out_.width + left_ * step + across.at) * out_.channels,
+                  in_panel = ((row * view_.down.step + down.at) * panel_width() + across.at) * out_.channels;
     for (int64_t r = 0; r < way_.rank; ++r)
       product_at_[static_cast<size_t>(r)] = products_ + r * product_ + row * view_.pitch(width) * cols;
     float* results[engine::kMaxComponents];
@@ -310,10 +321,16 @@ class Task {
     for (int64_t row = first_; row < last_;) {
       const int64_t b = row / view_.height, y = row % view_.height,
                     rows = std::min(view_.height - y, last_ - row);
-      scatter(rows_out_ + (row - first_) * step * out_.width * out_.channels, out_, b, y * step,
-              std::min(rows * step, out_.height - y * step), channel, count);
+      const float* const from = rows_out_ + (row - first_) * step * panel_width() * out_.channels;
+      const int64_t height = std::min(rows * step, out_.height - y * step), x = left_ * view_.across.step;
+      scatter(from, out_, {y * step, x, height, panel_width()}, b, channel, count);
       row += rows;
     }
+  }
+
+  /// Pixels of the result in a row of the panel.
+  int64_t panel_width() const {
+    return std::min(p_.width * view_.across.step, out_.width - left_ * view_.across.step);
   }
 
   const Plane& plane_;
@@ -324,11 +341,12 @@ class Task {
   const Images in_, out_;
   const engine::Epilogue& epilogue_;
   const kernels::cpu::Table& k_ = kernels::cpu::active();
-  int64_t inputs_, outputs_, mixed_, product_, first_ = 0, last_ = 0;
+  int64_t inputs_, outputs_, mixed_, product_, first_ = 0, last_ = 0, left_ = 0, right_ = 0;
   float *mixtures_, *products_, *rows_out_;
   std::vector<float*> mixture_at_;
   std::vector<const float*> product_at_;
-  /// Of a row of the result, in the mixed rows: the first that it meets, and whether the others lie close to it.
+  /// Of a row of the result, in the mixed rows: the first that it meets, and whether the others lie close to
+  /// it.
   struct Place {
     int64_t begin;
     bool close;

@@ -50,12 +50,18 @@ void gather(const Images& images, int64_t b, int64_t y, int64_t rows, float* to)
                                        images.channels, images.channels, rows * images.width);
 }
 
-void scatter(const float* from, const Images& images, int64_t b, int64_t y, int64_t rows, int64_t channel,
+void scatter(const float* from, const Images& images, const Window& window, int64_t b, int64_t channel,
              int64_t count) {
-  from += channel;
-  float* to = images.row(b, channel, y);
-  kernels::cpu::active().transpose_f_f(engine::copies_of(1), 1, &from, images.channels, &to,
-                                       images.height * images.width, rows * images.width, count);
+  // Whole rows are one run of pixels.
+  const bool whole = window.cols == images.width;
+  const int64_t runs = whole ? 1 : window.rows,
+                pixels = window.rows * window.cols / std::max<int64_t>(1, runs);
+  for (int64_t run = 0; run < runs; ++run) {
+    const float* pixel = from + run * pixels * images.channels + channel;
+    float* to = images.row(b, channel, window.y + run) + window.x;
+    kernels::cpu::active().transpose_f_f(engine::copies_of(1), 1, &pixel, images.channels, &to,
+                                         images.height * images.width, pixels, count);
+  }
 }
 
 int64_t equal_parts(int64_t whole, int64_t largest, int64_t threads) {

@@ -62,19 +62,21 @@ at::Tensor dense(const at::Tensor& t);
 at::Tensor dense_last(const at::Tensor& t);
 Images last_images_of(const at::Tensor& dense_last);
 
-/// Copies rows y .. y + rows of an image into rows of pixels, and `count` channels of these, from `channel`
-/// on, back; channels first only.
+/// A rectangle of pixels of an image, which may lie partly off it.
+struct Window {
+  int64_t y, x, rows, cols;
+};
+
+/// Copies rows y .. y + rows of an image into rows of pixels. Channels first only.
 void gather(const Images& images, int64_t b, int64_t y, int64_t rows, float* to);
-void scatter(const float* from, const Images& images, int64_t b, int64_t y, int64_t rows, int64_t channel,
+/// Copies `count` channels, from `channel` on, of the pixels of a window on the image, row by row. Channels
+/// first only.
+void scatter(const float* from, const Images& images, const Window& window, int64_t b, int64_t channel,
              int64_t count);
 
 /// The length of equal parts of at most `largest`, as many as the threads like.
 int64_t equal_parts(int64_t whole, int64_t largest, int64_t threads);
 
-/// A rectangle of pixels of an image, which may lie partly off it.
-struct Window {
-  int64_t y, x, rows, cols;
-};
 /// Pointers at a window's pixels, row by row, in an image of height x width; those off it point at `off`.
 /// `row0` holds the pixels of row y0.
 template <class T>

@@ -186,8 +186,9 @@ class Task {
             out_.channels, epilogue_.activation);
       });
     if (!out_.last)
-      ranges(
-          [&](int64_t channel, int64_t width) { scatter(rows_out_, out_, b, y0, height, channel, width); });
+      ranges([&](int64_t channel, int64_t width) {
+        scatter(rows_out_, out_, {y0, 0, height, out_.width}, b, channel, width);
+      });
   }
 
   /// Calls use(first unit, units) for runs of a component's units that this task computes.
