@@ -21,7 +21,7 @@ namespace quatrain::ops {
 ///              "bf16")
 ///   none       never
 ///   f2         F(2 x 2, 3 x 3): 4/9 of the multiplications, errors as without
-///   f4         F(4 x 4, 3 x 3) at the points 0, +-3/4, +-3/2: 1/4 of them; errors are some five times larger
+///   f4         F(4 x 4, 3 x 3) at the points 0, +-3/4, +-3/2: 1/4 of them; errors are some four times larger
 /// Convolutions of other kernels and strides go without, whatever is asked for.
 enum class Winograd { automatic, none, f2, f4 };
 
@@ -62,8 +62,9 @@ struct QUATRAIN_API ConvolutionOptions {
 ///
 /// Returns (B, k, spatial...), in memory channels last where x's memory is (of two and three spatial axes),
 /// else contiguous. With n = 1 and A = 1 it is at::convolution. float64, float32, bfloat16, half.
-/// Differentiable any number of times in x, F, A and bias. On a CPU in float32 the engine serves; elsewhere
-/// it is composed of at::convolution.
+/// Differentiable any number of times in x, F, A and bias. On a CPU with one or two spatial axes the
+/// engine serves, in float32, and in bfloat16 where float32 is as fast; elsewhere it is composed of
+/// at::convolution.
 QUATRAIN_API at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const at::Tensor& bias,
                                     const Product& product, const ConvolutionOptions& options = {});
 

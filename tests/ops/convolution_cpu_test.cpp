@@ -100,6 +100,42 @@ TEST(ConvolutionPlane, DirectOfEveryOption) {
   with({3, 3}, {.dilation = {2}, .transposed = true, .groups = 2});
 }
 
+// What is multiplied in float32 is rounded once.
+TEST(ConvolutionPlane, Bfloat16IsMultipliedInFloat32) {
+  torch::manual_seed(4);
+  const ops::Bfloat16Guard widened(ops::Bfloat16::widened);
+  const auto bf16 = torch::kBFloat16;
+  for (const Winograd winograd : {Winograd::none, Winograd::f2})
+    for (const bool learned : {false, true}) {
+      SCOPED_TRACE(std::string(ops::name(winograd)) + (learned ? ", learned" : ""));
+      ConvolutionOptions options{.padding = {1}};
+      options.way = Way::factored, options.winograd = winograd;
+      const at::Tensor A = test::table_of("quaternion").to(torch::kFloat),
+                       x = torch::randn({2, 32, 9, 7}).to(bf16), F = torch::randn({4, 12, 8, 3, 3}).to(bf16),
+                       g = torch::randn({2, 48, 9, 7}).to(bf16);
+      const auto factors = ops::decompose(A).factors;
+      const auto run = [&](at::ScalarType type) {
+        const at::Tensor x_ = x.to(type).requires_grad_(), F_ = F.to(type).requires_grad_(),
+                         A_ = A.clone().requires_grad_();
+        const ops::Product product =
+            learned ? ops::Product{"learned", A_, factors} : ops::Product{"quaternion", {}, {}};
+        const at::Tensor y = ops::convolution(x_, F_, {}, product, options);
+        std::vector<at::Tensor> inputs{x_, F_};
+        if (learned) inputs.push_back(A_);
+        auto all = torch::autograd::grad({y}, inputs, {g.to(y.scalar_type())});
+        all.insert(all.begin(), y);
+        return all;
+      };
+      const auto exact = run(torch::kFloat), rounded = run(bf16);
+      EXPECT_TRUE(rounded[0].equal(exact[0].to(bf16)));
+      EXPECT_TRUE(rounded[1].equal(exact[1].to(bf16)));
+      EXPECT_TRUE(rounded[2].equal(exact[2].to(bf16)));
+      if (learned) {
+        EXPECT_LT(relative_error(rounded[3], exact[3]), 1e-5);
+      }
+    }
+}
+
 // Rows that are cut, of signals and of images, in all passes and both orders.
 TEST(ConvolutionPlane, LongRows) {
   for (const int64_t width : {257, 700})

@@ -1,4 +1,5 @@
-// Convolutions on a CPU in float32, through a plane's ways. Everything else takes the composed form.
+// Convolutions on a CPU through a plane's ways: in float32, and in bfloat16, which is multiplied in float32,
+// where the processor has no much faster products of it. Everything else takes the composed form.
 
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
@@ -25,8 +26,9 @@ class Resolved {
  public:
   Resolved(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call, BilinearMap::Pass pass)
       : call_(call), F_(F) {
-    if (call.axes() > 2 || call.map.compute_dtype(x) != at::kFloat || x.numel() == 0 || F.size(0) == 1)
-      return;
+    const at::ScalarType dtype = call.map.compute_dtype(x);
+    widened_ = dtype == at::kBFloat16 && !has_fast_halves();
+    if (call.axes() > 2 || !(dtype == at::kFloat || widened_) || x.numel() == 0 || F.size(0) == 1) return;
     plane_ = plane::make_plane(x, F, call);
     if (call.map.way == Way::mixed || call.map.way == Way::materialised) return;
     if (call.map.way == Way::automatic && !worth_it(pass)) return;
@@ -112,7 +114,9 @@ class Resolved {
   /// Blocks of a few units cost more to mix than their products save, and their products leave half of a
   /// vector empty. The gradient of A costs n n products where H needs one.
   bool worth_it(BilinearMap::Pass pass) const {
-    const int64_t least = call_.map.learned() && pass == BilinearMap::Pass::backward ? 16 : 9;
+    const bool gives_A = call_.map.learned() && pass == BilinearMap::Pass::backward;
+    const bool twice = widened_ && engine::multiplies_halves();  // H has products twice as fast
+    const int64_t least = twice ? (gives_A ? 64 : 32) : (gives_A ? 16 : 9);
     return plane_.a_in_group() >= least && plane_.b_in_group() >= least;
   }
   int64_t winograd_of(Winograd asked) const {
@@ -154,6 +158,7 @@ class Resolved {
   at::Tensor F_;
   Plane plane_{};
   std::optional<BilinearMap> map_;
+  bool widened_ = false;  // bfloat16 in float32
   int64_t m_ = 0;
 };
 
@@ -175,7 +180,7 @@ at::Tensor multiplied(const Resolved& resolved, const at::Tensor& x, const at::T
   const KernelFinish kernel(finish);
   const at::Tensor inputs = plane::dense(x), y = empty_result(x, F, call);
   resolved.run(true, plane::images_of(inputs), plane::images_of(y), kernel.epilogue());
-  return kernel.knows_activation() ? y : activation(finish.activation)(y);
+  return (kernel.knows_activation() ? y : activation(finish.activation)(y)).to(call.map.compute_dtype(x));
 }
 
 /// True for a kernel of one pixel without padding: `linear` on the pixels that it meets.

@@ -22,16 +22,6 @@ namespace {
 /// this keeps errors below twice the real layer's.
 constexpr double kLargestGrowth = 1.85;
 
-/// True where products of bfloat16 are taken to be much faster than those of float32.
-bool has_fast_halves() {
-  const Bfloat16 asked = requested_bfloat16();
-  TORCH_CHECK(
-      asked != Bfloat16::packed || engine::multiplies_halves(),
-      "linear: bfloat16 = packed needs a processor with AVX512_BF16 or AMX, which this one has not; take "
-      "auto or widened");
-  return asked == Bfloat16::packed || (asked == Bfloat16::automatic && engine::prefers_halves());
-}
-
 Problem make_cpu_problem(const at::Tensor& S, const Call& call, int64_t rows, at::ScalarType type) {
   Problem problem = make_problem(S, call, rows, type);
   problem.engine = (type == at::kFloat || type == at::kBFloat16) && rows * S.numel() > 0;
@@ -110,6 +100,15 @@ Blocks transposed(Blocks blocks) {
 }
 
 }  // namespace
+
+bool has_fast_halves() {
+  const Bfloat16 asked = requested_bfloat16();
+  TORCH_CHECK(
+      asked != Bfloat16::packed || engine::multiplies_halves(),
+      "bfloat16 = packed needs a processor with AVX512_BF16 or AMX, which this one has not; take auto "
+      "or widened");
+  return asked == Bfloat16::packed || (asked == Bfloat16::automatic && engine::prefers_halves());
+}
 
 Problem make_problem(const at::Tensor& S, const Call& call, int64_t rows, at::ScalarType type) {
   Problem problem;

@@ -14,6 +14,10 @@
 
 namespace quatrain::ops {
 
+/// True where products of bfloat16 are taken to be much faster than those of float32, as the processor has
+/// them or a Bfloat16Guard says. Elsewhere bfloat16 is multiplied in float32.
+bool has_fast_halves();
+
 /// One bilinear map y = (sum_i A_i (x) S_i) x: an algebra, or a learned A with its factors, and a weight S,
 /// resolved once and applied many times on a CPU. It alone knows which way is taken, with which factors, and
 /// what is packed.
