@@ -13,6 +13,7 @@
 #include "cli/lines.h"
 #include "cli/run_folder.h"
 #include "cli/stop.h"
+#include "data/audio_header.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/session.h"
 #include "support/text.h"
@@ -125,11 +126,10 @@ size_t read_head(std::span<char> bytes) {
 
 // A file's header and its packed samples would be heard as noise.
 void refuse_files(std::string_view head) {
-  for (const auto& [magic, format] : {std::pair{"RIFF", "WAV"}, {"fLaC", "FLAC"}, {"NIST_1A", "SPHERE"}})
-    if (head.starts_with(magic))
-      throw std::runtime_error(
-          std::string("standard input: --live reads raw samples, and this is a ") + format +
-          " file: pass its name to predict instead, or its samples (sox FILE -t s16 -c 1 -)");
+  if (const std::string format(data::audio_format(head)); !format.empty())
+    throw std::runtime_error(
+        "standard input: --live reads raw samples, and this is a " + format +
+        " file: pass its name to predict instead, or its samples (sox FILE -t s16 -c 1 -)");
 }
 
 void answer_sound(tasks::Model& model, int64_t rate) {

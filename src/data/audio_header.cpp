@@ -107,6 +107,13 @@ Frames sphere_frames(const fs::path& file, std::ifstream& stream) {
 
 }  // namespace
 
+std::string_view audio_format(std::string_view head) {
+  if (head.starts_with("RIFF")) return "WAV";
+  if (head.starts_with("fLaC")) return "FLAC";
+  if (head.starts_with("NIST_1A")) return "SPHERE";
+  return {};
+}
+
 Frames promised_frames(const fs::path& file) {
   std::ifstream stream;
   try {
@@ -117,9 +124,10 @@ Frames promised_frames(const fs::path& file) {
   const auto magic = read_bytes(stream, kMagic);
   TORCH_CHECK(!magic.empty(), "audio: ", file.string(), " is empty; convert or copy it again");
   stream.clear();  // the file may be shorter than that
-  if (magic.starts_with("RIFF") && magic.ends_with("WAVE")) return wav_frames(file, stream);
-  if (magic.starts_with("fLaC")) return flac_frames(file, stream);
-  if (magic.starts_with("NIST_1A")) return sphere_frames(file, stream);
+  const std::string_view format = audio_format(magic);
+  if (format == "WAV" && magic.ends_with("WAVE")) return wav_frames(file, stream);
+  if (format == "FLAC") return flac_frames(file, stream);
+  if (format == "SPHERE") return sphere_frames(file, stream);
   TORCH_CHECK(
       false, "audio: ", file.string(), " begins with ", readable(magic),
       ", but a WAV file begins with \"RIFF....WAVE\", FLAC with \"fLaC\" and SPHERE with \"NIST_1A\"; "

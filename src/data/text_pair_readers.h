@@ -27,9 +27,9 @@ struct TextPairReading {
 struct PairColumns {
   std::vector<std::string> names;  ///< of all columns, for messages
   size_t first, second, label;
-  std::string header = {};  ///< the label's column in the first line; empty: the first line is a pair
-  bool may_lack_header = false;
-  bool blank_lines = false;  ///< blank lines mean nothing
+  std::string header = {};       ///< the label's column in the first line; empty: the first line is a pair
+  bool may_lack_header = false;  ///< else a first line without it is an error
+  bool blank_lines = false;      ///< blank lines mean nothing
 };
 
 /// Labels as a file writes them, with their numbers.

@@ -68,18 +68,18 @@ std::optional<Recurrence> recurrence_of(const torch::nn::Module& module) {
   return {};
 }
 
-template <class... Layers>
-void look_at(const torch::nn::Module& module, const auto& look) {
+// Hands over one of torch's convolutions as what it is; no other module.
+void look_at_convolution(const torch::nn::Module& module, const auto& look) {
   const auto found = [&](const auto* layer) {
     if (layer) look(*layer);
   };
-  (found(dynamic_cast<const Layers*>(&module)), ...);
-}
-
-void look_at_convolution(const torch::nn::Module& module, const auto& look) {
   namespace tnn = torch::nn;
-  look_at<tnn::Conv1dImpl, tnn::Conv2dImpl, tnn::Conv3dImpl, tnn::ConvTranspose1dImpl,
-          tnn::ConvTranspose2dImpl, tnn::ConvTranspose3dImpl>(module, look);
+  found(dynamic_cast<const tnn::Conv1dImpl*>(&module));
+  found(dynamic_cast<const tnn::Conv2dImpl*>(&module));
+  found(dynamic_cast<const tnn::Conv3dImpl*>(&module));
+  found(dynamic_cast<const tnn::ConvTranspose1dImpl*>(&module));
+  found(dynamic_cast<const tnn::ConvTranspose2dImpl*>(&module));
+  found(dynamic_cast<const tnn::ConvTranspose3dImpl*>(&module));
 }
 
 // H of one of torch's convolutions; undefined for other modules.

@@ -370,11 +370,9 @@ TEST_F(Errors, are_one_sentence_each_as_the_page_says) {
       EXPECT_EQ(outcome.code, entry.code);
       EXPECT_THAT(outcome.out, IsEmpty());
       EXPECT_EQ(files(place), before);
-      // Before it there may be notes on the data, and what train says when it begins.
+      // Before it there may be what train says when it begins.
       std::string line = outcome.error;
-      if (const size_t begun = line.find("training ");
-          begun == 0 || (begun != line.npos && line[begun - 1] == '\n'))
-        line = line.substr(line.find('\n', begun) + 1);
+      if (line.starts_with("training ")) line = line.substr(line.find('\n') + 1);
       const std::string opening = "quatrain: ";
       EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1) << line;
       EXPECT_TRUE(line.starts_with(opening)) << line;

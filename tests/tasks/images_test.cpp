@@ -248,6 +248,14 @@ TEST_F(ImagesTest, APictureThatIsAloneInItsBatchIsRefusedWhereItIsTooSmall) {
   EXPECT_EQ(error("9", "4"), "no error");
 }
 
+TEST_F(ImagesTest, ADevSetWithoutPicturesIsSaid) {
+  test::write_colours(folder_ / "colours", 4, 2, 2);
+  EXPECT_THAT(load({})->notes(), testing::IsEmpty());
+  fs::remove_all(file("dev"));
+  EXPECT_THAT(load({"task.dev_share=0"})->notes(),
+              ElementsAre("the dev set is empty: the last weights count"));
+}
+
 TEST_F(ImagesTest, BadPicturesAreNamedOrLeftOut) {
   test::write_colours(folder_ / "colours", 4, 2, 2);
   const std::string whole = text_of(file("train/sea/1.png"));

@@ -263,13 +263,13 @@ class Task {
       float* const products = products_ + r * product_;
       for (int64_t row = 0, rows; row < last_ - first_; row += rows) {
         rows = joins ? std::min(view_.height - (first_ + row) % view_.height, last_ - first_ - row) : 1;
+        const auto [begin, close] = places_[static_cast<size_t>(row)];
         bool begun = false;
         for (int64_t u = 0; u < down.count; ++u) {
           // Rows of zeros are passed over, which for a large dilation are many.
           const int64_t met = (first_ + row) % view_.height * view_.down.stride + down.begin + u * down.next;
           if (!joins && (met < 0 || met >= in_.height)) continue;
           for (int64_t v = 0; v < across.count; v += side) {
-            const auto [begin, close] = places_[static_cast<size_t>(row)];
             const int64_t y = begin + (close ? u : above + u * down.next), x = before + v * across.next;
             at::native::cpublas::brgemm(
                 (rows - 1) * pitch + width, cols, side * q, view_.across.stride * inputs_, m, cols, begun,

@@ -57,10 +57,9 @@ void name_classes(const Recipe& recipe, std::vector<std::string>& classes) {
   }
 }
 
-std::vector<std::string> notes_of(const data::ImageSplits& splits) {
+std::vector<std::string> notes_of(const data::BadImages& bad) {
   std::vector<std::string> all;
-  if (splits.dev.size() == 0) all.push_back("the dev set is empty: the last weights count");
-  for (const auto& one : splits.bad.reasons)
+  for (const auto& one : bad.reasons)
     all.push_back(one.set + " set: " + counted(one.count, "picture") + " left out (" + one.reason +
                   "), the first at " + one.first);
   return all;
@@ -127,8 +126,11 @@ std::unique_ptr<Data> load_images_of(Recipe recipe, const DataRequest& request) 
     if (request.split.empty()) checksums[std::string(name) + ".pictures"] = checksum_of(*set, splits.classes);
     sets.emplace(name, std::move(*set));
   }
+  std::vector<std::string> notes = notes_of(splits.bad);
+  if (request.split.empty() && !sets.contains("dev"))
+    notes.push_back("the dev set is empty: the last weights count");
   return std::make_unique<ImageData>(std::move(recipe), std::move(sets), std::move(splits.classes), scale,
-                                     notes_of(splits), std::move(checksums));
+                                     std::move(notes), std::move(checksums));
 }
 
 }  // namespace quatrain::tasks

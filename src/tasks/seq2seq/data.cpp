@@ -136,13 +136,12 @@ std::vector<std::string> PairData::notes() const {
   for (const auto& bad : corpus_->bad().reasons)
     all.push_back(bad.set + " set: " + counted(bad.count, "pair") + " left out (" + bad.reason +
                   "), the first at " + bad.first);
-  for (const auto& [split, set] : *sets_)
+  const int64_t most = recipe_.own<Seq2SeqTaskOptions>().limits.max_source;
+  for (const auto& [split, set] : *sets_) {
     if (set.encoded->left_out > 0)
       all.push_back(split + " set: " + counted(set.encoded->left_out, "pair") +
                     " left out, beyond task.max_source, max_target or max_ratio");
-  const int64_t most = recipe_.own<Seq2SeqTaskOptions>().limits.max_source;
-  for (const auto& [split, set] : *sets_) {
-    if (most == 0 || set.lines.empty()) continue;
+    if (most == 0 || set.lines.empty()) continue;  // those that train are left out, not cut
     int64_t cut = 0;
     for (int64_t i = 0; i < set.encoded->size(); ++i) cut += set.encoded->source.length(i) - 1 > most;
     if (cut > 0)
