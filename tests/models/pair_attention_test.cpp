@@ -1,7 +1,13 @@
 #include "quatrain/models/pair_attention.h"
 
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
 
 #include "models/pairs.h"
 #include "nn/visit.h"
@@ -165,6 +171,44 @@ TEST(PairAttention, WeightsAreOverWordsAlone) {
   EXPECT_LT(relative_error(of_second.sum(-1), torch::ones({2, 4, 7})), 1e-12);
   EXPECT_EQ(of_second[0].slice(-1, 4).abs().sum().item<double>(), 0);
   EXPECT_EQ(of_first[0].slice(-1, 3).abs().sum().item<double>(), 0);
+}
+
+/// The bytes of the largest tensor that is made while it watches.
+class LargestTensor : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void*, int64_t size, size_t, size_t, c10::Device) override {
+    bytes = std::max(bytes, size);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+
+  int64_t bytes = 0;
+};
+
+int64_t largest_tensor(const std::function<void()>& run) {
+  const auto largest = std::make_shared<LargestTensor>();
+  const c10::DebugInfoGuard watch(c10::DebugInfoKind::PROFILER_STATE, largest);
+  run();
+  return largest->bytes;
+}
+
+TEST(PairAttention, KeepsNoMapOfScoresUnlessAskedFor) {
+  torch::manual_seed(11);
+  constexpr int64_t kWords = 2500, kMap = kWords * kWords * 4;  // bytes; tiles take a tenth of it
+  const at::Tensor first = torch::randint(1, test::kVocabulary, {1, kWords}),
+                   second = torch::randint(1, test::kVocabulary, {1, kWords});
+  for (const char* algebra : {"real", "quaternion", "phm(4)"})
+    for (const bool train : {false, true}) {
+      PairAttention model(attending(algebra));
+      model->train(train);
+      const torch::autograd::AutoGradMode with_gradients(train);
+      EXPECT_LT(largest_tensor([&] {
+                  const at::Tensor logits = model->forward(first, second);
+                  if (train) logits.sum().backward();
+                }),
+                kMap / 4)
+          << algebra << (train ? ", training" : ", inference");
+      EXPECT_GE(largest_tensor([&] { model->attention_weights(first, second); }), kMap) << algebra;
+    }
 }
 
 TEST(PairAttention, PaddingAndOtherPairsChangeNothing) {
