@@ -57,7 +57,8 @@ bool check_resumable(const tasks::Recipe& recipe, const fs::path& run, const std
 }
 
 void check_same(const tasks::Recipe& recipe, const tasks::Recipe& stored, const fs::path& folder) {
-  const std::string list = join(tasks::differing_keys(recipe, stored, /*fixed_only=*/true));
+  const std::string list =
+      join(tasks::differing_keys(recipe, stored, [](const train::Key& key) { return !key.free; }));
   if (!list.empty())
     throw tasks::RecipeError("the run '" + folder.string() +
                              "' was started with another recipe (different: " + list +

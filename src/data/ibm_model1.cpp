@@ -13,7 +13,7 @@ constexpr int64_t kPairsBetweenCalls = 1 << 14;
 // t(target | source) of the targets that each source token keeps.
 class Table {
  public:
-  Table(const EncodedPairs& pairs, int64_t sources, int64_t targets, const Model1Options& options)
+  Table(const EncodedLinePairs& pairs, int64_t sources, int64_t targets, const Model1Options& options)
       : pairs_(pairs), sources_(sources), targets_(targets), options_(options), begins_{0} {}
 
   // From equal probabilities of all targets: counts what occurs together, exactly, for as many source tokens
@@ -110,7 +110,7 @@ class Table {
     return found != end && *found == target ? static_cast<size_t>(found - tokens_.begin()) : tokens_.size();
   }
 
-  const EncodedPairs& pairs_;
+  const EncodedLinePairs& pairs_;
   int64_t sources_, targets_;
   const Model1Options& options_;
   std::vector<size_t> begins_;        // of each source token in the others, and the end
@@ -121,8 +121,8 @@ class Table {
 
 }  // namespace
 
-std::vector<std::vector<int64_t>> likely_targets(const EncodedPairs& pairs, int64_t sources, int64_t targets,
-                                                 const Model1Options& options) {
+std::vector<std::vector<int64_t>> likely_targets(const EncodedLinePairs& pairs, int64_t sources,
+                                                 int64_t targets, const Model1Options& options) {
   Table table(pairs, sources, targets, options);
   for (int64_t iteration = 1; iteration <= options.iterations; ++iteration) {
     if (options.tell) options.tell(iteration);

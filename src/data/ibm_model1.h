@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "quatrain/data/pair_loader.h"
+#include "quatrain/data/line_pair_loader.h"
 
 namespace quatrain::data {
 
@@ -29,7 +29,7 @@ struct QUATRAIN_API Model1Options {
 ///
 /// Memory: candidates * 16 bytes for each source token at most, and in the first iteration 128 MB. The pairs
 /// themselves stay in their mapped file.
-QUATRAIN_API std::vector<std::vector<int64_t>> likely_targets(const EncodedPairs& pairs, int64_t sources,
+QUATRAIN_API std::vector<std::vector<int64_t>> likely_targets(const EncodedLinePairs& pairs, int64_t sources,
                                                               int64_t targets,
                                                               const Model1Options& options = {});
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "data/generated_pairs.h"
+#include "data/generated_line_pairs.h"
 #include "data/random.h"
 #include "support/enum_names.h"
 
@@ -92,9 +92,9 @@ LinePair math_line(const MathOptions& options, int64_t i) {
                     });
 }
 
-PairSplits generate_math(const MathOptions& options) {
+LinePairSplits generate_math(const MathOptions& options) {
   check(options);
-  PairSplits splits;
+  LinePairSplits splits;
   splits.dev = lines_of(options, GeneratedSet::dev, options.dev);
   splits.test = lines_of(options, GeneratedSet::test, options.test);
   splits.train.reserve(static_cast<size_t>(options.train));

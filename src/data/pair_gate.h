@@ -1,16 +1,25 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "data/line_file.h"
-#include "data/pair_files.h"
 #include "data/text_file.h"
+#include "quatrain/data/bad_examples.h"
+#include "support/text.h"
 
 namespace quatrain::data {
 
-/// Refuses pairs or counts them.
+/// What becomes of bad pairs of a set.
+struct BadPairRule {
+  std::shared_ptr<BadExamples> counted;
+  std::string set;
+  bool skip = false;  ///< false: an error
+};
+
+/// Refuses pairs, of lines or of texts, or counts them.
 class PairGate {
  public:
   explicit PairGate(BadPairRule rule) : rule_(std::move(rule)) {}
@@ -26,7 +35,7 @@ class PairGate {
                   file);
   }
   bool has_text(std::string_view side, const char* which, const LineFile& file) {
-    if (side.find_first_not_of(" \t\n\v\f\r") != side.npos) return true;
+    if (!is_blank(side)) return true;
     return refuse("the " + std::string(which) + " is empty",
                   "the " + std::string(which) + " must not be empty", file);
   }

@@ -82,7 +82,7 @@ std::vector<std::string> drawn_lines(const NextLine& next_line, const PieceOptio
   const auto most = static_cast<uint64_t>(options.sample);
   uint64_t count = 0;
   for (std::string line; next_line(line);) {
-    if (line.find_first_not_of(" \t\r") == line.npos) continue;
+    if (is_blank(line)) continue;
     ++count;
     if (tell && count % 1024 == 0 && Clock::now() - told >= kBetween) {
       tell("vocabulary: " + grouped(static_cast<int64_t>(count)) + " lines read");

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/generated_pairs.h"
+#include "data/generated_line_pairs.h"
 
 namespace quatrain::data {
 namespace {
@@ -62,9 +62,9 @@ LinePair reverse_line(const ReverseOptions& options, int64_t i) {
   return train_line(options.seed, i, symbols_of(options) + " leave", draw_of(options, GeneratedSet::train));
 }
 
-PairSplits generate_reverse(const ReverseOptions& options) {
+LinePairSplits generate_reverse(const ReverseOptions& options) {
   check_reverse(options);
-  PairSplits splits;
+  LinePairSplits splits;
   const auto lines = [&](GeneratedSet set, int64_t count) {
     return different_lines(options.seed, set, count, symbols_of(options) + " give", draw_of(options, set));
   };

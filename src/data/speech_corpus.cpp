@@ -10,6 +10,7 @@
 #include "data/text_file.h"
 #include "quatrain/data/audio.h"
 #include "quatrain/data/kaldi_archive.h"
+#include "support/text.h"
 
 namespace quatrain::data {
 namespace fs = std::filesystem;
@@ -117,7 +118,7 @@ void SpeechGathering::for_each_line(
     const std::string problem = line_problem(line);
     if (!problem.empty())
       refuse(set, "a line is not text", lines.place(), problem);
-    else if (line.find_first_not_of(" \t\v\f\r") != line.npos)
+    else if (!is_blank(line))
       take(line, lines.place());
   }
 }

@@ -32,7 +32,6 @@ std::vector<std::string_view> columns(std::string_view line) {
 }
 
 std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r";
   const size_t begin = text.find_first_not_of(kSpace);
   return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "data/pair_files.h"
 #include "data/pair_gate.h"
 #include "quatrain/data/text_pairs.h"
 
@@ -18,7 +17,7 @@ namespace quatrain::data {
 /// A dataset that is being read.
 struct TextPairReading {
   TextPairSplits& splits;
-  std::shared_ptr<BadPairs> bad;
+  std::shared_ptr<BadExamples> bad;
   bool skip_bad;
   BadPairRule rule(const char* set) const { return {bad, set, skip_bad}; }
 };

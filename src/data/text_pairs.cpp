@@ -126,7 +126,7 @@ TextPairSplits load_text_pairs(const TextPairSource& source) {
   TextPairSplits splits;
   if (format.read) {
     splits.tokenizer = format.tokenizer;
-    const auto bad = std::make_shared<BadPairs>();
+    const auto bad = std::make_shared<BadExamples>();
     splits.ranked = format.ranked;
     format.read(text_pair_files(source), {splits, bad, source.skip_bad});
     splits.bad = *bad;

@@ -5,6 +5,7 @@
 
 #include "data/text_file.h"
 #include "support/atomic_file.h"
+#include "support/text.h"
 
 namespace quatrain::data {
 namespace {
@@ -14,8 +15,7 @@ constexpr const char* kSpecial[] = {"<pad>", "<unk>"};
 /// Why a text cannot stand in a vocabulary, or nothing.
 const char* defect(std::string_view word) {
   if (word.empty()) return "a word must not be empty";
-  if (word.find_first_of(" \t\n\v\f\r") != std::string_view::npos)
-    return "a word must not contain white space";
+  if (word.find_first_of(kSpace) != word.npos) return "a word must not contain white space";
   return nullptr;
 }
 

@@ -10,7 +10,6 @@
 namespace quatrain::scores {
 namespace {
 
-constexpr std::string_view kSpace = " \t\n\v\f\r";
 constexpr std::string_view kComment = ";;";
 
 void check_field(const char* format, const char* what, const std::string& text,

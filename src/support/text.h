@@ -29,6 +29,13 @@ QUATRAIN_API size_t find_bad_utf8(std::string_view text);
 /// Why a text is not UTF-8, as "the text is UTF-16; convert it ..."; empty where it is UTF-8.
 QUATRAIN_API std::string utf8_problem(std::string_view text);
 
+/// White space, as isspace has it in the locale "C".
+inline constexpr std::string_view kSpace = " \t\n\v\f\r";
+
+inline bool is_blank(std::string_view text) {
+  return text.find_first_not_of(kSpace) == text.npos;
+}
+
 /// Longest line of a text; words and their numbers take many times its room.
 inline constexpr size_t kLongestLine = 1 << 20;
 

@@ -230,13 +230,14 @@ std::string to_toml(const Recipe& recipe) {
   return out.str();
 }
 
-std::vector<std::string> differing_keys(const Recipe& a, const Recipe& b, bool fixed_only) {
+std::vector<std::string> differing_keys(const Recipe& a, const Recipe& b,
+                                        const std::function<bool(const Key&)>& matters) {
   if (a.kind != b.kind) return {"task.kind"};
   Recipe left = a, right = b;
   const auto x = keys_of(left), y = keys_of(right);
   std::vector<std::string> keys;
   for (size_t i = 0; i < x.size(); ++i)
-    if (x[i].get() != y[i].get() && !(fixed_only && x[i].free)) keys.push_back(x[i].full_name());
+    if (x[i].get() != y[i].get() && (!matters || matters(x[i]))) keys.push_back(x[i].full_name());
   return keys;
 }
 

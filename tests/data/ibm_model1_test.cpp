@@ -17,9 +17,9 @@ int32_t translation_of(int32_t word) {
   return kMarks + (word - kMarks + 71) % kWords;
 }
 
-EncodedPairs word_for_word(int64_t count) {
+EncodedLinePairs word_for_word(int64_t count) {
   std::mt19937 draw(7);
-  EncodedPairs pairs;
+  EncodedLinePairs pairs;
   for (int64_t i = 0; i < count; ++i) {
     std::vector<int32_t> source, target;
     for (uint32_t j = 0; j < 2 + draw() % 6; ++j) {

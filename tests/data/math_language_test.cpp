@@ -48,7 +48,7 @@ MathOptions few_lines(MathSplit split = MathSplit::strict) {
 }
 
 TEST(MathLanguage, AnswersAreRight) {
-  const PairSplits splits = generate_math(few_lines());
+  const LinePairSplits splits = generate_math(few_lines());
   EXPECT_THAT(splits.groups, testing::ElementsAre("+", "+ same", "-", "- same", "*", "* same"));
   std::map<int64_t, int64_t> groups;
   std::map<char, int64_t> first;
@@ -69,7 +69,7 @@ TEST(MathLanguage, AnswersAreRight) {
 
 TEST(MathLanguage, SetsDoNotOverlap) {
   for (const MathSplit split : {MathSplit::paper, MathSplit::strict}) {
-    const PairSplits splits = generate_math(few_lines(split));
+    const LinePairSplits splits = generate_math(few_lines(split));
     std::set<std::string> lines, questions;
     for (const auto* set : {&splits.dev, &splits.test})
       for (const LinePair& line : *set) {
@@ -87,12 +87,12 @@ TEST(MathLanguage, SetsDoNotOverlap) {
 
 TEST(MathLanguage, ALineIsAFunctionOfSeedAndNumber) {
   MathOptions options = few_lines();
-  const PairSplits splits = generate_math(options);
+  const LinePairSplits splits = generate_math(options);
   for (const int64_t i : {0, 7, 19999})
     EXPECT_EQ(math_line(options, i), splits.train[static_cast<size_t>(i)]);
   options.train = 10;
   options.dev = 20;
-  const PairSplits fewer = generate_math(options);
+  const LinePairSplits fewer = generate_math(options);
   EXPECT_TRUE(std::equal(fewer.train.begin(), fewer.train.end(), splits.train.begin()));
   EXPECT_TRUE(std::equal(fewer.dev.begin(), fewer.dev.end(), splits.dev.begin()));
   EXPECT_EQ(fewer.test, splits.test);

@@ -9,7 +9,7 @@
 #include "quatrain/data/filter_bank.h"
 #include "quatrain/data/image_input.h"
 #include "quatrain/data/image_set.h"
-#include "quatrain/data/pair_source.h"
+#include "quatrain/data/line_pair_source.h"
 #include "quatrain/data/phones.h"
 #include "quatrain/data/speech_corpus.h"
 #include "quatrain/data/text_pairs.h"
@@ -100,10 +100,10 @@ class RealPairsTest : public testing::Test {
     if (!data) GTEST_SKIP() << "QUATRAIN_DATA names no folder";
     folder_ = std::filesystem::path(data) / folder;
     if (!std::filesystem::exists(folder_)) GTEST_SKIP() << "there is no " << folder_;
-    PairSource source;
+    LinePairSource source;
     source.reader = reader;
     source.folder = folder_;
-    if (reader != "wikitext2") corpus_ = open_pairs(source);
+    if (reader != "wikitext2") corpus_ = open_line_pairs(source);
   }
   /// The sizes of the sets, and how many pairs were left out.
   std::vector<int64_t> sizes() const {
@@ -117,7 +117,7 @@ class RealPairsTest : public testing::Test {
     return all;
   }
   std::filesystem::path folder_;
-  std::unique_ptr<PairCorpus> corpus_;
+  std::unique_ptr<LinePairCorpus> corpus_;
 };
 
 #define OPEN_PAIRS_OR_SKIP(reader, folder) \
@@ -248,7 +248,7 @@ TEST_F(RealDataTest, TimitsLabels) {
   EXPECT_EQ(unseen, 1);
 }
 
-int64_t count_of(const BadPairs& bad, const std::string& reason) {
+int64_t count_of(const BadExamples& bad, const std::string& reason) {
   int64_t count = 0;
   for (const auto& one : bad.reasons)
     if (one.reason == reason) count += one.count;

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "fuzz/support.h"
-#include "quatrain/data/pair_source.h"
+#include "quatrain/data/line_pair_source.h"
 #include "quatrain/data/text_source.h"
 
 /// The readers of pairs and of text. The first byte chooses: p parallel files, t columns, x lines of text,
@@ -27,7 +27,7 @@ QUATRAIN_FUZZ_TARGET(pairs)(const uint8_t* data, size_t size) {
     return 0;
   }
   if (kind != 'p' && kind != 't') return 0;
-  data::PairSource source;
+  data::LinePairSource source;
   source.folder = folder.path();
   source.reader = kind == 'p' ? "parallel" : "tsv";
   source.skip_bad = data[0] != static_cast<uint8_t>(kind);
@@ -41,7 +41,7 @@ QUATRAIN_FUZZ_TARGET(pairs)(const uint8_t* data, size_t size) {
     folder.write("train.tsv", text);
   }
   fuzz::read_or_refuse<c10::Error>(size, kFactor, [&] {
-    const auto reader = data::open_pairs(source)->open("train");
+    const auto reader = data::open_line_pairs(source)->open("train");
     for (data::LinePair pair; reader->next(pair);)
       if (pair.source.empty() || pair.target.empty()) throw fuzz::Finding("a side of a pair is empty");
   });

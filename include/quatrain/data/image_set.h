@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "quatrain/api.h"
+#include "quatrain/data/bad_examples.h"
 #include "quatrain/data/dataset.h"
-#include "quatrain/data/pairs.h"
 #include "quatrain/data/shapes.h"
 
 namespace quatrain::data {
@@ -23,14 +23,11 @@ struct QUATRAIN_API ImageSet {
   int64_t size() const { return images.defined() ? images.size(0) : 0; }
 };
 
-/// Pictures that were left out, by set and reason.
-using BadImages = BadPairs;
-
 /// A dataset of pictures. The dev set selects; the test set is scored once. Either may be empty.
 struct QUATRAIN_API ImageSplits {
   ImageSet train, dev, test;
   std::vector<std::string> classes;  ///< their names; at least two
-  BadImages bad;                     ///< empty unless skipping was asked for
+  BadExamples bad;                   ///< empty unless skipping was asked for
 };
 
 /// Where pictures come from.

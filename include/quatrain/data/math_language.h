@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "quatrain/api.h"
-#include "quatrain/data/pairs.h"
+#include "quatrain/data/line_pairs.h"
 
 namespace quatrain::data {
 
@@ -39,7 +39,7 @@ struct QUATRAIN_API MathOptions {
 /// different or equal operands ("+", "+ same", ...): x - x is always zero, and there are few squares.
 ///
 /// Throws c10::Error where the options leave too few lines for dev or test.
-QUATRAIN_API PairSplits generate_math(const MathOptions& options = {});
+QUATRAIN_API LinePairSplits generate_math(const MathOptions& options = {});
 
 /// Line i of the training set.
 QUATRAIN_API LinePair math_line(const MathOptions& options, int64_t i);

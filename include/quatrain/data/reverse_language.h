@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "quatrain/api.h"
-#include "quatrain/data/pairs.h"
+#include "quatrain/data/line_pairs.h"
 
 namespace quatrain::data {
 
@@ -26,7 +26,7 @@ struct QUATRAIN_API ReverseOptions {
 /// are all different. There are no groups.
 ///
 /// Throws c10::Error where the options leave too few lines for a set.
-QUATRAIN_API PairSplits generate_reverse(const ReverseOptions& options = {});
+QUATRAIN_API LinePairSplits generate_reverse(const ReverseOptions& options = {});
 
 /// Line i of the training set.
 QUATRAIN_API LinePair reverse_line(const ReverseOptions& options, int64_t i);

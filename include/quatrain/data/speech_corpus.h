@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "quatrain/api.h"
+#include "quatrain/data/bad_examples.h"
 #include "quatrain/data/dataset.h"
-#include "quatrain/data/pairs.h"
 
 namespace at {
 class Tensor;
@@ -44,13 +44,10 @@ struct QUATRAIN_API Utterance {
   double seconds() const { return rate > 0 ? static_cast<double>(samples()) / static_cast<double>(rate) : 0; }
 };
 
-/// Utterances that were left out, by set and reason; the set is empty where it was not known yet.
-using BadUtterances = BadPairs;
-
 /// A corpus without its audio. The dev set selects; the test set is scored once.
 struct QUATRAIN_API SpeechCorpus {
   std::vector<Utterance> train, dev, test;
-  BadUtterances bad;  ///< empty unless skipping was asked for
+  BadExamples bad;  ///< empty unless skipping was asked for
 };
 
 /// Where utterances come from.

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "quatrain/api.h"
+#include "quatrain/data/bad_examples.h"
 #include "quatrain/data/dataset.h"
 #include "quatrain/data/entailment.h"
-#include "quatrain/data/pairs.h"
 #include "quatrain/data/tokenizer.h"
 
 /// Pairs of texts with a label: does the one entail, paraphrase or answer the other?
@@ -33,7 +33,7 @@ struct QUATRAIN_API TextPairSplits {
   /// answer, and pairs of one `group` have the same question.
   bool ranked = false;
   Tokenizer tokenizer = Tokenizer::simple;
-  BadPairs bad;  ///< what was left out
+  BadExamples bad;  ///< what was left out
 };
 
 /// Where text pairs come from.

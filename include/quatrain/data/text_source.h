@@ -8,7 +8,7 @@
 
 #include "quatrain/api.h"
 #include "quatrain/data/dataset.h"
-#include "quatrain/data/pairs.h"
+#include "quatrain/data/line_pairs.h"
 #include "quatrain/data/pieces.h"
 #include "quatrain/data/sequence_store.h"
 

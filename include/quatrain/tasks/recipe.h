@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -161,10 +162,10 @@ QUATRAIN_API std::vector<std::string> rates_of(const Recipe& recipe);
 /// The effective recipe as TOML: every key with its value, then the twins. Reading it gives the same recipe.
 QUATRAIN_API std::string to_toml(const Recipe& recipe);
 
-/// The keys whose values differ between two recipes, `task.kind` alone where their kinds do; with
-/// `fixed_only` without those that a resumed run may change.
-QUATRAIN_API std::vector<std::string> differing_keys(const Recipe& a, const Recipe& b,
-                                                     bool fixed_only = false);
+/// The keys whose values differ between two recipes, of all or of those that `matters` takes; `task.kind`
+/// alone where their kinds differ.
+QUATRAIN_API std::vector<std::string> differing_keys(
+    const Recipe& a, const Recipe& b, const std::function<bool(const train::Key&)>& matters = {});
 
 /// docs/recipes.md: every key with its type, default, values and description.
 QUATRAIN_API std::string recipe_document();

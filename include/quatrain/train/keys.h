@@ -32,11 +32,13 @@ struct QUATRAIN_API Key {
   /// Smallest and largest allowed.
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  bool free = false;  ///< a resumed run may have another value
+  bool free = false;      ///< a resumed run may have another value
+  bool augments = false;  ///< it changes what training sees, and nothing of what the model makes of an input
 
   std::string full_name() const { return table + "." + name; }
   /// Marks the key as free.
   void may_change() { free = true; }
+  void only_augments() { augments = true; }
 };
 
 /// A table of a recipe, with what it is about.

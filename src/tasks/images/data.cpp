@@ -57,7 +57,7 @@ void name_classes(const Recipe& recipe, std::vector<std::string>& classes) {
   }
 }
 
-std::vector<std::string> notes_of(const data::BadImages& bad) {
+std::vector<std::string> notes_of(const data::BadExamples& bad) {
   std::vector<std::string> all;
   for (const auto& one : bad.reasons)
     all.push_back(one.set + " set: " + counted(one.count, "picture") + " left out (" + one.reason +

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "quatrain/data/pairs.h"
+#include "quatrain/data/line_pairs.h"
 #include "quatrain/scores/bleu.h"
 #include "quatrain/train/task.h"
 

@@ -16,7 +16,7 @@ namespace {
 using data::Pieces;
 
 // The lines of one side of the training set, or of both, one after the other.
-PairPieces learn_pieces(const data::PairCorpus& corpus, const Seq2SeqTaskOptions& own, uint64_t seed,
+PairPieces learn_pieces(const data::LinePairCorpus& corpus, const Seq2SeqTaskOptions& own, uint64_t seed,
                         const std::function<void(const std::string&)>& tell) {
   const auto learn = [&](bool sources, bool targets) {
     const auto reader = corpus.open("train");
@@ -43,7 +43,7 @@ PairPieces learn_pieces(const data::PairCorpus& corpus, const Seq2SeqTaskOptions
 }
 
 // Where positions are learned, every text needs its places, with the mark of its end or beginning.
-void check_positions(const Recipe& recipe, const std::string& split, const data::EncodedPairs& pairs) {
+void check_positions(const Recipe& recipe, const std::string& split, const data::EncodedLinePairs& pairs) {
   const auto& own = recipe.own<Seq2SeqTaskOptions>();
   if (own.model.positions() != models::Positions::learned) return;
   int64_t longest = 0;
@@ -57,9 +57,9 @@ void check_positions(const Recipe& recipe, const std::string& split, const data:
 }
 
 // Pairs as another reader gives them, which are kept.
-class KeptPairs : public data::PairReader {
+class KeptPairs : public data::LinePairReader {
  public:
-  KeptPairs(std::unique_ptr<data::PairReader> pairs, std::vector<data::LinePair>& kept)
+  KeptPairs(std::unique_ptr<data::LinePairReader> pairs, std::vector<data::LinePair>& kept)
       : pairs_(std::move(pairs)), kept_(kept) {}
   bool next(data::LinePair& pair) override {
     if (!pairs_->next(pair)) return false;
@@ -69,13 +69,13 @@ class KeptPairs : public data::PairReader {
   std::string place() const override { return pairs_->place(); }
 
  private:
-  std::unique_ptr<data::PairReader> pairs_;
+  std::unique_ptr<data::LinePairReader> pairs_;
   std::vector<data::LinePair>& kept_;
 };
 
 }  // namespace
 
-PairData::PairData(Recipe recipe, std::unique_ptr<data::PairCorpus> corpus, PairPieces pieces,
+PairData::PairData(Recipe recipe, std::unique_ptr<data::LinePairCorpus> corpus, PairPieces pieces,
                    const std::string& only)
     : Data(std::move(recipe)),
       corpus_(std::move(corpus)),
@@ -90,15 +90,15 @@ PairData::PairData(Recipe recipe, std::unique_ptr<data::PairCorpus> corpus, Pair
     const bool trains = !only_scored_ && std::string_view(split) == "train";
     auto reader = corpus_->open(split);
     if (!trains) reader = std::make_unique<KeptPairs>(std::move(reader), set.lines);
-    set.encoded = std::make_shared<data::EncodedPairs>(
-        data::encode(*reader, pieces_.source, pieces_.target, trains ? own.limits : data::PairLimits{}));
+    set.encoded = std::make_shared<data::EncodedLinePairs>(
+        data::encode(*reader, pieces_.source, pieces_.target, trains ? own.limits : data::LinePairLimits{}));
     if (!only_scored_) add_checksums(*checksums_, corpus_->files(split));
     check_positions(recipe_, split, *set.encoded);
   }
 }
 
-data::PairLoaderOptions training_batches(const Recipe& recipe) {
-  data::PairLoaderOptions options;
+data::LinePairLoaderOptions training_batches(const Recipe& recipe) {
+  data::LinePairLoaderOptions options;
   options.batch_size = recipe.batch;
   options.batch_tokens = recipe.own<Seq2SeqTaskOptions>().batch_tokens;
   options.seed = recipe.train.seed;
@@ -108,11 +108,11 @@ data::PairLoaderOptions training_batches(const Recipe& recipe) {
 std::vector<Input> PairData::inputs(std::string_view split, const Recipe& recipe, int64_t size,
                                     int64_t count) const {
   const PairSet& set = sets_->find(split)->second;
-  data::PairLoaderOptions options;
+  data::LinePairLoaderOptions options;
   options.shuffle = false;
   if (split == "train") options = training_batches(recipe);
   options.batch_size = std::min(size, set.encoded->size());
-  data::PairLoader loader(set.encoded, options);
+  data::LinePairLoader loader(set.encoded, options);
   std::vector<Input> inputs;
   for (int64_t i = 0; i < std::min(count, loader.batches()); ++i) {
     const auto batch = loader.batch(0, i);
@@ -155,8 +155,8 @@ std::vector<std::string> PairData::notes() const {
 
 std::unique_ptr<Data> load_pairs(Recipe recipe, const DataRequest& request) {
   auto& own = recipe.own<Seq2SeqTaskOptions>();
-  settle_folder(own.source.reader, own.source.folder, data::pair_readers(), request.folder, recipe.name);
-  auto corpus = data::open_pairs(own.source);
+  settle_folder(own.source.reader, own.source.folder, data::line_pair_readers(), request.folder, recipe.name);
+  auto corpus = data::open_line_pairs(own.source);
   own.source.text = corpus->text();
   const auto* model = dynamic_cast<const Seq2SeqModel*>(request.model);
   PairPieces pieces = model ? model->pieces : learn_pieces(*corpus, own, recipe.train.seed, request.tell);

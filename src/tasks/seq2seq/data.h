@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "quatrain/data/pair_loader.h"
-#include "quatrain/data/pair_source.h"
+#include "quatrain/data/line_pair_loader.h"
+#include "quatrain/data/line_pair_source.h"
 #include "quatrain/tasks/kind.h"
 #include "tasks/seq2seq/model.h"
 #include "tasks/task_parts.h"
@@ -15,14 +15,14 @@ namespace quatrain::tasks {
 
 /// One set of pairs.
 struct PairSet {
-  std::shared_ptr<const data::EncodedPairs> encoded;
+  std::shared_ptr<const data::EncodedLinePairs> encoded;
   std::vector<data::LinePair> lines;  ///< to be searched for and scored; none of a set to train on
 };
 
 /// Pairs of lines, and the pieces of the training set or those of a trained model.
 class PairData : public Data {
  public:
-  PairData(Recipe recipe, std::unique_ptr<data::PairCorpus> corpus, PairPieces pieces,
+  PairData(Recipe recipe, std::unique_ptr<data::LinePairCorpus> corpus, PairPieces pieces,
            const std::string& only);
 
   bool has(std::string_view split) const override { return sets_->contains(split); }
@@ -35,7 +35,7 @@ class PairData : public Data {
   std::vector<std::string> notes() const override;
 
  private:
-  std::unique_ptr<data::PairCorpus> corpus_;
+  std::unique_ptr<data::LinePairCorpus> corpus_;
   PairPieces pieces_;
   bool only_scored_;
   std::shared_ptr<std::map<std::string, PairSet, std::less<>>> sets_;
@@ -46,6 +46,6 @@ class PairData : public Data {
 std::unique_ptr<Data> load_pairs(Recipe recipe, const DataRequest& request);
 
 /// How a training set is cut into batches.
-data::PairLoaderOptions training_batches(const Recipe& recipe);
+data::LinePairLoaderOptions training_batches(const Recipe& recipe);
 
 }  // namespace quatrain::tasks

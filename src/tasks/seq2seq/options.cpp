@@ -58,7 +58,7 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   using train::Value;
 
   keys.table("task", "What is learned, from which data.");
-  keys.text("data", source.reader, "The reader of the pairs' format. `math` and `reverse` generate theirs.", names_of(data::pair_readers()));
+  keys.text("data", source.reader, "The reader of the pairs' format. `math` and `reverse` generate theirs.", names_of(data::line_pair_readers()));
   keys.path("folder", source.folder,
             "Folder of the data. `--data` sets it; where both are empty, the environment's `QUATRAIN_DATA` "
             "counts.").may_change();

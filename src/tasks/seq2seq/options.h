@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "quatrain/data/pair_loader.h"
-#include "quatrain/data/pair_source.h"
+#include "quatrain/data/line_pair_loader.h"
+#include "quatrain/data/line_pair_source.h"
 #include "quatrain/data/pieces.h"
 #include "quatrain/models/translate.h"
 #include "quatrain/tasks/recipe.h"
@@ -30,8 +30,8 @@ bool has_real_output(const models::Seq2SeqOptions& model);
 struct Seq2SeqTaskOptions : Options {
   Seq2SeqTaskOptions();
 
-  data::PairSource source;
-  data::PairLimits limits;  ///< of training pairs; sources to translate are cut at max_source
+  data::LinePairSource source;
+  data::LinePairLimits limits;  ///< of training pairs; sources to translate are cut at max_source
   data::PieceOptions pieces;
   bool joint = true;                   ///< one vocabulary for both sides
   models::Seq2SeqOptions model{1, 1};  ///< its vocabularies come with the data

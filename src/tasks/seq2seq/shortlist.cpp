@@ -14,10 +14,10 @@ namespace quatrain::tasks {
 namespace {
 
 namespace fs = std::filesystem;
-using data::EncodedPairs, data::Pieces;
+using data::EncodedLinePairs, data::Pieces;
 
 // The marks, and the tokens that targets have most often.
-std::vector<int64_t> of_every_sentence(const EncodedPairs& pairs, int64_t targets, int64_t frequent) {
+std::vector<int64_t> of_every_sentence(const EncodedLinePairs& pairs, int64_t targets, int64_t frequent) {
   std::vector<int64_t> counts(static_cast<size_t>(targets));
   for (int64_t i = 0; i < pairs.size(); ++i)
     for (const int32_t token : pairs.target[i]) ++counts[static_cast<size_t>(token)];
@@ -32,7 +32,7 @@ std::vector<int64_t> of_every_sentence(const EncodedPairs& pairs, int64_t target
   return tokens;
 }
 
-models::Shortlist shortlist_of(const EncodedPairs& pairs, const PairPieces& pieces,
+models::Shortlist shortlist_of(const EncodedLinePairs& pairs, const PairPieces& pieces,
                                const ShortlistRequest& request) {
   const int64_t sources = pieces.source.size(), targets = pieces.target.size();
   data::Model1Options options;
@@ -48,7 +48,7 @@ models::Shortlist shortlist_of(const EncodedPairs& pairs, const PairPieces& piec
   return {lists, of_every_sentence(pairs, targets, request.frequent), targets};
 }
 
-void measure(const models::Shortlist& shortlist, const EncodedPairs& dev, ShortlistReport& report) {
+void measure(const models::Shortlist& shortlist, const EncodedLinePairs& dev, ShortlistReport& report) {
   int64_t tokens = 0, found = 0, whole = 0, sizes = 0;
   for (int64_t i = 0; i < dev.size(); ++i) {
     const auto source = dev.source[i], target = dev.target[i];
@@ -99,7 +99,7 @@ ShortlistReport make_shortlist(const fs::path& run, const ShortlistRequest& requ
   if (!data.has("train"))
     throw RecipeError(
         "the data have no training set, which a shortlist is made from: name others with --data");
-  const EncodedPairs& pairs = *data.set("train").encoded;
+  const EncodedLinePairs& pairs = *data.set("train").encoded;
   const auto shortlist = shortlist_of(pairs, own.pieces, request);
   ShortlistReport report{.pairs = pairs.size(), .vocabulary = own.pieces.target.size()};
   if (data.has("dev")) measure(shortlist, *data.set("dev").encoded, report);

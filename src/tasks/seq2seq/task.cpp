@@ -20,7 +20,7 @@ namespace F = torch::nn::functional;
 constexpr int64_t kEvaluationTokens = 4096;  // of a batch whose loss is computed
 
 // The sum of the losses of a batch's tokens. Only places that hold a token are given scores.
-at::Tensor token_losses(models::Seq2Seq& network, const data::PairBatch& batch, double smoothing) {
+at::Tensor token_losses(models::Seq2Seq& network, const data::LinePairBatch& batch, double smoothing) {
   const at::Tensor hidden = network->hidden(batch.target, network->encode(batch.source, batch.source_padding),
                                             batch.target_padding, batch.source_padding);
   const at::Tensor places = batch.target_padding.logical_not().flatten().nonzero().squeeze(1);
@@ -59,10 +59,10 @@ train::Selection Seq2SeqTask::selection() const {
 }
 
 double Seq2SeqTask::loss_of(const PairSet& set, const std::function<void()>& after_batch) {
-  data::PairLoaderOptions options;
+  data::LinePairLoaderOptions options;
   options.batch_tokens = kEvaluationTokens;
   options.shuffle = false;
-  data::PairLoader loader(set.encoded, options);
+  data::LinePairLoader loader(set.encoded, options);
   double sum = 0;
   int64_t tokens = 0;
   for (int64_t i = 0; i < loader.batches(); ++i) {

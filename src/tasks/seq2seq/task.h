@@ -46,7 +46,7 @@ class Seq2SeqTask : public train::Task {
   std::shared_ptr<const Checksums> checksums_;
   data::TextForm text_;
   std::vector<std::string> groups_;
-  std::optional<data::PairLoader> loader_;
+  std::optional<data::LinePairLoader> loader_;
 };
 
 }  // namespace quatrain::tasks

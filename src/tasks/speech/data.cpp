@@ -51,7 +51,7 @@ std::string checksum_of_labels(const data::Utterance& utterance) {
 // Makes a set, and says what of it cannot be used.
 class Preparation {
  public:
-  Preparation(const SpeechTaskOptions& own, const DataRequest& request, data::BadUtterances bad)
+  Preparation(const SpeechTaskOptions& own, const DataRequest& request, data::BadExamples bad)
       : own_(own), request_(request), bad_(std::move(bad)) {
     if (!own.source.stored_features) bank_.emplace(own.bank);
   }
@@ -217,7 +217,7 @@ class Preparation {
   const SpeechTaskOptions& own_;
   std::optional<data::FilterBank> bank_;  // of audio
   const DataRequest& request_;
-  data::BadUtterances bad_;
+  data::BadExamples bad_;
   std::vector<std::string> notes_;
 };
 

@@ -249,11 +249,9 @@ void SpeechModel::check_same_meaning(const fs::path& checkpoint) const {
   if (!fs::exists(stored)) return;
   const Recipe trained = read_recipe(stored.string());
   if (trained.kind != recipe_.kind) return;  // other weights, as loading them tells
-  std::string others;
-  for (const std::string& key : differing_keys(recipe_, trained, /*fixed_only=*/true)) {
-    const bool augments = key.find("mask") != key.npos || key == "features.speeds";
-    if (key.starts_with("features.") && !augments) others += (others.empty() ? "" : ", ") + key;
-  }
+  const std::string others = join(differing_keys(recipe_, trained, [](const train::Key& key) {
+    return key.table == "features" && !key.free && !key.augments;
+  }));
   if (!others.empty())
     throw RecipeError("train.weights: the model in " + checkpoint.string() + " hears other features (" +
                       others + "): set them as in its recipe.toml");

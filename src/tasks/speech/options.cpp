@@ -97,12 +97,12 @@ void SpeechTaskOptions::describe(train::Keys& keys) {
              factors_of(std::get<std::string>(value));
              speeds = std::get<std::string>(value);
            },
-           "Speed perturbation: the training set comes once at each of these factors, such as `0.9 1 1.1`; empty: as it is.");
-  keys.number("band_masks", masks.band_masks, 0, 100, "SpecAugment: bands of training utterances that are masked, whole numbers of all components; 0: none.");
-  keys.number("widest_mask", masks.widest, 0, 4096, "Bands that a mask covers at most.");
-  keys.number("time_masks", masks.time_masks, 0, 100, "SpecAugment: stretches of time that are masked; 0: none.");
-  keys.number("longest_mask", masks.longest, 0, 1e6, "Frames that a mask covers at most.");
-  keys.number("mask_share", masks.most_share, 0, 1, "Share of an utterance that a mask covers at most.");
+           "Speed perturbation: the training set comes once at each of these factors, such as `0.9 1 1.1`; empty: as it is.").only_augments();
+  keys.number("band_masks", masks.band_masks, 0, 100, "SpecAugment: bands of training utterances that are masked, whole numbers of all components; 0: none.").only_augments();
+  keys.number("widest_mask", masks.widest, 0, 4096, "Bands that a mask covers at most.").only_augments();
+  keys.number("time_masks", masks.time_masks, 0, 100, "SpecAugment: stretches of time that are masked; 0: none.").only_augments();
+  keys.number("longest_mask", masks.longest, 0, 1e6, "Frames that a mask covers at most.").only_augments();
+  keys.number("mask_share", masks.most_share, 0, 1, "Share of an utterance that a mask covers at most.").only_augments();
 
   keys.table("model", "Recurrent layers, and a real linear layer that scores classes.");
   describe_recurrent(keys, model);

@@ -4,6 +4,7 @@
 
 #include "quatrain/data/tokenizer.h"
 #include "quatrain/scores/transcripts.h"
+#include "support/text.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -18,8 +19,7 @@ const char* label_of(const SpeechTaskOptions& options) {
 // A name as a file .trn can hold it. The first hyphen ends the speaker's.
 std::string plain(std::string name, bool hyphens) {
   for (char& c : name)
-    if (std::string_view(" \t\n\v\f\r()").find(c) != std::string_view::npos || (!hyphens && c == '-'))
-      c = '_';
+    if (kSpace.find(c) != kSpace.npos || c == '(' || c == ')' || (!hyphens && c == '-')) c = '_';
   return name;
 }
 

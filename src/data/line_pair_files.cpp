@@ -1,4 +1,4 @@
-#include "data/pair_files.h"
+#include "data/line_pair_files.h"
 
 #include <string>
 #include <unordered_set>
@@ -11,7 +11,7 @@ namespace quatrain::data {
 namespace fs = std::filesystem;
 namespace {
 
-class ParallelReader final : public PairReader {
+class ParallelReader final : public LinePairReader {
  public:
   ParallelReader(const fs::path& source, const fs::path& target, BadPairRule rule)
       : source_(source), target_(target), gate_(std::move(rule)) {}
@@ -46,7 +46,7 @@ class ParallelReader final : public PairReader {
   PairGate gate_;
 };
 
-class ColumnsReader final : public PairReader {
+class ColumnsReader final : public LinePairReader {
  public:
   ColumnsReader(const fs::path& file, BadPairRule rule) : file_(file), gate_(std::move(rule)) {}
 
@@ -82,9 +82,9 @@ std::string joined(const LinePair& pair) {
   return pair.source + '\n' + pair.target;
 }
 
-class UnseenReader final : public PairReader {
+class UnseenReader final : public LinePairReader {
  public:
-  UnseenReader(std::unique_ptr<PairReader> reader, std::unordered_set<std::string> seen, BadPairRule rule)
+  UnseenReader(std::unique_ptr<LinePairReader> reader, std::unordered_set<std::string> seen, BadPairRule rule)
       : reader_(std::move(reader)), seen_(std::move(seen)), rule_(std::move(rule)) {}
 
   bool next(LinePair& pair) override {
@@ -97,23 +97,24 @@ class UnseenReader final : public PairReader {
   std::string place() const override { return reader_->place(); }
 
  private:
-  std::unique_ptr<PairReader> reader_;
+  std::unique_ptr<LinePairReader> reader_;
   std::unordered_set<std::string> seen_;
   BadPairRule rule_;
 };
 
 }  // namespace
 
-std::unique_ptr<PairReader> read_parallel(const fs::path& source, const fs::path& target, BadPairRule rule) {
+std::unique_ptr<LinePairReader> read_parallel(const fs::path& source, const fs::path& target,
+                                              BadPairRule rule) {
   return std::make_unique<ParallelReader>(source, target, std::move(rule));
 }
 
-std::unique_ptr<PairReader> read_pair_columns(const fs::path& file, BadPairRule rule) {
+std::unique_ptr<LinePairReader> read_pair_columns(const fs::path& file, BadPairRule rule) {
   return std::make_unique<ColumnsReader>(file, std::move(rule));
 }
 
-std::unique_ptr<PairReader> read_unseen(std::unique_ptr<PairReader> test, PairReader& train,
-                                        std::unique_ptr<PairReader> again, BadPairRule rule) {
+std::unique_ptr<LinePairReader> read_unseen(std::unique_ptr<LinePairReader> test, LinePairReader& train,
+                                            std::unique_ptr<LinePairReader> again, BadPairRule rule) {
   std::unordered_set<std::string> asked, seen;
   LinePair pair;
   while (test->next(pair)) asked.insert(joined(pair));

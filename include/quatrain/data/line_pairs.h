@@ -13,12 +13,12 @@ namespace quatrain::data {
 /// A line and what it is to become: a sentence and its translation, a question and its answer.
 struct QUATRAIN_API LinePair {
   std::string source, target;
-  int64_t group = -1;  ///< what results are broken down by, a place in PairSplits::groups, or -1
+  int64_t group = -1;  ///< what results are broken down by, a place in LinePairSplits::groups, or -1
   bool operator==(const LinePair&) const = default;
 };
 
 /// A dataset of pairs. The dev set selects; the test set is scored once.
-struct QUATRAIN_API PairSplits {
+struct QUATRAIN_API LinePairSplits {
   std::vector<LinePair> train, dev, test;
   std::vector<std::string> groups;  ///< their names; empty where there are none
 };
@@ -37,26 +37,13 @@ QUATRAIN_API TextForm parse_text_form(std::string_view name);
 QUATRAIN_API std::string whole_words(std::string text, TextForm form);
 
 /// Pairs read one after another, in bounded memory. Errors are c10::Error.
-class QUATRAIN_API PairReader {
+class QUATRAIN_API LinePairReader {
  public:
-  virtual ~PairReader();
+  virtual ~LinePairReader();
   /// Reads the next pair; false at the end.
   virtual bool next(LinePair& pair) = 0;
   /// Where the last pair came from, for messages: "train.de:17".
   virtual std::string place() const = 0;
-};
-
-/// Pairs that were left out, by set and reason. Reading a set again counts it anew.
-struct QUATRAIN_API BadPairs {
-  struct Reason {
-    std::string set;     ///< "train"
-    std::string reason;  ///< "the source is empty"
-    std::string first;   ///< where the first of them is: "train.de:17"
-    int64_t count = 0;
-  };
-  std::vector<Reason> reasons;
-  int64_t count() const;
-  void add(std::string_view set, std::string_view reason, const std::string& place);
 };
 
 }  // namespace quatrain::data

@@ -1,4 +1,4 @@
-#include "quatrain/data/pair_loader.h"
+#include "quatrain/data/line_pair_loader.h"
 
 #include <torch/torch.h>
 
@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "quatrain/data/pair_source.h"
+#include "quatrain/data/line_pair_source.h"
 #include "support.h"
 
 namespace quatrain::data {
@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 /// Pairs of i % 13 + 1 and i % 7 words: "w0 w1 ..".
-class SomePairs final : public PairReader {
+class SomePairs final : public LinePairReader {
  public:
   explicit SomePairs(int64_t count, int64_t groups = 0) : count_(count), groups_(groups) {}
   bool next(LinePair& pair) override {
@@ -51,20 +51,20 @@ Pieces numbered_words() {
       options);
 }
 
-std::shared_ptr<const EncodedPairs> some_pairs(int64_t count, const PairLimits& limits = {}) {
+std::shared_ptr<const EncodedLinePairs> some_pairs(int64_t count, const LinePairLimits& limits = {}) {
   SomePairs reader(count);
   const auto pieces = numbered_words();
-  return std::make_shared<EncodedPairs>(encode(reader, pieces, pieces, limits));
+  return std::make_shared<EncodedLinePairs>(encode(reader, pieces, pieces, limits));
 }
 
-std::vector<std::vector<int64_t>> all_batches(PairLoader& loader, int64_t epoch) {
+std::vector<std::vector<int64_t>> all_batches(LinePairLoader& loader, int64_t epoch) {
   std::vector<std::vector<int64_t>> all;
   for (int64_t i = 0; i < loader.batches(); ++i) all.push_back(loader.batch(epoch, i).indices);
   return all;
 }
 
-TEST(PairLoader, MarksAndPadsBothSides) {
-  const auto batch = collate_pairs({{5, 6, 7}, {8}}, {{9}, {10, 11}});
+TEST(LinePairLoader, MarksAndPadsBothSides) {
+  const auto batch = collate_line_pairs({{5, 6, 7}, {8}}, {{9}, {10, 11}});
   const auto ids = [](std::initializer_list<std::initializer_list<int64_t>> rows) {
     std::vector<at::Tensor> all;
     for (const auto& row : rows) all.push_back(torch::tensor(std::vector<int64_t>(row)));
@@ -81,14 +81,14 @@ TEST(PairLoader, MarksAndPadsBothSides) {
   EXPECT_TRUE(moved.following.equal(batch.following));
   EXPECT_EQ(moved.tokens, 5);
 
-  const auto sources = collate_pairs({{}, {5}});
+  const auto sources = collate_line_pairs({{}, {5}});
   EXPECT_TRUE(sources.source.equal(ids({{3, 0}, {5, 3}})));
   EXPECT_FALSE(sources.target.defined());
   EXPECT_FALSE(sources.to(at::kCPU).target.defined());
   EXPECT_EQ(sources.tokens, 0);
 }
 
-TEST(PairLoader, EncodesWithEndsAndLeavesOutWhatIsBeyond) {
+TEST(LinePairLoader, EncodesWithEndsAndLeavesOutWhatIsBeyond) {
   const auto set = some_pairs(26);
   ASSERT_EQ(set->size(), 26);
   EXPECT_EQ(set->left_out, 0);
@@ -97,7 +97,7 @@ TEST(PairLoader, EncodesWithEndsAndLeavesOutWhatIsBeyond) {
   EXPECT_THAT(set->target[2], ElementsAre(4, 5));
   EXPECT_TRUE(set->target[7].empty());
 
-  const auto counted = [](const PairLimits& limits) { return some_pairs(91, limits)->left_out; };
+  const auto counted = [](const LinePairLimits& limits) { return some_pairs(91, limits)->left_out; };
   EXPECT_EQ(counted({.max_source = 10}), 7 * 3);
   EXPECT_EQ(counted({.max_target = 5}), 13);
   int64_t beyond = 0;
@@ -112,10 +112,10 @@ TEST(PairLoader, EncodesWithEndsAndLeavesOutWhatIsBeyond) {
   EXPECT_THAT(encode(grouped, pieces, pieces, {.max_source = 4}).groups, ElementsAre(0, 1, 2, 0));
 }
 
-TEST(PairLoader, EveryPairComesOnceAnEpochWithItsOwnSides) {
+TEST(LinePairLoader, EveryPairComesOnceAnEpochWithItsOwnSides) {
   const auto set = some_pairs(103);
   for (const bool shuffle : {true, false}) {
-    PairLoader loader(set, {.batch_size = 8, .batch_tokens = 60, .shuffle = shuffle, .seed = 3});
+    LinePairLoader loader(set, {.batch_size = 8, .batch_tokens = 60, .shuffle = shuffle, .seed = 3});
     EXPECT_EQ(loader.examples(), 103);
     std::vector<int64_t> seen;
     for (int64_t i = 0; i < loader.batches(); ++i) {
@@ -126,8 +126,8 @@ TEST(PairLoader, EveryPairComesOnceAnEpochWithItsOwnSides) {
       for (int64_t row = 0; row < batch.size(); ++row) {
         const int64_t index = batch.indices[static_cast<size_t>(row)];
         seen.push_back(index);
-        const auto ids = collate_pairs({{set->source[index].begin(), set->source[index].end() - 1}},
-                                       {{set->target[index].begin(), set->target[index].end()}});
+        const auto ids = collate_line_pairs({{set->source[index].begin(), set->source[index].end() - 1}},
+                                            {{set->target[index].begin(), set->target[index].end()}});
         const auto kept = [&](const at::Tensor& part, const at::Tensor& padding) {
           return part[row].index({~padding[row]});
         };
@@ -145,9 +145,9 @@ TEST(PairLoader, EveryPairComesOnceAnEpochWithItsOwnSides) {
   }
 }
 
-TEST(PairLoader, BatchesAreFixedAndTheirOrderIsTheEpochs) {
+TEST(LinePairLoader, BatchesAreFixedAndTheirOrderIsTheEpochs) {
   const auto set = some_pairs(400);
-  PairLoader one(set, {.batch_tokens = 70, .seed = 5}), other(set, {.batch_tokens = 70, .seed = 5});
+  LinePairLoader one(set, {.batch_tokens = 70, .seed = 5}), other(set, {.batch_tokens = 70, .seed = 5});
   const auto third = all_batches(one, 3), fourth = all_batches(one, 4);
   EXPECT_EQ(one.batches(), static_cast<int64_t>(third.size()));
   EXPECT_NE(third, fourth);
@@ -156,14 +156,14 @@ TEST(PairLoader, BatchesAreFixedAndTheirOrderIsTheEpochs) {
   // A resumed run asks in the middle of an epoch for what it has not seen, whatever was asked before.
   EXPECT_EQ(other.batch(3, 7).indices, third[7]);
   EXPECT_EQ(all_batches(other, 3), third);
-  PairLoader seeded(set, {.batch_tokens = 70, .seed = 6});
+  LinePairLoader seeded(set, {.batch_tokens = 70, .seed = 6});
   const auto differently = all_batches(seeded, 3);
   EXPECT_NE(Set(third.begin(), third.end()), Set(differently.begin(), differently.end()));
 }
 
-TEST(PairLoader, PairsOfABatchAreAlikeInLength) {
+TEST(LinePairLoader, PairsOfABatchAreAlikeInLength) {
   const auto set = some_pairs(1300);
-  PairLoader loader(set, {.batch_tokens = 200});
+  LinePairLoader loader(set, {.batch_tokens = 200});
   int64_t padded = 0, cells = 0;
   for (int64_t i = 0; i < loader.batches(); ++i) {
     const auto batch = loader.batch(0, i);
@@ -176,9 +176,9 @@ TEST(PairLoader, PairsOfABatchAreAlikeInLength) {
   EXPECT_GT(cells, loader.batches() * 170);
 }
 
-TEST(PairLoader, EvaluationGoesByLengthLongestFirst) {
+TEST(LinePairLoader, EvaluationGoesByLengthLongestFirst) {
   const auto set = some_pairs(100);
-  PairLoader loader(set, {.batch_size = 16, .shuffle = false});
+  LinePairLoader loader(set, {.batch_size = 16, .shuffle = false});
   const auto all = all_batches(loader, 0);
   EXPECT_EQ(all_batches(loader, 1), all);
   EXPECT_EQ(loader.batches(), 7);
@@ -191,18 +191,18 @@ TEST(PairLoader, EvaluationGoesByLengthLongestFirst) {
     }
 }
 
-TEST(PairLoader, APairBeyondTheTokensIsABatchOfItsOwn) {
-  PairLoader loader(some_pairs(13), {.batch_tokens = 10, .shuffle = false});
+TEST(LinePairLoader, APairBeyondTheTokensIsABatchOfItsOwn) {
+  LinePairLoader loader(some_pairs(13), {.batch_tokens = 10, .shuffle = false});
   EXPECT_EQ(loader.batch(0, 0).size(), 1);
   EXPECT_EQ(loader.batch(0, 0).source.size(1), 14);
 }
 
-TEST(PairLoader, RefusesWhatCannotBe) {
-  EXPECT_THAT(error_of([] { PairLoader(some_pairs(3), {}); }),
+TEST(LinePairLoader, RefusesWhatCannotBe) {
+  EXPECT_THAT(error_of([] { LinePairLoader(some_pairs(3), {}); }),
               HasSubstr("batch_size or batch_tokens must be positive"));
-  EXPECT_THAT(error_of([] { PairLoader(nullptr, {.batch_size = 1}); }),
+  EXPECT_THAT(error_of([] { LinePairLoader(nullptr, {.batch_size = 1}); }),
               HasSubstr("at least one pair, got none"));
-  PairLoader loader(some_pairs(3), {.batch_size = 2});
+  LinePairLoader loader(some_pairs(3), {.batch_size = 2});
   EXPECT_EQ(error_of([&] { loader.batch(0, 2); }), "LengthBatches::batch: index must be from 0 to 1, got 2");
   EXPECT_EQ(error_of([&] { loader.batch(-1, 0); }),
             "LengthBatches::batch: epoch must not be negative, got -1");
@@ -211,7 +211,10 @@ TEST(PairLoader, RefusesWhatCannotBe) {
   EXPECT_THAT(error_of([] { some_pairs(5, {.max_ratio = 0.5}); }), HasSubstr("max_ratio must be at least 1"));
   EXPECT_THAT(error_of([] { some_pairs(1, {.max_ratio = 1}); }),
               HasSubstr("no pair is left, 1 were left out"));
-  EXPECT_THAT(error_of([] { collate_pairs({{5}, {6}}, {{5}}); }), HasSubstr("as many targets as sources"));
+  EXPECT_THAT(error_of([] {
+                collate_line_pairs({{5}, {6}}, {{5}});
+              }),
+              HasSubstr("as many targets as sources"));
 }
 
 }  // namespace

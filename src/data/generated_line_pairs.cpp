@@ -1,4 +1,4 @@
-#include "data/generated_pairs.h"
+#include "data/generated_line_pairs.h"
 
 #include <unordered_set>
 #include <utility>

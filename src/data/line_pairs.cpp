@@ -1,9 +1,6 @@
-#include "quatrain/data/pairs.h"
+#include "quatrain/data/line_pairs.h"
 
 #include <c10/util/Exception.h>
-
-#include <algorithm>
-#include <numeric>
 
 #include "support/enum_names.h"
 #include "support/text.h"
@@ -39,22 +36,6 @@ std::string whole_words(std::string text, TextForm form) {
   return whole;
 }
 
-PairReader::~PairReader() = default;
-
-int64_t BadPairs::count() const {
-  return std::accumulate(reasons.begin(), reasons.end(), int64_t{0},
-                         [](int64_t sum, const Reason& reason) { return sum + reason.count; });
-}
-
-void BadPairs::add(std::string_view set, std::string_view reason, const std::string& place) {
-  const auto known = std::find_if(reasons.begin(), reasons.end(), [&](const Reason& other) {
-    return other.set == set && other.reason == reason;
-  });
-  if (known != reasons.end()) {
-    ++known->count;
-  } else {
-    reasons.push_back({std::string(set), std::string(reason), place, 1});
-  }
-}
+LinePairReader::~LinePairReader() = default;
 
 }  // namespace quatrain::data

@@ -1,4 +1,4 @@
-#include "quatrain/data/pair_loader.h"
+#include "quatrain/data/line_pair_loader.h"
 
 #include <torch/torch.h>
 
@@ -34,13 +34,13 @@ constexpr int64_t kNone = -1;
 
 /// Both from functions of the row; sources have their end mark.
 template <class Source, class Target>
-PairBatch pad_pairs(int64_t rows, bool has_targets, const Source& source, const Target& target) {
+LinePairBatch pad_pairs(int64_t rows, bool has_targets, const Source& source, const Target& target) {
   int64_t source_width = 0, target_width = 0;
   for (int64_t row = 0; row < rows; ++row) {
     source_width = std::max(source_width, static_cast<int64_t>(source(row).size()));
     if (has_targets) target_width = std::max(target_width, static_cast<int64_t>(target(row).size()) + 1);
   }
-  PairBatch batch;
+  LinePairBatch batch;
   PaddedRows from(rows, source_width);
   for (int64_t row = 0; row < rows; ++row) from.fill(row, kNone, source(row), kNone);
   batch.source = from.ids;
@@ -60,7 +60,7 @@ PairBatch pad_pairs(int64_t rows, bool has_targets, const Source& source, const 
   return batch;
 }
 
-bool is_beyond(int64_t source, int64_t target, const PairLimits& limits) {
+bool is_beyond(int64_t source, int64_t target, const LinePairLimits& limits) {
   const auto longer = static_cast<double>(std::max(source, target));
   const auto shorter = static_cast<double>(std::min(source, target));
   return (limits.max_source > 0 && source > limits.max_source) ||
@@ -69,11 +69,13 @@ bool is_beyond(int64_t source, int64_t target, const PairLimits& limits) {
 }
 
 // Of the longer side, then of either, with marks.
-std::vector<LengthBatches::Lengths> lengths_of(const EncodedPairs* set, const PairLoaderOptions& options) {
-  TORCH_CHECK(set && set->size() > 0, "PairLoader: the set must hold at least one pair, got none");
+std::vector<LengthBatches::Lengths> lengths_of(const EncodedLinePairs* set,
+                                               const LinePairLoaderOptions& options) {
+  TORCH_CHECK(set && set->size() > 0, "LinePairLoader: the set must hold at least one pair, got none");
   TORCH_CHECK(
       options.batch_size >= 0 && options.batch_tokens >= 0 && options.batch_size + options.batch_tokens > 0,
-      "PairLoader: batch_size or batch_tokens must be positive, and the other may be 0 for no limit, got ",
+      "LinePairLoader: batch_size or batch_tokens must be positive, and the other may be 0 for no limit, "
+      "got ",
       options.batch_size, " and ", options.batch_tokens);
   std::vector<LengthBatches::Lengths> all;
   for (int64_t i = 0; i < set->size(); ++i) {
@@ -83,20 +85,20 @@ std::vector<LengthBatches::Lengths> lengths_of(const EncodedPairs* set, const Pa
   return all;
 }
 
-LengthBatchOptions length_options(const PairLoaderOptions& options) {
+LengthBatchOptions length_options(const LinePairLoaderOptions& options) {
   return {options.batch_size, options.batch_tokens, options.shuffle, options.seed};
 }
 
 }  // namespace
 
-EncodedPairs encode(PairReader& reader, const Pieces& source, const Pieces& target,
-                    const PairLimits& limits) {
+EncodedLinePairs encode(LinePairReader& reader, const Pieces& source, const Pieces& target,
+                        const LinePairLimits& limits) {
   TORCH_CHECK(limits.max_source >= 0 && limits.max_target >= 0,
               "encode: max_source and max_target must be positive, or 0 for no limit, got ",
               limits.max_source, " and ", limits.max_target);
   TORCH_CHECK(limits.max_ratio == 0 || limits.max_ratio >= 1,
               "encode: max_ratio must be at least 1, or 0 for no limit, got ", limits.max_ratio);
-  EncodedPairs set;
+  EncodedLinePairs set;
   bool grouped = false;
   for (LinePair pair; reader.next(pair);) {
     auto from = source.encode(pair.source);
@@ -121,18 +123,18 @@ EncodedPairs encode(PairReader& reader, const Pieces& source, const Pieces& targ
   return set;
 }
 
-PairBatch PairBatch::to(at::Device device) const {
-  PairBatch moved = *this;
+LinePairBatch LinePairBatch::to(at::Device device) const {
+  LinePairBatch moved = *this;
   for (at::Tensor* tensor :
        {&moved.source, &moved.source_padding, &moved.target, &moved.following, &moved.target_padding})
     if (tensor->defined()) *tensor = tensor->to(device);
   return moved;
 }
 
-PairBatch collate_pairs(const std::vector<std::vector<int32_t>>& sources,
-                        const std::vector<std::vector<int32_t>>& targets) {
+LinePairBatch collate_line_pairs(const std::vector<std::vector<int32_t>>& sources,
+                                 const std::vector<std::vector<int32_t>>& targets) {
   TORCH_CHECK(targets.empty() || targets.size() == sources.size(),
-              "collate_pairs: there must be as many targets as sources, or none, got ", targets.size(),
+              "collate_line_pairs: there must be as many targets as sources, or none, got ", targets.size(),
               " for ", sources.size());
   auto ended = sources;
   for (auto& ids : ended) ids.push_back(Pieces::kEnd);
@@ -142,13 +144,13 @@ PairBatch collate_pairs(const std::vector<std::vector<int32_t>>& sources,
       [&](int64_t row) { return Ids(targets[static_cast<size_t>(row)]); });
 }
 
-PairLoader::PairLoader(std::shared_ptr<const EncodedPairs> set, PairLoaderOptions options)
+LinePairLoader::LinePairLoader(std::shared_ptr<const EncodedLinePairs> set, LinePairLoaderOptions options)
     : set_(std::move(set)), order_(lengths_of(set_.get(), options), length_options(options)) {}
 
-PairBatch PairLoader::batch(int64_t epoch, int64_t index) {
+LinePairBatch LinePairLoader::batch(int64_t epoch, int64_t index) {
   const auto pairs = order_.batch(epoch, index);
   const auto pair = [&](int64_t row) { return pairs[static_cast<size_t>(row)]; };
-  PairBatch batch = pad_pairs(
+  LinePairBatch batch = pad_pairs(
       static_cast<int64_t>(pairs.size()), true, [&](int64_t row) { return set_->source[pair(row)]; },
       [&](int64_t row) { return set_->target[pair(row)]; });
   batch.indices.assign(pairs.begin(), pairs.end());

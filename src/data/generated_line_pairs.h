@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "data/random.h"
-#include "quatrain/data/pairs.h"
+#include "quatrain/data/line_pairs.h"
 
 /// What generated languages share: which set a line belongs to is decided by what it says, so that no line of
 /// one set is in another, and train, dev and test draw from streams of their own.

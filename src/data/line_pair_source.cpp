@@ -1,4 +1,4 @@
-#include "quatrain/data/pair_source.h"
+#include "quatrain/data/line_pair_source.h"
 
 #include <algorithm>
 #include <functional>
@@ -6,8 +6,8 @@
 #include <tuple>
 #include <utility>
 
-#include "data/generated_pairs.h"
-#include "data/pair_files.h"
+#include "data/generated_line_pairs.h"
+#include "data/line_pair_files.h"
 #include "data/split_files.h"
 #include "data/text_file.h"
 
@@ -86,7 +86,7 @@ const std::vector<PairEntry>& pair_entries() {
 }
 
 /// Made by rule, line by line.
-class GeneratedReader final : public PairReader {
+class GeneratedReader final : public LinePairReader {
  public:
   GeneratedReader(std::string name, int64_t count, std::function<LinePair(int64_t)> line)
       : name_(std::move(name)), count_(count), line_(std::move(line)) {}
@@ -103,16 +103,16 @@ class GeneratedReader final : public PairReader {
   std::function<LinePair(int64_t)> line_;
 };
 
-class GeneratedCorpus final : public PairCorpus {
+class GeneratedCorpus final : public LinePairCorpus {
  public:
-  explicit GeneratedCorpus(const PairSource& source)
-      : PairCorpus(source.text.value_or(TextForm::tokenised), groups_of(source)), source_(source) {}
+  explicit GeneratedCorpus(const LinePairSource& source)
+      : LinePairCorpus(source.text.value_or(TextForm::tokenised), groups_of(source)), source_(source) {}
 
   bool has(std::string_view split) const override {
     return split == "train" || split == "dev" || split == "test";
   }
   std::vector<fs::path> files(std::string_view) const override { return {}; }
-  std::unique_ptr<PairReader> open(std::string_view split) const override {
+  std::unique_ptr<LinePairReader> open(std::string_view split) const override {
     TORCH_CHECK(has(split), "data: the sets of '", source_.reader, "' are train, dev and test, got ",
                 quote(split));
     const std::string name = source_.reader + "." + std::string(split);
@@ -123,7 +123,7 @@ class GeneratedCorpus final : public PairCorpus {
       return std::make_unique<GeneratedReader>(
           name, source_.reverse.train,
           [options = source_.reverse](int64_t i) { return reverse_line(options, i); });
-    PairSplits splits = held_out(source_);
+    LinePairSplits splits = held_out(source_);
     auto& lines = split == "dev" ? splits.dev : splits.test;
     const auto count = static_cast<int64_t>(lines.size());
     return std::make_unique<GeneratedReader>(
@@ -132,24 +132,26 @@ class GeneratedCorpus final : public PairCorpus {
 
  private:
   /// Dev and test, which are few; one line of train.
-  static PairSplits held_out(PairSource source) {
+  static LinePairSplits held_out(LinePairSource source) {
     check_sizes("data", source.math.train, source.math.dev, source.math.test);
     source.math.train = source.reverse.train = 1;
     return source.reader == kMath ? generate_math(source.math) : generate_reverse(source.reverse);
   }
-  static std::vector<std::string> groups_of(PairSource source) { return held_out(std::move(source)).groups; }
+  static std::vector<std::string> groups_of(LinePairSource source) {
+    return held_out(std::move(source)).groups;
+  }
 
-  PairSource source_;
+  LinePairSource source_;
 };
 
-class FileCorpus final : public PairCorpus {
+class FileCorpus final : public LinePairCorpus {
  public:
   struct Set {
     fs::path source, target;  // of tsv the first alone
   };
   FileCorpus(TextForm text, std::string name, std::map<std::string, Set, std::less<>> sets, bool skip_bad,
              bool unseen)
-      : PairCorpus(text, {}),
+      : LinePairCorpus(text, {}),
         name_(std::move(name)),
         sets_(std::move(sets)),
         skip_bad_(skip_bad),
@@ -160,11 +162,11 @@ class FileCorpus final : public PairCorpus {
     const Set& set = find(split);
     return set.target.empty() ? std::vector{set.source} : std::vector{set.source, set.target};
   }
-  std::unique_ptr<PairReader> open(std::string_view split) const override {
+  std::unique_ptr<LinePairReader> open(std::string_view split) const override {
     const Set& set = find(split);
     BadPairRule rule{count_anew(split), std::string(split), skip_bad_};
     if (!unseen_ || split != "test") return read(set, rule);
-    const BadPairRule aside{std::make_shared<BadPairs>(), "test", skip_bad_};
+    const BadPairRule aside{std::make_shared<BadExamples>(), "test", skip_bad_};
     return read_unseen(read(set, aside), *read(find("train"), aside), read(set, rule), rule);
   }
 
@@ -177,7 +179,7 @@ class FileCorpus final : public PairCorpus {
                 sets_.at("train").source.string(), ", only ", join(known));
     return found->second;
   }
-  static std::unique_ptr<PairReader> read(const Set& set, const BadPairRule& rule) {
+  static std::unique_ptr<LinePairReader> read(const Set& set, const BadPairRule& rule) {
     return set.target.empty() ? read_pair_columns(set.source, rule)
                               : read_parallel(set.source, set.target, rule);
   }
@@ -188,7 +190,7 @@ class FileCorpus final : public PairCorpus {
 };
 
 /// The endings of source and target: as named, else the reader's own, else the two that are there.
-std::pair<std::string, std::string> endings(const PairEntry& entry, const PairSource& source,
+std::pair<std::string, std::string> endings(const PairEntry& entry, const LinePairSource& source,
                                             const fs::path& folder) {
   const std::string format = entry.reader.name;
   std::string from = !source.source.empty() ? source.source : entry.source ? entry.source : "";
@@ -212,7 +214,7 @@ std::pair<std::string, std::string> endings(const PairEntry& entry, const PairSo
   return {from, to};
 }
 
-std::unique_ptr<PairCorpus> open_files(const PairEntry& entry, const PairSource& source) {
+std::unique_ptr<LinePairCorpus> open_files(const PairEntry& entry, const LinePairSource& source) {
   const bool columns = entry.reader.name == std::string_view(kTsv);
   TORCH_CHECK(!columns || (source.source.empty() && source.target.empty()),
               "data: a tsv file has both sides, so source and target name no endings, got ",
@@ -244,16 +246,16 @@ std::unique_ptr<PairCorpus> open_files(const PairEntry& entry, const PairSource&
 
 }  // namespace
 
-PairCorpus::PairCorpus(TextForm text, std::vector<std::string> groups)
-    : text_(text), groups_(std::move(groups)), bad_(std::make_shared<BadPairs>()) {}
-PairCorpus::~PairCorpus() = default;
+LinePairCorpus::LinePairCorpus(TextForm text, std::vector<std::string> groups)
+    : text_(text), groups_(std::move(groups)), bad_(std::make_shared<BadExamples>()) {}
+LinePairCorpus::~LinePairCorpus() = default;
 
-std::shared_ptr<BadPairs> PairCorpus::count_anew(std::string_view split) const {
-  std::erase_if(bad_->reasons, [&](const BadPairs::Reason& reason) { return reason.set == split; });
+std::shared_ptr<BadExamples> LinePairCorpus::count_anew(std::string_view split) const {
+  std::erase_if(bad_->reasons, [&](const BadExamples::Reason& reason) { return reason.set == split; });
   return bad_;
 }
 
-const std::vector<Reader>& pair_readers() {
+const std::vector<Reader>& line_pair_readers() {
   static const std::vector<Reader> all = [] {
     std::vector<Reader> list;
     for (const auto& entry : pair_entries()) list.push_back(entry.reader);
@@ -262,7 +264,7 @@ const std::vector<Reader>& pair_readers() {
   return all;
 }
 
-std::unique_ptr<PairCorpus> open_pairs(const PairSource& source) {
+std::unique_ptr<LinePairCorpus> open_line_pairs(const LinePairSource& source) {
   std::vector<std::string> known;
   for (const auto& entry : pair_entries()) {
     known.emplace_back(entry.reader.name);

@@ -8,21 +8,21 @@
 
 #include "quatrain/api.h"
 #include "quatrain/data/length_batches.h"
-#include "quatrain/data/pairs.h"
+#include "quatrain/data/line_pairs.h"
 #include "quatrain/data/pieces.h"
 #include "quatrain/data/sequence_store.h"
 
 namespace quatrain::data {
 
 /// Pairs beyond these are left out of a training set. In tokens, without marks; 0: no limit.
-struct QUATRAIN_API PairLimits {
+struct QUATRAIN_API LinePairLimits {
   int64_t max_source = 0;
   int64_t max_target = 0;
   double max_ratio = 0;  ///< of the longer side to the shorter one
 };
 
 /// A set of pairs as numbers.
-struct QUATRAIN_API EncodedPairs {
+struct QUATRAIN_API EncodedLinePairs {
   TokenStore source;            ///< with kEnd behind each
   TokenStore target;            ///< without marks
   std::vector<int64_t> groups;  ///< of each pair; empty where no pair has one
@@ -31,11 +31,11 @@ struct QUATRAIN_API EncodedPairs {
 };
 
 /// Reads and encodes all pairs. A set of which nothing is left is an error.
-QUATRAIN_API EncodedPairs encode(PairReader& reader, const Pieces& source, const Pieces& target,
-                                 const PairLimits& limits = {});
+QUATRAIN_API EncodedLinePairs encode(LinePairReader& reader, const Pieces& source, const Pieces& target,
+                                     const LinePairLimits& limits = {});
 
 /// What a model is given, and what it should answer.
-struct QUATRAIN_API PairBatch {
+struct QUATRAIN_API LinePairBatch {
   at::Tensor source;             ///< (B, S) int64: x1 .. xS-1 kEnd, then kPad
   at::Tensor source_padding;     ///< (B, S) bool, true where padded
   at::Tensor target;             ///< (B, L) int64: kBegin y1 .. yL-1, then kPad; undefined for sources alone
@@ -45,16 +45,16 @@ struct QUATRAIN_API PairBatch {
   int64_t tokens = 0;            ///< of `following`, padding not counted
   int64_t size() const { return static_cast<int64_t>(indices.size()); }
   /// Moves the tensors to another device.
-  PairBatch to(at::Device device) const;
+  LinePairBatch to(at::Device device) const;
 };
 
 /// A batch of lines as Pieces::encode gives them; the marks are put here. Targets are as many as sources, or
 /// none (for prediction). Indices are 0, 1, ..
-QUATRAIN_API PairBatch collate_pairs(const std::vector<std::vector<int32_t>>& sources,
-                                     const std::vector<std::vector<int32_t>>& targets = {});
+QUATRAIN_API LinePairBatch collate_line_pairs(const std::vector<std::vector<int32_t>>& sources,
+                                              const std::vector<std::vector<int32_t>>& targets = {});
 
-/// Options of PairLoader. At least one of the two limits must be given.
-struct QUATRAIN_API PairLoaderOptions {
+/// Options of LinePairLoader. At least one of the two limits must be given.
+struct QUATRAIN_API LinePairLoaderOptions {
   int64_t batch_size = 0;  ///< most pairs of a batch; 0: no limit
   int64_t batch_tokens =
       0;                ///< most tokens of the longer side of a batch, with marks and padding; 0: no limit
@@ -63,18 +63,18 @@ struct QUATRAIN_API PairLoaderOptions {
 };
 
 /// Batches of pairs of about equal length (LengthBatches), made when they are asked for. Not thread-safe.
-class QUATRAIN_API PairLoader {
+class QUATRAIN_API LinePairLoader {
  public:
-  PairLoader(std::shared_ptr<const EncodedPairs> set, PairLoaderOptions options);
+  LinePairLoader(std::shared_ptr<const EncodedLinePairs> set, LinePairLoaderOptions options);
 
   int64_t batches() const { return order_.batches(); }    ///< in an epoch
   int64_t examples() const { return order_.examples(); }  ///< in an epoch
-  const EncodedPairs& set() const { return *set_; }
+  const EncodedLinePairs& set() const { return *set_; }
   /// 0 <= index < batches().
-  PairBatch batch(int64_t epoch, int64_t index);
+  LinePairBatch batch(int64_t epoch, int64_t index);
 
  private:
-  std::shared_ptr<const EncodedPairs> set_;
+  std::shared_ptr<const EncodedLinePairs> set_;
   LengthBatches order_;
 };
 

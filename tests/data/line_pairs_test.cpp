@@ -3,7 +3,7 @@
 #include <set>
 
 #include "quatrain/data/dataset.h"
-#include "quatrain/data/pair_source.h"
+#include "quatrain/data/line_pair_source.h"
 #include "support.h"
 
 namespace quatrain::data {
@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::vector<LinePair> read_all(PairReader& reader) {
+std::vector<LinePair> read_all(LinePairReader& reader) {
   std::vector<LinePair> all;
   for (LinePair pair; reader.next(pair);) all.push_back(pair);
   return all;
@@ -21,17 +21,17 @@ std::vector<LinePair> read_all(PairReader& reader) {
 
 class PairsTest : public DataTest {
  protected:
-  PairSource source(const std::string& reader = "parallel") const {
-    PairSource source;
+  LinePairSource source(const std::string& reader = "parallel") const {
+    LinePairSource source;
     source.reader = reader;
     source.folder = folder_;
     return source;
   }
-  std::vector<LinePair> read(const PairSource& source, const std::string& split = "train") const {
-    return read_all(*open_pairs(source)->open(split));
+  std::vector<LinePair> read(const LinePairSource& source, const std::string& split = "train") const {
+    return read_all(*open_line_pairs(source)->open(split));
   }
   /// The error's text without the folder's name.
-  std::string error(const PairSource& source, const std::string& split = "train") const {
+  std::string error(const LinePairSource& source, const std::string& split = "train") const {
     std::string text = error_of([&] { read(source, split); });
     for (size_t at; (at = text.find(folder_.string())) != std::string::npos;)
       text.replace(at, folder_.string().size(), "DIR");
@@ -53,10 +53,10 @@ class PairsTest : public DataTest {
 
 TEST_F(PairsTest, ReadersAreListedAndKnownByName) {
   std::set<std::string> names;
-  for (const auto& reader : pair_readers()) {
+  for (const auto& reader : line_pair_readers()) {
     names.insert(reader.name);
     if (!reader.needs_folder) continue;
-    PairSource from = source(reader.name);
+    LinePairSource from = source(reader.name);
     from.folder.clear();
     EXPECT_THAT(error(from), HasSubstr("none was given")) << reader.name;
     from.folder = folder_ / "none";
@@ -82,7 +82,7 @@ TEST_F(PairsTest, ParallelFilesAreReadLineByLine) {
       "a dog\ntwo dogs");
   write("valid.de", "drei\n");
   write("valid.en", "three\n");
-  const auto corpus = open_pairs(source());
+  const auto corpus = open_line_pairs(source());
   EXPECT_TRUE(corpus->has("train") && corpus->has("dev") && !corpus->has("test"));
   EXPECT_EQ(corpus->text(), TextForm::raw);
   EXPECT_THAT(corpus->groups(), IsEmpty());
@@ -104,7 +104,7 @@ TEST_F(PairsTest, ParallelFilesAreReadLineByLine) {
   auto other = source();
   other.source = "en";
   other.text = TextForm::bpe;
-  EXPECT_EQ(open_pairs(other)->text(), TextForm::bpe);
+  EXPECT_EQ(open_line_pairs(other)->text(), TextForm::bpe);
   EXPECT_EQ(read(other, "dev"), (std::vector<LinePair>{{"three", "drei"}}));
 }
 
@@ -194,7 +194,7 @@ TEST_F(PairsTest, BadPairsAreNamedOrCounted) {
   write_both(lines, "one\ntwo\nthree\nfour\n\t\nfive\n");
   auto from = source();
   from.skip_bad = true;
-  const auto corpus = open_pairs(from);
+  const auto corpus = open_line_pairs(from);
   for (int twice = 0; twice < 2; ++twice) {
     EXPECT_EQ(read_all(*corpus->open("train")),
               (std::vector<LinePair>{{"eins", "one"}, {"f\xC3\xBCnf", "five"}}));
@@ -219,7 +219,7 @@ TEST_F(PairsTest, ALineOfAnyLengthTakesBoundedMemory) {
       "DIR/train.de:2: a line must have at most 1 MiB (1,048,576 bytes); skip_bad leaves such pairs out");
   auto from = source();
   from.skip_bad = true;
-  const auto corpus = open_pairs(from);
+  const auto corpus = open_line_pairs(from);
   const auto pairs = read_all(*corpus->open("train"));
   ASSERT_EQ(pairs.size(), 3u);
   EXPECT_EQ(pairs[1].source, words);
@@ -248,7 +248,7 @@ TEST_F(PairsTest, TsvHasTwoColumns) {
             "\"zwei\"; skip_bad leaves such pairs out");
   auto from = source("tsv");
   from.skip_bad = true;
-  const auto corpus = open_pairs(from);
+  const auto corpus = open_line_pairs(from);
   EXPECT_EQ(read_all(*corpus->open("train")).size(), 1u);
   ASSERT_EQ(corpus->bad().reasons.size(), 2u);
   EXPECT_EQ(corpus->bad().reasons[0].count, 2);
@@ -266,12 +266,12 @@ TEST_F(PairsTest, KnownSetsAreFoundByName) {
   auto french = source("multi30k");
   french.source = "en", french.target = "fr";
   EXPECT_EQ(read(french, "dev"), (std::vector<LinePair>{{"val en", "val fr"}}));
-  EXPECT_EQ(open_pairs(french)->text(), TextForm::raw);
+  EXPECT_EQ(open_line_pairs(french)->text(), TextForm::raw);
   for (const char* split : {"train", "dev", "test"})
     for (const char* ending : {"en", "ja"})
       write(std::string("mt/mt/enja/") + split + "." + ending, std::string(split) + " " + ending + "\n");
   EXPECT_EQ(read(source("enja"), "test"), (std::vector<LinePair>{{"test en", "test ja"}}));
-  EXPECT_EQ(open_pairs(source("enja"))->text(), TextForm::tokenised);
+  EXPECT_EQ(open_line_pairs(source("enja"))->text(), TextForm::tokenised);
 }
 
 TEST_F(PairsTest, ShakespearesTestPairsThatAreInTrainAreLeftOut) {
@@ -282,7 +282,7 @@ TEST_F(PairsTest, ShakespearesTestPairsThatAreInTrainAreLeftOut) {
   both("train", "yes .\nno .\nyou go .\n", "yea .\nnay .\nthou goest .\n");
   both("dev", "yes .\n", "yea .\n");
   both("test", "no .\nyes .\nno .\nyes .\n", "nay .\nay .\nnay .\nyes .\n");
-  const auto corpus = open_pairs(source("shakespeare"));
+  const auto corpus = open_line_pairs(source("shakespeare"));
   EXPECT_EQ(read_all(*corpus->open("test")), (std::vector<LinePair>{{"yes .", "ay ."}, {"yes .", "yes ."}}));
   ASSERT_EQ(corpus->bad().reasons.size(), 1u);
   EXPECT_EQ(corpus->bad().reasons[0].reason, "the pair is in train too");
@@ -292,11 +292,11 @@ TEST_F(PairsTest, ShakespearesTestPairsThatAreInTrainAreLeftOut) {
 }
 
 TEST_F(PairsTest, GeneratedSetsAreThoseOfTheirLanguages) {
-  PairSource from = source("math");
+  LinePairSource from = source("math");
   from.folder.clear();
   from.math.train = 50, from.math.dev = 10, from.math.test = 20, from.math.seed = 3;
   const auto whole = generate_math(from.math);
-  const auto corpus = open_pairs(from);
+  const auto corpus = open_line_pairs(from);
   EXPECT_EQ(corpus->groups(), whole.groups);
   EXPECT_EQ(corpus->text(), TextForm::tokenised);
   EXPECT_THAT(corpus->files("train"), IsEmpty());
@@ -310,13 +310,13 @@ TEST_F(PairsTest, GeneratedSetsAreThoseOfTheirLanguages) {
   const auto backwards = generate_reverse(from.reverse);
   EXPECT_EQ(read(from), backwards.train);
   EXPECT_EQ(read(from, "test"), backwards.test);
-  EXPECT_THAT(open_pairs(from)->groups(), IsEmpty());
+  EXPECT_THAT(open_line_pairs(from)->groups(), IsEmpty());
 }
 
 TEST_F(PairsTest, AMillionGeneratedLinesAreMadeOneByOne) {
-  PairSource from;
+  LinePairSource from;
   from.math.train = int64_t{1} << 40;
-  const auto reader = open_pairs(from)->open("train");
+  const auto reader = open_line_pairs(from)->open("train");
   LinePair pair;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(reader->next(pair));
   EXPECT_EQ(pair, math_line(from.math, 2));

@@ -8,16 +8,17 @@
 #include <vector>
 
 #include "quatrain/api.h"
+#include "quatrain/data/bad_examples.h"
 #include "quatrain/data/dataset.h"
+#include "quatrain/data/line_pairs.h"
 #include "quatrain/data/math_language.h"
-#include "quatrain/data/pairs.h"
 #include "quatrain/data/reverse_language.h"
 
 namespace quatrain::data {
 
 /// Where pairs of lines come from.
-struct QUATRAIN_API PairSource {
-  std::string reader = "math";   ///< a name among pair_readers()
+struct QUATRAIN_API LinePairSource {
+  std::string reader = "math";   ///< a name among line_pair_readers()
   std::filesystem::path folder;  ///< where the files lie; not used by generated ones
   std::string source, target;    ///< endings of the files ("de", "en"); empty: the reader's own
   std::optional<TextForm> text;  ///< instead of the reader's own
@@ -28,13 +29,13 @@ struct QUATRAIN_API PairSource {
 
 /// An opened source: which sets there are. Each can be read again and again, also by several readers at once
 /// in one thread.
-class QUATRAIN_API PairCorpus {
+class QUATRAIN_API LinePairCorpus {
  public:
-  virtual ~PairCorpus();
+  virtual ~LinePairCorpus();
   /// "train", "dev" and "test" are asked for; every corpus has "train".
   virtual bool has(std::string_view split) const = 0;
   /// A split that is not there is an error.
-  virtual std::unique_ptr<PairReader> open(std::string_view split) const = 0;
+  virtual std::unique_ptr<LinePairReader> open(std::string_view split) const = 0;
   /// The files that a split is read from; none where it is generated.
   virtual std::vector<std::filesystem::path> files(std::string_view split) const = 0;
 
@@ -42,21 +43,21 @@ class QUATRAIN_API PairCorpus {
   /// The names of LinePair::group; empty where there are none.
   const std::vector<std::string>& groups() const { return groups_; }
   /// What was left out so far.
-  const BadPairs& bad() const { return *bad_; }
+  const BadExamples& bad() const { return *bad_; }
 
  protected:
-  PairCorpus(TextForm text, std::vector<std::string> groups);
+  LinePairCorpus(TextForm text, std::vector<std::string> groups);
   /// Forgets what was counted for a split that is read again; readers add to what is returned.
-  std::shared_ptr<BadPairs> count_anew(std::string_view split) const;
+  std::shared_ptr<BadExamples> count_anew(std::string_view split) const;
 
  private:
   TextForm text_;
   std::vector<std::string> groups_;
-  std::shared_ptr<BadPairs> bad_;
+  std::shared_ptr<BadExamples> bad_;
 };
 
 /// math, reverse, parallel, tsv, multi30k, enja, shakespeare.
-QUATRAIN_API const std::vector<Reader>& pair_readers();
+QUATRAIN_API const std::vector<Reader>& line_pair_readers();
 
 /// Finds the files, but reads none of them. A missing file, an ending that is not there: one sentence
 /// (c10::Error). The readers then say what is wrong within the files, with file and line:
@@ -64,6 +65,6 @@ QUATRAIN_API const std::vector<Reader>& pair_readers();
 ///   - an empty side, text that is not UTF-8 or has NUL bytes, other than two columns: an error, or left out
 ///     and counted where skip_bad says so
 ///   - a line of more than 1 MiB: left out and counted
-QUATRAIN_API std::unique_ptr<PairCorpus> open_pairs(const PairSource& source);
+QUATRAIN_API std::unique_ptr<LinePairCorpus> open_line_pairs(const LinePairSource& source);
 
 }  // namespace quatrain::data
