@@ -143,16 +143,17 @@ void answer_sound(tasks::Model& model, int64_t rate) {
   refuse_files({bytes.data(), there});
   size_t waiting = 0;  // an odd byte, of a sample that is not whole yet
   std::string last;
+  std::vector<float> values;
   for (size_t got = there; got > 0; there = waiting + got) {
     const size_t samples = there / 2;
-    std::vector<float> values(samples);
+    values.resize(samples);
     for (size_t i = 0; i < samples; ++i) {
       const auto low = static_cast<uint8_t>(bytes[2 * i]), high = static_cast<uint8_t>(bytes[2 * i + 1]);
       values[i] = static_cast<float>(static_cast<int16_t>(low | high << 8)) / 32768;
     }
     waiting = there % 2;
     if (waiting) bytes[0] = bytes[there - 1];
-    const std::string answer = live->push(torch::tensor(values));
+    const std::string answer = live->push(torch::from_blob(values.data(), {static_cast<int64_t>(samples)}));
     if (answer != last) write({answer});
     last = answer;
     got = read_some(bytes.data() + waiting, bytes.size() - waiting);

@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include "ops/memory/step_memory.h"
+
 namespace quatrain::models {
 
 namespace {
@@ -58,6 +60,8 @@ at::Tensor RecurrentNetworkImpl::advance(const at::Tensor& x, State& state) {
               "RecurrentNetwork: a bidirectional network needs the whole sequence, advance() has a piece");
   TORCH_CHECK_VALUE(x.dim() == 2, "RecurrentNetwork: x must have the shape (steps, input_size), got ",
                     x.sizes());
+  if (!state.memory) state.memory = std::make_shared<ops::StepMemory>();
+  const ops::StepMemory::Guard memory(*state.memory);
   const at::Tensor one = options.batch_first() ? x.unsqueeze(0) : x.unsqueeze(1);
   at::Tensor y;
   if (lstm) {

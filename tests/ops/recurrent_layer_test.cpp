@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "ops/memory/step_memory.h"
 #include "ops/reference.h"
 #include "quatrain/recurrent_ops.h"
+#include "system_memory.h"
 
 namespace quatrain {
 namespace {
@@ -238,6 +240,31 @@ TEST(RecurrentLayer, RefusesWhatDoesNotFit) {
                 a.inputs.x = torch::randn({149, 48});
               }),
               has("batch_sizes must be the inputs' 149 rows together, got 150"));
+}
+
+// One step after the other, each with the state that the one before left: those after the third take no
+// memory for tensors from the system.
+TEST(RecurrentLayer, GoesOnWithoutNewMemory) {
+  torch::manual_seed(11);
+  const torch::NoGradGuard no_grad;
+  for (Layer q : {Layer{}, Layer{.cell = Cell::gru}, Layer{.cell = Cell::rnn_tanh, .masked = true},
+                  Layer{.separate = true}, Layer{.projection = 8}, Layer{.algebra = "learned"},
+                  Layer{.p = 256, .d = 256}, Layer{.algebra = "real", .n = 1}})
+    for (const bool constant : {false, true}) {
+      q.sizes = {1}, q.constant = constant;
+      LayerArguments a = draw(q);
+      const ops::StepMemory memory;
+      const ops::StepMemory::Guard guard(memory);
+      const test::SystemMemory system;
+      for (int64_t step = 0; step < 12; ++step) {
+        const int64_t before = system.blocks();
+        const Outputs outputs = run(q, a);
+        EXPECT_TRUE(step < 3 || system.blocks() == before) << q.text() << ", step " << step;
+        a.h0 = outputs[1];
+        if (a.c0.defined()) a.c0 = outputs[2];
+      }
+      EXPECT_GT(memory.blocks(), 0);
+    }
 }
 
 }  // namespace

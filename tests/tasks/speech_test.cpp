@@ -1,5 +1,6 @@
 #include "quatrain/data/audio.h"
 #include "quatrain/data/kaldi_archive.h"
+#include "system_memory.h"
 #include "tasks/speech_runs.h"
 
 namespace quatrain::tasks {
@@ -45,6 +46,15 @@ TEST_F(SpeechTest, WordsAreHeard) {
     before = now;
   }
   EXPECT_EQ(live->finish(), model->predict({file("test2.wav")})[0]);
+
+  // A tenth of a second after the other takes no memory for tensors from the system once all rests have been
+  // as large.
+  const auto listening = model->listen(0);
+  const at::Tensor tenth = audio.samples[0].narrow(0, 0, 800);
+  for (int i = 0; i < 10; ++i) listening->push(tenth);
+  const test::SystemMemory system;
+  for (int i = 0; i < 50; ++i) listening->push(tenth);
+  EXPECT_EQ(system.blocks(), 0);
 
   // A model says how fast it was to a live speaker too.
   const auto other = load_run(run);

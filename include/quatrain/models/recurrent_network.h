@@ -5,7 +5,13 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
+#include <memory>
+
 #include "quatrain/nn/recurrent.h"
+
+namespace quatrain::ops {
+class StepMemory;
+}
 
 namespace quatrain::models {
 
@@ -32,12 +38,15 @@ class QUATRAIN_API RecurrentNetworkImpl : public torch::nn::Cloneable<RecurrentN
   /// Sequences of different lengths: the logits of their rows, (rows, classes).
   at::Tensor forward(const torch::nn::utils::rnn::PackedSequence& x);
 
-  /// What one sequence has left behind; undefined at its start.
+  /// What one sequence has left behind; undefined at its start. Its tensors lie in `memory`, which advance()
+  /// makes.
   struct State {
     at::Tensor h, c;
+    std::shared_ptr<ops::StepMemory> memory;
   };
   /// One sequence goes on: x (steps, input_size) gives (steps, classes), and the state becomes the new one.
-  /// In pieces or as a whole the logits are the same. Throws where the layers are bidirectional.
+  /// In pieces or as a whole the logits are the same. Pieces of one length take no memory for tensors from
+  /// the system after the third. Throws where the layers are bidirectional.
   at::Tensor advance(const at::Tensor& x, State& state);
 
   RecurrentNetworkOptions options;

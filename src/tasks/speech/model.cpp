@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "ops/memory/step_memory.h"
 #include "quatrain/data/audio.h"
 #include "quatrain/data/back_off_model.h"
 #include "quatrain/models/word_model.h"
@@ -60,6 +61,7 @@ class SpeechLive : public Live {
         recogniser_(model, rate, model.own().normalise == NormaliseBy::training ? &training_ : nullptr) {}
   std::string push(const at::Tensor& samples) override {
     const Stopwatch work;
+    const ops::StepMemory::Guard memory(memory_);
     recogniser_.push(samples);
     std::string answer = model_.written(recogniser_.heard());
     model_.count(static_cast<double>(samples.size(0)) / static_cast<double>(rate_), work.seconds());
@@ -76,6 +78,7 @@ class SpeechLive : public Live {
   SpeechModel& model_;
   int64_t rate_;
   data::Normalisation training_;
+  ops::StepMemory memory_;  // of a push: features, network and scores
   Recogniser recogniser_;
 };
 
