@@ -206,18 +206,22 @@ TEST(Recurrence, HasASecondDerivative) {
   }
 }
 
-// Backpropagation through time in closed form, QRNN (12), (13) with the printed errors mended: with g_t the
-// gradient of h_t, d_t = (g_t + conj(W_hh)^T (x) d_{t+1}) . alpha'(h_t) and dW_hh = sum_t d_t (x)
-// conj(h_{t-1}), Hamilton products of quaternions.
+// Backpropagation through time in closed form, QRNN (12), (13) and appendix 6.3 with the printed errors
+// mended, of h_t = tanh(W_hh (x) h_{t-1} + z_t), p_t = sigmoid(W_hy (x) h_t) and half the squares of p_t -
+// y_t: e_t = (p_t - y_t) . beta', dW_hy = sum_t e_t (x) conj(h_t), d_t = (conj(W_hy)^T (x) e_t + conj(W_hh)^T
+// (x) d_{t+1}) . alpha'(h_t), dW_hh = sum_t d_t (x) conj(h_{t-1}), Hamilton products of quaternions.
 TEST(Recurrence, QuaternionGradientsAreTheClosedForm) {
   torch::manual_seed(4);
-  constexpr int64_t kSteps = 5, kUnits = 3;
+  constexpr int64_t kSteps = 5, kUnits = 3, kOutputs = 2;
   const Problem q{.cell = Cell::rnn_tanh, .p = kUnits, .sizes = {1, 1, 1, 1, 1}, .bias = false};
   const Tensors a = arguments(q);
-  const at::Tensor h = run(q, a)[0], g = torch::randn_like(h);
-  const Tensors found = torch::autograd::grad({h}, {a[0], a[4]}, {g});
+  const auto doubles = torch::TensorOptions(torch::kDouble);
+  const at::Tensor S_hy = torch::randn({4, kOutputs, kUnits}, doubles).requires_grad_(),
+                   wanted = torch::rand({kSteps, 4 * kOutputs}, doubles);
+  const at::Tensor h = run(q, a)[0], p = ops::linear(h, S_hy, at::Tensor(), {"quaternion", {}, {}}).sigmoid();
+  const Tensors found = torch::autograd::grad({(p - wanted).square().sum() / 2}, {a[0], a[4], S_hy});
   // (units, 4): a quaternion a row; W (units, units, 4).
-  const auto numbers = [&](const at::Tensor& row) { return row.view({4, kUnits}).t(); };
+  const auto numbers = [](const at::Tensor& row) { return row.view({4, -1}).t(); };
   const auto times = [](const at::Tensor& x, const at::Tensor& y) {
     return ops::hamilton_product(x.contiguous(), y.contiguous(), "quaternion");
   };
@@ -225,19 +229,29 @@ TEST(Recurrence, QuaternionGradientsAreTheClosedForm) {
     return ops::hypercomplex_conjugate(x.contiguous(), "quaternion");
   };
   const torch::NoGradGuard no_grad;
-  const at::Tensor W = a[4].permute({1, 2, 0});
-  at::Tensor d = torch::zeros({kUnits, 4}, torch::kDouble), dW = torch::zeros_like(W);
+  const at::Tensor W = a[4].permute({1, 2, 0}), W_hy = S_hy.permute({1, 2, 0});
+  // conj(map)^T (x) e, and e (x) conj(x) for a map's gradient.
+  const auto back = [&](const at::Tensor& map, const at::Tensor& e) {
+    at::Tensor reached = torch::zeros({kUnits, 4}, doubles);
+    for (int64_t to = 0; to < map.size(0); ++to)
+      for (int64_t from = 0; from < kUnits; ++from) reached[from] += times(conjugate(map[to][from]), e[to]);
+    return reached;
+  };
+  const auto add_products = [&](const at::Tensor& e, const at::Tensor& x, const at::Tensor& sum) {
+    for (int64_t to = 0; to < sum.size(0); ++to)
+      for (int64_t from = 0; from < kUnits; ++from) sum[to][from] += times(e[to], conjugate(x[from]));
+  };
+  at::Tensor d = torch::zeros({kUnits, 4}, doubles);
+  const at::Tensor dW = torch::zeros_like(W), dW_hy = torch::zeros_like(W_hy);
   for (int64_t t = kSteps - 1; t >= 0; --t) {
-    at::Tensor reached = numbers(g[t]).clone();
-    for (int64_t to = 0; to < kUnits; ++to)
-      for (int64_t from = 0; from < kUnits; ++from) reached[from] += times(conjugate(W[to][from]), d[to]);
-    d = reached * (1 - numbers(h[t]).pow(2));
+    const at::Tensor e = numbers((p[t] - wanted[t]) * p[t] * (1 - p[t]));
+    add_products(e, numbers(h[t]), dW_hy);
+    d = (back(W_hy, e) + back(W, d)) * (1 - numbers(h[t]).pow(2));
     EXPECT_LT(relative_error(numbers(found[0][t]), d), 1e-12) << "step " << t;
-    const at::Tensor before = numbers(t > 0 ? h[t - 1] : a[1][0]);
-    for (int64_t to = 0; to < kUnits; ++to)
-      for (int64_t from = 0; from < kUnits; ++from) dW[to][from] += times(d[to], conjugate(before[from]));
+    add_products(d, numbers(t > 0 ? h[t - 1] : a[1][0]), dW);
   }
   EXPECT_LT(relative_error(found[1].permute({1, 2, 0}), dW), 1e-12);
+  EXPECT_LT(relative_error(found[2].permute({1, 2, 0}), dW_hy), 1e-12);
 }
 
 // Over many steps the weights are combined once, so that the factored way serves few rows too.
