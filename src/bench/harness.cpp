@@ -73,6 +73,11 @@ std::string Row::asked_for(const std::string& key) const {
   throw std::logic_error("bench: a row has no field '" + key + "'");
 }
 
+void empty_caches() {
+  static const at::Tensor other = at::zeros({int64_t{1} << 25});  // 128 MB
+  other.add_(1);
+}
+
 void measure(const Subject& subject, std::vector<Row>& rows, bool with_memory, const Watch& watch) {
   size_t steps = subject.cases.size(), step = 0;
   if (with_memory)
@@ -90,6 +95,7 @@ void measure(const Subject& subject, std::vector<Row>& rows, bool with_memory, c
   for (size_t i = 0; i < subject.cases.size(); ++i) {
     watch.step(step++, steps);
     const Case& one = subject.cases[i];
+    timing.before = one.before;
     const Threads threads(one.threads);
     const Contest contest = one.make();
     const Found found = figures_of(contest.candidates, peaks[i], timing);

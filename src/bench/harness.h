@@ -78,9 +78,14 @@ struct Case {
   bool training = false;  ///< with gradients; else inference in eval mode
   /// Functions that build candidates, by name, to measure their peak memory (see peak_memory).
   std::vector<std::pair<std::string, std::function<Call()>>> memory{};
+  /// Called before each call that is timed, such as empty_caches; none: calls follow each other.
+  Call before{};
   /// Builds what is timed, when its turn comes and the threads are set.
   std::function<Contest()> make{};
 };
+
+/// Writes more memory than caches hold, so that a call finds nothing there of the one before.
+void empty_caches();
 
 /// Something to be measured.
 struct Subject {

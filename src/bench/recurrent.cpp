@@ -55,7 +55,7 @@ Candidate candidate(const char* name, const RecurrentCase& asked, Layer layer) {
 
 template <class Layer, class Options>
 Candidate our_candidate(const RecurrentCase& asked, Options options) {
-  Layer layer(options.algebra(asked.algebra).gates(nn::Gates::packed));
+  Layer layer(options.algebra(asked.algebra).gates(nn::parse_gates(asked.gates)));
   layer->eval();
   if (!asked.training) nn::factorize(*layer);
   return candidate("ours", asked, layer);
@@ -122,12 +122,14 @@ Contest contest_of(const RecurrentCase& asked) {
   Contender contender;
   contender.asked = {field("algebra", asked.algebra),
                      field("cell", asked.cell),
+                     field("gates", asked.gates),
                      field("width", asked.width),
                      field("projection", asked.projection),
                      column("batch", std::to_string(asked.batch) + "x" + std::to_string(asked.steps), true),
                      hidden("batch", asked.batch),
                      hidden("steps", asked.steps),
                      field("lengths", asked.packed ? "mixed" : "equal"),
+                     field("caches", asked.emptied ? "emptied" : "warm"),
                      hidden("dtype", "float32")};
   contender.more = [](const Found& found) {
     return std::vector<Field>{ratio_to(found, "prepacked", "prepacked"), ratio_to(found, "cell", "LSTMCell")};
@@ -142,10 +144,10 @@ Subject recurrent(const std::vector<RecurrentCase>& cases, double seconds) {
   Subject subject;
   subject.title = "Recurrent layers, one layer in one direction, float32";
   subject.notes =
-      "batch: sequences x steps. lengths: mixed ones are a PackedSequence of even spread. Beside torch's "
-      "layer: "
-      "oneDNN's\nwith weights that were reordered once, which torch offers no user, and for one step "
-      "torch::nn::LSTMCell.\n";
+      "batch: sequences x steps. lengths: mixed ones are a PackedSequence of even spread. gates: one map for "
+      "all\nof them, or one for each. caches: as the call before left them, or emptied before each. Beside "
+      "torch's layer: oneDNN's\nwith weights that were reordered once, which torch offers no user, and for "
+      "one step torch::nn::LSTMCell.\n";
   subject.timing = {.seconds = seconds, .turn = 300e-6};
   for (const auto& asked : cases) {
     Case one{.threads = asked.threads, .training = asked.training};
@@ -153,6 +155,7 @@ Subject recurrent(const std::vector<RecurrentCase>& cases, double seconds) {
       one.memory.emplace_back("ours", [asked] { return ours(asked).call; });
       one.memory.emplace_back("real", [asked] { return torchs(asked).call; });
     }
+    if (asked.emptied) one.before = empty_caches;
     one.make = [asked] { return contest_of(asked); };
     subject.cases.push_back(std::move(one));
   }

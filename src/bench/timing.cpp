@@ -12,8 +12,9 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-double measured(const std::function<void()>& call, int64_t times) {
+double measured(const std::function<void()>& call, int64_t times, const std::function<void()>& first) {
   if (times > 1) call();
+  if (first) first();
   const auto before = Clock::now();
   for (int64_t i = 0; i < times; ++i) call();
   return seconds_since(before) / static_cast<double>(times);
@@ -35,9 +36,11 @@ std::vector<Timing> interleaved(const std::vector<std::function<void()>>& candid
     for (const auto& call : candidates) call();
   std::vector<int64_t> repeats;
   for (const auto& call : candidates) {
-    const double once = measured(call, 1);
+    const double once = measured(call, 1, options.before);
     repeats.push_back(
-        std::clamp<int64_t>(static_cast<int64_t>(options.turn / std::max(once, 1e-9)), 1, 1000));
+        options.before
+            ? 1
+            : std::clamp<int64_t>(static_cast<int64_t>(options.turn / std::max(once, 1e-9)), 1, 1000));
   }
   std::vector<std::vector<double>> times(candidates.size());
   const auto start = Clock::now();
@@ -46,7 +49,7 @@ std::vector<Timing> interleaved(const std::vector<std::function<void()>>& candid
     options.between();
     for (size_t i = 0; i < candidates.size(); ++i) {
       const size_t turn = (i + static_cast<size_t>(round)) % candidates.size();
-      times[turn].push_back(measured(candidates[turn], repeats[turn]));
+      times[turn].push_back(measured(candidates[turn], repeats[turn], options.before));
     }
   }
   std::vector<Timing> timings;

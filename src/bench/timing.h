@@ -16,6 +16,8 @@ struct TimingOptions {
   /// A short call is repeated until a turn takes about this long, after one call that is not counted: so it
   /// finds the caches as it leaves them, and the clock's grain does not matter. 0: one call a turn.
   double turn = 0;
+  /// Called before each call, outside the time; then each call is a turn.
+  std::function<void()> before{};
   /// Called before each round; what it throws ends the measuring.
   std::function<void()> between = [] {};
 };

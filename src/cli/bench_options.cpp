@@ -87,6 +87,8 @@ void BenchOptions::add_recurrent(CLI::App& bench) {
   };
   add_algebras(*command, a.algebras);
   list("--cell", a.cells, "Cells")->check(CLI::IsMember({"lstm", "gru", "rnn"}));
+  list("--gates", a.gates, "One map for all gates, or one for each")
+      ->check(CLI::IsMember({"packed", "separate"}));
   list("--sizes", a.widths, "Widths of input and state")->check(CLI::Range(1, 1 << 14));
   command->add_option("--proj-size", a.projection, "Width that an lstm's state is projected to; 0: none")
       ->check(CLI::Range(0, 1 << 14))
@@ -98,6 +100,8 @@ void BenchOptions::add_recurrent(CLI::App& bench) {
   command->add_option("--lengths", a.lengths, "Sequences of one length, or a PackedSequence of mixed ones")
       ->check(CLI::IsMember({"equal", "mixed"}))
       ->capture_default_str();
+  list("--caches", a.caches, "Left as the call before leaves them, or emptied before each")
+      ->check(CLI::IsMember({"warm", "emptied"}));
   list("--pass", a.passes, "Passes")->check(CLI::IsMember({"inference", "training"}));
   add_threads(*command, a.threads);
   add_seconds(*command, a.seconds);

@@ -20,8 +20,19 @@ int bench_recurrent_command(const BenchRecurrentArguments& a) {
                                  cell);
             }
             for (const int64_t batch : a.batches)
-              cases.push_back({algebra, cell, width, a.projection, batch, a.steps, a.lengths == "mixed",
-                               threads, pass == "training"});
+              for (const auto& gates : a.gates)
+                for (const auto& caches : a.caches)
+                  cases.push_back({.algebra = algebra,
+                                   .cell = cell,
+                                   .width = width,
+                                   .projection = a.projection,
+                                   .batch = batch,
+                                   .steps = a.steps,
+                                   .gates = gates,
+                                   .packed = a.lengths == "mixed",
+                                   .emptied = caches == "emptied",
+                                   .threads = threads,
+                                   .training = pass == "training"});
           }
   return run_bench(bench::recurrent(cases, a.seconds), a.json);
 }

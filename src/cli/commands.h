@@ -146,10 +146,11 @@ struct BenchEncoderArguments {
 int bench_encoder_command(const BenchEncoderArguments& arguments);
 
 struct BenchRecurrentArguments {
-  std::vector<std::string> algebras{"quaternion"}, cells{"lstm"};
+  std::vector<std::string> algebras{"quaternion"}, cells{"lstm"}, gates{"packed"};
   std::vector<int64_t> widths{256, 512, 1024}, batches{1, 16};
   int64_t projection = 0, steps = 100;
   std::string lengths = "equal";
+  std::vector<std::string> caches{"warm"};
   std::vector<int> threads;  ///< none: torch's number
   std::vector<std::string> passes{"inference", "training"};
   double seconds = 2;

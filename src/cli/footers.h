@@ -119,7 +119,8 @@ inline constexpr const char* kBenchEncoderFooter = R"(Examples:
 
 inline constexpr const char* kBenchRecurrentFooter = R"(Examples:
   quatrain bench recurrent --sizes 512 --batch 1,16 --threads 1
-  quatrain bench recurrent --steps 1 --batch 1 --pass inference
+  quatrain bench recurrent --steps 1 --batch 1 --pass inference --caches warm,emptied
+  quatrain bench recurrent --algebra 'phm(4)' --gates packed,separate
   quatrain bench recurrent --cell gru --lengths mixed --algebra quaternion 'phm(4)')";
 
 inline constexpr const char* kBenchConvolutionFooter = R"(Examples:

@@ -95,6 +95,35 @@ TEST(Harness, OneJsonAndOneTableForEverySubject) {
   EXPECT_EQ(report(subject, {}, false), "");
 }
 
+// What comes before a call is none of its time, however short the call: it is not repeated then.
+TEST(Harness, SomethingMayComeBeforeEachCall) {
+  std::vector<std::string> made;
+  Subject subject;
+  subject.timing = {.seconds = 0, .rounds = 2, .least = 2, .warmup = 1, .turn = 0.1};
+  Case one;
+  one.before = [&made] {
+    made.emplace_back("before");
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(4);
+    while (std::chrono::steady_clock::now() < until) {
+    }
+  };
+  one.make = [&made] {
+    const auto says = [&made](const std::string& name) { return [&made, name] { made.push_back(name); }; };
+    Contest contest;
+    contest.candidates = {{"ours", says("ours")}, {"real", says("real")}};
+    contest.contenders.emplace_back();
+    return contest;
+  };
+  subject.cases.push_back(one);
+  std::vector<Row> rows;
+  measure(subject, rows, false);
+  EXPECT_THAT(made, ElementsAre("ours", "real",                      // what is kept
+                                "before", "ours", "before", "real",  // how long they take
+                                "before", "ours", "before", "real",  // the rounds
+                                "before", "real", "before", "ours"));
+  EXPECT_LT(rows.at(0).ours.time.median, 4e-3);
+}
+
 // Times of a call in several equal parts are those of one.
 TEST(Harness, ACallMayHoldSeveralParts) {
   Subject subject;

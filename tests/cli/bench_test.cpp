@@ -194,6 +194,19 @@ TEST(BenchRecurrent, stands_beside_torchs_layers) {
                                 kQuick)[0]["ratio_cell"]
                 .get<double>(),
             0);
+  // A map for each gate has an A of its own; torch's layer is the same.
+  const json gates =
+      cases_of(place,
+               "bench recurrent --sizes 8 --batch 1 --steps 1 --algebra 'phm(2)' --pass inference"
+               " --gates packed,separate --caches warm,emptied" +
+                   kQuick);
+  ASSERT_EQ(gates.size(), 4);
+  EXPECT_EQ(gates[0]["gates"], "packed");
+  EXPECT_EQ(gates[3]["gates"], "separate");
+  EXPECT_EQ(gates[2]["parameters"].get<int>() - gates[0]["parameters"].get<int>(), (8 - 2) * 2 * 2 * 2);
+  EXPECT_EQ(gates[2]["real_parameters"], gates[0]["real_parameters"]);
+  EXPECT_EQ(gates[2]["caches"], "warm");
+  EXPECT_EQ(gates[3]["caches"], "emptied");
   EXPECT_EQ(place.run("bench recurrent --sizes 30").code, 2);
   // torch warns that its layer is not oneDNN's then.
   const Outcome projecting =
