@@ -8,6 +8,7 @@
 #include <set>
 
 #include "models/translators.h"
+#include "system_memory.h"
 
 namespace {
 
@@ -132,6 +133,25 @@ TEST(Translate, ExactAnswersDoNotDependOnTheBatch) {
     options.exact = false;
     const auto free = models::translate(model, sources, options);
     for (size_t i = 0; i < sources.size(); ++i) EXPECT_NEAR(free[i][0].score, together[i][0].score, 1e-5);
+  }
+}
+
+// Steps after the third take no memory for tensors from the system: a translation five times as long takes
+// no more blocks.
+TEST(Translate, LongerAnswersTakeNoMoreMemory) {
+  torch::manual_seed(7);
+  for (const char* algebra : {"real", "quaternion", "phm(4)"}) {
+    Seq2Seq model = trained_like(algebra);
+    const auto sources = random_sources(3);
+    const auto blocks = [&](int64_t length) {
+      auto options = translation(4, 1, 1, models::LengthPenalty::power);
+      options.search.shortest = options.longest = options.longest_offset = length;
+      const test::SystemMemory system;
+      models::translate(model, sources, options);
+      return system.blocks();
+    };
+    blocks(12);  // prepares weights
+    EXPECT_EQ(blocks(60), blocks(12)) << algebra;
   }
 }
 

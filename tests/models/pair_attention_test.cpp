@@ -1,19 +1,16 @@
 #include "quatrain/models/pair_attention.h"
 
-#include <c10/core/Allocator.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <algorithm>
 #include <functional>
-#include <memory>
 
 #include "models/pairs.h"
 #include "nn/visit.h"
 #include "ops/reference.h"
 #include "quatrain/nn/convert.h"
 #include "quatrain/nn/parameters.h"
+#include "system_memory.h"
 
 namespace quatrain {
 namespace {
@@ -173,22 +170,10 @@ TEST(PairAttention, WeightsAreOverWordsAlone) {
   EXPECT_EQ(of_first[0].slice(-1, 3).abs().sum().item<double>(), 0);
 }
 
-/// The bytes of the largest tensor that is made while it watches.
-class LargestTensor : public c10::MemoryReportingInfoBase {
- public:
-  void reportMemoryUsage(void*, int64_t size, size_t, size_t, c10::Device) override {
-    bytes = std::max(bytes, size);
-  }
-  bool memoryProfilingEnabled() const override { return true; }
-
-  int64_t bytes = 0;
-};
-
 int64_t largest_tensor(const std::function<void()>& run) {
-  const auto largest = std::make_shared<LargestTensor>();
-  const c10::DebugInfoGuard watch(c10::DebugInfoKind::PROFILER_STATE, largest);
+  const test::SystemMemory system;
   run();
-  return largest->bytes;
+  return system.largest();
 }
 
 TEST(PairAttention, KeepsNoMapOfScoresUnlessAskedFor) {
