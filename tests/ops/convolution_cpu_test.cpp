@@ -22,6 +22,7 @@ struct PlaneCase {
   int64_t units_in = 8, units_out = 16, batch = 2, height = 7, width = 9;
   std::vector<int64_t> kernel{3, 3};
   ConvolutionOptions options{.padding = {1}, .way = Way::factored};
+  int64_t depth = 1;  ///< with a kernel of three axes
 };
 
 /// Values and gradients in both layouts.
@@ -32,14 +33,18 @@ void expect_plane(const PlaneCase& c, double tolerance = 5e-6) {
   std::vector<int64_t> sizes{n, c.options.transposed ? c.units_in : c.units_out,
                              (c.options.transposed ? c.units_out : c.units_in) / g};
   sizes.insert(sizes.end(), c.kernel.begin(), c.kernel.end());
+  std::vector<int64_t> image{c.batch, n * c.units_in};
+  if (c.kernel.size() == 3) image.push_back(c.depth);
+  image.insert(image.end(), {c.height, c.width});
   const at::Tensor F = torch::randn(sizes, f64).requires_grad_(),
                    bias = torch::randn({n * c.units_out}, f64).requires_grad_(),
-                   x = torch::randn({c.batch, n * c.units_in, c.height, c.width}, f64).requires_grad_();
+                   x = torch::randn(image, f64).requires_grad_();
   const at::Tensor expected = convolution_of_H(x, F, bias, test::table_of(c.algebra), c.options);
   const at::Tensor g64 = torch::randn_like(expected);
   const auto wanted = torch::autograd::grad({expected}, {x, F, bias}, {g64});
-  for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
-    SCOPED_TRACE(format == at::MemoryFormat::Contiguous ? "channels first" : "channels last");
+  const auto last = c.kernel.size() == 3 ? at::MemoryFormat::ChannelsLast3d : at::MemoryFormat::ChannelsLast;
+  for (const auto format : {at::MemoryFormat::Contiguous, last}) {
+    SCOPED_TRACE(format == last ? "channels last" : "channels first");
     const auto single = [](const at::Tensor& t) { return t.detach().to(torch::kFloat).requires_grad_(); };
     const at::Tensor F_ = single(F), b_ = single(bias),
                      x_ = x.detach().to(torch::kFloat).contiguous(format).requires_grad_();
@@ -98,6 +103,53 @@ TEST(ConvolutionPlane, DirectOfEveryOption) {
   with({7, 7}, {.stride = {2}, .padding = {3}, .groups = 2});
   with({3, 4}, {.padding = {1}, .transposed = true});
   with({3, 3}, {.dilation = {2}, .transposed = true, .groups = 2});
+}
+
+// Planes behind each other: alone and many, met by some or all of the kernel's planes, in panels that end
+// within an image and after several.
+TEST(ConvolutionPlane, WinogradOfThreeAxes) {
+  for (const Winograd winograd : {Winograd::f2, Winograd::f4})
+    for (const auto& [depth, planes, padding, dilation] :
+         {std::tuple{1, 3, 1, 1}, {2, 3, 1, 1}, {9, 3, 1, 1}, {5, 2, 0, 1}, {4, 1, 0, 1}, {4, 1, 2, 1},
+          {6, 3, 3, 2}, {7, 3, 0, 3}, {2, 4, 5, 3}, {40, 3, 1, 1}})
+      for (const auto& [height, width] : {std::pair{4, 4}, {7, 9}, {2, 140}})
+        for (const bool transposed : {false, true}) {
+          if (transposed && 2 * padding > depth - 1 + dilation * (planes - 1)) continue;  // nothing is left
+          SCOPED_TRACE(std::string(ops::name(winograd)) + ", depth " + std::to_string(depth) + ", kernel's " +
+                       std::to_string(planes) + ", " + std::to_string(height) + " x " + std::to_string(width) +
+                       (transposed ? ", transposed" : ""));
+          PlaneCase c{.height = height, .width = width, .kernel = {planes, 3, 3}, .depth = depth};
+          c.options.winograd = winograd, c.options.transposed = transposed;
+          c.options.padding = {padding, 1, 1}, c.options.dilation = {dilation, 1, 1};
+          c.options.groups = depth == 2 ? 2 : 1;
+          expect_plane(c, winograd == Winograd::f2 ? 2e-6 : 2e-5);
+        }
+}
+
+TEST(ConvolutionPlane, DirectOfThreeAxes) {
+  const auto with = [](std::vector<int64_t> image, std::vector<int64_t> kernel, ConvolutionOptions options) {
+    options.way = Way::factored, options.winograd = Winograd::none;
+    for (const bool transposed : {false, true}) {
+      SCOPED_TRACE(c10::str(at::IntArrayRef(image), " by ", at::IntArrayRef(kernel), ", stride ",
+                            at::IntArrayRef(options.stride), transposed ? ", transposed" : ""));
+      PlaneCase c{.units_out = 72, .batch = 3, .height = image[1], .width = image[2], .kernel = kernel};
+      c.depth = image[0], c.options = options, c.options.transposed = transposed;
+      if (transposed && options.stride.size() == 3) c.options.output_padding = {1, 0, 1};
+      expect_plane(c);
+    }
+  };
+  with({3, 5, 6}, {3, 3, 3}, {.padding = {1}});
+  with({9, 4, 4}, {3, 3, 3}, {.padding = {1}});
+  with({1, 5, 6}, {3, 3, 3}, {.padding = {1}});
+  with({5, 8, 8}, {2, 1, 3}, {.padding = {0, 2, 1}, .groups = 2});
+  with({7, 8, 8}, {3, 3, 3}, {.stride = {2, 2, 2}, .padding = {1}});
+  with({6, 9, 7}, {4, 4, 4}, {.stride = {2, 3, 2}, .padding = {1}, .groups = 4});
+  with({9, 5, 30}, {3, 3, 3}, {.stride = {3, 1, 2}, .padding = {2, 1, 0}});
+  with({5, 6, 6}, {2, 3, 3}, {.stride = {3, 2, 2}, .padding = {3, 1, 1}});
+  with({9, 9, 9}, {3, 3, 2}, {.padding = {4, 2, 1}, .dilation = {4, 2, 1}});
+  with({11, 6, 6}, {3, 2, 3}, {.stride = {2, 2, 3}, .padding = {3, 2, 2}, .dilation = {3, 2, 2}});
+  with({4, 2, 300}, {2, 3, 3}, {.padding = {1}});
+  with({5, 6, 6}, {1, 1, 1}, {.stride = {2, 1, 3}, .padding = {1}});
 }
 
 // What is multiplied in float32 is rounded once.
@@ -252,28 +304,33 @@ TEST(ConvolutionPlane, LearnedStructures) {
 
 TEST(ConvolutionPlane, ThreadsDoNotChangeABit) {
   const int before = at::get_num_threads();
-  for (const auto& [image, stride] : {std::pair{3, 1}, {14, 1}, {3, 2}, {14, 2}})
-    for (const Winograd winograd : {Winograd::none, Winograd::f2, Winograd::f4})
-      for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
-        if (stride > 1 && winograd != Winograd::none) continue;
-        torch::manual_seed(13);
-        const at::Tensor x = torch::randn({3, 4 * 40, image, image}).contiguous(format),
-                         F = torch::randn({4, 136, 40, 3, 3});
-        const ConvolutionOptions options{
-            .stride = {stride}, .padding = {1}, .way = Way::factored, .winograd = winograd};
-        std::vector<std::vector<at::Tensor>> results;
-        for (const int threads : {1, 2, 3}) {
-          at::set_num_threads(threads);
-          const at::Tensor y = ops::convolution(x, F, {}, {"quaternion", {}, {}}, options);
-          const auto [dx, dF, dA] = ops::convolution_backward(
-              torch::ones_like(y), x, F, {"quaternion", {}, {}}, options, {true, true, false});
-          results.push_back({y, dx, dF});
+  for (const int64_t depth : {0, 3})  // 0: two axes
+    for (const auto& [image, stride] : {std::pair{3, 1}, {14, 1}, {3, 2}, {14, 2}})
+      for (const Winograd winograd : {Winograd::none, Winograd::f2, Winograd::f4})
+        for (const bool last : {false, true}) {
+          if (stride > 1 && winograd != Winograd::none) continue;
+          torch::manual_seed(13);
+          std::vector<int64_t> sizes{3, 4 * 40, image, image}, kernel{4, 136, 40, 3, 3};
+          if (depth) sizes.insert(sizes.begin() + 2, depth), kernel.push_back(3);
+          const at::Tensor x = torch::randn(sizes).contiguous(!last    ? at::MemoryFormat::Contiguous
+                                                              : depth  ? at::MemoryFormat::ChannelsLast3d
+                                                                       : at::MemoryFormat::ChannelsLast),
+                           F = torch::randn(kernel);
+          const ConvolutionOptions options{
+              .stride = {stride}, .padding = {1}, .way = Way::factored, .winograd = winograd};
+          std::vector<std::vector<at::Tensor>> results;
+          for (const int threads : {1, 2, 3}) {
+            at::set_num_threads(threads);
+            const at::Tensor y = ops::convolution(x, F, {}, {"quaternion", {}, {}}, options);
+            const auto [dx, dF, dA] = ops::convolution_backward(
+                torch::ones_like(y), x, F, {"quaternion", {}, {}}, options, {true, true, false});
+            results.push_back({y, dx, dF});
+          }
+          at::set_num_threads(before);
+          for (size_t i = 1; i < results.size(); ++i)
+            for (size_t k = 0; k < 3; ++k)
+              EXPECT_TRUE(torch::equal(results[0][k], results[i][k])) << i << ", " << k;
         }
-        at::set_num_threads(before);
-        for (size_t i = 1; i < results.size(); ++i)
-          for (size_t k = 0; k < 3; ++k)
-            EXPECT_TRUE(torch::equal(results[0][k], results[i][k])) << i << ", " << k;
-      }
 }
 
 TEST(ConvolutionPlane, EpiloguesAreTheSumOfTheirParts) {
@@ -308,23 +365,33 @@ TEST(ConvolutionPlane, EpiloguesAreTheSumOfTheirParts) {
 
 TEST(ConvolutionPlane, EpiloguesFinishEveryPhase) {
   constexpr auto f64 = torch::kDouble;
-  for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast})
-    for (const std::string activation : {"identity", "relu", "gelu"}) {
-      SCOPED_TRACE(activation);
-      torch::manual_seed(16);
-      const at::Tensor x = torch::randn({2, 40, 6, 5}).contiguous(format), F = torch::randn({4, 10, 9, 3, 3}),
-                       scale = torch::randn({36}), shift = torch::randn({36}),
-                       residual = torch::randn({2, 36, 12, 9});
-      const ConvolutionOptions options{
-          .stride = {2}, .padding = {1}, .transposed = true, .output_padding = {1, 0}, .way = Way::factored};
-      const at::Tensor y = convolution_of_H(x.to(f64), F.to(f64), {}, test::table_of("quaternion"), options);
-      const at::Tensor expected =
-          ops::activation(activation)(y * scale.view({36, 1, 1}) + shift.view({36, 1, 1}) + residual);
-      const at::Tensor got = ops::convolution_with_epilogue(x, F, {"quaternion", {}, {}},
-                                                            {scale, shift, residual, activation}, options);
-      EXPECT_LT(relative_error(got, expected), 3e-6);
-      EXPECT_TRUE(got.is_contiguous(format));
-    }
+  for (const bool deep : {false, true})
+    for (const bool strided : {false, true})
+      for (const bool last : {false, true})
+        for (const std::string activation : {"identity", "relu", "gelu"}) {
+          SCOPED_TRACE(activation + (deep ? ", three axes" : "") + (strided ? ", stride 2" : ""));
+          torch::manual_seed(16);
+          std::vector<int64_t> sizes{2, 40, 6, 5}, kernel{4, 10, 9, 3, 3};
+          if (deep) sizes.insert(sizes.begin() + 2, 4), kernel.push_back(3);
+          const at::Tensor x = torch::randn(sizes).contiguous(!last  ? at::MemoryFormat::Contiguous
+                                                              : deep ? at::MemoryFormat::ChannelsLast3d
+                                                                     : at::MemoryFormat::ChannelsLast),
+                           F = torch::randn(kernel), scale = torch::randn({36}), shift = torch::randn({36});
+          ConvolutionOptions options{.padding = {1}, .transposed = true, .way = Way::factored};
+          if (strided) options.stride = {2};
+          if (strided) options.output_padding = deep ? std::vector<int64_t>{0, 1, 0} : std::vector<int64_t>{1, 0};
+          const at::Tensor y =
+              convolution_of_H(x.to(f64), F.to(f64), {}, test::table_of("quaternion"), options);
+          std::vector<int64_t> channels(static_cast<size_t>(x.dim()) - 1, 1);
+          channels[0] = 36;
+          const at::Tensor residual = torch::randn(y.sizes());
+          const at::Tensor expected =
+              ops::activation(activation)(y * scale.view(channels) + shift.view(channels) + residual);
+          const at::Tensor got = ops::convolution_with_epilogue(
+              x, F, {"quaternion", {}, {}}, {scale, shift, residual, activation}, options);
+          EXPECT_LT(relative_error(got, expected), 3e-6);
+          EXPECT_TRUE(got.is_contiguous(x.suggest_memory_format()));
+        }
 }
 
 TEST(ConvolutionPlane, WhatTheEngineDoesNotMultiplyIsFinishedToo) {

@@ -28,14 +28,14 @@ class Resolved {
       : call_(call), F_(F) {
     const at::ScalarType dtype = call.map.compute_dtype(x);
     widened_ = dtype == at::kBFloat16 && !has_fast_halves();
-    if (call.axes() > 2 || !(dtype == at::kFloat || widened_) || x.numel() == 0 || F.size(0) == 1) return;
+    if (!(dtype == at::kFloat || widened_) || x.numel() == 0 || F.size(0) == 1) return;
     plane_ = plane::make_plane(x, F, call);
     if (call.map.way == Way::mixed || call.map.way == Way::materialised) return;
     if (call.map.way == Way::automatic && !worth_it(pass)) return;
     // Factors that are followed beside a learned A may be missing, and are not insisted on.
     const bool known = call.map.rank() > 0;
     if (known) call_.map.way = Way::factored;
-    map_.emplace(as_matrices(F), call_.map, plane_.batch * plane_.b_height * plane_.b_width, at::kFloat, pass,
+    map_.emplace(as_matrices(F), call_.map, plane_.batch * plane_.b_size[plane::kDeep] * plane_.b_size[plane::kDown] * plane_.b_size[plane::kAcross], at::kFloat, pass,
                  /*often=*/true);
     call_.map = map_->call();
     m_ = winograd_of(call.winograd);
@@ -102,14 +102,12 @@ class Resolved {
   void run_weights(const plane::WeightPass& pass, const at::Tensor& a, const at::Tensor& b,
                    const at::Tensor& to) const {
     float* const data = to.mutable_data_ptr<float>();
-    if (m_ > 0) {
-      const at::Tensor from_a = plane::dense(a), from_b = plane::dense(b);
-      plane::run_winograd_weights(plane_, pass, m_, plane::images_of(from_a), plane::images_of(from_b), data);
-    } else {
-      const at::Tensor from_a = plane::dense_last(a), from_b = plane::dense_last(b);
-      plane::run_direct_weights(plane_, pass, plane::last_images_of(from_a), plane::last_images_of(from_b),
-                                data);
-    }
+    const at::Tensor from_a = plane::dense(a), from_b = plane::dense(b);
+    const Images images_a = plane::images_of(from_a), images_b = plane::images_of(from_b);
+    if (m_ > 0)
+      plane::run_winograd_weights(plane_, pass, m_, images_a, images_b, data);
+    else
+      plane::run_direct_weights(plane_, pass, images_a, images_b, data);
   }
   /// Blocks of a few units cost more to mix than their products save, and their products leave half of a
   /// vector empty. The gradient of A costs n n products where H needs one.
@@ -123,12 +121,13 @@ class Resolved {
     if (asked == Winograd::none || !plane_.takes_winograd()) return 0;
     if (asked != Winograd::automatic) return asked == Winograd::f2 ? 2 : 4;
     // Tiles that hang over the edge are whole tiles' work.
+    const int64_t height = plane_.b_size[plane::kDown], width = plane_.b_size[plane::kAcross];
     const auto products = [&](int64_t m) {
-      return (m + 2) * (m + 2) * ((plane_.b_height + m - 1) / m) * ((plane_.b_width + m - 1) / m);
+      return (m + 2) * (m + 2) * ((height + m - 1) / m) * ((width + m - 1) / m);
     };
-    const bool several = plane_.b_height > 4 && plane_.b_width > 4;
+    const bool several = height > 4 && width > 4;
     if (several && less_precision_allowed() && products(4) < products(2)) return 4;
-    return products(2) < 9 * plane_.b_height * plane_.b_width ? 2 : 0;
+    return products(2) < 9 * height * width ? 2 : 0;
   }
   /// The user lets oneDNN's convolutions compute with fewer bits than float32 has.
   static bool less_precision_allowed() {

@@ -1,5 +1,5 @@
-// One way through a plane without transforms. A task is a panel of some rows of pixels of the result, perhaps
-// of several images, or of a part of a long row, and some columns where there are few pixels:
+// One way through planes without transforms. A task is a panel of some rows of pixels of the result, perhaps
+// of several planes, or of a part of a long row, and some columns where there are few pixels:
 //
 //   mixtures  the rows of pixels that the panel reads, n -> R, with zeros around them    -> [r][pixel][unit]
 //   products  for each row of pixels, and each row of the kernel: pixels side by side are one long row of the
@@ -7,6 +7,8 @@
 //   results   R -> n, finished                                                          -> pixels
 //
 // With a dilation the places of a kernel's row are products of their own.
+//
+// A kernel of three axes takes the sum over its planes too, and each meets a plane of the input.
 //
 // From b to a a stride s splits the result in s s phases: pixels that are s apart, down and across, meet the
 // same places of the kernel, and those of other phases meet the rest. A panel is of pixels of the grid that
@@ -52,8 +54,8 @@ struct Axis {
   int64_t padding = 0, reach = 1;  ///< of all phases: pixels before a grid's pixel, pixels from there on
   std::vector<Phase> phases;
 
-  Axis(const Plane& plane, const Way2& way, int axis) {
-    const int64_t kernel = axis == 0 ? plane.height : plane.width, dilation = plane.dilation[axis];
+  Axis(const Plane& plane, const Way2& way, AxisName axis) {
+    const int64_t kernel = plane.kernel[axis], dilation = plane.dilation[axis];
     if (way.from_a) {
       stride = plane.stride[axis], padding = plane.padding[axis], reach = (kernel - 1) * dilation + 1;
       phases.push_back({0, 0, 1, kernel, -padding, dilation});
@@ -85,53 +87,60 @@ struct Axis {
   }
 };
 
-/// The plane as one way sees it.
+/// The planes as one way sees them.
 struct View {
-  Axis down, across;
-  int64_t height, width;  ///< of the grid
-  int64_t wide;           ///< pixels of a row of the input with its padding
+  Axis deep, down, across;
+  int64_t depth, height, width;  ///< of the grid
+  int64_t wide;                  ///< pixels of a row of the input with its padding
 
   View(const Plane& plane, const Way2& way, const Images& in, const Images& out)
-      : down(plane, way, 0),
-        across(plane, way, 1),
+      : deep(plane, way, kDeep),
+        down(plane, way, kDown),
+        across(plane, way, kAcross),
+        depth(deep.grid(out.depth)),
         height(down.grid(out.height)),
         width(across.grid(out.width)),
         wide(std::max((width - 1) * across.stride + across.reach, in.width + across.padding)) {}
   /// True where the result's pixels are the grid's.
-  bool one_phase() const { return down.step == 1 && across.step == 1; }
-  /// Rows of the input that a row of the result meets, of all from its first to its last.
-  int64_t met() const { return one_phase() ? down.phases[0].count : down.reach; }
+  bool one_phase() const { return deep.step == 1 && down.step == 1 && across.step == 1; }
+  /// Rows of the input that a row of the result meets in a plane, of all from its first to its last; planes.
+  int64_t met() const { return met(down); }
+  int64_t planes() const { return met(deep); }
   /// True where a phase's products would be small: an image's rows are one, with the padding between them.
   bool joins_rows() const { return !one_phase() && width <= kShortRow && 2 * wide <= 3 * width; }
   /// Pixels from a row of a product to the next.
   int64_t pitch(int64_t pixels) const { return joins_rows() ? wide : pixels; }
+
+ private:
+  int64_t met(const Axis& axis) const { return one_phase() ? axis.phases[0].count : axis.reach; }
 };
 
 struct Panels {
-  int64_t rows, height, count, parts, blocks;  ///< rows of the grid, of all images and of a panel
+  int64_t rows, height, count, parts, blocks;  ///< rows of the grid, of all planes and of a panel
   int64_t width, cuts;                         ///< pixels of a panel's row; panels of a row
   int64_t wide;                                ///< pixels of a row of the input with its padding, for a panel
   int64_t most_inputs;                         ///< rows of the input that a panel reads at most
 
   Panels(const Plane& plane, const View& view, int64_t rank, const Images& in, int64_t outputs) {
     const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
-    rows = plane.batch * view.height;
+    rows = plane.batch * view.depth * view.height;
     blocks = (outputs + kColumns - 1) / kColumns;
     parts =
         rows * view.width < kFewPixels * threads ? std::clamp<int64_t>(blocks * plane.groups, 1, threads) : 1;
     width = view.width > kLongRow ? equal_parts(view.width, kPixels, threads) : view.width;
     cuts = (view.width + width - 1) / width;
     wide = cuts > 1 ? (width - 1) * view.across.stride + view.across.reach : view.wide;
-    const int64_t row_bytes = rank * wide * (in.channels / plane.n) * 4 * view.down.stride;
+    const int64_t row_bytes = rank * wide * (in.channels / plane.n) * 4 * view.down.stride * view.planes();
     height = std::clamp<int64_t>(std::min(kMixedBytes / row_bytes, kPixels / width), 1, rows);
     height = cuts > 1 ? 1 : equal_parts(rows, height, std::max<int64_t>(1, threads / parts));
-    // Panels end where images do, lest each have products of another height.
+    // Panels end where planes do, lest each have products of another height.
     if (view.joins_rows() && height > view.height) height -= height % view.height;
     while (view.joins_rows() && height < view.height && view.height % height != 0) --height;
     count = (rows + height - 1) / height * cuts;
-    // Each run of rows in one image reads the kernel's reach beyond its own.
-    const int64_t images = std::min(height, height / view.height + 2);
-    most_inputs = std::min(height * view.met(), height * view.down.stride + images * view.down.reach);
+    // Each run of rows in one plane reads the kernel's reach beyond its own.
+    const int64_t planes = std::min(height, height / view.height + 2);
+    most_inputs = std::min(height * view.met(), height * view.down.stride + planes * view.down.reach) *
+                  view.planes();
   }
 };
 
@@ -149,7 +158,7 @@ class Task {
         epilogue_(epilogue) {
     inputs_ = in.channels / plane.n, outputs_ = out.channels / plane.n;
     const int64_t rows_out =
-        out.last ? 0 : p_.height * view.down.step * p_.width * view.across.step * out.channels;
+        out.last ? 0 : view.deep.step * phase_rows() * p_.width * view.across.step * out.channels;
     mixed_ = p_.most_inputs * p_.wide * inputs_ + kSkew;
     product_ = p_.height * view.pitch(p_.width) * kColumns + kSkew;
     engine::Scratch& memory = engine::scratch();
@@ -179,30 +188,55 @@ class Task {
  private:
   /// The rows of the input that the panel reads, mixed; where those of each row of the result are.
   void read() {
-    places_.clear();
-    int64_t at = 0;  // rows that are there
-    const int64_t stride = view_.down.stride, met = view_.met();
+    places_.clear(), taken_.clear();
+    mixed_rows_ = 0;
     for (int64_t row = first_; row < last_;) {
-      const int64_t b = row / view_.height, y = row % view_.height,
-                    count = std::min(view_.height - y, last_ - row), begin = y * stride - view_.down.padding,
-                    all = (count - 1) * stride + view_.down.reach;
-      if (count * met < all) {  // rows between, of a stride or a dilation, are not read
-        const Phase& phase = view_.down.phases[0];
-        const int64_t above = phase.begin + view_.down.padding;
-        for (int64_t i = 0; i < count; ++i) {
-          places_.push_back({at, true});
-          for (int64_t u = 0; u < met; ++u) mix(b, begin + above + i * stride + u * phase.next, at++);
-        }
-      } else {
-        for (int64_t i = 0; i < count; ++i) places_.push_back({at + i * stride, false});
-        for (int64_t i = 0; i < all; ++i) mix(b, begin + i, at++);
+      const int64_t y = row % view_.height, count = std::min(view_.height - y, last_ - row);
+      for (int64_t i = 0; i < count; ++i)
+        for (int64_t plane = 0; plane < view_.planes(); ++plane) places_.push_back({});
+      for (int64_t plane = 0; plane < view_.planes(); ++plane) {
+        const int64_t slice = met_slice(row / view_.height, plane);
+        if (slice >= 0) read(slice, y, count, row - first_, plane);
       }
       row += count;
     }
   }
 
+  /// The plane of the input that a plane of the kernel brings to one of the grid; -1 off the image.
+  int64_t met_slice(int64_t slice, int64_t plane) const {
+    const int64_t apart = view_.one_phase() ? view_.deep.phases[0].next : 1,
+                  z = slice % view_.depth * view_.deep.stride - view_.deep.padding + plane * apart;
+    return z >= 0 && z < in_.depth ? slice / view_.depth * in_.depth + z : -1;
+  }
+
+  /// What rows y .. y + count of the grid meet in a plane, unless a run of rows before them met the same.
+  void read(int64_t slice, int64_t y, int64_t count, int64_t row, int64_t plane) {
+    const int64_t stride = view_.down.stride, met = view_.met(), begin = y * stride - view_.down.padding,
+                  all = (count - 1) * stride + view_.down.reach;
+    const bool close = count * met < all;  // rows between, of a stride or a dilation, are not read
+    const Run run{slice, y, count, mixed_rows_};
+    const auto found = std::find_if(taken_.begin(), taken_.end(), [&](const Run& other) {
+      return other.slice == slice && other.y == y && other.count == count;
+    });
+    const int64_t at = found != taken_.end() ? found->at : mixed_rows_;
+    for (int64_t i = 0; i < count; ++i)
+      places_[static_cast<size_t>((row + i) * view_.planes() + plane)] = {at + i * (close ? met : stride),
+                                                                          close};
+    if (found != taken_.end()) return;
+    taken_.push_back(run);
+    if (!close) {
+      for (int64_t i = 0; i < all; ++i) mix(slice, begin + i, mixed_rows_++);
+      return;
+    }
+    const Phase& phase = view_.down.phases[0];
+    const int64_t above = phase.begin + view_.down.padding;
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t u = 0; u < met; ++u)
+        mix(slice, begin + above + i * stride + u * phase.next, mixed_rows_++);
+  }
+
   /// A row of pixels, or what the panel reads of it, with its padding.
-  void mix(int64_t b, int64_t y, int64_t at) {
+  void mix(int64_t slice, int64_t y, int64_t at) {
     const int64_t begin = left_ * view_.across.stride - view_.across.padding,
                   before = std::clamp<int64_t>(-begin, 0, p_.wide), x = begin + before,
                   width = std::clamp<int64_t>(in_.width - x, 0, p_.wide - before),
@@ -221,35 +255,38 @@ class Task {
     if (!inside || width == 0) return;
     const float* components[engine::kMaxComponents];
     if (in_.last) {
-      for (int64_t c = 0; c < plane_.n; ++c) components[c] = in_.pixel(b, y, x) + c * inputs_;
+      for (int64_t c = 0; c < plane_.n; ++c) components[c] = in_.pixel(slice, y, x) + c * inputs_;
       k_.combine_f_f(way_.in->view(), components, in_.channels, mixture_at_.data(), inputs_, width, inputs_,
                      nullptr, Store::set);
     } else {
-      for (int64_t c = 0; c < plane_.n; ++c) components[c] = in_.row(b, c * inputs_, y) + x;
-      k_.transpose_f_f(way_.in->view(), static_cast<int32_t>(plane_.n), components, in_.height * in_.width,
+      for (int64_t c = 0; c < plane_.n; ++c) components[c] = in_.row(slice, c * inputs_, y) + x;
+      k_.transpose_f_f(way_.in->view(), static_cast<int32_t>(plane_.n), components, in_.channel(),
                        mixture_at_.data(), inputs_, inputs_, width);
     }
   }
 
   void multiply(int64_t block) {
     int64_t place = 0;  // in the order of packed weights
-    for (const Phase& down : view_.down.phases)
-      for (const Phase& across : view_.across.phases) {
-        const int64_t width =
-            std::clamp<int64_t>(view_.across.pixels_of(across, out_.width) - left_, 0, right_ - left_);
-        if (width > 0) {
-          multiply(block, down, across, place, width);
-          if (view_.one_phase())
-            finish(block, down, across, 0, last_ - first_, width);
-          else
-            for (int64_t row = 0; row < last_ - first_; ++row) finish(block, down, across, row, 1, width);
+    for (const Phase& deep : view_.deep.phases)
+      for (const Phase& down : view_.down.phases)
+        for (const Phase& across : view_.across.phases) {
+          const int64_t width =
+              std::clamp<int64_t>(view_.across.pixels_of(across, out_.width) - left_, 0, right_ - left_);
+          if (width > 0) {
+            multiply(block, deep, down, across, place, width);
+            if (view_.one_phase())
+              finish(block, deep, down, across, 0, last_ - first_, width);
+            else
+              for (int64_t row = 0; row < last_ - first_; ++row)
+                finish(block, deep, down, across, row, 1, width);
+          }
+          place += deep.count * down.count * across.count;
         }
-        place += down.count * across.count;
-      }
   }
 
   /// The products of a phase, `width` pixels a row.
-  void multiply(int64_t block, const Phase& down, const Phase& across, int64_t place, int64_t width) {
+  void multiply(int64_t block, const Phase& deep, const Phase& down, const Phase& across, int64_t place,
+                int64_t width) {
     const int64_t q = inputs_ / plane_.groups, m = outputs_ / plane_.groups, group = block / p_.blocks,
                   col = block % p_.blocks * kColumns, cols = std::min(kColumns, m - col);
     // Places of a kernel's row that are one product: their channels lie side by side.
@@ -263,19 +300,24 @@ class Task {
       float* const products = products_ + r * product_;
       for (int64_t row = 0, rows; row < last_ - first_; row += rows) {
         rows = joins ? std::min(view_.height - (first_ + row) % view_.height, last_ - first_ - row) : 1;
-        const auto [begin, close] = places_[static_cast<size_t>(row)];
         bool begun = false;
-        for (int64_t u = 0; u < down.count; ++u) {
-          // Rows of zeros are passed over, which for a large dilation are many.
-          const int64_t met = (first_ + row) % view_.height * view_.down.stride + down.begin + u * down.next;
-          if (!joins && (met < 0 || met >= in_.height)) continue;
-          for (int64_t v = 0; v < across.count; v += side) {
-            const int64_t y = begin + (close ? u : above + u * down.next), x = before + v * across.next;
-            at::native::cpublas::brgemm(
-                (rows - 1) * pitch + width, cols, side * q, view_.across.stride * inputs_, m, cols, begun,
-                mixtures_ + r * mixed_ + (y * p_.wide + x) * inputs_ + group * q,
-                weights + (u * across.count + v) * q * m, products + row * pitch * cols);
-            begun = true;
+        for (int64_t w = 0; w < deep.count; ++w) {
+          const int64_t plane =
+              view_.one_phase() ? w : deep.begin + view_.deep.padding + w * deep.next;
+          const auto [begin, close] = places_[static_cast<size_t>(row * view_.planes() + plane)];
+          if (begin < 0) continue;
+          for (int64_t u = 0; u < down.count; ++u) {
+            // Rows of zeros are passed over, which for a large dilation are many.
+            const int64_t met = (first_ + row) % view_.height * view_.down.stride + down.begin + u * down.next;
+            if (!joins && (met < 0 || met >= in_.height)) continue;
+            for (int64_t v = 0; v < across.count; v += side) {
+              const int64_t y = begin + (close ? u : above + u * down.next), x = before + v * across.next;
+              at::native::cpublas::brgemm(
+                  (rows - 1) * pitch + width, cols, side * q, view_.across.stride * inputs_, m, cols, begun,
+                  mixtures_ + r * mixed_ + (y * p_.wide + x) * inputs_ + group * q,
+                  weights + ((w * down.count + u) * across.count + v) * q * m, products + row * pitch * cols);
+              begun = true;
+            }
           }
         }
         if (!begun) std::fill_n(products + row * pitch * cols, ((rows - 1) * pitch + width) * cols, 0.f);
@@ -284,16 +326,18 @@ class Task {
   }
 
   /// Some rows of a phase of the result, from its products.
-  void finish(int64_t block, const Phase& down, const Phase& across, int64_t row, int64_t rows,
-              int64_t width) {
+  void finish(int64_t block, const Phase& deep, const Phase& down, const Phase& across, int64_t row,
+              int64_t rows, int64_t width) {
     const int64_t m = outputs_ / plane_.groups, group = block / p_.blocks, col = block % p_.blocks * kColumns,
                   cols = std::min(kColumns, m - col);
-    const int64_t b = (first_ + row) / view_.height,
+    const int64_t slice = out_slice((first_ + row) / view_.height, deep),
                   y = (first_ + row) % view_.height * view_.down.step + down.at;
-    if (y >= out_.height) return;
+    if (slice < 0 || y >= out_.height) return;
     const int64_t step = view_.across.step, next = step * out_.channels,
-                  at = ((b * out_.height + y) * out_.width + left_ * step + across.at) * out_.channels,
-                  in_panel = ((row * view_.down.step + down.at) * panel_width() + across.at) * out_.channels;
+                  at = ((slice * out_.height + y) * out_.width + left_ * step + across.at) * out_.channels,
+                  in_panel = ((deep.at * phase_rows() + row * view_.down.step + down.at) * panel_width() +
+                              across.at) *
+                             out_.channels;
     for (int64_t r = 0; r < way_.rank; ++r)
       product_at_[static_cast<size_t>(r)] = products_ + r * product_ + row * view_.pitch(width) * cols;
     float* results[engine::kMaxComponents];
@@ -319,15 +363,25 @@ class Task {
   void write(int64_t channel, int64_t count) {
     const int64_t step = view_.down.step;
     for (int64_t row = first_; row < last_;) {
-      const int64_t b = row / view_.height, y = row % view_.height,
-                    rows = std::min(view_.height - y, last_ - row);
-      const float* const from = rows_out_ + (row - first_) * step * panel_width() * out_.channels;
-      const int64_t height = std::min(rows * step, out_.height - y * step), x = left_ * view_.across.step;
-      scatter(from, out_, {y * step, x, height, panel_width()}, b, channel, count);
+      const int64_t y = row % view_.height, rows = std::min(view_.height - y, last_ - row),
+                    height = std::min(rows * step, out_.height - y * step), x = left_ * view_.across.step;
+      for (const Phase& deep : view_.deep.phases) {
+        const int64_t slice = out_slice(row / view_.height, deep);
+        const float* const from =
+            rows_out_ + (deep.at * phase_rows() + (row - first_) * step) * panel_width() * out_.channels;
+        if (slice >= 0) scatter(from, out_, {y * step, x, height, panel_width()}, slice, channel, count);
+      }
       row += rows;
     }
   }
 
+  /// The plane of the result that a plane of the grid has in a phase; -1 beyond the last.
+  int64_t out_slice(int64_t slice, const Phase& deep) const {
+    const int64_t z = slice % view_.depth * view_.deep.step + deep.at;
+    return z < out_.depth ? slice / view_.depth * out_.depth + z : -1;
+  }
+  /// Rows of the result that a panel has of a phase of its planes.
+  int64_t phase_rows() const { return p_.height * view_.down.step; }
   /// Pixels of the result in a row of the panel.
   int64_t panel_width() const {
     return std::min(p_.width * view_.across.step, out_.width - left_ * view_.across.step);
@@ -345,13 +399,19 @@ class Task {
   float *mixtures_, *products_, *rows_out_;
   std::vector<float*> mixture_at_;
   std::vector<const float*> product_at_;
-  /// Of a row of the result, in the mixed rows: the first that it meets, and whether the others lie close to
-  /// it.
+  /// Of a row of the result and a plane of the input, in the mixed rows: the first that it meets, or -1, and
+  /// whether the others lie close to it.
   struct Place {
-    int64_t begin;
-    bool close;
+    int64_t begin = -1;
+    bool close = false;
   };
-  std::vector<Place> places_;
+  std::vector<Place> places_;  // [row][plane of the kernel]
+  /// What rows of the grid met in a plane of the input, from a mixed row on.
+  struct Run {
+    int64_t slice, y, count, at;
+  };
+  std::vector<Run> taken_;
+  int64_t mixed_rows_ = 0;
 };
 
 }  // namespace
@@ -364,13 +424,18 @@ int64_t direct_packed_size(const Plane& plane, const Way2& way) {
 void pack_direct(const Plane& plane, const Way2& way, const float* F, float* packed) {
   const MixedWeights weights(plane, way, F);
   const int64_t K = weights.inputs(), N = weights.outputs();
-  const direct::Axis down(plane, way, 0), across(plane, way, 1);
+  const direct::Axis deep(plane, way, kDeep), down(plane, way, kDown), across(plane, way, kAcross);
   std::vector<int64_t> places;  // phase by phase
-  for (const direct::Phase& y : down.phases)
-    for (const direct::Phase& x : across.phases)
-      for (int64_t u = 0; u < y.count; ++u)
-        for (int64_t v = 0; v < x.count; ++v)
-          places.push_back((y.place + u * y.apart) * plane.width + x.place + v * x.apart);
+  const int64_t* const kernel = plane.kernel;
+  for (const direct::Phase& z : deep.phases)
+    for (const direct::Phase& y : down.phases)
+      for (const direct::Phase& x : across.phases)
+        for (int64_t w = 0; w < z.count; ++w)
+          for (int64_t u = 0; u < y.count; ++u)
+            for (int64_t v = 0; v < x.count; ++v)
+              places.push_back(((z.place + w * z.apart) * kernel[kDown] + y.place + u * y.apart) *
+                                   kernel[kAcross] +
+                               x.place + v * x.apart);
   weights.each([&](int64_t group, int64_t r, int64_t unit, const float* rows) {
     float* const to = packed + ((group * way.rank + r) * plane.places() * K + unit) * N;
     for (size_t i = 0; i < places.size(); ++i)

@@ -49,49 +49,107 @@ class Work {
     const int64_t b_row = kPixels + kSkew, a_all = kPixels * plane_.a_units + kSkew,
                   b_all = plane_.b_units * b_row + kSkew;
     engine::Scratch& memory = engine::scratch();
-    memory.begin((pass_.rank * (a_all + b_all) + kPixels * a_.channels) * 4 + 3 * 64);
-    float* const a_mixed = memory.take<float>(pass_.rank * a_all);
-    float* const b_mixed = memory.take<float>(pass_.rank * b_all);
-    float* const patch = memory.take<float>(kPixels * a_.channels);
-    std::vector<float*> a_to, b_to;
-    for (int64_t r = 0; r < pass_.rank; ++r) {
-      a_to.push_back(a_mixed + r * a_all);
-      b_to.push_back(b_mixed + r * b_all);
-    }
-    const auto n = static_cast<int32_t>(plane_.n);
-    const float *from_b[engine::kMaxComponents], *from_a[engine::kMaxComponents];
-    for (int64_t c = 0; c < plane_.n; ++c) from_a[c] = patch + c * plane_.a_units;
-    const int64_t pixels = plane_.batch * b_.height * b_.width, rows = plane_.b_in_group(),
+    memory.begin((pass_.rank * (a_all + b_all) + (a_.last ? 0 : strided())) * 4 + 3 * 64);
+    Panel panel{memory.take<float>(pass_.rank * a_all), a_all, memory.take<float>(pass_.rank * b_all), b_all,
+                memory.take<float>(a_.last ? 0 : strided()), std::vector<float*>(static_cast<size_t>(pass_.rank))};
+    const int64_t pixels = plane_.batch * b_.depth * b_.plane(), rows = plane_.b_in_group(),
                   cols = plane_.a_in_group();
     for (int64_t first = 0; first < pixels; first += kPixels) {
       const int64_t count = std::min(kPixels, pixels - first);
-      for (int64_t c = 0; c < plane_.n; ++c) from_b[c] = b_.data + first * b_.channels + c * plane_.b_units;
-      k_.transpose_f_f(pass_.b_in->view(), n, from_b, b_.channels, b_to.data(), b_row, count, plane_.b_units);
+      each_run(first, count, b_.plane(), [&](const Run& run) { mix_b(run, panel); });
       for (int64_t place = begin; place < end; ++place) {
-        collect(place, first, count, patch);
-        k_.combine_f_f(pass_.a_in->view(), from_a, a_.channels, a_to.data(), plane_.a_units, count,
-                       plane_.a_units, nullptr, Store::set);
+        each_run(first, count, b_.width, [&](const Run& run) { mix_a(place, run, panel); });
         for (int64_t group = 0; group < plane_.groups; ++group)
           for (int64_t r = 0; r < pass_.rank; ++r)
             at::native::cpublas::brgemm(rows, cols, count, b_row, plane_.a_units, cols, first > 0,
-                                        b_mixed + r * b_all + group * rows * b_row,
-                                        a_mixed + r * a_all + group * cols, sum_of(place, group, r));
+                                        panel.b + r * b_all + group * rows * b_row,
+                                        panel.a + r * a_all + group * cols, sum_of(place, group, r));
       }
     }
   }
 
-  /// The pixels of a that a place brings to pixels of b; zeros off the image.
-  void collect(int64_t place, int64_t first, int64_t count, float* patch) const {
-    const int64_t u = place / plane_.width * plane_.dilation[0] - plane_.padding[0],
-                  v = place % plane_.width * plane_.dilation[1] - plane_.padding[1];
-    for (int64_t i = 0; i < count; ++i, patch += a_.channels) {
-      const int64_t pixel = first + i, row = pixel / b_.width, y = row % b_.height * plane_.stride[0] + u,
-                    x = pixel % b_.width * plane_.stride[1] + v;
-      if (y < 0 || y >= a_.height || x < 0 || x >= a_.width)
-        std::fill_n(patch, a_.channels, 0.f);
-      else
-        std::copy_n(a_.pixel(row / b_.height, y, x), a_.channels, patch);
+  /// A panel's mixtures: those of a [r][pixel][unit], of b [r][unit][pixel].
+  struct Panel {
+    float* a;
+    int64_t a_all;
+    float* b;
+    int64_t b_all;
+    float* strided;
+    std::vector<float*> to;  // of R mixtures
+  };
+  /// Pixels of b that lie side by side: those from `pixel` on of all, from `at` on of the panel.
+  struct Run {
+    int64_t pixel, count, at;
+  };
+  template <class Use>
+  static void each_run(int64_t first, int64_t count, int64_t length, const Use& use) {
+    for (int64_t i = 0; i < count;) {
+      const int64_t here = std::min(count - i, length - (first + i) % length);
+      use(Run{first + i, here, i});
+      i += here;
     }
+  }
+
+  void mix_b(const Run& run, Panel& panel) const {
+    const int64_t slice = run.pixel / b_.plane(), within = run.pixel % b_.plane();
+    const float* from[engine::kMaxComponents];
+    std::vector<float*>& to = panel.to;
+    for (int64_t r = 0; r < pass_.rank; ++r) to[static_cast<size_t>(r)] = panel.b + r * panel.b_all + run.at;
+    const int64_t units = plane_.b_units, row = kPixels + kSkew;
+    for (int64_t c = 0; c < plane_.n; ++c)
+      from[c] = b_.last ? b_.pixel(slice, 0, within) + c * units : b_.row(slice, c * units, 0) + within;
+    if (b_.last)
+      k_.transpose_f_f(pass_.b_in->view(), static_cast<int32_t>(plane_.n), from, b_.channels, to.data(), row,
+                       run.count, units);
+    else
+      k_.combine_f_f(pass_.b_in->view(), from, b_.channel(), to.data(), row, units, run.count, nullptr,
+                     Store::set);
+  }
+
+  /// The pixels of a that a place brings to pixels of a row of b; zeros off the image.
+  void mix_a(int64_t place, const Run& run, Panel& panel) const {
+    const int64_t* const size = plane_.kernel;
+    const int64_t u = place / size[kAcross] % size[kDown], w = place / size[kAcross] / size[kDown],
+                  v = place % size[kAcross];
+    const auto met = [&](int64_t of_b, int64_t at, AxisName axis) {
+      return of_b * plane_.stride[axis] + at * plane_.dilation[axis] - plane_.padding[axis];
+    };
+    const int64_t row = run.pixel / b_.width, slice = row / b_.height,
+                  z = met(slice % b_.depth, w, kDeep), y = met(row % b_.height, u, kDown),
+                  x = met(run.pixel % b_.width, v, kAcross), step = plane_.stride[kAcross],
+                  units = plane_.a_units;
+    const bool inside = z >= 0 && z < a_.depth && y >= 0 && y < a_.height;
+    const int64_t before = std::clamp<int64_t>((step - 1 - x) / step, 0, run.count),
+                  end = inside ? std::clamp<int64_t>((a_.width - x + step - 1) / step, before, run.count) : before,
+                  count = end - before;
+    std::vector<float*>& to = panel.to;
+    for (int64_t r = 0; r < pass_.rank; ++r) {
+      float* const pixels = panel.a + r * panel.a_all + run.at * units;
+      std::fill_n(pixels, before * units, 0.f);
+      std::fill_n(pixels + end * units, (run.count - end) * units, 0.f);
+      to[static_cast<size_t>(r)] = pixels + before * units;
+    }
+    if (count == 0) return;
+    const int64_t from_slice = slice / b_.depth * a_.depth + z, from_x = x + before * step;
+    const float* from[engine::kMaxComponents];
+    if (a_.last) {
+      for (int64_t c = 0; c < plane_.n; ++c) from[c] = a_.pixel(from_slice, y, from_x) + c * units;
+    } else {
+      for (int64_t c = 0; c < plane_.n; ++c) from[c] = a_.row(from_slice, c * units, y) + from_x;
+      if (step == 1)
+        return k_.transpose_f_f(pass_.a_in->view(), static_cast<int32_t>(plane_.n), from, a_.channel(),
+                                to.data(), units, units, count);
+      k_.transpose_f_f(engine::copies_of(1), 1, from, a_.channel(), &panel.strided, a_.channels, a_.channels,
+                       (count - 1) * step + 1);
+      for (int64_t c = 0; c < plane_.n; ++c) from[c] = panel.strided + c * units;
+    }
+    k_.combine_f_f(pass_.a_in->view(), from, step * a_.channels, to.data(), units, count, units, nullptr,
+                   Store::set);
+  }
+  /// Values of a's pixels between the first and the last that a panel's row meets.
+  int64_t strided() const {
+    const int64_t count = std::min(kPixels, b_.width), step = plane_.stride[kAcross];
+    return step == 1 ? 0 : ((count - 1) * step + 1) * a_.channels;
   }
 
   /// Of one unit of b, all components and places: dF (results, units of b, units of a in a group, places).

@@ -8,20 +8,21 @@ namespace quatrain::ops::plane {
 
 Plane make_plane(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call) {
   const std::vector<c10::SymInt> sizes = result_sizes(x, F, call);
-  const bool one = call.axes() == 1;
-  const size_t last = one ? 0 : 1;
-  const auto height_of = [&](int64_t whole) { return one ? 1 : whole; };
   Plane plane{};
   plane.batch = x.size(0), plane.n = F.size(0), plane.groups = call.groups;
-  const int64_t x_height = height_of(x.size(2)), x_width = x.size(-1),
-                y_height = height_of(sizes[2].expect_int()), y_width = sizes.back().expect_int();
   plane.b_units = F.size(1), plane.a_units = F.size(2) * call.groups;
-  plane.a_height = call.transposed ? y_height : x_height, plane.a_width = call.transposed ? y_width : x_width;
-  plane.b_height = call.transposed ? x_height : y_height, plane.b_width = call.transposed ? x_width : y_width;
-  plane.height = height_of(F.size(3)), plane.width = F.size(-1);
-  plane.stride[0] = one ? 1 : call.stride[0], plane.stride[1] = call.stride[last];
-  plane.padding[0] = one ? 0 : call.padding[0], plane.padding[1] = call.padding[last];
-  plane.dilation[0] = one ? 1 : call.dilation[0], plane.dilation[1] = call.dilation[last];
+  for (int64_t axis = 0; axis < kAxes; ++axis) {
+    const int64_t given = axis - (kAxes - call.axes());
+    const auto i = static_cast<size_t>(std::max<int64_t>(given, 0));
+    const bool is = given >= 0;
+    const int64_t x_size = is ? x.size(2 + given) : 1, y_size = is ? sizes[2 + i].expect_int() : 1;
+    plane.a_size[axis] = call.transposed ? y_size : x_size;
+    plane.b_size[axis] = call.transposed ? x_size : y_size;
+    plane.kernel[axis] = is ? F.size(3 + given) : 1;
+    plane.stride[axis] = is ? call.stride[i] : 1;
+    plane.padding[axis] = is ? call.padding[i] : 0;
+    plane.dilation[axis] = is ? call.dilation[i] : 1;
+  }
   return plane;
 }
 
@@ -30,27 +31,21 @@ at::Tensor dense(const at::Tensor& t) {
 }
 
 Images images_of(const at::Tensor& t) {
-  const bool one = t.dim() == 3;
-  return {static_cast<float*>(const_cast<void*>(t.const_data_ptr())), t.size(1), one ? 1 : t.size(2),
-          t.size(-1), !one && !t.is_contiguous()};
+  return {static_cast<float*>(const_cast<void*>(t.const_data_ptr())),
+          t.size(1),
+          t.dim() == 5 ? t.size(2) : 1,
+          t.dim() == 3 ? 1 : t.size(-2),
+          t.size(-1),
+          t.dim() > 3 && !t.is_contiguous()};
 }
 
-at::Tensor dense_last(const at::Tensor& t) {
-  return t.to(at::kFloat).movedim(1, -1).contiguous();
-}
-
-Images last_images_of(const at::Tensor& t) {
-  return {static_cast<float*>(const_cast<void*>(t.const_data_ptr())), t.size(-1),
-          t.dim() == 3 ? 1 : t.size(1), t.size(-2), true};
-}
-
-void gather(const Images& images, int64_t b, int64_t y, int64_t rows, float* to) {
-  const float* from = images.row(b, 0, y);
-  kernels::cpu::active().transpose_f_f(engine::copies_of(1), 1, &from, images.height * images.width, &to,
+void gather(const Images& images, int64_t slice, int64_t y, int64_t rows, float* to) {
+  const float* from = images.row(slice, 0, y);
+  kernels::cpu::active().transpose_f_f(engine::copies_of(1), 1, &from, images.channel(), &to,
                                        images.channels, images.channels, rows * images.width);
 }
 
-void scatter(const float* from, const Images& images, const Window& window, int64_t b, int64_t channel,
+void scatter(const float* from, const Images& images, const Window& window, int64_t slice, int64_t channel,
              int64_t count) {
   // Whole rows are one run of pixels.
   const bool whole = window.cols == images.width;
@@ -58,9 +53,9 @@ void scatter(const float* from, const Images& images, const Window& window, int6
                 pixels = window.rows * window.cols / std::max<int64_t>(1, runs);
   for (int64_t run = 0; run < runs; ++run) {
     const float* pixel = from + run * pixels * images.channels + channel;
-    float* to = images.row(b, channel, window.y + run) + window.x;
+    float* to = images.row(slice, channel, window.y + run) + window.x;
     kernels::cpu::active().transpose_f_f(engine::copies_of(1), 1, &pixel, images.channels, &to,
-                                         images.height * images.width, pixels, count);
+                                         images.channel(), pixels, count);
   }
 }
 

@@ -11,46 +11,50 @@
 #include "ops/engine/engine.h"
 #include "ops/engine/mixing.h"
 
-/// What the convolutions of two spatial axes on a CPU have in common. One spatial axis is a plane of
-/// height 1.
+/// What the convolutions on a CPU have in common. Three spatial axes are a stack of planes, two a stack of
+/// one plane, and one a plane of height 1.
 namespace quatrain::ops::plane {
 
+/// The spatial axes, in the order of their sizes.
+enum AxisName : int { kDeep, kDown, kAcross, kAxes };
+
 /// A convolution of images a into images b: y = b of x = a, or, transposed, x = b and y = a. Its weights are
-/// F (n, units of b, units of a in a group, height, width).
+/// F (n, units of b, units of a in a group, depth, height, width).
 struct Plane {
   int64_t batch, n, groups;
   int64_t a_units, b_units;  ///< of a component, all groups together
-  int64_t a_height, a_width, b_height, b_width;
-  int64_t height, width;  ///< of the kernel
-  int64_t stride[2], padding[2], dilation[2];
+  int64_t a_size[kAxes], b_size[kAxes];
+  int64_t kernel[kAxes], stride[kAxes], padding[kAxes], dilation[kAxes];
 
   int64_t a_in_group() const { return a_units / groups; }
   int64_t b_in_group() const { return b_units / groups; }
-  int64_t places() const { return height * width; }
-  bool has_stride() const { return stride[0] != 1 || stride[1] != 1; }
+  int64_t places() const { return kernel[kDeep] * kernel[kDown] * kernel[kAcross]; }
   bool takes_winograd() const {
-    return height == 3 && width == 3 && !has_stride() && dilation[0] == 1 && dilation[1] == 1 &&
-           padding[0] <= 2 && padding[1] <= 2;
+    bool takes = stride[kDeep] == 1;
+    for (const AxisName axis : {kDown, kAcross})
+      takes = takes && kernel[axis] == 3 && stride[axis] == 1 && dilation[axis] == 1 && padding[axis] <= 2;
+    return takes;
   }
 };
 
-/// Of a call with one or two spatial axes.
 Plane make_plane(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call);
 
-/// Images in memory, float32: channels last, or first.
+/// Images in memory, float32: channels last, or first. `slice` counts the planes of all images.
 struct Images {
   float* data = nullptr;
-  int64_t channels, height, width;
+  int64_t channels, depth, height, width;
   bool last;
 
-  int64_t image() const { return channels * height * width; }
+  int64_t plane() const { return height * width; }
+  /// Channels first: values from a channel to the next.
+  int64_t channel() const { return depth * plane(); }
   /// A pixel's channels, side by side; channels last only.
-  float* pixel(int64_t b, int64_t y, int64_t x) const {
-    return data + b * image() + (y * width + x) * channels;
+  float* pixel(int64_t slice, int64_t y, int64_t x) const {
+    return data + (slice * plane() + y * width + x) * channels;
   }
   /// A channel's row; channels first only.
-  float* row(int64_t b, int64_t channel, int64_t y) const {
-    return data + b * image() + (channel * height + y) * width;
+  float* row(int64_t slice, int64_t channel, int64_t y) const {
+    return data + ((slice / depth * channels + channel) * depth + slice % depth) * plane() + y * width;
   }
 };
 
@@ -58,26 +62,23 @@ struct Images {
 Images images_of(const at::Tensor& t);
 /// The tensor in float32, dense in the order of `format_of`.
 at::Tensor dense(const at::Tensor& t);
-/// The same, channels last, also where there is one spatial axis; its images.
-at::Tensor dense_last(const at::Tensor& t);
-Images last_images_of(const at::Tensor& dense_last);
 
-/// A rectangle of pixels of an image, which may lie partly off it.
+/// A rectangle of pixels of a plane, which may lie partly off it.
 struct Window {
   int64_t y, x, rows, cols;
 };
 
-/// Copies rows y .. y + rows of an image into rows of pixels. Channels first only.
-void gather(const Images& images, int64_t b, int64_t y, int64_t rows, float* to);
-/// Copies `count` channels, from `channel` on, of the pixels of a window on the image, row by row. Channels
+/// Copies rows y .. y + rows of a plane into rows of pixels. Channels first only.
+void gather(const Images& images, int64_t slice, int64_t y, int64_t rows, float* to);
+/// Copies `count` channels, from `channel` on, of the pixels of a window on the plane, row by row. Channels
 /// first only.
-void scatter(const float* from, const Images& images, const Window& window, int64_t b, int64_t channel,
+void scatter(const float* from, const Images& images, const Window& window, int64_t slice, int64_t channel,
              int64_t count);
 
 /// The length of equal parts of at most `largest`, as many as the threads like.
 int64_t equal_parts(int64_t whole, int64_t largest, int64_t threads);
 
-/// Pointers at a window's pixels, row by row, in an image of height x width; those off it point at `off`.
+/// Pointers at a window's pixels, row by row, in a plane of height x width; those off it point at `off`.
 /// `row0` holds the pixels of row y0.
 template <class T>
 void find_pixels(const Window& window, int64_t height, int64_t width, int64_t channels, T* row0, int64_t y0,
@@ -129,7 +130,7 @@ class MixedWeights {
   const float* F_;
 };
 
-/// Packed weights of Winograd's positions: [group][position][r][input][output].
+/// Packed weights of Winograd's positions: [group][position][r][depth of the kernel][input][output].
 int64_t winograd_packed_size(const Plane& plane, const Way2& way, int64_t m);
 void pack_winograd(const Plane& plane, const Way2& way, const float* F, int64_t m, float* packed);
 /// One way by Winograd's F(m x m, 3 x 3); the bias has a value a channel, or is null.
@@ -151,7 +152,7 @@ void pack_direct(const Plane& plane, const Way2& way, const float* F, float* pac
 /// One way as it is.
 void run_direct(const Plane& plane, const Way2& way, const float* packed, const Images& in, const Images& out,
                 const engine::Epilogue& epilogue);
-/// The gradient of the weights as it is; both channels last.
+/// The gradient of the weights as it is.
 void run_direct_weights(const Plane& plane, const WeightPass& pass, const Images& a, const Images& b,
                         float* dF);
 

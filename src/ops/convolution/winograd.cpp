@@ -1,4 +1,4 @@
-// One way through a plane by Winograd's F(m x m, 3 x 3), t = m + 2. A task is a panel of some rows of tiles,
+// One way through planes by Winograd's F(m x m, 3 x 3), t = m + 2. A task is a panel of some rows of tiles,
 // and some columns of the result where there are few tiles. Vectors run over channels:
 //
 //   input     each tile is transformed                       -> tiles[position][component][tile][unit]
@@ -6,6 +6,9 @@
 //   n,
 //             in the first and second level cache            -> in their place
 //   output    each tile is transformed back, and finished    -> pixels
+//
+// With three axes rows of tiles that lie behind each other are neighbours in a panel. The products are sums over
+// the kernel's planes, each of which meets another plane of the input; its tiles are transformed once.
 //
 // Pixels are reached through pointers; those off the image point at zeros, and on output at a dump.
 
@@ -17,7 +20,7 @@
 #include <vector>
 
 #include "kernels/cpu/kernels.h"
-#include "ops/convolution/plane.h"
+#include "ops/convolution/winograd_rows.h"
 #include "ops/engine/scratch.h"
 
 namespace quatrain::ops::plane {
@@ -37,19 +40,21 @@ constexpr int64_t kMostPlaces = 36;
 struct Panels {
   int64_t m, t, positions, down, across, tile_rows;
   int64_t height;        ///< rows of tiles of a panel
+  int64_t most_inputs;   ///< rows of tiles of the input that it meets at most
   int64_t count, parts;  ///< panels; parts of the columns
   int64_t blocks;        ///< of columns, in a group
 
-  Panels(const Plane& plane, int64_t m_, const Images& out, int64_t outputs)
+  Panels(const Plane& plane, const Way2& way, int64_t m_, const Images& out, int64_t outputs)
       : m(m_), t(m_ + 2), positions(t * t), down((out.height + m - 1) / m), across((out.width + m - 1) / m) {
     const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
-    tile_rows = plane.batch * down;
+    tile_rows = plane.batch * down * out.depth;
     blocks = (outputs + kColumns - 1) / kColumns;
     const int64_t columns = blocks * plane.groups;
     parts = tile_rows * across < kFewTiles * threads ? std::clamp<int64_t>(columns, 1, threads) : 1;
     height =
         equal_parts(tile_rows, std::max<int64_t>(1, kTiles / across), std::max<int64_t>(1, threads / parts));
     count = (tile_rows + height - 1) / height;
+    most_inputs = Meetings::most_inputs(plane, way.from_a, height);
   }
 };
 
@@ -59,12 +64,12 @@ class Task {
   Task(const Plane& plane, const Way2& way, const float* packed, const Panels& panels, const Images& in,
        const Images& out, const engine::Epilogue& epilogue)
       : plane_(plane), way_(way), packed_(packed), p_(panels), in_(in), out_(out), epilogue_(epilogue) {
-    const int64_t most = p_.height * p_.across, rows = std::min(kTiles, most);
+    const int64_t most = p_.most_inputs * p_.across, rows = std::min(kTiles, p_.height * p_.across);
     inputs_ = in.channels / plane.n, outputs_ = out.channels / plane.n;
     width_ = std::max(inputs_, outputs_);
     component_ = most * width_ + kSkew;
     position_ = plane.n * component_ + kSkew;
-    mixed_ = rows * inputs_ + kSkew;
+    mixed_ = most * inputs_ + kSkew;
     product_ = rows * kColumns + kSkew;
     const int64_t rows_in = in.last ? 0 : p_.t * in.width * in.channels,
                   rows_out = out.last ? 0 : p_.m * out.width * out.channels;
@@ -90,11 +95,15 @@ class Task {
     first_ = panel * p_.height, last_ = std::min(first_ + p_.height, p_.tile_rows);
     const int64_t all = p_.blocks * plane_.groups;
     block_ = all * part / p_.parts, block_end_ = all * (part + 1) / p_.parts;
-    for (int64_t row = first_; row < last_; ++row) read(row);
+    meetings_.find(plane_, way_.from_a, first_, last_ - first_, p_.down);
+    const auto read_rows = static_cast<int64_t>(meetings_.inputs.size());
+    for (int64_t row = 0; row < read_rows; ++row) read(row);
     const int64_t tiles = (last_ - first_) * p_.across;
-    for (int64_t position = 0; position < p_.positions; ++position)
-      for (int64_t row = 0; row < tiles; row += kTiles)
-        multiply(position, row, std::min(kTiles, tiles - row));
+    for (int64_t position = 0; position < p_.positions; ++position) {
+      mix(position, read_rows * p_.across);
+      for (int64_t tile = 0; tile < tiles; tile += kTiles)
+        multiply(position, tile, std::min(kTiles, tiles - tile));
+    }
     for (int64_t row = first_; row < last_; ++row) write(row);
   }
 
@@ -115,41 +124,60 @@ class Task {
     mixing_ = way_.in->some(made);
   }
 
-  /// Of a row's first tile, from those of its position on.
-  int64_t tile(int64_t row) const { return (row - first_) * p_.across * width_; }
-
   void read(int64_t row) {
-    const int64_t b = row / p_.down, y0 = row % p_.down * p_.m - top(), from = std::max<int64_t>(y0, 0),
+    const auto [slice, tiles] = meetings_.inputs[static_cast<size_t>(row)];
+    const int64_t y0 = tiles * p_.m - top(), from = std::max<int64_t>(y0, 0),
                   to = std::min(y0 + p_.t, in_.height), line = p_.across * p_.m + 2;
-    if (!in_.last && from < to) gather(in_, b, from, to - from, rows_in_);
+    if (!in_.last && from < to) gather(in_, slice, from, to - from, rows_in_);
     find_pixels<const float>({y0, -left(), p_.t, line}, in_.height, in_.width, in_.channels,
-                             in_.last ? in_.pixel(b, 0, 0) : rows_in_, in_.last ? 0 : from, zeros_,
+                             in_.last ? in_.pixel(slice, 0, 0) : rows_in_, in_.last ? 0 : from, zeros_,
                              pixels_in_.data());
     for (int64_t i = 0; i < p_.across; ++i)
       k_.winograd(p_.m, WinogradStep::input, {pixels_in_.data() + i * p_.m, line, 0, inputs_},
-                  {position_at_.data(), p_.t, tile(row) + i * width_, component_}, plane_.n, inputs_,
+                  {position_at_.data(), p_.t, (row * p_.across + i) * width_, component_}, plane_.n, inputs_,
                   nullptr);
   }
 
-  void multiply(int64_t position, int64_t row, int64_t rows) {
-    float* const here = tiles_ + position * position_ + row * width_;
-    const float* components[engine::kMaxComponents];
+  float* component(int64_t position, int64_t c) const {
+    return tiles_ + position * position_ + c * component_;
+  }
+
+  /// The inputs of a position that are not multiplied where they lie.
+  void mix(int64_t position, int64_t tiles) {
+    for (int64_t c = 0; c < plane_.n; ++c) components_[c] = component(position, c);
+    combine(mixing_.view(), components_, width_, mixture_at_.data(), inputs_, tiles, inputs_);
+  }
+
+  /// The results of some tiles of a position.
+  void multiply(int64_t position, int64_t tile, int64_t tiles) {
+    const int64_t q = inputs_ / plane_.groups, m = outputs_ / plane_.groups, planes = plane_.kernel[kDeep];
     float* results[engine::kMaxComponents];
-    for (int64_t c = 0; c < plane_.n; ++c) components[c] = here + c * component_;
-    combine(mixing_.view(), components, width_, mixture_at_.data(), inputs_, rows, inputs_);
-    const int64_t q = inputs_ / plane_.groups, m = outputs_ / plane_.groups;
     for (int64_t block = block_; block < block_end_; ++block) {
       const int64_t group = block / p_.blocks, col = block % p_.blocks * kColumns,
                     cols = std::min(kColumns, m - col);
-      const float* weights = packed_ + (group * p_.positions + position) * way_.rank * q * m + col;
+      const float* weights = packed_ + (group * p_.positions + position) * way_.rank * planes * q * m + col;
       for (int64_t r = 0; r < way_.rank; ++r) {
         const int32_t plain = plain_[static_cast<size_t>(r)];
-        const float* const left = plain < 0 ? mixtures_ + r * mixed_ : components[plain];
-        at::native::cpublas::brgemm(rows, cols, q, plain < 0 ? inputs_ : width_, m, cols, false,
-                                    left + group * q, weights + r * q * m, products_ + r * product_);
+        const float* const left = plain < 0 ? mixtures_ + r * mixed_ : components_[plain];
+        const int64_t left_row = plain < 0 ? inputs_ : width_;
+        float* const product = products_ + r * product_;
+        for (const Meeting& run : meetings_.runs) {
+          const int64_t begin = std::max(run.row * p_.across, tile),
+                        end = std::min((run.row + run.rows) * p_.across, tile + tiles),
+                        from = begin + (run.input - run.row) * p_.across;
+          if (begin >= end || (run.input < 0 && run.plane > 0)) continue;
+          if (run.input < 0)
+            std::fill_n(product + (begin - tile) * cols, (end - begin) * cols, 0.f);
+          else
+            at::native::cpublas::brgemm(end - begin, cols, q, left_row, m, cols, run.plane > 0,
+                                        left + from * left_row + group * q,
+                                        weights + (r * planes + run.plane) * q * m,
+                                        product + (begin - tile) * cols);
+        }
       }
-      for (int64_t c = 0; c < plane_.n; ++c) results[c] = here + c * component_ + group * m + col;
-      combine(way_.out->view(), product_at_.data(), cols, results, width_, rows, cols);
+      for (int64_t c = 0; c < plane_.n; ++c)
+        results[c] = component(position, c) + tile * width_ + group * m + col;
+      combine(way_.out->view(), product_at_.data(), cols, results, width_, tiles, cols);
     }
   }
 
@@ -162,16 +190,18 @@ class Task {
   }
 
   void write(int64_t row) {
-    const int64_t b = row / p_.down, y0 = row % p_.down * p_.m, height = std::min(p_.m, out_.height - y0);
-    float* const base = out_.last ? out_.pixel(b, y0, 0) : rows_out_;
+    const auto [slice, tiles] = tile_row(row, out_.depth, p_.down);
+    const int64_t y0 = tiles * p_.m, height = std::min(p_.m, out_.height - y0);
+    float* const base = out_.last ? out_.pixel(slice, y0, 0) : rows_out_;
     const float* bias = epilogue_.only_bias() ? epilogue_.bias : nullptr;
     const int64_t line = p_.across * p_.m;
     find_pixels<float>({0, 0, p_.m, line}, height, out_.width, out_.channels, base, 0, dump_,
                        pixels_out_.data());
+    const int64_t tile = (row - first_) * p_.across;
     for (int64_t i = 0; i < p_.across; ++i)
       columns([&](int64_t unit, int64_t count) {
         k_.winograd(p_.m, WinogradStep::output,
-                    {position_at_.data(), p_.t, tile(row) + i * width_ + unit, component_},
+                    {position_at_.data(), p_.t, (tile + i) * width_ + unit, component_},
                     {pixels_out_.data() + i * p_.m, line, unit, outputs_}, plane_.n, count,
                     bias ? bias + unit : nullptr);
       });
@@ -182,12 +212,12 @@ class Task {
         const auto* residual = static_cast<const float*>(epilogue_.residual.data);
         k_.finish(
             base + channel, out_.channels, count, width, at(epilogue_.scale), at(epilogue_.bias),
-            residual ? residual + (b * out_.height + y0) * out_.width * out_.channels + channel : nullptr,
+            residual ? residual + (slice * out_.height + y0) * out_.width * out_.channels + channel : nullptr,
             out_.channels, epilogue_.activation);
       });
     if (!out_.last)
       ranges([&](int64_t channel, int64_t width) {
-        scatter(rows_out_, out_, {y0, 0, height, out_.width}, b, channel, width);
+        scatter(rows_out_, out_, {y0, 0, height, out_.width}, slice, channel, width);
       });
   }
 
@@ -211,8 +241,8 @@ class Task {
   }
 
   /// Rows and columns of the input before the first of the output.
-  int64_t top() const { return way_.from_a ? plane_.padding[0] : 2 - plane_.padding[0]; }
-  int64_t left() const { return way_.from_a ? plane_.padding[1] : 2 - plane_.padding[1]; }
+  int64_t top() const { return way_.from_a ? plane_.padding[kDown] : 2 - plane_.padding[kDown]; }
+  int64_t left() const { return way_.from_a ? plane_.padding[kAcross] : 2 - plane_.padding[kAcross]; }
 
   const Plane& plane_;
   const Way2& way_;
@@ -227,6 +257,8 @@ class Task {
   std::vector<float*> mixture_at_;  // of those that are made
   engine::Mixing mixing_;           // theirs
   std::vector<int32_t> plain_;
+  const float* components_[engine::kMaxComponents];  // of a position
+  Meetings meetings_;
   std::vector<const float*> product_at_;
   std::vector<float*> position_at_, pixels_out_;
   std::vector<const float*> pixels_in_;
@@ -236,26 +268,31 @@ class Task {
 }  // namespace winograd
 
 int64_t winograd_packed_size(const Plane& plane, const Way2& way, int64_t m) {
-  return plane.groups * (m + 2) * (m + 2) * way.rank * plane.a_in_group() * plane.b_in_group();
+  return plane.groups * (m + 2) * (m + 2) * way.rank * plane.kernel[kDeep] * plane.a_in_group() *
+         plane.b_in_group();
 }
 
 void pack_winograd(const Plane& plane, const Way2& way, const float* F, int64_t m, float* packed) {
   const MixedWeights weights(plane, way, F);
-  const int64_t K = weights.inputs(), N = weights.outputs(), positions = (m + 2) * (m + 2);
+  const int64_t K = weights.inputs(), N = weights.outputs(), positions = (m + 2) * (m + 2),
+                planes = plane.kernel[kDeep];
   const auto& k = kernels::cpu::active();
   weights.each([&](int64_t group, int64_t r, int64_t unit, const float* rows) {
     const float* in[9];
     float* out[winograd::kMostPlaces];
-    for (int64_t place = 0; place < 9; ++place) in[place] = rows + place * N;
-    for (int64_t position = 0; position < positions; ++position)
-      out[position] = packed + (((group * positions + position) * way.rank + r) * K + unit) * N;
-    k.winograd(m, kernels::cpu::WinogradStep::weight, {in, 3, 0, 0}, {out, m + 2, 0, 0}, 1, N, nullptr);
+    for (int64_t w = 0; w < planes; ++w) {
+      for (int64_t place = 0; place < 9; ++place) in[place] = rows + (w * 9 + place) * N;
+      for (int64_t position = 0; position < positions; ++position)
+        out[position] =
+            packed + ((((group * positions + position) * way.rank + r) * planes + w) * K + unit) * N;
+      k.winograd(m, kernels::cpu::WinogradStep::weight, {in, 3, 0, 0}, {out, m + 2, 0, 0}, 1, N, nullptr);
+    }
   });
 }
 
 void run_winograd(const Plane& plane, const Way2& way, const float* packed, int64_t m, const Images& in,
                   const Images& out, const engine::Epilogue& epilogue) {
-  const winograd::Panels panels(plane, m, out, out.channels / plane.n / plane.groups);
+  const winograd::Panels panels(plane, way, m, out, out.channels / plane.n / plane.groups);
   at::parallel_for(0, panels.count * panels.parts, 1, [&](int64_t begin, int64_t end) {
     winograd::Task task(plane, way, packed, panels, in, out, epilogue);
     for (int64_t i = begin; i < end; ++i) task.run(i / panels.parts, i % panels.parts);
