@@ -14,7 +14,7 @@
 namespace quatrain::ops {
 
 /// Winograd's transforms, which a 3 x 3 convolution of stride 1 without dilation may take on a CPU in
-/// float32, below the factors of its algebra:
+/// float32, also in the planes of three axes, and in float64, below the factors of its algebra:
 ///   automatic  F(2 x 2, 3 x 3) where it saves time; F(4 x 4, 3 x 3) where it saves more and PyTorch was told
 ///   that
 ///              a CPU's convolutions may be less exact (torch.backends.mkldnn.conv.fp32_precision = "tf32",
@@ -62,9 +62,8 @@ struct QUATRAIN_API ConvolutionOptions {
 ///
 /// Returns (B, k, spatial...), in memory channels last where x's memory is (of two and three spatial axes),
 /// else contiguous. With n = 1 and A = 1 it is at::convolution. float64, float32, bfloat16, half.
-/// Differentiable any number of times in x, F, A and bias. On a CPU with one or two spatial axes the
-/// engine serves, in float32, and in bfloat16 where float32 is as fast; elsewhere it is composed of
-/// at::convolution.
+/// Differentiable any number of times in x, F, A and bias. On a CPU the engine serves, in float32, and in
+/// bfloat16 where float32 is as fast; elsewhere it is composed of ATen's calls.
 QUATRAIN_API at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const at::Tensor& bias,
                                     const Product& product, const ConvolutionOptions& options = {});
 

@@ -12,7 +12,9 @@ namespace quatrain::bench {
 namespace {
 
 at::Tensor laid_out(const at::Tensor& t, bool last) {
-  return t.contiguous(last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous);
+  return t.contiguous(!last          ? at::MemoryFormat::Contiguous
+                      : t.dim() == 5 ? at::MemoryFormat::ChannelsLast3d
+                                     : at::MemoryFormat::ChannelsLast);
 }
 
 /// What a case is computed of; a linear layer brings the algebra, with its A where that is learned.
@@ -21,20 +23,26 @@ struct Operands {
       : algebra(nn::LinearOptions(asked.channels, asked.channels).algebra(asked.algebra)) {
     torch::manual_seed(0);
     const int64_t n = algebra->options.algebra().n, part = asked.channels / n, k = asked.kernel;
-    x = torch::randn({asked.batch, asked.channels, asked.image, asked.image});
-    F = torch::randn({n, part, part, k, k}) / std::sqrt(static_cast<double>(asked.channels * k * k));
+    std::vector<int64_t> image{asked.batch, asked.channels, asked.image, asked.image},
+        kernel{n, part, part, k, k};
+    if (asked.depth > 0) image.insert(image.begin() + 2, asked.depth), kernel.push_back(k);
+    x = torch::randn(image, asked.dtype);
+    F = torch::randn(kernel, asked.dtype);
+    F /= std::sqrt(static_cast<double>(F.numel() / (part * n)));
     options.stride = {asked.stride}, options.padding = {k / 2};
     options.winograd = ops::parse_winograd(asked.winograd);
     options.constant = !asked.training;
+    algebra->to(asked.dtype);
     algebra->eval();
     algebra->factorize();
     algebra->train(asked.training);
   }
 
   at::Tensor H() const {
-    const int64_t channels = x.size(1), k = F.size(3);
+    std::vector<int64_t> sizes = F.sizes().slice(1).vec();
+    sizes[0] = sizes[1] = x.size(1);
     const torch::NoGradGuard no_grad;
-    return ops::materialise(F.flatten(2), algebra->product()).view({channels, channels, k, k}).contiguous();
+    return ops::materialise(F.flatten(2), algebra->product()).view(sizes).contiguous();
   }
 
   nn::Linear algebra;
@@ -62,6 +70,11 @@ Call our_pass(const ConvolutionCase& asked, const Operands& operands) {
   return pass_of(asked.training, forward, trained(asked, {operands.F, operands.algebra->A}), x, grad);
 }
 
+at::Tensor torchs(const at::Tensor& x, const at::Tensor& H, const ops::ConvolutionOptions& options) {
+  return x.dim() == 5 ? at::conv3d(x, H, {}, options.stride, options.padding)
+                      : at::conv2d(x, H, {}, options.stride, options.padding);
+}
+
 /// `reordered`: in oneDNN's own order, which torch's optimiser for inference makes of constant weights.
 Call torchs_pass(const ConvolutionCase& asked, const Operands& operands, bool last, bool reordered = false) {
   const at::Tensor x = laid_out(operands.x, last), H = laid_out(operands.H(), last);
@@ -75,7 +88,7 @@ Call torchs_pass(const ConvolutionCase& asked, const Operands& operands, bool la
       at::mkldnn_convolution(x, weight, {}, paddings, strides, ones, 1);
     };
   }
-  const auto forward = [=](const at::Tensor& v) { return at::conv2d(v, H, {}, stride, padding); };
+  const auto forward = [=, options = operands.options](const at::Tensor& v) { return torchs(v, H, options); };
   const at::Tensor grad = torch::randn_like([&] {
     const torch::NoGradGuard no_grad;
     return forward(x);
@@ -100,8 +113,8 @@ Contest contest_of(const ConvolutionCase& asked) {
   const Operands operands(asked);
   {
     const torch::NoGradGuard no_grad;
-    const at::Tensor wanted = at::conv2d(operands.x.to(at::kDouble), operands.H().to(at::kDouble), {},
-                                         operands.options.stride, operands.options.padding),
+    const at::Tensor wanted =
+                         torchs(operands.x.to(at::kDouble), operands.H().to(at::kDouble), operands.options),
                      got = ops::convolution(operands.x, operands.F, {}, operands.algebra->product(),
                                             operands.options);
     const double error = ((got.to(at::kDouble) - wanted).norm() / wanted.norm()).item<double>();
@@ -113,15 +126,16 @@ Contest contest_of(const ConvolutionCase& asked) {
   Contest contest{.candidates = {{"ours", our_pass(asked, operands), operands.F.numel()},
                                  {"real", last_is_faster ? last : first, real},
                                  {"other order", last_is_faster ? first : last, real}}};
-  if (!asked.training)
+  if (!asked.training && asked.depth == 0 && asked.dtype == at::kFloat)
     contest.candidates.push_back({"reordered", torchs_pass(asked, operands, last_is_faster, true), real});
   const auto size = [](int64_t value) { return std::to_string(value) + "x" + std::to_string(value); };
   Contender contender;
   contender.asked = {
       field("algebra", asked.algebra),
       field("channels", asked.channels),
-      column("image", size(asked.image), true),
+      column("image", (asked.depth > 0 ? std::to_string(asked.depth) + "x" : "") + size(asked.image), true),
       hidden("image", asked.image),
+      hidden("depth", asked.depth),
       field("batch", asked.batch),
       column("kernel", size(asked.kernel) + (asked.stride > 1 ? " / " + std::to_string(asked.stride) : ""),
              true),
@@ -129,7 +143,7 @@ Contest contest_of(const ConvolutionCase& asked) {
       hidden("stride", asked.stride),
       field("winograd", asked.winograd),
       field("order", asked.channels_last ? "last" : "first"),
-      hidden("dtype", "float32")};
+      hidden("dtype", asked.dtype == at::kDouble ? "float64" : "float32")};
   contender.more = [last_is_faster](const Found& found) {
     std::vector<Field> more{field("real_order", last_is_faster ? "last" : "first")};
     more.back().title = "torch's";
@@ -144,7 +158,10 @@ Contest contest_of(const ConvolutionCase& asked) {
 
 Subject convolution(const std::vector<ConvolutionCase>& cases, double seconds) {
   Subject subject;
-  subject.title = "Convolutions of two axes, as many channels out as in, float32";
+  const bool deep = !cases.empty() && cases.front().depth > 0,
+             doubles = !cases.empty() && cases.front().dtype == at::kDouble;
+  subject.title = std::string("Convolutions of ") + (deep ? "three" : "two") +
+                  " axes, as many channels out as in, " + (doubles ? "float64" : "float32");
   subject.notes =
       "kernel: / stride. order: channels first or last in memory; torch's is the one that is faster for it. "
       "to "

@@ -1,4 +1,5 @@
 #include "bench/convolution.h"
+#include "bench/linear.h"
 #include "cli/bench_run.h"
 #include "cli/commands.h"
 
@@ -16,8 +17,9 @@ int bench_convolution_command(const BenchConvolutionArguments& a) {
           for (const int64_t batch : a.batches)
             for (const auto& winograd : a.winograd) {
               check_sizes(algebra, {{"--channels", a.channels[i]}});
-              cases.push_back({algebra, a.channels[i], a.images[a.images.size() == 1 ? 0 : i], batch,
-                               a.kernel, a.stride, winograd, a.order == "last", threads, pass == "training"});
+              cases.push_back({algebra, a.channels[i], a.images[a.images.size() == 1 ? 0 : i], batch, a.depth,
+                               a.kernel, a.stride, winograd, bench::dtype_of(a.dtype), a.order == "last",
+                               threads, pass == "training"});
             }
   return run_bench(bench::convolution(cases, a.seconds), a.json);
 }

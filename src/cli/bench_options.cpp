@@ -137,7 +137,7 @@ void BenchOptions::add_pairs(CLI::App& bench) {
 }
 
 void BenchOptions::add_convolution(CLI::App& bench) {
-  auto* command = bench.add_subcommand("convolution", "Convolutions of two axes, beside torch's conv2d");
+  auto* command = bench.add_subcommand("convolution", "Convolutions of two or three axes, beside torch's");
   command->footer(kBenchConvolutionFooter);
   auto& a = convolution_;
   const auto list = [&](const char* name, auto& values, const char* text) {
@@ -151,9 +151,11 @@ void BenchOptions::add_convolution(CLI::App& bench) {
   list("--image", a.images, "Height and width, one or one for each of --channels")
       ->check(CLI::Range(1, 1 << 12));
   list("--batch", a.batches, "Images at a time")->check(CLI::Range(1, 1 << 14));
-  number("--kernel", a.kernel, "Height and width of the kernel")->check(CLI::Range(1, 31));
+  number("--depth", a.depth, "Planes of images of three axes; 0: two axes")->check(CLI::Range(0, 1 << 12));
+  number("--kernel", a.kernel, "The kernel's size along each axis")->check(CLI::Range(1, 31));
   number("--stride", a.stride, "Stride")->check(CLI::Range(1, 31));
   list("--winograd", a.winograd, "Transforms")->check(CLI::IsMember({"auto", "none", "2x2", "4x4"}));
+  number("--dtype", a.dtype, "Type")->check(CLI::IsMember({"float32", "float64"}));
   number("--order", a.order, "Channels in memory, of ours")->check(CLI::IsMember({"first", "last"}));
   list("--pass", a.passes, "Passes")->check(CLI::IsMember({"inference", "training"}));
   add_threads(*command, a.threads);

@@ -161,8 +161,8 @@ int bench_recurrent_command(const BenchRecurrentArguments& arguments);
 struct BenchConvolutionArguments {
   std::vector<std::string> algebras{"quaternion"}, winograd{"auto"};
   std::vector<int64_t> channels{64, 128, 256, 512}, images{32, 16, 8, 4}, batches{16};
-  int64_t kernel = 3, stride = 1;
-  std::string order = "last";
+  int64_t depth = 0, kernel = 3, stride = 1;
+  std::string order = "last", dtype = "float32";
   std::vector<int> threads;  ///< none: torch's number
   std::vector<std::string> passes{"inference", "training"};
   double seconds = 2;

@@ -78,6 +78,15 @@ TEST(BenchConvolution, prints_a_line_a_case) {
   }
   EXPECT_EQ(cases[0]["image"], 8);
   EXPECT_EQ(cases[2]["channels"], 64);
+  const json others = cases_of(
+      place, "bench convolution --channels 64 --image 4 --batch 2 --depth 3 --dtype float64" + kQuick);
+  ASSERT_EQ(others.size(), 2);
+  for (const auto& one : others) {
+    EXPECT_EQ(one["parameters"], 64 * 64 * 27 / 4);
+    EXPECT_EQ(one["depth"], 3);
+    EXPECT_EQ(one["dtype"], "float64");
+    EXPECT_FALSE(one.contains("ratio_reordered"));
+  }
   const Outcome outcome = place.run("bench convolution --channels 32,64 --image 8,4,2" + kQuick);
   EXPECT_NE(outcome.code, 0);
   EXPECT_THAT(outcome.error,

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <functional>
+
 #include "ops/engine/planner.h"
 #include "ops/reference.h"
+#include "quatrain/conv_ops.h"
 
 namespace quatrain {
 namespace {
@@ -88,6 +91,50 @@ TEST(Planner, AFewRowsOfARealLayerInBfloat16ReadTheLeastToo) {
 
 TEST(Planner, SmallLayersOfManyProductsAreMaterialised) {
   EXPECT_EQ(chosen(8, 32, "sedenion", true), Way::materialised);
+}
+
+TEST(Planner, Convolutions) {
+  using ops::Winograd;
+  const auto planned = [](const std::function<void(ops::ConvolutionProblem&)>& change,
+                          Way way = Way::automatic, Winograd winograd = Winograd::automatic) {
+    ops::ConvolutionProblem p{
+        .n = 4, .units_in = 32, .units_out = 32, .planes = 16, .height = 16, .width = 16};
+    p.fits_winograd = p.engine = true;
+    change(p);
+    const ops::ConvolutionPlan plan = ops::plan(p, way, winograd);
+    return std::pair(plan.way, plan.tile);
+  };
+  const auto is = [](Way way, int64_t tile) { return std::pair(way, tile); };
+  const auto H = is(Way::materialised, 0);
+  EXPECT_EQ(planned([](auto&) {}), is(Way::factored, 2));
+  EXPECT_EQ(planned([](auto& p) { p.n = 1; }), H);
+  EXPECT_EQ(planned([](auto& p) { p.units_in = 8; }), H);
+  EXPECT_EQ(planned([](auto& p) { p.units_out = 9; }), is(Way::factored, 2));
+  EXPECT_EQ(planned([](auto& p) { p.units_out = 9, p.gives_A = true; }), H);
+  EXPECT_EQ(planned([](auto& p) { p.fast_dense = true; }), is(Way::factored, 2));
+  EXPECT_EQ(planned([](auto& p) { p.fast_dense = p.gives_A = true; }), H);
+  EXPECT_EQ(planned([](auto& p) { p.fits_winograd = false; }), is(Way::factored, 0));
+  EXPECT_EQ(planned([](auto& p) { p.height = p.width = 1; }), is(Way::factored, 0));  // a tile of four pixels
+  EXPECT_EQ(planned([](auto& p) { p.less_precision = true; }), is(Way::factored, 4));
+  EXPECT_EQ(planned([](auto& p) { p.less_precision = true, p.height = 4; }), is(Way::factored, 2));
+  // What is asked for.
+  EXPECT_EQ(planned([](auto&) {}, Way::materialised), H);
+  EXPECT_EQ(planned([](auto&) {}, Way::mixed), H);
+  EXPECT_EQ(planned([](auto& p) { p.units_in = 1; }, Way::factored), is(Way::factored, 2));
+  EXPECT_EQ(planned([](auto&) {}, Way::automatic, Winograd::none), is(Way::factored, 0));
+  EXPECT_EQ(planned([](auto&) {}, Way::automatic, Winograd::f4), is(Way::factored, 4));
+  EXPECT_EQ(planned([](auto& p) { p.fits_winograd = false; }, Way::factored, Winograd::f2),
+            is(Way::factored, 0));
+  // Without the engine, in float64 and in other types.
+  const auto doubles = [](ops::ConvolutionProblem& p) { p.engine = false, p.slow_dense = true; };
+  EXPECT_EQ(planned(doubles), is(Way::factored, 2));
+  EXPECT_EQ(planned([&](auto& p) { doubles(p), p.planes = 4; }), is(Way::factored, 0));
+  EXPECT_EQ(planned([&](auto& p) { doubles(p), p.planes = 4; }, Way::automatic, Winograd::f2),
+            is(Way::factored, 2));
+  EXPECT_EQ(planned([&](auto& p) { doubles(p), p.units_in = 12; }), H);
+  EXPECT_EQ(planned([&](auto& p) { doubles(p), p.axes = 3; }), H);
+  EXPECT_EQ(planned([&](auto& p) { doubles(p), p.gives_A = true; }), H);
+  EXPECT_EQ(planned([](auto& p) { p.engine = false; }), H);
 }
 
 TEST(Planner, AGuardDecides) {

@@ -139,6 +139,16 @@ std::vector<c10::SymInt> result_sizes(const at::Tensor& x, const at::Tensor& F, 
   return sizes;
 }
 
+bool fits_winograd(const at::Tensor& F, const ConvolutionCall& call) {
+  if (call.axes() < 2 || call.stride[0] != 1) return false;
+  for (int64_t axis = call.axes() - 2; axis < call.axes(); ++axis) {
+    const auto i = static_cast<size_t>(axis);
+    if (F.size(3 + axis) != 3 || call.stride[i] != 1 || call.dilation[i] != 1 || call.padding[i] > 2)
+      return false;
+  }
+  return true;
+}
+
 at::MemoryFormat format_of(const at::Tensor& x) {
   return x.suggest_memory_format();
 }

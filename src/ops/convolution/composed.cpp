@@ -1,6 +1,7 @@
 // Convolutions composed of at::convolution, for every device and type:
 //
-//   factored      R convolutions of mixtures, as R groups of one
+//   factored      R convolutions of mixtures, as R groups of one, or by Winograd's transforms
+//                 (winograd_composed.cpp)
 //   materialised  H at each place of the kernel, then one real convolution
 
 #include <ATen/ops/convolution.h>
@@ -62,14 +63,21 @@ at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional&
     });
     return convolution_with(H, x, F.size(0), bias, call).contiguous(format_of(x));
   }
-  const FactorTensors f = factor_tensors(call.map, dtype, x.device());
-  const at::Tensor kernels = prepared(F, call.map, form_of(call, Way::factored, dtype),
-                                      [&] { return mixed_kernels(F.to(dtype), f.U); });
-  at::Tensor y =
-      mixed(f.W,
-            at::convolution(mixed(f.V.t(), x.to(dtype), 1), kernels, std::nullopt, call.stride, call.padding,
-                            call.dilation, call.transposed, call.output_padding, f.U.size(1) * call.groups),
-            1);
+  at::Tensor y;
+  if (const int64_t m = winograd_tile(x, F, call)) {
+    std::vector<int64_t> sizes;
+    for (const c10::SymInt& size : result_sizes(x, F, call)) sizes.push_back(size.expect_int());
+    y = run_winograd(x.to(dtype), F, sizes, true, m, call);
+  } else {
+    const FactorTensors f = factor_tensors(call.map, dtype, x.device());
+    const at::Tensor kernels = prepared(F, call.map, form_of(call, Way::factored, dtype),
+                                        [&] { return mixed_kernels(F.to(dtype), f.U); });
+    y = mixed(
+        f.W,
+        at::convolution(mixed(f.V.t(), x.to(dtype), 1), kernels, std::nullopt, call.stride, call.padding,
+                        call.dilation, call.transposed, call.output_padding, f.U.size(1) * call.groups),
+        1);
+  }
   if (given(bias)) {
     std::vector<int64_t> sizes(static_cast<size_t>(x.dim()) - 1, 1);
     sizes[0] = bias->size(0);
@@ -85,8 +93,13 @@ Gradients convolution_backward(const at::Tensor& grad, const at::Tensor& x, cons
   mask[2] = mask[2] && call.map.learned();
   if (mask[1] || mask[2]) mark_in_training(F);
   at::Tensor dx, dF, dA;
-  if (takes_factors(call) && !mask[2]) {
-    const at::ScalarType dtype = call.map.compute_dtype(x);
+  const at::ScalarType dtype = call.map.compute_dtype(x);
+  if (const int64_t m = takes_factors(call) && !mask[2] ? winograd_tile(x, F, call) : 0) {
+    const at::Tensor x_ = x.to(dtype), g = grad.to(dtype);
+    if (mask[0]) dx = run_winograd(g, F, x.sizes(), false, m, call);
+    if (mask[1])
+      dF = winograd_weight_gradient(call.transposed ? g : x_, call.transposed ? x_ : g, F, m, call);
+  } else if (takes_factors(call) && !mask[2]) {
     const FactorTensors f = factor_tensors(call.map, dtype, x.device());
     const auto [dx_, dF_, none] = at::convolution_backward(
         mixed(f.W.t(), grad.to(dtype), 1), mixed(f.V.t(), x.to(dtype), 1), mixed_kernels(F.to(dtype), f.U),

@@ -17,8 +17,9 @@
 ///   finishes
 ///                   what the engine did not multiply
 ///   autograd.cpp    records it, by linear/derivatives.h; traced.cpp under function transforms
-///   cpu.cpp         the engine for planes (plane.h): winograd.cpp and winograd_weights.cpp, or direct.cpp;
-///                   composed.cpp for other devices and types
+///   cpu.cpp         the engine for planes (plane.h): winograd.cpp and winograd_weights.cpp, or direct.cpp
+///   and
+///                   direct_weights.cpp; composed.cpp and winograd_composed.cpp for other devices and types
 ///
 /// As `linear`, `convolution` and `convolution_backward` are the four partial derivatives of one form in
 /// (grad, x, F, A), and so closed under differentiation.
@@ -84,12 +85,23 @@ struct ConvolutionFinish {
 void check_finish(const ConvolutionFinish& finish, const at::Tensor& x, const at::Tensor& F,
                   const ConvolutionCall& call);
 
+/// True for a kernel of 3 x 3, or of planes of it, with stride 1: Winograd's transforms serve it.
+bool fits_winograd(const at::Tensor& F, const ConvolutionCall& call);
+
 /// Of ATen's calls, for every device and type. Not differentiable.
 namespace composed {
 at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
                        const ConvolutionCall& call);
 Gradients convolution_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F,
                                const ConvolutionCall& call, Mask mask);
+/// m where the call asks for F(m x m, 3 x 3) and this form has it, else 0. Then one way, forward or to the
+/// gradient of the input, whose result has the sizes `result`; and the gradient of F from images of a and of
+/// b (plane.h). In the images' type.
+int64_t winograd_tile(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call);
+at::Tensor run_winograd(const at::Tensor& input, const at::Tensor& F, at::IntArrayRef result, bool forward,
+                        int64_t m, const ConvolutionCall& call);
+at::Tensor winograd_weight_gradient(const at::Tensor& a, const at::Tensor& b, const at::Tensor& F, int64_t m,
+                                    const ConvolutionCall& call);
 /// Both through the dispatcher, differentiable. `finished` is what an epilogue makes of a result.
 at::Tensor finished(at::Tensor y, const ConvolutionFinish& finish, at::MemoryFormat format);
 at::Tensor convolution_with_epilogue(const at::Tensor& x, const at::Tensor& F,

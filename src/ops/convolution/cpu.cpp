@@ -21,29 +21,54 @@ namespace {
 using plane::Images;
 using plane::Plane;
 
+/// The user lets oneDNN's convolutions compute with fewer bits than float32 has.
+bool less_precision_allowed() {
+  const auto precision =
+      at::globalContext().float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::CONV);
+  return precision == at::Float32Precision::TF32 || precision == at::Float32Precision::BF16;
+}
+
 /// What a call is resolved to, once.
 class Resolved {
  public:
   Resolved(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call, BilinearMap::Pass pass)
-      : call_(call), F_(F) {
+      : call_(call), F_(F), plane_(plane::make_plane(x, F, call)) {
     const at::ScalarType dtype = call.map.compute_dtype(x);
-    widened_ = dtype == at::kBFloat16 && !has_fast_halves();
-    if (!(dtype == at::kFloat || widened_) || x.numel() == 0 || F.size(0) == 1) return;
-    plane_ = plane::make_plane(x, F, call);
-    if (call.map.way == Way::mixed || call.map.way == Way::materialised) return;
-    if (call.map.way == Way::automatic && !worth_it(pass)) return;
+    const bool widened = dtype == at::kBFloat16 && !has_fast_halves(),
+               engine = dtype == at::kFloat || widened;
+    const int64_t planes = plane_.batch * plane_.b_size[plane::kDeep], height = plane_.b_size[plane::kDown],
+                  width = plane_.b_size[plane::kAcross];
+    plan_ = plan({.n = plane_.n,
+                  .units_in = plane_.a_in_group(),
+                  .units_out = plane_.b_in_group(),
+                  .axes = call.axes(),
+                  .planes = planes,
+                  .height = height,
+                  .width = width,
+                  .fits_winograd = fits_winograd(F, call),
+                  .engine = engine,
+                  .slow_dense = dtype == at::kDouble,
+                  .fast_dense = widened && engine::multiplies_halves(),
+                  .gives_A = call.map.learned() && pass == BilinearMap::Pass::backward,
+                  .less_precision = engine && less_precision_allowed()},
+                 call.map.way, call.winograd);
+    composes_factors_ =
+        call.map.way == Way::factored || (plan_.way == Way::factored && !engine && call.map.rank() > 0);
+    if (!engine || plan_.way != Way::factored || x.numel() == 0 || plane_.n == 1) return;
     // Factors that are followed beside a learned A may be missing, and are not insisted on.
-    const bool known = call.map.rank() > 0;
-    if (known) call_.map.way = Way::factored;
-    map_.emplace(as_matrices(F), call_.map, plane_.batch * plane_.b_size[plane::kDeep] * plane_.b_size[plane::kDown] * plane_.b_size[plane::kAcross], at::kFloat, pass,
-                 /*often=*/true);
+    if (call.map.rank() > 0) call_.map.way = Way::factored;
+    map_.emplace(as_matrices(F), call_.map, planes * height * width, at::kFloat, pass, /*often=*/true);
     call_.map = map_->call();
-    m_ = winograd_of(call.winograd);
   }
 
   bool on_engine() const { return map_ && map_->on_engine() && map_->way() == Way::factored; }
-  /// The call with its way decided, for the composed form: what is not factored reads H.
-  const ConvolutionCall& composed() const { return call_; }
+  /// For what the engine does not do: the call with its way decided.
+  ConvolutionCall composed() const {
+    ConvolutionCall call = call_;
+    call.map.way = composes_factors_ ? Way::factored : Way::materialised;
+    call.winograd = plan_.tile == 0 ? Winograd::none : plan_.tile == 2 ? Winograd::f2 : Winograd::f4;
+    return call;
+  }
   const Plane& plane() const { return plane_; }
   const engine::Mixings& factors() const { return map_->factors(); }
   /// F in float32, contiguous.
@@ -62,8 +87,8 @@ class Resolved {
     const plane::Way2 taken = way(forward);
     const at::Tensor packed = packed_for(taken, forward);
     const float* weights = packed.const_data_ptr<float>();
-    if (m_ > 0)
-      plane::run_winograd(plane_, taken, weights, m_, in, out, epilogue);
+    if (plan_.tile > 0)
+      plane::run_winograd(plane_, taken, weights, plan_.tile, in, out, epilogue);
     else
       plane::run_direct(plane_, taken, weights, in, out, epilogue);
   }
@@ -104,49 +129,23 @@ class Resolved {
     float* const data = to.mutable_data_ptr<float>();
     const at::Tensor from_a = plane::dense(a), from_b = plane::dense(b);
     const Images images_a = plane::images_of(from_a), images_b = plane::images_of(from_b);
-    if (m_ > 0)
-      plane::run_winograd_weights(plane_, pass, m_, images_a, images_b, data);
+    if (plan_.tile > 0)
+      plane::run_winograd_weights(plane_, pass, plan_.tile, images_a, images_b, data);
     else
       plane::run_direct_weights(plane_, pass, images_a, images_b, data);
   }
-  /// Blocks of a few units cost more to mix than their products save, and their products leave half of a
-  /// vector empty. The gradient of A costs n n products where H needs one.
-  bool worth_it(BilinearMap::Pass pass) const {
-    const bool gives_A = call_.map.learned() && pass == BilinearMap::Pass::backward;
-    const bool twice = widened_ && engine::multiplies_halves();  // H has products twice as fast
-    const int64_t least = twice ? (gives_A ? 64 : 32) : (gives_A ? 16 : 9);
-    return plane_.a_in_group() >= least && plane_.b_in_group() >= least;
-  }
-  int64_t winograd_of(Winograd asked) const {
-    if (asked == Winograd::none || !plane_.takes_winograd()) return 0;
-    if (asked != Winograd::automatic) return asked == Winograd::f2 ? 2 : 4;
-    // Tiles that hang over the edge are whole tiles' work.
-    const int64_t height = plane_.b_size[plane::kDown], width = plane_.b_size[plane::kAcross];
-    const auto products = [&](int64_t m) {
-      return (m + 2) * (m + 2) * ((height + m - 1) / m) * ((width + m - 1) / m);
-    };
-    const bool several = height > 4 && width > 4;
-    if (several && less_precision_allowed() && products(4) < products(2)) return 4;
-    return products(2) < 9 * height * width ? 2 : 0;
-  }
-  /// The user lets oneDNN's convolutions compute with fewer bits than float32 has.
-  static bool less_precision_allowed() {
-    const auto precision =
-        at::globalContext().float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::CONV);
-    return precision == at::Float32Precision::TF32 || precision == at::Float32Precision::BF16;
-  }
 
   at::Tensor packed_for(const plane::Way2& taken, bool forward) const {
-    const int64_t size =
-        m_ > 0 ? plane::winograd_packed_size(plane_, taken, m_) : plane::direct_packed_size(plane_, taken);
+    const int64_t size = plan_.tile > 0 ? plane::winograd_packed_size(plane_, taken, plan_.tile)
+                                        : plane::direct_packed_size(plane_, taken);
     const auto fill = [&](const at::Tensor& to) {
       float* const data = to.mutable_data_ptr<float>();
-      m_ > 0 ? plane::pack_winograd(plane_, taken, weights(), m_, data)
-             : plane::pack_direct(plane_, taken, weights(), data);
+      plan_.tile > 0 ? plane::pack_winograd(plane_, taken, weights(), plan_.tile, data)
+                     : plane::pack_direct(plane_, taken, weights(), data);
       return to;
     };
     if (!call_.map.constant || !forward) return fill(recycled_empty({size}));
-    const auto reader = m_ == 0 ? Form::direct : m_ == 2 ? Form::winograd2 : Form::winograd4;
+    const auto reader = plan_.tile == 0 ? Form::direct : plan_.tile == 2 ? Form::winograd2 : Form::winograd4;
     return prepared(
         F_, call_.map,
         {reader, Way::factored, at::kFloat, F_.scalar_type(), map_->followed(), geometry_of(call_)},
@@ -155,18 +154,11 @@ class Resolved {
 
   ConvolutionCall call_;
   at::Tensor F_;
-  Plane plane_{};
+  Plane plane_;
+  ConvolutionPlan plan_;
   std::optional<BilinearMap> map_;
-  bool widened_ = false;  // bfloat16 in float32
-  int64_t m_ = 0;
+  bool composes_factors_ = false;  // where the engine does not serve
 };
-
-/// For what the engine does not do: H, unless the factors were asked for.
-ConvolutionCall by_H(const Resolved& resolved, const ConvolutionCall& asked) {
-  ConvolutionCall call = resolved.composed();
-  if (asked.map.way != Way::factored) call.map.way = Way::materialised;
-  return call;
-}
 
 at::Tensor empty_result(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call) {
   std::vector<int64_t> sizes;
@@ -210,7 +202,7 @@ at::Tensor convolution_cpu(const at::Tensor& x, const at::Tensor& F, const Optio
   check_convolution_bias(bias, F, call);
   if (pointwise(x, F, call) && channels_last(x)) return by_pixels(x, F, bias, call);
   const Resolved resolved(x, F, call, BilinearMap::Pass::forward);
-  if (!resolved.on_engine()) return composed::convolution(x, F, bias, by_H(resolved, call));
+  if (!resolved.on_engine()) return composed::convolution(x, F, bias, resolved.composed());
   return multiplied(resolved, x, F, {std::nullopt, bias, std::nullopt, "identity"}, call);
 }
 
@@ -251,7 +243,7 @@ Gradients convolution_backward_cpu(const at::Tensor& grad, const at::Tensor& x, 
     mask[1] = mask[2] = false;
   }
   if (mask[0] || mask[1] || mask[2]) {
-    const auto [dx_, dF_, dA_] = composed::convolution_backward(grad, x, F, by_H(resolved, call), mask);
+    const auto [dx_, dF_, dA_] = composed::convolution_backward(grad, x, F, resolved.composed(), mask);
     if (mask[0]) dx = dx_;
     if (mask[1]) dF = dF_;
     if (mask[2]) dA = dA_;
@@ -270,7 +262,7 @@ at::Tensor convolution_with_epilogue_cpu(const at::Tensor& x, const at::Tensor& 
     return finished_on_cpu(by_pixels(x, F, {}, call), finish, format);
   const Resolved resolved(x, F, call, BilinearMap::Pass::forward);
   if (!resolved.on_engine())
-    return finished_on_cpu(composed::convolution(x, F, {}, by_H(resolved, call)), finish, format);
+    return finished_on_cpu(composed::convolution(x, F, {}, resolved.composed()), finish, format);
   return multiplied(resolved, x, F, finish, call);
 }
 

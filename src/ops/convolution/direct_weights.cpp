@@ -50,8 +50,10 @@ class Work {
                   b_all = plane_.b_units * b_row + kSkew;
     engine::Scratch& memory = engine::scratch();
     memory.begin((pass_.rank * (a_all + b_all) + (a_.last ? 0 : strided())) * 4 + 3 * 64);
-    Panel panel{memory.take<float>(pass_.rank * a_all), a_all, memory.take<float>(pass_.rank * b_all), b_all,
-                memory.take<float>(a_.last ? 0 : strided()), std::vector<float*>(static_cast<size_t>(pass_.rank))};
+    Panel panel{
+        memory.take<float>(pass_.rank * a_all),      a_all,
+        memory.take<float>(pass_.rank * b_all),      b_all,
+        memory.take<float>(a_.last ? 0 : strided()), std::vector<float*>(static_cast<size_t>(pass_.rank))};
     const int64_t pixels = plane_.batch * b_.depth * b_.plane(), rows = plane_.b_in_group(),
                   cols = plane_.a_in_group();
     for (int64_t first = 0; first < pixels; first += kPixels) {
@@ -114,13 +116,13 @@ class Work {
     const auto met = [&](int64_t of_b, int64_t at, AxisName axis) {
       return of_b * plane_.stride[axis] + at * plane_.dilation[axis] - plane_.padding[axis];
     };
-    const int64_t row = run.pixel / b_.width, slice = row / b_.height,
-                  z = met(slice % b_.depth, w, kDeep), y = met(row % b_.height, u, kDown),
-                  x = met(run.pixel % b_.width, v, kAcross), step = plane_.stride[kAcross],
-                  units = plane_.a_units;
+    const int64_t row = run.pixel / b_.width, slice = row / b_.height, z = met(slice % b_.depth, w, kDeep),
+                  y = met(row % b_.height, u, kDown), x = met(run.pixel % b_.width, v, kAcross),
+                  step = plane_.stride[kAcross], units = plane_.a_units;
     const bool inside = z >= 0 && z < a_.depth && y >= 0 && y < a_.height;
     const int64_t before = std::clamp<int64_t>((step - 1 - x) / step, 0, run.count),
-                  end = inside ? std::clamp<int64_t>((a_.width - x + step - 1) / step, before, run.count) : before,
+                  end = inside ? std::clamp<int64_t>((a_.width - x + step - 1) / step, before, run.count)
+                               : before,
                   count = end - before;
     std::vector<float*>& to = panel.to;
     for (int64_t r = 0; r < pass_.rank; ++r) {

@@ -41,8 +41,8 @@ Images images_of(const at::Tensor& t) {
 
 void gather(const Images& images, int64_t slice, int64_t y, int64_t rows, float* to) {
   const float* from = images.row(slice, 0, y);
-  kernels::cpu::active().transpose_f_f(engine::copies_of(1), 1, &from, images.channel(), &to,
-                                       images.channels, images.channels, rows * images.width);
+  kernels::cpu::active().transpose_f_f(engine::copies_of(1), 1, &from, images.channel(), &to, images.channels,
+                                       images.channels, rows * images.width);
 }
 
 void scatter(const float* from, const Images& images, const Window& window, int64_t slice, int64_t channel,

@@ -29,12 +29,6 @@ struct Plane {
   int64_t a_in_group() const { return a_units / groups; }
   int64_t b_in_group() const { return b_units / groups; }
   int64_t places() const { return kernel[kDeep] * kernel[kDown] * kernel[kAcross]; }
-  bool takes_winograd() const {
-    bool takes = stride[kDeep] == 1;
-    for (const AxisName axis : {kDown, kAcross})
-      takes = takes && kernel[axis] == 3 && stride[axis] == 1 && dilation[axis] == 1 && padding[axis] <= 2;
-    return takes;
-  }
 };
 
 Plane make_plane(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call);

@@ -7,8 +7,8 @@
 //             in the first and second level cache            -> in their place
 //   output    each tile is transformed back, and finished    -> pixels
 //
-// With three axes rows of tiles that lie behind each other are neighbours in a panel. The products are sums over
-// the kernel's planes, each of which meets another plane of the input; its tiles are transformed once.
+// With three axes rows of tiles that lie behind each other are neighbours in a panel. The products are sums
+// over the kernel's planes, each of which meets another plane of the input; its tiles are transformed once.
 //
 // Pixels are reached through pointers; those off the image point at zeros, and on output at a dump.
 
@@ -169,10 +169,9 @@ class Task {
           if (run.input < 0)
             std::fill_n(product + (begin - tile) * cols, (end - begin) * cols, 0.f);
           else
-            at::native::cpublas::brgemm(end - begin, cols, q, left_row, m, cols, run.plane > 0,
-                                        left + from * left_row + group * q,
-                                        weights + (r * planes + run.plane) * q * m,
-                                        product + (begin - tile) * cols);
+            at::native::cpublas::brgemm(
+                end - begin, cols, q, left_row, m, cols, run.plane > 0, left + from * left_row + group * q,
+                weights + (r * planes + run.plane) * q * m, product + (begin - tile) * cols);
         }
       }
       for (int64_t c = 0; c < plane_.n; ++c)

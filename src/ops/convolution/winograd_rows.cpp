@@ -19,7 +19,8 @@ void Meetings::find(const Plane& plane, bool from_a, int64_t first, int64_t coun
   for (int64_t row = 0; row < count;) {
     const TileRow top = tile_row(first + row, out_depth, down);
     const int64_t z = top.slice % out_depth, here = std::min(out_depth - z, count - row), begin = z - before;
-    for (int64_t in_z = std::max<int64_t>(0, begin); in_z < std::min(in_depth, begin + here + reach); ++in_z) {
+    for (int64_t in_z = std::max<int64_t>(0, begin); in_z < std::min(in_depth, begin + here + reach);
+         ++in_z) {
       bool met = false;
       for (int64_t w = 0; w < planes; ++w) {
         const int64_t i = in_z - begin - w * apart;

@@ -5,8 +5,8 @@
 
 #include "ops/convolution/plane.h"
 
-/// The rows of tiles of a panel, and those of the input that they meet. Rows of tiles are counted so that those
-/// behind each other, of neighbouring planes, are neighbours.
+/// The rows of tiles of a panel, and those of the input that they meet. Rows of tiles are counted so that
+/// those behind each other, of neighbouring planes, are neighbours.
 namespace quatrain::ops::plane {
 
 /// A row of tiles of a plane; planes are counted over all images.
@@ -16,8 +16,8 @@ struct TileRow {
 /// The one of this number, of images of `depth` planes with `down` rows of tiles each.
 TileRow tile_row(int64_t number, int64_t depth, int64_t down);
 
-/// Rows of tiles that meet neighbours by a plane of the kernel: those of a panel from `row` on meet those of the
-/// input from `input` on; nothing where that is negative.
+/// Rows of tiles that meet neighbours by a plane of the kernel: those of a panel from `row` on meet those of
+/// the input from `input` on; nothing where that is negative.
 struct Meeting {
   int64_t plane, row, rows, input;
 };

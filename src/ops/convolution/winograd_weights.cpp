@@ -97,8 +97,8 @@ class Work {
 
   /// A row of tiles.
   void transform_a(const TileRow& row, int64_t in_panel) const {
-    read(a_, row.slice, row.row * m_ - plane_.padding[kDown], -plane_.padding[kAcross], t_, WinogradStep::input,
-         a_at_.data(), in_panel * across_, a_component_);
+    read(a_, row.slice, row.row * m_ - plane_.padding[kDown], -plane_.padding[kAcross], t_,
+         WinogradStep::input, a_at_.data(), in_panel * across_, a_component_);
   }
   void transform_b(const TileRow& row, int64_t in_panel) const {
     read(b_, row.slice, row.row * m_, 0, m_, WinogradStep::output_back, b_at_.data(), in_panel * across_,
@@ -130,7 +130,8 @@ class Work {
   void multiply(int64_t position, const Meetings& meetings, int64_t tiles,
                 const std::vector<char>& begun) const {
     const int64_t a_tiles = static_cast<int64_t>(meetings.inputs.size()) * across_, a_row = plane_.a_units,
-                  b_row = (tiles + 15) / 16 * 16 + kSkew, a_all = a_tiles * a_row + kSkew, b_all = plane_.b_units * b_row + kSkew;
+                  b_row = (tiles + 15) / 16 * 16 + kSkew, a_all = a_tiles * a_row + kSkew,
+                  b_all = plane_.b_units * b_row + kSkew;
     engine::Scratch& memory = engine::scratch();
     memory.begin(pass_.rank * (a_all + b_all) * 4 + 128);
     float* const a_mixed = memory.take<float>(pass_.rank * a_all);
@@ -199,7 +200,8 @@ class Work {
   const Images a_, b_;
   float* const dF_;
   const kernels::cpu::Table& k_ = kernels::cpu::active();
-  int64_t down_, across_, rows_, planes_, height_, a_component_, b_component_, a_position_, b_position_, block_;
+  int64_t down_, across_, rows_, planes_, height_, a_component_, b_component_, a_position_, b_position_,
+      block_;
   at::Tensor tiles_, sums_;
   std::vector<float*> a_at_, b_at_;  // the tiles of each position
 };

@@ -350,4 +350,45 @@ Way plan(const Problem& problem, Way asked) {
   return best;
 }
 
+namespace {
+
+// The coefficients of convolutions are sizes from which a way is the faster one, of `quatrain bench
+// convolution` on an EPYC of the fourth and fifth generation and a Xeon with AMX, and of float64 on the first
+// of these.
+
+/// Blocks of a few units cost more to mix than their products save, and their products leave half of a vector
+/// empty. The gradient of A costs n n products where H needs one.
+int64_t fewest_units(const ConvolutionProblem& p) {
+  if (!p.engine) return 16;
+  if (p.fast_dense) return p.gives_A ? 64 : 32;
+  return p.gives_A ? 16 : 9;
+}
+
+/// Multiplications of tiles of m x m; those that hang over the edge are whole tiles' work.
+int64_t winograd_products(const ConvolutionProblem& p, int64_t m) {
+  return (m + 2) * (m + 2) * ((p.height + m - 1) / m) * ((p.width + m - 1) / m);
+}
+
+int64_t winograd_tile(const ConvolutionProblem& p, Winograd asked) {
+  constexpr int64_t kFewPlanes = 8;  // of the composed form: with fewer it takes as long as R convolutions
+  if (asked == Winograd::none || !p.fits_winograd) return 0;
+  if (asked != Winograd::automatic) return asked == Winograd::f2 ? 2 : 4;
+  if (!p.engine && p.planes < kFewPlanes) return 0;
+  const bool several = p.height > 4 && p.width > 4;
+  if (several && p.less_precision && winograd_products(p, 4) < winograd_products(p, 2)) return 4;
+  return winograd_products(p, 2) < 9 * p.height * p.width ? 2 : 0;
+}
+
+}  // namespace
+
+ConvolutionPlan plan(const ConvolutionProblem& problem, Way way, Winograd winograd) {
+  // R groups of three axes are slow in ATen, and the composed form has no factors' gradients of a learned A.
+  const bool composed = problem.slow_dense && problem.axes < 3 && !problem.gives_A,
+             pays = problem.n > 1 && (problem.engine || composed) &&
+                    std::min(problem.units_in, problem.units_out) >= fewest_units(problem);
+  if (way == Way::factored || (way == Way::automatic && pays))
+    return {Way::factored, winograd_tile(problem, winograd)};
+  return {};
+}
+
 }  // namespace quatrain::ops

@@ -36,6 +36,31 @@ double cost(const Problem& problem, Way way);
 /// The way asked for, or the cheapest. `factored` without factors is an error.
 QUATRAIN_API Way plan(const Problem& problem, Way asked);
 
+/// A convolution on a CPU.
+struct ConvolutionProblem {
+  int64_t n = 1;
+  int64_t units_in = 0, units_out = 0;  ///< of a component, in a group
+  int64_t axes = 2;
+  int64_t planes = 0;             ///< of the result, of all images
+  int64_t height = 0, width = 0;  ///< pixels of one
+  bool fits_winograd = false;     ///< 3 x 3 in a plane, stride 1
+  bool engine = false;            ///< the engine makes R products of the type; else the composed form does
+  bool slow_dense = false;        ///< ATen's real convolutions of the type are plain products: float64
+  bool fast_dense = false;        ///< they have twice the speed of the engine's products: bfloat16
+  bool gives_A = false;           ///< the pass gives the gradient of a learned A too
+  bool less_precision = false;    ///< the user allows real convolutions more error than float32's
+};
+
+/// How it is computed.
+struct ConvolutionPlan {
+  Way way = Way::materialised;  ///< that, or factored
+  int64_t tile = 0;             ///< m of Winograd's F(m x m, 3 x 3); 0: without
+};
+
+/// What is asked for, or what measured as the fastest. Way::mixed, which a convolution has not, is H, and a
+/// kernel that transforms do not fit has none. Where there are no factors of a learned A, H replaces them.
+QUATRAIN_API ConvolutionPlan plan(const ConvolutionProblem& problem, Way way, Winograd winograd);
+
 /// True where the R products of a forward pass are to be kept for the gradient of A: as a ProductsGuard or
 /// QUATRAIN_PRODUCTS says, else where computing them again would take longer than storing them.
 bool products_kept(const Problem& problem);

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "ops/convolution/plane.h"
+
+/// How one way without transforms sees planes: which pixels meet which places of the kernel.
+///
+/// From b to a a stride s splits the result in phases: pixels that are s apart along an axis meet the same
+/// places of the kernel, and those of other phases meet the rest. The grid is what the phases share.
+namespace quatrain::ops::plane::direct {
+
+constexpr int64_t kShortRow = 16;  // of pixels
+
+/// The pixels of an axis of the result that meet the same places of the kernel: `at`, at + step, ...
+struct Phase {
+  int64_t at;
+  int64_t place, apart, count;  ///< places, in the order in which they meet the input
+  int64_t begin, next;          ///< pixels of the input that they meet, from the grid's own pixel on
+};
+
+/// An axis as one way sees it. Pixel i of the grid is pixel stride i of the input and pixels step i + at of
+/// the result, one a phase.
+struct Axis {
+  int64_t stride = 1, step = 1;
+  int64_t padding = 0, reach = 1;  ///< of all phases: pixels before a grid's pixel, pixels from there on
+  std::vector<Phase> phases;
+
+  Axis(const Plane& plane, const Way2& way, AxisName axis) {
+    const int64_t kernel = plane.kernel[axis], dilation = plane.dilation[axis];
+    if (way.from_a) {
+      stride = plane.stride[axis], padding = plane.padding[axis], reach = (kernel - 1) * dilation + 1;
+      phases.push_back({0, 0, 1, kernel, -padding, dilation});
+      return;
+    }
+    step = plane.stride[axis];
+    const int64_t common = std::gcd(dilation, step);
+    int64_t first = 0, last = 0;
+    for (int64_t at = 0; at < step; ++at) {
+      Phase phase{at, 0, step / common, 0, 0, dilation / common};
+      // Where the first place would meet the input, were its pixels as close as the result's.
+      int64_t met = at - (dilation * (kernel - 1) - plane.padding[axis]);
+      while (phase.place < kernel && met % step != 0) ++phase.place, met += dilation;
+      if (phase.place < kernel) {
+        phase.count = (kernel - 1 - phase.place) / phase.apart + 1;
+        phase.begin = met / step;
+        first = std::min(first, phase.begin);
+        last = std::max(last, phase.begin + (phase.count - 1) * phase.next);
+      }
+      phases.push_back(phase);
+    }
+    padding = -first, reach = last - first + 1;
+  }
+
+  /// Pixels of the grid, and of a phase, for so many of the result.
+  int64_t grid(int64_t pixels) const { return (pixels + step - 1) / step; }
+  int64_t pixels_of(const Phase& phase, int64_t pixels) const {
+    return pixels > phase.at ? grid(pixels - phase.at) : 0;
+  }
+};
+
+/// The planes as one way sees them.
+struct View {
+  Axis deep, down, across;
+  int64_t depth, height, width;  ///< of the grid
+  int64_t wide;                  ///< pixels of a row of the input with its padding
+
+  View(const Plane& plane, const Way2& way, const Images& in, const Images& out)
+      : deep(plane, way, kDeep),
+        down(plane, way, kDown),
+        across(plane, way, kAcross),
+        depth(deep.grid(out.depth)),
+        height(down.grid(out.height)),
+        width(across.grid(out.width)),
+        wide(std::max((width - 1) * across.stride + across.reach, in.width + across.padding)) {}
+  /// True where the result's pixels are the grid's.
+  bool one_phase() const { return deep.step == 1 && down.step == 1 && across.step == 1; }
+  /// Rows of the input that a row of the result meets in a plane, of all from its first to its last; planes.
+  int64_t met() const { return met(down); }
+  int64_t planes() const { return met(deep); }
+  /// True where a phase's products would be small: an image's rows are one, with the padding between them.
+  bool joins_rows() const { return !one_phase() && width <= kShortRow && 2 * wide <= 3 * width; }
+  /// Pixels from a row of a product to the next.
+  int64_t pitch(int64_t pixels) const { return joins_rows() ? wide : pixels; }
+
+ private:
+  int64_t met(const Axis& axis) const { return one_phase() ? axis.phases[0].count : axis.reach; }
+};
+
+}  // namespace quatrain::ops::plane::direct
