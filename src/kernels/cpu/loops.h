@@ -99,7 +99,8 @@ inline Vec sums(Vec (&v)[count]) {
 }
 
 /// A tile of weight rows times a tile of vectors; the sums stay in registers over the whole length. Weights
-/// of the next tile are fetched meanwhile: there are more streams of them than the machine foresees.
+/// of the next tile are fetched meanwhile, in the order in which they lie: memory is fastest so, and rows side
+/// by side are more streams than the machine foresees.
 template <int height, int width, class T>
 inline void stream_tile(const T* const* weights, int32_t components, int64_t weight_row, int64_t row,
                         int64_t cols, const float* z, float* y, int64_t y_vector) {
@@ -116,7 +117,7 @@ inline void stream_tile(const T* const* weights, int32_t components, int64_t wei
       for (int g = 0; g < width; ++g) x[g] = load(v + g * length + q);
 #pragma GCC unroll 8
       for (int t = 0; t < height; ++t) {
-        __builtin_prefetch(w + (t + 2 * height) * weight_row + q, 0, 3);
+        __builtin_prefetch(w + height * (weight_row + q) + t * kLanes, 0, 3);
         const Vec s = load(w + t * weight_row + q);
 #pragma GCC unroll 8
         for (int g = 0; g < width; ++g) total[g * height + t] += s * x[g];
