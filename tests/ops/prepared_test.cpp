@@ -47,6 +47,44 @@ class Prepared : public testing::Test {
   ops::PreparedSize before_;
 };
 
+// From 8 vectors on, n of a row, the mixed way reads a packed copy; what it computes for a row does not hang on
+// the others where it shall not.
+TEST_F(Prepared, OfTheMixedWay) {
+  const torch::NoGradGuard no_grad;
+  at::Tensor S = torch::randn({4, 70, 33});
+  const at::Tensor x = torch::randn({40, 132});
+  const auto run = [&](int64_t rows) {
+    return ops::linear(x.narrow(0, 0, rows), S, {}, {"quaternion", {}, {}}, Way::mixed, {}, true);
+  };
+  const auto expect_right = [&](int64_t rows) {
+    const at::Tensor H = expanded(table_of("quaternion"), S);
+    EXPECT_LT(relative_error(run(rows), x.narrow(0, 0, rows).to(torch::kDouble).matmul(H.t())), 1e-5) << rows;
+  };
+  expect_right(1);
+  EXPECT_EQ(ops::prepared_size().bytes - before_.bytes, 0);
+  expect_right(2);
+  EXPECT_EQ(ops::prepared_size().bytes - before_.bytes, S.nbytes());
+  S.mul_(2);
+  expect_right(40);
+  EXPECT_EQ(ops::prepared_size().bytes - before_.bytes, S.nbytes());
+  const ops::PlannedRowsGuard planned(ops::PlannedRows{32});
+  for (const int64_t rows : {1, 2, 3, 7, 33}) EXPECT_TRUE(run(rows).equal(run(40).narrow(0, 0, rows))) << rows;
+  ops::drop_prepared(S);
+}
+
+// Weights that are read from memory lie in huge pages afterwards, and have the values they had, as has what
+// lies beside them.
+TEST_F(Prepared, InHugePages) {
+  const torch::NoGradGuard no_grad;
+  const at::Tensor all = torch::randn({3, 4, 300, 520}), before = all.clone(), S = all[1];
+  const at::Tensor x = torch::randn({1, 2080});
+  const at::Tensor expected = x.to(torch::kDouble).matmul(expanded(table_of("quaternion"), S).t());
+  for (int time = 0; time < 2; ++time)
+    EXPECT_LT(relative_error(ops::linear(x, S, {}, {"quaternion", {}, {}}, Way::mixed, {}, true), expected), 1e-5);
+  EXPECT_TRUE(all.equal(before));
+  ops::drop_prepared(S);
+}
+
 // A constant real layer of some rows multiplies with weights that were packed once, where ATen brings MKL.
 TEST_F(Prepared, OfARealLayer) {
   const torch::NoGradGuard no_grad;

@@ -36,7 +36,7 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const Optional& bia
   }
   if (!map.on_engine() || (map.n() == 1 && map.way() == Way::materialised && !map.packs_H()))
     return composed::linear(x, S, bias, map.call());
-  if (call.constant || map.way() == Way::materialised) map.prepare();
+  if (call.constant || map.way() == Way::materialised) map.prepare(false, map.worth_packing());
   const at::Tensor b = given(bias) ? bias->to(at::kFloat).contiguous() : at::Tensor();
   const at::Tensor inputs = map.matrix(x, rows, map.n() * map.p());
   BilinearMap::Output output;

@@ -22,6 +22,10 @@ namespace {
 /// this keeps errors below twice the real layer's.
 constexpr double kLargestGrowth = 1.85;
 
+/// Vectors of mixed inputs, n of a row, from which a product with packed weights beats one that gathers its sums
+/// from lanes, and weights so many that finding their copy does not matter.
+constexpr int64_t kPackedVectors = 8, kPackedValues = 4096;
+
 Problem make_cpu_problem(const at::Tensor& S, const Call& call, int64_t rows, at::ScalarType type) {
   Problem problem = make_problem(S, call, rows, type);
   problem.engine = (type == at::kFloat || type == at::kBFloat16) && rows * S.numel() > 0;
@@ -158,6 +162,8 @@ BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::Scala
   // Wider weights stay as they are: autocast gives float32 ones, which the kernels read themselves.
   S_ = (type == at::kBFloat16 && S.scalar_type() == at::kFloat ? S : S.to(type)).contiguous();
   is_H_ = n_ == 1 && call_.way == Way::materialised && call_.fixed() && call_.fixed()->table(0, 0, 0) == 1;
+  worth_packing_ = call_.way == Way::mixed && call_.constant && S_.scalar_type() == at::kFloat &&
+                   problem.rows * n_ >= kPackedVectors && S_.numel() >= kPackedValues;
   packs_H_ = is_H_ && call_.constant && engine::packs_dense(problem.rows, m_, p_);
   if (!held_ && !is_H_) mixtures_ = mixtures(call_);
   if (call_.way == Way::factored) factors_ = held_ ? held_->mixings.get() : &mixtures_->factors();
@@ -180,8 +186,8 @@ Way foreseen_way(const at::Tensor& S, const Call& call, int64_t rows, at::Scalar
 }
 
 bool BilinearMap::rows_stand_alone() const {
-  return on_engine_ && type_ == at::kFloat &&
-         (way() == Way::mixed || (way() == Way::factored && engine::rows_stand_alone()));
+  if (!on_engine_ || type_ != at::kFloat || way() == Way::materialised) return false;
+  return (way() == Way::mixed && !worth_packing_) || engine::rows_stand_alone();
 }
 
 void BilinearMap::prepare(bool transposed, bool often) {
@@ -205,7 +211,7 @@ void BilinearMap::prepare(bool transposed, bool often) {
       return H;
     });
   } else if (way() == Way::mixed) {
-    if (!often || S_.scalar_type() != at::kFloat) return;
+    if (!often || S_.scalar_type() != at::kFloat) return prepare_in_place(weight_, call_);
     packed_ = prepared(weight_, call_, {Form::engine, way(), type_, S_.scalar_type()}, [&] {
       const at::Tensor fresh = at::empty({S_.numel()}, S_.options());
       engine::pack(stream(), fresh.mutable_data_ptr<float>());

@@ -50,6 +50,9 @@ class QUATRAIN_API BilinearMap {
   Way way() const { return call_.way; }
   /// True where a row's result has the same bits whatever the number of rows.
   bool rows_stand_alone() const;
+  /// True for a constant weight of the mixed way, and so many rows that arithmetic, not memory, takes the time:
+  /// prepare it as for many applications.
+  bool worth_packing() const { return worth_packing_; }
   /// The call with its way decided.
   const Call& call() const { return call_; }
   int64_t n() const { return n_; }
@@ -139,6 +142,7 @@ class QUATRAIN_API BilinearMap {
   bool on_engine_ = false;
   bool is_H_ = false;  // S is: the real layer
   bool packs_H_ = false;
+  bool worth_packing_ = false;
   std::shared_ptr<const structure::Factors> held_;  // followed beside A
   std::shared_ptr<const Mixtures> mixtures_;
   const engine::Mixings* factors_ = nullptr;

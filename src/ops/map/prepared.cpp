@@ -4,7 +4,9 @@
 #include <mutex>
 #include <utility>
 
+#include "ops/engine/planner.h"
 #include "ops/kept.h"
+#include "ops/memory/huge_pages.h"
 
 namespace quatrain::ops {
 
@@ -12,7 +14,8 @@ namespace {
 
 using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
 
-constexpr size_t kMostForms = 4;  // of a weight; the oldest makes room
+constexpr size_t kMostForms = 4;           // of a weight; the oldest makes room
+constexpr int64_t kOwnCache = 1 << 20;  // bytes; of a core
 
 /// What must be equal for a tensor to hold the values it held. The storage is held weakly, lest its address
 /// be another's.
@@ -71,6 +74,14 @@ struct Weight {
   std::vector<Prepared> forms;
 };
 
+/// Kept beside a weight whose own memory is in huge pages.
+struct InHugePages {};
+
+/// True for what does not stay in a core's own cache from call to call: small pages slow down reading it.
+bool needs_huge_pages(const at::Tensor& form) {
+  return std::max(static_cast<int64_t>(form.nbytes()), static_cast<int64_t>(requested_traffic())) >= kOwnCache;
+}
+
 /// Inference tensors have no version, so a write to them cannot be seen.
 bool trackable(const at::Tensor& t) {
   return t.has_storage() && !t.is_inference() && !t.is_meta();
@@ -91,6 +102,7 @@ at::Tensor prepared(const at::Tensor& S, const Call& call, const Form& form,
   }
   Prepared fresh(S, call, form);  // as things stand before it is built
   const at::Tensor result = fresh.tensor = build();
+  if (needs_huge_pages(result)) use_huge_pages(result);
   std::vector<Prepared> gone;  // freed without the lock
   const std::lock_guard lock(weight->mutex);
   if (weight->in_training) return result;
@@ -105,6 +117,12 @@ at::Tensor prepared(const at::Tensor& S, const Call& call, const Form& form,
   }
   forms.push_back(std::move(fresh));
   return result;
+}
+
+void prepare_in_place(const at::Tensor& S, const Call& call) {
+  if (!call.constant || !trackable(S) || !needs_huge_pages(S) || kept::find<InHugePages>(S)) return;
+  use_huge_pages(S);
+  kept::put(S, std::make_shared<InHugePages>());
 }
 
 void mark_in_training(const at::Tensor& S) {

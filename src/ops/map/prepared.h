@@ -33,6 +33,9 @@ struct Form {
 at::Tensor prepared(const at::Tensor& S, const Call& call, const Form& form,
                     const std::function<at::Tensor()>& build);
 
+/// The same where the form is S as it lies: its memory is made fast to read, once.
+void prepare_in_place(const at::Tensor& S, const Call& call);
+
 /// Says that a gradient of S was computed: forget its forms, keep none until drop_prepared(S).
 void mark_in_training(const at::Tensor& S);
 
