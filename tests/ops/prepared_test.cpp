@@ -47,8 +47,8 @@ class Prepared : public testing::Test {
   ops::PreparedSize before_;
 };
 
-// From 8 vectors on, n of a row, the mixed way reads a packed copy; what it computes for a row does not hang on
-// the others where it shall not.
+// From 8 vectors on, n of a row, the mixed way reads a packed copy; what it computes for a row does not hang
+// on the others where it shall not.
 TEST_F(Prepared, OfTheMixedWay) {
   const torch::NoGradGuard no_grad;
   at::Tensor S = torch::randn({4, 70, 33});
@@ -68,7 +68,8 @@ TEST_F(Prepared, OfTheMixedWay) {
   expect_right(40);
   EXPECT_EQ(ops::prepared_size().bytes - before_.bytes, S.nbytes());
   const ops::PlannedRowsGuard planned(ops::PlannedRows{32});
-  for (const int64_t rows : {1, 2, 3, 7, 33}) EXPECT_TRUE(run(rows).equal(run(40).narrow(0, 0, rows))) << rows;
+  for (const int64_t rows : {1, 2, 3, 7, 33})
+    EXPECT_TRUE(run(rows).equal(run(40).narrow(0, 0, rows))) << rows;
   ops::drop_prepared(S);
 }
 
@@ -76,11 +77,12 @@ TEST_F(Prepared, OfTheMixedWay) {
 // lies beside them.
 TEST_F(Prepared, InHugePages) {
   const torch::NoGradGuard no_grad;
-  const at::Tensor all = torch::randn({3, 4, 300, 520}), before = all.clone(), S = all[1];
-  const at::Tensor x = torch::randn({1, 2080});
+  const at::Tensor all = torch::randn({3, 4, 520, 600}), before = all.clone(), S = all[1];
+  const at::Tensor x = torch::randn({1, 2400});
   const at::Tensor expected = x.to(torch::kDouble).matmul(expanded(table_of("quaternion"), S).t());
   for (int time = 0; time < 2; ++time)
-    EXPECT_LT(relative_error(ops::linear(x, S, {}, {"quaternion", {}, {}}, Way::mixed, {}, true), expected), 1e-5);
+    EXPECT_LT(relative_error(ops::linear(x, S, {}, {"quaternion", {}, {}}, Way::mixed, {}, true), expected),
+              1e-5);
   EXPECT_TRUE(all.equal(before));
   ops::drop_prepared(S);
 }

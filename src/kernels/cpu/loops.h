@@ -99,8 +99,8 @@ inline Vec sums(Vec (&v)[count]) {
 }
 
 /// A tile of weight rows times a tile of vectors; the sums stay in registers over the whole length. Weights
-/// of the next tile are fetched meanwhile, in the order in which they lie: memory is fastest so, and rows side
-/// by side are more streams than the machine foresees.
+/// of the next tile are fetched meanwhile, in the order in which they lie: memory is fastest so, and rows
+/// side by side are more streams than the machine foresees.
 template <int height, int width, class T>
 inline void stream_tile(const T* const* weights, int32_t components, int64_t weight_row, int64_t row,
                         int64_t cols, const float* z, float* y, int64_t y_vector) {

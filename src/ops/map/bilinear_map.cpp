@@ -22,8 +22,8 @@ namespace {
 /// this keeps errors below twice the real layer's.
 constexpr double kLargestGrowth = 1.85;
 
-/// Vectors of mixed inputs, n of a row, from which a product with packed weights beats one that gathers its sums
-/// from lanes, and weights so many that finding their copy does not matter.
+/// Vectors of mixed inputs, n of a row, from which a product with packed weights beats one that gathers its
+/// sums from lanes, and weights so many that finding their copy does not matter.
 constexpr int64_t kPackedVectors = 8, kPackedValues = 4096;
 
 Problem make_cpu_problem(const at::Tensor& S, const Call& call, int64_t rows, at::ScalarType type) {

@@ -14,7 +14,7 @@ namespace {
 
 using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
 
-constexpr size_t kMostForms = 4;           // of a weight; the oldest makes room
+constexpr size_t kMostForms = 4;        // of a weight; the oldest makes room
 constexpr int64_t kOwnCache = 1 << 20;  // bytes; of a core
 
 /// What must be equal for a tensor to hold the values it held. The storage is held weakly, lest its address
@@ -79,7 +79,8 @@ struct InHugePages {};
 
 /// True for what does not stay in a core's own cache from call to call: small pages slow down reading it.
 bool needs_huge_pages(const at::Tensor& form) {
-  return std::max(static_cast<int64_t>(form.nbytes()), static_cast<int64_t>(requested_traffic())) >= kOwnCache;
+  return std::max(static_cast<int64_t>(form.nbytes()), static_cast<int64_t>(requested_traffic())) >=
+         kOwnCache;
 }
 
 /// Inference tensors have no version, so a write to them cannot be seen.
