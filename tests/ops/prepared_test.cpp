@@ -47,8 +47,8 @@ class Prepared : public testing::Test {
   ops::PreparedSize before_;
 };
 
-// From 8 vectors on, n of a row, the mixed way reads a packed copy; what it computes for a row does not hang
-// on the others where it shall not.
+// From 8 vectors on, n of a row, the mixed way of a decoder reads a packed copy; what it computes for a row
+// does not hang on the others where it shall not.
 TEST_F(Prepared, OfTheMixedWay) {
   const torch::NoGradGuard no_grad;
   at::Tensor S = torch::randn({4, 70, 33});
@@ -60,6 +60,8 @@ TEST_F(Prepared, OfTheMixedWay) {
     const at::Tensor H = expanded(table_of("quaternion"), S);
     EXPECT_LT(relative_error(run(rows), x.narrow(0, 0, rows).to(torch::kDouble).matmul(H.t())), 1e-5) << rows;
   };
+  expect_right(40);
+  const ops::TrafficGuard decoder(ops::Traffic{1 << 25});
   expect_right(1);
   EXPECT_EQ(ops::prepared_size().bytes - before_.bytes, 0);
   expect_right(2);

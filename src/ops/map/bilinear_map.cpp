@@ -23,8 +23,8 @@ namespace {
 constexpr double kLargestGrowth = 1.85;
 
 /// Vectors of mixed inputs, n of a row, from which a product with packed weights beats one that gathers its
-/// sums from lanes, and weights so many that finding their copy does not matter.
-constexpr int64_t kPackedVectors = 8, kPackedValues = 4096;
+/// sums from lanes.
+constexpr int64_t kPackedVectors = 8;
 
 Problem make_cpu_problem(const at::Tensor& S, const Call& call, int64_t rows, at::ScalarType type) {
   Problem problem = make_problem(S, call, rows, type);
@@ -163,7 +163,7 @@ BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::Scala
   S_ = (type == at::kBFloat16 && S.scalar_type() == at::kFloat ? S : S.to(type)).contiguous();
   is_H_ = n_ == 1 && call_.way == Way::materialised && call_.fixed() && call_.fixed()->table(0, 0, 0) == 1;
   worth_packing_ = call_.way == Way::mixed && call_.constant && S_.scalar_type() == at::kFloat &&
-                   problem.rows * n_ >= kPackedVectors && S_.numel() >= kPackedValues;
+                   problem.traffic > 0 && problem.rows * n_ >= kPackedVectors;
   packs_H_ = is_H_ && call_.constant && engine::packs_dense(problem.rows, m_, p_);
   if (!held_ && !is_H_) mixtures_ = mixtures(call_);
   if (call_.way == Way::factored) factors_ = held_ ? held_->mixings.get() : &mixtures_->factors();
@@ -186,8 +186,8 @@ Way foreseen_way(const at::Tensor& S, const Call& call, int64_t rows, at::Scalar
 }
 
 bool BilinearMap::rows_stand_alone() const {
-  if (!on_engine_ || type_ != at::kFloat || way() == Way::materialised) return false;
-  return (way() == Way::mixed && !worth_packing_) || engine::rows_stand_alone();
+  return on_engine_ && type_ == at::kFloat &&
+         (way() == Way::mixed || (way() == Way::factored && engine::rows_stand_alone()));
 }
 
 void BilinearMap::prepare(bool transposed, bool often) {

@@ -50,8 +50,8 @@ class QUATRAIN_API BilinearMap {
   Way way() const { return call_.way; }
   /// True where a row's result has the same bits whatever the number of rows.
   bool rows_stand_alone() const;
-  /// True for a constant weight of the mixed way, and so many rows that arithmetic, not memory, takes the
-  /// time: prepare it as for many applications.
+  /// True for a constant weight of the mixed way under a TrafficGuard, and rows from which arithmetic, not
+  /// memory, takes the time: prepare it as for many applications. Sums are in another order then.
   bool worth_packing() const { return worth_packing_; }
   /// The call with its way decided.
   const Call& call() const { return call_; }
