@@ -135,6 +135,8 @@ TEST(Planner, Convolutions) {
   EXPECT_EQ(planned([&](auto& p) { doubles(p), p.axes = 3; }), H);
   EXPECT_EQ(planned([&](auto& p) { doubles(p), p.gives_A = true; }), H);
   EXPECT_EQ(planned([](auto& p) { p.engine = false; }), H);
+  for (const Winograd asked : {Winograd::automatic, Winograd::f2})  // transforms would be rounded in float16
+    EXPECT_EQ(planned([](auto& p) { p.engine = false; }, Way::factored, asked), is(Way::factored, 0));
 }
 
 TEST(Planner, AGuardDecides) {

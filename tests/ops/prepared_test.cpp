@@ -5,8 +5,12 @@
 
 #include <c10/core/InferenceMode.h>
 
+#include <cstdio>
+#include <fstream>
+#include <string>
 #include <thread>
 
+#include "ops/memory/huge_pages.h"
 #include "ops/reference.h"
 
 namespace quatrain {
@@ -75,16 +79,40 @@ TEST_F(Prepared, OfTheMixedWay) {
   ops::drop_prepared(S);
 }
 
+/// Bytes of huge pages in the mapping that holds an address.
+int64_t huge_bytes_at(const void* address) {
+  std::ifstream maps("/proc/self/smaps");
+  const auto place = reinterpret_cast<uintptr_t>(address);
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t begin = 0, end = 0;
+    long kilobytes = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
+      inside = begin <= place && place < end;
+    else if (inside && std::sscanf(line.c_str(), "AnonHugePages: %ld kB", &kilobytes) == 1)
+      return int64_t{kilobytes} << 10;
+  }
+  return 0;
+}
+
 // Weights that are read from memory lie in huge pages afterwards, and have the values they had, as has what
 // lies beside them.
 TEST_F(Prepared, InHugePages) {
   const torch::NoGradGuard no_grad;
-  const at::Tensor all = torch::randn({3, 4, 520, 600}), before = all.clone(), S = all[1];
-  const at::Tensor x = torch::randn({1, 2400});
+  const auto large = [] { return torch::randn({3, 4, 520, 600}); };  // 15 MB
+  const at::Tensor probe = large();
+  ops::use_huge_pages(probe);
+  if (huge_bytes_at(probe.const_data_ptr()) == 0) GTEST_SKIP() << "this system has no huge pages on request";
+  const at::Tensor all = large(), before = all.clone(), S = all[1], x = torch::randn({1, 2400});
+  const auto in_huge_pages = [&] { return huge_bytes_at(S.const_data_ptr()); };
+  const int64_t at_first = in_huge_pages();
   const at::Tensor expected = x.to(torch::kDouble).matmul(expanded(table_of("quaternion"), S).t());
   for (int time = 0; time < 2; ++time)
     EXPECT_LT(relative_error(ops::linear(x, S, {}, {"quaternion", {}, {}}, Way::mixed, {}, true), expected),
               1e-5);
+  EXPECT_TRUE(in_huge_pages() >= at_first + 4 * (1 << 20) ||
+              2 * in_huge_pages() >= static_cast<int64_t>(all.nbytes()))
+      << at_first;
   EXPECT_TRUE(all.equal(before));
   ops::drop_prepared(S);
 }

@@ -55,6 +55,18 @@ TEST(StepMemory, ATensorOutlivesIt) {
   EXPECT_EQ(x.resize_({2000}).narrow(0, 0, 1000).sum().item<int64_t>(), 499500);
 }
 
+TEST(StepMemory, APauseTakesNothing) {
+  const StepMemory memory;
+  const StepMemory::Guard guard(memory);
+  {
+    const StepMemory::Pause pause;
+    step(torch::ones({8, 8}));
+  }
+  EXPECT_EQ(memory.blocks(), 0);
+  step(torch::ones({8, 8}));
+  EXPECT_GT(memory.blocks(), 0);
+}
+
 TEST(StepMemory, TheOutermostGuardCounts) {
   const StepMemory outer, inner;
   const StepMemory::Guard first(outer);

@@ -63,7 +63,7 @@ ConvolutionCall make_convolution_call(const at::Tensor& F, Call map, at::IntArra
 
 at::DimVector geometry_of(const ConvolutionCall& call) {
   at::DimVector geometry{call.transposed, call.groups};
-  // These decide which places of a kernel a phase has (direct.cpp).
+  // These decide which places of a kernel a phase has (direct_view.h).
   if (call.transposed)
     for (const auto* list : {&call.stride, &call.padding, &call.dilation})
       geometry.append(list->begin(), list->end());
@@ -136,6 +136,13 @@ void check_convolution_grad(const at::Tensor& grad, const at::Tensor& x, const a
 std::vector<c10::SymInt> result_sizes(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call) {
   std::vector<c10::SymInt> sizes{x.sym_size(0), F.sym_size(0) * call.units_out(F)};
   for (int64_t axis = 0; axis < call.axes(); ++axis) sizes.push_back(result_size(x, F, call, axis));
+  return sizes;
+}
+
+std::vector<int64_t> known_result_sizes(const at::Tensor& x, const at::Tensor& F,
+                                        const ConvolutionCall& call) {
+  std::vector<int64_t> sizes;
+  for (const c10::SymInt& size : result_sizes(x, F, call)) sizes.push_back(size.expect_int());
   return sizes;
 }
 

@@ -65,9 +65,7 @@ at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional&
   }
   at::Tensor y;
   if (const int64_t m = winograd_tile(x, F, call)) {
-    std::vector<int64_t> sizes;
-    for (const c10::SymInt& size : result_sizes(x, F, call)) sizes.push_back(size.expect_int());
-    y = run_winograd(x.to(dtype), F, sizes, true, m, call);
+    y = run_winograd(x.to(dtype), F, known_result_sizes(x, F, call), true, m, call);
   } else {
     const FactorTensors f = factor_tensors(call.map, dtype, x.device());
     const at::Tensor kernels = prepared(F, call.map, form_of(call, Way::factored, dtype),

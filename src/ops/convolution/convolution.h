@@ -13,13 +13,12 @@
 ///
 ///   schema.cpp      the registered schemas and the C++ functions; call.cpp reads and checks the arguments
 ///   autocast.cpp, meta.cpp
-///   epilogue.cpp    `convolution_with_epilogue`, all of it but a CPU's part; finish.cpp has the pass that
-///   finishes
+///   epilogue.cpp    `convolution_with_epilogue`, all of it but a CPU's part; finish.cpp has the pass over
 ///                   what the engine did not multiply
 ///   autograd.cpp    records it, by linear/derivatives.h; traced.cpp under function transforms
 ///   cpu.cpp         the engine for planes (plane.h): winograd.cpp and winograd_weights.cpp, or direct.cpp
-///   and
-///                   direct_weights.cpp; composed.cpp and winograd_composed.cpp for other devices and types
+///                   and direct_weights.cpp
+///   composed.cpp    other devices and types; winograd_composed.cpp for float64
 ///
 /// As `linear`, `convolution` and `convolution_backward` are the four partial derivatives of one form in
 /// (grad, x, F, A), and so closed under differentiation.
@@ -84,6 +83,10 @@ struct ConvolutionFinish {
 };
 void check_finish(const ConvolutionFinish& finish, const at::Tensor& x, const at::Tensor& F,
                   const ConvolutionCall& call);
+
+/// The sizes of a result whose operands have known ones.
+std::vector<int64_t> known_result_sizes(const at::Tensor& x, const at::Tensor& F,
+                                        const ConvolutionCall& call);
 
 /// True for a kernel of 3 x 3, or of planes of it, with stride 1: Winograd's transforms serve it.
 bool fits_winograd(const at::Tensor& F, const ConvolutionCall& call);

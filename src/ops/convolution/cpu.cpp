@@ -161,9 +161,7 @@ class Resolved {
 };
 
 at::Tensor empty_result(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call) {
-  std::vector<int64_t> sizes;
-  for (const c10::SymInt& size : result_sizes(x, F, call)) sizes.push_back(size.expect_int());
-  return at::empty(sizes, x.options().dtype(at::kFloat).memory_format(format_of(x)));
+  return at::empty(known_result_sizes(x, F, call), x.options().dtype(at::kFloat).memory_format(format_of(x)));
 }
 
 at::Tensor multiplied(const Resolved& resolved, const at::Tensor& x, const at::Tensor& F,

@@ -10,9 +10,8 @@
 //
 // A kernel of three axes takes the sum over its planes too, and each meets a plane of the input.
 //
-// From b to a a stride s splits the result in s s phases: pixels that are s apart, down and across, meet the
-// same places of the kernel, and those of other phases meet the rest. A panel is of pixels of the grid that
-// the phases share; its mixtures serve all of them, and no product meets a zero between pixels.
+// From b to a a stride splits the result in phases (direct_view.h). A panel is of pixels of the grid that
+// they share; its mixtures serve all of them, and no product meets a zero between pixels.
 
 #include <ATen/Parallel.h>
 #include <ATen/native/CPUBlas.h>
@@ -61,9 +60,9 @@ struct Panels {
     while (view.joins_rows() && height < view.height && view.height % height != 0) --height;
     count = (rows + height - 1) / height * cuts;
     // Each run of rows in one plane reads the kernel's reach beyond its own.
-    const int64_t planes = std::min(height, height / view.height + 2);
+    const int64_t runs = std::min(height, height / view.height + 2);
     most_inputs =
-        std::min(height * view.met(), height * view.down.stride + planes * view.down.reach) * view.planes();
+        std::min(height * view.met(), height * view.down.stride + runs * view.down.reach) * view.planes();
   }
 };
 
@@ -125,11 +124,14 @@ class Task {
     }
   }
 
-  /// The plane of the input that a plane of the kernel brings to one of the grid; -1 off the image.
+  /// The plane of the input that a plane of the kernel brings to one of the grid, or one of those from its
+  /// first to its last where phases differ; -1 off the image, and where none of them is met.
   int64_t met_slice(int64_t slice, int64_t plane) const {
-    const int64_t apart = view_.one_phase() ? view_.deep.phases[0].next : 1,
-                  z = slice % view_.depth * view_.deep.stride - view_.deep.padding + plane * apart;
-    return z >= 0 && z < in_.depth ? slice / view_.depth * in_.depth + z : -1;
+    const Axis& deep = view_.deep;
+    const Phase& only = deep.phases[0];
+    const int64_t offset = view_.one_phase() ? only.begin + plane * only.next : plane - deep.padding,
+                  z = slice % view_.depth * deep.stride + offset;
+    return z >= 0 && z < in_.depth && deep.meets(offset) ? slice / view_.depth * in_.depth + z : -1;
   }
 
   /// What rows y .. y + count of the grid meet in a plane, unless a run of rows before them met the same.

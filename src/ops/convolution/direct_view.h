@@ -54,6 +54,13 @@ struct Axis {
     padding = -first, reach = last - first + 1;
   }
 
+  /// True where some phase meets the pixel of the input so far from the grid's own.
+  bool meets(int64_t offset) const {
+    return std::any_of(phases.begin(), phases.end(), [&](const Phase& phase) {
+      const int64_t far = offset - phase.begin;
+      return far >= 0 && far % phase.next == 0 && far / phase.next < phase.count;
+    });
+  }
   /// Pixels of the grid, and of a phase, for so many of the result.
   int64_t grid(int64_t pixels) const { return (pixels + step - 1) / step; }
   int64_t pixels_of(const Phase& phase, int64_t pixels) const {

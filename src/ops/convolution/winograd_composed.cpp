@@ -114,8 +114,11 @@ struct Sizes {
 }  // namespace
 
 int64_t winograd_tile(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call) {
+  // Fewer bits would be rounded in each transform, and other devices have transforms of their own.
+  const bool served = x.device().is_cpu() && call.map.compute_dtype(x) == at::kDouble;
   const bool asked = call.winograd == Winograd::f2 || call.winograd == Winograd::f4;
-  if (!asked || !fits_winograd(F, call) || call.axes() != 2 || call.groups != 1 || x.numel() == 0) return 0;
+  if (!served || !asked || !fits_winograd(F, call) || call.axes() != 2 || call.groups != 1 || x.numel() == 0)
+    return 0;
   return call.winograd == Winograd::f2 ? 2 : 4;
 }
 

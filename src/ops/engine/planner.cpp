@@ -371,7 +371,7 @@ int64_t winograd_products(const ConvolutionProblem& p, int64_t m) {
 
 int64_t winograd_tile(const ConvolutionProblem& p, Winograd asked) {
   constexpr int64_t kFewPlanes = 8;  // of the composed form: with fewer it takes as long as R convolutions
-  if (asked == Winograd::none || !p.fits_winograd) return 0;
+  if (asked == Winograd::none || !p.fits_winograd || !(p.engine || p.slow_dense)) return 0;
   if (asked != Winograd::automatic) return asked == Winograd::f2 ? 2 : 4;
   if (!p.engine && p.planes < kFewPlanes) return 0;
   const bool several = p.height > 4 && p.width > 4;

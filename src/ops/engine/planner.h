@@ -41,7 +41,7 @@ struct ConvolutionProblem {
   int64_t n = 1;
   int64_t units_in = 0, units_out = 0;  ///< of a component, in a group
   int64_t axes = 2;
-  int64_t planes = 0;             ///< of the result, of all images
+  int64_t planes = 0;             ///< of b (plane.h), of all images
   int64_t height = 0, width = 0;  ///< pixels of one
   bool fits_winograd = false;     ///< 3 x 3 in a plane, stride 1
   bool engine = false;            ///< the engine makes R products of the type; else the composed form does

@@ -211,7 +211,10 @@ void BilinearMap::prepare(bool transposed, bool often) {
       return H;
     });
   } else if (way() == Way::mixed) {
-    if (!often || S_.scalar_type() != at::kFloat) return prepare_in_place(weight_, call_);
+    if (!often || S_.scalar_type() != at::kFloat) {
+      if (S_.is_alias_of(weight_)) prepare_in_place(weight_, call_);
+      return;
+    }
     packed_ = prepared(weight_, call_, {Form::engine, way(), type_, S_.scalar_type()}, [&] {
       const at::Tensor fresh = at::empty({S_.numel()}, S_.options());
       engine::pack(stream(), fresh.mutable_data_ptr<float>());

@@ -48,7 +48,8 @@ class QUATRAIN_API BilinearMap {
   /// are one product of ATen's already.
   bool packs_H() const { return packs_H_; }
   Way way() const { return call_.way; }
-  /// True where a row's result has the same bits whatever the number of rows.
+  /// True where a row's result has the same bits whatever the number of rows, as long as the rows to plan for
+  /// are fixed (PlannedRowsGuard).
   bool rows_stand_alone() const;
   /// True for a constant weight of the mixed way under a TrafficGuard, and rows from which arithmetic, not
   /// memory, takes the time: prepare it as for many applications. Sums are in another order then.

@@ -7,6 +7,7 @@
 #include "ops/engine/planner.h"
 #include "ops/kept.h"
 #include "ops/memory/huge_pages.h"
+#include "ops/memory/step_memory.h"
 
 namespace quatrain::ops {
 
@@ -14,8 +15,9 @@ namespace {
 
 using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
 
-constexpr size_t kMostForms = 4;        // of a weight; the oldest makes room
-constexpr int64_t kOwnCache = 1 << 20;  // bytes; of a core
+constexpr size_t kMostForms = 4;          // of a weight; the oldest makes room
+constexpr int64_t kOwnCache = 1 << 20;    // bytes; of a core
+constexpr int64_t kWorthAPage = 1 << 18;  // bytes; an eighth of one
 
 /// What must be equal for a tensor to hold the values it held. The storage is held weakly, lest its address
 /// be another's.
@@ -77,10 +79,11 @@ struct Weight {
 /// Kept beside a weight whose own memory is in huge pages.
 struct InHugePages {};
 
-/// True for what does not stay in a core's own cache from call to call: small pages slow down reading it.
+/// True for what does not stay in a core's own cache from call to call: small pages slow down reading it. A
+/// huge one for a few values would be mostly empty.
 bool needs_huge_pages(const at::Tensor& form) {
-  return std::max(static_cast<int64_t>(form.nbytes()), static_cast<int64_t>(requested_traffic())) >=
-         kOwnCache;
+  const auto bytes = static_cast<int64_t>(form.nbytes());
+  return bytes >= kWorthAPage && std::max(bytes, static_cast<int64_t>(requested_traffic())) >= kOwnCache;
 }
 
 /// Inference tensors have no version, so a write to them cannot be seen.
@@ -102,7 +105,10 @@ at::Tensor prepared(const at::Tensor& S, const Call& call, const Form& form,
       if (known.is(S, call, form)) return known.tensor;
   }
   Prepared fresh(S, call, form);  // as things stand before it is built
-  const at::Tensor result = fresh.tensor = build();
+  const at::Tensor result = fresh.tensor = [&] {
+    const StepMemory::Pause outlives_steps;
+    return build();
+  }();
   if (needs_huge_pages(result)) use_huge_pages(result);
   std::vector<Prepared> gone;  // freed without the lock
   const std::lock_guard lock(weight->mutex);
@@ -121,7 +127,9 @@ at::Tensor prepared(const at::Tensor& S, const Call& call, const Form& form,
 }
 
 void prepare_in_place(const at::Tensor& S, const Call& call) {
-  if (!call.constant || !trackable(S) || !needs_huge_pages(S) || kept::find<InHugePages>(S)) return;
+  if (!call.constant || !trackable(S) || !S.is_contiguous() || !needs_huge_pages(S) ||
+      kept::find<InHugePages>(S))
+    return;
   use_huge_pages(S);
   kept::put(S, std::make_shared<InHugePages>());
 }

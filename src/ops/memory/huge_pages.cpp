@@ -1,7 +1,9 @@
 #include "ops/memory/huge_pages.h"
 
-#include <linux/mman.h>
 #include <sys/mman.h>
+#ifdef __linux__
+#include <linux/mman.h>  // MADV_COLLAPSE, which the library's own header may not have
+#endif
 
 namespace quatrain::ops {
 

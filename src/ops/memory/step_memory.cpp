@@ -160,6 +160,11 @@ StepMemory::Guard::~Guard() {
   if (outermost_) current().reset();
 }
 
+StepMemory::Pause::Pause() : paused_(std::exchange(current(), nullptr)) {}
+StepMemory::Pause::~Pause() {
+  current() = std::move(paused_);
+}
+
 int64_t StepMemory::blocks() const {
   return pool_->taken();
 }

@@ -33,6 +33,18 @@ class QUATRAIN_API StepMemory {
     bool outermost_;
   };
 
+  /// While one lives, tensors of its thread take nothing of a guard's memory: they will outlive it.
+  class QUATRAIN_API Pause {
+   public:
+    Pause();
+    ~Pause();
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    std::shared_ptr<class BlockPool> paused_;
+  };
+
   /// Blocks that were taken from the system so far.
   int64_t blocks() const;
 
