@@ -176,9 +176,7 @@ TEST(ConvolutionPlane, DirectOfThreeAxes) {
   with({11, 6, 6}, {3, 2, 3}, {.stride = {2, 2, 3}, .padding = {3, 2, 2}, .dilation = {3, 2, 2}});
   with({4, 2, 300}, {2, 3, 3}, {.padding = {1}});
   with({5, 6, 6}, {1, 1, 1}, {.stride = {2, 1, 3}, .padding = {1}});
-  // More zeros than the kernel is long: backwards no pixel's first place lies on the image's edge.
-  with({4, 6, 6}, {1, 3, 3}, {.padding = {1}});
-  with({4, 6, 6}, {1, 1, 1}, {.padding = {1, 0, 0}});
+  with({4, 6, 6}, {1, 3, 3}, {.padding = {1}});  // more zeros than the kernel is long
   with({5, 6, 6}, {2, 3, 3}, {.padding = {2, 1, 1}});
   // Most planes between a kernel's first and last are met by none of its phases.
   with({23, 4, 4}, {3, 2, 2}, {.stride = {2, 1, 2}, .padding = {1}, .dilation = {8, 1, 1}});
