@@ -1,0 +1,72 @@
+// Convolutions of drawn sizes on the engine, against H in float64. Corners that nobody thought of meet here.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "ops/convolution_reference.h"
+
+namespace quatrain {
+namespace {
+
+using ops::Winograd;
+using test::PlaneCase;
+
+class Drawn {
+ public:
+  explicit Drawn(uint32_t seed) : random_(seed) {}
+
+  int64_t number(int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(random_() % static_cast<uint32_t>(most - least + 1));
+  }
+  bool one_in(int64_t count) { return number(1, count) == 1; }
+
+  PlaneCase convolution() {
+    PlaneCase c;
+    const char* const algebras[] = {"complex", "quaternion", "tessarine"};
+    c.algebra = algebras[number(0, 2)];
+    ops::ConvolutionOptions& o = c.options;
+    o.groups = one_in(3) ? 2 : 1, o.transposed = one_in(2);
+    o.winograd = one_in(2) ? Winograd::none : Winograd::f2;
+    c.units_in = o.groups * number(1, 10), c.units_out = o.groups * number(1, 10), c.batch = number(1, 3);
+    c.kernel.clear(), o.stride.clear(), o.padding.clear(), o.dilation.clear(), o.output_padding.clear();
+    const bool threes = one_in(3);
+    int64_t image[3] = {1, 1, 1};
+    const int64_t axes = number(2, 3);
+    for (int64_t axis = 0; axis < axes; ++axis) {
+      const int64_t kernel = threes ? 3 : number(1, 4), stride = threes ? 1 : number(1, 3),
+                    dilation = threes || one_in(2) ? 1 : number(2, 4), padding = number(0, 3),
+                    beyond = o.transposed && stride > 1 ? number(0, stride - 1) : 0,
+                    reach = dilation * (kernel - 1) + 1;
+      // So large that a pixel is left.
+      const int64_t least = o.transposed ? (2 * padding - reach - beyond) / stride + 2 : reach - 2 * padding;
+      image[3 - axes + axis] = std::max<int64_t>(1, least) + number(0, 6);
+      c.kernel.push_back(kernel), o.stride.push_back(stride), o.padding.push_back(padding);
+      o.dilation.push_back(dilation), o.output_padding.push_back(beyond);
+    }
+    c.depth = image[0], c.height = image[1], c.width = image[2];
+    return c;
+  }
+
+ private:
+  std::mt19937 random_;  // the same numbers everywhere, other than its distributions
+};
+
+TEST(ConvolutionRandom, IsThatOfH) {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    const PlaneCase c = Drawn(seed).convolution();
+    const ops::ConvolutionOptions& o = c.options;
+    SCOPED_TRACE(c10::str("seed ", seed, ": ", c.algebra, " ", c.units_in, " -> ", c.units_out, ", ", c.batch,
+                          " x ", c.depth, " x ", c.height, " x ", c.width, ", kernel ",
+                          at::IntArrayRef(c.kernel), ", stride ", at::IntArrayRef(o.stride), ", padding ",
+                          at::IntArrayRef(o.padding), ", dilation ", at::IntArrayRef(o.dilation), ", groups ",
+                          o.groups, ", beyond ", at::IntArrayRef(o.output_padding), ", Winograd ",
+                          ops::name(o.winograd), o.transposed ? ", transposed" : ""));
+    expect_plane(c);
+    if (testing::Test::HasFailure()) return;  // one is enough to look at
+  }
+}
+
+}  // namespace
+}  // namespace quatrain
