@@ -2,13 +2,12 @@
 
 #include <c10/util/Exception.h>
 
+#include "support/text.h"
+
 namespace quatrain::data {
 namespace {
 
 // Of ASCII alone, whatever the locale.
-bool is_space(char c) {
-  return c == ' ' || (c >= '\t' && c <= '\r');
-}
 char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }

@@ -11,13 +11,8 @@
 
 namespace quatrain::ops {
 
-namespace {
-
-enum class Part { table, U, V, W };
-
-at::Tensor make(const std::vector<double>& values, at::IntArrayRef sizes, at::ScalarType dtype,
-                at::Device device) {
-  // The constants serve every mode, and outlive the function transform in which they may be asked for first.
+at::Tensor constant_tensor(const std::vector<double>& values, at::IntArrayRef sizes, at::ScalarType dtype,
+                           at::Device device) {
   const c10::InferenceMode no_inference(false);
   const c10::impl::ExcludeDispatchKeyGuard no_transform(c10::DispatchKeySet{
       c10::DispatchKey::FuncTorchDynamicLayerFrontMode, c10::DispatchKey::FuncTorchDynamicLayerBackMode,
@@ -25,6 +20,10 @@ at::Tensor make(const std::vector<double>& values, at::IntArrayRef sizes, at::Sc
   const at::AutoDispatchBelowADInplaceOrView guard;
   return at::from_blob(const_cast<double*>(values.data()), sizes, at::kDouble).to(device, dtype, false, true);
 }
+
+namespace {
+
+enum class Part { table, U, V, W };
 
 at::Tensor constant(const algebra::Algebra& algebra, Part part, at::ScalarType dtype, at::Device device) {
   using Key = std::tuple<const algebra::Algebra*, Part, at::ScalarType, at::DeviceType, int>;
@@ -35,11 +34,11 @@ at::Tensor constant(const algebra::Algebra& algebra, Part part, at::ScalarType d
   if (!tensor.defined()) {
     const int64_t n = algebra.n(), rank = algebra.factors().rank;
     const auto& f = algebra.factors();
-    tensor = part == Part::table ? make(algebra.table(), {n, n, n}, dtype, device)
-                                 : make(part == Part::U   ? f.U
-                                        : part == Part::V ? f.V
-                                                          : f.W,
-                                        {n, rank}, dtype, device);
+    tensor = part == Part::table ? constant_tensor(algebra.table(), {n, n, n}, dtype, device)
+                                 : constant_tensor(part == Part::U   ? f.U
+                                                   : part == Part::V ? f.V
+                                                                     : f.W,
+                                                   {n, rank}, dtype, device);
   }
   return tensor;
 }

@@ -32,6 +32,9 @@ QUATRAIN_API std::string utf8_problem(std::string_view text);
 /// White space, as isspace has it in the locale "C".
 inline constexpr std::string_view kSpace = " \t\n\v\f\r";
 
+inline bool is_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
 inline bool is_blank(std::string_view text) {
   return text.find_first_not_of(kSpace) == text.npos;
 }

@@ -92,12 +92,13 @@ Gradients convolution_backward(const at::Tensor& grad, const at::Tensor& x, cons
   if (mask[1] || mask[2]) mark_in_training(F);
   at::Tensor dx, dF, dA;
   const at::ScalarType dtype = call.map.compute_dtype(x);
-  if (const int64_t m = takes_factors(call) && !mask[2] ? winograd_tile(x, F, call) : 0) {
+  const bool factored = takes_factors(call) && !mask[2];
+  if (const int64_t m = factored ? winograd_tile(x, F, call) : 0) {
     const at::Tensor x_ = x.to(dtype), g = grad.to(dtype);
     if (mask[0]) dx = run_winograd(g, F, x.sizes(), false, m, call);
     if (mask[1])
       dF = winograd_weight_gradient(call.transposed ? g : x_, call.transposed ? x_ : g, F, m, call);
-  } else if (takes_factors(call) && !mask[2]) {
+  } else if (factored) {
     const FactorTensors f = factor_tensors(call.map, dtype, x.device());
     const auto [dx_, dF_, none] = at::convolution_backward(
         mixed(f.W.t(), grad.to(dtype), 1), mixed(f.V.t(), x.to(dtype), 1), mixed_kernels(F.to(dtype), f.U),

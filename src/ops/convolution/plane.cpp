@@ -7,7 +7,7 @@
 namespace quatrain::ops::plane {
 
 Plane make_plane(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call) {
-  const std::vector<c10::SymInt> sizes = result_sizes(x, F, call);
+  const std::vector<int64_t> sizes = known_result_sizes(x, F, call);
   Plane plane{};
   plane.batch = x.size(0), plane.n = F.size(0), plane.groups = call.groups;
   plane.b_units = F.size(1), plane.a_units = F.size(2) * call.groups;
@@ -15,7 +15,7 @@ Plane make_plane(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall
     const int64_t given = axis - (kAxes - call.axes());
     const auto i = static_cast<size_t>(std::max<int64_t>(given, 0));
     const bool is = given >= 0;
-    const int64_t x_size = is ? x.size(2 + given) : 1, y_size = is ? sizes[2 + i].expect_int() : 1;
+    const int64_t x_size = is ? x.size(2 + given) : 1, y_size = is ? sizes[2 + i] : 1;
     plane.a_size[axis] = call.transposed ? y_size : x_size;
     plane.b_size[axis] = call.transposed ? x_size : y_size;
     plane.kernel[axis] = is ? F.size(3 + given) : 1;

@@ -140,7 +140,7 @@ struct WeightPass {
 void run_winograd_weights(const Plane& plane, const WeightPass& pass, int64_t m, const Images& a,
                           const Images& b, float* dF);
 
-/// Packed weights of the direct way: [group][r][place][input][output], places phase by phase (direct.cpp).
+/// Packed weights of the direct way: [group][r][place][input][output], places phase by phase (direct_view.h).
 int64_t direct_packed_size(const Plane& plane, const Way2& way);
 void pack_direct(const Plane& plane, const Way2& way, const float* F, float* packed);
 /// One way as it is.

@@ -1,4 +1,4 @@
-// Winograd's F(m x m, 3 x 3) of ATen's calls, for types that the engine does not multiply. Panels of tiles
+// Winograd's F(m x m, 3 x 3) of ATen's calls, in float64, which the engine does not multiply. Panels of tiles
 // that stay in the caches are transformed, mixed, multiplied at each position by the R mixtures of the
 // weights, and transformed back.
 
@@ -6,13 +6,13 @@
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/kron.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "ops/constants.h"
 #include "ops/convolution/convolution.h"
@@ -28,37 +28,52 @@ struct Transforms {
   at::Tensor input, weight, output;
 };
 
+using Matrix = std::vector<std::vector<double>>;
+
+/// What does along two axes what the matrix does along one.
+at::Tensor along_both(const Matrix& one) {
+  std::vector<double> values;
+  for (const auto& down : one)
+    for (const auto& across : one)
+      for (const double u : down)
+        for (const double v : across) values.push_back(u * v);
+  const auto rows = static_cast<int64_t>(one.size()), columns = static_cast<int64_t>(one[0].size());
+  return constant_tensor(values, {rows * rows, columns * columns}, at::kDouble, at::kCPU);
+}
+
 /// Of one axis, by interpolation at points and at infinity; then of two.
-Transforms make_transforms(int64_t m, const at::TensorOptions& options) {
+Transforms make_transforms(int64_t m) {
   const std::vector<double> points =
       m == 2 ? std::vector<double>{0, 1, -1} : std::vector<double>{0, .75, -.75, 1.5, -1.5};
-  const auto t = static_cast<int64_t>(points.size()) + 1;
-  const auto zeros = [](int64_t rows, int64_t columns) {
-    return at::zeros({rows, columns}, at::TensorOptions(at::kDouble));
-  };
-  const at::Tensor input = zeros(t, t), weight = zeros(t, 3), output = zeros(m, t);
-  auto in = input.accessor<double, 2>(), w = weight.accessor<double, 2>(), out = output.accessor<double, 2>();
-  for (int64_t i = 0; i < t; ++i) {
+  const size_t t = points.size() + 1, pixels = static_cast<size_t>(m);
+  const auto zeros = [](size_t rows, size_t columns) { return Matrix(rows, std::vector<double>(columns)); };
+  Matrix input = zeros(t, t), weight = zeros(t, 3), output = zeros(pixels, t);
+  for (size_t i = 0; i < t; ++i) {
     // The polynomial that is zero at the other points, whose coefficients read the input.
     std::vector<double> others{1};
     double scale = 1;
-    for (int64_t j = 0; j + 1 < t; ++j) {
+    for (size_t j = 0; j + 1 < t; ++j) {
       if (j == i) continue;
-      const double point = points[static_cast<size_t>(j)];
-      if (i + 1 < t) scale *= points[static_cast<size_t>(i)] - point;
+      if (i + 1 < t) scale *= points[i] - points[j];
       others.push_back(0);
-      for (size_t k = others.size() - 1; k > 0; --k) others[k] = others[k - 1] - point * others[k];
-      others[0] *= -point;
+      for (size_t k = others.size() - 1; k > 0; --k) others[k] = others[k - 1] - points[j] * others[k];
+      others[0] *= -points[j];
     }
-    for (size_t k = 0; k < others.size(); ++k) in[i][static_cast<int64_t>(k)] = others[k];
-    const auto power = [&](int64_t k, int64_t highest) {
-      return i + 1 < t ? std::pow(points[static_cast<size_t>(i)], static_cast<double>(k)) : k == highest;
+    std::copy(others.begin(), others.end(), input[i].begin());
+    const auto power = [&](size_t k, size_t highest) {
+      return i + 1 < t ? std::pow(points[i], static_cast<double>(k)) : static_cast<double>(k == highest);
     };
-    for (int64_t k = 0; k < 3; ++k) w[i][k] = power(k, 2) / scale;
-    for (int64_t k = 0; k < m; ++k) out[k][i] = power(k, m - 1);
+    for (size_t k = 0; k < 3; ++k) weight[i][k] = power(k, 2) / scale;
+    for (size_t k = 0; k < pixels; ++k) output[k][i] = power(k, pixels - 1);
   }
-  const auto both = [&](const at::Tensor& one) { return at::kron(one, one).to(options); };
-  return {both(input), both(weight), both(output)};
+  return {along_both(input), along_both(weight), along_both(output)};
+}
+
+/// Made once, and never destroyed: tensors may outlive static objects.
+const Transforms& transforms_of(int64_t m) {
+  static const auto *const two = new Transforms(make_transforms(2)), *const four =
+                                                                         new Transforms(make_transforms(4));
+  return m == 2 ? *two : *four;
 }
 
 /// Images as tiles of side x side pixels, every m of them: (B, channels, down, across, side, side), a view.
@@ -126,7 +141,7 @@ at::Tensor run_winograd(const at::Tensor& input, const at::Tensor& F, at::IntArr
                         int64_t m, const ConvolutionCall& call) {
   const at::ScalarType dtype = input.scalar_type();
   const FactorTensors f = factor_tensors(call.map, dtype, input.device());
-  const Transforms transforms = make_transforms(m, input.options());
+  const Transforms& transforms = transforms_of(m);
   const bool from_a = forward != call.transposed;
   const int64_t n = F.size(0), R = f.U.size(1), t = m + 2, positions = t * t;
   const auto transformed = [&] {
@@ -164,7 +179,7 @@ at::Tensor run_winograd(const at::Tensor& input, const at::Tensor& F, at::IntArr
 at::Tensor winograd_weight_gradient(const at::Tensor& a, const at::Tensor& b, const at::Tensor& F, int64_t m,
                                     const ConvolutionCall& call) {
   const FactorTensors f = factor_tensors(call.map, a.scalar_type(), a.device());
-  const Transforms transforms = make_transforms(m, a.options());
+  const Transforms& transforms = transforms_of(m);
   const int64_t R = f.U.size(1), t = m + 2, positions = t * t;
   const Sizes sizes(a, b.sizes(), call, true, m);
   const at::Tensor of_a = as_tiles(padded(a, sizes.down, sizes.across, m, sizes.top, sizes.left, t), t, m),

@@ -54,10 +54,8 @@ void run(const Stream& s) {
   if (height <= 0) return;
   const int64_t chunk = std::clamp<int64_t>(kMixedBytes / (vectors * s.p * 4), 1, s.rows);
   static thread_local std::vector<float> mixed;
-  constexpr int64_t kLine = 64 / sizeof(float);
-  mixed.resize(static_cast<size_t>(chunk * vectors * s.p + kLine));
-  const auto address = reinterpret_cast<uintptr_t>(mixed.data());
-  float* const z = mixed.data() + (-address % 64) / sizeof(float);  // loads of one cache line each
+  mixed.resize(static_cast<size_t>(chunk * vectors * s.p));
+  float* const z = mixed.data();
   Few<float*> to(vectors);
   const float* floats[kMaxComponents];
   const kernels::cpu::bf16* halves[kMaxComponents];

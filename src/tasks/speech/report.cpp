@@ -19,7 +19,7 @@ const char* label_of(const SpeechTaskOptions& options) {
 // A name as a file .trn can hold it. The first hyphen ends the speaker's.
 std::string plain(std::string name, bool hyphens) {
   for (char& c : name)
-    if (kSpace.find(c) != kSpace.npos || c == '(' || c == ')' || (!hyphens && c == '-')) c = '_';
+    if (is_space(c) || c == '(' || c == ')' || (!hyphens && c == '-')) c = '_';
   return name;
 }
 
