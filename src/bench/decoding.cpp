@@ -59,6 +59,7 @@ std::vector<Field> asked_fields(const DecodingCase& asked) {
   return {field("algebra", asked.algebra),
           field("output", models::name(asked.output)),
           hidden("attention", std::string(nn::name(asked.attention))),
+          hidden("packed", int64_t{asked.packed}),
           field("batch", asked.batch),
           field("beam", asked.beam),
           hidden("width", asked.width),
@@ -68,6 +69,7 @@ std::vector<Field> asked_fields(const DecodingCase& asked) {
           hidden("vocabulary", asked.vocabulary),
           hidden("source", asked.source),
           hidden("target", asked.target),
+          hidden("lengths", std::string(asked.mixed ? "mixed" : "equal")),
           hidden("projection", std::string(models::name(asked.projection))),
           hidden("shortlist", asked.shortlist),
           hidden("exact", int64_t{asked.exact})};
@@ -86,6 +88,7 @@ models::Seq2Seq decoding_model(const DecodingCase& asked, bool real) {
                             .decoder_layers(asked.layers)
                             .share_embeddings(true)
                             .algebra(real ? "real" : asked.algebra)
+                            .packed(asked.packed)
                             .attention(real ? nn::AttentionKind::automatic : asked.attention)
                             .embedding_in_algebra(in_algebra)
                             .output(asked.output == models::OutputLayer::algebra && real
@@ -101,8 +104,10 @@ std::vector<std::vector<int64_t>> decoding_sources(const DecodingCase& asked) {
   torch::manual_seed(1);
   std::vector<std::vector<int64_t>> sources;
   for (int64_t i = 0; i < asked.batch; ++i) {
-    const at::Tensor words = torch::randint(kFirstWord, asked.vocabulary, {asked.source}, torch::kLong);
-    sources.emplace_back(words.const_data_ptr<int64_t>(), words.const_data_ptr<int64_t>() + asked.source);
+    const int64_t length =
+        asked.mixed ? std::max<int64_t>(1, asked.source * (i + 1) / asked.batch) : asked.source;
+    const at::Tensor words = torch::randint(kFirstWord, asked.vocabulary, {length}, torch::kLong);
+    sources.emplace_back(words.const_data_ptr<int64_t>(), words.const_data_ptr<int64_t>() + length);
     sources.back().push_back(kEnd);
   }
   return sources;
@@ -115,7 +120,8 @@ Subject decoding(const std::vector<DecodingCase>& cases, double seconds) {
     subject.title = "Translation: " + std::to_string(one.layers) + " + " + counted(one.layers, "layer") +
                     " of width " + std::to_string(one.width) + ", feed-forward " +
                     std::to_string(one.feed_forward) + ", " + grouped(one.vocabulary) + " tokens; " +
-                    std::to_string(one.source) + " tokens become " + std::to_string(one.target) + ", float32";
+                    (one.mixed ? "1 to " : "") + std::to_string(one.source) + " tokens become " +
+                    std::to_string(one.target) + ", float32";
     if (one.projection != models::Projection::float32)
       subject.title += std::string(", output layer ") + models::name(one.projection);
     if (one.shortlist > 0) subject.title += ", shortlists of " + counted(one.shortlist, "token");

@@ -14,8 +14,10 @@ struct DecodingCase {
   std::string algebra = "quaternion";
   models::OutputLayer output = models::OutputLayer::real;  ///< `algebra`: the embeddings are in it too
   nn::AttentionKind attention = nn::AttentionKind::real;
+  bool packed = false;  ///< query, key and value as one map, of both models
   int64_t width = 512, heads = 8, feed_forward = 2048, layers = 6, vocabulary = 32000;
   int64_t source = 24, target = 32;  ///< tokens
+  bool mixed = false;                ///< sources of evenly spread lengths, up to `source`
   int64_t batch = 1, beam = 4;
   models::Projection projection = models::Projection::float32;
   int64_t shortlist = 0;  ///< random target tokens of each sentence, about; 0: all

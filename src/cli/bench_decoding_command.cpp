@@ -62,7 +62,8 @@ int bench_decoding_command(const BenchDecodingArguments& a) {
           one.attention = nn::parse_attention_kind(a.attention);
           one.width = a.width, one.heads = a.heads, one.feed_forward = a.feed_forward;
           one.layers = a.layers, one.vocabulary = a.vocabulary;
-          one.source = a.source, one.target = a.target;
+          one.packed = a.packed;
+          one.source = a.source, one.target = a.target, one.mixed = a.lengths == "mixed";
           one.projection = models::parse_projection(a.projection), one.shortlist = a.shortlist;
           one.batch = batch, one.beam = beam, one.exact = a.exact, one.threads = threads;
           cases.push_back(one);

@@ -179,6 +179,7 @@ void BenchOptions::add_decoding(CLI::App& bench) {
   number("--output", a.output, "What scores the tokens; algebra: the embeddings are in the algebra too")
       ->check(CLI::IsMember({"real", "tied", "algebra"}));
   number("--attention", a.attention, "Attention of ours")->check(CLI::IsMember({"real", "componentwise"}));
+  command->add_flag("--packed", a.packed, "Query, key and value as one map, in both models");
   number("--width", a.width, "Width of the model")->check(CLI::Range(1, 1 << 14));
   number("--heads", a.heads, "Heads of the attention")->check(CLI::Range(1, 1 << 14));
   number("--feed-forward", a.feed_forward, "Width inside the feed-forward")->check(CLI::Range(1, 1 << 16));
@@ -186,6 +187,8 @@ void BenchOptions::add_decoding(CLI::App& bench) {
   number("--vocabulary", a.vocabulary, "Tokens of the vocabulary")->check(CLI::Range(8, 1 << 20));
   number("--source", a.source, "Tokens of a source")->check(CLI::Range(1, 1 << 12));
   number("--target", a.target, "Tokens of a target")->check(CLI::Range(2, 1 << 12));
+  number("--lengths", a.lengths, "Sources of one length, or of mixed ones up to it")
+      ->check(CLI::IsMember({"equal", "mixed"}));
   list("--batch", a.batches, "Sentences at a time");
   list("--beam", a.beams, "Hypotheses of a sentence");
   number("--projection", a.projection, "Type of the output layer")

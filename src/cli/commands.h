@@ -172,7 +172,8 @@ int bench_convolution_command(const BenchConvolutionArguments& arguments);
 
 struct BenchDecodingArguments {
   std::vector<std::string> algebras{"quaternion"};
-  std::string output = "real", attention = "real";
+  std::string output = "real", attention = "real", lengths = "equal";
+  bool packed = false;
   int64_t width = 512, heads = 8, feed_forward = 2048, layers = 6, vocabulary = 32000, source = 24,
           target = 32;
   std::vector<int64_t> batches{1, 32}, beams{1, 4};

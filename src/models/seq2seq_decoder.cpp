@@ -21,7 +21,8 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
               " and ", capacity);
   const torch::NoGradGuard no_grad;
   const int64_t sentences = source.size(0), length = source.size(1);
-  const at::Tensor memory = model_->encode(source, source_padding);
+  const nn::Words words(source_padding);
+  const at::Tensor memory = words.rows(model_->encode(source, source_padding));
   const auto ints = torch::TensorOptions(torch::kInt).device(source.device());
   source_places_ = torch::arange(sentences, ints).unsqueeze(1).expand({sentences, length});
   source_lengths_ = source_padding.defined() ? source_padding.logical_not().sum(1, false, torch::kInt)
@@ -34,7 +35,7 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
     self_.push_back(attention.attention->make_cache(rows, capacity));
     const auto [keys, values] = attention.cross_attention->project_key_value(memory, memory);
     const at::ScalarType type = self_.back().keys.scalar_type();
-    cross_.push_back({keys.to(type), values.to(type), {}, {}});
+    cross_.push_back({words.places(keys).to(type), words.places(values).to(type), {}, {}});
   }
 }
 

@@ -125,12 +125,17 @@ std::tuple<at::Tensor, at::Tensor> MultiheadAttentionImpl::project_key_value(con
   return {heads_of(key, key_input, 1)[0], heads_of(value, value_input, 1)[0]};
 }
 
+ops::AttentionOptions MultiheadAttentionImpl::with_own(ops::AttentionOptions how) const {
+  how.algebra = score_algebra();
+  how.dropout = is_training() ? options.dropout() : 0;
+  return how;
+}
+
 std::tuple<at::Tensor, at::Tensor> MultiheadAttentionImpl::attend(const at::Tensor& Q, const at::Tensor& K,
                                                                   const at::Tensor& V,
                                                                   ops::AttentionOptions how,
                                                                   bool need_weights) {
-  how.algebra = score_algebra();
-  how.dropout = is_training() ? options.dropout() : 0;
+  how = with_own(std::move(how));
   if (!need_weights) return {output->forward(ops::hypercomplex_attention(Q, K, V, how)), {}};
   const auto [mixed, weights] = ops::hypercomplex_attention_with_weights(Q, K, V, how);
   return {output->forward(mixed), weights};
@@ -187,6 +192,15 @@ std::tuple<at::Tensor, at::Tensor> MultiheadAttentionImpl::forward(
 at::Tensor MultiheadAttentionImpl::self_attention(const at::Tensor& x, const at::Tensor& padding,
                                                   const at::Tensor& mask, bool causal) {
   return std::get<0>(forward(x, x, x, padding, false, mask, causal));
+}
+
+at::Tensor MultiheadAttentionImpl::self_attention_of_words(const at::Tensor& rows, const Words& words,
+                                                           bool causal) {
+  const auto [Q, K, V] = project(rows);
+  const at::Tensor mixed =
+      ops::hypercomplex_attention(words.places(Q), words.places(K), words.places(V),
+                                  with_own({.padding = words.padding(), .causal = causal}));
+  return output->forward(words.rows(mixed));
 }
 
 }  // namespace quatrain::nn

@@ -13,6 +13,16 @@ constexpr EnumNames<NormStyle, 3> kNorms{
     {{NormStyle::post, "post"}, {NormStyle::pre, "pre"}, {NormStyle::phydi, "phydi"}}};
 constexpr EnumNames<Scope, 2> kScopes{{{Scope::full, "full"}, {Scope::partial, "partial"}}};
 
+template <class Layer>
+at::Tensor forward_by_words(Layer& layer, const at::Tensor& x, const at::Tensor& padding, bool causal) {
+  if (x.dim() == 2) {
+    const at::Tensor one = padding.defined() ? padding.unsqueeze(0) : padding;
+    return forward_by_words(layer, x.unsqueeze(0), one, causal).squeeze(0);
+  }
+  const Words words(padding);
+  return words.places(layer.forward_words(words.rows(x), words, causal));
+}
+
 }  // namespace
 
 const char* name(NormStyle style) {
@@ -67,8 +77,13 @@ at::Tensor TransformerEncoderLayerImpl::sub_layers(const at::Tensor& x, const Se
 }
 
 at::Tensor TransformerEncoderLayerImpl::forward(const at::Tensor& x, const at::Tensor& padding, bool causal) {
-  return sub_layers(x,
-                    [&](const at::Tensor& v) { return attention->self_attention(v, padding, {}, causal); });
+  return forward_by_words(*this, x, padding, causal);
+}
+
+at::Tensor TransformerEncoderLayerImpl::forward_words(const at::Tensor& rows, const Words& words,
+                                                      bool causal) {
+  return sub_layers(
+      rows, [&](const at::Tensor& v) { return attention->self_attention_of_words(v, words, causal); });
 }
 
 at::Tensor TransformerEncoderLayerImpl::step(const at::Tensor& x, int64_t place,
@@ -96,8 +111,13 @@ void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
 }
 
 at::Tensor TransformerEncoderImpl::forward(const at::Tensor& x, const at::Tensor& padding, bool causal) {
-  at::Tensor y = x;
-  for (const auto& layer : *layers) y = layer->as<TransformerEncoderLayerImpl>()->forward(y, padding, causal);
+  return forward_by_words(*this, x, padding, causal);
+}
+
+at::Tensor TransformerEncoderImpl::forward_words(const at::Tensor& rows, const Words& words, bool causal) {
+  at::Tensor y = rows;
+  for (const auto& layer : *layers)
+    y = layer->as<TransformerEncoderLayerImpl>()->forward_words(y, words, causal);
   return norm ? norm->forward(y) : y;
 }
 

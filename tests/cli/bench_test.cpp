@@ -157,6 +157,9 @@ TEST(BenchDecoding, counts_target_tokens) {
   const Outcome few = place.run(words + " --projection bfloat16 --shortlist 20 --batch 2 --exact");
   ASSERT_EQ(few.code, 0) << few.error;
   EXPECT_THAT(few.out, HasSubstr("output layer bfloat16, shortlists of 20 tokens"));
+  const Outcome mixed = place.run(words + " --lengths mixed --packed --batch 3");
+  ASSERT_EQ(mixed.code, 0) << mixed.error;
+  EXPECT_THAT(mixed.out, HasSubstr("1 to 5 tokens become 6"));
   EXPECT_EQ(place.run(words + " --output algebra --shortlist 20").code, 2);
   EXPECT_NE(place.run("bench decoding --width 30" + kQuick).code, 0);
 }

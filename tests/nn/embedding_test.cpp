@@ -12,7 +12,7 @@ namespace {
 
 using test::relative_error;
 
-const std::vector<const char*> kAlgebras{
+const std::vector<const char*> kEmbeddingAlgebras{
     "real", "complex", "quaternion", "octonion", "phm(4)", "wkp(quaternion)", "phm(4, trained_rank=8)"};
 
 nn::Embedding embedding(const char* algebra, int64_t tokens = 48, int64_t width = 16) {
@@ -22,7 +22,7 @@ nn::Embedding embedding(const char* algebra, int64_t tokens = 48, int64_t width 
 TEST(NnEmbedding, RowsAreThoseOfTheWrittenOutMatrix) {
   torch::manual_seed(0);
   const test::DefaultDtype guard(torch::kDouble);
-  for (const char* algebra : kAlgebras) {
+  for (const char* algebra : kEmbeddingAlgebras) {
     SCOPED_TRACE(algebra);
     nn::Embedding layer = embedding(algebra);
     const at::Tensor H = layer->matrix();
@@ -50,7 +50,7 @@ TEST(NnEmbedding, OneComponentIsTorchsEmbedding) {
 TEST(NnEmbedding, GradientsAreThoseOfTheWrittenOutMatrix) {
   torch::manual_seed(1);
   const test::DefaultDtype guard(torch::kDouble);
-  for (const char* algebra : kAlgebras) {
+  for (const char* algebra : kEmbeddingAlgebras) {
     SCOPED_TRACE(algebra);
     nn::Embedding layer = embedding(algebra);
     const at::Tensor tokens = torch::randint(48, {40}, torch::kLong), weights = torch::randn({40, 16});

@@ -10,6 +10,7 @@
 
 #include "quatrain/layer_ops.h"
 #include "quatrain/nn/linear.h"
+#include "quatrain/nn/words.h"
 
 namespace quatrain::nn {
 
@@ -109,6 +110,10 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
   at::Tensor self_attention(const at::Tensor& x, const at::Tensor& padding = {}, const at::Tensor& mask = {},
                             bool causal = false);
 
+  /// The same for the words of a padded batch as rows, (1, words, width) -> (1, words, width): the maps see
+  /// no padding, and each text attends to its own words.
+  at::Tensor self_attention_of_words(const at::Tensor& rows, const Words& words, bool causal = false);
+
   /// The parts of forward(), for what keeps keys and values. Heads are (B, length, n, heads, m), n the
   /// components that heads are cut inside: 1 where the split is `printed`.
   ///
@@ -146,6 +151,8 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
   int64_t components() const;
   /// What the scores are made with.
   std::string score_algebra() const;
+  /// The layer's own algebra and dropout put into what is seen.
+  ops::AttentionOptions with_own(ops::AttentionOptions how) const;
 
   AttentionKind kind_;
 };

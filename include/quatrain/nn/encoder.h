@@ -123,7 +123,10 @@ class QUATRAIN_API TransformerEncoderLayerImpl : public torch::nn::Cloneable<Tra
   explicit TransformerEncoderLayerImpl(TransformerEncoderLayerOptions options);
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
+  /// What stands at padding in the result is left open: what is computed of it, or zeros.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& padding = {}, bool causal = false);
+  /// The same for the words of a padded batch as rows, (1, words, width) -> (1, words, width).
+  at::Tensor forward_words(const at::Tensor& rows, const Words& words, bool causal = false);
 
   /// What a causal forward() makes of word `place` of each row, when the words before it went the same way: x
   /// (rows, 1, width). `cache` takes the word's key and value, in slot i of row i. For inference.
@@ -151,13 +154,15 @@ struct QUATRAIN_API TransformerEncoderOptions {
 };
 
 /// A stack of encoder layers, with a final norm where they are pre-norm. Children: `layers`, `norm`.
-/// Shape: x (B, L, width), padding (B, L) bool or undefined -> (B, L, width). `causal` as in its layers.
+/// Shape: x (B, L, width), padding (B, L) bool or undefined -> (B, L, width). `causal`, and what stands at
+/// padding, as in its layers.
 class QUATRAIN_API TransformerEncoderImpl : public torch::nn::Cloneable<TransformerEncoderImpl> {
  public:
   explicit TransformerEncoderImpl(TransformerEncoderOptions options);
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
   at::Tensor forward(const at::Tensor& x, const at::Tensor& padding = {}, bool causal = false);
+  at::Tensor forward_words(const at::Tensor& rows, const Words& words, bool causal = false);
 
   TransformerEncoderOptions options;
   torch::nn::ModuleList layers{nullptr};
