@@ -76,6 +76,14 @@ def apply(module, inputs):
         return module(inputs["x"], inputs["padding"]) if takes_padding else module(inputs["x"])
 
 
+def assert_same(module, mine, theirs, inputs):
+    """What an encoder gives at padding is left open."""
+    if isinstance(module, nn.TransformerEncoder):
+        mine, theirs = mine[~inputs["padding"]], theirs[~inputs["padding"]]
+        assert len(mine) > 0
+    torch.testing.assert_close(mine, theirs, rtol=1e-6, atol=1e-6)
+
+
 def twin(command, kind, algebra, folder):
     done = subprocess.run([TWIN, command, kind, algebra, folder], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -94,7 +102,7 @@ def test_same_seed_same_layer(tmp_path, kind, algebra):
     assert mine.keys() == theirs.keys()
     for name in mine:
         assert torch.equal(mine[name], theirs[name]), name
-    torch.testing.assert_close(apply(module, x), y, rtol=1e-6, atol=1e-6)
+    assert_same(module, apply(module, x), y, x)
 
 
 @pytest.mark.parametrize("kind, algebra", [("linear", "wkp(4)"), ("pre", "quaternion"), ("post", "phm(4)"), ("classifier", "quaternion")])
@@ -103,10 +111,10 @@ def test_weights_travel_both_ways(tmp_path, kind, algebra):
     save_file(x, tmp_path / "input")
     module = KINDS[kind](algebra)
     save_model(module, tmp_path / "weights")
-    torch.testing.assert_close(twin("read", kind, algebra, tmp_path), apply(module, x), rtol=1e-6, atol=1e-6)
+    assert_same(module, apply(module, x), twin("read", kind, algebra, tmp_path), x)
     y = twin("make", kind, algebra, tmp_path)
     load_model(module, tmp_path / "weights")
-    torch.testing.assert_close(apply(module, x), y, rtol=1e-6, atol=1e-6)
+    assert_same(module, apply(module, x), y, x)
 
 
 def test_files_are_the_same(tmp_path):

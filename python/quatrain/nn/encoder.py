@@ -208,8 +208,8 @@ class TransformerEncoderLayer(TransformerLayer):
         bias, initialiser, way: of the linear maps.
 
     Children: ``attention``, ``feed_forward``, ``norm1``, ``norm2`` (none with PHYDI, whose one parameter of its own is
-    ``alpha``, a scalar). Shape: x (B, L, width), padding (B, L) bool or None -> (B, L, width). ``causal``: each
-    place sees those before it and itself.
+    ``alpha``, a scalar). Shape: x (B, L, width), padding (B, L) bool or None -> (B, L, width). What stands
+    at padding in the result is left open. ``causal``: each place sees those before it and itself.
 
     >>> import torch, quatrain
     >>> layer = quatrain.nn.TransformerEncoderLayer(16, 2, feed_forward=32, algebra="quaternion", norm="pre")
@@ -242,7 +242,8 @@ class TransformerEncoder(nn.Module):
         width, heads, layers: sizes, and the number of layers.
         **layer: the other arguments of ``TransformerEncoderLayer``.
 
-    Children: ``layers``, ``norm``. Shape: x (B, L, width), padding (B, L) bool or None -> (B, L, width).
+    Children: ``layers``, ``norm``. Shape: x (B, L, width), padding (B, L) bool or None -> (B, L, width). What stands
+    at padding in the result is left open.
 
     >>> import torch, quatrain
     >>> encoder = quatrain.nn.TransformerEncoder(16, 2, layers=2, feed_forward=32, algebra="phm(2)")
