@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ops/attention/attention.h"
+#include "ops/attention/call.h"
 #include "ops/attention/score_products.h"
 #include "ops/attention/tiles.h"
 #include "ops/constants.h"

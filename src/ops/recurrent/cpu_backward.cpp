@@ -1,6 +1,7 @@
 // The way back of a recurrence on a CPU in float32.
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
