@@ -40,7 +40,12 @@ void Seq2SeqImpl::pretty_print(std::ostream& stream) const {
 }
 
 at::Tensor Seq2SeqImpl::encode(const at::Tensor& tokens, const at::Tensor& source_padding) {
-  return encoder->forward((source ? source : target)->forward(tokens), source_padding);
+  const nn::Words words(source_padding);
+  return words.places(encode_words(tokens, words));
+}
+
+at::Tensor Seq2SeqImpl::encode_words(const at::Tensor& tokens, const nn::Words& words) {
+  return encoder->forward_words(words.rows((source ? source : target)->forward(tokens)), words);
 }
 
 at::Tensor Seq2SeqImpl::hidden(const at::Tensor& tokens, const at::Tensor& memory,

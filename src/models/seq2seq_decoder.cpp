@@ -22,7 +22,7 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
   const torch::NoGradGuard no_grad;
   const int64_t sentences = source.size(0), length = source.size(1);
   const nn::Words words(source_padding);
-  const at::Tensor memory = words.rows(model_->encode(source, source_padding));
+  const at::Tensor memory = model_->encode_words(source, words);
   const auto ints = torch::TensorOptions(torch::kInt).device(source.device());
   source_places_ = torch::arange(sentences, ints).unsqueeze(1).expand({sentences, length});
   source_lengths_ = source_padding.defined() ? source_padding.logical_not().sum(1, false, torch::kInt)

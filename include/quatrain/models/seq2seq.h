@@ -41,6 +41,8 @@ class QUATRAIN_API Seq2SeqImpl : public torch::nn::Cloneable<Seq2SeqImpl> {
 
   /// The parts of forward(): the encoder's output (B, S, width), and the scores given it.
   at::Tensor encode(const at::Tensor& source, const at::Tensor& source_padding = {});
+  /// The same as rows, without padding between the words: (1, words, width).
+  at::Tensor encode_words(const at::Tensor& source, const nn::Words& words);
   at::Tensor decode(const at::Tensor& target, const at::Tensor& memory, const at::Tensor& target_padding = {},
                     const at::Tensor& source_padding = {});
   /// decode() without the scores: hidden states (B, L, width).

@@ -71,8 +71,8 @@ Transforms make_transforms(int64_t m) {
 
 /// Made once, and never destroyed: tensors may outlive static objects.
 const Transforms& transforms_of(int64_t m) {
-  static const auto *const two = new Transforms(make_transforms(2)), *const four =
-                                                                         new Transforms(make_transforms(4));
+  static const auto* const two = new Transforms(make_transforms(2));
+  static const auto* const four = new Transforms(make_transforms(4));
   return m == 2 ? *two : *four;
 }
 
