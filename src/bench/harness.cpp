@@ -1,5 +1,7 @@
 #include "bench/harness.h"
 
+#include <ATen/ops/zeros.h>
+
 #include <algorithm>
 #include <stdexcept>
 
