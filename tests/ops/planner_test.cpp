@@ -117,6 +117,7 @@ TEST(Planner, Convolutions) {
   EXPECT_EQ(planned([](auto& p) { p.height = p.width = 1; }), is(Way::factored, 0));  // a tile of four pixels
   EXPECT_EQ(planned([](auto& p) { p.less_precision = true; }), is(Way::factored, 4));
   EXPECT_EQ(planned([](auto& p) { p.less_precision = true, p.height = 4; }), is(Way::factored, 2));
+  EXPECT_EQ(planned([](auto& p) { p.less_precision = true, p.width = 4; }), is(Way::factored, 2));
   // What is asked for.
   EXPECT_EQ(planned([](auto&) {}, Way::materialised), H);
   EXPECT_EQ(planned([](auto&) {}, Way::mixed), H);
