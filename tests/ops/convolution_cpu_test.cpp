@@ -66,6 +66,31 @@ TEST(ConvolutionPlane, DirectOfEveryOption) {
   with({3, 3}, {.dilation = {2}, .transposed = true, .groups = 2});
 }
 
+// Rows of the result that are one with the padding between them, of images that do not fill a panel or end
+// within one; rows of the input that are met alone, or all, by steps of one and more.
+TEST(ConvolutionPlane, DirectOfShortRows) {
+  const auto with = [](int64_t height, std::vector<int64_t> kernel, ConvolutionOptions options,
+                       int64_t width = 32) {
+    PlaneCase c{.batch = 3, .height = height, .width = width, .kernel = std::move(kernel), .depth = 4};
+    options.way = Way::factored, options.winograd = Winograd::none;
+    c.options = options;
+    expect_plane(c);
+  };
+  for (const int64_t height : {2, 7, 20, 33}) {
+    SCOPED_TRACE("height " + std::to_string(height));
+    with(height, {3, 3}, {.stride = {2}, .padding = {1}});
+    with(height, {3, 3}, {.stride = {2}, .padding = {1}, .groups = 2});
+    with(height, {3, 3}, {.stride = {3, 2}, .padding = {1}});
+    with(height, {1, 3}, {.stride = {2, 2}, .padding = {0, 1}});
+    with(height, {2, 3}, {.stride = {3, 2}, .padding = {1, 1}});
+    with(height, {3, 3}, {.stride = {3, 2}, .padding = {2, 1}, .dilation = {2, 1}});
+    with(height, {3, 3}, {.stride = {1, 2}, .padding = {1}});
+    with(height, {3, 3}, {.padding = {1}}, 16);
+    with(height, {3, 3, 3}, {.stride = {2}, .padding = {1}});
+    with(height, {2, 3, 3}, {.stride = {3, 2, 2}, .padding = {0, 1, 1}});
+  }
+}
+
 TEST(ConvolutionPlane, WinogradInFloat64) {
   for (const Winograd winograd : {Winograd::f2, Winograd::f4})
     for (const auto& [height, width] : {std::pair{1, 2}, {2, 5}, {7, 9}, {2, 140}, {40, 40}})

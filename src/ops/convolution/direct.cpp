@@ -3,7 +3,9 @@
 //
 //   mixtures  the rows of pixels that the panel reads, n -> R, with zeros around them    -> [r][pixel][unit]
 //   products  for each row of pixels, and each row of the kernel: pixels side by side are one long row of the
-//             left operand, which begins a pixel (or a stride) further for the next row of the result
+//             left operand, which begins a pixel (or a stride) further for the next pixel of the result.
+//             Short rows of an image are one: those a stride apart lie side by side, and what falls between
+//             them is left
 //   results   R -> n, finished                                                          -> pixels
 //
 // With a dilation the places of a kernel's row are products of their own.
@@ -61,8 +63,9 @@ struct Panels {
     count = (rows + height - 1) / height * cuts;
     // Each run of rows in one plane reads the kernel's reach beyond its own.
     const int64_t runs = std::min(height, height / view.height + 2);
-    most_inputs =
-        std::min(height * view.met(), height * view.down.stride + runs * view.down.reach) * view.planes();
+    most_inputs = height * view.down.stride + runs * view.down.reach;
+    if (!view.joins_rows()) most_inputs = std::min(most_inputs, height * view.met());
+    most_inputs *= view.planes();
   }
 };
 
@@ -79,6 +82,7 @@ class Task {
         out_(out),
         epilogue_(epilogue) {
     inputs_ = in.channels / plane.n, outputs_ = out.channels / plane.n;
+    split_ = view.joins_rows() ? view.down.stride : 1;
     const int64_t rows_out =
         out.last ? 0 : view.deep.step * phase_rows() * p_.width * view.across.step * out.channels;
     mixed_ = p_.most_inputs * p_.wide * inputs_ + kSkew;
@@ -143,20 +147,22 @@ class Task {
     const auto found = std::find_if(taken_.begin(), taken_.end(), [&](const Run& other) {
       return other.slice == slice && other.y == y && other.count == count;
     });
-    const int64_t at = found != taken_.end() ? found->at : mixed_rows_;
+    const int64_t at = found != taken_.end() ? found->at : mixed_rows_,
+                  apart = close ? count : (all + split_ - 1) / split_;
     for (int64_t i = 0; i < count; ++i)
-      places_[static_cast<size_t>((row + i) * view_.planes() + plane)] = {at + i * (close ? met : stride),
-                                                                          close};
+      places_[static_cast<size_t>((row + i) * view_.planes() + plane)] = {
+          at + i * (close ? 1 : stride / split_), apart, close};
     if (found != taken_.end()) return;
     taken_.push_back(run);
     if (!close) {
-      for (int64_t i = 0; i < all; ++i) mix(slice, begin + i, mixed_rows_++);
+      for (int64_t i = 0; i < all; ++i) mix(slice, begin + i, at + i % split_ * apart + i / split_);
+      mixed_rows_ += apart * split_;
       return;
     }
     const Phase& phase = view_.down.phases[0];
     const int64_t above = phase.begin + view_.down.padding;
-    for (int64_t i = 0; i < count; ++i)
-      for (int64_t u = 0; u < met; ++u)
+    for (int64_t u = 0; u < met; ++u)
+      for (int64_t i = 0; i < count; ++i)
         mix(slice, begin + above + i * stride + u * phase.next, mixed_rows_++);
   }
 
@@ -199,7 +205,7 @@ class Task {
               std::clamp<int64_t>(view_.across.pixels_of(across, out_.width) - left_, 0, right_ - left_);
           if (width > 0) {
             multiply(block, deep, down, across, place, width);
-            if (view_.one_phase())
+            if (view_.one_phase() && !view_.joins_rows())
               finish(block, deep, down, across, 0, last_ - first_, width);
             else
               for (int64_t row = 0; row < last_ - first_; ++row)
@@ -228,15 +234,15 @@ class Task {
         bool begun = false;
         for (int64_t w = 0; w < deep.count; ++w) {
           const int64_t plane = view_.one_phase() ? w : deep.begin + view_.deep.padding + w * deep.next;
-          const auto [begin, close] = places_[static_cast<size_t>(row * view_.planes() + plane)];
-          if (begin < 0) continue;
+          const Place& place_at = places_[static_cast<size_t>(row * view_.planes() + plane)];
+          if (place_at.begin < 0) continue;
           for (int64_t u = 0; u < down.count; ++u) {
             // Rows of zeros are passed over, which for a large dilation are many.
             const int64_t met =
                 (first_ + row) % view_.height * view_.down.stride + down.begin + u * down.next;
             if (!joins && (met < 0 || met >= in_.height)) continue;
             for (int64_t v = 0; v < across.count; v += side) {
-              const int64_t y = begin + (close ? u : above + u * down.next), x = before + v * across.next;
+              const int64_t y = place_at.row(u, above + u * down.next, split_), x = before + v * across.next;
               at::native::cpublas::brgemm(
                   (rows - 1) * pitch + width, cols, side * q, view_.across.stride * inputs_, m, cols, begun,
                   mixtures_ + r * mixed_ + (y * p_.wide + x) * inputs_ + group * q,
@@ -320,15 +326,20 @@ class Task {
   const Images in_, out_;
   const engine::Epilogue& epilogue_;
   const kernels::cpu::Table& k_ = kernels::cpu::active();
-  int64_t inputs_, outputs_, mixed_, product_, first_ = 0, last_ = 0, left_ = 0, right_ = 0;
+  int64_t inputs_, outputs_, split_, mixed_, product_, first_ = 0, last_ = 0, left_ = 0, right_ = 0;
   float *mixtures_, *products_, *rows_out_;
   std::vector<float*> mixture_at_;
   std::vector<const float*> product_at_;
-  /// Of a row of the result and a plane of the input, in the mixed rows: the first that it meets, or -1, and
-  /// whether the others lie close to it.
+  /// Of a row of the result and a plane of the input, in the mixed rows: that of the first row of the input
+  /// from the result's own on, or -1. Those that are met alone lie `apart` from each other, where they are
+  /// close; else all do, those of each remainder by split_ side by side, `apart` in number.
   struct Place {
-    int64_t begin = -1;
+    int64_t begin = -1, apart = 0;
     bool close = false;
+
+    int64_t row(int64_t met, int64_t below, int64_t split) const {
+      return begin + (close ? met * apart : below % split * apart + below / split);
+    }
   };
   std::vector<Place> places_;  // [row][plane of the kernel]
   /// What rows of the grid met in a plane of the input, from a mixed row on.

@@ -81,18 +81,26 @@ struct View {
         depth(deep.grid(out.depth)),
         height(down.grid(out.height)),
         width(across.grid(out.width)),
-        wide(std::max((width - 1) * across.stride + across.reach, in.width + across.padding)) {}
+        wide(std::max((width - 1) * across.stride + across.reach, in.width + across.padding)) {
+    // So that a row of the input is a whole number of steps from pixel to pixel of a result.
+    wide = (wide + across.stride - 1) / across.stride * across.stride;
+  }
   /// True where the result's pixels are the grid's.
   bool one_phase() const { return deep.step == 1 && down.step == 1 && across.step == 1; }
   /// Rows of the input that a row of the result meets in a plane, of all from its first to its last; planes.
   int64_t met() const { return met(down); }
   int64_t planes() const { return met(deep); }
-  /// True where a phase's products would be small: an image's rows are one, with the padding between them.
-  bool joins_rows() const { return !one_phase() && width <= kShortRow && 2 * wide <= 3 * width; }
+  /// True where a row's products would be small: an image's rows are one, with the padding between them.
+  bool joins_rows() const {
+    // Phases have products of fewer pixels, so that more between the rows pays.
+    const bool little_between = one_phase() ? 8 * steps() <= 9 * width : 2 * steps() <= 3 * width;
+    return width <= kShortRow && little_between;
+  }
   /// Pixels from a row of a product to the next.
-  int64_t pitch(int64_t pixels) const { return joins_rows() ? wide : pixels; }
+  int64_t pitch(int64_t pixels) const { return joins_rows() ? steps() : pixels; }
 
  private:
+  int64_t steps() const { return wide / across.stride; }
   int64_t met(const Axis& axis) const { return one_phase() ? axis.phases[0].count : axis.reach; }
 };
 
