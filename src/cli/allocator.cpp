@@ -1,6 +1,8 @@
 #include "cli/allocator.h"
 
 #include <cstdlib>
+#include <cstring>
+#include <initializer_list>
 #include <limits>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -10,9 +12,10 @@ namespace quatrain::cli {
 
 void keep_freed_memory() {
 #ifdef __GLIBC__
-  if (std::getenv("MALLOC_TRIM_THRESHOLD_") || std::getenv("MALLOC_MMAP_THRESHOLD_") ||
-      std::getenv("MALLOC_MMAP_MAX_"))
-    return;
+  for (const char* name : {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_"})
+    if (std::getenv(name)) return;
+  const char* const tunables = std::getenv("GLIBC_TUNABLES");
+  if (tunables && std::strstr(tunables, "glibc.malloc.")) return;
   ::mallopt(M_MMAP_MAX, 0);  // a threshold of mappings may not be above 32 MB
   ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 #endif

@@ -5,7 +5,7 @@
 //   products  for each row of pixels, and each row of the kernel: pixels side by side are one long row of the
 //             left operand, which begins a pixel (or a stride) further for the next pixel of the result.
 //             Short rows of an image are one: those a stride apart lie side by side, and what falls between
-//             them is left
+//             them is left out of the result
 //   results   R -> n, finished                                                          -> pixels
 //
 // With a dilation the places of a kernel's row are products of their own.
@@ -57,15 +57,23 @@ struct Panels {
     const int64_t row_bytes = rank * wide * (in.channels / plane.n) * 4 * view.down.stride * view.planes();
     height = std::clamp<int64_t>(std::min(kMixedBytes / row_bytes, kPixels / width), 1, rows);
     height = cuts > 1 ? 1 : equal_parts(rows, height, std::max<int64_t>(1, threads / parts));
-    // Panels end where planes do, lest each have products of another height.
-    if (view.joins_rows() && height > view.height) height -= height % view.height;
-    while (view.joins_rows() && height < view.height && view.height % height != 0) --height;
+    if (view.joins_rows()) height = ends_with_planes(height, view.height);
     count = (rows + height - 1) / height * cuts;
     // Each run of rows in one plane reads the kernel's reach beyond its own.
     const int64_t runs = std::min(height, height / view.height + 2);
     most_inputs = height * view.down.stride + runs * view.down.reach;
     if (!view.joins_rows()) most_inputs = std::min(most_inputs, height * view.met());
     most_inputs *= view.planes();
+  }
+
+ private:
+  /// At most `height` rows so that panels end where planes do, lest each have products of another height; but
+  /// not so few that joining rows gains nothing.
+  static int64_t ends_with_planes(int64_t height, int64_t plane) {
+    if (height >= plane) return height - height % plane;
+    int64_t part = height;
+    while (plane % part != 0) --part;
+    return 2 * part >= height ? part : height;
   }
 };
 
@@ -330,9 +338,9 @@ class Task {
   float *mixtures_, *products_, *rows_out_;
   std::vector<float*> mixture_at_;
   std::vector<const float*> product_at_;
-  /// Of a row of the result and a plane of the input, in the mixed rows: that of the first row of the input
-  /// from the result's own on, or -1. Those that are met alone lie `apart` from each other, where they are
-  /// close; else all do, those of each remainder by split_ side by side, `apart` in number.
+  /// Where the rows of a plane of the input that a row of the result meets are among the mixed rows; `begin`
+  /// is -1 where none is met. Close: the row that row u of the kernel meets is at begin + u apart. Else the
+  /// row of the input b rows below the first is at begin + b % split apart + b / split.
   struct Place {
     int64_t begin = -1, apart = 0;
     bool close = false;

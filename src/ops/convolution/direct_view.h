@@ -94,7 +94,7 @@ struct View {
   bool joins_rows() const {
     // Phases have products of fewer pixels, so that more between the rows pays.
     const bool little_between = one_phase() ? 8 * steps() <= 9 * width : 2 * steps() <= 3 * width;
-    return width <= kShortRow && little_between;
+    return height > 1 && width <= kShortRow && little_between;
   }
   /// Pixels from a row of a product to the next.
   int64_t pitch(int64_t pixels) const { return joins_rows() ? steps() : pixels; }

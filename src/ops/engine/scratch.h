@@ -24,7 +24,7 @@ class Scratch {
     const int64_t bytes = count * static_cast<int64_t>(sizeof(T));
     char* const result = memory_.get() + used_ + parts_++ * kRedZone;
     used_ += (bytes + 63) / 64 * 64;
-    if (used_ <= asked_) allow(result, bytes);
+    if (used_ <= asked_ && parts_ <= kMostParts) allow(result, bytes);
     return reinterpret_cast<T*>(result);
   }
   void begin(int64_t bytes) {
