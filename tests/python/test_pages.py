@@ -39,6 +39,22 @@ def test_blocks_run_as_printed(page, tmp_path, monkeypatch):
         torch.distributed.destroy_process_group()
 
 
+def test_links_lead_somewhere():
+    """Files that pages name are there, and so are the headings."""
+
+    def headings(page):
+        titles = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+        return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in titles}
+
+    for page in [*PAGES, *ROOT.glob("*.md")]:
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+            name, _, heading = link.partition("#")
+            target = page.parent / name if name else page
+            if not name.startswith(("https:", "http:")):
+                assert target.exists(), f"{page.name}: {link}"
+                assert not heading or heading in headings(target), f"{page.name}: {link}"
+
+
 def commands(text):
     """The lines that call the program: indented, in a block, or after a prompt; \\ goes on."""
     text = text.replace("\\\n", " ")
