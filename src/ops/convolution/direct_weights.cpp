@@ -1,196 +1,223 @@
-// The gradient of a plane's weights without transforms: at each place of the kernel, b's mixtures times those
-// of the pixels of a that meet them, summed over panels of pixels. Threads share the places, so that each sum
-// has one thread and one order.
+// The gradient of a plane's weights without transforms. For each row of the kernel's places, b's mixtures of
+// a panel of pixels times those of the pixels of a that meet them, which lie side by side for neighbouring
+// places (direct_rows.h); summed over all panels.
+//
+//   a  mixed once for all places                          [r][pixel][unit]
+//   b  mixed, with zeros where a view joins rows          [r][unit][pixel]
+//
+// Each thread has some of the R products of some rows of places, so that each sum has one thread and one
+// order.
 
 #include <ATen/Parallel.h>
 #include <ATen/native/CPUBlas.h>
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "kernels/cpu/kernels.h"
-#include "ops/convolution/plane.h"
+#include "ops/convolution/direct_rows.h"
 #include "ops/engine/scratch.h"
 #include "ops/memory/recycled.h"
 
 namespace quatrain::ops::plane {
 
-namespace direct_weights {
+namespace direct {
 namespace {
 
 using kernels::cpu::Store;
 
-constexpr int64_t kPixels = 128;  // of a panel: the length of the products' sums
-constexpr int64_t kSkew = 16;
+/// Pixels: a product of shorter rows that are not joined would be small, so that their pixels are copied.
+constexpr int64_t kShortProduct = 16;
 
-class Work {
+class WeightTask {
  public:
-  Work(const Plane& plane, const WeightPass& pass, const Images& a, const Images& b, float* dF)
-      : plane_(plane), pass_(pass), a_(a), b_(b), dF_(dF), block_(plane.b_in_group() * plane.a_in_group()) {
-    sums_ = recycled_empty({plane.places() * plane.groups * pass.rank * block_});
+  /// What all threads share.
+  struct Work {
+    const Plane& plane;
+    const WeightPass& pass;
+    const View& view;
+    const Panels& panels;
+    const Images &a, &b;
+    int64_t side;  ///< neighbouring places of a row of the kernel that are one product
+    float* sums;   ///< [row of places][group][r][unit of b][place][unit of a]
+
+    int64_t rows_of_places() const { return plane.places() / side; }
+    int64_t block() const { return plane.b_in_group() * side * plane.a_in_group(); }
+    float* sum(int64_t row, int64_t group, int64_t r) const {
+      return sums + ((row * plane.groups + group) * pass.rank + r) * block();
+    }
+  };
+
+  /// Products begin .. end of all: product r of row p of places is number r * rows_of_places + p.
+  WeightTask(const Work& work, int64_t begin, int64_t end)
+      : w_(work),
+        begin_(begin),
+        end_(end),
+        first_r_(begin / work.rows_of_places()),
+        rank_((end - 1) / work.rows_of_places() + 1 - first_r_),
+        a_in_(some(*work.pass.a_in)),
+        b_in_(some(*work.pass.b_in)),
+        mixed_(work.view, work.panels, a_in_, rank_, work.plane.n, work.a),
+        joins_(work.view.joins_rows()),
+        copies_(!joins_ && work.panels.width < kShortProduct),
+        begun_(static_cast<size_t>((end - begin) * work.plane.groups)) {
+    const int64_t pixels = w_.panels.height * w_.view.pitch(w_.panels.width),
+                  copied = copies_ ? pixels * w_.side * w_.plane.a_in_group() : 0;
+    b_row_ = (pixels + 15) / 16 * 16 + kSkew;
+    b_all_ = w_.plane.b_units * b_row_ + kSkew;
+    engine::Scratch& memory = engine::scratch();
+    memory.begin((mixed_.size() + rank_ * b_all_ + copied) * 4 + 4 * 64);
+    a_mixed_ = memory.take<float>(mixed_.size());
+    b_mixed_ = memory.take<float>(rank_ * b_all_);
+    copied_ = memory.take<float>(copied);
+    std::fill_n(b_mixed_, joins_ ? rank_ * b_all_ : 0, 0.f);  // what lies between rows stays so
   }
 
-  void run() const {
-    const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads(), places = plane_.places();
-    at::parallel_for(0, places, (places + threads - 1) / threads,
-                     [&](int64_t begin, int64_t end) { sum(begin, end); });
-    at::parallel_for(0, plane_.b_units, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t unit = begin; unit < end; ++unit) finish(unit);
-    });
+  void run() {
+    for (int64_t i = 0; i < w_.panels.count; ++i) {
+      panel_ = w_.panels[i];
+      mixed_.read(panel_, a_mixed_);
+      mix_b();
+      for (int64_t product = begin_; product < end_; ++product)
+        for (int64_t group = 0; group < w_.plane.groups; ++group) multiply(product, group);
+    }
+    for (int64_t product = begin_; product < end_; ++product)
+      for (int64_t group = 0; group < w_.plane.groups; ++group)
+        if (!begun(product, group)) std::fill_n(sum(product, group), w_.block(), 0.f);
   }
 
  private:
-  float* sum_of(int64_t place, int64_t group, int64_t r) const {
-    return sums_.mutable_data_ptr<float>() + ((place * plane_.groups + group) * pass_.rank + r) * block_;
+  /// The mixtures of this task's products.
+  engine::Mixing some(const engine::Mixing& all) const {
+    std::vector<int32_t> outputs(static_cast<size_t>(rank_));
+    std::iota(outputs.begin(), outputs.end(), static_cast<int32_t>(first_r_));
+    return all.some(outputs);
+  }
+  char& begun(int64_t product, int64_t group) {
+    return begun_[static_cast<size_t>((product - begin_) * w_.plane.groups + group)];
+  }
+  float* sum(int64_t product, int64_t group) const {
+    return w_.sum(product % w_.rows_of_places(), group, product / w_.rows_of_places());
   }
 
-  /// The sums of some places over all pixels.
-  void sum(int64_t begin, int64_t end) const {
-    const int64_t b_row = kPixels + kSkew, a_all = kPixels * plane_.a_units + kSkew,
-                  b_all = plane_.b_units * b_row + kSkew;
-    engine::Scratch& memory = engine::scratch();
-    memory.begin((pass_.rank * (a_all + b_all) + (a_.last ? 0 : strided())) * 4 + 3 * 64);
-    Panel panel{
-        memory.take<float>(pass_.rank * a_all),      a_all,
-        memory.take<float>(pass_.rank * b_all),      b_all,
-        memory.take<float>(a_.last ? 0 : strided()), std::vector<float*>(static_cast<size_t>(pass_.rank))};
-    const int64_t pixels = plane_.batch * b_.depth * b_.plane(), rows = plane_.b_in_group(),
-                  cols = plane_.a_in_group();
-    for (int64_t first = 0; first < pixels; first += kPixels) {
-      const int64_t count = std::min(kPixels, pixels - first);
-      each_run(first, count, b_.plane(), [&](const Run& run) { mix_b(run, panel); });
-      for (int64_t place = begin; place < end; ++place) {
-        each_run(first, count, b_.width, [&](const Run& run) { mix_a(place, run, panel); });
-        for (int64_t group = 0; group < plane_.groups; ++group)
-          for (int64_t r = 0; r < pass_.rank; ++r)
-            at::native::cpublas::brgemm(rows, cols, count, b_row, plane_.a_units, cols, first > 0,
-                                        panel.b + r * b_all + group * rows * b_row,
-                                        panel.a + r * a_all + group * cols, sum_of(place, group, r));
-      }
-    }
-  }
-
-  /// A panel's mixtures: those of a [r][pixel][unit], of b [r][unit][pixel].
-  struct Panel {
-    float* a;
-    int64_t a_all;
-    float* b;
-    int64_t b_all;
-    float* strided;
-    std::vector<float*> to;  // of R mixtures
-  };
-  /// Pixels of b that lie side by side: those from `pixel` on of all, from `at` on of the panel.
-  struct Run {
-    int64_t pixel, count, at;
-  };
-  template <class Use>
-  static void each_run(int64_t first, int64_t count, int64_t length, const Use& use) {
-    for (int64_t i = 0; i < count;) {
-      const int64_t here = std::min(count - i, length - (first + i) % length);
-      use(Run{first + i, here, i});
-      i += here;
-    }
-  }
-
-  void mix_b(const Run& run, Panel& panel) const {
-    const int64_t slice = run.pixel / b_.plane(), within = run.pixel % b_.plane();
+  void mix_b() {
+    const int64_t units = w_.plane.b_units, pitch = w_.view.pitch(panel_.width());
+    const bool whole = !joins_ && panel_.width() == w_.b.width;  // rows of pixels are one
+    std::vector<float*> to(static_cast<size_t>(rank_));
     const float* from[engine::kMaxComponents];
-    std::vector<float*>& to = panel.to;
-    for (int64_t r = 0; r < pass_.rank; ++r) to[static_cast<size_t>(r)] = panel.b + r * panel.b_all + run.at;
-    const int64_t units = plane_.b_units, row = kPixels + kSkew;
-    for (int64_t c = 0; c < plane_.n; ++c)
-      from[c] = b_.last ? b_.pixel(slice, 0, within) + c * units : b_.row(slice, c * units, 0) + within;
-    if (b_.last)
-      k_.transpose_f_f(pass_.b_in->view(), static_cast<int32_t>(plane_.n), from, b_.channels, to.data(), row,
-                       run.count, units);
-    else
-      k_.combine_f_f(pass_.b_in->view(), from, b_.channel(), to.data(), row, units, run.count, nullptr,
-                     Store::set);
+    for (int64_t row = 0, rows; row < panel_.rows(); row += rows) {
+      const int64_t slice = (panel_.first + row) / w_.view.height, y = (panel_.first + row) % w_.view.height;
+      rows = whole ? std::min(w_.view.height - y, panel_.rows() - row) : 1;
+      for (int64_t r = 0; r < rank_; ++r) to[static_cast<size_t>(r)] = b_mixed_ + r * b_all_ + row * pitch;
+      for (int64_t c = 0; c < w_.plane.n; ++c)
+        from[c] = w_.b.last ? w_.b.pixel(slice, y, panel_.left) + c * units
+                            : w_.b.row(slice, c * units, y) + panel_.left;
+      const int64_t pixels = rows * panel_.width();
+      if (w_.b.last)
+        k_.transpose_f_f(b_in_.view(), static_cast<int32_t>(w_.plane.n), from, w_.b.channels, to.data(),
+                         b_row_, pixels, units);
+      else
+        k_.combine_f_f(b_in_.view(), from, w_.b.channel(), to.data(), b_row_, units, pixels, nullptr,
+                       Store::set);
+    }
   }
 
-  /// The pixels of a that a place brings to pixels of a row of b; zeros off the image.
-  void mix_a(int64_t place, const Run& run, Panel& panel) const {
-    const int64_t* const size = plane_.kernel;
-    const int64_t u = place / size[kAcross] % size[kDown], w = place / size[kAcross] / size[kDown],
-                  v = place % size[kAcross];
-    const auto met = [&](int64_t of_b, int64_t at, AxisName axis) {
-      return of_b * plane_.stride[axis] + at * plane_.dilation[axis] - plane_.padding[axis];
+  /// A product of this panel, added to those of the panels before it.
+  void multiply(int64_t product, int64_t group) {
+    const Axis &down = w_.view.down, &across = w_.view.across;
+    const int64_t row_of_places = product % w_.rows_of_places(), r = product / w_.rows_of_places() - first_r_,
+                  in_row = w_.plane.kernel[kAcross] / w_.side, v = row_of_places % in_row,
+                  u = row_of_places / in_row % w_.plane.kernel[kDown],
+                  plane = row_of_places / in_row / w_.plane.kernel[kDown];
+    const int64_t q = w_.plane.a_in_group(), cols = w_.side * q, step = across.stride * w_.plane.a_units,
+                  below = u * down.phases[0].next, pitch = w_.view.pitch(panel_.width());
+    const auto pixels_of_a = [&](int64_t row) {
+      return mixed_.at(r, row, plane, u, below, v * across.phases[0].next) + group * q;
     };
-    const int64_t row = run.pixel / b_.width, slice = row / b_.height, z = met(slice % b_.depth, w, kDeep),
-                  y = met(row % b_.height, u, kDown), x = met(run.pixel % b_.width, v, kAcross),
-                  step = plane_.stride[kAcross], units = plane_.a_units;
-    const bool inside = z >= 0 && z < a_.depth && y >= 0 && y < a_.height;
-    const int64_t before = std::clamp<int64_t>((step - 1 - x) / step, 0, run.count),
-                  end = inside ? std::clamp<int64_t>((a_.width - x + step - 1) / step, before, run.count)
-                               : before,
-                  count = end - before;
-    std::vector<float*>& to = panel.to;
-    for (int64_t r = 0; r < pass_.rank; ++r) {
-      float* const pixels = panel.a + r * panel.a_all + run.at * units;
-      std::fill_n(pixels, before * units, 0.f);
-      std::fill_n(pixels + end * units, (run.count - end) * units, 0.f);
-      to[static_cast<size_t>(r)] = pixels + before * units;
+    const auto add = [&](int64_t row, int64_t pixels, const float* a, int64_t step_of_a) {
+      const int64_t units = w_.plane.b_in_group();
+      at::native::cpublas::brgemm(units, cols, pixels, b_row_, step_of_a, cols, begun(product, group) != 0,
+                                  b_mixed_ + r * b_all_ + group * units * b_row_ + row * pitch, a,
+                                  sum(product, group));
+      begun(product, group) = 1;
+    };
+    const auto y_of = [&](int64_t row) { return (panel_.first + row) % w_.view.height; };
+    if (copies_) {
+      for (int64_t row = 0; row < panel_.rows(); ++row) {
+        float* to = copied_ + row * panel_.width() * cols;
+        if (!mixed_.meets(row, plane)) {
+          std::fill_n(to, panel_.width() * cols, 0.f);
+          continue;
+        }
+        const float* from = pixels_of_a(row);
+        for (int64_t x = 0; x < panel_.width(); ++x) std::copy_n(from + x * step, cols, to + x * cols);
+      }
+      return add(0, panel_.rows() * panel_.width(), copied_, cols);
     }
-    if (count == 0) return;
-    const int64_t from_slice = slice / b_.depth * a_.depth + z, from_x = x + before * step;
-    const float* from[engine::kMaxComponents];
-    if (a_.last) {
-      for (int64_t c = 0; c < plane_.n; ++c) from[c] = a_.pixel(from_slice, y, from_x) + c * units;
-    } else {
-      for (int64_t c = 0; c < plane_.n; ++c) from[c] = a_.row(from_slice, c * units, y) + from_x;
-      if (step == 1)
-        return k_.transpose_f_f(pass_.a_in->view(), static_cast<int32_t>(plane_.n), from, a_.channel(),
-                                to.data(), units, units, count);
-      k_.transpose_f_f(engine::copies_of(1), 1, from, a_.channel(), &panel.strided, a_.channels, a_.channels,
-                       (count - 1) * step + 1);
-      for (int64_t c = 0; c < plane_.n; ++c) from[c] = panel.strided + c * units;
-    }
-    k_.combine_f_f(pass_.a_in->view(), from, step * a_.channels, to.data(), units, count, units, nullptr,
-                   Store::set);
-  }
-  /// Values of a's pixels between the first and the last that a panel's row meets.
-  int64_t strided() const {
-    const int64_t count = std::min(kPixels, b_.width), step = plane_.stride[kAcross];
-    return step == 1 ? 0 : ((count - 1) * step + 1) * a_.channels;
-  }
-
-  /// Of one unit of b, all components and places: dF (results, units of b, units of a in a group, places).
-  void finish(int64_t unit) const {
-    const int64_t rows = plane_.b_in_group(), cols = plane_.a_in_group(), group = unit / rows,
-                  row = unit % rows, places = plane_.places();
-    std::vector<float> mixed(static_cast<size_t>(pass_.results * places * cols));
-    std::vector<const float*> from(static_cast<size_t>(pass_.rank));
-    std::vector<float*> to(static_cast<size_t>(pass_.results));
-    for (int64_t place = 0; place < places; ++place) {
-      for (int64_t r = 0; r < pass_.rank; ++r)
-        from[static_cast<size_t>(r)] = sum_of(place, group, r) + row * cols;
-      for (int64_t i = 0; i < pass_.results; ++i)
-        to[static_cast<size_t>(i)] = mixed.data() + (i * places + place) * cols;
-      k_.combine_f_f(pass_.out ? pass_.out->view() : engine::copies_of(pass_.rank), from.data(), cols,
-                     to.data(), cols, 1, cols, nullptr, Store::set);
-    }
-    for (int64_t i = 0; i < pass_.results; ++i) {
-      const float* plain = mixed.data() + i * places * cols;
-      float* target = dF_ + (i * plane_.b_units + unit) * cols * places;
-      k_.transpose_f_f(engine::copies_of(1), 1, &plain, cols, &target, places, places, cols);
+    for (int64_t row = 0, rows; row < panel_.rows(); row += rows) {
+      rows = joins_ ? std::min(w_.view.height - y_of(row), panel_.rows() - row) : 1;
+      const int64_t met = y_of(row) * down.stride + down.phases[0].begin + below;
+      const bool zeros = !joins_ && (met < 0 || met >= w_.a.height);
+      if (mixed_.meets(row, plane) && !zeros)
+        add(row, (rows - 1) * pitch + panel_.width(), pixels_of_a(row), step);
     }
   }
 
-  const Plane& plane_;
-  const WeightPass& pass_;
-  const Images a_, b_;
-  float* const dF_;
-  const int64_t block_;
+  const Work w_;
+  const int64_t begin_, end_, first_r_, rank_;
+  const engine::Mixing a_in_, b_in_;
+  MixedRows mixed_;
+  const bool joins_, copies_;
+  std::vector<char> begun_;
   const kernels::cpu::Table& k_ = kernels::cpu::active();
-  at::Tensor sums_;
+  int64_t b_row_, b_all_;
+  float *a_mixed_, *b_mixed_, *copied_;
+  Panel panel_{};
 };
 
+/// Of one unit of b, all components and places: dF (results, units of b, units of a in a group, places).
+void finish(const WeightTask::Work& w, int64_t unit, float* dF) {
+  const kernels::cpu::Table& k = kernels::cpu::active();
+  const int64_t rows = w.plane.b_in_group(), cols = w.plane.a_in_group(), group = unit / rows,
+                row = unit % rows, places = w.plane.places();
+  std::vector<float> mixed(static_cast<size_t>(w.pass.results * places * cols));
+  std::vector<const float*> from(static_cast<size_t>(w.pass.rank));
+  std::vector<float*> to(static_cast<size_t>(w.pass.results));
+  for (int64_t place = 0; place < places; ++place) {
+    for (int64_t r = 0; r < w.pass.rank; ++r)
+      from[static_cast<size_t>(r)] = w.sum(place / w.side, group, r) + (row * w.side + place % w.side) * cols;
+    for (int64_t i = 0; i < w.pass.results; ++i)
+      to[static_cast<size_t>(i)] = mixed.data() + (i * places + place) * cols;
+    k.combine_f_f(w.pass.out ? w.pass.out->view() : engine::copies_of(w.pass.rank), from.data(), cols,
+                  to.data(), cols, 1, cols, nullptr, Store::set);
+  }
+  for (int64_t i = 0; i < w.pass.results; ++i) {
+    const float* plain = mixed.data() + i * places * cols;
+    float* target = dF + (i * w.plane.b_units + unit) * cols * places;
+    k.transpose_f_f(engine::copies_of(1), 1, &plain, cols, &target, places, places, cols);
+  }
+}
+
 }  // namespace
-}  // namespace direct_weights
+}  // namespace direct
 
 void run_direct_weights(const Plane& plane, const WeightPass& pass, const Images& a, const Images& b,
                         float* dF) {
-  direct_weights::Work(plane, pass, a, b, dF).run();
+  const Way2 way{true, pass.a_in, nullptr, nullptr, pass.rank};
+  const direct::View view(plane, way, a, b);
+  const direct::Panels panels(plane, view, pass.rank, plane.a_units, 1);
+  const int64_t side = plane.dilation[kAcross] == 1 && plane.groups == 1 ? plane.kernel[kAcross] : 1;
+  const at::Tensor sums =
+      recycled_empty({pass.rank * plane.groups * plane.places() * plane.b_in_group() * plane.a_in_group()});
+  const direct::WeightTask::Work work{plane, pass, view, panels, a, b, side, sums.mutable_data_ptr<float>()};
+  const int64_t products = pass.rank * work.rows_of_places(),
+                threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  at::parallel_for(0, products, (products + threads - 1) / threads,
+                   [&](int64_t begin, int64_t end) { direct::WeightTask(work, begin, end).run(); });
+  at::parallel_for(0, plane.b_units, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) direct::finish(work, unit, dF);
+  });
 }
 
 }  // namespace quatrain::ops::plane
