@@ -317,8 +317,9 @@ TEST(Engine, MemoryIsFlatOverAThousandBatchesOfAnySize) {
     for (int64_t rows = 1; rows <= 120; ++rows) call(rows);
     const int64_t before = resident();
     for (int64_t i = 0; i < 1000; ++i) call(1 + (i * 7919) % 120);
-    // Some megabytes of room for the allocator; an output alone that stayed in each call would be thirty.
-    EXPECT_LT(resident() - before, 4 << 20) << product.algebra;
+    // Room for the allocator, which took five on a busy machine; an output alone that stayed in each call
+    // would be thirty megabytes.
+    EXPECT_LT(resident() - before, 8 << 20) << product.algebra;
   }
 }
 
