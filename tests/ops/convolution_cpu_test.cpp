@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <limits>
+
 #include "kernels/cpu/kernels.h"
 #include "ops/convolution_reference.h"
 #include "quatrain/conv_ops.h"
@@ -89,6 +91,19 @@ TEST(ConvolutionPlane, DirectOfShortRows) {
     with(height, {3, 3, 3}, {.stride = {2}, .padding = {1}});
     with(height, {2, 3, 3}, {.stride = {3, 2, 2}, .padding = {0, 1, 1}});
   }
+}
+
+// The last column is met by no place of the kernel: what it holds is nobody's.
+TEST(ConvolutionPlane, PixelsThatAreNotMetLeaveNoTrace) {
+  at::Tensor x = torch::randn({2, 64, 32, 32});
+  const at::Tensor F = torch::randn({4, 16, 16, 3, 3}, torch::requires_grad());
+  x.select(3, 31).fill_(std::numeric_limits<float>::quiet_NaN());
+  x.requires_grad_();
+  const at::Tensor y =
+      ops::convolution(x, F, {}, {"quaternion", {}, {}}, {.stride = {2}, .way = Way::factored});
+  const auto grads = torch::autograd::grad({y.sum()}, {x, F});
+  EXPECT_TRUE(y.isfinite().all().item<bool>());
+  for (const at::Tensor& grad : grads) EXPECT_TRUE(grad.isfinite().all().item<bool>());
 }
 
 TEST(ConvolutionPlane, WinogradInFloat64) {

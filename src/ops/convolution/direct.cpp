@@ -106,8 +106,7 @@ class Task {
                 int64_t width) {
     const int64_t q = inputs_ / plane_.groups, m = outputs_ / plane_.groups, group = block / columns_.blocks,
                   col = block % columns_.blocks * kColumns, cols = std::min(kColumns, m - col);
-    // Places of a kernel's row that are one product: their channels lie side by side.
-    const int64_t side = across.next == 1 && plane_.groups == 1 ? across.count : 1;
+    const int64_t side = neighbours(plane_, across);
     const bool joins = view_.joins_rows();
     const int64_t pitch = view_.pitch(width);
     const int64_t above = down.begin + view_.down.padding, before = across.begin + view_.across.padding;
@@ -122,14 +121,12 @@ class Task {
           const int64_t plane = view_.one_phase() ? w : deep.begin + view_.deep.padding + w * deep.next;
           if (!mixed_.meets(row, plane)) continue;
           for (int64_t u = 0; u < down.count; ++u) {
-            // Rows of zeros are passed over, which for a large dilation are many.
-            const int64_t met =
-                (panel_.first + row) % view_.height * view_.down.stride + down.begin + u * down.next;
-            if (!joins && (met < 0 || met >= in_.height)) continue;
+            const int64_t below = above + u * down.next;
+            if (!joins && !mixed_.on_image(row, below)) continue;
             for (int64_t v = 0; v < across.count; v += side) {
               at::native::cpublas::brgemm(
                   (rows - 1) * pitch + width, cols, side * q, view_.across.stride * inputs_, m, cols, begun,
-                  mixed_.at(r, row, plane, u, above + u * down.next, before + v * across.next) + group * q,
+                  mixed_.at(r, row, plane, u, below, before + v * across.next) + group * q,
                   weights + ((w * down.count + u) * across.count + v) * q * m, products + row * pitch * cols);
               begun = true;
             }

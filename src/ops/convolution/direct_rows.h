@@ -50,6 +50,12 @@ class MixedRows {
 
   /// True where a row of the panel meets a plane of the input.
   bool meets(int64_t row, int64_t plane) const { return place(row, plane).begin >= 0; }
+  /// True where the row of the input that lies `below` the first one that a row of the panel meets is not
+  /// zeros beside the image, of which there are many for a large dilation.
+  bool on_image(int64_t row, int64_t below) const {
+    const int64_t y = (panel_.first + row) % view_.height * view_.down.stride - view_.down.padding + below;
+    return y >= 0 && y < in_.height;
+  }
   /// Where a row of the panel begins to meet a plane of the input, with row u of the kernel, which lies
   /// `below` the first row that any meets, and `before` pixels behind the first. From a pixel of the result
   /// to the next it is View::across.stride pixels.

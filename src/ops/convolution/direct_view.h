@@ -68,6 +68,11 @@ struct Axis {
   }
 };
 
+/// Places of a row of the kernel that are one product of a phase: their channels lie side by side.
+inline int64_t neighbours(const Plane& plane, const Phase& across) {
+  return across.next == 1 && plane.groups == 1 ? across.count : 1;
+}
+
 /// The planes as one way sees them.
 struct View {
   Axis deep, down, across;

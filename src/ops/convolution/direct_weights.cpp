@@ -3,7 +3,7 @@
 // places (direct_rows.h); summed over all panels.
 //
 //   a  mixed once for all places                          [r][pixel][unit]
-//   b  mixed, with zeros where a view joins rows          [r][unit][pixel]
+//   b  mixed                                              [r][unit][pixel]
 //
 // Each thread has some of the R products of some rows of places, so that each sum has one thread and one
 // order.
@@ -27,7 +27,7 @@ namespace {
 
 using kernels::cpu::Store;
 
-/// Pixels: a product of shorter rows that are not joined would be small, so that their pixels are copied.
+/// Of pixels: the products of shorter rows would be small, so that those of a panel are copied into one.
 constexpr int64_t kShortProduct = 16;
 
 class WeightTask {
@@ -59,10 +59,9 @@ class WeightTask {
         a_in_(some(*work.pass.a_in)),
         b_in_(some(*work.pass.b_in)),
         mixed_(work.view, work.panels, a_in_, rank_, work.plane.n, work.a),
-        joins_(work.view.joins_rows()),
-        copies_(!joins_ && work.panels.width < kShortProduct),
+        copies_(work.panels.width < kShortProduct),
         begun_(static_cast<size_t>((end - begin) * work.plane.groups)) {
-    const int64_t pixels = w_.panels.height * w_.view.pitch(w_.panels.width),
+    const int64_t pixels = w_.panels.height * w_.panels.width,
                   copied = copies_ ? pixels * w_.side * w_.plane.a_in_group() : 0;
     b_row_ = (pixels + 15) / 16 * 16 + kSkew;
     b_all_ = w_.plane.b_units * b_row_ + kSkew;
@@ -71,7 +70,6 @@ class WeightTask {
     a_mixed_ = memory.take<float>(mixed_.size());
     b_mixed_ = memory.take<float>(rank_ * b_all_);
     copied_ = memory.take<float>(copied);
-    std::fill_n(b_mixed_, joins_ ? rank_ * b_all_ : 0, 0.f);  // what lies between rows stays so
   }
 
   void run() {
@@ -102,14 +100,15 @@ class WeightTask {
   }
 
   void mix_b() {
-    const int64_t units = w_.plane.b_units, pitch = w_.view.pitch(panel_.width());
-    const bool whole = !joins_ && panel_.width() == w_.b.width;  // rows of pixels are one
+    const int64_t units = w_.plane.b_units;
+    const bool whole = panel_.width() == w_.b.width;  // rows of pixels are one
     std::vector<float*> to(static_cast<size_t>(rank_));
     const float* from[engine::kMaxComponents];
     for (int64_t row = 0, rows; row < panel_.rows(); row += rows) {
       const int64_t slice = (panel_.first + row) / w_.view.height, y = (panel_.first + row) % w_.view.height;
       rows = whole ? std::min(w_.view.height - y, panel_.rows() - row) : 1;
-      for (int64_t r = 0; r < rank_; ++r) to[static_cast<size_t>(r)] = b_mixed_ + r * b_all_ + row * pitch;
+      for (int64_t r = 0; r < rank_; ++r)
+        to[static_cast<size_t>(r)] = b_mixed_ + r * b_all_ + row * panel_.width();
       for (int64_t c = 0; c < w_.plane.n; ++c)
         from[c] = w_.b.last ? w_.b.pixel(slice, y, panel_.left) + c * units
                             : w_.b.row(slice, c * units, y) + panel_.left;
@@ -125,50 +124,42 @@ class WeightTask {
 
   /// A product of this panel, added to those of the panels before it.
   void multiply(int64_t product, int64_t group) {
-    const Axis &down = w_.view.down, &across = w_.view.across;
+    const Axis& across = w_.view.across;
     const int64_t row_of_places = product % w_.rows_of_places(), r = product / w_.rows_of_places() - first_r_,
                   in_row = w_.plane.kernel[kAcross] / w_.side, v = row_of_places % in_row,
                   u = row_of_places / in_row % w_.plane.kernel[kDown],
                   plane = row_of_places / in_row / w_.plane.kernel[kDown];
     const int64_t q = w_.plane.a_in_group(), cols = w_.side * q, step = across.stride * w_.plane.a_units,
-                  below = u * down.phases[0].next, pitch = w_.view.pitch(panel_.width());
+                  below = u * w_.view.down.phases[0].next, width = panel_.width();
     const auto pixels_of_a = [&](int64_t row) {
       return mixed_.at(r, row, plane, u, below, v * across.phases[0].next) + group * q;
     };
     const auto add = [&](int64_t row, int64_t pixels, const float* a, int64_t step_of_a) {
       const int64_t units = w_.plane.b_in_group();
       at::native::cpublas::brgemm(units, cols, pixels, b_row_, step_of_a, cols, begun(product, group) != 0,
-                                  b_mixed_ + r * b_all_ + group * units * b_row_ + row * pitch, a,
+                                  b_mixed_ + r * b_all_ + group * units * b_row_ + row * width, a,
                                   sum(product, group));
       begun(product, group) = 1;
     };
-    const auto y_of = [&](int64_t row) { return (panel_.first + row) % w_.view.height; };
-    if (copies_) {
-      for (int64_t row = 0; row < panel_.rows(); ++row) {
-        float* to = copied_ + row * panel_.width() * cols;
-        if (!mixed_.meets(row, plane)) {
-          std::fill_n(to, panel_.width() * cols, 0.f);
-          continue;
-        }
-        const float* from = pixels_of_a(row);
-        for (int64_t x = 0; x < panel_.width(); ++x) std::copy_n(from + x * step, cols, to + x * cols);
+    for (int64_t row = 0; row < panel_.rows(); ++row) {
+      const bool met = mixed_.meets(row, plane) && mixed_.on_image(row, below);
+      if (!copies_) {
+        if (met) add(row, width, pixels_of_a(row), step);
+        continue;
       }
-      return add(0, panel_.rows() * panel_.width(), copied_, cols);
+      float* const to = copied_ + row * width * cols;
+      if (!met) std::fill_n(to, width * cols, 0.f);
+      for (int64_t x = 0; met && x < width; ++x)
+        std::copy_n(pixels_of_a(row) + x * step, cols, to + x * cols);
     }
-    for (int64_t row = 0, rows; row < panel_.rows(); row += rows) {
-      rows = joins_ ? std::min(w_.view.height - y_of(row), panel_.rows() - row) : 1;
-      const int64_t met = y_of(row) * down.stride + down.phases[0].begin + below;
-      const bool zeros = !joins_ && (met < 0 || met >= w_.a.height);
-      if (mixed_.meets(row, plane) && !zeros)
-        add(row, (rows - 1) * pitch + panel_.width(), pixels_of_a(row), step);
-    }
+    if (copies_) add(0, panel_.rows() * width, copied_, cols);
   }
 
   const Work w_;
   const int64_t begin_, end_, first_r_, rank_;
   const engine::Mixing a_in_, b_in_;
   MixedRows mixed_;
-  const bool joins_, copies_;
+  const bool copies_;
   std::vector<char> begun_;
   const kernels::cpu::Table& k_ = kernels::cpu::active();
   int64_t b_row_, b_all_;
@@ -207,7 +198,7 @@ void run_direct_weights(const Plane& plane, const WeightPass& pass, const Images
   const Way2 way{true, pass.a_in, nullptr, nullptr, pass.rank};
   const direct::View view(plane, way, a, b);
   const direct::Panels panels(plane, view, pass.rank, plane.a_units, 1);
-  const int64_t side = plane.dilation[kAcross] == 1 && plane.groups == 1 ? plane.kernel[kAcross] : 1;
+  const int64_t side = direct::neighbours(plane, view.across.phases[0]);
   const at::Tensor sums =
       recycled_empty({pass.rank * plane.groups * plane.places() * plane.b_in_group() * plane.a_in_group()});
   const direct::WeightTask::Work work{plane, pass, view, panels, a, b, side, sums.mutable_data_ptr<float>()};
