@@ -75,7 +75,6 @@ class Program {
       return kUsage;
     }
     if (computes_) calm_openmp(words);
-    if (trains_) keep_freed_memory();
     return run_guarded(chosen_);
   }
 
@@ -103,10 +102,7 @@ class Program {
         "Refuse operations of torch that may give other bits each time");
     add_setting(*command, train_, "--device", "train.device", kDevice)->type_name("DEVICE");
     command->add_flag("--overwrite", train_.overwrite, "Replace the run in --out")->excludes(resume);
-    command->callback([this] {
-      trains_ = true;
-      chosen_ = [this] { return train_command(train_); };
-    });
+    command->callback([this] { chosen_ = [this] { return keep_freed_memory(), train_command(train_); }; });
   }
 
   void add_average() {
@@ -304,10 +300,8 @@ class Program {
         ->excludes(seed);
     command->add_option("--json", compare_.json, "Write everything as JSON too; - is the standard output")
         ->type_name("FILE");
-    command->callback([this] {
-      trains_ = true;
-      chosen_ = [this] { return compare_command(compare_); };
-    });
+    command->callback(
+        [this] { chosen_ = [this] { return keep_freed_memory(), compare_command(compare_); }; });
   }
 
   void add_bench() {
@@ -402,7 +396,6 @@ class Program {
   CLI::App app_;
   std::function<int()> chosen_;
   bool computes_ = true;  // with torch's threads
-  bool trains_ = false;
   TrainArguments train_;
   AverageArguments average_;
   EvaluateArguments evaluate_;

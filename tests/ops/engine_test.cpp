@@ -315,11 +315,17 @@ TEST(Engine, MemoryIsFlatOverAThousandBatchesOfAnySize) {
     };
     // Every size once: ATen compiles and keeps a kernel for each shape of its products.
     for (int64_t rows = 1; rows <= 120; ++rows) call(rows);
-    const int64_t before = resident();
-    for (int64_t i = 0; i < 1000; ++i) call(1 + (i * 7919) % 120);
-    // Room for the allocator, which took five on a busy machine; an output alone that stayed in each call
-    // would be thirty megabytes.
-    EXPECT_LT(resident() - before, 8 << 20) << product.algebra;
+    const auto grown = [&] {
+      const int64_t before = resident();
+      for (int64_t i = 0; i < 1000; ++i) call(1 + (i * 7919) % 120);
+      return resident() - before;
+    };
+    // Some megabytes of room for the allocator; an output alone that stayed in each call would be thirty.
+    // What stays grows every time; what a busy system maps once does not.
+    constexpr int64_t kRoom = 4 << 20;
+    int64_t least = grown();
+    for (int round = 1; round < 3 && least >= kRoom; ++round) least = std::min(least, grown());
+    EXPECT_LT(least, kRoom) << product.algebra;
   }
 }
 
