@@ -13,8 +13,8 @@
 
 /// What layers compute besides their linear maps, as C++ functions over the registered
 /// `torch.ops.quatrain.*`. All are compositions of ATen's operators, so that they are differentiable and can
-/// be traced and batched on every device. On a CPU, attention also has kernels for the forward and the
-/// backward pass.
+/// be traced and batched on every device. On a CPU, attention and dropout also have kernels for the forward
+/// and the backward pass.
 namespace quatrain::ops {
 
 /// A split activation: a real function applied to every component (QRNN (7)).

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
@@ -32,6 +33,11 @@ inline bool in_function_transform() {
 }
 inline bool has_tangent(const at::Tensor& t) {
   return t.defined() && t._fw_grad(0).defined();
+}
+/// True for values of a CPU that nothing but autograd watches: what kernels can take.
+inline bool is_plain(const at::Tensor& t) {
+  return t.device().is_cpu() && t.layout() == at::kStrided && !has_tangent(t) && !is_traced(t) &&
+         !at::isTensorSubclassLike(t);
 }
 inline bool transformed(std::initializer_list<at::Tensor> inputs) {
   return in_function_transform() || std::any_of(inputs.begin(), inputs.end(), &has_tangent);

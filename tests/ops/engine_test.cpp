@@ -28,7 +28,7 @@ using test::relative_error;
 using test::table_of;
 
 /// One layer's float32 tensors, and what they give in float64.
-struct Case {
+struct LinearCase {
   at::Tensor A, x, S, bias, grad;
   at::Tensor y, dx, dS, dA;
   /// Relative errors of the real layer in float32: of y, dx and its weight's gradient. dS sums n times as
@@ -39,11 +39,11 @@ struct Case {
 
   double allowed(double real) const { return std::max(2 * real, few_terms ? 7e-7 : 1e-7); }
 
-  Case(const at::Tensor& A_, int64_t rows, int64_t m, int64_t p)
-      : Case(A_, torch::randn({rows, A_.size(0) * p}), torch::randn({A_.size(0), m, p}),
-             torch::randn({rows, A_.size(0) * m})) {}
+  LinearCase(const at::Tensor& A_, int64_t rows, int64_t m, int64_t p)
+      : LinearCase(A_, torch::randn({rows, A_.size(0) * p}), torch::randn({A_.size(0), m, p}),
+                   torch::randn({rows, A_.size(0) * m})) {}
 
-  Case(const at::Tensor& A_, const at::Tensor& x_, const at::Tensor& S_, const at::Tensor& grad_)
+  LinearCase(const at::Tensor& A_, const at::Tensor& x_, const at::Tensor& S_, const at::Tensor& grad_)
       : A(A_), x(x_), S(S_), bias(torch::randn({grad_.size(1)})), grad(grad_) {
     const int64_t n = S.size(0), m = S.size(1), p = S.size(2);
     const at::Tensor H = expanded(A, S), x64 = x.to(torch::kDouble), g64 = grad.to(torch::kDouble);
@@ -83,7 +83,7 @@ class Machine {
   int threads_ = torch::get_num_threads();
 };
 
-void check(const Case& c, const Product& product, Way way) {
+void check(const LinearCase& c, const Product& product, Way way) {
   const at::Tensor y = ops::linear(c.x, c.S, c.bias, product, way);
   ASSERT_EQ(y.sizes(), c.y.sizes());
   EXPECT_LE(relative_error(y, c.y), c.allowed(c.real_y)) << "y";
@@ -135,7 +135,7 @@ TEST(Engine, EveryTailOfRowsAndBlocks) {
     for (const int64_t rows : all_rows) {
       ++step;
       const int64_t m = kSizes[step % 7], p = kSizes[(step / 7 + 3 * step) % 7];
-      const Case c(table_of(name), rows, m, p);
+      const LinearCase c(table_of(name), rows, m, p);
       for (size_t i = 0; i < sets.size(); ++i) {
         Machine::force(sets[i]);
         const int threads = 1 + static_cast<int>((step + i) % 3);
@@ -156,7 +156,7 @@ TEST(Engine, SeveralBlocksOfDepthPanelsAndStrips) {
   for (const auto& [name, rows, m, p] :
        {EngineCase{"quaternion", 700, 70, 700}, EngineCase{"quaternion", 700, 700, 70},
         EngineCase{"octonion", 530, 130, 150}, EngineCase{"complex", 1100, 333, 340}}) {
-    const Case c(table_of(name), rows, m, p);
+    const LinearCase c(table_of(name), rows, m, p);
     for (const int threads : {1, 2, 3})
       for (const Way way : all_ways()) {
         SCOPED_TRACE(std::string(name) + ", " + ops::name(way) + ", " + std::to_string(rows) + " rows, " +
@@ -172,7 +172,7 @@ TEST(Engine, LearnedTensorsWithFactorsOfTheirOwn) {
   torch::manual_seed(3);
   for (const std::string name : {"complex", "quaternion", "cyclic(5)", "octonion"})
     for (const auto& [rows, m, p] : {std::array<int64_t, 3>{1, 17, 33}, {31, 33, 15}, {200, 70, 70}}) {
-      const Case c(table_of(name), rows, m, p);
+      const LinearCase c(table_of(name), rows, m, p);
       for (const std::string& set : ops::instruction_sets()) {
         Machine::force(set);
         for (const Way way : all_ways()) {
@@ -191,7 +191,7 @@ TEST(Engine, AnyStrides) {
                    grad = torch::randn({kRows, kOut});
   const auto run = [&](const char* what, const at::Tensor& x_, const at::Tensor& S_,
                        const at::Tensor& grad_) {
-    const Case c(A, x_, S_, grad_);
+    const LinearCase c(A, x_, S_, grad_);
     for (const Way way : all_ways()) {
       SCOPED_TRACE(std::string(what) + ", " + ops::name(way));
       check(c, {"quaternion", {}, {}}, way);
@@ -220,7 +220,7 @@ TEST(Engine, HalvesAndHalvesFromFloatWeights) {
     const int64_t n = algebra::get(name).n();
     const at::Tensor x = half(torch::randn({rows, n * p})), S = half(torch::randn({n, m, p})),
                      grad = half(torch::randn({rows, n * m})), bias = half(torch::randn({n * m}));
-    const Case c(table_of(name), x.to(torch::kFloat), S.to(torch::kFloat), grad.to(torch::kFloat));
+    const LinearCase c(table_of(name), x.to(torch::kFloat), S.to(torch::kFloat), grad.to(torch::kFloat));
     const at::Tensor y = c.y - c.bias + bias.to(torch::kDouble), h = half(expanded(c.A, c.S));
     const double real = relative_error(torch::linear(x, h, bias), y),
                  real_x = relative_error(grad.mm(h), c.dx);

@@ -138,9 +138,9 @@ constexpr int64_t kTopBlock = 256;
 ///
 /// softmax_backward: with y = softmax(x) and dy the gradient of y, dy becomes that of x, y (dy - sum y dy).
 ///
-/// drop: multiplies each value of x by 0 or drop.scale.
+/// In softmax and softmax_backward `cols` is a multiple of 16.
 ///
-/// In these three `cols` is a multiple of 16.
+/// drop_I: y = x times 0 or drop.scale, value by value; y may be x.
 ///
 /// attend: one query over `count` keys and values that lie anywhere. q holds `maps` rows of n m values: 1 or
 /// n. weights (maps x weights_row, a multiple of 16 and at least count) become softmax_s(sum_jv q[c][j][v]
@@ -187,7 +187,10 @@ struct Table {
   float (*exp_sum)(const float* x, int64_t cols, float* tops);
   void (*softmax_backward)(const float* y, int64_t y_row, float* dy, int64_t dy_row, int64_t rows,
                            int64_t cols);
-  void (*drop)(float* x, int64_t x_row, int64_t rows, int64_t cols, const Drop& drop);
+  void (*drop_f)(const float* x, int64_t x_row, float* y, int64_t y_row, int64_t rows, int64_t cols,
+                 const Drop& drop);
+  void (*drop_b)(const bf16* x, int64_t x_row, bf16* y, int64_t y_row, int64_t rows, int64_t cols,
+                 const Drop& drop);
   void (*attend)(const float* q, int32_t maps, int32_t n, int64_t m, const float* const* keys,
                  int64_t key_component, const float* const* values, int64_t value_component, int64_t count,
                  float* weights, int64_t weights_row, float* y, int64_t y_component);

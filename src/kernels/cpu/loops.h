@@ -8,6 +8,7 @@
 // output that uses it, sums stay in registers, and a column tail goes through a padded vector.
 
 #include "kernels/cpu/cells.h"
+#include "kernels/cpu/dropout.h"
 #include "kernels/cpu/epilogues.h"
 #include "kernels/cpu/mixtures.h"
 #include "kernels/cpu/scores.h"
@@ -190,7 +191,8 @@ constexpr Table make_table(const char* name) {
           &softmax,
           &exp_sum,
           &softmax_backward,
-          &drop,
+          &drop<float>,
+          &drop<bf16>,
           &attend,
           &finish,
           &winograd,

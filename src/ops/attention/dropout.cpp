@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "ops/attention/attention.h"
+#include "ops/draws.h"
 
 namespace quatrain::ops {
 
@@ -30,7 +31,8 @@ void check(const at::Tensor& query, const at::Tensor& key, int64_t maps, double 
               "attention_dropout_mask: seed must be a tensor of one integer, got ", seed.scalar_type());
 }
 
-/// On a GPU too: the draws are made by the CPU.
+/// Rows are numbered through texts, heads, maps and queries, in this order. On a GPU too: the draws are made
+/// by the CPU.
 at::Tensor drawn_mask(const at::Tensor& query, const at::Tensor& key, int64_t maps, double p,
                       const at::Tensor& seed) {
   check(query, key, maps, p, seed);
@@ -40,8 +42,9 @@ at::Tensor drawn_mask(const at::Tensor& query, const at::Tensor& key, int64_t ma
   const int64_t heads = query.size(3), rows = query.size(0) * heads * maps * query.size(1);
   const int64_t keys = key.size(1), filled = filled_up(keys);
   const at::Tensor mask = at::ones({rows, filled}, query.options().dtype(at::kFloat).device(at::kCPU));
-  kernels::cpu::active().drop(mask.mutable_data_ptr<float>(), filled, rows, filled,
-                              drop_of(p, seed.item<int64_t>(), 0));
+  auto* values = mask.mutable_data_ptr<float>();
+  kernels::cpu::active().drop_f(values, filled, values, filled, rows, filled,
+                                drop_of(p, seed.item<int64_t>(), 0));
   return mask.slice(1, 0, keys)
       .unflatten(0, {query.size(0), heads, maps, query.size(1)})
       .to(query.options())

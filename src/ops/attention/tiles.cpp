@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "ops/attention/dropout.h"
+#include "ops/draws.h"
 
 namespace quatrain::ops {
 
@@ -234,7 +235,7 @@ void TiledAttention::weigh(const Tile& tile, float* scores) const {
 void TiledAttention::drop(const Tile& tile, int64_t b, int64_t h, int64_t c, float* weights) const {
   if (dropout_ == 0) return;
   const int64_t row = ((b * s_.heads + h) * s_.n + c) * s_.queries + tile.first;
-  k_.drop(weights, s_.filled, tile.rows, tile.columns, drop_of(dropout_, seed_, row));
+  k_.drop_f(weights, s_.filled, weights, s_.filled, tile.rows, tile.columns, drop_of(dropout_, seed_, row));
 }
 
 void TiledAttention::zero_words(const Heads<float>& heads, int64_t b, int64_t h, int64_t first,

@@ -1,15 +1,13 @@
-// Split activations, dropout and layer norm over the components of hypercomplex numbers, and the mean over
+// Split activations and layer norm over the components of hypercomplex numbers, and the mean over
 // words: composed of ATen calls.
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/dropout.h>
 #include <ATen/ops/elu.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/hardtanh.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/mish.h>
-#include <ATen/ops/ones_like.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/selu.h>
 #include <ATen/ops/sigmoid.h>
@@ -50,11 +48,6 @@ at::Tensor split_activation(const at::Tensor& x, std::string_view name) {
   return y.is_same(x) ? x.clone() : y;
 }
 
-at::Tensor dropout_op(const at::Tensor& x, double p, bool training, int64_t n, bool per_unit) {
-  const at::Tensor y = hypercomplex_dropout(x, p, training, n, per_unit);
-  return y.is_same(x) ? x.clone() : y;
-}
-
 }  // namespace
 
 ActivationFunction activation(std::string_view name) {
@@ -67,19 +60,6 @@ std::vector<std::string> activation_names() {
   std::vector<std::string> names;
   for (const auto& [function, name] : kActivations) names.emplace_back(name);
   return names;
-}
-
-at::Tensor hypercomplex_dropout(const at::Tensor& x, double p, bool training, int64_t n, bool per_unit) {
-  if (!(p >= 0 && p <= 1))
-    throw std::invalid_argument(c10::str("dropout: p must be between 0 and 1, got ", p));
-  if (!training || p == 0) return x;
-  if (!per_unit || n == 1) return at::dropout(x, p, training);
-  TORCH_CHECK(n >= 1 && x.dim() >= 1 && x.sym_size(-1) % n == 0,
-              "dropout: the last axis must be divisible by n = ", n, ", got ", x.sym_sizes());
-  const at::Tensor components = x.unflatten_symint(-1, {n, x.sym_size(-1) / n});
-  // One draw for the n components of a number.
-  const at::Tensor kept = at::dropout(at::ones_like(components.select(-2, 0)), p, training);
-  return (components * kept.unsqueeze(-2)).flatten(-2);
 }
 
 at::Tensor hypercomplex_layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
@@ -109,8 +89,6 @@ at::Tensor masked_mean(const at::Tensor& x, const at::Tensor& padding) {
 TORCH_LIBRARY_FRAGMENT(quatrain, m) {
   m.def("split_activation(Tensor x, str name) -> Tensor", &split_activation);
   m.def("activation_names() -> str[]", &activation_names);
-  m.def("hypercomplex_dropout(Tensor x, float p, bool training, int n=1, bool per_unit=False) -> Tensor",
-        &dropout_op, {at::Tag::nondeterministic_seeded});
   m.def("hypercomplex_layer_norm(Tensor x, Tensor weight, Tensor bias, int n=1, float eps=1e-05) -> Tensor",
         &hypercomplex_layer_norm);
   m.def("masked_mean(Tensor x, Tensor padding) -> Tensor", &masked_mean);
@@ -119,7 +97,6 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
 // vmap sees what they are composed of.
 TORCH_LIBRARY_IMPL(quatrain, FuncTorchBatchedDecomposition, m) {
   m.impl("split_activation", &split_activation);
-  m.impl("hypercomplex_dropout", &dropout_op);
   m.impl("hypercomplex_layer_norm", &hypercomplex_layer_norm);
   m.impl("masked_mean", &masked_mean);
 }

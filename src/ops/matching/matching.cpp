@@ -4,7 +4,6 @@
 #include "ops/matching/matching.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/stack.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -52,10 +51,8 @@ variable_list composed_backward(const MatchedNumbers& numbers, const at::Tensor&
   return {(G[0] + G[3] + joined(of_a)).flatten(-2), (G[1] - G[3] + joined(of_b)).flatten(-2)};
 }
 
-/// What the kernels can take: values of a CPU in float32 that nothing but autograd watches.
-bool is_plain(const at::Tensor& t) {
-  return t.device().is_cpu() && t.scalar_type() == at::kFloat && t.layout() == at::kStrided &&
-         !has_tangent(t) && !is_traced(t) && !at::isTensorSubclassLike(t);
+bool kernels_take(const at::Tensor& t) {
+  return t.scalar_type() == at::kFloat && is_plain(t);
 }
 
 }  // namespace
@@ -78,7 +75,7 @@ struct Matching : torch::autograd::Function<Matching> {
     const variable_list saved = ctx->get_saved_variables();
     const MatchedNumbers numbers(ctx->saved_data["algebra"].toStringRef(), ctx->saved_data["n"].toInt());
     // For a derivative of higher order the gradient is composed, and recorded as such.
-    if (at::GradMode::is_enabled() || !is_plain(grads[0])) {
+    if (at::GradMode::is_enabled() || !kernels_take(grads[0])) {
       const variable_list both = composed_backward(numbers, grads[0], saved[0], saved[1]);
       result[0] = both[0], result[1] = both[1];
     } else {
@@ -115,7 +112,7 @@ at::Tensor hypercomplex_matching(const at::Tensor& a, const at::Tensor& b, std::
   TORCH_CHECK_VALUE(a.dim() >= 1 && a.sym_sizes() == b.sym_sizes() && a.sym_size(-1) % n == 0,
                     "hypercomplex_matching: a and b must have the same sizes (..., n m) with n = ", n,
                     ", got ", a.sym_sizes(), " and ", b.sym_sizes());
-  if (in_function_transform() || !is_plain(a) || !is_plain(b)) return composed(numbers, a, b);
+  if (in_function_transform() || !kernels_take(a) || !kernels_take(b)) return composed(numbers, a, b);
   if (at::GradMode::is_enabled() && (wants_grad(a) || wants_grad(b)))
     return autograd::Matching::apply(a, b, std::string(algebra), n);
   return cpu::matching(numbers, a, b);
