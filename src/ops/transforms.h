@@ -34,13 +34,31 @@ inline bool in_function_transform() {
 inline bool has_tangent(const at::Tensor& t) {
   return t.defined() && t._fw_grad(0).defined();
 }
-/// True for values of a CPU that nothing but autograd watches: what kernels can take.
+inline bool transformed(std::initializer_list<at::Tensor> inputs) {
+  return in_function_transform() || std::any_of(inputs.begin(), inputs.end(), &has_tangent);
+}
+
+/// True while calls are traced into a program, which may contain an operator in place of a device's kernels.
+inline bool is_compiled() {
+  using Key = c10::impl::TorchDispatchModeKey;
+  for (const Key mode : {Key::FUNCTIONAL, Key::PROXY, Key::FAKE})
+    if (c10::impl::TorchDispatchModeTLS::get_mode(mode)) return true;
+  return false;
+}
+
+/// True for a dense tensor of the CPU that nothing but autograd watches: kernels can take its values.
 inline bool is_plain(const at::Tensor& t) {
   return t.device().is_cpu() && t.layout() == at::kStrided && !has_tangent(t) && !is_traced(t) &&
          !at::isTensorSubclassLike(t);
 }
-inline bool transformed(std::initializer_list<at::Tensor> inputs) {
-  return in_function_transform() || std::any_of(inputs.begin(), inputs.end(), &has_tangent);
+
+/// The same, and true for what stands for such a tensor while a program is compiled, where all tensors are
+/// wrapped: an operator of the CPU can take it.
+inline bool is_plain_in_program(const at::Tensor& t) {
+  constexpr c10::DispatchKeySet kTransformed{c10::DispatchKey::FuncTorchBatched,
+                                             c10::DispatchKey::FuncTorchGradWrapper};
+  return is_plain(t) || (is_compiled() && t.device().is_cpu() && t.layout() == at::kStrided &&
+                         !has_tangent(t) && !t.key_set().has_any(kTransformed));
 }
 
 }  // namespace quatrain::ops

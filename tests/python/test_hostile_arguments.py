@@ -119,6 +119,8 @@ OPERATORS = {
     "hypercomplex_norm": lambda: dict(a=torch.randn(3, 8), algebra="octonion"),
     "split_activation": lambda: dict(x=torch.randn(3, 8), name="gelu"),
     "hypercomplex_dropout": lambda: dict(x=torch.randn(3, 8), p=0.5, training=True, n=4, per_unit=True),
+    "hypercomplex_dropout_drawn": lambda: dict(
+        x=torch.randn(3, 8), p=0.5, components=4, seed=torch.tensor([7]), order=torch.contiguous_format),
     "hypercomplex_layer_norm": lambda: dict(x=torch.randn(3, 8), weight=torch.randn(8), bias=torch.randn(8), n=4, eps=1e-5),
     "whitening_norm": lambda: dict(
         x=torch.randn(9, 8, 2), weight=torch.randn(10, 2), bias=torch.randn(8), running_mean=torch.zeros(8),
@@ -191,6 +193,8 @@ def hostile(kind, value):
         return [random.choice(INTEGERS) for _ in range(random.randrange(4))]
     if "ScalarType" in kind:
         return random.choice([None, torch.float32, *TYPES])
+    if "MemoryFormat" in kind:
+        return random.choice([torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d])
     if kind == "List[bool]":
         return [random.random() < 0.5 for _ in range(3)]
     choices = {"int": INTEGERS, "float": NUMBERS, "bool": [True, False], "str": TEXTS}

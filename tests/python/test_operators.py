@@ -103,6 +103,9 @@ CASES = {
          torch.randint(5, (3, 6), dtype=torch.int32), torch.tensor([1, 4, 6], dtype=torch.int32), algebra)
         for dtype in (torch.float, torch.double) for algebra in ("real", "quaternion")],
     "attention_dropout_mask": lambda: [(heads()[0].detach(), heads()[1].detach(), maps, 0.5, torch.tensor([7])) for maps in (1, 4)],
+    "hypercomplex_dropout_drawn": lambda: [
+        (x, 0.5, components, torch.tensor([7]), torch.contiguous_format)
+        for components in (1, 4) for x in (doubles(3, 8), doubles(3, 8).detach(), torch.randn(3, 8, requires_grad=True), torch.randn(3, 8).bfloat16())],
     "hypercomplex_attention_backward": lambda: [
         (torch.randn(2, 3, 24, dtype=dtype), *(t.detach().to(dtype) for t in heads()), algebra, padding(), dropout, dict(seed=torch.tensor([7]), mask=torch.randn(3, 5), causal=True, offset=1))
         for dtype in (torch.double, torch.float) for algebra in ("real", "quaternion") for dropout in (0.0, 0.5)],

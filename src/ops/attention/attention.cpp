@@ -19,24 +19,6 @@ namespace quatrain::ops {
 
 namespace {
 
-/// True while the calls are traced into a program, which may contain an operator in place of a device's
-/// kernels.
-bool is_compiled() {
-  using Key = c10::impl::TorchDispatchModeKey;
-  for (const Key mode : {Key::FUNCTIONAL, Key::PROXY, Key::FAKE})
-    if (c10::impl::TorchDispatchModeTLS::get_mode(mode)) return true;
-  return false;
-}
-
-/// True for a tensor of the CPU on which no function transform and no cast acts, nor a subclass, except
-/// during tracing, where all tensors are wrapped. Also true for an undefined tensor.
-bool is_plain(const at::Tensor& t) {
-  constexpr c10::DispatchKeySet kTransformed{c10::DispatchKey::FuncTorchBatched,
-                                             c10::DispatchKey::FuncTorchGradWrapper};
-  return !t.defined() || (t.device().is_cpu() && !has_tangent(t) && !t.key_set().has_any(kTransformed) &&
-                          (is_compiled() || !(is_traced(t) || at::isTensorSubclassLike(t))));
-}
-
 /// Simplifies a call: keys that causality hides from all queries are cut off, and causality that then hides
 /// nothing is dropped, as for a single query after a cache.
 struct Trimmed {
@@ -67,7 +49,7 @@ bool attends_in_kernel(const Trimmed& t, const at::Tensor& query) {
   const AttentionOptions& o = t.call.options;
   if (in_function_transform() || at::autocast::is_autocast_enabled(at::kCPU)) return false;
   for (const at::Tensor* tensor : {&query, &t.key, &t.value, &o.padding, &o.mask})
-    if (!is_plain(*tensor)) return false;
+    if (tensor->defined() && !is_plain_in_program(*tensor)) return false;
   const bool recorded = at::GradMode::is_enabled();
   if (recorded && o.mask.defined() && o.mask.requires_grad()) return false;
   return attends_in_tiles(

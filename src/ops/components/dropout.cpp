@@ -5,8 +5,11 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/dropout.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
@@ -32,18 +35,6 @@ using torch::autograd::variable_list;
 constexpr int64_t kBlock = 1024;     // values of a row of draws, where each value has one of its own
 constexpr int64_t kGrain = 1 << 15;  // values that a thread takes at least
 
-/// What is dropped of a tensor whose values are read in the order of a memory format. With components, the
-/// last axis holds that many, which share a draw.
-struct Draws {
-  double p;
-  int64_t components, seed;
-  at::MemoryFormat order;
-};
-
-bool kernels_take(const at::Tensor& x) {
-  return (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) && is_plain(x);
-}
-
 /// drop(first value, distance of rows, rows, columns, number of the first row) for all values.
 template <class Drop>
 void for_all_values(const at::Tensor& x, int64_t components, const Drop& drop) {
@@ -56,16 +47,52 @@ void for_all_values(const at::Tensor& x, int64_t components, const Drop& drop) {
   if (rest > 0) drop(whole * row, row, 1, rest, whole);
 }
 
-at::Tensor dropped_on_cpu(const at::Tensor& x, const Draws& draws) {
-  const at::Tensor given = x.contiguous(draws.order);
+void check(const at::Tensor& x, double p, int64_t components, const at::Tensor& seed) {
+  TORCH_CHECK(x.layout() == at::kStrided && at::isFloatingType(x.scalar_type()),
+              "hypercomplex_dropout_drawn: x must be dense and floating point, got ", x.layout(), " and ",
+              x.scalar_type());
+  TORCH_CHECK(p >= 0 && p <= 1, "hypercomplex_dropout_drawn: p must be from 0 to 1, got ", p);
+  TORCH_CHECK(components == 1 || (components > 1 && x.dim() >= 1 && x.sym_size(-1) % components == 0),
+              "hypercomplex_dropout_drawn: the last axis must be divisible by components = ", components,
+              ", got ", x.sym_sizes());
+  TORCH_CHECK(seed.layout() == at::kStrided && seed.sym_numel() == 1 &&
+                  at::isIntegralType(seed.scalar_type(), /*includeBool=*/false),
+              "hypercomplex_dropout_drawn: seed must be a tensor of one integer, got ", seed.scalar_type());
+}
+
+bool has_kernel(at::ScalarType type) {
+  return type == at::kFloat || type == at::kBFloat16;
+}
+
+at::Tensor drawn(const at::Tensor& x, double p, int64_t components, const at::Tensor& seed,
+                 at::MemoryFormat order) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("quatrain::hypercomplex_dropout_drawn", "")
+                             .typed<decltype(drawn)>();
+  return op.call(x, p, components, seed, order);
+}
+
+/// What the kernels drop, as factors: for all that they cannot take.
+at::Tensor drawn_by_mask(const at::Tensor& x, double p, int64_t components, const at::Tensor& seed,
+                         at::MemoryFormat order) {
+  check(x, p, components, seed);
+  const at::Tensor ones = at::ones_symint(x.sym_sizes(), x.options().dtype(at::kFloat).device(at::kCPU));
+  return (x * drawn(ones, p, components, seed, order).to(x.device())).to(x.scalar_type());
+}
+
+at::Tensor drawn_on_cpu(const at::Tensor& x, double p, int64_t components, const at::Tensor& seed,
+                        at::MemoryFormat order) {
+  check(x, p, components, seed);
+  if (!has_kernel(x.scalar_type())) return drawn_by_mask(x, p, components, seed, order);
+  const auto number = seed.item<int64_t>();
+  const at::Tensor given = x.contiguous(order);
   at::Tensor y = at::empty_like(given);
   if (x.numel() == 0) return y;
   const kernels::cpu::Table& k = kernels::cpu::active();
   const auto run = [&](const auto* from, auto* to, auto kernel) {
-    for_all_values(x, draws.components,
-                   [&](int64_t at, int64_t row, int64_t rows, int64_t columns, int64_t first) {
-                     kernel(from + at, row, to + at, row, rows, columns, drop_of(draws.p, draws.seed, first));
-                   });
+    for_all_values(x, components, [&](int64_t at, int64_t row, int64_t rows, int64_t columns, int64_t first) {
+      kernel(from + at, row, to + at, row, rows, columns, drop_of(p, number, first));
+    });
   };
   if (x.scalar_type() == at::kFloat)
     run(given.const_data_ptr<float>(), y.mutable_data_ptr<float>(), k.drop_f);
@@ -75,7 +102,11 @@ at::Tensor dropped_on_cpu(const at::Tensor& x, const Draws& draws) {
   return y;
 }
 
-at::Tensor dropped(const at::Tensor& x, const Draws& draws);
+at::Tensor drawn_meta(const at::Tensor& x, double p, int64_t components, const at::Tensor& seed,
+                      at::MemoryFormat order) {
+  check(x, p, components, seed);
+  return at::empty_symint(x.sym_sizes(), x.options(), order);
+}
 
 }  // namespace
 
@@ -84,21 +115,23 @@ namespace autograd {
 
 struct Dropout : torch::autograd::Function<Dropout> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, double p, int64_t components,
-                            int64_t seed, int64_t order) {
+                            const at::Tensor& seed, int64_t order) {
+    ctx->save_for_backward({seed});
     ctx->saved_data["p"] = p;
     ctx->saved_data["components"] = components;
-    ctx->saved_data["seed"] = seed;
     ctx->saved_data["order"] = order;
-    return dropped_on_cpu(x, {p, components, seed, static_cast<at::MemoryFormat>(order)});
+    const at::AutoDispatchBelowADInplaceOrView below;
+    return drawn(x, p, components, seed, static_cast<at::MemoryFormat>(order));
   }
 
   // Dropout is linear: its derivative of any order is itself.
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     variable_list result(5);
     if (!grads[0].defined()) return result;
-    result[0] = dropped(grads[0], {ctx->saved_data["p"].toDouble(), ctx->saved_data["components"].toInt(),
-                                   ctx->saved_data["seed"].toInt(),
-                                   static_cast<at::MemoryFormat>(ctx->saved_data["order"].toInt())});
+    const auto again = is_plain_in_program(grads[0]) ? drawn : drawn_by_mask;
+    result[0] =
+        again(grads[0], ctx->saved_data["p"].toDouble(), ctx->saved_data["components"].toInt(),
+              ctx->get_saved_variables()[0], static_cast<at::MemoryFormat>(ctx->saved_data["order"].toInt()));
     return result;
   }
 };
@@ -107,15 +140,13 @@ struct Dropout : torch::autograd::Function<Dropout> {
 
 namespace {
 
-at::Tensor dropped(const at::Tensor& x, const Draws& draws) {
-  if (in_function_transform() || !kernels_take(x)) {
-    const at::Tensor ones = at::ones(x.sizes(), x.options().dtype(at::kFloat).device(at::kCPU));
-    return (x * dropped_on_cpu(ones, draws)).to(x.scalar_type());
-  }
+at::Tensor drawn_autograd(const at::Tensor& x, double p, int64_t components, const at::Tensor& seed,
+                          at::MemoryFormat order) {
+  if (transformed({x})) return drawn_by_mask(x, p, components, seed, order);
   if (at::GradMode::is_enabled() && wants_grad(x))
-    return autograd::Dropout::apply(x, draws.p, draws.components, draws.seed,
-                                    static_cast<int64_t>(draws.order));
-  return dropped_on_cpu(x, draws);
+    return autograd::Dropout::apply(x, p, components, seed, static_cast<int64_t>(order));
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return drawn(x, p, components, seed, order);
 }
 
 at::Tensor composed(const at::Tensor& x, double p, int64_t components) {
@@ -140,15 +171,34 @@ at::Tensor hypercomplex_dropout(const at::Tensor& x, double p, bool training, in
   const int64_t components = per_unit ? n : 1;
   TORCH_CHECK(components == 1 || (n >= 1 && x.dim() >= 1 && x.sym_size(-1) % n == 0),
               "dropout: the last axis must be divisible by n = ", n, ", got ", x.sym_sizes());
-  if (in_function_transform() || !kernels_take(x)) return composed(x, p, components);
-  const int64_t seed = at::randint(std::numeric_limits<int64_t>::max(), {1}, at::kLong).item<int64_t>();
-  return dropped(
-      x, {p, components, seed, components == 1 ? x.suggest_memory_format() : at::MemoryFormat::Contiguous});
+  if (in_function_transform() || !has_kernel(x.scalar_type()) || !is_plain_in_program(x))
+    return composed(x, p, components);
+  const at::Tensor seed = at::randint(std::numeric_limits<int64_t>::max(), {1}, at::kLong);
+  return drawn(x, p, components, seed,
+               components == 1 ? x.suggest_memory_format() : at::MemoryFormat::Contiguous);
 }
 
 TORCH_LIBRARY_FRAGMENT(quatrain, m) {
   m.def("hypercomplex_dropout(Tensor x, float p, bool training, int n=1, bool per_unit=False) -> Tensor",
         &dropout_op, {at::Tag::nondeterministic_seeded});
+  // Values are numbered in the order of a memory format. Where there are components, the last axis holds that
+  // many, which share a draw. The seed is a tensor: a compiled program draws another one in each run.
+  m.def(
+      "hypercomplex_dropout_drawn(Tensor x, float p, int components, Tensor seed, MemoryFormat order) -> "
+      "Tensor");
+}
+
+TORCH_LIBRARY_IMPL(quatrain, CPU, m) {
+  m.impl("hypercomplex_dropout_drawn", &drawn_on_cpu);
+}
+TORCH_LIBRARY_IMPL(quatrain, CompositeExplicitAutograd, m) {
+  m.impl("hypercomplex_dropout_drawn", &drawn_by_mask);
+}
+TORCH_LIBRARY_IMPL(quatrain, Meta, m) {
+  m.impl("hypercomplex_dropout_drawn", &drawn_meta);
+}
+TORCH_LIBRARY_IMPL(quatrain, Autograd, m) {
+  m.impl("hypercomplex_dropout_drawn", &drawn_autograd);
 }
 
 // vmap sees what it is composed of.
