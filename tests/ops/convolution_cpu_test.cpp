@@ -363,6 +363,38 @@ TEST(ConvolutionPlane, ThreadsDoNotChangeABit) {
         }
 }
 
+// The same for groups, dilation and large kernels.
+TEST(ConvolutionPlane, ThreadsDoNotMatterToOptionsEither) {
+  const int before = at::get_num_threads();
+  for (const ConvolutionOptions& given : std::vector<ConvolutionOptions>{
+           {.stride = {1}, .padding = {1}, .groups = 2},
+           {.stride = {2}, .padding = {2}, .dilation = {2}, .groups = 4},
+           {.stride = {1}, .padding = {3}, .dilation = {3}},
+           {.stride = {2, 1}, .padding = {1, 2}, .transposed = true, .output_padding = {1, 0}, .groups = 2}})
+    for (const int64_t kernel : {3, 5}) {
+      SCOPED_TRACE(std::to_string(given.groups) + " groups, dilation " + std::to_string(given.dilation[0]) +
+                   ", kernel " + std::to_string(kernel));
+      ConvolutionOptions options = given;
+      options.way = Way::factored;
+      torch::manual_seed(21);
+      const int64_t units = 24;
+      const at::Tensor x = torch::randn({3, 4 * units, 11, 9}),
+                       F = torch::randn({4, units, units / options.groups, kernel, kernel});
+      std::vector<std::vector<at::Tensor>> results;
+      for (const int threads : {1, 2, 3, 8}) {
+        at::set_num_threads(threads);
+        const at::Tensor y = ops::convolution(x, F, {}, {"quaternion", {}, {}}, options);
+        const auto [dx, dF, dA] = ops::convolution_backward(torch::cos(y), x, F, {"quaternion", {}, {}},
+                                                            options, {true, true, false});
+        results.push_back({y, dx, dF});
+      }
+      at::set_num_threads(before);
+      for (size_t t = 1; t < results.size(); ++t)
+        for (size_t k = 0; k < 3; ++k)
+          EXPECT_TRUE(torch::equal(results[0][k], results[t][k])) << t << ", " << k;
+    }
+}
+
 TEST(ConvolutionPlane, EpiloguesAreTheSumOfTheirParts) {
   const auto f64 = torch::kDouble;
   for (const Winograd winograd : {Winograd::none, Winograd::f2})

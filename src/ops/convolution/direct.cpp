@@ -24,6 +24,7 @@
 #include "kernels/cpu/kernels.h"
 #include "ops/convolution/direct_rows.h"
 #include "ops/engine/scratch.h"
+#include "ops/engine/threads.h"
 
 namespace quatrain::ops::plane {
 
@@ -249,8 +250,7 @@ void pack_direct(const Plane& plane, const Way2& way, const float* F, float* pac
 void run_direct(const Plane& plane, const Way2& way, const float* packed, const Images& in, const Images& out,
                 const engine::Epilogue& epilogue) {
   const direct::View view(plane, way, in, out);
-  const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads(),
-                pixels = plane.batch * view.depth * view.height * view.width,
+  const int64_t threads = threads_at_hand(), pixels = plane.batch * view.depth * view.height * view.width,
                 blocks = (out.channels / plane.n / plane.groups + direct::kColumns - 1) / direct::kColumns;
   const direct::Columns columns{blocks, pixels < direct::kFewPixels * threads
                                             ? std::clamp<int64_t>(blocks * plane.groups, 1, threads)

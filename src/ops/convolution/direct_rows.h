@@ -10,7 +10,6 @@
 namespace quatrain::ops::plane::direct {
 
 constexpr int64_t kPixels = 128;  // of a panel: what is made of it stays in the second level cache
-constexpr int64_t kSkew = 16;     // off the powers of two, whose multiples share cache sets
 
 /// Some rows of pixels of the grid, counted through all planes, and the part of each from `left` to `right`.
 struct Panel {

@@ -18,6 +18,7 @@
 #include "kernels/cpu/kernels.h"
 #include "ops/convolution/direct_rows.h"
 #include "ops/engine/scratch.h"
+#include "ops/engine/threads.h"
 #include "ops/memory/recycled.h"
 
 namespace quatrain::ops::plane {
@@ -202,8 +203,7 @@ void run_direct_weights(const Plane& plane, const WeightPass& pass, const Images
   const at::Tensor sums =
       recycled_empty({pass.rank * plane.groups * plane.places() * plane.b_in_group() * plane.a_in_group()});
   const direct::WeightTask::Work work{plane, pass, view, panels, a, b, side, sums.mutable_data_ptr<float>()};
-  const int64_t products = pass.rank * work.rows_of_places(),
-                threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  const int64_t products = pass.rank * work.rows_of_places(), threads = threads_at_hand();
   at::parallel_for(0, products, (products + threads - 1) / threads,
                    [&](int64_t begin, int64_t end) { direct::WeightTask(work, begin, end).run(); });
   at::parallel_for(0, plane.b_units, 1, [&](int64_t begin, int64_t end) {

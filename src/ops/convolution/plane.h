@@ -15,6 +15,9 @@
 /// one plane, and one a plane of height 1.
 namespace quatrain::ops::plane {
 
+/// Values between parts of scratch memory: off the powers of two, whose multiples share cache sets.
+constexpr int64_t kSkew = 16;
+
 /// The spatial axes, in the order of their sizes.
 enum AxisName : int { kDeep, kDown, kAcross, kAxes };
 

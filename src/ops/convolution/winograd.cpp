@@ -22,6 +22,7 @@
 #include "kernels/cpu/kernels.h"
 #include "ops/convolution/winograd_rows.h"
 #include "ops/engine/scratch.h"
+#include "ops/engine/threads.h"
 
 namespace quatrain::ops::plane {
 
@@ -34,7 +35,6 @@ using kernels::cpu::WinogradStep;
 constexpr int64_t kTiles = 64;     // of a panel, and rows of a product
 constexpr int64_t kColumns = 64;   // of a product
 constexpr int64_t kFewTiles = 32;  // for each thread: with fewer the threads share the columns
-constexpr int64_t kSkew = 16;      // off the powers of two, whose multiples share cache sets
 constexpr int64_t kMostPlaces = 36;
 
 struct Panels {
@@ -46,7 +46,7 @@ struct Panels {
 
   Panels(const Plane& plane, const Way2& way, int64_t m_, const Images& out, int64_t outputs)
       : m(m_), t(m_ + 2), positions(t * t), down((out.height + m - 1) / m), across((out.width + m - 1) / m) {
-    const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+    const int64_t threads = threads_at_hand();
     tile_rows = plane.batch * down * out.depth;
     blocks = (outputs + kColumns - 1) / kColumns;
     const int64_t columns = blocks * plane.groups;

@@ -32,7 +32,6 @@ using Member = engine::Team::Member;
 constexpr int64_t kTiles = 64;       // of a panel, at least: the length of the products' sums
 constexpr int64_t kBytes = 1 << 20;  // of a panel's transforms; within it panels have up to kMostTiles
 constexpr int64_t kMostTiles = 256;
-constexpr int64_t kSkew = 16;
 constexpr int64_t kMostPlaces = 36;
 
 class Work {

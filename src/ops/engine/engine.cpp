@@ -24,6 +24,7 @@
 
 #include "ops/engine/few.h"
 #include "ops/engine/scratch.h"
+#include "ops/engine/threads.h"
 
 namespace quatrain::ops::engine {
 
@@ -324,7 +325,7 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
 /// Rectangles for the threads: columns are split first where weights come packed and rows are few, so that
 /// they are read once, and where mixing the right operands anew would cost more than mixing the left ones.
 Few<Task> split(const Pass& p, const Blocking& b) {
-  const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  const int64_t threads = threads_at_hand();
   const int64_t columns = p.columns.end_of(p.N), first = p.columns.begin / kColumns,
                 blocks = (columns + kColumns - 1) / kColumns - first, tiles = (p.M + 7) / 8;
   const bool by_columns = p.packed ? p.M < threads * b.tile : p.M < p.N;

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "ops/engine/one_thread.h"
+#include "ops/engine/threads.h"
 #include "ops/structure/fit.h"
 #include "quatrain/ops.h"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/engine/one_thread.h"
+#include "ops/engine/threads.h"
 #include "ops/structure/fit.h"
 
 namespace quatrain::ops::structure {

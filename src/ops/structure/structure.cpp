@@ -8,7 +8,7 @@
 #include <limits>
 #include <mutex>
 
-#include "ops/engine/one_thread.h"
+#include "ops/engine/threads.h"
 #include "ops/kept.h"
 #include "ops/structure/fit.h"
 #include "quatrain/ops.h"

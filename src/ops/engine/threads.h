@@ -4,10 +4,17 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 
+#include <cstdint>
+
 /// MKL's; null where ATen was built with another library.
 extern "C" int MKL_Set_Num_Threads_Local(int) __attribute__((weak));
 
 namespace quatrain::ops {
+
+/// The threads that a parallel region which begins here would have.
+inline int64_t threads_at_hand() {
+  return at::in_parallel_region() ? 1 : at::get_num_threads();
+}
 
 /// Holds MKL to one thread on the calling thread while it lives. After at::set_num_threads it would divide
 /// its work by that number inside a parallel region too, and round otherwise.
