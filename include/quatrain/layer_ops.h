@@ -12,9 +12,9 @@
 #include "quatrain/api.h"
 
 /// What layers compute besides their linear maps, as C++ functions over the registered
-/// `torch.ops.quatrain.*`. All are compositions of ATen's operators, so that they are differentiable and can
-/// be traced and batched on every device. On a CPU, attention and dropout also have kernels for the forward
-/// and the backward pass.
+/// `torch.ops.quatrain.*`. All are compositions of ATen's operators, or have one beside the
+/// kernels by which attention and dropout make both passes on a CPU. So they are differentiable and can be
+/// traced and batched on every device.
 namespace quatrain::ops {
 
 /// A split activation: a real function applied to every component (QRNN (7)).
@@ -23,6 +23,10 @@ using ActivationFunction = at::Tensor (*)(const at::Tensor&);
 /// The function of a name: identity, relu, gelu, gelu_tanh, tanh, sigmoid, silu, elu, selu, leaky_relu,
 /// softplus, hardtanh, mish. An unknown name is an error that lists the known ones.
 QUATRAIN_API ActivationFunction activation(std::string_view name);
+/// The same for a tensor that nobody else reads, such as a layer's result: relu, tanh and sigmoid overwrite
+/// it, because their gradients need the result alone. This saves memory, and the system the clearing of its
+/// pages.
+QUATRAIN_API ActivationFunction overwriting_activation(std::string_view name);
 /// The known names, in the order above.
 QUATRAIN_API std::vector<std::string> activation_names();
 

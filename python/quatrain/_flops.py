@@ -97,6 +97,28 @@ def _recurrent_layer(
     )
 
 
+def _attention(query: Tensor, key: Tensor, value: Tensor, algebra: str = "real", *rest: Any, out_val: Any = None, **named: Any) -> int:
+    scores, values = _multiplications(query, key, algebra)
+    return 2 * (scores + values)
+
+
+def _attention_backward(
+    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, algebra: str = "real", *rest: Any, out_val: Any = None, **named: Any
+) -> int:
+    # The scores are made again; then the gradients of Q and K take as much, those of the weights and of V as the values.
+    scores, values = _multiplications(query, key, algebra)
+    return 2 * (3 * scores + 2 * values)
+
+
+def _multiplications(query: Tensor, key: Tensor, algebra: str) -> tuple[int, int]:
+    """Of all scores, and of the weights with the values. What is hidden is counted too, as in torch's own attention."""
+    batch, length, n, heads, m = query.shape
+    pairs = batch * heads * length * key.shape[1]
+    return pairs * _ops.score_multiplications(algebra, m), pairs * n * m
+
+
+register_flop_formula(_ops.hypercomplex_attention_forward, get_raw=True)(_attention)
+register_flop_formula(_ops.hypercomplex_attention_backward, get_raw=True)(_attention_backward)
 register_flop_formula(_ops.recurrent_layer, get_raw=True)(_recurrent_layer)
 register_flop_formula(_ops.linear, get_raw=True)(_linear)
 register_flop_formula(_ops.linear_with_products, get_raw=True)(_linear_with_products)

@@ -52,13 +52,13 @@ inline bool is_plain(const at::Tensor& t) {
          !at::isTensorSubclassLike(t);
 }
 
-/// The same, and true for what stands for such a tensor while a program is compiled, where all tensors are
-/// wrapped: an operator of the CPU can take it.
-inline bool is_plain_in_program(const at::Tensor& t) {
+/// The same for an operator of ours in place of kernels. Modes see operators, so they are no reason against
+/// one. While a program is compiled all tensors are wrapped, and a user's subclasses cannot be told apart.
+inline bool suits_operator(const at::Tensor& t) {
   constexpr c10::DispatchKeySet kTransformed{c10::DispatchKey::FuncTorchBatched,
                                              c10::DispatchKey::FuncTorchGradWrapper};
-  return is_plain(t) || (is_compiled() && t.device().is_cpu() && t.layout() == at::kStrided &&
-                         !has_tangent(t) && !t.key_set().has_any(kTransformed));
+  return t.device().is_cpu() && t.layout() == at::kStrided && !has_tangent(t) &&
+         !t.key_set().has_any(is_compiled() ? kTransformed : at::kTensorSubclassLike);
 }
 
 }  // namespace quatrain::ops

@@ -111,6 +111,17 @@ def test_the_flop_counter_counts_products():
             assert flops(lambda: learned(x)) == (real * 8 // 16 if taken == "factored" else real)
 
 
+def test_the_flop_counter_counts_attention():
+    Q, K, V = (torch.randn(2, length, 4, 3, 64, requires_grad=True) for length in (5, 7, 7))
+    pairs, width = 2 * 3 * 5 * 7, 4 * 64
+    forward = flops(lambda: quatrain.ops.hypercomplex_attention(Q, K, V, "quaternion"))
+    assert forward == 2 * pairs * (8 * 64 + width)  # R products of components, and the values
+    narrow = (torch.randn(2, length, 4, 3, 1) for length in (5, 7, 7))  # n products of n components
+    assert flops(lambda: quatrain.ops.hypercomplex_attention(*narrow, "quaternion")) == 2 * pairs * (16 + 4)
+    both = flops(lambda: quatrain.ops.hypercomplex_attention(Q, K, V, "quaternion").sum().backward())
+    assert both == forward + 2 * pairs * (3 * 8 * 64 + 2 * width)
+
+
 def test_convert_keeps_what_a_new_layer_would_lose():
     model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(6)))
     model[0].register_forward_hook(lambda layer, given, y: 0 * y)

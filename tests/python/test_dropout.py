@@ -1,9 +1,12 @@
 """Dropout: the values that the way back drops are those of the way there, also compiled, batched and under torch.func."""
 
+import contextlib
+
 import pytest
 import torch
 from quatrain import nn, ops
 from torch.utils.checkpoint import checkpoint
+from torch.utils.flop_counter import FlopCounterMode
 
 BACKENDS = ["aot_eager", "inductor"]
 SHARING = [(1, False), (4, True)]
@@ -86,11 +89,101 @@ def test_function_transforms():
         torch.testing.assert_close(y, x * tangent)
 
 
-def test_a_checkpoint_draws_the_same_again():
+def drawn(x, seed=1, p=0.25, components=1, order=torch.contiguous_format):
+    return torch.ops.quatrain.hypercomplex_dropout_drawn(x, p, components, torch.tensor([seed]), order)
+
+
+def test_function_transforms_of_what_is_drawn():
+    x = torch.randn(16, 32)
+    kept = drawn(torch.ones(16, 32))
+    torch.testing.assert_close(torch.func.grad(lambda x: drawn(x).sum())(x), kept)
+    torch.testing.assert_close(torch.func.jvp(drawn, (x,), (torch.ones_like(x),))[1], kept)
+    second = torch.func.grad(lambda x: torch.func.grad(lambda x: drawn(x).pow(3).sum())(x).sum())(x)
+    torch.testing.assert_close(second, 6 * x * kept**3)
+    rows = torch.func.vmap(torch.func.grad(lambda x: drawn(x).sum()))(x)
+    torch.testing.assert_close(rows, drawn(torch.ones(32)).expand(16, 32))
+
+    given = torch.randn(16, 32, requires_grad=True)
+    y = ops.hypercomplex_dropout(given, 0.25, True)
+    back = lambda g: torch.autograd.grad(y, given, g, create_graph=True)[0]
+    kept = back(torch.ones_like(y))
+    torch.testing.assert_close(torch.func.grad(lambda g: back(g).sum())(x), kept)
+    torch.testing.assert_close(torch.func.jvp(back, (x,), (torch.ones_like(x),))[1], kept)
+
+
+@pytest.mark.parametrize("counted", ["first", "again", "neither"])
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("attention", [False, True])
+def test_a_checkpoint_draws_the_same_again(attention, reentrant, counted):
+    """Also where a mode watches one of the passes."""
+
+    def f(x):
+        if attention:
+            heads = ops.cut_heads(x.view(2, 8, 32), 1, 4)[0]
+            x = x + ops.hypercomplex_attention(heads, heads, heads, "quaternion", dropout=0.5).view(16, 32)
+        return ops.hypercomplex_dropout(x, 0.25, True).square()
+
+    def gradient(f, first, again):
+        torch.manual_seed(0)
+        with FlopCounterMode(display=False) if first else contextlib.nullcontext():
+            y = f(x)
+        with FlopCounterMode(display=False) if again else contextlib.nullcontext():
+            return torch.autograd.grad(y.sum(), x)[0] if not reentrant else backward(y)
+
+    def backward(y):
+        x.grad = None
+        y.sum().backward()
+        return x.grad
+
     x = torch.randn(16, 32, requires_grad=True)
-    y = checkpoint(lambda x: ops.hypercomplex_dropout(x, 0.25, True).square(), x, use_reentrant=False)
+    expected = gradient(f, False, False)
+    watched = gradient(
+        lambda x: checkpoint(f, x, use_reentrant=reentrant), counted == "first", counted == "again"
+    )
+    torch.testing.assert_close(watched, expected)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_checkpoint_is_compiled(backend):
+    torch._dynamo.reset()
+    dropout, attention = nn.Dropout(0.25), nn.MultiheadAttention(32, 2, algebra="quaternion", dropout=0.5)
+
+    def f(x):
+        return dropout(attention(x.view(2, 8, 32), x.view(2, 8, 32), x.view(2, 8, 32))[0])
+
+    compiled = torch.compile(lambda x: checkpoint(f, x, use_reentrant=False), backend=backend)
+    x = torch.randn(16, 32, requires_grad=True)
+    y = compiled(x)
     (g,) = torch.autograd.grad(y.sum(), x)
-    torch.testing.assert_close(g, 2 * y.detach() / x.detach())
+    assert g.shape == x.shape and 0.1 < (y == 0).float().mean() < 0.4
+
+
+def test_a_sparse_gradient():
+    table = torch.randn(50, 16, requires_grad=True)
+    words = torch.tensor([1, 4, 4])
+    y = torch.nn.functional.embedding(words, ops.hypercomplex_dropout(table, 0.25, True), sparse=True)
+    (g,) = torch.autograd.grad(y.sum(), table)
+    torch.testing.assert_close(g[words] * table[words], y * torch.tensor([1.0, 2.0, 2.0])[:, None])
+    assert g[0].eq(0).all()
+
+
+def test_what_an_operator_is_asked_must_be_drawable():
+    x = torch.randn(2, 4, 4, 8)
+    for arguments, message in [
+        ((x, 0.5, 4, torch.tensor([1]), torch.channels_last), "components are not 1"),
+        ((x, 0.5, 1, torch.tensor([1]), torch.preserve_format), "order must be"),
+        ((x, 0.5, 1, torch.tensor([1], device="meta"), torch.contiguous_format), "seed must be"),
+    ]:
+        with pytest.raises(RuntimeError, match=message):
+            torch.ops.quatrain.hypercomplex_dropout_drawn(*arguments)
+
+
+@pytest.mark.parametrize("dtype", [torch.float, torch.double])
+def test_all_that_is_dropped_leaves_no_trace(dtype):
+    x = torch.full((300, 300), torch.nan, dtype=dtype)
+    assert ops.hypercomplex_dropout(x.float(), 1.0, True).eq(0).all()
+    assert drawn(x, p=1.0).eq(0).all()
+    assert 0.2 < drawn(x).eq(0).float().mean() < 0.3
 
 
 def test_export():

@@ -105,7 +105,8 @@ CASES = {
     "attention_dropout_mask": lambda: [(heads()[0].detach(), heads()[1].detach(), maps, 0.5, torch.tensor([7])) for maps in (1, 4)],
     "hypercomplex_dropout_drawn": lambda: [
         (x, 0.5, components, torch.tensor([7]), torch.contiguous_format)
-        for components in (1, 4) for x in (doubles(3, 8), doubles(3, 8).detach(), torch.randn(3, 8, requires_grad=True), torch.randn(3, 8).bfloat16())],
+        for components in (1, 4) for x in (doubles(3, 8), doubles(3, 8).detach(), torch.randn(3, 8, requires_grad=True), torch.randn(3, 8).bfloat16(), torch.randn(8, 3).t() if components == 1 else torch.randn(8, 8).t(), doubles(8, 8).detach().t())]
+    + [(x, 0.5, 1, torch.tensor([7]), order) for x in (doubles(2, 3, 4, 5).detach(), torch.randn(2, 3, 4, 5)) for order in (torch.contiguous_format, torch.channels_last)],
     "hypercomplex_attention_backward": lambda: [
         (torch.randn(2, 3, 24, dtype=dtype), *(t.detach().to(dtype) for t in heads()), algebra, padding(), dropout, dict(seed=torch.tensor([7]), mask=torch.randn(3, 5), causal=True, offset=1))
         for dtype in (torch.double, torch.float) for algebra in ("real", "quaternion") for dropout in (0.0, 0.5)],
@@ -140,7 +141,7 @@ OUTSIDE = {
     "activation_names", "algebra_add", "algebra_add_from_file", "algebra_conjugation", "algebra_describe",
     "algebra_factors", "algebra_names", "algebra_parse", "algebra_power", "algebra_properties", "algebra_table",
     "add_algebras", "read_safetensors", "write_safetensors", "decompose", "nearest", "drop_prepared",
-    "instruction_sets", "version", "linear_with_products", "planned_way", "prepared_size", "rank", "real_fans",
+    "instruction_sets", "version", "linear_with_products", "planned_way", "prepared_size", "rank", "real_fans", "score_multiplications",
     "set_structure_state", "sinusoidal_positions", "structure_power", "structure_report",
     "structure_state",
 }  # fmt: skip

@@ -7,12 +7,11 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/randint.h>
 #include <torch/library.h>
 
-#include <limits>
-
 #include "ops/attention/call.h"
+#include "ops/attention/score_products.h"
+#include "ops/draws.h"
 #include "ops/transforms.h"
 
 namespace quatrain::ops {
@@ -49,12 +48,16 @@ bool attends_in_kernel(const Trimmed& t, const at::Tensor& query) {
   const AttentionOptions& o = t.call.options;
   if (in_function_transform() || at::autocast::is_autocast_enabled(at::kCPU)) return false;
   for (const at::Tensor* tensor : {&query, &t.key, &t.value, &o.padding, &o.mask})
-    if (tensor->defined() && !is_plain_in_program(*tensor)) return false;
+    if (tensor->defined() && !suits_operator(*tensor)) return false;
   const bool recorded = at::GradMode::is_enabled();
   if (recorded && o.mask.defined() && o.mask.requires_grad()) return false;
   return attends_in_tiles(
       t.call, query, t.key, t.value,
       recorded && (query.requires_grad() || t.key.requires_grad() || t.value.requires_grad()));
+}
+
+int64_t score_multiplications(std::string_view algebra, int64_t m) {
+  return ScoreProducts::multiplications(*attention_call({.algebra = std::string(algebra)}).algebra, m);
 }
 
 at::Tensor attention(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
@@ -63,8 +66,7 @@ at::Tensor attention(const AttentionCall& call, const at::Tensor& query, const a
   Trimmed trimmed(call, query, key, value);
   if (!attends_in_kernel(trimmed, query))
     return std::get<0>(composed::attend(trimmed.call, query, trimmed.key, trimmed.value, false));
-  if (call.options.dropout > 0)
-    trimmed.call.seed = at::randint(std::numeric_limits<int64_t>::max(), {1}, at::kLong);
+  if (call.options.dropout > 0) trimmed.call.seed = new_seed();
   return attention_forward(trimmed.call, query, trimmed.key, trimmed.value);
 }
 
@@ -135,6 +137,7 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
   m.def(schema("hypercomplex_attention", "", "", "Tensor").c_str(), &Unseeded<&attention>::run);
   m.def(schema("hypercomplex_attention_with_weights", "", "", "(Tensor, Tensor)").c_str(),
         &Unseeded<&attention_with_weights>::run);
+  m.def("score_multiplications(str algebra, int m) -> int", &score_multiplications);
   m.def(schema("hypercomplex_attention_forward", "", ", Tensor? seed=None", "Tensor").c_str());
   m.def(schema("hypercomplex_attention_backward", "Tensor grad, ", ", Tensor? seed=None",
                "(Tensor, Tensor, Tensor)")

@@ -20,6 +20,11 @@ bool ScoreProducts::pay(const algebra::Algebra& algebra, int64_t m) {
   return rank <= kMostProducts && rank * (m + kProductValues) < n * (n * m + kProductValues);
 }
 
+int64_t ScoreProducts::multiplications(const algebra::Algebra& algebra, int64_t m) {
+  const int64_t n = algebra.n();
+  return pay(algebra, m) ? algebra.factors().rank * m : n * n * m;
+}
+
 Mixing map_mixing(const AttentionCall& call, double scale, bool into_maps) {
   const int n = call.algebra->n();
   std::vector<double> rows;

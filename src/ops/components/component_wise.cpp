@@ -42,6 +42,12 @@ constexpr EnumNames<ActivationFunction, 13> kActivations{{
     {[](const at::Tensor& x) { return at::mish(x); }, "mish"},
 }};
 
+constexpr EnumNames<ActivationFunction, 3> kOverwriting{{
+    {[](const at::Tensor& x) { return x.relu_(); }, "relu"},
+    {[](const at::Tensor& x) { return x.tanh_(); }, "tanh"},
+    {[](const at::Tensor& x) { return x.sigmoid_(); }, "sigmoid"},
+}};
+
 // The result of an operator must be no alias of its input.
 at::Tensor split_activation(const at::Tensor& x, std::string_view name) {
   const at::Tensor y = activation(name)(x);
@@ -54,6 +60,11 @@ ActivationFunction activation(std::string_view name) {
   if (const ActivationFunction* function = find_value(kActivations, name)) return *function;
   throw std::invalid_argument("activation must be one of " + list_names(kActivations) + "; got '" +
                               std::string(name) + "'");
+}
+
+ActivationFunction overwriting_activation(std::string_view name) {
+  const ActivationFunction* const function = find_value(kOverwriting, name);
+  return function ? *function : activation(name);
 }
 
 std::vector<std::string> activation_names() {

@@ -13,12 +13,10 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
-#include <ATen/ops/randint.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 
 #include "ops/draws.h"
@@ -47,17 +45,24 @@ void for_all_values(const at::Tensor& x, int64_t components, const Drop& drop) {
   if (rest > 0) drop(whole * row, row, 1, rest, whole);
 }
 
-void check(const at::Tensor& x, double p, int64_t components, const at::Tensor& seed) {
+void check(const at::Tensor& x, double p, int64_t components, const at::Tensor& seed,
+           at::MemoryFormat order) {
   TORCH_CHECK(x.layout() == at::kStrided && at::isFloatingType(x.scalar_type()),
               "hypercomplex_dropout_drawn: x must be dense and floating point, got ", x.layout(), " and ",
               x.scalar_type());
   TORCH_CHECK(p >= 0 && p <= 1, "hypercomplex_dropout_drawn: p must be from 0 to 1, got ", p);
+  TORCH_CHECK(
+      order == at::MemoryFormat::Contiguous || (components == 1 && order != at::MemoryFormat::Preserve),
+      "hypercomplex_dropout_drawn: order must be a memory format, and contiguous_format where "
+      "components are not 1, got ",
+      order, " and components = ", components);
   TORCH_CHECK(components == 1 || (components > 1 && x.dim() >= 1 && x.sym_size(-1) % components == 0),
               "hypercomplex_dropout_drawn: the last axis must be divisible by components = ", components,
               ", got ", x.sym_sizes());
-  TORCH_CHECK(seed.layout() == at::kStrided && seed.sym_numel() == 1 &&
+  TORCH_CHECK(seed.layout() == at::kStrided && seed.sym_numel() == 1 && seed.is_meta() <= x.is_meta() &&
                   at::isIntegralType(seed.scalar_type(), /*includeBool=*/false),
-              "hypercomplex_dropout_drawn: seed must be a tensor of one integer, got ", seed.scalar_type());
+              "hypercomplex_dropout_drawn: seed must be a tensor of one integer, got ", seed.scalar_type(),
+              " on ", seed.device());
 }
 
 bool has_kernel(at::ScalarType type) {
@@ -72,22 +77,34 @@ at::Tensor drawn(const at::Tensor& x, double p, int64_t components, const at::Te
   return op.call(x, p, components, seed, order);
 }
 
-/// What the kernels drop, as factors: for all that they cannot take.
+/// What the kernels drop, as factors: for all that they cannot take. The factors are constants to autograd
+/// and to function transforms.
 at::Tensor drawn_by_mask(const at::Tensor& x, double p, int64_t components, const at::Tensor& seed,
                          at::MemoryFormat order) {
-  check(x, p, components, seed);
-  const at::Tensor ones = at::ones_symint(x.sym_sizes(), x.options().dtype(at::kFloat).device(at::kCPU));
-  return (x * drawn(ones, p, components, seed, order).to(x.device())).to(x.scalar_type());
+  check(x, p, components, seed, order);
+  at::Tensor factors;
+  {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    const at::Tensor ones = at::ones_symint(x.sym_sizes(), x.options().dtype(at::kFloat).device(at::kCPU));
+    factors = drawn(ones, p, components, seed.to(at::kCPU), order).to(x.device());
+  }
+  return (x * factors).masked_fill(factors.eq(0), 0).to(x.scalar_type());
+}
+
+at::Tensor drawn_elsewhere(const at::Tensor& x, double p, int64_t components, const at::Tensor& seed,
+                           at::MemoryFormat order) {
+  return drawn_by_mask(x, p, components, seed, order).contiguous(order);
 }
 
 at::Tensor drawn_on_cpu(const at::Tensor& x, double p, int64_t components, const at::Tensor& seed,
                         at::MemoryFormat order) {
-  check(x, p, components, seed);
-  if (!has_kernel(x.scalar_type())) return drawn_by_mask(x, p, components, seed, order);
+  check(x, p, components, seed, order);
+  if (!has_kernel(x.scalar_type())) return drawn_elsewhere(x, p, components, seed, order);
   const auto number = seed.item<int64_t>();
   const at::Tensor given = x.contiguous(order);
   at::Tensor y = at::empty_like(given);
   if (x.numel() == 0) return y;
+  if (p == 1) return y.zero_();  // no threshold is above all draws
   const kernels::cpu::Table& k = kernels::cpu::active();
   const auto run = [&](const auto* from, auto* to, auto kernel) {
     for_all_values(x, components, [&](int64_t at, int64_t row, int64_t rows, int64_t columns, int64_t first) {
@@ -104,7 +121,7 @@ at::Tensor drawn_on_cpu(const at::Tensor& x, double p, int64_t components, const
 
 at::Tensor drawn_meta(const at::Tensor& x, double p, int64_t components, const at::Tensor& seed,
                       at::MemoryFormat order) {
-  check(x, p, components, seed);
+  check(x, p, components, seed, order);
   return at::empty_symint(x.sym_sizes(), x.options(), order);
 }
 
@@ -128,9 +145,10 @@ struct Dropout : torch::autograd::Function<Dropout> {
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     variable_list result(5);
     if (!grads[0].defined()) return result;
-    const auto again = is_plain_in_program(grads[0]) ? drawn : drawn_by_mask;
+    const at::Tensor grad = grads[0].layout() == at::kStrided ? grads[0] : grads[0].to_dense();
+    const auto again = suits_operator(grad) ? drawn : drawn_by_mask;
     result[0] =
-        again(grads[0], ctx->saved_data["p"].toDouble(), ctx->saved_data["components"].toInt(),
+        again(grad, ctx->saved_data["p"].toDouble(), ctx->saved_data["components"].toInt(),
               ctx->get_saved_variables()[0], static_cast<at::MemoryFormat>(ctx->saved_data["order"].toInt()));
     return result;
   }
@@ -171,18 +189,18 @@ at::Tensor hypercomplex_dropout(const at::Tensor& x, double p, bool training, in
   const int64_t components = per_unit ? n : 1;
   TORCH_CHECK(components == 1 || (n >= 1 && x.dim() >= 1 && x.sym_size(-1) % n == 0),
               "dropout: the last axis must be divisible by n = ", n, ", got ", x.sym_sizes());
-  if (in_function_transform() || !has_kernel(x.scalar_type()) || !is_plain_in_program(x))
+  if (in_function_transform() || !has_kernel(x.scalar_type()) || !suits_operator(x))
     return composed(x, p, components);
-  const at::Tensor seed = at::randint(std::numeric_limits<int64_t>::max(), {1}, at::kLong);
-  return drawn(x, p, components, seed,
+  return drawn(x, p, components, new_seed(),
                components == 1 ? x.suggest_memory_format() : at::MemoryFormat::Contiguous);
 }
 
 TORCH_LIBRARY_FRAGMENT(quatrain, m) {
   m.def("hypercomplex_dropout(Tensor x, float p, bool training, int n=1, bool per_unit=False) -> Tensor",
         &dropout_op, {at::Tag::nondeterministic_seeded});
-  // Values are numbered in the order of a memory format. Where there are components, the last axis holds that
-  // many, which share a draw. The seed is a tensor: a compiled program draws another one in each run.
+  // Values are numbered in the order of a memory format. The last axis is `components` blocks side by side,
+  // and the values at one place of all blocks share a draw. The seed is a tensor: a compiled program draws
+  // another one in each run.
   m.def(
       "hypercomplex_dropout_drawn(Tensor x, float p, int components, Tensor seed, MemoryFormat order) -> "
       "Tensor");
@@ -192,7 +210,7 @@ TORCH_LIBRARY_IMPL(quatrain, CPU, m) {
   m.impl("hypercomplex_dropout_drawn", &drawn_on_cpu);
 }
 TORCH_LIBRARY_IMPL(quatrain, CompositeExplicitAutograd, m) {
-  m.impl("hypercomplex_dropout_drawn", &drawn_by_mask);
+  m.impl("hypercomplex_dropout_drawn", &drawn_elsewhere);
 }
 TORCH_LIBRARY_IMPL(quatrain, Meta, m) {
   m.impl("hypercomplex_dropout_drawn", &drawn_meta);
