@@ -23,15 +23,19 @@ AttentionKind resolved(const PairAttentionOptions& options) {
   return options.attention();
 }
 
+/// (words of all texts, width) -> (B, width). As a product it takes a fifth of the time of filling places
+/// and a sum; what stands at padding is finite here, as it comes from the zeros of its vector.
 at::Tensor sum_of_words(const at::Tensor& x, const at::Tensor& padding) {
-  return x.masked_fill(padding.unsqueeze(-1), 0).sum(1);
+  const at::Tensor counted = padding.logical_not().to(x.scalar_type()).unsqueeze(1);
+  return at::bmm(counted, x.view({padding.size(0), padding.size(1), -1})).squeeze(1);
 }
 
 }  // namespace
 
-// Both texts lie in one tensor, one after the other.
+// All words are rows of one tensor: those of the first texts, then those of the second ones. So what is done
+// to one side's reads and writes memory as it lies.
 struct PairAttentionImpl::Texts {
-  at::Tensor words;  // (B, la + lb, width)
+  at::Tensor words;  // (B la + B lb, width)
   at::Tensor A, B;   // of each, (B, la or lb, n, 1, m)
   at::Tensor first_padding, second_padding;
   ops::AttentionOptions first_sees, second_sees;
@@ -83,10 +87,13 @@ PairAttentionImpl::Texts PairAttentionImpl::embed(const at::Tensor& first, const
   Texts t;
   std::tie(t.first_padding, t.second_padding) =
       padding_of_pairs("PairAttention", first, second, options.padding_id());
-  t.words = nn::dropout(words->forward(at::cat({first, second}, 1)), options.dropout(), is_training(),
-                        options.algebra().n, options.dropout_per_unit());
-  t.A = ops::cut_heads(t.words.narrow(1, 0, first.size(1)), 1, options.algebra().n)[0];
-  t.B = ops::cut_heads(t.words.narrow(1, first.size(1), second.size(1)), 1, options.algebra().n)[0];
+  t.words = nn::dropout(words->forward(at::cat({first.flatten(), second.flatten()})), options.dropout(),
+                        is_training(), options.algebra().n, options.dropout_per_unit());
+  const std::vector<at::Tensor> sides = t.words.split_with_sizes({first.numel(), second.numel()});
+  const auto heads = [&](const at::Tensor& side, const at::Tensor& tokens) {
+    return ops::cut_heads(side.view({tokens.size(0), tokens.size(1), -1}), 1, options.algebra().n)[0];
+  };
+  t.A = heads(sides[0], first), t.B = heads(sides[1], second);
   const std::string algebra = kind_ == AttentionKind::componentwise ? options.algebra().name : "real";
   // Rows of E are words of the first text. Its transpose has the first text's words on the left of the
   // product too, although they are its keys.
@@ -98,13 +105,12 @@ PairAttentionImpl::Texts PairAttentionImpl::embed(const at::Tensor& first, const
 
 at::Tensor PairAttentionImpl::forward(const at::Tensor& first, const at::Tensor& second) {
   const Texts t = embed(first, second);
-  const int64_t la = first.size(1), lb = second.size(1);
-  const at::Tensor aligned = at::cat({ops::hypercomplex_attention(t.A, t.B, t.B, t.first_sees),    // B'
-                                      ops::hypercomplex_attention(t.B, t.A, t.A, t.second_sees)},  // A'
-                                     1);
+  const at::Tensor aligned =
+      at::cat({ops::hypercomplex_attention(t.A, t.B, t.B, t.first_sees).flatten(0, 1),     // B'
+               ops::hypercomplex_attention(t.B, t.A, t.A, t.second_sees).flatten(0, 1)});  // A'
   const at::Tensor pairs = matched(aligned, t.words);
   std::vector<at::Tensor> compared =
-      (compare ? compare->forward(pairs) : pairs).split_with_sizes({la, lb}, 1);
+      (compare ? compare->forward(pairs) : pairs).split_with_sizes({first.numel(), second.numel()});
   if (!compare) compared = {compare_first->forward(compared[0]), compare_second->forward(compared[1])};
   const at::Tensor C1 = sum_of_words(compared[1], t.second_padding),
                    C2 = sum_of_words(compared[0], t.first_padding);

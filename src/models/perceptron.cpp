@@ -7,7 +7,7 @@
 namespace quatrain::models {
 
 PerceptronImpl::PerceptronImpl(PerceptronOptions options)
-    : options(std::move(options)), activation_(nn::activation(this->options.activation())) {
+    : options(std::move(options)), activation_(nn::overwriting_activation(this->options.activation())) {
   nn::require(this->options.layers() >= 1, "Perceptron: layers must be at least 1, got ",
               this->options.layers());
   nn::require_probability("Perceptron", "dropout", this->options.dropout());

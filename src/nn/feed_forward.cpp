@@ -7,7 +7,7 @@
 namespace quatrain::nn {
 
 FeedForwardImpl::FeedForwardImpl(FeedForwardOptions options)
-    : options(std::move(options)), activation_(activation(this->options.activation())) {
+    : options(std::move(options)), activation_(overwriting_activation(this->options.activation())) {
   require_probability("FeedForward", "dropout", this->options.dropout());
   const int64_t n = this->options.algebra().n;
   require_divisible("FeedForward", "width", this->options.width(), n, "n");

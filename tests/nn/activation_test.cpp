@@ -27,6 +27,22 @@ TEST(NnActivation, NamesMeanTorchsFunctions) {
     EXPECT_EQ(nn::Activation(name)(x).sizes(), x.sizes());
 }
 
+TEST(NnActivation, OverwritesWhatIsItsOwn) {
+  torch::manual_seed(0);
+  for (const std::string& name : nn::activation_names()) {
+    SCOPED_TRACE(name);
+    const at::Tensor x = torch::randn({3, 8}, torch::kFloat64).requires_grad_();
+    const at::Tensor weights = torch::randn({3, 8}, torch::kFloat64);
+    const at::Tensor given = x * 2, expected = nn::activation(name)(x * 2);
+    const at::Tensor y = nn::overwriting_activation(name)(given);
+    EXPECT_TRUE(torch::equal(y, expected));
+    EXPECT_TRUE(torch::equal(torch::autograd::grad({(y * weights).sum()}, {x})[0],
+                             torch::autograd::grad({(expected * weights).sum()}, {x})[0]));
+    EXPECT_EQ(y.is_alias_of(given),
+              name == "identity" || name == "relu" || name == "tanh" || name == "sigmoid");
+  }
+}
+
 TEST(NnActivation, AnUnknownNameListsTheKnownOnes) {
   try {
     nn::activation("rleu");

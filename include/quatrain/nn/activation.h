@@ -14,6 +14,7 @@ namespace quatrain::nn {
 using ops::activation;
 using ops::activation_names;
 using ops::ActivationFunction;
+using ops::overwriting_activation;
 
 /// A split activation as a module. Shape: any -> the same.
 class QUATRAIN_API ActivationImpl : public torch::nn::Cloneable<ActivationImpl> {
