@@ -31,15 +31,18 @@ __all__ = [
     "hypercomplex_layer_norm",
     "hypercomplex_matching",
     "hypercomplex_norm",
+    "index_of_words",
     "instruction_sets",
     "linear",
     "masked_mean",
     "materialise",
+    "places_of_words",
     "planned_way",
     "prepared_size",
     "rank",
     "recurrence",
     "recurrent_layer",
+    "rows_of_words",
     "set_structure_state",
     "split_activation",
     "structure_report",
@@ -272,6 +275,26 @@ def whitening_norm(
 def masked_mean(x: Tensor, padding: Tensor) -> Tensor:
     """The mean over the positions that are not padding: x (B, L, width), padding (B, L) bool -> (B, width)."""
     return _ops.masked_mean(x, padding)
+
+
+def index_of_words(padding: Tensor) -> Tensor | None:
+    """Where the words of a batch are, (words) int64, counted through its places text by text; padding (B, L) bool.
+
+    None where leaving padding out does not pay, because it is less than an eighth of the places, and where it cannot be
+    done: in traced programs and under function transforms.
+    """
+    index: Tensor | None = _ops.index_of_words(padding)  # an undefined tensor is None
+    return index
+
+
+def rows_of_words(places: Tensor, index: Tensor) -> Tensor:
+    """places (B, L, ...), index (words) -> the words as rows (1, words, ...). Differentiable to any order."""
+    return _ops.rows_of_words(places, index)
+
+
+def places_of_words(rows: Tensor, index: Tensor, texts: int, length: int) -> Tensor:
+    """rows (1, words, ...), index (words) -> (B, L, ...), zeros where there is no word. Differentiable to any order."""
+    return _ops.places_of_words(rows, index, texts, length)
 
 
 def cut_heads(x: Tensor, heads: int, components: int = 1, parts: int = 1) -> list[Tensor]:

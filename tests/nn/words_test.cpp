@@ -66,16 +66,13 @@ TEST(NnWords, WrongSizesAreNamed) {
     return std::string();
   };
   using testing::HasSubstr;
-  EXPECT_THAT(message([] {
-                nn::Words(torch::zeros({2, 3}));
-              }),
-              HasSubstr("padding must be bool (batch, length)"));
+  EXPECT_THAT(message([] { nn::Words(torch::zeros({2, 3})); }), HasSubstr("padding must be bool (B, L)"));
   const nn::Words words(padding_after({1, 2}, 3));
   EXPECT_THAT(message([&] {
                 words.rows(torch::zeros({3, 2, 4}));
               }),
               HasSubstr("sizes [2, 3], got [3, 2, 4]"));
-  EXPECT_THAT(message([&] { words.places(torch::zeros({1, 4, 4})); }), HasSubstr("number of words, 3"));
+  EXPECT_THAT(message([&] { words.places(torch::zeros({1, 4, 4})); }), HasSubstr("the 3 words of the index"));
 }
 
 // What a batch without its padding computes is what each text alone does, also where padding stands between

@@ -89,6 +89,8 @@ CASES = {
         for pixels in ((), (3,), (3, 2)) for training in (True, False)] + [(torch.randn(2, 3, 2, 2).bfloat16(), torch.randn(1, 3), torch.randn(3), None, None, 1, True)],
     "embedding": lambda: [(words(), S(), A()), (words(), doubles(1, 12, 8)), (words(), S(), doubles(3, 4, 5), True)],
     "masked_mean": lambda: [(doubles(2, 5, 8), padding())],
+    "rows_of_words": lambda: [(x, torch.tensor([0, 2, 5])) for x in (doubles(2, 3, 4), torch.randn(2, 3, 4, 2))],
+    "places_of_words": lambda: [(x, torch.tensor([0, 2, 5]), 2, 3) for x in (doubles(1, 3, 4), torch.randn(1, 3, 4, 2))],
     "cut_heads": lambda: [(doubles(2, 5, 24), 2, 4, 3)],
     "hypercomplex_attention": lambda: [
         (*heads(), "real"), (*heads(), "quaternion"), (*heads(), "quaternion", padding()), (*heads(1), "real", padding()),
@@ -140,7 +142,7 @@ CASES = {
 OUTSIDE = {
     "activation_names", "algebra_add", "algebra_add_from_file", "algebra_conjugation", "algebra_describe",
     "algebra_factors", "algebra_names", "algebra_parse", "algebra_power", "algebra_properties", "algebra_table",
-    "add_algebras", "read_safetensors", "write_safetensors", "decompose", "nearest", "drop_prepared",
+    "add_algebras", "index_of_words", "read_safetensors", "write_safetensors", "decompose", "nearest", "drop_prepared",
     "instruction_sets", "version", "linear_with_products", "planned_way", "prepared_size", "rank", "real_fans", "score_multiplications",
     "set_structure_state", "sinusoidal_positions", "structure_power", "structure_report",
     "structure_state",

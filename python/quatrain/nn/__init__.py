@@ -18,6 +18,7 @@ from .recurrent_cell import GRUCell, LSTMCell, RNNCell
 from .torch_attention import TorchMultiheadAttention
 from .weight import HypercomplexLayer, HypercomplexWeight
 from .whitening import WhiteningNorm
+from .words import Words
 
 __all__ = [
     "Activation",
@@ -48,6 +49,7 @@ __all__ = [
     "TransformerEncoder",
     "TransformerEncoderLayer",
     "WhiteningNorm",
+    "Words",
     "decaying_parameters",
     "dropout",
     "from_phm_blocks",

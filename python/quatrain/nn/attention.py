@@ -13,6 +13,7 @@ from ..init import Initialiser
 from . import _check
 from .linear import Linear
 from .weight import Way
+from .words import Words
 
 AttentionKind = Literal["automatic", "componentwise", "real"]
 ATTENTION_KINDS = get_args(AttentionKind)
@@ -121,7 +122,7 @@ class MultiheadAttention(nn.Module):
         query: Tensor,
         key: Tensor,
         value: Tensor,
-        padding: Tensor | None = None,
+        padding: Tensor | Words | None = None,
         need_weights: bool = False,
         mask: Tensor | None = None,
         causal: bool = False,
@@ -143,14 +144,23 @@ class MultiheadAttention(nn.Module):
         Returns the output (B, L, width) and, where ``need_weights``, the attention weights (B, heads, maps, L, S) before
         dropout, with maps = n (component-wise) or 1; else None. A query that sees no key gets zeros before the output
         projection.
+
+        With ``Words`` for ``padding``, query, key and value are one tensor of their rows, and so is the output: padding is
+        then left out of the projections.
         """
-        padding = _one_of("padding", padding, "key_padding_mask", key_padding_mask)
+        if isinstance(padding, Words):
+            if query is not key or query is not value:
+                raise ValueError("MultiheadAttention: Words are of self-attention: query, key and value must be one tensor")
+        else:
+            padding = _one_of("padding", padding, "key_padding_mask", key_padding_mask)
         mask = _one_of("mask", mask, "attn_mask", self._seen(attn_mask))
         if query.dim() == 2:
             if key is query and value is query:  # as a packed projection wants them
                 batched = (query[None],) * 3
             else:
                 batched = (query[None], key[None], value[None])
+            if isinstance(padding, Words):
+                raise ValueError("MultiheadAttention: rows of Words must be (1, words, width), got 2 axes")
             of_batch = None if padding is None else padding[None]
             y, weights = self(*batched, of_batch, need_weights, mask, causal or is_causal)
             return y[0], None if weights is None else weights[0]
@@ -175,9 +185,9 @@ class MultiheadAttention(nn.Module):
         return attn_mask.logical_not() if attn_mask.dtype == torch.bool else attn_mask
 
     def self_attention(
-        self, x: Tensor, padding: Tensor | None = None, mask: Tensor | None = None, causal: bool = False
+        self, x: Tensor, padding: Tensor | Words | None = None, mask: Tensor | None = None, causal: bool = False
     ) -> Tensor:
-        """x (B, L, width) -> (B, L, width)."""
+        """x (B, L, width) -> (B, L, width); with ``Words`` for ``padding``, rows (1, words, width) -> the same."""
         return self(x, x, x, padding, mask=mask, causal=causal)[0]
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -216,7 +226,7 @@ class MultiheadAttention(nn.Module):
         query: Tensor,
         key: Tensor,
         value: Tensor,
-        padding: Tensor | None = None,
+        padding: Tensor | Words | None = None,
         need_weights: bool = False,
         *,
         mask: Tensor | None = None,
@@ -228,12 +238,16 @@ class MultiheadAttention(nn.Module):
         """``forward`` of projected heads; the options are those of ``ops.hypercomplex_attention``."""
         attend = ops.hypercomplex_attention_with_weights if need_weights else ops.hypercomplex_attention
         dropout = self.dropout if self.training else 0.0
+        words: Words | None = None
+        if isinstance(padding, Words):
+            words, padding = padding, padding.padding
+            query, key, value = words.places(query), words.places(key), words.places(value)
         result = attend(
             query, key, value, self._table, padding, dropout,
             mask=mask, causal=causal, offset=offset, scale=scale, order=order,
         )  # fmt: skip
         mixed, weights = result if isinstance(result, tuple) else (result, None)
-        return self.output(mixed), weights
+        return self.output(mixed if words is None else words.rows(mixed)), weights
 
     def _refuse_packed(self) -> None:
         if self.packed is not None:
