@@ -21,3 +21,4 @@
 #include "quatrain/nn/weights.h"
 #include "quatrain/ops.h"
 #include "quatrain/pair_ops.h"
+#include "quatrain/word_ops.h"
