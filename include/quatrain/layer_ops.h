@@ -12,9 +12,9 @@
 #include "quatrain/api.h"
 
 /// What layers compute besides their linear maps, as C++ functions over the registered
-/// `torch.ops.quatrain.*`. All are compositions of ATen's operators, or have one beside the
-/// kernels by which attention and dropout make both passes on a CPU. So they are differentiable and can be
-/// traced and batched on every device.
+/// `torch.ops.quatrain.*`. All are differentiable and can be traced and batched on every device: they are
+/// composed of ATen's operators. On a CPU attention and dropout also have kernels of their own, forward and
+/// backward.
 namespace quatrain::ops {
 
 /// A split activation: a real function applied to every component (QRNN (7)).
@@ -24,8 +24,7 @@ using ActivationFunction = at::Tensor (*)(const at::Tensor&);
 /// softplus, hardtanh, mish. An unknown name is an error that lists the known ones.
 QUATRAIN_API ActivationFunction activation(std::string_view name);
 /// The same for a tensor that nobody else reads, such as a layer's result: relu, tanh and sigmoid overwrite
-/// it, because their gradients need the result alone. This saves memory, and the system the clearing of its
-/// pages.
+/// it, because their gradients need the result alone. So no second tensor of its size is made.
 QUATRAIN_API ActivationFunction overwriting_activation(std::string_view name);
 /// The known names, in the order above.
 QUATRAIN_API std::vector<std::string> activation_names();

@@ -11,15 +11,17 @@ namespace quatrain::ops {
 
 /// Where the words of a batch are, (words) int64, counted through its places text by text; padding (B, L)
 /// bool, true where there is no word. Undefined (None in Python) where leaving padding out does not pay,
-/// because it is less than an eighth of the places, and where it cannot be done: in a compiled or traced
-/// program, whose sizes must not hang on values, and under function transforms.
+/// because it is less than a quarter of the places or on another device than the CPU, which would be waited
+/// for; and where it cannot be done: in a compiled or traced program, whose sizes must not hang on values,
+/// under function transforms, and for subclasses of tensors.
 QUATRAIN_API at::Tensor index_of_words(const at::Tensor& padding);
 
-/// places (B, L, ...), index (words) -> the words as rows (1, words, ...). Differentiable to any order.
+/// places (B, L, ...), index (words), no place twice -> the words as rows (1, words, ...). Differentiable to
+/// any order.
 QUATRAIN_API at::Tensor rows_of_words(const at::Tensor& places, const at::Tensor& index);
 
-/// rows (1, words, ...), index (words) -> (B, L, ...), zeros where there is no word. Differentiable to any
-/// order.
+/// rows (1, words, ...), index (words), no place twice -> (B, L, ...), zeros where there is no word.
+/// Differentiable to any order.
 QUATRAIN_API at::Tensor places_of_words(const at::Tensor& rows, const at::Tensor& index, c10::SymInt texts,
                                         c10::SymInt length);
 

@@ -111,10 +111,13 @@ def _attention_backward(
 
 
 def _multiplications(query: Tensor, key: Tensor, algebra: str) -> tuple[int, int]:
-    """Of all scores, and of the weights with the values. What is hidden is counted too, as in torch's own attention."""
+    """Of all scores, and of the weights with the values.
+
+    Hidden keys are counted too, but for those behind the last query's place, which causality cuts off before the operator.
+    """
     batch, length, n, heads, m = query.shape
     pairs = batch * heads * length * key.shape[1]
-    return pairs * _ops.score_multiplications(algebra, m), pairs * n * m
+    return pairs * _ops.score_multiplications(algebra, n, m), pairs * n * m
 
 
 register_flop_formula(_ops.hypercomplex_attention_forward, get_raw=True)(_attention)

@@ -24,7 +24,7 @@ AttentionKind resolved(const PairAttentionOptions& options) {
 }
 
 /// (words of all texts, width) -> (B, width). As a product it takes a fifth of the time of filling places
-/// and a sum; what stands at padding is finite here, as it comes from the zeros of its vector.
+/// and a sum. What stands at padding is finite where the weights are.
 at::Tensor sum_of_words(const at::Tensor& x, const at::Tensor& padding) {
   const at::Tensor counted = padding.logical_not().to(x.scalar_type()).unsqueeze(1);
   return at::bmm(counted, x.view({padding.size(0), padding.size(1), -1})).squeeze(1);

@@ -52,12 +52,13 @@ inline bool is_plain(const at::Tensor& t) {
          !at::isTensorSubclassLike(t);
 }
 
-/// The same for an operator of ours in place of kernels. Modes see operators, so they are no reason against
-/// one. While a program is compiled all tensors are wrapped, and a user's subclasses cannot be told apart.
+/// True for a dense tensor of the CPU that an operator of ours may take. Other than kernels an operator is
+/// seen by modes and by traces, so these are no reason against it. While a program is compiled all tensors
+/// are wrapped, and a user's subclasses cannot be told apart.
 inline bool suits_operator(const at::Tensor& t) {
   constexpr c10::DispatchKeySet kTransformed{c10::DispatchKey::FuncTorchBatched,
                                              c10::DispatchKey::FuncTorchGradWrapper};
-  return t.device().is_cpu() && t.layout() == at::kStrided && !has_tangent(t) &&
+  return t.device().is_cpu() && t.layout() == at::kStrided && !t.is_nested() && !has_tangent(t) &&
          !t.key_set().has_any(is_compiled() ? kTransformed : at::kTensorSubclassLike);
 }
 

@@ -118,6 +118,7 @@ def test_the_flop_counter_counts_attention():
     assert forward == 2 * pairs * (8 * 64 + width)  # R products of components, and the values
     narrow = (torch.randn(2, length, 4, 3, 1) for length in (5, 7, 7))  # n products of n components
     assert flops(lambda: quatrain.ops.hypercomplex_attention(*narrow, "quaternion")) == 2 * pairs * (16 + 4)
+    assert torch.ops.quatrain.score_multiplications("real", 4, 64) == width
     both = flops(lambda: quatrain.ops.hypercomplex_attention(Q, K, V, "quaternion").sum().backward())
     assert both == forward + 2 * pairs * (3 * 8 * 64 + 2 * width)
 

@@ -51,11 +51,12 @@ def test_an_encoder_sees_each_text_as_if_alone(algebra, norm, packed):
 
 
 def test_maps_get_no_padding_and_layers_keep_their_shape():
-    module, seen = encoder(), {}
+    module, given, seen = encoder(), {}, {}
     for name, child in module.named_modules():
-        child.register_forward_hook(lambda child, given, result, name=name: seen.setdefault(name, result))
+        child.register_forward_pre_hook(lambda child, inputs, name=name: given.__setitem__(name, inputs))
+        child.register_forward_hook(lambda child, inputs, result, name=name: seen.__setitem__(name, result))
     module(torch.randn(4, 7, 32, dtype=torch.double), padding_before())
-    assert seen["layers.0"].shape == (4, 7, 32)
+    assert seen["layers.0"].shape == (4, 7, 32) and isinstance(given["layers.0"][1], torch.Tensor)
     assert seen["layers.1.attention"][0].shape == (1, sum(LENGTHS), 32)
     assert seen["layers.1.feed_forward.linear1"].shape == (1, sum(LENGTHS), 64)
 
@@ -111,6 +112,7 @@ def test_wrong_sizes_are_named():
         (lambda: words.places(torch.randn(1, 4, 4)), "the 15 words of the index"),
         (lambda: attention(rows, rows.clone(), rows, words), "must be one tensor"),
         (lambda: attention(*[rows[0]] * 3, words), "rows of Words"),
+        (lambda: attention(rows, rows, rows, words, key_padding_mask=padding_before()), "say the same"),
     ]:
         with pytest.raises((ValueError, RuntimeError), match=message):
             call()

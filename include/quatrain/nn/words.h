@@ -10,7 +10,7 @@ namespace quatrain::nn {
 ///
 /// Maps, norms and activations treat each word by itself, so they need no padding: they take the words of all
 /// texts as rows (1, words, ...). Attention needs each text's words in their places, (B, L, ...). Where less
-/// than an eighth of the places is padding, going back and forth costs what it saves: the rows are then the
+/// than a quarter of the places is padding, going back and forth costs what it saves: the rows are then the
 /// places themselves, and both functions return what they get.
 class QUATRAIN_API Words {
  public:

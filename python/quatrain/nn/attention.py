@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -41,7 +41,7 @@ def _resolved(spec: Spec, attention: str, split: str) -> str:
     return "real"
 
 
-def _one_of(ours: str, value: Tensor | None, theirs: str, other: Tensor | None) -> Tensor | None:
+def _one_of(ours: str, value: Any, theirs: str, other: Tensor | None) -> Any:
     if value is not None and other is not None:
         raise ValueError(f"MultiheadAttention: {ours} and {theirs} say the same: give one of them")
     return other if value is None else value
@@ -148,11 +148,9 @@ class MultiheadAttention(nn.Module):
         With ``Words`` for ``padding``, query, key and value are one tensor of their rows, and so is the output: padding is
         then left out of the projections.
         """
-        if isinstance(padding, Words):
-            if query is not key or query is not value:
-                raise ValueError("MultiheadAttention: Words are of self-attention: query, key and value must be one tensor")
-        else:
-            padding = _one_of("padding", padding, "key_padding_mask", key_padding_mask)
+        padding = _one_of("padding", padding, "key_padding_mask", key_padding_mask)
+        if isinstance(padding, Words) and (query is not key or query is not value):
+            raise ValueError("MultiheadAttention: Words are of self-attention: query, key and value must be one tensor")
         mask = _one_of("mask", mask, "attn_mask", self._seen(attn_mask))
         if query.dim() == 2:
             if key is query and value is query:  # as a packed projection wants them

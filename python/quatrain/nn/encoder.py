@@ -209,8 +209,8 @@ class TransformerEncoderLayer(TransformerLayer):
         bias, initialiser, way: of the linear maps.
 
     Children: ``attention``, ``feed_forward``, ``norm1``, ``norm2`` (none with PHYDI, whose one parameter of its own is
-    ``alpha``, a scalar). Shape: x (B, L, width), padding (B, L) bool, its ``Words``, or None -> (B, L, width). Where an
-    eighth of the places or more is padding, it is left out of all that treats each word by itself, and the children get the
+    ``alpha``, a scalar). Shape: x (B, L, width), padding (B, L) bool or None -> (B, L, width). Where a
+    quarter of the places or more is padding, it is left out of all that treats each word by itself, and the children get the
     words as rows, (1, words, width). What stands at padding in the result is left open. ``causal``: each place sees those
     before it and itself.
 
@@ -220,18 +220,12 @@ class TransformerEncoderLayer(TransformerLayer):
     torch.Size([3, 5, 16])
     """
 
-    def forward(self, x: Tensor, padding: Tensor | Words | None = None, causal: bool = False) -> Tensor:
-        if x.dim() == 2:
-            return self.forward(x[None], _words_of_one(padding), causal)[0]
-        words = padding if isinstance(padding, Words) else Words(padding)
+    def forward(self, x: Tensor, padding: Tensor | None = None, causal: bool = False) -> Tensor:
+        words = Words(padding if x.dim() == 3 else None)
+        hidden = words if words.leaves_out else padding
         rows = words.rows(x)
-        y = self._residual("norm1", rows, rows, lambda v: self.attention.self_attention(v, words, causal=causal))
+        y = self._residual("norm1", rows, rows, lambda v: self.attention.self_attention(v, hidden, causal=causal))
         return words.places(self._residual("norm2", rows, y, self.feed_forward))
-
-
-def _words_of_one(padding: Tensor | Words | None) -> Words:
-    """Of a text without a batch."""
-    return padding if isinstance(padding, Words) else Words(None if padding is None else padding[None])
 
 
 def final_norm(width: int, layer: LayerOptions) -> LayerNorm | None:
@@ -254,8 +248,8 @@ class TransformerEncoder(nn.Module):
         width, heads, layers: sizes, and the number of layers.
         **layer: the other arguments of ``TransformerEncoderLayer``.
 
-    Children: ``layers``, ``norm``. Shape: x (B, L, width), padding (B, L) bool, its ``Words``, or None -> (B, L,
-    width). What stands at padding in the result is left open.
+    Children: ``layers``, ``norm``. Shape: x (B, L, width), padding (B, L) bool or None -> (B, L, width). What stands
+    at padding in the result is left open.
 
     >>> import torch, quatrain
     >>> encoder = quatrain.nn.TransformerEncoder(16, 2, layers=2, feed_forward=32, algebra="phm(2)")
@@ -271,9 +265,7 @@ class TransformerEncoder(nn.Module):
         self.layers = nn.ModuleList(TransformerEncoderLayer(width, heads, **layer) for _ in range(layers))
         self.norm = final_norm(width, layer)
 
-    def forward(self, x: Tensor, padding: Tensor | Words | None = None, causal: bool = False) -> Tensor:
-        if not isinstance(padding, Words):  # they are found once for all layers
-            padding = Words(padding) if x.dim() == 3 else _words_of_one(padding)
+    def forward(self, x: Tensor, padding: Tensor | None = None, causal: bool = False) -> Tensor:
         for layer in self.layers:
             x = layer(x, padding, causal)
         return x if self.norm is None else self.norm(x)

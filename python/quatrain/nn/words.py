@@ -12,9 +12,10 @@ class Words:
     """The words of a padded batch, without the padding between them.
 
     Maps, norms and activations treat each word by itself, so they need no padding: they take the words of all texts as
-    rows, (1, words, ...). Attention needs each text's words in their places, (B, L, ...). Where less than an eighth of the
+    rows, (1, words, ...). Attention needs each text's words in their places, (B, L, ...). Where less than a quarter of the
     places is padding, going back and forth costs what it saves: the rows are then the places themselves, and both methods
-    return what they get. So they do in compiled programs and under ``torch.func``, whose sizes must not hang on values.
+    return what they get. They also do in compiled programs and under ``torch.func``, whose sizes must not hang on values,
+    and on other devices than the CPU.
 
     Args:
         padding: (B, L) bool, true where a place holds no word; None where all do.
@@ -29,6 +30,11 @@ class Words:
     def __init__(self, padding: Tensor | None = None) -> None:
         self.padding = padding
         self._index = None if padding is None or torch.compiler.is_compiling() else ops.index_of_words(padding)
+
+    @property
+    def leaves_out(self) -> bool:
+        """True where rows are not the places themselves."""
+        return self._index is not None
 
     def rows(self, places: Tensor) -> Tensor:
         """(B, L, ...) -> (1, words, ...), differentiable to any order."""

@@ -56,8 +56,8 @@ bool attends_in_kernel(const Trimmed& t, const at::Tensor& query) {
       recorded && (query.requires_grad() || t.key.requires_grad() || t.value.requires_grad()));
 }
 
-int64_t score_multiplications(std::string_view algebra, int64_t m) {
-  return ScoreProducts::multiplications(*attention_call({.algebra = std::string(algebra)}).algebra, m);
+int64_t score_multiplications(std::string_view algebra, int64_t n, int64_t m) {
+  return ScoreProducts::multiplications(*attention_call({.algebra = std::string(algebra)}).algebra, n, m);
 }
 
 at::Tensor attention(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
@@ -137,7 +137,7 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
   m.def(schema("hypercomplex_attention", "", "", "Tensor").c_str(), &Unseeded<&attention>::run);
   m.def(schema("hypercomplex_attention_with_weights", "", "", "(Tensor, Tensor)").c_str(),
         &Unseeded<&attention_with_weights>::run);
-  m.def("score_multiplications(str algebra, int m) -> int", &score_multiplications);
+  m.def("score_multiplications(str algebra, int n, int m) -> int", &score_multiplications);
   m.def(schema("hypercomplex_attention_forward", "", ", Tensor? seed=None", "Tensor").c_str());
   m.def(schema("hypercomplex_attention_backward", "Tensor grad, ", ", Tensor? seed=None",
                "(Tensor, Tensor, Tensor)")

@@ -20,8 +20,8 @@ bool ScoreProducts::pay(const algebra::Algebra& algebra, int64_t m) {
   return rank <= kMostProducts && rank * (m + kProductValues) < n * (n * m + kProductValues);
 }
 
-int64_t ScoreProducts::multiplications(const algebra::Algebra& algebra, int64_t m) {
-  const int64_t n = algebra.n();
+int64_t ScoreProducts::multiplications(const algebra::Algebra& algebra, int64_t n, int64_t m) {
+  if (algebra.n() == 1) return n * m;  // one map of all components
   return pay(algebra, m) ? algebra.factors().rank * m : n * n * m;
 }
 

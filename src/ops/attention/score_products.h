@@ -29,8 +29,8 @@ struct QUATRAIN_API ScoreProducts {
   ScoreProducts(const AttentionCall& call, double scale, bool of_components);
   /// Whether products of single components are cheaper, of m values each.
   static bool pay(const algebra::Algebra& algebra, int64_t m);
-  /// Multiplications that the scores of one query with one key take, of components of m values.
-  static int64_t multiplications(const algebra::Algebra& algebra, int64_t m);
+  /// Multiplications that the scores of one query with one key take, of n components of m values.
+  static int64_t multiplications(const algebra::Algebra& algebra, int64_t n, int64_t m);
 
   /// Parts of all keys: those that differ.
   int64_t key_parts() const { return mixed ? count : parts; }
