@@ -51,11 +51,14 @@ void check(const at::Tensor& x, double p, int64_t components, const at::Tensor& 
               "hypercomplex_dropout_drawn: x must be dense and floating point, got ", x.layout(), " and ",
               x.scalar_type());
   TORCH_CHECK(p >= 0 && p <= 1, "hypercomplex_dropout_drawn: p must be from 0 to 1, got ", p);
+  // As a number: c10 prints a format that it does not know by an error that prints it.
   TORCH_CHECK(
-      order == at::MemoryFormat::Contiguous || (components == 1 && order != at::MemoryFormat::Preserve),
-      "hypercomplex_dropout_drawn: order must be a memory format, and contiguous_format where "
-      "components are not 1, got ",
-      order, " and components = ", components);
+      order == at::MemoryFormat::Contiguous ||
+          (components == 1 &&
+           (order == at::MemoryFormat::ChannelsLast || order == at::MemoryFormat::ChannelsLast3d)),
+      "hypercomplex_dropout_drawn: order must be contiguous_format, or where components are 1 a format of "
+      "channels last, got memory format ",
+      static_cast<int>(order), " and components = ", components);
   TORCH_CHECK(components == 1 || (components > 1 && x.dim() >= 1 && x.sym_size(-1) % components == 0),
               "hypercomplex_dropout_drawn: the last axis must be divisible by components = ", components,
               ", got ", x.sym_sizes());

@@ -38,36 +38,29 @@ at::Tensor composed_rows(const at::Tensor& places, const at::Tensor& index) {
   return places.flatten(0, 1).index_select(0, index).unsqueeze(0);
 }
 
-void check_rows(const at::Tensor& rows, const at::Tensor& index, const c10::SymInt& texts,
-                const c10::SymInt& length) {
+at::Tensor zero_places(const at::Tensor& rows, const at::Tensor& index, const c10::SymInt& texts,
+                       const c10::SymInt& length) {
   check_index("places_of_words", index);
   TORCH_CHECK(rows.layout() == at::kStrided && rows.dim() >= 2 && rows.sym_size(0) == 1 &&
                   rows.sym_size(1) == index.sym_numel() && texts >= 0 && length >= 0,
               "places_of_words: rows must be dense and (1, words, ...) with the ", index.sym_numel(),
               " words of the index, got ", rows.layout(), " ", rows.sym_sizes());
-}
-
-at::Tensor empty_places(const at::Tensor& rows, const c10::SymInt& places) {
   c10::SymDimVector sizes(rows.sym_sizes().begin() + 1, rows.sym_sizes().end());
-  sizes[0] = places;
+  sizes[0] = texts * length;
   return at::zeros_symint(sizes, rows.options());
 }
 
 at::Tensor composed_places(const at::Tensor& rows, const at::Tensor& index, c10::SymInt texts,
                            c10::SymInt length) {
-  check_rows(rows, index, texts, length);
-  return empty_places(rows, texts * length)
-      .index_copy(0, index, rows.squeeze(0))
-      .unflatten_symint(0, {texts, length});
+  const at::Tensor places = zero_places(rows, index, texts, length);
+  return places.index_copy(0, index, rows.squeeze(0)).unflatten_symint(0, {texts, length});
 }
 
 /// The same without a copy of the zeros, which function transforms want.
 at::Tensor filled_places(const at::Tensor& rows, const at::Tensor& index, c10::SymInt texts,
                          c10::SymInt length) {
-  check_rows(rows, index, texts, length);
-  return empty_places(rows, texts * length)
-      .index_copy_(0, index, rows.squeeze(0))
-      .unflatten_symint(0, {texts, length});
+  const at::Tensor places = zero_places(rows, index, texts, length);
+  return places.index_copy_(0, index, rows.squeeze(0)).unflatten_symint(0, {texts, length});
 }
 
 /// Gradients of lookups may be sparse.
