@@ -22,7 +22,7 @@ TIMIT = [
 TABLES = {
     "digits_speakers": ("digits", DIGITS, 3, {"lstm": [], "lstm-narrow": [], "qlstm": []}, []),
     "phonemes": ("phonemes", TIMIT, 1, {"lstm": [], "qlstm": []}, ["train.epochs=12", "train.batch=4", "train.rate=8e-3"]),
-    "phonemes_ctc": ("phonemes_ctc", TIMIT, 1, {"lstm": [], "qlstm": []}, []),
+    "phonemes_ctc": ("phonemes_ctc", TIMIT, 1, {"lstm": [], "qlstm": []}, ["train.rate=6e-3"]),
 }
 LINE = re.compile(r"^(\S+) %\S+ \S+ \[ (\d+) / (\d+),")  # a speaker's line of test.errors.txt
 
