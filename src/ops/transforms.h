@@ -46,10 +46,18 @@ inline bool is_compiled() {
   return false;
 }
 
+/// Gradients of lookups may be sparse.
+inline at::Tensor dense_gradient(const at::Tensor& grad) {
+  return grad.layout() == at::kStrided ? grad : grad.to_dense();
+}
+
+inline bool is_dense_on_cpu(const at::Tensor& t) {
+  return t.device().is_cpu() && t.layout() == at::kStrided && !t.is_nested();
+}
+
 /// True for a dense tensor of the CPU that nothing but autograd watches: kernels can take its values.
 inline bool is_plain(const at::Tensor& t) {
-  return t.device().is_cpu() && t.layout() == at::kStrided && !has_tangent(t) && !is_traced(t) &&
-         !at::isTensorSubclassLike(t);
+  return is_dense_on_cpu(t) && !has_tangent(t) && !is_traced(t) && !at::isTensorSubclassLike(t);
 }
 
 /// True for a dense tensor of the CPU that an operator of ours may take. Other than kernels an operator is
@@ -58,7 +66,7 @@ inline bool is_plain(const at::Tensor& t) {
 inline bool suits_operator(const at::Tensor& t) {
   constexpr c10::DispatchKeySet kTransformed{c10::DispatchKey::FuncTorchBatched,
                                              c10::DispatchKey::FuncTorchGradWrapper};
-  return t.device().is_cpu() && t.layout() == at::kStrided && !t.is_nested() && !has_tangent(t) &&
+  return is_dense_on_cpu(t) && !has_tangent(t) &&
          !t.key_set().has_any(is_compiled() ? kTransformed : at::kTensorSubclassLike);
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import torch
 from torch import Tensor, nn
@@ -41,7 +41,10 @@ def _resolved(spec: Spec, attention: str, split: str) -> str:
     return "real"
 
 
-def _one_of(ours: str, value: Any, theirs: str, other: Tensor | None) -> Any:
+_Given = TypeVar("_Given", bound="Tensor | Words | None")
+
+
+def _one_of(ours: str, value: _Given, theirs: str, other: _Given) -> _Given:
     if value is not None and other is not None:
         raise ValueError(f"MultiheadAttention: {ours} and {theirs} say the same: give one of them")
     return other if value is None else value

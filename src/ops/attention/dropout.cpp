@@ -25,10 +25,7 @@ void check(const at::Tensor& query, const at::Tensor& key, int64_t maps, double 
               "heads, values)");
   TORCH_CHECK(maps >= 1 && maps <= std::numeric_limits<int32_t>::max(),
               "attention_dropout_mask: maps must be at least 1 and few, got ", maps);
-  TORCH_CHECK(p >= 0 && p <= 1, "attention_dropout_mask: p must be from 0 to 1, got ", p);
-  TORCH_CHECK(seed.layout() == at::kStrided && seed.sym_numel() == 1 &&
-                  at::isIntegralType(seed.scalar_type(), /*includeBool=*/false),
-              "attention_dropout_mask: seed must be a tensor of one integer, got ", seed.scalar_type());
+  check_draws("attention_dropout_mask", p, seed, query);
 }
 
 /// Rows are numbered through texts, heads, maps and queries, in this order. On a GPU too: the draws are made

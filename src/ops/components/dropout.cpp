@@ -50,7 +50,7 @@ void check(const at::Tensor& x, double p, int64_t components, const at::Tensor& 
   TORCH_CHECK(x.layout() == at::kStrided && at::isFloatingType(x.scalar_type()),
               "hypercomplex_dropout_drawn: x must be dense and floating point, got ", x.layout(), " and ",
               x.scalar_type());
-  TORCH_CHECK(p >= 0 && p <= 1, "hypercomplex_dropout_drawn: p must be from 0 to 1, got ", p);
+  check_draws("hypercomplex_dropout_drawn", p, seed, x);
   // As a number: c10 prints a format that it does not know by an error that prints it.
   TORCH_CHECK(
       order == at::MemoryFormat::Contiguous ||
@@ -62,10 +62,6 @@ void check(const at::Tensor& x, double p, int64_t components, const at::Tensor& 
   TORCH_CHECK(components == 1 || (components > 1 && x.dim() >= 1 && x.sym_size(-1) % components == 0),
               "hypercomplex_dropout_drawn: the last axis must be divisible by components = ", components,
               ", got ", x.sym_sizes());
-  TORCH_CHECK(seed.layout() == at::kStrided && seed.sym_numel() == 1 && seed.is_meta() <= x.is_meta() &&
-                  at::isIntegralType(seed.scalar_type(), /*includeBool=*/false),
-              "hypercomplex_dropout_drawn: seed must be a tensor of one integer, got ", seed.scalar_type(),
-              " on ", seed.device());
 }
 
 bool has_kernel(at::ScalarType type) {
@@ -148,7 +144,7 @@ struct Dropout : torch::autograd::Function<Dropout> {
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     variable_list result(5);
     if (!grads[0].defined()) return result;
-    const at::Tensor grad = grads[0].layout() == at::kStrided ? grads[0] : grads[0].to_dense();
+    const at::Tensor grad = dense_gradient(grads[0]);
     const auto again = suits_operator(grad) ? drawn : drawn_by_mask;
     result[0] =
         again(grad, ctx->saved_data["p"].toDouble(), ctx->saved_data["components"].toInt(),

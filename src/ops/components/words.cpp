@@ -63,11 +63,6 @@ at::Tensor filled_places(const at::Tensor& rows, const at::Tensor& index, c10::S
   return places.index_copy_(0, index, rows.squeeze(0)).unflatten_symint(0, {texts, length});
 }
 
-/// Gradients of lookups may be sparse.
-at::Tensor dense(const at::Tensor& grad) {
-  return grad.layout() == at::kStrided ? grad : grad.to_dense();
-}
-
 }  // namespace
 
 // What profiles name.
@@ -82,7 +77,7 @@ struct RowsOfWords : torch::autograd::Function<RowsOfWords> {
     return rows_of_words(places, index);
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
-    return {places_of_words(dense(grads[0]), ctx->get_saved_variables()[0],
+    return {places_of_words(dense_gradient(grads[0]), ctx->get_saved_variables()[0],
                             ctx->saved_data["texts"].toSymInt(), ctx->saved_data["length"].toSymInt()),
             {}};
   }
@@ -96,7 +91,7 @@ struct PlacesOfWords : torch::autograd::Function<PlacesOfWords> {
     return places_of_words(rows, index, texts, length);
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
-    return {rows_of_words(dense(grads[0]), ctx->get_saved_variables()[0]), {}, {}, {}};
+    return {rows_of_words(dense_gradient(grads[0]), ctx->get_saved_variables()[0]), {}, {}, {}};
   }
 };
 
