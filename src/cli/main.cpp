@@ -75,6 +75,7 @@ class Program {
       return kUsage;
     }
     if (computes_) calm_openmp(words);
+    keep_freed_memory();
     return run_guarded(chosen_);
   }
 
@@ -102,7 +103,7 @@ class Program {
         "Refuse operations of torch that may give other bits each time");
     add_setting(*command, train_, "--device", "train.device", kDevice)->type_name("DEVICE");
     command->add_flag("--overwrite", train_.overwrite, "Replace the run in --out")->excludes(resume);
-    command->callback([this] { chosen_ = [this] { return keep_freed_memory(), train_command(train_); }; });
+    command->callback([this] { chosen_ = [this] { return train_command(train_); }; });
   }
 
   void add_average() {
@@ -300,8 +301,7 @@ class Program {
         ->excludes(seed);
     command->add_option("--json", compare_.json, "Write everything as JSON too; - is the standard output")
         ->type_name("FILE");
-    command->callback(
-        [this] { chosen_ = [this] { return keep_freed_memory(), compare_command(compare_); }; });
+    command->callback([this] { chosen_ = [this] { return compare_command(compare_); }; });
   }
 
   void add_bench() {

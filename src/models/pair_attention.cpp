@@ -4,6 +4,7 @@
 
 #include "models/pair_inputs.h"
 #include "nn/check.h"
+#include "nn/panels.h"
 #include "quatrain/pair_ops.h"
 
 namespace quatrain::models {
@@ -32,12 +33,21 @@ at::Tensor sum_of_words(const at::Tensor& x, const at::Tensor& padding) {
 
 }  // namespace
 
+struct PairAttentionImpl::Pairs {
+  at::Tensor first, second;                  // tokens, (B, la) and (B, lb)
+  at::Tensor first_padding, second_padding;  // of the same sizes
+
+  Pairs narrow(int64_t begin, int64_t count) const {
+    const auto part = [&](const at::Tensor& t) { return t.narrow(0, begin, count); };
+    return {part(first), part(second), part(first_padding), part(second_padding)};
+  }
+};
+
 // All words are rows of one tensor: those of the first texts, then those of the second ones. So what is done
 // to one side's reads and writes memory as it lies.
 struct PairAttentionImpl::Texts {
   at::Tensor words;  // (B la + B lb, width)
   at::Tensor A, B;   // of each, (B, la or lb, n, 1, m)
-  at::Tensor first_padding, second_padding;
   ops::AttentionOptions first_sees, second_sees;
 };
 
@@ -83,10 +93,9 @@ at::Tensor PairAttentionImpl::matched(const at::Tensor& left, const at::Tensor& 
   return ops::hypercomplex_matching(left, right, product, options.algebra().n);
 }
 
-PairAttentionImpl::Texts PairAttentionImpl::embed(const at::Tensor& first, const at::Tensor& second) {
+PairAttentionImpl::Texts PairAttentionImpl::embed(const Pairs& pairs) {
+  const auto& [first, second, first_padding, second_padding] = pairs;
   Texts t;
-  std::tie(t.first_padding, t.second_padding) =
-      padding_of_pairs("PairAttention", first, second, options.padding_id());
   t.words = nn::dropout(words->forward(at::cat({first.flatten(), second.flatten()})), options.dropout(),
                         is_training(), options.algebra().n, options.dropout_per_unit());
   const std::vector<at::Tensor> sides = t.words.split_with_sizes({first.numel(), second.numel()});
@@ -97,29 +106,45 @@ PairAttentionImpl::Texts PairAttentionImpl::embed(const at::Tensor& first, const
   const std::string algebra = kind_ == AttentionKind::componentwise ? options.algebra().name : "real";
   // Rows of E are words of the first text. Its transpose has the first text's words on the left of the
   // product too, although they are its keys.
-  t.first_sees = {.algebra = algebra, .padding = t.second_padding, .scale = 1};
+  t.first_sees = {.algebra = algebra, .padding = second_padding, .scale = 1};
   t.second_sees = {
-      .algebra = algebra, .padding = t.first_padding, .scale = 1, .order = ops::ProductOrder::key_query};
+      .algebra = algebra, .padding = first_padding, .scale = 1, .order = ops::ProductOrder::key_query};
   return t;
 }
 
-at::Tensor PairAttentionImpl::forward(const at::Tensor& first, const at::Tensor& second) {
-  const Texts t = embed(first, second);
+PairAttentionImpl::Pairs PairAttentionImpl::checked(const at::Tensor& first, const at::Tensor& second) const {
+  Pairs pairs = {first, second, {}, {}};
+  std::tie(pairs.first_padding, pairs.second_padding) =
+      padding_of_pairs("PairAttention", first, second, options.padding_id());
+  return pairs;
+}
+
+at::Tensor PairAttentionImpl::compared(const Pairs& pairs) {
+  const Texts t = embed(pairs);
   const at::Tensor aligned =
       at::cat({ops::hypercomplex_attention(t.A, t.B, t.B, t.first_sees).flatten(0, 1),     // B'
                ops::hypercomplex_attention(t.B, t.A, t.A, t.second_sees).flatten(0, 1)});  // A'
-  const at::Tensor pairs = matched(aligned, t.words);
-  std::vector<at::Tensor> compared =
-      (compare ? compare->forward(pairs) : pairs).split_with_sizes({first.numel(), second.numel()});
-  if (!compare) compared = {compare_first->forward(compared[0]), compare_second->forward(compared[1])};
-  const at::Tensor C1 = sum_of_words(compared[1], t.second_padding),
-                   C2 = sum_of_words(compared[0], t.first_padding);
-  return head->forward(aggregate->forward(matched(C1, C2)));
+  const at::Tensor words_seen = matched(aligned, t.words);
+  std::vector<at::Tensor> sides = (compare ? compare->forward(words_seen) : words_seen)
+                                      .split_with_sizes({pairs.first.numel(), pairs.second.numel()});
+  if (!compare) sides = {compare_first->forward(sides[0]), compare_second->forward(sides[1])};
+  return at::stack(
+      {sum_of_words(sides[1], pairs.second_padding), sum_of_words(sides[0], pairs.first_padding)}, 1);
+}
+
+at::Tensor PairAttentionImpl::forward(const at::Tensor& first, const at::Tensor& second) {
+  const Pairs pairs = checked(first, second);
+  const nn::PanelSizes sizes = {
+      .items = first.size(0), .rows = first.size(1) + second.size(1), .widest = 4 * options.width()};
+  const at::Tensor C = nn::by_panels(sizes, head->S, is_training(), [&](int64_t begin, int64_t count) {
+    return compared(pairs.narrow(begin, count));
+  });
+  return head->forward(aggregate->forward(matched(C.select(1, 0), C.select(1, 1))));
 }
 
 std::tuple<at::Tensor, at::Tensor> PairAttentionImpl::attention_weights(const at::Tensor& first,
                                                                         const at::Tensor& second) {
-  const Texts t = embed(first, second);
+  const Texts t = embed(checked(first, second));
   const auto weights = [](const at::Tensor& query, const at::Tensor& key, const ops::AttentionOptions& how) {
     return std::get<1>(ops::hypercomplex_attention_with_weights(query, key, key, how)).squeeze(1);
   };

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include "nn/check.h"
+#include "nn/panels.h"
 
 namespace quatrain::nn {
 
@@ -30,9 +31,15 @@ void FeedForwardImpl::pretty_print(std::ostream& stream) const {
 }
 
 at::Tensor FeedForwardImpl::forward(const at::Tensor& x) {
-  const at::Tensor hidden = activation_(linear1->forward(x));
-  return linear2->forward(
-      dropout(hidden, options.dropout(), is_training(), options.algebra().n, options.dropout_per_unit()));
+  const auto apply = [this](const at::Tensor& rows) {
+    return linear2->forward(dropout(activation_(linear1->forward(rows)), options.dropout(), is_training(),
+                                    options.algebra().n, options.dropout_per_unit()));
+  };
+  if (x.dim() < 2 || !x.is_contiguous()) return apply(x);
+  const at::Tensor rows = x.flatten(0, -2);
+  return by_panels({.items = rows.size(0), .widest = options.hidden()}, rows, is_training(),
+                   [&](int64_t first, int64_t count) { return apply(rows.narrow(0, first, count)); })
+      .view(x.sizes());
 }
 
 }  // namespace quatrain::nn

@@ -196,6 +196,26 @@ TEST(PairAttention, KeepsNoMapOfScoresUnlessAskedFor) {
     }
 }
 
+// Seven pairs of a panel, so that the last one is short.
+TEST(PairAttention, EvaluatesManyPairsInPanels) {
+  torch::manual_seed(12);
+  const int threads = torch::get_num_threads();
+  const at::Tensor first = ids(std::vector<int64_t>(30, 13), 20),
+                   second = ids(std::vector<int64_t>(30, 9), 15);
+  for (const bool shared : {true, false}) {
+    PairAttention model(attending().width(256).shared_comparison(shared));
+    model->eval();
+    const at::Tensor expected = model(first, second).detach();
+    torch::set_num_threads(1);
+    const torch::NoGradGuard no_grad;
+    EXPECT_LT(largest_tensor([&] { EXPECT_LT(relative_error(model(first, second), expected), 1e-5); }),
+              30 * 35 * 4 * 256 * 4 / 3);
+    model->train();
+    EXPECT_GE(largest_tensor([&] { model(first, second); }), 30 * 35 * 4 * 256 * 4);
+  }
+  torch::set_num_threads(threads);
+}
+
 TEST(PairAttention, PaddingAndOtherPairsChangeNothing) {
   torch::manual_seed(4);
   for (const auto& options :

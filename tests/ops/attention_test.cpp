@@ -79,7 +79,10 @@ TEST_F(Attention, SizesAndThreads) {
                                  {"clifford(2,1)", 2, 2, 15, 2, 4},
                                  {"quaternion", 3, 30, 30, 1, 64},
                                  {"octonion", 1, 70, 33, 2, 17},
-                                 {"complex", 2, 40, 150, 1, 50}}) {
+                                 {"complex", 2, 40, 150, 1, 50},
+                                 // Maps that are shorter than what they are multiplied by.
+                                 {"quaternion", 2, 70, 20, 1, 64},
+                                 {"sedenion", 2, 20, 9, 1, 3}}) {
     SCOPED_TRACE(std::string(s.algebra) + ", " + std::to_string(s.queries) + " queries, " +
                  std::to_string(s.keys) + " keys");
     torch::set_num_threads(1 + step++ % 3);
@@ -240,16 +243,19 @@ TEST_F(Attention, LargeScoresAndThoseThatAreNotFinite) {
 TEST_F(Attention, NothingIsLeftOfEarlierCalls) {
   torch::manual_seed(4);
   torch::set_num_threads(1);
-  const auto heads = [&](int64_t length) { return torch::randn({1, length, 4, 2, 5}); };
-  const at::Tensor Q = heads(11), K = heads(19), V = heads(19);
-  const at::Tensor before = ops::hypercomplex_attention(Q, K, V, {.algebra = "quaternion"});
-  const at::Tensor nan = heads(200).fill_(std::numeric_limits<double>::quiet_NaN());
-  const auto soiled = leaves({nan, nan, nan}, torch::kFloat);
-  const at::Tensor out =
-      ops::hypercomplex_attention(soiled[0], soiled[1], soiled[2], {.algebra = "quaternion"});
-  EXPECT_TRUE(gradients(soiled, out, out.detach())[0].isnan().all().item<bool>());
-  EXPECT_TRUE(torch::equal(ops::hypercomplex_attention(Q, K, V, {.algebra = "quaternion"}), before));
-  check_gradients("quaternion", Q, K, V);
+  for (const int64_t m : {5, 64}) {
+    SCOPED_TRACE(m);
+    const auto heads = [&](int64_t length) { return torch::randn({1, length, 4, 2, m}); };
+    const at::Tensor Q = heads(11), K = heads(19), V = heads(19);
+    const at::Tensor before = ops::hypercomplex_attention(Q, K, V, {.algebra = "quaternion"});
+    const at::Tensor nan = heads(200).fill_(std::numeric_limits<double>::quiet_NaN());
+    const auto soiled = leaves({nan, nan, nan}, torch::kFloat);
+    const at::Tensor out =
+        ops::hypercomplex_attention(soiled[0], soiled[1], soiled[2], {.algebra = "quaternion"});
+    EXPECT_TRUE(gradients(soiled, out, out.detach())[0].isnan().all().item<bool>());
+    EXPECT_TRUE(torch::equal(ops::hypercomplex_attention(Q, K, V, {.algebra = "quaternion"}), before));
+    check_gradients("quaternion", Q, K, V);
+  }
 }
 
 TEST_F(Attention, OtherTypesEmptyTextsAndLongOnesAreComposed) {
@@ -283,9 +289,13 @@ TEST_F(Attention, CausalWithAnyScaleAndTable) {
         SCOPED_TRACE(std::string(name) + ", scale " + (scale ? std::to_string(*scale) : "of its own") +
                      (causal ? ", causal" : ""));
         const int64_t n = name == std::string("quaternion") ? 4 : 1;
-        const auto heads = [&](int64_t length) { return torch::randn({2, length, n, 2, 3}); };
-        const at::Tensor Q = heads(5), K = heads(5), V = heads(5), grad = torch::randn({2, 5, n * 6});
-        const AttentionOptions options{.algebra = name, .causal = causal, .scale = scale};
+        // The maps of five words; or several tiles of maps that are shorter than a head's values.
+        const bool wide_head = n == 4 && scale;
+        const int64_t length = wide_head ? 100 : 5, m = wide_head ? 128 : 3;
+        const auto heads = [&] { return torch::randn({2, length, n, 2, m}); };
+        const at::Tensor Q = heads(), K = heads(), V = heads(), grad = torch::randn({2, length, n * 2 * m});
+        const AttentionOptions options{
+            .algebra = name, .causal = causal, .scale = scale ? *scale / std::sqrt(m) : scale};
         const auto narrow = leaves({Q, K, V}, torch::kFloat), wide = leaves({Q, K, V}, torch::kDouble);
         const at::Tensor out = ops::hypercomplex_attention(narrow[0], narrow[1], narrow[2], options),
                          expected = defined(wide[0], wide[1], wide[2], options);

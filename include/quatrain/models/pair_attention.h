@@ -78,8 +78,12 @@ class QUATRAIN_API PairAttentionImpl : public torch::nn::Cloneable<PairAttention
   nn::Linear head{nullptr};
 
  private:
+  struct Pairs;
   struct Texts;
-  Texts embed(const at::Tensor& first, const at::Tensor& second);
+  Pairs checked(const at::Tensor& first, const at::Tensor& second) const;
+  Texts embed(const Pairs& pairs);
+  /// C1 and C2, (B, 2, width).
+  at::Tensor compared(const Pairs& pairs);
   at::Tensor matched(const at::Tensor& left, const at::Tensor& right) const;
 
   nn::AttentionKind kind_;

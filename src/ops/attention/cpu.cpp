@@ -5,8 +5,9 @@
 //     tile:  the mixed queries; the scores of all n maps (score_products.h); what of a mask concerns them
 //       map: softmax in place, then
 //         forward:  result = weights times the map's own component of V
-//         backward: the formulas of composed::attention_backward, the weights being made again; the
-//                   gradients of keys and values are summed up transposed: scores are read as they lie
+//         backward: the formulas of composed::attention_backward, the weights being made again. The
+//                   gradients of keys and values are products with transposed maps where the texts are short
+//                   beside a head's values, else they are summed up transposed: maps are read as they lie
 //
 // A causal tile reads the keys up to its last query's place alone. What is hidden from a whole head is read
 // as zeros.
@@ -98,10 +99,14 @@ class Backward : public TiledAttention {
     float* const dvalues = memory.take<float>(of_values);
     float* const queries = memory.take<float>(of_queries);  // (products, tile, depth)
     float* const dqueries = memory.take<float>(of_queries);
-    float* const queries_across = memory.take<float>(of_queries);  // (products, depth, tile)
-    float* const grads = memory.take<float>(of_tile);              // (n, tile, m)
-    float* const grads_across = memory.take<float>(of_tile);       // (n, m, tile)
-    float* const weights = memory.take<float>(s_.maps);            // (n, tile, filled)
+    float* const grads = memory.take<float>(of_tile);  // (n, tile, m)
+    // Of these three, what is transposed. Keys' and values' gradients lie as keys_across, or as keys.
+    const bool maps_across = s_.maps_across;
+    float* const queries_across =
+        memory.take<float>(maps_across ? 0 : of_queries);                       // (products, depth, tile)
+    float* const grads_across = memory.take<float>(maps_across ? 0 : of_tile);  // (n, m, tile)
+    float* const map_across = memory.take<float>(maps_across ? map : 0);        // (filled, tile)
+    float* const weights = memory.take<float>(s_.maps);                         // (n, tile, filled)
     float* const dscores = memory.take<float>(s_.maps);
     float* const mixtures = memory.take<float>(s_.made_scores);  // (products, tile, filled), where mixed
     const int64_t key_products = how_.mixed ? s_.products : 1;
@@ -128,12 +133,17 @@ class Backward : public TiledAttention {
                      Store::set);
       k_.combine_f_f(engine::copies_of(s_.n), G.data(), G_.word, row_of(grads, s_.n, s_.tile * s_.m).data(),
                      s_.m, rows, s_.m, nullptr, Store::set);
-      k_.transpose_f_f(engine::copies_of(s_.n), n, G.data(), G_.word,
-                       row_of(grads_across, s_.n, s_.m * s_.tile).data(), s_.tile, rows, s_.m);
-      k_.transpose_f_f(how_.queries.view(), n, Q.data(), Q_.word, across.data(), s_.tile, rows, s_.m);
       // What lies in the tile's last rows is summed over below.
-      clear_columns(grads_across, s_.width, rows, height);
-      clear_columns(queries_across, s_.made_queries, rows, height);
+      if (maps_across) {
+        clear_rows(grads, s_.n, s_.m, rows, height);
+        clear_rows(queries, s_.products, s_.depth, rows, height);
+      } else {
+        k_.transpose_f_f(engine::copies_of(s_.n), n, G.data(), G_.word,
+                         row_of(grads_across, s_.n, s_.m * s_.tile).data(), s_.tile, rows, s_.m);
+        k_.transpose_f_f(how_.queries.view(), n, Q.data(), Q_.word, across.data(), s_.tile, rows, s_.m);
+        clear_columns(grads_across, s_.width, rows, height);
+        clear_columns(queries_across, s_.made_queries, rows, height);
+      }
       score(tile, queries, keys_across, mixtures, weights);
       for (int64_t c = 0; c < s_.n; ++c) {
         float *const w = weights + c * map, *const dw = dscores + c * map;
@@ -145,22 +155,46 @@ class Backward : public TiledAttention {
         k_.softmax_backward(w, s_.filled, dw, s_.filled, rows, columns);
         std::fill(dw + rows * s_.filled, dw + height * s_.filled, 0.0F);
         drop(tile, b, h, c, w);
-        brgemm(s_.m, columns, height, grads_across + c * s_.m * s_.tile, s_.tile, w, s_.filled,
-               dvalues + c * s_.m * s_.filled, s_.filled, more);
+        const int64_t of_grads = c * s_.tile * s_.m;
+        sum_up(tile, w, s_.m, grads + of_grads, grads_across + of_grads, map_across,
+               dvalues + c * s_.m * s_.filled, more);
       }
       if (how_.mixed) mix_scores(tile, how_.from_scores, dscores, s_.n, mixtures, s_.products);
       for (int64_t p = 0; p < s_.products; ++p) {
         const float* const ds = (how_.mixed ? mixtures : dscores) + p * map;
         const int64_t key = how_.keys_of(p, s_.depth * s_.filled), query = p * s_.tile * s_.depth;
-        brgemm(s_.depth, columns, height, queries_across + query, s_.tile, ds, s_.filled, dkeys + key,
-               s_.filled, more || (p > 0 && !how_.mixed));
+        sum_up(tile, ds, s_.depth, queries + query, queries_across + query, map_across, dkeys + key,
+               more || (p > 0 && !how_.mixed));
         brgemm(height, s_.depth, columns, ds, s_.filled, keys + key, s_.depth, dqueries + query, s_.depth);
       }
       k_.combine_f_f(how_.from_queries.view(), dparts.data(), s_.depth, dQ_.at(b, h, l, s_.n).data(),
                      dQ_.word, rows, s_.m, nullptr, Store::set);
     }
-    scatter(how_.from_keys.view(), how_.key_parts(), dkeys, dK_, b, h);
-    scatter(engine::copies_of(s_.n), s_.n, dvalues, dV_, b, h);
+    if (maps_across) {
+      scatter(how_.from_keys.view(), parts_of(dkeys, key_products, s_.filled), s_.depth, dK_, b, h);
+      scatter(engine::copies_of(s_.n), row_of(dvalues, s_.n, s_.filled * s_.m), s_.m, dV_, b, h);
+    } else {
+      scatter_transposed(how_.from_keys.view(), how_.key_parts(), dkeys, dK_, b, h);
+      scatter_transposed(engine::copies_of(s_.n), s_.n, dvalues, dV_, b, h);
+    }
+  }
+
+  /// to = map^T matrix, or to += it; the matrix is (height, width), and also given transposed, or
+  /// `map_across` is memory for the map.
+  void sum_up(const Tile& tile, const float* map, int64_t width, const float* matrix,
+              const float* matrix_across, float* map_across, float* to, bool more) const {
+    if (s_.maps_across) {
+      k_.transpose_f_f(engine::copies_of(1), 1, &map, s_.filled, &map_across, s_.tile, tile.height,
+                       tile.columns);
+      brgemm(tile.columns, width, tile.height, map_across, s_.tile, matrix, width, to, width, more);
+    } else {
+      brgemm(width, tile.columns, tile.height, matrix_across, s_.tile, map, s_.filled, to, s_.filled, more);
+    }
+  }
+  /// Rows begin .. end of matrices (tile, width).
+  void clear_rows(float* matrices, int64_t count, int64_t width, int64_t begin, int64_t end) const {
+    for (int64_t i = 0; begin < end && i < count; ++i)
+      std::fill(matrices + (i * s_.tile + begin) * width, matrices + (i * s_.tile + end) * width, 0.0F);
   }
 
   /// Columns begin .. end of a matrix (rows, tile).
@@ -168,9 +202,15 @@ class Backward : public TiledAttention {
     for (int64_t row = 0; begin < end && row < rows; ++row)
       std::fill(across + row * s_.tile + begin, across + row * s_.tile + end, 0.0F);
   }
+  /// Matrices with a row a word -> (words, n, m)
+  void scatter(const kernels::cpu::Mix& mix, const std::vector<float*>& from, int64_t row,
+               const Heads<float>& to, int64_t b, int64_t h) const {
+    k_.combine_f_f(mix, from.data(), row, to.at(b, h, 0, s_.n).data(), to.word, s_.keys, s_.m, nullptr,
+                   Store::set);
+  }
   /// (inputs, m, words filled up) -> (words, n, m)
-  void scatter(const kernels::cpu::Mix& mix, int64_t inputs, const float* from, const Heads<float>& to,
-               int64_t b, int64_t h) const {
+  void scatter_transposed(const kernels::cpu::Mix& mix, int64_t inputs, const float* from,
+                          const Heads<float>& to, int64_t b, int64_t h) const {
     k_.transpose_f_f(mix, static_cast<int32_t>(inputs), row_of(from, inputs, s_.m * s_.filled).data(),
                      s_.filled, to.at(b, h, 0, s_.n).data(), to.word, s_.m, s_.keys);
   }

@@ -50,7 +50,8 @@ TileSizes::TileSizes(const AttentionCall& call, bool mixed, const at::Tensor& Q,
       products(mixed ? call.algebra->factors().rank : n),
       depth(mixed ? m : width),
       made_queries(products * depth),
-      made_keys(mixed ? made_queries : width) {
+      made_keys(mixed ? made_queries : width),
+      maps_across((n + products) * filled < made_queries + width) {
   const int64_t scores = n + (mixed ? products : 0);
   while (tile > 8 && scores * tile * filled * 4 > kScoreBytes) tile /= 2;
   maps = n * tile * filled, made_scores = (scores - n) * tile * filled;
@@ -61,7 +62,8 @@ int64_t TileSizes::forward_bytes() const {
          640;
 }
 int64_t TileSizes::backward_bytes() const {
-  return 4 * ((3 * made_keys + 2 * width) * filled + tile * (3 * made_queries + 2 * width) + 2 * maps +
+  const int64_t across = maps_across ? tile * filled : tile * (made_queries + width);
+  return 4 * ((3 * made_keys + 2 * width) * filled + tile * (2 * made_queries + width) + across + 2 * maps +
               made_scores + biases) +
          1152;
 }

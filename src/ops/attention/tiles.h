@@ -55,6 +55,7 @@ struct TileSizes {
   int64_t made_queries, made_keys;  // values of all products for one of them
   int64_t maps, made_scores;        // values of a tile: of all maps' scores, and of what these are mixed of
   int64_t biases;                   // that all queries share, or also of a tile's rows
+  bool maps_across;  // whether the backward pass transposes maps, or what is multiplied by them
 
   /// Of the cheaper of both ways of making scores that keeps a head in the caches; nothing where neither
   /// does, or the sizes are beyond counting.

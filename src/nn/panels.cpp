@@ -1,0 +1,45 @@
+#include "nn/panels.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "ops/transforms.h"
+
+namespace quatrain::nn {
+
+namespace {
+
+// What a thread's hidden values may take: the second-level cache of most processors, or half of it.
+constexpr int64_t kCacheBytes = int64_t{1} << 20;
+// With fewer rows a map waits for its weights.
+constexpr int64_t kFewestRows = 256;
+
+int64_t items_of_panel(const PanelSizes& sizes, const at::Tensor& x, bool training) {
+  if (training || at::GradMode::is_enabled() || ops::in_function_transform() || !ops::is_plain(x))
+    return sizes.items;
+  const int64_t cached = kCacheBytes / std::max<int64_t>(1, sizes.widest * x.element_size());
+  const int64_t rows = std::max(kFewestRows, cached) * at::get_num_threads();
+  return std::max<int64_t>(1, rows / std::max<int64_t>(1, sizes.rows));
+}
+
+}  // namespace
+
+at::Tensor by_panels(const PanelSizes& sizes, const at::Tensor& x, bool training, PanelFunction f) {
+  const int64_t panel = items_of_panel(sizes, x, training);
+  if (sizes.items <= panel) return f(0, sizes.items);
+  at::Tensor all;
+  for (int64_t first = 0; first < sizes.items; first += panel) {
+    const int64_t count = std::min(panel, sizes.items - first);
+    const at::Tensor part = f(first, count);
+    if (!all.defined()) {
+      std::vector<int64_t> shape = part.sizes().vec();
+      shape[0] = sizes.items;
+      all = at::empty(shape, part.options());
+    }
+    all.narrow(0, first, count).copy_(part);
+  }
+  return all;
+}
+
+}  // namespace quatrain::nn
