@@ -7,6 +7,7 @@
 
 #include "nn/check.h"
 #include "nn/enum_names.h"
+#include "nn/panels.h"
 #include "quatrain/nn/norm.h"
 
 namespace quatrain::models {
@@ -243,18 +244,37 @@ at::Tensor ResNetImpl::forward(const at::Tensor& x) {
   TORCH_CHECK_VALUE(x.dim() == 4 && x.size(1) == options.in_channels(),
                     "ResNet: x must have the shape (images, ", options.in_channels(),
                     ", height, width), got ", x.sizes());
-  at::Tensor y = x.contiguous(at::MemoryFormat::ChannelsLast);
-  if (infers(*this, options)) {
-    ops::ConvolutionEpilogue epilogue = stem_norm.is_empty() ? ops::ConvolutionEpilogue() : riding(stem_norm);
-    epilogue.activation = "relu";
-    y = stem->forward_with_epilogue(y, epilogue);
-  } else {
-    y = stem->forward(y);
+  const at::Tensor pictures = x.contiguous(at::MemoryFormat::ChannelsLast);
+  const auto run = [this](at::Tensor y, size_t first, size_t end) {
+    for (size_t i = first; i < end; ++i) y = blocks[i]->as<ResNetBlockImpl>()->forward(y);
+    return y;
+  };
+  const auto classified = [&](const at::Tensor& y) { return head->forward(y.mean({2, 3})); };
+  if (!infers(*this, options)) {
+    at::Tensor y = stem->forward(pictures);
     if (!stem_norm.is_empty()) y = stem_norm.forward(y);
-    y.relu_();
+    return classified(run(y.relu_(), 0, blocks->size()));
   }
-  for (const auto& block : *blocks) y = block->as<ResNetBlockImpl>()->forward(y);
-  return head->forward(y.mean({2, 3}));
+  ops::ConvolutionEpilogue epilogue = stem_norm.is_empty() ? ops::ConvolutionEpilogue() : riding(stem_norm);
+  epilogue.activation = "relu";
+  // The first stages' pictures are large: a few at a time stay in the cache.
+  const nn::PanelSizes sizes = {
+      .items = x.size(0), .rows = x.size(2) * x.size(3), .widest = blocks[0]->as<ResNetBlockImpl>()->out()};
+  const size_t early = blocks_in_panels(nn::items_of_panel(sizes, pictures, is_training()) * sizes.rows);
+  const at::Tensor y = nn::by_panels(sizes, pictures, is_training(), [&](int64_t first, int64_t count) {
+    return run(stem->forward_with_epilogue(pictures.narrow(0, first, count), epilogue), 0, early);
+  });
+  return classified(run(y, early, blocks->size()));
+}
+
+// Each stage after the first has a quarter of the pixels.
+size_t ResNetImpl::blocks_in_panels(int64_t pixels) const {
+  size_t count = 0;
+  for (const int64_t of_stage : find_depth(options.depth()).blocks) {
+    if (pixels < nn::kFewestRows) break;
+    count += static_cast<size_t>(of_stage), pixels /= 4;
+  }
+  return count;
 }
 
 }  // namespace quatrain::models

@@ -36,10 +36,14 @@ at::Tensor FeedForwardImpl::forward(const at::Tensor& x) {
                                     options.algebra().n, options.dropout_per_unit()));
   };
   if (x.dim() < 2 || !x.is_contiguous()) return apply(x);
+  const PanelSizes sizes = {.items = c10::multiply_integers(x.sizes().slice(0, x.dim() - 1)),
+                            .widest = options.hidden()};
+  if (items_of_panel(sizes, x, is_training()) == sizes.items) return apply(x);
   const at::Tensor rows = x.flatten(0, -2);
-  return by_panels({.items = rows.size(0), .widest = options.hidden()}, rows, is_training(),
-                   [&](int64_t first, int64_t count) { return apply(rows.narrow(0, first, count)); })
-      .view(x.sizes());
+  const at::Tensor y = by_panels(sizes, x, is_training(), [&](int64_t first, int64_t count) {
+    return apply(rows.narrow(0, first, count));
+  });
+  return at::_unsafe_view(y, x.sizes());  // which callers may write over, as any other result
 }
 
 }  // namespace quatrain::nn

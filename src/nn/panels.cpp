@@ -10,20 +10,28 @@ namespace quatrain::nn {
 
 namespace {
 
-// What a thread's hidden values may take: the second-level cache of most processors, or half of it.
+// What a thread's hidden values may take, unless kFewestRows need more: the second-level cache of most
+// processors.
 constexpr int64_t kCacheBytes = int64_t{1} << 20;
-// With fewer rows a map waits for its weights.
-constexpr int64_t kFewestRows = 256;
+// Fewer panels gain less than the calls cost.
+constexpr int64_t kFewestPanels = 4;
+
+int64_t divide_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+}  // namespace
 
 int64_t items_of_panel(const PanelSizes& sizes, const at::Tensor& x, bool training) {
   if (training || at::GradMode::is_enabled() || ops::in_function_transform() || !ops::is_plain(x))
     return sizes.items;
   const int64_t cached = kCacheBytes / std::max<int64_t>(1, sizes.widest * x.element_size());
-  const int64_t rows = std::max(kFewestRows, cached) * at::get_num_threads();
-  return std::max<int64_t>(1, rows / std::max<int64_t>(1, sizes.rows));
+  const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  const int64_t items =
+      threads * std::max<int64_t>(1, std::max(kFewestRows, cached) / std::max<int64_t>(1, sizes.rows));
+  if (sizes.items < kFewestPanels * items) return sizes.items;
+  return divide_up(sizes.items, divide_up(sizes.items, items));  // of one size
 }
-
-}  // namespace
 
 at::Tensor by_panels(const PanelSizes& sizes, const at::Tensor& x, bool training, PanelFunction f) {
   const int64_t panel = items_of_panel(sizes, x, training);
@@ -35,7 +43,7 @@ at::Tensor by_panels(const PanelSizes& sizes, const at::Tensor& x, bool training
     if (!all.defined()) {
       std::vector<int64_t> shape = part.sizes().vec();
       shape[0] = sizes.items;
-      all = at::empty(shape, part.options());
+      all = at::empty(shape, part.options().memory_format(part.suggest_memory_format()));
     }
     all.narrow(0, first, count).copy_(part);
   }

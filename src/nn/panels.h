@@ -12,17 +12,24 @@
 /// is kept for a backward pass.
 namespace quatrain::nn {
 
+/// With fewer rows a map waits for its weights.
+constexpr int64_t kFewestRows = 512;
+
 struct PanelSizes {
-  int64_t items;     // what f can be asked for in parts: rows, or texts
+  int64_t items;     // what a network can be asked for in parts: rows, texts, pictures
   int64_t rows = 1;  // of an item
   int64_t widest;    // values of a row in the widest layer
 };
 
+/// The items of a panel, at least one for each thread. All of them where they make less than four panels, in
+/// training, where gradients are recorded, and for other x than plain tensors of the CPU; x is what the
+/// network reads.
+int64_t items_of_panel(const PanelSizes& sizes, const at::Tensor& x, bool training);
+
 /// The result for the items [first, first + count), with count in front of its sizes.
 using PanelFunction = c10::function_ref<at::Tensor(int64_t first, int64_t count)>;
 
-/// f(0, items), made panel by panel where that is faster and says the same: in eval mode without gradients,
-/// for plain tensors of the CPU. x: a tensor that f reads, of the type in which it computes.
+/// f(0, items), made panel by panel.
 at::Tensor by_panels(const PanelSizes& sizes, const at::Tensor& x, bool training, PanelFunction f);
 
 }  // namespace quatrain::nn

@@ -196,12 +196,13 @@ TEST(PairAttention, KeepsNoMapOfScoresUnlessAskedFor) {
     }
 }
 
-// Seven pairs of a panel, so that the last one is short.
+// Six panels of eleven pairs, the last one short.
 TEST(PairAttention, EvaluatesManyPairsInPanels) {
   torch::manual_seed(12);
   const int threads = torch::get_num_threads();
-  const at::Tensor first = ids(std::vector<int64_t>(30, 13), 20),
-                   second = ids(std::vector<int64_t>(30, 9), 15);
+  const at::Tensor first = ids(std::vector<int64_t>(62, 13), 25),
+                   second = ids(std::vector<int64_t>(62, 9), 15);
+  constexpr int64_t kWhole = int64_t{62} * 40 * 4 * 256 * 4;  // bytes of what is compared
   for (const bool shared : {true, false}) {
     PairAttention model(attending().width(256).shared_comparison(shared));
     model->eval();
@@ -209,9 +210,15 @@ TEST(PairAttention, EvaluatesManyPairsInPanels) {
     torch::set_num_threads(1);
     const torch::NoGradGuard no_grad;
     EXPECT_LT(largest_tensor([&] { EXPECT_LT(relative_error(model(first, second), expected), 1e-5); }),
-              30 * 35 * 4 * 256 * 4 / 3);
+              kWhole / 5);
+    // Of texts that fill a panel each, as many as there are threads.
+    torch::set_num_threads(2);
+    const at::Tensor long_first = first.repeat({1, 30}), long_second = second.repeat({1, 30});
+    const at::Tensor one = model(long_first, long_second);
+    torch::set_num_threads(64);
+    EXPECT_LT(relative_error(model(long_first, long_second), one), 1e-5);
     model->train();
-    EXPECT_GE(largest_tensor([&] { model(first, second); }), 30 * 35 * 4 * 256 * 4);
+    EXPECT_GE(largest_tensor([&] { model(first, second); }), kWhole);
   }
   torch::set_num_threads(threads);
 }

@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include "quatrain/nn/parameters.h"
+#include "system_memory.h"
 
 namespace quatrain::models {
 namespace {
@@ -112,6 +113,26 @@ TEST(ResNet, AnswersAreTheSameWithAndWithoutGradients) {
           const at::AutoGradMode grad(true);
           EXPECT_TRUE(torch::allclose(changed, net(x).detach(), tolerance, tolerance));
         }
+}
+
+// Of pictures whose first stages are large, a few at a time.
+TEST(ResNet, EvaluatesManyPicturesInPanels) {
+  const int threads = torch::get_num_threads();
+  torch::set_num_threads(1);
+  for (const int64_t depth : {18, 50}) {
+    torch::manual_seed(13);
+    ResNet net(small("quaternion", Residual::plain, depth));
+    net->eval();
+    const at::Tensor x = torch::randn({40, net->options.in_channels(), 64, 64});
+    const at::Tensor expected = net(x).detach();
+    const at::NoGradGuard no_grad;
+    const test::SystemMemory system;
+    EXPECT_TRUE(torch::allclose(net(x), expected, 1e-4, 1e-4)) << depth;
+    // Of the input, not of a stage.
+    EXPECT_LE(system.largest(), x.nbytes() + 4096) << depth;
+    EXPECT_EQ(net(x.narrow(0, 0, 0)).size(0), 0);
+  }
+  torch::set_num_threads(threads);
 }
 
 TEST(ResNet, EveryKindLearns) {

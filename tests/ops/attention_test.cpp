@@ -143,7 +143,8 @@ TEST_F(Attention, Dropout) {
   int step = 0;
   for (const AttentionCase& s : {AttentionCase{"quaternion", 2, 64, 64, 3, 16},
                                  {"complex", 2, 65, 31, 3, 3},
-                                 {"octonion", 1, 9, 80, 2, 2}})
+                                 {"octonion", 1, 9, 80, 2, 2},
+                                 {"quaternion", 2, 70, 20, 1, 64}})
     for (const double dropout : {0.1, 0.5, 1.0}) {
       SCOPED_TRACE(std::string(s.algebra) + ", " + std::to_string(dropout));
       torch::set_num_threads(1 + step++ % 3);

@@ -106,6 +106,10 @@ class QUATRAIN_API ResNetImpl : public torch::nn::Cloneable<ResNetImpl> {
   torch::nn::AnyModule stem_norm;
   torch::nn::ModuleList blocks{nullptr};
   torch::nn::Linear head{nullptr};
+
+ private:
+  /// Those of the first blocks that work on as many rows as pay, where the first one has so many pixels.
+  size_t blocks_in_panels(int64_t pixels) const;
 };
 TORCH_MODULE(ResNet);
 

@@ -94,13 +94,14 @@ class Backward : public TiledAttention {
                   map = s_.tile * s_.filled;
     float* const keys = memory.take<float>(of_keys);             // (products, filled, depth)
     float* const keys_across = memory.take<float>(of_keys);      // (products, depth, filled)
-    float* const dkeys = memory.take<float>(of_keys);            // the same
+    float* const dkeys = memory.take<float>(of_keys);            // (products, depth, filled), or as keys
     float* const values_across = memory.take<float>(of_values);  // (n, m, filled)
-    float* const dvalues = memory.take<float>(of_values);
-    float* const queries = memory.take<float>(of_queries);  // (products, tile, depth)
+    float* const dvalues = memory.take<float>(of_values);        // (n, m, filled), or (n, filled, m)
+    float* const queries = memory.take<float>(of_queries);       // (products, tile, depth)
     float* const dqueries = memory.take<float>(of_queries);
     float* const grads = memory.take<float>(of_tile);  // (n, tile, m)
-    // Of these three, what is transposed. Keys' and values' gradients lie as keys_across, or as keys.
+    // What is transposed: the queries and the gradients of results, or one map after the other. The gradients
+    // of keys and values lie with a row a word where maps are, else transposed.
     const bool maps_across = s_.maps_across;
     float* const queries_across =
         memory.take<float>(maps_across ? 0 : of_queries);                       // (products, depth, tile)
