@@ -4,7 +4,7 @@
 
 #include "models/pair_inputs.h"
 #include "nn/check.h"
-#include "nn/panels.h"
+#include "ops/panels.h"
 #include "quatrain/pair_ops.h"
 
 namespace quatrain::models {
@@ -134,9 +134,9 @@ at::Tensor PairAttentionImpl::compared(const Pairs& pairs) {
 
 at::Tensor PairAttentionImpl::forward(const at::Tensor& first, const at::Tensor& second) {
   const Pairs pairs = checked(first, second);
-  const nn::PanelSizes sizes = {
+  const ops::PanelSizes sizes = {
       .items = first.size(0), .rows = first.size(1) + second.size(1), .widest = 4 * options.width()};
-  const at::Tensor C = nn::by_panels(sizes, head->S, is_training(), [&](int64_t begin, int64_t count) {
+  const at::Tensor C = ops::by_panels(sizes, head->S, is_training(), [&](int64_t begin, int64_t count) {
     return compared(pairs.narrow(begin, count));
   });
   return head->forward(aggregate->forward(matched(C.select(1, 0), C.select(1, 1))));

@@ -7,7 +7,7 @@
 
 #include "nn/check.h"
 #include "nn/enum_names.h"
-#include "nn/panels.h"
+#include "ops/panels.h"
 #include "quatrain/nn/norm.h"
 
 namespace quatrain::models {
@@ -258,10 +258,10 @@ at::Tensor ResNetImpl::forward(const at::Tensor& x) {
   ops::ConvolutionEpilogue epilogue = stem_norm.is_empty() ? ops::ConvolutionEpilogue() : riding(stem_norm);
   epilogue.activation = "relu";
   // The first stages' pictures are large: a few at a time stay in the cache.
-  const nn::PanelSizes sizes = {
+  const ops::PanelSizes sizes = {
       .items = x.size(0), .rows = x.size(2) * x.size(3), .widest = blocks[0]->as<ResNetBlockImpl>()->out()};
-  const size_t early = blocks_in_panels(nn::items_of_panel(sizes, pictures, is_training()) * sizes.rows);
-  const at::Tensor y = nn::by_panels(sizes, pictures, is_training(), [&](int64_t first, int64_t count) {
+  const size_t early = blocks_in_panels(ops::items_of_panel(sizes, pictures, is_training()) * sizes.rows);
+  const at::Tensor y = ops::by_panels(sizes, pictures, is_training(), [&](int64_t first, int64_t count) {
     return run(stem->forward_with_epilogue(pictures.narrow(0, first, count), epilogue), 0, early);
   });
   return classified(run(y, early, blocks->size()));
@@ -271,7 +271,7 @@ at::Tensor ResNetImpl::forward(const at::Tensor& x) {
 size_t ResNetImpl::blocks_in_panels(int64_t pixels) const {
   size_t count = 0;
   for (const int64_t of_stage : find_depth(options.depth()).blocks) {
-    if (pixels < nn::kFewestRows) break;
+    if (pixels < ops::kFewestRows) break;
     count += static_cast<size_t>(of_stage), pixels /= 4;
   }
   return count;

@@ -1,12 +1,15 @@
-#include "nn/panels.h"
+#include "ops/panels.h"
 
-#include <torch/torch.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "ops/transforms.h"
 
-namespace quatrain::nn {
+namespace quatrain::ops {
 
 namespace {
 
@@ -23,8 +26,7 @@ int64_t divide_up(int64_t a, int64_t b) {
 }  // namespace
 
 int64_t items_of_panel(const PanelSizes& sizes, const at::Tensor& x, bool training) {
-  if (training || at::GradMode::is_enabled() || ops::in_function_transform() || !ops::is_plain(x))
-    return sizes.items;
+  if (training || at::GradMode::is_enabled() || in_function_transform() || !is_plain(x)) return sizes.items;
   const int64_t cached = kCacheBytes / std::max<int64_t>(1, sizes.widest * x.element_size());
   const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
   const int64_t items =
@@ -50,4 +52,4 @@ at::Tensor by_panels(const PanelSizes& sizes, const at::Tensor& x, bool training
   return all;
 }
 
-}  // namespace quatrain::nn
+}  // namespace quatrain::ops

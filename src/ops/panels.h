@@ -10,7 +10,7 @@
 /// A wide hidden layer of all rows is written to memory by one map and read back by the next. That of a few
 /// rows stays in the cache between them, and the memory of all others is never needed. It holds where nothing
 /// is kept for a backward pass.
-namespace quatrain::nn {
+namespace quatrain::ops {
 
 /// With fewer rows a map waits for its weights.
 constexpr int64_t kFewestRows = 512;
@@ -32,4 +32,4 @@ using PanelFunction = c10::function_ref<at::Tensor(int64_t first, int64_t count)
 /// f(0, items), made panel by panel.
 at::Tensor by_panels(const PanelSizes& sizes, const at::Tensor& x, bool training, PanelFunction f);
 
-}  // namespace quatrain::nn
+}  // namespace quatrain::ops
