@@ -136,9 +136,9 @@ at::Tensor PairAttentionImpl::forward(const at::Tensor& first, const at::Tensor&
   const Pairs pairs = checked(first, second);
   const ops::PanelSizes sizes = {
       .items = first.size(0), .rows = first.size(1) + second.size(1), .widest = 4 * options.width()};
-  const at::Tensor C = ops::by_panels(sizes, head->S, is_training(), [&](int64_t begin, int64_t count) {
-    return compared(pairs.narrow(begin, count));
-  });
+  const int64_t panel = ops::items_of_panel(sizes, head->S, is_training());
+  const at::Tensor C = ops::by_panels(
+      sizes.items, panel, [&](int64_t begin, int64_t count) { return compared(pairs.narrow(begin, count)); });
   return head->forward(aggregate->forward(matched(C.select(1, 0), C.select(1, 1))));
 }
 

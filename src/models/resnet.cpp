@@ -260,8 +260,9 @@ at::Tensor ResNetImpl::forward(const at::Tensor& x) {
   // The first stages' pictures are large: a few at a time stay in the cache.
   const ops::PanelSizes sizes = {
       .items = x.size(0), .rows = x.size(2) * x.size(3), .widest = blocks[0]->as<ResNetBlockImpl>()->out()};
-  const size_t early = blocks_in_panels(ops::items_of_panel(sizes, pictures, is_training()) * sizes.rows);
-  const at::Tensor y = ops::by_panels(sizes, pictures, is_training(), [&](int64_t first, int64_t count) {
+  const int64_t panel = ops::items_of_panel(sizes, pictures, is_training());
+  const size_t early = blocks_in_panels(panel * sizes.rows);
+  const at::Tensor y = ops::by_panels(sizes.items, panel, [&](int64_t first, int64_t count) {
     return run(stem->forward_with_epilogue(pictures.narrow(0, first, count), epilogue), 0, early);
   });
   return classified(run(y, early, blocks->size()));

@@ -38,11 +38,11 @@ at::Tensor FeedForwardImpl::forward(const at::Tensor& x) {
   if (x.dim() < 2 || !x.is_contiguous()) return apply(x);
   const ops::PanelSizes sizes = {.items = c10::multiply_integers(x.sizes().slice(0, x.dim() - 1)),
                                  .widest = options.hidden()};
-  if (ops::items_of_panel(sizes, x, is_training()) == sizes.items) return apply(x);
+  const int64_t panel = ops::items_of_panel(sizes, x, is_training());
+  if (panel == sizes.items) return apply(x);
   const at::Tensor rows = x.flatten(0, -2);
-  const at::Tensor y = ops::by_panels(sizes, x, is_training(), [&](int64_t first, int64_t count) {
-    return apply(rows.narrow(0, first, count));
-  });
+  const at::Tensor y = ops::by_panels(
+      sizes.items, panel, [&](int64_t first, int64_t count) { return apply(rows.narrow(0, first, count)); });
   return at::_unsafe_view(y, x.sizes());  // which callers may write over, as any other result
 }
 

@@ -19,10 +19,6 @@ constexpr int64_t kCacheBytes = int64_t{1} << 20;
 // Fewer panels gain less than the calls cost.
 constexpr int64_t kFewestPanels = 4;
 
-int64_t divide_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 }  // namespace
 
 int64_t items_of_panel(const PanelSizes& sizes, const at::Tensor& x, bool training) {
@@ -32,19 +28,18 @@ int64_t items_of_panel(const PanelSizes& sizes, const at::Tensor& x, bool traini
   const int64_t items =
       threads * std::max<int64_t>(1, std::max(kFewestRows, cached) / std::max<int64_t>(1, sizes.rows));
   if (sizes.items < kFewestPanels * items) return sizes.items;
-  return divide_up(sizes.items, divide_up(sizes.items, items));  // of one size
+  return at::divup(sizes.items, at::divup(sizes.items, items));  // of one size
 }
 
-at::Tensor by_panels(const PanelSizes& sizes, const at::Tensor& x, bool training, PanelFunction f) {
-  const int64_t panel = items_of_panel(sizes, x, training);
-  if (sizes.items <= panel) return f(0, sizes.items);
+at::Tensor by_panels(int64_t items, int64_t panel, PanelFunction f) {
+  if (items <= panel) return f(0, items);
   at::Tensor all;
-  for (int64_t first = 0; first < sizes.items; first += panel) {
-    const int64_t count = std::min(panel, sizes.items - first);
+  for (int64_t first = 0; first < items; first += panel) {
+    const int64_t count = std::min(panel, items - first);
     const at::Tensor part = f(first, count);
     if (!all.defined()) {
       std::vector<int64_t> shape = part.sizes().vec();
-      shape[0] = sizes.items;
+      shape[0] = items;
       all = at::empty(shape, part.options().memory_format(part.suggest_memory_format()));
     }
     all.narrow(0, first, count).copy_(part);

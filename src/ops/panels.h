@@ -29,7 +29,7 @@ int64_t items_of_panel(const PanelSizes& sizes, const at::Tensor& x, bool traini
 /// The result for the items [first, first + count), with count in front of its sizes.
 using PanelFunction = c10::function_ref<at::Tensor(int64_t first, int64_t count)>;
 
-/// f(0, items), made panel by panel.
-at::Tensor by_panels(const PanelSizes& sizes, const at::Tensor& x, bool training, PanelFunction f);
+/// f(0, items), made of `panel` items at a time.
+at::Tensor by_panels(int64_t items, int64_t panel, PanelFunction f);
 
 }  // namespace quatrain::ops

@@ -284,19 +284,28 @@ TEST_F(Attention, CausalWithAnyScaleAndTable) {
   torch::manual_seed(12);
   for (const auto& [name, entry] : {std::pair{"attention_test_twice", 2.0}, {"attention_test_minus", -1.0}})
     algebra::add(name, 1, {entry});
-  for (const char* name : {"real", "quaternion", "attention_test_twice", "attention_test_minus"})
+  struct Shape {
+    const char* algebra;
+    int64_t length, m;
+  };
+  for (const Shape& s : {Shape{"real", 5, 3},
+                         {"quaternion", 5, 3},
+                         // Several tiles of maps that are shorter than what they are multiplied by.
+                         {"quaternion", 100, 128},
+                         {"attention_test_twice", 5, 3},
+                         {"attention_test_minus", 5, 3}})
     for (const std::optional<double> scale : std::vector<std::optional<double>>{{}, -1.0, 0.0, 0.5})
       for (const bool causal : {true, false}) {
-        SCOPED_TRACE(std::string(name) + ", scale " + (scale ? std::to_string(*scale) : "of its own") +
-                     (causal ? ", causal" : ""));
-        const int64_t n = name == std::string("quaternion") ? 4 : 1;
-        // The maps of five words; or several tiles of maps that are shorter than a head's values.
-        const bool wide_head = n == 4 && scale;
-        const int64_t length = wide_head ? 100 : 5, m = wide_head ? 128 : 3;
-        const auto heads = [&] { return torch::randn({2, length, n, 2, m}); };
-        const at::Tensor Q = heads(), K = heads(), V = heads(), grad = torch::randn({2, length, n * 2 * m});
+        SCOPED_TRACE(std::string(s.algebra) + ", " + std::to_string(s.length) + " words, scale " +
+                     (scale ? std::to_string(*scale) : "of its own") + (causal ? ", causal" : ""));
+        const int64_t n = algebra::get(s.algebra).n();
+        // Scores of a size, however many values they are sums of.
+        const double small = std::sqrt(3.0 / static_cast<double>(s.m));
+        const auto heads = [&] { return torch::randn({2, s.length, n, 2, s.m}); };
+        const at::Tensor Q = heads(), K = heads(), V = heads(),
+                         grad = torch::randn({2, s.length, n * 2 * s.m});
         const AttentionOptions options{
-            .algebra = name, .causal = causal, .scale = scale ? *scale / std::sqrt(m) : scale};
+            .algebra = s.algebra, .causal = causal, .scale = scale ? *scale * small : scale};
         const auto narrow = leaves({Q, K, V}, torch::kFloat), wide = leaves({Q, K, V}, torch::kDouble);
         const at::Tensor out = ops::hypercomplex_attention(narrow[0], narrow[1], narrow[2], options),
                          expected = defined(wide[0], wide[1], wide[2], options);
