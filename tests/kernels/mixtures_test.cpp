@@ -5,6 +5,9 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include "kernels/cpu/groups.h"
 #include "kernels/matrices.h"
@@ -55,6 +58,30 @@ struct Sparse {
 
   Groups groups{ungrouped()};
 
+  Sparse() = default;
+  /// Groups of four and of two outputs that share two to six inputs of seven, followed by none, by one of
+  /// their own, or by as many as the output's number among them.
+  static Sparse of_groups() {
+    enum class Own { none, one, rising };
+    Sparse mix;
+    mix.begin = {0}, mix.source.clear(), mix.coefficient.clear(), mix.inputs = 7;
+    for (const int32_t count : {4, 2})
+      for (int32_t shared = 2; shared <= 6; ++shared)
+        for (const Own own : {Own::none, Own::one, Own::rising})
+          for (int32_t t = 0; t < count; ++t) {
+            const int32_t further = own == Own::none ? 0 : own == Own::one ? 1 : t % (8 - shared);
+            for (int32_t e = 0; e < shared + further; ++e) {
+              // Other groups start otherwise: at another input, or backwards.
+              mix.source.push_back((shared + (own == Own::one ? 7 - e : e) + (e < shared ? 0 : t)) % 7);
+              mix.coefficient.push_back(0.1F * static_cast<float>((e * 5 + t * 3 + shared) % 13) - 0.55F);
+            }
+            mix.end();
+          }
+    mix.groups = Groups(mix.ungrouped());
+    return mix;
+  }
+  void end() { begin.push_back(static_cast<int32_t>(source.size())); }
+
   Mix ungrouped() const {
     return {static_cast<int32_t>(begin.size()) - 1, begin.data(), source.data(), coefficient.data()};
   }
@@ -68,16 +95,17 @@ double allowance(double expected) {
   return 2e-6 + (sizeof(Out) == 2 ? std::abs(expected) / 256 : 0);
 }
 
+/// Rows of the operands lie so many values further apart than they are long.
 template <class In, class Out>
-void check_combine(const Table& k, int64_t rows, int64_t cols) {
-  const Sparse mix;
+void check_combine_of(const Table& k, const Sparse& mix, int64_t rows, int64_t cols, int64_t in_padding,
+                      int64_t out_padding) {
   const Mix view = mix.view();
   const auto seed = static_cast<unsigned>(rows * 101 + cols);
   // Each tail meets all four of these, over the other axis' sizes.
   const bool with_bias = rows % 2 == 0;
   const Store how = (rows + cols) / 2 % 2 ? Store::add : Store::set;
-  Matrices<In> in(mix.inputs, rows, cols, rows % 3);
-  Matrices<Out> out(view.outputs, rows, cols, cols % 5), before(view.outputs, rows, cols, 0);
+  Matrices<In> in(mix.inputs, rows, cols, in_padding);
+  Matrices<Out> out(view.outputs, rows, cols, out_padding), before(view.outputs, rows, cols, 0);
   Matrices<float> bias(view.outputs, 1, cols, 0);
   in.fill(seed);
   bias.fill(seed + 1);
@@ -99,6 +127,31 @@ void check_combine(const Table& k, int64_t rows, int64_t cols) {
         ASSERT_NEAR(out.value(o, i, j), expected, allowance<Out>(expected))
             << "output " << o << " at " << i << ", " << j;
       }
+}
+
+template <class In, class Out>
+void check_combine(const Table& k, int64_t rows, int64_t cols) {
+  check_combine_of<In, Out>(k, Sparse(), rows, cols, rows % 3, cols % 5);
+}
+
+template <class In, class Out>
+void check_groups(const Table& k) {
+  const Sparse mix = Sparse::of_groups();
+  std::set<std::tuple<int32_t, int32_t, More>> kinds;
+  for (int32_t g = 0; g < mix.view().groups; ++g) {
+    const MixGroup& group = mix.view().group[g];
+    kinds.emplace(group.count, group.common, group.more);
+  }
+  for (const int32_t count : {4, 2})
+    for (int32_t shared = 2; shared <= 6; ++shared)
+      for (const More more : {More::none, More::one, More::any})
+        ASSERT_TRUE(kinds.contains({count, shared, more})) << count << ", " << shared;
+  for (const int64_t cols : {int64_t{9}, int64_t{16}, int64_t{64}, int64_t{131}})
+    for (const int64_t rows : {1, 2, 3, 4, 9})
+      for (const auto& [in_padding, out_padding] :
+           {std::pair<int64_t, int64_t>{0, 1}, {cols, 0}, {3, 2 * cols}, {cols + 1, cols}})
+        ASSERT_NO_FATAL_FAILURE((check_combine_of<In, Out>(k, mix, rows, cols, in_padding, out_padding)))
+            << rows << " x " << cols << ", padding " << in_padding << ", " << out_padding;
 }
 
 template <class In, class Out>
@@ -132,6 +185,15 @@ TEST(Mixtures, CombineFloatsIntoHalves) {
 }
 TEST(Mixtures, CombineHalvesIntoHalves) {
   for_all_sizes(&check_combine<bf16, bf16>);
+}
+TEST(Mixtures, CombineGroupsOfAllKinds) {
+  for (const Table* k : tables()) {
+    SCOPED_TRACE(k->name);
+    ASSERT_NO_FATAL_FAILURE((check_groups<float, float>(*k)));
+    ASSERT_NO_FATAL_FAILURE((check_groups<bf16, float>(*k)));
+    ASSERT_NO_FATAL_FAILURE((check_groups<float, bf16>(*k)));
+    ASSERT_NO_FATAL_FAILURE((check_groups<bf16, bf16>(*k)));
+  }
 }
 TEST(Mixtures, TransposeFloatsIntoFloats) {
   for_all_sizes(&check_transpose<float, float>);

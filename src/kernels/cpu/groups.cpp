@@ -1,5 +1,7 @@
 #include "kernels/cpu/groups.h"
 
+#include <algorithm>
+
 namespace quatrain::kernels::cpu {
 
 namespace {
@@ -27,8 +29,12 @@ Groups::Groups(const Mix& mix) {
     int32_t count = 4;
     while (count > 1 && common(mix, first, count) < 2) count /= 2;
     const int32_t shared = common(mix, first, count);
-    bool more = false;
-    for (int32_t o = first; o < first + count; ++o) more = more || mix.begin[o] + shared < mix.begin[o + 1];
+    int32_t fewest = mix.begin[first + 1] - mix.begin[first] - shared, most = fewest;
+    for (int32_t o = first + 1; o < first + count; ++o) {
+      const int32_t further = mix.begin[o + 1] - mix.begin[o] - shared;
+      fewest = std::min(fewest, further), most = std::max(most, further);
+    }
+    const More more = most == 0 ? More::none : fewest == 1 && most == 1 ? More::one : More::any;
     group_.push_back({first, count, shared, static_cast<int32_t>(shared_.size()), more});
     for (int32_t e = 0; e < shared; ++e)
       for (int32_t o = first; o < first + count; ++o) shared_.push_back(mix.coefficient[mix.begin[o] + e]);

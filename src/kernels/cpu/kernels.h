@@ -11,11 +11,14 @@ namespace quatrain::kernels::cpu {
 /// Bits of a bfloat16: the upper half of a float32.
 typedef uint16_t bf16;
 
+/// How many inputs outputs of a group have beyond those that they share.
+enum class More : int32_t { none, one, any };
+
 /// Consecutive outputs of a mixture, one, two or four, that start with the same `common` inputs in the same
 /// order. Their coefficients, those of an input side by side, start at shared[coefficients].
 struct MixGroup {
   int32_t first, count, common, coefficients;
-  bool more;  ///< some have further inputs
+  More more;
 };
 
 /// Linear mixtures: output o is the sum over e in [begin[o], begin[o + 1]) of coefficient[e] * input

@@ -10,6 +10,36 @@ namespace {
 
 constexpr int kMaxInputs = 64;  // the largest n of an algebra
 
+// Where other components lie between its rows, a matrix is a tensor's, which may come from memory, in more
+// streams than a processor foresees: it is told of them this many rows ahead. Others are a panel that is in
+// the cache. Short rows gain less than that costs.
+constexpr int kAhead = 2;
+constexpr int64_t kLongRow = 64;
+
+/// Whose next rows are asked for before their turn.
+enum class Ahead { none, in, out };
+
+inline Ahead ahead_of(int64_t in_row, int64_t out_row, int64_t rows, int64_t cols) {
+  if (rows <= kAhead || cols < kLongRow) return Ahead::none;
+  return in_row >= 2 * cols ? Ahead::in : out_row >= 2 * cols ? Ahead::out : Ahead::none;
+}
+
+/// Values in a line of the cache.
+template <class T>
+constexpr int64_t kInLine = 64 / sizeof(T);
+
+/// Has `vectors` vectors brought into the cache: to be read, or to be written.
+template <int vectors, class T>
+[[gnu::always_inline]] inline void ask_for(const T* p) {
+#pragma GCC unroll 8
+  for (int i = 0; i * kInLine<T> < vectors * kLanes; ++i) __builtin_prefetch(p + i * kInLine<T>);
+}
+template <int vectors, class T>
+[[gnu::always_inline]] inline void ask_for(T* p) {
+#pragma GCC unroll 8
+  for (int i = 0; i * kInLine<T> < vectors * kLanes; ++i) __builtin_prefetch(p + i * kInLine<T>, 1);
+}
+
 /// A call of `combine`.
 template <class In, class Out>
 struct Mixed {
@@ -20,17 +50,29 @@ struct Mixed {
   int64_t out_row;
   const float* const* bias;
   Store how;
+  Ahead ahead;
 
   /// Neither a bias nor what was there counts.
   bool fresh() const { return !bias && how == Store::set; }
 };
 
-/// height x width vectors of the `count` outputs of a group, `from` the first values of the inputs and `to`
-/// those of the outputs on, at column q; the last one of a row may have `lanes` lanes only. Inputs that they
-/// share are loaded once. The sums stay in registers, if GCC sees one loop over the vectors, not two.
-template <int count, int height, int width, bool part, bool fresh, class In, class Out>
+/// The first inputs of a group, so many as are read without a loop, and its outputs, at the first value of a
+/// row.
+template <int count, int fixed, class In, class Out>
+struct Operands {
+  const In* in[fixed > 0 ? fixed : 1];
+  Out* out[count];
+  const In* own[count];  ///< where each has one further input
+  float factor[count];   ///< of it
+};
+
+/// height x width vectors of the `count` outputs of a group at column q; the last one of a row may have
+/// `lanes` lanes only. Inputs that they share are loaded once. The sums stay in registers, if GCC sees one
+/// loop over the vectors, not two.
+template <int count, int fixed, int height, int width, bool part, bool fresh, class In, class Out>
 [[gnu::always_inline]] inline void combine_tile(const Mixed<In, Out>& call, const MixGroup& group,
-                                                int64_t from, int64_t to, int64_t q, int64_t lanes) {
+                                                const Operands<count, fixed, In, Out>& at, int64_t from,
+                                                int64_t q, int64_t lanes) {
   const auto get = [lanes](auto* p) { return part ? load_part(p, lanes) : load(p); };
   constexpr int kVectors = height * width;
   const int64_t in_row = call.in_row, out_row = call.out_row;
@@ -43,33 +85,38 @@ template <int count, int height, int width, bool part, bool fresh, class In, cla
     for (int t = 0; t < count; ++t)
 #pragma GCC unroll 8
       for (int i = 0; i < kVectors; ++i) {
-        const int32_t o = group.first + t;
-        if (call.bias) s[t][i] = get(call.bias[o] + q + i % width * kLanes);
-        if (call.how == Store::add) s[t][i] += get(call.out[o] + to + out_at(i));
+        if (call.bias) s[t][i] = get(call.bias[group.first + t] + q + i % width * kLanes);
+        if (call.how == Store::add) s[t][i] += get(at.out[t] + q + out_at(i));
       }
-  const int32_t* const source = mix.source + mix.begin[group.first];
   const float* const shared = mix.shared + group.coefficients;
-  for (int32_t e = 0; e < group.common; ++e) {
-    const In* const p = call.in[source[e]] + from;
+  const auto add_shared = [&](const In* p, const float* factors) __attribute__((always_inline)) {
     Vec x[kVectors];
 #pragma GCC unroll 8
     for (int i = 0; i < kVectors; ++i) x[i] = get(p + in_at(i));
 #pragma GCC unroll 4
     for (int t = 0; t < count; ++t)
 #pragma GCC unroll 8
-      for (int i = 0; i < kVectors; ++i) s[t][i] += shared[e * count + t] * x[i];
-  }
+      for (int i = 0; i < kVectors; ++i) s[t][i] += factors[t] * x[i];
+  };
+#pragma GCC unroll 4
+  for (int e = 0; e < fixed; ++e) add_shared(at.in[e] + q, shared + e * count);
+  const int32_t* const source = mix.source + mix.begin[group.first];
+  for (int32_t e = fixed; e < group.common; ++e)
+    add_shared(call.in[source[e]] + from + q, shared + e * count);
 #pragma GCC unroll 4
   for (int t = 0; t < count; ++t) {
     const int32_t o = group.first + t;
-    if (group.more)
+    if (group.more == More::one)
+#pragma GCC unroll 8
+      for (int i = 0; i < kVectors; ++i) s[t][i] += at.factor[t] * get(at.own[t] + q + in_at(i));
+    else if (group.more == More::any)
       for (int32_t e = mix.begin[o] + group.common; e < mix.begin[o + 1]; ++e) {
-        const In* const p = call.in[mix.source[e]] + from;
+        const In* const p = call.in[mix.source[e]] + from + q;
         const float factor = mix.coefficient[e];
 #pragma GCC unroll 8
         for (int i = 0; i < kVectors; ++i) s[t][i] += factor * get(p + in_at(i));
       }
-    Out* const y = call.out[o] + to;
+    Out* const y = at.out[t] + q;
 #pragma GCC unroll 8
     for (int i = 0; i < kVectors; ++i)
       part ? store_part(y + out_at(i), s[t][i], lanes) : store(y + out_at(i), s[t][i]);
@@ -77,33 +124,54 @@ template <int count, int height, int width, bool part, bool fresh, class In, cla
 }
 
 /// All columns of `height` rows, in tiles of `vectors` vectors where they allow it.
-template <int count, int height, int vectors, bool fresh, class In, class Out>
+template <int count, int fixed, int height, int vectors, bool fresh, class In, class Out>
 inline void combine_rows(const Mixed<In, Out>& call, const MixGroup& group, int64_t row, int64_t cols) {
   constexpr int kWide = vectors / height;
   const int64_t from = row * call.in_row, to = row * call.out_row;
+  Operands<count, fixed, In, Out> at;
+  const int32_t* const source = call.mix.source + call.mix.begin[group.first];
+#pragma GCC unroll 4
+  for (int e = 0; e < fixed; ++e) at.in[e] = call.in[source[e]] + from;
+#pragma GCC unroll 4
+  for (int t = 0; t < count; ++t) {
+    const int32_t o = group.first + t, e = call.mix.begin[o] + group.common;
+    at.out[t] = call.out[o] + to;
+    const bool own = group.more == More::one;
+    at.own[t] = own ? call.in[call.mix.source[e]] + from : nullptr;
+    at.factor[t] = own ? call.mix.coefficient[e] : 0;
+  }
   int64_t q = 0;
-  for (; q + kWide * kLanes <= cols; q += kWide * kLanes)
-    combine_tile<count, height, kWide, false, fresh>(call, group, from + q, to + q, q, kLanes);
+  const bool in_ahead = height == 1 && call.ahead == Ahead::in,
+             out_ahead = height == 1 && call.ahead == Ahead::out;
+  for (; q + kWide * kLanes <= cols; q += kWide * kLanes) {
+    if (in_ahead)
+#pragma GCC unroll 4
+      for (int e = 0; e < fixed; ++e) ask_for<kWide>(at.in[e] + q + kAhead * call.in_row);
+    if (out_ahead)
+#pragma GCC unroll 4
+      for (int t = 0; t < count; ++t) ask_for<kWide>(at.out[t] + q + kAhead * call.out_row);
+    combine_tile<count, fixed, height, kWide, false, fresh>(call, group, at, from, q, kLanes);
+  }
   for (; kWide > 1 && q + kLanes <= cols; q += kLanes)
-    combine_tile<count, height, 1, false, fresh>(call, group, from + q, to + q, q, kLanes);
-  if (q < cols) combine_tile<count, height, 1, true, fresh>(call, group, from + q, to + q, q, cols - q);
+    combine_tile<count, fixed, height, 1, false, fresh>(call, group, at, from, q, kLanes);
+  if (q < cols) combine_tile<count, fixed, height, 1, true, fresh>(call, group, at, from, q, cols - q);
 }
 
 /// Rows from `row` to `end`.
-template <int count, bool fresh, class In, class Out>
+template <int count, int fixed, bool fresh, class In, class Out>
 void combine_group(const Mixed<In, Out>& call, const MixGroup& group, int64_t row, int64_t end,
                    int64_t cols) {
   // Sums fill half of the registers, of as many rows as that takes.
   constexpr int kSums = kLanes == 16 ? 16 : 8, kVectors = kSums / count < 8 ? kSums / count : 8;
   if constexpr (kVectors == 8)
     if (cols < 2 * kLanes)
-      for (; row + 8 <= end; row += 8) combine_rows<count, 8, 8, fresh>(call, group, row, cols);
+      for (; row + 8 <= end; row += 8) combine_rows<count, fixed, 8, 8, fresh>(call, group, row, cols);
   if constexpr (kVectors >= 4)
     if (cols < kVectors / 2 * kLanes)
-      for (; row + 4 <= end; row += 4) combine_rows<count, 4, kVectors, fresh>(call, group, row, cols);
+      for (; row + 4 <= end; row += 4) combine_rows<count, fixed, 4, kVectors, fresh>(call, group, row, cols);
   if (cols % (kVectors * kLanes))
-    for (; row + 2 <= end; row += 2) combine_rows<count, 2, kVectors, fresh>(call, group, row, cols);
-  for (; row < end; ++row) combine_rows<count, 1, kVectors, fresh>(call, group, row, cols);
+    for (; row + 2 <= end; row += 2) combine_rows<count, fixed, 2, kVectors, fresh>(call, group, row, cols);
+  for (; row < end; ++row) combine_rows<count, fixed, 1, kVectors, fresh>(call, group, row, cols);
 }
 
 /// A mixture that is an input as it is. Sums start at +0, so that -0 becomes +0.
@@ -132,14 +200,16 @@ void combine_groups(const Mixed<In, Out>& call, int64_t rows, int64_t cols) {
     for (int32_t g = 0; g < mix.groups; ++g) {
       const MixGroup& group = mix.group[g];
       const int32_t o = group.first, e = mix.begin[o];
-      if (group.count == 4)
-        combine_group<4, fresh>(call, group, row, end, cols);
+      if (group.count == 4 && group.common >= 4)
+        combine_group<4, 4, fresh>(call, group, row, end, cols);
+      else if (group.count == 4)
+        combine_group<4, 2, fresh>(call, group, row, end, cols);
       else if (group.count == 2)
-        combine_group<2, fresh>(call, group, row, end, cols);
+        combine_group<2, 2, fresh>(call, group, row, end, cols);
       else if (fresh && cols >= 4 * kLanes && group.common == 1 && mix.coefficient[e] == 1)
         copy(call, mix.source[e], o, row, end, cols);
       else
-        combine_group<1, fresh>(call, group, row, end, cols);
+        combine_group<1, 0, fresh>(call, group, row, end, cols);
     }
   }
 }
@@ -147,7 +217,7 @@ void combine_groups(const Mixed<In, Out>& call, int64_t rows, int64_t cols) {
 template <class In, class Out>
 void combine(const Mix& mix, const In* const* in, int64_t in_row, Out* const* out, int64_t out_row,
              int64_t rows, int64_t cols, const float* const* bias, Store how) {
-  const Mixed<In, Out> call{mix, in, in_row, out, out_row, bias, how};
+  const Mixed<In, Out> call{mix, in, in_row, out, out_row, bias, how, ahead_of(in_row, out_row, rows, cols)};
   call.fresh() ? combine_groups<true>(call, rows, cols) : combine_groups<false>(call, rows, cols);
 }
 
