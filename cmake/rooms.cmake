@@ -15,7 +15,7 @@ if(QUATRAIN_SANITIZE)
 endif()
 
 # Compiles files of a target together, those of one folder and at most `most` at a time: each batch pays for its headers
-# once. Where QUATRAIN_UNITY is off (for who edits, and under sanitizers) each file stands alone. What a file keeps in an
+# once. Where QUATRAIN_UNITY is off (for who edits) each file stands alone. What a file keeps in an
 # anonymous namespace therefore has a name that no other file of its folder uses.
 function(quatrain_batches name most prefix)
   if(NOT QUATRAIN_UNITY)

@@ -78,8 +78,8 @@ void read_answers(const TextPairFiles& files, const TextPairReading& reading, bo
       for (const Side side : {kQuestion, kAnswer, kRelevance, kName})
         good =
             good && gate.fits(all.line(side), all.file(side)) && gate.is_text(all.line(side), all.file(side));
-      if (!good || !gate.has_text(all.line(kQuestion), "question", all.file(kQuestion)) ||
-          !gate.has_text(all.line(kAnswer), "answer", all.file(kAnswer)) ||
+      if (!good || !gate.has_word(all.line(kQuestion), "question", all.file(kQuestion)) ||
+          !gate.has_word(all.line(kAnswer), "answer", all.file(kAnswer)) ||
           !gate.has_text(all.line(kName), "name", all.file(kName)))
         continue;
       const auto right = relevance(trimmed(all.line(kRelevance)));

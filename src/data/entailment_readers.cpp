@@ -43,11 +43,6 @@ void add_images(const std::vector<KeyedPair>& pairs, Images& images) {
   for (const auto& one : pairs) images.insert(one.key);
 }
 
-/// Both texts, in either order.
-std::string unordered(const TextPair& pair) {
-  return std::min(pair.first, pair.second) + '\n' + std::max(pair.first, pair.second);
-}
-
 }  // namespace
 
 void read_snli(const TextPairFiles& files, const TextPairReading& reading) {

@@ -8,6 +8,7 @@
 #include "data/line_file.h"
 #include "data/text_file.h"
 #include "quatrain/data/bad_examples.h"
+#include "quatrain/data/tokenizer.h"
 #include "support/text.h"
 
 namespace quatrain::data {
@@ -17,6 +18,7 @@ struct BadPairRule {
   std::shared_ptr<BadExamples> counted;
   std::string set;
   bool skip = false;  ///< false: an error
+  Tokenizer tokenizer = Tokenizer::whitespace;
 };
 
 /// Refuses pairs, of lines or of texts, or counts them.
@@ -38,6 +40,12 @@ class PairGate {
     if (!is_blank(side)) return true;
     return refuse("the " + std::string(which) + " is empty",
                   "the " + std::string(which) + " must not be empty", file);
+  }
+  /// As has_text, of a side that becomes words.
+  bool has_word(std::string_view side, const char* which, const LineFile& file) {
+    const std::string problem = word_problem(side, rule_.tokenizer), name = "the " + std::string(which);
+    if (problem.empty()) return true;
+    return refuse(name + (is_blank(side) ? " is empty" : " has no word"), name + " " + problem, file);
   }
   bool refuse(const std::string& reason, const std::string& problem, const LineFile& file) {
     TORCH_CHECK(rule_.skip, file.place(), ": ", problem, "; skip_bad leaves such pairs out");

@@ -50,12 +50,12 @@ std::vector<KeyedPair> read_tweets(const std::filesystem::path& path, const BadP
                   file);
       continue;
     }
-    if (!gate.has_text(fields[0], "first text", file) || !gate.has_text(fields[1], "second text", file))
-      continue;
     if (votes[1] == '3') {
       rule.counted->add(rule.set, "people do not agree on a label", file.place());
       continue;
     }
+    if (!gate.has_word(fields[0], "first text", file) || !gate.has_word(fields[1], "second text", file))
+      continue;
     TextPair pair;
     pair.first = trimmed(fields[0]);
     pair.second = trimmed(fields[1]);
@@ -65,13 +65,13 @@ std::vector<KeyedPair> read_tweets(const std::filesystem::path& path, const BadP
   return all;
 }
 
-// Of a pair that is there more than once with different labels nothing stays.
+// Of a pair that is there more than once with different labels nothing stays. A paraphrase is one in either
+// order.
 void leave_out_conflicts(std::vector<KeyedPair>& all, const BadPairRule& rule) {
   std::unordered_map<std::string, int64_t> labels;  // 1 and 2 are bits: a label that the pair has
-  const auto both = [](const TextPair& pair) { return pair.first + '\n' + pair.second; };
-  for (const auto& one : all) labels[both(one.pair)] |= int64_t{1} << one.pair.label;
+  for (const auto& one : all) labels[unordered(one.pair)] |= int64_t{1} << one.pair.label;
   std::erase_if(all, [&](const KeyedPair& one) {
-    const bool conflicting = labels[both(one.pair)] == 3;
+    const bool conflicting = labels[unordered(one.pair)] == 3;
     if (conflicting) rule.counted->add(rule.set, "the pair has two labels", one.place);
     return conflicting;
   });

@@ -19,7 +19,7 @@ struct TextPairReading {
   TextPairSplits& splits;
   std::shared_ptr<BadExamples> bad;
   bool skip_bad;
-  BadPairRule rule(const char* set) const { return {bad, set, skip_bad}; }
+  BadPairRule rule(const char* set) const { return {bad, set, skip_bad, splits.tokenizer}; }
 };
 
 /// Where the parts of a pair stand in a line of columns between tabs.
@@ -43,6 +43,9 @@ void for_each_pair(
 
 /// An error where the file has no pair left.
 void require_pairs(const std::vector<TextPair>& pairs, const std::filesystem::path& file);
+
+/// Both texts, the same in either order.
+std::string unordered(const TextPair& pair);
 
 /// A pair with what tells which set it may be in, and where it was read.
 struct KeyedPair {

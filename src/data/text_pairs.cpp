@@ -125,15 +125,15 @@ TextPairSplits load_text_pairs(const TextPairSource& source) {
   const Format& format = find_format(source.reader);
   TextPairSplits splits;
   if (format.read) {
-    splits.tokenizer = format.tokenizer;
+    splits.tokenizer = source.tokenizer.value_or(format.tokenizer);
     const auto bad = std::make_shared<BadExamples>();
     splits.ranked = format.ranked;
     format.read(text_pair_files(source), {splits, bad, source.skip_bad});
     splits.bad = *bad;
   } else {
     splits = generate_entailment(source.entailment);
+    if (source.tokenizer) splits.tokenizer = *source.tokenizer;
   }
-  if (source.tokenizer) splits.tokenizer = *source.tokenizer;
   return splits;
 }
 
@@ -172,8 +172,8 @@ void for_each_pair(
       rule.counted->add(rule.set, "people do not agree on a label", file.place());
       continue;
     }
-    if (!gate.has_text(fields[format.first], "first text", file) ||
-        !gate.has_text(fields[format.second], "second text", file))
+    if (!gate.has_word(fields[format.first], "first text", file) ||
+        !gate.has_word(fields[format.second], "second text", file))
       continue;
     TextPair pair;
     pair.first = trimmed(fields[format.first]);
@@ -185,6 +185,10 @@ void for_each_pair(
 
 void require_pairs(const std::vector<TextPair>& pairs, const fs::path& file) {
   TORCH_CHECK(!pairs.empty(), "data: ", file.string(), " gives no pair to the set that is made of it");
+}
+
+std::string unordered(const TextPair& pair) {
+  return std::min(pair.first, pair.second) + '\n' + std::max(pair.first, pair.second);
 }
 
 std::vector<KeyedPair> take_out(std::vector<KeyedPair>& pairs, int64_t count) {

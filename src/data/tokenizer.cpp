@@ -1,7 +1,11 @@
 #include "quatrain/data/tokenizer.h"
 
 #include <c10/util/Exception.h>
+#include <utf8proc.h>
 
+#include <algorithm>
+
+#include "data/text_file.h"
 #include "support/text.h"
 
 namespace quatrain::data {
@@ -60,6 +64,28 @@ std::vector<std::string> split_simply(std::string_view line) {
   return words;
 }
 
+/// Whether there is a character to see in it. What is not UTF-8 counts as one.
+bool is_seen(std::string_view word) {
+  while (!word.empty()) {
+    utf8proc_int32_t character = -1;
+    const auto bytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(word.data()),
+                                        static_cast<utf8proc_ssize_t>(word.size()), &character);
+    if (bytes <= 0) return true;
+    switch (utf8proc_category(character)) {
+      case UTF8PROC_CATEGORY_CC:
+      case UTF8PROC_CATEGORY_CF:
+      case UTF8PROC_CATEGORY_ZS:
+      case UTF8PROC_CATEGORY_ZL:
+      case UTF8PROC_CATEGORY_ZP:
+        word.remove_prefix(static_cast<size_t>(bytes));
+        break;
+      default:
+        return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 const char* name(Tokenizer tokenizer) {
@@ -92,6 +118,13 @@ std::vector<std::string> split(std::string_view line, Tokenizer tokenizer) {
     }
   }
   return words;
+}
+
+std::string word_problem(std::string_view text, Tokenizer tokenizer) {
+  if (is_blank(text)) return "must not be empty";
+  const auto words = split(text, tokenizer);
+  if (std::any_of(words.begin(), words.end(), is_seen)) return {};
+  return "must have a word, got " + readable(shorten(text));
 }
 
 }  // namespace quatrain::data

@@ -191,6 +191,8 @@ std::vector<Section> sections() {
       {"Pairs of texts",
        {{"a side that is empty", kTextPairs + "tsv --data entailed", 1,
          more("entailed/train.tsv", "yes\ta\t \n")},
+        {"a side without a word", kTextPairs + "tsv --data entailed", 1,
+         more("entailed/train.tsv", "yes\ta\t<br />\n")},
         {"a missing column", kTextPairs + "tsv --data entailed", 1, more("entailed/train.tsv", "yes\ta\n")},
         {"a label that the training set does not have", kTextPairs + "tsv --data entailed", 1,
          more("entailed/dev.tsv", "perhaps\ta\tb\n")},

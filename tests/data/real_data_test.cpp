@@ -248,11 +248,25 @@ TEST_F(RealDataTest, TimitsLabels) {
   EXPECT_EQ(unseen, 1);
 }
 
-int64_t count_of(const BadExamples& bad, const std::string& reason) {
+// Of one set, or of all.
+int64_t count_of(const BadExamples& bad, const std::string& reason, const std::string& set = "") {
   int64_t count = 0;
   for (const auto& one : bad.reasons)
-    if (one.reason == reason) count += one.count;
+    if (one.reason == reason && (set.empty() || one.set == set)) count += one.count;
   return count;
+}
+
+// The photograph of each pair of an SNLI file that has a label.
+std::vector<std::string> photographs(const std::filesystem::path& path) {
+  std::vector<std::string> all;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("-\t")) continue;
+    size_t begin = 0;
+    for (int column = 0; column < 3; ++column) begin = line.find('\t', begin) + 1;
+    all.push_back(line.substr(begin, line.find('#', begin) - begin));
+  }
+  return all;
 }
 
 // Texts of the one set that the other has too.
@@ -269,6 +283,18 @@ TEST_F(RealDataTest, Entailment) {
   OPEN_OR_SKIP("nli");
   const auto snli = read_pairs("snli");
   EXPECT_EQ(sizes(snli), (std::vector<size_t>{17157, 1002, 9824}));
+  TextPairSource source;
+  source.reader = "snli";
+  source.folder = source_.folder;
+  const auto files = text_pair_files(source);  // dev, test and others
+  const auto of_dev = photographs(files[0]), of_test = photographs(files[1]);
+  const std::set<std::string> tested(of_test.begin(), of_test.end());
+  std::multiset<std::string> in_both;
+  for (const auto& one : of_dev)
+    if (tested.contains(one)) in_both.insert(one);
+  EXPECT_EQ(std::set<std::string>(in_both.begin(), in_both.end()).size(), 122u);
+  EXPECT_EQ(count_of(snli.bad, "their photograph is in a set that selects or tests", "train and dev"),
+            static_cast<int64_t>(in_both.size()));
   std::set<std::string> premises;
   for (const auto* set : {&snli.dev, &snli.test})
     for (const auto& pair : *set) premises.insert(pair.first);
@@ -299,7 +325,13 @@ TEST_F(RealDataTest, Paraphrases) {
   int64_t paraphrases = 0;
   for (const auto& pair : msrp.test) paraphrases += pair.label;
   EXPECT_EQ(paraphrases, 1147);
-  EXPECT_EQ(sizes(twitter), (std::vector<size_t>{6082, 913, 1844}));
+  EXPECT_EQ(sizes(twitter), (std::vector<size_t>{6096, 903, 1843}));
+  EXPECT_EQ(count_of(twitter.bad, "the pair has two labels"), 146);  // lines, of 62 pairs
+  EXPECT_EQ(count_of(twitter.bad, "a sentence is in a set that selects or tests", "train"), 331);
+  EXPECT_EQ(count_of(twitter.bad, "a sentence is in a set that selects or tests", "dev"), 15);
+  int64_t others = 0;
+  for (const auto& pair : twitter.test) others += pair.label == 0;
+  EXPECT_EQ(others, 1529);
   EXPECT_EQ(shared(twitter.train, twitter.test) + shared(twitter.train, twitter.dev) +
                 shared(twitter.dev, twitter.test),
             0u);

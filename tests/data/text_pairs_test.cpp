@@ -77,6 +77,10 @@ TEST_F(TextPairsTest, BadPairsAreOneSentenceOrCounted) {
   for (const auto& [line, message] : std::map<std::string, std::string>{
            {"yes\t\tb", "train.tsv:3: the first text must not be empty; skip_bad leaves such pairs out"},
            {"yes\ta\t ", "train.tsv:3: the second text must not be empty"},
+           {"yes\t<br />\tb",
+            "train.tsv:3: the first text must have a word, got \"<br />\"; skip_bad leaves such pairs out"},
+           {"yes\ta\t\xC2\xA0", "train.tsv:3: the second text must have a word, got \"\\xC2\\xA0\""},
+           {"yes\ta\t\x01 \x7F", "train.tsv:3: the second text must have a word, got \"\\x01 \\x7F\""},
            {"yes\ta", "train.tsv:3: a line must have 3 columns (label, first text, second text)"},
            {"yes\ta\t\xff", "train.tsv:3: "}}) {
     write_tsv("yes\ta\tb\nno\ta\tc\n" + line + "\n");
@@ -109,6 +113,19 @@ TEST_F(TextPairsTest, BadPairsAreOneSentenceOrCounted) {
   EXPECT_THAT(error_of([&] { load_text_pairs(file); }),
               testing::EndsWith("needs the folder that contains train.tsv, dev.tsv, test.tsv"));
   EXPECT_THAT(error("nli"), HasSubstr("the reader must be one of entailment, snli"));
+}
+
+// <br> is a word where white space alone cuts texts.
+TEST_F(TextPairsTest, WhatIsAWordIsUpToTheTokenizer) {
+  TextPairSource source;
+  source.reader = "tsv";
+  source.folder = folder_;
+  source.tokenizer = Tokenizer::whitespace;
+  write_tsv("yes\t<br>\tb\nno\ta\tc\n");
+  EXPECT_EQ(load_text_pairs(source).train.size(), 2u);
+  write_tsv("yes\t\xE2\x80\x8B\tb\nno\ta\tc\n");  // a space without width
+  EXPECT_THAT(error_of([&] { load_text_pairs(source); }),
+              HasSubstr("train.tsv:1: the first text must have a word, got \"\\xE2\\x80\\x8B\""));
 }
 
 TEST_F(TextPairsTest, SnliSharesNoImageOrPremise) {
@@ -173,6 +190,9 @@ TEST_F(TextPairsTest, AnswersAreGroupedByQuestion) {
   }
   write_answers("dev", "q\n\n", "a\nb\n", "1\n0\n", "Q5-D5-0\nQ5-D5-1\n");
   EXPECT_THAT(error("wikiqa"), HasSubstr("a.toks:2: the question must not be empty"));
+  write_answers("dev", "q\nr\n", "a\n\xC2\xA0\n", "1\n0\n", "Q5-D5-0\nQ5-D5-1\n");
+  EXPECT_THAT(error("wikiqa"), HasSubstr("b.toks:2: the answer must have a word, got \"\\xC2\\xA0\""));
+  EXPECT_EQ(read("wikiqa", true).bad.count(), 1);
 }
 
 TEST_F(TextPairsTest, TrecQaNamesItsQuestions) {
@@ -228,6 +248,15 @@ TEST_F(TextPairsTest, TwitterIsSplitByWhatIsConnected) {
   EXPECT_EQ(shared.bad.count(), 63);
   write("Twitter_URL_Corpus_test.txt", text + "a\tb\t(7,6)\thttp://0\n");
   EXPECT_THAT(error("twitter_url"), HasSubstr("the votes must be from (0,6) to (6,6), got \"(7,6)\""));
+  write("Twitter_URL_Corpus_test.txt", text + "a\t<br>\t(0,6)\thttp://0\n");
+  EXPECT_THAT(error("twitter_url"), HasSubstr("the second text must have a word, got \"<br>\""));
+  // The same two texts in the other order are the same pair: one with another label conflicts, one with the
+  // same label stays.
+  write("Twitter_URL_Corpus_test.txt",
+        text + "answer 1\ttweet 2\t(5,6)\thttp://1\nanswer 2\ttweet 4\t(1,6)\thttp://2\n");
+  const auto turned = read("twitter_url");
+  EXPECT_EQ(turned.train.size() + turned.dev.size() + turned.test.size(), 119u);
+  EXPECT_EQ(turned.bad.count(), 64);
 }
 
 // What a guesser can know who looks at single words of either text: the best label of each word.

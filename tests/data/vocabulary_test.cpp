@@ -16,6 +16,20 @@ TEST(Tokenizer, SplitsAtWhiteSpace) {
   EXPECT_THAT(split(" \t ", Tokenizer::whitespace), ElementsAre());
 }
 
+TEST(Tokenizer, WhatCannotBeSeenIsNoWord) {
+  for (const auto tokenizer : kTokenizers) {
+    EXPECT_EQ(word_problem(" \t ", tokenizer), "must not be empty") << name(tokenizer);
+    // A no-break space, one of East Asian width, a byte order mark, control characters.
+    for (const char* text : {"\xC2\xA0", "\xE3\x80\x80", " \xEF\xBB\xBF", "\x01 \x7F\xC2\x85"})
+      EXPECT_THAT(word_problem(text, tokenizer), testing::StartsWith("must have a word, got \""))
+          << name(tokenizer);
+    for (const char* text : {".", "a", "\xC2\xA0z", "\xC3\xA9", "\xE4\xB8\xAD", "\xFF"})
+      EXPECT_EQ(word_problem(text, tokenizer), "") << name(tokenizer) << " " << text;
+  }
+  EXPECT_EQ(word_problem("<br/> <BR>", Tokenizer::simple), "must have a word, got \"<br/> <BR>\"");
+  EXPECT_EQ(word_problem("<br/>", Tokenizer::whitespace), "");
+}
+
 TEST(Tokenizer, SimpleSplitsRawText) {
   EXPECT_THAT(split("It's GOOD!<br /><br />Don't 'miss' it...", Tokenizer::simple),
               ElementsAre("it's", "good", "!", "don't", "'", "miss", "'", "it", ".", ".", "."));

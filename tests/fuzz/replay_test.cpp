@@ -31,6 +31,7 @@ int fuzz_pieces(const uint8_t*, size_t);
 int fuzz_readers(const uint8_t*, size_t);
 int fuzz_recipe(const uint8_t*, size_t);
 int fuzz_safetensors(const uint8_t*, size_t);
+int fuzz_text_pairs(const uint8_t*, size_t);
 int fuzz_vectors(const uint8_t*, size_t);
 int fuzz_vocabulary(const uint8_t*, size_t);
 }
@@ -59,6 +60,7 @@ INSTANTIATE_TEST_SUITE_P(, Replay,
                                          Target{"pairs", fuzz_pairs}, Target{"pieces", fuzz_pieces},
                                          Target{"readers", fuzz_readers}, Target{"recipe", fuzz_recipe},
                                          Target{"safetensors", fuzz_safetensors},
+                                         Target{"text_pairs", fuzz_text_pairs},
                                          Target{"vectors", fuzz_vectors},
                                          Target{"vocabulary", fuzz_vocabulary}),
                          [](const auto& info) { return std::string(info.param.name); });

@@ -60,7 +60,7 @@ struct Sparse {
 
   Sparse() = default;
   /// Groups of four and of two outputs that share two to six inputs of seven, followed by none, by one of
-  /// their own, or by as many as the output's number among them.
+  /// their own, or by none, one, two .. in turn.
   static Sparse of_groups() {
     enum class Own { none, one, rising };
     Sparse mix;
@@ -88,8 +88,8 @@ struct Sparse {
   Mix view() const { return groups.of(ungrouped()); }
 };
 
-/// What `got` may differ from `expected`: float32's rounding of a few sums of values below 2 and, in
-/// bfloat16, half a unit of its last place.
+/// What `got` may differ from `expected`: float32's rounding of up to a dozen sums of values of about 1 and,
+/// in bfloat16, half a unit of its last place.
 template <class Out>
 double allowance(double expected) {
   return 2e-6 + (sizeof(Out) == 2 ? std::abs(expected) / 256 : 0);

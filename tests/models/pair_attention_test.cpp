@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <functional>
+#include <string>
 
 #include "models/pairs.h"
 #include "nn/visit.h"
@@ -77,7 +79,8 @@ TEST(PairAttention, RealOneIsDeAtt) {
 // Q-Att as QNLP writes it, number by number, with the table of the algebra.
 struct WrittenOut {
   int64_t n, m;
-  at::Tensor table;  // (i, c, j)
+  at::Tensor table;      // (i, c, j); undefined where each layer has learned its own
+  bool one_map = false;  // attention = real: all components have the weights of their whole product
 
   // (l, n m) -> n of (l, m)
   std::vector<at::Tensor> components(const at::Tensor& x) const { return x.view({-1, n, m}).unbind(1); }
@@ -87,6 +90,10 @@ struct WrittenOut {
   std::vector<at::Tensor> product(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b,
                                   const Multiply& multiply) const {
     std::vector<at::Tensor> sums(static_cast<size_t>(n));
+    if (!table.defined()) {  // texts share no table: element by element
+      for (size_t c = 0; c < sums.size(); ++c) sums[c] = multiply(a[c], b[c]);
+      return sums;
+    }
     for (int64_t i = 0; i < n; ++i)
       for (int64_t c = 0; c < n; ++c)
         for (int64_t j = 0; j < n; ++j) {
@@ -107,13 +114,16 @@ struct WrittenOut {
   }
   at::Tensor network(models::Perceptron& layers, at::Tensor x) const {
     for (auto& layer : layers->layers)
-      x = torch::relu(torch::nn::functional::linear(x, test::expanded(table, layer->S), layer->bias));
+      x = torch::relu(torch::nn::functional::linear(
+          x, test::expanded(table.defined() ? table : layer->A, layer->S), layer->bias));
     return x;
   }
   at::Tensor logits(PairAttention& model, const at::Tensor& first, const at::Tensor& second) const {
     const at::Tensor A = words_of(model, first), B = words_of(model, second);
     const auto a = components(A), b = components(B);
-    const auto E = product(a, b, [](const at::Tensor& x, const at::Tensor& y) { return x.mm(y.t()); });
+    const auto E = one_map
+                       ? std::vector<at::Tensor>(a.size(), A.mm(B.t()))
+                       : product(a, b, [](const at::Tensor& x, const at::Tensor& y) { return x.mm(y.t()); });
     std::vector<at::Tensor> B_, A_;
     for (size_t c = 0; c < E.size(); ++c) {
       B_.push_back(E[c].softmax(1).mm(b[c]));
@@ -126,20 +136,46 @@ struct WrittenOut {
   }
 };
 
-TEST(PairAttention, IsTheWrittenOutFormula) {
+// The largest relative error of a model's logits, whose components have three values each.
+double error_beside(const WrittenOut& written, const PairAttentionOptions& options) {
   torch::manual_seed(1);
+  PairAttention model = in_double(options);
+  {
+    const torch::NoGradGuard no_grad;
+    model->words->embedding->weight.mul_(3);  // so that the softmaxes are far from even
+  }
+  const at::Tensor first = ids({3, 7, 5}, 7), second = ids({4, 2, 6}, 9), logits = model(first, second);
+  double largest = 0;
+  for (int64_t b = 0; b < 3; ++b)
+    largest = std::max(largest, relative_error(logits[b], written.logits(model, first[b], second[b])));
+  return largest;
+}
+
+TEST(PairAttention, IsTheWrittenOutFormula) {
   for (const char* algebra : {"complex", "quaternion", "split_quaternion", "octonion"}) {
     const at::Tensor table = test::table_of(algebra);
     const int64_t n = table.size(0);
-    PairAttention model = in_double(attending(algebra).width(3 * n));
-    {
-      const torch::NoGradGuard no_grad;
-      model->words->embedding->weight.mul_(3);  // so that the softmaxes are far from even
-    }
-    const WrittenOut written{n, 3, table};
-    const at::Tensor first = ids({3, 7, 5}, 7), second = ids({4, 2, 6}, 9), logits = model(first, second);
-    for (int64_t b = 0; b < 3; ++b)
-      EXPECT_LT(relative_error(logits[b], written.logits(model, first[b], second[b])), 1e-12) << algebra;
+    EXPECT_LT(error_beside({n, 3, table}, attending(algebra).width(3 * n)), 1e-12) << algebra;
+  }
+}
+
+// One map of scores for all components, while products and layers are the algebra's.
+TEST(PairAttention, WithRealAttentionItIsTheWrittenOutFormula) {
+  for (const char* algebra : {"complex", "quaternion", "octonion"}) {
+    const at::Tensor table = test::table_of(algebra);
+    const int64_t n = table.size(0);
+    const auto options = attending(algebra).width(3 * n).attention(nn::AttentionKind::real);
+    EXPECT_LT(error_beside({n, 3, table, true}, options), 1e-12) << algebra;
+    EXPECT_GT(error_beside({n, 3, table}, options), 1e-4) << algebra << ": the maps make no difference";
+  }
+}
+
+// Its texts share no table: attention is real, products are element by element, layers have their own A.
+TEST(PairAttention, OverLearnedAlgebrasItIsTheWrittenOutFormula) {
+  for (const int64_t n : {2, 4, 5}) {
+    const auto options = attending("phm(" + std::to_string(n) + ")").width(3 * n);
+    EXPECT_LT(error_beside({n, 3, {}, true}, options), 1e-12) << n;
+    EXPECT_GT(error_beside({n, 3, {}}, options), 1e-4) << n << ": the maps make no difference";
   }
 }
 
@@ -209,6 +245,7 @@ TEST(PairAttention, EvaluatesManyPairsInPanels) {
     const at::Tensor expected = model(first, second).detach();
     torch::set_num_threads(1);
     const torch::NoGradGuard no_grad;
+    model(first, second);  // weights that are packed once are no tensors of a panel
     EXPECT_LT(largest_tensor([&] { EXPECT_LT(relative_error(model(first, second), expected), 1e-5); }),
               kWhole / 5);
     // Of texts that fill a panel each, as many as there are threads.

@@ -9,7 +9,9 @@
 #include <sstream>
 
 #include "quatrain/data/vocabulary.h"
+#include "quatrain/models/pair_attention.h"
 #include "quatrain/nn/convert.h"
+#include "quatrain/nn/parameters.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/trainer.h"
 #include "tasks/settings.h"
@@ -158,7 +160,14 @@ TEST_F(TextPairsKindTest, AnswersLinesOfTwoTextsInOrder) {
   EXPECT_THAT(model->line_problem("a\tb\tc"), HasSubstr("two texts with one tab between"));
   EXPECT_THAT(model->line_problem(" \tb"), HasSubstr("the first text must not be empty"));
   EXPECT_THAT(model->line_problem("a\t"), HasSubstr("the second text must not be empty"));
+  EXPECT_EQ(model->line_problem("\xC2\xA0\tb"), "the first text must have a word, got \"\\xC2\\xA0\"");
+  EXPECT_EQ(model->line_problem("a\t\x01"), "the second text must have a word, got \"\\x01\"");
   EXPECT_EQ(model->line_problem(lines[0]), "");
+  // By the tokenizer of training: <br> is a word where white space alone cuts texts.
+  EXPECT_EQ(model->line_problem("a\t<br>"), "");
+  const auto data = load_data(recipe_of({"task.tokenizer=simple"}), {});
+  EXPECT_EQ(data->make_model(data->recipe())->line_problem("a\t<br>"),
+            "the second text must have a word, got \"<br>\"");
 }
 
 TEST_F(TextPairsKindTest, RanksAnswers) {
@@ -310,6 +319,42 @@ TEST_F(TextPairsKindTest, WordsOfTheTestSetAreKnownWhereNoVectorIsTrained) {
   };
   EXPECT_THAT(words("false"), HasSubstr("seldom"));
   EXPECT_THAT(words("true"), Not(HasSubstr("seldom")));
+}
+
+// Of the recipes as they are, over generated pairs, which need no files.
+TEST_F(TextPairsKindTest, TwinsOfTheRecipesAreWhatTheirNamesSay) {
+  for (const std::string name : {"entailment_generated", "snli", "sick", "wikiqa", "trecqa", "paraphrase"}) {
+    SCOPED_TRACE(name);
+    const Recipe recipe = read_recipe(QUATRAIN_RECIPES "/" + name + ".toml",
+                                      settings_of_tests({"task.data=entailment", "entailment.train=100",
+                                                         "entailment.dev=20", "entailment.test=20"}));
+    const auto data = load_data(recipe, {});
+    struct Size {
+      nn::AttentionKind kind;
+      int64_t n, parameters;  // without words' vectors
+    };
+    const auto twin = [&](const char* twin_name) {
+      const auto made = data->make_model(twin_recipe(data->recipe(), find_twin(data->recipe(), twin_name)));
+      const auto& model = dynamic_cast<models::PairAttentionImpl&>(made->module());
+      const nn::ParameterReport report = nn::parameter_report(model);
+      return Size{model.kind(), model.options.algebra().n, report.total - report.embeddings};
+    };
+    const Size deatt = twin("deatt"), narrow = twin("deatt-narrow"), q_att = twin("q-att"),
+               real_attention = twin("q-att-real-attention");
+    EXPECT_EQ(deatt.n, 1);
+    EXPECT_EQ(narrow.n, 1);
+    EXPECT_EQ(q_att.n, 4);
+    EXPECT_EQ(q_att.kind, nn::AttentionKind::componentwise);
+    EXPECT_EQ(real_attention.n, 4);
+    EXPECT_EQ(real_attention.kind, nn::AttentionKind::real);
+    EXPECT_EQ(real_attention.parameters, q_att.parameters);
+    EXPECT_NEAR(static_cast<double>(narrow.parameters) / static_cast<double>(q_att.parameters), 1, 0.02);
+    EXPECT_LT(q_att.parameters, deatt.parameters / 2);
+    if (name == "entailment_generated") continue;
+    EXPECT_EQ(q_att.parameters, 212003);  // with three labels, as in the results
+    EXPECT_EQ(narrow.parameters, 208443);
+    EXPECT_EQ(deatt.parameters, 662003);
+  }
 }
 
 TEST_F(TextPairsKindTest, SizesMustFitTheAlgebra) {

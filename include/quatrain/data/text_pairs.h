@@ -52,8 +52,8 @@ QUATRAIN_API const std::vector<Reader>& text_pair_readers();
 QUATRAIN_API bool reads_ranked(const std::string& reader);
 
 /// Reads or generates a dataset. Errors are one sentence with file and line (c10::Error): files that are
-/// missing or have different numbers of lines, and, unless skip_bad says so, an empty side, another number of
-/// columns, an unknown label, a relevance other than 0 and 1, text that is not UTF-8.
+/// missing or have different numbers of lines, and, unless skip_bad says so, a side without a word, another
+/// number of columns, an unknown label, a relevance other than 0 and 1, text that is not UTF-8.
 QUATRAIN_API TextPairSplits load_text_pairs(const TextPairSource& source);
 
 /// The files that load_text_pairs() reads; none where the set is generated.

@@ -28,4 +28,9 @@ QUATRAIN_API Tokenizer parse_tokenizer(std::string_view name);
 /// The words of one line, none of them empty.
 QUATRAIN_API std::vector<std::string> split(std::string_view line, Tokenizer tokenizer);
 
+/// Why a text has no word, as "must not be empty"; empty where it has one. Words of nothing but white space,
+/// control and format characters do not count; split() makes some, of a no-break space for
+/// example, because it looks at ASCII alone.
+QUATRAIN_API std::string word_problem(std::string_view text, Tokenizer tokenizer);
+
 }  // namespace quatrain::data

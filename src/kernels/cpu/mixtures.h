@@ -10,9 +10,10 @@ namespace {
 
 constexpr int kMaxInputs = 64;  // the largest n of an algebra
 
-// Where other components lie between its rows, a matrix is a tensor's, which may come from memory, in more
-// streams than a processor foresees: it is told of them this many rows ahead. Others are a panel that is in
-// the cache. Short rows gain less than that costs.
+// Where other components lie between its rows, a matrix is most likely a tensor's, which may come from
+// memory, in more streams than a processor foresees: it is told of them this many rows ahead. Others are most
+// likely a panel that is in the cache. Only tiles of one row ask, and only for the inputs that are read
+// without a loop: most rows of a tensor are of these. Short rows gain less than that costs.
 constexpr int kAhead = 2;
 constexpr int64_t kLongRow = 64;
 
@@ -28,16 +29,11 @@ inline Ahead ahead_of(int64_t in_row, int64_t out_row, int64_t rows, int64_t col
 template <class T>
 constexpr int64_t kInLine = 64 / sizeof(T);
 
-/// Has `vectors` vectors brought into the cache: to be read, or to be written.
+/// Has `vectors` vectors brought into the cache.
 template <int vectors, class T>
 [[gnu::always_inline]] inline void ask_for(const T* p) {
 #pragma GCC unroll 8
   for (int i = 0; i * kInLine<T> < vectors * kLanes; ++i) __builtin_prefetch(p + i * kInLine<T>);
-}
-template <int vectors, class T>
-[[gnu::always_inline]] inline void ask_for(T* p) {
-#pragma GCC unroll 8
-  for (int i = 0; i * kInLine<T> < vectors * kLanes; ++i) __builtin_prefetch(p + i * kInLine<T>, 1);
 }
 
 /// A call of `combine`.

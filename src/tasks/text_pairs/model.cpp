@@ -16,10 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kAnsweredPairs = 128;
 
-bool has_no_word(std::string_view text) {
-  return data::split(text, data::Tokenizer::whitespace).empty();
-}
-
 models::PairAttention make_attention(const PairModelOptions& own, int64_t words, int64_t word_width,
                                      int64_t classes) {
   return models::PairAttention(models::PairAttentionOptions(words, classes)
@@ -71,6 +67,10 @@ bool TextPairModel::ranked() const {
   return recipe_.own<TextPairTaskOptions>().ranked();
 }
 
+data::Tokenizer TextPairModel::tokenizer() const {
+  return recipe_.own<TextPairTaskOptions>().source.tokenizer.value_or(data::Tokenizer::whitespace);
+}
+
 int64_t TextPairModel::layer_parameters() const {
   if (encoder_) return nn::parameter_report(*encoder_->encoder).total;
   const nn::ParameterReport all = nn::parameter_report(*attention_);
@@ -118,14 +118,15 @@ std::string TextPairModel::line_problem(const std::string& line) const {
   const size_t tab = line.find('\t');
   if (tab == line.npos || line.find('\t', tab + 1) != line.npos)
     return "a line must be two texts with one tab between";
-  if (has_no_word(line.substr(0, tab))) return "the first text must not be empty";
-  if (has_no_word(line.substr(tab + 1))) return "the second text must not be empty";
+  if (const auto problem = data::word_problem(line.substr(0, tab), tokenizer()); !problem.empty())
+    return "the first text " + problem;
+  if (const auto problem = data::word_problem(line.substr(tab + 1), tokenizer()); !problem.empty())
+    return "the second text " + problem;
   return {};
 }
 
 std::vector<std::string> TextPairModel::predict(const std::vector<std::string>& lines) {
   if (lines.empty()) return {};
-  const auto& own = recipe_.own<TextPairTaskOptions>();
   std::vector<data::TextPair> pairs;
   for (size_t i = 0; i < lines.size(); ++i) {
     if (const std::string problem = line_problem(lines[i]); !problem.empty()) throw LineError(i, problem);
@@ -134,8 +135,8 @@ std::vector<std::string> TextPairModel::predict(const std::vector<std::string>& 
     pair.first = lines[i].substr(0, tab);
     pair.second = lines[i].substr(tab + 1);
   }
-  const auto encoded = std::make_shared<data::EncodedTextPairs>(data::encode(
-      pairs, own.source.tokenizer.value_or(data::Tokenizer::whitespace), vocabulary, own.max_length));
+  const auto encoded = std::make_shared<data::EncodedTextPairs>(
+      data::encode(pairs, tokenizer(), vocabulary, recipe_.own<TextPairTaskOptions>().max_length));
   at::Tensor all = logits(encoded);
   all = ranked() ? at::cat({(-all).sigmoid(), all.sigmoid()}, 1) : all.softmax(1);
   require_finite(all);

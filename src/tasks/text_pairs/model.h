@@ -41,6 +41,8 @@ class TextPairModel : public Model {
   std::vector<std::string> labels;
 
  private:
+  data::Tokenizer tokenizer() const;
+
   int64_t word_width_;
   models::PairAttention attention_{nullptr};  // one of the two
   models::PairEncoder encoder_{nullptr};
