@@ -60,6 +60,12 @@ inline bool is_plain(const at::Tensor& t) {
   return is_dense_on_cpu(t) && !has_tangent(t) && !is_traced(t) && !at::isTensorSubclassLike(t);
 }
 
+/// at::isTensorSubclassLike, but of the tensor alone: modes do not count. Not by has_any, which may not be
+/// asked for a backend: builds of PyTorch with its own checks refuse that.
+inline bool is_subclass_like(const at::Tensor& t) {
+  return !(t.key_set() & at::kTensorSubclassLike).empty();
+}
+
 /// True for a dense tensor of the CPU that an operator of ours may take. Other than kernels an operator is
 /// seen by modes and by traces, so these are no reason against it. While a program is compiled all tensors
 /// are wrapped, and a user's subclasses cannot be told apart.
@@ -67,7 +73,7 @@ inline bool suits_operator(const at::Tensor& t) {
   constexpr c10::DispatchKeySet kTransformed{c10::DispatchKey::FuncTorchBatched,
                                              c10::DispatchKey::FuncTorchGradWrapper};
   return is_dense_on_cpu(t) && !has_tangent(t) &&
-         !t.key_set().has_any(is_compiled() ? kTransformed : at::kTensorSubclassLike);
+         !(is_compiled() ? t.key_set().has_any(kTransformed) : is_subclass_like(t));
 }
 
 }  // namespace quatrain::ops

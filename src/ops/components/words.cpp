@@ -125,7 +125,7 @@ at::Tensor index_of_words(const at::Tensor& padding) {
               "index_of_words: padding must be bool (B, L), got ", padding.scalar_type(), " ",
               padding.sym_sizes());
   if (in_function_transform() || is_compiled() || torch::jit::tracer::isTracing() ||
-      !padding.device().is_cpu() || padding.key_set().has_any(at::kTensorSubclassLike))
+      !padding.device().is_cpu() || is_subclass_like(padding))
     return {};
   const at::Tensor index = padding.logical_not().flatten().nonzero().squeeze(1);
   const int64_t left_out = padding.numel() - index.numel();
