@@ -43,9 +43,11 @@ class PairGate {
   }
   /// As has_text, of a side that becomes words.
   bool has_word(std::string_view side, const char* which, const LineFile& file) {
-    const std::string problem = word_problem(side, rule_.tokenizer), name = "the " + std::string(which);
+    if (!has_text(side, which, file)) return false;
+    const std::string problem = word_problem(side, rule_.tokenizer);
     if (problem.empty()) return true;
-    return refuse(name + (is_blank(side) ? " is empty" : " has no word"), name + " " + problem, file);
+    return refuse("the " + std::string(which) + " has no word", "the " + std::string(which) + " " + problem,
+                  file);
   }
   bool refuse(const std::string& reason, const std::string& problem, const LineFile& file) {
     TORCH_CHECK(rule_.skip, file.place(), ": ", problem, "; skip_bad leaves such pairs out");

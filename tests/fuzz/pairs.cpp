@@ -14,7 +14,6 @@ QUATRAIN_FUZZ_TARGET(pairs)(const uint8_t* data, size_t size) {
   static const fuzz::Folder folder;
   if (size == 0) return 0;
   auto text = fuzz::text_of(data + 1, size - 1);
-  constexpr std::string_view kEnd = "\n--\n";
   constexpr size_t kFactor = 4096;  // a few bytes of gzip's may be the longest line that there can be
   const char kind = static_cast<char>(data[0] | 0x20);
   if (kind == 'x') {
@@ -34,9 +33,8 @@ QUATRAIN_FUZZ_TARGET(pairs)(const uint8_t* data, size_t size) {
   if (kind == 'p') {
     source.source = "a";
     source.target = "b";
-    const size_t end = text.find(kEnd);
-    folder.write("train.a", text.substr(0, end));
-    folder.write("train.b", end == text.npos ? "" : text.substr(end + kEnd.size()));
+    folder.write("train.a", fuzz::next_file(text));
+    folder.write("train.b", text);
   } else {
     folder.write("train.tsv", text);
   }

@@ -36,12 +36,8 @@ QUATRAIN_FUZZ_TARGET(readers)(const uint8_t* data, size_t size) {
   data::Source source;
   source.reader = target->reader;
   source.folder = folder.path();
-  constexpr std::string_view kEnd = "\n--\n";
-  for (const char* file : target->files) {
-    const size_t end = file == target->files.back() ? text.npos : text.find(kEnd);
-    folder.write(file, text.substr(0, end));
-    text.remove_prefix(end == text.npos ? text.size() : end + kEnd.size());
-  }
+  for (const char* file : target->files)
+    folder.write(file, file == target->files.back() ? text : fuzz::next_file(text));
   fuzz::read_or_refuse<c10::Error>(size, 100, [&] { data::load(source); });
   return 0;
 }

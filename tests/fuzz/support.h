@@ -29,6 +29,15 @@ inline std::string_view text_of(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
+/// Takes one of several files off the front of an input: what stands before a line `--`, or all of it.
+inline std::string_view next_file(std::string_view& text) {
+  constexpr std::string_view kEnd = "\n--\n";
+  const size_t end = text.find(kEnd);
+  const std::string_view file = text.substr(0, end);
+  text.remove_prefix(end == text.npos ? text.size() : end + kEnd.size());
+  return file;
+}
+
 /// A folder of this process, in memory where the machine has such a place; removed at the end.
 class Folder {
  public:

@@ -68,14 +68,12 @@ QUATRAIN_FUZZ_TARGET(text_pairs)(const uint8_t* data, size_t size) {
   source.reader = target->reader;
   source.folder = folder.path() / "text_pairs";  // other targets' files have the same names
   source.skip_bad = data[0] != static_cast<uint8_t>(first);
-  constexpr std::string_view kEnd = "\n--\n", kCompressed = "\x1f\x8b";
+  constexpr std::string_view kCompressed = "\x1f\x8b";
   for (const std::string file : target->files) {
-    const size_t end = file == target->files.back() ? text.npos : text.find(kEnd);
-    const auto content = text.substr(0, end);
+    const auto content = file == target->files.back() ? text : fuzz::next_file(text);
     if (content.starts_with(kCompressed)) return 0;
     std::filesystem::create_directories((source.folder / file).parent_path());
     folder.write("text_pairs/" + file, content);
-    text.remove_prefix(end == text.npos ? text.size() : end + kEnd.size());
   }
   fuzz::read_or_refuse<c10::Error>(size, 1000, [&] { check_pairs(data::load_text_pairs(source)); });
   return 0;
