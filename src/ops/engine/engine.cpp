@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -67,8 +68,8 @@ auto in_type_of(const Pass& p, const Work& work) {
   return p.multiplied_in == at::kFloat ? work(float{}) : work(bf16{});
 }
 
-/// Sizes of blocks: functions of a layer's sizes and algebra alone, so that what is packed once fits every
-/// batch.
+/// Sizes of blocks: functions of a layer's sizes, its algebra and the processor alone, so that what is packed
+/// once fits every batch.
 struct Blocking {
   int64_t depth;  // of a block of K
   int64_t panel;  // rows
@@ -79,7 +80,7 @@ struct Blocking {
     tile = kTile;
     const int64_t products = std::min(kColumns, p.N) * p.rank * 4;
     while (tile > 8 && tile * products > (tile > 16 ? 1 : 2) * kProductBytes) tile /= 2;
-    depth = std::clamp<int64_t>(kLeftBytes / (line * 2 * tile), 64, 320);
+    depth = std::clamp<int64_t>(kLeftBytes / (line * layout().tiles * tile), 64, 320);
     // Equal blocks, not full ones and a rest.
     const int64_t blocks = (p.K + depth - 1) / depth;
     const int64_t step = kLine / size;
@@ -143,8 +144,8 @@ void mix_left(const Table& k, const Pass& p, int64_t row, int64_t col, int64_t r
       for (int64_t i = 0; i < rows; ++i) out[r * out_component + i * out_row + cols] = 0;
 }
 
-/// The right operands of a block: R matrices, one after the other. `scratch` holds R matrices of `most` rows
-/// and kColumns columns; `most` is even.
+/// The right operands of a block: R matrices, one after the other, each in strips of columns that lie
+/// together. `scratch` holds R matrices of `most` rows and kColumns columns; `most` is even.
 template <class T>
 void mix_right(const Table& k, const Pass& p, int64_t row, int64_t col, int64_t rows, int64_t cols, T* out,
                float* scratch, int64_t most) {
@@ -158,13 +159,21 @@ void mix_right(const Table& k, const Pass& p, int64_t row, int64_t col, int64_t 
         k.pair(scratch + r * apart, kColumns, count, cols, out + r * component + done * width, width);
     }
   } else {
-    mix_pieces(k, *p.right, p.B, p.n, row, col, rows, cols, out, component, width);
+    for (int64_t done = 0; done < cols; done += layout().columns) {
+      const int64_t together = std::min(layout().columns, cols - done);
+      mix_pieces(k, *p.right, p.B, p.n, row, col + done, rows, together, out + done * rows, component,
+                 together);
+    }
   }
 }
 
 void multiply(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
               float* c) {
-  at::native::cpublas::brgemm(rows, cols, depth, a_row, cols, cols, false, a, b, c);
+  for (int64_t done = 0; done < cols; done += layout().columns) {
+    const int64_t together = std::min(layout().columns, cols - done);
+    at::native::cpublas::brgemm(rows, together, depth, a_row, together, cols, false, a, b + done * depth,
+                                c + done);
+  }
 }
 
 /// `depth` is even. Once a thread has called this it must release what the call keeps of the processor
@@ -347,6 +356,13 @@ Few<Task> split(const Pass& p, const Blocking& b) {
 }
 
 }  // namespace
+
+const Layout& layout() {
+  static const Layout known = std::string_view(kernels::cpu::available()[0]->name) == "avx2"
+                                  ? Layout{32, 16, 1}
+                                  : Layout{kColumns, kColumns, 2};
+  return known;
+}
 
 bool prefers_halves() {
   return at::native::cpublas::could_pack(at::kBFloat16);

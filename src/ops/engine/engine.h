@@ -118,6 +118,17 @@ void finish_block(const kernels::cpu::Table& kernels, const Epilogue& epilogue, 
 void dots(const Blocks& probe, int64_t n, const float* products, int64_t rank, int64_t M, int64_t N,
           float* sums);
 
+/// How right operands of float32 lie, so that oneDNN's products read them one value after the other. With
+/// AVX-512 they pass over 64 columns at once. With the 16 registers of AVX2 they do not, and weights that
+/// come from the third level cache in rows of 64 columns take up to half as long again as in narrower ones.
+struct Layout {
+  int64_t columns;      ///< of a block that lie together
+  int64_t few_columns;  ///< the same where a product has a handful of rows (mixed_rows.h)
+  int64_t tiles;        ///< of a panel: fewer make deeper blocks, whose products are mixed less often
+};
+/// This processor's.
+const Layout& layout();
+
 /// Bytes of the packed right operand, and the packing: right mixtures of B in the order in which `run` reads
 /// them.
 int64_t packed_bytes(const Pass& pass);

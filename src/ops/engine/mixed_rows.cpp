@@ -12,16 +12,15 @@ namespace quatrain::ops::engine {
 
 namespace {
 
-constexpr int64_t kMixedBytes = 1 << 19;    // of mixed inputs: they are read again for every strip of weights
-constexpr int64_t kWork = 1 << 17;          // products of a strip: enough to be worth a thread
-constexpr int64_t kPackedBlock = kColumns;  // columns of y whose weights lie together
+constexpr int64_t kMixedBytes = 1 << 19;  // of mixed inputs: they are read again for every strip of weights
+constexpr int64_t kWork = 1 << 17;        // products of a strip: enough to be worth a thread
 
 /// rows of n mixtures times packed blocks, in columns begin .. end of y.
 void multiply_streamed(const Stream& s, int64_t rows, const float* mixed, int64_t begin, int64_t end,
                        float* y) {
-  const int64_t depth = s.n * s.p;
+  const int64_t depth = s.n * s.p, together = layout().few_columns;
   for (int64_t col = begin; col < end;) {
-    const int64_t block = col / kPackedBlock * kPackedBlock, width = std::min(kPackedBlock, s.m - block),
+    const int64_t block = col / together * together, width = std::min(together, s.m - block),
                   cols = std::min(block + width, end) - col;
     at::native::cpublas::brgemm(rows * s.n, cols, depth, depth, width, s.m, false, mixed,
                                 s.packed + block * depth + (col - block), y + col);
@@ -33,12 +32,12 @@ void multiply_streamed(const Stream& s, int64_t rows, const float* mixed, int64_
 
 void pack(const Stream& s, float* to) {
   const auto& k = kernels::cpu::active();
-  at::parallel_for(0, (s.m + kPackedBlock - 1) / kPackedBlock, 1, [&](int64_t begin, int64_t end) {
+  const int64_t together = layout().few_columns;
+  at::parallel_for(0, (s.m + together - 1) / together, 1, [&](int64_t begin, int64_t end) {
     const float* from[kMaxComponents];
     Few<float*> out(s.n);
-    for (int64_t block = begin * kPackedBlock; block < std::min(end * kPackedBlock, s.m);
-         block += kPackedBlock) {
-      const int64_t width = std::min(kPackedBlock, s.m - block);
+    for (int64_t block = begin * together; block < std::min(end * together, s.m); block += together) {
+      const int64_t width = std::min(together, s.m - block);
       pointers(s.S, s.n, block, 0, from);
       for (int64_t i = 0; i < s.n; ++i) out[i] = to + (block * s.n + i * width) * s.p;
       k.transpose_f_f(copies_of(s.n), static_cast<int32_t>(s.n), from, s.S.row, out.data(), width, width,
@@ -77,7 +76,7 @@ void run(const Stream& s) {
       first += piece.width;
     }
     // Of a packed block, whole ones.
-    const int64_t least = s.packed ? kPackedBlock : 16,
+    const int64_t least = s.packed ? layout().few_columns : 16,
                   strip = std::max<int64_t>(least, kWork / (s.n * s.p * rows * s.n) / least * least);
     at::parallel_for(0, (height + strip - 1) / strip, 1, [&](int64_t begin, int64_t end) {
       const int64_t first = top + begin * strip, count = top + std::min(end * strip, height) - first;
