@@ -48,8 +48,9 @@ std::tuple<at::Tensor, at::Tensor> step(const char* name, const RecurrentWeights
     return x.dim() == 1 ? state.unsqueeze(0) : state;
   };
   const at::Tensor h0 = start("h", h), c0 = memory ? start("c", c) : at::Tensor();
-  if (rows.size(0) == 0) return {h0, c0};
-  const at::Tensor one = torch::full({1}, rows.size(0), torch::kLong);
+  const int64_t batch = rows.size(0);
+  const at::Tensor one =
+      torch::full({batch > 0 ? 1 : 0}, batch, torch::kLong);  // a step without a row is none
   const auto [y, h1, c1] = weights.forward(rows, one, h0, c0, false, training);
   if (x.dim() == 2) return {h1, c1};
   return {h1.squeeze(0), memory ? c1.squeeze(0) : c1};

@@ -108,7 +108,7 @@ std::pair<at::Tensor, RecurrentStack::States> RecurrentStack::forward(const at::
                     "), got ", x.sizes());
   if (x.dim() == 2) {
     const auto as_batch = [](const at::Tensor& state) {
-      return state.defined() ? state.unsqueeze(1) : state;
+      return state.defined() && state.dim() == 2 ? state.unsqueeze(1) : state;
     };
     const auto [y, last] =
         forward(x.unsqueeze(batch_first_ ? 0 : 1), States{as_batch(states.h), as_batch(states.c)}, training);
@@ -118,11 +118,8 @@ std::pair<at::Tensor, RecurrentStack::States> RecurrentStack::forward(const at::
   const at::Tensor by_step = batch_first_ ? x.transpose(0, 1) : x;
   const int64_t steps = by_step.size(0), batch = by_step.size(1);
   const States first = start(states, batch, x);
-  if (batch == 0) {
-    const at::Tensor y = x.new_empty({steps, 0, directions_ * state_});
-    return {batch_first_ ? y.transpose(0, 1) : y, first};
-  }
-  const at::Tensor sizes = torch::full({steps}, batch, torch::kLong);
+  // Steps without a row are no steps; what autograd records is the same.
+  const at::Tensor sizes = torch::full({batch > 0 ? steps : 0}, batch, torch::kLong);
   const auto [rows, last] = rows_forward(by_step.reshape({-1, input_}), sizes, first, training);
   const at::Tensor y = rows.view({steps, batch, directions_ * state_});
   return {batch_first_ ? y.transpose(0, 1) : y, last};

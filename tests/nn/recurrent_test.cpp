@@ -322,7 +322,13 @@ TEST(LSTM, EmptySequencesAndBatches) {
   LSTM layer(LSTMOptions(8, 8));
   const auto [none, state] = layer->forward(torch::randn({0, 2, 8}));
   EXPECT_EQ(none.sizes(), (std::vector<int64_t>{0, 2, 8}));
-  EXPECT_EQ(std::get<0>(layer->forward(torch::randn({3, 0, 8}))).sizes(), (std::vector<int64_t>{3, 0, 8}));
+  const at::Tensor y = std::get<0>(layer->forward(torch::randn({3, 0, 8})));
+  EXPECT_EQ(y.sizes(), (std::vector<int64_t>{3, 0, 8}));
+  y.sum().backward();
+  for (const at::Tensor& parameter : layer->parameters()) {
+    ASSERT_TRUE(parameter.grad().defined());
+    EXPECT_EQ(parameter.grad().abs().sum().item<float>(), 0);
+  }
 }
 
 TEST(LSTM, RefusesBadOptionsAndInput) {

@@ -174,3 +174,37 @@ def test_bad_input_is_one_sentence():
         nn.RNN(8, 8, nonlinearity="sin")
     with pytest.raises(RuntimeError, match="c0 goes with an lstm"):
         quatrain.ops.recurrence(torch.randn(2, 8), torch.tensor([2]), torch.randn(2, 2), None, [torch.randn(1, 8, 2)])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_empty_batches_have_gradients(kind):
+    x = torch.randn(5, 0, 8, requires_grad=True)
+    layer = getattr(nn, kind)(8, 16, 2, bidirectional=True)
+    y, _ = layer(x)
+    assert y.shape == (5, 0, 32)
+    y.sum().backward()
+    assert all(p.grad is not None and not p.grad.any() for p in layer.parameters()) and x.grad.shape == x.shape
+    cell = getattr(nn, kind + "Cell")(8, 16)
+    h = cell(x[0])[0] if kind == "LSTM" else cell(x[0])
+    assert h.shape == (0, 16)
+    h.sum().backward()
+    assert not cell.S_hh.grad.any()
+
+
+def test_arguments_are_refused_in_a_sentence():
+    layer, x = nn.LSTM(8, 16), torch.randn(5, 2, 8)
+    h = torch.zeros(1, 2, 16)
+    for state in ((h,), h, (h, None), (h, h, h)):
+        with pytest.raises(TypeError, match=r"LSTM: the state must be a pair of tensors \(h0, c0\), got"):
+            layer(x, state)
+    with pytest.raises(TypeError, match="GRUCell: the state must be a tensor h0, got tuple"):
+        nn.GRUCell(8, 16)(x[0], (h[0], h[0]))
+    with pytest.raises(TypeError, match="floating-point type, got torch.int64"):
+        layer(x.long())
+    with pytest.raises(TypeError, match="x must be a tensor, got NoneType"):
+        layer(None)
+    with pytest.raises(ValueError, match=r"\(layers \* directions, batch, hidden_size\) = \[1, 1, 16\], got \[1, 2, 16\]"):
+        layer(x[:, 0], (h, h))
+    for wrong in (dict(num_layers=1.5), dict(dropout="x"), dict(bidirectional=3), dict(dtype=torch.int32), dict(dtype=torch.complex64)):
+        with pytest.raises(TypeError, match="LSTM: " + next(iter(wrong)) + " must be"):
+            nn.LSTM(8, 16, **wrong)

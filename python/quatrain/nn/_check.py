@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Sequence
 
+from torch import Tensor
+
+
+def whole(layer: str, argument: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{layer}: {argument} must be an int, got {value!r}")
+
 
 def divisible(layer: str, argument: str, value: int, divisor: int, text: str = "n") -> None:
     """Refuses a size that is not a positive multiple of ``divisor``; ``text`` says what that is."""
+    whole(layer, argument, value)
     if value <= 0:
         raise ValueError(f"{layer}: {argument} must be positive, got {value}")
     below = value // divisor * divisor
@@ -16,6 +24,8 @@ def divisible(layer: str, argument: str, value: int, divisor: int, text: str = "
 
 
 def probability(layer: str, argument: str, p: float) -> None:
+    if not isinstance(p, (int, float)):
+        raise TypeError(f"{layer}: {argument} must be a number, got {p!r}")
     if not 0 <= p <= 1:
         raise ValueError(f"{layer}: {argument} must be between 0 and 1, got {p}")
 
@@ -26,6 +36,7 @@ def choice(what: str, value: str, known: Sequence[str]) -> None:
 
 
 def at_least_one(layer: str, argument: str, value: int) -> None:
+    whole(layer, argument, value)
     if value < 1:
         raise ValueError(f"{layer}: {argument} must be at least 1, got {value}")
 
@@ -35,3 +46,26 @@ def flag(layer: str, argument: str, value: object) -> None:
     if not isinstance(value, bool):
         hint = f" (the algebra is named: algebra={value!r})" if isinstance(value, str) else ""
         raise TypeError(f"{layer}: {argument} must be True or False, got {value!r}{hint}")
+
+
+def floating(layer: str, x: object) -> None:
+    """Refuses an input that is no tensor of real numbers; integers would be taken for a type that weights should have."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{layer}: x must be a tensor, got {type(x).__name__}")
+    if not x.is_floating_point():
+        raise TypeError(f"{layer}: x must have a floating-point type, got {x.dtype} (convert it: x.float())")
+
+
+def state(layer: str, value: object) -> None:
+    if value is not None and not isinstance(value, Tensor):
+        raise TypeError(f"{layer}: the state must be a tensor h0, got {type(value).__name__}")
+
+
+def states(layer: str, value: object) -> tuple[Tensor | None, Tensor | None]:
+    """The two states of an LSTM."""
+    if value is None:
+        return None, None
+    if not isinstance(value, (tuple, list)) or len(value) != 2 or not all(isinstance(each, Tensor) for each in value):
+        got = [type(each).__name__ for each in value] if isinstance(value, (tuple, list)) else type(value).__name__
+        raise TypeError(f"{layer}: the state must be a pair of tensors (h0, c0), got {got}")
+    return value[0], value[1]

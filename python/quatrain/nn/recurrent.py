@@ -227,6 +227,8 @@ class Recurrent(HypercomplexLayer):
         spec = Spec.parse(algebra)
         check_options(name, spec, input_size, hidden_size, bias, recurrent_dropout, gates, way)
         _check.at_least_one(name, "num_layers", num_layers)
+        for option, asked in (("batch_first", batch_first), ("bidirectional", bidirectional), ("single_bias", single_bias)):
+            _check.flag(name, option, asked)
         _check.probability(name, "dropout", dropout)
         if proj_size and "lstm" not in cell:
             raise ValueError(f"{name}: proj_size is an LSTM's, got {proj_size}; leave it 0")
@@ -312,6 +314,7 @@ class Recurrent(HypercomplexLayer):
             if back is not None:
                 h, c = h[:, back], None if c is None else c[:, back]
             return PackedSequence(y, sizes, order, back), h, c
+        _check.floating(type(self).__name__, x)
         if x.dim() not in (2, 3) or x.shape[-1] != self.input_size:
             axes = "batch, steps" if self.batch_first else "steps, batch"
             raise ValueError(
@@ -321,9 +324,11 @@ class Recurrent(HypercomplexLayer):
         if x.dim() == 3:
             return self._dense(x, h, c, memory)
         axis = 0 if self.batch_first else 1
-        y, h, c = self._dense(
-            x.unsqueeze(axis), None if h is None else h.unsqueeze(1), None if c is None else c.unsqueeze(1), memory
-        )
+
+        def as_batch(state: Tensor | None) -> Tensor | None:
+            return state.unsqueeze(1) if state is not None and state.dim() == 2 else state
+
+        y, h, c = self._dense(x.unsqueeze(axis), as_batch(h), as_batch(c), memory)
         return y.squeeze(axis), h.squeeze(1), None if c is None else c.squeeze(1)
 
     def _dense(
@@ -334,12 +339,10 @@ class Recurrent(HypercomplexLayer):
         h = self._start(h, batch, x, "h0")
         c = self._start(c, batch, x, "c0") if memory else None
         width = self._state_size * (2 if self.bidirectional else 1)
-        if batch == 0:
-            y = x.new_empty(steps, 0, width)
-        else:
-            sizes = torch.full((steps,), batch, dtype=torch.int64)
-            rows, h, c = self._rows(by_step.reshape(-1, self.input_size), sizes, h, c)
-            y = rows.view(steps, batch, width)
+        # Steps without a row are no steps; what autograd records is the same.
+        sizes = torch.full((steps if batch else 0,), batch, dtype=torch.int64)
+        rows, h, c = self._rows(by_step.reshape(-1, self.input_size), sizes, h, c)
+        y = rows.view(steps, batch, width)
         return y.transpose(0, 1) if self.batch_first else y, h, c
 
     def extra_repr(self) -> str:
@@ -372,8 +375,7 @@ class LSTM(Recurrent):
     def forward(
         self, x: Tensor | PackedSequence, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor | PackedSequence, tuple[Tensor, Tensor]]:
-        h, c = (None, None) if hx is None else hx
-        y, h, c = self._run(x, h, c, True)
+        y, h, c = self._run(x, *_check.states(type(self).__name__, hx), True)
         assert c is not None
         return y, (h, c)
 
@@ -385,6 +387,7 @@ class GRU(Recurrent):
         super().__init__(*args, **kwargs, cell="gru")
 
     def forward(self, x: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple[Tensor | PackedSequence, Tensor]:
+        _check.state(type(self).__name__, hx)
         y, h, _ = self._run(x, hx, None, False)
         return y, h
 
@@ -401,5 +404,6 @@ class RNN(Recurrent):
         super().__init__(*args, **kwargs, cell="rnn_" + nonlinearity)
 
     def forward(self, x: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple[Tensor | PackedSequence, Tensor]:
+        _check.state(type(self).__name__, hx)
         y, h, _ = self._run(x, hx, None, False)
         return y, h

@@ -57,6 +57,7 @@ class RecurrentCell(HypercomplexLayer):
 
     def _step(self, x: Tensor, h: Tensor | None, c: Tensor | None, memory: bool) -> tuple[Tensor, Tensor | None]:
         name = type(self).__name__
+        _check.floating(name, x)
         if x.dim() not in (1, 2) or x.shape[-1] != self.input_size:
             raise ValueError(f"{name}: x must have the shape (batch, {self.input_size}) or ({self.input_size}), got {list(x.shape)}")
         sizes = (*x.shape[:-1], self.hidden_size)
@@ -67,9 +68,8 @@ class RecurrentCell(HypercomplexLayer):
             return (x.new_zeros(sizes) if state is None else state).reshape(-1, self.hidden_size)
 
         first_h, first_c = start("h", h), start("c", c) if memory else None
-        if first_h.shape[0] == 0:
-            return first_h, first_c
-        one = torch.full((1,), first_h.shape[0], dtype=torch.int64)
+        rows = first_h.shape[0]
+        one = torch.full((1 if rows else 0,), rows, dtype=torch.int64)  # a step without a row is none
         _, h, c = self._direction(x.reshape(-1, self.input_size), one, first_h, first_c, False)
         return h.view(sizes), None if c is None else c.view(sizes)
 
@@ -84,8 +84,7 @@ class LSTMCell(RecurrentCell):
         super().__init__(*args, **kwargs, cell="lstm_printed" if printed else "lstm", forget_bias=forget_bias)
 
     def forward(self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        h, c = (None, None) if hx is None else hx
-        h, c = self._step(x, h, c, True)
+        h, c = self._step(x, *_check.states(type(self).__name__, hx), True)
         assert c is not None
         return h, c
 
@@ -97,6 +96,7 @@ class GRUCell(RecurrentCell):
         super().__init__(*args, **kwargs, cell="gru")
 
     def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
+        _check.state(type(self).__name__, hx)
         return self._step(x, hx, None, False)[0]
 
 
@@ -108,4 +108,5 @@ class RNNCell(RecurrentCell):
         super().__init__(*args, **kwargs, cell="rnn_" + nonlinearity)
 
     def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
+        _check.state(type(self).__name__, hx)
         return self._step(x, hx, None, False)[0]

@@ -244,6 +244,8 @@ class HypercomplexLayer(nn.Module):
         _check.choice("initialiser", initialiser, INITIALISERS)
         if self._weights and self._weights[0].spec != spec:
             raise ValueError(f"add_weight: the weights of a layer are of one algebra, got {self._weights[0].spec} and {spec}")
+        if dtype is not None and not dtype.is_floating_point:
+            raise TypeError(f"{type(self).__name__}: dtype must be a floating-point type, got {dtype}")
         n = spec.n
         weight = HypercomplexWeight(
             spec, in_features, out_features, len(kernel), initialiser, maps, name, suffix, decays, inputs_first

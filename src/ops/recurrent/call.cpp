@@ -26,7 +26,7 @@ void check_like(const char* argument, const at::Tensor& t, const at::Tensor& lik
               c10::SymIntArrayRef(sizes), ", got ", t.sym_sizes());
   TORCH_CHECK(t.scalar_type() == like.scalar_type() && t.device() == like.device(), "recurrence: ", argument,
               " must be ", like.scalar_type(), " on ", like.device(), " as the inputs are, got ",
-              t.scalar_type(), " on ", t.device());
+              t.scalar_type(), " on ", t.device(), " (convert the one or the other)");
 }
 
 bool any_map(const std::vector<at::Tensor>& S, const std::vector<Call>& maps, bool (*is)(const at::Tensor&)) {
