@@ -6,7 +6,7 @@
 //       cache
 //
 // So both mixtures are made once, neither they nor the products reach main memory, and a thread's scratch is
-// bounded whatever the layer's sizes, up to R = 256: kLeftBytes + kRightBytes + 2 kProductBytes, in whole
+// bounded whatever the layer's sizes, up to R = 128: 2 kLeftBytes + kRightBytes + 2 kProductBytes, in whole
 // huge pages.
 //
 // The mixtures are multiplied in T: in float32, or in bfloat16 with the right operands packed as brgemm wants
@@ -37,7 +37,7 @@ using kernels::cpu::Store;
 using kernels::cpu::Table;
 
 constexpr int64_t kTile = 64;               // rows of one product
-constexpr int64_t kLeftBytes = 1 << 19;     // of a panel's left mixtures: a quarter of a second level cache
+constexpr int64_t kLeftBytes = 1 << 19;     // of a panel's left mixtures: most of a small second level cache
 constexpr int64_t kRightBytes = 1 << 21;    // of a strip's right mixtures, read again for every panel
 constexpr int64_t kSmallRight = 1 << 19;    // the same where there is one panel: they are used at once
 constexpr int64_t kProductBytes = 1 << 18;  // of a tile's products; twice as many rather than few rows
@@ -80,10 +80,11 @@ struct Blocking {
     tile = kTile;
     const int64_t products = std::min(kColumns, p.N) * p.rank * 4;
     while (tile > 8 && tile * products > (tile > 16 ? 1 : 2) * kProductBytes) tile /= 2;
-    depth = std::clamp<int64_t>(kLeftBytes / (line * layout().tiles * tile), 64, 320);
+    const int64_t step = kLine / size;
+    const int64_t of_right = kRightBytes / (line * kColumns) / step * step;
+    depth = std::clamp<int64_t>(std::min(kLeftBytes / (line * layout().tiles * tile), of_right), 64, 320);
     // Equal blocks, not full ones and a rest.
     const int64_t blocks = (p.K + depth - 1) / depth;
-    const int64_t step = kLine / size;
     depth = std::min(p.K, ((p.K + blocks - 1) / blocks + step - 1) / step * step);
     panel = std::clamp<int64_t>(kLeftBytes / (line * depth) / tile * tile, tile, 256);
   }
@@ -358,7 +359,7 @@ Few<Task> split(const Pass& p, const Blocking& b) {
 }  // namespace
 
 const Layout& layout() {
-  static const Layout known = std::string_view(kernels::cpu::available()[0]->name) == "avx2"
+  static const Layout known = std::string_view(kernels::cpu::active().name) == "avx2"
                                   ? Layout{32, 16, 1}
                                   : Layout{kColumns, kColumns, 2};
   return known;
