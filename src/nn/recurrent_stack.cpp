@@ -107,8 +107,12 @@ std::pair<at::Tensor, RecurrentStack::States> RecurrentStack::forward(const at::
                     batch_first_ ? "(batch, steps, " : "(steps, batch, ", input_, ") or (steps, ", input_,
                     "), got ", x.sizes());
   if (x.dim() == 2) {
-    const auto as_batch = [](const at::Tensor& state) {
-      return state.defined() && state.dim() == 2 ? state.unsqueeze(1) : state;
+    const auto as_batch = [&](const at::Tensor& state) {
+      TORCH_CHECK_VALUE(!state.defined() || state.dim() == 2, name_,
+                        ": the states of a sequence without a batch must have the shape (layers * "
+                        "directions, hidden_size), got ",
+                        state.sizes());
+      return state.defined() ? state.unsqueeze(1) : state;
     };
     const auto [y, last] =
         forward(x.unsqueeze(batch_first_ ? 0 : 1), States{as_batch(states.h), as_batch(states.c)}, training);

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+import numbers
+import operator
+from typing import Any, Sequence
 
 from torch import Tensor
 
 
-def whole(layer: str, argument: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{layer}: {argument} must be an int, got {value!r}")
+def whole(layer: str, argument: str, value: Any) -> None:
+    try:
+        operator.index(value)
+    except TypeError:
+        raise TypeError(f"{layer}: {argument} must be an int, got {value!r}") from None
 
 
 def divisible(layer: str, argument: str, value: int, divisor: int, text: str = "n") -> None:
@@ -24,7 +28,7 @@ def divisible(layer: str, argument: str, value: int, divisor: int, text: str = "
 
 
 def probability(layer: str, argument: str, p: float) -> None:
-    if not isinstance(p, (int, float)):
+    if not isinstance(p, numbers.Real):
         raise TypeError(f"{layer}: {argument} must be a number, got {p!r}")
     if not 0 <= p <= 1:
         raise ValueError(f"{layer}: {argument} must be between 0 and 1, got {p}")

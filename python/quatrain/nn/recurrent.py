@@ -326,7 +326,12 @@ class Recurrent(HypercomplexLayer):
         axis = 0 if self.batch_first else 1
 
         def as_batch(state: Tensor | None) -> Tensor | None:
-            return state.unsqueeze(1) if state is not None and state.dim() == 2 else state
+            if state is not None and state.dim() != 2:
+                raise ValueError(
+                    f"{type(self).__name__}: the states of a sequence without a batch must have the shape "
+                    f"(layers * directions, hidden_size), got {list(state.shape)}"
+                )
+            return None if state is None else state.unsqueeze(1)
 
         y, h, c = self._dense(x.unsqueeze(axis), as_batch(h), as_batch(c), memory)
         return y.squeeze(axis), h.squeeze(1), None if c is None else c.squeeze(1)
