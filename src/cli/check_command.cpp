@@ -103,17 +103,23 @@ std::string look_at_checkpoint(const fs::path& run, const std::string& name, boo
 // What files of older versions lack.
 constexpr const char* kUnsealed = " without a checksum, of an older version";
 
+// After it no line is missed.
+constexpr const char* kLost =
+    " cannot be made again, and neither the model nor its figures need them: resume the run, which goes on "
+    "without them";
+
 std::string look_at_metrics(const fs::path& run) {
   const fs::path last = run / "last";
   const int64_t expected =
       fs::exists(last) && train::find_damage(last).empty() ? train::read_state(last).metrics_lines : 0;
+  const fs::path path = run / train::kMetricsFile;
+  if (!fs::exists(path)) throw std::runtime_error("'" + path.string() + "' is missing: its lines" + kLost);
   const MetricsFile metrics = read_metrics(run);
   if (!metrics.damage.empty()) throw std::runtime_error(metrics.damage.front());
   std::string text = counted(metrics.lines, "line");
   if (metrics.lines < expected)
     throw std::runtime_error(text + " where the checkpoint 'last' had " + grouped(expected) +
-                             ": some were deleted or lost, which cannot be made again; the model and its "
-                             "figures do not need them");
+                             ": some were deleted or lost, which" + kLost);
   if (metrics.unsealed > 0) text += ", " + grouped(metrics.unsealed) + " of them" + kUnsealed;
   return text;
 }
@@ -157,6 +163,7 @@ std::string look_at_predictions(const fs::path& run, const train::Result& result
   if (result.test.empty()) return "none, without a test set";
   const fs::path path = run / train::kPredictionsFile;
   const bool sealed = !result.predictions.empty();
+  if (!fs::exists(path)) throw std::runtime_error(train::damage_of_scored(path));
   std::ifstream file = open_named(path);
   std::string line;
   std::getline(file, line);
@@ -169,9 +176,10 @@ std::string look_at_predictions(const fs::path& run, const train::Result& result
   const auto expected = result.test.find("count");
   good = good && (expected == result.test.end() || expected->second == static_cast<double>(count));
   if (!good || (sealed && train::checksum_of_file(path) != result.predictions))
-    throw std::runtime_error("'" + path.string() +
-                             "' is not what a trainer wrote: " + train::way_to_score_again(run));
-  return grouped(count) + " answers" + (sealed ? "" : std::string(",") + kUnsealed);
+    throw std::runtime_error(train::damage_of_scored(path));
+  std::string text = grouped(count) + " answers";
+  if (!sealed) text.append(",").append(kUnsealed);  // + is taken by g++ 12 for a write out of bounds
+  return text;
 }
 
 std::string look_at_counts(const fs::path& run, const train::Result& result, const std::string& figure) {
@@ -179,10 +187,9 @@ std::string look_at_counts(const fs::path& run, const train::Result& result, con
   return counted(static_cast<int64_t>(counts.examples.size()), "example");
 }
 
-std::string look_at_file(const fs::path& file, const std::string& checksum, const fs::path& run) {
+std::string look_at_file(const fs::path& file, const std::string& checksum) {
   if (!fs::exists(file) || train::checksum_of_file(file) != checksum)
-    throw std::runtime_error("'" + file.string() +
-                             "' is not what a trainer wrote: " + train::way_to_score_again(run));
+    throw std::runtime_error(train::damage_of_scored(file));
   return "as it was written";
 }
 
@@ -214,7 +221,7 @@ int check_command(const CheckArguments& arguments) {
     for (const auto& [figure, checksum] : result.counts)
       checks.make(train::counts_file(figure), [&] { return look_at_counts(run, result, figure); });
     for (const auto& [name, checksum] : result.files)
-      checks.make(name, [&] { return look_at_file(run / name, checksum, run); });
+      checks.make(name, [&] { return look_at_file(run / name, checksum); });
   }
   std::fputs(checks.text().c_str(), stdout);
   if (checks.damaged() == 0) return kSuccess;

@@ -40,6 +40,25 @@ void add_free_settings(CLI::App& command, std::vector<std::string>& settings) {
 
 constexpr const char* kDevice = "Where to compute: cpu, cuda or cuda:N";
 
+// Where the standard files are closed, the first files of a run would take their numbers, and what is printed
+// would go into them. The standard output is one that cannot be written then, so that no answer is lost
+// unsaid.
+void open_standard_files() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR);
+}
+
+// Commands that leave files print about these: they have not failed where nobody can read that.
+void forgive_closed_output(const std::string& command) {
+  constexpr std::string_view kLeaveFiles[] = {"train", "average", "shortlist", "plot", "convert", "compare"};
+  if (std::find(std::begin(kLeaveFiles), std::end(kLeaveFiles), command) == std::end(kLeaveFiles) ||
+      (::fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) != O_RDONLY)
+    return;
+  const int nowhere = ::open("/dev/null", O_WRONLY);
+  ::dup2(nowhere, STDOUT_FILENO);
+  ::close(nowhere);
+}
+
 // One parsed command line.
 class Program {
  public:
@@ -74,6 +93,7 @@ class Program {
       std::fprintf(stderr, "quatrain: %s\n", explain(error, {words + 1, words + count}).c_str());
       return kUsage;
     }
+    forgive_closed_output(app_.get_subcommands().front()->get_name());
     if (computes_) calm_openmp(words);
     keep_freed_memory();
     return run_guarded(chosen_);
@@ -152,16 +172,15 @@ class Program {
         app_.add_subcommand("predict", "Answer lines with a trained run: those of the standard input");
     command->footer(kPredictFooter);
     command->add_option("run", predict_.run, "Folder of a run")->required()->type_name("RUN");
-    auto* lines = command
-                      ->add_option("lines", predict_.lines,
-                                   "Answer these instead: texts, or the files of a run of speech or images")
-                      ->type_name("LINE");
+    command
+        ->add_option("lines", predict_.lines,
+                     "Answer these instead: texts, or the files of a run of speech or images")
+        ->type_name("LINE");
     auto* live =
-        command
-            ->add_flag("--live", predict_.live,
-                       "The standard input is sound: raw samples of one channel, 16 bits each, the low "
-                       "byte first. Each answer so far is a line, the last is the whole answer")
-            ->excludes(lines);
+        command->add_flag("--live", predict_.live,
+                          "The standard input is sound: raw samples of one channel, 16 bits each, the low "
+                          "byte first. What is new in the answer is a line, or = and the whole of it where "
+                          "told words have changed; the last line is the whole answer");
     command
         ->add_option("--rate", predict_.rate,
                      "Samples in a second of --live (default: as the run was trained)")
@@ -410,14 +429,6 @@ class Program {
   BenchOptions bench_;
   std::string name_;
 };
-
-// Where the standard files are closed, the first files of a run would take their numbers, and what is printed
-// would go into them.
-void open_standard_files() {
-  int fd = 0;
-  while (fd >= 0 && fd <= STDERR_FILENO) fd = ::open("/dev/null", O_RDWR);
-  if (fd > STDERR_FILENO) ::close(fd);
-}
 
 }  // namespace
 }  // namespace quatrain::cli

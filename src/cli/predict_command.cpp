@@ -142,7 +142,6 @@ void answer_sound(tasks::Model& model, int64_t rate) {
   size_t there = read_head(bytes);
   refuse_files({bytes.data(), there});
   size_t waiting = 0;  // an odd byte, of a sample that is not whole yet
-  std::string last;
   std::vector<float> values;
   for (size_t got = there; got > 0; there = waiting + got) {
     const size_t samples = there / 2;
@@ -153,9 +152,8 @@ void answer_sound(tasks::Model& model, int64_t rate) {
     }
     waiting = there % 2;
     if (waiting) bytes[0] = bytes[there - 1];
-    const std::string answer = live->push(torch::from_blob(values.data(), {static_cast<int64_t>(samples)}));
-    if (answer != last) write({answer});
-    last = answer;
+    const std::string news = live->push(torch::from_blob(values.data(), {static_cast<int64_t>(samples)}));
+    if (!news.empty()) write({news});
     got = read_some(bytes.data() + waiting, bytes.size() - waiting);
   }
   // What was heard before a cut sample is not lost.
@@ -166,6 +164,8 @@ void answer_sound(tasks::Model& model, int64_t rate) {
 }  // namespace
 
 int predict_command(const PredictArguments& arguments) {
+  if (arguments.live && !arguments.lines.empty())
+    throw UsageError("--live reads the standard input; leave the file out");
   const train::Session session(arguments.device);
   const auto model = tasks::load_run(arguments.run, parse_settings(arguments.settings));
   session.move(model->module());

@@ -17,23 +17,35 @@ std::vector<tasks::Setting> parse_settings(const std::vector<std::string>& texts
   return settings;
 }
 
-tasks::Recipe read_with_settings(const RecipeFile& file, const RecipeArguments& arguments) {
+namespace {
+
+tasks::Recipe read_chosen(const RecipeFile& file, const RecipeArguments& arguments,
+                          const std::function<void(tasks::Recipe&)>& choose) {
   auto settings = parse_settings(arguments.settings);
   if (!arguments.split.empty()) settings.push_back({"task.split", arguments.split, "--split"});
-  return tasks::parse_recipe(file.text, file.origin, file.name, settings);
+  return tasks::parse_recipe(file.text, file.origin, file.name, settings, choose);
+}
+
+}  // namespace
+
+tasks::Recipe read_one(const RecipeFile& file, const RecipeArguments& arguments, const std::string& twin) {
+  return read_chosen(file, arguments, [&](tasks::Recipe& recipe) {
+    if (!twin.empty()) recipe = tasks::twin_recipe(recipe, tasks::find_twin(recipe, twin));
+    recipe.twins.clear();
+  });
 }
 
 tasks::Recipe read_with_twins(const RecipeFile& file, const TwinsArguments& arguments) {
-  tasks::Recipe recipe = read_with_settings(file, arguments);
-  if (arguments.twins.empty()) return recipe;
-  std::vector<tasks::Recipe::Twin> wanted;
-  for (const auto& name : arguments.twins) {
-    wanted.push_back(tasks::find_twin(recipe, name));
-    for (size_t i = 0; i + 1 < wanted.size(); ++i)
-      if (wanted[i].name == name) throw UsageError("--twins names " + name + " twice");
-  }
-  recipe.twins = std::move(wanted);
-  return recipe;
+  return read_chosen(file, arguments, [&](tasks::Recipe& recipe) {
+    if (arguments.twins.empty()) return;
+    std::vector<tasks::Recipe::Twin> wanted;
+    for (const auto& name : arguments.twins) {
+      wanted.push_back(tasks::find_twin(recipe, name));
+      for (size_t i = 0; i + 1 < wanted.size(); ++i)
+        if (wanted[i].name == name) throw UsageError("--twins names " + name + " twice");
+    }
+    recipe.twins = std::move(wanted);
+  });
 }
 
 fs::path fresh_folder(const std::string& name, const std::string& part) {

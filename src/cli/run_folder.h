@@ -12,8 +12,9 @@ namespace quatrain::cli {
 /// What `--set` was given.
 std::vector<tasks::Setting> parse_settings(const std::vector<std::string>& texts);
 
-/// Reads a recipe that was found, with the settings of the command line.
-tasks::Recipe read_with_settings(const RecipeFile& file, const RecipeArguments& arguments);
+/// Reads a recipe that was found, with the settings of the command line: the twin of that name, or the recipe
+/// itself where the name is empty. Other twins are not checked, since they are not trained.
+tasks::Recipe read_one(const RecipeFile& file, const RecipeArguments& arguments, const std::string& twin);
 
 /// The same with the wanted twins alone, in the order in which they were asked for.
 tasks::Recipe read_with_twins(const RecipeFile& file, const TwinsArguments& arguments);

@@ -36,9 +36,7 @@ void print_result(const train::Result& result, const tasks::Recipe& recipe, cons
 int train_command(const TrainArguments& arguments) {
   if (arguments.resume) train::refuse_training(arguments.out.empty() ? arguments.recipe : arguments.out);
   const RecipeFile file = find_recipe(arguments.recipe, arguments.from);
-  tasks::Recipe recipe = read_with_settings(file, arguments);
-  if (!arguments.twin.empty()) recipe = tasks::twin_recipe(recipe, tasks::find_twin(recipe, arguments.twin));
-  recipe.twins.clear();
+  const tasks::Recipe recipe = read_one(file, arguments, arguments.twin);
   if (arguments.from != "last" && !arguments.from.starts_with("step-"))
     throw tasks::RecipeError(
         "--from must name a checkpoint that training can continue from, last or an older one such as "

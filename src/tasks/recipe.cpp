@@ -206,8 +206,12 @@ Recipe twin_recipe(const Recipe& recipe, const Recipe::Twin& twin) {
   Recipe own = recipe;
   own.twins.clear();
   own.name = twin.name;
-  apply(own, twin.settings);
-  check(own);
+  try {
+    apply(own, twin.settings);
+    check(own);
+  } catch (const RecipeError& error) {  // its place may be a setting that all twins share
+    throw RecipeError(std::string(error.what()) + ", in the twin '" + twin.name + "'");
+  }
   return own;
 }
 

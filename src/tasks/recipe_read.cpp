@@ -257,7 +257,7 @@ void apply(Recipe& recipe, const std::vector<Setting>& settings) {
 }
 
 Recipe parse_recipe(std::string_view text, const std::string& origin, const std::string& name,
-                    const std::vector<Setting>& settings) {
+                    const std::vector<Setting>& settings, const std::function<void(Recipe&)>& choose) {
   toml::table root;
   try {
     root = parse_toml(text);
@@ -269,6 +269,7 @@ Recipe parse_recipe(std::string_view text, const std::string& origin, const std:
   recipe.name = name;
   read_tables(recipe, root, origin);
   apply(recipe, settings);
+  if (choose) choose(recipe);
   check(recipe);
   return recipe;
 }

@@ -14,6 +14,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Said before a file is missed that only runs of this kind have. A recipe that cannot be read here, of
+// another version perhaps, tells nothing: loading the weights does.
+void require_kind(const Recipe& recipe, const std::string& weights, const fs::path& checkpoint) {
+  const Kind* kind = recipe.kind;
+  try {
+    if (fs::exists(checkpoint / "recipe.toml"))
+      kind = read_recipe((checkpoint / "recipe.toml").string()).kind;
+  } catch (const RecipeError&) {
+  }
+  if (kind != recipe.kind)
+    throw RecipeError("train.weights: the run '" + weights + "' is of kind " + kind->about().name +
+                      ", and this recipe is of kind " + recipe.about().name + ": name a run of that kind");
+}
+
 // Replaces the random weights by those of a model of the same structure.
 void start_from(Model& model, const std::string& weights) {
   fs::path file = weights;
@@ -24,6 +38,7 @@ void start_from(Model& model, const std::string& weights) {
           "train.weights: '" + weights +
           "' is not a run with a checkpoint 'best': name the folder of such a run or a file of weights");
     const fs::path folder = train::find_checkpoint(file, "best");
+    require_kind(model.recipe(), weights, folder);
     model.check_same_meaning(folder);
     file = folder / "model.safetensors";
   }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -31,21 +32,36 @@ struct Kept {
 Kept kept_lines(std::ifstream& file, int64_t step, int64_t evaluated_step) {
   Kept kept;
   bool gap = false;
-  for (std::string line; std::getline(file, line) && !file.eof();) {
+  for (std::string line; std::getline(file, line);) {
+    const bool ended = !file.eof();
     const Json record = parse_record<Json>(line);
+    if (!ended && record.is_discarded()) break;  // torn, as a kill leaves it
     kept.damaged += record.is_discarded();
     if (record.is_discarded() || record["step"] > (record["kind"] == "evaluation" ? evaluated_step : step)) {
       gap = true;
       continue;
     }
-    kept.is_prefix = kept.is_prefix && !gap;
+    kept.is_prefix = kept.is_prefix && !gap && ended;
     kept.text += line + '\n';
     ++kept.lines;
   }
   return kept;
 }
 
+constexpr int64_t kEach = std::numeric_limits<int64_t>::max();
+
 }  // namespace
+
+std::optional<int64_t> whole_lines(const fs::path& run_folder) {
+  const fs::path path = run_folder / kMetricsFile;
+  if (!fs::exists(path)) return std::nullopt;
+  std::ifstream file = open_named(path);
+  const Kept kept = kept_lines(file, kEach, kEach);
+  const bool whole = kept.damaged == 0 && kept.text.size() == fs::file_size(path);
+  return whole ? std::optional(kept.lines) : std::nullopt;
+}
+
+Metrics::Metrics(const fs::path& run_folder) : Metrics(run_folder, kEach, kEach, 0) {}
 
 Metrics::Metrics(const fs::path& run_folder, int64_t step, int64_t evaluated_step, int64_t log_every)
     : path_(run_folder / kMetricsFile), log_every_(log_every) {
@@ -65,6 +81,13 @@ Metrics::Metrics(const fs::path& run_folder, int64_t step, int64_t evaluated_ste
 
 Metrics::~Metrics() {
   if (fd_ >= 0) ::close(fd_);
+}
+
+std::string Metrics::losses(int64_t expected) const {
+  if (damaged_ > 0)
+    return "metrics.jsonl: lines that were damaged and are dropped: " + std::to_string(damaged_);
+  if (lines_ < expected) return "metrics.jsonl: lines that are missing: " + std::to_string(expected - lines_);
+  return "";
 }
 
 void Metrics::training(int64_t step, int64_t epoch, double loss, double learning_rate, double gradient_norm,

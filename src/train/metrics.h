@@ -2,11 +2,16 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "quatrain/train/task.h"
 
 namespace quatrain::train {
+
+/// How many lines a run's metrics.jsonl has; none where it is missing, or has a line that is not as it was
+/// written.
+QUATRAIN_API std::optional<int64_t> whole_lines(const std::filesystem::path& run_folder);
 
 /// metrics.jsonl: a JSON object a line, each with its checksum, appended. A line is on its way to the disk
 /// when the call returns; where it cannot be written (a full disk) it waits in memory and is tried again.
@@ -16,12 +21,16 @@ class QUATRAIN_API Metrics {
   /// `evaluated_step` (a run may be stopped between the two), and drops later, torn and damaged ones. A
   /// training line is due each `log_every` steps; 0: never.
   Metrics(const std::filesystem::path& run_folder, int64_t step, int64_t evaluated_step, int64_t log_every);
+  /// Of a run that has come to its end: keeps all lines but torn and damaged ones.
+  explicit Metrics(const std::filesystem::path& run_folder);
   ~Metrics();
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
   /// Whole lines that were not as a trainer had written them, and were dropped.
   int64_t damaged() const { return damaged_; }
+  /// What to say of these, or of lines that are missing where a checkpoint had `expected`; empty: nothing.
+  std::string losses(int64_t expected) const;
   /// Lines that are kept or were written.
   int64_t lines() const { return lines_; }
 

@@ -143,10 +143,7 @@ void keep_test(const Evaluation& evaluation, Result& result, const fs::path& run
 
 ExampleCounts read_counts(const Result& result, const std::string& figure, const fs::path& run_folder) {
   const fs::path path = run_folder / counts_file(figure);
-  const auto damaged = [&] {
-    return std::runtime_error("'" + path.string() +
-                              "' is not what a trainer wrote: " + way_to_score_again(run_folder));
-  };
+  const auto damaged = [&] { return std::runtime_error(damage_of_scored(path)); };
   const auto known = result.counts.find(figure);
   if (known == result.counts.end() || !fs::exists(path) || checksum_of_file(path) != known->second)
     throw damaged();

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 
 #include "quatrain/nn/weights.h"
@@ -12,7 +13,9 @@
 #include "support/text.h"
 #include "train/checkpoint.h"
 #include "train/checksum.h"
+#include "train/metrics.h"
 #include "train/run_files.h"
+#include "train/sentence.h"
 
 namespace quatrain::train {
 namespace {
@@ -97,6 +100,44 @@ Result stored_result(const Resumed& r, const Checkpoint& best) {
   return read_result(r.run.folder);
 }
 
+// The checkpoint as it is, but for the number of lines in metrics.jsonl that it speaks of.
+void note_lines(const fs::path& run_folder, const fs::path& checkpoint, int64_t lines) {
+  State state = read_state(checkpoint);
+  state.metrics_lines = lines;
+  const auto fill = [&](const fs::path& folder) {
+    for (const auto& entry : fs::directory_iterator(checkpoint))
+      fs::copy_file(entry.path(), folder / entry.path().filename());
+    write_state(state, folder);
+  };
+  constexpr int64_t kAllOlder = std::numeric_limits<int64_t>::max();
+  write_checkpoint(run_folder, "last", state.step, fill, kAllOlder);
+}
+
+// A finished run drops its damaged lines too, and takes what is left for all: nothing else would ever put it
+// right. It is finished even where it cannot be written; where nothing is wrong nothing is written.
+void mend_metrics(const Resumed& r, const Start& start, const fs::path& checkpoint) {
+  const fs::path& folder = r.run.folder;
+  if (!parts_of(folder).metrics) return;
+  const int64_t expected = start.state.metrics_lines;
+  int64_t left = expected;
+  try {
+    if (const auto lines = whole_lines(folder); lines && *lines >= expected) return;
+    const Metrics metrics(folder);
+    left = metrics.lines();
+    if (const auto losses = metrics.losses(expected); !losses.empty()) r.tell(losses);
+  } catch (const std::exception& error) {
+    return r.tell("metrics.jsonl is not whole and cannot be put right (" + sentence_of(error) +
+                  "); the model and its figures do not need it");
+  }
+  if (left >= expected || r.run.from != "last") return;
+  try {
+    note_lines(folder, checkpoint, left);
+  } catch (const std::exception& error) {
+    r.tell("the checkpoint 'last' still counts the lines that metrics.jsonl lost (" + sentence_of(error) +
+           "); resume the run again to have it count those that are left");
+  }
+}
+
 void tell_of_device(const Resumed& r, const State& state) {
   const std::string now = c10::DeviceTypeName(r.session.device().type(), /*lower_case=*/true);
   if (state.device != now)
@@ -116,6 +157,7 @@ Start begin(const Resumed& r) {
                          " steps, and more steps need its checkpoint 'last', which is missing; "
                          "start a new run in another folder");
     start.result = stored_result(r, open_checkpoint(folder, "best"));
+    mend_metrics(r, start, {});
   } else if (has_checkpoint(folder, "best") && step_of(find_checkpoint(folder, "best")) > 0) {
     refuse(folder,
            "its checkpoint 'last' is missing and 'best' alone is not enough to continue from; start a new "
@@ -162,7 +204,10 @@ Start take_up(const Resumed& r) {
   } else if (finished) {
     start.result = stored_result(r, best.sound ? *best.sound : open_checkpoint(folder, "best"));
   }
-  if (start.result) return start;
+  if (start.result) {
+    mend_metrics(r, start, from);
+    return start;
+  }
   tell_of_device(r, state);
   return start;
 }

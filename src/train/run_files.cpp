@@ -19,13 +19,21 @@ bool is_counts_file(const std::string& name) {
 }
 
 bool is_average(const fs::path& run_folder) {
-  return fs::exists(run_folder / "best" / kAverageFile);
+  const fs::path best = run_folder / "best";
+  std::error_code error;
+  const bool is = fs::exists(best / kAverageFile, error);
+  // The folder is what the system refuses: few runs have such a file.
+  if (error) throw fs::filesystem_error("is_average", best, error);
+  return is;
 }
 
-std::string way_to_score_again(const fs::path& run_folder) {
-  return is_average(run_folder) ? "make the mean again with quatrain average"
-                                : std::string("delete it and ") + kResultFile +
-                                      ", then resume the run, which scores the test set again";
+std::string damage_of_scored(const fs::path& file) {
+  const fs::path run_folder = file.parent_path();
+  const bool is_there = fs::exists(file);
+  return "'" + file.string() + "' is " + (is_there ? "not what a trainer wrote" : "missing") + ": " +
+         (is_average(run_folder) ? "make the mean again with quatrain average"
+                                 : std::string(is_there ? "delete it and " : "delete ") + kResultFile +
+                                       ", then resume the run, which scores the test set again");
 }
 
 RunParts parts_of(const fs::path& run_folder) {

@@ -23,8 +23,9 @@ QUATRAIN_API bool is_counts_file(const std::string& name);
 /// True where a run is the mean of another's checkpoints, which nothing can be trained on from.
 QUATRAIN_API bool is_average(const std::filesystem::path& run_folder);
 
-/// What a message says where files that scoring the test set makes are damaged.
-QUATRAIN_API std::string way_to_score_again(const std::filesystem::path& run_folder);
+/// What a message says of a file in a run's folder that scoring the test set made, and that is missing or
+/// damaged.
+QUATRAIN_API std::string damage_of_scored(const std::filesystem::path& file);
 
 /// What has to be in a run's folder, as far as the run has come; it may be missing.
 struct QUATRAIN_API RunParts {

@@ -33,15 +33,15 @@ Saver::Saver(Task& task, Metrics& metrics, fs::path run_folder, int64_t keep, in
       tell_(std::move(tell)),
       saved_step_(saved_step) {}
 
-void Saver::best(int64_t step) {
+void Saver::best(int64_t step, bool continues) {
   unsaved_best_ = Best{step, nn::weights_of(task_.model())};
-  if (write_best()) return;
+  if (write_best(continues)) return;
   for (auto& [name, tensor] : unsaved_best_->weights.tensors) tensor = tensor.detach().clone();
 }
 
-bool Saver::last(int64_t step, const Fill& fill) {
-  if (unsaved_best_ && !write_best()) return false;
-  return attempt(step, [&] {
+bool Saver::last(int64_t step, const Fill& fill, bool continues) {
+  if (unsaved_best_ && !write_best(continues)) return false;
+  return attempt(step, continues, [&] {
     metrics_.sync();
     write_checkpoint(
         folder_, "last", step,
@@ -60,15 +60,15 @@ std::string Saver::kept() const {
                           : "no checkpoint was written yet";
 }
 
-bool Saver::write_best() {
-  return attempt(unsaved_best_->step, [&] {
+bool Saver::write_best(bool continues) {
+  return attempt(unsaved_best_->step, continues, [&] {
     write_checkpoint(folder_, "best", unsaved_best_->step,
                      [&](const fs::path& folder) { write_model(task_, unsaved_best_->weights, folder); });
     unsaved_best_.reset();
   });
 }
 
-bool Saver::attempt(int64_t step, const std::function<void()>& write) {
+bool Saver::attempt(int64_t step, bool continues, const std::function<void()>& write) {
   try {
     write();
     return true;
@@ -78,6 +78,7 @@ bool Saver::attempt(int64_t step, const std::function<void()>& write) {
     if (!fs::exists(folder_, ignored))
       throw std::runtime_error("the run's folder '" + folder_.string() + "' has vanished at step " +
                                std::to_string(step) + ": nothing more can be saved, so training ends here");
+    if (!continues) return false;
     tell_("the checkpoint of step " + std::to_string(step) + " cannot be written (" + failure_ + "); " +
           kept() + ", and training continues");
     return false;

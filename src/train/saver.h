@@ -18,16 +18,17 @@ class Saver {
   using Fill = std::function<void(const std::filesystem::path&)>;
 
   /// `saved_step` is that of the checkpoint the run goes on from, -1 without one; `tell` gets a sentence for
-  /// each checkpoint that cannot be written.
+  /// each checkpoint that cannot be written and without which training `continues`: else the run ends with a
+  /// sentence of its own.
   Saver(Task& task, Metrics& metrics, std::filesystem::path run_folder, int64_t keep, int64_t saved_step,
         std::function<void(const std::string&)> tell);
 
   /// The model as it stands becomes the best checkpoint. Where that fails, its weights are kept in memory and
   /// tried again with the next checkpoint.
-  void best(int64_t step);
+  void best(int64_t step, bool continues);
   /// Writes the checkpoint to resume from; `fill` adds the files that this needs. It is written after the
   /// lines of the metrics and the best checkpoint that it speaks of, or not at all: false.
-  bool last(int64_t step, const Fill& fill);
+  bool last(int64_t step, const Fill& fill, bool continues);
 
   /// Step of the last checkpoint on the disk; -1: none.
   int64_t saved_step() const { return saved_step_; }
@@ -42,8 +43,8 @@ class Saver {
     nn::Safetensors weights;
   };
 
-  bool write_best();
-  bool attempt(int64_t step, const std::function<void()>& write);
+  bool write_best(bool continues);
+  bool attempt(int64_t step, bool continues, const std::function<void()>& write);
 
   Task& task_;
   Metrics& metrics_;

@@ -88,6 +88,10 @@ void save_state(const State& state, const Session& session, const torch::optim::
     if (const at::Tensor held = ops::structure_state(parameter); held.defined())
       tensors.emplace_back(name + kStructure, held);
   nn::write_safetensors(folder / "training.safetensors", tensors);
+  write_state(state, folder);
+}
+
+void write_state(const State& state, const std::filesystem::path& folder) {
   write_text(folder / "training.json", to_json(state).dump(2) + "\n");
 }
 

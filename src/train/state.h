@@ -43,6 +43,9 @@ struct State {
 void save_state(const State& state, const Session& session, const torch::optim::Optimizer& optimizer,
                 const NamedParameters& parameters, const std::filesystem::path& folder);
 
+/// The state alone, as training.json.
+void write_state(const State& state, const std::filesystem::path& folder);
+
 /// The state alone, from training.json.
 QUATRAIN_API State read_state(const std::filesystem::path& folder);
 

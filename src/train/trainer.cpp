@@ -84,11 +84,7 @@ class Run {
     state_ = std::move(start.state);
     Metrics metrics(run_.folder, state_.step, state_.evaluated_step, options_.log_every);
     fs::remove(run_.folder / kResultFile);  // it will be another
-    if (metrics.damaged() > 0)
-      tell("metrics.jsonl: lines that were damaged and are dropped: " + std::to_string(metrics.damaged()));
-    else if (metrics.lines() < state_.metrics_lines)
-      tell("metrics.jsonl: lines that are missing: " +
-           std::to_string(state_.metrics_lines - metrics.lines()));
+    if (const auto losses = metrics.losses(state_.metrics_lines); !losses.empty()) tell(losses);
     state_.figure = task_.selection().figure;
     state_.device = c10::DeviceTypeName(session_.device().type(), /*lower_case=*/true);
     Saver saver(task_, metrics, run_.folder, options_.keep, start.saved_step, told);
@@ -103,7 +99,7 @@ class Run {
            std::to_string(warming) +
            ", so that the rate never reaches its highest: set train.warmup_share = 0.1, or train longer");
     if (start.saved_step < 0) save_or_end("begins");
-    if (start.best_is_gone) saver.best(state_.step);
+    if (start.best_is_gone) saver.best(state_.step, !ended());
     for (;;) {
       const bool evaluate_now = evaluation_due() && !stop();
       if (evaluate_now && !evaluate()) return stopped();
@@ -260,7 +256,7 @@ class Run {
       state_.best_step = state_.step;
       state_.best_figures = evaluation.figures;
       state_.bad = 0;
-      saver_->best(state_.step);
+      saver_->best(state_.step, !ended());
     } else if (++state_.bad >= options_.patience && options_.patience > 0) {
       state_.stopped_early = true;
     }
@@ -276,21 +272,26 @@ class Run {
                                  "; a lower learning rate, a longer warm-up or clipping may help");
   }
 
-  bool save_last() {
+  bool save_last(bool continues = true) {
     check_weights();
     state_.seconds = resumed_seconds_ + seconds_since(start_);
     state_.metrics_lines = metrics_->lines();
-    return saver_->last(state_.step, [&](const fs::path& folder) {
+    const auto fill = [&](const fs::path& folder) {
       save_state(state_, session_, *optimizer_, parameters_, folder);
-    });
+    };
+    return saver_->last(state_.step, fill, continues);
   }
 
   // At the beginning and at the end of a run it makes no sense to continue without a checkpoint.
   void save_or_end(const char* what) {
-    if (!save_last())
-      throw std::runtime_error("the run " + std::string(what) + " at step " + std::to_string(state_.step) +
-                               " and its checkpoint cannot be written (" + saver_->failure() + "); " +
-                               saver_->kept() + ": make room, then resume the run");
+    if (save_last(/*continues=*/false)) return;
+    const bool begun = saver_->saved_step() >= 0;
+    std::error_code ignored;  // there is no run to resume: what is left must not look like one
+    if (!begun) fs::remove(run_.folder / kMetricsFile, ignored);
+    throw std::runtime_error("the run " + std::string(what) + " at step " + std::to_string(state_.step) +
+                             " and its checkpoint cannot be written (" + saver_->failure() + "); " +
+                             saver_->kept() + ": make room, then " +
+                             (begun ? "resume the run" : "start the run again"));
   }
 
   Result stopped() {
@@ -303,7 +304,7 @@ class Run {
   Result finish() {
     if (!task_.has("dev")) {  // nothing to select by: the last weights are the best
       state_.best_step = state_.step;
-      saver_->best(state_.step);
+      saver_->best(state_.step, /*continues=*/false);
     }
     save_or_end("ends");
     Result result = base_result();

@@ -146,6 +146,7 @@ std::vector<Section> sections() {
         {"lists nested too deep", kRecipe, 2, file("my.toml", "a = " + std::string(100000, '['))},
         {"weights that do not exist", kTrain + " --weights nowhere", 2},
         {"weights of another model", kTrain + " --weights run --set model.width=64"},
+        {"weights of a run of another kind", "train hamilton --out run2 --weights run", 2},
         {"weights of a run with another vocabulary", kTrain + " --weights run", 2,
          third_line("bad\ta strange film")}}},
       {"Data",
@@ -201,6 +202,18 @@ std::vector<Section> sections() {
          more("answers/dev/a.toks", "one more\n")},
         {"a relevance that is nan", kTextPairs + "wikiqa --data answers", 1,
          edit("answers/dev/sim.txt", [](const std::string& old) { return "nan" + old.substr(1); })},
+        {"answers of which none is right", kTextPairs + "wikiqa --data answers", 1,
+         edit("answers/train/sim.txt",
+              [](std::string old) {
+                std::replace(old.begin(), old.end(), '1', '0');
+                return old;
+              })},
+        {"answers to select by of which none is right", kTextPairs + "wikiqa --data answers", 1,
+         edit("answers/dev/sim.txt",
+              [](std::string old) {
+                std::replace(old.begin(), old.end(), '1', '0');
+                return old;
+              })},
         {"answers whose names do not tell the question", kTextPairs + "wikiqa --data answers", 1,
          edit("answers/dev/id.txt",
               [](const std::string& old) { return "1_1" + old.substr(old.find('\n')); })},

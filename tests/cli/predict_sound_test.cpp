@@ -3,6 +3,8 @@
 
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "cli/program.h"
 #include "tasks/speech_corpora.h"
@@ -68,6 +70,21 @@ TEST_F(PredictSound, live_ends_with_the_answer_to_the_whole) {
   EXPECT_EQ(cut.code, 1);
   EXPECT_EQ(cut.out, live.out);
   EXPECT_THAT(cut.error, HasSubstr("the last sample is cut"));
+}
+
+// Nobody could keep what is heard all day, if each line were all of it.
+TEST_F(PredictSound, live_tells_each_word_once) {
+  std::string sound;
+  for (int i = 0; i < 80; ++i) sound += samples_of("tones/test" + std::to_string(i % 8) + ".wav");
+  const Outcome live = place_->run("predict run --live", sound);
+  ASSERT_EQ(live.code, 0) << live.error;
+  std::vector<std::string> lines;
+  std::istringstream stream(live.out);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  ASSERT_GT(lines.size(), 5U);
+  std::string told;
+  for (size_t i = 0; i + 1 < lines.size(); ++i) told += (i > 0 ? " " : "") + lines[i];
+  EXPECT_TRUE(lines.back().starts_with(told)) << live.out;
 }
 
 TEST_F(PredictSound, live_refuses_what_needs_the_end) {

@@ -215,6 +215,13 @@ TEST_F(Predict, a_full_disk_is_an_error) {
   EXPECT_EQ(WEXITSTATUS(status), 1);
 }
 
+// Answers that nobody can get are not lost unsaid.
+TEST_F(Predict, a_standard_output_that_is_closed_is_an_error) {
+  EXPECT_EQ(place_->run("predict run good 2>said >&-; echo $?").out, "1\n");
+  EXPECT_EQ(place_->read("said"), "quatrain: cannot write the standard output\n");
+  EXPECT_EQ(place_->run("recipes >&-; echo $?").out, "1\n");
+}
+
 // What waits for an answer gets it before it writes on: lines come out in the portions in which they came in.
 TEST(LineReader, leaves_out_a_byte_order_mark) {
   int ends[2];

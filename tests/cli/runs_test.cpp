@@ -314,9 +314,14 @@ TEST(Train, a_finished_run_keeps_its_result_where_best_is_damaged) {
 TEST(Train, a_limit_of_file_sizes_is_told_as_a_full_disk_is) {
   const Workplace place;
   place.write("limited", "ulimit -f 60\nexec \"$@\"\n");
-  const Outcome outcome = place.run_under("sh limited", kRun + " --set train.rate=0.001 --out run");
+  const std::string words = kRun + " --set train.rate=0.001 --out run";
+  const Outcome outcome = place.run_under("sh limited", words);
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.error, AllOf(HasSubstr("File too large"), HasSubstr("make room, then resume the run")));
+  EXPECT_THAT(outcome.error,
+              AllOf(HasSubstr("the run begins at step 0"), HasSubstr("File too large"),
+                    HasSubstr("no checkpoint was written yet: make room, then start the run again"),
+                    Not(HasSubstr("training continues"))));
+  EXPECT_EQ(place.run(words).code, 0);  // there is no run that the command would have to resume
 }
 
 TEST(Train, a_loss_that_was_not_measured_is_not_shown) {

@@ -55,6 +55,8 @@ Section speech_errors() {
        {"a file that is no audio", kHear, 1,
         tones([](const auto& folder) { write(folder / "train2.wav", "no sound"); })},
        {"an empty audio file", kHear, 1, tones([](const auto& folder) { write(folder / "train2.wav", ""); })},
+       {"an audio file without channels", kHear, 1,
+        tones([](const auto& folder) { write(folder / "train2.wav", data::wav("", {.channels = 0})); })},
        {"a recording of one sample", kHear, 1,
         tones([](const auto& folder) { test::write_recording(folder / "train2.wav", {7}); })},
        {"a recording that is too short for its text", kHear + " --set features.stack=40", 1, tones()},
@@ -76,7 +78,10 @@ Section speech_errors() {
        {"a folder that is not TIMIT's", kHear + " --set task.data=timit", 1, tones()},
        {"phones of data that have none", kHear + " --set task.units=phones", 2, tones()},
        {"a speaker who does not occur", kHear + " --set task.test_speakers=clara", 1, tones()},
-       {"a filter bank with too many bands", kHear + " --set features.bands=400", 1, tones()},
+       {"a filter bank with too many bands", kHear + " --set features.bands=400", 2, tones()},
+       {"bands that begin above half the rate", kHear + " --set features.low=5000", 2, tones()},
+       {"bands that end above half the rate", kHear + " --set features.high=99999", 2, tones()},
+       {"a rate at which a frame has no samples", kHear + " --set features.rate=1", 2, tones()},
        {"a number of bands that n does not divide",
         kHear + " --set features.bands=15 --set features.derivatives=0 --set features.stack=1", 2, tones()},
        {"speeds that are no numbers", kHear + " --set features.speeds=fast", 2, tones()},
@@ -91,6 +96,12 @@ Section speech_errors() {
         }},
        {"a file to be heard that is missing", "predict heard nowhere.wav", 1, heard()},
        {"a file to be heard that is no audio", "predict heard tones/train.tsv", 1, heard()},
+       {"a folder to be heard", "predict heard tones", 1, heard()},
+       {"a file to be heard of a rate that is too far away", "predict heard slow.wav", 1,
+        [](const Workplace& place) {
+          heard()(place);
+          test::write_recording(place.path("slow.wav"), std::vector<int16_t>(100), 20);
+        }},
        {"live sound of a bidirectional model", "predict heard --live", 2,
         heard(" --set model.bidirectional=true")},
        {"live sound of a run that reads lines", "predict run --live", 2},

@@ -234,6 +234,41 @@ epochs = 2
   EXPECT_EQ(place.run("predict run", "good film\n").code, 0);
 }
 
+// Of the twins only what is trained is checked, and a check of all names the one that fails.
+TEST(Train, another_twin_whose_width_does_not_fit_is_no_obstacle) {
+  const Workplace place;
+  place.write("mine.toml", R"toml(
+[task]
+kind = "text_classification"
+data = "agreement"
+[[twins]]
+name = "four"
+algebra = "quaternion"
+[[twins]]
+name = "five"
+algebra = "phm(5)"
+)toml");
+  const std::string words = " mine.toml" + kSmall + " --set train.steps=1 --out ";
+  EXPECT_EQ(place.run("train" + words + "one --twin four").code, 0);
+  EXPECT_EQ(place.run("train" + words + "two").code, 0);
+  const Outcome other = place.run("train" + words + "three --twin five");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.error, HasSubstr("in the twin 'five'"));
+  const Outcome both = place.run("compare" + words + "both");
+  EXPECT_EQ(both.code, 2);
+  EXPECT_THAT(both.error, testing::AllOf(HasSubstr("must be divisible by"), HasSubstr("in the twin 'five'")));
+  EXPECT_FALSE(std::filesystem::exists(place.path("both")));
+}
+
+TEST(Train, weights_of_a_run_of_another_kind_are_refused_as_that) {
+  const Workplace place;
+  ASSERT_EQ(place.run("train hamilton --set train.steps=2 --set train.threads=1 --out numbers").code, 0);
+  const Outcome outcome = place.run("train agreement" + kSmall + " --weights numbers --out words");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.error, HasSubstr("numbers' is of kind regression, and this recipe is of kind "
+                                       "text_classification: name a run of that kind"));
+}
+
 // A log whose reader goes away, standard files that are closed: the run ends as if nothing were.
 TEST(Train, goes_on_without_its_standard_files) {
   const Workplace place;

@@ -231,7 +231,7 @@ TEST(Recipe, sizes_must_go_together) {
   EXPECT_EQ(error_of("[model]\nprinted = true\nnorm = 'post'\nnorm_per_component = true\n"), "");
   // A twin is checked before anything runs.
   EXPECT_THAT(error_of("[[twins]]\nname = 'o'\nalgebra = 'octonion'\nheads = 3\n"),
-              HasSubstr("n * heads = 24"));
+              testing::AllOf(HasSubstr("n * heads = 24"), HasSubstr(", in the twin 'o'")));
 }
 
 TEST(Recipe, twins_need_good_names) {

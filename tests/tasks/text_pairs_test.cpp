@@ -156,8 +156,8 @@ TEST_F(TextPairsKindTest, AnswersLinesOfTwoTextsInOrder) {
   ASSERT_EQ(answers.size(), 3u);
   for (size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(model->predict({lines[i]})[0], answers[i]) << i;
   EXPECT_EQ(std::count(answers[0].begin(), answers[0].end(), '\t'), 3);
-  EXPECT_THAT(model->line_problem("one text"), HasSubstr("two texts with one tab between"));
-  EXPECT_THAT(model->line_problem("a\tb\tc"), HasSubstr("two texts with one tab between"));
+  EXPECT_EQ(model->line_problem("one text"), "a line must be two texts with one tab between, got 0 tabs");
+  EXPECT_EQ(model->line_problem("a\tb\tc"), "a line must be two texts with one tab between, got 2 tabs");
   EXPECT_THAT(model->line_problem(" \tb"), HasSubstr("the first text must not be empty"));
   EXPECT_THAT(model->line_problem("a\t"), HasSubstr("the second text must not be empty"));
   EXPECT_EQ(model->line_problem("\xC2\xA0\tb"), "the first text must have a word, got \"\\xC2\\xA0\"");
@@ -275,6 +275,28 @@ TEST_F(TextPairsKindTest, VectorsThatAreNotTrainedAreDrawnShort) {
   const auto others = data->make_model(data->recipe())->module().named_parameters()["words.embedding.weight"];
   EXPECT_TRUE(words.equal(others));
   EXPECT_TRUE(load_data(recipe_of(), {})->notes().empty());
+}
+
+// Nothing could be learned, or selected by.
+TEST_F(TextPairsKindTest, RankedSetsNeedRightAnswersAndWrongOnes) {
+  const auto settings = write_answers();
+  const auto said = [&](const std::string& set, const std::string& relevance) {
+    const std::string file = "answers/" + set + "/sim.txt", before = read(file);
+    std::string changed;
+    for (int i = 0; i < 20; ++i) changed += relevance + "\n";
+    write(file, changed);
+    const std::string sentence = what_is_said([&] { load_data(recipe_of(settings), {}); });
+    write(file, before);
+    return sentence;
+  };
+  EXPECT_THAT(said("train", "0"),
+              HasSubstr("answers/train/sim.txt must have right answers (1) and wrong ones "
+                        "(0) to train on, got only 0"));
+  EXPECT_THAT(said("train", "1"), HasSubstr("to train on, got only 1"));
+  EXPECT_THAT(said("dev", "0"), HasSubstr("answers/dev/sim.txt must have a right answer (1), because MAP on "
+                                          "it selects the checkpoint, got only 0"));
+  EXPECT_EQ(said("dev", "1"), "");
+  EXPECT_EQ(said("test", "0"), "");
 }
 
 // Before any of them is trained.

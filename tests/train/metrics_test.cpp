@@ -73,6 +73,17 @@ TEST_F(MetricsTest, TornLinesAndLinesOfThingsElseGo) {
   }
 }
 
+// Its checksum says that it is whole.
+TEST_F(MetricsTest, TheLastLineStaysWithoutItsEnd) {
+  log(0, 20, 5);
+  const std::string whole = text();
+  overwrite(whole.substr(0, whole.size() - 1));
+  EXPECT_EQ(whole_lines(folder_), std::nullopt);
+  const Metrics metrics(folder_);
+  EXPECT_EQ(metrics.lines(), 4);
+  EXPECT_EQ(text(), whole);
+}
+
 // One that a flipped bit has hit costs no other.
 TEST_F(MetricsTest, ADamagedLineAmongOthersGoesAlone) {
   log(0, 20, 5);

@@ -131,9 +131,11 @@ struct QUATRAIN_API Recipe {
 QUATRAIN_API std::vector<train::Key> keys_of(Recipe& recipe);
 
 /// Reads a recipe from TOML text, applies settings over it and checks it wholly. `origin` names the text in
-/// messages. Twins are checked too. Throws RecipeError.
+/// messages. Twins are checked too. `choose` may make it what is used of it (one twin, fewer twins) before
+/// anything is checked. Throws RecipeError.
 QUATRAIN_API Recipe parse_recipe(std::string_view text, const std::string& origin, const std::string& name,
-                                 const std::vector<Setting>& settings = {});
+                                 const std::vector<Setting>& settings = {},
+                                 const std::function<void(Recipe&)>& choose = {});
 /// The text of a recipe's file, which must be a regular file of at most 1 MiB. Throws RecipeError.
 QUATRAIN_API std::string read_recipe_text(const std::string& path);
 /// The same from a file; the recipe's name is the file's.
@@ -152,7 +154,7 @@ QUATRAIN_API void check(const Recipe& recipe);
 
 /// The twin of that name; an unknown name is a RecipeError that names the nearest.
 QUATRAIN_API const Recipe::Twin& find_twin(const Recipe& recipe, std::string_view name);
-/// A twin as a recipe of its own, called as the twin, checked, without further twins.
+/// A twin as a recipe of its own, called as the twin, checked, without further twins. Errors name it.
 QUATRAIN_API Recipe twin_recipe(const Recipe& recipe, const Recipe::Twin& twin);
 
 /// The learning rates of `compare.rates`, as they are written; none where it is empty. Throws a RecipeError

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "support/numbers.h"
 #include "tasks/data_folder.h"
@@ -43,6 +44,27 @@ data::Vocabulary words_of(const data::TextPairSplits& splits, const TextPairTask
     for (const auto* other : {&splits.dev, &splits.test})
       pairs.insert(pairs.end(), other->begin(), other->end());
   return data::vocabulary_of(pairs, splits.tokenizer, own.vocabulary);
+}
+
+bool has_answer(const std::vector<data::TextPair>& pairs, bool right) {
+  return std::any_of(pairs.begin(), pairs.end(),
+                     [&](const data::TextPair& pair) { return (pair.label == 1) == right; });
+}
+
+// Ranking is learned from right answers beside wrong ones, and MAP is a mean over questions with a right one.
+void require_answers(const data::TextPairSplits& splits, const data::TextPairSource& source) {
+  std::vector<std::string> relevances;  // of train, dev, test
+  for (const auto& file : data::text_pair_files(source))
+    if (file.filename() == "sim.txt") relevances.push_back(file.string());
+  for (const bool right : {true, false})
+    if (!has_answer(splits.train, right))
+      throw std::runtime_error("data: " + relevances.at(0) +
+                               " must have right answers (1) and wrong ones (0) to train on, got only " +
+                               (right ? "0; are the relevances lost?" : "1; are the wrong answers lost?"));
+  if (!has_answer(splits.dev, true))
+    throw std::runtime_error("data: " + relevances.at(1) +
+                             " must have a right answer (1), because MAP on it selects the checkpoint, got "
+                             "only 0; are the relevances lost?");
 }
 
 }  // namespace
@@ -153,6 +175,7 @@ std::unique_ptr<Data> load_text_pair_data(Recipe recipe, const DataRequest& requ
   if (!own.vectors.empty()) own.vectors = find_data_file(own.vectors, own.source.folder);
   data::TextPairSplits splits = data::load_text_pairs(own.source);
   own.source.tokenizer = splits.tokenizer;
+  if (splits.ranked && request.split.empty() && !request.model) require_answers(splits, own.source);
   const auto* model = dynamic_cast<const TextPairModel*>(request.model);
   if (model) check_same_labels(splits.labels, model->labels);
   data::Vocabulary vocabulary = model ? model->vocabulary : words_of(splits, own);

@@ -6,6 +6,7 @@
 
 #include "quatrain/nn/parameters.h"
 #include "quatrain/train/session.h"
+#include "support/numbers.h"
 #include "tasks/text_pairs/options.h"
 #include "tasks/words.h"
 
@@ -115,9 +116,9 @@ at::Tensor TextPairModel::logits(std::shared_ptr<const data::EncodedTextPairs> p
 }
 
 std::string TextPairModel::line_problem(const std::string& line) const {
+  if (const auto tabs = std::count(line.begin(), line.end(), '\t'); tabs != 1)
+    return "a line must be two texts with one tab between, got " + counted(tabs, "tab");
   const size_t tab = line.find('\t');
-  if (tab == line.npos || line.find('\t', tab + 1) != line.npos)
-    return "a line must be two texts with one tab between";
   if (const auto problem = data::word_problem(line.substr(0, tab), tokenizer()); !problem.empty())
     return "the first text " + problem;
   if (const auto problem = data::word_problem(line.substr(tab + 1), tokenizer()); !problem.empty())
