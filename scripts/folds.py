@@ -18,11 +18,11 @@ TIMIT = [
     "ftlg0 mbgt0", "fapb0 mbma1", "fblv0 madd0", "fbcg1 mbcg0",
 ]  # fmt: skip
 # The recipe, the speakers of each fold, the seeds, the twins (the first is the reference) and what of the recipe each
-# sets otherwise, and what all do.
+# sets otherwise.
 TABLES = {
-    "digits_speakers": ("digits", DIGITS, 3, {"lstm": [], "lstm-narrow": [], "qlstm": []}, []),
-    "phonemes": ("phonemes", TIMIT, 1, {"lstm": [], "qlstm": []}, ["train.epochs=12", "train.batch=4", "train.rate=8e-3"]),
-    "phonemes_ctc": ("phonemes_ctc", TIMIT, 1, {"lstm": [], "qlstm": []}, ["train.rate=6e-3"]),
+    "digits_speakers": ("digits", DIGITS, 3, {"lstm": [], "lstm-narrow": [], "qlstm": []}),
+    "phonemes": ("phonemes", TIMIT, 1, {"lstm": [], "qlstm": []}),
+    "phonemes_ctc": ("phonemes_ctc", TIMIT, 1, {"lstm": [], "qlstm": []}),
 }
 LINE = re.compile(r"^(\S+) %\S+ \S+ \[ (\d+) / (\d+),")  # a speaker's line of test.errors.txt
 
@@ -77,7 +77,7 @@ def deviation(values):
 
 
 def make(program, name, arguments, root):
-    recipe, folds, seeds, twins, settings = TABLES[name]
+    recipe, folds, seeds, twins = TABLES[name]
     out = Path(arguments.out or root / "runs/results" / name)
     twins = {twin: twins.get(twin, []) for twin in arguments.twins.split(",")} if arguments.twins else twins
     seeds = range(1, int(arguments.seeds or seeds) + 1)
@@ -87,7 +87,7 @@ def make(program, name, arguments, root):
             for twin, own in twins.items():
                 run = out / f"{twin}-fold{i + 1}-seed{seed}"
                 speakers = [f"task.test_speakers={test}", f"task.dev_speakers={folds[(i + 1) % len(folds)]}"]
-                result = trained(program, recipe, arguments.data, run, twin, seed, [*speakers, "train.threads=1", *settings, *own])
+                result = trained(program, recipe, arguments.data, run, twin, seed, [*speakers, "train.threads=1", *own])
                 results.setdefault(twin, []).append(result)
                 for speaker, (errors, tokens) in errors_of(run).items():
                     counts.setdefault(twin, {}).setdefault(i, {}).setdefault(speaker, []).append((errors, tokens))

@@ -49,8 +49,10 @@ AudioFile::AudioFile(fs::path file) : file_(std::move(file)) {
   const auto promised = promised_frames(file_);
   SF_INFO info{};
   stream_.reset(sf_open(file_.c_str(), SFM_READ, &info));
-  TORCH_CHECK(stream_, "audio: ", file_.string(), " cannot be read: ", sf_strerror(nullptr),
-              " Copy it again, or convert it to WAV (SPHERE by sph2pipe)");
+  // libsndfile's own words are sentences of its programmers.
+  TORCH_CHECK(stream_, "audio: ", file_.string(),
+              " cannot be read: its header is damaged, or its samples are coded in a way that is not known "
+              "here; copy it again, or convert it to WAV of 16 bits (SPHERE by sph2pipe)");
   TORCH_CHECK(is_supported(info.format), "audio: the samples of ", file_.string(), " are coded as ",
               name_of_coding(info.format), "; convert it to WAV of 16 bits");
   info_ = {info.samplerate, info.channels, info.frames};

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <fstream>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -14,9 +15,10 @@ namespace {
 
 using Frames = std::optional<int64_t>;
 
-constexpr size_t kMagic = 12;        // bytes that tell the kind
-constexpr int kMostChunks = 1000;    // of a WAV before its samples
-constexpr size_t kSphere = 1 << 16;  // bytes of a SPHERE header at most
+constexpr size_t kMagic = 12;            // bytes that tell the kind
+constexpr int kMostChunks = 1000;        // of a WAV before its samples
+constexpr int64_t kMostChannels = 1024;  // that libsndfile reads
+constexpr size_t kSphere = 1 << 16;      // bytes of a SPHERE header at most
 // Programs that write to a pipe, and cannot come back to the header, say so by one of these lengths: ffmpeg
 // and sox.
 constexpr uint32_t kUnknownLengths[] = {0xFFFFFFFF, 0x7FFFF000};
@@ -32,6 +34,12 @@ uint32_t little_endian(std::string_view bytes) {
   uint32_t value = 0;
   for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<uint8_t>(bytes[i]);
   return value;
+}
+
+// libsndfile would refuse it without a word of what is wrong.
+void check_number(const fs::path& file, const char* what, int64_t found, int64_t most) {
+  TORCH_CHECK(found >= 1 && found <= most, "audio: the header of ", file.string(), " promises ", found, " ",
+              what, ", but there must be 1 to ", most, "; it is damaged: convert or copy the file again");
 }
 
 Frames wav_frames(const fs::path& file, std::ifstream& stream) {
@@ -56,7 +64,12 @@ Frames wav_frames(const fs::path& file, std::ifstream& stream) {
     if (head.starts_with("fmt ") && size >= 16) {
       const auto format = read_bytes(stream, 16);
       if (format.size() < 16) break;
-      frame_bytes = little_endian(std::string_view(format).substr(12, 2));
+      const auto field = [&](size_t begin, size_t count) -> int64_t {
+        return little_endian(std::string_view(format).substr(begin, count));
+      };
+      check_number(file, "channels", field(2, 2), kMostChannels);
+      check_number(file, "samples a second", field(4, 4), std::numeric_limits<int32_t>::max());
+      frame_bytes = field(12, 2);
       skip -= 16;
     }
     stream.seekg(skip, std::ios::cur);

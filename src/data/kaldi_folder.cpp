@@ -138,6 +138,7 @@ class KaldiFolder {
              "the recording " + quote(fields[0]) + " has no line in wav.scp");
       return false;
     }
+    utterance.recording = fields[0];
     if (!open(utterance, *recording->second)) return false;
     // Kaldi allows an end of half a second after the recording's.
     constexpr double kMostBeyond = 0.5;

@@ -102,8 +102,10 @@ TEST_F(AudioTest, ReadsSphere) {
   EXPECT_TRUE(audio.samples.equal(row({0.5, -0.25})));
   EXPECT_THAT(error(sphere(sixteen_bits({16384, -8192}), 3)),
               HasSubstr("promises 3 frames, but the file holds 2"));
-  EXPECT_THAT(error(sphere(sixteen_bits({16384, -8192}), 2, "pcm,embedded-shorten-v2.00")),
-              HasSubstr("SPHERE by sph2pipe"));
+  EXPECT_THAT(
+      error(sphere(sixteen_bits({16384, -8192}), 2, "pcm,embedded-shorten-v2.00")),
+      HasSubstr("cannot be read: its header is damaged, or its samples are coded in a way that is not "
+                "known here; copy it again, or convert it to WAV of 16 bits (SPHERE by sph2pipe)"));
   EXPECT_THAT(error("NIST_1A\n   1024\nchannel_count -i 1\n"),
               HasSubstr("lacks a whole number sample_count"));
 }
@@ -203,6 +205,12 @@ TEST_F(AudioTest, SaysWhatIsWrong) {
               HasSubstr("begins with \"RIFF\\x04"));  // the literal ends at its first NUL byte
   EXPECT_THAT(error("RIFF" + bytes_of(uint32_t{16}) + "WAVE" + chunk("data", "abcd")),
               HasSubstr("does not say how its samples are stored"));
+  for (const uint16_t channels : {0, 1025})
+    EXPECT_THAT(error(wav("abcd", {.channels = channels})),
+                HasSubstr("promises " + std::to_string(channels) + " channels, but there must be 1 to 1024"));
+  for (const uint32_t rate : {0U, 0xFFFFFFFFU})
+    EXPECT_THAT(error(wav("abcd", {.rate = rate})),
+                HasSubstr("promises " + std::to_string(rate) + " samples a second, but there must be 1 to "));
   EXPECT_THAT(error(wav(std::string(512, '\0'), {.tag = 17, .bits = 4})), HasSubstr("a.wav"));
   EXPECT_THAT(error(wav(bytes_of(0.5F, NAN), {.tag = 3, .bits = 32})),
               HasSubstr("must be finite numbers, but in frame 1"));

@@ -44,6 +44,7 @@ TEST_F(KaldiFolderTest, ReadsRecordings) {
   EXPECT_EQ(corpus.train[0].speaker, "rec1");  // as Kaldi has it where nobody knows
   EXPECT_THAT(corpus.train[0].tokens, ElementsAre("one", "two"));
   EXPECT_EQ(corpus.train[0].samples(), 8000);
+  EXPECT_EQ(corpus.train[0].recording, "");
   EXPECT_EQ(corpus.train[1].path, folder_ / "train/b.wav");
   ASSERT_EQ(corpus.dev.size(), 1u);
   EXPECT_EQ(corpus.dev[0].speaker, "cat");
@@ -62,6 +63,7 @@ TEST_F(KaldiFolderTest, ReadsSegments) {
   EXPECT_EQ(span(1), std::pair(int64_t{4000}, int64_t{8000}));
   EXPECT_EQ(span(2), std::pair(int64_t{7200}, int64_t{8000}));  // the end is cut
   EXPECT_EQ(corpus.train[2].speaker, "ann");
+  EXPECT_EQ(corpus.train[1].recording, "rec2");
   EXPECT_EQ(corpus.train[1].path, folder_ / "train/b.wav");
 }
 

@@ -149,6 +149,32 @@ TEST_F(SpeechProblemsTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(error({"decode.language=words.arpa"}), HasSubstr("needs a beam above 1"));
   EXPECT_THAT(error({"model.share_directions=true"}), HasSubstr("needs model.bidirectional"));
   EXPECT_THAT(error({"features.source=stored"}), HasSubstr("kaldi alone"));
+  // What the filter bank would refuse; half the rate is known from the recipe, or from the recordings.
+  EXPECT_THAT(error({"features.rate=1"}), HasSubstr("features.rate must be at least 100, so that"));
+  EXPECT_THAT(error({"features.rate=8000", "features.low=4000.0"}),
+              HasSubstr("features.low must be below 4000 Hz, half the rate, got 4000"));
+  EXPECT_THAT(error({"features.rate=8000", "features.high=-3990.0"}),
+              HasSubstr("features.high must end the bands above features.low = 20 Hz"));
+  EXPECT_EQ(error({"features.rate=8000", "features.high=4000.0"}), "no error");
+  test::write_tones(folder_ / "tones", 4, 2, 2, 1);
+  EXPECT_THROW(load({"features.high=99999.0"}), RecipeError);
+  EXPECT_THROW(load({"features.bands=256"}), RecipeError);
+}
+
+TEST_F(SpeechProblemsTest, NumbersThatAreNoBandsAreNoted) {
+  test::write_tones(folder_ / "tones", 8, 2, 2, 2);
+  const auto notes = [&](const std::vector<std::string>& settings) { return load(settings)->notes(); };
+  EXPECT_THAT(
+      notes({"features.derivatives=0"}),
+      ElementsAre("features.derivatives = 0 gives 1 component of each band, and quaternion has 4: no "
+                  "number is one band with all its derivatives; features.derivatives = 3 makes it so"));
+  EXPECT_THAT(notes({"model.algebra=octonion"}),
+              ElementsAre("features.derivatives = 3 gives 4 components of each band, and octonion has 8: no "
+                          "number is one band with all its derivatives"));
+  EXPECT_THAT(notes({}), testing::IsEmpty());
+  EXPECT_THAT(notes({"features.derivatives=2", "model.algebra=phm(3)", "model.hidden=33"}),
+              testing::IsEmpty());
+  EXPECT_THAT(notes({"features.derivatives=0", "model.algebra=real"}), testing::IsEmpty());
 }
 
 TEST_F(SpeechProblemsTest, FilesThatAreNoneAreNamed) {
@@ -156,10 +182,16 @@ TEST_F(SpeechProblemsTest, FilesThatAreNoneAreNamed) {
   learn({"train.epochs=1"});
   const auto model = load_run(folder_ / "run");
   EXPECT_EQ(model->line_problem("nowhere.wav"), "there is no audio file \"nowhere.wav\"");
+  EXPECT_THAT(model->line_problem(folder_.string()), HasSubstr("cannot be read: it is a folder"));
+  EXPECT_THAT(model->line_problem("/dev/zero"), HasSubstr("cannot be read: it is a pipe or a device"));
   std::ofstream(folder_ / "text.wav") << "this is no sound";
   const torch::NoGradGuard no_grad;
   EXPECT_THAT([&] { model->predict({(folder_ / "text.wav").string()}); },
               testing::ThrowsMessage<LineError>(HasSubstr("text.wav")));
+  test::write_recording(folder_ / "slow.wav", std::vector<int16_t>(100), 20);
+  EXPECT_THAT([&] { model->predict({(folder_ / "slow.wav").string()}); },
+              testing::ThrowsMessage<LineError>(
+                  HasSubstr("slow.wav has 20 samples a second, and the run hears 8000 (features.rate)")));
   test::write_recording(folder_ / "one.wav", {5});
   test::write_recording(folder_ / "silent.wav", std::vector<int16_t>(8000));
   test::write_recording(folder_ / "clipped.wav", std::vector<int16_t>(8000, 32767));

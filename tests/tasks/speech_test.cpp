@@ -1,6 +1,7 @@
 #include "quatrain/data/audio.h"
 #include "quatrain/data/kaldi_archive.h"
 #include "system_memory.h"
+#include "tasks/speech/news.h"
 #include "tasks/speech_runs.h"
 
 namespace quatrain::tasks {
@@ -36,16 +37,16 @@ TEST_F(SpeechTest, WordsAreHeard) {
   }
   EXPECT_THAT(model->summary(), HasSubstr("times as fast as spoken"));
 
-  // What is heard bit by bit is what the whole file says; the answers grow.
+  // What is heard bit by bit is what the whole file says, and each word is told once.
   const data::Audio audio = data::read_audio(file("test2.wav"));
   const auto live = model->listen(0);
-  std::string before;
-  for (const at::Tensor& part : audio.samples[0].split(777)) {
-    const std::string now = live->push(part);
-    EXPECT_THAT(now, StartsWith(before));
-    before = now;
-  }
-  EXPECT_EQ(live->finish(), model->predict({file("test2.wav")})[0]);
+  std::string told;
+  for (const at::Tensor& part : audio.samples[0].split(777))
+    if (const std::string news = live->push(part); !news.empty()) told += (told.empty() ? "" : " ") + news;
+  EXPECT_NE(told, "");
+  const std::string whole = live->finish();
+  EXPECT_EQ(whole, model->predict({file("test2.wav")})[0]);
+  EXPECT_THAT(whole, StartsWith(told));
 
   // A tenth of a second after the other takes no memory for tensors from the system once all rests have been
   // as large.
@@ -68,6 +69,60 @@ TEST_F(SpeechTest, WordsAreHeard) {
   const std::string answer = timed->predict({file("test0.wav")})[0];
   EXPECT_EQ(answer.substr(0, answer.find('\t')), answers[0]);
   EXPECT_THAT(answer, testing::ContainsRegex("\t0\\.[0-9][0-9]-0\\.[0-9][0-9]"));
+}
+
+// What a listener would note down: lines that add to it, and such as take its place.
+std::string noted(Live& live, const at::Tensor& samples) {
+  std::string told;
+  for (const at::Tensor& part : samples.split(777)) {
+    const std::string news = live.push(part);
+    if (news.starts_with("= "))
+      told = news.substr(2);
+    else if (!news.empty())
+      told += (told.empty() ? "" : " ") + news;
+  }
+  return told;
+}
+
+TEST(SpeechNews, WhatChangedIsToldAgain) {
+  const auto answer = [](const std::vector<std::string>& words) {
+    std::vector<HeardToken> tokens;
+    for (const auto& word : words) tokens.push_back({.text = word});
+    return tokens;
+  };
+  const auto news = [&](const std::vector<std::string>& told, const std::vector<std::string>& heard) {
+    const auto before = answer(told), now = answer(heard);
+    const auto [tokens, again] =
+        news_of(before, now, [](const HeardToken& a, const HeardToken& b) { return a.text == b.text; });
+    std::string line = again ? "=" : "+";
+    for (const auto& token : tokens) line += " " + token.text;
+    return line;
+  };
+  EXPECT_EQ(news({}, {"one", "two"}), "+ one two");
+  EXPECT_EQ(news({"one", "two"}, {"one", "two"}), "+");
+  EXPECT_EQ(news({"one"}, {"one", "two"}), "+ two");
+  EXPECT_EQ(news({"one", "two"}, {"one"}), "= one");
+  EXPECT_EQ(news({"one", "two"}, {"one", "three"}), "= one three");
+  EXPECT_EQ(news({"one"}, {}), "=");
+}
+
+TEST_F(SpeechTest, LiveAnswersOfEachKindComeTogether) {
+  test::write_tones(folder_ / "tones", 60, 4, 4, 4);
+  learn({"train.epochs=4"});
+  learn({"train.epochs=4", "task.units=characters", "features.stack=1"}, "characters");
+  const at::Tensor samples = data::read_audio(file("test0.wav")).samples[0];
+  const torch::NoGradGuard no_grad;
+  for (const char* run : {"run", "characters"})
+    for (const char* setting : {"decode.beam=1", "decode.beam=8"}) {
+      const auto model = load_run(folder_ / run, {Setting::parse(setting)});
+      const auto live = model->listen(0);
+      const std::string told = noted(*live, samples);
+      const std::string whole = live->finish();
+      if (std::string(setting) == "decode.beam=1") {
+        EXPECT_THAT(whole, StartsWith(told)) << run;
+      }
+      EXPECT_EQ(whole, model->predict({file("test0.wav")})[0]) << run << setting;
+    }
 }
 
 TEST_F(SpeechTest, AnotherRateIsBroughtToTheModels) {
@@ -110,6 +165,49 @@ TEST_F(SpeechTest, TimesAreThoseOfFramesThatBeginAtWholeSamples) {
   const torch::NoGradGuard no_grad;
   const auto model = load_run(folder_ / "run", {Setting::parse("decode.times=true")});
   EXPECT_THAT(model->predict({(folder_ / "minute.wav").string()})[0], testing::EndsWith("\t0.00-60.00"));
+}
+
+TEST_F(SpeechTest, TimesEndWithTheRecording) {
+  test::write_tones(folder_ / "tones", 8, 2, 2, 1);
+  learn({"task.objective=utterance", "features.stack=8", "train.epochs=1"});
+  const std::vector<int16_t> samples(4000, 100);  // 50 frames: the last row is filled up
+  test::write_recording(folder_ / "half.wav", samples);
+  const torch::NoGradGuard no_grad;
+  const auto model = load_run(folder_ / "run", {Setting::parse("decode.times=true")});
+  const std::string answer = model->predict({(folder_ / "half.wav").string()})[0];
+  EXPECT_THAT(answer, testing::EndsWith("\t0.00-0.50"));
+  const auto live = model->listen(0);
+  live->push(data::read_audio(folder_ / "half.wav").samples[0]);
+  EXPECT_EQ(live->finish(), answer);
+}
+
+TEST_F(SpeechTest, TimesOfSegmentsAreThoseOfTheirRecording) {
+  uint64_t state = 3;
+  for (const std::string set : {"train", "test"}) {
+    const auto place = folder_ / "tones" / set;
+    std::filesystem::create_directories(place);
+    test::write_recording(place / "a.wav", test::say({0, 1, 0}, state));
+    std::ofstream(place / "wav.scp") << "rec-1 a.wav\n";
+    std::ofstream(place / "text") << set << "1 low\n" << set << "2 mid\n";
+    std::ofstream(place / "segments") << set << "1 rec-1 0 0.2\n" << set << "2 rec-1 0.2 0.45\n";
+  }
+  learn({"task.data=kaldi", "task.objective=utterance", "features.stack=1", "train.epochs=1"});
+  EXPECT_THAT(text_of(folder_ / "run" / "test.ctm"),
+              testing::AllOf(StartsWith("rec-1 1 0.000 0.200 "), HasSubstr("\nrec-1 1 0.200 0.250 ")));
+  // Rows of 0.16 s end with the segment, and lines come by recording and time, not by segment.
+  for (const std::string set : {"train", "test"}) {
+    const auto place = folder_ / "tones" / set;
+    std::ofstream(place / "wav.scp") << "rec-1 a.wav\nrec-2 a.wav\n";
+    std::ofstream(place / "text") << set << "1 low\n" << set << "2 mid\n" << set << "3 low\n";
+    std::ofstream(place / "segments") << set << "1 rec-2 0 0.2\n"
+                                      << set << "2 rec-1 0.2 0.45\n"
+                                      << set << "3 rec-1 0 0.2\n";
+  }
+  learn({"task.data=kaldi", "task.objective=utterance", "features.stack=16", "train.epochs=1"}, "stacked");
+  EXPECT_THAT(
+      text_of(folder_ / "stacked" / "test.ctm"),
+      testing::ContainsRegex("^rec-1 1 0\\.000 0\\.200 .*\nrec-1 1 0\\.200 0\\.250 .*\nrec-2 1 0\\.000 "
+                             "0\\.200 "));
 }
 
 TEST_F(SpeechTest, OneLabelForARecording) {

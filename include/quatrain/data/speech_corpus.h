@@ -30,6 +30,7 @@ struct QUATRAIN_API Utterance {
   std::string id;                    ///< no other utterance of the corpus has it
   std::string speaker;               ///< the id where a corpus does not say who speaks
   std::string group;                 ///< of timit the dialect, "dr1"; else empty
+  std::string recording;             ///< of which a line of Kaldi's segments makes it a part; else empty
   std::filesystem::path path;        ///< the audio file; empty with stored features
   int64_t rate = 0;                  ///< samples of a channel in a second; 0 with stored features
   int64_t begin = 0;                 ///< the first sample of each channel in the file

@@ -44,7 +44,9 @@ QUATRAIN_API void require_finite(const at::Tensor& rows);
 class QUATRAIN_API Live {
  public:
   virtual ~Live() = default;
-  /// Takes the next samples of one channel, (samples) in [-1, 1]; returns the answer so far.
+  /// Takes the next samples of one channel, (samples) in [-1, 1]; returns the words that are new in
+  /// the answer so far, or "= " and that answer where words that were told have changed or vanished; empty
+  /// where there is nothing new.
   virtual std::string push(const at::Tensor& samples) = 0;
   /// Ends the recording: returns the whole answer.
   virtual std::string finish() = 0;

@@ -51,9 +51,15 @@ std::string checksum_of_labels(const data::Utterance& utterance) {
 // Makes a set, and says what of it cannot be used.
 class Preparation {
  public:
-  Preparation(const SpeechTaskOptions& own, const DataRequest& request, data::BadExamples bad)
-      : own_(own), request_(request), bad_(std::move(bad)) {
-    if (!own.source.stored_features) bank_.emplace(own.bank);
+  Preparation(const Recipe& recipe, const DataRequest& request, data::BadExamples bad)
+      : own_(recipe.own<SpeechTaskOptions>()), request_(request), bad_(std::move(bad)) {
+    if (own_.source.stored_features) return;
+    try {
+      bank_.emplace(own_.bank);
+    } catch (const c10::Error& error) {  // frames and frequencies are checked: too many bands
+      recipe.refuse("features.bands",
+                    std::string("does not fit the other features: ") + error.what_without_backtrace());
+    }
   }
 
   SpeechSplit split(const std::string& name, std::vector<data::Utterance> utterances) {
@@ -237,6 +243,18 @@ data::Normalisation measure(const SpeechTaskOptions& own, const SpeechSplit& tra
   return all;
 }
 
+// A recipe may want that, but seldom does.
+std::optional<std::string> note_of_numbers(const SpeechTaskOptions& own) {
+  const nn::AlgebraSpec& algebra = own.model.algebra();
+  if (algebra.n == 1 || algebra.n == own.components()) return std::nullopt;
+  constexpr int64_t kMostComponents = 4;  // of features.derivatives = 3
+  const std::string key = "features.derivatives = ";
+  return key + std::to_string(own.derivatives) + " gives " + counted(own.components(), "component") +
+         " of each band, and " + algebra.text() + " has " + std::to_string(algebra.n) +
+         ": no number is one band with all its derivatives" +
+         (algebra.n > kMostComponents ? "" : "; " + key + std::to_string(algebra.n - 1) + " makes it so");
+}
+
 // Sets, and what there is to say of them. The recipe is settled: its folder, rate and bands.
 struct Prepared {
   SpeechSplits splits;
@@ -261,7 +279,7 @@ Prepared prepare(Recipe& recipe, const DataRequest& request) {
 
   const auto* trained = dynamic_cast<const SpeechModel*>(request.model);
   SpeechClasses classes = trained ? trained->parts.classes : SpeechClasses(own, corpus.train);
-  Preparation preparation(own, request, std::move(corpus.bad));
+  Preparation preparation(recipe, request, std::move(corpus.bad));
   SpeechSplits splits;
   const std::pair<const char*, std::vector<data::Utterance>*> sets[] = {
       {"train", &corpus.train}, {"dev", &corpus.dev}, {"test", &corpus.test}};
@@ -272,7 +290,9 @@ Prepared prepare(Recipe& recipe, const DataRequest& request) {
     preparation.measure_speakers(split);
     if (split.set->size() > 0) splits.emplace(name, std::move(split));
   }
-  return {std::move(splits), std::move(classes), preparation.notes(), std::move(preparation.checksums)};
+  auto notes = preparation.notes();
+  if (const auto note = note_of_numbers(own); note && !trained) notes.insert(notes.begin(), *note);
+  return {std::move(splits), std::move(classes), std::move(notes), std::move(preparation.checksums)};
 }
 
 std::vector<data::LengthBatches::Lengths> lengths_of(const SpeechSplit& split) {

@@ -2,7 +2,9 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "ops/memory/step_memory.h"
 #include "quatrain/data/audio.h"
@@ -11,6 +13,7 @@
 #include "quatrain/nn/safetensors.h"
 #include "support/numbers.h"
 #include "support/text.h"
+#include "tasks/speech/news.h"
 #include "tasks/speech/recogniser.h"
 
 namespace quatrain::tasks {
@@ -19,8 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kBuffers = "features_";  // before the names of a normalisation's state
+constexpr const char* kAgain = "= ";           // before an answer of which told words are others now
 constexpr const char* kTransitions = "transitions.safetensors";
-constexpr int64_t kPortion = 10;  // seconds of a file that are heard at a time
+constexpr int64_t kMostRatio = 256;  // of a recording's rate and the run's, for the resampler
+constexpr int64_t kPortion = 10;     // seconds of a file that are heard at a time
 
 void write_state(const std::map<std::string, at::Tensor>& state, const fs::path& file) {
   nn::write_safetensors(file, {state.begin(), state.end()});
@@ -40,6 +45,14 @@ void for_each_portion(const fs::path& path, const std::function<void(const at::T
     if (samples.size(1) == 0) return;
     take(data::mix_channels(samples));
   }
+}
+
+// The resampler knows no file's name.
+void check_rate(const fs::path& path, int64_t rate, int64_t wanted) {
+  TORCH_CHECK(rate <= kMostRatio * wanted && wanted <= kMostRatio * rate, "audio: ", path.string(), " has ",
+              counted(rate, "sample"), " a second, and the run hears ", wanted,
+              " (features.rate): they must differ by a factor of at most ", kMostRatio,
+              "; convert it, for example by: ffmpeg -i FILE -ar ", wanted, " FILE.wav");
 }
 
 class Stopwatch {
@@ -62,21 +75,67 @@ class SpeechLive : public Live {
   std::string push(const at::Tensor& samples) override {
     const Stopwatch work;
     const ops::StepMemory::Guard memory(memory_);
+    samples_ += samples.size(0);
     recogniser_.push(samples);
-    std::string answer = model_.written(recogniser_.heard());
+    std::string news = told_of(recogniser_.heard());
     model_.count(static_cast<double>(samples.size(0)) / static_cast<double>(rate_), work.seconds());
-    return answer;
+    return news;
   }
   std::string finish() override {
     const Stopwatch work;
-    std::string answer = model_.written(recogniser_.finish());
+    std::string answer = model_.written(recogniser_.finish(), length());
     model_.count(0, work.seconds());
+    told_.clear();
+    samples_ = 0;
     return answer;
   }
 
  private:
+  double length() const { return static_cast<double>(samples_) / static_cast<double>(rate_); }
+
+  // Not the whole answer, which would be repeated as long as somebody speaks.
+  std::string told_of(const std::vector<HeardToken>& heard) {
+    const auto now = settled(heard);
+    auto [tokens, again] =
+        news_of(told_, now, [this](const HeardToken& a, const HeardToken& b) { return same(a, b); });
+    if (!again && of_characters()) {
+      const auto first = std::ranges::find_if_not(tokens, is_gap);
+      tokens = tokens.subspan(static_cast<size_t>(first - tokens.begin()));
+    }
+    std::string line = again ? kAgain : "";
+    if (again || !tokens.empty()) line += model_.written(tokens, length());
+    told_.assign(now.begin(), now.end());
+    return line;
+  }
+
+  // What may still grow waits for what follows it: a word of characters, and the time of a token.
+  std::span<const HeardToken> settled(std::span<const HeardToken> heard) const {
+    size_t waiting = 0;
+    if (of_characters())
+      waiting = static_cast<size_t>(std::find_if(heard.rbegin(), heard.rend(), is_gap) - heard.rbegin()) + 1;
+    else if (model_.own().decode.times && model_.own().objective != Objective::utterance)
+      waiting = 1;
+    return heard.first(heard.size() - std::min(waiting, heard.size()));
+  }
+
+  // That two tokens read the same in an answer.
+  bool same(const HeardToken& a, const HeardToken& b) const {
+    constexpr double kWritten = 1e4;  // of a probability
+    const auto& own = model_.own();
+    return a.text == b.text && (!own.decode.times || (a.begin == b.begin && a.end == b.end)) &&
+           (own.objective != Objective::utterance ||
+            std::llround(a.confidence * kWritten) == std::llround(b.confidence * kWritten));
+  }
+
+  bool of_characters() const {
+    return model_.own().objective == Objective::ctc && model_.own().units == Units::characters;
+  }
+  static bool is_gap(const HeardToken& token) { return token.text == SpeechClasses::kSpace; }
+
   SpeechModel& model_;
   int64_t rate_;
+  int64_t samples_ = 0;           // so far
+  std::vector<HeardToken> told_;  // of the answer
   data::Normalisation training_;
   ops::StepMemory memory_;  // of a push: features, network and scores
   Recogniser recogniser_;
@@ -84,7 +143,7 @@ class SpeechLive : public Live {
 
 }  // namespace
 
-std::vector<std::string> texts_of(const std::vector<HeardToken>& tokens) {
+std::vector<std::string> texts_of(std::span<const HeardToken> tokens) {
   std::vector<std::string> texts;
   for (const auto& token : tokens) texts.push_back(token.text);
   return texts;
@@ -163,15 +222,15 @@ models::CtcDecoderOptions SpeechModel::ctc_options(bool best_path) const {
   return options;
 }
 
-std::string SpeechModel::written(const std::vector<HeardToken>& tokens) const {
+std::string SpeechModel::written(std::span<const HeardToken> tokens, double length) const {
   std::string text = text_of(own(), texts_of(tokens));
   if (own().objective == Objective::utterance && !tokens.empty())
     text += "\t" + fixed(tokens.front().confidence, 4);
   if (!own().decode.times) return text;
   text += "\t";
   for (const auto& token : tokens) {
-    const auto time = [&](int64_t frame) {
-      return fixed(static_cast<double>(frame) * own().row_seconds(), 2);
+    const auto time = [&](int64_t row) {
+      return fixed(std::min(static_cast<double>(row) * own().row_seconds(), length), 2);
     };
     text += (&token == &tokens.front() ? "" : " ") + time(token.begin) + "-" + time(token.end);
   }
@@ -181,13 +240,21 @@ std::string SpeechModel::written(const std::vector<HeardToken>& tokens) const {
 std::string SpeechModel::line_problem(const std::string& line) const {
   if (own().source.stored_features)
     return "this run reads stored features (features.source = stored), it cannot hear audio files";
-  if (fs::is_regular_file(line)) return "";
-  return "there is no audio file " + quote(line);
+  std::error_code error;
+  if (fs::status(line, error).type() == fs::file_type::not_found)
+    return "there is no audio file " + quote(line);
+  try {
+    check_file(line);
+  } catch (const std::invalid_argument& problem) {
+    return "the audio file " + quote(line) + " cannot be read: " + problem.what();
+  }
+  return "";
 }
 
 std::string SpeechModel::answer(const std::string& path) {
   const Stopwatch work;
   const data::AudioInfo info = data::read_audio_info(path);
+  check_rate(path, info.rate, own().bank.rate);
   const data::Normalisation training = training_normalisation();
   const data::Normalisation* by = &training;
   data::Normalisation of_file = empty_normalisation(own());
@@ -202,7 +269,7 @@ std::string SpeechModel::answer(const std::string& path) {
   }
   Recogniser recogniser(*this, info.rate, by);
   for_each_portion(path, [&](const at::Tensor& samples) { recogniser.push(samples); });
-  std::string text = written(recogniser.finish());
+  std::string text = written(recogniser.finish(), info.seconds());
   count(info.seconds(), work.seconds());
   return text;
 }

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ struct HeardToken {
   double confidence = 0;
 };
 
-std::vector<std::string> texts_of(const std::vector<HeardToken>& tokens);
+std::vector<std::string> texts_of(std::span<const HeardToken> tokens);
 
 /// Recurrent layers that hear.
 class SpeechModel : public Model {
@@ -64,8 +65,9 @@ class SpeechModel : public Model {
   data::Normalisation training_normalisation() const;
   /// Normalised features (frames, components * bands) as rows that the network reads.
   at::Tensor stacked(const at::Tensor& features) const;
-  /// What an answer says, with the seconds of its tokens where decode.times asks for them.
-  std::string written(const std::vector<HeardToken>& tokens) const;
+  /// What an answer says, with the seconds of its tokens where decode.times asks for them. `length`: the
+  /// seconds of the recording, behind which the last row can end.
+  std::string written(std::span<const HeardToken> tokens, double length) const;
   /// Counts seconds of a recording, and of the work that its answer took, for summary().
   void count(double heard, double worked);
   /// The decoder of ctc by [decode], or the best path.

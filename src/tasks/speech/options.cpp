@@ -1,6 +1,8 @@
 #include "tasks/speech/options.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "quatrain/data/tokenizer.h"
 #include "support/enum_names.h"
@@ -8,6 +10,7 @@
 #include "support/text.h"
 #include "tasks/data_folder.h"
 #include "tasks/recipe_keys.h"
+#include "tasks/recipe_toml.h"
 #include "tasks/recurrent_keys.h"
 
 namespace quatrain::tasks {
@@ -34,6 +37,26 @@ std::vector<double> factors_of(const std::string& text) {
   }
   if (all.empty()) all.push_back(1);
   return all;
+}
+
+// What data::FilterBank refuses, by the keys that set it. The rate is known.
+void check_filter_bank(const Recipe& recipe, const data::FilterBankOptions& bank) {
+  const double least = std::ceil(std::max(2000 / bank.frame_length, 1000 / bank.frame_shift));
+  if (static_cast<double>(bank.rate) < least)
+    recipe.refuse("features.rate", "must be at least " + number_text(least) +
+                                       ", so that features.frame_length holds two samples and "
+                                       "features.frame_shift one, got " +
+                                       std::to_string(bank.rate));
+  const double half = static_cast<double>(bank.rate) / 2, end = bank.high > 0 ? bank.high : half + bank.high;
+  const std::string half_the_rate = number_text(half) + " Hz, half the rate";
+  if (bank.low >= half)
+    recipe.refuse("features.low", "must be below " + half_the_rate + ", got " + number_text(bank.low));
+  if (end > half)
+    recipe.refuse("features.high", "must be at most " + half_the_rate + ", got " + number_text(bank.high));
+  if (end <= bank.low)
+    recipe.refuse("features.high", "must end the bands above features.low = " + number_text(bank.low) +
+                                       " Hz (0 and below count from " + half_the_rate + "), got " +
+                                       number_text(bank.high));
 }
 
 }  // namespace
@@ -160,6 +183,8 @@ void SpeechTaskOptions::check(const Recipe& recipe) const {
       recipe.refuse("features.source", "may be stored for kaldi alone, got task.data = " + source.reader);
     if (speed_factors() != std::vector<double>{1})
       recipe.refuse("features.speeds", "must be empty where features.source = stored");
+  } else if (bank.rate > 0) {
+    check_filter_bank(recipe, bank);
   }
   if (!decode.language.empty() && decode.beam == 1)
     recipe.refuse("decode.language", "needs a beam above 1 (decode.beam)");

@@ -1,9 +1,9 @@
 #include "tasks/speech/report.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "quatrain/data/tokenizer.h"
-#include "quatrain/scores/transcripts.h"
 #include "support/text.h"
 
 namespace quatrain::tasks {
@@ -46,15 +46,22 @@ scores::ErrorCounts SpeechReport::add(const data::Utterance& utterance,
   const std::string speaker = plain(utterance.speaker, false), id = plain(utterance.id, !speaker.empty());
   references_ += scores::trn_line({plain(said), speaker, id}) + "\n";
   hypotheses_ += scores::trn_line({plain(recognised), speaker, id}) + "\n";
+  // A .ctm tells the times of recordings, not of their segments.
+  const bool part = !utterance.recording.empty();
+  const std::string recording = part ? plain(utterance.recording, true) : id;
+  const double begin = part ? static_cast<double>(utterance.begin) / static_cast<double>(utterance.rate) : 0;
   for (const auto& token : heard) {
-    const auto seconds = [&](int64_t rows) { return static_cast<double>(rows) * options_.row_seconds(); };
+    // The last row may end behind the utterance. Of stored features only the rows are known.
+    const auto seconds = [&](int64_t row) {
+      const double time = static_cast<double>(row) * options_.row_seconds();
+      return utterance.rate > 0 ? std::min(time, utterance.seconds()) : time;
+    };
     for (const auto& word : data::split(token.text, data::Tokenizer::whitespace))
-      times_ += scores::ctm_line({.recording = id,
-                                  .begin = seconds(token.begin),
-                                  .duration = seconds(token.end - token.begin),
-                                  .token = word,
-                                  .confidence = std::clamp(token.confidence, 0.0, 1.0)}) +
-                "\n";
+      times_.push_back({.recording = recording,
+                        .begin = begin + seconds(token.begin),
+                        .duration = seconds(token.end) - seconds(token.begin),
+                        .token = word,
+                        .confidence = std::clamp(token.confidence, 0.0, 1.0)});
   }
   return counts;
 }
@@ -67,9 +74,14 @@ std::map<std::string, std::string> SpeechReport::files(const std::string& split)
   if (speakers_.size() > 1)
     for (const auto& [speaker, of_speaker] : speakers_)
       errors += speaker + " " + scores::error_line(label_of(options_), of_speaker) + "\n";
+  auto tokens = times_;  // in the order that sclite wants
+  std::ranges::stable_sort(
+      tokens, {}, [](const scores::TimedToken& token) { return std::tie(token.recording, token.begin); });
+  std::string times;
+  for (const auto& token : tokens) times += scores::ctm_line(token) + "\n";
   return {{split + ".ref.trn", references_},
           {split + ".hyp.trn", hypotheses_},
-          {split + ".ctm", times_},
+          {split + ".ctm", times},
           {split + ".errors.txt", errors},
           {split + ".confusions.tsv", scores::confusion_table(tally_.confusions())}};
 }

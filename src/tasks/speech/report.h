@@ -6,6 +6,7 @@
 
 #include "quatrain/data/speech_corpus.h"
 #include "quatrain/scores/error_rate.h"
+#include "quatrain/scores/transcripts.h"
 #include "tasks/speech/decoder.h"
 
 namespace quatrain::tasks {
@@ -29,7 +30,8 @@ class SpeechReport {
   scores::ErrorTally tally_;
   scores::ErrorCounts words_;  // of characters
   std::map<std::string, scores::ErrorCounts> speakers_;
-  std::string references_, hypotheses_, times_;
+  std::string references_, hypotheses_;
+  std::vector<scores::TimedToken> times_;
 };
 
 }  // namespace quatrain::tasks
