@@ -17,12 +17,11 @@ TIMIT = [
     "fvmh0 mcpm0", "faem0 marc0", "falk0 madc0", "falr0 maeb0",
     "ftlg0 mbgt0", "fapb0 mbma1", "fblv0 madd0", "fbcg1 mbcg0",
 ]  # fmt: skip
-# The recipe, the speakers of each fold, the seeds, the twins (the first is the reference) and what of the recipe each
-# sets otherwise.
+# The recipe, the speakers of each fold, the seeds and the twins, of which the first is the reference.
 TABLES = {
-    "digits_speakers": ("digits", DIGITS, 3, {"lstm": [], "lstm-narrow": [], "qlstm": []}),
-    "phonemes": ("phonemes", TIMIT, 1, {"lstm": [], "qlstm": []}),
-    "phonemes_ctc": ("phonemes_ctc", TIMIT, 1, {"lstm": [], "qlstm": []}),
+    "digits_speakers": ("digits", DIGITS, 3, ["lstm", "lstm-narrow", "qlstm"]),
+    "phonemes": ("phonemes", TIMIT, 1, ["lstm", "qlstm"]),
+    "phonemes_ctc": ("phonemes_ctc", TIMIT, 1, ["lstm", "qlstm"]),
 }
 LINE = re.compile(r"^(\S+) %\S+ \S+ \[ (\d+) / (\d+),")  # a speaker's line of test.errors.txt
 
@@ -79,19 +78,19 @@ def deviation(values):
 def make(program, name, arguments, root):
     recipe, folds, seeds, twins = TABLES[name]
     out = Path(arguments.out or root / "runs/results" / name)
-    twins = {twin: twins.get(twin, []) for twin in arguments.twins.split(",")} if arguments.twins else twins
+    twins = list(dict.fromkeys(arguments.twins.split(","))) if arguments.twins else twins  # each once
     seeds = range(1, int(arguments.seeds or seeds) + 1)
     counts, results = {}, {}
     for i, test in enumerate(folds):
         for seed in seeds:
-            for twin, own in twins.items():
+            for twin in twins:
                 run = out / f"{twin}-fold{i + 1}-seed{seed}"
                 speakers = [f"task.test_speakers={test}", f"task.dev_speakers={folds[(i + 1) % len(folds)]}"]
-                result = trained(program, recipe, arguments.data, run, twin, seed, [*speakers, "train.threads=1", *own])
+                result = trained(program, recipe, arguments.data, run, twin, seed, [*speakers, "train.threads=1"])
                 results.setdefault(twin, []).append(result)
                 for speaker, (errors, tokens) in errors_of(run).items():
                     counts.setdefault(twin, {}).setdefault(i, {}).setdefault(speaker, []).append((errors, tokens))
-    return lines_of(list(twins), counts, results, len(folds), seeds)
+    return lines_of(twins, counts, results, len(folds), seeds)
 
 
 def lines_of(twins, counts, results, folds, seeds):

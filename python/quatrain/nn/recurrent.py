@@ -304,6 +304,7 @@ class Recurrent(HypercomplexLayer):
     def _run(
         self, x: Tensor | PackedSequence, h: Tensor | None, c: Tensor | None, memory: bool
     ) -> tuple[Tensor | PackedSequence, Tensor, Tensor | None]:
+        _check.state(type(self).__name__, h)
         if isinstance(x, PackedSequence):
             sizes, order, back = x.batch_sizes, x.sorted_indices, x.unsorted_indices
             h = self._start(h, int(sizes[0]), x.data, "h0")
@@ -392,7 +393,6 @@ class GRU(Recurrent):
         super().__init__(*args, **kwargs, cell="gru")
 
     def forward(self, x: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple[Tensor | PackedSequence, Tensor]:
-        _check.state(type(self).__name__, hx)
         y, h, _ = self._run(x, hx, None, False)
         return y, h
 
@@ -409,6 +409,5 @@ class RNN(Recurrent):
         super().__init__(*args, **kwargs, cell="rnn_" + nonlinearity)
 
     def forward(self, x: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple[Tensor | PackedSequence, Tensor]:
-        _check.state(type(self).__name__, hx)
         y, h, _ = self._run(x, hx, None, False)
         return y, h

@@ -57,6 +57,7 @@ class RecurrentCell(HypercomplexLayer):
 
     def _step(self, x: Tensor, h: Tensor | None, c: Tensor | None, memory: bool) -> tuple[Tensor, Tensor | None]:
         name = type(self).__name__
+        _check.state(name, h)
         _check.floating(name, x)
         if x.dim() not in (1, 2) or x.shape[-1] != self.input_size:
             raise ValueError(f"{name}: x must have the shape (batch, {self.input_size}) or ({self.input_size}), got {list(x.shape)}")
@@ -96,7 +97,6 @@ class GRUCell(RecurrentCell):
         super().__init__(*args, **kwargs, cell="gru")
 
     def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
-        _check.state(type(self).__name__, hx)
         return self._step(x, hx, None, False)[0]
 
 
@@ -108,5 +108,4 @@ class RNNCell(RecurrentCell):
         super().__init__(*args, **kwargs, cell="rnn_" + nonlinearity)
 
     def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
-        _check.state(type(self).__name__, hx)
         return self._step(x, hx, None, False)[0]
