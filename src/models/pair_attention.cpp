@@ -48,7 +48,7 @@ struct PairAttentionImpl::Pairs {
 struct PairAttentionImpl::Texts {
   at::Tensor words;  // (B la + B lb, width)
   at::Tensor A, B;   // of each, (B, la or lb, n, 1, m)
-  ops::AttentionOptions first_sees, second_sees;
+  std::string algebra;  // of their products
 };
 
 PairAttentionImpl::PairAttentionImpl(PairAttentionOptions options)
@@ -103,12 +103,7 @@ PairAttentionImpl::Texts PairAttentionImpl::embed(const Pairs& pairs) {
     return ops::cut_heads(side.view({tokens.size(0), tokens.size(1), -1}), 1, options.algebra().n)[0];
   };
   t.A = heads(sides[0], first), t.B = heads(sides[1], second);
-  const std::string algebra = kind_ == AttentionKind::componentwise ? options.algebra().name : "real";
-  // Rows of E are words of the first text. Its transpose has the first text's words on the left of the
-  // product too, although they are its keys.
-  t.first_sees = {.algebra = algebra, .padding = second_padding, .scale = 1};
-  t.second_sees = {
-      .algebra = algebra, .padding = first_padding, .scale = 1, .order = ops::ProductOrder::key_query};
+  t.algebra = kind_ == AttentionKind::componentwise ? options.algebra().name : "real";
   return t;
 }
 
@@ -121,9 +116,9 @@ PairAttentionImpl::Pairs PairAttentionImpl::checked(const at::Tensor& first, con
 
 at::Tensor PairAttentionImpl::compared(const Pairs& pairs) {
   const Texts t = embed(pairs);
-  const at::Tensor aligned =
-      at::cat({ops::hypercomplex_attention(t.A, t.B, t.B, t.first_sees).flatten(0, 1),     // B'
-               ops::hypercomplex_attention(t.B, t.A, t.A, t.second_sees).flatten(0, 1)});  // A'
+  const auto [of_first, of_second] =
+      ops::hypercomplex_alignment(t.A, t.B, pairs.first_padding, pairs.second_padding, t.algebra);
+  const at::Tensor aligned = at::cat({of_first.flatten(0, 1), of_second.flatten(0, 1)});
   const at::Tensor words_seen = matched(aligned, t.words);
   std::vector<at::Tensor> sides = (compare ? compare->forward(words_seen) : words_seen)
                                       .split_with_sizes({pairs.first.numel(), pairs.second.numel()});
@@ -144,11 +139,15 @@ at::Tensor PairAttentionImpl::forward(const at::Tensor& first, const at::Tensor&
 
 std::tuple<at::Tensor, at::Tensor> PairAttentionImpl::attention_weights(const at::Tensor& first,
                                                                         const at::Tensor& second) {
-  const Texts t = embed(checked(first, second));
-  const auto weights = [](const at::Tensor& query, const at::Tensor& key, const ops::AttentionOptions& how) {
+  const Pairs pairs = checked(first, second);
+  const Texts t = embed(pairs);
+  const auto weights = [&](const at::Tensor& query, const at::Tensor& key, const at::Tensor& padding,
+                           ops::ProductOrder order) {
+    const ops::AttentionOptions how{.algebra = t.algebra, .padding = padding, .scale = 1, .order = order};
     return std::get<1>(ops::hypercomplex_attention_with_weights(query, key, key, how)).squeeze(1);
   };
-  return {weights(t.A, t.B, t.first_sees), weights(t.B, t.A, t.second_sees)};
+  return {weights(t.A, t.B, pairs.second_padding, ops::ProductOrder::query_key),
+          weights(t.B, t.A, pairs.first_padding, ops::ProductOrder::key_query)};
 }
 
 }  // namespace quatrain::models

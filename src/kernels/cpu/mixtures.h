@@ -260,21 +260,45 @@ void transpose(const Mix& mix, int32_t inputs, const In* const* in, int64_t in_r
   }
 }
 
+/// `vectors` vectors of every output, side by side; a single one may have `lanes` lanes only. from_a, from_b and
+/// to: where they begin in each input and output. Rows of pointers are read once for all of them.
+template <int vectors, bool part>
+[[gnu::always_inline]] inline void multiply_tile(const Bilinear& sums, const float* const* a, int64_t from_a,
+                                                 const float* const* b, int64_t from_b, float* const* out,
+                                                 int64_t to, int64_t lanes, Store how) {
+  const auto get = [lanes](const float* p) { return part ? load_part(p, lanes) : load(p); };
+  for (int32_t o = 0; o < sums.outputs; ++o) {
+    float* const y = out[o] + to;
+    Vec total[vectors] = {};
+    if (how == Store::add)
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) total[v] = get(y + v * kLanes);
+    for (int32_t e = sums.begin[o]; e < sums.begin[o + 1]; ++e) {
+      const float *const left = a[sums.left[e]] + from_a, *const right = b[sums.right[e]] + from_b;
+      const float factor = sums.coefficient[e];
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v)
+        total[v] += factor * get(left + v * kLanes) * get(right + v * kLanes);
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v)
+      part ? store_part(y + v * kLanes, total[v], lanes) : store(y + v * kLanes, total[v]);
+  }
+}
+
 void multiply(const Bilinear& sums, const float* const* a, int64_t a_row, const float* const* b,
               int64_t b_row, float* const* out, int64_t out_row, int64_t rows, int64_t cols, Store how) {
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t q = 0; q < cols; q += kLanes) {
-      const int64_t count = cols - q;
-      const auto get = [count](const float* p) { return count < kLanes ? load_part(p, count) : load(p); };
-      for (int32_t o = 0; o < sums.outputs; ++o) {
-        float* const y = out[o] + row * out_row + q;
-        Vec total = how == Store::add ? get(y) : Vec{};
-        for (int32_t e = sums.begin[o]; e < sums.begin[o + 1]; ++e)
-          total += sums.coefficient[e] * get(a[sums.left[e]] + row * a_row + q) *
-                   get(b[sums.right[e]] + row * b_row + q);
-        count < kLanes ? store_part(y, total, count) : store(y, total);
-      }
-    }
+  constexpr int kWide = 4;
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t q = 0;
+    const auto tile = [&]<int vectors, bool part>() {
+      multiply_tile<vectors, part>(sums, a, row * a_row + q, b, row * b_row + q, out, row * out_row + q,
+                                   cols - q, how);
+    };
+    for (; q + kWide * kLanes <= cols; q += kWide * kLanes) tile.template operator()<kWide, false>();
+    for (; q + kLanes <= cols; q += kLanes) tile.template operator()<1, false>();
+    if (q < cols) tile.template operator()<1, true>();
+  }
 }
 
 }  // namespace

@@ -192,22 +192,10 @@ class Backward : public TiledAttention {
       brgemm(width, tile.columns, tile.height, matrix_across, s_.tile, map, s_.filled, to, s_.filled, more);
     }
   }
-  /// Rows begin .. end of matrices (tile, width).
-  void clear_rows(float* matrices, int64_t count, int64_t width, int64_t begin, int64_t end) const {
-    for (int64_t i = 0; begin < end && i < count; ++i)
-      std::fill(matrices + (i * s_.tile + begin) * width, matrices + (i * s_.tile + end) * width, 0.0F);
-  }
-
   /// Columns begin .. end of a matrix (rows, tile).
   void clear_columns(float* across, int64_t rows, int64_t begin, int64_t end) const {
     for (int64_t row = 0; begin < end && row < rows; ++row)
       std::fill(across + row * s_.tile + begin, across + row * s_.tile + end, 0.0F);
-  }
-  /// Matrices with a row a word -> (words, n, m)
-  void scatter(const kernels::cpu::Mix& mix, const std::vector<float*>& from, int64_t row,
-               const Heads<float>& to, int64_t b, int64_t h) const {
-    k_.combine_f_f(mix, from.data(), row, to.at(b, h, 0, s_.n).data(), to.word, s_.keys, s_.m, nullptr,
-                   Store::set);
   }
   /// (inputs, m, words filled up) -> (words, n, m)
   void scatter_transposed(const kernels::cpu::Mix& mix, int64_t inputs, const float* from,
@@ -224,13 +212,6 @@ class Backward : public TiledAttention {
   Heads<const float> G_;
   Heads<float> dQ_, dK_, dV_;
 };
-
-at::Tensor plain(const at::Tensor& t) {
-  return t.stride(-1) == 1 || t.size(-1) == 1 ? t : t.contiguous();
-}
-at::Tensor empty_heads(const at::Tensor& like) {
-  return at::empty(like.sizes(), like.options());
-}
 
 at::Tensor forward(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
                    const at::Tensor& value) {

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/native/CPUBlas.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <limits>
@@ -30,6 +31,13 @@ at::Tensor of_known_type(const at::Tensor& mask) {
 }
 
 }  // namespace
+
+at::Tensor plain(const at::Tensor& heads) {
+  return heads.stride(-1) == 1 || heads.size(-1) == 1 ? heads : heads.contiguous();
+}
+at::Tensor empty_heads(const at::Tensor& like) {
+  return at::empty(like.sizes(), like.options());
+}
 
 void brgemm(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb,
             float* C, int64_t ldc, bool add) {
@@ -90,8 +98,8 @@ MaskView::MaskView(const at::Tensor& mask, const TileSizes& s) {
   text = whole.stride(0), head = whole.stride(1), query = shared ? 0 : whole.stride(2), key = whole.stride(3);
 }
 
-TiledAttention::TiledAttention(bool with_gradient, const AttentionCall& call, const at::Tensor& Q,
-                               const at::Tensor& K, const at::Tensor& V)
+TiledCall::TiledCall(bool with_gradient, const AttentionCall& call, const at::Tensor& Q, const at::Tensor& K,
+                     const at::Tensor& V)
     : s_(TileSizes::fitting(call, Q, K, with_gradient).value()),
       how_(call, call.scale(Q), s_.mixed),
       Q_(to_read(Q)),
@@ -121,8 +129,7 @@ void TiledAttention::run() const {
   });
 }
 
-/// `any`: whether a key counts.
-TiledAttention::Biases TiledAttention::biases_of(int64_t b, int64_t h, float* keys, float* rows,
+TiledCall::Biases TiledCall::biases_of(int64_t b, int64_t h, float* keys, float* rows,
                                                  bool& any) const {
   std::fill_n(keys, s_.filled, kHidden);
   for (int64_t s = 0; s < s_.keys; ++s)
@@ -141,7 +148,7 @@ TiledAttention::Biases TiledAttention::biases_of(int64_t b, int64_t h, float* ke
 }
 
 /// One query's biases from those of all queries.
-void TiledAttention::fill_row(int64_t b, int64_t h, int64_t l, int64_t columns, const float* of_keys,
+void TiledCall::fill_row(int64_t b, int64_t h, int64_t l, int64_t columns, const float* of_keys,
                               float* row) const {
   // The columns added to fill up are hidden already.
   const int64_t seen = causal_ ? std::clamp<int64_t>(offset_ + l + 1, 0, columns) : columns;
@@ -158,7 +165,7 @@ void TiledAttention::fill_row(int64_t b, int64_t h, int64_t l, int64_t columns, 
   }
 }
 
-TiledAttention::Tile TiledAttention::tile_at(int64_t b, int64_t h, int64_t first,
+TiledCall::Tile TiledCall::tile_at(int64_t b, int64_t h, int64_t first,
                                              const Biases& biases) const {
   Tile tile{first, std::min(s_.tile, s_.queries - first), s_.tile, s_.filled, biases.keys, 0, {}};
   // Few shapes, since each needs its own kernel.
@@ -181,7 +188,7 @@ TiledAttention::Tile TiledAttention::tile_at(int64_t b, int64_t h, int64_t first
   return tile;
 }
 
-void TiledAttention::gather(const kernels::cpu::Mix& mix, const Heads<const float>& from, int64_t b,
+void TiledCall::gather(const kernels::cpu::Mix& mix, const Heads<const float>& from, int64_t b,
                             int64_t h, const Biases& biases, const std::vector<float*>& to,
                             int64_t row) const {
   k_.combine_f_f(mix, from.at(b, h, 0, s_.n).data(), from.word, to.data(), row, s_.keys, s_.m, nullptr,
@@ -191,7 +198,7 @@ void TiledAttention::gather(const kernels::cpu::Mix& mix, const Heads<const floa
       for (float* const matrix : to) std::fill_n(matrix + s * row, s_.m, 0.0F);
 }
 
-void TiledAttention::gather_transposed(const kernels::cpu::Mix& mix, const Heads<const float>& from,
+void TiledCall::gather_transposed(const kernels::cpu::Mix& mix, const Heads<const float>& from,
                                        int64_t b, int64_t h, const Biases& biases, float* to) const {
   k_.transpose_f_f(mix, static_cast<int32_t>(s_.n), from.at(b, h, 0, s_.n).data(), from.word,
                    row_of(to, mix.outputs, s_.m * s_.filled).data(), s_.filled, s_.keys, s_.m);
@@ -204,14 +211,24 @@ void TiledAttention::gather_transposed(const kernels::cpu::Mix& mix, const Heads
   }
 }
 
-std::vector<float*> TiledAttention::parts_of(float* matrices, int64_t count, int64_t rows) const {
+void TiledCall::scatter(const kernels::cpu::Mix& mix, const std::vector<float*>& from, int64_t row,
+                        const Heads<float>& to, int64_t b, int64_t h, Store how) const {
+  k_.combine_f_f(mix, from.data(), row, to.at(b, h, 0, s_.n).data(), to.word, s_.keys, s_.m, nullptr, how);
+}
+
+void TiledCall::clear_rows(float* matrices, int64_t count, int64_t width, int64_t begin, int64_t end) const {
+  for (int64_t i = 0; begin < end && i < count; ++i)
+    std::fill(matrices + (i * s_.tile + begin) * width, matrices + (i * s_.tile + end) * width, 0.0F);
+}
+
+std::vector<float*> TiledCall::parts_of(float* matrices, int64_t count, int64_t rows) const {
   std::vector<float*> parts;
   for (int64_t p = 0; p < count; ++p)
     for (int64_t j = 0; j < how_.parts; ++j) parts.push_back(matrices + p * rows * s_.depth + j * s_.m);
   return parts;
 }
 
-void TiledAttention::score(const Tile& tile, const float* queries, const float* keys, float* products,
+void TiledCall::score(const Tile& tile, const float* queries, const float* keys, float* products,
                            float* scores) const {
   float* const to = how_.mixed ? products : scores;
   for (int64_t p = 0; p < s_.products; ++p)
@@ -220,7 +237,7 @@ void TiledAttention::score(const Tile& tile, const float* queries, const float* 
   if (how_.mixed) mix_scores(tile, how_.scores, products, s_.products, scores, s_.n);
 }
 
-void TiledAttention::mix_scores(const Tile& tile, const engine::Mixing& mixing, const float* from,
+void TiledCall::mix_scores(const Tile& tile, const engine::Mixing& mixing, const float* from,
                                 int64_t inputs, float* to, int64_t outputs) const {
   // Rows without a gap are one long row.
   const bool whole = tile.columns == s_.filled;
@@ -229,18 +246,18 @@ void TiledAttention::mix_scores(const Tile& tile, const engine::Mixing& mixing, 
                  whole ? tile.height * tile.columns : tile.columns, nullptr, Store::set);
 }
 
-void TiledAttention::weigh(const Tile& tile, float* scores) const {
+void TiledCall::weigh(const Tile& tile, float* scores) const {
   k_.softmax(scores, s_.filled, tile.rows, tile.columns, tile.bias, tile.bias_row);
   for (const int64_t row : tile.blind) std::fill_n(scores + row * s_.filled, tile.columns, 0.0F);
 }
 
-void TiledAttention::drop(const Tile& tile, int64_t b, int64_t h, int64_t c, float* weights) const {
+void TiledCall::drop(const Tile& tile, int64_t b, int64_t h, int64_t c, float* weights) const {
   if (dropout_ == 0) return;
   const int64_t row = ((b * s_.heads + h) * s_.n + c) * s_.queries + tile.first;
   k_.drop_f(weights, s_.filled, weights, s_.filled, tile.rows, tile.columns, drop_of(dropout_, seed_, row));
 }
 
-void TiledAttention::zero_words(const Heads<float>& heads, int64_t b, int64_t h, int64_t first,
+void TiledCall::zero_words(const Heads<float>& heads, int64_t b, int64_t h, int64_t first,
                                 int64_t end) const {
   for (int64_t l = first; l < end; ++l)
     for (float* part : heads.at(b, h, l, s_.n)) std::fill_n(part, s_.m, 0.0F);

@@ -43,6 +43,11 @@ inline Heads<float> to_write(const at::Tensor& t) {
   return {t, t.mutable_data_ptr<float>()};
 }
 
+/// With values side by side: itself, or a copy.
+at::Tensor plain(const at::Tensor& heads);
+/// Contiguous memory for heads.
+at::Tensor empty_heads(const at::Tensor& like);
+
 /// Floats in row-major order: C = A B, or C += A B.
 void brgemm(int64_t M, int64_t N, int64_t K, const float* A, int64_t lda, const float* B, int64_t ldb,
             float* C, int64_t ldc, bool add = false);
@@ -80,17 +85,13 @@ struct MaskView {
   int64_t at(int64_t b, int64_t h, int64_t l) const { return b * text + h * head + l * query; }
 };
 
-class TiledAttention {
+/// A call whose sizes fit (TileSizes::fitting), and the steps that its passes consist of.
+class TiledCall {
  public:
   /// The last axis of Q, K and V lies side by side. The call's mask is bool or float32.
-  TiledAttention(bool with_gradient, const AttentionCall& call, const at::Tensor& Q, const at::Tensor& K,
-                 const at::Tensor& V);
-  virtual ~TiledAttention() = default;
+  TiledCall(bool with_gradient, const AttentionCall& call, const at::Tensor& Q, const at::Tensor& K,
+            const at::Tensor& V);
 
-  /// All heads, one after another on each thread.
-  void run() const;
-
- protected:
   /// What is added to the scores of a head.
   struct Biases {
     const float* keys;  // a key: zero or the mask's; minus infinity where no query sees it
@@ -106,11 +107,9 @@ class TiledAttention {
     std::vector<int64_t> blind;  // rows that see no key
   };
 
-  virtual int64_t scratch_bytes() const = 0;
-  virtual void run_head(int64_t b, int64_t h, const Biases& biases, engine::Scratch& memory) const = 0;
-  /// A head without keys.
-  virtual void zero(int64_t b, int64_t h) const = 0;
-
+  /// With memory for `filled` keys, and for the rows of a tile where queries differ. `any`: whether a key
+  /// counts.
+  Biases biases_of(int64_t b, int64_t h, float* keys, float* rows, bool& any) const;
   Tile tile_at(int64_t b, int64_t h, int64_t first, const Biases& biases) const;
   /// (words, n, m) -> matrices (words filled up, m), mixtures of the n, with rows `row` values apart; zeros
   /// for what is hidden or fills up.
@@ -119,6 +118,12 @@ class TiledAttention {
   /// The same, transposed, one below another: (mixtures, m, words filled up).
   void gather_transposed(const kernels::cpu::Mix& mix, const Heads<const float>& from, int64_t b, int64_t h,
                          const Biases& biases, float* to) const;
+  /// Matrices with a row a key -> (words, n, m).
+  void scatter(const kernels::cpu::Mix& mix, const std::vector<float*>& from, int64_t row,
+               const Heads<float>& to, int64_t b, int64_t h,
+               kernels::cpu::Store how = kernels::cpu::Store::set) const;
+  /// Rows begin .. end of matrices (tile, width).
+  void clear_rows(float* matrices, int64_t count, int64_t width, int64_t begin, int64_t end) const;
   /// Where the parts of matrices lie that have `rows` rows of a product's depth.
   std::vector<float*> parts_of(float* matrices, int64_t count, int64_t rows) const;
   /// The scores of all maps of a tile, (n, tile, filled), of its queries (products, tile, depth) and the keys
@@ -139,7 +144,6 @@ class TiledAttention {
   bool causal_;
 
  private:
-  Biases biases_of(int64_t b, int64_t h, float* keys, float* rows, bool& any) const;
   void fill_row(int64_t b, int64_t h, int64_t l, int64_t columns, const float* of_keys, float* row) const;
 
   at::Tensor padding_, mask_;
@@ -148,6 +152,22 @@ class TiledAttention {
   int64_t offset_;
   double dropout_;
   int64_t seed_;
+};
+
+/// A pass over all heads.
+class TiledAttention : protected TiledCall {
+ public:
+  using TiledCall::TiledCall;
+  virtual ~TiledAttention() = default;
+
+  /// All heads, one after another on each thread.
+  void run() const;
+
+ protected:
+  virtual int64_t scratch_bytes() const = 0;
+  virtual void run_head(int64_t b, int64_t h, const Biases& biases, engine::Scratch& memory) const = 0;
+  /// A head without keys.
+  virtual void zero(int64_t b, int64_t h) const = 0;
 };
 
 }  // namespace quatrain::ops

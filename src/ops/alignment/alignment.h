@@ -1,0 +1,33 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <tuple>
+
+#include "ops/attention/attention.h"
+
+/// hypercomplex_alignment: what alignment.cpp and cpu.cpp share.
+namespace quatrain::ops {
+
+/// Two calls of attention: of the words of A over those of B, and of those of B over those of A.
+struct AlignmentCalls {
+  AttentionCall first_sees, second_sees;
+};
+
+namespace cpu {
+
+/// Whether one map of scores serves both calls: n > 1 maps, and the scores of a pair are one tile of each
+/// call. float32 on a CPU. A: (B, la, n, h, m), B: (B, lb, n, h, m).
+QUATRAIN_API bool aligns_together(const AlignmentCalls& calls, const at::Tensor& A, const at::Tensor& B,
+                                  bool with_gradient);
+/// B' (B, la, n h m) and A' (B, lb, n h m).
+std::tuple<at::Tensor, at::Tensor> alignment(const AlignmentCalls& calls, const at::Tensor& A,
+                                             const at::Tensor& B);
+/// The gradients of A and B, of those of B' and A'.
+std::tuple<at::Tensor, at::Tensor> alignment_backward(const AlignmentCalls& calls, const at::Tensor& of_first,
+                                                      const at::Tensor& of_second, const at::Tensor& A,
+                                                      const at::Tensor& B);
+
+}  // namespace cpu
+
+}  // namespace quatrain::ops
