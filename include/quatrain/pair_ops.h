@@ -9,7 +9,7 @@
 
 namespace quatrain::ops {
 
-/// What each word of two texts sees in the other one (QNLP (7)): with E = A * B^T, the product of the
+/// What each word of two texts sees in the other one (QNLP 3.2): with E = A * B^T, the product of the
 /// algebra, not scaled, it is B' = softmax(E) . B and A' = softmax(E^T) . A, component by component.
 ///
 /// first (B, la, n, heads, m) and second (B, lb, n, heads, m), as cut_heads cuts them; paddings (B, la) and

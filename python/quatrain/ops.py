@@ -24,6 +24,7 @@ __all__ = [
     "drop_prepared",
     "embedding",
     "hamilton_product",
+    "hypercomplex_alignment",
     "hypercomplex_attention",
     "hypercomplex_attention_with_weights",
     "hypercomplex_conjugate",
@@ -234,6 +235,20 @@ def hypercomplex_matching(a: Tensor, b: Tensor, algebra: str, n: int) -> Tensor:
     The product is that of an ``algebra`` of ``n`` dimensions (64 at most), or element by element where it is real.
     """
     return _ops.hypercomplex_matching(a, b, algebra, n)
+
+
+def hypercomplex_alignment(
+    first: Tensor, second: Tensor, first_padding: Tensor, second_padding: Tensor, algebra: str
+) -> tuple[Tensor, Tensor]:
+    """What each word of two texts sees in the other one (QNLP 3.2): softmax(E) . B and softmax(E^T) . A, component by
+    component, with E = A * B^T, the product of the ``algebra``, not scaled.
+
+    ``first`` (B, la, n, heads, m) and ``second`` (B, lb, n, heads, m), as ``cut_heads`` cuts them; paddings (B, la) and
+    (B, lb) bool, true where there is no word -> (B, la, n heads m) and (B, lb, n heads m). They are two calls of
+    ``hypercomplex_attention``, and follow its rules. On a CPU in float32 texts of up to 64 words share one map of scores
+    a component, in both passes.
+    """
+    return _ops.hypercomplex_alignment(first, second, first_padding, second_padding, algebra)
 
 
 def split_activation(x: Tensor, name: str) -> Tensor:

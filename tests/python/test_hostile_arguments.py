@@ -115,6 +115,8 @@ OPERATORS = {
     "cut_heads": lambda: dict(x=torch.randn(2, 5, 24), heads=2, components=4, parts=3),
     "hamilton_product": lambda: dict(a=torch.randn(3, 8), b=torch.randn(8), algebra="quaternion"),
     "hypercomplex_matching": lambda: dict(a=torch.randn(3, 8), b=torch.randn(3, 8), algebra="quaternion", n=4),
+    "hypercomplex_alignment": lambda: dict(
+        first=heads(3), second=heads(5), first_padding=torch.rand(2, 3) < 0.3, second_padding=torch.rand(2, 5) < 0.3, algebra="quaternion"),
     "hypercomplex_conjugate": lambda: dict(a=torch.randn(3, 8), algebra="quaternion"),
     "hypercomplex_norm": lambda: dict(a=torch.randn(3, 8), algebra="octonion"),
     "split_activation": lambda: dict(x=torch.randn(3, 8), name="gelu"),

@@ -79,6 +79,9 @@ CASES = {
     "materialise": lambda: [(S(), "quaternion"), (S(), "learned", A())],
     "hamilton_product": lambda: [(doubles(3, 8), doubles(8), "quaternion")],
     "hypercomplex_matching": lambda: [(doubles(3, 8), doubles(3, 8), "quaternion", 4), (torch.randn(3, 8), torch.randn(3, 8), "real", 2)],
+    "hypercomplex_alignment": lambda: [
+        (*texts, torch.rand(2, 3) < 0.3, padding(), algebra)
+        for texts in (heads()[:2], [t.detach().float().requires_grad_() for t in heads()[:2]]) for algebra in ("real", "quaternion")],
     "hypercomplex_conjugate": lambda: [(doubles(3, 8), "quaternion")],
     "hypercomplex_norm": lambda: [(doubles(3, 8), "quaternion")],
     "split_activation": lambda: [(doubles(3, 8), name) for name in ("identity", "relu", "gelu_tanh")],
@@ -297,6 +300,7 @@ def test_composed_operators_under_vmap():
         (lambda s: ops.embedding(rows, s, table), (doubles(2, 4, 3, 2, requires_grad=False),)),
         (lambda x: ops.hamilton_product(x, x, "quaternion"), (x,)),
         (lambda x: ops.hypercomplex_matching(x, x, "quaternion", 4), (x,)),
+        (lambda A, B: torch.cat(ops.hypercomplex_alignment(A, B, torch.zeros(2, 3, dtype=torch.bool), padding(), "quaternion"), 1), (Q, K)),
         (lambda x: ops.hypercomplex_conjugate(x, "quaternion"), (x,)),
         (lambda x: ops.hypercomplex_norm(x, "quaternion"), (x,)),
     ]:

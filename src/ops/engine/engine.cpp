@@ -5,6 +5,8 @@
 //       block of columns, tile of rows:  R small products, mixed into C while they are in the first level
 //       cache
 //
+// A single panel goes the other way round: a block of K, for it the panel, then the strips.
+//
 // So both mixtures are made once, neither they nor the products reach main memory, and a thread's scratch is
 // bounded whatever the layer's sizes, up to R = 128: 2 kLeftBytes + kRightBytes + 2 kProductBytes, in whole
 // huge pages.
@@ -301,35 +303,61 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
     if (p.sums) add_dots(k, p.probe, p.n, row, col, products.data(), R, product_row, count, cols, sums);
   };
 
-  for (int64_t begin = task.col; begin < task.col_end; begin += strip) {
-    const int64_t end = std::min(begin + strip, task.col_end);
-    for (int64_t k0 = 0; k0 < p.K; k0 += b.depth) {
-      const int64_t depth = std::min(b.depth, p.K - k0), stored = stored_depth<T>(depth);
-      if (!p.packed)
-        for (int64_t col = begin; col < end; col += kColumns) {
-          const int64_t cols = std::min(kColumns, end - col);
-          mix_right(k, p, k0, col, depth, cols, right + R * stored * (col - begin), product, b.tile);
-        }
-      for (int64_t row = task.row; row < task.row_end; row += b.panel) {
-        const int64_t height = std::min(b.panel, task.row_end - row);
-        mix_left(k, p, row, k0, height, depth, left, left_component, left_row);
-        for (int64_t col = begin; col < end; col += kColumns) {
-          const int64_t cols = std::min(kColumns, end - col);
-          const int64_t filled = stored_columns<T>(cols);
-          const T* block = p.packed ? static_cast<const T*>(p.packed) + packed_offset<T>(p, col, k0)
-                                    : right + R * stored * (col - begin);
-          for (int64_t at = 0; at < height;) {
-            const int64_t padded = tile_height(height - at, b.tile), count = std::min(padded, height - at);
-            for (int64_t r = 0; r < R; ++r)
-              multiply(padded, filled, stored, left + r * left_component + at * left_row, left_row,
-                       block + r * stored * filled, product + r * product_component);
-            finish(row + at, count, col, cols, k0 == 0, k0 + depth == p.K);
-            at += count;
-          }
-        }
+  const auto make_right = [&](int64_t begin, int64_t end, int64_t k0, int64_t depth) {
+    for (int64_t col = begin; col < end && !p.packed; col += kColumns)
+      mix_right(k, p, k0, col, depth, std::min(kColumns, end - col),
+                right + R * stored_depth<T>(depth) * (col - begin), product, b.tile);
+  };
+  const auto make_left = [&](int64_t row, int64_t height, int64_t k0, int64_t depth) {
+    mix_left(k, p, row, k0, height, depth, left, left_component, left_row);
+  };
+  const auto multiply_panel = [&](int64_t row, int64_t height, int64_t begin, int64_t end, int64_t k0,
+                                  int64_t depth) {
+    const int64_t stored = stored_depth<T>(depth);
+    for (int64_t col = begin; col < end; col += kColumns) {
+      const int64_t cols = std::min(kColumns, end - col), filled = stored_columns<T>(cols);
+      const T* block = p.packed ? static_cast<const T*>(p.packed) + packed_offset<T>(p, col, k0)
+                                : right + R * stored * (col - begin);
+      for (int64_t at = 0; at < height;) {
+        const int64_t padded = tile_height(height - at, b.tile), count = std::min(padded, height - at);
+        for (int64_t r = 0; r < R; ++r)
+          multiply(padded, filled, stored, left + r * left_component + at * left_row, left_row,
+                   block + r * stored * filled, product + r * product_component);
+        finish(row + at, count, col, cols, k0 == 0, k0 + depth == p.K);
+        at += count;
       }
     }
+  };
+
+  // Of each loop's operands those are mixed outside that would be mixed again: the left ones of a single
+  // panel, else the right ones of a strip.
+  const auto for_blocks = [&](int64_t from, int64_t to, int64_t step, const auto& work) {
+    for (int64_t begin = from; begin < to; begin += step) work(begin, std::min(step, to - begin));
+  };
+  const auto for_depth = [&](const auto& work) { for_blocks(0, p.K, b.depth, work); };
+  const auto for_strips = [&](const auto& work) {
+    for_blocks(task.col, task.col_end, strip,
+               [&](int64_t begin, int64_t count) { work(begin, begin + count); });
+  };
+  if (panels == 1) {
+    for_depth([&](int64_t k0, int64_t depth) {
+      make_left(task.row, rows, k0, depth);
+      for_strips([&](int64_t begin, int64_t end) {
+        make_right(begin, end, k0, depth);
+        multiply_panel(task.row, rows, begin, end, k0, depth);
+      });
+    });
+    return;
   }
+  for_strips([&](int64_t begin, int64_t end) {
+    for_depth([&](int64_t k0, int64_t depth) {
+      make_right(begin, end, k0, depth);
+      for_blocks(task.row, task.row_end, b.panel, [&](int64_t row, int64_t height) {
+        make_left(row, height, k0, depth);
+        multiply_panel(row, height, begin, end, k0, depth);
+      });
+    });
+  });
 }
 
 /// Rectangles for the threads: columns are split first where weights come packed and rows are few, so that
