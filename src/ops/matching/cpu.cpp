@@ -18,7 +18,7 @@ namespace {
 using kernels::cpu::Store;
 
 constexpr int64_t kParts = 4;  // a, b, a * b and a - b
-constexpr int64_t kBlock = 8;  // rows
+constexpr int64_t kBlockValues = 1024;  // of a block's rows of a: 1 to 8 rows
 
 /// Owns what kernels::cpu::Bilinear points to.
 class Bilinear {
@@ -77,9 +77,9 @@ void add_parts(std::vector<T*>& linear, std::vector<T*>& product, T* row, int64_
 
 template <class Run>
 void in_blocks(int64_t rows, int64_t width, const Run& run) {
-  const int64_t grain = std::max<int64_t>(kBlock, (1 << 15) / std::max<int64_t>(1, width));
-  at::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; row += kBlock) run(row, std::min(kBlock, end - row));
+  const int64_t wide = std::max<int64_t>(1, width), block = std::clamp<int64_t>(kBlockValues / wide, 1, 8);
+  at::parallel_for(0, rows, std::max<int64_t>(block, (1 << 15) / wide), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row += block) run(row, std::min(block, end - row));
   });
 }
 
