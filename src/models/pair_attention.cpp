@@ -46,8 +46,8 @@ struct PairAttentionImpl::Pairs {
 // All words are rows of one tensor: those of the first texts, then those of the second ones. So what is done
 // to one side's reads and writes memory as it lies.
 struct PairAttentionImpl::Texts {
-  at::Tensor words;  // (B la + B lb, width)
-  at::Tensor A, B;   // of each, (B, la or lb, n, 1, m)
+  at::Tensor words;     // (B la + B lb, width)
+  at::Tensor A, B;      // of each, (B, la or lb, n, 1, m)
   std::string algebra;  // of their products
 };
 

@@ -45,7 +45,8 @@ std::tuple<at::Tensor, at::Tensor> by_the_formula(const Pair& p) {
   const at::Tensor E = torch::einsum("icj,bhixm,bhjym->bhcxy", {test::table_of(p.algebra).to(A), A, B});
   const auto seen = [](const at::Tensor& scores, const at::Tensor& padding, const at::Tensor& values) {
     const at::Tensor hidden = padding.view({padding.size(0), 1, 1, 1, padding.size(1)});
-    const at::Tensor weights = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()).softmax(-1);
+    const at::Tensor weights =
+        scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()).softmax(-1);
     return weights.nan_to_num(0.0).matmul(values).permute({0, 3, 2, 1, 4}).flatten(2);
   };
   return {seen(E, p.second_padding, B), seen(E.transpose(-1, -2), p.first_padding, A)};
@@ -97,7 +98,8 @@ TEST(Alignment, HasDerivatives) {
       return torch::autograd::grad({y}, {A, B});
     };
     for (const bool only_first : {false, true}) {
-      const variable_list got = gradients(&aligned, only_first), expected = gradients(&by_the_formula, only_first);
+      const variable_list got = gradients(&aligned, only_first),
+                          expected = gradients(&by_the_formula, only_first);
       for (size_t i = 0; i < 2; ++i)
         EXPECT_LT(relative_error(got[i], expected[i]), 1e-5) << algebra << la << " " << lb << " " << i;
     }
@@ -110,7 +112,8 @@ TEST(Alignment, HasSecondDerivatives) {
   const at::Tensor A = p.A.clone().requires_grad_(), B = p.B.clone().requires_grad_();
   const auto gradients = [&](const auto& function) {
     const auto [first, second] = function(Pair{"quaternion", A, B, p.first_padding, p.second_padding});
-    const auto once = torch::autograd::grad({first.pow(2).sum() + second.pow(3).sum()}, {A, B}, {}, true, true);
+    const auto once =
+        torch::autograd::grad({first.pow(2).sum() + second.pow(3).sum()}, {A, B}, {}, true, true);
     return torch::autograd::grad({once[0].pow(2).sum() + once[1].sin().sum()}, {A, B});
   };
   const variable_list got = gradients(&aligned), expected = gradients(&by_the_formula);

@@ -260,8 +260,8 @@ void transpose(const Mix& mix, int32_t inputs, const In* const* in, int64_t in_r
   }
 }
 
-/// `vectors` vectors of every output, side by side; a single one may have `lanes` lanes only. from_a, from_b and
-/// to: where they begin in each input and output. Rows of pointers are read once for all of them.
+/// `vectors` vectors of every output, side by side; a single one may have `lanes` lanes only. from_a, from_b
+/// and to: where they begin in each input and output. Rows of pointers are read once for all of them.
 template <int vectors, bool part>
 [[gnu::always_inline]] inline void multiply_tile(const Bilinear& sums, const float* const* a, int64_t from_a,
                                                  const float* const* b, int64_t from_b, float* const* out,
@@ -277,8 +277,7 @@ template <int vectors, bool part>
       const float *const left = a[sums.left[e]] + from_a, *const right = b[sums.right[e]] + from_b;
       const float factor = sums.coefficient[e];
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v)
-        total[v] += factor * get(left + v * kLanes) * get(right + v * kLanes);
+      for (int v = 0; v < vectors; ++v) total[v] += factor * get(left + v * kLanes) * get(right + v * kLanes);
     }
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v)

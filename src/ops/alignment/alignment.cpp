@@ -32,8 +32,7 @@ AlignmentCalls calls_of(std::string_view algebra, const at::Tensor& first_paddin
 
 bool kernels_take(const AlignmentCalls& calls, const at::Tensor& A, const at::Tensor& B) {
   if (in_function_transform() || at::autocast::is_autocast_enabled(at::kCPU)) return false;
-  for (const at::Tensor* t :
-       {&A, &B, &calls.first_sees.options.padding, &calls.second_sees.options.padding})
+  for (const at::Tensor* t : {&A, &B, &calls.first_sees.options.padding, &calls.second_sees.options.padding})
     if (!is_plain(*t)) return false;
   return cpu::aligns_together(calls, A, B, at::GradMode::is_enabled() && (wants_grad(A) || wants_grad(B)));
 }
@@ -57,8 +56,7 @@ struct Alignment : torch::autograd::Function<Alignment> {
     ctx->save_for_backward({A, B, first_padding, second_padding});
     ctx->set_materialize_grads(false);
     ctx->saved_data["algebra"] = algebra;
-    const auto [of_first, of_second] =
-        cpu::alignment(calls_of(algebra, first_padding, second_padding), A, B);
+    const auto [of_first, of_second] = cpu::alignment(calls_of(algebra, first_padding, second_padding), A, B);
     return {of_first, of_second};
   }
 

@@ -52,7 +52,8 @@ class Alignment {
     const Heads<float> out_first = to_write(of_first), out_second = to_write(of_second);
     for_each_head(false, [&](int64_t b, int64_t h, const Memory& at) {
       const Sides sides = make_weights(b, h, at);
-      const auto write = [&](const Side& side, const Seen& seen, const float* weights, const Heads<float>& out) {
+      const auto write = [&](const Side& side, const Seen& seen, const float* weights,
+                             const Heads<float>& out) {
         if (!seen.any) return side.zero_words(out, b, h, 0, side.s_.queries);
         side.gather(engine::copies_of(n_), side.V_, b, h, seen.biases, row_of(at.values, n_, side.values()),
                     side.s_.m);
@@ -77,13 +78,13 @@ class Alignment {
     for_each_head(true, [&](int64_t b, int64_t h, const Memory& at) {
       const Sides sides = make_weights(b, h, at);
       weigh_back(first_, sides.first, b, h, G_first, at, at.first_weights, at.first_scores);
-      sides.first.any ? first_.scatter(engine::copies_of(n_), row_of(at.dvalues, n_, first_.values()), s.m,
-                                       to_B, b, h)
-                      : first_.zero_words(to_B, b, h, 0, s.keys);
+      sides.first.any
+          ? first_.scatter(engine::copies_of(n_), row_of(at.dvalues, n_, first_.values()), s.m, to_B, b, h)
+          : first_.zero_words(to_B, b, h, 0, s.keys);
       weigh_back(second_, sides.second, b, h, G_second, at, at.second_weights, at.second_scores);
-      sides.second.any ? second_.scatter(engine::copies_of(n_), row_of(at.dvalues, n_, second_.values()), s.m,
-                                         to_A, b, h)
-                       : second_.zero_words(to_A, b, h, 0, second_.s_.keys);
+      sides.second.any
+          ? second_.scatter(engine::copies_of(n_), row_of(at.dvalues, n_, second_.values()), s.m, to_A, b, h)
+          : second_.zero_words(to_A, b, h, 0, second_.s_.keys);
 
       // The weights are read no more: their memory takes the transposed gradients.
       const std::vector<float*> scores = row_of(at.first_scores, n_, first_.map()),
@@ -107,9 +108,9 @@ class Alignment {
         brgemm(tile.height, s.depth, s.filled, ds, s.filled, at.keys + key, s.depth, at.dqueries + query,
                s.depth);
       }
-      first_.k_.combine_f_f(how.from_queries.view(),
-                            first_.parts_of(at.dqueries, s.products, s.tile).data(), s.depth,
-                            to_A.at(b, h, 0, n_).data(), to_A.word, s.queries, s.m, nullptr, Store::add);
+      first_.k_.combine_f_f(how.from_queries.view(), first_.parts_of(at.dqueries, s.products, s.tile).data(),
+                            s.depth, to_A.at(b, h, 0, n_).data(), to_A.word, s.queries, s.m, nullptr,
+                            Store::add);
       first_.scatter(how.from_keys.view(), first_.parts_of(at.dkeys, key_products, s.filled), s.depth, to_B,
                      b, h, Store::add);
     });
@@ -120,7 +121,7 @@ class Alignment {
   struct Memory {
     float *first_keys, *second_keys;        // biases
     float *queries, *keys_across;           // (products, tile, depth) and (products, depth, filled)
-    float *products;                        // (products, tile, filled), where scores are mixed
+    float* products;                        // (products, tile, filled), where scores are mixed
     float *first_weights, *second_weights;  // (n, tile, filled): scores, then weights
     float *results, *values;
     float *keys, *dqueries, *dkeys, *first_scores, *second_scores, *grads, *values_across, *dvalues, *map;
@@ -189,7 +190,8 @@ class Alignment {
                           first_.parts_of(at.queries, s.products, s.tile).data(), s.depth, s.queries, s.m,
                           nullptr, Store::set);
     first_.clear_rows(at.queries, s.products, s.depth, s.queries, tile.height);
-    first_.gather_transposed(first_.how_.keys.view(), first_.K_, b, h, all_words(sides.first), at.keys_across);
+    first_.gather_transposed(first_.how_.keys.view(), first_.K_, b, h, all_words(sides.first),
+                             at.keys_across);
     first_.score(tile, at.queries, at.keys_across, at.products, at.first_weights);
 
     const int64_t filled = second_.s_.filled;
@@ -211,8 +213,7 @@ class Alignment {
     const int64_t filled = side.s_.filled, first = seen.biases.hidden ? 0 : side.s_.keys;
     for (int64_t word = first; word < filled; ++word)
       for (int64_t c = 0; seen.biases.keys[word] != 0 && c < n_; ++c)
-        for (int64_t row = 0; row < side.s_.queries; ++row)
-          scores[c * side.map() + row * filled + word] = 0;
+        for (int64_t row = 0; row < side.s_.queries; ++row) scores[c * side.map() + row * filled + word] = 0;
   }
 
   /// The gradients of a side's scores, and into dvalues those of the words it sees as values. Rows behind
@@ -226,7 +227,8 @@ class Alignment {
     }
     const int64_t height = seen.tile.height;
     side.k_.combine_f_f(engine::copies_of(n_), G.at(b, h, 0, n_).data(), G.word,
-                        row_of(at.grads, n_, side.results()).data(), s.m, s.queries, s.m, nullptr, Store::set);
+                        row_of(at.grads, n_, side.results()).data(), s.m, s.queries, s.m, nullptr,
+                        Store::set);
     side.clear_rows(at.grads, n_, s.m, s.queries, height);
     side.gather_transposed(engine::copies_of(n_), side.V_, b, h, seen.biases, at.values_across);
     side.clear_rows(weights, n_, s.filled, s.queries, height);

@@ -129,8 +129,7 @@ void TiledAttention::run() const {
   });
 }
 
-TiledCall::Biases TiledCall::biases_of(int64_t b, int64_t h, float* keys, float* rows,
-                                                 bool& any) const {
+TiledCall::Biases TiledCall::biases_of(int64_t b, int64_t h, float* keys, float* rows, bool& any) const {
   std::fill_n(keys, s_.filled, kHidden);
   for (int64_t s = 0; s < s_.keys; ++s)
     if (!padded_ || !padded_[b * s_.keys + s]) keys[s] = 0;
@@ -149,7 +148,7 @@ TiledCall::Biases TiledCall::biases_of(int64_t b, int64_t h, float* keys, float*
 
 /// One query's biases from those of all queries.
 void TiledCall::fill_row(int64_t b, int64_t h, int64_t l, int64_t columns, const float* of_keys,
-                              float* row) const {
+                         float* row) const {
   // The columns added to fill up are hidden already.
   const int64_t seen = causal_ ? std::clamp<int64_t>(offset_ + l + 1, 0, columns) : columns;
   std::copy_n(of_keys, seen, row);
@@ -165,8 +164,7 @@ void TiledCall::fill_row(int64_t b, int64_t h, int64_t l, int64_t columns, const
   }
 }
 
-TiledCall::Tile TiledCall::tile_at(int64_t b, int64_t h, int64_t first,
-                                             const Biases& biases) const {
+TiledCall::Tile TiledCall::tile_at(int64_t b, int64_t h, int64_t first, const Biases& biases) const {
   Tile tile{first, std::min(s_.tile, s_.queries - first), s_.tile, s_.filled, biases.keys, 0, {}};
   // Few shapes, since each needs its own kernel.
   while (tile.height / 2 >= tile.rows) tile.height /= 2;
@@ -188,9 +186,8 @@ TiledCall::Tile TiledCall::tile_at(int64_t b, int64_t h, int64_t first,
   return tile;
 }
 
-void TiledCall::gather(const kernels::cpu::Mix& mix, const Heads<const float>& from, int64_t b,
-                            int64_t h, const Biases& biases, const std::vector<float*>& to,
-                            int64_t row) const {
+void TiledCall::gather(const kernels::cpu::Mix& mix, const Heads<const float>& from, int64_t b, int64_t h,
+                       const Biases& biases, const std::vector<float*>& to, int64_t row) const {
   k_.combine_f_f(mix, from.at(b, h, 0, s_.n).data(), from.word, to.data(), row, s_.keys, s_.m, nullptr,
                  Store::set);
   for (int64_t s = biases.hidden ? 0 : s_.keys; s < s_.filled; ++s)
@@ -198,8 +195,8 @@ void TiledCall::gather(const kernels::cpu::Mix& mix, const Heads<const float>& f
       for (float* const matrix : to) std::fill_n(matrix + s * row, s_.m, 0.0F);
 }
 
-void TiledCall::gather_transposed(const kernels::cpu::Mix& mix, const Heads<const float>& from,
-                                       int64_t b, int64_t h, const Biases& biases, float* to) const {
+void TiledCall::gather_transposed(const kernels::cpu::Mix& mix, const Heads<const float>& from, int64_t b,
+                                  int64_t h, const Biases& biases, float* to) const {
   k_.transpose_f_f(mix, static_cast<int32_t>(s_.n), from.at(b, h, 0, s_.n).data(), from.word,
                    row_of(to, mix.outputs, s_.m * s_.filled).data(), s_.filled, s_.keys, s_.m);
   for (int64_t row = 0; row < mix.outputs * s_.m; ++row) {
@@ -229,7 +226,7 @@ std::vector<float*> TiledCall::parts_of(float* matrices, int64_t count, int64_t 
 }
 
 void TiledCall::score(const Tile& tile, const float* queries, const float* keys, float* products,
-                           float* scores) const {
+                      float* scores) const {
   float* const to = how_.mixed ? products : scores;
   for (int64_t p = 0; p < s_.products; ++p)
     brgemm(tile.height, tile.columns, s_.depth, queries + p * s_.tile * s_.depth, s_.depth,
@@ -237,8 +234,8 @@ void TiledCall::score(const Tile& tile, const float* queries, const float* keys,
   if (how_.mixed) mix_scores(tile, how_.scores, products, s_.products, scores, s_.n);
 }
 
-void TiledCall::mix_scores(const Tile& tile, const engine::Mixing& mixing, const float* from,
-                                int64_t inputs, float* to, int64_t outputs) const {
+void TiledCall::mix_scores(const Tile& tile, const engine::Mixing& mixing, const float* from, int64_t inputs,
+                           float* to, int64_t outputs) const {
   // Rows without a gap are one long row.
   const bool whole = tile.columns == s_.filled;
   k_.combine_f_f(mixing.view(), row_of(from, inputs, s_.tile * s_.filled).data(), s_.filled,
@@ -258,7 +255,7 @@ void TiledCall::drop(const Tile& tile, int64_t b, int64_t h, int64_t c, float* w
 }
 
 void TiledCall::zero_words(const Heads<float>& heads, int64_t b, int64_t h, int64_t first,
-                                int64_t end) const {
+                           int64_t end) const {
   for (int64_t l = first; l < end; ++l)
     for (float* part : heads.at(b, h, l, s_.n)) std::fill_n(part, s_.m, 0.0F);
 }

@@ -22,10 +22,10 @@
 #include <algorithm>
 #include <exception>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "ops/engine/few.h"
+#include "ops/engine/operands.h"
 #include "ops/engine/scratch.h"
 #include "ops/engine/threads.h"
 
@@ -34,7 +34,6 @@ namespace quatrain::ops::engine {
 namespace {
 
 using kernels::cpu::bf16;
-using kernels::cpu::Mix;
 using kernels::cpu::Store;
 using kernels::cpu::Table;
 
@@ -43,26 +42,6 @@ constexpr int64_t kLeftBytes = 1 << 19;     // of a panel's left mixtures: most 
 constexpr int64_t kRightBytes = 1 << 21;    // of a strip's right mixtures, read again for every panel
 constexpr int64_t kSmallRight = 1 << 19;    // the same where there is one panel: they are used at once
 constexpr int64_t kProductBytes = 1 << 18;  // of a tile's products; twice as many rather than few rows
-constexpr int64_t kLine = 64;               // bytes; rows of mixtures start at its multiples
-constexpr int64_t kPackedColumns = 16;      // what packed products like to have a multiple of
-
-template <class T>
-constexpr int64_t kInLine = kLine / static_cast<int64_t>(sizeof(T));
-/// Off the powers of two, whose multiples share cache sets.
-template <class T>
-constexpr int64_t kSkew = kInLine<T>;
-template <class T>
-constexpr bool kPacked = std::is_same_v<T, bf16>;
-
-/// Rows of K and columns of N in the right operand of a product.
-template <class T>
-int64_t stored_depth(int64_t depth) {
-  return kPacked<T> ? (depth + 1) / 2 * 2 : depth;
-}
-template <class T>
-int64_t stored_columns(int64_t cols) {
-  return kPacked<T> ? (cols + kPackedColumns - 1) / kPackedColumns * kPackedColumns : cols;
-}
 
 /// Calls work(T()) with the type in which a pass multiplies.
 template <class Work>
@@ -91,84 +70,6 @@ struct Blocking {
     panel = std::clamp<int64_t>(kLeftBytes / (line * depth) / tile * tile, tile, 256);
   }
 };
-
-/// out[r] = sum_j mix[j, r] blocks_j[row .. row + rows, col .. col + cols], rows out_row apart.
-template <class T>
-void mix_block(const Table& k, const Mixing& mixing, const Blocks& blocks, int64_t n, int64_t row,
-               int64_t col, int64_t rows, int64_t cols, T* out, int64_t out_component, int64_t out_row) {
-  const Mix mix = mixing.view();
-  Few<T*> to(mix.outputs);
-  for (int32_t r = 0; r < mix.outputs; ++r) to[r] = out + r * out_component;
-  const auto run = [&](const auto combine, const auto transpose, const auto** in) {
-    pointers(blocks, n, row, col, in);
-    if (blocks.transposed)
-      transpose(mix, static_cast<int32_t>(n), in, blocks.row, to.data(), out_row, cols, rows);
-    else
-      combine(mix, in, blocks.row, to.data(), out_row, rows, cols, nullptr, Store::set);
-  };
-  const float* floats[kMaxComponents];
-  const bf16* halves[kMaxComponents];
-  if constexpr (kPacked<T>) {
-    if (blocks.dtype == at::kFloat)
-      run(k.combine_f_b, k.transpose_f_b, floats);
-    else
-      run(k.combine_b_b, k.transpose_b_b, halves);
-  } else {
-    if (blocks.dtype == at::kFloat)
-      run(k.combine_f_f, k.transpose_f_f, floats);
-    else
-      run(k.combine_b_f, k.transpose_b_f, halves);
-  }
-}
-
-/// The same of pieces side by side.
-template <class T>
-void mix_pieces(const Table& k, const Mixing& mixing, Pieces pieces, int64_t n, int64_t row, int64_t col,
-                int64_t rows, int64_t cols, T* out, int64_t out_component, int64_t out_row) {
-  if (pieces.size() == 1)
-    return mix_block(k, mixing, pieces[0].blocks, n, row, col, rows, cols, out, out_component, out_row);
-  int64_t first = -col;  // column of a piece's first one, counted from `col`
-  for (const Piece& piece : pieces) {
-    const int64_t begin = std::max<int64_t>(first, 0), end = std::min(first + piece.width, cols);
-    if (begin < end)
-      mix_block(k, mixing, piece.blocks, n, row, begin - first, rows, end - begin, out + begin, out_component,
-                out_row);
-    first += piece.width;
-  }
-}
-
-/// The left operands of a panel.
-template <class T>
-void mix_left(const Table& k, const Pass& p, int64_t row, int64_t col, int64_t rows, int64_t cols, T* out,
-              int64_t out_component, int64_t out_row) {
-  mix_pieces(k, *p.left, p.A, p.n, row, col, rows, cols, out, out_component, out_row);
-  if (stored_depth<T>(cols) > cols)  // its partner is zero, but a NaN left here would not be
-    for (int64_t r = 0; r < p.rank; ++r)
-      for (int64_t i = 0; i < rows; ++i) out[r * out_component + i * out_row + cols] = 0;
-}
-
-/// The right operands of a block: R matrices, one after the other, each in strips of columns that lie
-/// together. `scratch` holds R matrices of `most` rows and kColumns columns; `most` is even.
-template <class T>
-void mix_right(const Table& k, const Pass& p, int64_t row, int64_t col, int64_t rows, int64_t cols, T* out,
-               float* scratch, int64_t most) {
-  const int64_t width = stored_columns<T>(cols), component = stored_depth<T>(rows) * width;
-  if constexpr (kPacked<T>) {
-    const int64_t apart = most * kColumns;
-    for (int64_t done = 0; done < rows; done += most) {
-      const int64_t count = std::min(most, rows - done);
-      mix_pieces(k, *p.right, p.B, p.n, row + done, col, count, cols, scratch, apart, kColumns);
-      for (int64_t r = 0; r < p.rank; ++r)
-        k.pair(scratch + r * apart, kColumns, count, cols, out + r * component + done * width, width);
-    }
-  } else {
-    for (int64_t done = 0; done < cols; done += layout().columns) {
-      const int64_t together = std::min(layout().columns, cols - done);
-      mix_pieces(k, *p.right, p.B, p.n, row, col + done, rows, together, out + done * rows, component,
-                 together);
-    }
-  }
-}
 
 void multiply(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
               float* c) {

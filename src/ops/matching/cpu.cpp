@@ -17,7 +17,7 @@ namespace {
 
 using kernels::cpu::Store;
 
-constexpr int64_t kParts = 4;  // a, b, a * b and a - b
+constexpr int64_t kParts = 4;           // a, b, a * b and a - b
 constexpr int64_t kBlockValues = 1024;  // of a block's rows of a: 1 to 8 rows
 
 /// Owns what kernels::cpu::Bilinear points to.
