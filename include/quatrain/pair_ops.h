@@ -14,8 +14,9 @@ namespace quatrain::ops {
 ///
 /// first (B, la, n, heads, m) and second (B, lb, n, heads, m), as cut_heads cuts them; paddings (B, la) and
 /// (B, lb) bool, true where there is no word -> B' (B, la, n heads m) and A' (B, lb, n heads m). They are two
-/// calls of hypercomplex_attention, and follow its rules. On a CPU in float32 texts of up to 64 words share
-/// one map of scores a component, in both passes; differentiable any number of times.
+/// calls of hypercomplex_attention, and follow its rules. On a CPU in float32 both directions of a pair of
+/// short texts share one map of scores a component, in both passes: where n > 1 and what a pair takes stays
+/// in the caches, such as 64 words of 200 quaternions each, or 32 octonions.
 QUATRAIN_API std::tuple<at::Tensor, at::Tensor> hypercomplex_alignment(const at::Tensor& first,
                                                                        const at::Tensor& second,
                                                                        const at::Tensor& first_padding,

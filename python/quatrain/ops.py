@@ -245,8 +245,8 @@ def hypercomplex_alignment(
 
     ``first`` (B, la, n, heads, m) and ``second`` (B, lb, n, heads, m), as ``cut_heads`` cuts them; paddings (B, la) and
     (B, lb) bool, true where there is no word -> (B, la, n heads m) and (B, lb, n heads m). They are two calls of
-    ``hypercomplex_attention``, and follow its rules. On a CPU in float32 texts of up to 64 words share one map of scores
-    a component, in both passes.
+    ``hypercomplex_attention``, and follow its rules. On a CPU in float32 both directions of a pair of short texts
+    share one map of scores a component, in both passes: where n > 1 and what a pair takes stays in the caches.
     """
     return _ops.hypercomplex_alignment(first, second, first_padding, second_padding, algebra)
 

@@ -8,6 +8,7 @@
 #include "ops/alignment/alignment.h"
 #include "ops/attention/call.h"
 #include "ops/reference.h"
+#include "quatrain/algebra.h"
 #include "quatrain/layer_ops.h"
 #include "quatrain/pair_ops.h"
 
@@ -67,6 +68,7 @@ constexpr AlignmentCase kAlignments[] = {
     {"quaternion", 4, 30, 30, 64, 1, true}, {"quaternion", 4, 1, 5, 16, 2, true},
     {"quaternion", 4, 17, 64, 3, 1, true},  {"split_quaternion", 4, 40, 9, 24, 1, true},
     {"octonion", 8, 6, 21, 32, 1, true},    {"complex", 2, 33, 12, 1, 3, true},
+    {"octonion", 8, 33, 40, 32, 1, false},   {"octonion", 8, 32, 32, 5, 1, true},
     {"quaternion", 4, 65, 9, 8, 1, false},  {"quaternion", 4, 9, 130, 8, 1, false},
 };
 
@@ -149,6 +151,73 @@ TEST(Alignment, HidesPadding) {
   EXPECT_TRUE(got[0].isfinite().all().item<bool>() && got[1].isfinite().all().item<bool>());
 }
 
+// As with two calls: what nobody sees is not read in the backward pass either.
+TEST(Alignment, HidesPaddingFromGradients) {
+  torch::manual_seed(5);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto gradients = [](const Pair& p, bool of_first, bool of_second, bool by_calls) {
+    const at::Tensor A = p.A.clone().requires_grad_(), B = p.B.clone().requires_grad_();
+    const ops::AttentionOptions first_sees{.algebra = p.algebra, .padding = p.second_padding, .scale = 1},
+        second_sees{.algebra = p.algebra,
+                    .padding = p.first_padding,
+                    .scale = 1,
+                    .order = ops::ProductOrder::key_query};
+    const auto [first, second] = by_calls ? std::tuple(ops::hypercomplex_attention(A, B, B, first_sees),
+                                                       ops::hypercomplex_attention(B, A, A, second_sees))
+                                          : aligned({p.algebra, A, B, p.first_padding, p.second_padding});
+    at::Tensor y = torch::zeros({});
+    if (of_first) y = y + first.slice(0, 0, 1).pow(2).sum() + first.slice(0, 2).sum() + first[1][0].sum();
+    if (of_second) y = y + second.slice(0, 0, 1).pow(2).sum() + second.slice(0, 2).sum() + second[1][0].sum();
+    return torch::autograd::grad({y}, {A, B}, {}, std::nullopt, false, true);
+  };
+  struct Case {
+    int64_t first_words, second_words;  // of the second pair
+    bool first_is_nan, second_is_nan, of_first, of_second;
+  };
+  for (const Case& c : {Case{0, 0, true, true, true, true}, Case{0, 1, false, true, true, true},
+                        Case{2, 0, true, false, true, true}, Case{2, 1, false, true, true, false},
+                        Case{2, 1, true, false, false, true}, Case{2, 1, false, false, true, false}}) {
+    Pair p = pair("quaternion", 4, 9, 11, 16);
+    ASSERT_TRUE(together(p));
+    p.first_padding[1].slice(0, c.first_words).fill_(true);
+    p.second_padding[1].slice(0, c.second_words).fill_(true);
+    if (c.first_is_nan) p.A[1].slice(0, c.first_words).fill_(nan);
+    if (c.second_is_nan) p.B[1].slice(0, c.second_words).fill_(nan);
+    const variable_list got = gradients(p, c.of_first, c.of_second, false),
+                        expected = gradients(p, c.of_first, c.of_second, true);
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_TRUE(expected[i].isfinite().all().item<bool>());
+      EXPECT_LT(relative_error(got[i], expected[i]), 1e-5)
+          << c.first_words << " " << c.second_words << " " << i;
+    }
+  }
+}
+
+// Without mixing, as the passes of one call may go different ways: then the pair must fit both.
+TEST(Alignment, TakesAlgebrasOfManyProducts) {
+  torch::manual_seed(6);
+  std::vector<double> table(64);
+  const at::Tensor ones = torch::randperm(64);
+  for (int64_t i = 0; i < 14; ++i) table[static_cast<size_t>(ones[i].item<int64_t>())] = 1;
+  algebra::add("alignment_test_own", 4, table);
+  const Pair p = pair("alignment_test_own", 4, 50, 50, 190);
+  const at::Tensor A = p.A.clone().mul_(0.1).requires_grad_(), B = p.B.clone().mul_(0.1).requires_grad_();
+  const Pair leaves{p.algebra, A, B, p.first_padding, p.second_padding};
+  const auto [first, second] = aligned(leaves);
+  const auto [expected_first, expected_second] = by_the_formula(leaves);
+  EXPECT_LT(relative_error(first, expected_first), 1e-5);
+  EXPECT_LT(relative_error(second, expected_second), 1e-5);
+}
+
+TEST(Alignment, ResultsMayBeOverwritten) {
+  const Pair p = pair("quaternion", 4, 5, 6, 8);
+  const at::Tensor A = p.A.clone().requires_grad_();
+  auto [first, second] = aligned({p.algebra, A, p.B, p.first_padding, p.second_padding});
+  EXPECT_FALSE(first.is_view() || second.is_view());
+  first.mul_(2);
+  EXPECT_TRUE(torch::autograd::grad({first.sum() + second.sum()}, {A})[0].isfinite().all().item<bool>());
+}
+
 TEST(Alignment, TakesEmptyTextsAndRefusesWrongOnes) {
   const auto words = [](int64_t texts, int64_t length) { return torch::randn({texts, length, 4, 1, 2}); };
   const auto none = [](int64_t texts, int64_t length) { return torch::zeros({texts, length}, torch::kBool); };
@@ -164,6 +233,7 @@ TEST(Alignment, TakesEmptyTextsAndRefusesWrongOnes) {
   refused(words(2, 3), words(2, 4), none(2, 4), none(2, 3), "quaternion");
   refused(words(2, 3), words(2, 4), none(2, 3), none(2, 4), "octonion");
   refused(words(2, 3), words(2, 4), none(2, 3).to(torch::kLong), none(2, 4), "quaternion");
+  refused(words(2, 3), words(2, 4), none(2, 3), {}, "quaternion");
 }
 
 }  // namespace

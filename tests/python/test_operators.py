@@ -317,6 +317,15 @@ def test_composed_operators_under_vmap():
                 torch.testing.assert_close(got, torch.stack(expected))
 
 
+def test_batched_gradients_of_an_alignment():
+    A, B, _ = (t.detach().float().requires_grad_() for t in heads())
+    both = torch.cat(ops.hypercomplex_alignment(A, B, torch.zeros(2, 3, dtype=torch.bool), padding(), "quaternion"), 1)
+    many = torch.randn(3, *both.shape)
+    got = torch.autograd.grad(both, (A, B), many, is_grads_batched=True, retain_graph=True)
+    for i, each in enumerate(zip(*got, strict=True)):
+        torch.testing.assert_close(each, torch.autograd.grad(both, (A, B), many[i], retain_graph=True))
+
+
 def test_gradient_of_a_mask_in_a_transform():
     Q, K, V = floats()
     mask = torch.randn(3, 5)

@@ -5,7 +5,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -37,11 +36,43 @@ bool kernels_take(const AlignmentCalls& calls, const at::Tensor& A, const at::Te
   return cpu::aligns_together(calls, A, B, at::GradMode::is_enabled() && (wants_grad(A) || wants_grad(B)));
 }
 
-variable_list composed_backward(const AlignmentCalls& calls, const at::Tensor& of_first,
+/// By two calls of attention. For a derivative of higher order they are composed, and recorded as such.
+variable_list backward_by_calls(const AlignmentCalls& calls, const at::Tensor& of_first,
                                 const at::Tensor& of_second, const at::Tensor& A, const at::Tensor& B) {
-  const auto [dA, dB, dB_seen] = composed::attention_backward(calls.first_sees, of_first, A, B, B);
-  const auto [dB_sees, dA_key, dA_seen] = composed::attention_backward(calls.second_sees, of_second, B, A, A);
-  return {dA + dA_key + dA_seen, dB + dB_seen + dB_sees};
+  const auto backward = at::GradMode::is_enabled() || has_tangent(of_first) || has_tangent(of_second)
+                            ? composed::attention_backward
+                            : attention_backward;
+  at::Tensor dA, dB;
+  const auto add = [](at::Tensor& sum, const at::Tensor& part) { sum = sum.defined() ? sum + part : part; };
+  if (of_first.defined()) {
+    const auto [query, key, value] = backward(calls.first_sees, of_first, A, B, B);
+    add(dA, query), add(dB, key + value);
+  }
+  if (of_second.defined()) {
+    const auto [query, key, value] = backward(calls.second_sees, of_second, B, A, A);
+    add(dB, query), add(dA, key + value);
+  }
+  return {dA, dB};
+}
+
+/// What check_attention would say of other arguments' names.
+void check_texts(const at::Tensor& first, const at::Tensor& second, const at::Tensor& first_padding,
+                 const at::Tensor& second_padding) {
+  TORCH_CHECK(
+      first.dim() == 5 && second.dim() == 5 && first.sym_size(0) == second.sym_size(0) &&
+          first.sym_sizes().slice(2) == second.sym_sizes().slice(2),
+      "hypercomplex_alignment: first and second must be (batch, length, n, heads, values), as cut_heads "
+      "cuts them, and may differ in the length alone, got ",
+      first.sym_sizes(), " and ", second.sym_sizes());
+  for (const auto& [name, padding, text] :
+       {std::tuple("first_padding", &first_padding, &first), {"second_padding", &second_padding, &second}}) {
+    TORCH_CHECK(padding->defined(), "hypercomplex_alignment: ", name,
+                " must be given, bool (batch, length); false where there is a word");
+    TORCH_CHECK(padding->scalar_type() == at::kBool && padding->dim() == 2 &&
+                    padding->sym_size(0) == text->sym_size(0) && padding->sym_size(1) == text->sym_size(1),
+                "hypercomplex_alignment: ", name, " must be bool (batch, length) = (", text->sym_size(0),
+                ", ", text->sym_size(1), "), got ", padding->scalar_type(), " ", padding->sym_sizes());
+  }
 }
 
 }  // namespace
@@ -60,24 +91,20 @@ struct Alignment : torch::autograd::Function<Alignment> {
     return {of_first, of_second};
   }
 
-  static variable_list backward(AutogradContext* ctx, variable_list grads) {
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     variable_list result(5);
     if (!grads[0].defined() && !grads[1].defined()) return result;
     const variable_list saved = ctx->get_saved_variables();
     const at::Tensor &A = saved[0], &B = saved[1];
-    for (const int side : {0, 1})
-      if (!grads[side].defined())
-        grads[side] = at::zeros({saved[side].size(0), saved[side].size(1), saved[side][0][0].numel()},
-                                saved[side].options());
     const AlignmentCalls calls = calls_of(ctx->saved_data["algebra"].toStringRef(), saved[2], saved[3]);
-    // For a derivative of higher order the gradient is composed, and recorded as such.
-    const bool by_kernels = !at::GradMode::is_enabled() && is_plain(grads[0]) && is_plain(grads[1]) &&
-                            grads[0].scalar_type() == at::kFloat && grads[1].scalar_type() == at::kFloat;
-    if (by_kernels) {
-      std::tie(result[0], result[1]) = cpu::alignment_backward(calls, grads[0], grads[1], A, B);
-    } else {
-      const variable_list both = composed_backward(calls, grads[0], grads[1], A, B);
+    const auto taken = [](const at::Tensor& t) {
+      return !t.defined() || (is_plain(t) && t.scalar_type() == at::kFloat);
+    };
+    if (at::GradMode::is_enabled() || !taken(grads[0]) || !taken(grads[1])) {
+      const variable_list both = backward_by_calls(calls, grads[0], grads[1], A, B);
       result[0] = both[0], result[1] = both[1];
+    } else {
+      std::tie(result[0], result[1]) = cpu::alignment_backward(calls, grads[0], grads[1], A, B);
     }
     return result;
   }
@@ -85,10 +112,12 @@ struct Alignment : torch::autograd::Function<Alignment> {
 
 }  // namespace autograd
 
-std::tuple<at::Tensor, at::Tensor> hypercomplex_alignment(const at::Tensor& A, const at::Tensor& B,
+std::tuple<at::Tensor, at::Tensor> hypercomplex_alignment(const at::Tensor& first, const at::Tensor& second,
                                                           const at::Tensor& first_padding,
                                                           const at::Tensor& second_padding,
                                                           std::string_view algebra) {
+  check_texts(first, second, first_padding, second_padding);
+  const at::Tensor &A = first, &B = second;
   const AlignmentCalls calls = calls_of(algebra, first_padding, second_padding);
   check_attention(calls.first_sees, A, B, B);
   check_attention(calls.second_sees, B, A, A);

@@ -16,14 +16,14 @@ struct AlignmentCalls {
 
 namespace cpu {
 
-/// Whether one map of scores serves both calls: n > 1 maps, and the scores of a pair are one tile of each
-/// call. float32 on a CPU. A: (B, la, n, h, m), B: (B, lb, n, h, m).
+/// Whether one map of scores serves both calls, in all passes: float32 on a CPU, n > 1 maps, and the scores
+/// of a pair are one tile of each call. A: (B, la, n, h, m), B: (B, lb, n, h, m).
 QUATRAIN_API bool aligns_together(const AlignmentCalls& calls, const at::Tensor& A, const at::Tensor& B,
                                   bool with_gradient);
 /// B' (B, la, n h m) and A' (B, lb, n h m).
 std::tuple<at::Tensor, at::Tensor> alignment(const AlignmentCalls& calls, const at::Tensor& A,
                                              const at::Tensor& B);
-/// The gradients of A and B, of those of B' and A'.
+/// The gradients of A and B, of those of B' and A', one of which may be undefined.
 std::tuple<at::Tensor, at::Tensor> alignment_backward(const AlignmentCalls& calls, const at::Tensor& of_first,
                                                       const at::Tensor& of_second, const at::Tensor& A,
                                                       const at::Tensor& B);

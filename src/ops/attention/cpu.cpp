@@ -185,8 +185,7 @@ class Backward : public TiledAttention {
   void sum_up(const Tile& tile, const float* map, int64_t width, const float* matrix,
               const float* matrix_across, float* map_across, float* to, bool more) const {
     if (s_.maps_across) {
-      k_.transpose_f_f(engine::copies_of(1), 1, &map, s_.filled, &map_across, s_.tile, tile.height,
-                       tile.columns);
+      transpose_map(tile, map, map_across);
       brgemm(tile.columns, width, tile.height, map_across, s_.tile, matrix, width, to, width, more);
     } else {
       brgemm(width, tile.columns, tile.height, matrix_across, s_.tile, map, s_.filled, to, s_.filled, more);

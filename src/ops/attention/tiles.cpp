@@ -213,6 +213,10 @@ void TiledCall::scatter(const kernels::cpu::Mix& mix, const std::vector<float*>&
   k_.combine_f_f(mix, from.data(), row, to.at(b, h, 0, s_.n).data(), to.word, s_.keys, s_.m, nullptr, how);
 }
 
+void TiledCall::transpose_map(const Tile& tile, const float* map, float* to) const {
+  k_.transpose_f_f(engine::copies_of(1), 1, &map, s_.filled, &to, s_.tile, tile.height, tile.columns);
+}
+
 void TiledCall::clear_rows(float* matrices, int64_t count, int64_t width, int64_t begin, int64_t end) const {
   for (int64_t i = 0; begin < end && i < count; ++i)
     std::fill(matrices + (i * s_.tile + begin) * width, matrices + (i * s_.tile + end) * width, 0.0F);

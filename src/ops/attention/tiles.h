@@ -66,6 +66,7 @@ struct TileSizes {
   /// does, or the sizes are beyond counting.
   static std::optional<TileSizes> fitting(const AttentionCall& call, const at::Tensor& query,
                                           const at::Tensor& key, bool with_gradient);
+  int64_t map() const { return tile * filled; }
   int64_t forward_bytes() const;
   int64_t backward_bytes() const;
 
@@ -122,6 +123,8 @@ class TiledCall {
   void scatter(const kernels::cpu::Mix& mix, const std::vector<float*>& from, int64_t row,
                const Heads<float>& to, int64_t b, int64_t h,
                kernels::cpu::Store how = kernels::cpu::Store::set) const;
+  /// A map of a tile's scores, (height, columns) -> (columns, tile).
+  void transpose_map(const Tile& tile, const float* map, float* to) const;
   /// Rows begin .. end of matrices (tile, width).
   void clear_rows(float* matrices, int64_t count, int64_t width, int64_t begin, int64_t end) const;
   /// Where the parts of matrices lie that have `rows` rows of a product's depth.

@@ -7,9 +7,9 @@
 //
 // A single panel goes the other way round: a block of K, for it the panel, then the strips.
 //
-// So both mixtures are made once, neither they nor the products reach main memory, and a thread's scratch is
-// bounded whatever the layer's sizes, up to R = 128: 2 kLeftBytes + kRightBytes + 2 kProductBytes, in whole
-// huge pages.
+// So both mixtures are made once (the left ones once a strip, where there are several panels and strips),
+// neither they nor the products reach main memory, and a thread's scratch is bounded whatever the layer's
+// sizes, up to R = 128: 2 kLeftBytes + kRightBytes + 2 kProductBytes, in whole huge pages.
 //
 // The mixtures are multiplied in T: in float32, or in bfloat16 with the right operands packed as brgemm wants
 // them, two rows of K side by side, columns filled up to a multiple of kPackedColumns.
@@ -204,21 +204,23 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
     if (p.sums) add_dots(k, p.probe, p.n, row, col, products.data(), R, product_row, count, cols, sums);
   };
 
-  const auto make_right = [&](int64_t begin, int64_t end, int64_t k0, int64_t depth) {
-    for (int64_t col = begin; col < end && !p.packed; col += kColumns)
-      mix_right(k, p, k0, col, depth, std::min(kColumns, end - col),
-                right + R * stored_depth<T>(depth) * (col - begin), product, b.tile);
+  // Strips begin at `from` and have `width` columns.
+  const auto make_right = [&](int64_t from, int64_t width, int64_t k0, int64_t depth) {
+    for (int64_t done = 0; done < width && !p.packed; done += kColumns)
+      mix_right(k, p, k0, from + done, depth, std::min(kColumns, width - done),
+                right + R * stored_depth<T>(depth) * done, product, b.tile);
   };
   const auto make_left = [&](int64_t row, int64_t height, int64_t k0, int64_t depth) {
     mix_left(k, p, row, k0, height, depth, left, left_component, left_row);
   };
-  const auto multiply_panel = [&](int64_t row, int64_t height, int64_t begin, int64_t end, int64_t k0,
+  const auto multiply_panel = [&](int64_t row, int64_t height, int64_t from, int64_t width, int64_t k0,
                                   int64_t depth) {
     const int64_t stored = stored_depth<T>(depth);
-    for (int64_t col = begin; col < end; col += kColumns) {
-      const int64_t cols = std::min(kColumns, end - col), filled = stored_columns<T>(cols);
+    for (int64_t done = 0; done < width; done += kColumns) {
+      const int64_t col = from + done, cols = std::min(kColumns, width - done),
+                    filled = stored_columns<T>(cols);
       const T* block = p.packed ? static_cast<const T*>(p.packed) + packed_offset<T>(p, col, k0)
-                                : right + R * stored * (col - begin);
+                                : right + R * stored * done;
       for (int64_t at = 0; at < height;) {
         const int64_t padded = tile_height(height - at, b.tile), count = std::min(padded, height - at);
         for (int64_t r = 0; r < R; ++r)
@@ -230,32 +232,29 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
     }
   };
 
-  // Of each loop's operands those are mixed outside that would be mixed again: the left ones of a single
-  // panel, else the right ones of a strip.
-  const auto for_blocks = [&](int64_t from, int64_t to, int64_t step, const auto& work) {
+  const auto for_blocks = [](int64_t from, int64_t to, int64_t step, const auto& work) {
     for (int64_t begin = from; begin < to; begin += step) work(begin, std::min(step, to - begin));
   };
   const auto for_depth = [&](const auto& work) { for_blocks(0, p.K, b.depth, work); };
-  const auto for_strips = [&](const auto& work) {
-    for_blocks(task.col, task.col_end, strip,
-               [&](int64_t begin, int64_t count) { work(begin, begin + count); });
-  };
+  const auto for_strips = [&](const auto& work) { for_blocks(task.col, task.col_end, strip, work); };
+  // The outer loop mixes what the inner one would mix again: the left operands of a single panel, or the
+  // right ones of a strip.
   if (panels == 1) {
     for_depth([&](int64_t k0, int64_t depth) {
       make_left(task.row, rows, k0, depth);
-      for_strips([&](int64_t begin, int64_t end) {
-        make_right(begin, end, k0, depth);
-        multiply_panel(task.row, rows, begin, end, k0, depth);
+      for_strips([&](int64_t col, int64_t cols) {
+        make_right(col, cols, k0, depth);
+        multiply_panel(task.row, rows, col, cols, k0, depth);
       });
     });
     return;
   }
-  for_strips([&](int64_t begin, int64_t end) {
+  for_strips([&](int64_t col, int64_t cols) {
     for_depth([&](int64_t k0, int64_t depth) {
-      make_right(begin, end, k0, depth);
+      make_right(col, cols, k0, depth);
       for_blocks(task.row, task.row_end, b.panel, [&](int64_t row, int64_t height) {
         make_left(row, height, k0, depth);
-        multiply_panel(row, height, begin, end, k0, depth);
+        multiply_panel(row, height, col, cols, k0, depth);
       });
     });
   });
