@@ -68,7 +68,7 @@ constexpr AlignmentCase kAlignments[] = {
     {"quaternion", 4, 30, 30, 64, 1, true}, {"quaternion", 4, 1, 5, 16, 2, true},
     {"quaternion", 4, 17, 64, 3, 1, true},  {"split_quaternion", 4, 40, 9, 24, 1, true},
     {"octonion", 8, 6, 21, 32, 1, true},    {"complex", 2, 33, 12, 1, 3, true},
-    {"octonion", 8, 33, 40, 32, 1, false},   {"octonion", 8, 32, 32, 5, 1, true},
+    {"octonion", 8, 33, 40, 32, 1, false},  {"octonion", 8, 32, 32, 5, 1, true},
     {"quaternion", 4, 65, 9, 8, 1, false},  {"quaternion", 4, 9, 130, 8, 1, false},
 };
 
