@@ -122,6 +122,13 @@ class Table {
         },
         now);
     recipe_.origins[key.full_name()] = origin;
+    if (key.full_name() == "train.epochs") use_default_steps();
+  }
+
+  // Steps that nobody asked for would cut epochs short.
+  void use_default_steps() {
+    if (!recipe_.origins.contains("train.steps"))
+      recipe_.train.steps = recipe_.train.epochs > 0 ? 0 : Recipe(*recipe_.kind).train.steps;
   }
 
   void apply(const Setting& setting) {

@@ -83,7 +83,7 @@ void describe(TrainerOptions& options, Keys& keys) {
   keys.number("plateau_patience", s.patience, 0, kMost,
               "plateau: number of evaluations without a better figure that are allowed before each reduction.");
   keys.number("floor", s.floor, 0, 1, "cosine, plateau: the learning rate never falls below this share of `rate`.");
-  keys.number("steps", options.steps, 0, kMost, "Optimizer steps; 0: as many as `epochs` give.").may_change();
+  keys.number("steps", options.steps, 0, kMost, "Optimizer steps; 0: as many as `epochs` give, which a recipe that sets `epochs` alone means.").may_change();
   keys.number("epochs", options.epochs, 0, kMost,
               "Passes over the training set; 0: as many as `steps` give. Where both are set, the one that gives fewer steps counts.").may_change();
   keys.number("accumulate", options.accumulate, 1, 1 << 20, "Batches whose gradients make one step.");

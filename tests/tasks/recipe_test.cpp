@@ -153,6 +153,24 @@ TEST(Recipe, settings_win_over_the_file) {
   EXPECT_EQ(find_value(recipe, "task.vectors"), "a=b.txt");
 }
 
+// The default of the steps does not cut short what a recipe asks for.
+TEST(Recipe, epochs_alone_have_no_limit_of_steps) {
+  const auto ends = [](std::string_view text, const std::vector<std::string>& settings = {}) {
+    std::vector<Setting> parsed;
+    for (const auto& setting : settings) parsed.push_back(Setting::parse(setting));
+    const Recipe recipe = parse(text, parsed);
+    return std::pair(recipe.train.steps, recipe.train.epochs);
+  };
+  using Ends = std::pair<int64_t, int64_t>;
+  EXPECT_EQ(ends(""), Ends(1000, 0));
+  EXPECT_EQ(ends("[train]\nepochs = 40\n"), Ends(0, 40));
+  EXPECT_EQ(ends("", {"train.epochs=40"}), Ends(0, 40));
+  EXPECT_EQ(ends("[train]\nepochs = 40\nsteps = 70\n"), Ends(70, 40));
+  EXPECT_EQ(ends("[train]\nepochs = 40\n", {"train.steps=70"}), Ends(70, 40));
+  EXPECT_EQ(ends("[train]\nsteps = 70\n", {"train.epochs=40"}), Ends(70, 40));
+  EXPECT_EQ(ends("[train]\nepochs = 40\n", {"train.epochs=0"}), Ends(1000, 0));
+}
+
 TEST(Recipe, twins_differ_where_they_say) {
   const auto recipe = parse(R"(
 [model]
