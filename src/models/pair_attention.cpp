@@ -4,6 +4,7 @@
 
 #include "models/pair_inputs.h"
 #include "nn/check.h"
+#include "ops/alignment/alignment.h"
 #include "ops/panels.h"
 #include "quatrain/pair_ops.h"
 
@@ -141,13 +142,12 @@ std::tuple<at::Tensor, at::Tensor> PairAttentionImpl::attention_weights(const at
                                                                         const at::Tensor& second) {
   const Pairs pairs = checked(first, second);
   const Texts t = embed(pairs);
-  const auto weights = [&](const at::Tensor& query, const at::Tensor& key, const at::Tensor& padding,
-                           ops::ProductOrder order) {
-    const ops::AttentionOptions how{.algebra = t.algebra, .padding = padding, .scale = 1, .order = order};
-    return std::get<1>(ops::hypercomplex_attention_with_weights(query, key, key, how)).squeeze(1);
+  const ops::AlignmentCalls calls =
+      ops::alignment_calls(t.algebra, pairs.first_padding, pairs.second_padding);
+  const auto weights = [](const at::Tensor& query, const at::Tensor& key, const ops::AttentionCall& call) {
+    return std::get<1>(ops::hypercomplex_attention_with_weights(query, key, key, call.options)).squeeze(1);
   };
-  return {weights(t.A, t.B, pairs.second_padding, ops::ProductOrder::query_key),
-          weights(t.B, t.A, pairs.first_padding, ops::ProductOrder::key_query)};
+  return {weights(t.A, t.B, calls.first_sees), weights(t.B, t.A, calls.second_sees)};
 }
 
 }  // namespace quatrain::models

@@ -19,16 +19,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Rows of E = A * B^T are words of the first text. Its transpose has those words on the left of the product
-/// too, although they are its keys.
-AlignmentCalls calls_of(std::string_view algebra, const at::Tensor& first_padding,
-                        const at::Tensor& second_padding) {
-  const std::string name(algebra);
-  return {attention_call({.algebra = name, .padding = second_padding, .scale = 1}),
-          attention_call(
-              {.algebra = name, .padding = first_padding, .scale = 1, .order = ProductOrder::key_query})};
-}
-
 bool kernels_take(const AlignmentCalls& calls, const at::Tensor& A, const at::Tensor& B) {
   if (in_function_transform() || at::autocast::is_autocast_enabled(at::kCPU)) return false;
   for (const at::Tensor* t : {&A, &B, &calls.first_sees.options.padding, &calls.second_sees.options.padding})
@@ -87,7 +77,8 @@ struct Alignment : torch::autograd::Function<Alignment> {
     ctx->save_for_backward({A, B, first_padding, second_padding});
     ctx->set_materialize_grads(false);
     ctx->saved_data["algebra"] = algebra;
-    const auto [of_first, of_second] = cpu::alignment(calls_of(algebra, first_padding, second_padding), A, B);
+    const auto [of_first, of_second] =
+        cpu::alignment(alignment_calls(algebra, first_padding, second_padding), A, B);
     return {of_first, of_second};
   }
 
@@ -96,7 +87,8 @@ struct Alignment : torch::autograd::Function<Alignment> {
     if (!grads[0].defined() && !grads[1].defined()) return result;
     const variable_list saved = ctx->get_saved_variables();
     const at::Tensor &A = saved[0], &B = saved[1];
-    const AlignmentCalls calls = calls_of(ctx->saved_data["algebra"].toStringRef(), saved[2], saved[3]);
+    const AlignmentCalls calls =
+        alignment_calls(ctx->saved_data["algebra"].toStringRef(), saved[2], saved[3]);
     const auto taken = [](const at::Tensor& t) {
       return !t.defined() || (is_plain(t) && t.scalar_type() == at::kFloat);
     };
@@ -112,13 +104,21 @@ struct Alignment : torch::autograd::Function<Alignment> {
 
 }  // namespace autograd
 
+AlignmentCalls alignment_calls(std::string_view algebra, const at::Tensor& first_padding,
+                               const at::Tensor& second_padding) {
+  const std::string name(algebra);
+  return {attention_call({.algebra = name, .padding = second_padding, .scale = 1}),
+          attention_call(
+              {.algebra = name, .padding = first_padding, .scale = 1, .order = ProductOrder::key_query})};
+}
+
 std::tuple<at::Tensor, at::Tensor> hypercomplex_alignment(const at::Tensor& first, const at::Tensor& second,
                                                           const at::Tensor& first_padding,
                                                           const at::Tensor& second_padding,
                                                           std::string_view algebra) {
   check_texts(first, second, first_padding, second_padding);
   const at::Tensor &A = first, &B = second;
-  const AlignmentCalls calls = calls_of(algebra, first_padding, second_padding);
+  const AlignmentCalls calls = alignment_calls(algebra, first_padding, second_padding);
   check_attention(calls.first_sees, A, B, B);
   check_attention(calls.second_sees, B, A, A);
   if (!kernels_take(calls, A, B))

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <string_view>
 #include <tuple>
 
 #include "ops/attention/attention.h"
@@ -13,6 +14,10 @@ namespace quatrain::ops {
 struct AlignmentCalls {
   AttentionCall first_sees, second_sees;
 };
+/// Rows of E = A * B^T are words of the first text. Its transpose has those words on the left of the product
+/// too, although they are its keys.
+AlignmentCalls alignment_calls(std::string_view algebra, const at::Tensor& first_padding,
+                               const at::Tensor& second_padding);
 
 namespace cpu {
 
