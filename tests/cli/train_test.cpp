@@ -5,10 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
-#include "data/picture_files.h"
-#include "quatrain/tasks/about.h"
 #include "quatrain/tasks/recipe.h"
-#include "tasks/speech_corpora.h"
 
 namespace quatrain::cli {
 namespace {
@@ -39,54 +36,6 @@ TEST(Train, a_device_that_is_not_there_is_refused) {
               HasSubstr("train.device must be cpu"));
 }
 
-// Every recipe and every twin of it makes two steps and is scored.
-// What makes a recipe small: by its kind and its data.
-std::string small_settings(const tasks::Recipe& recipe) {
-  const std::string& kind = recipe.about().name;
-  const std::string reader = tasks::find_value(recipe, "task.data").value_or("");
-  if (kind == "text_classification")
-    return kSmall + (reader == "agreement" ? "" : reader == "imdb" ? " --data reviews" : " --data data");
-  std::string all = " --set train.evaluate_every=0 --set train.threads=1";
-  if (kind == "regression") return all;
-  if (kind == "copy_memory") return all + " --set task.dev=4 --set task.test=4";
-  const auto set = [&](const char* setting) { all += std::string(" --set ") + setting; };
-  if (kind == "text_pairs") {
-    for (const char* key :
-         {"model.width=40", "model.word_width=40", "model.classifier_width=8", "train.batch=8",
-          "entailment.train=60", "entailment.dev=10", "entailment.test=10"})
-      set(key);
-    if (reader == "entailment") return all;
-    const bool ranked = reader == "wikiqa" || reader == "trecqa";
-    return all + (ranked ? " --data answers --set task.data=wikiqa" : " --data entailed --set task.data=tsv");
-  }
-  if (kind == "speech") {
-    for (const char* key : {"model.hidden=8", "model.layers=1", "train.batch=2", "features.bands=16"})
-      set(key);
-    if (reader == "timit") return all + " --data phones --set task.test_speakers=mdave0";
-    return all + " --data tones --set task.data=tsv";
-  }
-  if (kind == "images") {
-    for (const char* key : {"'model.widths=8 8 8 8'", "train.batch=4"}) set(key);
-    if (reader != "shapes") return all + " --data colours --set task.data=folders --set task.side=12";
-    for (const char* key : {"shapes.train=20", "shapes.dev=10", "shapes.test=10"}) set(key);
-    return all;
-  }
-  for (const char* key :
-       {"model.width=64", "model.feed_forward=64", "vocabulary.pieces=characters", "vocabulary.size=0"})
-    set(key);
-  if (kind == "language_model") {
-    for (const char* key : {"model.layers=1", "task.data=text", "train.batch=4"}) set(key);
-    return all + " --data prose";
-  }
-  for (const char* key : {"model.heads=4", "model.encoder_layers=1", "model.decoder_layers=1",
-                          "math.train=60", "math.dev=8", "math.test=8", "reverse.train=60", "reverse.dev=8",
-                          "reverse.test=8", "decode.beam=2", "decode.longest=12"})
-    set(key);
-  if (reader == "math" || reader == "reverse") return all;
-  set("task.data=parallel");
-  return all + " --data pairs";
-}
-
 TEST(Train, memory_that_there_is_not_is_refused) {
   const Workplace place;
   // A weight of 2^20 x 2^20 values.
@@ -95,32 +44,6 @@ TEST(Train, memory_that_there_is_not_is_refused) {
   EXPECT_EQ(outcome.error,
             "quatrain: out of memory: 4096.0 GiB were asked for at once; take a smaller model (the sizes in "
             "[model]) or smaller batches\n");
-}
-
-TEST(Train, every_recipe_runs) {
-  const Workplace place;
-  place.make_data();
-  test::write_tones(place.path("tones"), 6, 2, 2, 2);
-  test::write_phones(place.path("phones"));
-  test::write_colours(place.path("colours"), 3, 1, 1);
-  for (const auto& entry : std::filesystem::directory_iterator(QUATRAIN_RECIPES)) {
-    const auto recipe = tasks::read_recipe(entry.path().string());
-    std::vector<std::string> variants{""};
-    for (const auto& twin : recipe.twins) variants.push_back(twin.name);
-    for (const auto& variant : variants) {
-      SCOPED_TRACE(recipe.name + " " + variant);
-      const std::string run = recipe.name + "-" + variant;
-      const Outcome outcome =
-          place.run("train " + recipe.name + small_settings(recipe) + " --set train.steps=2 --out " + run +
-                    (variant.empty() ? "" : " --twin " + variant));
-      ASSERT_EQ(outcome.code, 0) << outcome.error;
-      EXPECT_THAT(outcome.out, HasSubstr("quatrain predict " + run));
-      const json result = result_of(place, run);
-      EXPECT_EQ(result["steps"], 2);
-      const char* figure = recipe.about().name == "text_classification" ? "accuracy" : "loss";
-      EXPECT_TRUE(result["test"].contains(figure));
-    }
-  }
 }
 
 TEST(Train, the_run_stores_the_effective_recipe) {

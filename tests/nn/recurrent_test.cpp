@@ -155,6 +155,29 @@ TEST(LSTM, ProjectionsAreDrawnWithTheirOwnFans) {
   EXPECT_NEAR(layer->named_parameters()["S_hr_l0"].std().item<double>(), std::sqrt(2.0 / (256 + 128)), 0.002);
 }
 
+// Not those of all gates, nor of both directions: each gate's map is drawn as a linear layer of its sizes is.
+TEST(LSTM, WeightsAreDrawnWithTheFansOfOneGateAndDirection) {
+  for (const std::string algebra : {"real", "quaternion", "phm(4)"})
+    for (const auto gates : {nn::Gates::packed, nn::Gates::separate}) {
+      SCOPED_TRACE(algebra + ", " + nn::name(gates));
+      torch::manual_seed(12);
+      const LSTM layer(LSTMOptions(64, 256).num_layers(2).bidirectional(true).algebra(algebra).gates(gates));
+      const auto drawn_for = [&](int64_t in) {
+        return nn::Linear(nn::LinearOptions(in, 256).algebra(algebra))->S.std().item<double>();
+      };
+      const double first = drawn_for(64), second = drawn_for(512), state = drawn_for(256);
+      int seen = 0;
+      for (const auto& parameter : layer->named_parameters()) {
+        const std::string& name = parameter.key();
+        if (name[0] != 'S') continue;
+        const double wanted = name[2] == 'h' ? state : name.find("l0") != std::string::npos ? first : second;
+        EXPECT_NEAR(parameter.value().std().item<double>(), wanted, 0.05 * wanted) << name;
+        ++seen;
+      }
+      EXPECT_EQ(seen, gates == nn::Gates::packed ? 8 : 32);
+    }
+}
+
 TEST(LSTM, ProjectedStatesGoOn) {
   torch::manual_seed(11);
   for (const std::string algebra : {"quaternion", "phm(4)"}) {

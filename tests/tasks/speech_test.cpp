@@ -246,6 +246,7 @@ TEST_F(SpeechTest, FramesAndTheirPhones) {
   ASSERT_EQ(entries.size(), 2);
   const at::Tensor scores = data::read_kaldi_matrix(entries[0].location);
   EXPECT_EQ(scores.size(1), 61);
+  EXPECT_EQ(text_of(folder_ / "made" / "classes.txt"), text_of(folder_ / "run" / "best" / "classes.txt"));
   EXPECT_EQ(entries[0].location.find(folder_.string()), 0);
 }
 

@@ -3,9 +3,7 @@
 
 #include "quatrain/train/session.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <gmock/gmock.h>
-#include <torch/library.h>
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -15,6 +13,7 @@
 #include "quatrain/train/checkpoint.h"
 #include "support/atomic_file.h"
 #include "train/checkpoint.h"
+#include "train/other_device.h"
 #include "train/toy_task.h"
 
 namespace quatrain::train {
@@ -32,62 +31,6 @@ class WantedDevice : public testing::Environment {
   static inline Session session;
 };
 [[maybe_unused]] const auto* const kWanted = testing::AddGlobalTestEnvironment(new WantedDevice);
-
-// What no C++ function of torch does: a module whose tensors are of another device, without their numbers.
-void to_meta(torch::nn::Module& module) {
-  auto tensors = module.parameters();
-  for (const auto& buffer : module.buffers()) tensors.push_back(buffer);
-  for (const at::Tensor& tensor : tensors) {
-    const at::Tensor there = at::empty_like(tensor, tensor.options().device(at::kMeta));
-    tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(there.storage());
-    tensor.unsafeGetTensorImpl()->_change_backend_component_keys(at::kMeta);
-  }
-}
-
-// Some of torch's operators have shapes for meta tensors in Python alone: here the CPU's own are asked, over
-// zeros. A tensor that is on the CPU with more than one number has stayed behind.
-void by_shape(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const auto& arguments = op.schema().arguments();
-  const auto& returns = op.schema().returns();
-  const size_t base = stack->size() - arguments.size();
-  const std::vector<c10::IValue> given(stack->begin() + static_cast<std::ptrdiff_t>(base), stack->end());
-  for (size_t i = 0; i < given.size(); ++i) {
-    if (!given[i].isTensor() || !given[i].toTensor().defined()) continue;
-    const at::Tensor tensor = given[i].toTensor();
-    TORCH_CHECK(tensor.is_meta() || tensor.numel() <= 1, op.operator_name(), " met a tensor on the CPU");
-    (*stack)[base + i] = at::zeros_like(tensor, at::kCPU);
-  }
-  op.callBoxed(stack);
-  for (size_t o = 0; o < returns.size(); ++o) {
-    c10::IValue& value = (*stack)[base + o];
-    if (!value.isTensor()) continue;
-    at::Tensor result = value.toTensor().to(at::kMeta);
-    for (size_t i = 0; i < given.size(); ++i)  // what was written into, and is given back
-      if (const auto* into = arguments[i].alias_info();
-          into && into->isWrite() && returns[o].alias_info() && *into == *returns[o].alias_info())
-        result = given[i].toTensor().resize_(result.sizes());
-    value = result;
-  }
-}
-
-std::unique_ptr<torch::Library> shapes_of_all() {
-  auto library = std::make_unique<torch::Library>(torch::Library::IMPL, "aten", c10::DispatchKey::Meta,
-                                                  __FILE__, __LINE__);
-  for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
-    const auto op = c10::Dispatcher::singleton().findOp(name);
-    if (!name.name.starts_with("aten::") || !op->hasSchema()) continue;
-    bool known = false;
-    for (const auto key : {c10::DispatchKey::Meta, c10::DispatchKey::CompositeImplicitAutograd,
-                           c10::DispatchKey::CompositeExplicitAutograd,
-                           c10::DispatchKey::CompositeExplicitAutogradNonFunctional})
-      known = known || op->hasKernelForDispatchKey(key);
-    if (known || !op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) continue;
-    const std::string full =
-        name.name.substr(6) + (name.overload_name.empty() ? "" : "." + name.overload_name);
-    library->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&by_shape>());
-  }
-  return library;
-}
 
 TEST(Session, KnowsDevicesByName) {
   EXPECT_EQ(parse_device("cpu"), at::Device(at::kCPU));
@@ -119,10 +62,8 @@ TEST(Session, GivesItsGeneratorsBack) {
   EXPECT_TRUE(at::equal(torch::rand({5}), drawn));
 }
 
-// Without a second device at hand: meta tensors are on one, and an operation that meets a tensor which has
-// stayed on the CPU is an error.
 TEST(Session, NothingOfAModelStaysBehind) {
-  const auto shapes = shapes_of_all();
+  const auto shapes = test::shapes_of_all();
   for (const std::string algebra : {"real", "quaternion", "phm(4)", "wkp(4)"})
     for (const bool training : {false, true})
       for (const bool pretrained : {false, true}) {
@@ -137,7 +78,7 @@ TEST(Session, NothingOfAModelStaysBehind) {
                                          .pretrained_width(pretrained ? 8 : 0)
                                          .algebra(algebra));
         model->train(training);
-        to_meta(*model);
+        test::to_meta(*model);
         EXPECT_EQ(device_of(*model), at::Device(at::kMeta));
         for (const int64_t length : {3, 6}) {  // within max_length, and beyond
           const std::vector<std::vector<int64_t>> texts(2,
@@ -245,7 +186,6 @@ TEST_F(CudaTest, TheSameBitsWhereARunIsResumedOnTheDevice) {
 }
 
 TEST_F(CudaTest, ACheckpointGoesToTheDeviceAndBack) {
-  const ops::WayGuard factored(ops::Way::factored);
   ToyTask here("phm(4)"), there("phm(4)"), back("phm(4)");
   train(here, toy_options(), "run", {}, 7);
   train(there, toy_options(), "run", there_, 15);

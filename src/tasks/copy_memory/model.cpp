@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include "quatrain/train/session.h"
+
 namespace quatrain::tasks {
 
 CopyMemoryModel::CopyMemoryModel(Recipe recipe) : Model(std::move(recipe)), network(own().network()) {}
@@ -41,8 +43,10 @@ std::vector<std::string> CopyMemoryModel::predict(const std::vector<std::string>
   for (const auto& line : lines)
     for (const char digit : line) digits.push_back(digit - '0');
   const auto count = static_cast<int64_t>(lines.size());
-  const at::Tensor scores =
-      forward({torch::tensor(digits).view({count, o.recall}).t()}).narrow(0, o.steps() - o.recall, o.recall);
+  const at::Tensor symbols = torch::tensor(digits).view({count, o.recall}).t();
+  const at::Tensor scores = forward({symbols.to(train::device_of(*network))})
+                                .narrow(0, o.steps() - o.recall, o.recall)
+                                .to(at::kCPU);
   require_finite(scores.transpose(0, 1).flatten(1).to(at::kFloat));
   const at::Tensor best = scores.argmax(2).t().contiguous();
   std::vector<std::string> answers;

@@ -4,6 +4,7 @@
 
 #include "quatrain/algebra.h"
 #include "quatrain/ops.h"
+#include "quatrain/train/session.h"
 #include "tasks/regression/kind.h"
 #include "tasks/task_parts.h"
 
@@ -50,17 +51,19 @@ class Regression : public train::Task {
     }
     const int64_t size = model_->recipe().batch;
     const at::Tensor rows = order_.slice(0, index * size, (index + 1) * size);
-    const at::Tensor y = model_->regressor->forward(all.x.index_select(0, rows));
-    return {torch::mse_loss(y.to(at::kFloat), all.y.index_select(0, rows)), rows.size(0)};
+    const at::Device device = train::device_of(model_->module());
+    const at::Tensor y = model_->regressor->forward(all.x.index_select(0, rows).to(device));
+    return {torch::mse_loss(y.to(at::kFloat), all.y.index_select(0, rows).to(device)), rows.size(0)};
   }
 
   bool has(std::string_view split) const override { return splits_->contains(split); }
 
   train::Evaluation evaluate(std::string_view split, const std::function<void()>& after_batch) override {
-    const auto found = splits_->find(split);
-    TORCH_CHECK(found != splits_->end(), "regression: there is no '", split, "' set");
-    const auto& [x, y] = found->second;
-    const at::Tensor error = model_->regressor->forward(x).to(at::kDouble) - y;
+    const auto set = splits_->find(split);
+    TORCH_CHECK(set != splits_->end(), "regression: there is no '", split, "' set");
+    const auto& [x, y] = set->second;
+    const at::Tensor found = model_->regressor->forward(x.to(train::device_of(model_->module())));
+    const at::Tensor error = found.to(at::kCPU, at::kDouble) - y;
     train::Evaluation result;
     result.figures = {{"loss", error.square().mean().item<double>()},
                       {"count", static_cast<double>(x.size(0))}};
@@ -77,7 +80,7 @@ class Regression : public train::Task {
   double structure_error() const {
     const auto& algebra = algebra::get(model_->own().algebra);
     const at::Tensor own = torch::tensor(algebra.table()).view({algebra.n(), algebra.n(), algebra.n()});
-    return ((model_->regressor->table().to(at::kDouble) - own).norm() / own.norm()).item<double>();
+    return ((model_->regressor->table().to(at::kCPU, at::kDouble) - own).norm() / own.norm()).item<double>();
   }
 
   std::shared_ptr<RegressionModel> model_;

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <sstream>
 
+#include "quatrain/train/session.h"
+
 namespace quatrain::tasks {
 namespace {
 
@@ -67,7 +69,7 @@ std::vector<std::string> RegressionModel::predict(const std::vector<std::string>
   for (const auto& line : lines)
     for (const float number : numbers_of(line)) numbers.push_back(number);
   const at::Tensor x = torch::tensor(numbers).view({static_cast<int64_t>(lines.size()), own().inputs()});
-  const at::Tensor y = regressor->forward(x).to(at::kFloat);
+  const at::Tensor y = regressor->forward(x.to(train::device_of(*regressor))).to(at::kCPU, at::kFloat);
   require_finite(y);
   const auto value = y.accessor<float, 2>();
   std::vector<std::string> answers;
