@@ -10,6 +10,7 @@
 #include "bench/harness.h"
 #include "cli/statistics.h"
 #include "quatrain/tasks/kind.h"
+#include "quatrain/train/session.h"
 #include "quatrain/train/trainer.h"
 
 namespace quatrain::cli {
@@ -62,11 +63,11 @@ struct Comparison {
 /// Throws a RecipeError where a folder below the comparison's holds a run of another recipe.
 void check_runs(const Comparison& comparison);
 /// Trains what is not trained yet: the trials of the rates first, then each twin with its best.
-void train_twins(Comparison& comparison, const tasks::Data& data);
+void train_twins(Comparison& comparison, const tasks::Data& data, const train::Session& session);
 /// Finds the figure that the runs can be judged by, and sets the differences of the twins where there is one.
 void find_differences(Comparison& comparison);
-/// Measures every twin's first run: a training step over its own batches, and inference of test examples at
-/// batch 1 and 32 in evaluation mode.
+/// Measures every twin's first run on the CPU, wherever it was trained: a training step over its own batches,
+/// and inference of test examples at batch 1 and 32 in evaluation mode.
 void measure_twins(Comparison& comparison, const tasks::Data& data);
 
 /// The table for people.

@@ -17,6 +17,7 @@
 #include "cli/run_folder.h"
 #include "cli/stop.h"
 #include "quatrain/tasks/run.h"
+#include "quatrain/train/session.h"
 #include "support/atomic_file.h"
 
 namespace quatrain::cli {
@@ -101,6 +102,7 @@ int compare_command(const CompareArguments& arguments) {
                                              : fresh_folder(file.name);
   const std::string wanted = arguments.seeds.empty() ? stored_seeds(comparison.folder) : arguments.seeds;
   comparison.seeds = parse_seeds(wanted, recipe.train.seed);
+  const train::Session session(recipe.train.device);
   tasks::set_threads(recipe);
   const auto data = tasks::load_data(recipe, {.folder = arguments.data, .tell = print_note});
   print_notes(data->notes());
@@ -109,10 +111,6 @@ int compare_command(const CompareArguments& arguments) {
   for (const auto& twin : recipe.twins) {
     Twin one;
     one.recipe = tasks::twin_recipe(data->recipe(), twin);
-    if (one.recipe.train.device != "cpu")
-      throw tasks::RecipeError(
-          "compare measures its twins' times on the CPU: train.device must be cpu, got '" +
-          one.recipe.train.device + "' (quatrain train takes it)");
     if (twin.name == "real") comparison.reference = comparison.twins.size();
     comparison.twins.push_back(std::move(one));
   }
@@ -125,7 +123,7 @@ int compare_command(const CompareArguments& arguments) {
   std::fprintf(stderr, "comparing %zu twins of %s into %s\n", comparison.twins.size(), file.name.c_str(),
                comparison.folder.c_str());
   try {
-    train_twins(comparison, *data);
+    train_twins(comparison, *data, session);
     find_differences(comparison);
     std::fprintf(stderr, "measuring the twins in turns\n");
     measure_twins(comparison, *data);

@@ -190,9 +190,10 @@ std::string report(const Comparison& comparison) {
       table, comparison, "inference, batch 32", [](const Twin& t) { return t.times.inference_32; }, seconds);
 
   const size_t seeds = comparison.seeds.size();
+  const std::string& device = comparison.twins.front().recipe.train.device;
   std::string text = "\n" + comparison.name + ": " + counted(static_cast<int64_t>(seeds), "seed") + ", " +
-                     counted(at::get_num_threads(), "thread") + "; times are medians, measured in turns\n\n" +
-                     table.text();
+                     counted(at::get_num_threads(), "thread") + "; times are medians, measured in turns" +
+                     (device == "cpu" ? "" : " on the CPU; trained on " + device) + "\n\n" + table.text();
   text += legend(comparison) + "\n" + bench::linear_table(comparison.layers);
   const std::string last = comparison.twins.back().runs.front().folder.string();
   text += "\nThe runs are in " + comparison.folder.string() + ". Next:\n  quatrain predict " + last +

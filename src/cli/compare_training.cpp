@@ -50,8 +50,8 @@ fs::path folder_of(const Comparison& comparison, const Twin& twin, const std::st
 // Trains runs one after the other, or takes what they have brought before.
 class Runner {
  public:
-  Runner(const Comparison& comparison, const tasks::Data& data, size_t total)
-      : comparison_(comparison), data_(data), total_(total) {}
+  Runner(const Comparison& comparison, const tasks::Data& data, const train::Session& session, size_t total)
+      : comparison_(comparison), data_(data), session_(session), total_(total) {}
 
   TwinRun train(const Twin& twin, const std::string& rate, uint64_t seed) {
     throw_if_stopped();
@@ -71,7 +71,7 @@ class Runner {
     if (fs::exists(one.folder / "result.json")) line.message("was trained before");
     run.on_progress = [&](const train::Progress& progress) { line.show(progress); };
     run.on_message = [&](const std::string& text) { line.message(text); };
-    one.result = train::Trainer(*task, recipe.train, run).run();
+    one.result = train::Trainer(*task, recipe.train, run, session_).run();
     if (!one.result.finished) throw Stopped{};
     return one;
   }
@@ -79,6 +79,7 @@ class Runner {
  private:
   const Comparison& comparison_;
   const tasks::Data& data_;
+  const train::Session& session_;
   size_t total_, number_ = 0;
 };
 
@@ -108,13 +109,13 @@ void check_runs(const Comparison& comparison) {
         check_resumable(with(twin.recipe, rate, seed), folder_of(comparison, twin, rate, seed));
 }
 
-void train_twins(Comparison& comparison, const tasks::Data& data) {
+void train_twins(Comparison& comparison, const tasks::Data& data, const train::Session& session) {
   const auto& seeds = comparison.seeds;
   const auto& options = comparison.twins.front().recipe.compare;
   const size_t tried = std::min(seeds.size(), static_cast<size_t>(options.rate_seeds));
   const auto rates = tasks::rates_of(comparison.twins.front().recipe);
   const size_t each = rates.empty() ? seeds.size() : rates.size() * tried + seeds.size() - tried;
-  Runner runner(comparison, data, comparison.twins.size() * each);
+  Runner runner(comparison, data, session, comparison.twins.size() * each);
 
   for (auto& twin : comparison.twins) {
     for (const auto& rate : rates) {

@@ -312,6 +312,9 @@ class Program {
     add_recipe_options(*command, compare_);
     add_twins(*command, compare_);
     add_out(*command, compare_);
+    add_setting(*command, compare_, "--device", "train.device",
+                "Where to train: cpu, cuda or cuda:N. Times are those of the CPU")
+        ->type_name("DEVICE");
     auto* seed = add_seed(*command, compare_);
     command
         ->add_option("--seeds", compare_.seeds,

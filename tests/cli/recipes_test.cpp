@@ -134,6 +134,22 @@ TEST_P(Recipes, every_twin_runs_on_the_device) {
   }
 }
 
+TEST(Compare, twins_are_trained_on_the_device) {
+  const char* device = std::getenv("QUATRAIN_TEST_DEVICE");
+  if (!device || !*device) GTEST_SKIP() << "needs a device: scripts/device_tests runs it where there is one";
+  const Workplace place;
+  const std::string call =
+      std::string("compare agreement --out both --twins real,quaternion") + kSmall +
+      " --set train.steps=2 --set compare.seconds=0 --set compare.layer_seconds=0 --device " + device;
+  const Outcome outcome = place.run(call);
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(outcome.out,
+              HasSubstr(device == std::string("cpu") ? "in turns\n" : "on the CPU; trained on "));
+  EXPECT_EQ(tasks::find_value(tasks::read_recipe(place.path("both/real-seed1/best/recipe.toml").string()),
+                              "train.device"),
+            device);
+}
+
 std::vector<std::string> recipe_files() {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(QUATRAIN_RECIPES))

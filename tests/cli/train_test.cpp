@@ -32,8 +32,11 @@ TEST(Train, a_device_that_is_not_there_is_refused) {
   const Outcome outcome = place.run("train agreement --device gpu");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.error, HasSubstr("train.device: the device must be cpu, cuda or cuda:N, got 'gpu'"));
-  EXPECT_THAT(place.run("compare agreement --set train.device=cuda").error,
-              HasSubstr("train.device must be cpu"));
+  const Outcome compared = place.run("compare agreement --device cuda:77 --out both");
+  EXPECT_EQ(compared.code, 1);
+  EXPECT_THAT(compared.error,
+              testing::AllOf(HasSubstr("quatrain: --device cuda:77: "), HasSubstr("; use cpu\n")));
+  EXPECT_FALSE(std::filesystem::exists(place.path("both")));
 }
 
 TEST(Train, memory_that_there_is_not_is_refused) {
