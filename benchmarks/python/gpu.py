@@ -3,7 +3,8 @@
     python benchmarks/python/gpu.py
 
 Each line is the median of 20 calls by the GPU's own clock, after five: milliseconds of the real layer, of ours, and their ratio,
-for inference and for a training step (both passes, without an optimizer). Float32 products of matrices are exact (no TF32).
+for inference and for a training step (both passes, without an optimizer). Float32 products of matrices are made without TF32;
+convolutions and LSTMs of cuDNN may take it, as by torch's default.
 """
 
 from __future__ import annotations

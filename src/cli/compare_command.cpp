@@ -111,6 +111,10 @@ int compare_command(const CompareArguments& arguments) {
   for (const auto& twin : recipe.twins) {
     Twin one;
     one.recipe = tasks::twin_recipe(data->recipe(), twin);
+    if (one.recipe.train.device != recipe.train.device)
+      throw tasks::RecipeError(
+          "the twins of a comparison are trained on one device: train.device of the twin '" + twin.name +
+          "' is " + one.recipe.train.device + ", the recipe's " + recipe.train.device);
     if (twin.name == "real") comparison.reference = comparison.twins.size();
     comparison.twins.push_back(std::move(one));
   }

@@ -3,12 +3,14 @@
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "bench/linear.h"
 #include "bench/report.h"
 #include "cli/compare.h"
 #include "cli/console.h"
 #include "cli/figures.h"
+#include "support/text.h"
 
 namespace quatrain::cli {
 namespace {
@@ -190,10 +192,15 @@ std::string report(const Comparison& comparison) {
       table, comparison, "inference, batch 32", [](const Twin& t) { return t.times.inference_32; }, seconds);
 
   const size_t seeds = comparison.seeds.size();
-  const std::string& device = comparison.twins.front().recipe.train.device;
+  std::set<std::string> devices;
+  for (const auto& twin : comparison.twins)
+    for (const auto& run : twin.runs) devices.insert(run.result.device);
   std::string text = "\n" + comparison.name + ": " + counted(static_cast<int64_t>(seeds), "seed") + ", " +
                      counted(at::get_num_threads(), "thread") + "; times are medians, measured in turns" +
-                     (device == "cpu" ? "" : " on the CPU; trained on " + device) + "\n\n" + table.text();
+                     (devices == std::set<std::string>{"cpu"}
+                          ? ""
+                          : " on the CPU; trained on " + quatrain::join({devices.begin(), devices.end()})) +
+                     "\n\n" + table.text();
   text += legend(comparison) + "\n" + bench::linear_table(comparison.layers);
   const std::string last = comparison.twins.back().runs.front().folder.string();
   text += "\nThe runs are in " + comparison.folder.string() + ". Next:\n  quatrain predict " + last +
@@ -256,6 +263,7 @@ Json to_json(const Comparison& comparison) {
                              {"best_step", run.result.best_step},
                              {"seconds", run.result.seconds},
                              {"commit", run.result.commit},
+                             {"device", run.result.device},
                              {"step_seconds_median", run.result.step_seconds_median},
                              {"dev", run.result.dev},
                              {"test", run.result.test}});

@@ -13,6 +13,7 @@
 #include "cli/console.h"
 #include "quatrain/algebra.h"
 #include "quatrain/ops.h"
+#include "quatrain/train/session.h"
 #include "support/version.h"
 
 extern char** environ;
@@ -67,6 +68,7 @@ std::string instruction_sets() {
 }  // namespace
 
 int info_command() {
+  const std::string no_cuda = train::device_problem("cuda");  // before anything else of torch
   utsname system{};
   uname(&system);
   Table table("ll");
@@ -84,7 +86,7 @@ int info_command() {
   table.row({"OpenMP", at::hasOpenMP() ? "yes" : "no"});
   table.row({"MKL", at::hasMKL() ? "yes" : "no"});
   table.row({"oneDNN", at::hasMKLDNN() ? "yes" : "no"});
-  table.row({"devices", "cpu"});
+  table.row({"devices", no_cuda.empty() ? "cpu, cuda" : "cpu (cuda: " + no_cuda + ")"});
   for (char** variable = environ; *variable; ++variable) {
     const std::string text = *variable;
     if (text.starts_with("QUATRAIN_") || text.starts_with("OMP_") || text.starts_with("MKL_") ||

@@ -171,6 +171,7 @@ Result write_average(Task& task, const std::vector<Checkpoint>& checkpoints, con
   result.model_bytes = static_cast<int64_t>(fs::file_size(weights));
   result.weights = weights_checksum(run.path(), "best");
   result.threads = at::get_num_threads();
+  result.device = state.device;
   result.seed = options.seed;
   result.version = version();
   result.commit = commit();

@@ -59,6 +59,7 @@ void write_result(const Result& r, const fs::path& run_folder) {
                   {"skipped", r.skipped},
                   {"final_loss", r.final_loss},
                   {"threads", r.threads},
+                  {"device", r.device},
                   {"seed", r.seed},
                   {"version", r.version},
                   {"commit", r.commit},
@@ -93,6 +94,7 @@ Result read_any_result(const fs::path& run_folder) {
     json.at("threads").get_to(r.threads);
     json.at("seed").get_to(r.seed);
     r.figure = json.value("figure", "");  // older versions wrote none of these
+    r.device = json.value("device", r.device);
     r.version = json.value("version", "");
     r.commit = json.value("commit", "");
     r.predictions = json.value("predictions", "");

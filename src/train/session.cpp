@@ -15,10 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void refuse(at::Device device, const std::string& why) {
-  throw std::runtime_error("--device " + device.str() + ": " + why + "; use cpu");
-}
-
 // The folder of the torch that this process has loaded.
 fs::path torch_folder() {
   Dl_info found{};
@@ -27,21 +23,22 @@ fs::path torch_folder() {
              : fs::path();
 }
 
-// Registers CUDA's operators and hooks with the torch that runs. Nothing here links them.
-void load_cuda(at::Device device) {
+// Registers CUDA's operators and hooks with the torch that runs. Nothing here links them. Returns the
+// problem.
+std::string load_cuda(at::Device device) {
   const fs::path library = torch_folder() / "libtorch_cuda.so";
-  if (!fs::exists(library))
-    refuse(device, "this torch has no CUDA, because there is no '" + library.string() + "'");
+  if (!fs::exists(library)) return "this torch has no CUDA, because there is no '" + library.string() + "'";
   if (!::dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL))
-    refuse(device, std::string("torch's CUDA libraries cannot be loaded (") + ::dlerror() + ")");
+    return std::string("torch's CUDA libraries cannot be loaded (") + ::dlerror() + ")";
   const auto& hooks = at::detail::getCUDAHooks();  // made at the first call, of what is loaded then
   if (typeid(hooks) == typeid(at::CUDAHooksInterface))
-    refuse(device, "torch was used before its CUDA libraries were loaded; create the train::Session first");
+    return "torch was used before its CUDA libraries were loaded; create the train::Session first";
   const auto devices = static_cast<int>(hooks.deviceCount());
-  if (devices == 0) refuse(device, "there is no CUDA device");
+  if (devices == 0) return "there is no CUDA device";
   if (device.index() >= devices)
-    refuse(device, "there is no such device, the last one is cuda:" + std::to_string(devices - 1));
+    return "there is no such device, the last one is cuda:" + std::to_string(devices - 1);
   at::globalContext().lazyInitDevice(at::kCUDA);
+  return "";
 }
 
 at::Generator generator_of(at::Device device) {
@@ -59,8 +56,14 @@ at::Device device_of(const torch::nn::Module& model) {
   return parameters.empty() ? at::Device(at::kCPU) : parameters.front().device();
 }
 
+std::string device_problem(const std::string& name) {
+  const at::Device device = parse_device(name);
+  return device.is_cuda() ? load_cuda(device) : "";
+}
+
 Session::Session(const std::string& device) : device_(parse_device(device)) {
-  if (device_.is_cuda()) load_cuda(device_);
+  if (const std::string problem = device_problem(device); !problem.empty())
+    throw std::runtime_error("--device " + device_.str() + ": " + problem + "; use cpu");
 }
 
 void Session::move(torch::nn::Module& model) const {

@@ -37,6 +37,12 @@ TEST(Train, a_device_that_is_not_there_is_refused) {
   EXPECT_THAT(compared.error,
               testing::AllOf(HasSubstr("quatrain: --device cuda:77: "), HasSubstr("; use cpu\n")));
   EXPECT_FALSE(std::filesystem::exists(place.path("both")));
+  place.write("two.toml",
+              "[task]\nkind = \"text_classification\"\ndata = \"agreement\"\n[[twins]]\nname = \"a\"\n"
+              "[[twins]]\nname = \"b\"\ntrain.device = \"cuda\"\n");
+  const Outcome two = place.run("compare two.toml --out both");
+  EXPECT_EQ(two.code, 2);
+  EXPECT_THAT(two.error, HasSubstr("train.device of the twin 'b' is cuda, the recipe's cpu"));
 }
 
 TEST(Train, memory_that_there_is_not_is_refused) {

@@ -142,7 +142,8 @@ TEST(Info, says_what_a_report_needs) {
   const Workplace place;
   const Outcome outcome = place.run("info");
   EXPECT_EQ(outcome.code, 0);
-  for (const char* word : {"quatrain", "torch", "processor", "threads", "OpenMP", "devices", "baseline"})
+  for (const char* word :
+       {"quatrain", "torch", "processor", "threads", "OpenMP", "devices", "cuda", "baseline"})
     EXPECT_THAT(outcome.out, HasSubstr(word));
   ::setenv("QUATRAIN_CPU_ISA", "baseline", 1);
   EXPECT_THAT(place.run("info").out, testing::ContainsRegex("quatrain computes with +baseline"));

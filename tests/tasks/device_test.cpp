@@ -1,4 +1,4 @@
-// On another device than the CPU every kind's batches and targets follow the model there.
+// On another device than the CPU the batches and targets of tasks follow the model there.
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>

@@ -186,7 +186,8 @@ TEST_F(CudaTest, TheSameBitsWhereARunIsResumedOnTheDevice) {
 }
 
 TEST_F(CudaTest, ACheckpointGoesToTheDeviceAndBack) {
-  ToyTask here("phm(4)"), there("phm(4)"), back("phm(4)");
+  const std::string algebra = "phm(4, trained_rank=8)";  // whose factors are parameters
+  ToyTask here(algebra), there(algebra), back(algebra);
   train(here, toy_options(), "run", {}, 7);
   train(there, toy_options(), "run", there_, 15);
   EXPECT_THAT(told_, HasSubstr("made on cpu and the run continues on cuda"));

@@ -20,6 +20,9 @@ namespace quatrain::train {
 /// std::invalid_argument. Whether the device is there is not asked.
 QUATRAIN_API at::Device parse_device(const std::string& name);
 
+/// Why nothing can be computed on a device of such a name, or "". Loads the libraries that it needs.
+QUATRAIN_API std::string device_problem(const std::string& name);
+
 /// Where a model's parameters are, and so where its input shall be; the CPU for a model without any.
 QUATRAIN_API at::Device device_of(const torch::nn::Module& model);
 

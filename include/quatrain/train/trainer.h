@@ -56,6 +56,7 @@ struct QUATRAIN_API Result {
   int64_t skipped = 0;             ///< steps that were not finite and changed nothing
   double final_loss = 0;           ///< mean training loss over the latest lines of the log
   int64_t threads = 0;
+  std::string device = "cpu";  ///< where the last steps were made: "cpu" or "cuda"
   uint64_t seed = 0;
   std::string version;                        ///< of the program that trained and scored last
   std::string commit;                         ///< of its sources; empty where they were no checkout
