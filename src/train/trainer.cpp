@@ -346,7 +346,7 @@ class Run {
                             ? state_.window_loss / static_cast<double>(state_.window_examples)
                             : state_.logged_loss;
     result.threads = at::get_num_threads();
-    result.device = c10::DeviceTypeName(session_.device().type(), /*lower_case=*/true);
+    result.device = state_.device;
     result.seed = options_.seed;
     result.version = version();
     result.commit = commit();

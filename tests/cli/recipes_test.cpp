@@ -67,6 +67,13 @@ std::string small_settings(const tasks::Recipe& recipe) {
   return all + " --data pairs";
 }
 
+// The device that scripts/device_tests asks for, or "".
+std::string wanted_device() {
+  const char* name = std::getenv("QUATRAIN_TEST_DEVICE");
+  return name ? name : "";
+}
+constexpr const char* kNoDevice = "needs a device: scripts/device_tests runs it where there is one";
+
 // "cuda" of "cuda:1".
 std::string kind_of(const std::string& device) {
   return device.substr(0, device.find(':'));
@@ -117,9 +124,9 @@ TEST_P(Recipes, every_twin_runs) {
 
 // What was trained on the device is scored alike there and on the CPU.
 TEST_P(Recipes, every_twin_runs_on_the_device) {
-  const char* device = std::getenv("QUATRAIN_TEST_DEVICE");
-  if (!device || !*device) GTEST_SKIP() << "needs a device: scripts/device_tests runs it where there is one";
-  const std::string there = std::string(" --device ") + device;
+  const std::string device = wanted_device();
+  if (device.empty()) GTEST_SKIP() << kNoDevice;
+  const std::string there = " --device " + device;
   for (const auto& variant : variants()) {
     SCOPED_TRACE(variant);
     const Outcome trained = place_->run(train(variant, there));
@@ -141,8 +148,8 @@ TEST_P(Recipes, every_twin_runs_on_the_device) {
 }
 
 TEST(Compare, twins_are_trained_on_the_device) {
-  const char* device = std::getenv("QUATRAIN_TEST_DEVICE");
-  if (!device || !*device) GTEST_SKIP() << "needs a device: scripts/device_tests runs it where there is one";
+  const std::string device = wanted_device();
+  if (device.empty()) GTEST_SKIP() << kNoDevice;
   const Workplace place;
   const Outcome outcome = place.run("compare agreement --out both --twins real,quaternion" + kSmall +
                                     " --set train.steps=2 --set compare.seconds=0 --set "
