@@ -2,56 +2,44 @@
 
     python benchmarks/python/gpu.py
 
-Each line is the median of 20 calls by the GPU's own clock, after five: milliseconds of the real layer, of ours, and their ratio,
-for inference and for a training step (both passes, without an optimizer). Float32 products of matrices are made without TF32;
-convolutions and LSTMs of cuDNN may take it, as by torch's default.
+Each line has milliseconds of the real layer, of ours, and their ratio, for inference and for a training step (both passes, without
+an optimizer): medians of calls that take turns. Float32 products of matrices are made without TF32; convolutions and LSTMs of cuDNN
+may take it, as by torch's default.
 """
 
 from __future__ import annotations
 
-import statistics
 from typing import Callable
 
 import torch
+from interleaved import interleaved
 from torch import Tensor
 
 from quatrain import nn
 
 
-def milliseconds(call: Callable[[], None]) -> float:
-    for _ in range(5):
-        call()
-    torch.cuda.synchronize()
-    times = []
-    for _ in range(20):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        call()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(begin.elapsed_time(end))
-    return statistics.median(times)
-
-
-def time_of(layer: torch.nn.Module, x: Tensor, training: bool) -> float:
-    layer.train(training)
+def call_of(layer: torch.nn.Module, x: Tensor, training: bool) -> Callable[[], None]:
+    """A call that ends when the device has ended it."""
 
     def infer() -> None:
         with torch.no_grad():
             layer(x)
+        torch.cuda.synchronize()
 
     def step() -> None:
         y = layer(x)
         (y[0] if isinstance(y, tuple) else y).sum().backward()
         layer.zero_grad()
+        torch.cuda.synchronize()
 
-    return milliseconds(step if training else infer)
+    return step if training else infer
 
 
 def compare(name: str, real: torch.nn.Module, ours: torch.nn.Module, x: Tensor) -> None:
     columns = []
     for training in (False, True):
-        a, b = (time_of(layer, x, training) for layer in (real, ours))
+        calls = [call_of(layer.train(training), x, training) for layer in (real, ours)]
+        a, b = (1e3 * timing.median for timing in interleaved(calls, seconds=0.2))
         columns.append(f"{a:.3f} {b:.3f} {b / a:.2f}")
     print(f"{name:<32} inference {columns[0]}   training {columns[1]}", flush=True)
 

@@ -53,8 +53,8 @@ std::string properties(const algebra::Properties& p) {
   add(p.alternative && !p.associative, "alternative");
   add(p.division, "division");
   add(p.norm_multiplicative, "norm-multiplicative");
-  add(!p.unital, "without identity");
-  return text;
+  add(!p.unital, "e_0 is no identity");
+  return text.empty() ? "-" : text;
 }
 
 // "avx512 (also avx2, baseline)".
@@ -68,7 +68,7 @@ std::string instruction_sets() {
 }  // namespace
 
 int info_command() {
-  const std::string no_cuda = train::device_problem("cuda");  // before anything else of torch
+  const std::string no_cuda = train::device_problem(at::kCUDA);  // before anything else of torch
   utsname system{};
   uname(&system);
   Table table("ll");

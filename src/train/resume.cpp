@@ -139,7 +139,7 @@ void mend_metrics(const Resumed& r, const Start& start, const fs::path& checkpoi
 }
 
 void tell_of_device(const Resumed& r, const State& state) {
-  const std::string now = c10::DeviceTypeName(r.session.device().type(), /*lower_case=*/true);
+  const std::string now = r.session.device_kind();
   if (state.device != now)
     r.tell("the checkpoint was made on " + state.device + " and the run continues on " + now +
            ", so its figures are not, bit for bit, those of a run that stayed there");

@@ -45,10 +45,6 @@ at::Generator generator_of(at::Device device) {
   return at::globalContext().defaultGenerator(device);
 }
 
-std::string kind_of(at::Device device) {
-  return c10::DeviceTypeName(device.type(), /*lower_case=*/true);
-}
-
 }  // namespace
 
 at::Device device_of(const torch::nn::Module& model) {
@@ -56,14 +52,17 @@ at::Device device_of(const torch::nn::Module& model) {
   return parameters.empty() ? at::Device(at::kCPU) : parameters.front().device();
 }
 
-std::string device_problem(const std::string& name) {
-  const at::Device device = parse_device(name);
+std::string device_problem(at::Device device) {
   return device.is_cuda() ? load_cuda(device) : "";
 }
 
 Session::Session(const std::string& device) : device_(parse_device(device)) {
-  if (const std::string problem = device_problem(device); !problem.empty())
+  if (const std::string problem = device_problem(device_); !problem.empty())
     throw std::runtime_error("--device " + device_.str() + ": " + problem + "; use cpu");
+}
+
+std::string Session::device_kind() const {
+  return c10::DeviceTypeName(device_.type(), /*lower_case=*/true);
 }
 
 void Session::move(torch::nn::Module& model) const {
@@ -76,7 +75,7 @@ void Session::seed(uint64_t seed) const {
 
 Session::Generators Session::generators() const {
   Generators states{{"cpu", generator_of(at::kCPU).get_state()}};
-  if (!device_.is_cpu()) states.emplace_back(kind_of(device_), generator_of(device_).get_state());
+  if (!device_.is_cpu()) states.emplace_back(device_kind(), generator_of(device_).get_state());
   return states;
 }
 
@@ -85,7 +84,7 @@ bool Session::set_generators(const Generators& states, uint64_t seed) const {
   bool own = false;
   for (const auto& [kind, state] : states) {
     if (kind == "cpu") generator_of(at::kCPU).set_state(state);
-    if (kind != kind_of(device_)) continue;
+    if (kind != device_kind()) continue;
     own = true;
     generator_of(device_).set_state(state);
   }

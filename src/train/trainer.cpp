@@ -86,7 +86,7 @@ class Run {
     fs::remove(run_.folder / kResultFile);  // it will be another
     if (const auto losses = metrics.losses(state_.metrics_lines); !losses.empty()) tell(losses);
     state_.figure = task_.selection().figure;
-    state_.device = c10::DeviceTypeName(session_.device().type(), /*lower_case=*/true);
+    state_.device = session_.device_kind();
     Saver saver(task_, metrics, run_.folder, options_.keep, start.saved_step, told);
     metrics_ = &metrics;
     saver_ = &saver;

@@ -3,6 +3,7 @@
 import math
 import os
 import re
+import runpy
 import struct
 import subprocess
 import wave
@@ -37,6 +38,11 @@ def test_blocks_run_as_printed(page, tmp_path, monkeypatch):
             subprocess.run(["bash", "-ec", f"quatrain() {{ '{PROGRAM}' \"$@\"; }}\n{block}"], check=True)
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
+
+
+def test_names_of_the_package_are_the_present_ones():
+    names = runpy.run_path(str(ROOT / "scripts" / "python_api"))
+    assert (ROOT / "docs" / "python_api.md").read_text() == names["page"](), "print the page anew with scripts/python_api"
 
 
 def test_links_lead_somewhere():

@@ -20,8 +20,8 @@ namespace quatrain::train {
 /// std::invalid_argument. Whether the device is there is not asked.
 QUATRAIN_API at::Device parse_device(const std::string& name);
 
-/// Why nothing can be computed on a device of such a name, or "". Loads the libraries that it needs.
-QUATRAIN_API std::string device_problem(const std::string& name);
+/// Why nothing can be computed on a device, or "". Loads the libraries that it needs.
+QUATRAIN_API std::string device_problem(at::Device device);
 
 /// Where a model's parameters are, and so where its input shall be; the CPU for a model without any.
 QUATRAIN_API at::Device device_of(const torch::nn::Module& model);
@@ -36,6 +36,7 @@ class QUATRAIN_API Session {
   explicit Session(const std::string& device);
 
   at::Device device() const { return device_; }
+  std::string device_kind() const;         ///< "cpu" or "cuda", as checkpoints and results name it
   int64_t rank() const { return 0; }       ///< of this process among all that train together
   int64_t processes() const { return 1; }  ///< all of them
 

@@ -149,16 +149,16 @@ class HypercomplexWeight:
     def set_nearest(self, layer: nn.Module, H: Tensor) -> float:
         """Sets the parameters to the nearest of H (out, in); returns the relative error."""
         with torch.no_grad():
-            S, A, error = torch.ops.quatrain.nearest(H.detach(), self.spec.text)
+            found = ops.nearest(H.detach(), self.spec.text)
             mine = self._outputs_first(self._get(layer, self.key))
-            mine.copy_(S.view(mine.shape))
+            mine.copy_(found.S.view(mine.shape))
             structure, w = self._get(layer, self._A), self._get(layer, self._w)
             if structure is not None:
-                structure.copy_(A)
+                structure.copy_(found.A)
             if w is not None:
                 w.fill_(1)
         self.drop_prepared(layer)
-        return float(error)
+        return found.error
 
     def drop_prepared(self, layer: nn.Module) -> None:
         """Forgets what the operator prepared from S: for what changes S without autograd's knowledge."""
