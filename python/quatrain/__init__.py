@@ -12,6 +12,7 @@ from ._library import FOLDER as _FOLDER
 from ._library import LIBRARY as _LIBRARY
 from ._library import VERSION as __version__
 from . import _flops as _flops
+from . import _fused as _fused
 from . import algebra, init, models, nn, ops, published
 from .convert import ConversionReport, FactorizeReport, convert, factorize
 from .materialise import materialise

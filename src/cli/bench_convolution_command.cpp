@@ -16,6 +16,8 @@ int bench_convolution_command(const BenchConvolutionArguments& a) {
         for (size_t i = 0; i < a.channels.size(); ++i)
           for (const int64_t batch : a.batches)
             for (const auto& winograd : a.winograd) {
+              if (winograd != "auto" && winograd != "none" && (a.kernel != 3 || a.stride != 1))
+                throw UsageError("bench: --winograd " + winograd + " is of --kernel 3 and --stride 1 alone");
               check_sizes(algebra, {{"--channels", a.channels[i]}});
               cases.push_back({algebra, a.channels[i], a.images[a.images.size() == 1 ? 0 : i], batch, a.depth,
                                a.kernel, a.stride, winograd, bench::dtype_of(a.dtype), a.order == "last",

@@ -223,6 +223,12 @@ int check_command(const CheckArguments& arguments) {
     for (const auto& [name, checksum] : result.files)
       checks.make(name, [&] { return look_at_file(run / name, checksum); });
   }
+  if (fs::exists(run / train::kShortlistFile) && train::find_damage(run / "best").empty() &&
+      tasks::read_recipe((run / "best" / "recipe.toml").string()).about().name == "seq2seq")
+    checks.make(train::kShortlistFile, [&] {
+      tasks::load_run(run, {tasks::Setting::parse("decode.shortlist=true")});
+      return std::string("of the run's pieces");
+    });
   std::fputs(checks.text().c_str(), stdout);
   if (checks.damaged() == 0) return kSuccess;
   throw std::runtime_error("'" + arguments.run + "' is not as a trainer left it in " +

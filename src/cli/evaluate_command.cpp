@@ -46,6 +46,7 @@ Table table_of(const std::vector<tasks::Figure>& described, const train::Figures
 }  // namespace
 
 int evaluate_command(const EvaluateArguments& arguments) {
+  check_json(arguments.json);
   const train::Session session(arguments.device);
   const std::shared_ptr<tasks::Model> model =
       tasks::load_run(arguments.run, parse_settings(arguments.settings));
@@ -57,10 +58,11 @@ int evaluate_command(const EvaluateArguments& arguments) {
   const auto task = data->make_task(model);
   const auto figures = train::score(*task, arguments.split, recipe.train.bf16, {}).figures;
 
+  // The table comes first: a disk that is full takes no figure away.
+  if (arguments.json != "-")
+    std::fputs(table_of(recipe.about().figures, figures, arguments.split).text().c_str(), stdout);
   if (!arguments.json.empty())
     write_json({{"run", arguments.run}, {"split", arguments.split}, {"figures", figures}}, arguments.json);
-  if (arguments.json == "-") return kSuccess;
-  std::fputs(table_of(recipe.about().figures, figures, arguments.split).text().c_str(), stdout);
   return kSuccess;
 }
 

@@ -41,8 +41,8 @@ lets a line have the beginning of its target, or a target to be scored, behind a
 
 --with answers together with other runs of the same pieces: each token by the mean of their probabilities.
 
---set takes the keys that a resumed run may change too: those of [decode], which say how targets are searched for, and
-train.threads. The recipe that is stored stays as it is.
+--set takes the keys that say how a trained run answers: those of [decode], [generate] and [evaluate], task.folder,
+task.vectors and train.threads; the error of another key lists them. The recipe that is stored stays as it is.
 
 Examples:
   echo "a fine film" | quatrain predict runs/mine

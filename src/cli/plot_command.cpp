@@ -13,6 +13,7 @@
 #include "cli/metrics_file.h"
 #include "cli/recipe_files.h"
 #include "support/atomic_file.h"
+#include "train/run_files.h"
 
 namespace quatrain::cli {
 namespace {
@@ -78,6 +79,9 @@ int plot_command(const PlotArguments& arguments) {
   for (const auto& run : arguments.runs) {
     if (!std::filesystem::is_directory(run))
       throw UsageError("plot: '" + std::string(run) + "' is not a run: name the folder of a run");
+    if (train::is_average(run))
+      throw UsageError("plot: '" + std::string(run) +
+                       "' is a mean of checkpoints, which has no curves: name the run that it is of");
     metrics.push_back(read_metrics(run));
     for (const auto& damage : metrics.back().damage)
       std::fprintf(stderr, "left out: %s\n", printable(damage).c_str());

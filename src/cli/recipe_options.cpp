@@ -5,7 +5,7 @@ namespace quatrain::cli {
 void add_recipe_options(CLI::App& command, RecipeArguments& arguments) {
   command
       .add_option("recipe", arguments.recipe,
-                  "Name of a recipe, a TOML file, or the folder of a run to continue")
+                  "Name of a recipe, a TOML file, or the folder of a run or comparison")
       ->required()
       ->type_name("RECIPE");
   command

@@ -60,8 +60,10 @@ fs::path fresh_folder(const std::string& name, const std::string& part) {
 }
 
 bool check_resumable(const tasks::Recipe& recipe, const fs::path& run, const std::string& from) {
-  const bool begun = from != "last" || train::has_checkpoint(run);
-  if (begun || fs::exists(run / train::kResultFile)) {
+  const bool finished = fs::exists(run / train::kResultFile);
+  const bool begun =
+      from != "last" || train::has_checkpoint(run, "last") || (!finished && train::has_checkpoint(run));
+  if (begun || finished) {
     const fs::path folder = train::find_checkpoint(run, begun ? from : "best");
     check_same(recipe, tasks::read_recipe((folder / "recipe.toml").string()), run);
   }

@@ -3,6 +3,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "data/split_files.h"
 #include "data/text_pair_readers.h"
 
 namespace quatrain::data {
@@ -111,6 +112,7 @@ void read_text_pair_tsv(const TextPairFiles& files, const TextPairReading& readi
                            .header = "label",
                            .may_lack_header = true,
                            .blank_lines = true};
+  find_split_file(files[0].parent_path(), kDevStems, "tsv");  // a second dev set would not be read
   TextPairSplits& splits = reading.splits;
   std::vector<std::string> written;  // of each pair to train on
   for_each_pair(files[0], format, {}, reading.rule("train"),

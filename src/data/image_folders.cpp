@@ -1,6 +1,8 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 #include <system_error>
 
 #include "data/image_readers.h"
@@ -19,6 +21,11 @@ struct ImageFile {
   fs::path path;
   ImagePart part;
   int64_t label;
+};
+
+/// Of a class: its good pictures to train on, the bad ones, and those of dev and test.
+struct ClassCount {
+  int64_t train = 0, bad = 0, held_out = 0;
 };
 
 constexpr const char* kWhat = "a folder for each class, with its .png, .jpg or .jpeg files";
@@ -44,15 +51,37 @@ bool is_image(const fs::path& file) {
   return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
 }
 
-std::vector<fs::path> images_of(const fs::path& folder) {
+/// The pictures that lie in the folder itself.
+std::vector<fs::path> images_in(const fs::path& folder) {
   auto files = sorted_entries(folder, /*folders=*/false);
   std::erase_if(files, [](const fs::path& file) { return !is_image(file); });
   return files;
 }
 
-/// Where a picture of the training folder goes.
-ImagePart part_of(const fs::path& file, double dev_share, double test_share) {
-  const std::string name = file.parent_path().filename().string() + "/" + file.filename().string();
+void add_images(std::vector<fs::path>& files, const fs::path& folder, std::set<fs::path>& seen) {
+  std::error_code error;
+  const fs::path place = fs::canonical(folder, error);
+  TORCH_CHECK(!error, "data: the folder ", folder.string(), " cannot be read: ", error.message());
+  if (!seen.insert(place).second) return;
+  std::ranges::move(images_in(folder), std::back_inserter(files));
+  for (const auto& sub : sorted_entries(folder, /*folders=*/true)) add_images(files, sub, seen);
+}
+
+/// The pictures of a class, in its folder and the folders below. A folder is read once, and none that the
+/// class lies in: links may lead there.
+std::vector<fs::path> images_of(const fs::path& folder) {
+  std::error_code error;
+  fs::path above = fs::canonical(folder.parent_path(), error);
+  std::set<fs::path> seen{above.root_path()};
+  for (; above.has_relative_path(); above = above.parent_path()) seen.insert(above);
+  std::vector<fs::path> files;
+  add_images(files, folder, seen);
+  return files;
+}
+
+/// Where a picture of a training class goes.
+ImagePart part_of(const fs::path& file, const fs::path& folder, double dev_share, double test_share) {
+  const std::string name = (folder.filename() / file.lexically_relative(folder)).string();
   const double place = static_cast<double>(hash_of(name) >> 11) * 0x1p-53;
   return place < test_share               ? ImagePart::test
          : place < test_share + dev_share ? ImagePart::dev
@@ -63,23 +92,53 @@ struct Layout {
   fs::path train, dev, test;  // empty: the set has no folder
 };
 
+/// Folders of pictures below others are parts of a class, so that a set under another name would become one.
+void check_classes(const fs::path& folder) {
+  for (const auto& entry : sorted_entries(folder, /*folders=*/true))
+    TORCH_CHECK(!lower_case(entry.filename().string()).starts_with("train") || !images_in(entry).empty() ||
+                    sorted_entries(entry, /*folders=*/true).empty(),
+                "data: ", entry.string(),
+                " has folders, but no picture of its own; call it train if it is the training set, "
+                "otherwise give the class another name");
+}
+
 Layout find_layout(const ImageSource& source) {
   check_folder(source.reader, source.folder, kWhat);
   // One of pictures alone is a class, whatever its name.
   const auto folder = [&](const std::string& name) {
     const fs::path here = source.folder / name;
     return fs::is_directory(here) &&
-                   (!sorted_entries(here, /*folders=*/true).empty() || images_of(here).empty())
+                   (!sorted_entries(here, /*folders=*/true).empty() || images_in(here).empty())
                ? here
                : fs::path();
   };
-  Layout layout{folder("train"), {}, folder("test")};
-  for (const auto& stem : kDevStems)
-    if (layout.dev.empty()) layout.dev = folder(stem);
+  const Layout layout{folder("train"), find_one(kDevStems, folder), folder("test")};
   if (!layout.train.empty()) return layout;
   TORCH_CHECK(layout.dev.empty() && layout.test.empty(), "data: there is a folder ",
               (layout.test.empty() ? layout.dev : layout.test).string(), " but no folder train beside it");
+  check_classes(source.folder);
   return {source.folder, {}, {}};
+}
+
+/// Counts the pictures that are in no class, though they lie where one may take them to be in one.
+void count_others(ImageGathering& gathering, const Layout& layout) {
+  for (const auto& [part, folder] : {std::pair{ImagePart::train, layout.train},
+                                     {ImagePart::dev, layout.dev},
+                                     {ImagePart::test, layout.test}})
+    if (!folder.empty())
+      for (const auto& image : images_in(folder))
+        gathering.leave_out(part, "they are in no folder of a class", image.string());
+  const fs::path& whole = gathering.source().folder;
+  if (layout.train == whole) return;
+  constexpr const char* kBeside = "they are beside train, and not in it";
+  for (const auto& image : images_in(whole)) gathering.leave_out(ImagePart::train, kBeside, image.string());
+  for (const auto& folder : sorted_entries(whole, /*folders=*/true)) {
+    std::error_code error;
+    const fs::directory_iterator readable(folder, error);
+    if (error || folder == layout.train || folder == layout.dev || folder == layout.test) continue;
+    for (const auto& image : images_of(folder))
+      gathering.leave_out(ImagePart::train, kBeside, image.string());
+  }
 }
 
 void add_files(std::vector<ImageFile>& files, const fs::path& folder, ImagePart part,
@@ -93,7 +152,8 @@ void add_files(std::vector<ImageFile>& files, const fs::path& folder, ImagePart 
 }
 
 /// The files of all sets, and the classes.
-std::vector<ImageFile> list_files(const ImageSource& source, std::vector<std::string>& classes) {
+std::vector<ImageFile> list_files(ImageGathering& gathering, std::vector<std::string>& classes) {
+  const ImageSource& source = gathering.source();
   const Layout layout = find_layout(source);
   const double dev_share = layout.dev.empty() ? source.dev_share : 0;
   const double test_share = layout.test.empty() ? source.test_share : 0;
@@ -103,22 +163,33 @@ std::vector<ImageFile> list_files(const ImageSource& source, std::vector<std::st
     TORCH_CHECK(!images.empty(), "data: the class ", folder.string(),
                 " has no picture (.png, .jpg or .jpeg); remove the folder, or put pictures there");
     for (const auto& image : images)
-      files.push_back({image, part_of(image, dev_share, test_share), std::ssize(classes)});
+      files.push_back({image, part_of(image, folder, dev_share, test_share), std::ssize(classes)});
     classes.push_back(folder.filename().string());
   }
   TORCH_CHECK(!classes.empty(), "data: there is no folder of a class in ", layout.train.string(),
               "; the folders format needs ", kWhat);
   if (!layout.dev.empty()) add_files(files, layout.dev, ImagePart::dev, classes);
   if (!layout.test.empty()) add_files(files, layout.test, ImagePart::test, classes);
+  count_others(gathering, layout);
   return files;
+}
+
+/// A class that has lost its pictures to train on is no better than one that never had any.
+void check_counts(const std::vector<ClassCount>& counts, const std::vector<std::string>& classes,
+                  const fs::path& folder) {
+  for (size_t i = 0; i < counts.size(); ++i)
+    TORCH_CHECK(counts[i].train > 0, "data: the class ", quote(classes[i]), " in ", folder.string(),
+                " has no picture left to train on (", counts[i].bad, " bad, ", counts[i].held_out,
+                " in dev or test); remove its folder, or put more pictures there");
 }
 
 }  // namespace
 
 void read_image_folders(ImageGathering& gathering) {
   std::vector<std::string> classes;
-  const auto files = list_files(gathering.source(), classes);
-  gathering.set_classes(std::move(classes));
+  const auto files = list_files(gathering, classes);
+  gathering.set_classes(classes);
+  std::vector<ClassCount> counts(classes.size());
   const auto at_once = static_cast<size_t>(
       std::clamp<int64_t>(kBytesAtOnce / (3 * gathering.side() * gathering.side()), 1, kAtOnce));
   for (size_t begin = 0; begin < files.size(); begin += at_once) {
@@ -135,6 +206,8 @@ void read_image_folders(ImageGathering& gathering) {
     });
     for (size_t i = 0; i < count; ++i) {
       const auto& [path, part, label] = files[begin + i];
+      ClassCount& count_of = counts[static_cast<size_t>(label)];
+      ++(part != ImagePart::train ? count_of.held_out : problems[i].empty() ? count_of.train : count_of.bad);
       if (!problems[i].empty())
         gathering.refuse(part, "the file cannot be read as a picture", path.string(), problems[i]);
       else
@@ -142,6 +215,7 @@ void read_image_folders(ImageGathering& gathering) {
                       path.string());
     }
   }
+  check_counts(counts, classes, gathering.source().folder);
 }
 
 }  // namespace quatrain::data

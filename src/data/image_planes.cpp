@@ -51,11 +51,13 @@ void read_image_planes(ImageGathering& gathering) {
               " of these classes have a picture; name the classes in ", names.string(), ", a line each");
   gathering.set_classes(read_class_names(names, classes));
 
-  const auto stem = std::ranges::find_if(
-      kDevStems, [&](const std::string& name) { return fs::exists(folder / (name + ".u8")); });
-  const bool has_dev = stem != kDevStems.end();
+  const fs::path dev = find_one(kDevStems, [&](const std::string& stem) {
+    const fs::path file = folder / (stem + ".u8");
+    return fs::exists(file) ? file : fs::path();
+  });
+  const bool has_dev = !dev.empty();
   train.add_to(gathering, ImagePart::train, held_out(train.pictures.count(), has_dev ? 0 : source.dev_share));
-  if (has_dev) Planes(gathering, folder, *stem).add_to(gathering, ImagePart::dev);
+  if (has_dev) Planes(gathering, folder, dev.stem().string()).add_to(gathering, ImagePart::dev);
   if (fs::exists(folder / "test.u8")) Planes(gathering, folder, "test").add_to(gathering, ImagePart::test);
 }
 

@@ -27,6 +27,8 @@ class ImageGathering {
   /// one and names its place.
   void refuse(ImagePart part, const std::string& reason, const std::string& place,
               const std::string& sentence);
+  /// Counts a picture that belongs to no class.
+  void leave_out(ImagePart part, const std::string& reason, const std::string& place);
   /// Takes a picture, 3 * side * side bytes, whose label is to be among the classes.
   void add(ImagePart part, std::span<const uint8_t> image, int64_t label, const std::string& place);
   /// To be called before the first picture is added.

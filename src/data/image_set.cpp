@@ -60,6 +60,10 @@ ImageGathering::ImageGathering(const ImageSource& source, const AfterImages& aft
 void ImageGathering::refuse(ImagePart part, const std::string& reason, const std::string& place,
                             const std::string& sentence) {
   TORCH_CHECK(source_.skip_bad, sentence, "; skip_bad leaves such pictures out");
+  leave_out(part, reason, place);
+}
+
+void ImageGathering::leave_out(ImagePart part, const std::string& reason, const std::string& place) {
   splits_.bad.add(kImageParts[static_cast<size_t>(part)], reason, place);
 }
 

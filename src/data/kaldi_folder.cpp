@@ -233,8 +233,10 @@ void read_kaldi_folders(SpeechGathering& gathering) {
   TORCH_CHECK(fs::exists(folder / "train" / list), "data: there is no ", list, " in ", folder.string(),
               " or ", (folder / "train").string(), "; the kaldi format needs ", names);
   const auto read = [&](const std::string& set, const std::vector<std::string>& stems) {
-    for (const auto& stem : stems)
-      if (fs::exists(folder / stem / list)) return KaldiFolder(gathering, folder / stem, set).read();
+    const fs::path found = find_one(stems, [&](const std::string& stem) {
+      return fs::exists(folder / stem / list) ? folder / stem : fs::path();
+    });
+    if (!found.empty()) KaldiFolder(gathering, found, set).read();
   };
   read("train", {"train"});
   read("dev", kDevStems);

@@ -226,16 +226,26 @@ std::unique_ptr<LinePairCorpus> open_files(const PairEntry& entry, const LinePai
 
   std::map<std::string, FileCorpus::Set, std::less<>> sets;
   const auto add = [&](const char* split, const std::vector<std::string>& stems) {
-    for (const auto& stem : stems) {
-      FileCorpus::Set set{find_split_file(folder, stem, from),
-                          columns ? fs::path() : find_split_file(folder, stem, to)};
-      if (set.source.empty() && set.target.empty()) continue;
-      TORCH_CHECK(!set.source.empty() && (columns || !set.target.empty()),
-                  "data: ", (set.source.empty() ? set.target : set.source).string(), " has no partner ",
-                  (folder / (stem + "." + (set.source.empty() ? from : to))).string());
-      sets.emplace(split, std::move(set));
-      return;
-    }
+    FileCorpus::Set set;
+    const auto both_of = [&](const std::string& stem) {
+      return std::pair(find_split_file(folder, stem, from),
+                       columns ? fs::path() : find_split_file(folder, stem, to));
+    };
+    const auto is_whole = [&](const std::string& stem) {
+      const auto [one, other] = both_of(stem);
+      return !one.empty() && (columns || !other.empty());
+    };
+    const bool any_whole = std::any_of(stems.begin(), stems.end(), is_whole);
+    find_one(stems, [&](const std::string& stem) {
+      const auto [one, other] = both_of(stem);
+      // One side alone may belong to another pair of languages.
+      if ((one.empty() && other.empty()) || (any_whole && !is_whole(stem))) return fs::path();
+      TORCH_CHECK(!one.empty() && (columns || !other.empty()), "data: ", (one.empty() ? other : one).string(),
+                  " has no partner ", (folder / (stem + "." + (one.empty() ? from : to))).string());
+      set = {one, other};
+      return one;
+    });
+    if (!set.source.empty()) sets.emplace(split, std::move(set));
   };
   add("train", {"train"});
   add("dev", entry.dev);

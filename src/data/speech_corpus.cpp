@@ -92,9 +92,10 @@ void SpeechGathering::check_columns(const std::string& id, int64_t columns, cons
 void SpeechGathering::add(Utterance utterance, std::string_view set, const std::string& place) {
   if (utterance.tokens.empty())
     return refuse(set, "the text is empty", place, "the text of " + quote(utterance.id) + " is empty");
-  if (!ids_.insert(utterance.id).second)
+  if (const auto [other, added] = places_.emplace(utterance.id, place); !added)
     return refuse(set, "two utterances have the same name", place,
-                  "there is another utterance " + quote(utterance.id));
+                  "there is another utterance " + quote(utterance.id) + " at " + other->second +
+                      "; names must differ, those of other sets too");
   speakers_.insert(utterance.speaker);
   std::vector<Utterance>* to = nullptr;
   if (contains(source_.test_speakers, utterance.speaker))

@@ -41,7 +41,8 @@ class SpeechGathering {
     int64_t rate, frames;
   };
   std::map<std::filesystem::path, Header> opened_;
-  std::set<std::string> ids_, speakers_;
+  std::map<std::string, std::string> places_;  // of each name
+  std::set<std::string> speakers_;
   int64_t columns_ = 0;         // of stored features, as the first ones have them
   std::string first_features_;  // whose these are
 };

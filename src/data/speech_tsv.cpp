@@ -37,9 +37,8 @@ void read_list(SpeechGathering& gathering, const fs::path& file, const std::stri
 void read_speech_tsv(SpeechGathering& gathering) {
   const auto folder = find_split_folder("tsv", gathering.source().folder, {""}, "train.tsv");
   const auto read = [&](const std::string& set, const std::vector<std::string>& stems) {
-    for (const auto& stem : stems)
-      if (const auto file = find_split_file(folder, stem, "tsv"); !file.empty())
-        return read_list(gathering, file, set);
+    if (const auto file = find_split_file(folder, stems, "tsv"); !file.empty())
+      read_list(gathering, file, set);
   };
   read("train", {"train"});
   read("dev", kDevStems);

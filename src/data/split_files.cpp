@@ -1,18 +1,43 @@
 #include "data/split_files.h"
 
 #include <set>
+#include <utility>
 
 #include "data/text_file.h"
 
 namespace quatrain::data {
 namespace fs = std::filesystem;
+namespace {
+
+void refuse_both(const fs::path& one, const fs::path& other) {
+  TORCH_CHECK(false, "data: there are both ", one.string(), " and ", other.filename().string(),
+              "; remove the one that is not meant");
+}
+
+}  // namespace
 
 fs::path find_split_file(const fs::path& folder, const std::string& stem, const std::string& ending) {
   const fs::path plain = folder / (stem + "." + ending), compressed = folder / (stem + "." + ending + ".gz");
   const bool is_plain = fs::exists(plain), is_compressed = fs::exists(compressed);
-  TORCH_CHECK(!is_plain || !is_compressed, "data: there are both ", plain.string(), " and ",
-              compressed.filename().string(), "; remove the one that is not meant");
+  if (is_plain && is_compressed) refuse_both(plain, compressed);
   return is_plain ? plain : is_compressed ? compressed : fs::path();
+}
+
+fs::path find_one(const std::vector<std::string>& names,
+                  const std::function<fs::path(const std::string&)>& find) {
+  fs::path found;
+  for (const auto& name : names) {
+    fs::path here = find(name);
+    if (here.empty()) continue;
+    if (!found.empty()) refuse_both(found, here);
+    found = std::move(here);
+  }
+  return found;
+}
+
+fs::path find_split_file(const fs::path& folder, const std::vector<std::string>& stems,
+                         const std::string& ending) {
+  return find_one(stems, [&](const std::string& stem) { return find_split_file(folder, stem, ending); });
 }
 
 std::vector<std::string> split_endings(const fs::path& folder, const std::string& stem) {

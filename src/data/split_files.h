@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,15 @@ inline const std::vector<std::string> kDevStems{"dev", "valid", "val"};
 /// The file, or an empty path where there is none. Both a plain and a compressed one are an error.
 std::filesystem::path find_split_file(const std::filesystem::path& folder, const std::string& stem,
                                       const std::string& ending);
+
+/// What `find` finds under one of the names; an empty path where there is nothing. Two finds are an error,
+/// since one of them would not be read.
+std::filesystem::path find_one(const std::vector<std::string>& names,
+                               const std::function<std::filesystem::path(const std::string& name)>& find);
+
+/// The file under one of the stems, as above.
+std::filesystem::path find_split_file(const std::filesystem::path& folder,
+                                      const std::vector<std::string>& stems, const std::string& ending);
 
 /// All endings that files of this stem have, without .gz, in the order of their bytes.
 std::vector<std::string> split_endings(const std::filesystem::path& folder, const std::string& stem);

@@ -91,9 +91,8 @@ std::unique_ptr<TextCorpus> open_text(const TextSource& source) {
     const fs::path folder = find_split_folder(entry.reader.name, source.folder, entry.folders, "train.txt");
     std::map<std::string, fs::path, std::less<>> sets;
     const auto add = [&](const char* split, const std::vector<std::string>& stems) {
-      for (const auto& stem : stems)
-        if (const fs::path file = find_split_file(folder, stem, "txt"); !file.empty())
-          sets.emplace(split, file);  // the first one stays
+      if (const fs::path file = find_split_file(folder, stems, "txt"); !file.empty())
+        sets.emplace(split, file);
     };
     add("train", {"train"});
     add("dev", kDevStems);

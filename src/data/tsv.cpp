@@ -2,6 +2,7 @@
 #include <set>
 
 #include "data/readers.h"
+#include "data/split_files.h"
 #include "data/text_file.h"
 
 namespace quatrain::data {
@@ -65,6 +66,7 @@ std::vector<std::string> labels_of(const std::filesystem::path& file, const std:
 Splits read_tsv(const std::filesystem::path& folder) {
   const auto here = find_folder("tsv", folder, {""}, {"train.tsv", "dev.tsv", "test.tsv"},
                                 ", or a split of this file, such as 80/10/10");
+  find_split_file(here, kDevStems, "tsv");  // a second dev set would not be read
   auto rows = read_rows(here / "train.tsv");
   Splits splits;
   splits.labels = labels_of(here / "train.tsv", rows);

@@ -175,13 +175,18 @@ void HypercomplexWeight::after_move() {
   const at::NoGradGuard no_grad;
   const at::Tensor structure = effective_structure().detach();
   if (same_bits(structure, held_->A)) return;
-  if (!is_rounded(structure, held_->A)) {
+  // In a finer type an A that was rounded once has digits that its factors do not have.
+  const bool finer = ops::epsilon(structure.scalar_type()) < ops::epsilon(held_->A.scalar_type());
+  if (!is_rounded(structure, held_->A) || (held_->rounded && finer)) {
     held_ = nullptr;
     return;
   }
+  const bool rounded =
+      held_->rounded || !structure.to(at::kCPU, at::kDouble).equal(held_->A.to(at::kCPU, at::kDouble));
   std::vector<at::Tensor> moved;
   for (const at::Tensor& factor : held_->factors) moved.push_back(factor.to(structure.device()));
-  held_ = std::make_shared<Held>(Held{structure.clone(at::MemoryFormat::Contiguous), std::move(moved)});
+  held_ =
+      std::make_shared<Held>(Held{structure.clone(at::MemoryFormat::Contiguous), std::move(moved), rounded});
 }
 
 }  // namespace quatrain::nn

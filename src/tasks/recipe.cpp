@@ -169,6 +169,25 @@ void check(const Recipe& recipe) {
   for (const auto& twin : recipe.twins) twin_recipe(recipe, twin);
 }
 
+void check_used(const Recipe& recipe, const std::vector<Setting>& settings) {
+  std::vector<Recipe> all;
+  for (const auto& twin : recipe.twins) all.push_back(twin_recipe(recipe, twin));
+  if (all.empty()) all.push_back(recipe);
+  for (const Setting& setting : settings) {
+    std::string needs;
+    const bool used = std::any_of(all.begin(), all.end(), [&](Recipe& one) {
+      for (const Key& key : keys_of(one)) {
+        if (key.full_name() != setting.key || !key.used) continue;
+        needs = key.needs;
+        return key.used();
+      }
+      return true;
+    });
+    if (!used)
+      throw RecipeError(setting.origin + ": " + setting.key + " would do nothing: it needs " + needs);
+  }
+}
+
 std::vector<std::string> rates_of(const Recipe& recipe) {
   std::vector<std::string> rates;
   std::vector<double> seen;

@@ -18,6 +18,9 @@ void describe_shared(Recipe& recipe, train::Keys& keys);
 /// Gives several keys their values, one after the other.
 void apply(Recipe& recipe, const std::vector<Setting>& settings);
 
+/// Refuses settings of keys that say nothing in the recipe, nor in any of its twins.
+void check_used(const Recipe& recipe, const std::vector<Setting>& settings);
+
 /// The multiples of a number around a value, for messages: "508, 512".
 std::string nearest_multiples(int64_t value, int64_t of);
 

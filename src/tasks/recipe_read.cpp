@@ -278,6 +278,7 @@ Recipe parse_recipe(std::string_view text, const std::string& origin, const std:
   apply(recipe, settings);
   if (choose) choose(recipe);
   check(recipe);
+  check_used(recipe, settings);
   return recipe;
 }
 

@@ -16,16 +16,21 @@ void describe_recurrent(train::Keys& keys, models::RecurrentNetworkOptions& mode
   keys.number("hidden", model.sizes.hidden, 1, 1 << 16, "Size of the state; n must divide it.");
   keys.number("layers", model.sizes.layers, 1, 64, "Recurrent layers, one on top of the other.");
   keys.choice(
-      "gates", model.recurrent_settings.gates, {Gates::automatic, Gates::packed, Gates::separate},
-      "`packed`: one map for all gates. `separate`: one a gate, each with its own A where it is learned "
-      "(PHM-LSTM). `automatic`: separate where A is learned.");
+          "gates", model.recurrent_settings.gates, {Gates::automatic, Gates::packed, Gates::separate},
+          "`packed`: one map for all gates. `separate`: one a gate, each with its own A where it is learned "
+          "(PHM-LSTM). `automatic`: separate where A is learned.")
+      .only("a cell with gates",
+            [&model] { return model.cell() != Cell::rnn_tanh && model.cell() != Cell::rnn_relu; });
   keys.flag("single_bias", model.recurrent_settings.single_bias, "One bias instead of torch's two.");
   keys.number("forget_bias", model.forget_bias(), -100, 100,
-              "What the bias of an lstm's forget gates starts with.");
+              "What the bias of an lstm's forget gates starts with.")
+      .only("model.cell = lstm or lstm_printed",
+            [&model] { return model.cell() == Cell::lstm || model.cell() == Cell::lstm_printed; });
   keys.choice("initialiser", model.map_settings.initialiser,
               {I::glorot, I::he, I::lecun, I::polar, I::polar_he, I::polar_paper, I::polar_paper_he},
               "How weights are drawn; fans are those of one gate.");
-  keys.number("dropout", model.drop_settings.dropout, 0, 0.99, "Share of values dropped between layers.");
+  keys.number("dropout", model.drop_settings.dropout, 0, 0.99, "Share of values dropped between layers.")
+      .only("model.layers above 1", [&model] { return model.sizes.layers > 1; });
   keys.number("recurrent_dropout", model.recurrent_settings.recurrent_dropout, 0, 0.99,
               "Share of the state's values dropped before its map, the same in all steps of a sequence.");
 }

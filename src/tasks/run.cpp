@@ -8,6 +8,7 @@
 #include "quatrain/nn/weights.h"
 #include "quatrain/train/checkpoint.h"
 #include "support/text.h"
+#include "train/run_files.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -45,20 +46,25 @@ void start_from(Model& model, const std::string& weights) {
   nn::load_weights(model.module(), file);
 }
 
-// The weights were trained with the other keys.
-void check_free(const Recipe& recipe, const std::vector<Setting>& settings) {
+// True of keys that change what a trained run answers, or how fast; the weights were trained with the others.
+bool acts_on_answers(const train::Key& key) {
+  if (key.table == "train") return key.name == "threads";
+  return key.table != "compare" && (key.free || key.answers);
+}
+
+void check_answers(const Recipe& recipe, const std::vector<Setting>& settings) {
   Recipe copy = recipe;  // options are reached through a mutable recipe
   const auto keys = keys_of(copy);
   for (const Setting& setting : settings) {
     const auto key = std::find_if(keys.begin(), keys.end(),
                                   [&](const auto& one) { return one.full_name() == setting.key; });
-    if (key == keys.end() || key->free) continue;  // an unknown one is told when it is applied
-    std::vector<std::string> free;
+    if (key == keys.end() || acts_on_answers(*key)) continue;  // an unknown one is told when it is applied
+    std::vector<std::string> acting;
     for (const auto& one : keys)
-      if (one.free && one.table != "train" && one.table != "compare") free.push_back(one.full_name());
+      if (acts_on_answers(one) && one.table != "train") acting.push_back(one.full_name());
+    acting.emplace_back("train.threads");
     throw RecipeError(setting.origin + ": " + setting.key +
-                      " cannot be changed in a run that is trained; these can: " + join(free) +
-                      (free.empty() ? "" : ", ") + "train.threads");
+                      " cannot be changed in a run that is trained; these can: " + join(acting));
   }
 }
 
@@ -87,7 +93,7 @@ std::unique_ptr<Model> load_run(const fs::path& run, const std::vector<Setting>&
   if (!train::has_checkpoint(run, "best") && !train::has_checkpoint(run, "last"))
     throw RecipeError("'" + run.string() +
                       "' is not a run, because it contains no checkpoint: name the folder of a run");
-  if (!train::has_checkpoint(run, "best"))
+  if (!train::has_checkpoint(run, "best") && !fs::exists(run / train::kResultFile))
     throw std::runtime_error("the run '" + run.string() +
                              "' has no evaluated checkpoint: continue it with quatrain train " +
                              run.string() + " --resume");
@@ -97,7 +103,7 @@ std::unique_ptr<Model> load_run(const fs::path& run, const std::vector<Setting>&
 std::unique_ptr<Model> load_checkpoint(const fs::path& folder, const std::vector<Setting>& settings) {
   nn::add_algebras(folder / "model.safetensors");  // before the recipe is read, which may name them
   const std::string file = (folder / "recipe.toml").string();
-  if (!settings.empty()) check_free(read_recipe(file), settings);
+  if (!settings.empty()) check_answers(read_recipe(file), settings);
   Recipe recipe = read_recipe(file, settings);
   const Kind& kind = *recipe.kind;
   auto model = kind.load_model(std::move(recipe), folder);

@@ -13,17 +13,19 @@ constexpr double kMostSeen = 1e12;
 // clang-format off
 void describe_pieces(train::Keys& keys, data::PieceOptions& pieces) {
   using data::PieceKind;
+  constexpr const char* kTrained = "vocabulary.pieces = unigram or bpe";
+  const auto are_trained = [&pieces] { return pieces.kind == PieceKind::unigram || pieces.kind == PieceKind::bpe; };
   keys.choice("pieces", pieces.kind, {PieceKind::characters, PieceKind::words, PieceKind::basic_english, PieceKind::unigram, PieceKind::bpe},
               "`characters`; `words` between white space; `basic_english` (torchtext's tokenizer of that name); pieces of words as "
               "SentencePiece finds them, by a `unigram` language model or by `bpe`.");
   keys.number("size", pieces.size, 0, kMostPieces,
               "Number of pieces, four marks included: exactly so many for `unigram` and `bpe`, else at most, the commonest first; 0: no limit.");
-  keys.number("min_count", pieces.min_count, 1, kMostSeen, "`characters` and words seen less often become `<unk>`.");
+  keys.number("min_count", pieces.min_count, 1, kMostSeen, "`characters` and words seen less often become `<unk>`.").only("vocabulary.pieces = characters, words or basic_english", [are_trained] { return !are_trained(); });
   keys.text("normalization", pieces.normalization, "SentencePiece's normalisation of text (`unigram`, `bpe`).",
-            {"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"});
-  keys.flag("byte_fallback", pieces.byte_fallback, "Characters without a piece become their bytes instead of `<unk>` (`unigram`, `bpe`).");
-  keys.number("coverage", pieces.coverage, 0.98, 1, "Share of the text whose characters get a piece (`unigram`, `bpe`).");
-  keys.number("sample", pieces.sample, 1, 1e9, "Most lines that `unigram` and `bpe` learn from, drawn by the seed.");
+            {"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"}).only(kTrained, are_trained);
+  keys.flag("byte_fallback", pieces.byte_fallback, "Characters without a piece become their bytes instead of `<unk>` (`unigram`, `bpe`).").only(kTrained, are_trained);
+  keys.number("coverage", pieces.coverage, 0.98, 1, "Share of the text whose characters get a piece (`unigram`, `bpe`).").only(kTrained, are_trained);
+  keys.number("sample", pieces.sample, 1, 1e9, "Most lines that `unigram` and `bpe` learn from, drawn by the seed.").only(kTrained, are_trained);
 }
 
 void describe_sequence(train::Keys& keys, models::SequenceSettings& settings) {
@@ -33,7 +35,7 @@ void describe_sequence(train::Keys& keys, models::SequenceSettings& settings) {
   keys.choice("output", settings.output, {OutputLayer::tied, OutputLayer::real, OutputLayer::algebra},
               "What scores the next token: the embedding of what is written (`tied`), a `real` linear map, or one in the model's `algebra`.");
   keys.choice("positions", settings.positions, {Positions::sinusoidal, Positions::learned}, "Fixed sinusoids or learned vectors.");
-  keys.number("max_positions", settings.max_length, 1, kLongest, "Learned positions: the longest text.");
+  keys.number("max_positions", settings.max_length, 1, kLongest, "Learned positions: the longest text.").only("model.positions = learned", [&settings] { return settings.positions == Positions::learned; });
 }
 // clang-format on
 

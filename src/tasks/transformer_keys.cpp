@@ -13,22 +13,24 @@ void describe_transformer(train::Keys& keys, const TransformerSettings& t) {
   constexpr double kLargestSize = 1 << 20;
   using nn::AttentionKind, nn::HeadSplit, nn::NormStyle, nn::Scope;
   using I = nn::Initialiser;
+  constexpr const char* kComponents = "an algebra of more than one component";
+  const auto has_components = [&algebra = t.map.algebra] { return algebra.n > 1; };
   keys.algebra("algebra", t.map.algebra,
                "What the layers multiply with: `real`, `quaternion`, `octonion`, `clifford(2,1)` .. (`quatrain "
                "info algebras` lists them); `phm(4)` learns the algebra from a random start, `phm(quaternion)` "
                "from a table, `wkp(4)` with a weight for each summand.");
   keys.choice("scope", t.block.scope, {Scope::full, Scope::partial},
               "Which linear maps are in the algebra: all of them, or those of the attention alone (QNLP's "
-              "partial model).");
+              "partial model).").only(kComponents, has_components);
   keys.choice("norm", t.block.norm, {NormStyle::pre, NormStyle::post, NormStyle::phydi},
               "`pre`: layer norm before each sub-layer. `post`: after each residual sum. `phydi`: no layer norm; a learned scale, 0 at the start, in each residual sum.");
   keys.flag("printed", t.block.printed,
             "Both sub-layers of an encoder layer in one residual sum, as PHYDI prints them: its equation (4) with "
             "`norm = post`, its equation (5) with `norm = phydi`.");
-  keys.flag("norm_per_component", t.block.norm_per_component, "Layer norm is applied to each component separately.");
+  keys.flag("norm_per_component", t.block.norm_per_component, "Layer norm is applied to each component separately.").only(kComponents, has_components);
   keys.choice("attention", t.heads.attention, {AttentionKind::automatic, AttentionKind::componentwise, AttentionKind::real},
               "Softmax over n component-wise score maps (QNLP) or over one real map (PHM); `automatic` is "
-              "component-wise where the algebra is fixed and real where it is learned.");
+              "component-wise where the algebra is fixed and real where it is learned.").only(kComponents, has_components);
   keys.flag("packed", t.heads.packed, "One layer for query, key and value instead of three.");
   keys.choice("split", t.heads.split, {HeadSplit::inside, HeadSplit::printed},
               "How heads are cut: inside each component, so that a head holds whole hypercomplex numbers, or by a plain "
@@ -45,7 +47,7 @@ void describe_transformer(train::Keys& keys, const TransformerSettings& t) {
   keys.number("dropout", t.drop.dropout, 0, 0.99,
               "Share of values dropped: in the embeddings, the attention, after the activation and before each "
               "residual sum.");
-  keys.flag("dropout_per_unit", t.hidden.dropout_per_unit, "Drop whole hypercomplex numbers instead of single values.");
+  keys.flag("dropout_per_unit", t.hidden.dropout_per_unit, "Drop whole hypercomplex numbers instead of single values.").only(kComponents, has_components);
 }
 // clang-format on
 

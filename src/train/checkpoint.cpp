@@ -135,10 +135,23 @@ Damage damage_of(const fs::path& folder, Look look) {
   return damage;
 }
 
-std::string way_out(const fs::path& run_folder) {
+// The step of a finished run's best weights; none where it is not finished.
+std::optional<int64_t> best_step_of_result(const fs::path& run_folder) {
+  if (!is_there(run_folder / kResultFile)) return std::nullopt;
+  const auto result = read_own<Json>(run_folder / kResultFile);
+  if (!result.is_object() || !result.value("best_step", Json()).is_number_integer()) return std::nullopt;
+  return result["best_step"].get<int64_t>();
+}
+
+std::string way_out(const fs::path& run_folder, const std::string& which) {
   const auto sound = sound_checkpoints(run_folder);
   if (sound.empty()) return "; the run has no undamaged checkpoint to continue from: start a new run";
   const Checkpoint& newest = sound.front();
+  // Its result is valid, and is that of weights that no other checkpoint has.
+  if (const auto best = best_step_of_result(run_folder); which == "best" && best && *best != newest.step)
+    return "; the run is finished: put the checkpoint back, or delete '" +
+           (run_folder / kResultFile).string() + "' and select new best weights by quatrain train " +
+           run_folder.string() + " --resume";
   return "; the newest undamaged checkpoint to continue from is '" + newest.folder.string() + "' of step " +
          std::to_string(newest.step) + ": quatrain train " + run_folder.string() + " --resume --from " +
          newest.name;
@@ -293,10 +306,10 @@ Checkpoint open_checkpoint(const fs::path& run_folder, const std::string& which)
     const std::string what = "checkpoint '" + folder.string() + "' ", why = join(damage.phrases);
     if (damage.unreadable)  // no older one is offered, from which newer work would be lost
       throw std::runtime_error(what + "cannot be read: " + why + "; give yourself permission to read it");
-    throw std::runtime_error(what + "is damaged: " + why + way_out(run_folder));
+    throw std::runtime_error(what + "is damaged: " + why + way_out(run_folder, which));
   }
   throw std::runtime_error("run '" + run_folder.string() + "' has no checkpoint '" + which + "'" +
-                           way_out(run_folder));
+                           way_out(run_folder, which));
 }
 
 fs::path find_checkpoint(const fs::path& run_folder, const std::string& which) {
@@ -320,7 +333,8 @@ void remove_run(const fs::path& run_folder) {
         name.ends_with(kAnswersEnding))
       aside.push_back(entry.path());
   for (const fs::path& folder : aside) fs::remove_all(folder);
-  for (const char* name : {kMetricsFile, kResultFile, kPredictionsFile}) fs::remove(run_folder / name);
+  for (const char* name : {kMetricsFile, kResultFile, kPredictionsFile, kShortlistFile})
+    fs::remove(run_folder / name);
 }
 
 }  // namespace quatrain::train

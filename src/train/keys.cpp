@@ -67,22 +67,22 @@ void describe(TrainerOptions& options, Keys& keys) {
   keys.number("rate", o.learning_rate, 1e-12, 1e3, "Highest learning rate.");
   keys.number("weight_decay", o.weight_decay, 0, 1e3,
               "Weight decay, of weights alone where `decay_all` is off.");
-  keys.flag("decay_all", o.decay_all, "Biases, norms, factors of residuals and learned algebras decay too.");
-  keys.number("beta1", o.beta1, 0, 0.999999, "adam, adamw: memory of the mean gradient.");
-  keys.number("beta2", o.beta2, 0, 0.9999999, "adam, adamw, rmsprop: memory of the squared gradient.");
-  keys.number("momentum", o.momentum, 0, 0.999999, "sgd, rmsprop: momentum.");
+  keys.flag("decay_all", o.decay_all, "Biases, norms, factors of residuals and learned algebras decay too.").only("train.weight_decay above 0", [&o] { return o.weight_decay > 0; });
+  keys.number("beta1", o.beta1, 0, 0.999999, "adam, adamw: memory of the mean gradient.").only("train.optimizer = adam or adamw", [&o] { return o.kind == O::adam || o.kind == O::adamw; });
+  keys.number("beta2", o.beta2, 0, 0.9999999, "adam, adamw, rmsprop: memory of the squared gradient.").only("train.optimizer = adam, adamw or rmsprop", [&o] { return o.kind == O::adam || o.kind == O::adamw || o.kind == O::rmsprop; });
+  keys.number("momentum", o.momentum, 0, 0.999999, "sgd, rmsprop: momentum.").only("train.optimizer = sgd or rmsprop", [&o] { return o.kind == O::sgd || o.kind == O::rmsprop; });
   keys.choice("schedule", s.kind, {S::constant, S::inverse_square_root, S::cosine, S::step, S::plateau},
               "The learning rate after the warm-up. `constant`: it stays. `inverse_square_root`: it falls with "
               "1/sqrt(step). `cosine`: it falls as a half cosine. `step`: it is multiplied by `factor` every `every` "
               "steps. `plateau`: it is multiplied by `factor` whenever the figure of the dev set does not improve.");
-  keys.number("warmup", s.warmup, 0, kMost, "Steps over which the learning rate rises to `rate`.");
+  keys.number("warmup", s.warmup, 0, kMost, "Steps over which the learning rate rises to `rate`.").only("train.warmup_share = 0", [&s] { return s.warmup_share == 0; });
   keys.number("warmup_share", s.warmup_share, 0, 1,
               "Length of the warm-up as a share of the run's steps. 0: `warmup` gives it in steps.");
-  keys.number("factor", s.factor, 0.000001, 1, "step, plateau: what the learning rate is multiplied by.");
-  keys.number("every", s.every, 0, kMost, "step: steps between two reductions; 0: once an epoch.");
+  keys.number("factor", s.factor, 0.000001, 1, "step, plateau: what the learning rate is multiplied by.").only("train.schedule = step or plateau", [&s] { return s.kind == S::step || s.kind == S::plateau; });
+  keys.number("every", s.every, 0, kMost, "step: steps between two reductions; 0: once an epoch.").only("train.schedule = step", [&s] { return s.kind == S::step; });
   keys.number("plateau_patience", s.patience, 0, kMost,
-              "plateau: number of evaluations without a better figure that are allowed before each reduction.");
-  keys.number("floor", s.floor, 0, 1, "cosine, plateau: the learning rate never falls below this share of `rate`.");
+              "plateau: number of evaluations without a better figure that are allowed before each reduction.").only("train.schedule = plateau", [&s] { return s.kind == S::plateau; });
+  keys.number("floor", s.floor, 0, 1, "cosine, plateau: the learning rate never falls below this share of `rate`.").only("train.schedule = cosine or plateau", [&s] { return s.kind == S::cosine || s.kind == S::plateau; });
   keys.number("steps", options.steps, 0, kMost, "Optimizer steps; 0: as many as `epochs` give, which a recipe that sets `epochs` alone means.").may_change();
   keys.number("epochs", options.epochs, 0, kMost,
               "Passes over the training set; 0: as many as `steps` give. Where both are set, the one that gives fewer steps counts.").may_change();

@@ -40,13 +40,13 @@ std::string line(const std::string& title, const Progress& p, bool with_bar) {
   switch (p.stage) {
     case Progress::Stage::training:
       return text +
-             fmt::format("  {:.0f} examples/s  {} left", p.examples_per_second, duration(p.seconds_left));
+             fmt::format("  {:.0f} {}/s  {} left", p.examples_per_second, p.unit, duration(p.seconds_left));
     case Progress::Stage::evaluating:
       return text + "  evaluating";
     case Progress::Stage::testing:
       return text + "  scoring the test set";
     case Progress::Stage::done:
-      return text + fmt::format("  {:.0f} examples/s  {}", p.examples_per_second, duration(p.seconds));
+      return text + fmt::format("  {:.0f} {}/s  {}", p.examples_per_second, p.unit, duration(p.seconds));
   }
   return text;
 }

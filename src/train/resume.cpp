@@ -168,11 +168,20 @@ Start begin(const Resumed& r) {
   return start;
 }
 
+// True where a finished run is asked for no more steps than it made: then its result needs no checkpoint
+// 'last'.
+bool is_done(const Resumed& r) {
+  if (!fs::exists(r.run.folder / kResultFile)) return false;
+  const Result result = read_result(r.run.folder);
+  return result.steps >= r.steps || (result.stopped_early && r.options.patience > 0);
+}
+
 }  // namespace
 
 Start take_up(const Resumed& r) {
   const fs::path& folder = r.run.folder;
-  if (r.run.from == "last" && !has_checkpoint(folder)) return begin(r);
+  if (r.run.from == "last" && !has_checkpoint(folder, "last") && (!has_checkpoint(folder) || is_done(r)))
+    return begin(r);
   const fs::path from = open_checkpoint(folder, r.run.from).folder;
   check_same_data(r.task, folder, from);  // first: another vocabulary makes another model
   nn::load_weights(r.task.model(), from / "model.safetensors");

@@ -13,6 +13,8 @@ inline constexpr const char* kMetricsFile = "metrics.jsonl";
 inline constexpr const char* kResultFile = "result.json";
 inline constexpr const char* kPredictionsFile = "predictions.tsv";
 inline constexpr const char* kAnswersEnding = ".hypotheses.txt";  ///< of a set's answers in words
+inline constexpr const char* kShortlistFile =
+    "shortlist";  ///< made later: the likely target tokens of each token
 inline constexpr const char* kAverageFile = "average.json";  ///< in best/ of a mean: of which checkpoints
 
 /// Where the counts of the test set's examples are that a figure is computed from.

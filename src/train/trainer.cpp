@@ -363,6 +363,7 @@ class Run {
     p.loss = pace_.loss();
     p.learning_rate = learning_rate_;
     p.examples_per_second = pace_.examples_per_second();
+    p.unit = task_.unit();
     const double here = seconds_since(start_);
     p.seconds = resumed_seconds_ + here;
     const auto made = static_cast<double>(state_.step - resumed_step_);

@@ -93,6 +93,15 @@ TEST(BenchConvolution, prints_a_line_a_case) {
               HasSubstr("--image must be one size, or one for each of --channels, got 3 for 2"));
 }
 
+TEST(BenchConvolution, names_no_transform_that_there_is_not) {
+  for (const std::string of : {"--kernel 5", "--stride 2"}) {
+    const Outcome outcome =
+        Workplace().run("bench convolution --channels 32 --image 8 --batch 1 --winograd 4x4 " + of + kQuick);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.error, testing::HasSubstr("--winograd 4x4 is of --kernel 3 and --stride 1 alone"));
+  }
+}
+
 TEST(BenchLinear, takes_learned_algebras_and_other_types) {
   const Workplace place;
   const json learned =

@@ -29,7 +29,7 @@ class Predict : public testing::Test {
     place_ = new Workplace;
     place_->make_data();
     const Outcome outcome = place_->run("train text" + kSmall +
-                                        " --set train.steps=150 --set train.warmup=10 --set train.rate=1e-2"
+                                        " --set train.steps=150 --set train.rate=1e-2"
                                         " --set task.min_count=1 --data data --out run");
     ASSERT_EQ(outcome.code, 0) << outcome.error;
   }
@@ -155,6 +155,11 @@ TEST(PredictSettings, search_can_be_set_and_what_was_trained_cannot) {
       "decode.reads, decode.beam, ");
   refused(" --set model.width=31", "model.width cannot be changed");  // whatever else is wrong with it
   refused(" --set train.seed=2", "train.seed cannot be changed");
+  refused(" --set train.steps=9", "train.steps cannot be changed");  // a resumed run may, an answer does not
+  refused(" --set train.device=cpu", "train.device cannot be changed");
+  const Outcome resumed = place.run("train run --resume --set decode.longest=1");
+  EXPECT_EQ(resumed.code, 2);
+  EXPECT_THAT(resumed.error, testing::HasSubstr("different: decode.longest"));
   refused(" --set decode.baem=2", "did you mean decode.beam?");
   refused(" --set decode.best=3", "decode.best must be at most decode.beam = 1, got 3");
   refused(" --set decode.beam", "--set must be of the form table.key=value");

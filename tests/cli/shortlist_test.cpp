@@ -56,10 +56,20 @@ TEST_F(ShortlistCommand, is_made_used_and_refused) {
   place_.write("run/shortlist", whole.substr(0, whole.size() / 2));
   expect_refused(predict, 1,
                  "the shortlist 'run/shortlist' is damaged: make it again with quatrain shortlist run");
+  const Outcome checked = place_.run("check run");
+  EXPECT_EQ(checked.code, 1);
+  EXPECT_THAT(checked.out, testing::ContainsRegex("shortlist +the shortlist 'run/shortlist' is damaged"));
   ASSERT_EQ(place_.run("shortlist run --best 3 --frequent 2").code, 0);
   EXPECT_EQ(place_.read("run/shortlist"), whole);
   expect_refused("shortlist nowhere", 2, "'nowhere' is not a run");
   expect_refused("shortlist run --best 0", 2, "--best");
+}
+
+TEST_F(ShortlistCommand, goes_with_the_run_that_is_overwritten) {
+  train();
+  ASSERT_EQ(place_.run("shortlist run --best 3 --frequent 2").code, 0);
+  ASSERT_EQ(place_.run("train run --overwrite --out run --set train.steps=2").code, 0);
+  EXPECT_FALSE(fs::exists(place_.path("run/shortlist")));
 }
 
 TEST_F(ShortlistCommand, leaves_nothing_when_stopped) {

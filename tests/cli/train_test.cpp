@@ -266,6 +266,14 @@ TEST(Evaluate, gives_the_figures_of_the_run_again) {
   const Outcome dev = place.run("evaluate run --split dev --data data --json -");
   EXPECT_EQ(json::parse(dev.out)["figures"]["accuracy"], result_of(place, "run")["dev"]["accuracy"]);
   EXPECT_THAT(place.run("evaluate run --split train").out, testing::ContainsRegex("train set +examples"));
+  // A file that cannot be made is told before anything is scored, and one that cannot be filled takes the
+  // table from nobody.
+  const Outcome refused = place.run("evaluate run --json nowhere/figures.json");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.out, testing::IsEmpty());
+  const Outcome lost = place.run("evaluate run --json /dev/full");
+  EXPECT_EQ(lost.code, 1);
+  EXPECT_THAT(lost.out, HasSubstr("accuracy"));
   // Data with other labels are not this run's.
   place.write("data/stsa.binary.test", "5 what\n");
   EXPECT_EQ(place.run("evaluate run").code, 1);

@@ -178,6 +178,14 @@ TEST_F(ImageSetTest, ReadsPlanes) {
   EXPECT_EQ(load("planes").dev.size(), 1);  // of three
 }
 
+TEST_F(ImageSetTest, TwoDevSetsOfPlanesAreRefused) {
+  write_planes("train", {0, 1});
+  write_planes("valid", {0});
+  write_planes("val", {1});
+  EXPECT_EQ(error("planes"), "data: there are both " + (folder_ / "valid.u8").string() +
+                                 " and val.u8; remove the one that is not meant");
+}
+
 TEST_F(ImageSetTest, PlanesMayHaveAnotherSize) {
   write_planes("train", {0, 1}, 3 * 8 * 8);
   EXPECT_EQ(load("planes", false, 8).train.images.sizes(), (std::vector<int64_t>{2, 3, 8, 8}));
@@ -246,6 +254,65 @@ TEST_F(ImageFoldersTest, AClassMayBeCalledAsASet) {
   EXPECT_THAT(load("folders", false, 4).classes, ElementsAre("car", "test", "train"));
 }
 
+TEST_F(ImageFoldersTest, AClassMayHaveFolders) {
+  write_picture("train/cat/b.png", 20);
+  write_picture("train/cat/a/deep/c.png", 30);
+  write_picture("train/cat/z/a.png", 40);
+  write_picture("train/cat/.hidden/a.png", 1);
+  write_picture("train/dog/x/a.png", 50);
+  write_picture("dev/dog/y/z/a.png", 60);
+  write_picture("elsewhere/a.png", 70);
+  std::filesystem::create_directory_symlink(folder_ / "elsewhere", folder_ / "train/dog/link");
+  for (const char* circle : {"train/cat/a/deep/up", "train/cat/a/same"}) {
+    const auto leads_to = circle == std::string("train/cat/a/same") ? "train/cat/a" : "";
+    std::filesystem::create_directory_symlink(folder_ / leads_to, folder_ / circle);
+  }
+  const auto splits = load("folders", false, 4);
+  EXPECT_THAT(splits.classes, ElementsAre("cat", "dog"));
+  EXPECT_THAT(values_of(splits.train), ElementsAre(20, 30, 40, 70, 50));
+  EXPECT_THAT(labels_of(splits.train), ElementsAre(0, 0, 0, 1, 1));
+  EXPECT_THAT(values_of(splits.dev), ElementsAre(60));
+}
+
+TEST_F(ImageFoldersTest, PicturesInNoClassAreCounted) {
+  const auto notes = [&] {
+    std::vector<std::string> all;
+    for (const auto& one : load("folders", false, 4).bad.reasons)
+      all.push_back(one.set + ": " + std::to_string(one.count) + " " + one.reason + ", " +
+                    std::filesystem::path(one.first).lexically_relative(folder_).string());
+    return all;
+  };
+  for (const std::string animal : {"cat", "dog"}) write_picture(animal + "/a.png", 1);
+  EXPECT_THAT(notes(), IsEmpty());
+  write_picture("b.png", 2);
+  write_picture("a.jpg", 2);
+  write("a.txt", "no picture");
+  EXPECT_THAT(notes(), ElementsAre("train: 2 they are in no folder of a class, a.jpg"));
+  for (const std::string animal : {"cow", "hen"})
+    for (const std::string set : {"train/", "valid/", "test/"}) write_picture(set + animal + "/a.png", 1);
+  write_picture("test/loose.png", 1);
+  EXPECT_THAT(notes(), ElementsAre("test: 1 they are in no folder of a class, test/loose.png",
+                                   "train: 4 they are beside train, and not in it, a.jpg"));
+  write_picture("Val/cat/b.png", 1);  // as deep as it may be
+  EXPECT_THAT(notes(), testing::Contains("train: 5 they are beside train, and not in it, a.jpg"));
+  EXPECT_THAT(load("folders", false, 4).classes, ElementsAre("cow", "hen"));
+}
+
+TEST_F(ImageFoldersTest, ASetUnderAnotherNameIsNoClass) {
+  for (const std::string set : {"Training/", "Testing/"})
+    for (const std::string animal : {"cat", "dog"}) write_picture(set + animal + "/a.png", 1);
+  EXPECT_THAT(error("folders"), HasSubstr("Training has folders, but no picture of its own; call it train"));
+  write_picture("Training/a.png", 1);
+  EXPECT_THAT(load("folders", false, 4).classes, ElementsAre("Testing", "Training"));
+}
+
+TEST_F(ImageFoldersTest, TwoDevSetsAreRefused) {
+  for (const std::string set : {"train/", "dev/", "val/"})
+    for (const std::string animal : {"cat", "dog"}) write_picture(set + animal + "/a.png", 1);
+  EXPECT_EQ(error("folders"), "data: there are both " + (folder_ / "dev").string() +
+                                  " and val; remove the one that is not meant");
+}
+
 TEST_F(ImageFoldersTest, NamesDecideWhatIsHeldOut) {
   for (int i = 0; i < 150; ++i)
     for (const std::string animal : {"cat", "dog"})
@@ -278,6 +345,27 @@ TEST_F(ImageFoldersTest, ABadPictureIsNamedOrCounted) {
   EXPECT_EQ(splits.bad.reasons[0].first, (folder_ / "cat/c.jpg").string());
 }
 
+TEST_F(ImageFoldersTest, AClassKeepsAPictureToTrainOn) {
+  for (const std::string animal : {"cat", "dog", "emu"}) {
+    write_picture("train/" + animal + "/a.png", 1);
+    write_picture("dev/" + animal + "/a.png", 1);
+  }
+  write("train/dog/a.png", "no picture");
+  EXPECT_EQ(error("folders", /*skip_bad=*/true),
+            "data: the class \"dog\" in " + folder_.string() +
+                " has no picture left to train on (1 bad, 1 in dev or test); remove its folder, or put "
+                "more pictures there");
+  write_picture("train/dog/b.png", 2);
+  EXPECT_EQ(load("folders", /*skip_bad=*/true).train.size(), 3);
+}
+
+TEST_F(ImageFoldersTest, AllPicturesOfAClassMayNotBeHeldOut) {
+  for (const std::string animal : {"cat", "dog"}) write_picture(animal + "/a.png", 1);
+  test_share_ = 0.1;  // dog/a.png is always in it
+  EXPECT_THAT(error("folders"),
+              HasSubstr("\"dog\" in " + folder_.string() + " has no picture left to train on (0 bad, 1 in"));
+}
+
 TEST_F(ImageFoldersTest, ALinkThatLeadsToItselfIsABadPicture) {
   write_picture("cat/a.png", 1);
   write_picture("dog/a.png", 2);
@@ -294,7 +382,7 @@ TEST_F(ImageFoldersTest, SaysWhatIsMissing) {
   std::filesystem::create_directories(folder_ / "dog");
   EXPECT_THAT(error("folders"), AllOf(HasSubstr("dog has no picture"), HasSubstr("remove the folder")));
   write("dog/b.png", "no picture");
-  EXPECT_THAT(error("folders", /*skip_bad=*/true), HasSubstr("are of the class \"cat\""));
+  EXPECT_THAT(error("folders", /*skip_bad=*/true), HasSubstr("the class \"dog\" in"));
   write_picture("test/cat/a.png", 1);
   EXPECT_THAT(error("folders"), HasSubstr("but no folder train beside it"));
   write_picture("train/cat/a.png", 1);

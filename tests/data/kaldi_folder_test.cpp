@@ -109,6 +109,25 @@ TEST_F(KaldiFolderTest, RefusesOrCountsBadSegments) {
   expect("rec1 0.5 0.50001", "no sample at 8000 Hz", "a segment holds no sample");
 }
 
+TEST_F(KaldiFolderTest, NamesDifferAcrossSets) {
+  write("dev/wav.scp", "rec3 ../train/a.wav\nrec1 ../train/b.wav\n");
+  write("dev/text", "rec3 three\nrec1 one\n");
+  EXPECT_EQ(error_of([&] { load(); }),
+            (folder_ / "dev/wav.scp:2").string() + ": there is another utterance \"rec1\" at " +
+                (folder_ / "train/wav.scp:1").string() +
+                "; names must differ, those of other sets too; skip_bad leaves such utterances out");
+  EXPECT_EQ(load(true).dev.size(), 1u);
+}
+
+TEST_F(KaldiFolderTest, TwoDevSetsAreRefused) {
+  for (const std::string set : {"dev", "valid"}) {
+    write(set + "/wav.scp", set + " ../train/a.wav\n");
+    write(set + "/text", set + " three\n");
+  }
+  EXPECT_EQ(error_of([&] { load(); }), "data: there are both " + (folder_ / "dev").string() +
+                                           " and valid; remove the one that is not meant");
+}
+
 TEST_F(KaldiFolderTest, NeedsItsFiles) {
   std::filesystem::remove(folder_ / "train/text");
   EXPECT_THAT(error_of([&] { load(); }), HasSubstr("there is no " + (folder_ / "train/text").string()));

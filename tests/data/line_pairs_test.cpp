@@ -108,6 +108,16 @@ TEST_F(PairsTest, ParallelFilesAreReadLineByLine) {
   EXPECT_EQ(read(other, "dev"), (std::vector<LinePair>{{"three", "drei"}}));
 }
 
+TEST_F(PairsTest, TwoDevSetsAreRefused) {
+  write_both("eins\n", "one\n");
+  for (const char* name : {"dev.de", "dev.en", "valid.de.gz", "valid.en"}) write(name, "x\n");
+  EXPECT_EQ(error(source()),
+            "data: there are both DIR/dev.de and valid.de.gz; remove the one that is not meant");
+  for (const char* name : {"train.tsv", "dev.tsv", "val.tsv"}) write(name, "x\ty\n");
+  EXPECT_EQ(error(source("tsv")),
+            "data: there are both DIR/dev.tsv and val.tsv; remove the one that is not meant");
+}
+
 TEST_F(PairsTest, EndingsMustBeNamedWhereTheyAreMany) {
   write_both("eins\n", "one\n");
   write("train.fr.gz", "un\n");

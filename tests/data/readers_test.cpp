@@ -288,6 +288,8 @@ TEST_F(ReadersTest, TsvSaysWhatIsWrong) {
   EXPECT_THAT(error("tsv"), HasSubstr("DIR/test.tsv contains no example"));
   write("train.tsv", "a\tx\na\ty\n");
   EXPECT_THAT(error("tsv"), HasSubstr("must have at least 2 different labels, got only \"a\""));
+  write("valid.tsv", "a\tx\n");
+  EXPECT_EQ(error("tsv"), "data: there are both DIR/dev.tsv and valid.tsv; remove the one that is not meant");
 }
 
 }  // namespace

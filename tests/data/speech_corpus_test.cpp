@@ -74,6 +74,14 @@ TEST_F(SpeechCorpusTest, ReadsTsv) {
   EXPECT_EQ(corpus.bad.count(), 0);
 }
 
+TEST_F(SpeechCorpusTest, TwoDevSetsAreRefused) {
+  record("a.wav");
+  for (const char* name : {"train.tsv", "dev.tsv", "valid.tsv"}) write(name, "a.wav\tone\n");
+  EXPECT_EQ(error_of([&] { load_speech(source("tsv", true)); }),
+            "data: there are both " + (folder_ / "dev.tsv").string() +
+                " and valid.tsv; remove the one that is not meant");
+}
+
 TEST_F(SpeechCorpusTest, RefusesOrCountsBadLines) {
   record("a.wav"), record("b.wav");
   write("torn.wav", wav(sixteen_bits({1, 2}), {}, 100));

@@ -65,6 +65,13 @@ TEST_F(TextPairsTest, ATsvOfYourOwn) {
   EXPECT_FALSE(splits.ranked);
 }
 
+TEST_F(TextPairsTest, TwoDevSetsAreRefused) {
+  write_tsv("yes\ta\tb\nno\ta\tc\n");
+  write("valid.tsv", "yes\ta\tb\n");
+  EXPECT_EQ(error("tsv"), "data: there are both " + (folder_ / "dev.tsv").string() +
+                              " and valid.tsv; remove the one that is not meant");
+}
+
 TEST_F(TextPairsTest, AFirstLineMayNameTheColumnsAndLabelsAreTrimmed) {
   write_tsv("label\tfirst\tsecond\nyes \ta\tb\n no\ta\tc\nyes\tlabel\td\n");
   const auto splits = read("tsv");

@@ -36,6 +36,13 @@ TEST_F(TextSourceTest, TextsAreReadLineByLine) {
   EXPECT_THAT(error_of([&] { corpus->open("test"); }), HasSubstr("there is no test text beside "));
 }
 
+TEST_F(TextSourceTest, TwoDevSetsAreRefused) {
+  for (const char* name : {"train.txt", "valid.txt", "val.txt.gz"}) write(name, "x\n");
+  EXPECT_EQ(error_of([&] { open_text(source()); }), "data: there are both " +
+                                                        (folder_ / "valid.txt").string() +
+                                                        " and val.txt.gz; remove the one that is not meant");
+}
+
 TEST_F(TextSourceTest, KnownSetsAreFoundByName) {
   write("wikitext2/train.txt", "x\n");
   EXPECT_EQ(open_text(source("wikitext2"))->text(), TextForm::tokenised);

@@ -1,5 +1,6 @@
 #include "quatrain/nn/embedding.h"
 
+#include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -45,6 +46,20 @@ TEST(NnEmbedding, OneComponentIsTorchsEmbedding) {
   ours->S.copy_(theirs->weight.unsqueeze(0));
   const at::Tensor tokens = torch::arange(48);
   EXPECT_TRUE(torch::equal(ours(tokens), theirs->weight));
+}
+
+TEST(NnEmbedding, RowsKeepTheirTypeUnderAutocast) {
+  for (const char* algebra : kEmbeddingAlgebras) {
+    nn::Embedding layer = embedding(algebra);
+    const at::Tensor tokens = torch::arange(48), expected = layer(tokens);
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    at::autocast::set_autocast_dtype(at::kCPU, torch::kBFloat16);
+    const at::Tensor rows = layer(tokens);
+    at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    EXPECT_EQ(rows.scalar_type(), torch::kFloat) << algebra;
+    EXPECT_TRUE(torch::equal(rows, expected)) << algebra;
+  }
 }
 
 TEST(NnEmbedding, GradientsAreThoseOfTheWrittenOutMatrix) {

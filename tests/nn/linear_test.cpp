@@ -167,6 +167,9 @@ TEST(NnLinear, FactorsOfALearnedTensorServeEvalModeOnly) {
     const auto rounded = std::dynamic_pointer_cast<nn::LinearImpl>(copy->clone());
     rounded->to(torch::kBFloat16);
     EXPECT_TRUE(rounded->has_factors()) << "rounding to bfloat16 is within its tolerance";
+    rounded->to(torch::kFloat);
+    const bool kept_all = layer->A.to(torch::kBFloat16).to(torch::kDouble).equal(layer->A);  // a table's ones
+    EXPECT_EQ(rounded->has_factors(), kept_all) << "float32 answers have the digits of float32";
 
     const torch::NoGradGuard no_grad;
     layer->A[0][1][0] += 1e-6;  // a step of gradcheck

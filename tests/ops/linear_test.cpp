@@ -130,6 +130,26 @@ TEST(Linear, AnyLeadingShapeStridesAndSizes) {
   }
 }
 
+// Rows of an expanded tensor, and windows over one row: libraries of dense products take no rows that
+// overlap.
+TEST(Linear, RowsMayOverlap) {
+  torch::manual_seed(4);
+  const at::NoGradGuard no_grad;
+  for (const char* algebra : {"real", "quaternion"}) {
+    const int64_t n = algebra == std::string("real") ? 1 : 4;
+    const at::Tensor S = torch::randn({n, 64 / n, 64 / n});
+    for (const at::Tensor& x : {torch::randn({1, 64}).expand({9, 64}), torch::randn({200}).unfold(0, 64, 16),
+                                torch::randn({64}).expand({2, 40, 64})})
+      for (const Way way : all_ways())
+        for (const bool constant : {false, true}) {
+          const ops::Product product{algebra, {}, {}};
+          const at::Tensor y = ops::linear(x, S, {}, product, way, {}, constant);
+          const at::Tensor expected = ops::linear(x.to(torch::kDouble), S.to(torch::kDouble), {}, product);
+          EXPECT_LT(relative_error(y, expected), 1e-6) << algebra << " " << ops::name(way) << x.strides();
+        }
+  }
+}
+
 TEST(Linear, RealAlgebraIsTheRealLayer) {
   const Problem t = make(1, 9, 7, 6, torch::kFloat);
   for (const Way way : all_ways())

@@ -63,6 +63,32 @@ def test_arguments_stand_as_torchs():
         Linear(8, 12, "phm(4)")
     with pytest.raises(ValueError, match="in_features must be divisible by n = 4, got 6"):
         Linear(6, 12)
+    for ours, theirs, arguments in (
+        (quatrain.nn.RNN, nn.RNN, (8, 8, 2, "relu", False, True)),
+        (quatrain.nn.RNNCell, nn.RNNCell, (8, 8, False, "relu")),
+    ):
+        mine, real, x = ours(*arguments), theirs(*arguments), torch.randn(2, 3, 8)
+        assert mine.cell == "rnn_" + real.nonlinearity and mine.bias is real.bias is False
+        assert getattr(mine, "batch_first", None) == getattr(real, "batch_first", None)
+        with pytest.raises(TypeError, match="nonlinearity is given twice, as the fourth argument 'relu' and as 'tanh'"):
+            ours(*arguments, nonlinearity="tanh")
+        with pytest.raises(ValueError, match="nonlinearity must be one of tanh, relu; got False"):
+            ours(*arguments[:3], False)
+    assert quatrain.nn.Embedding(8, 8, device="cpu", dtype=torch.float64).S.dtype == torch.float64
+    for padding_idx in (0, "quaternion"):
+        with pytest.raises(TypeError, match="positional"):
+            quatrain.nn.Embedding(8, 8, padding_idx)
+
+
+@pytest.mark.parametrize("algebra", ["real", "quaternion", "wkp(4)"])
+def test_embeddings_have_torchs_weight(algebra):
+    layer, tokens = quatrain.nn.Embedding(12, 8, algebra=algebra), torch.arange(12)
+    assert layer.weight.shape == (12, 8)
+    torch.testing.assert_close(nn.functional.embedding(tokens, layer.weight), layer(tokens))
+    with pytest.raises(RuntimeError, match="write into layer.S"), torch.no_grad():
+        layer.weight[0].zero_()
+    with pytest.raises(AttributeError, match="Embedding: weight is the matrix H, computed from S and A, and cannot be set"):
+        layer.weight = nn.Parameter(torch.zeros(12, 8))
 
 
 def test_state_dicts_know_their_algebra(tmp_path):
@@ -184,6 +210,16 @@ def test_a_torch_mask_hides_what_it_hides_in_torch():
     hidden[:, :, 0] = False
     for mask in (hidden, hidden[0], torch.randn(5, 5)):
         torch.testing.assert_close(ours(x, x, x, attn_mask=mask)[0], theirs(x, x, x, attn_mask=mask)[0])
+    # A floating padding is added to the scores.
+    padding = torch.randn(3, 5)
+    padding[1, 3:] = -torch.inf
+    for mask in (None, hidden, torch.randn(5, 5)):
+        floating = torch.zeros(hidden.shape).masked_fill(hidden, -torch.inf) if mask is hidden else mask  # torch wants one type
+        expected = theirs(x, x, x, key_padding_mask=padding, attn_mask=floating)[0]
+        torch.testing.assert_close(ours(x, x, x, key_padding_mask=padding, attn_mask=mask)[0], expected)
+    one = x[1]
+    expected = theirs(one, one, one, key_padding_mask=padding[1])[0]
+    torch.testing.assert_close(ours(one, one, one, padding[1])[0], expected)
 
 
 def test_profiles_name_the_operators():

@@ -106,10 +106,14 @@ def test_networks_of_torchs_layers_are_converted():
         (lambda: nn.Conv2d(8, 4, 3, padding_mode="mirror"), "padding_mode must be one of zeros"),
         (lambda: nn.ConvTranspose2d(8, 4, 3, padding_mode="reflect"), "padding_mode must be zeros"),
         (lambda: nn.Conv2d(8, 4, 3)(torch.zeros(1, 4, 5, 5)), "8"),
+        (lambda: nn.Conv2d(16, 16, 3.0), "Conv2d: kernel_size must be an int, got 3.0"),
+        (lambda: nn.Conv2d(16, 16, [3, "a"]), "Conv2d: kernel_size must be an int, got 'a'"),
+        (lambda: nn.Conv2d(16, 16, 3, stride="2"), "Conv2d: stride must be an int, got '2'"),
+        (lambda: nn.ConvTranspose2d(16, 16, 3, output_padding=0.5), "ConvTranspose2d: output_padding must be an int, got 0.5"),
     ],
 )
 def test_bad_arguments_are_one_sentence(make, words):
-    with pytest.raises((ValueError, RuntimeError), match=words):
+    with pytest.raises((ValueError, RuntimeError, TypeError), match=words):
         make()
 
 

@@ -34,6 +34,19 @@ def test_factors_are_of_the_very_values_of_A():
 
 
 @pytest.mark.parametrize("notation", ["phm(4)", "wkp(2)"])
+@pytest.mark.parametrize("between", [torch.bfloat16, torch.half, torch.float64])
+def test_answers_are_as_exact_as_their_type(notation, between):
+    module, x = layer(notation).eval(), torch.randn(40, 8)
+    assert module.factorize()
+    assert module.to(between).has_factors()
+    module.float()
+    with torch.no_grad():
+        torch.testing.assert_close(module(x), by_definition(module, x), rtol=1e-5, atol=1e-5)
+    assert module.has_factors() == (between is torch.float64)  # which rounds nothing
+    assert module.factorize() and module.bfloat16().has_factors()
+
+
+@pytest.mark.parametrize("notation", ["phm(4)", "wkp(2)"])
 def test_vmap_over_factorized_models(notation):
     models = [layer(notation, dtype=torch.float64).eval() for _ in range(3)]
     for module in models:

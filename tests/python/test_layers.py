@@ -185,6 +185,46 @@ def test_meta_device(make, notation):
         assert torch.equal(module.S, make(notation).S)
 
 
+@pytest.mark.parametrize("notation", ["real", "quaternion", "phm(4)"])
+def test_embeddings_leave_the_meta_device(notation):
+    """By every way that torch has; the table of a fixed algebra is no parameter, and comes along."""
+    tokens, wanted = torch.arange(8), nn.Embedding(8, 8, algebra=notation)
+
+    def on_meta():
+        with torch.device("meta"):
+            return nn.Embedding(8, 8, algebra=notation)
+
+    module = on_meta().to_empty(device="cpu")
+    assert not list(module.buffers())  # to_empty leaves them empty
+    module.load_state_dict(wanted.state_dict())
+    assert torch.equal(module(tokens), wanted(tokens))
+    module = on_meta()
+    module.load_state_dict(wanted.state_dict(), assign=True)
+    assert torch.equal(module(tokens), wanted(tokens))
+    torch.testing.assert_close(torch.compile(module, fullgraph=True, backend="aot_eager")(tokens), wanted(tokens))
+    assert torch.equal(torch.func.functional_call(on_meta(), dict(wanted.named_parameters()), (tokens,)), wanted(tokens))
+    module = on_meta().to_empty(device="cpu")
+    torch.manual_seed(3)
+    module.reset_parameters()
+    torch.manual_seed(3)
+    assert torch.equal(module(tokens), nn.Embedding(8, 8, algebra=notation)(tokens))
+
+
+def test_embeddings_keep_the_numbers_of_their_table():
+    algebra.add("thirds", torch.tensor([[[1, 0], [0, 1]], [[0, 1 / 3], [1, 0]]]))
+    module, tokens = nn.Embedding(8, 8, algebra="thirds"), torch.arange(8)
+    module.bfloat16().double()
+    torch.testing.assert_close(module(tokens), module.matrix()[tokens], rtol=1e-12, atol=1e-12)
+
+
+def test_norms_start_anew():
+    norm = nn.WhiteningNorm(8, device="meta").to_empty(device="cpu")
+    for tensor in norm.state_dict().values():
+        tensor.fill_(9)
+    norm.reset_parameters()
+    torch.testing.assert_close(norm.state_dict(), nn.WhiteningNorm(8).state_dict())
+
+
 def test_meta_forward_gives_shapes():
     assert layer(device="meta")(torch.empty(5, 8, device="meta")).shape == (5, 12)
     assert encoder(device="meta", dtype=torch.half).layers[0].norm1.weight.dtype == torch.half
@@ -233,6 +273,25 @@ def test_prune(training):
     assert int((module.S_orig.grad == 0).sum()) >= 12
     prune.remove(module, "S")
     torch.testing.assert_close(module(x), by_definition(module, x))
+
+
+@pytest.mark.parametrize(
+    "compute, originals",
+    [
+        (lambda module: parametrize.register_parametrization(module, "S", Symmetric()), ["parametrizations.S.original"]),
+        (lambda module: parametrizations.weight_norm(module, "S"), ["parametrizations.S.original0", "parametrizations.S.original1"]),
+        (lambda module: prune.l1_unstructured(module, "S", amount=0.5), ["S_orig"]),
+        (lambda module: torch.nn.utils.spectral_norm(module, "S"), ["S_orig"]),
+    ],
+)
+def test_what_S_is_computed_from_decays(compute, originals):
+    module = nn.Linear(8, 8, algebra="phm(4)")
+    compute(module)
+    module(torch.randn(3, 8))
+    held = dict(module.named_parameters())
+    assert {id(p) for p in nn.decaying_parameters(module)} == {id(held[name]) for name in originals}
+    decaying, others = nn.parameter_groups(module, 0.1)
+    assert len(decaying["params"]) == len(originals) and len(others["params"]) == 2  # A and the bias
 
 
 def test_hooks():
@@ -336,6 +395,23 @@ def test_what_is_prepared_in_eval_mode_goes_with_training():
         assert ops.prepared_size()[0] == before
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("fused", [False, True])
+def test_steps_of_optimizers_are_noticed(fused, compiled):
+    """Also where the layer was not called with autograd since: its gradient came from another process, or from its matrix."""
+    torch._dynamo.reset()
+    module, x = nn.Linear(64, 64, algebra="quaternion").eval(), torch.randn(3, 64)
+    optimizer = torch.optim.AdamW(module.parameters(), lr=0.1, fused=fused)
+    step = torch.compile(optimizer.step, backend="aot_eager") if compiled else optimizer.step
+    for _ in range(2):
+        with torch.no_grad():
+            module(x)
+        (module.matrix() - torch.eye(64)).square().sum().backward()
+        step()
+        with torch.no_grad():
+            torch.testing.assert_close(module(x), x @ module.matrix().T + module.bias, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     "call, error, words",
     [
@@ -364,6 +440,10 @@ def test_what_is_prepared_in_eval_mode_goes_with_training():
         (lambda: encoder(norm="sandwich"), ValueError, "norm must be one of post, pre, phydi"),
         (lambda: classifier()(torch.zeros(5, dtype=torch.int64)), ValueError, r"tokens must be \(batch, length\)"),
         (lambda: nn.to_concatenated(torch.zeros(5), 2), ValueError, "divisible by n = 2"),
+        (lambda: nn.MultiheadAttention(16, 2, packed="yes"), TypeError, "MultiheadAttention: packed must be True or False, got 'yes'$"),
+        (lambda: nn.WhiteningNorm(16, "4"), TypeError, "WhiteningNorm: n must be an int, got '4'"),
+        (lambda: nn.WhiteningNorm(16, eps="4"), TypeError, "WhiteningNorm: eps must be a number, got '4'"),
+        (lambda: nn.WhiteningNorm(16, momentum=None), TypeError, "WhiteningNorm: momentum must be a number, got None .there is no average"),
     ],
 )
 def test_refusals(call, error, words):

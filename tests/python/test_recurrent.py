@@ -68,6 +68,28 @@ def test_copies_train_and_compile(kind, projection, algebra):
     torch.testing.assert_close(*found)
 
 
+def replica(layer):
+    """What DataParallel makes of a layer for another device, with zeros for the parameters."""
+    made = layer._replicate_for_data_parallel()
+    for name, parameter in layer._parameters.items():
+        setattr(made, name, None if parameter is None else torch.zeros_like(parameter))
+    return made
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *(kind + "Cell" for kind in KINDS)])
+def test_replicas_and_shallow_copies_have_parameters_of_their_own(kind):
+    layer, x = getattr(nn, kind)(8, 8, algebra="quaternion"), torch.randn(3, 2, 8)
+    x = x[0] if "Cell" in kind else x
+    y = replica(layer)(x)
+    assert not (y[0] if isinstance(y, tuple) else y).any()
+    other = copy.copy(layer)
+    other._parameters = {name: p if p is None else torch.nn.Parameter(torch.zeros_like(p)) for name, p in layer._parameters.items()}
+    y = other(x)
+    assert not (y[0] if isinstance(y, tuple) else y).any()
+    other.reset_parameters()
+    assert other.S_ih.any() if "Cell" in kind else other.S_ih_l0.any()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_cells_are_torchs(kind):
     theirs = getattr(torch.nn, kind + "Cell")(10, 8)
@@ -207,6 +229,7 @@ def test_arguments_are_refused_in_a_sentence():
     with pytest.raises(ValueError, match=r"without a batch must have the shape \(layers \* directions, hidden_size\), got \[1, 2, 16\]"):
         layer(x[:, 0], (h, h))
     nn.LSTM(np.int64(8), np.int64(16), dropout=np.float32(0))
-    for wrong in (dict(num_layers=1.5), dict(dropout="x"), dict(bidirectional=3), dict(dtype=torch.int32), dict(dtype=torch.complex64)):
+    wrongs = [dict(num_layers=1.5), dict(dropout="x"), dict(bidirectional=3), dict(proj_size="4"), dict(forget_bias="1")]
+    for wrong in (*wrongs, dict(dtype=torch.int32), dict(dtype=torch.complex64)):
         with pytest.raises(TypeError, match="LSTM: " + next(iter(wrong)) + " must be"):
             nn.LSTM(8, 16, **wrong)

@@ -106,6 +106,38 @@ def test_what_was_hooked_or_replaced_is_called():
         assert not torch.equal(net.stem_norm.running_mean, means)
 
 
+def test_norms_that_cannot_ride_are_called():
+    """A norm without a weight, or one that takes the batch's statistics in eval mode too; and a shortcut without a norm."""
+    block, x = drawn(ResNetBlock(8, 8, 2)), torch.randn(2, 8, 6, 6)
+    norms = [torch.nn.BatchNorm2d(8, affine=False), torch.nn.BatchNorm2d(8, track_running_stats=False), torch.nn.Identity()]
+    for place in ("norm1", "norm2", "shortcut_norm"):
+        for norm in norms:
+            setattr(block, place, norm.eval())
+            expected = block(x).detach()
+            with torch.no_grad():
+                assert_near(block(x), expected)
+    block = drawn(ResNetBlock(8, 8, 2))
+    block.shortcut_norm = None
+    expected = block(x).detach()
+    with torch.no_grad():
+        assert_near(block(x), expected)
+
+
+@pytest.mark.parametrize("residual", ["plain", "phydi", "code", "fixup"])
+def test_networks_leave_the_meta_device(residual):
+    options = dict(widths=(8, 8, 16, 16), residual=residual, algebra="phm(4)")
+    net = ResNet(4, 5, **options, device="meta").to_empty(device="cpu")
+    for tensor in net.state_dict().values():
+        tensor.fill_(9)
+    net.apply(lambda part: part.reset_parameters() if hasattr(part, "reset_parameters") else None)
+    for name, wanted in ResNet(4, 5, **options).state_dict().items():
+        found = net.state_dict()[name]
+        if wanted.dim() < 2 and name != "head.bias":  # what is not drawn
+            assert torch.equal(found, wanted), name
+        elif wanted.numel() > 500:
+            assert found.std().item() == pytest.approx(wanted.std().item(), rel=0.2), name
+
+
 @pytest.mark.parametrize("residual", ["phydi", "code"])
 def test_each_block_is_its_shortcut_at_the_start(residual):
     x = torch.randn(2, 8, 6, 6)

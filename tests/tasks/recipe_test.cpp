@@ -263,6 +263,54 @@ TEST(Recipe, twins_need_good_names) {
               HasSubstr("keys of [model] and [train] only"));
 }
 
+// What is set for one run alone and would do nothing is a mistake; a file may hold keys of other twins.
+TEST(Recipe, settings_that_do_nothing_are_refused) {
+  const auto set = [](const std::string& text, const std::vector<std::string>& settings) {
+    std::vector<Setting> all;
+    for (const auto& one : settings) all.push_back(Setting::parse(one));
+    try {
+      parse_recipe(text, "a.toml", "a", all);
+    } catch (const RecipeError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(
+      set("", {"train.momentum=0.9"}),
+      "--set train.momentum=0.9: train.momentum would do nothing: it needs train.optimizer = sgd or rmsprop");
+  EXPECT_EQ(set("", {"train.momentum=0.9", "train.optimizer=sgd"}), "");
+  EXPECT_EQ(set("[train]\nmomentum = 0.9\n", {}), "");
+  EXPECT_THAT(set("", {"train.every=3"}), HasSubstr("train.schedule = step"));
+  EXPECT_THAT(set("[train]\nwarmup_share = 0.1\n", {"train.warmup=3"}), HasSubstr("train.warmup_share = 0"));
+  const std::string lines = "[task]\nkind = 'seq2seq'\n";
+  EXPECT_THAT(set(lines, {"vocabulary.pieces=words", "vocabulary.byte_fallback=true"}),
+              HasSubstr("vocabulary.pieces = unigram or bpe"));
+  EXPECT_EQ(set(lines, {"vocabulary.pieces=bpe", "vocabulary.byte_fallback=true"}), "");
+  EXPECT_THAT(set(lines, {"model.max_positions=128"}), HasSubstr("model.positions = learned"));
+  EXPECT_THAT(set(lines, {"decode.reads=pair", "decode.scores=true"}), HasSubstr("decode.reads"));
+  EXPECT_EQ(set(lines, {"decode.reads=pair", "decode.alignments=true"}), "");
+  const std::string speech = "[task]\nkind = 'speech'\n";
+  EXPECT_THAT(set(speech + "objective = 'utterance'\n", {"decode.beam=4"}),
+              HasSubstr("task.objective = ctc"));
+  EXPECT_EQ(set(speech + "objective = 'frames'\ndata = 'kaldi'\n", {"decode.insertion=-1"}), "");
+  EXPECT_THAT(set(speech, {"features.band_masks=2", "features.widest_mask=0"}),
+              HasSubstr("features.widest_mask must be above 0"));
+  // It is enough that a twin uses it.
+  const std::string twins = "[[twins]]\nname = 'real'\nalgebra = 'real'\n";
+  EXPECT_THAT(set(twins, {"model.attention=real"}), HasSubstr("more than one component"));
+  EXPECT_EQ(set(twins + "[[twins]]\nname = 'h'\nalgebra = 'quaternion'\n", {"model.attention=real"}), "");
+}
+
+// Figures that are compared must be of one way to search; predictions may have another.
+TEST(Recipe, keys_of_answers_stay_while_a_run_goes_on) {
+  Recipe recipe = parse("[task]\nkind = 'seq2seq'\n");
+  std::map<std::string, std::pair<bool, bool>> kept;
+  for (const auto& key : keys_of(recipe)) kept[key.full_name()] = {key.free, key.answers};
+  EXPECT_EQ(kept.at("decode.longest"), std::pair(false, true));
+  EXPECT_EQ(kept.at("decode.best"), std::pair(true, false));
+  EXPECT_EQ(kept.at("train.rate"), std::pair(false, false));
+}
+
 TEST(Recipe, the_document_has_every_key) {
   const auto text = recipe_document();
   Recipe recipe;

@@ -5,6 +5,7 @@
 #include "tasks/seq2seq/model.h"
 #include "tasks/seq2seq/shortlist.h"
 #include "tasks/seq2seq_runs.h"
+#include "train/run_files.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -14,7 +15,7 @@ using testing::AllOf, testing::HasSubstr;
 class ShortlistTest : public Seq2SeqKindTest {
  protected:
   std::filesystem::path run() const { return folder_ / "run"; }
-  std::filesystem::path file() const { return run() / kShortlistFile; }
+  std::filesystem::path file() const { return run() / train::kShortlistFile; }
   std::unique_ptr<Model> model(std::vector<std::string> settings = {}) const {
     return load_run(run(), settings_of_tests(settings));
   }
@@ -117,7 +118,7 @@ TEST_F(ShortlistTest, IsRefusedWhereItDoesNotFit) {
   // The pieces of another run.
   std::filesystem::rename(run(), folder_ / "first");
   learn_capitals({"vocabulary.size=20"});
-  std::filesystem::copy(folder_ / "first" / kShortlistFile, file());
+  std::filesystem::copy(folder_ / "first" / train::kShortlistFile, file());
   EXPECT_THAT(refusal({"decode.shortlist=true"}), AllOf(HasSubstr("is of other pieces"), HasSubstr(again)));
 }
 

@@ -177,6 +177,12 @@ TEST_F(SpeechProblemsTest, NumbersThatAreNoBandsAreNoted) {
   EXPECT_THAT(notes({"features.derivatives=0", "model.algebra=real"}), testing::IsEmpty());
 }
 
+TEST_F(SpeechProblemsTest, ADevSetThatIsMissingIsSaid) {
+  test::write_tones(folder_ / "tones", 8, 2, 2, 2);
+  fs::remove(file("dev.tsv"));
+  EXPECT_THAT(load({})->notes(), ElementsAre("the dev set is empty: the last weights count"));
+}
+
 TEST_F(SpeechProblemsTest, FilesThatAreNoneAreNamed) {
   test::write_tones(folder_ / "tones", 8, 2, 2, 2);
   learn({"train.epochs=1"});
@@ -217,7 +223,8 @@ TEST_F(SpeechProblemsTest, AlignmentsThatDoNotFitAreNamed) {
   auto skipping = settings;
   skipping.push_back("task.skip_bad=true");
   EXPECT_THAT(load(skipping)->notes(),
-              ElementsAre(HasSubstr("train set: 1 utterance left out (the alignment does not fit)")));
+              ElementsAre(HasSubstr("train set: 1 utterance left out (the alignment does not fit)"),
+                          "the dev set is empty: the last weights count"));
 }
 
 TEST_F(SpeechProblemsTest, AlignmentsOfOtherClassesAreNamed) {
@@ -241,7 +248,8 @@ TEST_F(SpeechProblemsTest, AlignmentsOfOtherClassesAreNamed) {
       load(settings)->notes(),
       ElementsAre("test set: 12 frames of classes that the training set does not have, which cannot be "
                   "recognised, the first \"7\"",
-                  "test set: 2 utterances with such frames alone, which are scored but have no loss"));
+                  "test set: 2 utterances with such frames alone, which are scored but have no loss",
+                  "the dev set is empty: the last weights count"));
   EXPECT_GT(learn(settings).test.at("loss"), 0);
   write_set("train", {"0 1 1 1 0", "0 1 40000 1 0"});  // Kaldi's transition ids are such
   EXPECT_THAT(error_of_load(settings),

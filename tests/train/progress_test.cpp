@@ -39,6 +39,15 @@ Progress middle() {
   return p;
 }
 
+TEST(ProgressTest, TheRateIsOfWhatTheTaskCounts) {
+  const std::string text = shown([](std::FILE* file) {
+    Progress p = middle();
+    p.unit = "tokens";
+    ProgressLine(file, "", true, 0).show(p);
+  });
+  EXPECT_THAT(text, HasSubstr("  1234 tokens/s  1h02m left"));
+}
+
 TEST(ProgressTest, OneLineIsRedrawnOnATerminal) {
   const std::string text = shown([](std::FILE* file) {
     ProgressLine line(file, "quaternion", true, 0);

@@ -76,6 +76,34 @@ TEST_F(ResumeTest, AFinishedRunWithoutCheckpointsIsNotTrainedAnew) {
   EXPECT_EQ(contents(run_ / "metrics.jsonl"), metrics);
 }
 
+TEST_F(ResumeTest, AFinishedRunWithoutItsLastCheckpointGivesItsResult) {
+  ToyTask task, again, more;
+  const Result result = train(task, options());
+  fs::remove_all(run_ / "last");
+  ASSERT_TRUE(has_checkpoint(run_));  // older ones are there
+  EXPECT_EQ(train(again, options()).test, result.test);
+  EXPECT_TRUE(again.asked.empty());
+  EXPECT_THAT(refusal(more, options(30)),
+              AllOf(HasSubstr("no checkpoint 'last'"), HasSubstr("--from step-")));
+}
+
+TEST_F(ResumeTest, TheAdviceForAFinishedRunWithoutItsBestWeightsIsTheOneThatHelps) {
+  ToyTask task, resumed;
+  task.scripted = {0.5, 0.2, 0.9, 0.8, 0.7};
+  EXPECT_EQ(train(task, options()).best_step, 12);
+  fs::remove_all(run_ / "best");
+  try {
+    find_checkpoint(run_, "best");
+    ADD_FAILURE() << "it is missing";
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("the run is finished"), HasSubstr("or delete '"),
+                                    testing::Not(HasSubstr("--from"))));
+  }
+  fs::remove(run_ / "result.json");
+  resumed.scripted = {0.6};
+  EXPECT_TRUE(train(resumed, options()).finished);
+}
+
 TEST_F(ResumeTest, AStoppedRunWithoutCheckpointsIsNotTrainedAnew) {
   ToyTask task, resumed;
   stop_at_ = 14;

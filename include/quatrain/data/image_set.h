@@ -27,7 +27,7 @@ struct QUATRAIN_API ImageSet {
 struct QUATRAIN_API ImageSplits {
   ImageSet train, dev, test;
   std::vector<std::string> classes;  ///< their names; at least two
-  BadExamples bad;                   ///< empty unless skipping was asked for
+  BadExamples bad;                   ///< left out where that was asked for; in no class (folders)
 };
 
 /// Where pictures come from.
@@ -52,9 +52,10 @@ struct QUATRAIN_API ImageSource {
 ///             bytes, row after row, and train.labels.u8, a byte a picture; the same of dev (or valid, or
 ///             val) and test, and the names of classes in classes.txt, a line each
 ///   folders   CLASS/NAME.png, .jpg or .jpeg (quatrain/data/image.h) in train, dev (or valid, or val) and
-///             test, or in the folder itself; classes are numbered in the order of their names' bytes.
-///             Pictures become side x side (fit_image). Names that begin with a dot and other endings are
-///             passed over
+///             test, or in the folder itself; a class may have folders of any depth. Classes are numbered in
+///             the order of their names' bytes. Pictures become side x side (fit_image). Names that begin
+///             with a dot and other endings are passed over; pictures beside the classes, or in a folder
+///             beside train, are counted as left out
 ///   shapes    generated (quatrain/data/shapes.h)
 /// Without its file of names a class is called by its number.
 QUATRAIN_API const std::vector<Reader>& image_readers();
@@ -67,8 +68,9 @@ using AfterImages = std::function<void(int64_t done)>;
 /// A picture that cannot be read, or a label that is not among the classes (without a file of names: among
 /// those of train): one sentence with the place, what is wrong, and the way out (c10::Error); with skip_bad
 /// it is counted instead. Always an error are a missing folder or file, one whose length is not that of whole
-/// pictures, another number of labels than of pictures, a class of dev or test that train has not, a class
-/// without pictures in train, and a train set with pictures of fewer than two classes.
+/// pictures, another number of labels than of pictures, two dev sets, a class of dev or test that train has
+/// not, a class (of folders) without good pictures in train, and a train set with pictures of fewer than two
+/// classes.
 QUATRAIN_API ImageSplits load_images(const ImageSource& source, const AfterImages& after_images = {});
 
 }  // namespace quatrain::data

@@ -29,9 +29,9 @@ struct QUATRAIN_API TranslationOptions {
   int64_t longest = 500;
   /// A target is a function of its source alone, bit for bit, whatever else is in the batch and however many
   /// threads there are: every product is made by one thread and takes one way, and one whose bits would
-  /// depend on the number of rows is filled up to 32 of them; a text takes as many places as follow from its length (a multiple of 32), as do all of its batch; batches are
-  /// shared out to the threads. False: the planner is free and all threads work on one batch; scores then
-  /// agree to about 1e-5.
+  /// depend on the number of rows is filled up to 32 of them; a text takes as many places as follow from its
+  /// length (a multiple of 32), as do all of its batch; batches are shared out to the threads. False: the
+  /// planner is free and all threads work on one batch; scores then agree to about 1e-5.
   bool exact = true;
   Projection projection = Projection::float32;
   /// Where given, a target has only tokens that are listed for its source, and those of its prefix:

@@ -108,6 +108,7 @@ class QUATRAIN_API HypercomplexWeight {
   struct Held {
     at::Tensor A;
     std::vector<at::Tensor> factors;
+    bool rounded = false;  // a move rounded A since they were found
   };
 
   at::Tensor effective_structure() const;

@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -32,13 +33,23 @@ struct QUATRAIN_API Key {
   /// Smallest and largest allowed.
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  bool free = false;      ///< a resumed run may have another value
+  bool free = false;      ///< a resumed run may have another value, and what a trained one answers too
+  bool answers = false;   ///< of what a trained run answers alone: a resumed run's figures are compared by it
   bool augments = false;  ///< it changes what training sees, and nothing of what the model makes of an input
 
+  /// Where the key says something, in words and as a question to the options; empty: always.
+  std::string needs = {};
+  std::function<bool()> used = {};
+
   std::string full_name() const { return table + "." + name; }
-  /// Marks the key as free.
-  void may_change() { free = true; }
-  void only_augments() { augments = true; }
+  /// These say where another value may be given than the one that a run was trained with.
+  Key& may_change() { return free = true, *this; }
+  Key& may_change_in_answers() { return answers = true, *this; }
+  Key& only_augments() { return augments = true, *this; }
+  /// `--set` of a key that would do nothing is an error that says what it needs ("train.optimizer = sgd").
+  Key& only(std::string where, std::function<bool()> is) {
+    return needs = std::move(where), used = std::move(is), *this;
+  }
 };
 
 /// A table of a recipe, with what it is about.

@@ -21,7 +21,8 @@ struct QUATRAIN_API Progress {
   std::optional<double> loss;  ///< mean over the last steps; none where none was made
   double learning_rate = 0;
   double examples_per_second = 0;
-  double seconds = 0;  ///< since the run began, over all its parts
+  std::string unit = "examples";  ///< what is counted so
+  double seconds = 0;             ///< since the run began, over all its parts
   double seconds_left = 0;
   std::string figure;                ///< name of the figure that selects
   std::optional<double> last, best;  ///< its values on the dev set

@@ -62,6 +62,8 @@ class QUATRAIN_API Task {
   virtual torch::nn::Module& model() = 0;
   /// Batches in an epoch, the same in each; at least 1.
   virtual int64_t batches() const = 0;
+  /// What BatchLoss::examples counts, for the rate that is shown while it trains.
+  virtual std::string unit() const { return "examples"; }
   /// The loss of a batch, 0 <= index < batches(). The trainer has put the model into training mode, on the
   /// session's device (device_of(), where the batch has to go) and, where asked, autocast on.
   virtual BatchLoss loss(int64_t epoch, int64_t index) = 0;

@@ -44,13 +44,16 @@ def _check_options(depth: int, residual: str, norm: str) -> None:
 
 def _rides(*parts: nn.Module | None) -> bool:
     """True where norms, sums and activations ride on the convolutions: in eval mode without gradients. A norm that mixes
-    components cannot, and what was put in the place of a part, or hooked to it, is called as it stands."""
-    return not torch.is_grad_enabled() and all(
-        part is None
-        or type(part) in (Conv2d, nn.BatchNorm2d)
-        and not (part.training or part._forward_hooks or part._forward_pre_hooks)
-        for part in parts
-    )
+    components or takes the batch's statistics cannot, and what was put in the place of a part, or hooked to it, is called as
+    it stands."""
+
+    def one_rides(part: nn.Module) -> bool:
+        if type(part) is nn.BatchNorm2d and any(values is None for values in (part.running_mean, part.weight, part.bias)):
+            return False
+        plain = type(part) in (Conv2d, nn.BatchNorm2d)
+        return plain and not (part.training or part._forward_hooks or part._forward_pre_hooks)
+
+    return not torch.is_grad_enabled() and all(part is None or one_rides(part) for part in parts)
 
 
 def _scale_and_shift(norm: Any) -> tuple[Tensor, Tensor]:
@@ -110,7 +113,7 @@ class ResNetBlock(nn.Module):
         super().__init__()
         _check_options(depth, residual, norm)
         blocks, bottleneck = _DEPTHS[depth]
-        self.residual = residual
+        self.residual, self._blocks = residual, sum(blocks)
         self.in_channels, self.out_channels = in_channels, _EXPANSION * width if bottleneck else width
         self.shortcut = self.shortcut_norm = None
         at: dict[str, Any] = {"device": device, "dtype": dtype}
@@ -130,20 +133,41 @@ class ResNetBlock(nn.Module):
         for number, sizes in enumerate(maps, 1):
             add(f"conv{number}", *sizes)
             if residual == "fixup":
-                self.register_parameter(f"before{number}", nn.Parameter(torch.zeros((), **at)))
-                self.register_parameter(f"after{number}", nn.Parameter(torch.zeros((), **at)))
+                self.register_parameter(f"before{number}", nn.Parameter(torch.empty((), **at)))
+                self.register_parameter(f"after{number}", nn.Parameter(torch.empty((), **at)))
         if stride != 1 or in_channels != self.out_channels:
             add("shortcut", in_channels, self.out_channels, 1, stride)
         if residual in ("phydi", "code"):
-            self.alpha = nn.Parameter(torch.zeros((), **at))
-        if residual != "fixup":
-            return
-        self.scale = nn.Parameter(torch.ones((), **at))
+            self.alpha = nn.Parameter(torch.empty((), **at))
+        if residual == "fixup":
+            self.scale = nn.Parameter(torch.empty((), **at))
+            self._scale_branch()
+        self._start()
+
+    def _start(self) -> None:
         with torch.no_grad():
-            # With m convolutions in a branch: the blocks' number to the power -1 / (2m - 2); the last one is zero.
+            for name, parameter in self.named_parameters(recurse=False):
+                if name.startswith(("alpha", "before", "after")):
+                    parameter.zero_()
+            if self.residual == "fixup":
+                self.scale.fill_(1)
+
+    def _scale_branch(self) -> None:
+        """Fixup's start of drawn convolutions, m of them in a branch: times the blocks' number to the power -1 / (2m - 2); the
+        last one is zero."""
+        with torch.no_grad():
             for layer in self._numbered("conv"):
-                layer.F.mul_(sum(blocks) ** (-1 / (2 * self._count - 2)))
+                layer.F.mul_(self._blocks ** (-1 / (2 * self._count - 2)))
             layer.F.zero_()
+
+    def reset_parameters(self) -> None:
+        """alpha and fixup's scalars as at the start; the children have their own. But fixup's convolutions, whose scale depends
+        on the depth, are drawn here: call it after theirs, as ``apply`` does."""
+        self._start()
+        if self.residual == "fixup":
+            for layer in self._numbered("conv"):
+                layer.reset_parameters()
+            self._scale_branch()
 
     def _numbered(self, name: str) -> list[Any]:
         return [getattr(self, f"{name}{number}") for number in range(1, self._count + 1)]
@@ -164,8 +188,8 @@ class ResNetBlock(nn.Module):
         """forward without gradients in eval mode: norms, the sum and activations ride on the convolutions."""
         through = y = x
         if self.shortcut is not None:
-            if self.residual == "fixup":
-                through = self.shortcut(x + self.before1)
+            if self.shortcut_norm is None:
+                through = self.shortcut(x + self.before1 if self.residual == "fixup" else x)
             else:
                 through = self.shortcut.forward_with_epilogue(x, *_scale_and_shift(self.shortcut_norm))
         for number, layer in enumerate(self._numbered("conv"), 1):
@@ -278,7 +302,11 @@ class ResNet(nn.Module):
                 channels = block.out_channels
                 self.blocks.append(block)
         self.head = nn.Linear(channels, classes, **at)
-        if residual == "fixup":
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Fixup's head zero; the children have their own: call it after theirs, as ``apply`` does."""
+        if self.residual == "fixup":
             with torch.no_grad():
                 self.head.weight.zero_()
                 self.head.bias.zero_()

@@ -6,12 +6,15 @@ import numbers
 import operator
 from typing import Any, Sequence
 
+import torch
 from torch import Tensor
 
+from ..algebra import Spec
 
-def whole(layer: str, argument: str, value: Any) -> None:
+
+def whole(layer: str, argument: str, value: Any) -> int:
     try:
-        operator.index(value)
+        return operator.index(value)
     except TypeError:
         raise TypeError(f"{layer}: {argument} must be an int, got {value!r}") from None
 
@@ -27,9 +30,13 @@ def divisible(layer: str, argument: str, value: int, divisor: int, text: str = "
         raise ValueError(f"{layer}: {argument} must be divisible by {text} = {divisor}, got {value} (nearest: {nearest})")
 
 
+def number(layer: str, argument: str, value: Any, hint: str = "") -> None:
+    if not isinstance(value, numbers.Real):
+        raise TypeError(f"{layer}: {argument} must be a number, got {value!r}{hint}")
+
+
 def probability(layer: str, argument: str, p: float) -> None:
-    if not isinstance(p, numbers.Real):
-        raise TypeError(f"{layer}: {argument} must be a number, got {p!r}")
+    number(layer, argument, p)
     if not 0 <= p <= 1:
         raise ValueError(f"{layer}: {argument} must be between 0 and 1, got {p}")
 
@@ -45,10 +52,17 @@ def at_least_one(layer: str, argument: str, value: int) -> None:
         raise ValueError(f"{layer}: {argument} must be at least 1, got {value}")
 
 
+def _is_algebra(value: object) -> bool:
+    try:
+        return isinstance(value, str) and Spec.parse(value) is not None
+    except ValueError:
+        return False
+
+
 def flag(layer: str, argument: str, value: object) -> None:
     """Refuses a value that is not a bool; most often it is an algebra where a flag belongs."""
     if not isinstance(value, bool):
-        hint = f" (the algebra is named: algebra={value!r})" if isinstance(value, str) else ""
+        hint = f" (the algebra is named: algebra={value!r})" if _is_algebra(value) else ""
         raise TypeError(f"{layer}: {argument} must be True or False, got {value!r}{hint}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, TypeVar, get_args
 
 import torch
@@ -48,6 +49,14 @@ def _one_of(ours: str, value: _Given, theirs: str, other: _Given) -> _Given:
     if value is not None and other is not None:
         raise ValueError(f"MultiheadAttention: {ours} and {theirs} say the same: give one of them")
     return other if value is None else value
+
+
+def _with_added(mask: Tensor | None, padding: Tensor) -> Tensor:
+    """The mask of scores to which a floating padding (B, S) or (S) is added too."""
+    added = padding.unsqueeze(-2).unsqueeze(-2)
+    if mask is None:
+        return added
+    return added.masked_fill(mask.logical_not(), -math.inf) if mask.dtype == torch.bool else mask + added
 
 
 class MultiheadAttention(nn.Module):
@@ -100,6 +109,8 @@ class MultiheadAttention(nn.Module):
         self.kind = _resolved(spec, attention, split)
         _check.at_least_one("MultiheadAttention", "heads", heads)
         _check.probability("MultiheadAttention", "dropout", dropout)
+        _check.flag("MultiheadAttention", "bias", bias)
+        _check.flag("MultiheadAttention", "packed", packed)
         inside = split == "inside"
         _check.divisible(
             "MultiheadAttention", "width", width, spec.n * heads if inside else heads, "n * heads" if inside else "heads"
@@ -140,9 +151,9 @@ class MultiheadAttention(nn.Module):
         query sees a key, or added to the scores. ``causal``: query l sees the keys 0 .. l. Without a batch: (L, width),
         (S, width), padding (S).
 
-        The words of ``torch.nn.MultiheadAttention`` are taken too, with its meaning: ``key_padding_mask`` is ``padding``,
-        ``is_causal`` is ``causal``, and ``attn_mask``, (L, S) or (B heads, L, S), is bool, **true where a query does not see
-        a key**, or added to the scores.
+        The words of ``torch.nn.MultiheadAttention`` are taken too, by name, with its meaning: ``key_padding_mask`` is
+        ``padding``, ``is_causal`` is ``causal``, and ``attn_mask``, (L, S) or (B heads, L, S), is bool, **true where a query
+        does not see a key**, or added to the scores. A floating ``padding`` is added to the scores, as torch does.
 
         Returns the output (B, L, width) and, where ``need_weights``, the attention weights (B, heads, maps, L, S) before
         dropout, with maps = n (component-wise) or 1; else None. A query that sees no key gets zeros before the output
@@ -155,6 +166,9 @@ class MultiheadAttention(nn.Module):
         if isinstance(padding, Words) and (query is not key or query is not value):
             raise ValueError("MultiheadAttention: Words are of self-attention: query, key and value must be one tensor")
         mask = _one_of("mask", mask, "attn_mask", self._seen(attn_mask))
+        if isinstance(padding, Tensor) and padding.is_floating_point():
+            mask = _with_added(mask, padding)
+            padding = None
         if query.dim() == 2:
             if key is query and value is query:  # as a packed projection wants them
                 batched = (query[None],) * 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Sequence, get_args
+from typing import Any, Iterable, Literal, Sequence, get_args
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +26,8 @@ Sizes = int | Sequence[int]
 
 
 def _sizes(layer: str, argument: str, given: Sizes, axes: int, least: int) -> tuple[int, ...]:
-    sizes = (given,) * axes if isinstance(given, int) else tuple(given)
+    each = given if isinstance(given, Iterable) and not isinstance(given, str) else (given,) * axes
+    sizes = tuple(_check.whole(layer, argument, size) for size in each)
     if len(sizes) != axes:
         raise ValueError(f"{layer}: {argument} must be a number or {axes} of them, got {given}")
     for size in sizes:

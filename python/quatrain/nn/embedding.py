@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Callable
+
 import torch
 from torch import Tensor
 
@@ -9,17 +11,18 @@ from .. import ops
 from ..algebra import Spec, get
 from ..init import Initialiser
 from . import _check
+from ._computed import computed
 from .weight import WAYS, HypercomplexLayer, Way
 
 
 class Embedding(HypercomplexLayer):
     """A vector for each token: the rows of H = sum_i A_i (x) S_i (PHYDI's PHM embedding), torch's embedding at n = 1.
 
-    A row is mixed of n rows of S; H is never written out.
+    A row is mixed of n rows of S; H is never written out. So no row can stay zero: there is no padding_idx.
 
     Args:
         num_embeddings: number of rows; n must divide it.
-        embedding_dim: size of a row; n must divide it. Up to here, and in ``device`` and ``dtype``, the arguments are torch's.
+        embedding_dim: size of a row; n must divide it. Of torch's other arguments there are ``device`` and ``dtype`` alone.
         algebra: ``quaternion``, ``phm(4)``, ``real`` ...
         initialiser: one of ``quatrain.init.INITIALISERS``; ``lecun`` gives rows of norm 1.
         way: how ``scores`` is evaluated.
@@ -35,15 +38,14 @@ class Embedding(HypercomplexLayer):
     A: Tensor | None
     factors: Tensor | None
     S: Tensor
-    table: Tensor | None
 
     def __init__(
         self,
         num_embeddings: int,
         embedding_dim: int,
+        *,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
-        *,
         algebra: str | Spec = "quaternion",
         initialiser: Initialiser = "lecun",
         way: Way = "auto",
@@ -57,10 +59,24 @@ class Embedding(HypercomplexLayer):
         self._weight = self.add_weight(
             spec, embedding_dim, num_embeddings, initialiser=initialiser, device=device, dtype=dtype, decays=False
         )
-        table = None
-        if spec.n > 1 and not spec.learns_structure:
-            table = get(spec.operand).table.to(device=self.S.device, dtype=self.S.dtype)
-        self.register_buffer("table", table, persistent=False)
+        # No buffer: to_empty would leave it empty, load_state_dict(assign=True) on the meta device.
+        self._table = None if spec.n == 1 or spec.learns_structure else get(spec.operand).table
+        self._place_table()
+
+    def _place_table(self) -> None:
+        self._placed = None if self._table is None else self._table.to(self.S.device, self.S.dtype)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Embedding:
+        super()._apply(fn, recurse)
+        self._place_table()
+        return self
+
+    def _structure(self, S: Tensor) -> Tensor | None:
+        """The table of a fixed algebra, as S is."""
+        placed = self._placed
+        if self._table is None or placed is not None and placed.device == S.device and placed.dtype is S.dtype:
+            return placed
+        return self._table.to(S.device, S.dtype)  # S came from elsewhere than a move of the layer
 
     def reset_parameters(self) -> None:
         """Draws S and A anew by the initialiser, as the C++ layer does from the same seed."""
@@ -68,12 +84,25 @@ class Embedding(HypercomplexLayer):
 
     def forward(self, tokens: Tensor) -> Tensor:
         S, _, A, _, _ = self._weight.operands(self)
-        return ops.embedding(tokens, S, self.table if A is None else A, self.factors is not None)
+        return ops.embedding(tokens, S, self._structure(S) if A is None else A, self.factors is not None)
 
     def scores(self, x: Tensor) -> Tensor:
         """H x, a score for each token: (..., width) -> (..., tokens). An output layer whose weights are these."""
         S, algebra, A, factors, constant = self._weight.operands(self)
         return ops.linear(x, S, None, algebra, A, factors, self.way, None, constant)
+
+    @property
+    def weight(self) -> Tensor:
+        """H (tokens, width), differentiable: for code that looks at the vectors. Slow: it is built in every call.
+
+        Writing into it is an error, since it would change nothing.
+        """
+        return computed(self.matrix())
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "weight":
+            raise AttributeError("Embedding: weight is the matrix H, computed from S and A, and cannot be set: write into S")
+        super().__setattr__(name, value)
 
     def matrix(self) -> Tensor:
         """H (tokens, width), differentiable."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from .decoder import TransformerDecoder
 from .embedding import Embedding
 from .encoder import TransformerEncoder
-from .weight import HypercomplexLayer, Part
+from .weight import HypercomplexLayer, HypercomplexWeight
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,9 +34,9 @@ def _count(module: nn.Module) -> int:
     return sum(p.numel() for p in module.parameters())
 
 
-def _parts(module: nn.Module) -> list[Part]:
+def _weights(module: nn.Module) -> list[tuple[HypercomplexLayer, HypercomplexWeight]]:
     layers = (layer for layer in module.modules() if isinstance(layer, HypercomplexLayer))
-    return [part for layer in layers for weight in layer.weights() for part in weight.parts(layer)]
+    return [(layer, weight) for layer in layers for weight in layer.weights()]
 
 
 def parameter_report(module: nn.Module) -> ParameterReport:
@@ -51,21 +51,22 @@ def parameter_report(module: nn.Module) -> ParameterReport:
         trainable=sum(p.numel() for p in module.parameters() if p.requires_grad),
         embeddings=sum(_count(part) for part in module.modules() if isinstance(part, (nn.Embedding, Embedding))),
         encoder=sum(_count(part) for part in module.modules() if isinstance(part, (TransformerEncoder, TransformerDecoder))),
-        weights=sum(part.value.numel() for part in _parts(module)),
+        weights=sum(part.value.numel() for layer, weight in _weights(module) for part in weight.parts(layer)),
     )
 
 
 def decaying_parameters(module: nn.Module) -> list[Tensor]:
     """The parameters to which weight decay applies: S of every hypercomplex layer, not A, w, biases, norms, embeddings.
 
-    By role: a parameter of another kind of module does not decay, whatever its name.
+    By role: a parameter of another kind of module does not decay, whatever its name. Where S is parametrized or pruned, what it
+    is computed from decays.
 
     >>> import quatrain
     >>> layer = quatrain.nn.Linear(8, 8, algebra="phm(4)")
     >>> [p is layer.S for p in quatrain.nn.decaying_parameters(layer)]
     [True]
     """
-    return [part.value for part in _parts(module) if part.decays]
+    return [parameter for layer, weight in _weights(module) if weight.decays for parameter in weight.trained(layer)]
 
 
 def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:

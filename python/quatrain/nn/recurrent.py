@@ -23,7 +23,15 @@ _LETTERS = {"lstm": "ifgo", "lstm_printed": "ifgo", "gru": "rzn", "rnn_tanh": "h
 
 
 def check_options(
-    name: str, spec: Spec, input_size: int, hidden_size: int, bias: bool, recurrent_dropout: float, gates: str, way: str
+    name: str,
+    spec: Spec,
+    input_size: int,
+    hidden_size: int,
+    bias: bool,
+    recurrent_dropout: float,
+    gates: str,
+    way: str,
+    forget_bias: float,
 ) -> None:
     """Refuses what layers and cells refuse alike."""
     _check.flag(name, "bias", bias)
@@ -32,12 +40,25 @@ def check_options(
     _check.probability(name, "recurrent_dropout", recurrent_dropout)
     _check.choice("gates", gates, GATES)
     _check.choice("way", way, WAYS)
+    _check.number(name, "forget_bias", forget_bias)
+
+
+def take_nonlinearity(name: str, args: tuple[Any, ...], nonlinearity: str | None) -> tuple[tuple[Any, ...], str]:
+    """The nonlinearity of an RNN, which torch has fourth among the arguments, and the arguments without it."""
+    if len(args) > 3:
+        if nonlinearity is not None:
+            raise TypeError(f"{name}: nonlinearity is given twice, as the fourth argument {args[3]!r} and as {nonlinearity!r}")
+        args, nonlinearity = args[:3] + args[4:], args[3]
+    nonlinearity = "tanh" if nonlinearity is None else nonlinearity
+    _check.choice(f"{name}: nonlinearity", nonlinearity, ("tanh", "relu"))
+    return args, nonlinearity
 
 
 class Direction:
     """The weights of one layer in one direction, and what it computes of a sequence (RecurrentWeights in C++).
 
-    They are parameters of ``layer``, a Recurrent or a RecurrentCell, whose options they take.
+    They are parameters of a Recurrent or a RecurrentCell, whose options they take. It is given to every method and not held:
+    what is held would be the original's in a copy (``copy.copy``, ``DataParallel``).
     """
 
     def __init__(
@@ -49,7 +70,7 @@ class Direction:
         dtype: torch.dtype | None,
         directions: int = 1,
     ) -> None:
-        self.layer, self.suffix = layer, suffix
+        self.suffix = suffix
         #: of the layer below, which the input has inside each component
         self.directions = directions
         letters = _LETTERS[layer.cell]
@@ -82,29 +103,29 @@ class Direction:
         for name, there in (("bias_ih", layer.bias), ("bias_hh", two)):
             value = nn.Parameter(torch.zeros(count * hidden, device=device, dtype=dtype)) if there else None
             layer.register_parameter(name + suffix, value)
-        self.start_biases()
+        self.start_biases(layer)
 
-    def draw(self) -> None:
+    def draw(self, layer: Any) -> None:
         for weight in (*self.of_input, *self.of_state, *self.projection):
-            weight.draw(self.layer)
-        self.start_biases()
+            weight.draw(layer)
+        self.start_biases(layer)
 
-    def start_biases(self) -> None:
+    def start_biases(self, layer: Any) -> None:
         with torch.no_grad():
             for name in ("bias_ih", "bias_hh"):
-                bias = getattr(self.layer, name + self.suffix)
+                bias = getattr(layer, name + self.suffix)
                 if bias is not None:
                     bias.zero_()
-                    if name == "bias_ih" and self.layer.forget_bias:
-                        bias.view(self.layer._spec.n, 4, -1)[:, 1].fill_(self.layer.forget_bias)
+                    if name == "bias_ih" and layer.forget_bias:
+                        bias.view(layer._spec.n, 4, -1)[:, 1].fill_(layer.forget_bias)
 
-    def place_in_real(self, parameter: str) -> Place | None:
+    def place_in_real(self, layer: Any, parameter: str) -> Place | None:
         """Torch's names and the order of its rows, one gate after the other; None for what is another's."""
-        hidden, gates = self.layer.hidden_size, len(_LETTERS[self.layer.cell])
+        hidden, gates = layer.hidden_size, len(_LETTERS[layer.cell])
 
         def inside(outer: int, size: int) -> Tensor:
             """(outer, component, p) of the real layer to (component, outer, p) of this one."""
-            return torch.arange(size, device="cpu").view(outer, self.layer._spec.n, -1).transpose(0, 1).flatten()
+            return torch.arange(size, device="cpu").view(outer, layer._spec.n, -1).transpose(0, 1).flatten()
 
         for name, maps in (("weight_ih", self.of_input), ("weight_hh", self.of_state)):
             for k, weight in enumerate(maps):
@@ -119,9 +140,9 @@ class Direction:
             return Place(parameter, inside(gates, gates * hidden))
         return None
 
-    def __call__(self, x: Tensor, batch_sizes: Tensor, h: Tensor, c: Tensor | None, reverse: bool) -> tuple[Tensor, Tensor, Tensor | None]:
-        layer = self.layer
-
+    def __call__(
+        self, layer: Any, x: Tensor, batch_sizes: Tensor, h: Tensor, c: Tensor | None, reverse: bool
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         def operands(weights: Sequence[HypercomplexWeight]) -> tuple[list[Tensor], str, list[Tensor], list[Tensor], bool]:
             """S of each, the algebra, A of those that learn it, the factors of all or none, and whether all S are constant."""
             each = [weight.operands(layer) for weight in weights]
@@ -225,11 +246,12 @@ class Recurrent(HypercomplexLayer):
         self.cell, self.forget_bias = cell, forget_bias
         name = type(self).__name__
         spec = Spec.parse(algebra)
-        check_options(name, spec, input_size, hidden_size, bias, recurrent_dropout, gates, way)
+        check_options(name, spec, input_size, hidden_size, bias, recurrent_dropout, gates, way, forget_bias)
         _check.at_least_one(name, "num_layers", num_layers)
         for option, asked in (("batch_first", batch_first), ("bidirectional", bidirectional), ("single_bias", single_bias)):
             _check.flag(name, option, asked)
         _check.probability(name, "dropout", dropout)
+        _check.whole(name, "proj_size", proj_size)
         if proj_size and "lstm" not in cell:
             raise ValueError(f"{name}: proj_size is an LSTM's, got {proj_size}; leave it 0")
         if proj_size and not 0 < proj_size < hidden_size:
@@ -261,13 +283,13 @@ class Recurrent(HypercomplexLayer):
         """Draws the weights anew by the initialiser, and sets the biases to their start."""
         for layer in self._layers:
             for direction in layer:
-                direction.draw()
+                direction.draw(self)
 
     def flatten_parameters(self) -> None:
         """Does nothing: models that were written for torch's layers call it."""
 
     def place_in_real(self, parameter: str) -> Place:
-        places = (direction.place_in_real(parameter) for layer in self._layers for direction in layer)
+        places = (direction.place_in_real(self, parameter) for layer in self._layers for direction in layer)
         return next((place for place in places if place is not None), Place(parameter))
 
     def _start(self, state: Tensor | None, batch: int, x: Tensor, what: str) -> Tensor:
@@ -290,7 +312,7 @@ class Recurrent(HypercomplexLayer):
             for direction in range(2 if self.bidirectional else 1):
                 place = len(last_h)
                 y, h_last, c_last = layer[direction % len(layer)](
-                    x, batch_sizes, h[place], None if c is None else c[place], direction == 1
+                    self, x, batch_sizes, h[place], None if c is None else c[place], direction == 1
                 )
                 outputs.append(y.unflatten(1, (self._spec.n, -1)))
                 last_h.append(h_last)
@@ -401,11 +423,11 @@ class RNN(Recurrent):
     """A plain recurrence over any algebra, h_t = tanh(W * x_t + R * h_{t-1} + b) (QRNN (6)); at n = 1 ``torch.nn.RNN``.
 
     Args: those of ``Recurrent``, and
-        nonlinearity: ``tanh`` or ``relu``.
+        nonlinearity: ``tanh`` or ``relu``; fourth, before ``bias``, where the arguments go without names, as torch has it.
     """
 
-    def __init__(self, *args: Any, nonlinearity: str = "tanh", **kwargs: Any) -> None:
-        _check.choice("nonlinearity", nonlinearity, ("tanh", "relu"))
+    def __init__(self, *args: Any, nonlinearity: str | None = None, **kwargs: Any) -> None:
+        args, nonlinearity = take_nonlinearity(type(self).__name__, args, nonlinearity)
         super().__init__(*args, **kwargs, cell="rnn_" + nonlinearity)
 
     def forward(self, x: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple[Tensor | PackedSequence, Tensor]:

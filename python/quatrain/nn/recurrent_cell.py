@@ -10,7 +10,7 @@ from torch import Tensor
 from ..algebra import Spec
 from ..init import Initialiser
 from . import _check
-from .recurrent import Direction, Gates, check_options
+from .recurrent import Direction, Gates, check_options, take_nonlinearity
 from .weight import HypercomplexLayer, Place, Way
 
 
@@ -41,7 +41,7 @@ class RecurrentCell(HypercomplexLayer):
     ) -> None:
         super().__init__()
         name, spec = type(self).__name__, Spec.parse(algebra)
-        check_options(name, spec, input_size, hidden_size, bias, recurrent_dropout, gates, way)
+        check_options(name, spec, input_size, hidden_size, bias, recurrent_dropout, gates, way, forget_bias)
         self.input_size, self.hidden_size, self.bias, self.cell = input_size, hidden_size, bias, cell
         self.gates, self.single_bias, self.recurrent_dropout = gates, single_bias, recurrent_dropout
         self.initialiser, self.way, self.forget_bias = initialiser, way, forget_bias
@@ -50,10 +50,10 @@ class RecurrentCell(HypercomplexLayer):
 
     def reset_parameters(self) -> None:
         """Draws the weights anew by the initialiser, and sets the biases to their start."""
-        self._direction.draw()
+        self._direction.draw(self)
 
     def place_in_real(self, parameter: str) -> Place:
-        return self._direction.place_in_real(parameter) or Place(parameter)
+        return self._direction.place_in_real(self, parameter) or Place(parameter)
 
     def _step(self, x: Tensor, h: Tensor | None, c: Tensor | None, memory: bool) -> tuple[Tensor, Tensor | None]:
         name = type(self).__name__
@@ -71,7 +71,7 @@ class RecurrentCell(HypercomplexLayer):
         first_h, first_c = start("h", h), start("c", c) if memory else None
         rows = first_h.shape[0]
         one = torch.full((1 if rows else 0,), rows, dtype=torch.int64)  # a step without a row is none
-        _, h, c = self._direction(x.reshape(-1, self.input_size), one, first_h, first_c, False)
+        _, h, c = self._direction(self, x.reshape(-1, self.input_size), one, first_h, first_c, False)
         return h.view(sizes), None if c is None else c.view(sizes)
 
     def extra_repr(self) -> str:
@@ -101,10 +101,14 @@ class GRUCell(RecurrentCell):
 
 
 class RNNCell(RecurrentCell):
-    """One step of an RNN: x (batch, d) and h (batch, hidden_size) -> the next h; at n = 1 ``torch.nn.RNNCell``."""
+    """One step of an RNN: x (batch, d) and h (batch, hidden_size) -> the next h; at n = 1 ``torch.nn.RNNCell``.
 
-    def __init__(self, *args: Any, nonlinearity: str = "tanh", **kwargs: Any) -> None:
-        _check.choice("nonlinearity", nonlinearity, ("tanh", "relu"))
+    Args: those of ``RecurrentCell``, and
+        nonlinearity: ``tanh`` or ``relu``; fourth, behind ``bias``, where the arguments go without names, as torch has it.
+    """
+
+    def __init__(self, *args: Any, nonlinearity: str | None = None, **kwargs: Any) -> None:
+        args, nonlinearity = take_nonlinearity(type(self).__name__, args, nonlinearity)
         super().__init__(*args, **kwargs, cell="rnn_" + nonlinearity)
 
     def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:

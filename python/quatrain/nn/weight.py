@@ -75,6 +75,8 @@ class HypercomplexWeight:
         self._operand = spec.operand
         #: The A that factors were computed for, bit for bit, and U, V and W; outside the state dict, ignored when A differs.
         self.factored: tuple[Tensor, ...] | None = None
+        #: Whether a move rounded A since then.
+        self._rounded = False
 
     def _get(self, layer: nn.Module, name: str) -> Any:
         held: dict[str, Any] = layer._parameters
@@ -98,6 +100,16 @@ class HypercomplexWeight:
         """All parameters, in their order."""
         found = [Part(name, self._get(layer, name), False) for name in (self._A, self._factors, self._w)]
         return [part for part in found if part.value is not None] + [Part(self.key, self._get(layer, self.key), self.decays)]
+
+    def trained(self, layer: nn.Module) -> list[Tensor]:
+        """S, or where it is computed (parametrized, pruned) the parameters that it is computed from."""
+        held = layer._parameters
+        computed_by: Any = layer._modules.get("parametrizations")
+        if computed_by is not None and self.key in computed_by:
+            return list(computed_by[self.key].parameters(recurse=False))
+        names = (self.key + ending for ending in ("", "_orig", "_g", "_v"))  # as torch.nn.utils names them
+        found: list[Tensor] = [p for p in map(held.get, names) if p is not None]
+        return found or [getattr(layer, self.key)]
 
     def operands(self, layer: nn.Module) -> tuple[Tensor, str, Tensor | None, Sequence[Tensor], bool]:
         """What ``quatrain.ops.linear`` takes: S, the algebra, A, its factors, and whether S is constant."""
@@ -138,6 +150,7 @@ class HypercomplexWeight:
         structure = structure.detach().clone()
         found = ops.decompose(structure, rank, tolerance, starts, seed)
         self.factored = (structure, *found.factors) if found.sound else None
+        self._rounded = False
         self.drop_prepared(layer)
         return found
 
@@ -172,14 +185,24 @@ class HypercomplexWeight:
             self.factored = None
 
     def after_move(self, layer: nn.Module) -> None:
-        """Held factors follow an A that went to another type or device."""
+        """Held factors follow an A that went to another type or device, but not one that was rounded to a finer type."""
         self.drop_prepared(layer)
         structure = None if self.factored is None else self._effective_structure(layer)
         if self.factored is None or structure is None or self._fits(structure):
             return
-        made_for, self.factored = self.factored[0], self.factored[1:]
-        same = not structure.is_meta and _is_rounded(structure.detach(), made_for)
-        self.factored = (structure.detach().clone(), *(f.to(structure.device) for f in self.factored)) if same else None
+        made_for, *factors = self.factored
+        self.factored = None
+        if structure.is_meta:
+            return
+        structure = structure.detach().clone()
+        finer = torch.finfo(structure.dtype).eps < torch.finfo(made_for.dtype).eps
+        now, then = structure.to("cpu", torch.float64), made_for.to("cpu", torch.float64)
+        # Rounded, or for WKP multiplied with w again.
+        tolerance = 2 * torch.finfo(structure.dtype).eps * float(then.abs().max())
+        if not torch.allclose(now, then, rtol=0, atol=tolerance) or self._rounded and finer:
+            return
+        self._rounded = self._rounded or not torch.equal(now, then)
+        self.factored = (structure, *(factor.to(structure.device) for factor in factors))
 
     def _effective_structure(self, layer: nn.Module) -> Tensor | None:
         A, w = self._get(layer, self._A), self._get(layer, self._w)
@@ -190,13 +213,6 @@ class HypercomplexWeight:
             return False
         made_for = self.factored[0]
         return structure.dtype is made_for.dtype and structure.device == made_for.device and torch.equal(structure, made_for)
-
-
-def _is_rounded(A: Tensor, before: Tensor) -> bool:
-    """Whether A is ``before`` in another type: rounded, or for WKP multiplied with w again."""
-    then = before.to("cpu", torch.float64)
-    tolerance = 2 * torch.finfo(A.dtype).eps * float(then.abs().max())
-    return torch.allclose(A.to("cpu", torch.float64), then, rtol=0, atol=tolerance)
 
 
 class HypercomplexLayer(nn.Module):

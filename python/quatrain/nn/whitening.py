@@ -19,7 +19,7 @@ class WhiteningNorm(nn.Module):
         channels: size of axis 1; n divides it.
         n: number of components on it.
         eps: added to the variances.
-        momentum: the share of a batch in the running statistics.
+        momentum: the share of a batch in the running statistics; None, as torch takes it, is refused.
 
     Parameters: ``weight`` (n (n + 1) / 2, channels / n), the lower triangles of the symmetric matrices row by row, I / sqrt(n)
     at the start, so that a number has the mean square 1; ``bias`` (channels), zero. Buffers: ``running_mean`` (channels),
@@ -45,20 +45,23 @@ class WhiteningNorm(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        _check.whole("WhiteningNorm", "n", n)
         if not 1 <= n <= 64:
             raise ValueError(f"WhiteningNorm: n must be between 1 and 64, got {n}")
         _check.divisible("WhiteningNorm", "channels", channels, n)
+        _check.number("WhiteningNorm", "eps", eps)
+        _check.number("WhiteningNorm", "momentum", momentum, " (there is no average over all batches)" if momentum is None else "")
         self.channels, self.n, self.eps, self.momentum = channels, n, eps, momentum
         units = channels // n
         self.weight = nn.Parameter(torch.empty(n * (n + 1) // 2, units, device=device, dtype=dtype))
         self.bias = nn.Parameter(torch.empty(channels, device=device, dtype=dtype))
         self.register_buffer("running_mean", torch.empty(channels, device=device, dtype=dtype))
         self.register_buffer("running_covariance", torch.empty(n, n, units, device=device, dtype=dtype))
-        self.reset_running_stats()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """weight I / sqrt(n), bias zero."""
+        """weight I / sqrt(n), bias zero, and the running statistics as ``reset_running_stats`` does."""
+        self.reset_running_stats()
         with torch.no_grad():
             self.weight.zero_()
             for row in range(self.n):

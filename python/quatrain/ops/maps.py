@@ -175,7 +175,8 @@ def embedding(tokens: Tensor, S: Tensor, A: Tensor | None = None, factored: bool
 
 
 def drop_prepared(S: Tensor) -> None:
-    """Forgets what was prepared from S. Needed by hand only after ``S.data`` was written in eval mode."""
+    """Forgets what was prepared from S. Needed by hand only after ``S.data``, or memory that is shared with another process, was written in
+    eval mode."""
     _ops.drop_prepared(S)
 
 

@@ -6,6 +6,8 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/embedding.h>
+#include <c10/core/DispatchKeySet.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
 #include "ops/constants.h"
@@ -19,6 +21,9 @@ namespace {
 /// A: (n, n, n), or its factors (3, n, R); none where n = 1 and the rows are those of S.
 at::Tensor embedding_rows(const at::Tensor& tokens, const at::Tensor& S, const std::optional<at::Tensor>& A,
                           bool factored) {
+  // Rows keep their type under autocast, as torch's embeddings do; a product of two numbers is not what is
+  // slow.
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   check_values("embedding", "S", S);
   TORCH_CHECK(S.dim() == 3 && S.sym_size(0) >= 1 && S.sym_size(1) >= 1,
               "embedding: S must have the shape (n, tokens / n, width / n), got ", S.sym_sizes());

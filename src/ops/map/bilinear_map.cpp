@@ -88,7 +88,9 @@ struct Rows {
 template <Spare which>
 Rows plain_rows(Pieces pieces, int64_t n, int64_t rows, int64_t width) {
   const Blocks& whole = pieces[0].blocks;
-  if (pieces.size() == 1 && is_plain(whole, width)) return {static_cast<const float*>(whole.data), whole.row};
+  // Rows that overlap, as an expanded tensor's do, no library of dense products takes.
+  if (pieces.size() == 1 && is_plain(whole, width) && whole.row >= n * width)
+    return {static_cast<const float*>(whole.data), whole.row};
   float* const all = spare<which>(rows * n * width);
   int64_t first = 0;
   for (const engine::Piece& piece : pieces) {

@@ -70,9 +70,9 @@ void ImageOptions::describe(train::Keys& keys) {
   keys.path("folder", source.folder,
             "Folder of the data. `--data` sets it; where both are empty, the environment's `QUATRAIN_DATA` "
             "counts.").may_change();
-  keys.number("side", source.side, 2, 4096, "Of `planes` and `folders`: rows and columns of a picture; those of `folders` are brought to it.");
-  keys.number("dev_share", source.dev_share, 0, 0.99, "Share of the training set that is the dev set where the data have none.");
-  keys.number("test_share", source.test_share, 0, 0.99, "Of `folders`: share that is the test set where the data have none.");
+  keys.number("side", source.side, 2, 4096, "Of `planes` and `folders`: rows and columns of a picture; those of `folders` are brought to it.").only("task.data = planes or folders", [this] { return source.reader == "planes" || source.reader == "folders"; });
+  keys.number("dev_share", source.dev_share, 0, 0.99, "Share of the training set that is the dev set where the data have none.").only("task.data other than shapes", [this] { return source.reader != "shapes"; });
+  keys.number("test_share", source.test_share, 0, 0.99, "Of `folders`: share that is the test set where the data have none.").only("task.data = folders", [this] { return source.reader == "folders"; });
   keys.flag("skip_bad", source.skip_bad,
             "Bad pictures (a damaged file, a label that is no class) are counted and left out; else the first is an error.");
   keys.add("classes",
@@ -111,8 +111,8 @@ void ImageOptions::describe(train::Keys& keys) {
               "A block of input x with the branch F and the shortcut s. `plain`: ReLU(s(x) + F(x)). `phydi`: s(x) + alpha F(x), alpha learned and 0 at the start. "
               "`code`: s(x) + alpha ReLU(F(x)), as PHYDI's program has it. `fixup`: plain without batch norms.");
   keys.choice("norm", model.norm(), {Norm::batch, Norm::whitening},
-              "Behind each convolution. `batch`: each channel gets mean 0 and variance 1 over batch and pixels. `whitening`: the n components of each unit together get the covariance I, and a learned symmetric matrix (quaternion batch norm).");
-  keys.flag("real_stem", model.real_stem(), "The first convolution is real, whatever the algebra.");
+              "Behind each convolution. `batch`: each channel gets mean 0 and variance 1 over batch and pixels. `whitening`: the n components of each unit together get the covariance I, and a learned symmetric matrix (quaternion batch norm).").only("model.residual = plain, phydi or code", [this] { return model.residual() != Residual::fixup; });
+  keys.flag("real_stem", model.real_stem(), "The first convolution is real, whatever the algebra.").only("an algebra of more than one component", [this] { return model.algebra().n > 1; });
   keys.add("winograd",
            [this] { return Value(std::string(ops::name(model.winograd()))); },
            [this](const Value& value) { model.winograd(ops::parse_winograd(std::get<std::string>(value))); },
@@ -121,7 +121,7 @@ void ImageOptions::describe(train::Keys& keys) {
               "How weights are drawn; fans count the whole kernel.");
 
   keys.table("evaluate", "How pictures are scored and answered.");
-  keys.flag("flip", mirrored, "An answer is the mean over the picture and its mirror image, at twice the work.").may_change();
+  keys.flag("flip", mirrored, "An answer is the mean over the picture and its mirror image, at twice the work.").may_change_in_answers();
 }
 // clang-format on
 

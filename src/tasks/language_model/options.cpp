@@ -36,7 +36,7 @@ void LanguageOptions::describe(train::Keys& keys) {
 
   keys.table("evaluate", "How a set is scored.");
   keys.number("stride", windows.stride, 0, kLargestSize,
-              "How far each window lies behind the one before. Every token is scored once, with `window - stride` tokens of context or more; 0: windows do not overlap.").may_change();
+              "How far each window lies behind the one before. Every token is scored once, with `window - stride` tokens of context or more; 0: windows do not overlap.").may_change_in_answers();
 
   keys.table("generate", "How `predict` continues a line.");
   keys.number("tokens", generation.tokens, 1, kLargestSize, "Most tokens of a continuation.").may_change();

@@ -4,6 +4,7 @@
 #include "support/enum_names.h"
 #include "support/numbers.h"
 #include "tasks/data_folder.h"
+#include "tasks/recipe_keys.h"
 #include "tasks/sequence_keys.h"
 #include "tasks/transformer_keys.h"
 
@@ -121,28 +122,28 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   keys.choice("reads", reads, {Reads::source, Reads::beginning, Reads::pair},
               "What `predict` reads of a line: a `source`; a source, a tab and the `beginning` of its target, with which every answer begins; "
               "a `pair` of a source, a tab and its target: the answer is the target's log-probability, a tab, and how many tokens that is the sum of, the end mark among them.").may_change();
-  keys.number("beam", translation.search.beam, 1, 10000, "Hypotheses kept at each step; 1: greedy.").may_change();
+  keys.number("beam", translation.search.beam, 1, 10000, "Hypotheses kept at each step; 1: greedy.").may_change_in_answers();
   keys.choice("length_penalty", translation.search.penalty, {LengthPenalty::power, LengthPenalty::wu},
-              "What log-probabilities are divided by: `power`: L^alpha; `wu`: ((5 + L) / 6)^alpha; L counts the end mark.").may_change();
-  keys.number("alpha", translation.search.alpha, -10, 10, "Of the length penalty; 0: none.").may_change();
-  keys.number("shortest", translation.search.shortest, 0, kLargestSize, "Fewest tokens of a target.").may_change();
+              "What log-probabilities are divided by: `power`: L^alpha; `wu`: ((5 + L) / 6)^alpha; L counts the end mark.").may_change_in_answers();
+  keys.number("alpha", translation.search.alpha, -10, 10, "Of the length penalty; 0: none.").may_change_in_answers();
+  keys.number("shortest", translation.search.shortest, 0, kLargestSize, "Fewest tokens of a target.").may_change_in_answers();
   keys.number("no_repeat", translation.search.no_repeat, 0, kLargestSize,
-              "No so many tokens in a row come twice in a target; 0: they may.").may_change();
+              "No so many tokens in a row come twice in a target; 0: they may.").may_change_in_answers();
   keys.text("banned", banned,
-            "Phrases that no target has, with ` | ` between, as the target's pieces cut them; `<unk>`: the unknown token.").may_change();
-  keys.number("longest_factor", translation.longest_factor, 0, 1000, "A target has at most so many times its source's tokens ..").may_change();
-  keys.number("longest_offset", translation.longest_offset, 0, kLargestSize, ".. and so many more.").may_change();
-  keys.number("longest", translation.longest, 1, kLargestSize, "Most tokens of a target.").may_change();
-  keys.number("best", translation.search.best, 1, 10000, "How many hypotheses `predict` writes for a line, with tabs between.").may_change();
-  keys.flag("scores", scores, "`predict` writes the score before each hypothesis, with a tab between.").may_change();
+            "Phrases that no target has, with ` | ` between, as the target's pieces cut them; `<unk>`: the unknown token.").may_change_in_answers();
+  keys.number("longest_factor", translation.longest_factor, 0, 1000, "A target has at most so many times its source's tokens ..").may_change_in_answers();
+  keys.number("longest_offset", translation.longest_offset, 0, kLargestSize, ".. and so many more.").may_change_in_answers();
+  keys.number("longest", translation.longest, 1, kLargestSize, "Most tokens of a target.").may_change_in_answers();
+  keys.number("best", translation.search.best, 1, 10000, "How many hypotheses `predict` writes for a line, with tabs between.").may_change().only("decode.reads = source or beginning", [this] { return reads != Reads::pair; });
+  keys.flag("scores", scores, "`predict` writes the score before each hypothesis, with a tab between.").may_change().only("decode.reads = source or beginning", [this] { return reads != Reads::pair; });
   keys.flag("alignments", alignments,
             "`predict` writes after each hypothesis, with a tab between, which token of the source each token comes from: pairs `source-target` of places, from 0.").may_change();
   keys.flag("replace_unknown", replace_unknown,
-            "An unknown word of an answer becomes the source's word at its aligned place. It needs `vocabulary.pieces = \"words\"`.").may_change();
+            "An unknown word of an answer becomes the source's word at its aligned place. It needs `vocabulary.pieces = \"words\"`.").may_change_in_answers();
   keys.flag("exact", translation.exact,
-            "An answer of `predict` is a function of its line alone, bit for bit, whatever the other lines and however many the threads.").may_change();
+            "An answer of `predict` is a function of its line alone, bit for bit, whatever the other lines and however many the threads.").may_change_in_answers();
   keys.choice("projection", translation.projection, {Projection::float32, Projection::bfloat16},
-              "The type in which the output layer scores tokens while targets are searched for. `bfloat16` is faster, above all with a large vocabulary and on machines with AMX; its scores have two to three digits.").may_change();
+              "The type in which the output layer scores tokens while targets are searched for. `bfloat16` is faster, above all with a large vocabulary and on machines with AMX; its scores have two to three digits.").may_change_in_answers();
   keys.flag("shortlist", shortlist,
             "Answers have only tokens that RUN/shortlist lists for their source, which `quatrain shortlist RUN` makes; log-probabilities are over these. "
             "It needs a real output layer. Training does not look at it.").may_change();
@@ -152,6 +153,17 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
 
 void Seq2SeqTaskOptions::check(const Recipe& recipe) const {
   check_transformer(recipe, model);
+  const bool in_algebra = model.embedding_in_algebra() || model.output() == models::OutputLayer::algebra;
+  const bool exactly = pieces.kind == data::PieceKind::unigram || pieces.kind == data::PieceKind::bpe;
+  if (const int64_t n = model.algebra().n; in_algebra && exactly && pieces.size % n != 0)
+    recipe.refuse("vocabulary.size", "must be divisible by n = " + std::to_string(n) +
+                                         " where embeddings or the output layer are in the algebra, got " +
+                                         std::to_string(pieces.size) +
+                                         " (nearest: " + nearest_multiples(pieces.size, n) + ")");
+  if (model.positions() == models::Positions::learned && translation.search.shortest >= model.max_length())
+    recipe.refuse("decode.shortest",
+                  "must be below model.max_positions = " + std::to_string(model.max_length()) + ", got " +
+                      std::to_string(translation.search.shortest));
   if (model.share_embeddings() && !joint)
     recipe.refuse("model.share_embeddings", "= true needs vocabulary.joint = true (set one of the two)");
   if (translation.search.best > translation.search.beam)

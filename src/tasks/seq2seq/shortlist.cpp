@@ -9,6 +9,7 @@
 #include "support/numbers.h"
 #include "tasks/seq2seq/data.h"
 #include "tasks/seq2seq/shortlist_file.h"
+#include "train/run_files.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -104,13 +105,13 @@ ShortlistReport make_shortlist(const fs::path& run, const ShortlistRequest& requ
   ShortlistReport report{.pairs = pairs.size(), .vocabulary = own.pieces.target.size()};
   if (data.has("dev")) measure(shortlist, *data.set("dev").encoded, report);
   write_shortlist(shortlist, PairPieces::checksum(train::find_checkpoint(run, "best"), own.own().joint),
-                  run / kShortlistFile);
+                  run / train::kShortlistFile);
   return report;
 }
 
 std::shared_ptr<const models::Shortlist> read_shortlist(const fs::path& run, const fs::path& checkpoint,
                                                         bool joint) {
-  const fs::path file = run / kShortlistFile;
+  const fs::path file = run / train::kShortlistFile;
   const std::string command = "quatrain shortlist " + run.string();
   if (!fs::exists(file))
     throw RecipeError("decode.shortlist = true needs the file '" + file.string() + "': make it with " +

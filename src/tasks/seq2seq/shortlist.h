@@ -10,8 +10,6 @@
 /// The shortlist of a run: which target tokens are likely for each source token, by the training set.
 namespace quatrain::tasks {
 
-inline constexpr const char* kShortlistFile = "shortlist";
-
 /// How it is made.
 struct QUATRAIN_API ShortlistRequest {
   std::string data = {};   ///< folder; empty: the run's

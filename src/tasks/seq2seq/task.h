@@ -25,6 +25,7 @@ class Seq2SeqTask : public train::Task {
               std::vector<std::string> groups, bool only_scored);
 
   torch::nn::Module& model() override { return model_->module(); }
+  std::string unit() const override { return "tokens"; }
   int64_t batches() const override { return loader_ ? loader_->batches() : 0; }
   /// The mean over the tokens of a batch, which count as its examples.
   train::BatchLoss loss(int64_t epoch, int64_t index) override;

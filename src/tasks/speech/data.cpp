@@ -292,6 +292,8 @@ Prepared prepare(Recipe& recipe, const DataRequest& request) {
   }
   auto notes = preparation.notes();
   if (const auto note = note_of_numbers(own); note && !trained) notes.insert(notes.begin(), *note);
+  if (request.split.empty() && !splits.contains("dev"))
+    notes.emplace_back("the dev set is empty: the last weights count");
   return {std::move(splits), std::move(classes), std::move(notes), std::move(preparation.checksums)};
 }
 

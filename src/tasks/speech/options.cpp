@@ -87,33 +87,35 @@ void SpeechTaskOptions::describe(train::Keys& keys) {
               "`ctc`: what is said, without knowing when. `frames`: the class of each frame, by the phones of `timit` or the alignments of `kaldi`. "
               "`utterance`: one label for a recording.");
   keys.choice("units", units, {Units::words, Units::characters, Units::phones},
-              "What the tokens of `ctc` are. `phones` are the 39 of `timit`.");
+              "What the tokens of `ctc` are. `phones` are the 39 of `timit`.").only("task.objective = ctc", [this] { return objective == Objective::ctc; });
   keys.text("dev_speakers", dev_speakers, "Speakers, with spaces between, that are the dev set; empty: the data's own.");
   keys.text("test_speakers", test_speakers, "Speakers, with spaces between, that are the test set; empty: the data's own.");
   keys.flag("skip_bad", source.skip_bad,
             "Bad utterances (a missing or damaged file, no text, too short for its tokens) are counted and left out; else the first is an error.");
 
+  constexpr const char* kAudio = "features.source = audio";
+  const auto of_audio = [this] { return !source.stored_features; };
   keys.table("features", "How sound becomes numbers: Kaldi's log-mel filter banks and their derivatives, which make one hypercomplex number of a band.");
   keys.add("source",
            [this] { return Value(std::string(source.stored_features ? "stored" : "audio")); },
            [this](const Value& value) { source.stored_features = std::get<std::string>(value) == "stored"; },
            "`audio`: of the recordings. `stored`: those of `feats.scp`, of `kaldi` data alone; they count as energies of bands.").values = {"audio", "stored"};
-  keys.number("rate", bank.rate, 0, 1e6, "Samples in a second, to which recordings of other rates are brought; 0: the rate of the first one.");
+  keys.number("rate", bank.rate, 0, 1e6, "Samples in a second, to which recordings of other rates are brought; 0: the rate of the first one.").only(kAudio, of_audio);
   keys.number("bands", bank.bands, 1, 4096, "Bands of the filter bank.");
-  keys.number("frame_length", bank.frame_length, 1, 1000, "Milliseconds.");
+  keys.number("frame_length", bank.frame_length, 1, 1000, "Milliseconds.").only(kAudio, of_audio);
   keys.number("frame_shift", bank.frame_shift, 1, 1000, "Milliseconds from one frame to the next.");
-  keys.number("low", bank.low, 0, 1e6, "Hz, where the first band begins.");
-  keys.number("high", bank.high, -1e6, 1e6, "Hz, where the last band ends; 0 and below: beside the Nyquist frequency.");
-  keys.number("preemphasis", bank.preemphasis, 0, 1, "Of the sample before, which each sample loses.");
-  keys.choice("window", bank.window, {WindowShape::povey, WindowShape::hamming, WindowShape::hanning}, "What a frame is multiplied by.");
-  keys.flag("remove_dc_offset", bank.remove_dc_offset, "Subtracts a frame's mean.");
-  keys.flag("snip_edges", bank.snip_edges, "Only frames that lie within the recording, as Kaldi's alignments have them.");
+  keys.number("low", bank.low, 0, 1e6, "Hz, where the first band begins.").only(kAudio, of_audio);
+  keys.number("high", bank.high, -1e6, 1e6, "Hz, where the last band ends; 0 and below: beside the Nyquist frequency.").only(kAudio, of_audio);
+  keys.number("preemphasis", bank.preemphasis, 0, 1, "Of the sample before, which each sample loses.").only(kAudio, of_audio);
+  keys.choice("window", bank.window, {WindowShape::povey, WindowShape::hamming, WindowShape::hanning}, "What a frame is multiplied by.").only(kAudio, of_audio);
+  keys.flag("remove_dc_offset", bank.remove_dc_offset, "Subtracts a frame's mean.").only(kAudio, of_audio);
+  keys.flag("snip_edges", bank.snip_edges, "Only frames that lie within the recording, as Kaldi's alignments have them.").only(kAudio, of_audio);
   keys.number("derivatives", derivatives, 0, 3, "The last derivative: 3 makes a quaternion of each band, 1 a complex number.");
   keys.choice("normalise", normalise, {NormaliseBy::training, NormaliseBy::speaker, NormaliseBy::utterance, NormaliseBy::none},
               "Whose frames have mean 0 and variance 1: the `training` set's, each `speaker`'s, or each `utterance`'s. To `predict`, a recording is a speaker of its own; "
               "answers while one speaks need `training` or `none`.");
   keys.choice("scale", scale, {NormalisationScale::quaternion, NormalisationScale::component},
-              "What has a scale of its own: each band, whose components keep their relations, or each component.");
+              "What has a scale of its own: each band, whose components keep their relations, or each component.").only("features.derivatives above 0 and features.normalise other than none", [this] { return normalise != NormaliseBy::none && derivatives > 0; });
   keys.number("stack", stack, 1, 64, "Frames that the network reads as one, component by component: `ctc` then answers so many times less often.");
   keys.add("speeds", [this] { return Value(speeds); },
            [this](const Value& value) {
@@ -122,10 +124,10 @@ void SpeechTaskOptions::describe(train::Keys& keys) {
            },
            "Speed perturbation: the training set comes once at each of these factors, such as `0.9 1 1.1`; empty: as it is.").only_augments();
   keys.number("band_masks", masks.band_masks, 0, 100, "SpecAugment: bands of training utterances that are masked, whole numbers of all components; 0: none.").only_augments();
-  keys.number("widest_mask", masks.widest, 0, 4096, "Bands that a mask covers at most.").only_augments();
+  keys.number("widest_mask", masks.widest, 0, 4096, "Bands that a mask covers at most.").only_augments().only("features.band_masks above 0", [this] { return masks.band_masks > 0; });
   keys.number("time_masks", masks.time_masks, 0, 100, "SpecAugment: stretches of time that are masked; 0: none.").only_augments();
-  keys.number("longest_mask", masks.longest, 0, 1e6, "Frames that a mask covers at most.").only_augments();
-  keys.number("mask_share", masks.most_share, 0, 1, "Share of an utterance that a mask covers at most.").only_augments();
+  keys.number("longest_mask", masks.longest, 0, 1e6, "Frames that a mask covers at most.").only_augments().only("features.time_masks above 0", [this] { return masks.time_masks > 0; });
+  keys.number("mask_share", masks.most_share, 0, 1, "Share of an utterance that a mask covers at most.").only_augments().only("features.time_masks above 0", [this] { return masks.time_masks > 0; });
 
   keys.table("model", "Recurrent layers, and a real linear layer that scores classes.");
   describe_recurrent(keys, model);
@@ -136,23 +138,23 @@ void SpeechTaskOptions::describe(train::Keys& keys) {
   keys.number("samples", samples, 0, 1000, "Utterances of the dev set that are shown with their answers at each evaluation.").may_change();
 
   keys.table("decode", "How scores of frames become an answer.");
-  keys.number("beam", decode.beam, 1, 100000, "Of `ctc`: prefixes kept at each frame; 1: the best path.").may_change();
+  keys.number("beam", decode.beam, 1, 100000, "Of `ctc`: prefixes kept at each frame; 1: the best path.").may_change_in_answers().only("task.objective = ctc", [this] { return objective == Objective::ctc; });
   keys.path("language", decode.language, "Of `ctc`: an ARPA file of a back-off language model of the units, for a beam above 1; empty: none.").may_change();
-  keys.number("language_weight", decode.language_weight, 0, 100, "What its log-probabilities are multiplied by.").may_change();
-  keys.number("insertion", decode.insertion, -1000, 1000, "What each token adds to the score of an answer.").may_change();
-  keys.number("threshold", decode.threshold, 0.1, 1000, "Of `ctc`: tokens whose log-probability at a frame is so far below the best one's are not looked at.").may_change();
-  keys.number("prior_scale", decode.prior_scale, 0, 10, "Of `frames`: how much of the classes' log-priors is subtracted.").may_change();
-  keys.number("transition_scale", decode.transition_scale, 0, 100, "Of `frames`: what the log-probabilities of going from class to class are multiplied by.").may_change();
+  keys.number("language_weight", decode.language_weight, 0, 100, "What its log-probabilities are multiplied by.").may_change_in_answers().only("a file in decode.language", [this] { return !decode.language.empty(); });
+  keys.number("insertion", decode.insertion, -1000, 1000, "What each token adds to the score of an answer.").may_change_in_answers().only("task.objective = ctc or frames", [this] { return objective != Objective::utterance; });
+  keys.number("threshold", decode.threshold, 0.1, 1000, "Of `ctc`: tokens whose log-probability at a frame is so far below the best one's are not looked at.").may_change_in_answers().only("task.objective = ctc", [this] { return objective == Objective::ctc; });
+  keys.number("prior_scale", decode.prior_scale, 0, 10, "Of `frames`: how much of the classes' log-priors is subtracted.").may_change_in_answers().only("task.objective = frames", [this] { return objective == Objective::frames; });
+  keys.number("transition_scale", decode.transition_scale, 0, 100, "Of `frames`: what the log-probabilities of going from class to class are multiplied by.").may_change_in_answers().only("task.objective = frames", [this] { return objective == Objective::frames; });
   train::Key& alignment = keys.add("alignment", [this] { return Value(std::string(decode.alignment == AlignmentRule::sclite ? "sclite" : "fewest_edits")); },
            [this](const Value& value) {
              decode.alignment = std::get<std::string>(value) == "sclite" ? AlignmentRule::sclite : AlignmentRule::fewest_edits;
            },
            "How errors are counted: `fewest_edits`, as Kaldi does, or with the weights of NIST's `sclite`.");
   alignment.values = {"fewest_edits", "sclite"};
-  alignment.may_change();
+  alignment.may_change_in_answers();
   keys.flag("times", decode.times, "Answers of `predict` end with a tab and the seconds of each token, such as `0.25-0.61`.").may_change();
-  keys.number("piece", decode.piece, 1, 1e5, "Of bidirectional models: seconds of a long recording that are heard at a time.").may_change();
-  keys.number("context", decode.context, 0, 1e4, "Of bidirectional models: seconds heard before and after such a piece.").may_change();
+  keys.number("piece", decode.piece, 1, 1e5, "Of bidirectional models: seconds of a long recording that are heard at a time.").may_change().only("model.bidirectional = true", [this] { return model.bidirectional(); });
+  keys.number("context", decode.context, 0, 1e4, "Of bidirectional models: seconds heard before and after such a piece.").may_change().only("model.bidirectional = true", [this] { return model.bidirectional(); });
 }
 // clang-format on
 
@@ -186,12 +188,17 @@ void SpeechTaskOptions::check(const Recipe& recipe) const {
   } else if (bank.rate > 0) {
     check_filter_bank(recipe, bank);
   }
+  if (!decode.language.empty() && objective != Objective::ctc)
+    recipe.refuse("decode.language", "is of task.objective = ctc alone");
   if (!decode.language.empty() && decode.beam == 1)
     recipe.refuse("decode.language", "needs a beam above 1 (decode.beam)");
   if (decode.insertion != 0 && objective == Objective::ctc && decode.beam == 1)
     recipe.refuse("decode.insertion", "needs a beam above 1 (decode.beam) where task.objective = ctc");
-  if (!decode.language.empty() && objective != Objective::ctc)
-    recipe.refuse("decode.language", "is of task.objective = ctc alone");
+  if (masks.band_masks > 0 && masks.widest == 0)
+    recipe.refuse("features.widest_mask", "must be above 0 for features.band_masks to hide something, got 0");
+  if (masks.time_masks > 0 && (masks.longest == 0 || masks.most_share == 0))
+    recipe.refuse(masks.longest == 0 ? "features.longest_mask" : "features.mask_share",
+                  "must be above 0 for features.time_masks to hide something, got 0");
   if (model.sizes.share_directions && !model.bidirectional())
     recipe.refuse("model.share_directions", "needs model.bidirectional");
 }

@@ -60,7 +60,7 @@ void TextOptions::describe(train::Keys& keys) {
   keys.text("vectors", vectors,
             "File of pretrained word vectors (`NAME.bf16` with `NAME.vocab` beside it, or GloVe's text "
             "format); empty: none. A relative path that is not here is looked for in the data folder.").may_change();
-  keys.flag("freeze_vectors", model.freeze_pretrained(), "Pretrained vectors stay as they are.");
+  keys.flag("freeze_vectors", model.freeze_pretrained(), "Pretrained vectors stay as they are.").only("a file in task.vectors", [this] { return !vectors.empty(); });
 
   keys.table("agreement", "Sizes of the generated sentences, where `task.data` is `agreement`.");
   keys.number("train", source.agreement.train, 10, 1e8, "Generated sentences to train on.");
