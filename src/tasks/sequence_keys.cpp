@@ -14,7 +14,7 @@ constexpr double kMostSeen = 1e12;
 void describe_pieces(train::Keys& keys, data::PieceOptions& pieces) {
   using data::PieceKind;
   constexpr const char* kTrained = "vocabulary.pieces = unigram or bpe";
-  const auto are_trained = [&pieces] { return pieces.kind == PieceKind::unigram || pieces.kind == PieceKind::bpe; };
+  const auto are_trained = [&pieces] { return data::is_sentencepiece(pieces.kind); };
   keys.choice("pieces", pieces.kind, {PieceKind::characters, PieceKind::words, PieceKind::basic_english, PieceKind::unigram, PieceKind::bpe},
               "`characters`; `words` between white space; `basic_english` (torchtext's tokenizer of that name); pieces of words as "
               "SentencePiece finds them, by a `unigram` language model or by `bpe`.");
