@@ -24,7 +24,7 @@ _OURS: dict[type[nn.Module], Any] = {
     nn.RNNCell: layers.RNNCell,
 }
 _SHARED = ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional", "nonlinearity", "proj_size")
-_OURS_ALONE = ("gates", "single_bias", "recurrent_dropout", "share_directions", "initialiser", "way", "forget_bias")
+_OURS_ALONE = ("gates", "single_bias", "recurrent_dropout", "share_directions", "initialiser", "way", "forget_bias", "chrono")
 _OF_CELLS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 

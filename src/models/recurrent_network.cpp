@@ -28,13 +28,15 @@ RecurrentNetworkImpl::RecurrentNetworkImpl(RecurrentNetworkOptions options) : op
 void RecurrentNetworkImpl::reset() {
   lstm = nullptr, gru = nullptr, rnn = nullptr;
   if (ops::has_memory(options.cell()))
-    lstm = register_module("layers", nn::LSTM(layer_options<nn::LSTMOptions>(options)
-                                                  .forget_bias(options.forget_bias())
-                                                  .printed(options.cell() == ops::Cell::lstm_printed)));
+    lstm =
+        register_module("layers", nn::LSTM(layer_options<nn::LSTMOptions>(options)
+                                               .forget_bias(options.chrono() > 0 ? 0 : options.forget_bias())
+                                               .printed(options.cell() == ops::Cell::lstm_printed)));
   else if (options.cell() == ops::Cell::gru)
     gru = register_module("layers", nn::GRU(layer_options<nn::GRUOptions>(options)));
   else
-    rnn = register_module("layers", nn::RNN(layer_options<nn::RNNOptions>(options).cell(options.cell())));
+    rnn = register_module("layers",
+                          nn::RNN(layer_options<nn::RNNOptions>(options).cell(options.cell()).chrono(0)));
   const int64_t width = options.hidden_size() * (options.bidirectional() ? 2 : 1);
   output = register_module("output", torch::nn::Linear(width, options.classes()));
 }

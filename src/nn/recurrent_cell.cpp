@@ -11,17 +11,15 @@ namespace {
 template <class Options>
 RecurrentWeights::Options weights_of(const char* name, ops::Cell cell, const Options& options,
                                      double forget_bias = 0) {
-  const int64_t n = options.algebra().n;
-  require_divisible(name, "input_size", options.input_size(), n, "n");
-  require_divisible(name, "hidden_size", options.hidden_size(), n, "n");
-  require_probability(name, "recurrent_dropout", options.recurrent_dropout());
-  return {.cell = cell,
-          .input = options.input_size(),
-          .hidden = options.hidden_size(),
-          .map = options.map_settings,
-          .recurrent = options.recurrent_settings,
-          .forget_bias = forget_bias,
-          .suffix = {}};
+  RecurrentWeights::Options weights{.cell = cell,
+                                    .input = options.input_size(),
+                                    .hidden = options.hidden_size(),
+                                    .map = options.map_settings,
+                                    .recurrent = options.recurrent_settings,
+                                    .forget_bias = forget_bias,
+                                    .suffix = {}};
+  weights.check(name);
+  return weights;
 }
 
 template <class Options>

@@ -12,8 +12,7 @@ void RecurrentStack::make(torch::nn::Module& layer, const char* name, RecurrentW
                           const RecurrentSizes& sizes, double dropout) {
   name_ = name;
   cell_ = first.cell, n_ = first.map.algebra.n, input_ = first.input, hidden_ = first.hidden;
-  require_divisible(name, "input_size", input_, n_, "n");
-  require_divisible(name, "hidden_size", hidden_, n_, "n");
+  first.check(name);
   if (first.projection != 0) {
     require(first.projection > 0 && first.projection < hidden_, name,
             ": proj_size must be smaller than hidden_size = ", hidden_, ", or 0 for none, got ",
@@ -23,7 +22,6 @@ void RecurrentStack::make(torch::nn::Module& layer, const char* name, RecurrentW
   state_ = first.projection > 0 ? first.projection : hidden_;
   require(sizes.layers >= 1, name, ": num_layers must be at least 1, got ", sizes.layers);
   require_probability(name, "dropout", dropout);
-  require_probability(name, "recurrent_dropout", first.recurrent.recurrent_dropout);
   for (const auto& [asked, option] :
        {std::pair(sizes.share_directions, "share_directions"), {sizes.direction_first, "direction_first"}})
     require(sizes.bidirectional || !asked, name, ": ", option, " needs two directions; set bidirectional");

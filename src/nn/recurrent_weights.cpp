@@ -27,6 +27,20 @@ Gates parse_gates(std::string_view name) {
   return parse_in(kGates, "gates", name);
 }
 
+void RecurrentWeights::Options::check(const char* layer) const {
+  require_divisible(layer, "input_size", input, map.algebra.n, "n");
+  require_divisible(layer, "hidden_size", hidden, map.algebra.n, "n");
+  require_probability(layer, "recurrent_dropout", recurrent.recurrent_dropout);
+  const int64_t chrono = recurrent.chrono;
+  if (chrono == 0) return;
+  require(chrono >= 3, layer, ": chrono must be a number of steps of at least 3, or 0 for none, got ",
+          chrono);
+  require(ops::gates(cell) > 1, layer, ": chrono is for cells with gates, got ", chrono, "; leave it 0");
+  require(map.bias, layer, ": chrono = ", chrono, " starts biases, and bias = false leaves none");
+  require(forget_bias == 0, layer, ": chrono = ", chrono,
+          " starts the forget gates' biases; leave forget_bias 0, got ", forget_bias);
+}
+
 void RecurrentWeights::make(torch::nn::Module& layer, Options options) {
   made_ = std::move(options);
   const int64_t gates = ops::gates(made_.cell);
@@ -71,8 +85,13 @@ void RecurrentWeights::start_biases() const {
   const at::NoGradGuard no_grad;
   for (const at::Tensor& bias : {bias_ih, bias_hh})
     if (bias.defined()) bias.zero_();
-  if (bias_ih.defined() && ops::has_memory(made_.cell))
-    bias_ih.view({made_.map.algebra.n, ops::gates(made_.cell), -1}).select(1, 1).fill_(made_.forget_bias);
+  if (!bias_ih.defined() || ops::gates(made_.cell) == 1) return;
+  const at::Tensor gates = bias_ih.view({made_.map.algebra.n, ops::gates(made_.cell), -1});
+  at::Tensor keeps = gates.select(1, 1);  // the state: f of an lstm, z of a gru
+  if (ops::has_memory(made_.cell)) keeps.fill_(made_.forget_bias);
+  if (made_.recurrent.chrono == 0) return;
+  keeps.uniform_(1, static_cast<double>(made_.recurrent.chrono - 1)).log_();
+  if (ops::has_memory(made_.cell)) gates.select(1, 0).copy_(keeps.neg());
 }
 
 std::vector<HypercomplexWeight*> RecurrentWeights::weights() {

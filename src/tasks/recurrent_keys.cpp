@@ -19,13 +19,17 @@ void describe_recurrent(train::Keys& keys, models::RecurrentNetworkOptions& mode
           "gates", model.recurrent_settings.gates, {Gates::automatic, Gates::packed, Gates::separate},
           "`packed`: one map for all gates. `separate`: one a gate, each with its own A where it is learned "
           "(PHM-LSTM). `automatic`: separate where A is learned.")
-      .only("a cell with gates",
-            [&model] { return model.cell() != Cell::rnn_tanh && model.cell() != Cell::rnn_relu; });
+      .only("a cell with gates", [&model] { return ops::gates(model.cell()) > 1; });
   keys.flag("single_bias", model.recurrent_settings.single_bias, "One bias instead of torch's two.");
   keys.number("forget_bias", model.forget_bias(), -100, 100,
               "What the bias of an lstm's forget gates starts with.")
-      .only("model.cell = lstm or lstm_printed",
-            [&model] { return model.cell() == Cell::lstm || model.cell() == Cell::lstm_printed; });
+      .only("model.cell = lstm or lstm_printed, and model.chrono = 0",
+            [&model] { return ops::has_memory(model.cell()) && model.recurrent_settings.chrono == 0; });
+  keys.number("chrono", model.recurrent_settings.chrono, 0, 1e9,
+              "The longest time in steps, at least 3, that the state of an lstm or a gru is to remember "
+              "something for: its gates' biases are drawn so that units forget at all speeds up to that "
+              "(chrono initialisation), in the place of `forget_bias`. 0: they are not.")
+      .only("a cell with gates", [&model] { return ops::gates(model.cell()) > 1; });
   keys.choice("initialiser", model.map_settings.initialiser,
               {I::glorot, I::he, I::lecun, I::polar, I::polar_he, I::polar_paper, I::polar_paper_he},
               "How weights are drawn; fans are those of one gate.");
@@ -45,6 +49,10 @@ void describe_directions(train::Keys& keys, models::RecurrentNetworkOptions& mod
 
 void check_recurrent(const Recipe& recipe, const models::RecurrentNetworkOptions& model) {
   const nn::AlgebraSpec& algebra = model.algebra();
+  const int64_t chrono = model.recurrent_settings.chrono;
+  if (chrono > 0 && chrono < 3)
+    recipe.refuse("model.chrono",
+                  "must be a number of steps of at least 3, or 0 for none, got " + std::to_string(chrono));
   if (model.hidden_size() % algebra.n == 0) return;
   recipe.refuse("model.hidden", "must be divisible by n = " + std::to_string(algebra.n) + " (" +
                                     algebra.text() + "), got " + std::to_string(model.hidden_size()) +

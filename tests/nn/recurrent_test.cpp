@@ -121,6 +121,40 @@ TEST(LSTM, IsARealOneWithItsMatrix) {
   }
 }
 
+// Units forget at all speeds up to T steps: log u of u in 1 .. T - 1, anew in each draw.
+TEST(LSTM, ChronoStartsTheGates) {
+  torch::manual_seed(6);
+  const auto check = [](auto layer, int64_t gates, bool memory) {
+    const int64_t n = layer->algebra().n;
+    at::Tensor before;
+    for (int draw = 0; draw < 2; ++draw) {
+      for (const auto& [key, bias] : layer->named_parameters().pairs()) {
+        if (key.find("bias_hh") == 0) {
+          EXPECT_EQ(bias.abs().max().template item<float>(), 0.f) << key;
+        }
+        if (key.find("bias_ih") != 0) continue;
+        const at::Tensor of_gates = bias.detach().view({n, gates, -1}), keeps = of_gates.select(1, 1);
+        EXPECT_GE(keeps.min().template item<float>(), 0.f) << key;
+        EXPECT_LE(keeps.max().template item<float>(), std::log(49.f)) << key;
+        // u is uniform, not log u: three in four are above a quarter of T.
+        EXPECT_NEAR(keeps.exp().mean().template item<double>(), 25, 8) << key;
+        EXPECT_EQ(of_gates.select(1, 0).abs().sum().template item<float>() > 0, memory) << key;
+        EXPECT_EQ(of_gates.select(1, 0).equal(-keeps), memory) << key;
+        for (int64_t gate = 2; gate < gates; ++gate)
+          EXPECT_EQ(of_gates.select(1, gate).abs().max().template item<float>(), 0.f) << key;
+        EXPECT_FALSE(before.defined() && before.equal(keeps)) << key;
+        before = keeps.clone();
+      }
+      layer->reset_parameters();
+    }
+  };
+  for (const std::string algebra : {"real", "quaternion", "phm(4)"}) {
+    check(LSTM(LSTMOptions(8, 64).num_layers(2).bidirectional(true).algebra(algebra).chrono(50)), 4, true);
+    check(GRU(GRUOptions(8, 64).algebra(algebra).chrono(50)), 3, false);
+    check(nn::LSTMCell(nn::LSTMCellOptions(8, 64).algebra(algebra).chrono(50)), 4, true);
+  }
+}
+
 // PHM table 1: 300 -> 300, one map for each gate and each input.
 TEST(LSTM, CountsArePHMs) {
   const auto count = [](const std::string& algebra) {
@@ -364,6 +398,11 @@ TEST(LSTM, RefusesBadOptionsAndInput) {
   for (const int64_t projection : {8, 12, -4, 2})
     EXPECT_THROW(LSTM(LSTMOptions(8, 8).proj_size(projection)), std::invalid_argument);
   EXPECT_THROW(RNN(RNNOptions(8, 8).cell(ops::Cell::gru)), std::invalid_argument);
+  EXPECT_THROW(LSTM(LSTMOptions(8, 8).chrono(2)), std::invalid_argument);
+  EXPECT_THROW(LSTM(LSTMOptions(8, 8).chrono(50).bias(false)), std::invalid_argument);
+  EXPECT_THROW(LSTM(LSTMOptions(8, 8).chrono(50).forget_bias(1)), std::invalid_argument);
+  EXPECT_THROW(RNN(RNNOptions(8, 8).chrono(50)), std::invalid_argument);
+  EXPECT_THROW(nn::GRUCell(nn::GRUCellOptions(8, 8).chrono(-1)), std::invalid_argument);
   LSTM layer(LSTMOptions(8, 8));
   EXPECT_THROW(layer->forward(torch::randn({3, 2, 12})), c10::Error);
   EXPECT_THROW(layer->forward(torch::randn({3, 2, 8}), std::tuple(torch::zeros({1, 3, 8}), at::Tensor())),

@@ -214,6 +214,38 @@ def test_empty_batches_have_gradients(kind):
     assert not cell.S_hh.grad.any()
 
 
+@pytest.mark.parametrize("algebra", ["real", "quaternion", "phm(4)"])
+@pytest.mark.parametrize("make, gates", [(nn.LSTM, 4), (nn.GRU, 3), (nn.LSTMCell, 4), (nn.GRUCell, 3)])
+def test_chrono_starts_the_gates(make, gates, algebra):
+    torch.manual_seed(1)
+    layer = make(8, 64, algebra=algebra, chrono=50)
+    n = 1 if algebra == "real" else 4
+    drawn = []
+    for _ in range(2):
+        biases = {key: bias.detach().clone() for key, bias in layer.named_parameters() if "bias" in key}
+        assert all(not bias.any() for key, bias in biases.items() if "bias_hh" in key)
+        (of_gates,) = (bias.view(n, gates, -1) for key, bias in biases.items() if "bias_ih" in key)
+        keeps = of_gates[:, 1]
+        assert 0 <= keeps.min() and keeps.max() <= torch.tensor(49.0).log()
+        assert abs(keeps.exp().mean() - 25) < 8  # u is uniform, not log u
+        assert of_gates[:, 0].equal(-keeps) if gates == 4 else not of_gates[:, 0].any()
+        assert not of_gates[:, 2:].any()
+        drawn.append(keeps)
+        layer.reset_parameters()
+    assert not drawn[0].equal(drawn[1])
+
+
+def test_chrono_is_refused_where_it_starts_nothing():
+    with pytest.raises(ValueError, match="RNN: chrono is for cells with gates, got 50; leave it 0"):
+        nn.RNN(8, 16, chrono=50)
+    with pytest.raises(ValueError, match="at least 3, or 0 for none, got 2"):
+        nn.GRU(8, 16, chrono=2)
+    with pytest.raises(ValueError, match="bias = False leaves none"):
+        nn.LSTM(8, 16, bias=False, chrono=50)
+    with pytest.raises(ValueError, match="leave forget_bias 0, got 1.0"):
+        nn.LSTMCell(8, 16, chrono=50, forget_bias=1.0)
+
+
 def test_arguments_are_refused_in_a_sentence():
     layer, x = nn.LSTM(8, 16), torch.randn(5, 2, 8)
     h = torch.zeros(1, 2, 16)
@@ -229,7 +261,7 @@ def test_arguments_are_refused_in_a_sentence():
     with pytest.raises(ValueError, match=r"without a batch must have the shape \(layers \* directions, hidden_size\), got \[1, 2, 16\]"):
         layer(x[:, 0], (h, h))
     nn.LSTM(np.int64(8), np.int64(16), dropout=np.float32(0))
-    wrongs = [dict(num_layers=1.5), dict(dropout="x"), dict(bidirectional=3), dict(proj_size="4"), dict(forget_bias="1")]
+    wrongs = [dict(num_layers=1.5), dict(dropout="x"), dict(bidirectional=3), dict(proj_size="4"), dict(forget_bias="1"), dict(chrono=2.5)]
     for wrong in (*wrongs, dict(dtype=torch.int32), dict(dtype=torch.complex64)):
         with pytest.raises(TypeError, match="LSTM: " + next(iter(wrong)) + " must be"):
             nn.LSTM(8, 16, **wrong)

@@ -20,7 +20,7 @@ struct QUATRAIN_API RecurrentNetworkOptions : nn::RecurrentLayerOptions<Recurren
       : RecurrentLayerOptions(input_size, hidden_size), classes_(classes) {}
   TORCH_ARG(int64_t, classes);
   TORCH_ARG(ops::Cell, cell) = ops::Cell::lstm;
-  /// What bias_ih of an lstm's forget gates starts with.
+  /// What bias_ih of an lstm's forget gates starts with, where `chrono` is 0.
   TORCH_ARG(double, forget_bias) = 0;
 };
 

@@ -27,6 +27,7 @@ struct QUATRAIN_API RecurrentSettings {
   Gates gates = Gates::automatic;
   bool single_bias = false;
   double recurrent_dropout = 0;
+  int64_t chrono = 0;
 };
 
 template <class Self>
@@ -52,6 +53,15 @@ struct RecurrentSettingsOptions {
   }
   double recurrent_dropout() const { return recurrent_settings.recurrent_dropout; }
 
+  /// Of an lstm or a gru, the longest time in steps, T, that the state is to remember something for (Tallec
+  /// and Ollivier 2018, chrono initialisation): what keeps the state starts with biases log u, u uniform in
+  /// 1 .. T - 1, and an lstm's input gates with -log u. 0 for none; else at least 3.
+  Self& chrono(int64_t value) {
+    recurrent_settings.chrono = value;
+    return self();
+  }
+  int64_t chrono() const { return recurrent_settings.chrono; }
+
   RecurrentSettings recurrent_settings;
 
  private:
@@ -76,6 +86,9 @@ class QUATRAIN_API RecurrentWeights {
     RecurrentSettings recurrent;
     double forget_bias = 0;  ///< of an lstm's bias_ih
     std::string suffix;
+
+    /// Refuses what layers and cells refuse alike, in the name of `layer`.
+    void check(const char* layer) const;
   };
   /// For the layer's reset().
   void make(torch::nn::Module& layer, Options options);

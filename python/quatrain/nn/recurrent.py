@@ -31,7 +31,9 @@ def check_options(
     recurrent_dropout: float,
     gates: str,
     way: str,
+    cell: str,
     forget_bias: float,
+    chrono: int,
 ) -> None:
     """Refuses what layers and cells refuse alike."""
     _check.flag(name, "bias", bias)
@@ -41,6 +43,15 @@ def check_options(
     _check.choice("gates", gates, GATES)
     _check.choice("way", way, WAYS)
     _check.number(name, "forget_bias", forget_bias)
+    _check.whole(name, "chrono", chrono)
+    if chrono and chrono < 3:
+        raise ValueError(f"{name}: chrono must be a number of steps of at least 3, or 0 for none, got {chrono}")
+    if chrono and len(_LETTERS[cell]) == 1:
+        raise ValueError(f"{name}: chrono is for cells with gates, got {chrono}; leave it 0")
+    if chrono and not bias:
+        raise ValueError(f"{name}: chrono = {chrono} starts biases, and bias = False leaves none")
+    if chrono and forget_bias:
+        raise ValueError(f"{name}: chrono = {chrono} starts the forget gates' biases; leave forget_bias 0, got {forget_bias}")
 
 
 def take_nonlinearity(name: str, args: tuple[Any, ...], nonlinearity: str | None) -> tuple[tuple[Any, ...], str]:
@@ -116,8 +127,14 @@ class Direction:
                 bias = getattr(layer, name + self.suffix)
                 if bias is not None:
                     bias.zero_()
+                    # The second gate keeps the state: f of an lstm, z of a gru.
+                    gates = bias.view(layer._spec.n, len(_LETTERS[layer.cell]), -1)
                     if name == "bias_ih" and layer.forget_bias:
-                        bias.view(layer._spec.n, 4, -1)[:, 1].fill_(layer.forget_bias)
+                        gates[:, 1].fill_(layer.forget_bias)
+                    if name == "bias_ih" and layer.chrono:
+                        gates[:, 1].uniform_(1, layer.chrono - 1).log_()
+                        if layer.cell != "gru":
+                            gates[:, 0] = -gates[:, 1]
 
     def place_in_real(self, layer: Any, parameter: str) -> Place | None:
         """Torch's names and the order of its rows, one gate after the other; None for what is another's."""
@@ -209,6 +226,9 @@ class Recurrent(HypercomplexLayer):
         direction_first: the output has one direction after the other, each with its components, as torch's layers have
             it; between the layers of a stack they stay joined.
         initialiser: one of ``quatrain.init.INITIALISERS``; fans are those of one gate and direction.
+        chrono: of an LSTM or a GRU, the longest time in steps, T, that the state is to remember something for (Tallec and
+            Ollivier 2018, chrono initialisation): what keeps the state starts with biases log u, u uniform in 1 .. T - 1, and
+            an LSTM's input gates with -log u. 0 for none.
         way: how the maps of the inputs are evaluated.
         cell, forget_bias: set by the layers that derive from it.
 
@@ -238,15 +258,16 @@ class Recurrent(HypercomplexLayer):
         share_directions: bool = False,
         direction_first: bool = False,
         initialiser: Initialiser = "glorot",
+        chrono: int = 0,
         way: Way = "auto",
         cell: str = "lstm",
         forget_bias: float = 0.0,
     ) -> None:
         super().__init__()
-        self.cell, self.forget_bias = cell, forget_bias
+        self.cell, self.forget_bias, self.chrono = cell, forget_bias, chrono
         name = type(self).__name__
         spec = Spec.parse(algebra)
-        check_options(name, spec, input_size, hidden_size, bias, recurrent_dropout, gates, way, forget_bias)
+        check_options(name, spec, input_size, hidden_size, bias, recurrent_dropout, gates, way, cell, forget_bias, chrono)
         _check.at_least_one(name, "num_layers", num_layers)
         for option, asked in (("batch_first", batch_first), ("bidirectional", bidirectional), ("single_bias", single_bias)):
             _check.flag(name, option, asked)

@@ -35,16 +35,17 @@ class RecurrentCell(HypercomplexLayer):
         single_bias: bool = False,
         recurrent_dropout: float = 0.0,
         initialiser: Initialiser = "glorot",
+        chrono: int = 0,
         way: Way = "auto",
         cell: str = "lstm",
         forget_bias: float = 0.0,
     ) -> None:
         super().__init__()
         name, spec = type(self).__name__, Spec.parse(algebra)
-        check_options(name, spec, input_size, hidden_size, bias, recurrent_dropout, gates, way, forget_bias)
+        check_options(name, spec, input_size, hidden_size, bias, recurrent_dropout, gates, way, cell, forget_bias, chrono)
         self.input_size, self.hidden_size, self.bias, self.cell = input_size, hidden_size, bias, cell
         self.gates, self.single_bias, self.recurrent_dropout = gates, single_bias, recurrent_dropout
-        self.initialiser, self.way, self.forget_bias = initialiser, way, forget_bias
+        self.initialiser, self.way, self.forget_bias, self.chrono = initialiser, way, forget_bias, chrono
         self._spec = spec
         self._direction = Direction(self, input_size, "", device, dtype)
 
