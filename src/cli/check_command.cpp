@@ -15,6 +15,7 @@
 #include "quatrain/train/checkpoint.h"
 #include "quatrain/train/optimizer.h"
 #include "quatrain/train/trainer.h"
+#include "support/shell_word.h"
 #include "support/text.h"
 #include "train/checkpoint.h"
 #include "train/checksum.h"
@@ -139,8 +140,8 @@ bool is_trained(const fs::path& run) {
 
 std::string look_at_result(const fs::path& run, bool accept) {
   if (!fs::exists(run / train::kResultFile))
-    throw std::runtime_error("missing, though 'last' is of the final step: quatrain train " + run.string() +
-                             " --resume scores the test set and makes it again");
+    throw std::runtime_error("missing, though 'last' is of the final step: quatrain train " +
+                             shell_word(run) + " --resume scores the test set and makes it again");
   train::Result result = accept ? train::read_any_result(run) : train::read_result(run);
   std::string text = "finished after " + counted(result.steps, "step");
   if (!train::result_is_sealed(run)) return text + "," + kUnsealed;

@@ -19,6 +19,7 @@
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/session.h"
 #include "support/atomic_file.h"
+#include "support/shell_word.h"
 
 namespace quatrain::cli {
 namespace {
@@ -135,7 +136,7 @@ int compare_command(const CompareArguments& arguments) {
     measure_layers(comparison, recipe.compare);
   } catch (const Stopped&) {
     std::fprintf(stderr, "stopped; nothing is lost, continue with: quatrain compare %s\n",
-                 comparison.folder.c_str());
+                 shell_word(comparison.folder).c_str());
     throw;
   }
   const auto json = to_json(comparison);

@@ -10,6 +10,7 @@
 #include "cli/compare.h"
 #include "cli/console.h"
 #include "cli/figures.h"
+#include "support/shell_word.h"
 #include "support/text.h"
 
 namespace quatrain::cli {
@@ -202,10 +203,10 @@ std::string report(const Comparison& comparison) {
                           : " on the CPU; trained on " + quatrain::join({devices.begin(), devices.end()})) +
                      "\n\n" + table.text();
   text += legend(comparison) + "\n" + bench::linear_table(comparison.layers);
-  const std::string last = comparison.twins.back().runs.front().folder.string();
+  const std::string last = shell_word(comparison.twins.back().runs.front().folder);
   text += "\nThe runs are in " + comparison.folder.string() + ". Next:\n  quatrain predict " + last +
           "\n      reads " + about(comparison).reads + " a line, and answers\n  quatrain compare " +
-          comparison.folder.string() +
+          shell_word(comparison.folder) +
           " --seeds 3\n      adds seeds to this comparison\n  quatrain recipes\n      lists what else can be "
           "trained\n";
   return text;

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/stop.h"
+#include "support/shell_word.h"
 #include "tasks/seq2seq/shortlist.h"
 #include "train/run_files.h"
 
@@ -26,7 +27,8 @@ int shortlist_command(const ShortlistArguments& arguments) {
     table.row({"dev sentences listed wholly", percent(report.whole)});
   }
   std::printf("%s\nThe shortlist is in %s/%s. Next:\n  quatrain predict %s --set decode.shortlist=true\n",
-              table.text().c_str(), arguments.run.c_str(), train::kShortlistFile, arguments.run.c_str());
+              table.text().c_str(), arguments.run.c_str(), train::kShortlistFile,
+              shell_word(arguments.run).c_str());
   return kSuccess;
 }
 

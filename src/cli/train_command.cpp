@@ -12,6 +12,7 @@
 #include "quatrain/train/checkpoint.h"
 #include "quatrain/train/progress.h"
 #include "quatrain/train/trainer.h"
+#include "support/shell_word.h"
 #include "train/run_lock.h"
 
 namespace quatrain::cli {
@@ -27,8 +28,9 @@ void print_result(const train::Result& result, const tasks::Recipe& recipe, cons
   add_figures(table, result.dev, result.test, recipe);
   if (result.skipped > 0) table.row({"skipped steps", grouped(result.skipped)});
   table.row({"training time", fixed(result.seconds, 1) + " s"});
+  const std::string word = shell_word(folder);
   std::printf("%s\nThe run is in %s. Next:\n  quatrain predict %s\n  quatrain evaluate %s\n",
-              table.text().c_str(), folder.c_str(), folder.c_str(), folder.c_str());
+              table.text().c_str(), folder.c_str(), word.c_str(), word.c_str());
 }
 
 }  // namespace
@@ -84,7 +86,7 @@ int train_command(const TrainArguments& arguments) {
   }
   if (!result.finished) {
     std::fprintf(stderr, "stopped at step %s; continue with: quatrain train %s --resume\n",
-                 grouped(result.steps).c_str(), folder.c_str());
+                 grouped(result.steps).c_str(), shell_word(folder).c_str());
     throw Stopped{};
   }
   print_result(result, recipe, folder);

@@ -149,10 +149,11 @@ class FileCorpus final : public LinePairCorpus {
   struct Set {
     fs::path source, target;  // of tsv the first alone
   };
-  FileCorpus(TextForm text, std::string name, std::map<std::string, Set, std::less<>> sets, bool skip_bad,
-             bool unseen)
+  FileCorpus(TextForm text, std::string name, fs::path folder, std::map<std::string, Set, std::less<>> sets,
+             bool skip_bad, bool unseen)
       : LinePairCorpus(text, {}),
         name_(std::move(name)),
+        folder_(std::move(folder)),
         sets_(std::move(sets)),
         skip_bad_(skip_bad),
         unseen_(unseen) {}
@@ -175,8 +176,8 @@ class FileCorpus final : public LinePairCorpus {
     const auto found = sets_.find(split);
     std::vector<std::string> known;
     for (const auto& [name, set] : sets_) known.push_back(name);
-    TORCH_CHECK(found != sets_.end(), "data: the ", name_, " format found no ", split, " set beside ",
-                sets_.at("train").source.string(), ", only ", join(known));
+    TORCH_CHECK(found != sets_.end(), "data: the ", name_, " format found no ", split, " set in ",
+                folder_.string(), ", only ", join(known));
     return found->second;
   }
   static std::unique_ptr<LinePairReader> read(const Set& set, const BadPairRule& rule) {
@@ -185,21 +186,27 @@ class FileCorpus final : public LinePairCorpus {
   }
 
   std::string name_;
+  fs::path folder_;
   std::map<std::string, Set, std::less<>> sets_;
   bool skip_bad_, unseen_;
 };
 
+/// The two files of a set, for messages.
+std::string both_of(const std::string& stem) {
+  return stem + ".SOURCE and " + stem + ".TARGET";
+}
+
 /// The endings of source and target: as named, else the reader's own, else the two that are there.
 std::pair<std::string, std::string> endings(const PairEntry& entry, const LinePairSource& source,
-                                            const fs::path& folder) {
+                                            const fs::path& folder, const std::vector<std::string>& stems) {
   const std::string format = entry.reader.name;
   std::string from = !source.source.empty() ? source.source : entry.source ? entry.source : "";
   std::string to = !source.target.empty() ? source.target : entry.target ? entry.target : "";
-  const auto known = split_endings(folder, "train");
+  const auto known = split_endings(folder, stems);
   if (from.empty() || to.empty()) {
-    TORCH_CHECK(known.size() == 2, "data: the ", format, " format needs train.SOURCE and train.TARGET in ",
+    TORCH_CHECK(known.size() == 2, "data: the ", format, " format needs ", both_of(stems[0]), " in ",
                 folder.string(), "; ",
-                known.empty() ? std::string("there is no file that begins with train.")
+                known.empty() ? "there is no file that begins with " + join_stems(stems)
                               : "the endings there are " + join(known) +
                                     ", so say which is the source's and which the target's");
     if (from.empty()) from = known[0] == to ? known[1] : known[0];
@@ -208,8 +215,8 @@ std::pair<std::string, std::string> endings(const PairEntry& entry, const LinePa
   TORCH_CHECK(from != to, "data: source and target must be different files, but both end in ", quote(from));
   for (const auto& ending : {from, to})
     TORCH_CHECK(std::find(known.begin(), known.end(), ending) != known.end(), "data: the ", format,
-                " format needs ", (folder / ("train." + ending)).string(), " or ", ending, ".gz, but ",
-                known.empty() ? std::string("no file there begins with train.")
+                " format needs ", (folder / (stems[0] + "." + ending)).string(), " or ", ending, ".gz, but ",
+                known.empty() ? "no file there begins with " + join_stems(stems)
                               : "the endings there are " + join(known));
   return {from, to};
 }
@@ -219,25 +226,35 @@ std::unique_ptr<LinePairCorpus> open_files(const PairEntry& entry, const LinePai
   TORCH_CHECK(!columns || (source.source.empty() && source.target.empty()),
               "data: a tsv file has both sides, so source and target name no endings, got ",
               quote(source.source.empty() ? source.target : source.source));
-  const fs::path folder = find_split_folder(entry.reader.name, source.folder, entry.folders,
-                                            columns ? "train.tsv" : "train.SOURCE and train.TARGET");
+  const std::map<std::string, std::vector<std::string>> stems_of{
+      {"train", {"train"}}, {"dev", entry.dev}, {"test", entry.test}};
+  // A test set without the pairs of the training set needs that, too.
+  const std::string needed = source.only.empty() || entry.unseen ? "train" : source.only;
+  TORCH_CHECK(stems_of.contains(needed), "data: the sets of pairs are train, dev and test, got ",
+              quote(needed));
+  const auto& needed_stems = stems_of.at(needed);
+  const fs::path folder = find_split_folder(entry.reader.name, source.folder, entry.folders, needed_stems,
+                                            columns ? needed_stems[0] + ".tsv" : both_of(needed_stems[0]));
   std::string from = kTsv, to;
-  if (!columns) std::tie(from, to) = endings(entry, source, folder);
+  // Those of train, if it is there: other sets may be of more languages.
+  const std::vector<std::string> train{"train"};
+  const auto& named_like = split_endings(folder, train).empty() ? needed_stems : train;
+  if (!columns) std::tie(from, to) = endings(entry, source, folder, named_like);
 
   std::map<std::string, FileCorpus::Set, std::less<>> sets;
   const auto add = [&](const char* split, const std::vector<std::string>& stems) {
     FileCorpus::Set set;
-    const auto both_of = [&](const std::string& stem) {
+    const auto sides_of = [&](const std::string& stem) {
       return std::pair(find_split_file(folder, stem, from),
                        columns ? fs::path() : find_split_file(folder, stem, to));
     };
     const auto is_whole = [&](const std::string& stem) {
-      const auto [one, other] = both_of(stem);
+      const auto [one, other] = sides_of(stem);
       return !one.empty() && (columns || !other.empty());
     };
     const bool any_whole = std::any_of(stems.begin(), stems.end(), is_whole);
     find_one(stems, [&](const std::string& stem) {
-      const auto [one, other] = both_of(stem);
+      const auto [one, other] = sides_of(stem);
       // One side alone may belong to another pair of languages.
       if ((one.empty() && other.empty()) || (any_whole && !is_whole(stem))) return fs::path();
       TORCH_CHECK(!one.empty() && (columns || !other.empty()), "data: ", (one.empty() ? other : one).string(),
@@ -247,11 +264,9 @@ std::unique_ptr<LinePairCorpus> open_files(const PairEntry& entry, const LinePai
     });
     if (!set.source.empty()) sets.emplace(split, std::move(set));
   };
-  add("train", {"train"});
-  add("dev", entry.dev);
-  add("test", entry.test);
-  return std::make_unique<FileCorpus>(source.text.value_or(entry.text), entry.reader.name, std::move(sets),
-                                      source.skip_bad, entry.unseen);
+  for (const auto& [split, stems] : stems_of) add(split.c_str(), stems);
+  return std::make_unique<FileCorpus>(source.text.value_or(entry.text), entry.reader.name, folder,
+                                      std::move(sets), source.skip_bad, entry.unseen);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ void read_list(SpeechGathering& gathering, const fs::path& file, const std::stri
 }  // namespace
 
 void read_speech_tsv(SpeechGathering& gathering) {
-  const auto folder = find_split_folder("tsv", gathering.source().folder, {""}, "train.tsv");
+  const auto folder = find_split_folder("tsv", gathering.source().folder, {""}, {"train"}, "train.tsv");
   const auto read = [&](const std::string& set, const std::vector<std::string>& stems) {
     if (const auto file = find_split_file(folder, stems, "tsv"); !file.empty())
       read_list(gathering, file, set);

@@ -40,31 +40,40 @@ fs::path find_split_file(const fs::path& folder, const std::vector<std::string>&
   return find_one(stems, [&](const std::string& stem) { return find_split_file(folder, stem, ending); });
 }
 
-std::vector<std::string> split_endings(const fs::path& folder, const std::string& stem) {
+std::vector<std::string> split_endings(const fs::path& folder, const std::vector<std::string>& stems) {
   std::set<std::string> endings;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    std::string name = entry.path().filename().string();
-    if (!name.starts_with(stem + ".")) continue;
-    name.erase(0, stem.size() + 1);
-    if (name.ends_with(".gz")) name.resize(name.size() - 3);
-    if (!name.empty()) endings.insert(std::move(name));
+    for (const auto& stem : stems) {
+      std::string name = entry.path().filename().string();
+      if (!name.starts_with(stem + ".")) continue;
+      name.erase(0, stem.size() + 1);
+      if (name.ends_with(".gz")) name.resize(name.size() - 3);
+      if (!name.empty()) endings.insert(std::move(name));
+    }
   }
   TORCH_CHECK(!error, "data: the folder ", folder.string(), " cannot be read: ", error.message());
   return {endings.begin(), endings.end()};
 }
 
 fs::path find_split_folder(const std::string& reader, const fs::path& folder,
-                           const std::vector<std::string>& subs, const std::string& files) {
+                           const std::vector<std::string>& subs, const std::vector<std::string>& stems,
+                           const std::string& files) {
   check_folder(reader, folder, files);
   std::vector<std::string> tried;
   for (const auto& sub : subs) {
     const fs::path here = sub.empty() ? folder : folder / sub;
     tried.push_back(here.string());
-    if (fs::is_directory(here) && !split_endings(here, "train").empty()) return here;
+    if (fs::is_directory(here) && !split_endings(here, stems).empty()) return here;
   }
-  TORCH_CHECK(false, "data: no file begins with train. in ", join(tried), "; the ", reader, " format needs ",
-              files, " in one folder");
+  TORCH_CHECK(false, "data: no file begins with ", join_stems(stems), " in ", join(tried), "; the ", reader,
+              " format needs ", files, " in one folder");
+}
+
+std::string join_stems(const std::vector<std::string>& stems) {
+  std::string all;
+  for (const auto& stem : stems) all += (all.empty() ? "" : " or ") + stem + ".";
+  return all;
 }
 
 }  // namespace quatrain::data

@@ -24,11 +24,17 @@ std::filesystem::path find_one(const std::vector<std::string>& names,
 std::filesystem::path find_split_file(const std::filesystem::path& folder,
                                       const std::vector<std::string>& stems, const std::string& ending);
 
-/// All endings that files of this stem have, without .gz, in the order of their bytes.
-std::vector<std::string> split_endings(const std::filesystem::path& folder, const std::string& stem);
+/// All endings that files of these stems have, without .gz, in the order of their bytes.
+std::vector<std::string> split_endings(const std::filesystem::path& folder,
+                                       const std::vector<std::string>& stems);
 
-/// The first of folder/sub that holds a file train.*; otherwise an error. `files` says what is looked for.
+/// The first of folder/sub that holds a file of one of the stems; otherwise an error. `files` says what is
+/// looked for.
 std::filesystem::path find_split_folder(const std::string& reader, const std::filesystem::path& folder,
-                                        const std::vector<std::string>& subs, const std::string& files);
+                                        const std::vector<std::string>& subs,
+                                        const std::vector<std::string>& stems, const std::string& files);
+
+/// "train. or valid.", for messages.
+std::string join_stems(const std::vector<std::string>& stems);
 
 }  // namespace quatrain::data

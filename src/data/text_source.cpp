@@ -48,8 +48,8 @@ class FileLines final : public LineReader {
 
 class FileText final : public TextCorpus {
  public:
-  FileText(TextForm text, std::map<std::string, fs::path, std::less<>> sets)
-      : TextCorpus(text), sets_(std::move(sets)) {}
+  FileText(TextForm text, fs::path folder, std::map<std::string, fs::path, std::less<>> sets)
+      : TextCorpus(text), folder_(std::move(folder)), sets_(std::move(sets)) {}
   bool has(std::string_view split) const override { return sets_.contains(split); }
   std::vector<fs::path> files(std::string_view split) const override { return {find(split)}; }
   std::unique_ptr<LineReader> open(std::string_view split) const override {
@@ -61,11 +61,12 @@ class FileText final : public TextCorpus {
     const auto found = sets_.find(split);
     std::vector<std::string> known;
     for (const auto& [name, file] : sets_) known.push_back(name);
-    TORCH_CHECK(found != sets_.end(), "data: there is no ", split, " text beside ",
-                sets_.at("train").string(), ", only ", join(known));
+    TORCH_CHECK(found != sets_.end(), "data: there is no ", split, " text in ", folder_.string(), ", only ",
+                join(known));
     return found->second;
   }
 
+  fs::path folder_;
   std::map<std::string, fs::path, std::less<>> sets_;
 };
 
@@ -88,18 +89,21 @@ std::unique_ptr<TextCorpus> open_text(const TextSource& source) {
   for (const auto& entry : text_entries()) {
     known.emplace_back(entry.reader.name);
     if (source.reader != entry.reader.name) continue;
-    const fs::path folder = find_split_folder(entry.reader.name, source.folder, entry.folders, "train.txt");
+    const std::map<std::string, std::vector<std::string>> stems_of{
+        {"train", {"train"}}, {"dev", kDevStems}, {"test", {"test"}}};
+    const std::string needed = source.only.empty() ? "train" : source.only;
+    TORCH_CHECK(stems_of.contains(needed), "data: the sets of a text are train, dev and test, got ",
+                quote(needed));
+    const std::string file = stems_of.at(needed)[0] + ".txt";
+    const fs::path folder =
+        find_split_folder(entry.reader.name, source.folder, entry.folders, stems_of.at(needed), file);
     std::map<std::string, fs::path, std::less<>> sets;
-    const auto add = [&](const char* split, const std::vector<std::string>& stems) {
-      if (const fs::path file = find_split_file(folder, stems, "txt"); !file.empty())
-        sets.emplace(split, file);
-    };
-    add("train", {"train"});
-    add("dev", kDevStems);
-    add("test", {"test"});
-    TORCH_CHECK(sets.contains("train"), "data: the ", entry.reader.name, " format needs ",
-                (folder / "train.txt").string(), " or train.txt.gz, but there is neither");
-    return std::make_unique<FileText>(entry.text, std::move(sets));
+    for (const auto& [split, stems] : stems_of)
+      if (const fs::path found = find_split_file(folder, stems, "txt"); !found.empty())
+        sets.emplace(split, found);
+    TORCH_CHECK(sets.contains(needed), "data: the ", entry.reader.name, " format needs ",
+                (folder / file).string(), " or ", file, ".gz, but there is neither");
+    return std::make_unique<FileText>(entry.text, folder, std::move(sets));
   }
   TORCH_CHECK(false, "data: the reader of text must be one of ", join(known), ", got ", quote(source.reader));
 }

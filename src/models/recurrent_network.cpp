@@ -27,6 +27,7 @@ RecurrentNetworkImpl::RecurrentNetworkImpl(RecurrentNetworkOptions options) : op
 
 void RecurrentNetworkImpl::reset() {
   lstm = nullptr, gru = nullptr, rnn = nullptr;
+  // Twins with other cells share the options: those that a cell has no use for are left out.
   if (ops::has_memory(options.cell()))
     lstm =
         register_module("layers", nn::LSTM(layer_options<nn::LSTMOptions>(options)

@@ -33,8 +33,8 @@ void RecurrentWeights::Options::check(const char* layer) const {
   require_probability(layer, "recurrent_dropout", recurrent.recurrent_dropout);
   const int64_t chrono = recurrent.chrono;
   if (chrono == 0) return;
-  require(chrono >= 3, layer, ": chrono must be a number of steps of at least 3, or 0 for none, got ",
-          chrono);
+  require(chrono >= 3 && chrono <= 1000000000, layer,
+          ": chrono must be a number of steps from 3 to 1000000000, or 0 for none, got ", chrono);
   require(ops::gates(cell) > 1, layer, ": chrono is for cells with gates, got ", chrono, "; leave it 0");
   require(map.bias, layer, ": chrono = ", chrono, " starts biases, and bias = false leaves none");
   require(forget_bias == 0, layer, ": chrono = ", chrono,
@@ -90,7 +90,9 @@ void RecurrentWeights::start_biases() const {
   at::Tensor keeps = gates.select(1, 1);  // the state: f of an lstm, z of a gru
   if (ops::has_memory(made_.cell)) keeps.fill_(made_.forget_bias);
   if (made_.recurrent.chrono == 0) return;
-  keeps.uniform_(1, static_cast<double>(made_.recurrent.chrono - 1)).log_();
+  // In float32 also for float16, which does not hold such numbers.
+  const at::Tensor u = torch::empty(keeps.sizes(), keeps.options().dtype(torch::kFloat).requires_grad(false));
+  keeps.copy_(u.uniform_(1, static_cast<double>(made_.recurrent.chrono - 1)).log_());
   if (ops::has_memory(made_.cell)) gates.select(1, 0).copy_(keeps.neg());
 }
 

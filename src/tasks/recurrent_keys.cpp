@@ -27,8 +27,9 @@ void describe_recurrent(train::Keys& keys, models::RecurrentNetworkOptions& mode
             [&model] { return ops::has_memory(model.cell()) && model.recurrent_settings.chrono == 0; });
   keys.number("chrono", model.recurrent_settings.chrono, 0, 1e9,
               "The longest time in steps, at least 3, that the state of an lstm or a gru is to remember "
-              "something for: its gates' biases are drawn so that units forget at all speeds up to that "
-              "(chrono initialisation), in the place of `forget_bias`. 0: they are not.")
+              "something for (chrono initialisation): the biases of the gate that keeps the state, and of an "
+              "lstm's input gate, are drawn so that the times after which units forget are spread from 1 to "
+              "that. It takes the place of `forget_bias`. 0: none.")
       .only("a cell with gates", [&model] { return ops::gates(model.cell()) > 1; });
   keys.choice("initialiser", model.map_settings.initialiser,
               {I::glorot, I::he, I::lecun, I::polar, I::polar_he, I::polar_paper, I::polar_paper_he},

@@ -7,6 +7,7 @@
 
 #include "quatrain/nn/weights.h"
 #include "quatrain/train/checkpoint.h"
+#include "support/shell_word.h"
 #include "support/text.h"
 #include "train/run_files.h"
 
@@ -96,7 +97,7 @@ std::unique_ptr<Model> load_run(const fs::path& run, const std::vector<Setting>&
   if (!train::has_checkpoint(run, "best") && !fs::exists(run / train::kResultFile))
     throw std::runtime_error("the run '" + run.string() +
                              "' has no evaluated checkpoint: continue it with quatrain train " +
-                             run.string() + " --resume");
+                             shell_word(run) + " --resume");
   return load_checkpoint(train::find_checkpoint(run, "best"), settings);
 }
 

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "support/atomic_file.h"
+#include "support/shell_word.h"
 #include "support/text.h"
 #include "train/checksum.h"
 #include "train/own_json.h"
@@ -151,9 +152,9 @@ std::string way_out(const fs::path& run_folder, const std::string& which) {
   if (const auto best = best_step_of_result(run_folder); which == "best" && best && *best != newest.step)
     return "; the run is finished: put the checkpoint back, or delete '" +
            (run_folder / kResultFile).string() + "' and select new best weights by quatrain train " +
-           run_folder.string() + " --resume";
+           shell_word(run_folder) + " --resume";
   return "; the newest undamaged checkpoint to continue from is '" + newest.folder.string() + "' of step " +
-         std::to_string(newest.step) + ": quatrain train " + run_folder.string() + " --resume --from " +
+         std::to_string(newest.step) + ": quatrain train " + shell_word(run_folder) + " --resume --from " +
          newest.name;
 }
 

@@ -75,6 +75,40 @@ TEST_F(PairsTest, ReadersAreListedAndKnownByName) {
             "text: must be one of raw, tokenised, bpe, got \"plain\"");
 }
 
+// Whoever scores a test set need not have what was trained on.
+TEST_F(PairsTest, TheOneSetThatIsScoredIsEnough) {
+  write("test.de", "eins\n");
+  write("test.en", "one\n");
+  EXPECT_THAT(error(source()), HasSubstr("no file begins with train. in DIR"));
+  auto only = source();
+  only.only = "test";
+  EXPECT_EQ(read(only, "test"), (std::vector<LinePair>{{"eins", "one"}}));
+  EXPECT_FALSE(open_line_pairs(only)->has("train"));
+  EXPECT_EQ(error(only, "train"), "data: the parallel format found no train set in DIR, only test");
+  auto dev = only;
+  dev.only = "dev";
+  EXPECT_EQ(error(dev),
+            "data: no file begins with dev. or valid. or val. in DIR; the parallel format needs dev.SOURCE "
+            "and dev.TARGET in one folder");
+  dev.only = "tset";
+  EXPECT_EQ(error(dev), "data: the sets of pairs are train, dev and test, got \"tset\"");
+  // Where train is there it says which two of several endings are meant.
+  write("test.fr", "un\n");
+  EXPECT_THAT(error(only),
+              HasSubstr("needs test.SOURCE and test.TARGET in DIR; the endings there are de, en, fr"));
+  write_both("ein Hund\n", "a dog\n");
+  EXPECT_EQ(read(only, "test"), (std::vector<LinePair>{{"eins", "one"}}));
+
+  auto columns = source("tsv");
+  columns.only = "test";
+  write("test.tsv", "eins\tone\n");
+  EXPECT_EQ(read(columns, "test"), (std::vector<LinePair>{{"eins", "one"}}));
+  // Pairs of train are taken out of this test set.
+  auto unseen = source("shakespeare");
+  unseen.only = "test";
+  EXPECT_THAT(error(unseen), HasSubstr("the shakespeare format needs DIR/train.modern"));
+}
+
 TEST_F(PairsTest, ParallelFilesAreReadLineByLine) {
   write_both(
       "\xEF\xBB\xBF"
@@ -99,8 +133,7 @@ TEST_F(PairsTest, ParallelFilesAreReadLineByLine) {
     EXPECT_FALSE(reader->next(pair));
   }
   EXPECT_EQ(read(source(), "dev"), (std::vector<LinePair>{{"drei", "three"}}));
-  EXPECT_EQ(error(source(), "test"),
-            "data: the parallel format found no test set beside DIR/train.de, only dev, train");
+  EXPECT_EQ(error(source(), "test"), "data: the parallel format found no test set in DIR, only dev, train");
   auto other = source();
   other.source = "en";
   other.text = TextForm::bpe;

@@ -33,7 +33,23 @@ TEST_F(TextSourceTest, TextsAreReadLineByLine) {
   for (int twice = 0; twice < 2; ++twice)
     EXPECT_THAT(lines(*corpus->open("train")), ElementsAre(" ", " = a b = ", "", "b c"));
   EXPECT_THAT(lines(*corpus->open("dev")), ElementsAre("dev"));
-  EXPECT_THAT(error_of([&] { corpus->open("test"); }), HasSubstr("there is no test text beside "));
+  EXPECT_THAT(error_of([&] { corpus->open("test"); }), HasSubstr("there is no test text in "));
+}
+
+TEST_F(TextSourceTest, TheOneSetThatIsScoredIsEnough) {
+  write("test.txt", "x\n");
+  TextSource only = source();
+  only.only = "test";
+  const auto corpus = open_text(only);
+  EXPECT_FALSE(corpus->has("train"));
+  EXPECT_THAT(lines(*corpus->open("test")), ElementsAre("x"));
+  EXPECT_THAT(error_of([&] { open_text(source()); }), HasSubstr("no file begins with train. in "));
+  only.only = "dev";
+  EXPECT_THAT(error_of([&] { open_text(only); }),
+              HasSubstr("no file begins with dev. or valid. or val. in "));
+  only.only = "all";
+  EXPECT_EQ(error_of([&] { open_text(only); }),
+            "data: the sets of a text are train, dev and test, got \"all\"");
 }
 
 TEST_F(TextSourceTest, TwoDevSetsAreRefused) {

@@ -238,12 +238,20 @@ def test_chrono_starts_the_gates(make, gates, algebra):
 def test_chrono_is_refused_where_it_starts_nothing():
     with pytest.raises(ValueError, match="RNN: chrono is for cells with gates, got 50; leave it 0"):
         nn.RNN(8, 16, chrono=50)
-    with pytest.raises(ValueError, match="at least 3, or 0 for none, got 2"):
+    with pytest.raises(ValueError, match="from 3 to 1000000000, or 0 for none, got 2"):
         nn.GRU(8, 16, chrono=2)
     with pytest.raises(ValueError, match="bias = False leaves none"):
         nn.LSTM(8, 16, bias=False, chrono=50)
     with pytest.raises(ValueError, match="leave forget_bias 0, got 1.0"):
         nn.LSTMCell(8, 16, chrono=50, forget_bias=1.0)
+    assert nn.LSTM(8, 16, chrono=10**6, dtype=torch.float16).bias_ih_l0.isfinite().all()
+
+
+def test_chrono_stays_in_copies_over_another_algebra():
+    torch.manual_seed(2)
+    twin, _ = quatrain.convert(nn.LSTM(8, 16, algebra="real", chrono=50), algebra="quaternion", fresh=True)
+    assert twin.chrono == 50
+    assert twin.bias_ih_l0.view(4, 4, -1)[:, 1].any()
 
 
 def test_arguments_are_refused_in_a_sentence():

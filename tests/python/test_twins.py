@@ -30,7 +30,7 @@ KINDS = {
     "phydi": encoder("phydi"),
     "decoder": lambda algebra: nn.TransformerDecoder(16, 2, 2, feed_forward=32, algebra=algebra, norm="pre", packed=True),
     "lstm": lambda algebra: nn.LSTM(16, 24, 2, batch_first=True, bidirectional=True, algebra=algebra, forget_bias=1.0),
-    "gru": lambda algebra: nn.GRU(16, 24, algebra=algebra, gates="separate", batch_first=True),
+    "gru": lambda algebra: nn.GRU(16, 24, algebra=algebra, gates="separate", batch_first=True, chrono=50),
     "rnn": lambda algebra: nn.RNN(16, 24, algebra=algebra, gates="packed", single_bias=True, batch_first=True, nonlinearity="relu"),
     "convolution": lambda algebra: nn.Conv2d(8, 12, 3, 2, 1, padding_mode="reflect", algebra=algebra),
     "convolution_transposed": lambda algebra: nn.ConvTranspose1d(8, 12, 3, 2, groups=1, algebra=algebra, initialiser="he"),

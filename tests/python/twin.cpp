@@ -104,8 +104,8 @@ Twin make(const std::string& kind, const std::string& algebra) {
                                   .algebra(algebra)
                                   .forget_bias(1)));
   if (kind == "gru")
-    return recurrent(
-        nn::GRU(nn::GRUOptions(16, 24).algebra(algebra).gates(nn::Gates::separate).batch_first(true)));
+    return recurrent(nn::GRU(
+        nn::GRUOptions(16, 24).algebra(algebra).gates(nn::Gates::separate).batch_first(true).chrono(50)));
   if (kind == "rnn")
     return recurrent(nn::RNN(nn::RNNOptions(16, 24)
                                  .algebra(algebra)

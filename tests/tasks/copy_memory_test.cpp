@@ -31,8 +31,8 @@ evaluate_every = 100
 threads = 1
 )toml";
 
-Recipe recipe_of(const std::vector<std::string>& settings) {
-  return parse_recipe(kShort, "short.toml", "short", settings_of_tests(settings));
+Recipe recipe_of(const std::vector<std::string>& settings, const std::string& text = kShort) {
+  return parse_recipe(text, "short.toml", "short", settings_of_tests(settings));
 }
 
 class CopyMemoryTest : public test::FolderTest {
@@ -54,6 +54,27 @@ TEST_F(CopyMemoryTest, SymbolsAreRecalled) {
   for (const char* line : {"", "30", "3012", "304", "3 1"})
     EXPECT_EQ(model->line_problem(line), "a line must have 3 digits from 0 to 3") << line;
   EXPECT_EQ(model->line_problem("013"), "");
+}
+
+// Twins share the keys; a cell that has no use for one leaves it out.
+TEST_F(CopyMemoryTest, ChronoTakesThePlaceOfTheForgetBias) {
+  std::string text = kShort;
+  text.insert(text.find("hidden"), "forget_bias = 1\n");
+  const auto forget = [&](const std::vector<std::string>& settings) {
+    const auto data = load_data(recipe_of(settings, text));
+    const auto model = make_model(data->recipe(), *data);
+    for (const auto& [key, value] : model->module().named_parameters().pairs())
+      if (key.ends_with("bias_ih_l0")) return value.detach().view({4, -1, 8}).select(1, 1).flatten();
+    return at::Tensor();
+  };
+  EXPECT_TRUE(forget({}).eq(1).all().item<bool>());
+  const at::Tensor drawn = forget({"model.chrono=8"});
+  EXPECT_TRUE(drawn.ge(0).logical_and(drawn.le(std::log(7.0))).all().item<bool>());
+  EXPECT_FALSE(drawn.eq(drawn[0]).all().item<bool>());
+  EXPECT_TRUE(forget({"model.chrono=8", "model.cell=gru"}).ne(0).all().item<bool>());
+  text.insert(text.find("hidden"), "chrono = 8\n");
+  const Recipe plain = recipe_of({"model.cell=rnn_tanh"}, text);
+  EXPECT_NO_THROW(make_model(plain, *load_data(plain)));
 }
 
 // Whose state holds nothing of before recalls by chance: what is learned is memory.

@@ -328,6 +328,13 @@ TEST_F(LanguageKindTest, OnlyTheSplitThatIsScoredIsKept) {
   EXPECT_TRUE(part->has("test"));
   EXPECT_FALSE(part->has("train") || part->has("dev"));
   const torch::NoGradGuard no_grad;
+  fs::create_directory(folder_ / "elsewhere");
+  write("elsewhere/test.txt", sentences(25, 2));
+  EXPECT_EQ(load_data(recipe(), {(folder_ / "elsewhere").string(), "test", model.get()})
+                ->make_task(model)
+                ->evaluate("test", {})
+                .figures,
+            whole->make_task(model)->evaluate("test", {}).figures);
   EXPECT_EQ(part->make_task(model)->evaluate("test", {}).figures,
             whole->make_task(model)->evaluate("test", {}).figures);
 }

@@ -295,6 +295,11 @@ TEST(Recipe, settings_that_do_nothing_are_refused) {
   EXPECT_EQ(set(speech + "objective = 'frames'\ndata = 'kaldi'\n", {"decode.insertion=-1"}), "");
   EXPECT_THAT(set(speech, {"features.band_masks=2", "features.widest_mask=0"}),
               HasSubstr("features.widest_mask must be above 0"));
+  const std::string copy = "[task]\nkind = 'copy_memory'\n[model]\nforget_bias = 1\n";
+  EXPECT_EQ(set(copy, {"model.chrono=30"}), "");
+  EXPECT_THAT(set(copy, {"model.chrono=30", "model.forget_bias=2"}), HasSubstr("model.chrono = 0"));
+  EXPECT_THAT(set(copy + "cell = 'rnn_tanh'\n", {"model.chrono=30"}), HasSubstr("a cell with gates"));
+  EXPECT_THAT(set(copy, {"model.chrono=2"}), HasSubstr("at least 3, or 0 for none, got 2"));
   // It is enough that a twin uses it.
   const std::string twins = "[[twins]]\nname = 'real'\nalgebra = 'real'\n";
   EXPECT_THAT(set(twins, {"model.attention=real"}), HasSubstr("more than one component"));

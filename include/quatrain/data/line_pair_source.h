@@ -22,6 +22,7 @@ struct QUATRAIN_API LinePairSource {
   std::filesystem::path folder;  ///< where the files lie; not used by generated ones
   std::string source, target;    ///< endings of the files ("de", "en"); empty: the reader's own
   std::optional<TextForm> text;  ///< instead of the reader's own
+  std::string only = "";         ///< the one set that must be there; empty: train
   bool skip_bad = false;         ///< false: the first bad pair is an error. true: it is left out and counted
   MathOptions math;              ///< of "math" alone
   ReverseOptions reverse;        ///< of "reverse" alone
@@ -32,7 +33,7 @@ struct QUATRAIN_API LinePairSource {
 class QUATRAIN_API LinePairCorpus {
  public:
   virtual ~LinePairCorpus();
-  /// "train", "dev" and "test" are asked for; every corpus has "train".
+  /// "train", "dev" and "test" are asked for; every corpus has LinePairSource::only.
   virtual bool has(std::string_view split) const = 0;
   /// A split that is not there is an error.
   virtual std::unique_ptr<LinePairReader> open(std::string_view split) const = 0;

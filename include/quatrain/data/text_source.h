@@ -18,6 +18,7 @@ namespace quatrain::data {
 struct QUATRAIN_API TextSource {
   std::string reader = "text";   ///< a name among text_readers()
   std::filesystem::path folder;  ///< where the files lie
+  std::string only = "";         ///< the one set that must be there; empty: train
 };
 
 /// Lines read one after another, in bounded memory. Errors are c10::Error: a line that is not UTF-8, has NUL

@@ -44,8 +44,8 @@ def check_options(
     _check.choice("way", way, WAYS)
     _check.number(name, "forget_bias", forget_bias)
     _check.whole(name, "chrono", chrono)
-    if chrono and chrono < 3:
-        raise ValueError(f"{name}: chrono must be a number of steps of at least 3, or 0 for none, got {chrono}")
+    if chrono and not 3 <= chrono <= 10**9:
+        raise ValueError(f"{name}: chrono must be a number of steps from 3 to 1000000000, or 0 for none, got {chrono}")
     if chrono and len(_LETTERS[cell]) == 1:
         raise ValueError(f"{name}: chrono is for cells with gates, got {chrono}; leave it 0")
     if chrono and not bias:
@@ -127,14 +127,18 @@ class Direction:
                 bias = getattr(layer, name + self.suffix)
                 if bias is not None:
                     bias.zero_()
-                    # The second gate keeps the state: f of an lstm, z of a gru.
-                    gates = bias.view(layer._spec.n, len(_LETTERS[layer.cell]), -1)
-                    if name == "bias_ih" and layer.forget_bias:
-                        gates[:, 1].fill_(layer.forget_bias)
-                    if name == "bias_ih" and layer.chrono:
-                        gates[:, 1].uniform_(1, layer.chrono - 1).log_()
-                        if layer.cell != "gru":
-                            gates[:, 0] = -gates[:, 1]
+            bias, count = getattr(layer, "bias_ih" + self.suffix), len(_LETTERS[layer.cell])
+            if bias is None or count == 1:
+                return
+            gates = bias.view(layer._spec.n, count, -1)
+            keeps = gates[:, 1]  # the state: f of an lstm, z of a gru
+            if layer.forget_bias:
+                keeps.fill_(layer.forget_bias)
+            if layer.chrono:
+                # In float32 also for float16, which does not hold such numbers.
+                keeps.copy_(torch.empty_like(keeps, dtype=torch.float32).uniform_(1, layer.chrono - 1).log_())
+                if "lstm" in layer.cell:
+                    gates[:, 0] = -keeps
 
     def place_in_real(self, layer: Any, parameter: str) -> Place | None:
         """Torch's names and the order of its rows, one gate after the other; None for what is another's."""
@@ -226,9 +230,9 @@ class Recurrent(HypercomplexLayer):
         direction_first: the output has one direction after the other, each with its components, as torch's layers have
             it; between the layers of a stack they stay joined.
         initialiser: one of ``quatrain.init.INITIALISERS``; fans are those of one gate and direction.
-        chrono: of an LSTM or a GRU, the longest time in steps, T, that the state is to remember something for (Tallec and
-            Ollivier 2018, chrono initialisation): what keeps the state starts with biases log u, u uniform in 1 .. T - 1, and
-            an LSTM's input gates with -log u. 0 for none.
+        chrono: of an LSTM or a GRU with biases, the longest time in steps, T >= 3, that the state is to remember something for
+            (Tallec and Ollivier 2018, chrono initialisation): what keeps the state starts with biases log u, u uniform in
+            1 .. T - 1, and an LSTM's input gates with -log u. 0 for none; ``forget_bias`` must be 0 beside it.
         way: how the maps of the inputs are evaluated.
         cell, forget_bias: set by the layers that derive from it.
 

@@ -80,7 +80,9 @@ std::unique_ptr<train::Task> LanguageData::make_task(std::shared_ptr<Model> mode
 std::unique_ptr<Data> load_texts(Recipe recipe, const DataRequest& request) {
   auto& own = recipe.own<LanguageOptions>();
   settle_folder(own.source.reader, own.source.folder, data::text_readers(), request.folder, recipe.name);
-  const auto corpus = data::open_text(own.source);
+  data::TextSource source = own.source;
+  source.only = request.split;
+  const auto corpus = data::open_text(source);
   const auto learn = [&] {
     data::PieceOptions options = own.pieces;
     options.seed = recipe.train.seed;

@@ -156,7 +156,9 @@ std::vector<std::string> PairData::notes() const {
 std::unique_ptr<Data> load_pairs(Recipe recipe, const DataRequest& request) {
   auto& own = recipe.own<Seq2SeqTaskOptions>();
   settle_folder(own.source.reader, own.source.folder, data::line_pair_readers(), request.folder, recipe.name);
-  auto corpus = data::open_line_pairs(own.source);
+  data::LinePairSource source = own.source;
+  source.only = request.split;
+  auto corpus = data::open_line_pairs(source);
   own.source.text = corpus->text();
   const auto* model = dynamic_cast<const Seq2SeqModel*>(request.model);
   PairPieces pieces = model ? model->pieces : learn_pieces(*corpus, own, recipe.train.seed, request.tell);

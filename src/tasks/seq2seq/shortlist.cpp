@@ -7,6 +7,7 @@
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/checkpoint.h"
 #include "support/numbers.h"
+#include "support/shell_word.h"
 #include "tasks/seq2seq/data.h"
 #include "tasks/seq2seq/shortlist_file.h"
 #include "train/run_files.h"
@@ -112,7 +113,7 @@ ShortlistReport make_shortlist(const fs::path& run, const ShortlistRequest& requ
 std::shared_ptr<const models::Shortlist> read_shortlist(const fs::path& run, const fs::path& checkpoint,
                                                         bool joint) {
   const fs::path file = run / train::kShortlistFile;
-  const std::string command = "quatrain shortlist " + run.string();
+  const std::string command = "quatrain shortlist " + shell_word(run);
   if (!fs::exists(file))
     throw RecipeError("decode.shortlist = true needs the file '" + file.string() + "': make it with " +
                       command);
