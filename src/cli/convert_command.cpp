@@ -106,13 +106,14 @@ int convert_command(const ConvertArguments& arguments) try {
               grouped(report.converted()).c_str(),
               counted(static_cast<int64_t>(report.layers.size()), "layer").c_str(), report.algebra.c_str(),
               arguments.out.c_str());
-  const std::string word = shell_word(arguments.out);
-  if (run)
+  if (run) {
+    const std::string word = shell_word(arguments.out);
     std::printf(
         "Next:\n  quatrain evaluate %s\n  quatrain train %s --out FOLDER --set train.steps=0 --set "
         "train.epochs=1 "
         "--set train.warmup_share=0.1\n",
         word.c_str(), word.c_str());
+  }
   return kSuccess;
 } catch (const std::invalid_argument& error) {  // the library's word for what cannot be asked for
   throw UsageError(error.what());

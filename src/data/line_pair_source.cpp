@@ -196,28 +196,31 @@ std::string both_of(const std::string& stem) {
   return stem + ".SOURCE and " + stem + ".TARGET";
 }
 
-/// The endings of source and target: as named, else the reader's own, else the two that are there.
+/// The endings of source and target: as named, else the reader's own, else the two that are there. `folder`
+/// holds a file of one of the stems.
 std::pair<std::string, std::string> endings(const PairEntry& entry, const LinePairSource& source,
-                                            const fs::path& folder, const std::vector<std::string>& stems) {
+                                            const fs::path& folder, std::vector<std::string> stems) {
   const std::string format = entry.reader.name;
   std::string from = !source.source.empty() ? source.source : entry.source ? entry.source : "";
   std::string to = !source.target.empty() ? source.target : entry.target ? entry.target : "";
-  const auto known = split_endings(folder, stems);
+  // Those of train, if it is there: other sets may be of more languages.
+  auto known = split_endings(folder, {"train"});
+  if (known.empty())
+    known = split_endings(folder, stems);
+  else
+    stems = {"train"};
   if (from.empty() || to.empty()) {
     TORCH_CHECK(known.size() == 2, "data: the ", format, " format needs ", both_of(stems[0]), " in ",
-                folder.string(), "; ",
-                known.empty() ? "there is no file that begins with " + join_stems(stems)
-                              : "the endings there are " + join(known) +
-                                    ", so say which is the source's and which the target's");
+                folder.string(), "; the endings there are ", join(known),
+                ", so say which is the source's and which the target's");
     if (from.empty()) from = known[0] == to ? known[1] : known[0];
     if (to.empty()) to = known[0] == from ? known[1] : known[0];
   }
   TORCH_CHECK(from != to, "data: source and target must be different files, but both end in ", quote(from));
   for (const auto& ending : {from, to})
     TORCH_CHECK(std::find(known.begin(), known.end(), ending) != known.end(), "data: the ", format,
-                " format needs ", (folder / (stems[0] + "." + ending)).string(), " or ", ending, ".gz, but ",
-                known.empty() ? "no file there begins with " + join_stems(stems)
-                              : "the endings there are " + join(known));
+                " format needs ", (folder / (stems[0] + "." + ending)).string(), " or ", ending,
+                ".gz, but the endings there are ", join(known));
   return {from, to};
 }
 
@@ -229,17 +232,11 @@ std::unique_ptr<LinePairCorpus> open_files(const PairEntry& entry, const LinePai
   const std::map<std::string, std::vector<std::string>> stems_of{
       {"train", {"train"}}, {"dev", entry.dev}, {"test", entry.test}};
   // A test set without the pairs of the training set needs that, too.
-  const std::string needed = source.only.empty() || entry.unseen ? "train" : source.only;
-  TORCH_CHECK(stems_of.contains(needed), "data: the sets of pairs are train, dev and test, got ",
-              quote(needed));
-  const auto& needed_stems = stems_of.at(needed);
+  const auto& needed_stems = stems_of.at(needed_set(entry.unseen ? "" : source.only, "pairs"));
   const fs::path folder = find_split_folder(entry.reader.name, source.folder, entry.folders, needed_stems,
                                             columns ? needed_stems[0] + ".tsv" : both_of(needed_stems[0]));
   std::string from = kTsv, to;
-  // Those of train, if it is there: other sets may be of more languages.
-  const std::vector<std::string> train{"train"};
-  const auto& named_like = split_endings(folder, train).empty() ? needed_stems : train;
-  if (!columns) std::tie(from, to) = endings(entry, source, folder, named_like);
+  if (!columns) std::tie(from, to) = endings(entry, source, folder, needed_stems);
 
   std::map<std::string, FileCorpus::Set, std::less<>> sets;
   const auto add = [&](const char* split, const std::vector<std::string>& stems) {

@@ -66,14 +66,17 @@ fs::path find_split_folder(const std::string& reader, const fs::path& folder,
     tried.push_back(here.string());
     if (fs::is_directory(here) && !split_endings(here, stems).empty()) return here;
   }
-  TORCH_CHECK(false, "data: no file begins with ", join_stems(stems), " in ", join(tried), "; the ", reader,
+  std::string beginnings;
+  for (const auto& stem : stems) beginnings += (beginnings.empty() ? "" : " or ") + stem + ".";
+  TORCH_CHECK(false, "data: no file begins with ", beginnings, " in ", join(tried), "; the ", reader,
               " format needs ", files, " in one folder");
 }
 
-std::string join_stems(const std::vector<std::string>& stems) {
-  std::string all;
-  for (const auto& stem : stems) all += (all.empty() ? "" : " or ") + stem + ".";
-  return all;
+std::string needed_set(const std::string& only, const std::string& what) {
+  if (only.empty()) return "train";
+  TORCH_CHECK(only == "train" || only == "dev" || only == "test", "data: the sets of ", what,
+              " are train, dev and test, got ", quote(only));
+  return only;
 }
 
 }  // namespace quatrain::data

@@ -34,7 +34,8 @@ std::filesystem::path find_split_folder(const std::string& reader, const std::fi
                                         const std::vector<std::string>& subs,
                                         const std::vector<std::string>& stems, const std::string& files);
 
-/// "train. or valid.", for messages.
-std::string join_stems(const std::vector<std::string>& stems);
+/// The set that must be there: `only`, or train where that is empty; another name is an error. `what` the
+/// sets are of.
+std::string needed_set(const std::string& only, const std::string& what);
 
 }  // namespace quatrain::data

@@ -91,9 +91,7 @@ std::unique_ptr<TextCorpus> open_text(const TextSource& source) {
     if (source.reader != entry.reader.name) continue;
     const std::map<std::string, std::vector<std::string>> stems_of{
         {"train", {"train"}}, {"dev", kDevStems}, {"test", {"test"}}};
-    const std::string needed = source.only.empty() ? "train" : source.only;
-    TORCH_CHECK(stems_of.contains(needed), "data: the sets of a text are train, dev and test, got ",
-                quote(needed));
+    const std::string needed = needed_set(source.only, "a text");
     const std::string file = stems_of.at(needed)[0] + ".txt";
     const fs::path folder =
         find_split_folder(entry.reader.name, source.folder, entry.folders, stems_of.at(needed), file);
