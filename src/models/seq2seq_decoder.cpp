@@ -42,6 +42,7 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
 at::Tensor Seq2SeqDecoder::step(const at::Tensor& tokens, const at::Tensor& parents) {
   const torch::NoGradGuard no_grad;
   const ops::StepMemory::Guard memory(*memory_);
+  const ops::TrafficGuard traffic(static_cast<ops::Traffic>(weight_bytes_));
   return model_->scores(hidden(tokens, parents));
 }
 

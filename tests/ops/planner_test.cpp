@@ -59,6 +59,25 @@ TEST(Planner, AFewRowsOfWeightsInMemoryReadTheLeast) {
   EXPECT_EQ(chosen(4, 512, "quaternion", true), Way::factored);
 }
 
+// A real layer's few rows are multiplied as they are there, where MKL's products would need 32 of them; and
+// so are those of small layers, whose H is faster with many.
+TEST(Planner, RowsThatStandAloneAreNotFilledUp) {
+  ops::Problem problem;
+  problem.rows = 32, problem.engine = problem.prepared = true;
+  for (const int64_t n : {1, 4})
+    for (const int64_t width : {16, 512}) {
+      problem.n = n, problem.rank = n == 1 ? 1 : 8, problem.in_features = problem.out_features = width;
+      problem.alone = true;
+      EXPECT_NE(ops::plan(problem, Way::automatic), Way::materialised) << n << ", " << width;
+      EXPECT_EQ(ops::plan(problem, Way::materialised), Way::materialised);
+      problem.rank = 0;  // no factors: nothing else is left
+      EXPECT_EQ(ops::plan(problem, Way::automatic), Way::materialised) << n << ", " << width;
+      problem.rank = n == 1 ? 1 : 8, problem.alone = false;
+      const bool real = n == 1;
+      EXPECT_TRUE(!real || ops::plan(problem, Way::automatic) == Way::materialised) << width;
+    }
+}
+
 // One product either way: that of the faster library, whichever this machine has.
 TEST(Planner, ARealLayerTakesTheEnginesProductsWhereATensAreSlow) {
   const auto planned = [](int64_t rows, bool prepared, bool slow_dense) {

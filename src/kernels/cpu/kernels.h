@@ -126,6 +126,10 @@ constexpr int64_t kTopBlock = 256;
 /// read their right operand: out[row / 2][col][row % 2] = in[row][col], zero where the last pair lacks a row
 /// and in columns cols .. out_cols, which is a multiple of 16.
 ///
+/// product: y (rows x cols) = x (rows x depth) w (depth x cols), rows x_row, w_row and y_row elements apart,
+/// each value one chain of sums. What follows w in memory, as much as w is, is fetched into the second level
+/// cache meanwhile: weights that come from memory arrive while those before them are multiplied.
+///
 /// dots_I: sums[i * count_b + r] += sum over rows x cols of a[i][row][col] * b[r][row][col].
 ///
 /// stream_I: y[g * y_vector + row * 1] = sum_c sum_q weights[c][row][q] * z[(g * components + c) * cols + q]
@@ -178,6 +182,8 @@ struct Table {
   void (*multiply)(const Bilinear&, const float* const* a, int64_t a_row, const float* const* b,
                    int64_t b_row, float* const* out, int64_t out_row, int64_t rows, int64_t cols, Store);
   void (*pair)(const float* in, int64_t in_row, int64_t rows, int64_t cols, bf16* out, int64_t out_cols);
+  void (*product)(const float* x, int64_t x_row, int64_t rows, const float* w, int64_t w_row, int64_t depth,
+                  int64_t cols, float* y, int64_t y_row);
   void (*dots_f)(const float* const* a, int32_t count_a, int64_t a_row, const float* const* b,
                  int32_t count_b, int64_t b_row, int64_t rows, int64_t cols, float* sums);
   void (*dots_b)(const bf16* const* a, int32_t count_a, int64_t a_row, const float* const* b, int32_t count_b,

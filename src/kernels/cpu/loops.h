@@ -11,6 +11,7 @@
 #include "kernels/cpu/dropout.h"
 #include "kernels/cpu/epilogues.h"
 #include "kernels/cpu/mixtures.h"
+#include "kernels/cpu/products.h"
 #include "kernels/cpu/scores.h"
 #include "kernels/cpu/winograd.h"
 
@@ -184,6 +185,7 @@ constexpr Table make_table(const char* name) {
           &transpose<bf16, bf16>,
           &multiply,
           &pair,
+          &product,
           &dots<float>,
           &dots<bf16>,
           &stream<float>,

@@ -57,7 +57,8 @@ class Resolved {
     if (!engine || plan_.way != Way::factored || x.numel() == 0 || plane_.n == 1) return;
     // Factors that are followed beside a learned A may be missing, and are not insisted on.
     if (call.map.rank() > 0) call_.map.way = Way::factored;
-    map_.emplace(as_matrices(F), call_.map, planes * height * width, at::kFloat, pass, /*often=*/true);
+    map_.emplace(as_matrices(F), call_.map, planes * height * width, at::kFloat, pass,
+                 BilinearMap::Use{.often = true});
     call_.map = map_->call();
   }
 

@@ -26,6 +26,7 @@
 
 #include "ops/engine/few.h"
 #include "ops/engine/operands.h"
+#include "ops/engine/products.h"
 #include "ops/engine/scratch.h"
 #include "ops/engine/threads.h"
 
@@ -72,18 +73,17 @@ struct Blocking {
 };
 
 void multiply(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
-              float* c) {
+              bool prepared, float* c) {
   for (int64_t done = 0; done < cols; done += layout().columns) {
     const int64_t together = std::min(layout().columns, cols - done);
-    at::native::cpublas::brgemm(rows, together, depth, a_row, together, cols, false, a, b + done * depth,
-                                c + done);
+    small_product(rows, together, depth, a, a_row, b + done * depth, together, prepared, c + done, cols);
   }
 }
 
 /// `depth` is even. Once a thread has called this it must release what the call keeps of the processor
 /// (Release): a product of ATen's own would meet it.
 void multiply(int64_t rows, int64_t cols, int64_t depth, const bf16* a, int64_t a_row, const bf16* b,
-              float* c) {
+              bool /*prepared*/, float* c) {
   const auto of = [](const bf16* p) { return reinterpret_cast<const at::BFloat16*>(p); };
   at::native::cpublas::brgemm(rows, cols, depth, a_row, cols, cols, false, of(a), of(b), c, true);
 }
@@ -225,7 +225,7 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
         const int64_t padded = tile_height(height - at, b.tile), count = std::min(padded, height - at);
         for (int64_t r = 0; r < R; ++r)
           multiply(padded, filled, stored, left + r * left_component + at * left_row, left_row,
-                   block + r * stored * filled, product + r * product_component);
+                   block + r * stored * filled, p.packed != nullptr, product + r * product_component);
         finish(row + at, count, col, cols, k0 == 0, k0 + depth == p.K);
         at += count;
       }
@@ -288,8 +288,8 @@ Few<Task> split(const Pass& p, const Blocking& b) {
 
 const Layout& layout() {
   static const Layout known = std::string_view(kernels::cpu::active().name) == "avx2"
-                                  ? Layout{32, 16, 1}
-                                  : Layout{kColumns, kColumns, 2};
+                                  ? Layout{32, 16, 1, 32}
+                                  : Layout{kColumns, kColumns / 2, 2, 16};
   return known;
 }
 
@@ -302,7 +302,7 @@ bool multiplies_halves() {
     const bf16 a[2] = {}, b[2 * kPackedColumns] = {};
     float c[kPackedColumns];
     try {
-      multiply(1, kPackedColumns, 2, a, 2, b, c);
+      multiply(1, kPackedColumns, 2, a, 2, b, true, c);
     } catch (const std::exception&) {
       return false;
     }
@@ -325,7 +325,7 @@ bool rows_stand_alone() {
     std::generate(b.begin(), b.end(), drawn);
     const auto product = [&](int64_t rows) {
       std::vector<float> c(static_cast<size_t>(rows * kColumns));
-      multiply(rows, kColumns, kDepth, a.data(), kDepth, b.data(), c.data());
+      multiply(rows, kColumns, kDepth, a.data(), kDepth, b.data(), true, c.data());
       return c;
     };
     const std::vector<float> whole = product(kRows);

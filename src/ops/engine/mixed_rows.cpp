@@ -1,12 +1,12 @@
 #include "ops/engine/mixed_rows.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/native/CPUBlas.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "ops/engine/few.h"
+#include "ops/engine/products.h"
 
 namespace quatrain::ops::engine {
 
@@ -22,8 +22,8 @@ void multiply_streamed(const Stream& s, int64_t rows, const float* mixed, int64_
   for (int64_t col = begin; col < end;) {
     const int64_t block = col / together * together, width = std::min(together, s.m - block),
                   cols = std::min(block + width, end) - col;
-    at::native::cpublas::brgemm(rows * s.n, cols, depth, depth, width, s.m, false, mixed,
-                                s.packed + block * depth + (col - block), y + col);
+    small_product(rows * s.n, cols, depth, mixed, depth, s.packed + block * depth + (col - block), width,
+                  true, y + col, s.m);
     col += cols;
   }
 }

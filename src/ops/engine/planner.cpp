@@ -332,6 +332,10 @@ Way plan(const Problem& problem, Way asked) {
       "linear: the way 'factored' needs factors of the learned A (see decompose); pass them or take mixed or "
       "materialised");
   if (asked != Way::automatic) return asked;
+  // A few rows that go through H are filled up to as many as are planned for.
+  if (problem.alone && problem.rank > 0)
+    return problem.n > 1 && cost(problem, Way::mixed) < cost(problem, Way::factored) ? Way::mixed
+                                                                                     : Way::factored;
   // One dense product already; what `mixed` has over it is how it reads weights from memory, and `factored`
   // whose products it takes.
   if (problem.n == 1 && (problem.learned || !problem.slow_dense))

@@ -31,6 +31,8 @@ Problem make_cpu_problem(const at::Tensor& S, const Call& call, int64_t rows, at
   problem.engine = (type == at::kFloat || type == at::kBFloat16) && rows * S.numel() > 0;
   problem.halves = type == at::kBFloat16 && has_fast_halves();
   problem.slow_dense = type == at::kFloat && engine::dense_is_slow();
+  problem.alone = type == at::kFloat && problem.engine && requested_rows() != PlannedRows::automatic &&
+                  engine::rows_stand_alone();
   // The gradient of a learned tensor comes from the products themselves: those stay exact.
   if (problem.engine && problem.halves && problem.rank > 0 && (problem.prepared || !call.learned())) {
     const auto& growth = mixtures(call)->factors().growth();
@@ -135,10 +137,11 @@ Problem make_problem(const at::Tensor& S, const Call& call, int64_t rows, at::Sc
 }
 
 BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::ScalarType type, Pass pass,
-                         bool often)
+                         Use use)
     : call_(std::move(call)), n_(S.size(0)), m_(S.size(1)), p_(S.size(2)), type_(type), weight_(S) {
   Problem problem = make_cpu_problem(S, call_, rows, type);
-  problem.prepared = problem.prepared || often;
+  problem.prepared = problem.prepared || use.often;
+  if (use.on_one_thread) problem.threads = 1;
   if (may_follow(problem, call_)) {
     problem.rank = structure::followed_rank(n_);
     problem.followed = true;

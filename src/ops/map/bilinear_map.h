@@ -35,11 +35,16 @@ class QUATRAIN_API BilinearMap {
  public:
   enum class Pass { forward, backward };
 
-  /// For the choice of the way: `rows`, how many the map will mostly be applied to, and `often`, whether to
-  /// so many that combining its weights costs nothing beside that. `pass`: whose call asks. `call` was
-  /// checked (check_weight). float32 and bfloat16.
-  BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::ScalarType type, Pass pass = Pass::forward,
-              bool often = false);
+  /// How a map will be applied: so often that combining its weights costs nothing beside that; on one thread.
+  struct Use {
+    bool often = false, on_one_thread = false;
+  };
+
+  /// For the choice of the way: `rows`, how many the map will mostly be applied to, `pass`, whose call asks,
+  /// and `use`. `call` was checked (check_weight). float32 and bfloat16.
+  BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::ScalarType type, Pass pass, Use use);
+  BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::ScalarType type, Pass pass = Pass::forward)
+      : BilinearMap(S, std::move(call), rows, type, pass, Use()) {}
 
   /// False where nothing below can be called, and the composed form serves: other types, empty tensors,
   /// bfloat16 with H.

@@ -22,19 +22,18 @@ Columns columns_of(Range blocks, int64_t k, int64_t width) {
 GateMaps::GateMaps(const std::vector<at::Tensor>& S, const std::vector<Call>& maps, int64_t gates,
                    const Optional& bias, int64_t rows, int64_t times, BilinearMap::Pass pass)
     : n_(S[0].size(0)), gates_(gates), q_(S[0].size(2)) {
-  const bool backward = pass == BilinearMap::Pass::backward, often = times > kFew;
+  const bool backward = pass == BilinearMap::Pass::backward;
+  // As for one thread, whatever there are: results do not depend on it.
+  const BilinearMap::Use use{.often = times > kFew, .on_one_thread = true};
   const size_t count = static_cast<int64_t>(S.size()) < gates ? 1 : static_cast<size_t>(gates);
   p_ = S[0].size(1) * static_cast<int64_t>(count) / gates;
-  // As for one thread, whatever there are: results do not depend on it.
-  std::optional<PlannedRowsGuard> planned;
-  if (requested_rows() == PlannedRows::automatic && rows > 0) planned.emplace(static_cast<PlannedRows>(rows));
   for (size_t k = 0; k < count; ++k) {
-    maps_.emplace_back(S[k], maps[k], rows, at::kFloat, pass, often);
+    maps_.emplace_back(S[k], maps[k], rows, at::kFloat, pass, use);
     // The mixed way goes back through H, of which the factors' products read and multiply R/n^2.
     if (backward && maps_.back().way() == Way::mixed && maps[k].rank() > 0) {
       Call factored = maps[k];
       factored.way = Way::factored;
-      maps_.back() = BilinearMap(S[k], factored, rows, at::kFloat, pass, often);
+      maps_.back() = BilinearMap(S[k], factored, rows, at::kFloat, pass, use);
     }
     on_engine_ = on_engine_ && maps_.back().on_engine();
     splits_ = splits_ && maps_.back().splits_columns(backward);
@@ -43,7 +42,7 @@ GateMaps::GateMaps(const std::vector<at::Tensor>& S, const std::vector<Call>& ma
   if (!on_engine_) return;
   // The factored way mixes its weights in each application, which is as good for a single one.
   for (BilinearMap& map : maps_)
-    if (times > 1 || maps[0].constant || map.way() != Way::factored) map.prepare(backward, often);
+    if (times > 1 || maps[0].constant || map.way() != Way::factored) map.prepare(backward, use.often);
   if (bias) bias_ = bias->view({n_, static_cast<int64_t>(count), -1}).transpose(0, 1).contiguous();
 }
 
