@@ -12,7 +12,7 @@ LanguageModelDecoder::LanguageModelDecoder(LanguageModel model, int64_t rows, in
     : model_(std::move(model)),
       rows_(rows),
       capacity_(capacity),
-      weight_bytes_(weight_bytes(*model_->layers)),
+      weight_bytes_(weight_bytes(*model_->layers) + output_bytes(*model_->inputs, model_->output)),
       table_(std::max<int64_t>(rows, 0), std::max<int64_t>(capacity, 0),
              model_->inputs->embedding->parameters().front().device()),
       memory_(std::make_shared<ops::StepMemory>()) {

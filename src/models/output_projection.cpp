@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "models/share_out.h"
-#include "quatrain/ops.h"
 
 namespace quatrain::models {
 namespace {
@@ -77,7 +76,6 @@ at::Tensor OutputProjection::by_rows(const at::Tensor& x,
 
 at::Tensor OutputProjection::operator()(const at::Tensor& hidden) const {
   Seq2Seq model = model_;
-  const ops::TrafficGuard traffic(static_cast<ops::Traffic>(weight().S.nbytes()));
   if (pieces_.empty() && type_ == Projection::float32) return model->scores(hidden);
   const at::Tensor x = type_ == Projection::bfloat16 ? hidden.to(at::kBFloat16) : hidden;
   if (pieces_.empty()) {

@@ -13,7 +13,7 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
     : model_(std::move(model)),
       rows_(rows),
       capacity_(capacity),
-      weight_bytes_(weight_bytes(*model_->decoder)),
+      weight_bytes_(weight_bytes(*model_->decoder) + output_bytes(*model_->target, model_->output)),
       table_(std::max<int64_t>(rows, 0), std::max<int64_t>(capacity, 0), source.device()),
       memory_(std::make_shared<ops::StepMemory>()) {
   TORCH_CHECK(!model_->is_training(), "Seq2SeqDecoder: the model must be in eval mode; call eval()");

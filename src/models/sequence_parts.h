@@ -31,6 +31,11 @@ inline int64_t weight_bytes(const torch::nn::Module& module) {
   return bytes;
 }
 
+/// The same of the output layer, which is the embedding where it is tied.
+inline int64_t output_bytes(const TokenInputsImpl& inputs, const nn::Linear& output) {
+  return output ? weight_bytes(*output) : weight_bytes(*inputs.embedding);
+}
+
 /// Layers of an encoder or decoder.
 template <class LayerOptions, class Options>
 LayerOptions layer_options(const Options& options) {

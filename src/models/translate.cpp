@@ -42,6 +42,7 @@ class Batch {
                      before = at::tensor(parents, at::kLong).to(device_);
     std::vector<at::Tensor> scores;
     for (size_t i = 0; i < decoders_.size(); ++i) {
+      const ops::TrafficGuard traffic(static_cast<ops::Traffic>(decoders_[i].bytes_read()));
       const at::Tensor of_rows = projections_[i](decoders_[i].hidden(last, before));
       scores.push_back(lists_ ? lists_->own(of_rows, sentences) : of_rows);
     }

@@ -4,6 +4,8 @@
 #include <torch/torch.h>
 
 #include <functional>
+#include <string>
+#include <tuple>
 
 #include "ops/engine/planner.h"
 #include "ops/reference.h"
@@ -59,23 +61,47 @@ TEST(Planner, AFewRowsOfWeightsInMemoryReadTheLeast) {
   EXPECT_EQ(chosen(4, 512, "quaternion", true), Way::factored);
 }
 
-// A real layer's few rows are multiplied as they are there, where MKL's products would need 32 of them; and
-// so are those of small layers, whose H is faster with many.
+// A few rows are multiplied as they are there, where products with H would need 32 of them.
 TEST(Planner, RowsThatStandAloneAreNotFilledUp) {
   ops::Problem problem;
   problem.rows = 32, problem.engine = problem.prepared = true;
-  for (const int64_t n : {1, 4})
-    for (const int64_t width : {16, 512}) {
-      problem.n = n, problem.rank = n == 1 ? 1 : 8, problem.in_features = problem.out_features = width;
-      problem.alone = true;
-      EXPECT_NE(ops::plan(problem, Way::automatic), Way::materialised) << n << ", " << width;
-      EXPECT_EQ(ops::plan(problem, Way::materialised), Way::materialised);
-      problem.rank = 0;  // no factors: nothing else is left
-      EXPECT_EQ(ops::plan(problem, Way::automatic), Way::materialised) << n << ", " << width;
-      problem.rank = n == 1 ? 1 : 8, problem.alone = false;
-      const bool real = n == 1;
-      EXPECT_TRUE(!real || ops::plan(problem, Way::automatic) == Way::materialised) << width;
+  for (const auto& [n, rank, width] : {std::tuple{1, 1, 16}, {1, 1, 512}, {8, 30, 64}}) {
+    problem.n = n, problem.in_features = problem.out_features = width;
+    problem.rank = rank, problem.alone = false;
+    EXPECT_EQ(ops::plan(problem, Way::automatic), Way::materialised) << n << ", " << width;
+    problem.alone = true;
+    EXPECT_NE(ops::plan(problem, Way::automatic), Way::materialised) << n << ", " << width;
+    EXPECT_EQ(ops::plan(problem, Way::materialised), Way::materialised);
+    problem.rank = 0;  // no factors
+    EXPECT_NE(ops::plan(problem, Way::automatic), Way::factored) << n << ", " << width;
+  }
+}
+
+// The ways under a guard, and what they are for: a row's bits are the same however many rows there are.
+TEST(Planner, RowsOfAGuardStandAlone) {
+  if (ops::instruction_sets().front() == "baseline") GTEST_SKIP() << "products have the bits of MKL's";
+  const torch::NoGradGuard no_grad;
+  const ops::PlannedRowsGuard guard(ops::PlannedRows{32});
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  for (const std::string algebra : {"real", "quaternion", "octonion"})
+    for (const int64_t width : {32, 88, 256}) {
+      torch::manual_seed(3);
+      const int64_t n = algebra::get(algebra).n();
+      const at::Tensor x = torch::randn({100, width}), S = torch::randn({n, width / n, width / n}),
+                       bias = torch::randn({width});
+      const ops::Product product{algebra, {}, {}};
+      EXPECT_NE(ops::planned_way(x, S, product, true), Way::materialised) << algebra << ", " << width;
+      const auto of = [&](int64_t rows) {
+        return ops::linear(x.narrow(0, 100 - rows, rows), S, bias, product, Way::automatic, {}, true);
+      };
+      const at::Tensor all = of(100);
+      for (int64_t rows = 1; rows < 100; ++rows)
+        ASSERT_TRUE(of(rows).equal(all.narrow(0, 100 - rows, rows)))
+            << algebra << ", " << width << ", " << rows;
+      ops::drop_prepared(S);
     }
+  at::set_num_threads(threads);
 }
 
 // One product either way: that of the faster library, whichever this machine has.

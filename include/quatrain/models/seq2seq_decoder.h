@@ -39,6 +39,8 @@ class QUATRAIN_API Seq2SeqDecoder {
   /// Words of each hypothesis so far.
   int64_t length() const { return table_.length(); }
   int64_t capacity() const { return capacity_; }
+  /// Bytes of the weights that a step reads, those of the output layer among them (ops::Traffic).
+  int64_t bytes_read() const { return weight_bytes_; }
 
  private:
   Seq2Seq model_;

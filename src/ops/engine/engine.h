@@ -99,9 +99,9 @@ struct Pass {
 bool prefers_halves();
 /// True where a pass may multiply in bfloat16 at all, however fast.
 bool multiplies_halves();
-/// True where a row of a float32 pass has the same bits whatever the number of rows: where ATen's small
-/// products add in one order. Those of oneDNN do, from AVX2 on; elsewhere they are MKL's, which takes other
-/// kernels for a few rows.
+/// True where a row of a float32 pass has the same bits whatever the number of rows: where small products add
+/// in one order. Those of oneDNN do, from AVX2 on, and our own are taken beside them where they do alike;
+/// elsewhere they are MKL's, which takes other kernels for a few rows.
 bool rows_stand_alone();
 
 /// True where each value of C is stored once, as it is. Else C holds sums on the way, and must be float32.
@@ -128,7 +128,7 @@ struct Layout {
   int64_t columns;      ///< of a block that lie together
   int64_t few_columns;  ///< the same where a product has a handful of rows (mixed_rows.h)
   int64_t tiles;  ///< of a panel, of all types: fewer make deeper blocks, whose products are mixed less often
-  int64_t own_rows;  ///< the most rows of our own products
+  int64_t own_rows;  ///< the most rows of our own products, where these have the bits of ATen's
 };
 /// This processor's, or that of the kernels which are forced when it is asked for first.
 const Layout& layout();

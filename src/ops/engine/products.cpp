@@ -2,17 +2,62 @@
 
 #include <ATen/native/CPUBlas.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
 #include "kernels/cpu/kernels.h"
 #include "ops/engine/engine.h"
 
 namespace quatrain::ops::engine {
 
+namespace {
+
+using kernels::cpu::Table;
+
+constexpr int64_t kFewest =
+    4;  // rows: fewer wait for memory either way, and oneDNN's read it in longer stretches
+
+/// Whether a table's product has the bits of ATen's. Then a row has the same ones whichever of the two its
+/// number of rows takes. Those of oneDNN from AVX2 on are the same chains of sums; MKL's, which ATen has
+/// without it, are not, and a table without fused products is not either.
+bool has_bits_of_atens(const Table& table) {
+  constexpr int64_t kRows = 16, kDepth = 96, kColumnsHere = 48;
+  std::vector<float> a(kRows * kDepth), b(kDepth * kColumnsHere);
+  uint32_t state = 1;
+  for (std::vector<float>* values : {&a, &b})
+    for (float& value : *values)
+      value = static_cast<float>((state = state * 1664525 + 1013904223) >> 8) * 0x1p-24F - 0.5F;
+  for (int64_t rows = kFewest; rows <= kRows; ++rows) {
+    std::vector<float> own(static_cast<size_t>(rows * kColumnsHere)), atens = own;
+    table.product(a.data(), kDepth, rows, b.data(), kColumnsHere, kDepth, kColumnsHere, own.data(),
+                  kColumnsHere);
+    at::native::cpublas::brgemm(rows, kColumnsHere, kDepth, kDepth, kColumnsHere, kColumnsHere, false,
+                                a.data(), b.data(), atens.data());
+    if (!std::equal(own.begin(), own.end(), atens.begin())) return false;
+  }
+  return true;
+}
+
+bool takes_own(const Table& table) {
+  static const auto known = [] {
+    std::vector<std::pair<const Table*, bool>> all;
+    for (const Table* const* each = kernels::cpu::available(); *each; ++each)
+      all.emplace_back(*each, has_bits_of_atens(**each));
+    return all;
+  }();
+  return std::any_of(known.begin(), known.end(),
+                     [&](const auto& entry) { return entry.first == &table && entry.second; });
+}
+
+}  // namespace
+
 void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
                    int64_t b_row, bool prepared, float* c, int64_t c_row) {
-  // One to three rows wait for memory either way, and oneDNN's read it in longer stretches.
-  constexpr int64_t kFewest = 4;
-  if (prepared && rows >= kFewest && rows <= layout().own_rows)
-    kernels::cpu::active().product(a, a_row, rows, b, b_row, depth, cols, c, c_row);
+  const Table& table = kernels::cpu::active();
+  if (prepared && rows >= kFewest && rows <= layout().own_rows && takes_own(table))
+    table.product(a, a_row, rows, b, b_row, depth, cols, c, c_row);
   else
     at::native::cpublas::brgemm(rows, cols, depth, a_row, b_row, c_row, false, a, b, c);
 }
