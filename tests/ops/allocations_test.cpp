@@ -10,6 +10,7 @@
 #include <new>
 
 #include "ops/map/bilinear_map.h"
+#include "quatrain/ops.h"
 
 namespace {
 
@@ -93,7 +94,8 @@ TEST(Allocations, ApplyingAMapTakesNoMemory) {
         };
         // A few rows of prepared weights are multiplied by our own products, which take none.
         const int64_t of_ATens = way == Way::factored ? 5 * map.rank() * each : 0, found = taken(forward);
-        EXPECT_TRUE(found == 0 || (rows != 8 && found == of_ATens))
+        const bool own = rows == 8 && ops::instruction_sets().front() != "baseline";
+        EXPECT_TRUE(found == 0 || (!own && found == of_ATens))
             << found << ": " << algebra << ", " << ops::name(way) << ", rows " << rows;
         EXPECT_EQ(taken(back), 2 * of_ATens) << algebra << ", " << ops::name(way) << ", rows " << rows;
       }
