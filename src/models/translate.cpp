@@ -13,6 +13,7 @@
 #include "nn/enum_names.h"
 #include "ops/memory/step_memory.h"
 #include "quatrain/models/seq2seq_decoder.h"
+#include "quatrain/ops.h"
 
 namespace quatrain::models {
 namespace {

@@ -316,13 +316,7 @@ bool rows_stand_alone() {
   // No function of ATen's tells, so a product is looked at: of many rows, and of a few of them.
   static const bool same = [] {
     constexpr int64_t kRows = 64, kDepth = 256;
-    std::vector<float> a(kRows * kDepth), b(kDepth * kColumns);
-    uint32_t state = 1;
-    const auto drawn = [&] {
-      return static_cast<float>((state = state * 1664525 + 1013904223) >> 8) * 0x1p-24F;
-    };
-    std::generate(a.begin(), a.end(), drawn);
-    std::generate(b.begin(), b.end(), drawn);
+    const std::vector<float> a = probe_values(kRows * kDepth), b = probe_values(kDepth * kColumns);
     const auto product = [&](int64_t rows) {
       std::vector<float> c(static_cast<size_t>(rows * kColumns));
       multiply(rows, kColumns, kDepth, a.data(), kDepth, b.data(), true, c.data());

@@ -16,25 +16,20 @@ namespace {
 
 using kernels::cpu::Table;
 
-constexpr int64_t kFewest =
-    4;  // rows: fewer wait for memory either way, and oneDNN's read it in longer stretches
+// Rows: fewer wait for memory either way, and oneDNN's products read it in longer stretches.
+constexpr int64_t kFewest = 4;
 
 /// Whether a table's product has the bits of ATen's. Then a row has the same ones whichever of the two its
 /// number of rows takes. Those of oneDNN from AVX2 on are the same chains of sums; MKL's, which ATen has
 /// without it, are not, and a table without fused products is not either.
 bool has_bits_of_atens(const Table& table) {
-  constexpr int64_t kRows = 16, kDepth = 96, kColumnsHere = 48;
-  std::vector<float> a(kRows * kDepth), b(kDepth * kColumnsHere);
-  uint32_t state = 1;
-  for (std::vector<float>* values : {&a, &b})
-    for (float& value : *values)
-      value = static_cast<float>((state = state * 1664525 + 1013904223) >> 8) * 0x1p-24F - 0.5F;
+  constexpr int64_t kRows = 16, kDepth = 96;
+  const std::vector<float> a = probe_values(kRows * kDepth), b = probe_values(kDepth * kColumns);
   for (int64_t rows = kFewest; rows <= kRows; ++rows) {
-    std::vector<float> own(static_cast<size_t>(rows * kColumnsHere)), atens = own;
-    table.product(a.data(), kDepth, rows, b.data(), kColumnsHere, kDepth, kColumnsHere, own.data(),
-                  kColumnsHere);
-    at::native::cpublas::brgemm(rows, kColumnsHere, kDepth, kDepth, kColumnsHere, kColumnsHere, false,
-                                a.data(), b.data(), atens.data());
+    std::vector<float> own(static_cast<size_t>(rows * kColumns)), atens = own;
+    table.product(a.data(), kDepth, rows, b.data(), kColumns, kDepth, kColumns, own.data(), kColumns);
+    at::native::cpublas::brgemm(rows, kColumns, kDepth, kDepth, kColumns, kColumns, false, a.data(), b.data(),
+                                atens.data());
     if (!std::equal(own.begin(), own.end(), atens.begin())) return false;
   }
   return true;
@@ -52,6 +47,14 @@ bool takes_own(const Table& table) {
 }
 
 }  // namespace
+
+std::vector<float> probe_values(int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  uint32_t state = 1;
+  for (float& value : values)
+    value = static_cast<float>((state = state * 1664525 + 1013904223) >> 8) * 0x1p-24F;
+  return values;
+}
 
 void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
                    int64_t b_row, bool prepared, float* c, int64_t c_row) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 /// The small products of float32 that the engine consists of.
 namespace quatrain::ops::engine {
@@ -10,5 +11,8 @@ namespace quatrain::ops::engine {
 /// weights that are kept between calls, and the next part follows it in memory.
 void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
                    int64_t b_row, bool prepared, float* c, int64_t c_row);
+
+/// Values in [0, 1), always the same ones, for a look at the bits that a product gives.
+std::vector<float> probe_values(int64_t count);
 
 }  // namespace quatrain::ops::engine
