@@ -8,8 +8,6 @@ namespace quatrain::kernels::cpu {
 
 namespace {
 
-constexpr int kMaxInputs = 64;  // the largest n of an algebra
-
 // Where other components lie between its rows, a matrix is most likely a tensor's, which may come from
 // memory, in more streams than a processor foresees: it is told of them this many rows ahead. Others are most
 // likely a panel that is in the cache. Only tiles of one row ask, and only for the inputs that are read

@@ -20,6 +20,8 @@ constexpr int kLanes = 8;
 constexpr int kLanes = 4;
 #endif
 
+constexpr int kMaxInputs = 64;  // the largest n of an algebra
+
 typedef float Vec __attribute__((vector_size(kLanes * 4)));
 typedef float VecAtAnyAddress __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 typedef uint32_t Bits __attribute__((vector_size(kLanes * 4)));

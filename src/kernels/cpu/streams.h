@@ -1,0 +1,146 @@
+#pragma once
+
+// Rows of weights, read once from memory, times a few vectors, for loops.h alone.
+
+#include "kernels/cpu/vectors.h"
+
+namespace quatrain::kernels::cpu {
+
+namespace {
+
+constexpr int kStreamVectors = 4;                  // of a tile
+constexpr int kStreamRows = kLanes == 16 ? 4 : 2;  // 4 x 4 sums and their operands fill 24 of 32 registers
+constexpr int64_t kStreamBytes = 1 << 18;          // of a strip of weights: a part of a second level cache
+
+/// Bytes of a tile's vectors, of the components that are summed at once: they stay in the first level cache.
+constexpr int64_t kStreamVectorBytes = 8 << 10;
+
+/// Bytes of weights that are fetched ahead, at least a tile. For several vectors they are fetched into the
+/// second level cache, which has more requests under way than the first; for one, whose weights are used
+/// faster than a second level cache gives them, into the first.
+constexpr int64_t kStreamAhead = 24 << 10;
+
+/// A call of `stream`, at a strip of rows.
+template <class T>
+struct Streamed {
+  const T* const* weights;
+  int64_t components, row, cols;
+  int64_t ahead;  ///< values from a tile's rows to those that are fetched meanwhile
+  const float* z;
+  float* y;
+  int64_t y_vector;
+};
+
+/// Lane j of the result is a's or b's (by bit `step` of j) value in lane j plus that in the lane `step` away.
+template <int step>
+inline Vec merged(Vec a, Vec b) {
+  const Lanes lane = lane_numbers(), odd = (lane & step) != 0;
+  const Lanes here = lane + (odd & kLanes), there = (lane ^ step) + (odd & kLanes);
+  return __builtin_shuffle(a, b, here) + __builtin_shuffle(a, b, there);
+}
+
+/// The sum of v's values, added in the order of `sums`: no bit depends on how rows are cut into tiles.
+inline float sum_alike(Vec v) {
+#pragma GCC unroll 4
+  for (int step = 1; step < kLanes; step *= 2) v += __builtin_shuffle(v, lane_numbers() ^ step);
+  return v[0];
+}
+
+/// The sums of as many vectors as they have lanes, each in its lane.
+template <int step = 1, int count>
+inline Vec sums(Vec (&v)[count]) {
+  if constexpr (count == 1) {
+    return v[0];
+  } else {
+    Vec half[count / 2];
+#pragma GCC unroll 16
+    for (int i = 0; i < count / 2; ++i) half[i] = merged<step>(v[2 * i], v[2 * i + 1]);
+    return sums<2 * step>(half);
+  }
+}
+
+/// A tile of weight rows times a tile of vectors, of components first .. end; the sums stay in registers over
+/// the whole length. Weights of a later tile are fetched meanwhile, in the order in which they lie: memory is
+/// fastest so, and rows side by side are more streams than the machine foresees.
+template <int height, int width, class T>
+inline void stream_tile(const Streamed<T>& call, int64_t first, int64_t end, int64_t row, int64_t vector) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  const int64_t cols = call.cols, length = call.components * cols;
+  constexpr int kSums = height * width;
+  Vec total[kSums] = {};  // [width][height]
+  for (int64_t c = first; c < end; ++c) {
+    const T* w = call.weights[c] + row * call.row;
+    const float* v = call.z + vector * length + c * cols;
+    int64_t q = 0;
+    for (; q + kLanes <= cols; q += kLanes) {
+      Vec x[width];
+#pragma GCC unroll 8
+      for (int g = 0; g < width; ++g) x[g] = load(v + g * length + q);
+#pragma GCC unroll 8
+      for (int t = 0; t < height; ++t) {
+        if (t * kLanes % kLine == 0)
+          __builtin_prefetch(w + call.ahead + height * q + t * kLanes, 0, width > 1 ? 2 : 3);
+        const Vec s = load(w + t * call.row + q);
+#pragma GCC unroll 8
+        for (int g = 0; g < width; ++g) total[g * height + t] += s * x[g];
+      }
+    }
+    if (q < cols)
+      for (int t = 0; t < height; ++t) {
+        const Vec s = load_part(w + t * call.row + q, cols - q);
+        for (int g = 0; g < width; ++g) total[g * height + t] += s * load_part(v + g * length + q, cols - q);
+      }
+  }
+  float found[kSums];
+  if constexpr (kSums == kLanes)
+    store(found, sums(total));
+  else
+    for (int i = 0; i < kSums; ++i) found[i] = sum_alike(total[i]);
+  for (int g = 0; g < width; ++g)
+    for (int t = 0; t < height; ++t) {
+      float& y = call.y[(vector + g) * call.y_vector + row + t];
+      y = first > 0 ? y + found[g * height + t] : found[g * height + t];
+    }
+}
+
+template <int width, class T>
+inline void stream_rows(const Streamed<T>& call, int64_t first, int64_t end, int64_t rows, int64_t vector) {
+  int64_t row = 0;
+  for (; row + kStreamRows <= rows; row += kStreamRows)
+    stream_tile<kStreamRows, width>(call, first, end, row, vector);
+  for (; row < rows; ++row) stream_tile<1, width>(call, first, end, row, vector);
+}
+
+template <class T>
+void stream(const T* const* weights, int32_t components, int64_t weight_row, int64_t rows, int64_t cols,
+            const float* z, int64_t vectors, float* y, int64_t y_vector) {
+  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  const int64_t width = cols > 0 ? cols : 1;
+  // One number for all calls with so many columns: a sum's bits depend on it.
+  const int64_t fit = kStreamVectorBytes / (kStreamVectors * 4 * width), together = fit < 1 ? 1
+                                                                                    : fit < components
+                                                                                        ? fit
+                                                                                        : components;
+  const int64_t most = kStreamBytes / (together * width * kSize) & ~int64_t{kStreamRows - 1},
+                strip = most < kStreamRows ? kStreamRows : most;
+  const int64_t tile = kStreamRows * together * width * kSize, tiles = kStreamAhead / tile;
+  const T* from[kMaxInputs];
+  Streamed<T> call{from, components, weight_row, cols, kStreamRows * weight_row * (tiles > 1 ? tiles : 1),
+                   z,    y,          y_vector};
+  for (int64_t begin = 0; begin < rows; begin += strip) {
+    const int64_t count = rows - begin < strip ? rows - begin : strip;
+    for (int32_t c = 0; c < components; ++c) from[c] = weights[c] + begin * weight_row;
+    call.y = y + begin;
+    for (int64_t first = 0; first < components; first += together) {
+      const int64_t end = first + together < components ? first + together : components;
+      int64_t vector = 0;
+      for (; vector + kStreamVectors <= vectors; vector += kStreamVectors)
+        stream_rows<kStreamVectors>(call, first, end, count, vector);
+      for (; vector < vectors; ++vector) stream_rows<1>(call, first, end, count, vector);
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace quatrain::kernels::cpu
