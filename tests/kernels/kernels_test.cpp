@@ -89,6 +89,17 @@ void check_stream(const Table& k, int32_t components, int64_t vectors, int64_t r
                   3e-6 * (1 + std::sqrt(static_cast<double>(components * cols))))
           << g << ", " << row;
     }
+
+  // A part of the rows and one vector have the same bits.
+  if (rows < 2 || vectors < 2) return;
+  const int64_t from = rows / 3, count = (rows + 1) / 2, g = vectors / 2;
+  std::vector<const T*> below;
+  for (int32_t c = 0; c < components; ++c) below.push_back(weights.inputs()[c] + from * weights.row());
+  std::vector<float> alone(static_cast<size_t>(count));
+  stream_of<T>(k)(below.data(), components, weights.row(), count, cols, &z.at(0, g, 0), 1, alone.data(),
+                  count);
+  for (int64_t row = 0; row < count; ++row)
+    ASSERT_EQ(alone[static_cast<size_t>(row)], y.at(0, g, from + row)) << row;
 }
 
 TEST(Kernels, PairRows) {
@@ -120,6 +131,7 @@ TEST(Kernels, StreamHalves) {
 TEST(Kernels, StreamInSeveralStripsOfRows) {
   for (const Table* k : tables()) {
     check_stream<float>(*k, 8, 9, 30, 2001);
+    check_stream<float>(*k, 5, 6, 340, 200);  // two components at once, then one
     check_stream<bf16>(*k, 5, 6, 31, 3003);
   }
 }

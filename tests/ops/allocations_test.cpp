@@ -94,7 +94,7 @@ TEST(Allocations, ApplyingAMapTakesNoMemory) {
         };
         // A few rows of prepared weights are multiplied by our own products, which take none.
         const int64_t of_ATens = way == Way::factored ? 5 * map.rank() * each : 0, found = taken(forward);
-        const bool own = rows == 8 && ops::instruction_sets().front() != "baseline";
+        const bool own = (rows == 8 || rows == 32) && ops::instruction_sets().front() != "baseline";
         EXPECT_TRUE(found == 0 || (!own && found == of_ATens))
             << found << ": " << algebra << ", " << ops::name(way) << ", rows " << rows;
         EXPECT_EQ(taken(back), 2 * of_ATens) << algebra << ", " << ops::name(way) << ", rows " << rows;

@@ -12,23 +12,34 @@ constexpr int kStreamVectors = 4;                  // of a tile
 constexpr int kStreamRows = kLanes == 16 ? 4 : 2;  // 4 x 4 sums and their operands fill 24 of 32 registers
 constexpr int64_t kStreamBytes = 1 << 18;          // of a strip of weights: a part of a second level cache
 
-/// Bytes of a tile's vectors, of the components that are summed at once: they stay in the first level cache.
+/// At most so many bytes of a tile's vectors are used at once, but at least a component's: they stay in the
+/// first level cache.
 constexpr int64_t kStreamVectorBytes = 8 << 10;
 
-/// Bytes of weights that are fetched ahead, at least a tile. For several vectors they are fetched into the
-/// second level cache, which has more requests under way than the first; for one, whose weights are used
-/// faster than a second level cache gives them, into the first.
+/// At most so many bytes of weights are fetched ahead, in whole tiles, at least one. For four vectors at once
+/// they are fetched into the second level cache, which has more requests under way than the first; for single
+/// ones, whose weights are used faster than a second level cache gives them, into the first.
 constexpr int64_t kStreamAhead = 24 << 10;
 
 /// A call of `stream`, at a strip of rows.
 template <class T>
 struct Streamed {
   const T* const* weights;
-  int64_t components, row, cols;
-  int64_t ahead;  ///< values from a tile's rows to those that are fetched meanwhile
+  int64_t components, together;  ///< in all, and summed at once
+  int64_t weight_row, rows, cols;
+  int64_t ahead;  ///< rows from a tile to the one that is fetched meanwhile
   const float* z;
   float* y;
   int64_t y_vector;
+
+  /// What is used so many rows after a row of a component: the next of its rows, or at a strip's end the
+  /// first of those that follow it.
+  const T* later(int64_t component, int64_t row) const {
+    const int64_t then = row + ahead, next = component + together;
+    if (then < rows) return weights[component] + then * weight_row;
+    if (next < components) return weights[next] + (then - rows) * weight_row;
+    return weights[next % components] + then * weight_row;
+  }
 };
 
 /// Lane j of the result is a's or b's (by bit `step` of j) value in lane j plus that in the lane `step` away.
@@ -69,7 +80,7 @@ inline void stream_tile(const Streamed<T>& call, int64_t first, int64_t end, int
   constexpr int kSums = height * width;
   Vec total[kSums] = {};  // [width][height]
   for (int64_t c = first; c < end; ++c) {
-    const T* w = call.weights[c] + row * call.row;
+    const T *const w = call.weights[c] + row * call.weight_row, *const later = call.later(c, row);
     const float* v = call.z + vector * length + c * cols;
     int64_t q = 0;
     for (; q + kLanes <= cols; q += kLanes) {
@@ -79,15 +90,15 @@ inline void stream_tile(const Streamed<T>& call, int64_t first, int64_t end, int
 #pragma GCC unroll 8
       for (int t = 0; t < height; ++t) {
         if (t * kLanes % kLine == 0)
-          __builtin_prefetch(w + call.ahead + height * q + t * kLanes, 0, width > 1 ? 2 : 3);
-        const Vec s = load(w + t * call.row + q);
+          __builtin_prefetch(later + height * q + t * kLanes, 0, width > 1 ? 2 : 3);
+        const Vec s = load(w + t * call.weight_row + q);
 #pragma GCC unroll 8
         for (int g = 0; g < width; ++g) total[g * height + t] += s * x[g];
       }
     }
     if (q < cols)
       for (int t = 0; t < height; ++t) {
-        const Vec s = load_part(w + t * call.row + q, cols - q);
+        const Vec s = load_part(w + t * call.weight_row + q, cols - q);
         for (int g = 0; g < width; ++g) total[g * height + t] += s * load_part(v + g * length + q, cols - q);
       }
   }
@@ -104,39 +115,47 @@ inline void stream_tile(const Streamed<T>& call, int64_t first, int64_t end, int
 }
 
 template <int width, class T>
-inline void stream_rows(const Streamed<T>& call, int64_t first, int64_t end, int64_t rows, int64_t vector) {
+inline void stream_rows(const Streamed<T>& call, int64_t first, int64_t end, int64_t vector) {
   int64_t row = 0;
-  for (; row + kStreamRows <= rows; row += kStreamRows)
+  for (; row + kStreamRows <= call.rows; row += kStreamRows)
     stream_tile<kStreamRows, width>(call, first, end, row, vector);
-  for (; row < rows; ++row) stream_tile<1, width>(call, first, end, row, vector);
+  for (; row < call.rows; ++row) stream_tile<1, width>(call, first, end, row, vector);
 }
 
 template <class T>
 void stream(const T* const* weights, int32_t components, int64_t weight_row, int64_t rows, int64_t cols,
             const float* z, int64_t vectors, float* y, int64_t y_vector) {
-  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-  const int64_t width = cols > 0 ? cols : 1;
-  // One number for all calls with so many columns: a sum's bits depend on it.
-  const int64_t fit = kStreamVectorBytes / (kStreamVectors * 4 * width), together = fit < 1 ? 1
-                                                                                    : fit < components
-                                                                                        ? fit
-                                                                                        : components;
-  const int64_t most = kStreamBytes / (together * width * kSize) & ~int64_t{kStreamRows - 1},
-                strip = most < kStreamRows ? kStreamRows : most;
-  const int64_t tile = kStreamRows * together * width * kSize, tiles = kStreamAhead / tile;
+  const int64_t width = cols > 0 ? cols : 1, bytes = width * static_cast<int64_t>(sizeof(T));
+  // Not of the number of rows or vectors: a sum's bits depend on it.
+  int64_t together = kStreamVectorBytes / (kStreamVectors * 4 * width);
+  together = together < 1 ? 1 : together < components ? together : components;
+  const int64_t tiles = kStreamAhead / (kStreamRows * together * bytes);
+  // Strips of weights that stay in the cache, where vectors pass over them more than once.
+  const int64_t passes = vectors / kStreamVectors + vectors % kStreamVectors;
+  int64_t strip = rows;
+  if (passes > 1) strip = (kStreamBytes / (together * bytes)) & ~int64_t{kStreamRows - 1};
+  if (strip < kStreamRows) strip = kStreamRows;
   const T* from[kMaxInputs];
-  Streamed<T> call{from, components, weight_row, cols, kStreamRows * weight_row * (tiles > 1 ? tiles : 1),
-                   z,    y,          y_vector};
+  Streamed<T> call{.weights = from,
+                   .components = components,
+                   .together = together,
+                   .weight_row = weight_row,
+                   .rows = 0,
+                   .cols = cols,
+                   .ahead = kStreamRows * (tiles > 1 ? tiles : 1),
+                   .z = z,
+                   .y = y,
+                   .y_vector = y_vector};
   for (int64_t begin = 0; begin < rows; begin += strip) {
-    const int64_t count = rows - begin < strip ? rows - begin : strip;
+    call.rows = rows - begin < strip ? rows - begin : strip;
     for (int32_t c = 0; c < components; ++c) from[c] = weights[c] + begin * weight_row;
     call.y = y + begin;
     for (int64_t first = 0; first < components; first += together) {
       const int64_t end = first + together < components ? first + together : components;
       int64_t vector = 0;
       for (; vector + kStreamVectors <= vectors; vector += kStreamVectors)
-        stream_rows<kStreamVectors>(call, first, end, count, vector);
-      for (; vector < vectors; ++vector) stream_rows<1>(call, first, end, count, vector);
+        stream_rows<kStreamVectors>(call, first, end, vector);
+      for (; vector < vectors; ++vector) stream_rows<1>(call, first, end, vector);
     }
   }
 }

@@ -288,8 +288,8 @@ Few<Task> split(const Pass& p, const Blocking& b) {
 
 const Layout& layout() {
   static const Layout known = std::string_view(kernels::cpu::active().name) == "avx2"
-                                  ? Layout{32, 16, 1, 32}
-                                  : Layout{kColumns, kColumns / 2, 2, 16};
+                                  ? Layout{32, 16, 1}
+                                  : Layout{kColumns, kColumns / 2, 2};
   return known;
 }
 

@@ -118,17 +118,13 @@ void finish_block(const kernels::cpu::Table& kernels, const Epilogue& epilogue, 
 void dots(const Blocks& probe, int64_t n, const float* products, int64_t rank, int64_t M, int64_t N,
           float* sums);
 
-/// How right operands of float32 lie, so that products read them one value after the other, and whose
-/// products they are. With AVX-512 oneDNN's pass over 64 columns at once. With the 16 registers of AVX2 they
-/// do not, and weights that come from the third level cache in rows of 64 columns take up to half as long
-/// again as in narrower ones. Our own products (kernels/cpu/products.h) fetch the weights that follow: with
-/// few rows of prepared weights from memory they take .5 to .9 of the time of oneDNN's (Zen 3), and with many
-/// as long.
+/// How right operands of float32 lie, so that products read them one value after the other. With AVX-512
+/// oneDNN's pass over 64 columns at once. With the 16 registers of AVX2 they do not, and weights that come
+/// from the third level cache in rows of 64 columns take up to half as long again as in narrower ones.
 struct Layout {
   int64_t columns;      ///< of a block that lie together
   int64_t few_columns;  ///< the same where a product has a handful of rows (mixed_rows.h)
   int64_t tiles;  ///< of a panel, of all types: fewer make deeper blocks, whose products are mixed less often
-  int64_t own_rows;  ///< the most rows of our own products, where these have the bits of ATen's
 };
 /// This processor's, or that of the kernels which are forced when it is asked for first.
 const Layout& layout();

@@ -16,16 +16,17 @@ namespace {
 
 using kernels::cpu::Table;
 
-// Rows: fewer wait for memory either way, and oneDNN's products read it in longer stretches.
-constexpr int64_t kFewest = 4;
+// Rows: fewer wait for memory either way, and oneDNN's products read it in longer stretches; with more
+// nothing is gained.
+constexpr int64_t kFewest = 4, kMost = 32;
 
 /// Whether a table's product has the bits of ATen's. Then a row has the same ones whichever of the two its
 /// number of rows takes. Those of oneDNN from AVX2 on are the same chains of sums; MKL's, which ATen has
 /// without it, are not, and a table without fused products is not either.
 bool has_bits_of_atens(const Table& table) {
-  constexpr int64_t kRows = 16, kDepth = 96;
-  const std::vector<float> a = probe_values(kRows * kDepth), b = probe_values(kDepth * kColumns);
-  for (int64_t rows = kFewest; rows <= kRows; ++rows) {
+  constexpr int64_t kDepth = 1000;  // products that are no single chain are cut at less
+  const std::vector<float> a = probe_values(kMost * kDepth), b = probe_values(kDepth * kColumns);
+  for (int64_t rows = kFewest; rows <= kMost; ++rows) {
     std::vector<float> own(static_cast<size_t>(rows * kColumns)), atens = own;
     table.product(a.data(), kDepth, rows, b.data(), kColumns, kDepth, kColumns, own.data(), kColumns);
     at::native::cpublas::brgemm(rows, kColumns, kDepth, kDepth, kColumns, kColumns, false, a.data(), b.data(),
@@ -59,7 +60,7 @@ std::vector<float> probe_values(int64_t count) {
 void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
                    int64_t b_row, bool prepared, float* c, int64_t c_row) {
   const Table& table = kernels::cpu::active();
-  if (prepared && rows >= kFewest && rows <= layout().own_rows && takes_own(table))
+  if (prepared && rows >= kFewest && rows <= kMost && takes_own(table))
     table.product(a, a_row, rows, b, b_row, depth, cols, c, c_row);
   else
     at::native::cpublas::brgemm(rows, cols, depth, a_row, b_row, c_row, false, a, b, c);

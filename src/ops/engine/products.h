@@ -8,7 +8,8 @@ namespace quatrain::ops::engine {
 
 /// C (rows x cols) = A (rows x depth) B (depth x cols), row-major, rows a_row, b_row and c_row elements
 /// apart. From AVX2 on each value of C is one chain of sums over the depth. `prepared`: B is a part of
-/// weights that are kept between calls, and the next part follows it in memory.
+/// weights that are kept between calls, and the next part follows it in memory. Then a few rows are
+/// multiplied by a product of our own (kernels/cpu/products.h), which fetches the next part meanwhile.
 void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
                    int64_t b_row, bool prepared, float* c, int64_t c_row);
 
