@@ -133,9 +133,9 @@ constexpr int64_t kTopBlock = 256;
 /// dots_I: sums[i * count_b + r] += sum over rows x cols of a[i][row][col] * b[r][row][col].
 ///
 /// stream_I: y[g * y_vector + row * 1] = sum_c sum_q weights[c][row][q] * z[(g * components + c) * cols + q]
-/// for vectors g, rows of the weights, and one component or more: each weight is read once from memory for all
-/// vectors. y, which must not overlap the others, may be read on the way. No bit of a value depends on the
-/// number of rows or vectors.
+/// for vectors g, rows of the weights, and one component or more: each weight is read once from memory for
+/// all vectors. y, which must not overlap the others, may be read on the way. No bit of a value depends on
+/// the number of rows or vectors.
 ///
 /// softmax: each row of x becomes exp(x + bias - max) / sum of these; `bias` is null or one value a column,
 /// which may be minus infinity where not all are. Rows of biases lie bias_row elements apart, 0 where all
