@@ -23,10 +23,6 @@ inline Ahead ahead_of(int64_t in_row, int64_t out_row, int64_t rows, int64_t col
   return in_row >= 2 * cols ? Ahead::in : out_row >= 2 * cols ? Ahead::out : Ahead::none;
 }
 
-/// Values in a line of the cache.
-template <class T>
-constexpr int64_t kInLine = 64 / sizeof(T);
-
 /// Has `vectors` vectors brought into the cache.
 template <int vectors, class T>
 [[gnu::always_inline]] inline void ask_for(const T* p) {

@@ -11,7 +11,6 @@ namespace {
 // Sums of a tile, its columns of w and a value of x fill the registers.
 constexpr int kProductRows = kLanes == 16 ? 12 : 6, kProductVectors = 2;
 constexpr int kWidth = kProductVectors * kLanes;  // of a tile
-constexpr int64_t kCacheLine = 64;
 constexpr int kFetchedLines = kWidth * 4 > kCacheLine ? 2 : 1;
 
 /// A product's operands, from a tile's corner on, and what is fetched meanwhile: from `ahead`, which moves on

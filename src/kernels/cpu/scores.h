@@ -104,9 +104,8 @@ inline void score_key(const float* q, int32_t n, int64_t m, const float* key, in
 
 /// Fetches n components of m values, which will be read soon.
 inline void fetch(const float* values, int32_t n, int64_t m, int64_t component) {
-  constexpr int64_t kLine = 64 / sizeof(float);
   for (int32_t j = 0; j < n; ++j, values += component)
-    for (int64_t v = 0; v < m; v += kLine) __builtin_prefetch(values + v);
+    for (int64_t v = 0; v < m; v += kInLine<float>) __builtin_prefetch(values + v);
 }
 
 void attend(const float* q, int32_t maps, int32_t n, int64_t m, const float* const* keys,

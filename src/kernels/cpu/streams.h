@@ -75,7 +75,6 @@ inline Vec sums(Vec (&v)[count]) {
 /// fastest so, and rows side by side are more streams than the machine foresees.
 template <int height, int width, class T>
 inline void stream_tile(const Streamed<T>& call, int64_t first, int64_t end, int64_t row, int64_t vector) {
-  constexpr int64_t kLine = 64 / sizeof(T);
   const int64_t cols = call.cols, length = call.components * cols;
   constexpr int kSums = height * width;
   Vec total[kSums] = {};  // [width][height]
@@ -89,7 +88,7 @@ inline void stream_tile(const Streamed<T>& call, int64_t first, int64_t end, int
       for (int g = 0; g < width; ++g) x[g] = load(v + g * length + q);
 #pragma GCC unroll 8
       for (int t = 0; t < height; ++t) {
-        if (t * kLanes % kLine == 0)
+        if (t * kLanes % kInLine<T> == 0)
           __builtin_prefetch(later + height * q + t * kLanes, 0, width > 1 ? 2 : 3);
         const Vec s = load(w + t * call.weight_row + q);
 #pragma GCC unroll 8

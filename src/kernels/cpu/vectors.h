@@ -22,6 +22,11 @@ constexpr int kLanes = 4;
 
 constexpr int kMaxInputs = 64;  // the largest n of an algebra
 
+constexpr int64_t kCacheLine = 64;  // bytes
+/// Values in a line of the cache.
+template <class T>
+constexpr int64_t kInLine = kCacheLine / sizeof(T);
+
 typedef float Vec __attribute__((vector_size(kLanes * 4)));
 typedef float VecAtAnyAddress __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 typedef uint32_t Bits __attribute__((vector_size(kLanes * 4)));
