@@ -29,7 +29,7 @@ namespace {
 
 /// Each row of a times each row of b: (n n, R).
 at::Tensor pairs(const at::Tensor& a, const at::Tensor& b) {
-  return (a.unsqueeze(1) * b.unsqueeze(0)).flatten(0, 1);
+  return (a.unsqueeze(1) * b.unsqueeze(0)).reshape_symint({-1, a.sym_size(1)});
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ at::Tensor Call::structure_gradient(const at::Tensor& gradient) const {
   const at::Tensor U = factor(0).to(gradient.scalar_type()), V = factor(1).to(gradient.scalar_type()),
                    W = factor(2).to(gradient.scalar_type());
   const auto along = [&](std::initializer_list<int64_t> axes) {
-    return gradient.permute(axes).flatten(1, 2);
+    return gradient.permute(axes).reshape_symint({gradient.sym_size(0), -1});
   };
   return at::stack({at::matmul(along({0, 1, 2}), pairs(W, V)), at::matmul(along({2, 0, 1}), pairs(U, W)),
                     at::matmul(along({1, 0, 2}), pairs(U, V))});

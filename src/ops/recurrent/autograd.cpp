@@ -109,14 +109,18 @@ struct Recurrence : torch::autograd::Function<Recurrence> {
                     variable_list(in.S.size()),
                     variable_list(in.A.size())};
     if (in.bias.defined() && wanted(bias_at)) result.bias = dr.sum(0);
-    const at::Tensor by_gate = dr.unflatten_symint(1, {call.S[0].sym_size(0), gates(call.cell), -1});
+    // Operators of which the vmap of is_grads_batched has rules.
+    const c10::SymInt rows = dr.sym_size(0), n = call.S[0].sym_size(0),
+                      width = dr.sym_size(1) / gates(call.cell);
+    const at::Tensor by_gate = dr.reshape_symint({rows, n, gates(call.cell), width / n});
     for (size_t k = 0; k < in.S.size(); ++k) {
       const bool of_S = wanted(S_at + k), of_A = !in.A.empty() && wanted(S_at + in.S.size() + k);
       if (!of_S && !of_A) continue;
       const bool projection = k >= call.gate_maps();
-      const at::Tensor g = projection              ? projected
-                           : call.gate_maps() == 1 ? dr
-                                                   : by_gate.select(2, static_cast<int64_t>(k)).flatten(1, 2);
+      const at::Tensor g = projection ? projected
+                           : call.gate_maps() == 1
+                               ? dr
+                               : by_gate.select(2, static_cast<int64_t>(k)).reshape_symint({rows, width});
       const at::Tensor x = projection ? composed::unprojected(call, kept) : h_before;
       const auto [none, dS, dA] = dispatch_linear_backward(g, x, in.S[k], call.maps[k], {false, of_S, of_A});
       result.S[k] = dS;

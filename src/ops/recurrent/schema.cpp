@@ -3,6 +3,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
+#include "ops/one_by_one.h"
 #include "ops/recurrent/schema.h"
 
 namespace quatrain::ops {
@@ -181,6 +182,11 @@ TORCH_LIBRARY_IMPL(quatrain, CompositeExplicitAutograd, m) {
 TORCH_LIBRARY_IMPL(quatrain, FuncTorchBatchedDecomposition, m) {
   m.impl("recurrence", &recurrence_schema<&composed::recurrence>);
   m.impl("recurrence_backward", &recurrence_backward_schema<&composed::recurrence_backward>);
+}
+
+TORCH_LIBRARY_IMPL(quatrain, Batched, m) {
+  m.impl("recurrence", one_by_one());
+  m.impl("recurrence_backward", one_by_one());
 }
 
 }  // namespace quatrain::ops
