@@ -16,7 +16,7 @@ namespace {
 
 struct Entry {
   Reader reader;
-  Splits (*read)(const std::filesystem::path&);  // null: generated
+  Splits (*read)(const Source&);
 };
 
 const std::vector<Entry>& entries() {
@@ -31,7 +31,8 @@ const std::vector<Entry>& entries() {
        read_sva},
       {{"tsv", "your texts (train.tsv, dev.tsv, test.tsv, or one file and shares: label, tab, text)", true},
        read_tsv},
-      {{"agreement", "subject-verb agreement, generated", false}, nullptr},
+      {{"agreement", "subject-verb agreement, generated", false},
+       [](const Source& source) { return generate_agreement(source.agreement); }},
   };
   return all;
 }
@@ -54,9 +55,7 @@ Splits load(const Source& source) {
     if (source.reader != entry.reader.name) continue;
     TORCH_CHECK(!source.shares || source.reader == "tsv",
                 "data: only 'tsv' data are split by shares, the sets of '", source.reader, "' are fixed");
-    Splits splits = source.shares ? read_one_tsv(source.folder, *source.shares)
-                    : entry.read  ? entry.read(source.folder)
-                                  : generate_agreement(source.agreement);
+    Splits splits = entry.read(source);
     if (source.tokenizer) splits.tokenizer = *source.tokenizer;
     return splits;
   }

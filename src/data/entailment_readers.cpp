@@ -114,31 +114,27 @@ void read_text_pair_tsv(const TextPairFiles& files, const TextPairReading& readi
                            .blank_lines = true};
   find_split_file(files[0].parent_path(), kDevStems, "tsv");  // a second dev set would not be read
   TextPairSplits& splits = reading.splits;
-  std::vector<std::string> written;  // of each pair to train on
-  for_each_pair(files[0], format, {}, reading.rule("train"),
-                [&](TextPair pair, const auto& fields, const std::string&) {
-                  splits.train.push_back(std::move(pair));
-                  written.emplace_back(fields[format.label]);
-                });
-  require_pairs(splits.train, files[0]);
-  // The labels are those of train, in the order of their bytes.
-  const std::set<std::string> known(written.begin(), written.end());
-  TORCH_CHECK(known.size() >= 2, "data: ", files[0].string(),
-              " must have at least 2 different labels, got only ", quote(*known.begin()),
-              "; the first column is the label");
-  splits.labels.assign(known.begin(), known.end());
-  WrittenLabels names;
-  for (const auto& name : known) names.emplace_back(name, static_cast<int64_t>(names.size()));
-  for (size_t i = 0; i < written.size(); ++i)
-    splits.train[i].label = std::distance(known.begin(), known.find(written[i]));
-  const std::pair<const char*, std::vector<TextPair>*> others[] = {{"dev", &splits.dev},
-                                                                   {"test", &splits.test}};
-  for (size_t i = 0; i < std::size(others); ++i) {
-    const auto& [set, pairs] = others[i];
-    for_each_pair(
-        files[i + 1], format, names, reading.rule(set),
-        [&to = *pairs](TextPair pair, const auto&, const std::string&) { to.push_back(std::move(pair)); });
-    require_pairs(*pairs, files[i + 1]);
+  for (const auto& file : files) {
+    const std::string set = file.stem().string();
+    auto& pairs = set == "train" ? splits.train : set == "dev" ? splits.dev : splits.test;
+    WrittenLabels names;
+    for (const auto& label : splits.labels) names.emplace_back(label, std::ssize(names));
+    std::vector<std::string> written;  // the label of each pair, while none is known
+    for_each_pair(file, format, names, reading.rule(set),
+                  [&](TextPair pair, const auto& fields, const std::string&) {
+                    pairs.push_back(std::move(pair));
+                    if (names.empty()) written.emplace_back(fields[format.label]);
+                  });
+    require_pairs(pairs, file);
+    if (!names.empty()) continue;
+    // In the order of their bytes.
+    const std::set<std::string> known(written.begin(), written.end());
+    TORCH_CHECK(known.size() >= 2, "data: ", file.string(),
+                " must have at least 2 different labels, got only ", quote(*known.begin()),
+                "; the first column is the label");
+    splits.labels.assign(known.begin(), known.end());
+    for (size_t i = 0; i < written.size(); ++i)
+      pairs[i].label = std::distance(known.begin(), known.find(written[i]));
   }
 }
 

@@ -92,6 +92,10 @@ struct Layout {
   fs::path train, dev, test;  // empty: the set has no folder
 };
 
+fs::path Layout::*folder_of(ImagePart part) {
+  return part == ImagePart::train ? &Layout::train : part == ImagePart::dev ? &Layout::dev : &Layout::test;
+}
+
 /// Folders of pictures below others are parts of a class, so that a set under another name would become one.
 void check_classes(const fs::path& folder) {
   for (const auto& entry : sorted_entries(folder, /*folders=*/true))
@@ -102,7 +106,8 @@ void check_classes(const fs::path& folder) {
                 "otherwise give the class another name");
 }
 
-Layout find_layout(const ImageSource& source) {
+Layout find_layout(ImageGathering& gathering) {
+  const ImageSource& source = gathering.source();
   check_folder(source.reader, source.folder, kWhat);
   // One of pictures alone is a class, whatever its name.
   const auto folder = [&](const std::string& name) {
@@ -112,7 +117,14 @@ Layout find_layout(const ImageSource& source) {
                ? here
                : fs::path();
   };
-  const Layout layout{folder("train"), find_one(kDevStems, folder), folder("test")};
+  Layout layout{folder("train"), find_one(kDevStems, folder), folder("test")};
+  if (const auto part = alone(source))
+    if (const fs::path& found = layout.*folder_of(*part); !found.empty()) {
+      gathering.read_alone(*part);
+      Layout one;
+      one.*folder_of(*part) = found;
+      return one;
+    }
   if (!layout.train.empty()) return layout;
   TORCH_CHECK(layout.dev.empty() && layout.test.empty(), "data: there is a folder ",
               (layout.test.empty() ? layout.dev : layout.test).string(), " but no folder train beside it");
@@ -129,7 +141,7 @@ void count_others(ImageGathering& gathering, const Layout& layout) {
       for (const auto& image : images_in(folder))
         gathering.leave_out(part, "they are in no folder of a class", image.string());
   const fs::path& whole = gathering.source().folder;
-  if (layout.train == whole) return;
+  if (layout.train.empty() || layout.train == whole) return;
   constexpr const char* kBeside = "they are beside train, and not in it";
   for (const auto& image : images_in(whole)) gathering.leave_out(ImagePart::train, kBeside, image.string());
   for (const auto& folder : sorted_entries(whole, /*folders=*/true)) {
@@ -151,10 +163,26 @@ void add_files(std::vector<ImageFile>& files, const fs::path& folder, ImagePart 
   }
 }
 
+/// The files of a set that is read alone, and the classes.
+std::vector<ImageFile> list_files(ImageGathering& gathering, const Layout& layout,
+                                  std::vector<std::string>& classes) {
+  const ImagePart part = gathering.needed();
+  const fs::path& folder = layout.*folder_of(part);
+  classes = gathering.source().classes;
+  if (classes.empty())
+    for (const auto& entry : sorted_entries(folder, /*folders=*/true))
+      classes.push_back(entry.filename().string());
+  std::vector<ImageFile> files;
+  add_files(files, folder, part, classes);
+  count_others(gathering, layout);
+  return files;
+}
+
 /// The files of all sets, and the classes.
 std::vector<ImageFile> list_files(ImageGathering& gathering, std::vector<std::string>& classes) {
   const ImageSource& source = gathering.source();
-  const Layout layout = find_layout(source);
+  const Layout layout = find_layout(gathering);
+  if (layout.train.empty()) return list_files(gathering, layout, classes);
   const double dev_share = layout.dev.empty() ? source.dev_share : 0;
   const double test_share = layout.test.empty() ? source.test_share : 0;
   std::vector<ImageFile> files;
@@ -215,7 +243,7 @@ void read_image_folders(ImageGathering& gathering) {
                       path.string());
     }
   }
-  check_counts(counts, classes, gathering.source().folder);
+  if (gathering.needed() == ImagePart::train) check_counts(counts, classes, gathering.source().folder);
 }
 
 }  // namespace quatrain::data

@@ -37,24 +37,56 @@ struct Planes {
   }
 };
 
-}  // namespace
-
-void read_image_planes(ImageGathering& gathering) {
-  const auto& source = gathering.source();
-  const fs::path folder = find_folder(source.reader, source.folder, {"", "cifar10"}, {"train.u8"});
-  const Planes train(gathering, folder, "train");
-  const fs::path names = folder / "classes.txt";
-  const std::set<uint8_t> labels(train.labels.begin(), train.labels.end());
-  const int64_t classes = labels.empty() ? 0 : *labels.rbegin() + 1;
-  TORCH_CHECK(fs::exists(names) || std::ssize(labels) == classes, "data: the labels of ",
-              train.pictures.file().string(), " go up to ", classes - 1, ", but only ", labels.size(),
-              " of these classes have a picture; name the classes in ", names.string(), ", a line each");
-  gathering.set_classes(read_class_names(names, classes));
-
-  const fs::path dev = find_one(kDevStems, [&](const std::string& stem) {
+/// The file of a set; an empty path where there is none.
+fs::path find_planes(const fs::path& folder, ImagePart part) {
+  return find_one(stems_of(part), [&](const std::string& stem) {
     const fs::path file = folder / (stem + ".u8");
     return fs::exists(file) ? file : fs::path();
   });
+}
+
+/// Gives the classes their names: those of a file, or `known` ones, or numbers.
+void name_classes(ImageGathering& gathering, const fs::path& folder, const Planes& planes,
+                  const std::vector<std::string>& known) {
+  const fs::path names = folder / "classes.txt";
+  if (!known.empty() && !fs::exists(names)) return gathering.set_classes(known);
+  const std::set<uint8_t> labels(planes.labels.begin(), planes.labels.end());
+  const int64_t classes = labels.empty() ? 0 : *labels.rbegin() + 1;
+  TORCH_CHECK(fs::exists(names) || std::ssize(labels) == classes, "data: the labels of ",
+              planes.pictures.file().string(), " go up to ", classes - 1, ", but only ", labels.size(),
+              " of these classes have a picture; name the classes in ", names.string(), ", a line each");
+  gathering.set_classes(read_class_names(names, classes));
+}
+
+const std::vector<std::string> kPlaneFolders{"", "cifar10"};
+
+/// Reads the one set that is wanted, where there is a file of it.
+bool read_alone(ImageGathering& gathering) {
+  const auto& source = gathering.source();
+  const auto part = alone(source);
+  if (!part) return false;
+  for (const auto& sub : kPlaneFolders) {
+    const fs::path folder = sub.empty() ? source.folder : source.folder / sub;
+    const fs::path file = find_planes(folder, *part);
+    if (file.empty()) continue;
+    const Planes planes(gathering, folder, file.stem().string());
+    gathering.read_alone(*part);
+    name_classes(gathering, folder, planes, source.classes);
+    planes.add_to(gathering, *part);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void read_image_planes(ImageGathering& gathering) {
+  if (read_alone(gathering)) return;
+  const auto& source = gathering.source();
+  const fs::path folder = find_folder(source.reader, source.folder, kPlaneFolders, {"train.u8"});
+  const Planes train(gathering, folder, "train");
+  name_classes(gathering, folder, train, {});
+  const fs::path dev = find_planes(folder, ImagePart::dev);
   const bool has_dev = !dev.empty();
   train.add_to(gathering, ImagePart::train, held_out(train.pictures.count(), has_dev ? 0 : source.dev_share));
   if (has_dev) Planes(gathering, folder, dev.stem().string()).add_to(gathering, ImagePart::dev);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,10 @@ class ImageGathering {
   void leave_out(ImagePart part, const std::string& reason, const std::string& place);
   /// Takes a picture, 3 * side * side bytes, whose label is to be among the classes.
   void add(ImagePart part, std::span<const uint8_t> image, int64_t label, const std::string& place);
+  /// Says that a set is read without the others.
+  void read_alone(ImagePart part) { needed_ = part; }
+  /// The set that there must be.
+  ImagePart needed() const { return needed_; }
   /// To be called before the first picture is added.
   void set_classes(std::vector<std::string> classes);
 
@@ -47,6 +52,7 @@ class ImageGathering {
 
   const ImageSource& source_;
   const AfterImages& after_images_;
+  ImagePart needed_ = ImagePart::train;
   int64_t side_, done_ = 0;
   std::array<Rows, kImageParts.size()> rows_;
   ImageSplits splits_;
@@ -72,6 +78,12 @@ class ImageRecords {
   std::filesystem::path file_;
   int64_t bytes_, label_bytes_, count_ = 0;
 };
+
+/// The dev or test set that is to be read alone where the files have it; otherwise nothing.
+std::optional<ImagePart> alone(const ImageSource& source);
+
+/// What such a set may be called.
+const std::vector<std::string>& stems_of(ImagePart part);
 
 /// Names of classes, a line each, without empty lines; of a file that is missing as many numbers as `count`.
 std::vector<std::string> read_class_names(const std::filesystem::path& file, int64_t count);

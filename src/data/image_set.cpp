@@ -9,6 +9,7 @@
 
 #include "data/image_readers.h"
 #include "data/random.h"
+#include "data/split_files.h"
 #include "data/text_file.h"
 
 namespace quatrain::data {
@@ -100,20 +101,33 @@ ImageSet ImageGathering::finish(Rows& rows) const {
 }
 
 ImageSplits ImageGathering::finish() {
-  const auto& labels = rows_[static_cast<size_t>(ImagePart::train)].labels;
-  TORCH_CHECK(!labels.empty(), "data: ", source_.folder.string(), " has no picture to train on in the ",
-              source_.reader, " format",
-              splits_.bad.count() > 0
-                  ? "; the first of " + std::to_string(splits_.bad.count()) +
-                        " bad ones: " + splits_.bad.reasons[0].first + ", " + splits_.bad.reasons[0].reason
-                  : "");
-  TORCH_CHECK(std::ranges::count(labels, labels[0]) < std::ssize(labels),
+  const auto& labels = rows_[static_cast<size_t>(needed_)].labels;
+  const bool trains = needed_ == ImagePart::train;
+  TORCH_CHECK(
+      !labels.empty(), "data: ", source_.folder.string(), " has no picture ",
+      trains ? "to train on" : std::string("of the ") + kImageParts[static_cast<size_t>(needed_)] + " set",
+      " in the ", source_.reader, " format",
+      splits_.bad.count() > 0 ? "; the first of " + std::to_string(splits_.bad.count()) + " bad ones: " +
+                                    splits_.bad.reasons[0].first + ", " + splits_.bad.reasons[0].reason
+                              : "");
+  TORCH_CHECK(!trains || std::ranges::count(labels, labels[0]) < std::ssize(labels),
               "data: all pictures to train on in ", source_.folder.string(), " are of the class ",
               quote(splits_.classes[static_cast<size_t>(labels[0])]), "; there must be two classes at least");
   splits_.train = finish(rows_[static_cast<size_t>(ImagePart::train)]);
   splits_.dev = finish(rows_[static_cast<size_t>(ImagePart::dev)]);
   splits_.test = finish(rows_[static_cast<size_t>(ImagePart::test)]);
   return std::move(splits_);
+}
+
+std::optional<ImagePart> alone(const ImageSource& source) {
+  const std::string needed = needed_set(source.only, "pictures");
+  if (needed == "train") return std::nullopt;  // of which the others may be a part
+  return needed == "dev" ? ImagePart::dev : ImagePart::test;
+}
+
+const std::vector<std::string>& stems_of(ImagePart part) {
+  static const std::vector<std::string> train{"train"}, test{"test"};
+  return part == ImagePart::train ? train : part == ImagePart::dev ? kDevStems : test;
 }
 
 std::vector<std::string> read_class_names(const fs::path& file, int64_t count) {

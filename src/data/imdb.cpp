@@ -22,8 +22,8 @@ std::vector<Example> read_reviews(const std::filesystem::path& file) {
 
 }  // namespace
 
-Splits read_imdb(const std::filesystem::path& folder) {
-  const auto here = find_folder("imdb", folder, {"", "imdb", "imdb/imdb"}, {"train.tsv", "test.tsv"});
+Splits read_imdb(const Source& source) {
+  const auto here = find_folder("imdb", source.folder, {"", "imdb", "imdb/imdb"}, {"train.tsv", "test.tsv"});
   Splits splits;
   auto parts = split_by_text(read_reviews(here / "train.tsv"), 0.1, 0.0);
   splits.train = std::move(parts.train);

@@ -227,15 +227,17 @@ class KaldiFolder {
 void read_kaldi_folders(SpeechGathering& gathering) {
   const auto& folder = gathering.source().folder;
   const std::string list = gathering.source().stored_features ? "feats.scp" : "wav.scp";
-  const std::string names = "train/" + list + " and train/text";
+  const std::string needed = needed_set(gathering.alone(), "speech");
+  const std::string names = needed + "/" + list + " and " + needed + "/text";
   check_folder("kaldi", folder, names);
-  if (fs::exists(folder / list)) return KaldiFolder(gathering, folder, "train").read();
-  TORCH_CHECK(fs::exists(folder / "train" / list), "data: there is no ", list, " in ", folder.string(),
-              " or ", (folder / "train").string(), "; the kaldi format needs ", names);
+  if (fs::exists(folder / list)) return KaldiFolder(gathering, folder, needed).read();
   const auto read = [&](const std::string& set, const std::vector<std::string>& stems) {
+    if (!gathering.alone().empty() && set != needed) return;
     const fs::path found = find_one(stems, [&](const std::string& stem) {
       return fs::exists(folder / stem / list) ? folder / stem : fs::path();
     });
+    TORCH_CHECK(set != needed || !found.empty(), "data: there is no ", list, " in ", folder.string(), " or ",
+                (folder / set).string(), "; the kaldi format needs ", names);
     if (!found.empty()) KaldiFolder(gathering, found, set).read();
   };
   read("train", {"train"});

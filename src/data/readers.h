@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
 #include <vector>
 
 #include "quatrain/data/dataset.h"
@@ -10,13 +8,11 @@
 /// The file readers, one a file; dataset.cpp lists them under their names.
 namespace quatrain::data {
 
-Splits read_sst(const std::filesystem::path& folder);
-Splits read_sst5(const std::filesystem::path& folder);
-Splits read_imdb(const std::filesystem::path& folder);
-Splits read_sva(const std::filesystem::path& folder);
-Splits read_tsv(const std::filesystem::path& folder);
-/// One file, cut by the shares.
-Splits read_one_tsv(const std::filesystem::path& file, const Shares& shares);
+Splits read_sst(const Source& source);
+Splits read_sst5(const Source& source);
+Splits read_imdb(const Source& source);
+Splits read_sva(const Source& source);
+Splits read_tsv(const Source& source);
 
 /// Parts of a set, in their old order; equal texts stay together.
 struct Parts {

@@ -7,6 +7,7 @@
 
 #include "data/line_file.h"
 #include "data/speech_readers.h"
+#include "data/split_files.h"
 #include "data/text_file.h"
 #include "quatrain/data/audio.h"
 #include "quatrain/data/kaldi_archive.h"
@@ -50,6 +51,8 @@ SpeechGathering::SpeechGathering(const SpeechSource& source) : source_(source) {
   for (const auto& speaker : source.dev_speakers)
     TORCH_CHECK(!contains(source.test_speakers, speaker), "data: a speaker must be in dev or in test, but ",
                 quote(speaker), " is in both");
+  needed_set(source.only, "speech");
+  if (source.dev_speakers.empty() && source.test_speakers.empty()) alone_ = source.only;
 }
 
 void SpeechGathering::refuse(std::string_view set, const std::string& reason, const std::string& place,
@@ -131,8 +134,10 @@ SpeechCorpus SpeechGathering::finish() {
                   source_.folder.string(), ", only ",
                   speakers_.size() > 20 ? std::to_string(speakers_.size()) + " others"
                                         : join({speakers_.begin(), speakers_.end()}));
-  TORCH_CHECK(!corpus_.train.empty(), "data: ", source_.folder.string(),
-              " has no utterance to train on in the ", source_.reader, " format",
+  const bool apart = corpus_.train.empty() && !alone_.empty();
+  const auto& needed = !apart ? corpus_.train : alone_ == "dev" ? corpus_.dev : corpus_.test;
+  TORCH_CHECK(!needed.empty(), "data: ", source_.folder.string(), " has no utterance ",
+              apart ? "of the " + alone_ + " set" : "to train on", " in the ", source_.reader, " format",
               corpus_.bad.count() > 0
                   ? "; the first of " + std::to_string(corpus_.bad.count()) +
                         " bad ones: " + corpus_.bad.reasons[0].first + ", " + corpus_.bad.reasons[0].reason

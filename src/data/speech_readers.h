@@ -32,10 +32,13 @@ class SpeechGathering {
                      const std::function<void(std::string_view line, const std::string& place)>& take);
 
   const SpeechSource& source() const { return source_; }
+  /// The one set that is read alone; empty: all.
+  const std::string& alone() const { return alone_; }
   SpeechCorpus finish();
 
  private:
   const SpeechSource& source_;
+  std::string alone_;
   SpeechCorpus corpus_;
   struct Header {
     int64_t rate, frames;

@@ -35,8 +35,11 @@ void read_list(SpeechGathering& gathering, const fs::path& file, const std::stri
 }  // namespace
 
 void read_speech_tsv(SpeechGathering& gathering) {
-  const auto folder = find_split_folder("tsv", gathering.source().folder, {""}, {"train"}, "train.tsv");
+  const std::string needed = needed_set(gathering.alone(), "speech");
+  const auto folder = find_split_folder("tsv", gathering.source().folder, {""},
+                                        needed == "dev" ? kDevStems : std::vector{needed}, needed + ".tsv");
   const auto read = [&](const std::string& set, const std::vector<std::string>& stems) {
+    if (!gathering.alone().empty() && set != needed) return;
     if (const auto file = find_split_file(folder, stems, "tsv"); !file.empty())
       read_list(gathering, file, set);
   };

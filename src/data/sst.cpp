@@ -36,12 +36,12 @@ Splits read(const std::filesystem::path& folder, const std::string& reader, cons
 
 }  // namespace
 
-Splits read_sst(const std::filesystem::path& folder) {
-  return read(folder, "sst", "stsa.binary", {"negative", "positive"});
+Splits read_sst(const Source& source) {
+  return read(source.folder, "sst", "stsa.binary", {"negative", "positive"});
 }
 
-Splits read_sst5(const std::filesystem::path& folder) {
-  return read(folder, "sst5", "stsa.fine",
+Splits read_sst5(const Source& source) {
+  return read(source.folder, "sst5", "stsa.fine",
               {"very negative", "negative", "neutral", "positive", "very positive"});
 }
 

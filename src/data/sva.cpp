@@ -20,11 +20,11 @@ std::string lowered_word(std::string_view word) {
 
 }  // namespace
 
-Splits read_sva(const std::filesystem::path& folder) {
+Splits read_sva(const Source& source) {
   const std::string text_name = "subj_agr_filtered.text", gold_name = "subj_agr_filtered.gold";
-  const auto here =
-      find_folder("sva", folder, {"", "linzen_testset", "data/linzen_testset", "sva/data/linzen_testset"},
-                  {text_name, gold_name});
+  const auto here = find_folder("sva", source.folder,
+                                {"", "linzen_testset", "data/linzen_testset", "sva/data/linzen_testset"},
+                                {text_name, gold_name});
   std::vector<std::string> sentences;
   for_each_line(here / text_name, [&](std::string_view line, int64_t) { sentences.emplace_back(line); });
 

@@ -19,7 +19,7 @@ struct TextPairReading {
   TextPairSplits& splits;
   std::shared_ptr<BadExamples> bad;
   bool skip_bad;
-  BadPairRule rule(const char* set) const { return {bad, set, skip_bad, splits.tokenizer}; }
+  BadPairRule rule(const std::string& set) const { return {bad, set, skip_bad, splits.tokenizer}; }
 };
 
 /// Where the parts of a pair stand in a line of columns between tabs.
@@ -67,6 +67,7 @@ void read_wikiqa(const TextPairFiles& files, const TextPairReading& reading);
 void read_trecqa(const TextPairFiles& files, const TextPairReading& reading);
 void read_msrp(const TextPairFiles& files, const TextPairReading& reading);
 void read_twitter_url(const TextPairFiles& files, const TextPairReading& reading);
+/// SET.tsv of each set that is wanted; `splits` has the labels where they are known.
 void read_text_pair_tsv(const TextPairFiles& files, const TextPairReading& reading);
 
 }  // namespace quatrain::data

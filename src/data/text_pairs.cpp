@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "data/readers.h"
+#include "data/split_files.h"
 #include "data/text_pair_readers.h"
 
 namespace quatrain::data {
@@ -16,6 +17,7 @@ struct Format {
   Tokenizer tokenizer;
   void (*read)(const TextPairFiles&, const TextPairReading&);  // null: generated
   bool ranked = false;
+  bool apart = false;  // each set has one file, SET.tsv, and can be read without the others
 };
 
 std::vector<std::string> answer_files(const std::vector<std::string>& sets) {
@@ -69,7 +71,9 @@ const std::vector<Format>& formats() {
        {""},
        {"train.tsv", "dev.tsv", "test.tsv"},
        Tokenizer::simple,
-       read_text_pair_tsv},
+       read_text_pair_tsv,
+       false,
+       true},
   };
   return all;
 }
@@ -116,8 +120,10 @@ std::vector<fs::path> text_pair_files(const TextPairSource& source) {
   const Format& format = find_format(source.reader);
   std::vector<fs::path> files;
   if (!format.read) return files;
-  const fs::path here = find_folder(source.reader, source.folder, format.folders, format.files);
-  for (const auto& name : format.files) files.push_back(here / name);
+  std::vector<std::string> names = format.files;
+  if (format.apart && !source.only.empty()) names = {needed_set(source.only, "pairs") + ".tsv"};
+  const fs::path here = find_folder(source.reader, source.folder, format.folders, names);
+  for (const auto& name : names) files.push_back(here / name);
   return files;
 }
 
@@ -128,6 +134,7 @@ TextPairSplits load_text_pairs(const TextPairSource& source) {
     splits.tokenizer = source.tokenizer.value_or(format.tokenizer);
     const auto bad = std::make_shared<BadExamples>();
     splits.ranked = format.ranked;
+    if (format.apart) splits.labels = source.labels;
     format.read(text_pair_files(source), {splits, bad, source.skip_bad});
     splits.bad = *bad;
   } else {

@@ -1,5 +1,6 @@
-#include <algorithm>
+#include <iterator>
 #include <set>
+#include <unordered_map>
 
 #include "data/readers.h"
 #include "data/split_files.h"
@@ -42,13 +43,15 @@ std::string shown(std::vector<std::string> labels) {
 
 std::vector<Example> number(const std::filesystem::path& file, std::vector<Row> rows,
                             const std::vector<std::string>& labels) {
+  std::unordered_map<std::string_view, int64_t> numbers;
+  for (const auto& label : labels) numbers.emplace(label, std::ssize(numbers));
   std::vector<Example> examples;
   for (auto& row : rows) {
-    const auto found = std::lower_bound(labels.begin(), labels.end(), row.label);
-    TORCH_CHECK(found != labels.end() && *found == row.label, place(file, row.line),
-                ": the label must be one of those in train.tsv (", shown(labels), "), got ",
+    const auto found = numbers.find(row.label);
+    TORCH_CHECK(found != numbers.end(), place(file, row.line),
+                ": the label must be one of those of the training set (", shown(labels), "), got ",
                 quote(row.label));
-    examples.push_back({std::move(row.text), found - labels.begin()});
+    examples.push_back({std::move(row.text), found->second});
   }
   return examples;
 }
@@ -61,23 +64,8 @@ std::vector<std::string> labels_of(const std::filesystem::path& file, const std:
   return {seen.begin(), seen.end()};
 }
 
-}  // namespace
-
-Splits read_tsv(const std::filesystem::path& folder) {
-  const auto here = find_folder("tsv", folder, {""}, {"train.tsv", "dev.tsv", "test.tsv"},
-                                ", or a split of this file, such as 80/10/10");
-  find_split_file(here, kDevStems, "tsv");  // a second dev set would not be read
-  auto rows = read_rows(here / "train.tsv");
-  Splits splits;
-  splits.labels = labels_of(here / "train.tsv", rows);
-  splits.train = number(here / "train.tsv", std::move(rows), splits.labels);
-  splits.dev = number(here / "dev.tsv", read_rows(here / "dev.tsv"), splits.labels);
-  splits.test = number(here / "test.tsv", read_rows(here / "test.tsv"), splits.labels);
-  splits.tokenizer = Tokenizer::simple;
-  return splits;
-}
-
-Splits read_one_tsv(const std::filesystem::path& file, const Shares& shares) {
+/// One file, cut by the shares.
+Splits cut(const std::filesystem::path& file, const Shares& shares) {
   TORCH_CHECK(std::filesystem::exists(file), "data: there is no ", file.string());
   TORCH_CHECK(std::filesystem::is_regular_file(file), "data: a split is of one file, got ", file.string(),
               " (a folder's train.tsv, dev.tsv and test.tsv are split already)");
@@ -91,6 +79,34 @@ Splits read_one_tsv(const std::filesystem::path& file, const Shares& shares) {
   splits.train = std::move(parts.train);
   splits.dev = std::move(parts.dev);
   splits.test = std::move(parts.test);
+  return splits;
+}
+
+/// The files of the sets.
+Splits read_sets(const Source& source) {
+  std::vector<std::string> sets{"train", "dev", "test"};
+  if (!source.only.empty()) sets = {needed_set(source.only, "texts")};
+  std::vector<std::string> files;
+  for (const auto& set : sets) files.push_back(set + ".tsv");
+  const auto here =
+      find_folder("tsv", source.folder, {""}, files, ", or a split of this file, such as 80/10/10");
+  find_split_file(here, kDevStems, "tsv");  // a second dev set would not be read
+  Splits splits;
+  splits.labels = source.labels;
+  for (const auto& set : sets) {
+    const auto file = here / (set + ".tsv");
+    auto rows = read_rows(file);
+    if (splits.labels.empty()) splits.labels = labels_of(file, rows);
+    auto& examples = set == "train" ? splits.train : set == "dev" ? splits.dev : splits.test;
+    examples = number(file, std::move(rows), splits.labels);
+  }
+  return splits;
+}
+
+}  // namespace
+
+Splits read_tsv(const Source& source) {
+  Splits splits = source.shares ? cut(source.folder, *source.shares) : read_sets(source);
   splits.tokenizer = Tokenizer::simple;
   return splits;
 }

@@ -274,6 +274,18 @@ TEST(Evaluate, gives_the_figures_of_the_run_again) {
   const Outcome lost = place.run("evaluate run --json /dev/full");
   EXPECT_EQ(lost.code, 1);
   EXPECT_THAT(lost.out, HasSubstr("accuracy"));
+  // A test set of the run's labels needs no training set.
+  ASSERT_EQ(
+      place.run("train sentiment" + kSmall + " --set train.steps=5 --set task.data=tsv --data data --out own")
+          .code,
+      0);
+  place.write("more/test.tsv", place.read("data/test.tsv"));
+  const Outcome more = place.run("evaluate own --data more --json -");
+  EXPECT_EQ(json::parse(more.out)["figures"]["accuracy"], result_of(place, "own")["test"]["accuracy"])
+      << more.error;
+  place.write("more/test.tsv", "good\tfilm\n");
+  EXPECT_EQ(place.run("evaluate own --data more").code, 0);
+  EXPECT_EQ(place.run("evaluate own --data more --split dev").code, 1);
   // Data with other labels are not this run's.
   place.write("data/stsa.binary.test", "5 what\n");
   EXPECT_EQ(place.run("evaluate run").code, 1);

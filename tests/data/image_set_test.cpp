@@ -178,6 +178,28 @@ TEST_F(ImageSetTest, ReadsPlanes) {
   EXPECT_EQ(load("planes").dev.size(), 1);  // of three
 }
 
+TEST_F(ImageSetTest, OneSetOfPlanesIsReadAlone) {
+  write_planes("valid", {2, 0});
+  ImageSource source{.reader = "planes", .folder = folder_, .only = "dev", .classes = {"cat", "dog", "emu"}};
+  const auto splits = load_images(source);
+  EXPECT_THAT(labels_of(splits.dev), ElementsAre(2, 0));
+  EXPECT_EQ(splits.train.size() + splits.test.size(), 0);
+  EXPECT_EQ(splits.classes, source.classes);
+  source.classes = {"cat", "dog"};
+  EXPECT_THAT(error_of([&] { load_images(source); }), HasSubstr("must be from 0 to 1, got 2"));
+  source.classes.clear();
+  EXPECT_THAT(error_of([&] { load_images(source); }), HasSubstr("only 2 of these classes have a picture"));
+  write("classes.txt", "ant\nbee\ncow\n");
+  EXPECT_THAT(load_images(source).classes, ElementsAre("ant", "bee", "cow"));
+  source.only = "test";
+  EXPECT_THAT(error_of([&] { load_images(source); }), HasSubstr("there is no train.u8 in"));
+  // Pictures to train on that are dev are among those of train.
+  std::filesystem::remove(folder_ / "valid.u8");
+  write_planes("train", {0, 1, 2, 1});
+  source.only = "dev", source.dev_share = 0.25;
+  EXPECT_EQ(load_images(source).dev.size(), 1);
+}
+
 TEST_F(ImageSetTest, TwoDevSetsOfPlanesAreRefused) {
   write_planes("train", {0, 1});
   write_planes("valid", {0});
@@ -247,6 +269,41 @@ TEST_F(ImageFoldersTest, ReadsEachSet) {
   EXPECT_THAT(values_of(splits.test), ElementsAre(50));
   EXPECT_THAT(labels_of(splits.test), ElementsAre(1));
   EXPECT_EQ(splits.train.images.sizes(), (std::vector<int64_t>{3, 3, 4, 4}));
+}
+
+TEST_F(ImageFoldersTest, OneSetIsReadAlone) {
+  write_picture("test/dog/z.png", 50);
+  write_picture("test/dog/a.png", 60);
+  write_picture("test/left.png", 1);
+  ImageSource source{
+      .reader = "folders", .folder = folder_, .only = "test", .classes = {"ant", "cat", "dog"}};
+  const auto splits = load_images(source);
+  EXPECT_EQ(splits.classes, source.classes);
+  EXPECT_THAT(labels_of(splits.test), ElementsAre(2, 2));
+  EXPECT_THAT(values_of(splits.test), ElementsAre(60, 50));
+  EXPECT_EQ(splits.train.size() + splits.dev.size(), 0);
+  EXPECT_EQ(splits.bad.count(), 1);
+  source.classes = {"ant", "cat"};
+  EXPECT_THAT(error_of([&] { load_images(source); }),
+              HasSubstr("test/dog is a class that the training set has not (ant, cat)"));
+  write_picture("test/cat/b.png", 70);
+  source.classes.clear();
+  EXPECT_THAT(load_images(source).classes, ElementsAre("cat", "dog"));
+  source.only = "dev";
+  EXPECT_THAT(error_of([&] { load_images(source); }), HasSubstr("but no folder train beside it"));
+  // A set that is a share of the classes is not one of its own.
+  std::filesystem::rename(folder_ / "test", folder_ / "train");
+  for (const std::string animal : {"cat", "dog"})
+    for (int i = 0; i < 8; ++i) write_picture("train/" + animal + "/" + std::to_string(i) + ".png", i);
+  source.dev_share = 0, source.test_share = 0.4, source.only = "test";
+  const auto shared =
+      load_images({.reader = "folders", .folder = folder_, .dev_share = 0, .test_share = 0.4});
+  EXPECT_EQ(labels_of(load_images(source).test), labels_of(shared.test));
+  // Bad ones alone leave nothing to score.
+  std::filesystem::remove_all(folder_ / "train");
+  write("test/cat/a.png", "no picture");
+  source.classes = {"cat", "dog"}, source.skip_bad = true;
+  EXPECT_THAT(error_of([&] { load_images(source); }), HasSubstr("has no picture of the test set in the"));
 }
 
 TEST_F(ImageFoldersTest, AClassMayBeCalledAsASet) {

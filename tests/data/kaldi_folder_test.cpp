@@ -52,6 +52,25 @@ TEST_F(KaldiFolderTest, ReadsRecordings) {
   EXPECT_EQ(load(false, "train").train.size(), 2u);
 }
 
+TEST_F(KaldiFolderTest, OneSetIsReadAlone) {
+  write("valid/wav.scp", "rec3 ../train/a.wav\n");
+  write("valid/text", "rec3 three\n");
+  write("train/wav.scp", "rec1 missing.wav\n");  // what is not asked for is not read
+  SpeechSource source;
+  source.reader = "kaldi";
+  source.folder = folder_;
+  source.only = "dev";
+  EXPECT_EQ(load_speech(source).dev.size(), 1u);
+  source.only = "test";
+  EXPECT_THAT(error_of([&] { load_speech(source); }),
+              AllOf(HasSubstr((folder_ / "test").string()), HasSubstr("needs test/wav.scp and test/text")));
+  // One folder is the set that is asked for.
+  source.folder = folder_ / "valid";
+  const auto corpus = load_speech(source);
+  EXPECT_EQ(corpus.test.size(), 1u);
+  EXPECT_THAT(corpus.train, IsEmpty());
+}
+
 TEST_F(KaldiFolderTest, ReadsSegments) {
   write("train/text", "u1 one\nu2 two\nu3 three\n");
   write("train/segments", "u1 rec1 0.25 0.5\nu2 rec2 0.5 -1\nu3 rec1 0.9 1.3\n");

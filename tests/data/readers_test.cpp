@@ -269,11 +269,40 @@ TEST_F(ReadersTest, TsvTakesAnyLabels) {
   EXPECT_EQ(splits.tokenizer, Tokenizer::simple);
 }
 
+TEST_F(ReadersTest, OneSetOfTsvIsReadAlone) {
+  write("test.tsv", "spam\tWin\nham\tHi\n");
+  Source source;
+  source.folder = folder_;
+  source.only = "test";
+  EXPECT_EQ(load(source).labels, (std::vector<std::string>{"ham", "spam"}));
+  source.labels = {"spam", "eggs", "ham"};
+  const auto splits = load(source);
+  EXPECT_EQ(splits.labels, source.labels);
+  EXPECT_TRUE(splits.train.empty() && splits.dev.empty());
+  ASSERT_EQ(splits.test.size(), 2u);
+  EXPECT_EQ(splits.test[0].label, 0);
+  EXPECT_EQ(splits.test[1].label, 2);
+  EXPECT_EQ(splits.tokenizer, Tokenizer::simple);
+  source.labels = {"ham", "eggs"};
+  EXPECT_THAT(error_of([&] { load(source); }),
+              HasSubstr("test.tsv:1: the label must be one of those of the training set (ham, eggs), got "
+                        "\"spam\""));
+  // What is not asked for is not read.
+  write("train.tsv", "no label\n");
+  source.labels.clear();
+  EXPECT_EQ(load(source).test.size(), 2u);
+  source.only = "dev";
+  EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("there is no dev.tsv in"));
+  source.only = "all";
+  EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("are train, dev and test, got \"all\""));
+}
+
 TEST_F(ReadersTest, TsvSaysWhatIsWrong) {
   write("train.tsv", "a\tx\nb\ty\n");
   write("dev.tsv", "a\tx\n");
   write("test.tsv", "label\ttext\na\tx\nc\tz\n");
-  EXPECT_EQ(error("tsv"), "DIR/test.tsv:3: the label must be one of those in train.tsv (a, b), got \"c\"");
+  EXPECT_EQ(error("tsv"),
+            "DIR/test.tsv:3: the label must be one of those of the training set (a, b), got \"c\"");
   write("test.tsv", "a x\n");
   EXPECT_EQ(
       error("tsv"),

@@ -74,6 +74,35 @@ TEST_F(SpeechCorpusTest, ReadsTsv) {
   EXPECT_EQ(corpus.bad.count(), 0);
 }
 
+TEST_F(SpeechCorpusTest, OneSetOfTsvIsReadAlone) {
+  record("c.wav");
+  write("valid.tsv", "c.wav\tYes\tbob\n");
+  SpeechSource one = source("tsv");
+  EXPECT_THAT(error_of([&] { load_speech(one); }), HasSubstr("no file begins with train."));
+  one.only = "dev";
+  const auto corpus = load_speech(one);
+  EXPECT_THAT(ids(corpus.dev), ElementsAre("c.wav"));
+  EXPECT_TRUE(corpus.train.empty() && corpus.test.empty());
+  write("train.tsv", "missing.wav\tYes\n");
+  EXPECT_EQ(load_speech(one).dev.size(), 1u);  // what is not asked for is not read
+  one.only = "test";
+  EXPECT_THAT(error_of([&] { load_speech(one); }), HasSubstr("no file begins with test."));
+  write("test.tsv", "missing.wav\tYes\n");
+  one.skip_bad = true;
+  EXPECT_THAT(error_of([&] { load_speech(one); }), HasSubstr("has no utterance of the test set in the tsv"));
+  one.only = "all";
+  EXPECT_THAT(error_of([&] { load_speech(one); }), HasSubstr("are train, dev and test, got \"all\""));
+  // Speakers who are a set are looked for in all of them.
+  one = source("tsv");
+  one.only = "test", one.test_speakers = {"bob"};
+  write("train.tsv", "c.wav\tYes\tbob\n");
+  for (const char* set : {"valid", "test"}) std::filesystem::remove(folder_ / (std::string(set) + ".tsv"));
+  EXPECT_THAT(error_of([&] { load_speech(one); }), HasSubstr("no utterance to train on"));
+  record("d.wav");
+  write("train.tsv", "c.wav\tYes\tbob\nd.wav\tNo\tann\n");
+  EXPECT_THAT(ids(load_speech(one).test), ElementsAre("c.wav"));
+}
+
 TEST_F(SpeechCorpusTest, TwoDevSetsAreRefused) {
   record("a.wav");
   for (const char* name : {"train.tsv", "dev.tsv", "valid.tsv"}) write(name, "a.wav\tone\n");

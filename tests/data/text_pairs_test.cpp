@@ -65,6 +65,26 @@ TEST_F(TextPairsTest, ATsvOfYourOwn) {
   EXPECT_FALSE(splits.ranked);
 }
 
+TEST_F(TextPairsTest, OneSetOfATsvIsReadAlone) {
+  write("test.tsv", "yes\ta b\ta\n");
+  TextPairSource source;
+  source.reader = "tsv", source.folder = folder_;
+  source.only = "test";
+  EXPECT_THAT(error_of([&] { load_text_pairs(source); }), HasSubstr("at least 2 different labels"));
+  source.labels = {"perhaps", "yes", "no"};
+  const auto splits = load_text_pairs(source);
+  EXPECT_EQ(splits.labels, source.labels);
+  ASSERT_EQ(splits.test.size(), 1u);
+  EXPECT_EQ(splits.test[0].label, 1);
+  EXPECT_TRUE(splits.train.empty() && splits.dev.empty());
+  EXPECT_THAT(text_pair_files(source), ElementsAre(folder_ / "test.tsv"));
+  source.labels = {"no", "perhaps"};
+  EXPECT_THAT(error_of([&] { load_text_pairs(source); }),
+              HasSubstr("test.tsv:1: the label must be one of no, perhaps, got \"yes\""));
+  source.only = "dev";
+  EXPECT_THAT(error_of([&] { load_text_pairs(source); }), HasSubstr("there is no dev.tsv in"));
+}
+
 TEST_F(TextPairsTest, TwoDevSetsAreRefused) {
   write_tsv("yes\ta\tb\nno\ta\tc\n");
   write("valid.tsv", "yes\ta\tb\n");

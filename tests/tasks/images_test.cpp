@@ -173,7 +173,22 @@ TEST_F(ImagesTest, OtherPicturesAreRefusedAndNamed) {
   // Nor are they scored as if their classes were the run's.
   const std::shared_ptr<Model> model = load_run(folder_ / "run");
   EXPECT_THAT(error_of([&] { load({}, {.split = "test", .model = model.get()}); }),
-              testing::AllOf(HasSubstr("(sea, sun, tree)"), HasSubstr("the run's (leaf, sea, sun)")));
+              HasSubstr("test/tree is a class that the training set has not (leaf, sea, sun)"));
+}
+
+TEST_F(ImagesTest, ATestSetIsScoredWithoutATrainingSet) {
+  test::write_colours(folder_ / "colours", 12, 4, 5);
+  const double accuracy = learn({}).test.at("accuracy");
+  // Names of a recipe's own are those of the folders in order.
+  const std::vector<std::string> named{"task.classes=a b c"};
+  learn(*load(named), {.folder = folder_ / "named"});
+  for (const char* set : {"train", "dev"}) fs::remove_all(folder_ / "colours" / set);
+  const torch::NoGradGuard no_grad;
+  for (const auto& [run, settings] : {std::pair{"run", std::vector<std::string>()}, {"named", named}}) {
+    const std::shared_ptr<Model> model = load_run(folder_ / run);
+    const auto data = load(settings, {.split = "test", .model = model.get()});
+    EXPECT_EQ(data->make_task(model)->evaluate("test", {}).figures.at("accuracy"), accuracy) << run;
+  }
 }
 
 // What a colour has is the training set's, also where another set is scored.

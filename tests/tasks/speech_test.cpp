@@ -220,6 +220,17 @@ TEST_F(SpeechTest, OneLabelForARecording) {
               testing::ContainsRegex("^(low|mid|high)\t[01]\\.[0-9]+$"));
 }
 
+TEST_F(SpeechTest, ATestSetIsScoredWithoutATrainingSet) {
+  test::write_tones(folder_ / "tones", 20, 4, 6, 2);
+  const train::Result result = learn({"train.epochs=1"});
+  for (const char* set : {"train", "dev"}) std::filesystem::remove(file(std::string(set) + ".tsv"));
+  const torch::NoGradGuard no_grad;
+  const std::shared_ptr<Model> model = load_run(folder_ / "run");
+  const auto data = load({}, {.split = "test", .model = model.get()});
+  EXPECT_EQ(data->make_task(model)->evaluate("test", {}).figures.at("error_rate"),
+            result.test.at("error_rate"));
+}
+
 TEST_F(SpeechTest, CharactersAreHeardToo) {
   test::write_tones(folder_ / "tones", 20, 4, 4, 2);
   const train::Result result = learn({"task.units=characters", "features.stack=1", "train.epochs=1"});

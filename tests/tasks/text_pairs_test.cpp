@@ -196,6 +196,19 @@ TEST_F(TextPairsKindTest, RanksAnswers) {
               testing::StartsWith("right\t0."));
 }
 
+TEST_F(TextPairsKindTest, ATestSetIsScoredWithoutATrainingSet) {
+  const std::string lines = "yes\ta dog\tan animal\nno\ta dog\ta car\n";
+  for (const char* set : {"train", "dev", "test"}) write("own/" + std::string(set) + ".tsv", lines);
+  const std::vector<std::string> settings{"task.data=tsv", "task.folder=" + (folder_ / "own").string(),
+                                          "train.steps=2", "train.evaluate_every=2"};
+  const double accuracy = learn(settings).test.at("accuracy");
+  for (const char* set : {"train", "dev"}) fs::remove(folder_ / "own" / (std::string(set) + ".tsv"));
+  const torch::NoGradGuard no_grad;
+  const std::shared_ptr<Model> model = load_run(folder_ / "run");
+  const auto data = load_data(model->recipe(), {.split = "test", .model = model.get()});
+  EXPECT_EQ(data->make_task(model)->evaluate("test", {}).figures.at("accuracy"), accuracy);
+}
+
 TEST_F(TextPairsKindTest, NegativesAreForRankedAnswers) {
   auto settings = write_answers();
   settings.insert(settings.end(), {"train.steps=4", "task.negatives=1"});

@@ -27,7 +27,11 @@ struct QUATRAIN_API Source {
   std::filesystem::path folder;        ///< where the files lie; not used by "agreement"
   std::optional<Shares> shares;        ///< of "tsv": `folder` is one file, to be cut into three sets
   std::optional<Tokenizer> tokenizer;  ///< instead of the reader's own
-  AgreementOptions agreement;          ///< of "agreement" alone
+  /// Of "tsv" without shares: the one set that is read, train, dev or test; empty: all three.
+  std::string only = "";
+  /// Of "tsv": what labels there may be, by their numbers; empty: those of the training set, or of `only`.
+  std::vector<std::string> labels = {};
+  AgreementOptions agreement;  ///< of "agreement" alone
 };
 
 /// One named reader, for lists and messages.

@@ -42,7 +42,10 @@ struct QUATRAIN_API TextPairSource {
   std::filesystem::path folder;        ///< where the files lie; not used by generated ones
   std::optional<Tokenizer> tokenizer;  ///< instead of the reader's own
   bool skip_bad = false;               ///< false: the first bad pair is an error; true: left out, counted
-  EntailmentOptions entailment;        ///< of "entailment" alone
+  std::string only = "";               ///< of "tsv": the one set that is read; empty: train, dev and test
+  /// Of "tsv": what labels there may be, by their numbers; empty: those of the training set, or of `only`.
+  std::vector<std::string> labels = {};
+  EntailmentOptions entailment;  ///< of "entailment" alone
 };
 
 /// entailment, snli, sick, wikiqa, trecqa, msrp, twitter_url, tsv.

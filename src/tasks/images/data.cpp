@@ -113,9 +113,13 @@ std::unique_ptr<train::Task> ImageData::make_task(std::shared_ptr<Model> model) 
 std::unique_ptr<Data> load_images_of(Recipe recipe, const DataRequest& request) {
   auto& own = recipe.own<ImageOptions>();
   settle_folder(own.source.reader, own.source.folder, data::image_readers(), request.folder, recipe.name);
-  data::ImageSplits splits = data::load_images(own.source, telling(request));
-  name_classes(recipe, splits.classes);
   const auto* trained = dynamic_cast<const ImageModel*>(request.model);
+  data::ImageSource source = own.source;
+  source.only = request.split;
+  // A recipe that names the classes says nothing of how the files call them.
+  if (trained && !source.only.empty() && own.classes.empty()) source.classes = trained->classes;
+  data::ImageSplits splits = data::load_images(source, telling(request));
+  name_classes(recipe, splits.classes);
   if (trained) require_same(splits.classes, trained->classes);
   const data::PixelScale scale = trained ? trained->scale() : data::measure_pixels(splits.train.images);
   ImageSets sets;

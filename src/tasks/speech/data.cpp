@@ -270,11 +270,13 @@ Prepared prepare(Recipe& recipe, const DataRequest& request) {
   source.dev_speakers = data::split(own.dev_speakers, data::Tokenizer::whitespace);
   source.test_speakers = data::split(own.test_speakers, data::Tokenizer::whitespace);
   source.alignments = own.objective == Objective::frames && own.source.reader == "kaldi";
+  source.only = request.split;
   data::SpeechCorpus corpus = data::load_speech(source);
+  const auto& first = !corpus.train.empty() ? corpus.train : !corpus.dev.empty() ? corpus.dev : corpus.test;
   if (own.source.stored_features)
-    own.bank.bands = data::read_stored_features(corpus.train.front()).size(1);
+    own.bank.bands = data::read_stored_features(first.front()).size(1);
   else if (own.bank.rate == 0)
-    own.bank.rate = corpus.train.front().rate;
+    own.bank.rate = first.front().rate;
   own.check(recipe);  // again: the number of bands may be another
 
   const auto* trained = dynamic_cast<const SpeechModel*>(request.model);

@@ -59,9 +59,12 @@ std::unique_ptr<Data> load_text(Recipe recipe, const DataRequest& request) {
   if (own.source.reader == "agreement" && !folder.empty()) own.source.reader = "sva";
   settle_folder(own.source.reader, own.source.folder, data::readers(), folder, recipe.name);
   if (!own.vectors.empty()) own.vectors = find_data_file(own.vectors, own.source.folder);
-  data::Splits splits = data::load(own.source);
-  own.source.tokenizer = splits.tokenizer;
   const auto* model = dynamic_cast<const TextModel*>(request.model);
+  data::Source source = own.source;
+  source.only = request.split;
+  if (model && !source.only.empty()) source.labels = model->labels;
+  data::Splits splits = data::load(source);
+  own.source.tokenizer = splits.tokenizer;
   if (model) check_same_labels(splits.labels, model->labels);
   data::Vocabulary vocabulary =
       model ? model->vocabulary : data::Vocabulary::build(splits.train, splits.tokenizer, own.vocabulary);

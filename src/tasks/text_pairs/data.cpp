@@ -173,10 +173,13 @@ std::unique_ptr<Data> load_text_pair_data(Recipe recipe, const DataRequest& requ
   auto& own = recipe.own<TextPairTaskOptions>();
   settle_folder(own.source.reader, own.source.folder, data::text_pair_readers(), request.folder, recipe.name);
   if (!own.vectors.empty()) own.vectors = find_data_file(own.vectors, own.source.folder);
-  data::TextPairSplits splits = data::load_text_pairs(own.source);
+  const auto* model = dynamic_cast<const TextPairModel*>(request.model);
+  data::TextPairSource source = own.source;
+  source.only = request.split;
+  if (model && !source.only.empty()) source.labels = model->labels;
+  data::TextPairSplits splits = data::load_text_pairs(source);
   own.source.tokenizer = splits.tokenizer;
   if (splits.ranked && request.split.empty() && !request.model) require_answers(splits, own.source);
-  const auto* model = dynamic_cast<const TextPairModel*>(request.model);
   if (model) check_same_labels(splits.labels, model->labels);
   data::Vocabulary vocabulary = model ? model->vocabulary : words_of(splits, own);
   return std::make_unique<TextPairData>(std::move(recipe), std::move(splits), std::move(vocabulary), request);
