@@ -112,7 +112,8 @@ void read_text_pair_tsv(const TextPairFiles& files, const TextPairReading& readi
                            .header = "label",
                            .may_lack_header = true,
                            .blank_lines = true};
-  find_split_file(files[0].parent_path(), kDevStems, "tsv");  // a second dev set would not be read
+  if (std::ranges::any_of(files, [](const auto& file) { return file.stem() == "dev"; }))
+    find_split_file(files[0].parent_path(), kDevStems, "tsv");  // a second dev set would not be read
   TextPairSplits& splits = reading.splits;
   for (const auto& file : files) {
     const std::string set = file.stem().string();

@@ -117,14 +117,15 @@ Layout find_layout(ImageGathering& gathering) {
                ? here
                : fs::path();
   };
-  Layout layout{folder("train"), find_one(kDevStems, folder), folder("test")};
-  if (const auto part = alone(source))
-    if (const fs::path& found = layout.*folder_of(*part); !found.empty()) {
+  const auto part = wanted(source);
+  if (part && folder("train").empty())
+    if (const fs::path found = find_one(stems_of(*part), folder); !found.empty()) {
       gathering.read_alone(*part);
       Layout one;
       one.*folder_of(*part) = found;
       return one;
     }
+  const Layout layout{folder("train"), find_one(kDevStems, folder), folder("test")};
   if (!layout.train.empty()) return layout;
   TORCH_CHECK(layout.dev.empty() && layout.test.empty(), "data: there is a folder ",
               (layout.test.empty() ? layout.dev : layout.test).string(), " but no folder train beside it");
@@ -153,12 +154,13 @@ void count_others(ImageGathering& gathering, const Layout& layout) {
   }
 }
 
-void add_files(std::vector<ImageFile>& files, const fs::path& folder, ImagePart part,
-               const std::vector<std::string>& classes) {
+void add_files(std::vector<ImageFile>& files, const ImageGathering& gathering, const fs::path& folder,
+               ImagePart part, const std::vector<std::string>& classes) {
   for (const auto& entry : sorted_entries(folder, /*folders=*/true)) {
     const auto found = std::ranges::find(classes, entry.filename().string());
-    TORCH_CHECK(found != classes.end(), "data: ", entry.string(),
-                " is a class that the training set has not (", shorten(join(classes)), ")");
+    TORCH_CHECK(found != classes.end(), "data: ", entry.string(), " is a class that the ",
+                gathering.source().classes.empty() ? "training set" : "model", " has not (",
+                shorten(join(classes)), ")");
     for (auto& file : images_of(entry)) files.push_back({std::move(file), part, found - classes.begin()});
   }
 }
@@ -173,7 +175,7 @@ std::vector<ImageFile> list_files(ImageGathering& gathering, const Layout& layou
     for (const auto& entry : sorted_entries(folder, /*folders=*/true))
       classes.push_back(entry.filename().string());
   std::vector<ImageFile> files;
-  add_files(files, folder, part, classes);
+  add_files(files, gathering, folder, part, classes);
   count_others(gathering, layout);
   return files;
 }
@@ -196,8 +198,8 @@ std::vector<ImageFile> list_files(ImageGathering& gathering, std::vector<std::st
   }
   TORCH_CHECK(!classes.empty(), "data: there is no folder of a class in ", layout.train.string(),
               "; the folders format needs ", kWhat);
-  if (!layout.dev.empty()) add_files(files, layout.dev, ImagePart::dev, classes);
-  if (!layout.test.empty()) add_files(files, layout.test, ImagePart::test, classes);
+  if (!layout.dev.empty()) add_files(files, gathering, layout.dev, ImagePart::dev, classes);
+  if (!layout.test.empty()) add_files(files, gathering, layout.test, ImagePart::test, classes);
   count_others(gathering, layout);
   return files;
 }

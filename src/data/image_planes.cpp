@@ -45,33 +45,41 @@ fs::path find_planes(const fs::path& folder, ImagePart part) {
   });
 }
 
-/// Gives the classes their names: those of a file, or `known` ones, or numbers.
-void name_classes(ImageGathering& gathering, const fs::path& folder, const Planes& planes,
-                  const std::vector<std::string>& known) {
-  const fs::path names = folder / "classes.txt";
-  if (!known.empty() && !fs::exists(names)) return gathering.set_classes(known);
+const std::vector<std::string> kPlaneFolders{"", "cifar10"};
+constexpr const char* kNames = "classes.txt";
+
+/// The classes by their names, or else by their numbers.
+std::vector<std::string> classes_of(const Planes& planes, const fs::path& folder) {
+  const fs::path names = folder / kNames;
   const std::set<uint8_t> labels(planes.labels.begin(), planes.labels.end());
   const int64_t classes = labels.empty() ? 0 : *labels.rbegin() + 1;
   TORCH_CHECK(fs::exists(names) || std::ssize(labels) == classes, "data: the labels of ",
               planes.pictures.file().string(), " go up to ", classes - 1, ", but only ", labels.size(),
               " of these classes have a picture; name the classes in ", names.string(), ", a line each");
-  gathering.set_classes(read_class_names(names, classes));
+  return read_class_names(names, classes);
 }
 
-const std::vector<std::string> kPlaneFolders{"", "cifar10"};
-
-/// Reads the one set that is wanted, where there is a file of it.
+/// The dev or test set that is wanted, of a folder without a training set.
 bool read_alone(ImageGathering& gathering) {
   const auto& source = gathering.source();
-  const auto part = alone(source);
+  const auto part = wanted(source);
   if (!part) return false;
-  for (const auto& sub : kPlaneFolders) {
-    const fs::path folder = sub.empty() ? source.folder : source.folder / sub;
+  std::vector<fs::path> folders;
+  for (const auto& sub : kPlaneFolders) folders.push_back(sub.empty() ? source.folder : source.folder / sub);
+  if (std::ranges::any_of(folders, [](const fs::path& folder) { return fs::exists(folder / "train.u8"); }))
+    return false;
+  for (const auto& folder : folders) {
     const fs::path file = find_planes(folder, *part);
     if (file.empty()) continue;
     const Planes planes(gathering, folder, file.stem().string());
+    const auto& known = source.classes;
+    const auto written =
+        known.empty() ? classes_of(planes, folder) : read_class_names(folder / kNames, std::ssize(known));
+    TORCH_CHECK(known.empty() || written == known, "data: the classes of ", file.string(), " are called ",
+                shorten(join(written)), ", but must be ", shorten(join(known)), "; name them so in ",
+                (folder / kNames).string(), ", a line each, if they are the same");
     gathering.read_alone(*part);
-    name_classes(gathering, folder, planes, source.classes);
+    gathering.set_classes(written);
     planes.add_to(gathering, *part);
     return true;
   }
@@ -85,7 +93,7 @@ void read_image_planes(ImageGathering& gathering) {
   const auto& source = gathering.source();
   const fs::path folder = find_folder(source.reader, source.folder, kPlaneFolders, {"train.u8"});
   const Planes train(gathering, folder, "train");
-  name_classes(gathering, folder, train, {});
+  gathering.set_classes(classes_of(train, folder));
   const fs::path dev = find_planes(folder, ImagePart::dev);
   const bool has_dev = !dev.empty();
   train.add_to(gathering, ImagePart::train, held_out(train.pictures.count(), has_dev ? 0 : source.dev_share));

@@ -79,8 +79,8 @@ class ImageRecords {
   int64_t bytes_, label_bytes_, count_ = 0;
 };
 
-/// The dev or test set that is to be read alone where the files have it; otherwise nothing.
-std::optional<ImagePart> alone(const ImageSource& source);
+/// The dev or test set that is wanted, which may be there without a training set; otherwise nothing.
+std::optional<ImagePart> wanted(const ImageSource& source);
 
 /// What such a set may be called.
 const std::vector<std::string>& stems_of(ImagePart part);

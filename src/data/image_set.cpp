@@ -119,9 +119,9 @@ ImageSplits ImageGathering::finish() {
   return std::move(splits_);
 }
 
-std::optional<ImagePart> alone(const ImageSource& source) {
+std::optional<ImagePart> wanted(const ImageSource& source) {
   const std::string needed = needed_set(source.only, "pictures");
-  if (needed == "train") return std::nullopt;  // of which the others may be a part
+  if (needed == "train") return std::nullopt;
   return needed == "dev" ? ImagePart::dev : ImagePart::test;
 }
 

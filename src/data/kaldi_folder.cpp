@@ -227,22 +227,25 @@ class KaldiFolder {
 void read_kaldi_folders(SpeechGathering& gathering) {
   const auto& folder = gathering.source().folder;
   const std::string list = gathering.source().stored_features ? "feats.scp" : "wav.scp";
-  const std::string needed = needed_set(gathering.alone(), "speech");
-  const std::string names = needed + "/" + list + " and " + needed + "/text";
-  check_folder("kaldi", folder, names);
-  if (fs::exists(folder / list)) return KaldiFolder(gathering, folder, needed).read();
-  const auto read = [&](const std::string& set, const std::vector<std::string>& stems) {
-    if (!gathering.alone().empty() && set != needed) return;
-    const fs::path found = find_one(stems, [&](const std::string& stem) {
+  const auto folder_of = [&](const std::string& set) {
+    return find_one(stems_of(set), [&](const std::string& stem) {
       return fs::exists(folder / stem / list) ? folder / stem : fs::path();
     });
-    TORCH_CHECK(set != needed || !found.empty(), "data: there is no ", list, " in ", folder.string(), " or ",
-                (folder / set).string(), "; the kaldi format needs ", names);
-    if (!found.empty()) KaldiFolder(gathering, found, set).read();
   };
-  read("train", {"train"});
-  read("dev", kDevStems);
-  read("test", {"test"});
+  const std::string& wanted = gathering.wanted();
+  const bool whole = fs::exists(folder / list),
+             alone = !whole && !wanted.empty() && !folder_of(wanted).empty();
+  if (alone) gathering.read_alone();
+  const std::string needed = alone || (!wanted.empty() && folder_of("train").empty()) ? wanted : "train";
+  const std::string names = needed + "/" + list + " and " + needed + "/text";
+  check_folder("kaldi", folder, names);
+  if (whole) return KaldiFolder(gathering, folder, "train").read();
+  TORCH_CHECK(!folder_of(needed).empty(), "data: there is no ", list, " in ", folder.string(), " or ",
+              (folder / needed).string(), "; the kaldi format needs ", names);
+  for (const std::string set : {"train", "dev", "test"}) {
+    if (alone && set != wanted) continue;
+    if (const fs::path found = folder_of(set); !found.empty()) KaldiFolder(gathering, found, set).read();
+  }
 }
 
 }  // namespace quatrain::data

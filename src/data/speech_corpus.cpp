@@ -52,7 +52,7 @@ SpeechGathering::SpeechGathering(const SpeechSource& source) : source_(source) {
     TORCH_CHECK(!contains(source.test_speakers, speaker), "data: a speaker must be in dev or in test, but ",
                 quote(speaker), " is in both");
   needed_set(source.only, "speech");
-  if (source.dev_speakers.empty() && source.test_speakers.empty()) alone_ = source.only;
+  if (source.dev_speakers.empty() && source.test_speakers.empty()) wanted_ = source.only;
 }
 
 void SpeechGathering::refuse(std::string_view set, const std::string& reason, const std::string& place,
@@ -134,15 +134,19 @@ SpeechCorpus SpeechGathering::finish() {
                   source_.folder.string(), ", only ",
                   speakers_.size() > 20 ? std::to_string(speakers_.size()) + " others"
                                         : join({speakers_.begin(), speakers_.end()}));
-  const bool apart = corpus_.train.empty() && !alone_.empty();
-  const auto& needed = !apart ? corpus_.train : alone_ == "dev" ? corpus_.dev : corpus_.test;
+  const auto& needed = needed_ == "train" ? corpus_.train : needed_ == "dev" ? corpus_.dev : corpus_.test;
   TORCH_CHECK(!needed.empty(), "data: ", source_.folder.string(), " has no utterance ",
-              apart ? "of the " + alone_ + " set" : "to train on", " in the ", source_.reader, " format",
+              needed_ == "train" ? "to train on" : "of the " + needed_ + " set", " in the ", source_.reader,
+              " format",
               corpus_.bad.count() > 0
                   ? "; the first of " + std::to_string(corpus_.bad.count()) +
                         " bad ones: " + corpus_.bad.reasons[0].first + ", " + corpus_.bad.reasons[0].reason
                   : "");
   return std::move(corpus_);
+}
+
+std::vector<std::string> stems_of(const std::string& set) {
+  return set == "dev" ? kDevStems : std::vector{set};
 }
 
 const std::vector<Reader>& speech_readers() {

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "quatrain/data/speech_corpus.h"
 
@@ -32,13 +33,15 @@ class SpeechGathering {
                      const std::function<void(std::string_view line, const std::string& place)>& take);
 
   const SpeechSource& source() const { return source_; }
-  /// The one set that is read alone; empty: all.
-  const std::string& alone() const { return alone_; }
+  /// The one set that is wanted; empty: all, as where speakers are a set, who may be in any.
+  const std::string& wanted() const { return wanted_; }
+  /// Says that the wanted set is read without the others.
+  void read_alone() { needed_ = wanted_; }
   SpeechCorpus finish();
 
  private:
   const SpeechSource& source_;
-  std::string alone_;
+  std::string wanted_, needed_ = "train";
   SpeechCorpus corpus_;
   struct Header {
     int64_t rate, frames;
@@ -49,6 +52,9 @@ class SpeechGathering {
   int64_t columns_ = 0;         // of stored features, as the first ones have them
   std::string first_features_;  // whose these are
 };
+
+/// What a set may be called.
+std::vector<std::string> stems_of(const std::string& set);
 
 void read_timit(SpeechGathering& gathering);
 void read_kaldi_folders(SpeechGathering& gathering);

@@ -35,17 +35,18 @@ void read_list(SpeechGathering& gathering, const fs::path& file, const std::stri
 }  // namespace
 
 void read_speech_tsv(SpeechGathering& gathering) {
-  const std::string needed = needed_set(gathering.alone(), "speech");
-  const auto folder = find_split_folder("tsv", gathering.source().folder, {""},
-                                        needed == "dev" ? kDevStems : std::vector{needed}, needed + ".tsv");
-  const auto read = [&](const std::string& set, const std::vector<std::string>& stems) {
-    if (!gathering.alone().empty() && set != needed) return;
-    if (const auto file = find_split_file(folder, stems, "tsv"); !file.empty())
-      read_list(gathering, file, set);
-  };
-  read("train", {"train"});
-  read("dev", kDevStems);
-  read("test", {"test"});
+  const fs::path& folder = gathering.source().folder;
+  const auto file_of = [&](const std::string& set) { return find_split_file(folder, stems_of(set), "tsv"); };
+  const std::string& wanted = gathering.wanted();
+  const bool alone = !wanted.empty() && !file_of(wanted).empty();
+  if (alone) gathering.read_alone();
+  const std::string needed = alone || (!wanted.empty() && file_of("train").empty()) ? wanted : "train";
+  find_split_folder("tsv", folder, {""}, stems_of(needed), needed + ".tsv");
+  TORCH_CHECK(!file_of(needed).empty(), "data: there is no ", (folder / (needed + ".tsv")).string());
+  for (const std::string set : {"train", "dev", "test"}) {
+    if (alone && set != wanted) continue;
+    if (const auto file = file_of(set); !file.empty()) read_list(gathering, file, set);
+  }
 }
 
 }  // namespace quatrain::data

@@ -41,16 +41,16 @@ std::string shown(std::vector<std::string> labels) {
   return join(labels);
 }
 
+/// `whose` the labels are, for a message.
 std::vector<Example> number(const std::filesystem::path& file, std::vector<Row> rows,
-                            const std::vector<std::string>& labels) {
+                            const std::vector<std::string>& labels, const char* whose) {
   std::unordered_map<std::string_view, int64_t> numbers;
   for (const auto& label : labels) numbers.emplace(label, std::ssize(numbers));
   std::vector<Example> examples;
   for (auto& row : rows) {
     const auto found = numbers.find(row.label);
-    TORCH_CHECK(found != numbers.end(), place(file, row.line),
-                ": the label must be one of those of the training set (", shown(labels), "), got ",
-                quote(row.label));
+    TORCH_CHECK(found != numbers.end(), place(file, row.line), ": the label must be one of those of the ",
+                whose, " (", shown(labels), "), got ", quote(row.label));
     examples.push_back({std::move(row.text), found->second});
   }
   return examples;
@@ -73,7 +73,7 @@ Splits cut(const std::filesystem::path& file, const Shares& shares) {
   Splits splits;
   splits.labels = labels_of(file, rows);
   const size_t count = rows.size();
-  auto parts = split_by_text(number(file, std::move(rows), splits.labels), shares.dev, shares.test);
+  auto parts = split_by_text(number(file, std::move(rows), splits.labels, "file"), shares.dev, shares.test);
   TORCH_CHECK(!parts.train.empty() && !parts.dev.empty() && !parts.test.empty(), "data: ", file.string(),
               " has ", count, " examples, too few for the three sets of this split");
   splits.train = std::move(parts.train);
@@ -90,7 +90,8 @@ Splits read_sets(const Source& source) {
   for (const auto& set : sets) files.push_back(set + ".tsv");
   const auto here =
       find_folder("tsv", source.folder, {""}, files, ", or a split of this file, such as 80/10/10");
-  find_split_file(here, kDevStems, "tsv");  // a second dev set would not be read
+  if (source.only.empty() || source.only == "dev")
+    find_split_file(here, kDevStems, "tsv");  // a second dev set would not be read
   Splits splits;
   splits.labels = source.labels;
   for (const auto& set : sets) {
@@ -98,7 +99,7 @@ Splits read_sets(const Source& source) {
     auto rows = read_rows(file);
     if (splits.labels.empty()) splits.labels = labels_of(file, rows);
     auto& examples = set == "train" ? splits.train : set == "dev" ? splits.dev : splits.test;
-    examples = number(file, std::move(rows), splits.labels);
+    examples = number(file, std::move(rows), splits.labels, source.labels.empty() ? "training set" : "model");
   }
   return splits;
 }

@@ -286,6 +286,14 @@ TEST(Evaluate, gives_the_figures_of_the_run_again) {
   place.write("more/test.tsv", "good\tfilm\n");
   EXPECT_EQ(place.run("evaluate own --data more").code, 0);
   EXPECT_EQ(place.run("evaluate own --data more --split dev").code, 1);
+  // Nor does one of a run whose sets were cut out of one file.
+  ASSERT_EQ(
+      place
+          .run("train sentiment" + kSmall +
+               " --set train.steps=5 --set task.data=tsv --data data/train.tsv --split 80/10/10 --out cut")
+          .code,
+      0);
+  EXPECT_THAT(place.run("evaluate cut --data more").out, HasSubstr("accuracy"));
   // Data with other labels are not this run's.
   place.write("data/stsa.binary.test", "5 what\n");
   EXPECT_EQ(place.run("evaluate run").code, 1);

@@ -180,24 +180,33 @@ TEST_F(ImageSetTest, ReadsPlanes) {
 
 TEST_F(ImageSetTest, OneSetOfPlanesIsReadAlone) {
   write_planes("valid", {2, 0});
-  ImageSource source{.reader = "planes", .folder = folder_, .only = "dev", .classes = {"cat", "dog", "emu"}};
+  ImageSource source{.reader = "planes", .folder = folder_, .only = "dev", .classes = {"0", "1", "2", "3"}};
   const auto splits = load_images(source);
   EXPECT_THAT(labels_of(splits.dev), ElementsAre(2, 0));
   EXPECT_EQ(splits.train.size() + splits.test.size(), 0);
   EXPECT_EQ(splits.classes, source.classes);
-  source.classes = {"cat", "dog"};
+  source.classes = {"0", "1"};
   EXPECT_THAT(error_of([&] { load_images(source); }), HasSubstr("must be from 0 to 1, got 2"));
   source.classes.clear();
   EXPECT_THAT(error_of([&] { load_images(source); }), HasSubstr("only 2 of these classes have a picture"));
+  // Classes with names are to have the same ones.
+  source.classes = {"ant", "bee", "cow"};
+  EXPECT_THAT(error_of([&] { load_images(source); }),
+              AllOf(HasSubstr("are called 0, 1, 2, but must be ant, bee, cow"), HasSubstr("classes.txt")));
   write("classes.txt", "ant\nbee\ncow\n");
+  EXPECT_THAT(labels_of(load_images(source).dev), ElementsAre(2, 0));
+  source.classes.clear();
   EXPECT_THAT(load_images(source).classes, ElementsAre("ant", "bee", "cow"));
   source.only = "test";
   EXPECT_THAT(error_of([&] { load_images(source); }), HasSubstr("there is no train.u8 in"));
-  // Pictures to train on that are dev are among those of train.
-  std::filesystem::remove(folder_ / "valid.u8");
-  write_planes("train", {0, 1, 2, 1});
+  // Beside pictures to train on a set is what it is without `only`.
+  std::filesystem::rename(folder_ / "valid.u8", folder_ / "test.u8");
+  std::filesystem::rename(folder_ / "valid.labels.u8", folder_ / "test.labels.u8");
+  for (const char* name : {"train.u8", "train.labels.u8"}) std::filesystem::remove(folder_ / name);
+  write_planes("cifar10/train", {0, 1, 2, 1});
   source.only = "dev", source.dev_share = 0.25;
-  EXPECT_EQ(load_images(source).dev.size(), 1);
+  const auto shared = load_images(source);
+  EXPECT_EQ(std::tuple(shared.train.size(), shared.dev.size(), shared.test.size()), std::tuple(3, 1, 0));
 }
 
 TEST_F(ImageSetTest, TwoDevSetsOfPlanesAreRefused) {
@@ -285,7 +294,7 @@ TEST_F(ImageFoldersTest, OneSetIsReadAlone) {
   EXPECT_EQ(splits.bad.count(), 1);
   source.classes = {"ant", "cat"};
   EXPECT_THAT(error_of([&] { load_images(source); }),
-              HasSubstr("test/dog is a class that the training set has not (ant, cat)"));
+              HasSubstr("test/dog is a class that the model has not (ant, cat)"));
   write_picture("test/cat/b.png", 70);
   source.classes.clear();
   EXPECT_THAT(load_images(source).classes, ElementsAre("cat", "dog"));

@@ -62,13 +62,17 @@ TEST_F(KaldiFolderTest, OneSetIsReadAlone) {
   source.only = "dev";
   EXPECT_EQ(load_speech(source).dev.size(), 1u);
   source.only = "test";
+  EXPECT_THAT(error_of([&] { load_speech(source); }), HasSubstr("missing.wav"));
+  write("train/wav.scp", "rec1 a.wav\nrec2 b.wav\n");
+  EXPECT_EQ(load_speech(source).train.size(), 2u);  // there is no test set
+  std::filesystem::remove(folder_ / "train/wav.scp");
   EXPECT_THAT(error_of([&] { load_speech(source); }),
               AllOf(HasSubstr((folder_ / "test").string()), HasSubstr("needs test/wav.scp and test/text")));
-  // One folder is the set that is asked for.
+  // One folder is the training set, whatever is asked for.
   source.folder = folder_ / "valid";
   const auto corpus = load_speech(source);
-  EXPECT_EQ(corpus.test.size(), 1u);
-  EXPECT_THAT(corpus.train, IsEmpty());
+  EXPECT_EQ(corpus.train.size(), 1u);
+  EXPECT_THAT(corpus.test, IsEmpty());
 }
 
 TEST_F(KaldiFolderTest, ReadsSegments) {

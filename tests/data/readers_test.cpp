@@ -285,13 +285,17 @@ TEST_F(ReadersTest, OneSetOfTsvIsReadAlone) {
   EXPECT_EQ(splits.tokenizer, Tokenizer::simple);
   source.labels = {"ham", "eggs"};
   EXPECT_THAT(error_of([&] { load(source); }),
-              HasSubstr("test.tsv:1: the label must be one of those of the training set (ham, eggs), got "
+              HasSubstr("test.tsv:1: the label must be one of those of the model (ham, eggs), got "
                         "\"spam\""));
   // What is not asked for is not read.
   write("train.tsv", "no label\n");
   source.labels.clear();
   EXPECT_EQ(load(source).test.size(), 2u);
+  for (const char* name : {"dev.tsv", "valid.tsv"}) write(name, "ham\tHi\n");
+  EXPECT_EQ(load(source).test.size(), 2u);
   source.only = "dev";
+  EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("there are both"));
+  std::filesystem::remove(folder_ / "dev.tsv");
   EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("there is no dev.tsv in"));
   source.only = "all";
   EXPECT_THAT(error_of([&] { load(source); }), HasSubstr("are train, dev and test, got \"all\""));

@@ -86,7 +86,12 @@ TEST_F(SpeechCorpusTest, OneSetOfTsvIsReadAlone) {
   write("train.tsv", "missing.wav\tYes\n");
   EXPECT_EQ(load_speech(one).dev.size(), 1u);  // what is not asked for is not read
   one.only = "test";
+  EXPECT_THAT(error_of([&] { load_speech(one); }), HasSubstr("missing.wav"));  // there is no test set
+  std::filesystem::remove(folder_ / "train.tsv");
   EXPECT_THAT(error_of([&] { load_speech(one); }), HasSubstr("no file begins with test."));
+  write("test.csv", "c.wav,Yes\n");
+  EXPECT_THAT(error_of([&] { load_speech(one); }),
+              HasSubstr("there is no " + (folder_ / "test.tsv").string()));
   write("test.tsv", "missing.wav\tYes\n");
   one.skip_bad = true;
   EXPECT_THAT(error_of([&] { load_speech(one); }), HasSubstr("has no utterance of the test set in the tsv"));

@@ -296,7 +296,25 @@ TEST_F(SpeechTest, AlignmentsAndStoredFeaturesOfKaldi) {
   EXPECT_LT(result.test.at("frame_error"), 0.2);
   EXPECT_LT(result.test.at("loss"), 0.5);  // of the classes that can be learned
   EXPECT_FALSE(result.test.contains("error_rate"));
-  EXPECT_NE(load_run(folder_ / "run")->line_problem("any.wav"), "");
+  const std::shared_ptr<Model> model = load_run(folder_ / "run");
+  EXPECT_NE(model->line_problem("any.wav"), "");
+  // There is no dev set.
+  model->export_to("kaldi", folder_ / "made");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "made/test.ark"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "made/dev.ark"));
+  // Other features than the run's are refused.
+  const auto other = folder_ / "other/test";
+  std::filesystem::create_directories(other);
+  data::KaldiArchiveWriter wider(other / "feats.ark", other / "feats.scp");
+  wider.write("one", torch::zeros({4, 16}));
+  wider.close();
+  std::ofstream(other / "text") << "one some words\n";
+  std::ofstream(other / "ali.ark") << "one 0 0 0 0\n";
+  const std::string folder = (folder_ / "other").string();
+  EXPECT_THAT(what_is_said([&] {
+                load_data(model->recipe(), {folder, "test", model.get()});
+              }),
+              HasSubstr("have 16 columns, but those of the run had 12"));
 }
 
 TEST_F(SpeechTest, AnswersNormaliseAsTrainingDid) {

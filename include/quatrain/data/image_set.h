@@ -40,10 +40,10 @@ struct QUATRAIN_API ImageSource {
   /// folders alone). Which ones is the same each time: of folders the names decide, so that more files move
   /// none; of the others exactly so many are drawn, by seeds that never change.
   double dev_share = 0.1, test_share = 0.1;
-  /// Of planes and folders: the one set that is wanted, train, dev or test; empty: all. A dev or test set
-  /// that the files have is read alone then, and no other need be there.
+  /// Of planes and folders: the one set that is wanted, train, dev or test; empty: all. Where there is no
+  /// training set, a dev or test set is read alone.
   std::string only = "";
-  /// Of planes and folders: the classes of such a set, by their numbers; empty: those that it has itself.
+  /// The classes of such a set, by their numbers, by which it must call its own; empty: those that it has.
   std::vector<std::string> classes = {};
   ShapesOptions shapes{};  ///< of shapes alone
 };

@@ -60,7 +60,8 @@ struct QUATRAIN_API SpeechSource {
   /// timit without the folders train and test, is train; elsewhere, utterances of others that the corpus has
   /// in a set which is named here are in none.
   std::vector<std::string> dev_speakers, test_speakers;
-  /// Of kaldi and tsv, where no speakers are named: the one set that is read, train, dev or test; empty: all.
+  /// Of kaldi and tsv, where no speakers are named: the one set that is wanted, train, dev or test, which is
+  /// read alone where there are files of it; empty: all.
   std::string only = "";
   bool stored_features = false;  ///< of kaldi: the features of feats.scp instead of audio
   bool alignments = false;       ///< of kaldi: each utterance has a class for each frame
@@ -71,12 +72,12 @@ struct QUATRAIN_API SpeechSource {
 ///          there is none, X.txt. The two sentences SA, which all speakers read, are left out. What lies
 ///          below a folder train or test is in that set, all is train where there are none; there is no dev
 ///          set.
-///   kaldi  The folders train, dev (or valid, or val) and test, or one folder that is train or `only`, each
-///          with a wav.scp and text, utt2spk and segments if need be. A path of wav.scp that does not start
-///          at the root is looked for in the set's folder, then where the program runs. Commands are refused,
-///          never run. With stored_features feats.scp takes the place of wav.scp and segments. With
-///          alignments there is ali.scp, or else archives ali.ark, ali.gz, ali.*.ark or ali.*.gz, of int32
-///          vectors as ali-to-pdf or ali-to-phones --per-frame write them.
+///   kaldi  The folders train, dev (or valid, or val) and test, or one folder that is train, each with a
+///          wav.scp and text, utt2spk and segments if need be. A path of wav.scp that does not start at the
+///          root is looked for in the set's folder, then where the program runs. Commands are refused, never
+///          run. With stored_features feats.scp takes the place of wav.scp and segments. With alignments
+///          there is ali.scp, or else archives ali.ark, ali.gz, ali.*.ark or ali.*.gz, of int32 vectors as
+///          ali-to-pdf or ali-to-phones --per-frame write them.
 ///   tsv    train.tsv, dev.tsv (or valid, or val), test.tsv: audio path (from the file's folder on), tab,
 ///          text, and another tab and a speaker if known. A first line "path text" is a header.
 ///   fsdd   Spoken digits, DIGIT_SPEAKER_INDEX.wav; index 0 to 4 is test, 5 to 9 dev, the rest train.

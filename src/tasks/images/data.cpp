@@ -116,8 +116,7 @@ std::unique_ptr<Data> load_images_of(Recipe recipe, const DataRequest& request) 
   const auto* trained = dynamic_cast<const ImageModel*>(request.model);
   data::ImageSource source = own.source;
   source.only = request.split;
-  // A recipe that names the classes says nothing of how the files call them.
-  if (trained && !source.only.empty() && own.classes.empty()) source.classes = trained->classes;
+  if (trained) source.classes = trained->classes;
   data::ImageSplits splits = data::load_images(source, telling(request));
   name_classes(recipe, splits.classes);
   if (trained) require_same(splits.classes, trained->classes);

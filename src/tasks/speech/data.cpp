@@ -273,9 +273,13 @@ Prepared prepare(Recipe& recipe, const DataRequest& request) {
   source.only = request.split;
   data::SpeechCorpus corpus = data::load_speech(source);
   const auto& first = !corpus.train.empty() ? corpus.train : !corpus.dev.empty() ? corpus.dev : corpus.test;
-  if (own.source.stored_features)
-    own.bank.bands = data::read_stored_features(first.front()).size(1);
-  else if (own.bank.rate == 0)
+  if (own.source.stored_features) {
+    const int64_t columns = data::read_stored_features(first.front()).size(1);
+    TORCH_CHECK(!request.model || columns == own.bank.bands, "data: the stored features in ",
+                own.source.folder.string(), " have ", columns, " columns, but those of the run had ",
+                own.bank.bands, "; make them in the same way");
+    own.bank.bands = columns;
+  } else if (own.bank.rate == 0)
     own.bank.rate = first.front().rate;
   own.check(recipe);  // again: the number of bands may be another
 

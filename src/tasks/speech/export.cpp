@@ -39,8 +39,9 @@ std::vector<std::string> SpeechModel::export_to(const std::string& format,
   if (written.empty()) throw RecipeError("the data of this run have neither a dev nor a test set to score");
   parts.classes.save(made.path());
   made.commit();
+  const char* hold = written.find(' ') == written.npos ? " holds" : " hold";
   return {
-      written + " hold the log posteriors of " + std::to_string(parts.classes.size()) +
+      written + hold + " the log posteriors of " + std::to_string(parts.classes.size()) +
       " classes less their log priors, for Kaldi's decoders, such as latgen-faster-mapped; classes.txt names "
       "them, a line for each column"};
 }

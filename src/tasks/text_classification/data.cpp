@@ -62,7 +62,10 @@ std::unique_ptr<Data> load_text(Recipe recipe, const DataRequest& request) {
   const auto* model = dynamic_cast<const TextModel*>(request.model);
   data::Source source = own.source;
   source.only = request.split;
-  if (model && !source.only.empty()) source.labels = model->labels;
+  if (model && !source.only.empty()) {
+    source.labels = model->labels;
+    if (std::filesystem::is_directory(source.folder)) source.shares.reset();  // a set, not a file to be cut
+  }
   data::Splits splits = data::load(source);
   own.source.tokenizer = splits.tokenizer;
   if (model) check_same_labels(splits.labels, model->labels);
