@@ -33,8 +33,16 @@ inline void product_tile(const ProductTile& t, int64_t part) {
   Vec sum[rows][vectors] = {};
   const float* w = t.w;
   const char* ahead = t.ahead;
+  // One pointer for four rows, and the distances of the others, which processors add as they load. A pointer
+  // for each row, which the compiler would make of constant distances, fills the registers from 8 rows on.
+  constexpr int kTogether = 4;
+  const float* x[(rows + kTogether - 1) / kTogether];
+#pragma GCC unroll 3
+  for (int i = 0; i < rows; i += kTogether) x[i / kTogether] = t.x + i * t.x_row;
+  int64_t one = t.x_row, three = 3 * t.x_row;
 #pragma GCC unroll 2
   for (int64_t k = 0; k < t.depth; ++k, w += t.w_row, ahead += t.step) {
+    asm("" : "+r"(one), "+r"(three));  // not constant, as far as the compiler sees
     Vec b[vectors];
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v) b[v] = whole ? load(w + v * kLanes) : load_part(w, part);
@@ -42,10 +50,13 @@ inline void product_tile(const ProductTile& t, int64_t part) {
     for (int line = 0; line < kFetchedLines; ++line) __builtin_prefetch(ahead + line * kCacheLine, 0, 2);
 #pragma GCC unroll 12
     for (int i = 0; i < rows; ++i) {
-      const Vec a = t.x[i * t.x_row + k] - Vec{};  // in every lane
+      const int64_t distances[kTogether] = {0, one, 2 * one, three};
+      const Vec a = x[i / kTogether][distances[i % kTogether]] - Vec{};  // in every lane
 #pragma GCC unroll 2
       for (int v = 0; v < vectors; ++v) sum[i][v] += a * b[v];
     }
+#pragma GCC unroll 3
+    for (const float*& of_four : x) ++of_four;
   }
 #pragma GCC unroll 12
   for (int i = 0; i < rows; ++i) {

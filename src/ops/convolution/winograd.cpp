@@ -21,6 +21,7 @@
 
 #include "kernels/cpu/kernels.h"
 #include "ops/convolution/winograd_rows.h"
+#include "ops/engine/products.h"
 #include "ops/engine/scratch.h"
 #include "ops/engine/threads.h"
 
@@ -166,12 +167,16 @@ class Task {
                         end = std::min((run.row + run.rows) * p_.across, tile + tiles),
                         from = begin + (run.input - run.row) * p_.across;
           if (begin >= end || (run.input < 0 && run.plane > 0)) continue;
+          const float* const tiles_of_run = left + from * left_row + group * q;
+          const float* const weights_of_run = weights + (r * planes + run.plane) * q * m;
+          float* const to = product + (begin - tile) * cols;
           if (run.input < 0)
-            std::fill_n(product + (begin - tile) * cols, (end - begin) * cols, 0.f);
+            std::fill_n(to, (end - begin) * cols, 0.f);
+          else if (run.plane == 0)
+            engine::tile_product(end - begin, cols, q, tiles_of_run, left_row, weights_of_run, m, to, cols);
           else
-            at::native::cpublas::brgemm(
-                end - begin, cols, q, left_row, m, cols, run.plane > 0, left + from * left_row + group * q,
-                weights + (r * planes + run.plane) * q * m, product + (begin - tile) * cols);
+            at::native::cpublas::brgemm(end - begin, cols, q, left_row, m, cols, true, tiles_of_run,
+                                        weights_of_run, to);
         }
       }
       for (int64_t c = 0; c < plane_.n; ++c)

@@ -47,6 +47,15 @@ bool takes_own(const Table& table) {
                      [&](const auto& entry) { return entry.first == &table && entry.second; });
 }
 
+void multiply_small(bool own, int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row,
+                    const float* b, int64_t b_row, float* c, int64_t c_row) {
+  const Table& table = kernels::cpu::active();
+  if (own && takes_own(table))
+    table.product(a, a_row, rows, b, b_row, depth, cols, c, c_row);
+  else
+    at::native::cpublas::brgemm(rows, cols, depth, a_row, b_row, c_row, false, a, b, c);
+}
+
 }  // namespace
 
 std::vector<float> probe_values(int64_t count) {
@@ -59,11 +68,13 @@ std::vector<float> probe_values(int64_t count) {
 
 void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
                    int64_t b_row, bool prepared, float* c, int64_t c_row) {
-  const Table& table = kernels::cpu::active();
-  if (prepared && rows >= kFewest && rows <= kMost && takes_own(table))
-    table.product(a, a_row, rows, b, b_row, depth, cols, c, c_row);
-  else
-    at::native::cpublas::brgemm(rows, cols, depth, a_row, b_row, c_row, false, a, b, c);
+  multiply_small(prepared && rows >= kFewest && rows <= kMost, rows, cols, depth, a, a_row, b, b_row, c,
+                 c_row);
+}
+
+void tile_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
+                  int64_t b_row, float* c, int64_t c_row) {
+  multiply_small(rows >= kFewest, rows, cols, depth, a, a_row, b, b_row, c, c_row);
 }
 
 }  // namespace quatrain::ops::engine

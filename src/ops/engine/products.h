@@ -13,6 +13,12 @@ namespace quatrain::ops::engine {
 void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
                    int64_t b_row, bool prepared, float* c, int64_t c_row);
 
+/// The same of some tiles of a picture, in the cache, and the prepared weights of one position, of which
+/// those of the next follow. There are thousands of such products in a pass, so that a call of oneDNN's
+/// counts.
+void tile_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
+                  int64_t b_row, float* c, int64_t c_row);
+
 /// Values in [0, 1), always the same ones, for a look at the bits that a product gives.
 std::vector<float> probe_values(int64_t count);
 
