@@ -39,6 +39,31 @@ struct Values {
   }
 };
 
+TEST(WinogradKernel, ARowOfTilesIsItsTiles) {
+  std::mt19937 random(1);
+  for (const Table* const* table = available(); *table; ++table)
+    for (const int64_t m : {2, 4}) {
+      SCOPED_TRACE(std::string((*table)->name) + ", m = " + std::to_string(m));
+      const int64_t t = m + 2, tiles = 3, parts = 2, count = 21, side = tiles * m + 2, units = parts * count;
+      Values pixels(side, units), together(t, tiles * units), apart(t, tiles * units);
+      pixels.fill(random);
+      const Square<const float> from{pixels.in.data(), side, 0, count, m};
+      (*table)->winograd(m, WinogradStep::input, from, {together.out.data(), t, 0, count, 0, units}, tiles,
+                         parts, count, nullptr);
+      for (int64_t i = 0; i < tiles; ++i)
+        (*table)->winograd(m, WinogradStep::input, {pixels.in.data() + i * m, side, 0, count},
+                           {apart.out.data(), t, i * units, count}, 1, parts, count, nullptr);
+      EXPECT_EQ(together.values, apart.values);
+      Values results(tiles * m, units), alone(tiles * m, units);
+      (*table)->winograd(m, WinogradStep::output, {together.in.data(), t, 0, count, 0, units},
+                         {results.out.data(), tiles * m, 0, count, m}, tiles, parts, count, nullptr);
+      for (int64_t i = 0; i < tiles; ++i)
+        (*table)->winograd(m, WinogradStep::output, {together.in.data(), t, i * units, count},
+                           {alone.out.data() + i * m, tiles * m, 0, count}, 1, parts, count, nullptr);
+      EXPECT_EQ(results.values, alone.values);
+    }
+}
+
 TEST(WinogradKernel, IsACorrelation) {
   std::mt19937 random(1);
   for (const Table* const* table = available(); *table; ++table)
@@ -49,11 +74,11 @@ TEST(WinogradKernel, IsACorrelation) {
         const int64_t t = m + 2;
         Values tile(t, count), weight(3, count), d(t, count), w(t, count), y(m, count), bias(1, count);
         tile.fill(random), weight.fill(random), bias.fill(random);
-        (*table)->winograd(m, WinogradStep::input, tile.from(), d.to(), 1, count, nullptr);
-        (*table)->winograd(m, WinogradStep::weight, weight.from(), w.to(), 1, count, nullptr);
+        (*table)->winograd(m, WinogradStep::input, tile.from(), d.to(), 1, 1, count, nullptr);
+        (*table)->winograd(m, WinogradStep::weight, weight.from(), w.to(), 1, 1, count, nullptr);
         for (int64_t i = 0; i < t * t; ++i)
           for (int64_t q = 0; q < count; ++q) d.at(i, q) *= w.at(i, q);
-        (*table)->winograd(m, WinogradStep::output, d.from(), y.to(), 1, count, bias.in[0]);
+        (*table)->winograd(m, WinogradStep::output, d.from(), y.to(), 1, 1, count, bias.in[0]);
         for (int64_t i = 0; i < m; ++i)
           for (int64_t j = 0; j < m; ++j)
             for (int64_t q = 0; q < count; ++q) {
@@ -76,13 +101,13 @@ TEST(WinogradKernel, GradientsAreTransposes) {
       const int64_t t = m + 2, count = 21;
       Values small(m, count), big(t, count), to_big(t, count), to_small(m, count);
       small.fill(random), big.fill(random);
-      (*table)->winograd(m, WinogradStep::output_back, small.from(), to_big.to(), 1, count, nullptr);
-      (*table)->winograd(m, WinogradStep::output, big.from(), to_small.to(), 1, count, nullptr);
+      (*table)->winograd(m, WinogradStep::output_back, small.from(), to_big.to(), 1, 1, count, nullptr);
+      (*table)->winograd(m, WinogradStep::output, big.from(), to_small.to(), 1, 1, count, nullptr);
       EXPECT_NEAR(to_big.inner(big), to_small.inner(small), 1e-3);
       Values weight(3, count), to_weight(3, count);
       weight.fill(random);
-      (*table)->winograd(m, WinogradStep::weight, weight.from(), to_big.to(), 1, count, nullptr);
-      (*table)->winograd(m, WinogradStep::weight_back, big.from(), to_weight.to(), 1, count, nullptr);
+      (*table)->winograd(m, WinogradStep::weight, weight.from(), to_big.to(), 1, 1, count, nullptr);
+      (*table)->winograd(m, WinogradStep::weight_back, big.from(), to_weight.to(), 1, 1, count, nullptr);
       EXPECT_NEAR(to_big.inner(big), to_weight.inner(weight), 1e-4);
     }
 }

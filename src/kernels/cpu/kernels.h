@@ -98,13 +98,16 @@ struct CellStepBack {
 enum class WinogradStep : int32_t { input, output, output_back, weight, weight_back };
 
 /// The places of a square of it: place (i, j) of a part lies at at[i * line + j] + offset + part * (the
-/// part). So one table of pointers serves the squares of a whole row of tiles.
+/// part). The next tile's square begins so many pointers, and values, further: one table of pointers serves a
+/// whole row of tiles.
 template <class T>
 struct Square {
   T* const* at;
   int64_t line;
   int64_t offset;
   int64_t part;
+  int64_t next_at = 0;
+  int64_t next_offset = 0;
 };
 
 /// Columns of a block of exp_sum.
@@ -159,8 +162,9 @@ constexpr int64_t kTopBlock = 256;
 /// finish: y = activation(scale[col] y + bias[col] + residual[row][col]), where scale, bias and residual may
 /// be null; tanh and sigmoid are within 4 units of the last place, where they are normal numbers.
 ///
-/// winograd: a transform of F(m x m, 3 x 3), m = 2 or 4, for each of `count` values that lie side by side, of
-/// each of `parts`. `bias` is null or has a value that is added for each result, parts out.part apart.
+/// winograd: a transform of F(m x m, 3 x 3), m = 2 or 4, of each of `tiles`, for each of `count` values that
+/// lie side by side, of each of `parts`. `bias` is null or has a value that is added for each result, parts
+/// out.part apart.
 ///
 /// cell_step, cell_step_back: what Cell says, of any number of units.
 struct Table {
@@ -208,7 +212,7 @@ struct Table {
   void (*finish)(float* y, int64_t y_row, int64_t rows, int64_t cols, const float* scale, const float* bias,
                  const float* residual, int64_t residual_row, Activation);
   void (*winograd)(int64_t m, WinogradStep, const Square<const float>& in, const Square<float>& out,
-                   int64_t parts, int64_t count, const float* bias);
+                   int64_t tiles, int64_t parts, int64_t count, const float* bias);
   void (*cell_step)(Cell, const CellStep&);
   void (*cell_step_back)(Cell, const CellStepBack&);
 };

@@ -69,14 +69,14 @@ struct Winograd4 {
 struct WinogradCall {
   const Square<const float>& in;
   const Square<float>& out;
-  int64_t parts, count;
+  int64_t tiles, parts, count;
   const float* bias;
 };
 
 template <int inputs, int outputs, class Apply>
 void winograd_square(const Apply& apply, const WinogradCall& call) {
-  const Square<const float> in = call.in;
-  const Square<float> out = call.out;
+  Square<const float> in = call.in;
+  Square<float> out = call.out;
   const auto block = [&](int64_t from, int64_t to, const float* bias, const auto& get, const auto& put) {
     Vec half[outputs][inputs];
 #pragma GCC unroll 8
@@ -97,19 +97,23 @@ void winograd_square(const Apply& apply, const WinogradCall& call) {
       for (int j = 0; j < outputs; ++j) put(out.at[i * out.line + j] + to, o[j] + added);
     }
   };
-  for (int64_t part = 0; part < call.parts; ++part) {
-    const int64_t from = in.offset + part * in.part, to = out.offset + part * out.part;
-    const float* const bias = call.bias ? call.bias + part * out.part : nullptr;
-    int64_t q = 0;
-    for (; q + kLanes <= call.count; q += kLanes)
-      block(
-          from + q, to + q, bias ? bias + q : nullptr, [](const float* x) { return load(x); },
-          [](float* y, Vec v) { store(y, v); });
-    if (q < call.count)
-      block(
-          from + q, to + q, bias ? bias + q : nullptr,
-          [rest = call.count - q](const float* x) { return load_part(x, rest); },
-          [rest = call.count - q](float* y, Vec v) { store_part(y, v, rest); });
+  for (int64_t tile = 0; tile < call.tiles; ++tile) {
+    for (int64_t part = 0; part < call.parts; ++part) {
+      const int64_t from = in.offset + part * in.part, to = out.offset + part * out.part;
+      const float* const bias = call.bias ? call.bias + part * out.part : nullptr;
+      int64_t q = 0;
+      for (; q + kLanes <= call.count; q += kLanes)
+        block(
+            from + q, to + q, bias ? bias + q : nullptr, [](const float* x) { return load(x); },
+            [](float* y, Vec v) { store(y, v); });
+      if (q < call.count)
+        block(
+            from + q, to + q, bias ? bias + q : nullptr,
+            [rest = call.count - q](const float* x) { return load_part(x, rest); },
+            [rest = call.count - q](float* y, Vec v) { store_part(y, v, rest); });
+    }
+    in.at += in.next_at, in.offset += in.next_offset;
+    out.at += out.next_at, out.offset += out.next_offset;
   }
 }
 
@@ -131,8 +135,8 @@ void winograd_as(WinogradStep step, const WinogradCall& call) {
 }
 
 void winograd(int64_t m, WinogradStep step, const Square<const float>& in, const Square<float>& out,
-              int64_t parts, int64_t count, const float* bias) {
-  const WinogradCall call{in, out, parts, count, bias};
+              int64_t tiles, int64_t parts, int64_t count, const float* bias) {
+  const WinogradCall call{in, out, tiles, parts, count, bias};
   m == 2 ? winograd_as<Winograd2>(step, call) : winograd_as<Winograd4>(step, call);
 }
 

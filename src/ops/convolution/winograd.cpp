@@ -133,10 +133,9 @@ class Task {
     find_pixels<const float>({y0, -left(), p_.t, line}, in_.height, in_.width, in_.channels,
                              in_.last ? in_.pixel(slice, 0, 0) : rows_in_, in_.last ? 0 : from, zeros_,
                              pixels_in_.data());
-    for (int64_t i = 0; i < p_.across; ++i)
-      k_.winograd(p_.m, WinogradStep::input, {pixels_in_.data() + i * p_.m, line, 0, inputs_},
-                  {position_at_.data(), p_.t, (row * p_.across + i) * width_, component_}, plane_.n, inputs_,
-                  nullptr);
+    k_.winograd(p_.m, WinogradStep::input, {pixels_in_.data(), line, 0, inputs_, p_.m},
+                {position_at_.data(), p_.t, row * p_.across * width_, component_, 0, width_}, p_.across,
+                plane_.n, inputs_, nullptr);
   }
 
   float* component(int64_t position, int64_t c) const {
@@ -202,13 +201,12 @@ class Task {
     find_pixels<float>({0, 0, p_.m, line}, height, out_.width, out_.channels, base, 0, dump_,
                        pixels_out_.data());
     const int64_t tile = (row - first_) * p_.across;
-    for (int64_t i = 0; i < p_.across; ++i)
-      columns([&](int64_t unit, int64_t count) {
-        k_.winograd(p_.m, WinogradStep::output,
-                    {position_at_.data(), p_.t, (tile + i) * width_ + unit, component_},
-                    {pixels_out_.data() + i * p_.m, line, unit, outputs_}, plane_.n, count,
-                    bias ? bias + unit : nullptr);
-      });
+    columns([&](int64_t unit, int64_t count) {
+      k_.winograd(p_.m, WinogradStep::output,
+                  {position_at_.data(), p_.t, tile * width_ + unit, component_, 0, width_},
+                  {pixels_out_.data(), line, unit, outputs_, p_.m}, p_.across, plane_.n, count,
+                  bias ? bias + unit : nullptr);
+    });
     const int64_t count = height * out_.width;
     if (!epilogue_.only_bias())
       ranges([&](int64_t channel, int64_t width) {
@@ -289,7 +287,7 @@ void pack_winograd(const Plane& plane, const Way2& way, const float* F, int64_t 
       for (int64_t position = 0; position < positions; ++position)
         out[position] =
             packed + ((((group * positions + position) * way.rank + r) * planes + w) * K + unit) * N;
-      k.winograd(m, kernels::cpu::WinogradStep::weight, {in, 3, 0, 0}, {out, m + 2, 0, 0}, 1, N, nullptr);
+      k.winograd(m, kernels::cpu::WinogradStep::weight, {in, 3, 0, 0}, {out, m + 2, 0, 0}, 1, 1, N, nullptr);
     }
   });
 }

@@ -120,9 +120,8 @@ class Work {
     find_pixels<const float>({y0, x0, side, line}, images.height, images.width, images.channels,
                              images.last ? images.pixel(slice, 0, 0) : rows, images.last ? 0 : from, zeros,
                              pixels);
-    for (int64_t i = 0; i < across_; ++i)
-      k_.winograd(m_, step, {pixels + i * m_, line, 0, units}, {places, t_, (tile + i) * units, component},
-                  plane_.n, units, nullptr);
+    k_.winograd(m_, step, {pixels, line, 0, units, m_}, {places, t_, tile * units, component, 0, units},
+                across_, plane_.n, units, nullptr);
   }
 
   /// Adds a panel's products to the sums of a position.
@@ -185,7 +184,7 @@ class Work {
         for (int64_t position = 0; position < positions_; ++position)
           in[position] = pass_.out ? mixed + (i * positions_ + position) * cols
                                    : sum_of(position, plane, group, i) + row * cols;
-        k_.winograd(m_, WinogradStep::weight_back, {in, t_, 0, 0}, {out, 3, 0, 0}, 1, cols, nullptr);
+        k_.winograd(m_, WinogradStep::weight_back, {in, t_, 0, 0}, {out, 3, 0, 0}, 1, 1, cols, nullptr);
         const float* plain = weights;
         float* target = dF_ + (i * plane_.b_units + unit) * cols * planes_ * 9 + plane * 9;
         k_.transpose_f_f(engine::copies_of(1), 1, &plain, cols, &target, planes_ * 9, 9, cols);
