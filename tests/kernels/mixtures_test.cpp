@@ -60,7 +60,8 @@ struct Sparse {
 
   Sparse() = default;
   /// Groups of four and of two outputs that share two to six inputs of seven, followed by none, by one of
-  /// their own, or by none, one, two .. in turn.
+  /// their own, or by none, one, two .. in turn. Then the groups of four again with their first inputs in
+  /// pairs.
   static Sparse of_groups() {
     enum class Own { none, one, rising };
     Sparse mix;
@@ -74,6 +75,20 @@ struct Sparse {
               // Other groups start otherwise: at another input, or backwards.
               mix.source.push_back((shared + (own == Own::one ? 7 - e : e) + (e < shared ? 0 : t)) % 7);
               mix.coefficient.push_back(0.1F * static_cast<float>((e * 5 + t * 3 + shared) % 13) - 0.55F);
+            }
+            mix.end();
+          }
+    for (int32_t shared = 4; shared <= 6; ++shared)
+      for (const Own own : {Own::none, Own::one, Own::rising})
+        for (const int32_t opposite : {0, 1, 2, 3})
+          for (int32_t t = 0; t < 4; ++t) {
+            const int32_t further = own == Own::none ? 0 : own == Own::one ? 1 : t % (8 - shared);
+            for (int32_t e = 0; e < shared + further; ++e) {
+              mix.source.push_back((shared + opposite + e + (e < shared ? 0 : t)) % 7);
+              const bool minus = e < 4 && e % 2 == 1 && (t % 2 == 1) != ((opposite >> (e / 2) & 1) == 1);
+              const int32_t of_pair = e < 4 ? e / 2 : e;
+              const float size = 0.1F * static_cast<float>((of_pair * 5 + t * 3 + shared) % 13) - 0.55F;
+              mix.coefficient.push_back(minus ? -size : size);
             }
             mix.end();
           }
@@ -138,14 +153,19 @@ template <class In, class Out>
 void check_groups(const Table& k) {
   const Sparse mix = Sparse::of_groups();
   std::set<std::tuple<int32_t, int32_t, More>> kinds;
+  std::set<std::tuple<int32_t, More, bool, bool>> pairs;
   for (int32_t g = 0; g < mix.view().groups; ++g) {
     const MixGroup& group = mix.view().group[g];
-    kinds.emplace(group.count, group.common, group.more);
+    if (group.paired)
+      pairs.emplace(group.common, group.more, group.opposite[0], group.opposite[1]);
+    else
+      kinds.emplace(group.count, group.common, group.more);
   }
   for (const int32_t count : {4, 2})
     for (int32_t shared = 2; shared <= 6; ++shared)
       for (const More more : {More::none, More::one, More::any})
         ASSERT_TRUE(kinds.contains({count, shared, more})) << count << ", " << shared;
+  ASSERT_EQ(pairs.size(), 3 * 3 * 4);
   for (const int64_t cols : {int64_t{9}, int64_t{16}, int64_t{64}, int64_t{131}})
     for (const int64_t rows : {1, 2, 3, 4, 9})
       for (const auto& [in_padding, out_padding] :

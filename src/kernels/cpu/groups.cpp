@@ -21,9 +21,22 @@ int32_t common(const Mix& mix, int32_t first, int32_t count) {
   return found;
 }
 
+/// Sets `paired` and `opposite` of a group with these coefficients.
+void find_pairs(MixGroup& group, const float* coefficients) {
+  if (group.count != 4 || group.common < 4) return;
+  for (int32_t pair = 0; pair < 2; ++pair) {
+    const float *const a = coefficients + 2 * pair * group.count, *const b = a + group.count;
+    const bool opposite = a[0] != b[0];
+    for (int32_t t = 0; t < group.count; ++t)
+      if (b[t] != (opposite == (t % 2 == 0) ? -a[t] : a[t])) return;
+    group.opposite[pair] = opposite;
+  }
+  group.paired = true;
+}
+
 }  // namespace
 
-Groups::Groups(const Mix& mix) {
+Groups::Groups(const Mix& mix, bool pairs) {
   for (int32_t first = 0; first < mix.outputs;) {
     // One input alone may as well be loaded again.
     int32_t count = 4;
@@ -38,6 +51,7 @@ Groups::Groups(const Mix& mix) {
     group_.push_back({first, count, shared, static_cast<int32_t>(shared_.size()), more});
     for (int32_t e = 0; e < shared; ++e)
       for (int32_t o = first; o < first + count; ++o) shared_.push_back(mix.coefficient[mix.begin[o] + e]);
+    if (pairs) find_pairs(group_.back(), shared_.data() + group_.back().coefficients);
     first += count;
   }
 }

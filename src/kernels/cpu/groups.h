@@ -10,8 +10,9 @@ namespace quatrain::kernels::cpu {
 class Groups {
  public:
   Groups() = default;
-  /// Of the outputs that `mix` has; a group's have at least two first inputs in common.
-  explicit Groups(const Mix& mix);
+  /// Of the outputs that `mix` has; a group's have at least two first inputs in common. Without `pairs` an
+  /// output is the same sum, to the bit, in any group.
+  explicit Groups(const Mix& mix, bool pairs = true);
 
   /// The mixture with its groups; valid as long as both are.
   Mix of(Mix mix) const {

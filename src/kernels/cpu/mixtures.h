@@ -56,10 +56,19 @@ struct Operands {
   float factor[count];   ///< of it
 };
 
+constexpr uint32_t kSign = uint32_t{1} << 31;
+
+/// a + b and a - b, or the other way round where `flipped` has the sign's bits.
+[[gnu::always_inline]] inline void sum_and_difference(Vec a, Vec b, Bits flipped, Vec (&to)[2]) {
+  b = reinterpret_cast<Vec>(reinterpret_cast<Bits>(b) ^ flipped);
+  to[0] = a + b, to[1] = a - b;
+}
+
 /// height x width vectors of the `count` outputs of a group at column q; the last one of a row may have
 /// `lanes` lanes only. Inputs that they share are loaded once. The sums stay in registers, if GCC sees one
 /// loop over the vectors, not two.
-template <int count, int fixed, int height, int width, bool part, bool fresh, class In, class Out>
+template <int count, int fixed, bool paired, int height, int width, bool part, bool fresh, class In,
+          class Out>
 [[gnu::always_inline]] inline void combine_tile(const Mixed<In, Out>& call, const MixGroup& group,
                                                 const Operands<count, fixed, In, Out>& at, int64_t from,
                                                 int64_t q, int64_t lanes) {
@@ -88,8 +97,24 @@ template <int count, int fixed, int height, int width, bool part, bool fresh, cl
 #pragma GCC unroll 8
       for (int i = 0; i < kVectors; ++i) s[t][i] += factors[t] * x[i];
   };
+  if constexpr (paired) {
+    const Bits flipped[2] = {Bits{} + (group.opposite[0] ? kSign : 0),
+                             Bits{} + (group.opposite[1] ? kSign : 0)};
+    const float *const first = shared, *const second = shared + 2 * count;
+#pragma GCC unroll 8
+    for (int i = 0; i < kVectors; ++i) {
+      Vec u[2], v[2];  // for the outputs of even numbers, and of odd ones
+      sum_and_difference(get(at.in[0] + q + in_at(i)), get(at.in[1] + q + in_at(i)), flipped[0], u);
+      sum_and_difference(get(at.in[2] + q + in_at(i)), get(at.in[3] + q + in_at(i)), flipped[1], v);
 #pragma GCC unroll 4
-  for (int e = 0; e < fixed; ++e) add_shared(at.in[e] + q, shared + e * count);
+      for (int t = 0; t < count; ++t) s[t][i] += first[t] * u[t % 2];
+#pragma GCC unroll 4
+      for (int t = 0; t < count; ++t) s[t][i] += second[t] * v[t % 2];
+    }
+  } else {
+#pragma GCC unroll 4
+    for (int e = 0; e < fixed; ++e) add_shared(at.in[e] + q, shared + e * count);
+  }
   const int32_t* const source = mix.source + mix.begin[group.first];
   for (int32_t e = fixed; e < group.common; ++e)
     add_shared(call.in[source[e]] + from + q, shared + e * count);
@@ -114,7 +139,7 @@ template <int count, int fixed, int height, int width, bool part, bool fresh, cl
 }
 
 /// All columns of `height` rows, in tiles of `vectors` vectors where they allow it.
-template <int count, int fixed, int height, int vectors, bool fresh, class In, class Out>
+template <int count, int fixed, bool paired, int height, int vectors, bool fresh, class In, class Out>
 inline void combine_rows(const Mixed<In, Out>& call, const MixGroup& group, int64_t row, int64_t cols) {
   constexpr int kWide = vectors / height;
   const int64_t from = row * call.in_row, to = row * call.out_row;
@@ -140,28 +165,32 @@ inline void combine_rows(const Mixed<In, Out>& call, const MixGroup& group, int6
     if (out_ahead)
 #pragma GCC unroll 4
       for (int t = 0; t < count; ++t) ask_for<kWide>(at.out[t] + q + kAhead * call.out_row);
-    combine_tile<count, fixed, height, kWide, false, fresh>(call, group, at, from, q, kLanes);
+    combine_tile<count, fixed, paired, height, kWide, false, fresh>(call, group, at, from, q, kLanes);
   }
   for (; kWide > 1 && q + kLanes <= cols; q += kLanes)
-    combine_tile<count, fixed, height, 1, false, fresh>(call, group, at, from, q, kLanes);
-  if (q < cols) combine_tile<count, fixed, height, 1, true, fresh>(call, group, at, from, q, cols - q);
+    combine_tile<count, fixed, paired, height, 1, false, fresh>(call, group, at, from, q, kLanes);
+  if (q < cols)
+    combine_tile<count, fixed, paired, height, 1, true, fresh>(call, group, at, from, q, cols - q);
 }
 
 /// Rows from `row` to `end`.
-template <int count, int fixed, bool fresh, class In, class Out>
+template <int count, int fixed, bool paired, bool fresh, class In, class Out>
 void combine_group(const Mixed<In, Out>& call, const MixGroup& group, int64_t row, int64_t end,
                    int64_t cols) {
   // Sums fill half of the registers, of as many rows as that takes.
   constexpr int kSums = kLanes == 16 ? 16 : 8, kVectors = kSums / count < 8 ? kSums / count : 8;
   if constexpr (kVectors == 8)
     if (cols < 2 * kLanes)
-      for (; row + 8 <= end; row += 8) combine_rows<count, fixed, 8, 8, fresh>(call, group, row, cols);
+      for (; row + 8 <= end; row += 8)
+        combine_rows<count, fixed, paired, 8, 8, fresh>(call, group, row, cols);
   if constexpr (kVectors >= 4)
     if (cols < kVectors / 2 * kLanes)
-      for (; row + 4 <= end; row += 4) combine_rows<count, fixed, 4, kVectors, fresh>(call, group, row, cols);
+      for (; row + 4 <= end; row += 4)
+        combine_rows<count, fixed, paired, 4, kVectors, fresh>(call, group, row, cols);
   if (cols % (kVectors * kLanes))
-    for (; row + 2 <= end; row += 2) combine_rows<count, fixed, 2, kVectors, fresh>(call, group, row, cols);
-  for (; row < end; ++row) combine_rows<count, fixed, 1, kVectors, fresh>(call, group, row, cols);
+    for (; row + 2 <= end; row += 2)
+      combine_rows<count, fixed, paired, 2, kVectors, fresh>(call, group, row, cols);
+  for (; row < end; ++row) combine_rows<count, fixed, paired, 1, kVectors, fresh>(call, group, row, cols);
 }
 
 /// A mixture that is an input as it is. Sums start at +0, so that -0 becomes +0.
@@ -190,16 +219,18 @@ void combine_groups(const Mixed<In, Out>& call, int64_t rows, int64_t cols) {
     for (int32_t g = 0; g < mix.groups; ++g) {
       const MixGroup& group = mix.group[g];
       const int32_t o = group.first, e = mix.begin[o];
-      if (group.count == 4 && group.common >= 4)
-        combine_group<4, 4, fresh>(call, group, row, end, cols);
+      if (group.paired)
+        combine_group<4, 4, true, fresh>(call, group, row, end, cols);
+      else if (group.count == 4 && group.common >= 4)
+        combine_group<4, 4, false, fresh>(call, group, row, end, cols);
       else if (group.count == 4)
-        combine_group<4, 2, fresh>(call, group, row, end, cols);
+        combine_group<4, 2, false, fresh>(call, group, row, end, cols);
       else if (group.count == 2)
-        combine_group<2, 2, fresh>(call, group, row, end, cols);
+        combine_group<2, 2, false, fresh>(call, group, row, end, cols);
       else if (fresh && cols >= 4 * kLanes && group.common == 1 && mix.coefficient[e] == 1)
         copy(call, mix.source[e], o, row, end, cols);
       else
-        combine_group<1, 0, fresh>(call, group, row, end, cols);
+        combine_group<1, 0, false, fresh>(call, group, row, end, cols);
     }
   }
 }

@@ -91,7 +91,7 @@ class WeightTask {
   engine::Mixing some(const engine::Mixing& all) const {
     std::vector<int32_t> outputs(static_cast<size_t>(rank_));
     std::iota(outputs.begin(), outputs.end(), static_cast<int32_t>(first_r_));
-    return all.some(outputs);
+    return all.some(outputs, /*alone=*/true);  // threads share the outputs
   }
   char& begun(int64_t product, int64_t group) {
     return begun_[static_cast<size_t>((product - begin_) * w_.plane.groups + group)];

@@ -122,7 +122,7 @@ class Task {
       mixture_at_.push_back(mixtures_ + r * mixed_);
       made.push_back(r);
     }
-    mixing_ = way_.in->some(made);
+    mixing_ = way_.in->some(made, /*alone=*/false);
   }
 
   void read(int64_t row) {

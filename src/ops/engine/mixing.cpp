@@ -53,14 +53,14 @@ Mixing Mixing::copies(int64_t count) {
   return mixing;
 }
 
-Mixing Mixing::some(std::span<const int32_t> outputs) const {
+Mixing Mixing::some(std::span<const int32_t> outputs, bool alone) const {
   Mixing found;
   const kernels::cpu::Mix all = ungrouped();
   for (const int32_t o : outputs) {
     for (int32_t e = all.begin[o]; e < all.begin[o + 1]; ++e) found.add(all.source[e], all.coefficient[e]);
     found.end_mixture();
   }
-  found.group();
+  found.group(!alone);
   return found;
 }
 

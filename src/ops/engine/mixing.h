@@ -23,8 +23,9 @@ class Mixing {
   static Mixing from_rows(const double* rows, int64_t outputs, int64_t inputs);
   /// Copies each of so many inputs.
   static Mixing copies(int64_t count);
-  /// Those of the mixtures that are named, in rising order.
-  Mixing some(std::span<const int32_t> outputs) const;
+  /// Those of the mixtures that are named, in rising order. `alone`: each has the same bits whichever others
+  /// are named.
+  Mixing some(std::span<const int32_t> outputs, bool alone) const;
 
   kernels::cpu::Mix view() const { return groups_.of(ungrouped()); }
 
@@ -34,7 +35,7 @@ class Mixing {
     coefficient_.push_back(coefficient);
   }
   void end_mixture() { begin_.push_back(static_cast<int32_t>(source_.size())); }
-  void group() { groups_ = kernels::cpu::Groups(ungrouped()); }
+  void group(bool pairs = true) { groups_ = kernels::cpu::Groups(ungrouped(), pairs); }
   kernels::cpu::Mix ungrouped() const {
     return {static_cast<int32_t>(begin_.size()) - 1, begin_.data(), source_.data(), coefficient_.data()};
   }
