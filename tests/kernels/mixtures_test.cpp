@@ -215,6 +215,25 @@ TEST(Mixtures, CombineGroupsOfAllKinds) {
     ASSERT_NO_FATAL_FAILURE((check_groups<bf16, bf16>(*k)));
   }
 }
+// Two of four outputs that could be paired, and all of them.
+TEST(Mixtures, WithoutPairsAnOutputHasTheSameBitsInAnyGroup) {
+  const int32_t begin[] = {0, 4, 8, 12, 16}, source[] = {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3};
+  const float coefficient[] = {1, 1, 1, 1, 1, -1, 1, -1, 1, 1, -1, -1, 1, -1, -1, 1};
+  const Mix all{4, begin, source, coefficient}, two{2, begin + 2, source, coefficient};
+  const Groups paired(all), plain(all, /*pairs=*/false), of_two(two, /*pairs=*/false);
+  EXPECT_TRUE(paired.of(all).group[0].paired);
+  EXPECT_FALSE(plain.of(all).group[0].paired);
+  Matrices<float> in(4, 3, 45, 1), out(4, 3, 45, 0), part(2, 3, 45, 0);
+  in.fill(1);
+  for (const Table* k : tables()) {
+    k->combine_f_f(plain.of(all), in.inputs(), in.row(), out.data(), out.row(), 3, 45, nullptr, Store::set);
+    k->combine_f_f(of_two.of(two), in.inputs(), in.row(), part.data(), part.row(), 3, 45, nullptr,
+                   Store::set);
+    for (int32_t o = 0; o < 2; ++o)
+      for (int64_t i = 0; i < 3; ++i)
+        for (int64_t j = 0; j < 45; ++j) ASSERT_EQ(out.at(o + 2, i, j), part.at(o, i, j)) << k->name;
+  }
+}
 TEST(Mixtures, TransposeFloatsIntoFloats) {
   for_all_sizes(&check_transpose<float, float>);
 }

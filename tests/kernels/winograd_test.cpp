@@ -54,12 +54,13 @@ TEST(WinogradKernel, ARowOfTilesIsItsTiles) {
         (*table)->winograd(m, WinogradStep::input, {pixels.in.data() + i * m, side, 0, count},
                            {apart.out.data(), t, i * units, count}, 1, parts, count, nullptr);
       EXPECT_EQ(together.values, apart.values);
-      Values results(tiles * m, units), alone(tiles * m, units);
+      Values results(tiles * m, units), alone(tiles * m, units), bias(1, units);
+      bias.fill(random);
       (*table)->winograd(m, WinogradStep::output, {together.in.data(), t, 0, count, 0, units},
-                         {results.out.data(), tiles * m, 0, count, m}, tiles, parts, count, nullptr);
+                         {results.out.data(), tiles * m, 0, count, m}, tiles, parts, count, bias.in[0]);
       for (int64_t i = 0; i < tiles; ++i)
         (*table)->winograd(m, WinogradStep::output, {together.in.data(), t, i * units, count},
-                           {alone.out.data() + i * m, tiles * m, 0, count}, 1, parts, count, nullptr);
+                           {alone.out.data() + i * m, tiles * m, 0, count}, 1, parts, count, bias.in[0]);
       EXPECT_EQ(results.values, alone.values);
     }
 }

@@ -14,6 +14,7 @@
 #include <numeric>
 
 #include "kernels/cpu/kernels.h"
+#include "ops/engine/mixing.h"
 #include "ops/memory/recycled.h"
 #include "ops/reference.h"
 
@@ -122,6 +123,15 @@ struct EngineCase {
 };
 
 // Each number of rows meets other block sizes in each algebra, and each instruction set every number of rows.
+// A transform of Hadamard's is a part of each of their factors.
+TEST(Engine, MixturesOfQuaternionsArePaired) {
+  const auto& factors = algebra::get("quaternion").factors();
+  const ops::engine::Mixings mixings(factors.U.data(), factors.V.data(), factors.W.data(), 4, factors.rank);
+  for (const auto* mixing :
+       {&mixings.U_in, &mixings.V_in, &mixings.W_in, &mixings.U_out, &mixings.V_out, &mixings.W_out})
+    EXPECT_TRUE(mixing->view().group[0].paired);
+}
+
 TEST(Engine, EveryTailOfRowsAndBlocks) {
   const Machine machine;
   torch::manual_seed(1);

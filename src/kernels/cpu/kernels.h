@@ -20,7 +20,8 @@ enum class More : int32_t { none, one, any };
 /// Inputs of four outputs are `paired` where the first and the second have coefficients of one size in each,
 /// of one sign in every other output and of opposite signs in the rest, and the third and the fourth too:
 /// four sums and differences serve all four outputs, as in a transform of Hadamard's. `opposite` says of each
-/// pair whether the signs differ in the first output.
+/// pair whether the signs differ in the first output. `transpose` makes none, so that its sums may differ in
+/// the last bit.
 struct MixGroup {
   int32_t first, count, common, coefficients;
   More more;

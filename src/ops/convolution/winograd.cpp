@@ -122,7 +122,7 @@ class Task {
       mixture_at_.push_back(mixtures_ + r * mixed_);
       made.push_back(r);
     }
-    mixing_ = way_.in->some(made, /*alone=*/false);
+    mixing_ = way_.in->some(made, /*alone=*/false);  // which are made depends on sizes alone
   }
 
   void read(int64_t row) {

@@ -61,7 +61,7 @@ QUATRAIN_API double rounding_growth(const double* out, const double* left, const
                                     int64_t rank);
 
 /// The six mixtures of a structure tensor's factors.
-class Mixings {
+class QUATRAIN_API Mixings {
  public:
   /// The factors are n x R, row-major.
   Mixings(const double* U, const double* V, const double* W, int64_t n, int64_t rank);

@@ -17,22 +17,28 @@ namespace {
 using kernels::cpu::Table;
 
 // Rows: fewer wait for memory either way, and oneDNN's products read it in longer stretches; with more
-// nothing is gained.
+// nothing is gained where weights are multiplied by all rows at once.
 constexpr int64_t kFewest = 4, kMost = 32;
+constexpr int64_t kMostTiles = 64;  // of a picture, in a product
 
 /// Whether a table's product has the bits of ATen's. Then a row has the same ones whichever of the two its
 /// number of rows takes. Those of oneDNN from AVX2 on are the same chains of sums; MKL's, which ATen has
 /// without it, are not, and a table without fused products is not either.
 bool has_bits_of_atens(const Table& table) {
   constexpr int64_t kDepth = 1000;  // products that are no single chain are cut at less
-  const std::vector<float> a = probe_values(kMost * kDepth), b = probe_values(kDepth * kColumns);
-  for (int64_t rows = kFewest; rows <= kMost; ++rows) {
-    std::vector<float> own(static_cast<size_t>(rows * kColumns)), atens = own;
-    table.product(a.data(), kDepth, rows, b.data(), kColumns, kDepth, kColumns, own.data(), kColumns);
-    at::native::cpublas::brgemm(rows, kColumns, kDepth, kDepth, kColumns, kColumns, false, a.data(), b.data(),
+  const std::vector<float> a = probe_values(kMostTiles * kDepth), b = probe_values(kDepth * kColumns);
+  const auto same = [&](int64_t rows, int64_t cols) {
+    std::vector<float> own(static_cast<size_t>(rows * cols)), atens = own;
+    table.product(a.data(), kDepth, rows, b.data(), kColumns, kDepth, cols, own.data(), cols);
+    at::native::cpublas::brgemm(rows, cols, kDepth, kDepth, kColumns, cols, false, a.data(), b.data(),
                                 atens.data());
-    if (!std::equal(own.begin(), own.end(), atens.begin())) return false;
-  }
+    return own == atens;
+  };
+  for (int64_t rows = kFewest; rows <= kMost; ++rows)
+    if (!same(rows, kColumns)) return false;
+  for (const int64_t rows : {kMost + 5, kMostTiles})
+    for (const int64_t cols : {int64_t{17}, kColumns})
+      if (!same(rows, cols)) return false;
   return true;
 }
 
