@@ -119,7 +119,8 @@ Layout find_layout(ImageGathering& gathering) {
   };
   const auto part = wanted(source);
   if (part && folder("train").empty())
-    if (const fs::path found = find_one(stems_of(*part), folder); !found.empty()) {
+    if (const fs::path found = find_one(stems_of(kImageParts[static_cast<size_t>(*part)]), folder);
+        !found.empty()) {
       gathering.read_alone(*part);
       Layout one;
       one.*folder_of(*part) = found;
@@ -159,7 +160,7 @@ void add_files(std::vector<ImageFile>& files, const ImageGathering& gathering, c
   for (const auto& entry : sorted_entries(folder, /*folders=*/true)) {
     const auto found = std::ranges::find(classes, entry.filename().string());
     TORCH_CHECK(found != classes.end(), "data: ", entry.string(), " is a class that the ",
-                gathering.source().classes.empty() ? "training set" : "model", " has not (",
+                gathering.needed() == ImagePart::train ? "training set" : "model", " has not (",
                 shorten(join(classes)), ")");
     for (auto& file : images_of(entry)) files.push_back({std::move(file), part, found - classes.begin()});
   }

@@ -39,7 +39,7 @@ struct Planes {
 
 /// The file of a set; an empty path where there is none.
 fs::path find_planes(const fs::path& folder, ImagePart part) {
-  return find_one(stems_of(part), [&](const std::string& stem) {
+  return find_one(stems_of(kImageParts[static_cast<size_t>(part)]), [&](const std::string& stem) {
     const fs::path file = folder / (stem + ".u8");
     return fs::exists(file) ? file : fs::path();
   });

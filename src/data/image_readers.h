@@ -82,9 +82,6 @@ class ImageRecords {
 /// The dev or test set that is wanted, which may be there without a training set; otherwise nothing.
 std::optional<ImagePart> wanted(const ImageSource& source);
 
-/// What such a set may be called.
-const std::vector<std::string>& stems_of(ImagePart part);
-
 /// Names of classes, a line each, without empty lines; of a file that is missing as many numbers as `count`.
 std::vector<std::string> read_class_names(const std::filesystem::path& file, int64_t count);
 

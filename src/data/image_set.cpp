@@ -125,11 +125,6 @@ std::optional<ImagePart> wanted(const ImageSource& source) {
   return needed == "dev" ? ImagePart::dev : ImagePart::test;
 }
 
-const std::vector<std::string>& stems_of(ImagePart part) {
-  static const std::vector<std::string> train{"train"}, test{"test"};
-  return part == ImagePart::train ? train : part == ImagePart::dev ? kDevStems : test;
-}
-
 std::vector<std::string> read_class_names(const fs::path& file, int64_t count) {
   std::vector<std::string> names;
   if (!fs::exists(file)) {

@@ -232,18 +232,14 @@ void read_kaldi_folders(SpeechGathering& gathering) {
       return fs::exists(folder / stem / list) ? folder / stem : fs::path();
     });
   };
-  const std::string& wanted = gathering.wanted();
-  const bool whole = fs::exists(folder / list),
-             alone = !whole && !wanted.empty() && !folder_of(wanted).empty();
-  if (alone) gathering.read_alone();
-  const std::string needed = alone || (!wanted.empty() && folder_of("train").empty()) ? wanted : "train";
+  if (!folder.empty() && fs::exists(folder / list)) return KaldiFolder(gathering, folder, "train").read();
+  const std::string& needed = gathering.settle(folder_of);
   const std::string names = needed + "/" + list + " and " + needed + "/text";
   check_folder("kaldi", folder, names);
-  if (whole) return KaldiFolder(gathering, folder, "train").read();
   TORCH_CHECK(!folder_of(needed).empty(), "data: there is no ", list, " in ", folder.string(), " or ",
               (folder / needed).string(), "; the kaldi format needs ", names);
   for (const std::string set : {"train", "dev", "test"}) {
-    if (alone && set != wanted) continue;
+    if (!gathering.reads(set)) continue;
     if (const fs::path found = folder_of(set); !found.empty()) KaldiFolder(gathering, found, set).read();
   }
 }

@@ -52,7 +52,14 @@ SpeechGathering::SpeechGathering(const SpeechSource& source) : source_(source) {
     TORCH_CHECK(!contains(source.test_speakers, speaker), "data: a speaker must be in dev or in test, but ",
                 quote(speaker), " is in both");
   needed_set(source.only, "speech");
-  if (source.dev_speakers.empty() && source.test_speakers.empty()) wanted_ = source.only;
+}
+
+const std::string& SpeechGathering::settle(const std::function<fs::path(const std::string&)>& find) {
+  // Speakers who are a set may be in any.
+  alone_ = !source_.only.empty() && source_.dev_speakers.empty() && source_.test_speakers.empty() &&
+           (!find(source_.only).empty() || find("train").empty());
+  if (alone_) needed_ = source_.only;
+  return needed_;
 }
 
 void SpeechGathering::refuse(std::string_view set, const std::string& reason, const std::string& place,
@@ -143,10 +150,6 @@ SpeechCorpus SpeechGathering::finish() {
                         " bad ones: " + corpus_.bad.reasons[0].first + ", " + corpus_.bad.reasons[0].reason
                   : "");
   return std::move(corpus_);
-}
-
-std::vector<std::string> stems_of(const std::string& set) {
-  return set == "dev" ? kDevStems : std::vector{set};
 }
 
 const std::vector<Reader>& speech_readers() {

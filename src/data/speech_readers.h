@@ -6,7 +6,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "quatrain/data/speech_corpus.h"
 
@@ -33,15 +32,16 @@ class SpeechGathering {
                      const std::function<void(std::string_view line, const std::string& place)>& take);
 
   const SpeechSource& source() const { return source_; }
-  /// The one set that is wanted; empty: all, as where speakers are a set, who may be in any.
-  const std::string& wanted() const { return wanted_; }
-  /// Says that the wanted set is read without the others.
-  void read_alone() { needed_ = wanted_; }
+  /// Settles which set there must be: the one that is wanted, which is read alone, or train, with all others,
+  /// where that is there and the wanted one is not. `find` gives the path of a set, or an empty one.
+  const std::string& settle(const std::function<std::filesystem::path(const std::string& set)>& find);
+  bool reads(const std::string& set) const { return !alone_ || set == needed_; }
   SpeechCorpus finish();
 
  private:
   const SpeechSource& source_;
-  std::string wanted_, needed_ = "train";
+  std::string needed_ = "train";
+  bool alone_ = false;
   SpeechCorpus corpus_;
   struct Header {
     int64_t rate, frames;
@@ -52,9 +52,6 @@ class SpeechGathering {
   int64_t columns_ = 0;         // of stored features, as the first ones have them
   std::string first_features_;  // whose these are
 };
-
-/// What a set may be called.
-std::vector<std::string> stems_of(const std::string& set);
 
 void read_timit(SpeechGathering& gathering);
 void read_kaldi_folders(SpeechGathering& gathering);

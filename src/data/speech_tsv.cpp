@@ -37,14 +37,11 @@ void read_list(SpeechGathering& gathering, const fs::path& file, const std::stri
 void read_speech_tsv(SpeechGathering& gathering) {
   const fs::path& folder = gathering.source().folder;
   const auto file_of = [&](const std::string& set) { return find_split_file(folder, stems_of(set), "tsv"); };
-  const std::string& wanted = gathering.wanted();
-  const bool alone = !wanted.empty() && !file_of(wanted).empty();
-  if (alone) gathering.read_alone();
-  const std::string needed = alone || (!wanted.empty() && file_of("train").empty()) ? wanted : "train";
+  const std::string& needed = gathering.settle(file_of);
   find_split_folder("tsv", folder, {""}, stems_of(needed), needed + ".tsv");
   TORCH_CHECK(!file_of(needed).empty(), "data: there is no ", (folder / (needed + ".tsv")).string());
   for (const std::string set : {"train", "dev", "test"}) {
-    if (alone && set != wanted) continue;
+    if (!gathering.reads(set)) continue;
     if (const auto file = file_of(set); !file.empty()) read_list(gathering, file, set);
   }
 }

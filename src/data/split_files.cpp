@@ -16,6 +16,10 @@ void refuse_both(const fs::path& one, const fs::path& other) {
 
 }  // namespace
 
+std::vector<std::string> stems_of(const std::string& set) {
+  return set == "dev" ? kDevStems : std::vector{set};
+}
+
 fs::path find_split_file(const fs::path& folder, const std::string& stem, const std::string& ending) {
   const fs::path plain = folder / (stem + "." + ending), compressed = folder / (stem + "." + ending + ".gz");
   const bool is_plain = fs::exists(plain), is_compressed = fs::exists(compressed);

@@ -11,6 +11,9 @@ namespace quatrain::data {
 /// What a dev set may be called.
 inline const std::vector<std::string> kDevStems{"dev", "valid", "val"};
 
+/// What the files of a set, train, dev or test, may be called.
+std::vector<std::string> stems_of(const std::string& set);
+
 /// The file, or an empty path where there is none. Both a plain and a compressed one are an error.
 std::filesystem::path find_split_file(const std::filesystem::path& folder, const std::string& stem,
                                       const std::string& ending);

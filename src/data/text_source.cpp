@@ -89,15 +89,13 @@ std::unique_ptr<TextCorpus> open_text(const TextSource& source) {
   for (const auto& entry : text_entries()) {
     known.emplace_back(entry.reader.name);
     if (source.reader != entry.reader.name) continue;
-    const std::map<std::string, std::vector<std::string>> stems_of{
-        {"train", {"train"}}, {"dev", kDevStems}, {"test", {"test"}}};
     const std::string needed = needed_set(source.only, "a text");
-    const std::string file = stems_of.at(needed)[0] + ".txt";
+    const std::string file = stems_of(needed)[0] + ".txt";
     const fs::path folder =
-        find_split_folder(entry.reader.name, source.folder, entry.folders, stems_of.at(needed), file);
+        find_split_folder(entry.reader.name, source.folder, entry.folders, stems_of(needed), file);
     std::map<std::string, fs::path, std::less<>> sets;
-    for (const auto& [split, stems] : stems_of)
-      if (const fs::path found = find_split_file(folder, stems, "txt"); !found.empty())
+    for (const std::string split : {"train", "dev", "test"})
+      if (const fs::path found = find_split_file(folder, stems_of(split), "txt"); !found.empty())
         sets.emplace(split, found);
     TORCH_CHECK(sets.contains(needed), "data: the ", entry.reader.name, " format needs ",
                 (folder / file).string(), " or ", file, ".gz, but there is neither");

@@ -4,8 +4,6 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/stack.h>
 
-#include <algorithm>
-
 namespace quatrain::ops {
 
 namespace {
@@ -18,27 +16,9 @@ int64_t level_of(const at::Tensor& t) {
   return batched ? batched->bdims().back().level() : kNone;
 }
 
-int64_t level_of(const c10::IValue& argument) {
-  if (argument.isTensor()) return level_of(argument.toTensor());
-  int64_t level = kNone;
-  if (argument.isTensorList())
-    for (const at::Tensor& t : argument.toTensorVector()) level = std::max(level, level_of(t));
-  return level;
-}
-
-/// How many elements the batch of this level has; kNone where the argument is not of it.
-int64_t count_of(const at::Tensor& t, int64_t level) {
-  if (level_of(t) != level) return kNone;
-  const auto* batched = at::maybeGetBatchedImpl(t);
-  return batched->value().size(batched->bdims().back().dim());
-}
-
-int64_t count_of(const c10::IValue& argument, int64_t level) {
-  if (argument.isTensor()) return count_of(argument.toTensor(), level);
-  int64_t count = kNone;
-  if (argument.isTensorList())
-    for (const at::Tensor& t : argument.toTensorVector()) count = std::max(count, count_of(t, level));
-  return count;
+std::vector<at::Tensor> tensors_of(const c10::IValue& argument) {
+  if (argument.isTensor()) return {argument.toTensor()};
+  return argument.isTensorList() ? argument.toTensorVector() : std::vector<at::Tensor>();
 }
 
 /// Element i of the batch; what is not of it is the same for all.
@@ -64,9 +44,13 @@ c10::IValue element(const c10::IValue& argument, int64_t level, int64_t i) {
 void loop(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const size_t inputs = op.schema().arguments().size(), outputs = op.schema().returns().size();
   const std::vector<c10::IValue> arguments = torch::jit::pop(*stack, inputs);
-  int64_t level = kNone, count = kNone;
-  for (const auto& argument : arguments) level = std::max(level, level_of(argument));
-  for (const auto& argument : arguments) count = std::max(count, count_of(argument, level));
+  int64_t level = kNone, count = 0;  // of the innermost batch of all, and how many elements it has
+  for (const auto& argument : arguments)
+    for (const at::Tensor& t : tensors_of(argument)) {
+      if (level_of(t) <= level) continue;
+      const auto* batched = at::maybeGetBatchedImpl(t);
+      level = level_of(t), count = batched->value().size(batched->bdims().back().dim());
+    }
   TORCH_CHECK(count > 0, op.schema().name(), ": a batch of gradients must not be empty");
   std::vector<std::vector<at::Tensor>> results(outputs);
   for (int64_t i = 0; i < count; ++i) {
