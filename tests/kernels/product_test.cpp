@@ -14,20 +14,32 @@ namespace {
 
 using test::Matrices;
 
-void check_product(const Table& k, int64_t rows, int64_t cols, int64_t depth) {
-  Matrices<float> x(1, rows, depth, 3), w(1, depth, cols, 2), y(1, rows, cols, 1);
+void check_product(const Table& k, int64_t links, int64_t rows, int64_t cols, int64_t depth) {
+  const auto count = static_cast<int32_t>(links);
+  Matrices<float> x(count, rows, depth, 3), w(count, depth, cols, 2), y(1, rows, cols, 1);
   x.fill(1);
   w.fill(2);
-  k.product(x.inputs()[0], x.row(), rows, w.inputs()[0], w.row(), depth, cols, y.data()[0], y.row());
+  k.product({x.inputs(), w.inputs(), links}, x.row(), rows, w.row(), depth, cols, y.data()[0], y.row(),
+            {y.data()[0], cols});
   ASSERT_TRUE(y.gaps_are_untouched());
+  // The links side by side are one.
+  Matrices<float> long_x(1, rows, links * depth, 0), long_w(1, links * depth, cols, 0);
+  for (int32_t link = 0; link < count; ++link)
+    for (int64_t d = 0; d < depth; ++d) {
+      for (int64_t i = 0; i < rows; ++i) long_x.at(0, i, link * depth + d) = x.at(link, i, d);
+      for (int64_t j = 0; j < cols; ++j) long_w.at(0, link * depth + d, j) = w.at(link, d, j);
+    }
   for (int64_t i = 0; i < rows; ++i) {
     Matrices<float> alone(1, 1, cols, 0);
-    k.product(x.inputs()[0] + i * x.row(), x.row(), 1, w.inputs()[0], w.row(), depth, cols, alone.data()[0],
-              alone.row());
+    const float* const row = long_x.inputs()[0] + i * long_x.row();
+    k.product({&row, long_w.inputs(), 1}, long_x.row(), 1, long_w.row(), links * depth, cols, alone.data()[0],
+              alone.row(), {});
     for (int64_t j = 0; j < cols; ++j) {
       double expected = 0;
-      for (int64_t d = 0; d < depth; ++d) expected += x.value(0, i, d) * w.value(0, d, j);
-      ASSERT_NEAR(y.value(0, i, j), expected, 2e-7 * static_cast<double>(depth + 1)) << i << ", " << j;
+      for (int32_t link = 0; link < count; ++link)
+        for (int64_t d = 0; d < depth; ++d) expected += x.value(link, i, d) * w.value(link, d, j);
+      ASSERT_NEAR(y.value(0, i, j), expected, 2e-7 * static_cast<double>(links * depth + 1))
+          << i << ", " << j;
       ASSERT_EQ(y.at(0, i, j), alone.at(0, 0, j)) << i << ", " << j;
     }
   }
@@ -35,13 +47,20 @@ void check_product(const Table& k, int64_t rows, int64_t cols, int64_t depth) {
 
 TEST(Product, EverySize) {
   test::for_all_sizes([](const Table& k, int64_t rows, int64_t cols) {
-    check_product(k, rows, cols, (rows + 2 * cols) % 7);
+    check_product(k, 1, rows, cols, (rows + 2 * cols) % 7);
   });
 }
 
 TEST(Product, LongSums) {
   for (const Table* k : test::tables())
-    for (const int64_t rows : {1, 5, 6, 7, 13}) check_product(*k, rows, 40, 333);
+    for (const int64_t rows : {1, 5, 6, 7, 13}) check_product(*k, 1, rows, 40, 333);
+}
+
+TEST(Product, SeveralLinks) {
+  for (const Table* k : test::tables())
+    for (const int64_t links : {0, 2, 3, 9})
+      for (const int64_t rows : {1, 4, 11, 25})
+        for (const int64_t cols : {5, 16, 33, 64}) check_product(*k, links, rows, cols, 19);
 }
 
 }  // namespace

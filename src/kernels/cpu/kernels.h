@@ -41,6 +41,19 @@ struct Mix {
   const float* shared = nullptr;
 };
 
+/// The pairs of matrices whose products are summed: x[i] and w[i].
+struct Links {
+  const float* const* x;
+  const float* const* w;
+  int64_t count;
+};
+
+/// Memory that is asked for before its turn.
+struct Fetched {
+  const float* from = nullptr;
+  int64_t count = 0;  ///< of its values
+};
+
 /// Sums of products: output o is the sum over e in [begin[o], begin[o + 1]) of coefficient[e] * a left[e] * b
 /// right[e].
 struct Bilinear {
@@ -137,9 +150,10 @@ constexpr int64_t kTopBlock = 256;
 /// read their right operand: out[row / 2][col][row % 2] = in[row][col], zero where the last pair lacks a row
 /// and in columns cols .. out_cols, which is a multiple of 16.
 ///
-/// product: y (rows x cols) = x (rows x depth) w (depth x cols), rows x_row, w_row and y_row elements apart,
-/// each value one chain of sums. What follows w in memory, as much as w is, is fetched into the second level
-/// cache meanwhile: weights that come from memory arrive while those before them are multiplied.
+/// product: y (rows x cols) = the sum over the links of x (rows x depth) w (depth x cols), rows x_row, w_row
+/// and y_row elements apart, each value one chain of sums through all links in their order. What is needed
+/// next is fetched into the second level cache meanwhile, so that it arrives from memory while this is
+/// multiplied.
 ///
 /// dots_I: sums[i * count_b + r] += sum over rows x cols of a[i][row][col] * b[r][row][col].
 ///
@@ -196,8 +210,8 @@ struct Table {
   void (*multiply)(const Bilinear&, const float* const* a, int64_t a_row, const float* const* b,
                    int64_t b_row, float* const* out, int64_t out_row, int64_t rows, int64_t cols, Store);
   void (*pair)(const float* in, int64_t in_row, int64_t rows, int64_t cols, bf16* out, int64_t out_cols);
-  void (*product)(const float* x, int64_t x_row, int64_t rows, const float* w, int64_t w_row, int64_t depth,
-                  int64_t cols, float* y, int64_t y_row);
+  void (*product)(const Links&, int64_t x_row, int64_t rows, int64_t w_row, int64_t depth, int64_t cols,
+                  float* y, int64_t y_row, const Fetched&);
   void (*dots_f)(const float* const* a, int32_t count_a, int64_t a_row, const float* const* b,
                  int32_t count_b, int64_t b_row, int64_t rows, int64_t cols, float* sums);
   void (*dots_b)(const bf16* const* a, int32_t count_a, int64_t a_row, const float* const* b, int32_t count_b,

@@ -2,13 +2,13 @@
 // of several planes, or of a part of a long row, and some columns where there are few pixels:
 //
 //   mixtures  the rows of pixels that the panel reads, n -> R, with zeros around them    -> [r][pixel][unit]
-//   products  for each row of pixels, and each row of the kernel: pixels side by side are one long row of the
-//             left operand, which begins a pixel (or a stride) further for the next pixel of the result.
-//             Short rows of an image are one: those a stride apart lie side by side, and what falls between
-//             them is left out of the result
+//   products  for each row of pixels, one sum over the rows of the kernel: pixels side by side are one long
+//   row
+//             of the left operand, which begins a pixel (or a stride) further for the next pixel of the
+//             result
 //   results   R -> n, finished                                                          -> pixels
 //
-// With a dilation the places of a kernel's row are products of their own.
+// With a dilation the places of a kernel's row are links of their own.
 //
 // A kernel of three axes takes the sum over its planes too, and each meets a plane of the input.
 //
@@ -16,13 +16,13 @@
 // they share; its mixtures serve all of them, and no product meets a zero between pixels.
 
 #include <ATen/Parallel.h>
-#include <ATen/native/CPUBlas.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "kernels/cpu/kernels.h"
 #include "ops/convolution/direct_rows.h"
+#include "ops/engine/products.h"
 #include "ops/engine/scratch.h"
 #include "ops/engine/threads.h"
 
@@ -31,10 +31,12 @@ namespace quatrain::ops::plane {
 namespace direct {
 namespace {
 
+using kernels::cpu::Fetched;
 using kernels::cpu::Store;
 
 constexpr int64_t kColumns = 64;    // of a product
 constexpr int64_t kFewPixels = 32;  // for each thread: with fewer the threads share the columns
+constexpr int64_t kCachedWeights = 1 << 19;
 
 /// How a panel's columns are divided: in blocks, and those among threads.
 struct Columns {
@@ -57,7 +59,8 @@ class Task {
         mixed_(view, panels, *way.in, way.rank, plane.n, in),
         inputs_(in.channels / plane.n),
         outputs_(out.channels / plane.n),
-        product_(p_.height * view.pitch(p_.width) * kColumns + kSkew),
+        product_(p_.height * p_.width * kColumns + kSkew),
+        weights_come_(direct_packed_size(plane, way) * 4 > kCachedWeights),
         product_at_(static_cast<size_t>(way.rank)) {
     const int64_t rows_out =
         out.last ? 0 : view.deep.step * phase_rows() * p_.width * view.across.step * out.channels;
@@ -73,6 +76,9 @@ class Task {
     mixed_.read(panel_, mixtures_);
     const int64_t all = columns_.blocks * plane_.groups;
     const int64_t begin = all * part / columns_.parts, end = all * (part + 1) / columns_.parts;
+    pixels_ = {};
+    if (panel + 1 < p_.count && !weights_come_) pixels_ = mixed_.fresh_of(p_[panel + 1]);
+    pixels_.count /= std::max<int64_t>(1, (end - begin) * way_.rank * view_.phases() * panel_.rows());
     for (int64_t block = begin; block < end; ++block) multiply(block);
     const int64_t m = outputs_ / plane_.groups;
     for (int64_t block = begin; !out_.last && block < end; ++block)
@@ -92,7 +98,7 @@ class Task {
                                                     0, panel_.right - panel_.left);
           if (width > 0) {
             multiply(block, deep, down, across, place, width);
-            if (view_.one_phase() && !view_.joins_rows())
+            if (view_.one_phase())
               finish(block, deep, down, across, 0, panel_.rows(), width);
             else
               for (int64_t row = 0; row < panel_.rows(); ++row)
@@ -108,32 +114,34 @@ class Task {
     const int64_t q = inputs_ / plane_.groups, m = outputs_ / plane_.groups, group = block / columns_.blocks,
                   col = block % columns_.blocks * kColumns, cols = std::min(kColumns, m - col);
     const int64_t side = neighbours(plane_, across);
-    const bool joins = view_.joins_rows();
-    const int64_t pitch = view_.pitch(width);
     const int64_t above = down.begin + view_.down.padding, before = across.begin + view_.across.padding;
     for (int64_t r = 0; r < way_.rank; ++r) {
       const float* const weights =
-          packed_ + ((group * way_.rank + r) * plane_.places() + place) * q * m + col;
+          packed_ + (((group * m + col) * way_.rank + r * cols) * plane_.places() + place * cols) * q;
       float* const products = products_ + r * product_;
-      for (int64_t row = 0, rows; row < panel_.rows(); row += rows) {
-        rows = joins ? std::min(view_.height - (panel_.first + row) % view_.height, panel_.rows() - row) : 1;
-        bool begun = false;
+      for (int64_t row = 0; row < panel_.rows(); ++row) {
+        left_.clear(), right_.clear();
         for (int64_t w = 0; w < deep.count; ++w) {
           const int64_t plane = view_.one_phase() ? w : deep.begin + view_.deep.padding + w * deep.next;
           if (!mixed_.meets(row, plane)) continue;
           for (int64_t u = 0; u < down.count; ++u) {
             const int64_t below = above + u * down.next;
-            if (!joins && !mixed_.on_image(row, below)) continue;
+            if (!mixed_.on_image(row, below)) continue;
             for (int64_t v = 0; v < across.count; v += side) {
-              at::native::cpublas::brgemm(
-                  (rows - 1) * pitch + width, cols, side * q, view_.across.stride * inputs_, m, cols, begun,
-                  mixed_.at(r, row, plane, u, below, before + v * across.next) + group * q,
-                  weights + ((w * down.count + u) * across.count + v) * q * m, products + row * pitch * cols);
-              begun = true;
+              left_.push_back(mixed_.at(r, row, plane, u, below, before + v * across.next) + group * q);
+              right_.push_back(weights + ((w * down.count + u) * across.count + v) * q * cols);
             }
           }
         }
-        if (!begun) std::fill_n(products + row * pitch * cols, ((rows - 1) * pitch + width) * cols, 0.f);
+        const int64_t links = static_cast<int64_t>(left_.size()), depth = side * q;
+        // The weights behind these, which are the next mixture's, or a share of the next panel's pixels.
+        const Fetched next = weights_come_ && links > 0
+                                 ? Fetched{right_.back() + depth * cols, links * depth * cols}
+                                 : pixels_;
+        pixels_.from += pixels_.count;
+        engine::linked_product(width, cols, depth, {left_.data(), right_.data(), links},
+                               view_.across.stride * inputs_, cols, products + row * width * cols, cols,
+                               next);
       }
     }
   }
@@ -153,7 +161,7 @@ class Task {
                               across.at) *
                              out_.channels;
     for (int64_t r = 0; r < way_.rank; ++r)
-      product_at_[static_cast<size_t>(r)] = products_ + r * product_ + row * view_.pitch(width) * cols;
+      product_at_[static_cast<size_t>(r)] = products_ + r * product_ + row * width * cols;
     float* results[engine::kMaxComponents];
     const float* bias[engine::kMaxComponents];
     for (int64_t c = 0; c < plane_.n; ++c) {
@@ -213,9 +221,11 @@ class Task {
   const kernels::cpu::Table& k_ = kernels::cpu::active();
   MixedRows mixed_;
   const int64_t inputs_, outputs_, product_;
-  std::vector<const float*> product_at_;
+  const bool weights_come_;  // from further than the second level cache
+  std::vector<const float*> product_at_, left_, right_;
   float *mixtures_, *products_, *rows_out_;
   Panel panel_{};
+  Fetched pixels_;  // of the next panel, which the next product fetches
 };
 
 }  // namespace
@@ -241,9 +251,14 @@ void pack_direct(const Plane& plane, const Way2& way, const float* F, float* pac
                                    kernel[kAcross] +
                                x.place + v * x.apart);
   weights.each([&](int64_t group, int64_t r, int64_t unit, const float* rows) {
-    float* const to = packed + ((group * way.rank + r) * plane.places() * K + unit) * N;
-    for (size_t i = 0; i < places.size(); ++i)
-      std::copy_n(rows + places[i] * N, N, to + static_cast<int64_t>(i) * K * N);
+    for (int64_t col = 0; col < N; col += direct::kColumns) {
+      const int64_t cols = std::min(direct::kColumns, N - col);
+      float* to = packed + ((group * N + col) * way.rank + r * cols) * plane.places() * K + unit * cols;
+      for (const int64_t place : places) {
+        std::copy_n(rows + place * N + col, cols, to);
+        to += K * cols;
+      }
+    }
   });
 }
 

@@ -9,15 +9,6 @@ namespace {
 constexpr int64_t kMixedBytes = 1 << 19;  // of a panel's mixtures
 constexpr int64_t kLongRow = 256;         // of pixels; longer ones are cut
 
-/// At most `height` rows so that panels end where planes do, lest each have products of another height; but
-/// not so few that joining rows gains nothing.
-int64_t ends_with_planes(int64_t height, int64_t plane) {
-  if (height >= plane) return height - height % plane;
-  int64_t part = height;
-  while (plane % part != 0) --part;
-  return 2 * part >= height ? part : height;
-}
-
 }  // namespace
 
 Panels::Panels(const Plane& plane, const View& view, int64_t rank, int64_t units, int64_t threads)
@@ -28,13 +19,11 @@ Panels::Panels(const Plane& plane, const View& view, int64_t rank, int64_t units
   const int64_t row_bytes = rank * wide * units * 4 * view.down.stride * view.planes();
   height = std::clamp<int64_t>(std::min(kMixedBytes / row_bytes, kPixels / width), 1, rows);
   height = cuts_ > 1 ? 1 : equal_parts(rows, height, threads);
-  if (view.joins_rows()) height = ends_with_planes(height, view.height);
   count = (rows + height - 1) / height * cuts_;
   // Each run of rows in one plane reads the kernel's reach beyond its own.
   const int64_t runs = std::min(height, height / view.height + 2);
-  most_inputs = height * view.down.stride + runs * view.down.reach;
-  if (!view.joins_rows()) most_inputs = std::min(most_inputs, height * view.met());
-  most_inputs *= view.planes();
+  most_inputs =
+      std::min(height * view.down.stride + runs * view.down.reach, height * view.met()) * view.planes();
 }
 
 MixedRows::MixedRows(const View& view, const Panels& panels, const engine::Mixing& mixing, int64_t rank,
@@ -47,7 +36,6 @@ MixedRows::MixedRows(const View& view, const Panels& panels, const engine::Mixin
       in_(in),
       units_(in.channels / n),
       mixed_(panels.most_inputs * panels.wide * units_ + kSkew),
-      split_(view.joins_rows() ? view.down.stride : 1),
       to_(static_cast<size_t>(rank)) {}
 
 void MixedRows::read(const Panel& panel, float* memory) {
@@ -64,6 +52,19 @@ void MixedRows::read(const Panel& panel, float* memory) {
     }
     row += count;
   }
+}
+
+kernels::cpu::Fetched MixedRows::fresh_of(const Panel& panel) const {
+  if (!in_.last) return {};
+  const auto last_met = [](const Axis& axis, int64_t pixel, int64_t size) {
+    return std::clamp<int64_t>(pixel * axis.stride - axis.padding + axis.reach - axis.stride, 0, size - 1);
+  };
+  const int64_t slice = panel.first / view_.height, z = last_met(view_.deep, slice % view_.depth, in_.depth),
+                y = last_met(view_.down, panel.first % view_.height, in_.height),
+                x = panel.left > 0 ? last_met(view_.across, panel.left, in_.width) : 0,
+                pixels = panel.left > 0 ? panel.width() * view_.across.stride
+                                        : panel.rows() * view_.down.stride * in_.width;
+  return {in_.pixel(slice / view_.depth * in_.depth + z, y, x), pixels * in_.channels};
 }
 
 /// The plane of the input that a plane of the kernel brings to one of the grid, or one of those from its
@@ -85,16 +86,14 @@ void MixedRows::read(int64_t slice, int64_t y, int64_t count, int64_t row, int64
   const auto found = std::find_if(taken_.begin(), taken_.end(), [&](const Run& other) {
     return other.slice == slice && other.y == y && other.count == count;
   });
-  const int64_t at = found != taken_.end() ? found->at : mixed_rows_,
-                apart = close ? count : (all + split_ - 1) / split_;
+  const int64_t at = found != taken_.end() ? found->at : mixed_rows_;
   for (int64_t i = 0; i < count; ++i)
-    places_[static_cast<size_t>((row + i) * view_.planes() + plane)] = {
-        at + i * (close ? 1 : stride / split_), apart, close};
+    places_[static_cast<size_t>((row + i) * view_.planes() + plane)] = {at + i * (close ? 1 : stride), count,
+                                                                        close};
   if (found != taken_.end()) return;
   taken_.push_back(run);
   if (!close) {
-    for (int64_t i = 0; i < all; ++i) mix(slice, begin + i, at + i % split_ * apart + i / split_);
-    mixed_rows_ += apart * split_;
+    for (int64_t i = 0; i < all; ++i) mix(slice, begin + i, mixed_rows_++);
     return;
   }
   const Phase& phase = view_.down.phases[0];

@@ -46,6 +46,9 @@ class MixedRows {
   /// Values of the memory that it needs.
   int64_t size() const { return rank_ * mixed_; }
   void read(const Panel& panel, float* memory);
+  /// The pixels of the input that a panel meets and the one before it does not, more or less, where they are
+  /// one stretch of memory.
+  kernels::cpu::Fetched fresh_of(const Panel& panel) const;
 
   /// True where a row of the panel meets a plane of the input.
   bool meets(int64_t row, int64_t plane) const { return place(row, plane).begin >= 0; }
@@ -60,14 +63,14 @@ class MixedRows {
   /// to the next it is View::across.stride pixels.
   const float* at(int64_t r, int64_t row, int64_t plane, int64_t u, int64_t below, int64_t before) const {
     const Place& p = place(row, plane);
-    const int64_t mixed_row = p.begin + (p.close ? u * p.apart : below % split_ * p.apart + below / split_);
+    const int64_t mixed_row = p.begin + (p.close ? u * p.apart : below);
     return memory_ + r * mixed_ + (mixed_row * p_.wide + before) * units_;
   }
 
  private:
   /// Where the rows of a plane of the input that a row of the result meets are among the mixed rows; `begin`
   /// is -1 where none is met. Close: the row that row u of the kernel meets is at begin + u apart. Else the
-  /// row of the input b rows below the first is at begin + b % split apart + b / split.
+  /// row of the input b rows below the first is at begin + b.
   struct Place {
     int64_t begin = -1, apart = 0;
     bool close = false;
@@ -90,7 +93,7 @@ class MixedRows {
   const int64_t rank_, n_;
   const Images in_;
   const kernels::cpu::Table& k_ = kernels::cpu::active();
-  const int64_t units_, mixed_, split_;
+  const int64_t units_, mixed_;
   float* memory_ = nullptr;
   Panel panel_{};
   std::vector<float*> to_;

@@ -12,8 +12,6 @@
 /// places of the kernel, and those of other phases meet the rest. The grid is what the phases share.
 namespace quatrain::ops::plane::direct {
 
-constexpr int64_t kShortRow = 16;  // of pixels
-
 /// The pixels of an axis of the result that meet the same places of the kernel: `at`, at + step, ...
 struct Phase {
   int64_t at;
@@ -86,26 +84,17 @@ struct View {
         depth(deep.grid(out.depth)),
         height(down.grid(out.height)),
         width(across.grid(out.width)),
-        wide(std::max((width - 1) * across.stride + across.reach, in.width + across.padding)) {
-    // So that a row of the input is a whole number of steps from pixel to pixel of a result.
-    wide = (wide + across.stride - 1) / across.stride * across.stride;
-  }
+        wide(std::max((width - 1) * across.stride + across.reach, in.width + across.padding)) {}
   /// True where the result's pixels are the grid's.
   bool one_phase() const { return deep.step == 1 && down.step == 1 && across.step == 1; }
+  int64_t phases() const {
+    return static_cast<int64_t>(deep.phases.size() * down.phases.size() * across.phases.size());
+  }
   /// Rows of the input that a row of the result meets in a plane, of all from its first to its last; planes.
   int64_t met() const { return met(down); }
   int64_t planes() const { return met(deep); }
-  /// True where a row's products would be small: an image's rows are one, with the padding between them.
-  bool joins_rows() const {
-    // Phases have products of fewer pixels, so that more between the rows pays.
-    const bool little_between = one_phase() ? 8 * steps() <= 9 * width : 2 * steps() <= 3 * width;
-    return height > 1 && width <= kShortRow && little_between;
-  }
-  /// Pixels from a row of a product to the next.
-  int64_t pitch(int64_t pixels) const { return joins_rows() ? steps() : pixels; }
 
  private:
-  int64_t steps() const { return wide / across.stride; }
   int64_t met(const Axis& axis) const { return one_phase() ? axis.phases[0].count : axis.reach; }
 };
 

@@ -143,7 +143,8 @@ struct WeightPass {
 void run_winograd_weights(const Plane& plane, const WeightPass& pass, int64_t m, const Images& a,
                           const Images& b, float* dF);
 
-/// Packed weights of the direct way: [group][r][place][input][output], places phase by phase (direct_view.h).
+/// Packed weights of the direct way: [group][block of columns][r][place][input][column], places phase by phase
+/// (direct_view.h).
 int64_t direct_packed_size(const Plane& plane, const Way2& way);
 void pack_direct(const Plane& plane, const Way2& way, const float* F, float* packed);
 /// One way as it is.

@@ -29,7 +29,8 @@ bool has_bits_of_atens(const Table& table) {
   const std::vector<float> a = probe_values(kMostTiles * kDepth), b = probe_values(kDepth * kColumns);
   const auto same = [&](int64_t rows, int64_t cols) {
     std::vector<float> own(static_cast<size_t>(rows * cols)), atens = own;
-    table.product(a.data(), kDepth, rows, b.data(), kColumns, kDepth, cols, own.data(), cols);
+    const float *const x = a.data(), *const w = b.data();
+    table.product({&x, &w, 1}, kDepth, rows, kColumns, kDepth, cols, own.data(), cols, {});
     at::native::cpublas::brgemm(rows, cols, kDepth, kDepth, kColumns, cols, false, a.data(), b.data(),
                                 atens.data());
     return own == atens;
@@ -57,7 +58,8 @@ void multiply_small(bool own, int64_t rows, int64_t cols, int64_t depth, const f
                     const float* b, int64_t b_row, float* c, int64_t c_row) {
   const Table& table = kernels::cpu::active();
   if (own && takes_own(table))
-    table.product(a, a_row, rows, b, b_row, depth, cols, c, c_row);
+    table.product({&a, &b, 1}, a_row, rows, b_row, depth, cols, c, c_row,
+                  {b + depth * b_row, depth * b_row});  // the next part of the weights
   else
     at::native::cpublas::brgemm(rows, cols, depth, a_row, b_row, c_row, false, a, b, c);
 }
@@ -81,6 +83,16 @@ void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, in
 void tile_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
                   int64_t b_row, float* c, int64_t c_row) {
   multiply_small(rows >= kFewest, rows, cols, depth, a, a_row, b, b_row, c, c_row);
+}
+
+void linked_product(int64_t rows, int64_t cols, int64_t depth, const kernels::cpu::Links& links,
+                    int64_t a_row, int64_t b_row, float* c, int64_t c_row,
+                    const kernels::cpu::Fetched& next) {
+  const Table& table = kernels::cpu::active();
+  if (takes_own(table)) return table.product(links, a_row, rows, b_row, depth, cols, c, c_row, next);
+  for (int64_t i = 0; i < links.count; ++i)
+    at::native::cpublas::brgemm(rows, cols, depth, a_row, b_row, c_row, i > 0, links.x[i], links.w[i], c);
+  for (int64_t row = 0; links.count == 0 && row < rows; ++row) std::fill_n(c + row * c_row, cols, 0.f);
 }
 
 }  // namespace quatrain::ops::engine

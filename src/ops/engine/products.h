@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/cpu/kernels.h"
+
 /// The small products of float32 that the engine consists of.
 namespace quatrain::ops::engine {
 
@@ -18,6 +20,11 @@ void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, in
 /// counts. At most 64 tiles; fewer than 4 are ATen's.
 void tile_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
                   int64_t b_row, float* c, int64_t c_row);
+
+/// The same of several pairs of matrices, whose products are summed: C = sum_i A_i B_i, zeros where there is
+/// none. Any number of rows; prepared weights.
+void linked_product(int64_t rows, int64_t cols, int64_t depth, const kernels::cpu::Links& links,
+                    int64_t a_row, int64_t b_row, float* c, int64_t c_row, const kernels::cpu::Fetched& next);
 
 /// Values in [0, 1), always the same ones, for a look at the bits that a product gives.
 std::vector<float> probe_values(int64_t count);
