@@ -36,7 +36,6 @@ using kernels::cpu::Store;
 
 constexpr int64_t kColumns = 64;    // of a product
 constexpr int64_t kFewPixels = 32;  // for each thread: with fewer the threads share the columns
-constexpr int64_t kCachedWeights = 1 << 19;
 
 /// How a panel's columns are divided: in blocks, and those among threads.
 struct Columns {
@@ -60,7 +59,7 @@ class Task {
         inputs_(in.channels / plane.n),
         outputs_(out.channels / plane.n),
         product_(p_.height * p_.width * kColumns + kSkew),
-        weights_come_(direct_packed_size(plane, way) * 4 > kCachedWeights),
+        weights_come_(weights_come(direct_packed_size(plane, way))),
         product_at_(static_cast<size_t>(way.rank)) {
     const int64_t rows_out =
         out.last ? 0 : view.deep.step * phase_rows() * p_.width * view.across.step * out.channels;
@@ -221,11 +220,11 @@ class Task {
   const kernels::cpu::Table& k_ = kernels::cpu::active();
   MixedRows mixed_;
   const int64_t inputs_, outputs_, product_;
-  const bool weights_come_;  // from further than the second level cache
+  const bool weights_come_;
   std::vector<const float*> product_at_, left_, right_;
   float *mixtures_, *products_, *rows_out_;
   Panel panel_{};
-  Fetched pixels_;  // of the next panel, which the next product fetches
+  Fetched pixels_;  // of the next panel, those that the next product fetches
 };
 
 }  // namespace

@@ -127,6 +127,12 @@ class MixedWeights {
   const float* F_;
 };
 
+/// True where packed weights, of so many values, come to each panel from further than the second level cache.
+/// Then products fetch the next ones; else the pixels that are needed next.
+inline bool weights_come(int64_t packed) {
+  return packed * 4 > 1 << 19;
+}
+
 /// Packed weights of Winograd's positions: [group][position][r][depth of the kernel][input][output].
 int64_t winograd_packed_size(const Plane& plane, const Way2& way, int64_t m);
 void pack_winograd(const Plane& plane, const Way2& way, const float* F, int64_t m, float* packed);
@@ -143,8 +149,8 @@ struct WeightPass {
 void run_winograd_weights(const Plane& plane, const WeightPass& pass, int64_t m, const Images& a,
                           const Images& b, float* dF);
 
-/// Packed weights of the direct way: [group][block of columns][r][place][input][column], places phase by phase
-/// (direct_view.h).
+/// Packed weights of the direct way: [group][block of columns][r][place][input][column], places phase by
+/// phase (direct_view.h).
 int64_t direct_packed_size(const Plane& plane, const Way2& way);
 void pack_direct(const Plane& plane, const Way2& way, const float* F, float* packed);
 /// One way as it is.

@@ -30,6 +30,7 @@ namespace quatrain::ops::plane {
 namespace winograd {
 namespace {
 
+using kernels::cpu::Fetched;
 using kernels::cpu::Square;
 using kernels::cpu::WinogradStep;
 
@@ -89,6 +90,7 @@ class Task {
     for (int64_t i = 0; i < p_.positions; ++i) position_at_.push_back(tiles_ + i * position_);
     pixels_in_.resize(static_cast<size_t>(p_.t * (p_.across * p_.m + 2)));
     pixels_out_.resize(static_cast<size_t>(p_.m * p_.across * p_.m));
+    weights_come_ = weights_come(winograd_packed_size(plane, way, p_.m));
     find_plain();
   }
 
@@ -101,6 +103,10 @@ class Task {
     for (int64_t row = 0; row < read_rows; ++row) read(row);
     const int64_t tiles = (last_ - first_) * p_.across;
     for (int64_t position = 0; position < p_.positions; ++position) {
+      // First the pixels of the result are fetched, then those that the next panel meets.
+      if (position == 0) pixels_ = share(pixels_of(out_, first_, last_, 0));
+      if (position == p_.positions / 2)
+        pixels_ = share(pixels_of(in_, last_, std::min(last_ + p_.height, p_.tile_rows), 2 - top()));
       mix(position, read_rows * p_.across);
       for (int64_t tile = 0; tile < tiles; tile += kTiles)
         multiply(position, tile, std::min(kTiles, tiles - tile));
@@ -172,11 +178,13 @@ class Task {
           if (run.input < 0)
             std::fill_n(to, (end - begin) * cols, 0.f);
           else if (run.plane == 0)
-            engine::tile_product(end - begin, cols, q, tiles_of_run, left_row, weights_of_run, m, to, cols);
+            engine::tile_product(end - begin, cols, q, tiles_of_run, left_row, weights_of_run, m, to, cols,
+                                 weights_come_ ? Fetched{weights_of_run + q * m, q * m} : pixels_);
           else
             at::native::cpublas::brgemm(end - begin, cols, q, left_row, m, cols, true, tiles_of_run,
                                         weights_of_run, to);
         }
+        pixels_.from += pixels_.count;
       }
       for (int64_t c = 0; c < plane_.n; ++c)
         results[c] = component(position, c) + tile * width_ + group * m + col;
@@ -223,6 +231,21 @@ class Task {
       });
   }
 
+  /// About the pixels of rows of tiles from `first` to `last`, from `below` the first of theirs on, where
+  /// they are one stretch of memory.
+  Fetched pixels_of(const Images& images, int64_t first, int64_t last, int64_t below) const {
+    if (!images.last || first == last) return {};
+    const auto [slice, tiles] = tile_row(first, out_.depth, p_.down);
+    const int64_t z = slice / out_.depth * images.depth + std::min(slice % out_.depth, images.depth - 1),
+                  y = std::clamp<int64_t>(tiles * p_.m + below, 0, images.height - 1);
+    return {images.pixel(z, y, 0), (last - first) * p_.m * images.width * images.channels};
+  }
+  /// What each product fetches of them, in half of the positions.
+  Fetched share(Fetched pixels) const {
+    pixels.count /= std::max<int64_t>(1, (block_end_ - block_) * way_.rank * p_.positions / 2);
+    return pixels;
+  }
+
   /// Calls use(first unit, units) for runs of a component's units that this task computes.
   template <class Use>
   void columns(const Use& use) const {
@@ -264,6 +287,8 @@ class Task {
   std::vector<const float*> product_at_;
   std::vector<float*> position_at_, pixels_out_;
   std::vector<const float*> pixels_in_;
+  bool weights_come_;
+  Fetched pixels_;  // those that the next product fetches
 };
 
 }  // namespace

@@ -55,11 +55,11 @@ bool takes_own(const Table& table) {
 }
 
 void multiply_small(bool own, int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row,
-                    const float* b, int64_t b_row, float* c, int64_t c_row) {
+                    const float* b, int64_t b_row, float* c, int64_t c_row,
+                    const kernels::cpu::Fetched& next) {
   const Table& table = kernels::cpu::active();
   if (own && takes_own(table))
-    table.product({&a, &b, 1}, a_row, rows, b_row, depth, cols, c, c_row,
-                  {b + depth * b_row, depth * b_row});  // the next part of the weights
+    table.product({&a, &b, 1}, a_row, rows, b_row, depth, cols, c, c_row, next);
   else
     at::native::cpublas::brgemm(rows, cols, depth, a_row, b_row, c_row, false, a, b, c);
 }
@@ -77,12 +77,12 @@ std::vector<float> probe_values(int64_t count) {
 void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
                    int64_t b_row, bool prepared, float* c, int64_t c_row) {
   multiply_small(prepared && rows >= kFewest && rows <= kMost, rows, cols, depth, a, a_row, b, b_row, c,
-                 c_row);
+                 c_row, {b + depth * b_row, depth * b_row});
 }
 
 void tile_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
-                  int64_t b_row, float* c, int64_t c_row) {
-  multiply_small(rows >= kFewest, rows, cols, depth, a, a_row, b, b_row, c, c_row);
+                  int64_t b_row, float* c, int64_t c_row, const kernels::cpu::Fetched& next) {
+  multiply_small(rows >= kFewest, rows, cols, depth, a, a_row, b, b_row, c, c_row, next);
 }
 
 void linked_product(int64_t rows, int64_t cols, int64_t depth, const kernels::cpu::Links& links,

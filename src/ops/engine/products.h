@@ -15,14 +15,14 @@ namespace quatrain::ops::engine {
 void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
                    int64_t b_row, bool prepared, float* c, int64_t c_row);
 
-/// The same of some tiles of a picture, in the cache, and the prepared weights of one position, of which
-/// those of the next follow. There are thousands of such products in a pass, so that a call of oneDNN's
-/// counts. At most 64 tiles; fewer than 4 are ATen's.
+/// The same of some tiles of a picture, in the cache, and the prepared weights of one position, while `next`
+/// is fetched. There are thousands of such products in a pass, so that a call of oneDNN's counts. At most 64
+/// tiles; fewer than 4 are ATen's.
 void tile_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
-                  int64_t b_row, float* c, int64_t c_row);
+                  int64_t b_row, float* c, int64_t c_row, const kernels::cpu::Fetched& next);
 
 /// The same of several pairs of matrices, whose products are summed: C = sum_i A_i B_i, zeros where there is
-/// none. Any number of rows; prepared weights.
+/// none. Any number of rows; prepared weights. `next` is fetched meanwhile.
 void linked_product(int64_t rows, int64_t cols, int64_t depth, const kernels::cpu::Links& links,
                     int64_t a_row, int64_t b_row, float* c, int64_t c_row, const kernels::cpu::Fetched& next);
 
