@@ -29,9 +29,10 @@ struct ProductTile {
   int64_t step;
 };
 
-/// y = x w of so many rows and vectors of columns, or of the first `part` columns of one vector.
+/// y = x w of so many rows and vectors of columns, or of the first `part` columns of one vector. A function
+/// of its own, in whose registers nothing of the others is kept.
 template <int rows, int vectors, bool whole>
-inline void product_tile(const ProductTile& t, int64_t part) {
+[[gnu::noinline]] void product_tile(const ProductTile& t, int64_t part) {
   Vec sum[rows][vectors] = {};
   const char* ahead = t.ahead;
   // One pointer for four rows, and the distances of the others, which processors add as they load. A pointer
