@@ -68,8 +68,8 @@ TEST(ConvolutionPlane, DirectOfEveryOption) {
   with({3, 3}, {.dilation = {2}, .transposed = true, .groups = 2});
 }
 
-// Rows of the result that are one with the padding between them, of images that do not fill a panel or end
-// within one; rows of the input that are met alone, or all, by steps of one and more.
+// Short rows of the result, of images that do not fill a panel or end within one; rows of the input that are
+// met alone, or all, by steps of one and more.
 TEST(ConvolutionPlane, DirectOfShortRows) {
   const auto with = [](int64_t height, std::vector<int64_t> kernel, ConvolutionOptions options,
                        int64_t width = 32) {
@@ -233,8 +233,22 @@ TEST(ConvolutionPlane, LongRows) {
       }
 }
 
+// Without transforms the error is that of sums of a row of the kernel, not of all places at once
+// (docs/engine.md).
+TEST(ConvolutionPlane, DirectIsExact) {
+  torch::manual_seed(3);
+  const at::Tensor x = torch::randn({4, 4 * 64, 8, 8}).contiguous(at::MemoryFormat::ChannelsLast),
+                   F = torch::randn({4, 64, 64, 3, 3});
+  ConvolutionOptions options{.padding = {1}, .way = Way::factored, .winograd = Winograd::none};
+  const at::Tensor y = ops::convolution(x, F, {}, {"quaternion", {}, {}}, options).to(at::kDouble);
+  options.way = Way::materialised;
+  const at::Tensor exact =
+      ops::convolution(x.to(at::kDouble), F.to(at::kDouble), {}, {"quaternion", {}, {}}, options);
+  EXPECT_LT(((y - exact).norm() / exact.norm()).item<double>(), 4.5e-7);
+}
+
 // Against a stride the result falls into phases: even and uneven images, places that no phase or several
-// have, strides wider than the kernel, and rows that are joined in one product (images of 8 to 30) or not.
+// have, strides wider than the kernel, and rows of few pixels and many.
 TEST(ConvolutionPlane, BackAgainstAStride) {
   const auto with = [](int64_t height, int64_t width, std::vector<int64_t> kernel,
                        ConvolutionOptions options) {

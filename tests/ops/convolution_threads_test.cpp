@@ -79,5 +79,35 @@ TEST(ConvolutionThreads, DoNotMatterToOptionsEither) {
     }
 }
 
+// Rows so long that panels are cut out of them, at places that depend on the number of threads; and an image
+// has the bits alone that it has among others.
+TEST(ConvolutionThreads, NorDoPanelsOfLongRows) {
+  const int before = at::get_num_threads();
+  for (const int64_t width : {257, 530})
+    for (const int64_t stride : {1, 2}) {
+      torch::manual_seed(5);
+      const at::Tensor x = torch::randn({3, 4 * 20, 3, width}).contiguous(at::MemoryFormat::ChannelsLast),
+                       F = torch::randn({4, 70, 20, 3, 3});
+      const ConvolutionOptions options{
+          .stride = {stride}, .padding = {1}, .way = Way::factored, .winograd = Winograd::none};
+      std::vector<std::vector<at::Tensor>> results;
+      for (const int threads : {1, 2, 3}) {
+        at::set_num_threads(threads);
+        const at::Tensor y = ops::convolution(x, F, {}, {"quaternion", {}, {}}, options);
+        const auto [dx, dF, dA] = ops::convolution_backward(torch::cos(y), x, F, {"quaternion", {}, {}},
+                                                            options, {true, false, false});
+        results.push_back({y, dx});
+        for (int64_t image = 0; image < 3; ++image)
+          EXPECT_TRUE(torch::equal(
+              y[image], ops::convolution(x.narrow(0, image, 1), F, {}, {"quaternion", {}, {}}, options)[0]))
+              << width << ", " << stride << ", " << threads << " threads, image " << image;
+      }
+      at::set_num_threads(before);
+      for (size_t t = 1; t < results.size(); ++t)
+        for (size_t k = 0; k < 2; ++k)
+          EXPECT_TRUE(torch::equal(results[0][k], results[t][k])) << width << ", " << t << ", " << k;
+    }
+}
+
 }  // namespace
 }  // namespace quatrain

@@ -151,9 +151,9 @@ constexpr int64_t kTopBlock = 256;
 /// and in columns cols .. out_cols, which is a multiple of 16.
 ///
 /// product: y (rows x cols) = the sum over the links of x (rows x depth) w (depth x cols), rows x_row, w_row
-/// and y_row elements apart, each value one chain of sums through all links in their order. What is needed
-/// next is fetched into the second level cache meanwhile, so that it arrives from memory while this is
-/// multiplied.
+/// and y_row elements apart. Each link is one chain of sums, and they are added in their order: one chain
+/// through all would be less exact. What is needed next is fetched into the second level cache meanwhile, so
+/// that it arrives from memory while this is multiplied.
 ///
 /// dots_I: sums[i * count_b + r] += sum over rows x cols of a[i][row][col] * b[r][row][col].
 ///

@@ -12,8 +12,7 @@ namespace {
 constexpr int kProductRows = kLanes == 16 ? 12 : 6, kProductVectors = 2;
 constexpr int kWidth = kProductVectors * kLanes;  // of a tile
 // So few rows have too few sums under way in tiles of that width: theirs are twice as wide.
-constexpr int kFewRows = 3;
-constexpr int kFetchedLines = kWidth * 4 > kCacheLine ? 2 : 1;
+constexpr int kFewRows = kLanes == 16 ? 3 : 2, kMostVectors = 2 * kProductVectors;
 
 /// A product's operands, a tile's corner in all links, and what is fetched meanwhile: from `ahead`, which
 /// moves on by `step` bytes for each row of w.
@@ -29,17 +28,21 @@ struct ProductTile {
   int64_t step;
 };
 
-/// y = x w of so many rows and vectors of columns, or of the first `part` columns of one vector. A function
-/// of its own, in whose registers nothing of the others is kept.
+/// y = x w of so many rows and vectors of columns, or of the first `part` columns of one vector; of all
+/// links, of which there is at least one. A function of its own, in whose registers nothing of the others is
+/// kept.
 template <int rows, int vectors, bool whole>
 [[gnu::noinline]] void product_tile(const ProductTile& t, int64_t part) {
-  Vec sum[rows][vectors] = {};
+  // Lines that a row of w is long, of tiles of this width, or of those that a row ends with.
+  constexpr int kLong = vectors > kProductVectors ? vectors : kProductVectors,
+                kFetchedLines = kLong * kLanes * 4 > kCacheLine ? kLong * kLanes * 4 / kCacheLine : 1;
   const char* ahead = t.ahead;
   // One pointer for four rows, and the distances of the others, which processors add as they load. A pointer
   // for each row, which the compiler would make of constant distances, fills the registers from 8 rows on.
   constexpr int kTogether = 4;
   int64_t one = t.x_row, three = 3 * t.x_row;
   for (int64_t link = 0; link < t.links.count; ++link) {
+    Vec sum[rows][vectors] = {};
     const float* w = t.links.w[link] + t.w_at;
     const float* x[(rows + kTogether - 1) / kTogether];
 #pragma GCC unroll 3
@@ -50,7 +53,7 @@ template <int rows, int vectors, bool whole>
       Vec b[vectors];
 #pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) b[v] = whole ? load(w + v * kLanes) : load_part(w, part);
-#pragma GCC unroll 2
+#pragma GCC unroll 4
       for (int line = 0; line < kFetchedLines; ++line) __builtin_prefetch(ahead + line * kCacheLine, 0, 2);
 #pragma GCC unroll 12
       for (int i = 0; i < rows; ++i) {
@@ -62,16 +65,16 @@ template <int rows, int vectors, bool whole>
 #pragma GCC unroll 3
       for (const float*& of_four : x) ++of_four;
     }
-  }
 #pragma GCC unroll 12
-  for (int i = 0; i < rows; ++i) {
-    float* const y = t.y + i * t.y_row;
+    for (int i = 0; i < rows; ++i) {
+      float* const y = t.y + i * t.y_row;
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v)
-      if (whole)
-        store(y + v * kLanes, sum[i][v]);
-      else
-        store_part(y, sum[i][v], part);
+      for (int v = 0; v < vectors; ++v)
+        if (whole)
+          store(y + v * kLanes, link > 0 ? load(y + v * kLanes) + sum[i][v] : sum[i][v]);
+        else
+          store_part(y, link > 0 ? load_part(y, part) + sum[i][v] : sum[i][v], part);
+    }
   }
 }
 
@@ -84,9 +87,14 @@ inline void product_rows(int64_t count, const ProductTile& tile, int64_t part = 
 
 void product(const Links& links, int64_t x_row, int64_t rows, int64_t w_row, int64_t depth, int64_t cols,
              float* y, int64_t y_row, const Fetched& next) {
+  if (links.count == 0 || depth == 0) {
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t col = 0; col < cols; ++col) y[row * y_row + col] = 0;
+    return;
+  }
   // Equal groups of rows: a last one of a row or two would wait for its sums.
   const int64_t groups = (rows + kProductRows - 1) / kProductRows,
-                width = rows > kFewRows ? kWidth : 2 * kWidth, tiles = (cols + width - 1) / width,
+                width = rows > kFewRows ? kWidth : kMostVectors * kLanes, tiles = (cols + width - 1) / width,
                 steps = groups * tiles * links.count * depth, step = steps > 0 ? next.count * 4 / steps : 0;
   const auto* const ahead = reinterpret_cast<const char*>(next.count > 0 ? next.from : y);
   ProductTile tile{links, 0, 0, x_row, w_row, depth, y, y_row, ahead, step};
@@ -100,7 +108,7 @@ void product(const Links& links, int64_t x_row, int64_t rows, int64_t w_row, int
         for (; done + kColumns <= left; done += kColumns, tile.w_at += kColumns, tile.y += kColumns)
           product_rows<vectors, true, most>(count, tile);
       };
-      if (width > kWidth) whole_tiles.template operator()<2 * kProductVectors, kFewRows>();
+      if (width > kWidth) whole_tiles.template operator()<kMostVectors, kFewRows>();
       whole_tiles.template operator()<kProductVectors, kProductRows>();
       whole_tiles.template operator()<1, kProductRows>();
       if (done < left) product_rows<1, false>(count, tile, left - done);

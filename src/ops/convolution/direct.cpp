@@ -1,14 +1,13 @@
 // One way through planes without transforms. A task is a panel of some rows of pixels of the result, perhaps
 // of several planes, or of a part of a long row, and some columns where there are few pixels:
 //
-//   mixtures  the rows of pixels that the panel reads, n -> R, with zeros around them    -> [r][pixel][unit]
+//   mixtures  the rows of pixels that the panel reads, n -> R, with zeros around them -> [r][pixel][unit]
 //   products  for each row of pixels, one sum over the rows of the kernel: pixels side by side are one long
-//   row
-//             of the left operand, which begins a pixel (or a stride) further for the next pixel of the
+//             row of the left operand, which begins a pixel (or a stride) further for the next pixel of the
 //             result
-//   results   R -> n, finished                                                          -> pixels
+//   results   R -> n, finished -> pixels
 //
-// With a dilation the places of a kernel's row are links of their own.
+// With a dilation the places of a kernel's row are links of their own in that sum.
 //
 // A kernel of three axes takes the sum over its planes too, and each meets a plane of the input.
 //
@@ -59,7 +58,7 @@ class Task {
         inputs_(in.channels / plane.n),
         outputs_(out.channels / plane.n),
         product_(p_.height * p_.width * kColumns + kSkew),
-        weights_come_(weights_come(direct_packed_size(plane, way))),
+        leaves_cache_(weights_leave_cache(direct_packed_size(plane, way))),
         product_at_(static_cast<size_t>(way.rank)) {
     const int64_t rows_out =
         out.last ? 0 : view.deep.step * phase_rows() * p_.width * view.across.step * out.channels;
@@ -76,7 +75,7 @@ class Task {
     const int64_t all = columns_.blocks * plane_.groups;
     const int64_t begin = all * part / columns_.parts, end = all * (part + 1) / columns_.parts;
     pixels_ = {};
-    if (panel + 1 < p_.count && !weights_come_) pixels_ = mixed_.fresh_of(p_[panel + 1]);
+    if (panel + 1 < p_.count && !leaves_cache_) pixels_ = mixed_.fresh_of(p_[panel + 1]);
     pixels_.count /= std::max<int64_t>(1, (end - begin) * way_.rank * view_.phases() * panel_.rows());
     for (int64_t block = begin; block < end; ++block) multiply(block);
     const int64_t m = outputs_ / plane_.groups;
@@ -133,10 +132,8 @@ class Task {
           }
         }
         const int64_t links = static_cast<int64_t>(left_.size()), depth = side * q;
-        // The weights behind these, which are the next mixture's, or a share of the next panel's pixels.
-        const Fetched next = weights_come_ && links > 0
-                                 ? Fetched{right_.back() + depth * cols, links * depth * cols}
-                                 : pixels_;
+        const int64_t all = deep.count * down.count * across.count * q * cols;
+        const Fetched next = leaves_cache_ ? Fetched{weights + plane_.places() * q * cols, all} : pixels_;
         pixels_.from += pixels_.count;
         engine::linked_product(width, cols, depth, {left_.data(), right_.data(), links},
                                view_.across.stride * inputs_, cols, products + row * width * cols, cols,
@@ -220,7 +217,7 @@ class Task {
   const kernels::cpu::Table& k_ = kernels::cpu::active();
   MixedRows mixed_;
   const int64_t inputs_, outputs_, product_;
-  const bool weights_come_;
+  const bool leaves_cache_;
   std::vector<const float*> product_at_, left_, right_;
   float *mixtures_, *products_, *rows_out_;
   Panel panel_{};

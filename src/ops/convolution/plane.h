@@ -127,10 +127,11 @@ class MixedWeights {
   const float* F_;
 };
 
-/// True where packed weights, of so many values, come to each panel from further than the second level cache.
-/// Then products fetch the next ones; else the pixels that are needed next.
-inline bool weights_come(int64_t packed) {
-  return packed * 4 > 1 << 19;
+/// True where packed weights, of so many values, do not stay in the second level cache from panel to panel.
+/// Then products fetch the next weights; else the pixels that are needed next.
+inline bool weights_leave_cache(int64_t packed) {
+  constexpr int64_t kBytes = 1 << 19;
+  return packed * 4 > kBytes;
 }
 
 /// Packed weights of Winograd's positions: [group][position][r][depth of the kernel][input][output].

@@ -1,11 +1,10 @@
 // One way through planes by Winograd's F(m x m, 3 x 3), t = m + 2. A task is a panel of some rows of tiles,
 // and some columns of the result where there are few tiles. Vectors run over channels:
 //
-//   input     each tile is transformed                       -> tiles[position][component][tile][unit]
-//   products  at each of the t t positions the map of the components on the tiles: n -> R, R products, R ->
-//   n,
-//             in the first and second level cache            -> in their place
-//   output    each tile is transformed back, and finished    -> pixels
+//   input     each tile is transformed -> tiles[position][component][tile][unit]
+//   products  at each of the t t positions the map of the components on the tiles: n -> R, R products,
+//             R -> n, in the first and second level cache -> in their place
+//   output    each tile is transformed back, and finished -> pixels
 //
 // With three axes rows of tiles that lie behind each other are neighbours in a panel. The products are sums
 // over the kernel's planes, each of which meets another plane of the input; its tiles are transformed once.
@@ -65,7 +64,14 @@ class Task {
  public:
   Task(const Plane& plane, const Way2& way, const float* packed, const Panels& panels, const Images& in,
        const Images& out, const engine::Epilogue& epilogue)
-      : plane_(plane), way_(way), packed_(packed), p_(panels), in_(in), out_(out), epilogue_(epilogue) {
+      : plane_(plane),
+        way_(way),
+        packed_(packed),
+        p_(panels),
+        in_(in),
+        out_(out),
+        epilogue_(epilogue),
+        leaves_cache_(weights_leave_cache(winograd_packed_size(plane, way, panels.m))) {
     const int64_t most = p_.most_inputs * p_.across, rows = std::min(kTiles, p_.height * p_.across);
     inputs_ = in.channels / plane.n, outputs_ = out.channels / plane.n;
     width_ = std::max(inputs_, outputs_);
@@ -90,7 +96,6 @@ class Task {
     for (int64_t i = 0; i < p_.positions; ++i) position_at_.push_back(tiles_ + i * position_);
     pixels_in_.resize(static_cast<size_t>(p_.t * (p_.across * p_.m + 2)));
     pixels_out_.resize(static_cast<size_t>(p_.m * p_.across * p_.m));
-    weights_come_ = weights_come(winograd_packed_size(plane, way, p_.m));
     find_plain();
   }
 
@@ -179,7 +184,7 @@ class Task {
             std::fill_n(to, (end - begin) * cols, 0.f);
           else if (run.plane == 0)
             engine::tile_product(end - begin, cols, q, tiles_of_run, left_row, weights_of_run, m, to, cols,
-                                 weights_come_ ? Fetched{weights_of_run + q * m, q * m} : pixels_);
+                                 leaves_cache_ ? Fetched{weights_of_run + q * m, q * m} : pixels_);
           else
             at::native::cpublas::brgemm(end - begin, cols, q, left_row, m, cols, true, tiles_of_run,
                                         weights_of_run, to);
@@ -231,18 +236,18 @@ class Task {
       });
   }
 
-  /// About the pixels of rows of tiles from `first` to `last`, from `below` the first of theirs on, where
-  /// they are one stretch of memory.
+  /// About the pixels of rows of tiles from `first` to `last`, from `below` the first of theirs on. With
+  /// three axes they are no one stretch of memory.
   Fetched pixels_of(const Images& images, int64_t first, int64_t last, int64_t below) const {
-    if (!images.last || first == last) return {};
-    const auto [slice, tiles] = tile_row(first, out_.depth, p_.down);
-    const int64_t z = slice / out_.depth * images.depth + std::min(slice % out_.depth, images.depth - 1),
-                  y = std::clamp<int64_t>(tiles * p_.m + below, 0, images.height - 1);
-    return {images.pixel(z, y, 0), (last - first) * p_.m * images.width * images.channels};
+    if (!images.last || images.depth > 1 || out_.depth > 1 || first == last) return {};
+    const auto [slice, tiles] = tile_row(first, 1, p_.down);
+    const int64_t y = std::clamp<int64_t>(tiles * p_.m + below, 0, images.height - 1);
+    return {images.pixel(slice, y, 0), (last - first) * p_.m * images.width * images.channels};
   }
   /// What each product fetches of them, in half of the positions.
   Fetched share(Fetched pixels) const {
-    pixels.count /= std::max<int64_t>(1, (block_end_ - block_) * way_.rank * p_.positions / 2);
+    const int64_t chunks = ((last_ - first_) * p_.across + kTiles - 1) / kTiles;
+    pixels.count /= std::max<int64_t>(1, chunks * (block_end_ - block_) * way_.rank * p_.positions / 2);
     return pixels;
   }
 
@@ -287,7 +292,7 @@ class Task {
   std::vector<const float*> product_at_;
   std::vector<float*> position_at_, pixels_out_;
   std::vector<const float*> pixels_in_;
-  bool weights_come_;
+  const bool leaves_cache_;
   Fetched pixels_;  // those that the next product fetches
 };
 

@@ -21,8 +21,8 @@ void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, in
 void tile_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
                   int64_t b_row, float* c, int64_t c_row, const kernels::cpu::Fetched& next);
 
-/// The same of several pairs of matrices, whose products are summed: C = sum_i A_i B_i, zeros where there is
-/// none. Any number of rows; prepared weights. `next` is fetched meanwhile.
+/// The same of several pairs of matrices, whose products are added in their order: C = sum_i A_i B_i, zeros
+/// where there is none. Any number of rows; prepared weights. `next` is fetched meanwhile.
 void linked_product(int64_t rows, int64_t cols, int64_t depth, const kernels::cpu::Links& links,
                     int64_t a_row, int64_t b_row, float* c, int64_t c_row, const kernels::cpu::Fetched& next);
 
