@@ -122,7 +122,6 @@ struct EngineCase {
   int64_t rows, m, p;
 };
 
-// Each number of rows meets other block sizes in each algebra, and each instruction set every number of rows.
 // A transform of Hadamard's is a part of each of their factors.
 TEST(Engine, MixturesOfQuaternionsArePaired) {
   const auto& factors = algebra::get("quaternion").factors();
@@ -132,6 +131,7 @@ TEST(Engine, MixturesOfQuaternionsArePaired) {
     EXPECT_TRUE(mixing->view().group[0].paired);
 }
 
+// Each number of rows meets other block sizes in each algebra, and each instruction set every number of rows.
 TEST(Engine, EveryTailOfRowsAndBlocks) {
   const Machine machine;
   torch::manual_seed(1);

@@ -14,6 +14,8 @@ namespace quatrain::ops::engine {
 
 namespace {
 
+using kernels::cpu::Fetched;
+using kernels::cpu::Links;
 using kernels::cpu::Table;
 
 // Rows: fewer wait for memory either way, and oneDNN's products read it in longer stretches; with more
@@ -54,14 +56,14 @@ bool takes_own(const Table& table) {
                      [&](const auto& entry) { return entry.first == &table && entry.second; });
 }
 
-void multiply_small(bool own, int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row,
-                    const float* b, int64_t b_row, float* c, int64_t c_row,
-                    const kernels::cpu::Fetched& next) {
+/// By a product of our own, where that is wanted and has the bits of ATen's, or by ATen's.
+void multiply(bool own, int64_t rows, int64_t cols, int64_t depth, const Links& links, int64_t a_row,
+              int64_t b_row, float* c, int64_t c_row, const Fetched& next) {
   const Table& table = kernels::cpu::active();
-  if (own && takes_own(table))
-    table.product({&a, &b, 1}, a_row, rows, b_row, depth, cols, c, c_row, next);
-  else
-    at::native::cpublas::brgemm(rows, cols, depth, a_row, b_row, c_row, false, a, b, c);
+  if (own && takes_own(table)) return table.product(links, a_row, rows, b_row, depth, cols, c, c_row, next);
+  for (int64_t i = 0; i < links.count; ++i)
+    at::native::cpublas::brgemm(rows, cols, depth, a_row, b_row, c_row, i > 0, links.x[i], links.w[i], c);
+  for (int64_t row = 0; links.count == 0 && row < rows; ++row) std::fill_n(c + row * c_row, cols, 0.f);
 }
 
 }  // namespace
@@ -76,23 +78,18 @@ std::vector<float> probe_values(int64_t count) {
 
 void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
                    int64_t b_row, bool prepared, float* c, int64_t c_row) {
-  multiply_small(prepared && rows >= kFewest && rows <= kMost, rows, cols, depth, a, a_row, b, b_row, c,
-                 c_row, {b + depth * b_row, depth * b_row});
+  multiply(prepared && rows >= kFewest && rows <= kMost, rows, cols, depth, {&a, &b, 1}, a_row, b_row, c,
+           c_row, {b + depth * b_row, depth * b_row});
 }
 
 void tile_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
-                  int64_t b_row, float* c, int64_t c_row, const kernels::cpu::Fetched& next) {
-  multiply_small(rows >= kFewest, rows, cols, depth, a, a_row, b, b_row, c, c_row, next);
+                  int64_t b_row, float* c, int64_t c_row, const Fetched& next) {
+  multiply(rows >= kFewest, rows, cols, depth, {&a, &b, 1}, a_row, b_row, c, c_row, next);
 }
 
-void linked_product(int64_t rows, int64_t cols, int64_t depth, const kernels::cpu::Links& links,
-                    int64_t a_row, int64_t b_row, float* c, int64_t c_row,
-                    const kernels::cpu::Fetched& next) {
-  const Table& table = kernels::cpu::active();
-  if (takes_own(table)) return table.product(links, a_row, rows, b_row, depth, cols, c, c_row, next);
-  for (int64_t i = 0; i < links.count; ++i)
-    at::native::cpublas::brgemm(rows, cols, depth, a_row, b_row, c_row, i > 0, links.x[i], links.w[i], c);
-  for (int64_t row = 0; links.count == 0 && row < rows; ++row) std::fill_n(c + row * c_row, cols, 0.f);
+void linked_product(int64_t rows, int64_t cols, int64_t depth, const Links& links, int64_t a_row,
+                    int64_t b_row, float* c, int64_t c_row, const Fetched& next) {
+  multiply(/*own=*/true, rows, cols, depth, links, a_row, b_row, c, c_row, next);
 }
 
 }  // namespace quatrain::ops::engine
