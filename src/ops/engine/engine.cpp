@@ -72,18 +72,21 @@ struct Blocking {
   }
 };
 
+/// `next`: the block that is multiplied next where they come packed, else null.
 void multiply(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
-              bool prepared, float* c) {
+              const float* next, float* c) {
   for (int64_t done = 0; done < cols; done += layout().columns) {
     const int64_t together = std::min(layout().columns, cols - done);
-    small_product(rows, together, depth, a, a_row, b + done * depth, together, prepared, c + done, cols);
+    const float* const part = b + done * depth;
+    const float* const after = next && done + together < cols ? part + together * depth : next;
+    small_product(rows, together, depth, a, a_row, part, together, after, c + done, cols);
   }
 }
 
 /// `depth` is even. Once a thread has called this it must release what the call keeps of the processor
 /// (Release): a product of ATen's own would meet it.
 void multiply(int64_t rows, int64_t cols, int64_t depth, const bf16* a, int64_t a_row, const bf16* b,
-              bool /*prepared*/, float* c) {
+              const bf16* /*next*/, float* c) {
   const auto of = [](const bf16* p) { return reinterpret_cast<const at::BFloat16*>(p); };
   at::native::cpublas::brgemm(rows, cols, depth, a_row, cols, cols, false, of(a), of(b), c, true);
 }
@@ -213,19 +216,29 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
   const auto make_left = [&](int64_t row, int64_t height, int64_t k0, int64_t depth) {
     mix_left(k, p, row, k0, height, depth, left, left_component, left_row);
   };
+  const auto packed = [&](int64_t col, int64_t k0) {
+    return static_cast<const T*>(p.packed) + packed_offset<T>(p, col, k0);
+  };
+  // The packed block that a single panel meets next.
+  const auto next_of = [&](int64_t col, int64_t cols, int64_t k0, int64_t depth) {
+    if (col + cols < task.col_end) return packed(col + cols, k0);
+    return k0 + depth < p.K ? packed(task.col, k0 + depth) : packed(task.col, 0);
+  };
   const auto multiply_panel = [&](int64_t row, int64_t height, int64_t from, int64_t width, int64_t k0,
                                   int64_t depth) {
     const int64_t stored = stored_depth<T>(depth);
     for (int64_t done = 0; done < width; done += kColumns) {
       const int64_t col = from + done, cols = std::min(kColumns, width - done),
                     filled = stored_columns<T>(cols);
-      const T* block = p.packed ? static_cast<const T*>(p.packed) + packed_offset<T>(p, col, k0)
-                                : right + R * stored * done;
+      const T* const block = p.packed ? packed(col, k0) : right + R * stored * done;
+      const T* const next = p.packed ? next_of(col, cols, k0, depth) : nullptr;
       for (int64_t at = 0; at < height;) {
         const int64_t padded = tile_height(height - at, b.tile), count = std::min(padded, height - at);
-        for (int64_t r = 0; r < R; ++r)
-          multiply(padded, filled, stored, left + r * left_component + at * left_row, left_row,
-                   block + r * stored * filled, p.packed != nullptr, product + r * product_component);
+        for (int64_t r = 0; r < R; ++r) {
+          const T* const part = block + r * stored * filled;
+          multiply(padded, filled, stored, left + r * left_component + at * left_row, left_row, part,
+                   p.packed && r + 1 < R ? part + stored * filled : next, product + r * product_component);
+        }
         finish(row + at, count, col, cols, k0 == 0, k0 + depth == p.K);
         at += count;
       }
@@ -302,7 +315,7 @@ bool multiplies_halves() {
     const bf16 a[2] = {}, b[2 * kPackedColumns] = {};
     float c[kPackedColumns];
     try {
-      multiply(1, kPackedColumns, 2, a, 2, b, true, c);
+      multiply(1, kPackedColumns, 2, a, 2, b, b, c);
     } catch (const std::exception&) {
       return false;
     }
@@ -319,7 +332,7 @@ bool rows_stand_alone() {
     const std::vector<float> a = probe_values(kRows * kDepth), b = probe_values(kDepth * kColumns);
     const auto product = [&](int64_t rows) {
       std::vector<float> c(static_cast<size_t>(rows * kColumns));
-      multiply(rows, kColumns, kDepth, a.data(), kDepth, b.data(), true, c.data());
+      multiply(rows, kColumns, kDepth, a.data(), kDepth, b.data(), b.data(), c.data());
       return c;
     };
     const std::vector<float> whole = product(kRows);

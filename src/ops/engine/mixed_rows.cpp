@@ -22,8 +22,8 @@ void multiply_streamed(const Stream& s, int64_t rows, const float* mixed, int64_
   for (int64_t col = begin; col < end;) {
     const int64_t block = col / together * together, width = std::min(together, s.m - block),
                   cols = std::min(block + width, end) - col;
-    small_product(rows * s.n, cols, depth, mixed, depth, s.packed + block * depth + (col - block), width,
-                  true, y + col, s.m);
+    const float* const part = s.packed + block * depth + (col - block);
+    small_product(rows * s.n, cols, depth, mixed, depth, part, width, part + depth * width, y + col, s.m);
     col += cols;
   }
 }

@@ -18,10 +18,9 @@ using kernels::cpu::Fetched;
 using kernels::cpu::Links;
 using kernels::cpu::Table;
 
-// Rows: fewer wait for memory either way, and oneDNN's products read it in longer stretches; with more
-// nothing is gained where weights are multiplied by all rows at once.
-constexpr int64_t kFewest = 4, kMost = 32;
-constexpr int64_t kMostTiles = 64;  // of a picture, in a product
+// Rows: with more nothing is gained where weights are multiplied by all rows at once.
+constexpr int64_t kMost = 32;
+constexpr int64_t kFewestTiles = 4, kMostTiles = 64;  // of a picture, in a product
 
 /// Whether a table's product has the bits of ATen's. Then a row has the same ones whichever of the two its
 /// number of rows takes. Those of oneDNN from AVX2 on are the same chains of sums; MKL's, which ATen has
@@ -37,7 +36,7 @@ bool has_bits_of_atens(const Table& table) {
                                 atens.data());
     return own == atens;
   };
-  for (int64_t rows = kFewest; rows <= kMost; ++rows)
+  for (int64_t rows = 1; rows <= kMost; ++rows)
     if (!same(rows, kColumns)) return false;
   for (const int64_t rows : {kMost + 5, kMostTiles})
     for (const int64_t cols : {int64_t{17}, kColumns})
@@ -77,14 +76,14 @@ std::vector<float> probe_values(int64_t count) {
 }
 
 void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
-                   int64_t b_row, bool prepared, float* c, int64_t c_row) {
-  multiply(prepared && rows >= kFewest && rows <= kMost, rows, cols, depth, {&a, &b, 1}, a_row, b_row, c,
-           c_row, {b + depth * b_row, depth * b_row});
+                   int64_t b_row, const float* next, float* c, int64_t c_row) {
+  multiply(next != nullptr && rows <= kMost, rows, cols, depth, {&a, &b, 1}, a_row, b_row, c, c_row,
+           {next, depth * b_row});
 }
 
 void tile_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
                   int64_t b_row, float* c, int64_t c_row, const Fetched& next) {
-  multiply(rows >= kFewest, rows, cols, depth, {&a, &b, 1}, a_row, b_row, c, c_row, next);
+  multiply(rows >= kFewestTiles, rows, cols, depth, {&a, &b, 1}, a_row, b_row, c, c_row, next);
 }
 
 void linked_product(int64_t rows, int64_t cols, int64_t depth, const Links& links, int64_t a_row,
