@@ -183,8 +183,8 @@ class Task {
           if (run.input < 0)
             std::fill_n(to, (end - begin) * cols, 0.f);
           else if (run.plane == 0)
-            engine::tile_product(end - begin, cols, q, tiles_of_run, left_row, weights_of_run, m, to, cols,
-                                 leaves_cache_ ? Fetched{weights_of_run + q * m, q * m} : pixels_);
+            engine::linked_product(end - begin, cols, q, {&tiles_of_run, &weights_of_run, 1}, left_row, m, to,
+                                   cols, leaves_cache_ ? Fetched{weights_of_run + q * m, q * m} : pixels_);
           else
             at::native::cpublas::brgemm(end - begin, cols, q, left_row, m, cols, true, tiles_of_run,
                                         weights_of_run, to);

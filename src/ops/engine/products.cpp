@@ -18,16 +18,13 @@ using kernels::cpu::Fetched;
 using kernels::cpu::Links;
 using kernels::cpu::Table;
 
-// Rows: with more nothing is gained where weights are multiplied by all rows at once.
-constexpr int64_t kMost = 32;
-constexpr int64_t kFewestTiles = 4, kMostTiles = 64;  // of a picture, in a product
-
 /// Whether a table's product has the bits of ATen's. Then a row has the same ones whichever of the two its
 /// number of rows takes. Those of oneDNN from AVX2 on are the same chains of sums; MKL's, which ATen has
 /// without it, are not, and a table without fused products is not either.
 bool has_bits_of_atens(const Table& table) {
   constexpr int64_t kDepth = 1000;  // products that are no single chain are cut at less
-  const std::vector<float> a = probe_values(kMostTiles * kDepth), b = probe_values(kDepth * kColumns);
+  constexpr int64_t kFew = 32, kRows = 64;
+  const std::vector<float> a = probe_values(kRows * kDepth), b = probe_values(kDepth * kColumns);
   const auto same = [&](int64_t rows, int64_t cols) {
     std::vector<float> own(static_cast<size_t>(rows * cols)), atens = own;
     const float *const x = a.data(), *const w = b.data();
@@ -36,9 +33,9 @@ bool has_bits_of_atens(const Table& table) {
                                 atens.data());
     return own == atens;
   };
-  for (int64_t rows = 1; rows <= kMost; ++rows)
+  for (int64_t rows = 1; rows <= kFew; ++rows)
     if (!same(rows, kColumns)) return false;
-  for (const int64_t rows : {kMost + 5, kMostTiles})
+  for (const int64_t rows : {kFew + 5, kRows})
     for (const int64_t cols : {int64_t{17}, kColumns})
       if (!same(rows, cols)) return false;
   return true;
@@ -77,13 +74,7 @@ std::vector<float> probe_values(int64_t count) {
 
 void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
                    int64_t b_row, const float* next, float* c, int64_t c_row) {
-  multiply(next != nullptr && rows <= kMost, rows, cols, depth, {&a, &b, 1}, a_row, b_row, c, c_row,
-           {next, depth * b_row});
-}
-
-void tile_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
-                  int64_t b_row, float* c, int64_t c_row, const Fetched& next) {
-  multiply(rows >= kFewestTiles, rows, cols, depth, {&a, &b, 1}, a_row, b_row, c, c_row, next);
+  multiply(next != nullptr, rows, cols, depth, {&a, &b, 1}, a_row, b_row, c, c_row, {next, depth * b_row});
 }
 
 void linked_product(int64_t rows, int64_t cols, int64_t depth, const Links& links, int64_t a_row,

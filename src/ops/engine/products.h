@@ -10,20 +10,15 @@ namespace quatrain::ops::engine {
 
 /// C (rows x cols) = A (rows x depth) B (depth x cols), row-major, rows a_row, b_row and c_row elements
 /// apart. From AVX2 on each value of C is one chain of sums over the depth. Where B is a part of weights that
-/// are kept between calls, `next` is the part of them that is multiplied next, else null. Of kept weights a
-/// few rows are multiplied by a product of our own (kernels/cpu/products.h), which fetches as many values
-/// from there meanwhile.
+/// are kept between calls, `next` is the part of them that is multiplied next, else null. Kept weights are
+/// multiplied by a product of our own (kernels/cpu/products.h), which fetches as many values from there
+/// meanwhile.
 void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
                    int64_t b_row, const float* next, float* c, int64_t c_row);
 
-/// The same of some tiles of a picture, in the cache, and the prepared weights of one position, while `next`
-/// is fetched. There are thousands of such products in a pass, so that a call of oneDNN's counts. At most 64
-/// tiles; fewer than 4 are ATen's.
-void tile_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
-                  int64_t b_row, float* c, int64_t c_row, const kernels::cpu::Fetched& next);
-
 /// The same of several pairs of matrices, whose products are added in their order: C = sum_i A_i B_i, zeros
-/// where there is none. Any number of rows; prepared weights. `next` is fetched meanwhile.
+/// where there is none. B_i are kept weights; `next` is fetched meanwhile. A convolution makes thousands of
+/// such products in a pass, so that a call of oneDNN's would count.
 void linked_product(int64_t rows, int64_t cols, int64_t depth, const kernels::cpu::Links& links,
                     int64_t a_row, int64_t b_row, float* c, int64_t c_row, const kernels::cpu::Fetched& next);
 
