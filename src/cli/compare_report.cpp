@@ -10,6 +10,7 @@
 #include "cli/compare.h"
 #include "cli/console.h"
 #include "cli/figures.h"
+#include "support/numbers.h"
 #include "support/shell_word.h"
 #include "support/text.h"
 
@@ -105,7 +106,7 @@ void add_differences(Table& table, const Comparison& comparison, const tasks::Fi
     between.push_back(other && known ? signed_difference(figure, interval.low) + " to " +
                                            signed_difference(figure, interval.high)
                                      : "");
-    says.push_back(other && known ? words(verdict(interval, figure.margin)) : "");
+    says.push_back(other && known ? words(verdict(interval, figure.margin, figure.higher_is_better)) : "");
   }
   table.row(points);
   if (comparison.seeds.size() < 2) return;  // one run says nothing of the chance of training
@@ -148,10 +149,10 @@ std::string legend(const Comparison& comparison) {
       if (twins > 2) text += ", and the " + std::to_string(twins - 1) + " of a figure hold together";
       const tasks::Figure& figure = comparison.judging;
       const bool share = figure.format == tasks::Figure::Format::share;
-      text +=
-          ". Level: within " +
-          (share ? fixed(100 * figure.margin, 0) + " point" : fixed(figure.margin, 1) + " " + figure.title) +
-          ". Open: neither that nor a difference is shown.";
+      text += ". Level: within " +
+              (share ? counted(std::llround(100 * figure.margin), "point")
+                     : fixed(figure.margin, 1) + " " + figure.title) +
+              ". Open: neither that nor a difference is shown.";
     }
   } else if (comparison.judged && twins > 1) {
     text += "One seed says nothing of the chance of training: --seeds 5 gives intervals.";
@@ -251,7 +252,8 @@ Json to_json(const Comparison& comparison) {
       const Interval& points = twin.differences.at(comparison.judging.name);
       one["difference"] = json_of(points);
       if (&twin != &comparison.twins[comparison.reference] && !std::isnan(points.low))
-        one["verdict"] = words(verdict(points, comparison.judging.margin));
+        one["verdict"] =
+            words(verdict(points, comparison.judging.margin, comparison.judging.higher_is_better));
     }
     one["rate"] = twin.recipe.train.optimizer.learning_rate;
     for (const auto& trial : twin.trials) one["rates"].push_back({{"rate", trial.rate}, {"dev", trial.dev}});

@@ -105,9 +105,9 @@ Interval difference(const Answers& model, const Answers& other, int64_t comparis
   return {mean, mean - half, mean + half};
 }
 
-Verdict verdict(const Interval& difference, double margin) {
-  if (difference.low > 0) return Verdict::ahead;
-  if (difference.high < 0) return Verdict::behind;
+Verdict verdict(const Interval& difference, double margin, bool higher_is_better) {
+  if (difference.low > 0) return higher_is_better ? Verdict::ahead : Verdict::behind;
+  if (difference.high < 0) return higher_is_better ? Verdict::behind : Verdict::ahead;
   if (difference.low >= -margin && difference.high <= margin) return Verdict::level;
   return Verdict::open;
 }

@@ -49,8 +49,9 @@ Interval difference(const Answers& model, const Answers& other, int64_t comparis
 
 /// What an interval says at a margin, below which a difference does not matter.
 enum class Verdict { ahead, behind, level, open };
-/// ahead, behind: the interval excludes zero. level: it lies within the margin. open: none of these.
-Verdict verdict(const Interval& difference, double margin);
+/// ahead, behind: the interval excludes zero, and the figure is better or worse. level: it lies within the
+/// margin. open: none of these.
+Verdict verdict(const Interval& difference, double margin, bool higher_is_better);
 
 /// The value that Student's t of so many degrees of freedom (1 or more, whole or not) exceeds with this
 /// chance, between 1e-9 and .5.

@@ -106,8 +106,10 @@ TEST(Difference, finds_one_that_is_there) {
     for (size_t i = 0; i < run.size(); i += 8) run[i] = 1;  // of which some were right before
   const Interval interval = difference(models[0], models[1]);
   EXPECT_GT(interval.low, 0);
-  EXPECT_EQ(verdict(interval, 0.01), Verdict::ahead);
-  EXPECT_EQ(verdict(difference(models[1], models[0]), 0.01), Verdict::behind);
+  EXPECT_EQ(verdict(interval, 0.01, true), Verdict::ahead);
+  EXPECT_EQ(verdict(interval, 0.01, false), Verdict::behind);  // of an error rate
+  EXPECT_EQ(verdict(difference(models[1], models[0]), 0.01, true), Verdict::behind);
+  EXPECT_EQ(verdict(difference(models[1], models[0]), 0.01, false), Verdict::ahead);
 }
 
 TEST(Difference, has_two_levels) {
@@ -126,8 +128,8 @@ TEST(Difference, has_two_levels) {
   const Interval same = difference(c, c);
   EXPECT_EQ(same.low, 0);
   EXPECT_EQ(same.high, 0);
-  EXPECT_EQ(verdict(same, 0.01), Verdict::level);
-  EXPECT_EQ(verdict({0, -0.02, 0.005}, 0.01), Verdict::open);
+  EXPECT_EQ(verdict(same, 0.01, true), Verdict::level);
+  EXPECT_EQ(verdict({0, -0.02, 0.005}, 0.01, true), Verdict::open);
   const Interval one = difference({{1, 0}}, {{0, 0}});
   EXPECT_EQ(one.mean, 0.5);
   EXPECT_TRUE(std::isnan(one.low) && std::isnan(one.high));
