@@ -5,7 +5,11 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <fstream>
+#include <functional>
+#include <optional>
 #include <set>
+#include <string>
 
 #include "ops/attention_reference.h"
 
@@ -19,6 +23,7 @@ using test::defined;
 using test::expect_near;
 using test::gradients;
 using test::leaves;
+using test::relative_error;
 using test::seeded;
 
 using AttentionSeen = Attention;
@@ -379,6 +384,45 @@ TEST_F(AttentionSeen, PlacesOfAnySize) {
     expect_near({ops::hypercomplex_attention(Q, K, V, options)}, {defined(Q, K, V, options)}, 1e-5);
     expect_near({ops::attention_forward(seeded(options), Q, K, V)}, {defined(Q, K, V, options)}, 1e-5);
     expect_near({ops::composed::attention(seeded(options), Q, K, V)}, {defined(Q, K, V, options)}, 1e-5);
+  }
+}
+
+/// MiB that `work` takes beside what there is; nothing where the system does not tell.
+std::optional<int64_t> peak_of(const std::function<void()>& work) {
+  const auto status = [](const std::string& key) -> std::optional<int64_t> {
+    std::ifstream file("/proc/self/status");
+    for (std::string line; std::getline(file, line);)
+      if (line.starts_with(key)) return std::stoll(line.substr(key.size())) / 1024;
+    return {};
+  };
+  std::ofstream("/proc/self/clear_refs") << 5;  // the peak begins anew
+  const auto before = status("VmRSS:"), peak = status("VmHWM:");
+  if (!before || !peak || *peak > *before + 64) return {};
+  work();
+  return *status("VmHWM:") - *before;
+}
+
+// A mask of 12,000 x 12,000 would be 144 MB of bools, and four times that in use.
+TEST_F(AttentionSeen, LongCausalTextsWithPaddingTakeNoSquare) {
+  const torch::NoGradGuard no_grad;
+  constexpr int64_t kLength = 12000, kWords = 11000;
+  const at::Tensor x = torch::randn({1, kLength, 4, 1, 2});
+  const at::Tensor padding = torch::arange(kLength).ge(kWords).unsqueeze(0);
+  for (const char* algebra : {"real", "quaternion"}) {
+    SCOPED_TRACE(algebra);
+    const at::Tensor heads = algebra::get(algebra).n() == 1 ? x.reshape({1, kLength, 1, 1, 8}) : x;
+    ops::AttentionOptions options{.algebra = algebra, .padding = padding};
+    options.causal = true;
+    at::Tensor result;
+    const auto peak = peak_of([&] { result = ops::hypercomplex_attention(heads, heads, heads, options); });
+    if (!peak) GTEST_SKIP() << "this system does not tell the peak of a process's memory";
+    EXPECT_LT(*peak, 100);
+    // The last words of a text see all of it.
+    const at::Tensor some = heads.narrow(1, 0, kWords);
+    const at::Tensor last =
+        ops::hypercomplex_attention(some.narrow(1, kWords - 3, 3), some, some,
+                                    {.algebra = algebra, .causal = true, .offset = kWords - 3});
+    EXPECT_LE(relative_error(result.narrow(1, kWords - 3, 3), last), 1e-5);
   }
 }
 

@@ -31,6 +31,10 @@ struct AttentionCall {
   c10::SymInt place(const at::Tensor& query, const at::Tensor& key) const;
   /// True where queries see different keys.
   bool differs_by_query() const;
+  /// True where ATen's fused attention knows what is hidden: with one map, the keys behind a query's own
+  /// place and no others. It hides before it scales: a scale that is not positive would make hidden scores
+  /// the largest, or no numbers.
+  bool plainly_causal(const at::Tensor& query) const;
 };
 
 /// The gradients of query, key and value.

@@ -80,6 +80,11 @@ bool AttentionCall::differs_by_query() const {
   return options.causal || (mask.defined() && mask.dim() >= 2 && mask.sym_size(-2) != 1);
 }
 
+bool AttentionCall::plainly_causal(const at::Tensor& query) const {
+  return options.causal && options.offset == 0 && !options.padding.defined() && !options.mask.defined() &&
+         algebra->n() == 1 && scale(query) > 0;
+}
+
 AttentionCall unseeded_attention_call(std::string_view algebra, const OptionalTensor& padding, double dropout,
                                       const OptionalTensor& mask, bool causal, c10::SymInt offset,
                                       std::optional<double> scale, std::string_view order) {

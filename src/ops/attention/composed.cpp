@@ -92,10 +92,7 @@ std::tuple<at::Tensor, at::Tensor> attend(const AttentionCall& call, const at::T
   const bool one_map = call.algebra->n() == 1;
   const bool fused =
       !need_weights && !learns(o.mask) && (o.dropout == 0 || (one_map && !call.seed.defined()));
-  // Fused attention knows this one mask, and passes over what it hides. It hides before it scales: a scale
-  // that is not positive would make hidden scores the largest, or no numbers.
-  const bool causal = fused && one_map && o.causal && o.offset == 0 && !o.padding.defined() &&
-                      !o.mask.defined() && call.scale(Q) > 0;
+  const bool causal = fused && call.plainly_causal(Q);  // it passes over what is hidden
   AttentionCall rest = call;
   if (causal) rest.options.causal = false;
   const Maps maps(rest, Q, K, V);

@@ -22,9 +22,18 @@ constexpr int64_t kRows = 64;               // of a tile
 constexpr int64_t kScoreBytes = 1 << 18;    // of a tile's scores: they stay close
 constexpr int64_t kForwardBytes = 1 << 22;  // of a thread; a head of more would leave the caches: composed
 constexpr int64_t kBackwardBytes = 3 << 20;
+// The same where the composed form would write out which keys each query sees: slower outside the caches, but
+// such a mask grows with the square of the length.
+constexpr int64_t kMaskedForwardBytes = int64_t{1} << 32;
+constexpr int64_t kLargeMask = 1 << 24;  // entries
 // A causal tile skips keys in multiples of this number, because each length of a product needs its own
 // kernel.
 constexpr int64_t kColumns = 64;
+
+/// True where the composed form writes out which keys each query sees.
+bool needs_mask(const AttentionCall& call, const at::Tensor& query) {
+  return call.options.causal && !call.plainly_causal(query);
+}
 
 at::Tensor of_known_type(const at::Tensor& mask) {
   return !mask.defined() || mask.scalar_type() == at::kBool ? mask : mask.to(at::kFloat);
@@ -77,11 +86,12 @@ int64_t TileSizes::backward_bytes() const {
 }
 std::optional<TileSizes> TileSizes::fitting(const AttentionCall& call, const at::Tensor& query,
                                             const at::Tensor& key, bool with_gradient) {
+  const int64_t forward = needs_mask(call, query) ? kMaskedForwardBytes : kForwardBytes;
   if (key.size(1) > kForwardBytes || query.size(2) * query.size(4) > kForwardBytes) return {};
   for (const bool mixed : {true, false}) {
     if (mixed && !ScoreProducts::pay(*call.algebra, query.size(4))) continue;
     const TileSizes sizes(call, mixed, query, key);
-    if (with_gradient ? sizes.backward_bytes() <= kBackwardBytes : sizes.forward_bytes() <= kForwardBytes)
+    if (with_gradient ? sizes.backward_bytes() <= kBackwardBytes : sizes.forward_bytes() <= forward)
       return sizes;
   }
   return {};
@@ -266,13 +276,16 @@ void TiledCall::zero_words(const Heads<float>& heads, int64_t b, int64_t h, int6
 
 bool attends_in_tiles(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
                       const at::Tensor& value, bool with_gradient) {
-  if (call.algebra->n() == 1 || query.dim() != 5 || key.dim() != 5) return false;
+  if (query.dim() != 5 || key.dim() != 5) return false;
   for (const at::Tensor* t : {&query, &key, &value})
     if (!t->device().is_cpu() || t->scalar_type() != at::kFloat || t->sym_numel().maybe_as_int() == 0)
       return false;
+  const bool one_map = call.algebra->n() == 1;  // ATen's fused attention is faster, as long as it can be had
   for (const at::Tensor* t : {&query, &key})
     for (const c10::SymInt& size : t->sym_sizes())
-      if (size.is_heap_allocated()) return true;  // a size that a trace leaves open: what runs it will see
+      if (size.is_heap_allocated()) return !one_map;  // one that a trace leaves open: what runs it will see
+  if (one_map && (with_gradient || !needs_mask(call, query) || query.size(1) * key.size(1) < kLargeMask))
+    return false;
   return TileSizes::fitting(call, query, key, with_gradient).has_value();
 }
 
