@@ -17,6 +17,11 @@
 namespace quatrain::data {
 namespace {
 
+// The marks' names in a model. SentencePiece learns nothing from what a text has of these: of a text with the
+// word "<unk>", as WikiText's, it would learn neither that word nor its brackets.
+constexpr std::array kNamesOfMarks{"\uE000pad", "\uE000unk", "\uE000begin", "\uE000end"};
+static_assert(kNamesOfMarks.size() == kMarkCount);
+
 constexpr std::array kNormalizations{"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"};
 
 class PieceModel final : public Pieces::State {
@@ -33,8 +38,14 @@ class PieceModel final : public Pieces::State {
 
   PieceKind kind() const override { return kind_; }
   int64_t size() const override { return processor_.GetPieceSize(); }
-  std::string piece(int64_t id) const override { return processor_.IdToPiece(static_cast<int>(id)); }
-  int64_t id(std::string_view piece) const override { return processor_.PieceToId(piece); }
+  std::string piece(int64_t id) const override {
+    if (id >= 0 && id < kMarkCount) return kMarks[id];
+    return processor_.IdToPiece(static_cast<int>(id));
+  }
+  int64_t id(std::string_view piece) const override {
+    const auto* const mark = std::find(std::begin(kMarks), std::end(kMarks), piece);
+    return mark != std::end(kMarks) ? mark - kMarks : processor_.PieceToId(piece);
+  }
   std::vector<int32_t> encode(std::string_view line) const override {
     std::vector<int> ids;
     const auto status = processor_.Encode(line, &ids);
@@ -137,6 +148,10 @@ std::shared_ptr<const Pieces::State> train_model(const NextLine& next_line, cons
       {"unk_id", std::to_string(Pieces::kUnknown)},
       {"bos_id", std::to_string(Pieces::kBegin)},
       {"eos_id", std::to_string(Pieces::kEnd)},
+      {"pad_piece", kNamesOfMarks[Pieces::kPad]},
+      {"unk_piece", kNamesOfMarks[Pieces::kUnknown]},
+      {"bos_piece", kNamesOfMarks[Pieces::kBegin]},
+      {"eos_piece", kNamesOfMarks[Pieces::kEnd]},
       {"unk_surface", kMarks[Pieces::kUnknown]},
       {"max_sentence_length", std::to_string(kLongestLine)},
       {"num_threads", "4"},  // a fixed number: sums are rounded by threads

@@ -104,6 +104,19 @@ TEST_F(PiecesTest, BasicEnglishIsTorchtexts) {
   EXPECT_THAT(pieces.encode(" \" ; "), IsEmpty());
 }
 
+// WikiText writes its unknown words so.
+TEST_F(PiecesTest, SentencePieceLearnsWordsThatAreWrittenAsMarks) {
+  std::vector<std::string> lines = sentences(300);
+  for (std::string& line : lines) line += " <unk> </s>";
+  for (const PieceKind kind : {PieceKind::unigram, PieceKind::bpe}) {
+    const auto pieces = train(lines, of(kind, 120));
+    for (const int32_t id : pieces.encode("baum <unk> </s>")) EXPECT_GT(id, 3);
+    EXPECT_LT(pieces.encode("<unk>").size(), 5);  // as a word that is often seen
+    EXPECT_EQ(back(pieces, "baum <unk> </s>"), "baum <unk> </s>");
+    EXPECT_EQ(pieces.piece(Pieces::kUnknown), "<unk>");
+  }
+}
+
 TEST_F(PiecesTest, SentencePieceLearnsAsManyPiecesAsAskedFor) {
   for (const PieceKind kind : {PieceKind::unigram, PieceKind::bpe}) {
     const auto pieces = train(sentences(300), of(kind, 120));
@@ -210,7 +223,7 @@ TEST_F(PiecesTest, RefusesWhatCannotBe) {
               HasSubstr("size must be from 5 to 10000000 for unigram, got 0"));
   EXPECT_THAT(error(of(PieceKind::unigram, 100), 0), HasSubstr("there must be a line to learn from"));
   EXPECT_THAT(error(of(PieceKind::words, 4)), HasSubstr("size must be at least 5"));
-  EXPECT_THAT(error(of(PieceKind::words), 0), HasSubstr("have no words that occur 1 times or more"));
+  EXPECT_THAT(error(of(PieceKind::words), 0), HasSubstr("have no tokens (words) that occur 1 times or more"));
   auto options = of(PieceKind::unigram, 100);
   options.normalization = "nfd";
   EXPECT_THAT(error(options), HasSubstr("normalization must be one of nmt_nfkc, nfkc, nmt_nfkc_cf, nfkc_cf, "
