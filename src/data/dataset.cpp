@@ -31,7 +31,7 @@ const std::vector<Entry>& entries() {
        read_sva},
       {{"tsv", "your texts (train.tsv, dev.tsv, test.tsv, or one file and shares: label, tab, text)", true},
        read_tsv},
-      {{"agreement", "subject-verb agreement, generated", false},
+      {{"agreement", "subject-verb agreement, generated", false, true},
        [](const Source& source) { return generate_agreement(source.agreement); }},
   };
   return all;

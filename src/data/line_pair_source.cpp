@@ -226,9 +226,11 @@ std::pair<std::string, std::string> endings(const PairEntry& entry, const LinePa
 
 std::unique_ptr<LinePairCorpus> open_files(const PairEntry& entry, const LinePairSource& source) {
   const bool columns = entry.reader.name == std::string_view(kTsv);
-  TORCH_CHECK(!columns || (source.source.empty() && source.target.empty()),
-              "data: a tsv file has both sides, so source and target name no endings, got ",
-              quote(source.source.empty() ? source.target : source.source));
+  TORCH_CHECK(
+      !columns || (source.source.empty() && source.target.empty()),
+      "data: a tsv file has both sides, so source and target, the endings of two files, must be empty, got ",
+      quote(source.source.empty() ? source.target : source.source),
+      " (--set task.source= --set task.target=)");
   const std::map<std::string, std::vector<std::string>> stems_of{
       {"train", {"train"}}, {"dev", entry.dev}, {"test", entry.test}};
   // A test set without the pairs of the training set needs that, too.

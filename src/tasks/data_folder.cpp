@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "quatrain/tasks/recipe.h"
+#include "support/text.h"
 
 namespace quatrain::tasks {
 
@@ -14,6 +15,14 @@ void settle_folder(const std::string& reader, fs::path& folder, const std::vecto
   if (!asked.empty()) folder = asked;
   const auto found =
       std::find_if(known.begin(), known.end(), [&](const auto& one) { return one.name == reader; });
+  if (!asked.empty() && found != known.end() && !found->takes_folder) {
+    std::vector<std::string> reading;
+    for (const auto& one : known)
+      if (one.takes_folder) reading.emplace_back(one.name);
+    throw RecipeError(
+        "recipe '" + recipe_name +
+        "' generates its data: --data has nothing to read; a folder is read by task.data = " + join(reading));
+  }
   if (found == known.end() || !found->needs_folder) return;
   const char* everywhere = std::getenv("QUATRAIN_DATA");
   if (folder.empty() && everywhere) folder = everywhere;

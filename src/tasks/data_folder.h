@@ -10,7 +10,7 @@ namespace quatrain::tasks {
 
 /// Settles where a reader's data lie: in the folder that was asked for, else in the recipe's own, else in
 /// QUATRAIN_DATA. The result is absolute; a reader that generates its data needs none. Throws a RecipeError
-/// where there is none.
+/// where there is none, or where one was asked for that the reader would not read.
 void settle_folder(const std::string& reader, std::filesystem::path& folder,
                    const std::vector<data::Reader>& known, const std::string& asked,
                    const std::string& recipe_name);

@@ -297,7 +297,10 @@ TEST_F(PairsTest, TsvHasTwoColumns) {
   EXPECT_EQ(corpus->bad().reasons[0].count, 2);
   EXPECT_EQ(corpus->bad().reasons[1].reason, "the source is empty");
   from.source = "de";
-  EXPECT_THAT(error(from), HasSubstr("source and target name no endings, got \"de\""));
+  EXPECT_THAT(
+      error(from),
+      HasSubstr("a tsv file has both sides, so source and target, the endings of two files, must be empty, "
+                "got \"de\" (--set task.source= --set task.target=)"));
 }
 
 TEST_F(PairsTest, KnownSetsAreFoundByName) {

@@ -111,6 +111,8 @@ TEST_F(Seq2SeqPredictTest, BeginningsAreGoneOnWith) {
       problem_of(*asking, {"a\tb", "a b", "c\td"}, 1),
       HasSubstr("a line must have a source, a tab and a beginning (decode.reads = beginning), this one "
                 "has no tab"));
+  EXPECT_THAT(problem_of(*asking, {"a\tb", "a\tb\tc"}, 1),
+              HasSubstr("a line must have one tab (decode.reads = beginning), this one has more"));
   EXPECT_THAT(problem_of(*asking, {"a\tb b b b", "a\tb b b b b"}, 1),
               HasSubstr("a beginning may have at most 4 tokens (decode.longest), this one has 5"));
 }

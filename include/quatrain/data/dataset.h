@@ -39,6 +39,7 @@ struct QUATRAIN_API Reader {
   const char* name;
   const char* summary;  ///< one line: what it reads
   bool needs_folder;
+  bool takes_folder = needs_folder;  ///< one that is given is read
 };
 
 /// sst, sst5, imdb, sva, tsv, agreement.

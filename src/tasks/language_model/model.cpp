@@ -39,12 +39,6 @@ at::Tensor TextPredictor::forward(const std::vector<at::Tensor>& input) {
   return network->forward(input[0]);
 }
 
-std::string TextPredictor::line_problem(const std::string& line) const {
-  if (!own().score || own().mark_ends || pieces.encode(line).size() != 1) return "";
-  return "a line must have 2 tokens to be scored, because the first has no score where task.mark_ends is "
-         "false";
-}
-
 std::vector<std::string> TextPredictor::predict(const std::vector<std::string>& lines) {
   const auto start = std::chrono::steady_clock::now();
   auto answers = own().score ? scored(lines) : continued(lines);

@@ -19,7 +19,6 @@ class TextPredictor : public Model {
   torch::nn::Module& module() override { return *network; }
   /// {tokens} (B, L): scores of the tokens that follow, (B, L, vocabulary).
   at::Tensor forward(const std::vector<at::Tensor>& input) override;
-  std::string line_problem(const std::string& line) const override;
   /// What follows each line, or its log-probability and perplexity, as [generate] says. A line without tokens
   /// has an empty answer.
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;

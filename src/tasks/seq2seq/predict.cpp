@@ -110,6 +110,9 @@ Seq2SeqModel::Asked Seq2SeqModel::read(const std::vector<std::string>& lines) {
     if (tab == std::string::npos)
       throw LineError(i, "a line must have a source, a tab and a " + second +
                              " (decode.reads = " + name(reads) + "), this one has no tab");
+    if (tab < lines[i].size() && lines[i].find('\t', tab + 1) != std::string::npos)
+      throw LineError(
+          i, "a line must have one tab (decode.reads = " + std::string(name(reads)) + "), this one has more");
     std::string text = lines[i].substr(0, tab);
     Source source = encode(text);
     Tokens target;
@@ -118,9 +121,9 @@ Seq2SeqModel::Asked Seq2SeqModel::read(const std::vector<std::string>& lines) {
       target.assign(ids.begin(), ids.end());
     }
     if (static_cast<int64_t>(target.size()) > most)
-      throw LineError(i, "a " + second + " may have at most " + counted(most, "token") +
-                             " (decode.longest), this one has " +
-                             grouped(static_cast<int64_t>(target.size())));
+      throw LineError(i, "a " + second + " may have at most " + counted(most, "token") + " (" +
+                             (most < own().translation.longest ? "model.max_positions" : "decode.longest") +
+                             "), this one has " + grouped(static_cast<int64_t>(target.size())));
     if (source.empty) continue;
     cut_ += source.cut;
     asked.places.push_back(i);
