@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.utils import prune
-from torch.utils.flop_counter import FlopCounterMode
 
 import quatrain
 from quatrain.nn import Linear
@@ -107,46 +106,6 @@ def test_state_dicts_know_their_algebra(tmp_path):
     Linear(8, 8, algebra="phm(4)").load_state_dict(learned)
     # A plain dictionary, as other libraries keep it, says nothing and is taken.
     split.load_state_dict(dict(quaternion.state_dict()))
-
-
-def flops(call):
-    with FlopCounterMode(display=False) as counter:
-        call()
-    return counter.get_total_flops()
-
-
-def test_the_flop_counter_counts_products():
-    x = torch.randn(6, 64)
-    real = flops(lambda: nn.Linear(64, 128)(x))
-    assert real == 2 * 6 * 64 * 128
-    layer = Linear(64, 128, algebra="quaternion", way="factored")
-    assert flops(lambda: layer(x)) == real * 8 // 16  # R / n^2 of the real layer's
-    assert flops(lambda: Linear(64, 128, algebra="quaternion", way="materialised")(x)) == real
-    assert flops(lambda: Linear(64, 128, algebra="real")(x)) == real
-
-    given = torch.randn(6, 64, requires_grad=True)
-    assert flops(lambda: layer(given).sum().backward()) == 3 * real * 8 // 16
-    assert flops(lambda: layer(x).sum().backward()) == 2 * real * 8 // 16
-    learned = Linear(64, 128, algebra="phm(4)").eval()
-    assert learned.factorize()
-    for gradients in (True, False):  # without them its weights stay as they are
-        taken = torch.ops.quatrain.planned_way(
-            x, learned.S, "learned", learned.A, learned._weight.factored[1:], not gradients
-        )
-        with torch.set_grad_enabled(gradients):
-            assert flops(lambda: learned(x)) == (real * 8 // 16 if taken == "factored" else real)
-
-
-def test_the_flop_counter_counts_attention():
-    Q, K, V = (torch.randn(2, length, 4, 3, 64, requires_grad=True) for length in (5, 7, 7))
-    pairs, width = 2 * 3 * 5 * 7, 4 * 64
-    forward = flops(lambda: quatrain.ops.hypercomplex_attention(Q, K, V, "quaternion"))
-    assert forward == 2 * pairs * (8 * 64 + width)  # R products of components, and the values
-    narrow = (torch.randn(2, length, 4, 3, 1) for length in (5, 7, 7))  # n products of n components
-    assert flops(lambda: quatrain.ops.hypercomplex_attention(*narrow, "quaternion")) == 2 * pairs * (16 + 4)
-    assert torch.ops.quatrain.score_multiplications("real", 4, 64) == width
-    both = flops(lambda: quatrain.ops.hypercomplex_attention(Q, K, V, "quaternion").sum().backward())
-    assert both == forward + 2 * pairs * (3 * 8 * 64 + 2 * width)
 
 
 def test_convert_keeps_what_a_new_layer_would_lose():
