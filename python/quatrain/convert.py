@@ -199,17 +199,17 @@ def _twin(layer: Any, weight: Tensor, spec: Spec, sizes: tuple[int, int], fresh:
 
 def _convolution_twin(layer: Any, weight: Tensor, spec: Spec, fresh: bool) -> tuple[nn.Module, float | None]:
     """The same of a convolution."""
-    own = ("initialiser", "way", "winograd") if isinstance(layer, _OUR_CONVOLUTIONS) and not layer._transposed else ()
+    own = ("initialiser", "way", "winograd") if isinstance(layer, _OUR_CONVOLUTIONS) and not layer.transposed else ()
     names = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "padding_mode", "output_padding", *own)
     options = {name: getattr(layer, name) for name in names if hasattr(layer, name)}
     made: Any = _CONVOLUTIONS.get(type(layer), type(layer))
-    if made._transposed:
+    if made.transposed:
         options.pop("padding_mode", None)
     else:
         options.pop("output_padding", None)
     twin = made(**options, bias=layer.bias is not None, device=weight.device, dtype=weight.dtype, algebra=spec)
     kernel = layer.weight.detach()
-    return _filled(twin, layer, weight, (kernel.transpose(0, 1) if made._transposed else kernel).flatten(1), fresh)
+    return _filled(twin, layer, weight, (kernel.transpose(0, 1) if made.transposed else kernel).flatten(1), fresh)
 
 
 def convert(

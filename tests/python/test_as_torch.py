@@ -1,7 +1,10 @@
 """What somebody who knows torch.nn expects of a layer, and what would be wrong in silence."""
 
 import copy
+import inspect
 import pickle
+import re
+import warnings
 
 import pytest
 import torch
@@ -77,6 +80,73 @@ def test_arguments_stand_as_torchs():
     for padding_idx in (0, "quaternion"):
         with pytest.raises(TypeError, match="positional"):
             quatrain.nn.Embedding(8, 8, padding_idx)
+
+
+CONVOLUTIONS = [kind + f"{axes}d" for kind in ("Conv", "ConvTranspose") for axes in (1, 2, 3)]
+RECURRENT = ["LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell"]
+
+
+@pytest.mark.parametrize("kind", ["Linear", *CONVOLUTIONS, *RECURRENT, "Embedding", "LayerNorm", "Dropout"])
+def test_forward_names_its_arguments_as_torch_does(kind):
+    names = [list(inspect.signature(getattr(module, kind).forward).parameters) for module in (quatrain.nn, nn)]
+    assert names[0] == names[1]
+    assert names[0][1] == "input"
+
+
+def test_other_layers_call_their_input_so_too():
+    x = torch.randn(3, 8)
+    for layer in (quatrain.nn.Activation("relu"), quatrain.nn.WhiteningNorm(8), quatrain.nn.Linear(8, 8), quatrain.nn.LayerNorm(8)):
+        layer.eval()
+        assert torch.equal(layer(input=x), layer(x))
+    layer, state = quatrain.nn.GRU(8, 8), torch.randn(1, 8)
+    torch.testing.assert_close(layer(input=x, hx=state), layer(x, state))
+
+
+@pytest.mark.parametrize(
+    "kind, options",
+    [(kind, {}) for kind in CONVOLUTIONS]
+    + [
+        ("Conv1d", dict(padding=1, dilation=2, groups=2)),
+        ("Conv2d", dict(padding="same", padding_mode="reflect")),
+        ("Conv2d", dict(padding=[1, 0], stride=[2, 1])),
+        ("Conv3d", dict(padding="valid")),
+        ("ConvTranspose1d", dict(stride=2, padding=1, output_padding=1)),
+        ("ConvTranspose3d", dict(stride=(2, 2, 3), output_padding=(1, 1, 2), dilation=2)),
+    ],
+)
+def test_attributes_of_convolutions_are_torchs(kind, options):
+    ours, theirs = (getattr(module, kind)(8, 16, 3, **options) for module in (quatrain.nn, nn))
+    for name in ("kernel_size", "stride", "padding", "dilation", "output_padding", "transposed", "padding_mode", "groups"):
+        mine, real = getattr(ours, name), getattr(theirs, name)
+        assert type(mine) is type(real) and mine == real, name
+    mine, real = (set(re.findall(r"\w+=(?:\([^)]*\)|\w+)", repr(layer))) for layer in (ours, theirs))
+    assert mine == real | {"algebra=quaternion", "bias=True"}
+
+
+@pytest.mark.parametrize(
+    "kind, options, shown",
+    [("LSTM", dict(batch_first=True, proj_size=4), {"batch_first=True", "proj_size=4"}), ("GRU", dict(batch_first=True), {"batch_first=True"}), ("RNN", {}, set())],
+)
+def test_recurrent_layers_print_what_is_unusual(kind, options, shown):
+    printed = repr(getattr(quatrain.nn, kind)(8, 8, **options))
+    assert {part for part in ("batch_first=True", "batch_first=False", "proj_size=4", "proj_size=0") if part in printed} == shown
+
+
+def test_recurrent_layers_name_their_mode():
+    for kind, options in (("LSTM", {}), ("GRU", {}), ("RNN", {}), ("RNN", dict(nonlinearity="relu"))):
+        ours, theirs = (getattr(module, kind)(8, 8, **options) for module in (quatrain.nn, nn))
+        assert ours.mode == theirs.mode
+    assert quatrain.nn.LSTM(8, 8, printed=True).mode == "LSTM"
+
+
+def test_dropout_without_a_layer_above_is_warned_of():
+    with pytest.warns(UserWarning, match="^LSTM: dropout is between the layers, so dropout = 0.5 does nothing with num_layers = 1$") as caught:
+        quatrain.nn.LSTM(8, 8, dropout=0.5)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quatrain.nn.LSTM(8, 8, 2, dropout=0.5)
+        quatrain.nn.GRU(8, 8)
 
 
 @pytest.mark.parametrize("algebra", ["real", "quaternion", "wkp(4)"])
