@@ -135,6 +135,8 @@ _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backw
 
 def _kept_from(layer: nn.Module) -> str:
     """What a layer does beside its matrix, which a new layer would not do; empty where there is nothing."""
+    if any(is_lazy(parameter) for parameter in layer.parameters(recurse=False)):
+        return "is lazy and has no weights yet: give the model an input first, then convert it"
     if is_recurrent(layer):
         if kept := kept_from(layer):
             return kept
@@ -234,7 +236,7 @@ def convert(
         fresh: new weights by the layers' initialiser, for a model yet to be trained.
 
     Skipped, with the reason in the report: sizes that n does not divide, convolutions with groups, weights that are tied to another module, what
-    ``where`` excludes, layers that are hypercomplex already, subclasses of torch's layers, layers with hooks or with a
+    ``where`` excludes, layers that are hypercomplex already, lazy layers that have no weights yet, subclasses of torch's layers, layers with hooks or with a
     weight that is computed (``weight_norm``, ``prune``). Raises ValueError for weights on the meta device without ``fresh``.
 
     ``torch.nn.MultiheadAttention`` reads its projections' weights itself, so it is replaced whole, by

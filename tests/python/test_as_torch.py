@@ -194,8 +194,11 @@ def test_convert_keeps_what_a_new_layer_would_lose():
     for layer, words in zip(report.layers, ["hooks", "hooks", "computed from others", "computed from others", "Parametrized"]):
         assert words in layer.skipped
 
-    lazy, report = quatrain.convert(nn.Sequential(nn.LazyLinear(8)), "quaternion")
-    assert "LazyLinear" in report.layers[0].skipped
+    for lazy, x in ((nn.LazyLinear(8), torch.zeros(1, 8)), (nn.LazyConv2d(8, 3), torch.zeros(1, 8, 3, 3)), (nn.LazyConvTranspose1d(8, 3), torch.zeros(1, 8, 3))):
+        model, report = quatrain.convert(nn.Sequential(lazy), "quaternion")
+        assert report.layers[0].skipped == "is lazy and has no weights yet: give the model an input first, then convert it"
+        model(x)
+        assert quatrain.convert(model, "quaternion")[1].converted == 1
     with pytest.raises(ValueError, match="the weights of '0' are on the meta device"):
         quatrain.convert(nn.Sequential(nn.Linear(8, 8, device="meta")), "quaternion")
     assert quatrain.convert(nn.Sequential(nn.Linear(8, 8, device="meta")), "quaternion", fresh=True)[1].converted == 1
