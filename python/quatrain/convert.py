@@ -235,9 +235,10 @@ def convert(
         where: which layers to convert, by dotted name and module; all by default.
         fresh: new weights by the layers' initialiser, for a model yet to be trained.
 
-    Skipped, with the reason in the report: sizes that n does not divide, convolutions with groups, weights that are tied to another module, what
-    ``where`` excludes, layers that are hypercomplex already, lazy layers that have no weights yet, subclasses of torch's layers, layers with hooks or with a
-    weight that is computed (``weight_norm``, ``prune``). Raises ValueError for weights on the meta device without ``fresh``.
+    Skipped, with the reason in the report: sizes that n does not divide, convolutions with groups, weights that are tied to
+    another module, what ``where`` excludes, layers that are hypercomplex already, lazy layers that have no weights yet,
+    subclasses of torch's layers, layers with hooks or with a weight that is computed (``weight_norm``, ``prune``). Raises
+    ValueError for weights on the meta device without ``fresh``.
 
     ``torch.nn.MultiheadAttention`` reads its projections' weights itself, so it is replaced whole, by
     ``quatrain.nn.TorchMultiheadAttention`` with the layers ``q_proj``, ``k_proj``, ``v_proj`` and ``out_proj``.
