@@ -135,6 +135,8 @@ _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backw
 
 def _kept_from(layer: nn.Module) -> str:
     """What a layer does beside its matrix, which a new layer would not do; empty where there is nothing."""
+    if any(is_lazy(parameter) for parameter in layer.parameters(recurse=False)):
+        return "is lazy and has no weights yet: give the model an input first, then convert it"
     if is_recurrent(layer):
         if kept := kept_from(layer):
             return kept
@@ -199,17 +201,17 @@ def _twin(layer: Any, weight: Tensor, spec: Spec, sizes: tuple[int, int], fresh:
 
 def _convolution_twin(layer: Any, weight: Tensor, spec: Spec, fresh: bool) -> tuple[nn.Module, float | None]:
     """The same of a convolution."""
-    own = ("initialiser", "way", "winograd") if isinstance(layer, _OUR_CONVOLUTIONS) and not layer._transposed else ()
+    own = ("initialiser", "way", "winograd") if isinstance(layer, _OUR_CONVOLUTIONS) and not layer.transposed else ()
     names = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "padding_mode", "output_padding", *own)
     options = {name: getattr(layer, name) for name in names if hasattr(layer, name)}
     made: Any = _CONVOLUTIONS.get(type(layer), type(layer))
-    if made._transposed:
+    if made.transposed:
         options.pop("padding_mode", None)
     else:
         options.pop("output_padding", None)
     twin = made(**options, bias=layer.bias is not None, device=weight.device, dtype=weight.dtype, algebra=spec)
     kernel = layer.weight.detach()
-    return _filled(twin, layer, weight, (kernel.transpose(0, 1) if made._transposed else kernel).flatten(1), fresh)
+    return _filled(twin, layer, weight, (kernel.transpose(0, 1) if made.transposed else kernel).flatten(1), fresh)
 
 
 def convert(
@@ -233,9 +235,10 @@ def convert(
         where: which layers to convert, by dotted name and module; all by default.
         fresh: new weights by the layers' initialiser, for a model yet to be trained.
 
-    Skipped, with the reason in the report: sizes that n does not divide, convolutions with groups, weights that are tied to another module, what
-    ``where`` excludes, layers that are hypercomplex already, subclasses of torch's layers, layers with hooks or with a
-    weight that is computed (``weight_norm``, ``prune``). Raises ValueError for weights on the meta device without ``fresh``.
+    Skipped, with the reason in the report: sizes that n does not divide, convolutions with groups, weights that are tied to
+    another module, what ``where`` excludes, layers that are hypercomplex already, lazy layers that have no weights yet,
+    subclasses of torch's layers, layers with hooks or with a weight that is computed (``weight_norm``, ``prune``). Raises
+    ValueError for weights on the meta device without ``fresh``.
 
     ``torch.nn.MultiheadAttention`` reads its projections' weights itself, so it is replaced whole, by
     ``quatrain.nn.TorchMultiheadAttention`` with the layers ``q_proj``, ``k_proj``, ``v_proj`` and ``out_proj``.

@@ -93,7 +93,7 @@ def _state_and_options(layer: Any) -> tuple[dict[str, Tensor], dict[str, Any]]:
         names: tuple[str, ...] = ("in_features", "out_features")
         state["weight"] = layer.matrix()
     else:
-        last = "output_padding" if layer._transposed else "padding_mode"
+        last = "output_padding" if layer.transposed else "padding_mode"
         names = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", last)
         state["weight"] = _dense(layer.weight.as_subclass(Tensor), layer.spec.n, layer.groups)
     return state, {"bias": layer.bias is not None} | {name: getattr(layer, name) for name in names}

@@ -94,6 +94,21 @@ class RunModel(nn.Module):
         raise TypeError("RunModel: the model of a run cannot be copied: load the run once more")
 
 
+def _text(number: int, line: str | os.PathLike[str]) -> str:
+    """A line as C++ takes it."""
+    text = os.fspath(line) if isinstance(line, os.PathLike) else line
+    if not isinstance(text, str):
+        raise TypeError(f"predict: line {number} must be a text, got {type(text).__name__}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        character = text[error.start]
+        raise ValueError(
+            f"predict: line {number} is not valid Unicode: its character {error.start + 1} is {character!r}, a lone surrogate"
+        ) from None
+    return text
+
+
 @dataclasses.dataclass(frozen=True)
 class Run:
     """What ``load`` gives."""
@@ -104,23 +119,21 @@ class Run:
     kind: str
     #: the complete recipe, as it was written into the run
     recipe: dict[str, Any]
-    #: words by their numbers; 0 is the padding, 1 an unknown word. Empty where the kind has no words.
+    #: words by their numbers; 0 is the padding, 1 an unknown word. Empty where the kind has no words, and where it has pieces of
+    #: texts (``seq2seq`` and ``language_model``), which C++ cuts.
     vocabulary: list[str]
     #: names of the classes. Empty where the kind has no classes.
     labels: list[str]
 
-    def predict(self, lines: Sequence[str]) -> list[str]:
+    def predict(self, lines: Sequence[str | os.PathLike[str]]) -> list[str]:
         """An answer for each line, as ``quatrain predict`` gives it, from the model as it is: its parameters may have
-        been trained further.
+        been trained further. The lines of a run of speech or of pictures are the paths of files.
 
-        Raises TypeError where it is not given a list of texts, ValueError with the line that the model cannot answer.
+        Raises TypeError where it is not given a list of texts or paths, ValueError with the line that the model cannot answer.
         """
-        if isinstance(lines, (str, bytes)):
+        if isinstance(lines, (str, bytes, os.PathLike)):
             raise TypeError(f"predict: lines must be a list of texts, got a single {type(lines).__name__}: put it into a list")
-        texts = list(lines)
-        for number, line in enumerate(texts, 1):
-            if not isinstance(line, str):
-                raise TypeError(f"predict: line {number} must be a text, got {type(line).__name__}")
+        texts = [_text(number, line) for number, line in enumerate(lines, 1)]
         self.model._check_own()
         with torch.no_grad():
             return list(self.model._run.predict(texts))

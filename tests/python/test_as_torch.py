@@ -1,13 +1,15 @@
 """What somebody who knows torch.nn expects of a layer, and what would be wrong in silence."""
 
 import copy
+import inspect
 import pickle
+import re
+import warnings
 
 import pytest
 import torch
 from torch import nn
 from torch.nn.utils import prune
-from torch.utils.flop_counter import FlopCounterMode
 
 import quatrain
 from quatrain.nn import Linear
@@ -80,6 +82,73 @@ def test_arguments_stand_as_torchs():
             quatrain.nn.Embedding(8, 8, padding_idx)
 
 
+CONVOLUTIONS = [kind + f"{axes}d" for kind in ("Conv", "ConvTranspose") for axes in (1, 2, 3)]
+RECURRENT = ["LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell"]
+
+
+@pytest.mark.parametrize("kind", ["Linear", *CONVOLUTIONS, *RECURRENT, "Embedding", "LayerNorm", "Dropout"])
+def test_forward_names_its_arguments_as_torch_does(kind):
+    names = [list(inspect.signature(getattr(module, kind).forward).parameters) for module in (quatrain.nn, nn)]
+    assert names[0] == names[1]
+    assert names[0][1] == "input"
+
+
+def test_other_layers_call_their_input_so_too():
+    x = torch.randn(3, 8)
+    for layer in (quatrain.nn.Activation("relu"), quatrain.nn.WhiteningNorm(8), quatrain.nn.Linear(8, 8), quatrain.nn.LayerNorm(8)):
+        layer.eval()
+        assert torch.equal(layer(input=x), layer(x))
+    layer, state = quatrain.nn.GRU(8, 8), torch.randn(1, 8)
+    torch.testing.assert_close(layer(input=x, hx=state), layer(x, state))
+
+
+@pytest.mark.parametrize(
+    "kind, options",
+    [(kind, {}) for kind in CONVOLUTIONS]
+    + [
+        ("Conv1d", dict(padding=1, dilation=2, groups=2)),
+        ("Conv2d", dict(padding="same", padding_mode="reflect")),
+        ("Conv2d", dict(padding=[1, 0], stride=[2, 1])),
+        ("Conv3d", dict(padding="valid")),
+        ("ConvTranspose1d", dict(stride=2, padding=1, output_padding=1)),
+        ("ConvTranspose3d", dict(stride=(2, 2, 3), output_padding=(1, 1, 2), dilation=2)),
+    ],
+)
+def test_attributes_of_convolutions_are_torchs(kind, options):
+    ours, theirs = (getattr(module, kind)(8, 16, 3, **options) for module in (quatrain.nn, nn))
+    for name in ("kernel_size", "stride", "padding", "dilation", "output_padding", "transposed", "padding_mode", "groups"):
+        mine, real = getattr(ours, name), getattr(theirs, name)
+        assert type(mine) is type(real) and mine == real, name
+    mine, real = (set(re.findall(r"\w+=(?:\([^)]*\)|\w+)", repr(layer))) for layer in (ours, theirs))
+    assert mine == real | {"algebra=quaternion", "bias=True"}
+
+
+@pytest.mark.parametrize(
+    "kind, options, shown",
+    [("LSTM", dict(batch_first=True, proj_size=4), {"batch_first=True", "proj_size=4"}), ("GRU", dict(batch_first=True), {"batch_first=True"}), ("RNN", {}, set())],
+)
+def test_recurrent_layers_print_what_is_unusual(kind, options, shown):
+    printed = repr(getattr(quatrain.nn, kind)(8, 8, **options))
+    assert {part for part in ("batch_first=True", "batch_first=False", "proj_size=4", "proj_size=0") if part in printed} == shown
+
+
+def test_recurrent_layers_name_their_mode():
+    for kind, options in (("LSTM", {}), ("GRU", {}), ("RNN", {}), ("RNN", dict(nonlinearity="relu"))):
+        ours, theirs = (getattr(module, kind)(8, 8, **options) for module in (quatrain.nn, nn))
+        assert ours.mode == theirs.mode
+    assert quatrain.nn.LSTM(8, 8, printed=True).mode == "LSTM"
+
+
+def test_dropout_without_a_layer_above_is_warned_of():
+    with pytest.warns(UserWarning, match="^LSTM: dropout is between the layers, so dropout = 0.5 does nothing with num_layers = 1$") as caught:
+        quatrain.nn.LSTM(8, 8, dropout=0.5)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quatrain.nn.LSTM(8, 8, 2, dropout=0.5)
+        quatrain.nn.GRU(8, 8)
+
+
 @pytest.mark.parametrize("algebra", ["real", "quaternion", "wkp(4)"])
 def test_embeddings_have_torchs_weight(algebra):
     layer, tokens = quatrain.nn.Embedding(12, 8, algebra=algebra), torch.arange(12)
@@ -109,46 +178,6 @@ def test_state_dicts_know_their_algebra(tmp_path):
     split.load_state_dict(dict(quaternion.state_dict()))
 
 
-def flops(call):
-    with FlopCounterMode(display=False) as counter:
-        call()
-    return counter.get_total_flops()
-
-
-def test_the_flop_counter_counts_products():
-    x = torch.randn(6, 64)
-    real = flops(lambda: nn.Linear(64, 128)(x))
-    assert real == 2 * 6 * 64 * 128
-    layer = Linear(64, 128, algebra="quaternion", way="factored")
-    assert flops(lambda: layer(x)) == real * 8 // 16  # R / n^2 of the real layer's
-    assert flops(lambda: Linear(64, 128, algebra="quaternion", way="materialised")(x)) == real
-    assert flops(lambda: Linear(64, 128, algebra="real")(x)) == real
-
-    given = torch.randn(6, 64, requires_grad=True)
-    assert flops(lambda: layer(given).sum().backward()) == 3 * real * 8 // 16
-    assert flops(lambda: layer(x).sum().backward()) == 2 * real * 8 // 16
-    learned = Linear(64, 128, algebra="phm(4)").eval()
-    assert learned.factorize()
-    for gradients in (True, False):  # without them its weights stay as they are
-        taken = torch.ops.quatrain.planned_way(
-            x, learned.S, "learned", learned.A, learned._weight.factored[1:], not gradients
-        )
-        with torch.set_grad_enabled(gradients):
-            assert flops(lambda: learned(x)) == (real * 8 // 16 if taken == "factored" else real)
-
-
-def test_the_flop_counter_counts_attention():
-    Q, K, V = (torch.randn(2, length, 4, 3, 64, requires_grad=True) for length in (5, 7, 7))
-    pairs, width = 2 * 3 * 5 * 7, 4 * 64
-    forward = flops(lambda: quatrain.ops.hypercomplex_attention(Q, K, V, "quaternion"))
-    assert forward == 2 * pairs * (8 * 64 + width)  # R products of components, and the values
-    narrow = (torch.randn(2, length, 4, 3, 1) for length in (5, 7, 7))  # n products of n components
-    assert flops(lambda: quatrain.ops.hypercomplex_attention(*narrow, "quaternion")) == 2 * pairs * (16 + 4)
-    assert torch.ops.quatrain.score_multiplications("real", 4, 64) == width
-    both = flops(lambda: quatrain.ops.hypercomplex_attention(Q, K, V, "quaternion").sum().backward())
-    assert both == forward + 2 * pairs * (3 * 8 * 64 + 2 * width)
-
-
 def test_convert_keeps_what_a_new_layer_would_lose():
     model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(6)))
     model[0].register_forward_hook(lambda layer, given, y: 0 * y)
@@ -165,8 +194,11 @@ def test_convert_keeps_what_a_new_layer_would_lose():
     for layer, words in zip(report.layers, ["hooks", "hooks", "computed from others", "computed from others", "Parametrized"]):
         assert words in layer.skipped
 
-    lazy, report = quatrain.convert(nn.Sequential(nn.LazyLinear(8)), "quaternion")
-    assert "LazyLinear" in report.layers[0].skipped
+    for lazy, x in ((nn.LazyLinear(8), torch.zeros(1, 8)), (nn.LazyConv2d(8, 3), torch.zeros(1, 8, 3, 3)), (nn.LazyConvTranspose1d(8, 3), torch.zeros(1, 8, 3))):
+        model, report = quatrain.convert(nn.Sequential(lazy), "quaternion")
+        assert report.layers[0].skipped == "is lazy and has no weights yet: give the model an input first, then convert it"
+        model(x)
+        assert quatrain.convert(model, "quaternion")[1].converted == 1
     with pytest.raises(ValueError, match="the weights of '0' are on the meta device"):
         quatrain.convert(nn.Sequential(nn.Linear(8, 8, device="meta")), "quaternion")
     assert quatrain.convert(nn.Sequential(nn.Linear(8, 8, device="meta")), "quaternion", fresh=True)[1].converted == 1

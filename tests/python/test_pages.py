@@ -45,6 +45,14 @@ def test_names_of_the_package_are_the_present_ones():
     assert (ROOT / "docs" / "python_api.md").read_text() == names["page"](), "print the page anew with scripts/python_api"
 
 
+def test_arguments_that_go_by_name_alone_stand_behind_a_star():
+    arguments = runpy.run_path(str(ROOT / "scripts" / "python_api"))["arguments"]
+    assert arguments(lambda a, b=1, *, c=2, d: 0) == "(a, b, *, c, d)"
+    assert arguments(lambda *, c, **rest: 0) == "(*, c, **rest)"
+    assert arguments(lambda a, *others, c=2, **rest: 0) == "(a, *others, c, **rest)"
+    assert arguments(lambda a: 0) == "(a)" and arguments(lambda: 0) == "()"
+
+
 def test_links_lead_somewhere():
     """Files that pages name are there, and so are the headings."""
 

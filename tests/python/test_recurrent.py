@@ -189,7 +189,7 @@ def test_bad_input_is_one_sentence():
         nn.LSTM(8, 8, proj_size=4)(torch.randn(3, 2, 8), (torch.randn(1, 2, 8), torch.randn(1, 2, 8)))
     with pytest.raises(ValueError, match="share_directions needs two directions"):
         nn.LSTM(8, 8, share_directions=True)
-    with pytest.raises(ValueError, match=r"x must have the shape \(steps, batch, 8\)"):
+    with pytest.raises(ValueError, match=r"input must have the shape \(steps, batch, 8\)"):
         nn.LSTM(8, 8)(torch.randn(3, 2, 12))
     with pytest.raises(ValueError, match="h0 must have the shape"):
         nn.RNN(8, 8)(torch.randn(3, 2, 8), torch.randn(1, 3, 8))
@@ -264,7 +264,7 @@ def test_arguments_are_refused_in_a_sentence():
         nn.GRUCell(8, 16)(x[0], (h[0], h[0]))
     with pytest.raises(TypeError, match="floating-point type, got torch.int64"):
         layer(x.long())
-    with pytest.raises(TypeError, match="x must be a tensor, got NoneType"):
+    with pytest.raises(TypeError, match="input must be a tensor, got NoneType"):
         layer(None)
     with pytest.raises(ValueError, match=r"without a batch must have the shape \(layers \* directions, hidden_size\), got \[1, 2, 16\]"):
         layer(x[:, 0], (h, h))

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import wave
+from pathlib import Path
 
 import pytest
 import quatrain
@@ -61,7 +62,9 @@ def test_speech_is_normalised_as_in_training(tmp_path, by):
     command = [PROGRAM, "train", "yesno", "--data", tmp_path, "--out", tmp_path / "run", *(part for change in changes for part in ("--set", change))]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    answers = quatrain.load(tmp_path / "run").predict([str(tmp_path / f"test{i}.wav") for i in range(4)])
+    run, files = quatrain.load(tmp_path / "run"), [tmp_path / f"test{i}.wav" for i in range(4)]
+    answers = run.predict([str(file) for file in files])
+    assert run.predict(files) == answers
     heard = (tmp_path / "run" / "test.hyp.trn").read_text().splitlines()
     assert [line.rsplit("(", 1)[0].rstrip() for line in heard] == answers
     assert any(answers)
@@ -114,6 +117,11 @@ def test_what_is_no_text_is_refused(tmp_path):
         with pytest.raises(TypeError, match=said) as error:
             run.predict(lines)
         assert "\n" not in str(error.value)
+    with pytest.raises(TypeError, match="a list of texts, got a single PosixPath"):
+        run.predict(tmp_path)
+    for line in ("ab\udcff", Path("ab\udcff")):
+        with pytest.raises(ValueError, match=r"^predict: line 2 is not valid Unicode: its character 3 is '\\udcff', a lone surrogate$"):
+            run.predict(["the keys", line])
     for line, said in (("a\0b", "NUL"), ("a" * ((1 << 20) + 1), "at most 1048576 bytes")):
         with pytest.raises(ValueError, match="predict: line 2: .*" + said):
             run.predict(["the keys", line])
@@ -192,6 +200,34 @@ def test_another_kind_is_loaded_alike(tmp_path):
     assert not run.model.map.S.requires_grad
     with pytest.raises(ValueError, match="line 1: a line must have 8 numbers"):
         run.predict(["1 2"])
+
+
+@pytest.mark.parametrize("kind", ["seq2seq", "language_model"])
+def test_runs_of_pieces_answer_lines(tmp_path, kind):
+    """What docs/python.md says of them: their words are C++'s alone, and the model takes numbers."""
+    lines = ["a b c d", "", "d b"]
+    changes = ["model.width=16", "model.heads=2", "model.feed_forward=16", "train.steps=2", "train.evaluate_every=2", "train.threads=1"]
+    if kind == "seq2seq":
+        command = ["train", "reverse"]
+        changes += ["reverse.train=50", "reverse.dev=5", "reverse.test=5"]
+    else:
+        for part in ("train", "dev", "test"):
+            (tmp_path / f"{part}.txt").write_text("a b c d e f g\n" * 200)
+        command = ["train", "language_model", "--data", tmp_path]
+        changes += ["task.data=text", "vocabulary.pieces=words", "model.layers=1", "model.algebra=real", "generate.tokens=5"]
+    command = [PROGRAM, *command, "--out", tmp_path / "run", *(part for change in changes for part in ("--set", change))]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    run = quatrain.load(tmp_path / "run")
+    assert run.kind == kind and run.vocabulary == run.labels == []
+    done = subprocess.run([PROGRAM, "predict", tmp_path / "run"], input="\n".join(lines) + "\n", capture_output=True, text=True)
+    assert run.predict(lines) == done.stdout.splitlines() and len(lines) == 3
+    tokens = torch.tensor([[2, 3, 4], [4, 3, 2]])
+    scores = run.model(tokens, tokens[:, :2]) if kind == "seq2seq" else run.model(tokens)
+    assert scores.shape[:2] == (2, 2 if kind == "seq2seq" else 3) and scores.requires_grad
+    if kind == "seq2seq":
+        nothing = torch.zeros(2, 3, dtype=torch.bool)
+        torch.testing.assert_close(run.model(tokens, tokens[:, :2], nothing, nothing[:, :2]), scores)
 
 
 def test_importing_leaves_the_trainer_alone():

@@ -69,9 +69,9 @@ def flag(layer: str, argument: str, value: object) -> None:
 def floating(layer: str, x: object) -> None:
     """Refuses an input that is no tensor of real numbers; integers would be taken for a type that weights should have."""
     if not isinstance(x, Tensor):
-        raise TypeError(f"{layer}: x must be a tensor, got {type(x).__name__}")
+        raise TypeError(f"{layer}: input must be a tensor, got {type(x).__name__}")
     if not x.is_floating_point():
-        raise TypeError(f"{layer}: x must have a floating-point type, got {x.dtype} (convert it: x.float())")
+        raise TypeError(f"{layer}: input must have a floating-point type, got {x.dtype} (convert it: input.float())")
 
 
 def state(layer: str, value: object) -> None:

@@ -25,8 +25,8 @@ class Activation(nn.Module):
         _check.choice("activation", name, ops.ACTIVATIONS)
         self.name = name
 
-    def forward(self, x: Tensor) -> Tensor:
-        return x if self.name == "identity" else ops.split_activation(x, self.name)
+    def forward(self, input: Tensor) -> Tensor:
+        return input if self.name == "identity" else ops.split_activation(input, self.name)
 
     def extra_repr(self) -> str:
         return self.name
@@ -57,8 +57,8 @@ class Dropout(nn.Module):
         _check.at_least_one("Dropout", "n", n)
         self.p, self.n, self.per_unit = p, n, per_unit
 
-    def forward(self, x: Tensor) -> Tensor:
-        return dropout(x, self.p, self.training, self.n, self.per_unit)
+    def forward(self, input: Tensor) -> Tensor:
+        return dropout(input, self.p, self.training, self.n, self.per_unit)
 
     def extra_repr(self) -> str:
         return f"p={self.p}" + (f", per_unit, n={self.n}" if self.per_unit else "")
@@ -103,8 +103,8 @@ class LayerNorm(nn.Module):
             self.weight.fill_(1)
             self.bias.zero_()
 
-    def forward(self, x: Tensor) -> Tensor:
-        return ops.hypercomplex_layer_norm(x, self.weight, self.bias, self.n if self.per_component else 1, self.eps)
+    def forward(self, input: Tensor) -> Tensor:
+        return ops.hypercomplex_layer_norm(input, self.weight, self.bias, self.n if self.per_component else 1, self.eps)
 
     def extra_repr(self) -> str:
         return f"{self.width}" + (f", per_component, n={self.n}" if self.per_component else "")

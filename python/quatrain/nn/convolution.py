@@ -40,7 +40,7 @@ class _Convolution(HypercomplexLayer):
     """What all of them share. ``_axes``: how many spatial ones."""
 
     _axes: int
-    _transposed = False
+    transposed = False
 
     A: Tensor | None
     factors: Tensor | None
@@ -50,6 +50,7 @@ class _Convolution(HypercomplexLayer):
     #: pixels of zeros on both sides of each axis, and what is padded before, as ``torch.nn.functional.pad`` takes it
     _both: tuple[int, ...]
     _before: Sequence[int] = ()
+    padding: str | tuple[int, ...]
     padding_mode: str
     output_padding: tuple[int, ...]
 
@@ -85,14 +86,14 @@ class _Convolution(HypercomplexLayer):
         self.initialiser, self.way, self.winograd = initialiser, way, winograd
         self._weight = self.add_weight(
             spec,
-            in_channels if self._transposed else in_channels // groups,
-            out_channels // groups if self._transposed else out_channels,
+            in_channels if self.transposed else in_channels // groups,
+            out_channels // groups if self.transposed else out_channels,
             self.kernel_size,
             initialiser=initialiser,
             name="F",
             device=device,
             dtype=dtype,
-            inputs_first=self._transposed,
+            inputs_first=self.transposed,
         )
         self.register_parameter("bias", nn.Parameter(torch.zeros(out_channels, device=device, dtype=dtype)) if bias else None)
 
@@ -113,7 +114,7 @@ class _Convolution(HypercomplexLayer):
     def _run(self, x: Tensor, output_padding: Sequence[int]) -> Tensor:
         F, algebra, A, factors, constant = self._weight.operands(self)
         y = _convolution(
-            self._padded(x), F, self.bias, algebra, A, factors, self.stride, self._both, self.dilation, self._transposed,
+            self._padded(x), F, self.bias, algebra, A, factors, self.stride, self._both, self.dilation, self.transposed,
             output_padding, self.groups, self.way, self.winograd, None, constant,
         )  # fmt: skip
         return y.squeeze(0) if x.dim() == self._axes + 1 else y
@@ -131,7 +132,7 @@ class _Convolution(HypercomplexLayer):
         So a batch norm in eval mode, a residual sum and an activation cost nothing of their own, where no gradient is asked for.
 
         Args:
-            x: as of ``forward``.
+            x: the input of ``forward``.
             scale, shift: (out_channels).
             residual: of the result's shape.
             activation: one of ``quatrain.ops.ACTIVATIONS``.
@@ -158,7 +159,7 @@ class _Convolution(HypercomplexLayer):
         single = x.dim() == self._axes + 1
         y = _convolution_with_epilogue(
             self._padded(x), F, scale, shift, residual.unsqueeze(0) if single and residual is not None else residual, activation,
-            algebra, A, factors, self.stride, self._both, self.dilation, self._transposed, self.output_padding, self.groups, self.way,
+            algebra, A, factors, self.stride, self._both, self.dilation, self.transposed, self.output_padding, self.groups, self.way,
             self.winograd, None, constant,
         )  # fmt: skip
         return y.squeeze(0) if single else y
@@ -167,7 +168,7 @@ class _Convolution(HypercomplexLayer):
     def weight(self) -> Tensor:
         """The real layer's kernel, differentiable: for code that looks at it. Slow: it is built in every call."""
         H = self.matrix().unflatten(1, (-1, *self.kernel_size))
-        return computed(H.transpose(0, 1) if self._transposed else H)
+        return computed(H.transpose(0, 1) if self.transposed else H)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "weight":
@@ -190,9 +191,16 @@ class _Convolution(HypercomplexLayer):
         return self._weight.has_factors(self)
 
     def extra_repr(self) -> str:
-        groups = f", groups={self.groups}" if self.groups > 1 else ""
+        usual = {
+            "padding": (0,) * self._axes,
+            "dilation": (1,) * self._axes,
+            "output_padding": (0,) * self._axes,
+            "groups": 1,
+            "padding_mode": "zeros",
+        }
+        given = "".join(f", {name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value)
         return (
-            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}{groups}, "
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}{given}, "
             f"algebra={self.spec}, bias={self.bias is not None}"
         )
 
@@ -249,23 +257,25 @@ class _Plain(_Convolution):
         self._make(
             in_channels, out_channels, kernel_size, stride, dilation, groups, bias, device, dtype, algebra, initialiser, way, winograd
         )  # fmt: skip
-        self.padding, self.padding_mode = padding, padding_mode
+        self.padding_mode = padding_mode
         if isinstance(padding, str):
+            self.padding = padding
             _check.choice("padding", padding, ("same", "valid"))
             if padding == "same" and any(one != 1 for one in self.stride):
                 raise ValueError(f"{layer}: padding can be same only where the stride is 1, got {max(self.stride)}")
             around = [d * (k - 1) if padding == "same" else 0 for d, k in zip(self.dilation, self.kernel_size)]
             sides = [(all // 2, all - all // 2) for all in around]  # an odd pixel is behind, as torch has it
         else:
-            sides = [(pixels, pixels) for pixels in _sizes(layer, "padding", padding, self._axes, 0)]
+            self.padding = _sizes(layer, "padding", padding, self._axes, 0)
+            sides = [(pixels, pixels) for pixels in self.padding]
         # The operator pads with zeros, as many on both sides.
         self._both = tuple(min(one) if padding_mode == "zeros" else 0 for one in sides)
         rest = [(left - both, right - both) for (left, right), both in zip(sides, self._both)]
         self._before = [pixels for one in reversed(rest) for pixels in one]
         self.output_padding = (0,) * self._axes
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self._run(x, self.output_padding)
+    def forward(self, input: Tensor) -> Tensor:
+        return self._run(input, self.output_padding)
 
 
 class Conv1d(_Plain):
@@ -303,7 +313,7 @@ class _Turned(_Convolution):
         ValueError: n * groups does not divide a number of channels, or the options contradict each other.
     """
 
-    _transposed = True
+    transposed = True
 
     def __init__(
         self,
@@ -334,12 +344,13 @@ class _Turned(_Convolution):
             in_channels, out_channels, kernel_size, stride, dilation, groups, bias, device, dtype, algebra, initialiser, way, "auto"
         )  # fmt: skip
         self.padding = self._both = _sizes(layer, "padding", padding, self._axes, 0)
+        self.padding_mode = padding_mode
         self.output_padding = _sizes(layer, "output_padding", output_padding, self._axes, 0)
 
-    def forward(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """``output_size``: the result's spatial axes, in place of ``output_padding``."""
-        more = self.output_padding if output_size is None else self._output_padding(x, output_size)
-        return self._run(x, more)
+        more = self.output_padding if output_size is None else self._output_padding(input, output_size)
+        return self._run(input, more)
 
     def _output_padding(self, x: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
         layer, wanted = type(self).__name__, tuple(output_size)[-self._axes :]
@@ -348,7 +359,7 @@ class _Turned(_Convolution):
         result = []
         for axis, (size, have) in enumerate(zip(wanted, x.shape[-self._axes :])):
             stride, dilation = self.stride[axis], self.dilation[axis]
-            least = (have - 1) * stride - 2 * self.padding[axis] + dilation * (self.kernel_size[axis] - 1) + 1
+            least = (have - 1) * stride - 2 * self._both[axis] + dilation * (self.kernel_size[axis] - 1) + 1
             most = least + max(stride, dilation) - 1
             if not least <= size <= most:
                 raise ValueError(f"{layer}: output_size must be from {least} to {most} on axis {axis}, got {size}")

@@ -82,9 +82,9 @@ class Embedding(HypercomplexLayer):
         """Draws S and A anew by the initialiser, as the C++ layer does from the same seed."""
         self._weight.draw(self)
 
-    def forward(self, tokens: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         S, _, A, _, _ = self._weight.operands(self)
-        return ops.embedding(tokens, S, self._structure(S) if A is None else A, self.factors is not None)
+        return ops.embedding(input, S, self._structure(S) if A is None else A, self.factors is not None)
 
     def scores(self, x: Tensor) -> Tensor:
         """H x, a score for each token: (..., width) -> (..., tokens). An output layer whose weights are these."""

@@ -94,11 +94,11 @@ class Linear(HypercomplexLayer):
             with torch.no_grad():
                 self.bias.zero_()
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         S, algebra, A, factors, constant = self._weight.operands(self)
         held = self._parameters
         bias = held["bias"] if "bias" in held else self.bias
-        return _linear(x, S, bias, algebra, A, factors, self.way, None, constant)
+        return _linear(input, S, bias, algebra, A, factors, self.way, None, constant)
 
     @property
     def weight(self) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal, Sequence, get_args
 
 import torch
@@ -269,6 +270,8 @@ class Recurrent(HypercomplexLayer):
     ) -> None:
         super().__init__()
         self.cell, self.forget_bias, self.chrono = cell, forget_bias, chrono
+        #: torch's name of the cell: LSTM, GRU, RNN_TANH or RNN_RELU
+        self.mode = cell.removesuffix("_printed").upper()
         name = type(self).__name__
         spec = Spec.parse(algebra)
         check_options(name, spec, input_size, hidden_size, bias, recurrent_dropout, gates, way, cell, forget_bias, chrono)
@@ -276,6 +279,10 @@ class Recurrent(HypercomplexLayer):
         for option, asked in (("batch_first", batch_first), ("bidirectional", bidirectional), ("single_bias", single_bias)):
             _check.flag(name, option, asked)
         _check.probability(name, "dropout", dropout)
+        if dropout and num_layers == 1:
+            warnings.warn(
+                f"{name}: dropout is between the layers, so dropout = {dropout} does nothing with num_layers = 1", stacklevel=3
+            )
         _check.whole(name, "proj_size", proj_size)
         if proj_size and "lstm" not in cell:
             raise ValueError(f"{name}: proj_size is an LSTM's, got {proj_size}; leave it 0")
@@ -366,7 +373,7 @@ class Recurrent(HypercomplexLayer):
         if x.dim() not in (2, 3) or x.shape[-1] != self.input_size:
             axes = "batch, steps" if self.batch_first else "steps, batch"
             raise ValueError(
-                f"{type(self).__name__}: x must have the shape ({axes}, {self.input_size}) or (steps, {self.input_size}), "
+                f"{type(self).__name__}: input must have the shape ({axes}, {self.input_size}) or (steps, {self.input_size}), "
                 f"got {list(x.shape)}"
             )
         if x.dim() == 3:
@@ -399,9 +406,11 @@ class Recurrent(HypercomplexLayer):
         return y.transpose(0, 1) if self.batch_first else y, h, c
 
     def extra_repr(self) -> str:
+        projection = f", proj_size={self.proj_size}" if self.proj_size else ""
+        first = ", batch_first=True" if self.batch_first else ""
         return (
-            f"{self.input_size}, {self.hidden_size}, algebra={self._spec}, num_layers={self.num_layers}, bias={self.bias}, "
-            f"dropout={self.dropout}, bidirectional={self.bidirectional}"
+            f"{self.input_size}, {self.hidden_size}{projection}, algebra={self._spec}, num_layers={self.num_layers}, "
+            f"bias={self.bias}{first}, dropout={self.dropout}, bidirectional={self.bidirectional}"
         )
 
 
@@ -426,9 +435,9 @@ class LSTM(Recurrent):
         super().__init__(*args, **kwargs, cell="lstm_printed" if printed else "lstm", forget_bias=forget_bias)
 
     def forward(
-        self, x: Tensor | PackedSequence, hx: tuple[Tensor, Tensor] | None = None
+        self, input: Tensor | PackedSequence, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor | PackedSequence, tuple[Tensor, Tensor]]:
-        y, h, c = self._run(x, *_check.states(type(self).__name__, hx), True)
+        y, h, c = self._run(input, *_check.states(type(self).__name__, hx), True)
         assert c is not None
         return y, (h, c)
 
@@ -439,8 +448,8 @@ class GRU(Recurrent):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs, cell="gru")
 
-    def forward(self, x: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple[Tensor | PackedSequence, Tensor]:
-        y, h, _ = self._run(x, hx, None, False)
+    def forward(self, input: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple[Tensor | PackedSequence, Tensor]:
+        y, h, _ = self._run(input, hx, None, False)
         return y, h
 
 
@@ -455,6 +464,6 @@ class RNN(Recurrent):
         args, nonlinearity = take_nonlinearity(type(self).__name__, args, nonlinearity)
         super().__init__(*args, **kwargs, cell="rnn_" + nonlinearity)
 
-    def forward(self, x: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple[Tensor | PackedSequence, Tensor]:
-        y, h, _ = self._run(x, hx, None, False)
+    def forward(self, input: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple[Tensor | PackedSequence, Tensor]:
+        y, h, _ = self._run(input, hx, None, False)
         return y, h

@@ -61,7 +61,7 @@ class RecurrentCell(HypercomplexLayer):
         _check.state(name, h)
         _check.floating(name, x)
         if x.dim() not in (1, 2) or x.shape[-1] != self.input_size:
-            raise ValueError(f"{name}: x must have the shape (batch, {self.input_size}) or ({self.input_size}), got {list(x.shape)}")
+            raise ValueError(f"{name}: input must have the shape (batch, {self.input_size}) or ({self.input_size}), got {list(x.shape)}")
         sizes = (*x.shape[:-1], self.hidden_size)
 
         def start(what: str, state: Tensor | None) -> Tensor:
@@ -85,8 +85,8 @@ class LSTMCell(RecurrentCell):
     def __init__(self, *args: Any, forget_bias: float = 0.0, printed: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs, cell="lstm_printed" if printed else "lstm", forget_bias=forget_bias)
 
-    def forward(self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        h, c = self._step(x, *_check.states(type(self).__name__, hx), True)
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        h, c = self._step(input, *_check.states(type(self).__name__, hx), True)
         assert c is not None
         return h, c
 
@@ -97,8 +97,8 @@ class GRUCell(RecurrentCell):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs, cell="gru")
 
-    def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
-        return self._step(x, hx, None, False)[0]
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        return self._step(input, hx, None, False)[0]
 
 
 class RNNCell(RecurrentCell):
@@ -112,5 +112,5 @@ class RNNCell(RecurrentCell):
         args, nonlinearity = take_nonlinearity(type(self).__name__, args, nonlinearity)
         super().__init__(*args, **kwargs, cell="rnn_" + nonlinearity)
 
-    def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
-        return self._step(x, hx, None, False)[0]
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        return self._step(input, hx, None, False)[0]

@@ -73,9 +73,17 @@ class WhiteningNorm(nn.Module):
         self.running_mean.zero_()
         self.running_covariance.zero_().diagonal().fill_(1)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         return ops.whitening_norm(
-            x, self.weight, self.bias, self.running_mean, self.running_covariance, self.n, self.training, self.momentum, self.eps
+            input,
+            self.weight,
+            self.bias,
+            self.running_mean,
+            self.running_covariance,
+            self.n,
+            self.training,
+            self.momentum,
+            self.eps,
         )
 
     def extra_repr(self) -> str:
