@@ -89,6 +89,10 @@ TEST(Usage, wrong_words_are_refused_before_anything_runs) {
   expect_usage_error(place, "train", "recipe is required");
   expect_usage_error(place, "train sentiment",
                      "needs the folder of its 'sst' data: pass --data FOLDER or set QUATRAIN_DATA");
+  // One that would not be read is refused: its figures would not be of the data that were named.
+  expect_usage_error(place, "train shapes --data data",
+                     "recipe 'shapes' generates its data: --data has nothing to read; a folder is read by "
+                     "task.data = ");
   expect_usage_error(place, "train sentiment --data nowhere", "Path does not exist: nowhere");
   expect_usage_error(place, "train agreement --set model.width=510 --set model.algebra=quaternion",
                      "model.width must be divisible by n * heads = 16");
