@@ -210,6 +210,27 @@ TEST_F(SpeechTest, TimesOfSegmentsAreThoseOfTheirRecording) {
                              "0\\.200 "));
 }
 
+TEST_F(SpeechTest, ChannelsOfARecordingAreHeardApart) {
+  uint64_t state = 3;
+  std::vector<int16_t> both;
+  const auto left = test::say({0}, state), right = test::say({2}, state);
+  for (size_t i = 0; i < left.size(); ++i) both.insert(both.end(), {left[i], right[i]});
+  for (const std::string set : {"train", "test"}) {
+    const auto place = folder_ / "tones" / set;
+    std::filesystem::create_directories(place);
+    std::ofstream(place / "call.wav", std::ios::binary)
+        << data::wav(data::sixteen_bits(both), {.channels = 2, .rate = test::kRate});
+    std::ofstream(place / "wav.scp") << "call call.wav\n";
+    std::ofstream(place / "text") << set << "1 low\n" << set << "2 high\n";
+    std::ofstream(place / "segments") << set << "1 call 0 -1 A\n" << set << "2 call 0 -1 B\n";
+  }
+  const train::Result result = learn({"task.data=kaldi", "task.objective=utterance", "features.stack=1",
+                                      "train.epochs=40", "train.batch=2"});
+  EXPECT_EQ(result.test.at("error_rate"), 0);
+  EXPECT_THAT(text_of(folder_ / "run" / "test.ctm"),
+              testing::ContainsRegex("^call 1 0\\.000 0\\.250 low .*\ncall 2 0\\.000 0\\.250 high "));
+}
+
 TEST_F(SpeechTest, OneLabelForARecording) {
   test::write_tones(folder_ / "tones", 120, 20, 30, 1);
   const train::Result result = learn({"task.objective=utterance", "features.stack=1", "train.epochs=4"});
@@ -267,6 +288,15 @@ TEST_F(SpeechTest, PhonesByCtc) {
                                       "task.test_speakers=mdave0", "train.epochs=1", "train.batch=2"});
   EXPECT_THAT(text_of(folder_ / "run" / "test.errors.txt"), StartsWith("%PER "));
   EXPECT_THAT(text_of(folder_ / "run" / "best" / "classes.txt"), testing::StrEq("<blank>\naa\niy\ns\nsil\n"));
+}
+
+TEST_F(SpeechTest, PhonesNeedNoWords) {
+  test::write_phones(folder_ / "tones");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "tones"))
+    if (entry.path().extension() == ".wrd") std::filesystem::remove(entry.path());
+  for (const char* phones : {"task.objective=frames", "task.units=phones"})
+    EXPECT_EQ(error_of_load({"task.data=timit", "features.stack=1", phones}), "no error");
+  EXPECT_THAT(error_of_load({"task.data=timit"}), HasSubstr("neither a .wrd nor a .txt file"));
 }
 
 TEST_F(SpeechTest, AlignmentsAndStoredFeaturesOfKaldi) {

@@ -81,6 +81,11 @@ struct SpeechTaskOptions : Options {
   double row_seconds() const { return frame_seconds() * static_cast<double>(stack); }
   /// False where frames have classes of an alignment, whose tokens nobody knows.
   bool has_tokens() const { return objective != Objective::frames || source.reader == "timit"; }
+  /// False where phones are all that is learned and scored.
+  bool needs_words() const {
+    return source.reader != "timit" || objective == Objective::utterance ||
+           (objective == Objective::ctc && units != Units::phones);
+  }
   std::vector<double> speed_factors() const;
   /// The model with its sizes.
   models::RecurrentNetworkOptions network(int64_t classes) const;
