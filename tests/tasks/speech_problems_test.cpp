@@ -150,6 +150,9 @@ TEST_F(SpeechProblemsTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(error({"decode.language=words.arpa"}), HasSubstr("needs a beam above 1"));
   EXPECT_THAT(error({"model.share_directions=true"}), HasSubstr("needs model.bidirectional"));
   EXPECT_THAT(error({"features.source=stored"}), HasSubstr("kaldi alone"));
+  EXPECT_THAT(
+      error({"features.source=stored", "task.data=kaldi", "features.bands=128"}),
+      HasSubstr("features.bands=128: features.bands would do nothing: it needs features.source = audio"));
   // What the filter bank would refuse; half the rate is known from the recipe, or from the recordings.
   EXPECT_THAT(error({"features.rate=1"}), HasSubstr("features.rate must be at least 100, so that"));
   EXPECT_THAT(error({"features.rate=8000", "features.low=4000.0"}),

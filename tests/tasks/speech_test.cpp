@@ -326,8 +326,13 @@ TEST_F(SpeechTest, AlignmentsAndStoredFeaturesOfKaldi) {
   EXPECT_LT(result.test.at("frame_error"), 0.2);
   EXPECT_LT(result.test.at("loss"), 0.5);  // of the classes that can be learned
   EXPECT_FALSE(result.test.contains("error_rate"));
+  const auto data = load({"task.data=kaldi", "task.objective=frames", "features.source=stored",
+                          "features.stack=1", "task.test_speakers=train0", "task.dev_speakers=train1"});
+  EXPECT_THAT(make_task(data->recipe(), *data)->evaluate("dev", {}).samples, testing::IsEmpty());
+  EXPECT_FALSE(data->recipe().options->answers_lines());
   const std::shared_ptr<Model> model = load_run(folder_ / "run");
   EXPECT_NE(model->line_problem("any.wav"), "");
+  EXPECT_FALSE(model->answers_the_rest());  // there would be a sentence for each line, all of them the same
   // There is no dev set.
   model->export_to("kaldi", folder_ / "made");
   EXPECT_TRUE(std::filesystem::exists(folder_ / "made/test.ark"));

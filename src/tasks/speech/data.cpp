@@ -280,6 +280,7 @@ Prepared prepare(Recipe& recipe, const DataRequest& request) {
                 own.source.folder.string(), " have ", columns, " columns, but those of the run had ",
                 own.bank.bands, "; make them in the same way");
     own.bank.bands = columns;
+    own.columns_read = true;
   } else if (own.bank.rate == 0)
     own.bank.rate = first.front().rate;
   own.check(recipe);  // again: the number of bands may be another

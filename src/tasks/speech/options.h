@@ -38,6 +38,7 @@ struct SpeechTaskOptions : Options {
   Units units = Units::words;
 
   data::FilterBankOptions bank{.rate = 0};  ///< rate 0: that of the first recording
+  bool columns_read = false;                ///< the bands are the columns of the stored features
   int64_t derivatives = 3;
   NormaliseBy normalise = NormaliseBy::training;
   data::NormalisationScale scale = data::NormalisationScale::quaternion;
@@ -66,6 +67,9 @@ struct SpeechTaskOptions : Options {
     return objective == Objective::frames ? "frame_error" : "error_rate";
   }
   std::string judging() const override { return has_tokens() ? "error_rate" : "frame_error"; }
+
+  /// Files hold audio, and not the features that a run of stored ones reads.
+  bool answers_lines() const override { return !source.stored_features; }
 
   /// e, e', e'' ..: what a band's number is made of.
   int64_t components() const { return derivatives + 1; }
