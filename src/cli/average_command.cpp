@@ -6,11 +6,11 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/figures.h"
+#include "cli/run_folder.h"
 #include "cli/stop.h"
 #include "quatrain/nn/algebra_spec.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/session.h"
-#include "support/shell_word.h"
 #include "train/average.h"
 #include "train/run_lock.h"
 #include "train/state.h"
@@ -107,9 +107,8 @@ int average_command(const AverageArguments& arguments) {
     table.row(
         {"dev " + recipe.selecting().title + ", run's best", shown(recipe.selecting(), state.best_figures)});
   add_figures(table, result.dev, result.test, recipe);
-  const std::string word = shell_word(arguments.out);
-  std::printf("%s\nThe mean is in %s. Next:\n  quatrain predict %s\n  quatrain evaluate %s\n",
-              table.text().c_str(), arguments.out.c_str(), word.c_str(), word.c_str());
+  std::printf("%s\nThe mean is in %s. %s", table.text().c_str(), arguments.out.c_str(),
+              next_steps(recipe, arguments.out).c_str());
   return kSuccess;
 }
 

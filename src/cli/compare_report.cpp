@@ -204,10 +204,12 @@ std::string report(const Comparison& comparison) {
                           : " on the CPU; trained on " + quatrain::join({devices.begin(), devices.end()})) +
                      "\n\n" + table.text();
   text += legend(comparison) + "\n" + bench::linear_table(comparison.layers);
-  const std::string last = shell_word(comparison.twins.back().runs.front().folder);
-  text += "\nThe runs are in " + comparison.folder.string() + ". Next:\n  quatrain predict " + last +
-          "\n      reads " + about(comparison).reads + " a line, and answers\n  quatrain compare " +
-          shell_word(comparison.folder) +
+  const auto& last = comparison.twins.back();
+  text += "\nThe runs are in " + comparison.folder.string() + ". Next:\n";
+  if (last.recipe.options->answers_lines())
+    text += "  quatrain predict " + shell_word(last.runs.front().folder) + "\n      reads " +
+            about(comparison).reads + " a line, and answers\n";
+  text += "  quatrain compare " + shell_word(comparison.folder) +
           " --seeds 3\n      adds seeds to this comparison\n  quatrain recipes\n      lists what else can be "
           "trained\n";
   return text;

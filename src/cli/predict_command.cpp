@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <torch/torch.h>
 #include <unistd.h>
 
@@ -102,27 +103,44 @@ Progress answer_arguments(tasks::Model& model, const std::vector<std::string>& l
   return so_far;
 }
 
-// The next bytes that are there; none at the end.
-size_t read_some(char* to, size_t most) {
-  for (;;) {
-    const ssize_t got = ::read(STDIN_FILENO, to, most);
-    if (got >= 0) return static_cast<size_t>(got);
-    if (errno != EINTR)
-      throw std::system_error(errno, std::generic_category(), "cannot read the standard input");
+// Sound from the standard input, which a signal may end: what is in the pipe then was said before it.
+class SoundInput {
+ public:
+  // The next bytes that are there; none at the end.
+  size_t read(char* to, size_t most) {
+    for (;;) {
+      const bool stopped = stop_requested();
+      if (stopped) most = std::min(most, left_);
+      pollfd input{STDIN_FILENO, POLLIN, 0};
+      const int ready = ::poll(&input, 1, stopped ? 0 : kPause);
+      if (stopped && (ready == 0 || most == 0)) return 0;
+      if (ready == 0) continue;
+      const ssize_t got = ready > 0 ? ::read(STDIN_FILENO, to, most) : ready;
+      if (got >= 0) {
+        if (stopped) left_ -= static_cast<size_t>(got);
+        return static_cast<size_t>(got);
+      }
+      if (errno != EINTR)
+        throw std::system_error(errno, std::generic_category(), "cannot read the standard input");
+    }
   }
-}
 
-// Enough bytes to know a file's format by, or all.
-size_t read_head(std::span<char> bytes) {
-  constexpr size_t kHead = 8;
-  size_t there = 0;
-  while (there < kHead) {
-    const size_t got = read_some(bytes.data() + there, kHead - there);
-    if (got == 0) break;
-    there += got;
+  // Enough bytes to know a file's format by, or all.
+  size_t read_head(char* to) {
+    constexpr size_t kHead = 8;
+    size_t there = 0;
+    while (there < kHead) {
+      const size_t got = read(to + there, kHead - there);
+      if (got == 0) break;
+      there += got;
+    }
+    return there;
   }
-  return there;
-}
+
+ private:
+  static constexpr int kPause = 100;  // milliseconds after which it looks for a signal, which any thread gets
+  size_t left_ = 1 << 16;             // bytes to be read after one: what a pipe holds, not all of a file
+};
 
 // A file's header and its packed samples would be heard as noise.
 void refuse_files(std::string_view head) {
@@ -138,8 +156,10 @@ void answer_sound(tasks::Model& model, int64_t rate) {
     throw std::runtime_error(
         "--live reads samples from a pipe, such as of: arecord -t raw -f S16_LE -c 1 -r RATE; the standard "
         "input is a terminal");
+  catch_stops();
+  SoundInput input;
   std::vector<char> bytes(1 << 15);
-  size_t there = read_head(bytes);
+  size_t there = input.read_head(bytes.data());
   refuse_files({bytes.data(), there});
   size_t waiting = 0;  // an odd byte, of a sample that is not whole yet
   std::vector<float> values;
@@ -154,11 +174,12 @@ void answer_sound(tasks::Model& model, int64_t rate) {
     if (waiting) bytes[0] = bytes[there - 1];
     const std::string news = live->push(torch::from_blob(values.data(), {static_cast<int64_t>(samples)}));
     if (!news.empty()) write({news});
-    got = read_some(bytes.data() + waiting, bytes.size() - waiting);
+    got = input.read(bytes.data() + waiting, bytes.size() - waiting);
   }
-  // What was heard before a cut sample is not lost.
+  // What was heard before a cut sample is not lost. A signal may cut one too.
   if (const std::string answer = live->finish(); !waiting || !answer.empty()) write({answer});
-  if (waiting) throw std::runtime_error("standard input: the last sample is cut, it has one byte of two");
+  if (waiting && !stop_requested())
+    throw std::runtime_error("standard input: the last sample is cut, it has one byte of two");
 }
 
 }  // namespace
@@ -179,6 +200,7 @@ int predict_command(const PredictArguments& arguments) {
   else
     progress = arguments.lines.empty() ? answer_input(*model) : answer_arguments(*model, arguments.lines);
   if (const std::string text = model->summary(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
+  throw_if_stopped();
   if (progress.unanswered > 0)
     throw std::runtime_error(std::to_string(progress.unanswered) + " of " + std::to_string(progress.lines) +
                              " lines have no answer, they are empty lines among the answers");

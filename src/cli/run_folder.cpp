@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "quatrain/train/checkpoint.h"
+#include "support/shell_word.h"
 #include "support/text.h"
 #include "train/run_files.h"
 
@@ -68,6 +69,11 @@ bool check_resumable(const tasks::Recipe& recipe, const fs::path& run, const std
     check_same(recipe, tasks::read_recipe((folder / "recipe.toml").string()), run);
   }
   return begun;
+}
+
+std::string next_steps(const tasks::Recipe& recipe, const fs::path& run) {
+  const std::string word = shell_word(run), predict = "  quatrain predict " + word + "\n";
+  return "Next:\n" + (recipe.options->answers_lines() ? predict : "") + "  quatrain evaluate " + word + "\n";
 }
 
 void check_same(const tasks::Recipe& recipe, const tasks::Recipe& stored, const fs::path& folder) {

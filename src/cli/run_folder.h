@@ -28,6 +28,9 @@ std::filesystem::path fresh_folder(const std::string& name, const std::string& p
 bool check_resumable(const tasks::Recipe& recipe, const std::filesystem::path& run,
                      const std::string& from = "last");
 
+/// What to do with a run that is ready, as a list of commands.
+std::string next_steps(const tasks::Recipe& recipe, const std::filesystem::path& run);
+
 /// Throws a RecipeError that names the keys that differ, other than those.
 void check_same(const tasks::Recipe& recipe, const tasks::Recipe& stored,
                 const std::filesystem::path& folder);

@@ -45,7 +45,7 @@ HeldStop::~HeldStop() {
   if (held_signal != 0) std::raise(held_signal);
 }
 
-void watch_for_stop() {
+void catch_stops() {
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
@@ -56,7 +56,11 @@ void watch_for_stop() {
   struct sigaction before {};
   if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
     sigaction(SIGHUP, &action, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);  // and whoever reads its log
+}
+
+void watch_for_stop() {
+  catch_stops();
+  std::signal(SIGPIPE, SIG_IGN);  // a run outlives whoever reads its log, too
 }
 
 const std::atomic<bool>& stop_requested() {

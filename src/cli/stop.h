@@ -11,7 +11,9 @@ namespace quatrain::cli {
 struct Stopped {};
 
 /// From here on the first SIGINT, SIGTERM or SIGHUP sets stop_requested(); a second one ends the program at
-/// once. A closed pipe at the output does not end the program.
+/// once.
+void catch_stops();
+/// The same for work that leaves files: a closed pipe at the output does not end it either.
 void watch_for_stop();
 /// Set by a signal; the trainer looks at it after each step.
 const std::atomic<bool>& stop_requested();

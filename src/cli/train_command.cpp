@@ -28,9 +28,8 @@ void print_result(const train::Result& result, const tasks::Recipe& recipe, cons
   add_figures(table, result.dev, result.test, recipe);
   if (result.skipped > 0) table.row({"skipped steps", grouped(result.skipped)});
   table.row({"training time", fixed(result.seconds, 1) + " s"});
-  const std::string word = shell_word(folder);
-  std::printf("%s\nThe run is in %s. Next:\n  quatrain predict %s\n  quatrain evaluate %s\n",
-              table.text().c_str(), folder.c_str(), word.c_str(), word.c_str());
+  std::printf("%s\nThe run is in %s. %s", table.text().c_str(), folder.c_str(),
+              next_steps(recipe, folder).c_str());
 }
 
 }  // namespace

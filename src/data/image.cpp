@@ -45,15 +45,15 @@ at::Tensor read_image(const std::filesystem::path& file) {
   return decode_image(bytes, file.string());
 }
 
-at::Tensor fit_image(const at::Tensor& image, int64_t side) {
+at::Tensor fit_image(const at::Tensor& image, int64_t side, const std::string& name) {
   TORCH_CHECK(image.dim() == 3 && image.size(0) == 3 && image.numel() > 0 && image.scalar_type() == at::kByte,
               "fit_image: the image must be (3, height, width) of uint8, got ", image.sizes(), " of ",
               image.scalar_type());
   TORCH_CHECK(side >= 2 && side <= kMostPixels / side, "fit_image: side must be from 2 to 8192, got ", side);
   const int64_t height = image.size(1), width = image.size(2), shorter = std::min(height, width);
   const int64_t longer = side * std::max(height, width) / shorter;
-  TORCH_CHECK(longer <= kMostPixels / side, "fit_image: a picture of ", width, " x ", height,
-              " pixels is too narrow to become ", side, " x ", side, "; cut it first");
+  TORCH_CHECK(longer <= kMostPixels / side, "image: ", name, " has ", width, " x ", height,
+              " pixels, which are too narrow to become ", side, " x ", side, "; cut it first");
   const int64_t to_height = height <= width ? side : longer, to_width = height <= width ? longer : side;
   const at::Tensor resized =
       shorter == side

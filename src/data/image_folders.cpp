@@ -230,7 +230,8 @@ void read_image_folders(ImageGathering& gathering) {
     for_each_in_threads(static_cast<int64_t>(count), [&](int64_t number) {
       const auto i = static_cast<size_t>(number);
       try {
-        images[i] = fit_image(read_image(files[begin + i].path), gathering.side());
+        const fs::path& path = files[begin + i].path;
+        images[i] = fit_image(read_image(path), gathering.side(), path.string());
       } catch (const c10::Error& error) {
         problems[i] = error.what_without_backtrace();
       }

@@ -15,10 +15,10 @@ ImageRecords::ImageRecords(std::filesystem::path file, int64_t side, int64_t lab
     TORCH_CHECK(false, "data: ", file_.string(), " cannot be read: ", error.what());
   }
   const auto size = static_cast<int64_t>(std::filesystem::file_size(file_));
-  TORCH_CHECK(size > 0 && size % bytes_ == 0, "data: the length of ", file_.string(),
-              " must be a multiple of ", bytes_, " bytes, those of a picture of ", side, " x ", side,
-              label_bytes > 0 ? " and its label" : "", ", got ", size,
-              "; it is cut off, or its pictures are of another size or kind");
+  TORCH_CHECK(size > 0, "data: ", file_.string(), " is empty; copy it again");
+  TORCH_CHECK(size % bytes_ == 0, "data: the length of ", file_.string(), " must be a multiple of ", bytes_,
+              " bytes, those of a picture of ", side, " x ", side, label_bytes > 0 ? " and its label" : "",
+              ", got ", size, "; it is cut off, or its pictures are of another size or kind");
   count_ = size / bytes_;
 }
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "data/kaldi_alignments.h"
@@ -25,6 +26,30 @@ std::optional<double> decimal(const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
   return value;
+}
+
+/// As Kaldi writes them: from 0 on, or the sides of a call.
+std::optional<int64_t> channel_of(const std::string& text) {
+  if (text == "0" || text == "A") return 0;
+  if (text == "1" || text == "B") return 1;
+  return std::nullopt;
+}
+
+/// What a line of segments cuts out of a recording.
+struct Cut {
+  double begin, end;  // seconds; an end of -1 is the recording's
+  std::optional<int64_t> channel;
+};
+
+/// Of "recording begin end [channel]".
+std::optional<Cut> cut_of(const std::vector<std::string>& fields) {
+  const bool names_channel = fields.size() == 4;
+  if (fields.size() != 3 && !names_channel) return std::nullopt;
+  const auto begin = decimal(fields[1]), end = decimal(fields[2]);
+  if (!begin || !end || *begin < 0 || (*end != -1 && *end <= *begin)) return std::nullopt;
+  const auto channel = names_channel ? channel_of(fields[3]) : std::nullopt;
+  if (names_channel && !channel) return std::nullopt;
+  return Cut{*begin, *end, channel};
 }
 
 /// One set's folder.
@@ -122,13 +147,11 @@ class KaldiFolder {
   /// Opens a part of a recording, of a line of segments.
   bool open_segment(Utterance& utterance, const Line& line) {
     const auto fields = split(line.rest, Tokenizer::whitespace);
-    const auto begin = fields.size() == 3 ? decimal(fields[1]) : std::nullopt;
-    const auto end = fields.size() == 3 ? decimal(fields[2]) : std::nullopt;
-    const bool to_end = end == -1;
-    if (!begin || !end || *begin < 0 || (!to_end && *end <= *begin)) {
+    const auto cut = cut_of(fields);
+    if (!cut) {
       refuse("a line of segments is bad", line,
              "a line of segments must be utterance, recording, begin and end in seconds (-1: of the "
-             "recording), got " +
+             "recording), and perhaps a channel (0 or 1, A or B), got " +
                  quote(line.key + " " + line.rest));
       return false;
     }
@@ -140,18 +163,25 @@ class KaldiFolder {
     }
     utterance.recording = fields[0];
     if (!open(utterance, *recording->second)) return false;
+    utterance.channel = cut->channel;
+    if (utterance.channel && *utterance.channel >= gathering_.channels(utterance)) {
+      refuse("a segment's channel is missing", line,
+             "the segment is of channel " + fields[3] + ", but the recording " + quote(fields[0]) +
+                 " has one channel, 0 (A)");
+      return false;
+    }
     // Kaldi allows an end of half a second after the recording's.
     constexpr double kMostBeyond = 0.5;
     const auto rate = static_cast<double>(utterance.rate);
     const double length = utterance.seconds();
-    if (*begin >= length || *end > length + kMostBeyond) {
+    if (cut->begin >= length || cut->end > length + kMostBeyond) {
       refuse("a segment exceeds its recording", line,
              "the segment is from " + fields[1] + " to " + fields[2] + " s, but the recording " +
                  quote(fields[0]) + " has only " + std::to_string(length) + " s");
       return false;
     }
-    utterance.begin = std::llround(*begin * rate);
-    if (!to_end) utterance.end = std::min<int64_t>(utterance.end, std::llround(*end * rate));
+    utterance.begin = std::llround(cut->begin * rate);
+    if (cut->end != -1) utterance.end = std::min<int64_t>(utterance.end, std::llround(cut->end * rate));
     if (utterance.samples() > 0) return true;
     refuse("a segment holds no sample", line,
            "the segment from " + fields[1] + " to " + fields[2] + " s holds no sample at " +

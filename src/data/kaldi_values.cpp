@@ -122,8 +122,8 @@ class Value {
 
   void require(int64_t bytes, const std::string& what) const {
     if (const auto left = file_.left(); left && bytes > *left)
-      fail(what + " " + std::to_string(bytes) + " bytes, but the file has only " + std::to_string(*left) +
-           " left: it is damaged or cut off");
+      fail("is damaged or cut off: " + what + " " + std::to_string(bytes) + " bytes, but the file has only " +
+           std::to_string(*left) + " left");
   }
 
   /// A name that a space ends.

@@ -77,7 +77,7 @@ bool SpeechGathering::open_audio(Utterance& utterance, std::string_view set, con
   if (found == opened_.end()) {
     try {
       const AudioInfo info = read_audio_info(utterance.path);
-      found = opened_.emplace(utterance.path, Header{info.rate, info.frames}).first;
+      found = opened_.emplace(utterance.path, Header{info.rate, info.frames, info.channels}).first;
     } catch (const c10::Error& error) {
       refuse(set, "the audio file cannot be read", place, error.what_without_backtrace());
       return false;
@@ -87,6 +87,10 @@ bool SpeechGathering::open_audio(Utterance& utterance, std::string_view set, con
   utterance.begin = 0;
   utterance.end = found->second.frames;
   return true;
+}
+
+int64_t SpeechGathering::channels(const Utterance& utterance) const {
+  return opened_.at(utterance.path).channels;
 }
 
 void SpeechGathering::check_columns(const std::string& id, int64_t columns, const std::string& place) {
@@ -100,7 +104,7 @@ void SpeechGathering::check_columns(const std::string& id, int64_t columns, cons
 }
 
 void SpeechGathering::add(Utterance utterance, std::string_view set, const std::string& place) {
-  if (utterance.tokens.empty())
+  if (source_.words && utterance.tokens.empty())
     return refuse(set, "the text is empty", place, "the text of " + quote(utterance.id) + " is empty");
   if (const auto [other, added] = places_.emplace(utterance.id, place); !added)
     return refuse(set, "two utterances have the same name", place,
@@ -197,7 +201,12 @@ Audio read_audio(const Utterance& utterance) {
               "read_audio: ", utterance.path.string(), " has ", file.info().frames, " samples, but ",
               quote(utterance.id), " is from ", utterance.begin, " to ", utterance.end);
   file.seek(utterance.begin);
-  return {file.read(utterance.samples()), file.info().rate};
+  const at::Tensor samples = file.read(utterance.samples());
+  if (!utterance.channel) return {samples, file.info().rate};
+  TORCH_CHECK(*utterance.channel >= 0 && *utterance.channel < samples.size(0),
+              "read_audio: ", utterance.path.string(), " has ", samples.size(0), " channels, but ",
+              quote(utterance.id), " is channel ", *utterance.channel, " (from 0 on)");
+  return {samples.narrow(0, *utterance.channel, 1), file.info().rate};
 }
 
 }  // namespace quatrain::data

@@ -23,6 +23,8 @@ class SpeechGathering {
               const std::string& problem);
   /// Sets rate, begin and end to those of the file `path`; false where it was refused.
   bool open_audio(Utterance& utterance, std::string_view set, const std::string& place);
+  /// Of the file of an opened utterance.
+  int64_t channels(const Utterance& utterance) const;
   /// An error where the stored features of an utterance have other columns than those before.
   void check_columns(const std::string& id, int64_t columns, const std::string& place);
   /// Takes an opened utterance of the corpus's set: train, dev or test.
@@ -44,7 +46,7 @@ class SpeechGathering {
   bool alone_ = false;
   SpeechCorpus corpus_;
   struct Header {
-    int64_t rate, frames;
+    int64_t rate, frames, channels;
   };
   std::map<std::filesystem::path, Header> opened_;
   std::map<std::string, std::string> places_;  // of each name

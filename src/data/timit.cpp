@@ -4,7 +4,9 @@
 #include <map>
 #include <optional>
 #include <system_error>
+#include <utility>
 
+#include "data/line_file.h"
 #include "data/speech_readers.h"
 #include "data/text_file.h"
 #include "quatrain/data/phones.h"
@@ -13,7 +15,8 @@ namespace quatrain::data {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kNeeded = "folders of speakers with .wav, .phn and .wrd files";
+constexpr const char* kNeeded =
+    "folders of speakers with .wav and .phn files, and .wrd or .txt files for words";
 constexpr int64_t kMostEntries = 50000;  // twice what the discs hold
 
 /// A sentence of one speaker: its files by their endings in lower case.
@@ -97,12 +100,14 @@ class TimitReader {
     const fs::path phones = file("phn"), words = file("wrd"), prompt = file("txt");
     if (phones.empty())
       return gathering_.refuse(set, "a .phn file is missing", place, "there is no .phn file beside it");
-    if (words.empty() && prompt.empty())
+    const bool with_words = gathering_.source().words;
+    if (with_words && words.empty() && prompt.empty())
       return gathering_.refuse(set, "a .wrd file is missing", place,
                                "there is neither a .wrd nor a .txt file beside it");
     if (!gathering_.open_audio(utterance, set, place)) return;
     if (!read_phones(phones, utterance)) return;
-    if (words.empty() ? !read_prompt(prompt, utterance) : !read_words(words, utterance)) return;
+    if (with_words && !(words.empty() ? read_prompt(prompt, utterance) : read_words(words, utterance)))
+      return;
     gathering_.add(std::move(utterance), set, place);
   }
 
@@ -119,35 +124,51 @@ class TimitReader {
     return false;
   }
 
-  /// Nothing where a line is bad, or where there is none.
-  std::optional<std::vector<Label>> labels(const fs::path& file) {
-    std::vector<Label> all;
-    bool good = true;
+  /// Lines with their places; nothing where the file is empty or cannot be read.
+  std::optional<std::vector<std::pair<std::string, std::string>>> lines_of(const fs::path& file,
+                                                                           const Utterance& utterance) {
+    std::vector<std::pair<std::string, std::string>> all;
     try {
-      gathering_.for_each_line(file, set_, [&](std::string_view line, const std::string& place) {
-        if (!good) return;
-        // What follows the second space is a phone, a word, or a sentence.
-        const auto fields = split(line, Tokenizer::whitespace);
-        const auto begin = fields.size() >= 3 ? whole_number(fields[0]) : std::nullopt;
-        const auto end = fields.size() >= 3 ? whole_number(fields[1]) : std::nullopt;
-        if (!begin || !end || *begin < 0 || *end <= *begin) {
-          good = refuse("a label is bad", place,
-                        "a line must be the first sample, the end and a label, got " + quote(line));
-          return;
-        }
-        Label label{*begin, *end, fields[2], place};
-        for (size_t i = 3; i < fields.size(); ++i) label.what += " " + fields[i];
-        all.push_back(std::move(label));
-      });
-    } catch (const c10::Error& error) {  // it is empty, or cannot be read
-      if (!gathering_.source().skip_bad) throw;
-      good = refuse("a file of labels cannot be read", file.string(), error.what_without_backtrace());
+      LineFile lines(file);
+      for (std::string_view line; lines.next(line);) all.emplace_back(line, lines.place());
+    } catch (const c10::Error& error) {
+      refuse("a file of labels cannot be read", utterance.path.string(), error.what_without_backtrace());
+      return std::nullopt;
     }
-    return good ? std::optional(all) : std::nullopt;
+    return all;
+  }
+
+  /// Nothing where a line is bad, or where there is none.
+  std::optional<std::vector<Label>> labels(const fs::path& file, const Utterance& utterance) {
+    const auto lines = lines_of(file, utterance);
+    if (!lines) return std::nullopt;
+    std::vector<Label> all;
+    for (const auto& [line, place] : *lines) {
+      if (is_blank(line)) continue;
+      if (const auto problem = line_problem(line); !problem.empty()) {
+        refuse("a line is not text", place, problem);
+        return std::nullopt;
+      }
+      // What follows the second space is a phone, a word, or a sentence.
+      const auto fields = split(line, Tokenizer::whitespace);
+      const auto begin = fields.size() >= 3 ? whole_number(fields[0]) : std::nullopt;
+      const auto end = fields.size() >= 3 ? whole_number(fields[1]) : std::nullopt;
+      if (!begin || !end || *begin < 0 || *end <= *begin) {
+        refuse("a label is bad", place,
+               "a line must be the first sample, the end and a label, got " + quote(line));
+        return std::nullopt;
+      }
+      Label label{*begin, *end, fields[2], place};
+      for (size_t i = 3; i < fields.size(); ++i) label.what += " " + fields[i];
+      all.push_back(std::move(label));
+    }
+    if (!all.empty()) return all;
+    refuse("a file has no label", utterance.path.string(), file.string() + " has blank lines alone");
+    return std::nullopt;
   }
 
   bool read_phones(const fs::path& file, Utterance& utterance) {
-    const auto found = labels(file);
+    const auto found = labels(file, utterance);
     if (!found) return false;
     const auto& known = timit_phones();
     int64_t end = 0;
@@ -170,7 +191,7 @@ class TimitReader {
   }
 
   bool read_words(const fs::path& file, Utterance& utterance) {
-    const auto found = labels(file);
+    const auto found = labels(file, utterance);
     if (found)
       for (const auto& label : *found) utterance.tokens.push_back(lower_case(label.what));
     return found.has_value();
@@ -178,7 +199,7 @@ class TimitReader {
 
   /// The sentence as it is printed: in lower case, without marks but those within words.
   bool read_prompt(const fs::path& file, Utterance& utterance) {
-    const auto found = labels(file);
+    const auto found = labels(file, utterance);
     if (!found) return false;
     for (auto& word : split(lower_case(found->front().what), Tokenizer::whitespace)) {
       const auto is_mark = [](char c) {

@@ -122,9 +122,8 @@ std::string sentence_error_line(const ErrorCounts& counts) {
 ErrorCounts ErrorTally::add(std::span<const std::string> reference, std::span<const std::string> hypothesis) {
   const auto alignment = align_tokens(reference, hypothesis, rule_);
   for (const auto& [edit, r, h] : alignment)
-    if (edit != Edit::hit)
-      ++confusions_[{r < 0 ? "" : reference[static_cast<size_t>(r)],
-                     h < 0 ? "" : hypothesis[static_cast<size_t>(h)]}];
+    ++confusions_[{r < 0 ? "" : reference[static_cast<size_t>(r)],
+                   h < 0 ? "" : hypothesis[static_cast<size_t>(h)]}];
   const ErrorCounts counts = count_errors(alignment);
   counts_ += counts;
   return counts;
@@ -133,8 +132,8 @@ ErrorCounts ErrorTally::add(std::span<const std::string> reference, std::span<co
 std::vector<Confusion> ErrorTally::confusions() const {
   std::vector<Confusion> all;
   for (const auto& [tokens, count] : confusions_) all.push_back({tokens.first, tokens.second, count});
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Confusion& a, const Confusion& b) { return a.count > b.count; });
+  std::ranges::stable_sort(
+      all, {}, [](const Confusion& one) { return std::pair(one.reference == one.hypothesis, -one.count); });
   return all;
 }
 

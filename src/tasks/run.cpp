@@ -30,6 +30,13 @@ void require_kind(const Recipe& recipe, const std::string& weights, const fs::pa
                       ", and this recipe is of kind " + recipe.about().name + ": name a run of that kind");
 }
 
+// A run is used from other folders than that in which it was trained.
+void make_paths_absolute(Recipe& recipe) {
+  for (const train::Key& key : keys_of(recipe))
+    if (const train::Value path = key.get(); key.path && !std::get<std::string>(path).empty())
+      key.set(fs::absolute(std::get<std::string>(path)).lexically_normal().string());
+}
+
 // Replaces the random weights by those of a model of the same structure.
 void start_from(Model& model, const std::string& weights) {
   fs::path file = weights;
@@ -72,7 +79,7 @@ void check_answers(const Recipe& recipe, const std::vector<Setting>& settings) {
 }  // namespace
 
 std::unique_ptr<Data> load_data(Recipe recipe, const DataRequest& request) {
-  if (!recipe.weights.empty()) recipe.weights = fs::absolute(recipe.weights).lexically_normal().string();
+  make_paths_absolute(recipe);
   const Kind& kind = *recipe.kind;
   return kind.load_data(std::move(recipe), request);
 }

@@ -30,8 +30,9 @@ Key& Keys::text(const char* name, std::string& option, const char* description,
 
 Key& Keys::path(const char* name, std::filesystem::path& option, const char* description) {
   return add(
-      name, [&option] { return Value(option.string()); },
-      [&option](const Value& value) { option = std::get<std::string>(value); }, description);
+             name, [&option] { return Value(option.string()); },
+             [&option](const Value& value) { option = std::get<std::string>(value); }, description)
+      .is_path();
 }
 
 Key& Keys::algebra(const char* name, nn::AlgebraSpec& option, const char* description) {

@@ -18,6 +18,7 @@ struct Case {
   int code = 1;
   std::function<void(const Workplace&)> prepare = nullptr;  ///< what spoils the place, where anything must
   std::string input = "";                                   ///< on the standard input
+  bool goes_on = false;  ///< the answer to it is an empty line, and a second sentence counts such answers
 };
 
 struct Section {

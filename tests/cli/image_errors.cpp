@@ -59,6 +59,14 @@ Section image_errors() {
               for (const auto& entry : fs::directory_iterator(folder)) fs::remove_all(entry);
             })},
            {"fewer labels than pictures", kNew + kPlanes, 1, planes({0, 1, 0, 1, 0})},
+           {"an empty file of planes", kNew + kPlanes, 1,
+            [](const Workplace& place) {
+              planes("")(place);
+              test::write_bytes(place.path("colours/train.u8"), "");
+            }},
+           {"a picture that is a line", kNew, 1, colours([](const auto& folder) {
+              test::write_bytes(folder / "train/sea/1.png", test::colour_png(1, 1, 500000, 1));
+            })},
            {"planes of another size", kNew + kPlanes + " --set task.side=5", 1, planes({0, 1, 0, 1, 0, 1})},
            {"CIFAR-10 that is not there", "train cifar10 --data colours --out new --set train.steps=1", 1,
             colours()},

@@ -1,6 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <csignal>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -53,11 +57,50 @@ TEST_F(PredictSound, files_are_arguments_or_lines) {
   EXPECT_EQ(place_->run("predict run", "tones/test0.wav\ntones/test1.wav\n").out, arguments.out);
 }
 
-TEST_F(PredictSound, a_missing_file_ends_the_answers_before_it) {
-  const Outcome outcome = place_->run("predict run tones/test0.wav nowhere.wav tones/test1.wav");
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
-  EXPECT_THAT(outcome.error, HasSubstr("argument 2: there is no audio file \"nowhere.wav\""));
+TEST_F(PredictSound, a_bad_file_leaves_the_others_their_answers) {
+  const std::string whole = place_->read("tones/test2.wav");
+  place_->write("cut.wav", whole.substr(0, whole.size() / 2));
+  const std::string files = "tones/test0.wav nowhere.wav cut.wav tones/test1.wav";
+  for (const std::string setting : {"", " --set decode.times=true"}) {
+    const auto answer = [&](const std::string& file) { return place_->run("predict run " + file + setting); };
+    const Outcome outcome = answer(files);
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(outcome.out, answer("tones/test0.wav").out + "\n\n" + answer("tones/test1.wav").out);
+    EXPECT_THAT(outcome.error, HasSubstr("quatrain: argument 2: there is no audio file \"nowhere.wav\"\n"));
+    EXPECT_THAT(outcome.error, HasSubstr("quatrain: argument 3: audio: "));
+    EXPECT_THAT(outcome.error, HasSubstr("cut.wav"));
+    EXPECT_THAT(outcome.error, HasSubstr("times as fast as spoken"));
+    EXPECT_THAT(outcome.error, HasSubstr("quatrain: 2 of 4 lines have no answer"));
+    EXPECT_EQ(std::count(outcome.error.begin(), outcome.error.end(), '\n'), 4);
+  }
+  std::string lines = files;
+  std::replace(lines.begin(), lines.end(), ' ', '\n');
+  const Outcome input = place_->run("predict run", lines);
+  EXPECT_EQ(input.code, 1);
+  EXPECT_EQ(input.out, place_->run("predict run " + files).out);
+  EXPECT_THAT(input.error, HasSubstr("standard input, line 3: "));
+}
+
+// As Ctrl-C does, which nobody can avoid who ends a recording that is made by arecord.
+TEST_F(PredictSound, a_signal_ends_live_sound_as_its_end_does) {
+  const std::string sound = samples_of("tones/test0.wav") + samples_of("tones/test1.wav");
+  const Outcome whole = place_->run("predict run --live", sound);
+  ASSERT_EQ(whole.code, 0) << whole.error;
+  const std::string last = whole.out.substr(whole.out.rfind('\n', whole.out.size() - 2) + 1);
+  const auto pipe = place_->path("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::fstream source(pipe, std::ios::in | std::ios::out | std::ios::binary);  // open until the test ends
+  for (const int number : {SIGINT, SIGTERM}) {
+    const Background program("predict " + place_->path("run").string() + " --live", place_->path("error"),
+                             pipe, place_->path("out"));
+    program.wait_until_it_catches(number);
+    source << sound + 'x' << std::flush;  // a sample is cut where a signal falls
+    program.signal(number);
+    EXPECT_EQ(program.wait(), 128 + number);
+    EXPECT_THAT(place_->read("out"), testing::EndsWith("\n" + last));
+    EXPECT_THAT(place_->read("error"),
+                testing::MatchesRegex("[0-9.]+ s heard in .* times as fast as spoken\n"));
+  }
 }
 
 TEST_F(PredictSound, live_ends_with_the_answer_to_the_whole) {

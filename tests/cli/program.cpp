@@ -121,7 +121,8 @@ std::string Workplace::make_data() const {
   return "data";
 }
 
-Background::Background(const std::string& words, const fs::path& error) {
+Background::Background(const std::string& words, const fs::path& error, const fs::path& input,
+                       const fs::path& out) {
   std::istringstream stream(std::string(QUATRAIN_PROGRAM) + " " + words);
   std::vector<std::string> split{std::istream_iterator<std::string>(stream), {}};
   std::vector<char*> arguments;
@@ -129,7 +130,10 @@ Background::Background(const std::string& words, const fs::path& error) {
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 2, error.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  constexpr int kWrite = O_WRONLY | O_CREAT | O_TRUNC;
+  if (!input.empty()) posix_spawn_file_actions_addopen(&actions, 0, input.c_str(), O_RDONLY, 0);
+  if (!out.empty()) posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), kWrite, 0644);
+  posix_spawn_file_actions_addopen(&actions, 2, error.c_str(), kWrite, 0644);
   if (posix_spawn(&process_, QUATRAIN_PROGRAM, &actions, nullptr, arguments.data(), environ) != 0)
     throw std::runtime_error("cannot start " QUATRAIN_PROGRAM);
   posix_spawn_file_actions_destroy(&actions);

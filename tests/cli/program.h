@@ -42,10 +42,12 @@ class Workplace {
   std::filesystem::path folder_;
 };
 
-/// The program in the background, writing its standard error to `error`.
+/// The program in the background, writing its standard error to `error`. The other standard files are the
+/// test's own where none are named.
 class Background {
  public:
-  Background(const std::string& words, const std::filesystem::path& error);
+  Background(const std::string& words, const std::filesystem::path& error,
+             const std::filesystem::path& input = "", const std::filesystem::path& out = "");
   void signal(int number) const;
   /// Waits, at most a minute, until it has a handler for the signal.
   void wait_until_it_catches(int number) const;

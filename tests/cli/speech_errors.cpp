@@ -1,6 +1,7 @@
 #include <fstream>
 
 #include "cli/error_cases.h"
+#include "data/kaldi_files.h"
 #include "tasks/speech_corpora.h"
 
 namespace quatrain::cli {
@@ -75,6 +76,28 @@ Section speech_errors() {
           write(folder / "train" / "feats.scp", "one feats.ark:5[9:2]\n");
           write(folder / "train" / "feats.ark", "one ");
         })},
+       {"bands of stored features",
+        kHear + " --set task.data=kaldi --set features.source=stored --set features.speeds= --set "
+                "features.bands=128",
+        2, tones()},
+       {"an empty file of TIMIT's phones", kHear + " --set task.data=timit", 1,
+        [](const Workplace& place) {
+          test::write_phones(place.path("tones"));
+          write(place.path("tones/dr1/fanna0/si1.phn"), "");
+        }},
+       {"a segment of a channel that its recording lacks", kHear + " --set task.data=kaldi", 1,
+        tones([](const auto& folder) {
+          as_kaldi(folder, (folder / "train0.wav").string());
+          write(folder / "train" / "segments", "one-1 one 0 0.2 B\n");
+          write(folder / "train" / "text", "one-1 low\n");
+        })},
+       {"stored features that are cut off",
+        kHear + " --set task.data=kaldi --set features.source=stored --set features.speeds=", 1,
+        tones([](const auto& folder) {
+          as_kaldi(folder, (folder / "train0.wav").string());
+          write(folder / "train" / "feats.scp", "one feats.ark:4\n");
+          write(folder / "train" / "feats.ark", "one " + data::kaldi_matrix<float>(9, 4, {1, 2}));
+        })},
        {"a folder that is not TIMIT's", kHear + " --set task.data=timit", 1, tones()},
        {"phones of data that have none", kHear + " --set task.units=phones", 2, tones()},
        {"a speaker who does not occur", kHear + " --set task.test_speakers=clara", 1, tones()},
@@ -94,14 +117,15 @@ Section speech_errors() {
           heard()(place);
           place.write("words.arpa", "\\data\\\nngram 1=2\n");
         }},
-       {"a file to be heard that is missing", "predict heard nowhere.wav", 1, heard()},
-       {"a file to be heard that is no audio", "predict heard tones/train.tsv", 1, heard()},
-       {"a folder to be heard", "predict heard tones", 1, heard()},
+       {"a file to be heard that is missing", "predict heard nowhere.wav", 1, heard(), "", true},
+       {"a file to be heard that is no audio", "predict heard tones/train.tsv", 1, heard(), "", true},
+       {"a folder to be heard", "predict heard tones", 1, heard(), "", true},
        {"a file to be heard of a rate that is too far away", "predict heard slow.wav", 1,
         [](const Workplace& place) {
           heard()(place);
           test::write_recording(place.path("slow.wav"), std::vector<int16_t>(100), 20);
-        }},
+        },
+        "", true},
        {"live sound of a bidirectional model", "predict heard --live", 2,
         heard(" --set model.bidirectional=true")},
        {"live sound of a run that reads lines", "predict run --live", 2},

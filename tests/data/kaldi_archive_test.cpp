@@ -251,7 +251,8 @@ TEST_F(KaldiArchiveTest, RefusesDamage) {
            {"u " + kaldi_matrix<float>(3, 0, {}), "cannot be a matrix of 3 rows of 0 numbers"},
            {"u " + kaldi_matrix<double>(kMost, kMost, {1}), "cannot be a matrix of 2147483647 rows"},
            {"u " + kaldi_matrix<float>(kMost, 100, {1}),
-            "its 2147483647 rows of 100 numbers take 858993458800 bytes, but the file has only 4 left"},
+            "is damaged or cut off: its 2147483647 rows of 100 numbers take 858993458800 bytes, but the file "
+            "has only 4 left"},
            {"u " + kaldi_header("CM", 0, 1, 10, 10) + std::string(179, 'a'),
             "take 180 bytes, but the file has only 179"},
            {"u " + std::string("\0BFV \4\1\0\0\0aaaa", 14), "holds a vector (FV), but a matrix is needed"},
@@ -287,7 +288,7 @@ TEST_F(KaldiArchiveTest, RefusesDamage) {
            {"u " + kaldi_matrix<float>(1, 1, {1}), "holds a matrix (FM), but whole numbers are needed"},
            {"u " + std::string("\0B\4\xff\xff\xff\xff", 7), "its length is negative (-1)"},
            {"u " + std::string("\0B\4\xff\xff\xff\x7f", 7) + "a",
-            "its 2147483647 numbers take 10737418235 bytes, but the file has only 1"},
+            "is damaged or cut off: its 2147483647 numbers take 10737418235 bytes, but the file has only 1"},
            {"u " + std::string("\0B\4\1\0\0\0\7\1\0\0\0", 12),
             "its number 0 (from 0 on) is not of four bytes"},
            {"u 1 2.5\n", "holds \"2.5\", but whole numbers of 32 bits are needed"},

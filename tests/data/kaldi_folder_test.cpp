@@ -1,4 +1,7 @@
+#include <torch/torch.h>
+
 #include "audio_files.h"
+#include "quatrain/data/audio.h"
 #include "quatrain/data/speech_corpus.h"
 #include "support.h"
 
@@ -90,6 +93,25 @@ TEST_F(KaldiFolderTest, ReadsSegments) {
   EXPECT_EQ(corpus.train[1].path, folder_ / "train/b.wav");
 }
 
+// Kaldi's extract-segments takes a channel too.
+TEST_F(KaldiFolderTest, ASegmentMayNameItsChannel) {
+  std::vector<int16_t> samples;
+  for (int i = 0; i < 8000; ++i) samples.insert(samples.end(), {1024, -2048});
+  write("train/b.wav", wav(sixteen_bits(samples), {.channels = 2, .rate = 8000}));
+  write("train/text", "u1 one\nu2 two\nu3 three\nu4 four\nu5 five\n");
+  write("train/segments",
+        "u1 rec1 0.25 0.5 0\nu2 rec2 0.5 -1 B\nu3 rec2 0.5 0.75 A\nu4 rec2 0 1 1\nu5 rec2 0 1\n");
+  const auto corpus = load();
+  ASSERT_EQ(corpus.train.size(), 5u);
+  const auto samples_of = [&](size_t i) { return read_audio(corpus.train[i]).samples; };
+  EXPECT_EQ(samples_of(0).sizes(), (std::vector<int64_t>{1, 2000}));
+  EXPECT_EQ(samples_of(1).sizes(), (std::vector<int64_t>{1, 4000}));
+  EXPECT_TRUE(samples_of(1).eq(-2048.0 / 32768).all().item<bool>());
+  EXPECT_TRUE(samples_of(2).eq(1024.0 / 32768).all().item<bool>());
+  EXPECT_TRUE(samples_of(3).equal(samples_of(1).repeat({1, 2})));
+  EXPECT_EQ(samples_of(4).size(0), 2);
+}
+
 TEST_F(KaldiFolderTest, NeverRunsACommand) {
   const auto trace = folder_ / "ran";
   write("train/wav.scp", "rec1 a.wav\nrec2 touch " + trace.string() + " |\n");
@@ -124,8 +146,11 @@ TEST_F(KaldiFolderTest, RefusesOrCountsBadSegments) {
     expect_bad("segments:2", problem, reason);
     EXPECT_EQ(load(true).train.size(), 1u);
   };
-  for (const char* segment : {"rec1 0", "rec1 0 1 A", "rec1 x 1", "rec1 0.5 0.5", "rec1 -1 1", "rec1 0 nan"})
+  for (const char* segment : {"rec1 0", "rec1 0 1 C", "rec1 0 1 2", "rec1 0 1 A A", "rec1 x 1",
+                              "rec1 0.5 0.5", "rec1 -1 1", "rec1 0 nan"})
     expect(segment, "begin and end in seconds", "a line of segments is bad");
+  expect("rec1 0 1 B", "is of channel B, but the recording \"rec1\" has one channel",
+         "a segment's channel is missing");
   expect("rec9 0 1", "\"rec9\" has no line in wav.scp", "a segment's recording is unknown");
   expect("rec1 1 -1", "has only 1.0", "a segment exceeds its recording");
   expect("rec1 0.5 1.6", "from 0.5 to 1.6 s", "a segment exceeds its recording");

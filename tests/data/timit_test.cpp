@@ -150,6 +150,19 @@ TEST_F(TimitTest, ToleratesALabelThatEndsASampleLate) {
   EXPECT_THAT(error_of([&] { load_speech(source()); }), HasSubstr("ends at sample 802"));
 }
 
+TEST_F(TimitTest, WordsAreAskedForWhereTheyAreNeeded) {
+  record("dr1-fvmh0/sx1"), record("dr1-fvmh0/sx2");
+  std::filesystem::remove(folder_ / "dr1-fvmh0/sx1.wrd");
+  write("dr1-fvmh0/sx2.wrd", "damaged\n");
+  EXPECT_THAT(error_of([&] { load_speech(source()); }), HasSubstr("neither a .wrd nor a .txt file"));
+  SpeechSource phones = source();
+  phones.words = false;
+  const auto corpus = load_speech(phones);
+  ASSERT_EQ(corpus.train.size(), 2u);
+  EXPECT_EQ(corpus.train[0].phones.size(), 4u);
+  EXPECT_THAT(corpus.train[1].tokens, IsEmpty());
+}
+
 TEST_F(TimitTest, DoesNotReadAWideFolderToItsEnd) {
   record("TRAIN/DR1/FCJF0/SI1027");
   record("TRAIN/DR1/FCJF0/.cache/SI9");
@@ -160,7 +173,7 @@ TEST_F(TimitTest, DoesNotReadAWideFolderToItsEnd) {
   }
   EXPECT_THAT(error_of([&] { load_speech(source()); }),
               AllOf(HasSubstr(folder_.string() + " holds more than 50000 files and folders"),
-                    HasSubstr("needs folders of speakers with .wav, .phn and .wrd files")));
+                    HasSubstr("needs folders of speakers with .wav and .phn files, and .wrd or .txt")));
 }
 
 TEST_F(TimitTest, RefusesOrCountsWhatIsBad) {
@@ -174,11 +187,14 @@ TEST_F(TimitTest, RefusesOrCountsWhatIsBad) {
         {"0 x h#\n", ".phn:1: a line must be", "a label is bad"},
         {"5 5 h#\n", ".phn:1: a line must be", "a label is bad"},
         {"", ".phn is empty", "a file of labels cannot be read"},
+        {" \n\n", ".phn has blank lines alone", "a file has no label"},
+        {"0 100 h#\n\xff\n", ".phn:2: ", "a line is not text"},
         {"0 900 h#\n", "has only 800", "labels exceed the audio"}}) {
     record("dr1-fvmh0/sx1"), record("dr1-fvmh0/sx2");
     write("dr1-fvmh0/sx2.phn", phones);
     const std::string error = error_of([&] { load_speech(source()); });
     EXPECT_THAT(error, HasSubstr(problem));
+    EXPECT_THAT(error, testing::EndsWith("; skip_bad leaves such utterances out"));
     EXPECT_EQ(error.find("skip_bad"), error.rfind("skip_bad")) << error;
     const auto corpus = load_speech(source(true));
     EXPECT_EQ(corpus.train.size(), 1u);

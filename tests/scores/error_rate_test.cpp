@@ -136,10 +136,12 @@ TEST(ErrorRate, confusions_are_sorted) {
   ErrorTally tally;
   for (const char* hypothesis : {"b", "b", "c", ""}) tally.add(words("a"), words(hypothesis));
   tally.add({}, words("z"));
-  EXPECT_THAT(tally.confusions(), ElementsAre(Confusion{"a", "b", 2}, Confusion{"", "z", 1},
-                                              Confusion{"a", "", 1}, Confusion{"a", "c", 1}));
+  for (int i = 0; i < 3; ++i) tally.add(words("d"), words("d"));
+  EXPECT_THAT(tally.confusions(),
+              ElementsAre(Confusion{"a", "b", 2}, Confusion{"", "z", 1}, Confusion{"a", "", 1},
+                          Confusion{"a", "c", 1}, Confusion{"d", "d", 3}));
   EXPECT_EQ(confusion_table(tally.confusions()),
-            "reference\thypothesis\tcount\na\tb\t2\n***\tz\t1\na\t***\t1\na\tc\t1\n");
+            "reference\thypothesis\tcount\na\tb\t2\n***\tz\t1\na\t***\t1\na\tc\t1\nd\td\t3\n");
 }
 
 class ScliteTest : public test::FolderTest {

@@ -88,7 +88,8 @@ TEST_F(ImagesTest, ColoursAreLearnedAndTold) {
   EXPECT_FALSE(result.test.contains("top5"));
   const auto run = folder_ / "run";
   EXPECT_EQ(text_of(run / "best" / "classes.txt"), "leaf\nsea\nsun\n");
-  EXPECT_EQ(text_of(run / "test.confusions.tsv"), "class\tanswer\tcount\n");
+  EXPECT_EQ(text_of(run / "test.confusions.tsv"),
+            "class\tanswer\tcount\nleaf\tleaf\t5\nsea\tsea\t5\nsun\tsun\t5\n");
 
   const torch::NoGradGuard no_grad;
   const auto model = load_run(run);

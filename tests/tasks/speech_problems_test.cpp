@@ -1,3 +1,4 @@
+#include "quatrain/data/kaldi_archive.h"
 #include "tasks/speech_runs.h"
 
 namespace quatrain::tasks {
@@ -149,6 +150,9 @@ TEST_F(SpeechProblemsTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(error({"decode.language=words.arpa"}), HasSubstr("needs a beam above 1"));
   EXPECT_THAT(error({"model.share_directions=true"}), HasSubstr("needs model.bidirectional"));
   EXPECT_THAT(error({"features.source=stored"}), HasSubstr("kaldi alone"));
+  EXPECT_THAT(
+      error({"features.source=stored", "task.data=kaldi", "features.bands=128"}),
+      HasSubstr("features.bands=128: features.bands would do nothing: it needs features.source = audio"));
   // What the filter bank would refuse; half the rate is known from the recipe, or from the recordings.
   EXPECT_THAT(error({"features.rate=1"}), HasSubstr("features.rate must be at least 100, so that"));
   EXPECT_THAT(error({"features.rate=8000", "features.low=4000.0"}),
@@ -159,6 +163,34 @@ TEST_F(SpeechProblemsTest, RefusesWhatDoesNotFit) {
   test::write_tones(folder_ / "tones", 4, 2, 2, 1);
   EXPECT_THROW(load({"features.high=99999.0"}), RecipeError);
   EXPECT_THROW(load({"features.bands=256"}), RecipeError);
+}
+
+// Their number is not the recipe's.
+TEST_F(SpeechProblemsTest, NDividesTheColumnsOfStoredFeatures) {
+  const auto place = folder_ / "tones" / "train";
+  std::filesystem::create_directories(place);
+  const auto write = [&](int64_t columns) {
+    data::KaldiArchiveWriter features(place / "feats.ark", place / "feats.scp");
+    features.write("one", torch::rand({4, columns}));
+    features.close();
+  };
+  std::ofstream(place / "text") << "one word\n";
+  const std::vector<std::string> settings{"task.data=kaldi",        "features.source=stored",
+                                          "features.derivatives=0", "features.stack=1",
+                                          "model.algebra=phm(5)",   "model.hidden=5"};
+  write(15);
+  EXPECT_EQ(error_of_load(settings), "no error");
+  write(24);
+  EXPECT_THAT(error_of_load(settings), HasSubstr("must be divisible by n = 5 (phm(5)), got 24"));
+}
+
+TEST_F(SpeechProblemsTest, PathsAreStoredFromTheRootOn) {
+  test::write_tones(folder_ / "tones", 4, 2, 2, 1);
+  const auto data = load({"decode.beam=2", "decode.language=words/../words.arpa", "train.weights=run"});
+  const auto here = std::filesystem::current_path();
+  EXPECT_EQ(find_value(data->recipe(), "decode.language"), (here / "words.arpa").string());
+  EXPECT_EQ(find_value(data->recipe(), "train.weights"), (here / "run").string());
+  EXPECT_EQ(find_value(load({})->recipe(), "decode.language"), "");
 }
 
 TEST_F(SpeechProblemsTest, NumbersThatAreNoBandsAreNoted) {

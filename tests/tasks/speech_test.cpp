@@ -210,6 +210,27 @@ TEST_F(SpeechTest, TimesOfSegmentsAreThoseOfTheirRecording) {
                              "0\\.200 "));
 }
 
+TEST_F(SpeechTest, ChannelsOfARecordingAreHeardApart) {
+  uint64_t state = 3;
+  std::vector<int16_t> both;
+  const auto left = test::say({0}, state), right = test::say({2}, state);
+  for (size_t i = 0; i < left.size(); ++i) both.insert(both.end(), {left[i], right[i]});
+  for (const std::string set : {"train", "test"}) {
+    const auto place = folder_ / "tones" / set;
+    std::filesystem::create_directories(place);
+    std::ofstream(place / "call.wav", std::ios::binary)
+        << data::wav(data::sixteen_bits(both), {.channels = 2, .rate = test::kRate});
+    std::ofstream(place / "wav.scp") << "call call.wav\n";
+    std::ofstream(place / "text") << set << "1 low\n" << set << "2 high\n";
+    std::ofstream(place / "segments") << set << "1 call 0 -1 A\n" << set << "2 call 0 -1 B\n";
+  }
+  const train::Result result = learn({"task.data=kaldi", "task.objective=utterance", "features.stack=1",
+                                      "train.epochs=40", "train.batch=2"});
+  EXPECT_EQ(result.test.at("error_rate"), 0);
+  EXPECT_THAT(text_of(folder_ / "run" / "test.ctm"),
+              testing::ContainsRegex("^call 1 0\\.000 0\\.250 low .*\ncall 2 0\\.000 0\\.250 high "));
+}
+
 TEST_F(SpeechTest, OneLabelForARecording) {
   test::write_tones(folder_ / "tones", 120, 20, 30, 1);
   const train::Result result = learn({"task.objective=utterance", "features.stack=1", "train.epochs=4"});
@@ -269,6 +290,15 @@ TEST_F(SpeechTest, PhonesByCtc) {
   EXPECT_THAT(text_of(folder_ / "run" / "best" / "classes.txt"), testing::StrEq("<blank>\naa\niy\ns\nsil\n"));
 }
 
+TEST_F(SpeechTest, PhonesNeedNoWords) {
+  test::write_phones(folder_ / "tones");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "tones"))
+    if (entry.path().extension() == ".wrd") std::filesystem::remove(entry.path());
+  for (const char* phones : {"task.objective=frames", "task.units=phones"})
+    EXPECT_EQ(error_of_load({"task.data=timit", "features.stack=1", phones}), "no error");
+  EXPECT_THAT(error_of_load({"task.data=timit"}), HasSubstr("neither a .wrd nor a .txt file"));
+}
+
 TEST_F(SpeechTest, AlignmentsAndStoredFeaturesOfKaldi) {
   for (const char* set : {"train", "test"}) {
     const auto place = folder_ / "tones" / set;
@@ -296,8 +326,13 @@ TEST_F(SpeechTest, AlignmentsAndStoredFeaturesOfKaldi) {
   EXPECT_LT(result.test.at("frame_error"), 0.2);
   EXPECT_LT(result.test.at("loss"), 0.5);  // of the classes that can be learned
   EXPECT_FALSE(result.test.contains("error_rate"));
+  const auto data = load({"task.data=kaldi", "task.objective=frames", "features.source=stored",
+                          "features.stack=1", "task.test_speakers=train0", "task.dev_speakers=train1"});
+  EXPECT_THAT(make_task(data->recipe(), *data)->evaluate("dev", {}).samples, testing::IsEmpty());
+  EXPECT_FALSE(data->recipe().options->answers_lines());
   const std::shared_ptr<Model> model = load_run(folder_ / "run");
   EXPECT_NE(model->line_problem("any.wav"), "");
+  EXPECT_FALSE(model->answers_the_rest());  // there would be a sentence for each line, all of them the same
   // There is no dev set.
   model->export_to("kaldi", folder_ / "made");
   EXPECT_TRUE(std::filesystem::exists(folder_ / "made/test.ark"));

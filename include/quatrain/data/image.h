@@ -35,7 +35,8 @@ QUATRAIN_API at::Tensor read_image(const std::filesystem::path& file);
 
 /// A picture (3, height, width), uint8, as (3, side, side): its short side becomes `side`, by antialiased
 /// bilinear interpolation, and then what the long side has too much is cut off at both ends. One that would
-/// have more than kMostPixels on the way, a line a pixel wide, is an error.
-QUATRAIN_API at::Tensor fit_image(const at::Tensor& image, int64_t side);
+/// have more than kMostPixels on the way, a line a pixel wide, is an error, whose message calls it `name`.
+QUATRAIN_API at::Tensor fit_image(const at::Tensor& image, int64_t side,
+                                  const std::string& name = "the picture");
 
 }  // namespace quatrain::data

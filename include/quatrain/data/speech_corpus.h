@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,8 @@ struct QUATRAIN_API Utterance {
   int64_t rate = 0;                  ///< samples of a channel in a second; 0 with stored features
   int64_t begin = 0;                 ///< the first sample of each channel in the file
   int64_t end = 0;                   ///< one past the last sample
-  std::vector<std::string> tokens;   ///< the words
+  std::optional<int64_t> channel;    ///< the only one that is read, from 0 on; nothing: all
+  std::vector<std::string> tokens;   ///< the words; empty where a SpeechSource asks for none
   std::vector<PhoneSegment> phones;  ///< of timit, by time; else empty
   std::string stored;                ///< where its features are stored (KaldiEntry::location); empty: none
   int64_t frames = 0;                ///< of the stored features; 0: none
@@ -65,19 +67,21 @@ struct QUATRAIN_API SpeechSource {
   std::string only = "";
   bool stored_features = false;  ///< of kaldi: the features of feats.scp instead of audio
   bool alignments = false;       ///< of kaldi: each utterance has a class for each frame
+  bool words = true;             ///< of timit: off where phones are enough; files of words are not read then
 };
 
 /// timit, kaldi, tsv, fsdd, yesno.
 ///   timit  Folders of speakers, in any case and depth, with X.wav (RIFF or SPHERE), X.phn, and X.wrd or, if
-///          there is none, X.txt. The two sentences SA, which all speakers read, are left out. What lies
-///          below a folder train or test is in that set, all is train where there are none; there is no dev
-///          set.
+///          there is none, X.txt, unless words are off. The two sentences SA, which all speakers read, are
+///          left out. What lies below a folder train or test is in that set, all is train where there are
+///          none; there is no dev set.
 ///   kaldi  The folders train, dev (or valid, or val) and test, or one folder that is train, each with a
-///          wav.scp and text, utt2spk and segments if need be. A path of wav.scp that does not start at the
-///          root is looked for in the set's folder, then where the program runs. Commands are refused, never
-///          run. With stored_features feats.scp takes the place of wav.scp and segments. With alignments
-///          there is ali.scp, or else archives ali.ark, ali.gz, ali.*.ark or ali.*.gz, of int32 vectors as
-///          ali-to-pdf or ali-to-phones --per-frame write them.
+///          wav.scp and text, utt2spk and segments if need be, whose fifth field may name a channel: 0 or 1,
+///          A or B. A path of wav.scp that does not start at the root is looked for in the set's folder, then
+///          where the program runs. Commands are refused, never run. With stored_features feats.scp takes the
+///          place of wav.scp and segments. With alignments there is ali.scp, or else archives ali.ark,
+///          ali.gz, ali.*.ark or ali.*.gz, of int32 vectors as ali-to-pdf or ali-to-phones --per-frame write
+///          them.
 ///   tsv    train.tsv, dev.tsv (or valid, or val), test.tsv: audio path (from the file's folder on), tab,
 ///          text, and another tab and a speaker if known. A first line "path text" is a header.
 ///   fsdd   Spoken digits, DIGIT_SPEAKER_INDEX.wav; index 0 to 4 is test, 5 to 9 dev, the rest train.
@@ -96,7 +100,7 @@ QUATRAIN_API const std::vector<Reader>& speech_readers();
 /// stored features with different numbers of columns is always an error.
 QUATRAIN_API SpeechCorpus load_speech(const SpeechSource& source);
 
-/// The utterance's samples of each channel; errors as AudioFile (quatrain/data/audio.h).
+/// The utterance's samples of each channel that it has; errors as AudioFile (quatrain/data/audio.h).
 QUATRAIN_API Audio read_audio(const Utterance& utterance);
 
 /// The utterance's stored features, (frames, columns) float32; errors as read_kaldi_matrix

@@ -72,14 +72,15 @@ QUATRAIN_API std::string error_line(const std::string& label, const ErrorCounts&
 /// The same for sentences: "%SER 12.50 [ 1 / 8 ]".
 QUATRAIN_API std::string sentence_error_line(const ErrorCounts& counts);
 
-/// What was taken for what, and how often. An insertion has no reference, a deletion no hypothesis.
+/// What was taken for what, or for itself, and how often. An insertion has no reference, a deletion no
+/// hypothesis.
 struct QUATRAIN_API Confusion {
   std::string reference, hypothesis;
   int64_t count = 0;
   bool operator==(const Confusion&) const = default;
 };
 
-/// The errors of a whole test set.
+/// The errors and hits of a whole test set.
 class QUATRAIN_API ErrorTally {
  public:
   explicit ErrorTally(AlignmentRule rule = AlignmentRule::fewest_edits) : rule_(rule) {}
@@ -88,7 +89,8 @@ class QUATRAIN_API ErrorTally {
   ErrorCounts add(std::span<const std::string> reference, std::span<const std::string> hypothesis);
 
   const ErrorCounts& counts() const { return counts_; }
-  /// Every edit, the most frequent first, equally frequent ones in the order of their bytes.
+  /// Every edit, the most frequent first, equally frequent ones in the order of their bytes; and then the
+  /// tokens that were right, in the same order.
   std::vector<Confusion> confusions() const;
 
  private:

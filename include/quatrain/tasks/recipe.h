@@ -57,6 +57,8 @@ class QUATRAIN_API Options {
   /// The figure of the test set by whose differences twins are judged, where a run has counts of it; empty:
   /// the first of the kind's.
   virtual std::string judging() const { return {}; }
+  /// False where a run has no answer to any line of `predict`.
+  virtual bool answers_lines() const { return true; }
 };
 
 /// The options of a kind, copied with their recipe.

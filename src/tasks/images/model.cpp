@@ -66,7 +66,7 @@ std::vector<std::string> ImageModel::predict(const std::vector<std::string>& lin
   std::vector<at::Tensor> pictures;
   for (size_t i = 0; i < lines.size(); ++i) {
     try {
-      pictures.push_back(data::fit_image(data::read_image(lines[i]), own().side()));
+      pictures.push_back(data::fit_image(data::read_image(lines[i]), own().side(), lines[i]));
     } catch (const c10::Error& error) {
       throw LineError(i, error.what_without_backtrace());
     }

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "quatrain/nn/parameters.h"
 #include "quatrain/train/session.h"
@@ -17,19 +18,25 @@ constexpr int64_t kTop = 5;
 constexpr int64_t kReduction = 8;  // rows of a picture for one of the last stage
 constexpr const char* kConfusions = ".confusions.tsv";
 
-// Pictures of each class that were taken for each class.
+// Pictures of each class that were taken for each class: wrong answers before right ones, the most frequent
+// first. What is not in it did not occur.
 std::string confusion_table(const at::Tensor& counts, const std::vector<std::string>& classes) {
   const auto count = counts.accessor<int64_t, 2>();
-  std::vector<std::pair<int64_t, std::string>> lines;
+  struct Line {
+    bool right;
+    int64_t count;
+    std::string text;
+  };
+  std::vector<Line> lines;
   for (int64_t i = 0; i < counts.size(0); ++i)
     for (int64_t j = 0; j < counts.size(1); ++j)
-      if (i != j && count[i][j] > 0)
-        lines.emplace_back(count[i][j], classes[static_cast<size_t>(i)] + "\t" +
-                                            classes[static_cast<size_t>(j)] + "\t" +
-                                            std::to_string(count[i][j]) + "\n");
-  std::ranges::stable_sort(lines, std::greater(), &std::pair<int64_t, std::string>::first);
+      if (count[i][j] > 0)
+        lines.push_back({i == j, count[i][j],
+                         classes[static_cast<size_t>(i)] + "\t" + classes[static_cast<size_t>(j)] + "\t" +
+                             std::to_string(count[i][j]) + "\n"});
+  std::ranges::stable_sort(lines, {}, [](const Line& line) { return std::pair(line.right, -line.count); });
   std::string text = "class\tanswer\tcount\n";
-  for (const auto& line : lines) text += line.second;
+  for (const auto& line : lines) text += line.text;
   return text;
 }
 

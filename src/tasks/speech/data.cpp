@@ -271,6 +271,7 @@ Prepared prepare(Recipe& recipe, const DataRequest& request) {
   source.test_speakers = data::split(own.test_speakers, data::Tokenizer::whitespace);
   source.alignments = own.objective == Objective::frames && own.source.reader == "kaldi";
   source.only = request.split;
+  source.words = own.needs_words();
   data::SpeechCorpus corpus = data::load_speech(source);
   const auto& first = !corpus.train.empty() ? corpus.train : !corpus.dev.empty() ? corpus.dev : corpus.test;
   if (own.source.stored_features) {
@@ -279,6 +280,7 @@ Prepared prepare(Recipe& recipe, const DataRequest& request) {
                 own.source.folder.string(), " have ", columns, " columns, but those of the run had ",
                 own.bank.bands, "; make them in the same way");
     own.bank.bands = columns;
+    own.columns_read = true;
   } else if (own.bank.rate == 0)
     own.bank.rate = first.front().rate;
   own.check(recipe);  // again: the number of bands may be another

@@ -238,7 +238,7 @@ std::string SpeechModel::written(std::span<const HeardToken> tokens, double leng
 }
 
 std::string SpeechModel::line_problem(const std::string& line) const {
-  if (own().source.stored_features)
+  if (!own().answers_lines())
     return "this run reads stored features (features.source = stored), it cannot hear audio files";
   std::error_code error;
   if (fs::status(line, error).type() == fs::file_type::not_found)

@@ -48,6 +48,7 @@ class SpeechModel : public Model {
   /// A recording may take long: answers do not wait for the next one's.
   size_t portion() const override { return 1; }
   std::string line_problem(const std::string& line) const override;
+  bool answers_the_rest() const override { return own().answers_lines(); }
   /// Paths of audio files in, what is said in them out.
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;
   std::unique_ptr<Live> listen(int64_t rate) override;

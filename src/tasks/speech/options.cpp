@@ -101,7 +101,7 @@ void SpeechTaskOptions::describe(train::Keys& keys) {
            [this](const Value& value) { source.stored_features = std::get<std::string>(value) == "stored"; },
            "`audio`: of the recordings. `stored`: those of `feats.scp`, of `kaldi` data alone; they count as energies of bands.").values = {"audio", "stored"};
   keys.number("rate", bank.rate, 0, 1e6, "Samples in a second, to which recordings of other rates are brought; 0: the rate of the first one.").only(kAudio, of_audio);
-  keys.number("bands", bank.bands, 1, 4096, "Bands of the filter bank.");
+  keys.number("bands", bank.bands, 1, 4096, "Bands of the filter bank; of stored features their columns count instead.").only(kAudio, of_audio);
   keys.number("frame_length", bank.frame_length, 1, 1000, "Milliseconds.").only(kAudio, of_audio);
   keys.number("frame_shift", bank.frame_shift, 1, 1000, "Milliseconds from one frame to the next.");
   keys.number("low", bank.low, 0, 1e6, "Hz, where the first band begins.").only(kAudio, of_audio);
@@ -135,7 +135,7 @@ void SpeechTaskOptions::describe(train::Keys& keys) {
 
   keys.table("train", "How it is trained.");
   keys.number("batch_seconds", batch_seconds, 0, 1e9, "Most seconds of a batch, padding included; 0: `batch` utterances. With both, the smaller batch.");
-  keys.number("samples", samples, 0, 1000, "Utterances of the dev set that are shown with their answers at each evaluation.").may_change();
+  keys.number("samples", samples, 0, 1000, "Utterances of the dev set that are shown with their answers at each evaluation.").may_change().only("task.objective = ctc or utterance, or task.data = timit", [this] { return has_tokens(); });
 
   keys.table("decode", "How scores of frames become an answer.");
   keys.number("beam", decode.beam, 1, 100000, "Of `ctc`: prefixes kept at each frame; 1: the best path.").may_change_in_answers().only("task.objective = ctc", [this] { return objective == Objective::ctc; });
@@ -161,7 +161,8 @@ void SpeechTaskOptions::describe(train::Keys& keys) {
 void SpeechTaskOptions::check(const Recipe& recipe) const {
   check_recurrent(recipe, model);
   const nn::AlgebraSpec& algebra = model.algebra();
-  if (inputs() % algebra.n != 0)
+  const bool bands_known = !source.stored_features || columns_read;
+  if (bands_known && inputs() % algebra.n != 0)
     recipe.refuse("features.bands", "times " + std::to_string(components() * stack) +
                                         " (derivatives + 1, times stack) must be divisible by n = " +
                                         std::to_string(algebra.n) + " (" + algebra.text() + "), got " +

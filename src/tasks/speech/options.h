@@ -38,6 +38,7 @@ struct SpeechTaskOptions : Options {
   Units units = Units::words;
 
   data::FilterBankOptions bank{.rate = 0};  ///< rate 0: that of the first recording
+  bool columns_read = false;                ///< the bands are the columns of the stored features
   int64_t derivatives = 3;
   NormaliseBy normalise = NormaliseBy::training;
   data::NormalisationScale scale = data::NormalisationScale::quaternion;
@@ -67,6 +68,9 @@ struct SpeechTaskOptions : Options {
   }
   std::string judging() const override { return has_tokens() ? "error_rate" : "frame_error"; }
 
+  /// Files hold audio, and not the features that a run of stored ones reads.
+  bool answers_lines() const override { return !source.stored_features; }
+
   /// e, e', e'' ..: what a band's number is made of.
   int64_t components() const { return derivatives + 1; }
   /// Of a row that the network reads.
@@ -81,6 +85,11 @@ struct SpeechTaskOptions : Options {
   double row_seconds() const { return frame_seconds() * static_cast<double>(stack); }
   /// False where frames have classes of an alignment, whose tokens nobody knows.
   bool has_tokens() const { return objective != Objective::frames || source.reader == "timit"; }
+  /// False where phones are all that is learned and scored.
+  bool needs_words() const {
+    return source.reader != "timit" || objective == Objective::utterance ||
+           (objective == Objective::ctc && units != Units::phones);
+  }
   std::vector<double> speed_factors() const;
   /// The model with its sizes.
   models::RecurrentNetworkOptions network(int64_t classes) const;

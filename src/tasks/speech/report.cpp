@@ -58,6 +58,7 @@ scores::ErrorCounts SpeechReport::add(const data::Utterance& utterance,
     };
     for (const auto& word : data::split(token.text, data::Tokenizer::whitespace))
       times_.push_back({.recording = recording,
+                        .channel = std::to_string(utterance.channel.value_or(0) + 1),
                         .begin = begin + seconds(token.begin),
                         .duration = seconds(token.end) - seconds(token.begin),
                         .token = word,

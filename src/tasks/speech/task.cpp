@@ -166,7 +166,7 @@ train::Evaluation SpeechTask::evaluate(std::string_view name, const std::functio
   for (size_t i = 0; i < heard.size(); ++i) {
     const auto counts = report.add(split.set->utterance(static_cast<int64_t>(i)), split.tokens[i], heard[i]);
     errors.examples.push_back({counts.errors(), counts.reference_tokens()});
-    if (training && static_cast<int64_t>(i) < own.samples) {
+    if (training && own.has_tokens() && static_cast<int64_t>(i) < own.samples) {
       result.samples.push_back(text_of(own, texts_of(heard[i])) + "  [" + text_of(own, split.tokens[i]) +
                                "]");
     }
