@@ -164,8 +164,8 @@ std::shared_ptr<const Pieces::State> train_list(const NextLine& next_line, const
   std::vector<std::pair<std::string, int64_t>> kept;
   for (const auto& entry : counts)
     if (entry.second >= options.min_count) kept.push_back(entry);
-  TORCH_CHECK(!kept.empty(), "pieces: the training lines have no tokens (", name(options.kind), ") that occur ",
-              options.min_count, " times or more");
+  TORCH_CHECK(!kept.empty(), "pieces: the training lines have no tokens (", name(options.kind),
+              ") that occur ", options.min_count, " times or more");
   std::sort(kept.begin(), kept.end(), [](const auto& a, const auto& b) {
     return a.second != b.second ? a.second > b.second : a.first < b.first;
   });
