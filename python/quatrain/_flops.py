@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any, Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -56,49 +57,18 @@ def _products(
     return 2 * rows * _rank(n, algebra, A, factors, way) * k * d
 
 
-def _linear(
-    x: Tensor,
-    S: Tensor,
-    bias: Tensor | None,
-    algebra: str,
-    A: Tensor | None = None,
-    factors: Sequence[Tensor] = (),
-    way: str = "auto",
-    dtype: torch.dtype | None = None,
-    constant: bool = False,
-    out_val: Any = None,
-) -> int:
-    return _products(x, S, algebra, A, factors, way, dtype, constant)
+def _linear(call: Any) -> int:
+    return _products(call.x, call.S, call.algebra, call.A, call.factors, call.way, call.dtype, call.constant)
 
 
-def _linear_with_products(
-    x: Tensor,
-    S: Tensor,
-    bias: Tensor | None,
-    algebra: str,
-    A: Tensor | None = None,
-    way: str = "auto",
-    dtype: torch.dtype | None = None,
-    out_val: Any = None,
-) -> int:
-    return _products(x, S, algebra, A, (), way, dtype, False)
+def _linear_with_products(call: Any) -> int:
+    return _products(call.x, call.S, call.algebra, call.A, (), call.way, call.dtype, False)
 
 
-def _linear_backward(
-    grad: Tensor,
-    x: Tensor,
-    S: Tensor,
-    algebra: str,
-    A: Tensor | None,
-    factors: Sequence[Tensor],
-    way: str = "auto",
-    dtype: torch.dtype | None = None,
-    output_mask: Sequence[bool] = (True, True, True),
-    products: Tensor | None = None,
-    out_val: Any = None,
-) -> int:
+def _linear_backward(call: Any) -> int:
     # Each of the gradients of x and S takes what the forward pass took; that of A only sums.
-    return sum(output_mask[:2]) * _products(x, S, algebra, A, factors, way, dtype, False)
+    forward = _products(call.x, call.S, call.algebra, call.A, call.factors, call.way, call.dtype, False)
+    return sum(call.output_mask[:2]) * forward
 
 
 def _on_engine(x: Tensor, dtype: torch.dtype | None) -> bool:
@@ -110,39 +80,25 @@ def _on_engine(x: Tensor, dtype: torch.dtype | None) -> bool:
 _FEWEST_UNITS = (9, 16)
 
 
-def _convolution_rank(
-    x: Tensor,
-    F: Tensor,
-    y: Tensor,
-    algebra: str,
-    A: Tensor | None,
-    factors: Sequence[Tensor],
-    padding: Sequence[int],
-    transposed: bool,
-    groups: int,
-    way: str,
-    dtype: torch.dtype | None,
-    constant: bool = False,
-    backward: bool = False,
-    of_A: bool = False,
-) -> int:
-    """R, or n^2 for H.
+def _convolution_rank(call: Any, y: Tensor, constant: bool, backward: bool = False, of_A: bool = False) -> int:
+    """R, or n^2 for H; y: the result, or its gradient.
 
     No operator says how a convolution is planned. So it counts as H, except where the planner is known to take the
     factors: what is counted is never less than what is multiplied.
     """
+    x, F, way = call.x, call.F, call.way
     n, rows, columns, *kernel = F.shape
     if way == "auto":
         way = os.environ.get("QUATRAIN_WAY", way)
-    by_pixels = x.is_cpu and not transposed and groups == math.prod(kernel) == 1 and not any(padding)
+    by_pixels = x.is_cpu and not call.transposed and call.groups == math.prod(kernel) == 1 and not any(call.padding)
     if way == "auto" and by_pixels and (backward or (x.stride(1) == 1 and not x.is_contiguous())):
         pixels = y.shape[0] * math.prod(y.shape[2:])
-        way = _planned_way(pixels, dtype or x.dtype, F.flatten(2), algebra, A, factors, constant)
-    elif way == "auto" and _on_engine(x, dtype) and min(rows // groups, columns) >= _FEWEST_UNITS[of_A]:
+        way = _planned_way(pixels, call.dtype or x.dtype, F.flatten(2), call.algebra, call.A, call.factors, constant)
+    elif way == "auto" and _on_engine(x, call.dtype) and min(rows // call.groups, columns) >= _FEWEST_UNITS[of_A]:
         way = "factored"
-    elif of_A and not _on_engine(x, dtype):
+    elif of_A and not _on_engine(x, call.dtype):
         way = "materialised"
-    return _rank(n, algebra, A, factors, way)
+    return _rank(n, call.algebra, call.A, call.factors, way)
 
 
 def _real_kernel(F: Tensor) -> tuple[int, ...]:
@@ -150,184 +106,72 @@ def _real_kernel(F: Tensor) -> tuple[int, ...]:
     return n * rows, n * columns, *kernel
 
 
-def _convolution(
-    x: Tensor,
-    F: Tensor,
-    bias: Tensor | None,
-    algebra: str,
-    A: Tensor | None,
-    factors: Sequence[Tensor],
-    stride: Sequence[int] = (1,),
-    padding: Sequence[int] = (0,),
-    dilation: Sequence[int] = (1,),
-    transposed: bool = False,
-    output_padding: Sequence[int] = (0,),
-    groups: int = 1,
-    way: str = "auto",
-    winograd: str = "auto",
-    dtype: torch.dtype | None = None,
-    constant: bool = False,
-    *,
-    out_val: Tensor,
-) -> int:
+def _convolution(call: Any) -> int:
     # R / n^2 of what torch counts for the real layer. What Winograd's transforms save is not taken off, as in torch's count.
-    real = flop_counter.conv_flop_count(list(x.shape), list(_real_kernel(F)), list(out_val.shape), transposed)
-    rank = _convolution_rank(x, F, out_val, algebra, A, factors, padding, transposed, groups, way, dtype, constant)
-    return real * rank // F.shape[0] ** 2
+    sizes = (list(call.x.shape), list(_real_kernel(call.F)), list(call.result.shape))
+    real = flop_counter.conv_flop_count(*sizes, call.transposed)
+    return real * _convolution_rank(call, call.result, call.constant) // call.F.shape[0] ** 2
 
 
-def _convolution_with_epilogue(
-    x: Tensor,
-    F: Tensor,
-    scale: Tensor | None,
-    shift: Tensor | None,
-    residual: Tensor | None,
-    activation: str,
-    *convolution: Any,
-    out_val: Tensor,
-    **named: Any,
-) -> int:
-    return _convolution(x, F, None, *convolution, out_val=out_val, **named)
-
-
-def _convolution_backward(
-    grad: Tensor,
-    x: Tensor,
-    F: Tensor,
-    algebra: str,
-    A: Tensor | None,
-    factors: Sequence[Tensor],
-    stride: Sequence[int] = (1,),
-    padding: Sequence[int] = (0,),
-    dilation: Sequence[int] = (1,),
-    transposed: bool = False,
-    output_padding: Sequence[int] = (0,),
-    groups: int = 1,
-    way: str = "auto",
-    winograd: str = "auto",
-    dtype: torch.dtype | None = None,
-    output_mask: Sequence[bool] = (True, True, True),
-    out_val: Any = None,
-) -> int:
-    kernel, of_A = _real_kernel(F), output_mask[2] and A is not None
+def _convolution_backward(call: Any) -> int:
+    kernel, of_A = _real_kernel(call.F), call.output_mask[2] and call.A is not None
 
     def real(of_x: bool, of_weight: bool) -> int:
-        geometry = (stride, padding, dilation, transposed, output_padding, groups)
-        return _real_backward(grad, x, kernel, None, *geometry, [of_x, of_weight], out_val=(tuple(x.shape), kernel))
+        geometry = (call.stride, call.padding, call.dilation, call.transposed, call.output_padding, call.groups)
+        sizes = (tuple(call.x.shape), kernel)
+        return _real_backward(call.grad, call.x, kernel, None, *geometry, [of_x, of_weight], out_val=sizes)
 
-    squared = F.shape[0] ** 2
-    rank = _convolution_rank(
-        x, F, grad, algebra, A, factors, padding, transposed, groups, way, dtype, backward=True, of_A=of_A
-    )
+    squared = call.F.shape[0] ** 2
+    rank = _convolution_rank(call, call.grad, False, backward=True, of_A=of_A)
     # The gradient of A takes that of H, which gives that of F too.
-    of_weight = real(False, True) * (squared if of_A else rank) if output_mask[1] or of_A else 0
-    return (real(output_mask[0], False) * rank + of_weight) // squared
+    of_weight = real(False, True) * (squared if of_A else rank) if call.output_mask[1] or of_A else 0
+    return (real(call.output_mask[0], False) * rank + of_weight) // squared
 
 
-def _state_products(
-    h0: Tensor,
-    batch_sizes: Tensor,
-    rows: int,
-    S: Sequence[Tensor],
-    algebra: str,
-    A: Sequence[Tensor],
-    factors: Sequence[Tensor],
-    constant: bool,
-    backward: bool = False,
-) -> int:
-    """Those of the maps of a state, of which each row of each step takes all; planned for the rows of the first step."""
-    total = 0
+def _maps(S: Sequence[Tensor], A: Sequence[Tensor], factors: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor | None, Sequence[Tensor]]]:
+    """Each map's weights, with its A and its factors."""
     for number, weight in enumerate(S):
+        yield weight, A[number] if A else None, factors[3 * number : 3 * number + 3]
+
+
+def _state_products(call: Any, rows: int, constant: bool, backward: bool = False) -> int:
+    """Those of the maps of a state, of which each row of each step takes all; planned for the rows of the first step."""
+    total, h0 = 0, call.h0
+    for weight, A, factors in _maps(call.S, call.A, call.factors):
         n, k, d = weight.shape
-        A_k, factors_k = A[number] if A else None, factors[3 * number : 3 * number + 3]
-        often = _on_engine(h0, None) and len(batch_sizes) > 8  # weights are prepared even in training
-        way = _planned_way(h0.shape[0], h0.dtype, weight, algebra, A_k, factors_k, constant or often)
-        if backward and way == "mixed" and _on_engine(h0, None) and _ops.rank(algebra, A_k, list(factors_k)):
+        often = _on_engine(h0, None) and len(call.batch_sizes) > 8  # weights are prepared even in training
+        way = _planned_way(h0.shape[0], h0.dtype, weight, call.algebra, A, factors, constant or often)
+        if backward and way == "mixed" and _on_engine(h0, None) and _ops.rank(call.algebra, A, list(factors)):
             way = "factored"
-        total += 2 * rows * _rank(n, algebra, A_k, factors_k, way) * k * d
+        total += 2 * rows * _rank(n, call.algebra, A, factors, way) * k * d
     return total
 
 
-def _recurrent_layer(
-    x: Tensor,
-    batch_sizes: Tensor,
-    h0: Tensor,
-    c0: Tensor | None,
-    S_x: Sequence[Tensor],
-    S: Sequence[Tensor],
-    algebra: str,
-    A_x: Sequence[Tensor],
-    A: Sequence[Tensor],
-    factors_x: Sequence[Tensor],
-    factors: Sequence[Tensor],
-    bias_x: Tensor | None = None,
-    bias: Tensor | None = None,
-    mask: Tensor | None = None,
-    cell: str = "lstm",
-    way: str = "auto",
-    reverse: bool = False,
-    constant: bool = False,
-    out_val: Any = None,
-) -> int:
+def _recurrent_layer(call: Any) -> int:
     of_inputs = sum(
-        _products(x, weight, algebra, A_x[k] if A_x else None, factors_x[3 * k : 3 * k + 3], way, None, constant)
-        for k, weight in enumerate(S_x)
+        _products(call.x, weight, call.algebra, A, factors, call.way, None, call.constant)
+        for weight, A, factors in _maps(call.S_x, call.A_x, call.factors_x)
     )
-    return of_inputs + _state_products(h0, batch_sizes, x.shape[0], S, algebra, A, factors, constant)
+    return of_inputs + _state_products(call, call.x.shape[0], call.constant)
 
 
-def _recurrence(
-    z: Tensor,
-    batch_sizes: Tensor,
-    h0: Tensor,
-    c0: Tensor | None,
-    S: Sequence[Tensor],
-    algebra: str,
-    A: Sequence[Tensor],
-    factors: Sequence[Tensor],
-    bias: Tensor | None = None,
-    mask: Tensor | None = None,
-    cell: str = "lstm",
-    reverse: bool = False,
-    constant: bool = False,
-    keep: bool = False,
-    out_val: Any = None,
-) -> int:
-    return _state_products(h0, batch_sizes, z.shape[0], S, algebra, A, factors, constant)
+def _recurrence(call: Any) -> int:
+    return _state_products(call, call.z.shape[0], call.constant)
 
 
-def _recurrence_backward(
-    dy: Tensor | None,
-    dh: Tensor | None,
-    dc: Tensor | None,
-    y: Tensor,
-    kept: Tensor,
-    batch_sizes: Tensor,
-    h0: Tensor,
-    c0: Tensor | None,
-    S: Sequence[Tensor],
-    algebra: str,
-    A: Sequence[Tensor],
-    factors: Sequence[Tensor],
-    mask: Tensor | None = None,
-    cell: str = "lstm",
-    reverse: bool = False,
-    out_val: Any = None,
-) -> int:
+def _recurrence_backward(call: Any) -> int:
     # The gradients of the states alone: those of the weights are counted where `linear_backward` makes them.
-    return _state_products(h0, batch_sizes, y.shape[0], S, algebra, A, factors, False, True)
+    return _state_products(call, call.y.shape[0], False, backward=True)
 
 
-def _attention(query: Tensor, key: Tensor, value: Tensor, algebra: str = "real", *rest: Any, out_val: Any = None, **named: Any) -> int:
-    scores, values = _multiplications(query, key, algebra)
+def _attention(call: Any) -> int:
+    scores, values = _multiplications(call.query, call.key, call.algebra)
     return 2 * (scores + values)
 
 
-def _attention_backward(
-    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, algebra: str = "real", *rest: Any, out_val: Any = None, **named: Any
-) -> int:
+def _attention_backward(call: Any) -> int:
     # The scores are made again; then the gradients of Q and K take as much, those of the weights and of V as the values.
-    scores, values = _multiplications(query, key, algebra)
+    scores, values = _multiplications(call.query, call.key, call.algebra)
     return 2 * (3 * scores + 2 * values)
 
 
@@ -341,12 +185,24 @@ def _multiplications(query: Tensor, key: Tensor, algebra: str) -> tuple[int, int
     return pairs * _ops.score_multiplications(algebra, n, m), pairs * n * m
 
 
-_FORMULAS: dict[Any, Callable[..., int]] = {
+def _register(operator: Any, count: Callable[[Any], int]) -> None:
+    """``count`` takes the operator's arguments by the names of its schema, and its ``result``."""
+    arguments = operator.default._schema.arguments
+
+    def formula(*values: Any, out_val: Any = None, **named: Any) -> int:
+        call = {argument.name: argument.default_value for argument in arguments}
+        call |= dict(zip(call, values)) | named
+        return count(SimpleNamespace(**call, result=out_val))
+
+    flop_counter.register_flop_formula(operator, get_raw=True)(formula)
+
+
+_FORMULAS: dict[Any, Callable[[Any], int]] = {
     _ops.linear: _linear,
     _ops.linear_with_products: _linear_with_products,
     _ops.linear_backward: _linear_backward,
     _ops.convolution: _convolution,
-    _ops.convolution_with_epilogue: _convolution_with_epilogue,
+    _ops.convolution_with_epilogue: _convolution,
     _ops.convolution_backward: _convolution_backward,
     _ops.recurrent_layer: _recurrent_layer,
     _ops.recurrence: _recurrence,
@@ -354,5 +210,5 @@ _FORMULAS: dict[Any, Callable[..., int]] = {
     _ops.hypercomplex_attention_forward: _attention,
     _ops.hypercomplex_attention_backward: _attention_backward,
 }
-for _operator, _formula in _FORMULAS.items():
-    flop_counter.register_flop_formula(_operator, get_raw=True)(_formula)
+for _operator, _count in _FORMULAS.items():
+    _register(_operator, _count)
