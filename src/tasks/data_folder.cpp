@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "quatrain/tasks/recipe.h"
 #include "support/text.h"
 
 namespace quatrain::tasks {
@@ -19,9 +18,8 @@ void settle_folder(const std::string& reader, fs::path& folder, const std::vecto
     std::vector<std::string> reading;
     for (const auto& one : known)
       if (one.takes_folder) reading.emplace_back(one.name);
-    throw RecipeError(
-        "recipe '" + recipe_name +
-        "' generates its data: --data has nothing to read; a folder is read by task.data = " + join(reading));
+    throw RecipeError(nothing_to_read(recipe_name, "data").what() +
+                      ("; a folder is read by task.data = " + join(reading)));
   }
   if (found == known.end() || !found->needs_folder) return;
   const char* everywhere = std::getenv("QUATRAIN_DATA");
@@ -30,6 +28,10 @@ void settle_folder(const std::string& reader, fs::path& folder, const std::vecto
     throw RecipeError("recipe '" + recipe_name + "' needs the folder of its '" + reader +
                       "' data: pass --data FOLDER or set QUATRAIN_DATA");
   folder = fs::absolute(folder).lexically_normal();
+}
+
+RecipeError nothing_to_read(const std::string& recipe_name, const std::string& what) {
+  return RecipeError("recipe '" + recipe_name + "' generates its " + what + ": --data has nothing to read");
 }
 
 std::string find_data_file(const fs::path& written, const fs::path& folder) {

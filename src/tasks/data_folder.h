@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "quatrain/data/dataset.h"
+#include "quatrain/tasks/recipe.h"
 
 namespace quatrain::tasks {
 
@@ -14,6 +15,9 @@ namespace quatrain::tasks {
 void settle_folder(const std::string& reader, std::filesystem::path& folder,
                    const std::vector<data::Reader>& known, const std::string& asked,
                    const std::string& recipe_name);
+
+/// What is thrown where a folder was asked for and the recipe generates `what` it learns from.
+RecipeError nothing_to_read(const std::string& recipe_name, const std::string& what);
 
 /// A file that a recipe names: where it is written, or else below the folder of the data; absolute.
 std::string find_data_file(const std::filesystem::path& written, const std::filesystem::path& folder);

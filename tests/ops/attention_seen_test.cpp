@@ -411,8 +411,7 @@ TEST_F(AttentionSeen, LongCausalTextsWithPaddingTakeNoSquare) {
   for (const char* algebra : {"real", "quaternion"}) {
     SCOPED_TRACE(algebra);
     const at::Tensor heads = algebra::get(algebra).n() == 1 ? x.reshape({1, kLength, 1, 1, 8}) : x;
-    ops::AttentionOptions options{.algebra = algebra, .padding = padding};
-    options.causal = true;
+    const AttentionOptions options{.algebra = algebra, .padding = padding, .causal = true};
     at::Tensor result;
     const auto peak = peak_of([&] { result = ops::hypercomplex_attention(heads, heads, heads, options); });
     if (!peak) GTEST_SKIP() << "this system does not tell the peak of a process's memory";

@@ -222,7 +222,7 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
   // The packed block that a single panel meets next.
   const auto next_of = [&](int64_t col, int64_t cols, int64_t k0, int64_t depth) {
     if (col + cols < task.col_end) return packed(col + cols, k0);
-    return k0 + depth < p.K ? packed(task.col, k0 + depth) : packed(task.col, 0);
+    return packed(task.col, k0 + depth < p.K ? k0 + depth : 0);
   };
   const auto multiply_panel = [&](int64_t row, int64_t height, int64_t from, int64_t width, int64_t k0,
                                   int64_t depth) {

@@ -2,6 +2,7 @@
 
 #include "quatrain/nn/weights.h"
 #include "tasks/copy_memory/data.h"
+#include "tasks/data_folder.h"
 #include "tasks/task_parts.h"
 
 namespace quatrain::tasks {
@@ -28,8 +29,7 @@ class CopyMemoryKind : public Kind {
   std::unique_ptr<Options> options() const override { return std::make_unique<CopyMemoryOptions>(); }
 
   std::unique_ptr<Data> load_data(Recipe recipe, const DataRequest& request) const override {
-    if (!request.folder.empty())
-      throw RecipeError("recipe '" + recipe.name + "' generates its sequences: --data has nothing to read");
+    if (!request.folder.empty()) throw nothing_to_read(recipe.name, "sequences");
     return std::make_unique<CopyMemoryData>(std::move(recipe));
   }
 

@@ -20,7 +20,7 @@ class TextPredictor : public Model {
   /// {tokens} (B, L): scores of the tokens that follow, (B, L, vocabulary).
   at::Tensor forward(const std::vector<at::Tensor>& input) override;
   /// What follows each line, or its log-probability and perplexity, as [generate] says. A line without tokens
-  /// has an empty answer.
+  /// has an empty answer, and so has the score of a single token that no mark of an end precedes.
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;
   void store(const std::filesystem::path& folder) const override;
   void check_same_meaning(const std::filesystem::path& checkpoint) const override;

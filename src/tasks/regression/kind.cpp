@@ -1,6 +1,7 @@
 #include "tasks/regression/kind.h"
 
 #include "quatrain/nn/weights.h"
+#include "tasks/data_folder.h"
 #include "tasks/regression/data.h"
 
 namespace quatrain::tasks {
@@ -27,8 +28,7 @@ class RegressionKind : public Kind {
   std::unique_ptr<Options> options() const override { return std::make_unique<RegressionOptions>(); }
 
   std::unique_ptr<Data> load_data(Recipe recipe, const DataRequest& request) const override {
-    if (!request.folder.empty())
-      throw RecipeError("recipe '" + recipe.name + "' generates its examples: --data has nothing to read");
+    if (!request.folder.empty()) throw nothing_to_read(recipe.name, "examples");
     return std::make_unique<RegressionData>(std::move(recipe), request.split);
   }
 

@@ -31,9 +31,8 @@ struct Seq2SeqTaskOptions : Options {
   Seq2SeqTaskOptions();
 
   data::LinePairSource source;
-  data::LinePairLimits limits{
-      .max_source = 1024,
-      .max_target = 1024};  ///< of training pairs; sources to translate are cut at max_source
+  /// Of training pairs; sources to translate are cut at max_source.
+  data::LinePairLimits limits{.max_source = 1024, .max_target = 1024};
   data::PieceOptions pieces;
   bool joint = true;                   ///< one vocabulary for both sides
   models::Seq2SeqOptions model{1, 1};  ///< its vocabularies come with the data
