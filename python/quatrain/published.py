@@ -146,7 +146,7 @@ def convolution(state: Mapping[str, Tensor], prefix: str = "", **options: Any) -
     >>> import torch, quatrain
     >>> state = {"conv1.A": torch.randn(2, 2, 2), "conv1.F": torch.randn(2, 4, 3, 3, 3)}
     >>> quatrain.published.convolution(state, "conv1", padding=1)
-    Conv2d(6, 8, kernel_size=(3, 3), stride=(1, 1), algebra=phm(2), bias=False)
+    Conv2d(6, 8, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), algebra=phm(2), bias=False)
     """
     tensors = _State("published.convolution", state, prefix)
     where = f"published.convolution: '{tensors.prefix}"
