@@ -9,8 +9,8 @@
 #include <tuple>
 #include <utility>
 
-#include "kernels/cpu/groups.h"
 #include "kernels/matrices.h"
+#include "kernels/sparse.h"
 #include "kernels/tables.h"
 
 namespace quatrain::kernels::cpu {
@@ -18,6 +18,7 @@ namespace {
 
 using test::for_all_sizes;
 using test::Matrices;
+using test::Sparse;
 using test::tables;
 using test::to_double;
 
@@ -46,63 +47,6 @@ auto transpose_of(const Table& k) {
   else
     return k.transpose_f_f;
 }
-/// A sparse mixture of three inputs: all of them, one, none, one twice, two; then four outputs that start
-/// alike, two that do, and a copy.
-struct Sparse {
-  std::vector<int32_t> begin{0, 3, 4, 4, 6, 8, 10, 13, 17, 19, 22, 24, 25},
-      source{0, 1, 2, 1, 2, 2, 2, 0, 0, 2, 0, 2, 1, 0, 2, 1, 2, 0, 2, 1, 2, 0, 1, 2, 2};
-  std::vector<float> coefficient{0.5F, -1,   0.7071F, 1,    0.25F, -1.5F, 1,    -0.3F, 2,
-                                 -1,   0.3F, 0.1F,    -1,   0.6F,  0.2F,  0.9F, 1.1F,  -0.4F,
-                                 0.8F, 1,    -0.2F,   0.7F, -0.6F, 0.45F, 1};
-  int32_t inputs = 3;
-
-  Groups groups{ungrouped()};
-
-  Sparse() = default;
-  /// Groups of four and of two outputs that share two to six inputs of seven, followed by none, by one of
-  /// their own, or by none, one, two .. in turn. Then the groups of four again with their first inputs in
-  /// pairs.
-  static Sparse of_groups() {
-    enum class Own { none, one, rising };
-    Sparse mix;
-    mix.begin = {0}, mix.source.clear(), mix.coefficient.clear(), mix.inputs = 7;
-    for (const int32_t count : {4, 2})
-      for (int32_t shared = 2; shared <= 6; ++shared)
-        for (const Own own : {Own::none, Own::one, Own::rising})
-          for (int32_t t = 0; t < count; ++t) {
-            const int32_t further = own == Own::none ? 0 : own == Own::one ? 1 : t % (8 - shared);
-            for (int32_t e = 0; e < shared + further; ++e) {
-              // Other groups start otherwise: at another input, or backwards.
-              mix.source.push_back((shared + (own == Own::one ? 7 - e : e) + (e < shared ? 0 : t)) % 7);
-              mix.coefficient.push_back(0.1F * static_cast<float>((e * 5 + t * 3 + shared) % 13) - 0.55F);
-            }
-            mix.end();
-          }
-    for (int32_t shared = 4; shared <= 6; ++shared)
-      for (const Own own : {Own::none, Own::one, Own::rising})
-        for (const int32_t opposite : {0, 1, 2, 3})
-          for (int32_t t = 0; t < 4; ++t) {
-            const int32_t further = own == Own::none ? 0 : own == Own::one ? 1 : t % (8 - shared);
-            for (int32_t e = 0; e < shared + further; ++e) {
-              mix.source.push_back((shared + opposite + e + (e < shared ? 0 : t)) % 7);
-              const bool minus = e < 4 && e % 2 == 1 && (t % 2 == 1) != ((opposite >> (e / 2) & 1) == 1);
-              const int32_t of_pair = e < 4 ? e / 2 : e;
-              const float size = 0.1F * static_cast<float>((of_pair * 5 + t * 3 + shared) % 13) - 0.55F;
-              mix.coefficient.push_back(minus ? -size : size);
-            }
-            mix.end();
-          }
-    mix.groups = Groups(mix.ungrouped());
-    return mix;
-  }
-  void end() { begin.push_back(static_cast<int32_t>(source.size())); }
-
-  Mix ungrouped() const {
-    return {static_cast<int32_t>(begin.size()) - 1, begin.data(), source.data(), coefficient.data()};
-  }
-  Mix view() const { return groups.of(ungrouped()); }
-};
-
 /// What `got` may differ from `expected`: float32's rounding of up to a dozen sums of values of about 1 and,
 /// in bfloat16, half a unit of its last place.
 template <class Out>
@@ -245,6 +189,26 @@ TEST(Mixtures, TransposeFloatsIntoHalves) {
 }
 TEST(Mixtures, TransposeHalvesIntoHalves) {
   for_all_sizes(&check_transpose<bf16, bf16>);
+}
+TEST(Mixtures, TransposedOnesHaveTheSameBits) {
+  const Sparse mix = Sparse::of_groups();
+  const int32_t outputs = mix.view().outputs;
+  for (const Table* k : tables())
+    for (const int64_t rows : {3, 16, 37})
+      for (const int64_t cols : {5, 16, 35}) {
+        Matrices<float> in(mix.inputs, rows, cols, 1), out(outputs, rows, cols, 0),
+            transposed(outputs, cols, rows, 2);
+        in.fill(1);
+        k->combine_f_f(mix.view(), in.inputs(), in.row(), out.data(), out.row(), rows, cols, nullptr,
+                       Store::set);
+        k->transpose_f_f(mix.view(), mix.inputs, in.inputs(), in.row(), transposed.data(), transposed.row(),
+                         rows, cols);
+        ASSERT_TRUE(transposed.gaps_are_untouched());
+        for (int32_t o = 0; o < outputs; ++o)
+          for (int64_t i = 0; i < rows; ++i)
+            for (int64_t j = 0; j < cols; ++j)
+              ASSERT_EQ(transposed.at(o, j, i), out.at(o, i, j)) << k->name << ", output " << o;
+      }
 }
 TEST(Mixtures, OutputsThatStartAlikeAreGrouped) {
   const Sparse mix;

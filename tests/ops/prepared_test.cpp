@@ -9,7 +9,10 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "ops/engine/engine.h"
 #include "ops/memory/huge_pages.h"
 #include "ops/reference.h"
 
@@ -77,6 +80,33 @@ TEST_F(Prepared, OfTheMixedWay) {
   for (const int64_t rows : {1, 2, 3, 7, 33})
     EXPECT_TRUE(run(rows).equal(run(40).narrow(0, 0, rows))) << rows;
   ops::drop_prepared(S);
+}
+
+// A few rows of the factored way read weights from memory as they are, n parts in place of R, with the same
+// bits.
+TEST_F(Prepared, UnmixedForAFewRows) {
+  if (ops::instruction_sets().front() == "baseline") GTEST_SKIP() << "products have the bits of MKL's";
+  const torch::NoGradGuard no_grad;
+  const int64_t few = ops::engine::layout().few_rows;
+  for (const std::string algebra : {"complex", "quaternion", "octonion", "split_quaternion", "cyclic(5)"})
+    for (const auto& [m, p] : {std::pair<int64_t, int64_t>{70, 33}, {16, 700}, {3, 1}}) {
+      const int64_t n = algebra::get(algebra).n();
+      const at::Tensor S = torch::randn({n, m, p}), x = torch::randn({few + 1, n * p}),
+                       bias = torch::randn({n * m});
+      const auto run = [&](int64_t rows) {
+        return ops::linear(x.narrow(0, 0, rows), S, bias, {algebra, {}, {}}, Way::factored, {}, true);
+      };
+      std::vector<at::Tensor> expected(1);
+      for (int64_t rows = 1; rows <= few + 1; ++rows) expected.push_back(run(rows));
+      ops::drop_prepared(S);
+      const ops::TrafficGuard from_memory(ops::Traffic{1 << 25});
+      for (int64_t rows = 1; rows <= few + 1; ++rows) {
+        EXPECT_TRUE(run(rows).equal(expected[static_cast<size_t>(rows)])) << algebra << ", " << rows;
+        const bool unmixed = ops::prepared_size().bytes - before_.bytes == static_cast<int64_t>(S.nbytes());
+        EXPECT_EQ(unmixed, rows <= few) << algebra << ", " << rows;
+      }
+      ops::drop_prepared(S);
+    }
 }
 
 /// Bytes of huge pages in the mapping that holds an address.

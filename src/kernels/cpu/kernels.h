@@ -20,8 +20,7 @@ enum class More : int32_t { none, one, any };
 /// Inputs of four outputs are `paired` where the first and the second have coefficients of one size in each,
 /// of one sign in every other output and of opposite signs in the rest, and the third and the fourth too:
 /// four sums and differences serve all four outputs, as in a transform of Hadamard's. `opposite` says of each
-/// pair whether the signs differ in the first output. `transpose` makes none, so that its sums may differ in
-/// the last bit.
+/// pair whether the signs differ in the first output.
 struct MixGroup {
   int32_t first, count, common, coefficients;
   More more;
@@ -155,6 +154,10 @@ constexpr int64_t kTopBlock = 256;
 /// through all would be less exact. What is needed next is fetched into the second level cache meanwhile, so
 /// that it arrives from memory while this is multiplied.
 ///
+/// mixed_product: y[o] (rows x cols) = x_o (sum_e coefficient[e] w[source[e]]) of each output o of a mixture
+/// with groups, as `product` of what `combine` makes of w, bit for bit, but nothing is made of it in memory. All
+/// w, and all y, have rows of the same distance; x_o lie x_output values apart.
+///
 /// dots_I: sums[i * count_b + r] += sum over rows x cols of a[i][row][col] * b[r][row][col].
 ///
 /// stream_I: y[g * y_vector + row * 1] = sum_c sum_q weights[c][row][q] * z[(g * components + c) * cols + q]
@@ -212,6 +215,9 @@ struct Table {
   void (*pair)(const float* in, int64_t in_row, int64_t rows, int64_t cols, bf16* out, int64_t out_cols);
   void (*product)(const Links&, int64_t x_row, int64_t rows, int64_t w_row, int64_t depth, int64_t cols,
                   float* y, int64_t y_row, const Fetched&);
+  void (*mixed_product)(const Mix&, const float* const* w, int64_t w_row, int64_t depth, int64_t cols,
+                        const float* x, int64_t x_output, int64_t x_row, int64_t rows, float* const* y,
+                        int64_t y_row, const Fetched&);
   void (*dots_f)(const float* const* a, int32_t count_a, int64_t a_row, const float* const* b,
                  int32_t count_b, int64_t b_row, int64_t rows, int64_t cols, float* sums);
   void (*dots_b)(const bf16* const* a, int32_t count_a, int64_t a_row, const float* const* b, int32_t count_b,

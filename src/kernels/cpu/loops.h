@@ -10,6 +10,7 @@
 #include "kernels/cpu/cells.h"
 #include "kernels/cpu/dropout.h"
 #include "kernels/cpu/epilogues.h"
+#include "kernels/cpu/mixed_products.h"
 #include "kernels/cpu/mixtures.h"
 #include "kernels/cpu/products.h"
 #include "kernels/cpu/scores.h"
@@ -86,6 +87,7 @@ constexpr Table make_table(const char* name) {
           &multiply,
           &pair,
           &product,
+          &mixed_product,
           &dots<float>,
           &dots<bf16>,
           &stream<float>,

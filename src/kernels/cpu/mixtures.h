@@ -242,11 +242,29 @@ void combine(const Mix& mix, const In* const* in, int64_t in_row, Out* const* ou
   call.fresh() ? combine_groups<true>(call, rows, cols) : combine_groups<false>(call, rows, cols);
 }
 
+/// The four outputs of a group in pairs, each a tile of vectors, with the bits that `combine` gives them; from
+/// such tiles of all inputs.
+inline void mix_pairs(const Mix& mix, const MixGroup& group, const Vec (*in)[kLanes], Vec (&to)[4][kLanes]) {
+  const float* const shared = mix.shared + group.coefficients;
+  const int32_t* const source = mix.source + mix.begin[group.first];
+  const Bits flipped[2] = {Bits{} + (group.opposite[0] ? kSign : 0),
+                           Bits{} + (group.opposite[1] ? kSign : 0)};
+  for (int i = 0; i < kLanes; ++i) {
+    Vec u[2], v[2];
+    sum_and_difference(in[source[0]][i], in[source[1]][i], flipped[0], u);
+    sum_and_difference(in[source[2]][i], in[source[3]][i], flipped[1], v);
+#pragma GCC unroll 4
+    for (int t = 0; t < 4; ++t) to[t][i] = Vec{} + shared[t] * u[t % 2];
+#pragma GCC unroll 4
+    for (int t = 0; t < 4; ++t) to[t][i] += shared[8 + t] * v[t % 2];
+  }
+}
+
 /// One tile of every input is transposed into the first level cache, then mixed from there.
 template <class In, class Out>
 void transpose(const Mix& mix, int32_t inputs, const In* const* in, int64_t in_row, Out* const* out,
                int64_t out_row, int64_t rows, int64_t cols) {
-  Vec tile[kMaxInputs][kLanes];
+  Vec tile[kMaxInputs][kLanes], of_pairs[4][kLanes];
   for (int64_t row = 0; row < rows; row += kLanes) {
     const int64_t height = rows - row < kLanes ? rows - row : kLanes;
     for (int64_t q = 0; q < cols; q += kLanes) {
@@ -264,11 +282,15 @@ void transpose(const Mix& mix, int32_t inputs, const In* const* in, int64_t in_r
 #pragma GCC unroll 16
         for (int i = 0; i < kLanes; ++i) tile[c][i] = v[i];
       }
-      for (int32_t o = 0; o < mix.outputs; ++o) {
+      for (int32_t o = 0, g = 0; o < mix.outputs; ++o) {
+        if (g + 1 < mix.groups && mix.group[g + 1].first == o) ++g;
+        const bool paired = mix.groups > 0 && mix.group[g].paired;
+        const int32_t first = paired ? mix.group[g].first : o;
+        if (paired && o == first) mix_pairs(mix, mix.group[g], tile, of_pairs);
         Vec v[kLanes];
 #pragma GCC unroll 16
-        for (int i = 0; i < kLanes; ++i) v[i] = Vec{};
-        for (int32_t e = mix.begin[o]; e < mix.begin[o + 1]; ++e) {
+        for (int i = 0; i < kLanes; ++i) v[i] = paired ? of_pairs[o - first][i] : Vec{};
+        for (int32_t e = mix.begin[o] + (paired ? 4 : 0); e < mix.begin[o + 1]; ++e) {
           const Vec* x = tile[mix.source[e]];
           const float c = mix.coefficient[e];
 #pragma GCC unroll 16

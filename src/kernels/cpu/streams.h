@@ -8,9 +8,12 @@ namespace quatrain::kernels::cpu {
 
 namespace {
 
-constexpr int kStreamVectors = 4;                  // of a tile
-constexpr int kStreamRows = kLanes == 16 ? 4 : 2;  // 4 x 4 sums and their operands fill 24 of 32 registers
-constexpr int64_t kStreamBytes = 1 << 18;          // of a strip of weights: a part of a second level cache
+constexpr int kStreamVectors = 4;  // of a tile
+constexpr int kStreamRows = kLanes == 16 ? 4 : 2;
+// Rows of several vectors that are longer than this are taken two at a time: a real decoder with a beam of 4 took
+// 1.15 times as long with four, and a quaternion one with a single row, whose rows are short, 1.05 with two.
+constexpr int64_t kLongStream = 256;
+constexpr int64_t kStreamBytes = 1 << 18;  // of a strip of weights: a part of a second level cache
 
 /// At most so many bytes of a tile's vectors are used at once, but at least a component's: they stay in the
 /// first level cache.
@@ -50,23 +53,21 @@ inline Vec merged(Vec a, Vec b) {
   return __builtin_shuffle(a, b, here) + __builtin_shuffle(a, b, there);
 }
 
-/// The sum of v's values, added in the order of `sums`: no bit depends on how rows are cut into tiles.
-inline float sum_alike(Vec v) {
-#pragma GCC unroll 4
-  for (int step = 1; step < kLanes; step *= 2) v += __builtin_shuffle(v, lane_numbers() ^ step);
-  return v[0];
-}
-
-/// The sums of as many vectors as they have lanes, each in its lane.
-template <int step = 1, int count>
-inline Vec sums(Vec (&v)[count]) {
+/// The sums of so many vectors, a power of two and no more than there are lanes, each in its lane. All are added
+/// in one order: no bit depends on how rows are cut into tiles.
+template <int count, int step = 1>
+inline Vec sums(const Vec* v) {
   if constexpr (count == 1) {
-    return v[0];
+    Vec sum = v[0];
+#pragma GCC unroll 4
+    for (int further = step; further < kLanes; further *= 2)
+      sum += __builtin_shuffle(sum, lane_numbers() ^ further);
+    return sum;
   } else {
     Vec half[count / 2];
 #pragma GCC unroll 16
     for (int i = 0; i < count / 2; ++i) half[i] = merged<step>(v[2 * i], v[2 * i + 1]);
-    return sums<2 * step>(half);
+    return sums<count / 2, 2 * step>(half);
   }
 }
 
@@ -76,7 +77,7 @@ inline Vec sums(Vec (&v)[count]) {
 template <int height, int width, class T>
 inline void stream_tile(const Streamed<T>& call, int64_t first, int64_t end, int64_t row, int64_t vector) {
   const int64_t cols = call.cols, length = call.components * cols;
-  constexpr int kSums = height * width;
+  constexpr int kSums = height * width, kTogether = kSums < kLanes ? kSums : kLanes;
   Vec total[kSums] = {};  // [width][height]
   for (int64_t c = first; c < end; ++c) {
     const T *const w = call.weights[c] + row * call.weight_row, *const later = call.later(c, row);
@@ -101,11 +102,8 @@ inline void stream_tile(const Streamed<T>& call, int64_t first, int64_t end, int
         for (int g = 0; g < width; ++g) total[g * height + t] += s * load_part(v + g * length + q, cols - q);
       }
   }
-  float found[kSums];
-  if constexpr (kSums == kLanes)
-    store(found, sums(total));
-  else
-    for (int i = 0; i < kSums; ++i) found[i] = sum_alike(total[i]);
+  float found[kSums + kLanes];
+  for (int i = 0; i < kSums; i += kTogether) store(found + i, sums<kTogether>(total + i));
   for (int g = 0; g < width; ++g)
     for (int t = 0; t < height; ++t) {
       float& y = call.y[(vector + g) * call.y_vector + row + t];
@@ -113,12 +111,19 @@ inline void stream_tile(const Streamed<T>& call, int64_t first, int64_t end, int
     }
 }
 
+template <int height, int width, class T>
+inline void stream_tiles(const Streamed<T>& call, int64_t first, int64_t end, int64_t vector) {
+  int64_t row = 0;
+  for (; row + height <= call.rows; row += height) stream_tile<height, width>(call, first, end, row, vector);
+  for (; row < call.rows; ++row) stream_tile<1, width>(call, first, end, row, vector);
+}
+
 template <int width, class T>
 inline void stream_rows(const Streamed<T>& call, int64_t first, int64_t end, int64_t vector) {
-  int64_t row = 0;
-  for (; row + kStreamRows <= call.rows; row += kStreamRows)
-    stream_tile<kStreamRows, width>(call, first, end, row, vector);
-  for (; row < call.rows; ++row) stream_tile<1, width>(call, first, end, row, vector);
+  if (width > 1 && call.cols > kLongStream)
+    stream_tiles<2, width>(call, first, end, vector);
+  else
+    stream_tiles<kStreamRows, width>(call, first, end, vector);
 }
 
 template <class T>

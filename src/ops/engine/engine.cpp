@@ -142,10 +142,19 @@ struct Task {
   int64_t row, row_end, col, col_end;
 };
 
+/// Matrices and columns of a right block that comes packed. Unmixed ones meet a handful of rows.
+int64_t packed_matrices(const Pass& p) {
+  return p.packed_unmixed ? p.n : p.rank;
+}
+int64_t block_columns(const Pass& p) {
+  return p.packed_unmixed ? layout().few_columns : kColumns;
+}
+
 /// Where a right block starts in the packed order: blocks of columns, in them blocks of K.
 template <class T>
 int64_t packed_offset(const Pass& p, int64_t col, int64_t k0) {
-  return p.rank * (stored_depth<T>(p.K) * col + k0 * stored_columns<T>(std::min(kColumns, p.N - col)));
+  return packed_matrices(p) *
+         (stored_depth<T>(p.K) * col + k0 * stored_columns<T>(std::min(block_columns(p), p.N - col)));
 }
 
 // Rows of the next product. From four rows on one takes as long as it has rows; ATen makes a function for
@@ -172,7 +181,7 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
   T* const left = memory.take<T>(R * left_component);
   float* const product = memory.take<float>(R * product_component);
   T* const right = memory.take<T>(right_size);
-  Few<const float*> products(R);
+  Few<float*> products(R);
   for (int64_t r = 0; r < R; ++r) products[r] = product + r * product_component;
   const float* bias[kMaxComponents];
   float* out[kMaxComponents];
@@ -224,21 +233,32 @@ void run_task(const Pass& p, const Blocking& b, const Table& k, const Task& task
     if (col + cols < task.col_end) return packed(col + cols, k0);
     return packed(task.col, k0 + depth < p.K ? k0 + depth : 0);
   };
+  const auto multiply_tile = [&](int64_t rows, int64_t cols, int64_t depth, const T* a, const T* block,
+                                 const T* next) {
+    const int64_t size = depth * cols;
+    if constexpr (!kPacked<T>)
+      if (p.packed_unmixed) {
+        const T* matrices[kMaxComponents];
+        for (int64_t i = 0; i < p.n; ++i) matrices[i] = block + i * size;
+        return k.mixed_product(p.right->view(), matrices, cols, depth, cols, a, left_component, left_row,
+                               rows, products.data(), cols, {next, p.n * size});
+      }
+    for (int64_t r = 0; r < R; ++r) {
+      const T* const part = block + r * size;
+      multiply(rows, cols, depth, a + r * left_component, left_row, part,
+               p.packed && r + 1 < R ? part + size : next, product + r * product_component);
+    }
+  };
   const auto multiply_panel = [&](int64_t row, int64_t height, int64_t from, int64_t width, int64_t k0,
                                   int64_t depth) {
-    const int64_t stored = stored_depth<T>(depth);
-    for (int64_t done = 0; done < width; done += kColumns) {
-      const int64_t col = from + done, cols = std::min(kColumns, width - done),
-                    filled = stored_columns<T>(cols);
+    const int64_t stored = stored_depth<T>(depth), step = block_columns(p);
+    for (int64_t done = 0; done < width; done += step) {
+      const int64_t col = from + done, cols = std::min(step, width - done), filled = stored_columns<T>(cols);
       const T* const block = p.packed ? packed(col, k0) : right + R * stored * done;
       const T* const next = p.packed ? next_of(col, cols, k0, depth) : nullptr;
       for (int64_t at = 0; at < height;) {
         const int64_t padded = tile_height(height - at, b.tile), count = std::min(padded, height - at);
-        for (int64_t r = 0; r < R; ++r) {
-          const T* const part = block + r * stored * filled;
-          multiply(padded, filled, stored, left + r * left_component + at * left_row, left_row, part,
-                   p.packed && r + 1 < R ? part + stored * filled : next, product + r * product_component);
-        }
+        multiply_tile(padded, filled, stored, left + at * left_row, block, next);
         finish(row + at, count, col, cols, k0 == 0, k0 + depth == p.K);
         at += count;
       }
@@ -300,9 +320,11 @@ Few<Task> split(const Pass& p, const Blocking& b) {
 }  // namespace
 
 const Layout& layout() {
-  static const Layout known = std::string_view(kernels::cpu::active().name) == "avx2"
-                                  ? Layout{32, 16, 1}
-                                  : Layout{kColumns, kColumns / 2, 2};
+  static const Layout known = [] {
+    const std::string_view name = kernels::cpu::active().name;
+    return name == "avx2" ? Layout{32, 16, 2, 1}
+                          : Layout{kColumns, kColumns / 2, name == "avx512" ? 4 : 0, 2};
+  }();
   return known;
 }
 
@@ -391,25 +413,29 @@ void dots(const Blocks& probe, int64_t n, const float* products, int64_t rank, i
 
 int64_t packed_bytes(const Pass& p) {
   return in_type_of(p, [&]<class T>(T) {
-    return p.rank * stored_depth<T>(p.K) * stored_columns<T>(p.N) * static_cast<int64_t>(sizeof(T));
+    return packed_matrices(p) * stored_depth<T>(p.K) * stored_columns<T>(p.N) *
+           static_cast<int64_t>(sizeof(T));
   });
 }
 
 void pack(const Pass& p, void* to) {
   const Blocking blocking(p);
   const Table& k = kernels::cpu::active();
-  const int64_t blocks = (p.N + kColumns - 1) / kColumns;
+  const int64_t columns = block_columns(p), blocks = (p.N + columns - 1) / columns;
+  const Mixing copies = Mixing::copies(p.packed_unmixed ? p.n : 0);
+  Pass mixed = p;
+  if (p.packed_unmixed) mixed.right = &copies;
   at::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
     Scratch& memory = scratch();
     memory.begin(p.rank * blocking.tile * kColumns * 4);
     float* const product = memory.take<float>(p.rank * blocking.tile * kColumns);
     for (int64_t block = begin; block < end; ++block)
       for (int64_t k0 = 0; k0 < p.K; k0 += blocking.depth) {
-        const int64_t col = block * kColumns, cols = std::min(kColumns, p.N - col),
+        const int64_t col = block * columns, cols = std::min(columns, p.N - col),
                       depth = std::min(blocking.depth, p.K - k0);
         in_type_of(p, [&]<class T>(T) {
-          mix_right(k, p, k0, col, depth, cols, static_cast<T*>(to) + packed_offset<T>(p, col, k0), product,
-                    blocking.tile);
+          mix_right(k, mixed, k0, col, depth, cols, static_cast<T*>(to) + packed_offset<T>(p, col, k0),
+                    product, blocking.tile);
         });
       }
   });

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "ops/engine/mixing.h"
+#include "quatrain/api.h"
 
 /// The factored way on a CPU: one bilinear pass that serves every algebra and all three passes of a layer.
 ///
@@ -83,6 +84,7 @@ struct Pass {
   Pieces B;  ///< of N columns together; a transposed one comes alone
   const Mixing* right = nullptr;
   const void* packed = nullptr;  ///< what `pack` made of B, used in its place
+  bool packed_unmixed = false;   ///< `packed` holds B's n matrices, mixed as they are multiplied; float32
   at::ScalarType multiplied_in =
       at::kFloat;           ///< what the mixtures of A and B are rounded to: float32, bfloat16
   Columns columns;          ///< those of C that are computed
@@ -124,10 +126,11 @@ void dots(const Blocks& probe, int64_t n, const float* products, int64_t rank, i
 struct Layout {
   int64_t columns;      ///< of a block that lie together
   int64_t few_columns;  ///< the same where a product has a handful of rows (mixed_rows.h)
+  int64_t few_rows;     ///< for which weights that are packed unmixed are mixed but once; 0: nothing is
   int64_t tiles;  ///< of a panel, of all types: fewer make deeper blocks, whose products are mixed less often
 };
 /// This processor's, or that of the kernels which are forced when it is asked for first.
-const Layout& layout();
+QUATRAIN_API const Layout& layout();
 
 /// Bytes of the packed right operand, and the packing: right mixtures of B in the order in which `run` reads
 /// them.

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "ops/engine/dense.h"
+#include "ops/engine/engine.h"
 #include "quatrain/conv_ops.h"
 #include "support/enum_names.h"
 
@@ -279,23 +280,35 @@ double cached_cost(const Problem& p, Way way) {
   return 24 + 12 * several + (0.0346 * dense * s.rows * kd + 0.6 * kd) / s.threads + (0.25 + 0.05 * s.n) * kd;
 }
 
+/// True for so many bytes that they do not stay in a cache from one call to the next.
+bool leave_caches(double bytes, int64_t traffic) {
+  constexpr double kCaches = 6 << 20;
+  return std::max(bytes, static_cast<double>(traffic)) > kCaches;
+}
+
 /// The time to read prepared weights that do not stay in a cache; 0 for others. Measured on a Xeon with AMX,
 /// one thread: rows of S, four at a time, come at up to 22 GB/s, blocks one after the other at 12 to 14,
 /// whether they are fetched ahead or not. So at 4 rows a layer of 2,048 takes 430 us mixed and 766 factored,
 /// and a real one 765 and 1,450.
 double memory_cost(const Problem& p, Way way) {
-  constexpr double kCaches = 6 << 20, kRows = 20e3, kBlocks = 12e3;  // bytes; bytes a microsecond
+  constexpr double kRows = 20e3, kBlocks = 12e3;  // bytes a microsecond
   if (!p.prepared) return 0;
   const Sizes s(p);
   const double share = way == Way::factored ? s.share
                        : way == Way::mixed  ? 1 / s.n
                                             : 1,
                bytes = share * s.k * s.d * s.bytes;
-  if (std::max(bytes, static_cast<double>(p.traffic)) <= kCaches) return 0;
+  if (!leave_caches(bytes, p.traffic)) return 0;
   return bytes / (way == Way::mixed ? kRows : kBlocks);
 }
 
 double engine_cost(const Problem& p, Way way) {
+  if (way == Way::factored && keeps_unmixed(p, p.rows, static_cast<Traffic>(p.traffic))) {
+    // A mixture takes as long as so many rows that it is multiplied by.
+    Problem mixing = p;
+    mixing.rows += p.learned ? 3 * p.n : p.n / 2;
+    return std::max(cached_cost(mixing, way), memory_cost(p, Way::mixed));
+  }
   return std::max(cached_cost(p, way), memory_cost(p, way));
 }
 
@@ -324,6 +337,12 @@ double halves_cost(const Problem& p, Way way) {
 double cost(const Problem& p, Way way) {
   if (!p.engine) return composed_cost(p, way);
   return p.halves ? halves_cost(p, way) : engine_cost(p, way);
+}
+
+bool keeps_unmixed(const Problem& p, int64_t rows, Traffic traffic) {
+  const Sizes s(p);
+  return p.prepared && p.engine && p.element_size == 4 && p.rank > p.n && rows <= engine::layout().few_rows &&
+         leave_caches(s.share * s.k * s.d * s.bytes, static_cast<int64_t>(traffic));
 }
 
 Way plan(const Problem& problem, Way asked) {

@@ -171,7 +171,10 @@ BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::Scala
                    problem.traffic > 0 && problem.rows * n_ >= kPackedVectors;
   packs_H_ = is_H_ && call_.constant && engine::packs_dense(problem.rows, m_, p_);
   if (!held_ && !is_H_) mixtures_ = mixtures(call_);
-  if (call_.way == Way::factored) factors_ = held_ ? held_->mixings.get() : &mixtures_->factors();
+  if (call_.way != Way::factored) return;
+  factors_ = held_ ? held_->mixings.get() : &mixtures_->factors();
+  problem.rank = factors_->rank;
+  keeps_unmixed_ = S_.scalar_type() == at::kFloat && ops::keeps_unmixed(problem, rows, requested_traffic());
 }
 
 Way foreseen_way(const at::Tensor& S, const Call& call, int64_t rows, at::ScalarType type) {
@@ -227,8 +230,10 @@ void BilinearMap::prepare(bool transposed, bool often) {
     });
   } else {
     const engine::Piece S{transposed ? blocks_of(S_) : ops::transposed(blocks_of(S_)), transposed ? p_ : m_};
-    const engine::Pass pass = transposed ? transposed_pass(1, {}, {&S, 1}) : forward_pass(1, {}, {&S, 1});
-    const auto reader = transposed ? Form::engine_transposed : Form::engine;
+    engine::Pass pass = transposed ? transposed_pass(1, {}, {&S, 1}) : forward_pass(1, {}, {&S, 1});
+    pass.packed_unmixed = !transposed && keeps_unmixed_;
+    const auto reader = transposed ? Form::engine_transposed
+                        : keeps_unmixed_ ? Form::engine_unmixed : Form::engine;
     (transposed ? packed_transposed_ : packed_) =
         prepared(weight_, call_, {reader, way(), multiplied_in_, S_.scalar_type(), followed}, [&] {
           const at::Tensor fresh = at::empty({packed_bytes(pass)}, S_.options().dtype(at::kByte));
@@ -251,6 +256,7 @@ engine::Pass BilinearMap::forward_pass(int64_t rows, Pieces x, const Pieces& S) 
   pass.B = S, pass.right = &factors_->U_in;
   pass.out = &factors_->W_out;
   pass.packed = packed_.defined() ? packed_.const_data_ptr() : nullptr;
+  pass.packed_unmixed = packed_.defined() && keeps_unmixed_;
   return pass;
 }
 
