@@ -1,5 +1,5 @@
-// Products with mixtures of weights, in every table: the bits of `product` with what `combine` makes, and no byte
-// beside the operands.
+// Products with mixtures of weights, in every table: the bits of `product` with what `combine` makes, and no
+// byte beside the operands.
 
 #include <gtest/gtest.h>
 

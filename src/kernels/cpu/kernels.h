@@ -155,8 +155,8 @@ constexpr int64_t kTopBlock = 256;
 /// that it arrives from memory while this is multiplied.
 ///
 /// mixed_product: y[o] (rows x cols) = x_o (sum_e coefficient[e] w[source[e]]) of each output o of a mixture
-/// with groups, as `product` of what `combine` makes of w, bit for bit, but nothing is made of it in memory. All
-/// w, and all y, have rows of the same distance; x_o lie x_output values apart.
+/// with groups, as `product` of what `combine` makes of w, bit for bit, but nothing is made of it in memory.
+/// All w, and all y, have rows of the same distance; x_o lie x_output values apart.
 ///
 /// dots_I: sums[i * count_b + r] += sum over rows x cols of a[i][row][col] * b[r][row][col].
 ///

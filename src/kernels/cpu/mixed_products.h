@@ -15,8 +15,8 @@ constexpr int kMixedRows = kLanes == 16 ? 4 : 2, kMixedOutputs = 4;
 /// inputs, four that are inputs as they are, or so many each by itself.
 enum class Made { in_pairs, together, copied, alone };
 
-/// Operands of consecutive outputs, and what is fetched meanwhile: from `ahead`, which moves on by `step` bytes
-/// for each row of w.
+/// Operands of consecutive outputs, and what is fetched meanwhile: from `ahead`, which moves on by `step`
+/// bytes for each row of w.
 struct MixedTile {
   const Mix& mix;
   const float* const* w;
@@ -193,7 +193,9 @@ void mixed_product(const Mix& mix, const float* const* w, int64_t w_row, int64_t
   tile.step = steps > 0 ? next.count * 4 / steps : 0;
   tile.ahead = reinterpret_cast<const char*>(next.count > 0 ? next.from : x);
   for (int64_t col = 0; col < cols;) {
-    const int64_t left = cols - col, width = left >= 2 * kLanes ? wide * kLanes : left < kLanes ? left : kLanes;
+    const int64_t left = cols - col, width = left >= 2 * kLanes ? wide * kLanes
+                                             : left < kLanes    ? left
+                                                                : kLanes;
     for (int64_t group = 0, row = 0; group < tall; ++group) {
       const int64_t count = (rows - row) / (tall - group);
       for (int32_t g = 0; g < mix.groups;) {

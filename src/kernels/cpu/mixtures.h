@@ -242,8 +242,8 @@ void combine(const Mix& mix, const In* const* in, int64_t in_row, Out* const* ou
   call.fresh() ? combine_groups<true>(call, rows, cols) : combine_groups<false>(call, rows, cols);
 }
 
-/// The four outputs of a group in pairs, each a tile of vectors, with the bits that `combine` gives them; from
-/// such tiles of all inputs.
+/// The four outputs of a group in pairs, each a tile of vectors, with the bits that `combine` gives them;
+/// from such tiles of all inputs.
 inline void mix_pairs(const Mix& mix, const MixGroup& group, const Vec (*in)[kLanes], Vec (&to)[4][kLanes]) {
   const float* const shared = mix.shared + group.coefficients;
   const int32_t* const source = mix.source + mix.begin[group.first];

@@ -10,8 +10,9 @@ namespace {
 
 constexpr int kStreamVectors = 4;  // of a tile
 constexpr int kStreamRows = kLanes == 16 ? 4 : 2;
-// Rows of several vectors that are longer than this are taken two at a time: a real decoder with a beam of 4 took
-// 1.15 times as long with four, and a quaternion one with a single row, whose rows are short, 1.05 with two.
+// Rows of several vectors that are longer than this are taken two at a time: a real decoder with a beam of 4
+// took 1.15 times as long with four, and a quaternion one with a single row, whose rows are short, 1.05 with
+// two.
 constexpr int64_t kLongStream = 256;
 constexpr int64_t kStreamBytes = 1 << 18;  // of a strip of weights: a part of a second level cache
 
@@ -53,8 +54,8 @@ inline Vec merged(Vec a, Vec b) {
   return __builtin_shuffle(a, b, here) + __builtin_shuffle(a, b, there);
 }
 
-/// The sums of so many vectors, a power of two and no more than there are lanes, each in its lane. All are added
-/// in one order: no bit depends on how rows are cut into tiles.
+/// The sums of so many vectors, a power of two and no more than there are lanes, each in its lane. All are
+/// added in one order: no bit depends on how rows are cut into tiles.
 template <int count, int step = 1>
 inline Vec sums(const Vec* v) {
   if constexpr (count == 1) {

@@ -37,9 +37,9 @@ double cost(const Problem& problem, Way way);
 /// The way asked for, or the cheapest. `factored` without factors is an error.
 QUATRAIN_API Way plan(const Problem& problem, Way asked);
 
-/// True where the factored way had better read prepared weights as they are, n/R of the bytes, and mix them in
-/// each product: for a few rows, which wait for weights from memory. A result has the same bits. `rows` are
-/// those at hand, `traffic` what a TrafficGuard says.
+/// True where the factored way had better read prepared weights as they are, n/R of the bytes, and mix them
+/// in each product: for a few rows, which wait for weights from memory. A result has the same bits. `rows`
+/// are those at hand, `traffic` what a TrafficGuard says.
 bool keeps_unmixed(const Problem& problem, int64_t rows, Traffic traffic);
 
 /// A convolution on a CPU.

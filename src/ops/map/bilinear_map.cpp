@@ -232,8 +232,9 @@ void BilinearMap::prepare(bool transposed, bool often) {
     const engine::Piece S{transposed ? blocks_of(S_) : ops::transposed(blocks_of(S_)), transposed ? p_ : m_};
     engine::Pass pass = transposed ? transposed_pass(1, {}, {&S, 1}) : forward_pass(1, {}, {&S, 1});
     pass.packed_unmixed = !transposed && keeps_unmixed_;
-    const auto reader = transposed ? Form::engine_transposed
-                        : keeps_unmixed_ ? Form::engine_unmixed : Form::engine;
+    const auto reader = transposed       ? Form::engine_transposed
+                        : keeps_unmixed_ ? Form::engine_unmixed
+                                         : Form::engine;
     (transposed ? packed_transposed_ : packed_) =
         prepared(weight_, call_, {reader, way(), multiplied_in_, S_.scalar_type(), followed}, [&] {
           const at::Tensor fresh = at::empty({packed_bytes(pass)}, S_.options().dtype(at::kByte));

@@ -21,7 +21,15 @@ namespace quatrain::ops {
 /// Which form: who reads it, and in which type. The same type may be made of a weight that was read in
 /// another: bfloat16 that is multiplied in float32 is rounded before.
 struct Form {
-  enum Reader { composed, engine, engine_unmixed, engine_transposed, direct, winograd2, winograd4 } reader = composed;
+  enum Reader {
+    composed,
+    engine,
+    engine_unmixed,
+    engine_transposed,
+    direct,
+    winograd2,
+    winograd4
+  } reader = composed;
   Way way = Way::automatic;
   at::ScalarType dtype = at::kFloat, read_in = dtype;
   uint64_t followed = 0;        ///< engine::Mixings::number of factors that neither call nor algebra names
