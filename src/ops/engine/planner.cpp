@@ -9,6 +9,7 @@
 
 #include "ops/engine/dense.h"
 #include "ops/engine/engine.h"
+#include "ops/engine/products.h"
 #include "quatrain/conv_ops.h"
 #include "support/enum_names.h"
 
@@ -304,9 +305,9 @@ double memory_cost(const Problem& p, Way way) {
 
 double engine_cost(const Problem& p, Way way) {
   if (way == Way::factored && keeps_unmixed(p, p.rows, static_cast<Traffic>(p.traffic))) {
-    // A mixture takes as long as so many rows that it is multiplied by.
+    constexpr int64_t kMixing = 2;  // rows whose products take as long as the mixtures
     Problem mixing = p;
-    mixing.rows += p.learned ? 3 * p.n : p.n / 2;
+    mixing.rows += kMixing;
     return std::max(cached_cost(mixing, way), memory_cost(p, Way::mixed));
   }
   return std::max(cached_cost(p, way), memory_cost(p, way));
@@ -341,7 +342,8 @@ double cost(const Problem& p, Way way) {
 
 bool keeps_unmixed(const Problem& p, int64_t rows, Traffic traffic) {
   const Sizes s(p);
-  return p.prepared && p.engine && p.element_size == 4 && p.rank > p.n && rows <= engine::layout().few_rows &&
+  return p.prepared && p.engine && p.mixes_cheaply && p.element_size == 4 && p.rank > p.n &&
+         rows <= engine::layout().few_rows && engine::takes_own_products() &&
          leave_caches(s.share * s.k * s.d * s.bytes, static_cast<int64_t>(traffic));
 }
 

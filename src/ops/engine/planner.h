@@ -25,6 +25,7 @@ struct Problem {
   bool halves = false;         ///< bfloat16, and real products of it are much faster than those of float32
   bool packed = false;         ///< the factors allow products in bfloat16: their mixtures may be rounded
   bool slow_dense = false;     ///< ATen's float32 products have half the speed of the engine's
+  bool mixes_cheaply = false;  ///< the weights' mixtures are pairs and copies (kernels::cpu::Mix)
   bool alone = false;          ///< a row's result may not depend on the others, and the engine's do not
   int64_t traffic = 0;         ///< bytes of weights that are read from one call to the next; 0: these alone
   int threads = 1;
@@ -38,8 +39,8 @@ double cost(const Problem& problem, Way way);
 QUATRAIN_API Way plan(const Problem& problem, Way asked);
 
 /// True where the factored way had better read prepared weights as they are, n/R of the bytes, and mix them
-/// in each product: for a few rows, which wait for weights from memory. A result has the same bits. `rows`
-/// are those at hand, `traffic` what a TrafficGuard says.
+/// in each product: for a few rows, which wait for weights from memory, where mixing costs less than these. A
+/// result has the same bits. `rows` are those at hand, `traffic` what a TrafficGuard says.
 bool keeps_unmixed(const Problem& problem, int64_t rows, Traffic traffic);
 
 /// A convolution on a CPU.

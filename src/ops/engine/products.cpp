@@ -64,6 +64,10 @@ void multiply(bool own, int64_t rows, int64_t cols, int64_t depth, const Links& 
 
 }  // namespace
 
+bool takes_own_products() {
+  return takes_own(kernels::cpu::active());
+}
+
 std::vector<float> probe_values(int64_t count) {
   std::vector<float> values(static_cast<size_t>(count));
   uint32_t state = 1;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/cpu/kernels.h"
+#include "quatrain/api.h"
 
 /// The small products of float32 that the engine consists of.
 namespace quatrain::ops::engine {
@@ -21,6 +22,9 @@ void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, in
 /// such products in a pass, so that a call of oneDNN's would count.
 void linked_product(int64_t rows, int64_t cols, int64_t depth, const kernels::cpu::Links& links,
                     int64_t a_row, int64_t b_row, float* c, int64_t c_row, const kernels::cpu::Fetched& next);
+
+/// True where kept weights are multiplied by our own product, which has the bits of ATen's.
+QUATRAIN_API bool takes_own_products();
 
 /// Values in [0, 1), always the same ones, for a look at the bits that a product gives.
 std::vector<float> probe_values(int64_t count);

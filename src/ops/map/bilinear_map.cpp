@@ -33,6 +33,8 @@ Problem make_cpu_problem(const at::Tensor& S, const Call& call, int64_t rows, at
   problem.slow_dense = type == at::kFloat && engine::dense_is_slow();
   problem.alone = type == at::kFloat && problem.engine && requested_rows() != PlannedRows::automatic &&
                   engine::rows_stand_alone();
+  problem.mixes_cheaply = problem.engine && problem.rank > 0 && rows <= engine::layout().few_rows &&
+                          call.fixed() && mixtures(call)->factors().U_in.view().has_cheap_outputs();
   // The gradient of a learned tensor comes from the products themselves: those stay exact.
   if (problem.engine && problem.halves && problem.rank > 0 && (problem.prepared || !call.learned())) {
     const auto& growth = mixtures(call)->factors().growth();
@@ -173,7 +175,6 @@ BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::Scala
   if (!held_ && !is_H_) mixtures_ = mixtures(call_);
   if (call_.way != Way::factored) return;
   factors_ = held_ ? held_->mixings.get() : &mixtures_->factors();
-  problem.rank = factors_->rank;
   keeps_unmixed_ = S_.scalar_type() == at::kFloat && ops::keeps_unmixed(problem, rows, requested_traffic());
 }
 

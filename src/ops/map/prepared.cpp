@@ -15,7 +15,7 @@ namespace {
 
 using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
 
-constexpr size_t kMostForms = 4;          // of a weight; the oldest makes room
+constexpr size_t kMostForms = 5;          // of a weight; the oldest makes room
 constexpr int64_t kOwnCache = 1 << 20;    // bytes; of a core
 constexpr int64_t kWorthAPage = 1 << 18;  // bytes; an eighth of one
 
