@@ -66,7 +66,7 @@ Sparse pairs_and_copies(int32_t copies) {
 
 TEST(MixedProduct, EverySize) {
   const Sparse mix = pairs_and_copies(4);
-  ASSERT_TRUE(mix.view().has_cheap_outputs());
+  ASSERT_TRUE(has_cheap_outputs(mix.view()));
   test::for_all_sizes([&](const Table& k, int64_t rows, int64_t cols) {
     if (rows > 0 && rows < 14) check(k, mix, rows, cols, 1 + (rows + 2 * cols) % 7);
   });
@@ -77,14 +77,14 @@ TEST(MixedProduct, AnyNumberOfCopies) {
     for (const int32_t copies : {0, 1, 2, 3, 4, 5, 7, 9})
       for (const int64_t rows : {1, 2, 3, 4, 7}) {
         const Sparse mix = pairs_and_copies(copies);
-        ASSERT_TRUE(mix.view().has_cheap_outputs());
+        ASSERT_TRUE(has_cheap_outputs(mix.view()));
         ASSERT_NO_FATAL_FAILURE(check(*k, mix, rows, 37, 21)) << k->name << ", " << copies << ", " << rows;
       }
 }
 
 TEST(MixedProduct, OtherMixturesCostMore) {
-  EXPECT_FALSE(Sparse().view().has_cheap_outputs());
-  EXPECT_FALSE(Sparse::of_groups().view().has_cheap_outputs());
+  EXPECT_FALSE(has_cheap_outputs(Sparse().view()));
+  EXPECT_FALSE(has_cheap_outputs(Sparse::of_groups().view()));
 }
 
 }  // namespace

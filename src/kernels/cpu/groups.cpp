@@ -36,6 +36,14 @@ void find_pairs(MixGroup& group, const float* coefficients) {
 
 }  // namespace
 
+bool has_cheap_outputs(const Mix& mix) {
+  return std::all_of(mix.group, mix.group + mix.groups, [&](const MixGroup& group) {
+    const int32_t e = mix.begin[group.first], end = mix.begin[group.first + 1];
+    const bool copied = group.count == 1 && end == e + 1 && mix.coefficient[e] == 1;
+    return copied || (group.paired && group.common == 4 && group.more == More::none);
+  });
+}
+
 Groups::Groups(const Mix& mix, bool pairs) {
   for (int32_t first = 0; first < mix.outputs;) {
     // One input alone may as well be loaded again.

@@ -27,4 +27,8 @@ class Groups {
   std::vector<float> shared_;
 };
 
+/// True where each output of a mixture with groups is one of four that are made of pairs alone, or an input
+/// as it is: these cost less than a product of one row with them.
+QUATRAIN_API bool has_cheap_outputs(const Mix& mix);
+
 }  // namespace quatrain::kernels::cpu

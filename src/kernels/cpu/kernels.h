@@ -38,18 +38,6 @@ struct Mix {
   int32_t groups = 0;  ///< which cover all outputs in their order (groups.h); kernels go by them
   const MixGroup* group = nullptr;
   const float* shared = nullptr;
-
-  /// True where each output is one of four that are made of pairs alone, or an input as it is: mixing costs
-  /// less than a product of one row.
-  bool has_cheap_outputs() const {
-    for (int32_t g = 0; g < groups; ++g) {
-      const int32_t e = begin[group[g].first], end = begin[group[g].first + 1];
-      const bool copied = group[g].count == 1 && end == e + 1 && coefficient[e] == 1,
-                 pairs = group[g].paired && group[g].common == 4 && group[g].more == More::none;
-      if (!copied && !pairs) return false;
-    }
-    return groups > 0;
-  }
 };
 
 /// The pairs of matrices whose products are summed: x[i] and w[i].
@@ -167,9 +155,9 @@ constexpr int64_t kTopBlock = 256;
 /// that it arrives from memory while this is multiplied.
 ///
 /// mixed_product: y[o] (rows x cols) = x_o (sum_e coefficient[e] w[source[e]]) of each output o of a mixture
-/// of pairs and copies (Mix::has_cheap_outputs) with groups, as `product` of what `combine` makes of w, bit
-/// for bit, but nothing is made of it in memory. All w, and all y, have rows of the same distance; x_o lie
-/// x_output values apart.
+/// of pairs and copies (groups.h: has_cheap_outputs) with groups, as `product` of what `combine` makes of w,
+/// bit for bit, but nothing is made of it in memory. All w, and all y, have rows of the same distance; x_o
+/// lie x_output values apart.
 ///
 /// dots_I: sums[i * count_b + r] += sum over rows x cols of a[i][row][col] * b[r][row][col].
 ///

@@ -34,7 +34,8 @@ Problem make_cpu_problem(const at::Tensor& S, const Call& call, int64_t rows, at
   problem.alone = type == at::kFloat && problem.engine && requested_rows() != PlannedRows::automatic &&
                   engine::rows_stand_alone();
   problem.mixes_cheaply = problem.engine && problem.rank > 0 && rows <= engine::layout().few_rows &&
-                          call.fixed() && mixtures(call)->factors().U_in.view().has_cheap_outputs();
+                          call.fixed() &&
+                          kernels::cpu::has_cheap_outputs(mixtures(call)->factors().U_in.view());
   // The gradient of a learned tensor comes from the products themselves: those stay exact.
   if (problem.engine && problem.halves && problem.rank > 0 && (problem.prepared || !call.learned())) {
     const auto& growth = mixtures(call)->factors().growth();
