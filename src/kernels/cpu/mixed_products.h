@@ -42,15 +42,7 @@ template <int count, Made made, class Get>
 #pragma GCC unroll 4
     for (int t = 0; t < count; ++t) to[t] = Vec{} + get(in[t]);
   } else {
-    const MixGroup& group = *tile.group;
-    const float* const shared = tile.mix.shared + group.coefficients;
-    Vec u[2], v[2];
-    sum_and_difference(get(in[0]), get(in[1]), Bits{} + (group.opposite[0] ? kSign : 0), u);
-    sum_and_difference(get(in[2]), get(in[3]), Bits{} + (group.opposite[1] ? kSign : 0), v);
-#pragma GCC unroll 4
-    for (int t = 0; t < count; ++t) to[t] = Vec{} + shared[t] * u[t % 2];
-#pragma GCC unroll 4
-    for (int t = 0; t < count; ++t) to[t] += shared[2 * count + t] * v[t % 2];
+    make_pairs(tile.mix, *tile.group, get(in[0]), get(in[1]), get(in[2]), get(in[3]), to);
   }
 }
 

@@ -242,21 +242,28 @@ void combine(const Mix& mix, const In* const* in, int64_t in_row, Out* const* ou
   call.fresh() ? combine_groups<true>(call, rows, cols) : combine_groups<false>(call, rows, cols);
 }
 
-/// The four outputs of a group in pairs, each a tile of vectors, with the bits that `combine` gives them;
-/// from such tiles of all inputs.
-inline void mix_pairs(const Mix& mix, const MixGroup& group, const Vec (*in)[kLanes], Vec (&to)[4][kLanes]) {
+/// The four outputs of a group in pairs, whose first four inputs are a, b, c and d, with the bits that
+/// `combine` gives them.
+[[gnu::always_inline]] inline void make_pairs(const Mix& mix, const MixGroup& group, Vec a, Vec b, Vec c,
+                                              Vec d, Vec (&to)[4]) {
   const float* const shared = mix.shared + group.coefficients;
+  Vec u[2], v[2];  // for the outputs of even numbers, and of odd ones
+  sum_and_difference(a, b, Bits{} + (group.opposite[0] ? kSign : 0), u);
+  sum_and_difference(c, d, Bits{} + (group.opposite[1] ? kSign : 0), v);
+#pragma GCC unroll 4
+  for (int t = 0; t < 4; ++t) to[t] = Vec{} + shared[t] * u[t % 2];
+#pragma GCC unroll 4
+  for (int t = 0; t < 4; ++t) to[t] += shared[8 + t] * v[t % 2];
+}
+
+/// The same of tiles of vectors.
+inline void make_pairs(const Mix& mix, const MixGroup& group, const Vec (*in)[kLanes], Vec (&to)[4][kLanes]) {
   const int32_t* const source = mix.source + mix.begin[group.first];
-  const Bits flipped[2] = {Bits{} + (group.opposite[0] ? kSign : 0),
-                           Bits{} + (group.opposite[1] ? kSign : 0)};
   for (int i = 0; i < kLanes; ++i) {
-    Vec u[2], v[2];
-    sum_and_difference(in[source[0]][i], in[source[1]][i], flipped[0], u);
-    sum_and_difference(in[source[2]][i], in[source[3]][i], flipped[1], v);
+    Vec made[4];
+    make_pairs(mix, group, in[source[0]][i], in[source[1]][i], in[source[2]][i], in[source[3]][i], made);
 #pragma GCC unroll 4
-    for (int t = 0; t < 4; ++t) to[t][i] = Vec{} + shared[t] * u[t % 2];
-#pragma GCC unroll 4
-    for (int t = 0; t < 4; ++t) to[t][i] += shared[8 + t] * v[t % 2];
+    for (int t = 0; t < 4; ++t) to[t][i] = made[t];
   }
 }
 
@@ -286,7 +293,7 @@ void transpose(const Mix& mix, int32_t inputs, const In* const* in, int64_t in_r
         if (g + 1 < mix.groups && mix.group[g + 1].first == o) ++g;
         const bool paired = mix.groups > 0 && mix.group[g].paired;
         const int32_t first = paired ? mix.group[g].first : o;
-        if (paired && o == first) mix_pairs(mix, mix.group[g], tile, of_pairs);
+        if (paired && o == first) make_pairs(mix, mix.group[g], tile, of_pairs);
         Vec v[kLanes];
 #pragma GCC unroll 16
         for (int i = 0; i < kLanes; ++i) v[i] = paired ? of_pairs[o - first][i] : Vec{};

@@ -25,7 +25,7 @@ struct Problem {
   bool halves = false;         ///< bfloat16, and real products of it are much faster than those of float32
   bool packed = false;         ///< the factors allow products in bfloat16: their mixtures may be rounded
   bool slow_dense = false;     ///< ATen's float32 products have half the speed of the engine's
-  bool mixes_cheaply = false;  ///< the weights' mixtures are pairs and copies (kernels::cpu::Mix)
+  bool mixes_cheaply = false;  ///< the weights' mixtures are pairs and copies (kernels/cpu/groups.h)
   bool alone = false;          ///< a row's result may not depend on the others, and the engine's do not
   int64_t traffic = 0;         ///< bytes of weights that are read from one call to the next; 0: these alone
   int threads = 1;
