@@ -50,7 +50,7 @@ Examples:
   quatrain predict runs/digits first.wav second.flac
   arecord -t raw -f S16_LE -c 1 -r 8000 | quatrain predict runs/digits --live
   quatrain predict runs/translation --set decode.beam=8 --set decode.best=4 --set decode.scores=true < lines.txt
-  quatrain predict runs/seed1 --with runs/seed2 runs/seed3 < lines.txt
+  quatrain predict runs/seed1 --with runs/seed2 --with runs/seed3 < lines.txt
   quatrain predict runs/translation --set decode.reads=pair < sources-and-targets.tsv)";
 
 inline constexpr const char* kShortlistFooter =

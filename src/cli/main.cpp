@@ -189,9 +189,10 @@ class Program {
         ->needs(live);
     command
         ->add_option("--with", predict_.with,
-                     "Answer together with these runs: by the mean of all their probabilities")
+                     "Answer together with this run: by the mean of all their probabilities; may be repeated")
         ->excludes(live)
-        ->type_name("RUN");
+        ->type_name("RUN")
+        ->allow_extra_args(false);
     add_free_settings(*command, predict_.settings);
     command->add_option("--device", predict_.device, kDevice)->type_name("DEVICE")->capture_default_str();
     command->callback([this] { chosen_ = [this] { return predict_command(predict_); }; });

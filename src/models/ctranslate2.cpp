@@ -51,6 +51,11 @@ RealMap with_inputs(const RealMap& map, const at::Tensor& order) {
   return order.defined() ? RealMap{map.weight.index_select(1, order), map.bias} : map;
 }
 
+// The outputs of tokens, without those that fill an algebra.
+RealMap of_tokens(const RealMap& map, int64_t tokens) {
+  return {map.weight.narrow(0, 0, tokens), map.bias.defined() ? map.bias.narrow(0, 0, tokens) : map.bias};
+}
+
 RealMap one_behind_the_other(const std::vector<RealMap>& maps) {
   std::vector<at::Tensor> weights, biases;
   for (const auto& map : maps) {
@@ -66,13 +71,15 @@ class Specification {
   explicit Specification(Seq2Seq& model) : options_(model->options) {
     const bool shares = options_.share_embeddings();
     TokenInputs& source = shares ? model->target : model->source;
-    add("decoder/embeddings/weight", model->target->embedding->matrix());
+    const int64_t targets = options_.target_vocabulary();
+    add("decoder/embeddings/weight", model->target->embedding->matrix().narrow(0, 0, targets));
     if (shares)
       aliases_["encoder/embeddings_0/weight"] = "decoder/embeddings/weight";
     else
-      add("encoder/embeddings_0/weight", source->embedding->matrix());
+      add("encoder/embeddings_0/weight",
+          source->embedding->matrix().narrow(0, 0, options_.source_vocabulary()));
     if (model->output)
-      add_linear("decoder/projection", written_out(model->output));
+      add_linear("decoder/projection", of_tokens(written_out(model->output), targets));
     else
       aliases_["decoder/projection/weight"] = "decoder/embeddings/weight";
     add_stack("encoder", source);

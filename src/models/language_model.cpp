@@ -22,12 +22,6 @@ OutputLayer parse_output_layer(std::string_view text) {
   return nn::parse_in(kOutputs, "output", text);
 }
 
-int64_t LanguageModelOptions::entries() const {
-  const bool in_algebra = embedding_in_algebra() || output() == OutputLayer::algebra;
-  const int64_t n = in_algebra ? algebra().n : 1;
-  return (vocabulary_size() + n - 1) / n * n;
-}
-
 LanguageModelImpl::LanguageModelImpl(LanguageModelOptions options) : options(std::move(options)) {
   nn::require(this->options.vocabulary_size() >= 1, "LanguageModel: vocabulary_size must be at least 1, got ",
               this->options.vocabulary_size());

@@ -22,7 +22,9 @@ int64_t rounded_up(int64_t value, int64_t unit) {
 OutputProjection::OutputProjection(Seq2Seq model, Projection type, bool exact)
     : model_(std::move(model)), type_(type), exact_(exact) {
   if (!is_real()) return;
-  whole_ = {weight().S.select(0, 0), bias()};
+  const int64_t tokens = model_->options.target_vocabulary();
+  whole_ = {weight().S.select(0, 0).narrow(0, 0, tokens),
+            bias().defined() ? bias().narrow(0, 0, tokens) : at::Tensor()};
   if (type == Projection::float32) return;
   whole_.weight = whole_.weight.to(at::kBFloat16);
   if (whole_.bias.defined()) whole_.bias = whole_.bias.to(at::kBFloat16);
@@ -87,6 +89,7 @@ at::Tensor OutputProjection::operator()(const at::Tensor& hidden) const {
                      return ops::linear(rows, operands.S, bias(), operands.product, way, at::kBFloat16,
                                         operands.constant);
                    })
+        .narrow(1, 0, model->options.target_vocabulary())
         .to(hidden.scalar_type());
   }
   at::Tensor scores = at::empty({hidden.size(0), tokens_}, hidden.options());

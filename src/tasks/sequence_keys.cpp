@@ -30,7 +30,7 @@ void describe_pieces(train::Keys& keys, data::PieceOptions& pieces) {
 
 void describe_sequence(train::Keys& keys, models::SequenceSettings& settings) {
   using models::OutputLayer, models::Positions;
-  keys.flag("embedding_in_algebra", settings.embedding_in_algebra, "Embeddings are in the model's algebra. n must divide the size of the vocabulary, which a language model fills up for it with unused entries.");
+  keys.flag("embedding_in_algebra", settings.embedding_in_algebra, "Embeddings are in the model's algebra. Where n does not divide the size of the vocabulary, unused entries fill it up.");
   keys.flag("embedding_scale", settings.embedding_scale, "Embeddings are multiplied by the square root of the width.");
   keys.choice("output", settings.output, {OutputLayer::tied, OutputLayer::real, OutputLayer::algebra},
               "What scores the next token: the embedding of what is written (`tied`), a `real` linear map, or one in the model's `algebra`.");

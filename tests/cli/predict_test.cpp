@@ -193,7 +193,7 @@ TEST(PredictTogether, runs_of_the_same_pieces_do_and_others_are_named) {
   };
   const double one = score("one"), two = score("two");
   EXPECT_NEAR(score("one --with two"), (one + two) / 2, 1e-3 * (one + two));
-  EXPECT_NEAR(score("one --with two two"), (one + 2 * two) / 3, 1e-3 * (one + two));
+  EXPECT_NEAR(score("one --with two --with two"), (one + 2 * two) / 3, 1e-3 * (one + two));
   EXPECT_EQ(place.run("predict one --with one", "a b c\n").out, place.run("predict one", "a b c\n").out);
   const auto refused = [&](const std::string& runs, const std::string& sentence) {
     const Outcome outcome = place.run("predict " + runs, "a b c\n");
@@ -201,7 +201,8 @@ TEST(PredictTogether, runs_of_the_same_pieces_do_and_others_are_named) {
     EXPECT_THAT(outcome.out, IsEmpty());
     EXPECT_THAT(outcome.error, testing::HasSubstr(sentence));
   };
-  refused("one --with two other", "the runs 'one' and 'other' cannot answer together: their pieces differ");
+  refused("one --with two --with other",
+          "the runs 'one' and 'other' cannot answer together: their pieces differ");
   refused("one --with text", "'one' and 'text' cannot answer together: they are of kinds seq2seq and text");
   refused("text --with text", "cannot answer together: models of kind text_classification answer alone");
   refused("one --with nowhere", "'nowhere' is not a run");

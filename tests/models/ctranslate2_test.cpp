@@ -120,6 +120,18 @@ TEST_F(CTranslate2, writes_what_it_reads) {
   EXPECT_FALSE(fs::exists(folder_ / "other" / "shared_vocabulary.json"));
 }
 
+TEST_F(CTranslate2, leaves_out_what_fills_a_vocabulary) {
+  auto options = small_options().output(OutputLayer::algebra).embedding_in_algebra(true);
+  Seq2Seq model(options.source_vocabulary(11).target_vocabulary(10));
+  write_ctranslate2(folder_ / "model", model, some_pieces(11), some_pieces(10));
+  const auto written = read_written(folder_ / "model" / "model.bin");
+  EXPECT_EQ(written.variables.at("encoder/embeddings_0/weight").size(0), 11);
+  EXPECT_EQ(written.variables.at("decoder/embeddings/weight").size(0), 10);
+  EXPECT_EQ(written.variables.at("decoder/projection/bias").size(0), 10);
+  EXPECT_TRUE(torch::equal(written.variables.at("decoder/projection/weight"),
+                           model->output->matrix().narrow(0, 0, 10)));
+}
+
 // A plain split of the written Q, K and V gives our heads, whatever components they are cut inside, and the
 // written output map takes them so.
 TEST_F(CTranslate2, heads_lie_together) {

@@ -34,7 +34,7 @@ std::shared_ptr<const Shortlist> all_words(int64_t vocabulary = kWords) {
 
 // With the output layer that is asked for, so that tokens of all kinds are written.
 Seq2Seq translator(models::OutputLayer output, int64_t width = 32, int64_t vocabulary = kWords,
-                   const std::string& algebra = "quaternion") {
+                   const std::string& algebra = "quaternion", bool embedding_in_algebra = false) {
   Seq2Seq model(models::Seq2SeqOptions(vocabulary, vocabulary)
                     .width(width)
                     .heads(2)
@@ -43,6 +43,7 @@ Seq2Seq translator(models::OutputLayer output, int64_t width = 32, int64_t vocab
                     .decoder_layers(2)
                     .algebra(algebra)
                     .output(output)
+                    .embedding_in_algebra(embedding_in_algebra)
                     .dropout(0));
   const torch::NoGradGuard no_grad;
   for (auto& p : model->target->parameters()) p.mul_(3);
@@ -152,6 +153,33 @@ TEST(Shortlist, APrefixHasItsTokens) {
     EXPECT_EQ(hypothesis.tokens[0], 59);
     EXPECT_EQ(hypothesis.tokens[1], 4);
   }
+}
+
+// A model that never writes what fills up its vocabulary: all ways to score find the same tokens.
+TEST(Shortlist, AFilledVocabularyHasItsTokensAlone) {
+  torch::manual_seed(38);
+  constexpr int64_t kOdd = 61;
+  const auto sources = random_sources(9, kOdd);
+  for (const auto output :
+       {models::OutputLayer::tied, models::OutputLayer::real, models::OutputLayer::algebra})
+    for (const bool in_algebra : {true, false}) {
+      const Seq2Seq model = translator(output, 32, kOdd, "quaternion", in_algebra);
+      if (!in_algebra && output != models::OutputLayer::algebra) continue;
+      auto options = beam_of_three();
+      const auto expected = models::translate(model, sources, options);
+      for (const auto projection : {models::Projection::float32, models::Projection::bfloat16})
+        for (const bool exact : {true, false}) {
+          options.projection = projection;
+          options.exact = exact;
+          if (output == models::OutputLayer::real) options.shortlist = all_words(kOdd);
+          const auto found = models::translate(model, sources, options);
+          for (size_t i = 0; i < sources.size(); ++i) {
+            EXPECT_NEAR(found[i][0].score, expected[i][0].score,
+                        projection == models::Projection::float32 ? 1e-4 : 0.1);
+            for (const int64_t token : found[i][0].tokens) EXPECT_LT(token, kOdd);
+          }
+        }
+    }
 }
 
 // Bit for bit, with lists and unions of many lengths.

@@ -64,6 +64,28 @@ def test_output_size_is_torchs():
         ours(x, output_size=(13, 14))
 
 
+# As networks for segmentation set them, which take dilation for stride.
+def test_what_is_set_later_counts():
+    theirs, ours = torch.nn.Conv2d(8, 12, 3, 2, 1), nn.Conv2d(8, 12, 3, 2, 1, algebra="real")
+    with torch.no_grad():
+        ours.F[0], ours.bias[:] = theirs.weight, theirs.bias
+    x = image("Conv2d")
+    for settings in (
+        dict(stride=(1, 1), dilation=(2, 2), padding=(2, 2)),
+        dict(padding="same"),
+        dict(dilation=(2, 1)),
+        dict(padding=(1, 0), stride=(2, 1)),
+    ):
+        for name, value in settings.items():
+            setattr(theirs, name, value), setattr(ours, name, value)
+        torch.testing.assert_close(ours(x), theirs(x))
+    ours.dilation = 1
+    assert ours.dilation == (1, 1)
+    ours.padding = "same"
+    with pytest.raises(ValueError, match="padding can be same only where the stride is 1, got 2"):
+        ours(x)
+
+
 def test_copies_and_compiled_ones_are_equal():
     layer = nn.Conv2d(8, 12, 3, padding=1, algebra="phm(4)")
     x = image("Conv2d")
@@ -105,6 +127,9 @@ def test_networks_of_torchs_layers_are_converted():
         (lambda: nn.Conv2d(8, 4, (3, 3, 3)), "kernel_size must be a number or 2 of them"),
         (lambda: nn.Conv2d(8, 4, 3, padding_mode="mirror"), "padding_mode must be one of zeros"),
         (lambda: nn.ConvTranspose2d(8, 4, 3, padding_mode="reflect"), "padding_mode must be zeros"),
+        (lambda: nn.ConvTranspose2d(8, 4, 3, padding="same"), "padding must be a number of pixels, got 'same'"),
+        (lambda: setattr(nn.Conv2d(8, 4, 3), "dilation", (1, 0)), "dilation must be at least 1, got 0"),
+        (lambda: setattr(nn.Conv2d(8, 4, 3), "padding", "full"), "padding must be one of same, valid; got 'full'"),
         (lambda: nn.Conv2d(8, 4, 3)(torch.zeros(1, 4, 5, 5)), "8"),
         (lambda: nn.Conv2d(16, 16, 3.0), "Conv2d: kernel_size must be an int, got 3.0"),
         (lambda: nn.Conv2d(16, 16, [3, "a"]), "Conv2d: kernel_size must be an int, got 'a'"),

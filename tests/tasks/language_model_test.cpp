@@ -289,6 +289,15 @@ TEST_F(LanguageKindTest, TextWithoutMarksOfEnds) {
   EXPECT_EQ(problem, "");
 }
 
+// A vocabulary so small that the text is mostly <unk>.
+TEST_F(LanguageKindTest, UnknownTokensCanBeForbidden) {
+  learn(recipe({"vocabulary.size=6", "task.mark_ends=false", "generate.tokens=20", "train.steps=5"}));
+  EXPECT_THAT(load_run(folder_ / "run")->predict({"the old"}).front(), HasSubstr("<unk>"));
+  EXPECT_THAT(
+      load_run(folder_ / "run", settings_of_tests({"generate.unknown=false"}))->predict({"the old"}).front(),
+      testing::Not(HasSubstr("<unk>")));
+}
+
 TEST_F(LanguageKindTest, LongPromptsAreCutAndCounted) {
   learn(recipe({"train.steps=2", "generate.tokens=3"}));
   const auto model = load_run(folder_ / "run");

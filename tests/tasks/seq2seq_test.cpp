@@ -170,6 +170,14 @@ TEST_F(Seq2SeqKindTest, RulesThatJoinKeys) {
   EXPECT_EQ(refused({"vocabulary.joint=false", "model.share_embeddings=false"}), "no error");
 }
 
+// 7 letters and the marks are no multiple of 4.
+TEST_F(Seq2SeqKindTest, AnyVocabularyMayBeInTheAlgebra) {
+  learn(recipe(
+      {"train.steps=2", "model.output=algebra", "model.embedding_in_algebra=true", "model.algebra=phm(4)"}));
+  const auto model = load_run(folder_ / "run", settings_of_tests({"decode.beam=3"}));
+  EXPECT_EQ(model->predict({"a b c"}).size(), 1U);
+}
+
 TEST_F(Seq2SeqKindTest, TwoVocabulariesAndTwins) {
   const Recipe two = corpus({"vocabulary.joint=false", "model.share_embeddings=false", "model.output=real",
                              "model.algebra=phm(4)"});

@@ -59,6 +59,13 @@ struct SequenceOptions : nn::TransformerOptions<Self> {
   }
   int64_t max_length() const { return sequence_settings.max_length; }
 
+  /// Rows of an embedding or an output layer of so many tokens: the next multiple of n where it is in the
+  /// algebra. Those beyond the tokens are used by nothing and have no score.
+  int64_t filled(int64_t tokens, bool in_algebra) const {
+    const int64_t n = in_algebra ? this->algebra().n : 1;
+    return (tokens + n - 1) / n * n;
+  }
+
   SequenceSettings sequence_settings;
 
  private:

@@ -21,6 +21,8 @@ _convolution_with_epilogue = torch.ops.quatrain.convolution_with_epilogue.defaul
 Winograd = Literal["auto", "none", "2x2", "4x4"]
 WINOGRADS = get_args(Winograd)
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+#: What has a number for each spatial axis, and the least of them.
+_LEAST = {"kernel_size": 1, "stride": 1, "dilation": 1, "padding": 0, "output_padding": 0}
 #: A number for each spatial axis, or one for all.
 Sizes = int | Sequence[int]
 
@@ -47,9 +49,10 @@ class _Convolution(HypercomplexLayer):
     w: Tensor | None
     F: Tensor
     bias: Tensor | None
-    #: pixels of zeros on both sides of each axis, and what is padded before, as ``torch.nn.functional.pad`` takes it
-    _both: tuple[int, ...]
-    _before: Sequence[int] = ()
+    #: A number for each axis, whatever they are set to (``__setattr__``).
+    kernel_size: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
     padding: str | tuple[int, ...]
     padding_mode: str
     output_padding: tuple[int, ...]
@@ -80,9 +83,7 @@ class _Convolution(HypercomplexLayer):
         _check.choice("way", way, WAYS)
         _check.choice("winograd", winograd, WINOGRADS)
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size = _sizes(layer, "kernel_size", kernel_size, self._axes, 1)
-        self.stride = _sizes(layer, "stride", stride, self._axes, 1)
-        self.dilation = _sizes(layer, "dilation", dilation, self._axes, 1)
+        self._set(kernel_size=kernel_size, stride=stride, dilation=dilation)
         self.initialiser, self.way, self.winograd = initialiser, way, winograd
         self._weight = self.add_weight(
             spec,
@@ -104,18 +105,33 @@ class _Convolution(HypercomplexLayer):
             with torch.no_grad():
                 self.bias.zero_()
 
-    def _padded(self, x: Tensor) -> Tensor:
-        """x as a batch, with what the operator does not pad."""
+    def _sides(self) -> list[tuple[int, int]]:
+        """Pixels before and behind x, of each axis. Computed in every call: attributes may have been set, as torch's may."""
+        if not isinstance(self.padding, str):
+            return [(pixels, pixels) for pixels in self.padding]
+        if self.padding == "valid":
+            return [(0, 0)] * self._axes
+        if any(one != 1 for one in self.stride):
+            raise ValueError(
+                f"{type(self).__name__}: padding can be same only where the stride is 1, got {max(self.stride)}"
+            )
+        around = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
+        return [(all // 2, all - all // 2) for all in around]  # an odd pixel is behind, as torch has it
+
+    def _padded(self, x: Tensor) -> tuple[Tensor, list[int]]:
+        """x as a batch, with what the operator does not pad; and the zeros that it does, as many on both sides."""
         x = x.unsqueeze(0) if x.dim() == self._axes + 1 else x
-        if not any(self._before):
-            return x
-        return functional.pad(x, self._before, "constant" if self.padding_mode == "zeros" else self.padding_mode)
+        sides, zeros = self._sides(), self.padding_mode == "zeros"
+        both = [min(one) if zeros else 0 for one in sides]
+        before = [pixels - done for one, done in zip(reversed(sides), reversed(both)) for pixels in one]
+        return functional.pad(x, before, "constant" if zeros else self.padding_mode) if any(before) else x, both
 
     def _run(self, x: Tensor, output_padding: Sequence[int]) -> Tensor:
         F, algebra, A, factors, constant = self._weight.operands(self)
+        padded, both = self._padded(x)
         y = _convolution(
-            self._padded(x), F, self.bias, algebra, A, factors, self.stride, self._both, self.dilation, self.transposed,
-            output_padding, self.groups, self.way, self.winograd, None, constant,
+            padded, F, self.bias, algebra, A, factors, self.stride, both, self.dilation, self.transposed, output_padding,
+            self.groups, self.way, self.winograd, None, constant,
         )  # fmt: skip
         return y.squeeze(0) if x.dim() == self._axes + 1 else y
 
@@ -157,10 +173,11 @@ class _Convolution(HypercomplexLayer):
             moved = self.bias if scale is None else scale * self.bias
             shift = moved if shift is None else moved + shift
         single = x.dim() == self._axes + 1
+        padded, both = self._padded(x)
         y = _convolution_with_epilogue(
-            self._padded(x), F, scale, shift, residual.unsqueeze(0) if single and residual is not None else residual, activation,
-            algebra, A, factors, self.stride, self._both, self.dilation, self.transposed, self.output_padding, self.groups, self.way,
-            self.winograd, None, constant,
+            padded, F, scale, shift, residual.unsqueeze(0) if single and residual is not None else residual, activation, algebra, A,
+            factors, self.stride, both, self.dilation, self.transposed, self.output_padding, self.groups, self.way, self.winograd,
+            None, constant,
         )  # fmt: skip
         return y.squeeze(0) if single else y
 
@@ -176,7 +193,18 @@ class _Convolution(HypercomplexLayer):
                 f"{type(self).__name__}: weight is the real kernel, computed from F and A, and cannot be set: write into F, or "
                 "take quatrain.convert, which gives a layer the nearest weights"
             )
+        layer = type(self).__name__
+        if name == "padding" and isinstance(value, str):
+            if self.transposed:
+                raise ValueError(f"{layer}: padding must be a number of pixels, got {value!r}")
+            _check.choice(name, value, ("same", "valid"))
+        elif name in _LEAST:
+            value = _sizes(layer, name, value, self._axes, _LEAST[name])
         super().__setattr__(name, value)
+
+    def _set(self, **sizes: Sizes | str) -> None:
+        for name, value in sizes.items():
+            setattr(self, name, value)
 
     def matrix(self) -> Tensor:
         """H = sum_i A_i (x) F_i from the channels of x, times the kernel, to those of y; differentiable."""
@@ -252,27 +280,13 @@ class _Plain(_Convolution):
         winograd: Winograd = "auto",
     ) -> None:
         super().__init__()
-        layer = type(self).__name__
         _check.choice("padding_mode", padding_mode, PADDING_MODES)
         self._make(
             in_channels, out_channels, kernel_size, stride, dilation, groups, bias, device, dtype, algebra, initialiser, way, winograd
         )  # fmt: skip
         self.padding_mode = padding_mode
-        if isinstance(padding, str):
-            self.padding = padding
-            _check.choice("padding", padding, ("same", "valid"))
-            if padding == "same" and any(one != 1 for one in self.stride):
-                raise ValueError(f"{layer}: padding can be same only where the stride is 1, got {max(self.stride)}")
-            around = [d * (k - 1) if padding == "same" else 0 for d, k in zip(self.dilation, self.kernel_size)]
-            sides = [(all // 2, all - all // 2) for all in around]  # an odd pixel is behind, as torch has it
-        else:
-            self.padding = _sizes(layer, "padding", padding, self._axes, 0)
-            sides = [(pixels, pixels) for pixels in self.padding]
-        # The operator pads with zeros, as many on both sides.
-        self._both = tuple(min(one) if padding_mode == "zeros" else 0 for one in sides)
-        rest = [(left - both, right - both) for (left, right), both in zip(sides, self._both)]
-        self._before = [pixels for one in reversed(rest) for pixels in one]
-        self.output_padding = (0,) * self._axes
+        self._set(padding=padding, output_padding=0)
+        self._sides()  # refuses what they cannot be together
 
     def forward(self, input: Tensor) -> Tensor:
         return self._run(input, self.output_padding)
@@ -338,14 +352,11 @@ class _Turned(_Convolution):
         layer = type(self).__name__
         if padding_mode != "zeros":
             raise ValueError(f"{layer}: padding_mode must be zeros, got {padding_mode!r}")
-        if isinstance(padding, str):
-            raise ValueError(f"{layer}: padding must be a number of pixels, got {padding!r}")
         self._make(
             in_channels, out_channels, kernel_size, stride, dilation, groups, bias, device, dtype, algebra, initialiser, way, "auto"
         )  # fmt: skip
-        self.padding = self._both = _sizes(layer, "padding", padding, self._axes, 0)
         self.padding_mode = padding_mode
-        self.output_padding = _sizes(layer, "output_padding", output_padding, self._axes, 0)
+        self._set(padding=padding, output_padding=output_padding)
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """``output_size``: the result's spatial axes, in place of ``output_padding``."""
@@ -357,9 +368,9 @@ class _Turned(_Convolution):
         if len(wanted) != self._axes:
             raise ValueError(f"{layer}: output_size must have {self._axes} axes, got {tuple(output_size)}")
         result = []
-        for axis, (size, have) in enumerate(zip(wanted, x.shape[-self._axes :])):
+        for axis, (size, have, (before, behind)) in enumerate(zip(wanted, x.shape[-self._axes :], self._sides())):
             stride, dilation = self.stride[axis], self.dilation[axis]
-            least = (have - 1) * stride - 2 * self._both[axis] + dilation * (self.kernel_size[axis] - 1) + 1
+            least = (have - 1) * stride - before - behind + dilation * (self.kernel_size[axis] - 1) + 1
             most = least + max(stride, dilation) - 1
             if not least <= size <= most:
                 raise ValueError(f"{layer}: output_size must be from {least} to {most} on axis {axis}, got {size}")

@@ -60,6 +60,7 @@ std::vector<std::string> TextPredictor::continued(const std::vector<std::string>
   options.end = Pieces::kEnd;
   options.never = {Pieces::kPad, Pieces::kBegin};
   if (!own().mark_ends) options.never.push_back(Pieces::kEnd);
+  if (!own().unknown) options.never.push_back(Pieces::kUnknown);
   std::vector<std::vector<int64_t>> prompts;
   std::vector<uint64_t> seeds;
   std::vector<size_t> places;

@@ -20,6 +20,7 @@ struct LanguageOptions : Options {
   models::LanguageModelOptions model{1};  ///< its vocabulary comes with the data
   models::WindowOptions windows;          ///< `window` also of the batches, and of what is seen in generation
   models::GenerationOptions generation;   ///< without its tokens, which come with the data
+  bool unknown = true;                    ///< the unknown token may be generated
   uint64_t seed = 0;                      ///< of generated text
   bool score = false;                     ///< `predict` scores lines instead of continuing them
 

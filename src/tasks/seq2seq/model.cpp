@@ -3,7 +3,6 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include "support/numbers.h"
 #include "support/text.h"
@@ -68,16 +67,6 @@ Seq2SeqModel::Seq2SeqModel(Recipe recipe, PairPieces known)
                                       " tokens of the vocabulary, got " +
                                       std::to_string(own().translation.search.beam));
   auto options = own().model;
-  const bool in_algebra = options.embedding_in_algebra();
-  for (const auto& [side, size, counts] :
-       {std::tuple("source", pieces.source.size(), in_algebra),
-        std::tuple("target", pieces.target.size(),
-                   in_algebra || options.output() == models::OutputLayer::algebra)})
-    if (const int64_t n = options.algebra().n; counts && size % n != 0)
-      recipe_.refuse("vocabulary.size", std::string("leaves the ") + side + " vocabulary " + grouped(size) +
-                                            " pieces, which n = " + std::to_string(n) +
-                                            " must divide where embeddings or the output layer are in the " +
-                                            "algebra (nearest: " + nearest_multiples(size, n) + ")");
   options.source_vocabulary(pieces.source.size()).target_vocabulary(pieces.target.size());
   network = models::Seq2Seq(options);
   banned_ = banned_tokens(recipe_, pieces.target);

@@ -153,13 +153,6 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
 
 void Seq2SeqTaskOptions::check(const Recipe& recipe) const {
   check_transformer(recipe, model);
-  const bool in_algebra = model.embedding_in_algebra() || model.output() == models::OutputLayer::algebra;
-  const bool exactly = data::is_sentencepiece(pieces.kind);
-  if (const int64_t n = model.algebra().n; in_algebra && exactly && pieces.size % n != 0)
-    recipe.refuse("vocabulary.size", "must be divisible by n = " + std::to_string(n) +
-                                         " where embeddings or the output layer are in the algebra, got " +
-                                         std::to_string(pieces.size) +
-                                         " (nearest: " + nearest_multiples(pieces.size, n) + ")");
   if (model.positions() == models::Positions::learned && translation.search.shortest >= model.max_length())
     recipe.refuse("decode.shortest",
                   "must be below model.max_positions = " + std::to_string(model.max_length()) + ", got " +
