@@ -108,7 +108,7 @@ int average_command(const AverageArguments& arguments) {
         {"dev " + recipe.selecting().title + ", run's best", shown(recipe.selecting(), state.best_figures)});
   add_figures(table, result.dev, result.test, recipe);
   std::printf("%s\nThe mean is in %s. %s", table.text().c_str(), arguments.out.c_str(),
-              next_steps(recipe, arguments.out).c_str());
+              next_steps(recipe, arguments.out, result.dev, result.test).c_str());
   return kSuccess;
 }
 

@@ -85,6 +85,7 @@ struct PredictArguments {
   bool live = false;               ///< the standard input is sound
   int64_t rate = 0;                ///< of its samples; 0: the model's own
   std::vector<std::string> with;   ///< runs that answer together with it
+  bool skip_bad = false;           ///< lines that cannot be read are left out
   std::string device = "cpu";
   std::vector<std::string> settings;
 };

@@ -49,12 +49,15 @@ int evaluate_command(const EvaluateArguments& arguments) {
   check_json(arguments.json);
   const train::Session session(arguments.device);
   const std::shared_ptr<tasks::Model> model =
-      tasks::load_run(arguments.run, parse_settings(arguments.settings));
+      tasks::load_run(arguments.run, parse_settings(arguments.settings), tasks::Use::scores);
   const tasks::Recipe& recipe = model->recipe();
   session.move(model->module());
   tasks::set_threads(recipe);
   const auto data = tasks::load_data(recipe, {arguments.data, arguments.split, model.get()});
   print_notes(data->notes());
+  if (!data->has(arguments.split))
+    throw std::runtime_error("the data have no " + arguments.split +
+                             " set to score: name another set with --split, or other data with --data");
   const auto task = data->make_task(model);
   const auto figures = train::score(*task, arguments.split, recipe.train.bf16, {}).figures;
 

@@ -30,12 +30,19 @@ std::vector<std::string> LineReader::next(size_t most) {
 }
 
 bool LineReader::take(std::string& line) {
+  if (skips_) {
+    const auto end = buffer_.find('\n', begin_);
+    begin_ = scanned_ = end == buffer_.npos ? buffer_.size() : end + 1;
+    if (end == buffer_.npos) return false;
+    skips_ = false;
+  }
   auto end = buffer_.find('\n', scanned_);
   if (end == buffer_.npos) {
     scanned_ = buffer_.size();
     if (buffer_.size() - begin_ > longest_ + 1) {  // room for a "\r"
       line = buffer_.substr(begin_, longest_ + 1);
       begin_ = scanned_ = buffer_.size();
+      skips_ = true;
       return true;
     }
     if (!ended_ || begin_ == buffer_.size()) return false;

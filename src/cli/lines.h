@@ -30,6 +30,7 @@ class LineReader {
   size_t begin_ = 0;    // of what was not handed out
   size_t scanned_ = 0;  // up to here there is no end of a line
   bool ended_ = false, first_ = true;
+  bool skips_ = false;  // the rest of a line that was cut
 };
 
 }  // namespace quatrain::cli

@@ -188,6 +188,12 @@ class Program {
         ->type_name("HZ")
         ->needs(live);
     command
+        ->add_flag(
+            "--skip-bad", predict_.skip_bad,
+            "A line that cannot be read gets an empty answer and a sentence, and the others are answered; "
+            "the exit code is 1 then. Runs of speech and images always do so")
+        ->excludes(live);
+    command
         ->add_option("--with", predict_.with,
                      "Answer together with this run: by the mean of all their probabilities; may be repeated")
         ->excludes(live)

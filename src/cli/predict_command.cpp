@@ -66,15 +66,16 @@ struct Progress {
 };
 
 // Answers lines, which follow those of `so_far` of what `place` names.
-void answer_lines(tasks::Model& model, std::span<const std::string> lines, const std::string& place,
-                  Progress& so_far) {
+void answer_lines(tasks::Model& model, bool skips_bad, std::span<const std::string> lines,
+                  const std::string& place, Progress& so_far) {
   for (;;) {
     const auto [answers, problem] = tasks::answer(model, lines);
     write(answers);
     so_far.lines += answers.size();
     if (problem.empty()) return;
     const std::string sentence = place + " " + std::to_string(so_far.lines + 1) + ": " + problem;
-    if (!model.answers_the_rest()) throw std::runtime_error(sentence);
+    if (!skips_bad && !model.answers_the_rest())
+      throw std::runtime_error(sentence + " (--skip-bad answers the other lines)");
     print_note("quatrain: " + sentence);
     write({""});
     ++so_far.lines, ++so_far.unanswered;
@@ -82,7 +83,7 @@ void answer_lines(tasks::Model& model, std::span<const std::string> lines, const
   }
 }
 
-Progress answer_input(tasks::Model& model) {
+Progress answer_input(tasks::Model& model, bool skips_bad) {
   LineReader reader(STDIN_FILENO, kLongestLine);
   Progress so_far;
   if (::isatty(STDIN_FILENO))
@@ -90,15 +91,15 @@ Progress answer_input(tasks::Model& model) {
   for (;;) {
     const auto lines = reader.next(model.portion());
     if (lines.empty()) return so_far;
-    answer_lines(model, lines, "standard input, line", so_far);
+    answer_lines(model, skips_bad, lines, "standard input, line", so_far);
   }
 }
 
-Progress answer_arguments(tasks::Model& model, const std::vector<std::string>& lines) {
+Progress answer_arguments(tasks::Model& model, bool skips_bad, const std::vector<std::string>& lines) {
   Progress so_far;
   while (so_far.lines < lines.size()) {
     const size_t count = std::min(model.portion(), lines.size() - so_far.lines);
-    answer_lines(model, std::span(lines).subspan(so_far.lines, count), "argument", so_far);
+    answer_lines(model, skips_bad, std::span(lines).subspan(so_far.lines, count), "argument", so_far);
   }
   return so_far;
 }
@@ -198,7 +199,8 @@ int predict_command(const PredictArguments& arguments) {
   if (arguments.live)
     answer_sound(*model, arguments.rate);
   else
-    progress = arguments.lines.empty() ? answer_input(*model) : answer_arguments(*model, arguments.lines);
+    progress = arguments.lines.empty() ? answer_input(*model, arguments.skip_bad)
+                                       : answer_arguments(*model, arguments.skip_bad, arguments.lines);
   if (const std::string text = model->summary(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
   throw_if_stopped();
   if (progress.unanswered > 0)

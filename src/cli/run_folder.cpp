@@ -71,9 +71,12 @@ bool check_resumable(const tasks::Recipe& recipe, const fs::path& run, const std
   return begun;
 }
 
-std::string next_steps(const tasks::Recipe& recipe, const fs::path& run) {
+std::string next_steps(const tasks::Recipe& recipe, const fs::path& run,
+                       const std::map<std::string, double>& dev, const std::map<std::string, double>& test) {
   const std::string word = shell_word(run), predict = "  quatrain predict " + word + "\n";
-  return "Next:\n" + (recipe.options->answers_lines() ? predict : "") + "  quatrain evaluate " + word + "\n";
+  const std::string split = !test.empty() ? "" : !dev.empty() ? " --split dev" : " --split train";
+  return "Next:\n" + (recipe.options->answers_lines() ? predict : "") + "  quatrain evaluate " + word +
+         split + "\n";
 }
 
 void check_same(const tasks::Recipe& recipe, const tasks::Recipe& stored, const fs::path& folder) {

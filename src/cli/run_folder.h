@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "cli/commands.h"
@@ -28,8 +29,10 @@ std::filesystem::path fresh_folder(const std::string& name, const std::string& p
 bool check_resumable(const tasks::Recipe& recipe, const std::filesystem::path& run,
                      const std::string& from = "last");
 
-/// What to do with a run that is ready, as a list of commands.
-std::string next_steps(const tasks::Recipe& recipe, const std::filesystem::path& run);
+/// What to do with a run that is ready, as a list of commands. `dev`, `test`: its figures of these sets,
+/// which are empty where there are none.
+std::string next_steps(const tasks::Recipe& recipe, const std::filesystem::path& run,
+                       const std::map<std::string, double>& dev, const std::map<std::string, double>& test);
 
 /// Throws a RecipeError that names the keys that differ, other than those.
 void check_same(const tasks::Recipe& recipe, const tasks::Recipe& stored,

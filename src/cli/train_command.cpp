@@ -29,7 +29,7 @@ void print_result(const train::Result& result, const tasks::Recipe& recipe, cons
   if (result.skipped > 0) table.row({"skipped steps", grouped(result.skipped)});
   table.row({"training time", fixed(result.seconds, 1) + " s"});
   std::printf("%s\nThe run is in %s. %s", table.text().c_str(), folder.c_str(),
-              next_steps(recipe, folder).c_str());
+              next_steps(recipe, folder, result.dev, result.test).c_str());
 }
 
 }  // namespace

@@ -19,9 +19,9 @@ constexpr size_t kMagic = 12;            // bytes that tell the kind
 constexpr int kMostChunks = 1000;        // of a WAV before its samples
 constexpr int64_t kMostChannels = 1024;  // that libsndfile reads
 constexpr size_t kSphere = 1 << 16;      // bytes of a SPHERE header at most
-// Programs that write to a pipe, and cannot come back to the header, say so by one of these lengths: ffmpeg
-// and sox.
-constexpr uint32_t kUnknownLengths[] = {0xFFFFFFFF, 0x7FFFF000};
+// Programs that write to a pipe, and cannot come back to the header, say so by one of these lengths: ffmpeg,
+// sox, arecord, and others.
+constexpr uint32_t kUnknownLengths[] = {0xFFFFFFFF, 0x7FFFF000, 0x7FFFFF00, 0x7FFFFFFF, 0x80000000};
 
 std::string read_bytes(std::ifstream& stream, size_t count) {
   std::string bytes(count, '\0');

@@ -13,13 +13,17 @@ namespace quatrain::data {
 namespace fs = std::filesystem;
 namespace {
 
+fs::path labels_of(const fs::path& folder, const std::string& stem) {
+  return folder / (stem + ".labels.u8");
+}
+
 struct Planes {
   ImageRecords pictures;
   std::string labels;  // a byte a picture
 
   Planes(const ImageGathering& gathering, const fs::path& folder, const std::string& stem)
       : pictures(folder / (stem + ".u8"), gathering.side()) {
-    const fs::path file = folder / (stem + ".labels.u8");
+    const fs::path file = labels_of(folder, stem);
     TORCH_CHECK(fs::exists(file), "data: there are pictures in ", pictures.file().string(),
                 ", but no labels in ", file.string());
     const auto count = static_cast<int64_t>(fs::file_size(file));
@@ -40,7 +44,9 @@ struct Planes {
 /// The file of a set; an empty path where there is none.
 fs::path find_planes(const fs::path& folder, ImagePart part) {
   return find_one(stems_of(kImageParts[static_cast<size_t>(part)]), [&](const std::string& stem) {
-    const fs::path file = folder / (stem + ".u8");
+    const fs::path file = folder / (stem + ".u8"), labels = labels_of(folder, stem);
+    TORCH_CHECK(fs::exists(file) || !fs::exists(labels), "data: there are labels in ", labels.string(),
+                ", but no pictures in ", file.string());
     return fs::exists(file) ? file : fs::path();
   });
 }
@@ -98,7 +104,8 @@ void read_image_planes(ImageGathering& gathering) {
   const bool has_dev = !dev.empty();
   train.add_to(gathering, ImagePart::train, held_out(train.pictures.count(), has_dev ? 0 : source.dev_share));
   if (has_dev) Planes(gathering, folder, dev.stem().string()).add_to(gathering, ImagePart::dev);
-  if (fs::exists(folder / "test.u8")) Planes(gathering, folder, "test").add_to(gathering, ImagePart::test);
+  if (!find_planes(folder, ImagePart::test).empty())
+    Planes(gathering, folder, "test").add_to(gathering, ImagePart::test);
 }
 
 }  // namespace quatrain::data

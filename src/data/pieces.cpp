@@ -114,6 +114,12 @@ std::string Pieces::decode(const std::vector<int64_t>& ids) const {
   return line;
 }
 
+std::string Pieces::decode_following(const std::vector<int64_t>& ids) const {
+  constexpr std::string_view kSpace = "\u2581";
+  const bool begins_word = is_sentencepiece(kind()) && !ids.empty() && piece(ids.front()).starts_with(kSpace);
+  return (begins_word ? " " : "") + decode(ids);
+}
+
 bool Pieces::operator==(const Pieces& other) const {
   return state_ == other.state_ || (kind() == other.kind() && state_->content() == other.state_->content());
 }

@@ -55,21 +55,26 @@ void start_from(Model& model, const std::string& weights) {
 }
 
 // True of keys that change what a trained run answers, or how fast; the weights were trained with the others.
-bool acts_on_answers(const train::Key& key) {
+bool acts_on_answers(const train::Key& key, Use use) {
+  if (use == Use::scores && key.predicts) return false;
   if (key.table == "train") return key.name == "threads";
   return key.table != "compare" && (key.free || key.answers);
 }
 
-void check_answers(const Recipe& recipe, const std::vector<Setting>& settings) {
+void check_answers(const Recipe& recipe, const std::vector<Setting>& settings, Use use) {
   Recipe copy = recipe;  // options are reached through a mutable recipe
   const auto keys = keys_of(copy);
   for (const Setting& setting : settings) {
     const auto key = std::find_if(keys.begin(), keys.end(),
                                   [&](const auto& one) { return one.full_name() == setting.key; });
-    if (key == keys.end() || acts_on_answers(*key)) continue;  // an unknown one is told when it is applied
+    if (key == keys.end() || acts_on_answers(*key, use))
+      continue;  // an unknown one is told when it is applied
+    if (key->predicts)
+      throw RecipeError(setting.origin + ": " + setting.key +
+                        " would do nothing: it says what quatrain predict writes");
     std::vector<std::string> acting;
     for (const auto& one : keys)
-      if (acts_on_answers(one) && one.table != "train") acting.push_back(one.full_name());
+      if (acts_on_answers(one, use) && one.table != "train") acting.push_back(one.full_name());
     acting.emplace_back("train.threads");
     throw RecipeError(setting.origin + ": " + setting.key +
                       " cannot be changed in a run that is trained; these can: " + join(acting));
@@ -95,7 +100,7 @@ std::unique_ptr<train::Task> make_task(const Recipe& recipe, const Data& data, b
   return data.make_task(make_model(recipe, data, with_weights));
 }
 
-std::unique_ptr<Model> load_run(const fs::path& run, const std::vector<Setting>& settings) {
+std::unique_ptr<Model> load_run(const fs::path& run, const std::vector<Setting>& settings, Use use) {
   if (!fs::is_directory(run))
     throw RecipeError("'" + run.string() + "' is not a run: name the folder of a run");
   if (!train::has_checkpoint(run, "best") && !train::has_checkpoint(run, "last"))
@@ -105,13 +110,14 @@ std::unique_ptr<Model> load_run(const fs::path& run, const std::vector<Setting>&
     throw std::runtime_error("the run '" + run.string() +
                              "' has no evaluated checkpoint: continue it with quatrain train " +
                              shell_word(run) + " --resume");
-  return load_checkpoint(train::find_checkpoint(run, "best"), settings);
+  return load_checkpoint(train::find_checkpoint(run, "best"), settings, use);
 }
 
-std::unique_ptr<Model> load_checkpoint(const fs::path& folder, const std::vector<Setting>& settings) {
+std::unique_ptr<Model> load_checkpoint(const fs::path& folder, const std::vector<Setting>& settings,
+                                       Use use) {
   nn::add_algebras(folder / "model.safetensors");  // before the recipe is read, which may name them
   const std::string file = (folder / "recipe.toml").string();
-  if (!settings.empty()) check_answers(read_recipe(file), settings);
+  if (!settings.empty()) check_answers(read_recipe(file), settings, use);
   Recipe recipe = read_recipe(file, settings);
   const Kind& kind = *recipe.kind;
   auto model = kind.load_model(std::move(recipe), folder);

@@ -152,7 +152,7 @@ TEST(PredictSettings, search_can_be_set_and_what_was_trained_cannot) {
   refused(
       " --set model.width=32",
       "--set model.width=32: model.width cannot be changed in a run that is trained; these can: task.folder, "
-      "decode.reads, decode.beam, ");
+      "decode.");
   refused(" --set model.width=31", "model.width cannot be changed");  // whatever else is wrong with it
   refused(" --set train.seed=2", "train.seed cannot be changed");
   refused(" --set train.steps=9", "train.steps cannot be changed");  // a resumed run may, an answer does not
@@ -160,8 +160,31 @@ TEST(PredictSettings, search_can_be_set_and_what_was_trained_cannot) {
   const Outcome resumed = place.run("train run --resume --set decode.longest=1");
   EXPECT_EQ(resumed.code, 2);
   EXPECT_THAT(resumed.error, testing::HasSubstr("different: decode.longest"));
+  for (const std::string key : {"reads=pair", "scores=true", "alignments=true"}) {
+    const Outcome outcome = place.run("evaluate run --set decode." + key);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.error, testing::HasSubstr("would do nothing: it says what quatrain predict writes"));
+  }
+  const Outcome nothing_left = place.run("train run --resume");
+  EXPECT_EQ(nothing_left.code, 0);
+  EXPECT_THAT(nothing_left.error, testing::HasSubstr("nothing is left to train: the run ended at step 40"));
+  // A line that cannot be read ends the program, or is passed over where that is asked for.
+  const Outcome ended = place.run("predict run", "a b\nb \xff\na c\n");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_EQ(lines_of(ended.out).size(), 1);
+  EXPECT_THAT(ended.error, testing::HasSubstr("line 2: the text must be UTF-8"));
+  // Also of a line whose rest comes later than its beginning.
+  const auto alone = lines_of(place.run("predict run", "a b\na c\n").out);
+  for (const std::string& bad : {std::string("b \xff"), std::string(3'000'000, 'a')}) {
+    const Outcome passed = place.run("predict run --skip-bad", "a b\n" + bad + "\na c\n");
+    EXPECT_EQ(passed.code, 1);
+    EXPECT_THAT(lines_of(passed.out), testing::ElementsAre(alone[0], "", alone[1]));
+    EXPECT_THAT(passed.error, testing::HasSubstr("1 of 3 lines have no answer"));
+  }
   refused(" --set decode.baem=2", "did you mean decode.beam?");
-  refused(" --set decode.best=3", "decode.best must be at most decode.beam = 1, got 3");
+  const Outcome best = place.run("predict run --set decode.best=3", "a b c\n");
+  EXPECT_EQ(best.code, 2);
+  EXPECT_THAT(best.error, testing::HasSubstr("decode.best must be at most decode.beam = 1, got 3"));
   refused(" --set decode.beam", "--set must be of the form table.key=value");
 }
 

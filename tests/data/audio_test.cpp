@@ -158,7 +158,7 @@ TEST_F(AudioTest, FindsTheSamplesBehindOtherChunks) {
 }
 
 TEST_F(AudioTest, ReadsWhatWasWrittenToAPipe) {
-  for (const int64_t unknown : {0xFFFFFFFFL, 0x7FFFF000L})
+  for (const int64_t unknown : {0xFFFFFFFFL, 0x7FFFF000L, 0x7FFFFF00L, 0x7FFFFFFFL, 0x80000000L})
     EXPECT_TRUE(read(wav(sixteen_bits({16384, 0}), {}, unknown)).samples.equal(row({0.5, 0})));
 }
 

@@ -217,6 +217,15 @@ TEST_F(ImageSetTest, TwoDevSetsOfPlanesAreRefused) {
                                  " and val.u8; remove the one that is not meant");
 }
 
+TEST_F(ImageSetTest, LabelsWithoutPlanesAreRefused) {
+  write_planes("train", {0, 1});
+  for (const char* set : {"test", "valid"}) {
+    write(std::string(set) + ".labels.u8", "\0");
+    EXPECT_THAT(error("planes"), AllOf(HasSubstr("there are labels in "), HasSubstr("but no pictures in ")));
+    std::filesystem::remove(folder_ / (std::string(set) + ".labels.u8"));
+  }
+}
+
 TEST_F(ImageSetTest, PlanesMayHaveAnotherSize) {
   write_planes("train", {0, 1}, 3 * 8 * 8);
   EXPECT_EQ(load("planes", false, 8).train.images.sizes(), (std::vector<int64_t>{2, 3, 8, 8}));

@@ -39,6 +39,31 @@ TEST(NnEmbedding, RowsAreThoseOfTheWrittenOutMatrix) {
   }
 }
 
+// Where no gradient is asked for rows are written directly, of what lies in order.
+TEST(NnEmbedding, RowsAreTheSameWithoutAGradient) {
+  torch::manual_seed(3);
+  for (const auto type : {torch::kFloat, torch::kDouble, torch::kBFloat16})
+    for (const char* algebra : kEmbeddingAlgebras) {
+      SCOPED_TRACE(algebra);
+      nn::Embedding layer = embedding(algebra);
+      layer->to(type);
+      const at::Tensor S = layer->S.detach(), expected = layer->matrix().detach().to(torch::kDouble);
+      const double tolerance = type == torch::kFloat ? 1e-6 : type == torch::kDouble ? 1e-14 : 0.02;
+      const torch::NoGradGuard no_grad;
+      for (const auto whole : {torch::kLong, torch::kInt}) {
+        const at::Tensor tokens = torch::randint(48, {3, 5}, whole);
+        const at::Tensor rows = layer(tokens.t());
+        EXPECT_EQ(rows.scalar_type(), type);
+        EXPECT_LT(relative_error(rows.to(torch::kDouble), expected.index({tokens.t().to(torch::kLong)})),
+                  tolerance);
+      }
+      EXPECT_EQ(layer(torch::empty({0, 3}, torch::kLong)).sizes(), (std::vector<int64_t>{0, 3, 16}));
+      for (const int64_t outside : {-1, 48}) EXPECT_ANY_THROW(layer(torch::tensor({1, outside})));
+      layer->S.set_data(S.transpose(1, 2).contiguous().transpose(1, 2));
+      EXPECT_LT(relative_error(layer(torch::arange(48)).to(torch::kDouble), expected), tolerance);
+    }
+}
+
 TEST(NnEmbedding, OneComponentIsTorchsEmbedding) {
   nn::Embedding ours = embedding("real");
   const torch::nn::Embedding theirs(48, 16);

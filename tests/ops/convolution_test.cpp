@@ -265,5 +265,42 @@ TEST(Convolution, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(error_of(x.to(torch::kDouble), F, {}), HasSubstr("convert one"));
 }
 
+// Images so small that places of the kernel meet nothing but padding, where oneDNN writes no gradient.
+TEST(Convolution, PlacesThatMeetPaddingAloneHaveNoGradientInBfloat16) {
+  torch::manual_seed(5);
+  for (const bool transposed : {false, true})
+    for (const char* algebra : {"real", "quaternion"})
+      for (const Way way : {Way::materialised, Way::factored})
+        for (const auto& [kernel, stride, side] : {std::tuple{3, 2, 1}, {3, 3, 2}, {5, 2, 2}, {7, 3, 3}}) {
+          ConvolutionOptions options{.stride = {stride}, .padding = {kernel / 2}, .transposed = transposed};
+          options.way = way;
+          const int64_t n = algebra == std::string("real") ? 1 : 4, unit = 64 / n;
+          const at::Tensor places = torch::randn({2, 64, side}),
+                           F = torch::randn({n, unit, unit, kernel}).requires_grad_();
+          // Of a transposed convolution what comes out is the small image.
+          const int64_t out = (side + 2 * (kernel / 2) - kernel) / stride + 1;
+          at::Tensor x = places;
+          if (transposed) {
+            x = torch::randn({2, 64, out});
+            const int64_t least = (out - 1) * stride - 2 * (kernel / 2) + kernel;
+            if (side < least || side - least >= stride) continue;
+            options.output_padding = {side - least};
+          }
+          SCOPED_TRACE(std::string(algebra) + ", " + ops::name(way) + ", " + std::to_string(kernel) +
+                       (transposed ? ", transposed" : ""));
+          const auto gradient = [&](at::ScalarType type) {
+            const at::Tensor F_ = F.detach().to(type).requires_grad_(),
+                             y = ops::convolution(x.to(type), F_, {}, {algebra, {}, {}}, options);
+            return torch::autograd::grad({y.to(torch::kFloat).square().sum()}, {F_})[0].to(torch::kFloat);
+          };
+          const at::Tensor exact = gradient(torch::kFloat);
+          for (int i = 0; i < 8; ++i) torch::full({i + 1, 64, 64, kernel}, NAN, torch::kBFloat16);  // freed
+          const at::Tensor rounded = gradient(torch::kBFloat16);
+          EXPECT_LT(relative_error(rounded, exact), 0.05);
+          EXPECT_TRUE(rounded.masked_select(exact == 0).equal(exact.masked_select(exact == 0)));
+          EXPECT_TRUE((exact == 0).any().item<bool>());
+        }
+}
+
 }  // namespace
 }  // namespace quatrain

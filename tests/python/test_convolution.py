@@ -86,6 +86,30 @@ def test_what_is_set_later_counts():
         ours(x)
 
 
+@pytest.mark.parametrize("kind", ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose2d"])
+def test_images_of_a_whole_model_are_asked_to_lie_channels_last(kind):
+    model = torch.nn.Sequential(getattr(nn, kind)(8, 12, 3), torch.nn.Conv2d(3, 8, 3))
+    x = image(kind)
+    expected, held = model[0](x), id(model[0].F)
+    for order in torch.channels_last, torch.contiguous_format:
+        model.to(memory_format=order)
+        assert id(model[0].F) == held and model[0].F.is_contiguous()
+        torch.testing.assert_close(model[0](x), expected)
+    model[0](x).sum().backward()
+    expected = expected.detach()
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        for move in model.float, model.cpu, model.share_memory, model.double, model.float:
+            assert id(move()[0].F) == held
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(False)
+    torch.nn.utils.parametrize.register_parametrization(model[0], "F", torch.nn.Identity())
+    moved = model.double().to(memory_format=torch.channels_last)
+    torch.testing.assert_close(moved[0](x.double()).float(), expected)
+    with pytest.raises(TypeError, match="input must be a tensor, got list"):
+        model[0]([1])
+
+
 def test_copies_and_compiled_ones_are_equal():
     layer = nn.Conv2d(8, 12, 3, padding=1, algebra="phm(4)")
     x = image("Conv2d")

@@ -264,6 +264,8 @@ def test_arguments_are_refused_in_a_sentence():
         nn.GRUCell(8, 16)(x[0], (h[0], h[0]))
     with pytest.raises(TypeError, match="floating-point type, got torch.int64"):
         layer(x.long())
+    with pytest.raises(TypeError, match="LSTM: input must have a floating-point type, got torch.int64"):
+        layer(torch.nn.utils.rnn.pack_sequence([x[:, 0].long()]))
     with pytest.raises(TypeError, match="input must be a tensor, got NoneType"):
         layer(None)
     with pytest.raises(ValueError, match=r"without a batch must have the shape \(layers \* directions, hidden_size\), got \[1, 2, 16\]"):

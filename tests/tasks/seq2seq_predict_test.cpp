@@ -106,6 +106,21 @@ TEST_F(Seq2SeqPredictTest, BeginningsAreGoneOnWith) {
   for (std::string one; std::getline(stream, one, '\t'); ++count) EXPECT_THAT(one, StartsWith("g f"));
   EXPECT_EQ(count, 3) << best;
 
+  // What the vocabulary does not have stays, whatever else is replaced.
+  for (const char* replaces : {"false", "true"}) {
+    const auto given = answers(
+        {"a b c\tQ  b "}, {"decode.reads=beginning", std::string("decode.replace_unknown=") + replaces})[0];
+    EXPECT_THAT(given, AllOf(StartsWith("Q  b"), Not(testing::EndsWith(" ")), Not(HasSubstr("<unk>"))));
+  }
+  EXPECT_THAT(answers({"a b\tb", "", " ", "c\tc"}, {"decode.reads=beginning"}),
+              testing::ElementsAre("b a", "", "", "c"));
+
+  EXPECT_THAT(answers({"a b\tb\r\x01 c"}, {"decode.reads=beginning"})[0], StartsWith("b   c"));
+  // Of characters a space at the end is one.
+  learn(recipe(), {.folder = folder_ / "characters"});
+  EXPECT_THAT(model({"decode.reads=beginning"}, "characters")->predict({"a b c\tc ", "a b c\tc"}),
+              testing::ElementsAre("c b a", "c b a"));
+
   const auto asking = model({"decode.reads=beginning", "decode.longest=4"});
   EXPECT_THAT(
       problem_of(*asking, {"a\tb", "a b", "c\td"}, 1),
@@ -139,6 +154,10 @@ TEST_F(Seq2SeqPredictTest, PairsAreScored) {
     EXPECT_THAT(scores[i + 1], testing::EndsWith("\t" + std::to_string(words + 1)));  // and the end mark
   }
   EXPECT_THAT(scoring->summary(), HasSubstr(" tokens scored, "));
+  EXPECT_THAT(scoring->predict({"", "a\ta"}), testing::ElementsAre("", Not(testing::IsEmpty())));
+  // What is given is not searched for, so that no limit of a search counts.
+  const std::string longer = "a b c\ta b c d e f";
+  EXPECT_EQ(problem_of(*model({"decode.reads=pair", "decode.longest=4"}), {longer}, 1), "");
   EXPECT_THAT(problem_of(*scoring, {"a b"}, 0),
               HasSubstr("a source, a tab and a target (decode.reads = pair)"));
 }
@@ -206,6 +225,16 @@ TEST_F(Seq2SeqPredictTest, SeveralRunsAnswerWithTheMeanOfTheirProbabilities) {
   } catch (const RecipeError& error) {
     EXPECT_THAT(error.what(), HasSubstr("their pieces differ"));
   }
+}
+
+TEST_F(Seq2SeqPredictTest, RunsThatAnswerTogetherLimitTheShortest) {
+  learn(recipe({"train.steps=1"}), {.folder = folder_ / "one"});
+  learn(recipe({"train.steps=1", "model.positions=learned", "model.max_positions=32"}),
+        {.folder = folder_ / "two"});
+  const auto first = model({"decode.shortest=40"}, "one"), second = model({}, "two");
+  EXPECT_THAT([&] { first->answer_with(*second); },
+              testing::ThrowsMessage<RecipeError>(
+                  HasSubstr("decode.shortest must be below model.max_positions = 32")));
 }
 
 // Where positions are learned, a model has no others.

@@ -213,6 +213,28 @@ TEST_F(SpeechProblemsTest, ADevSetThatIsMissingIsSaid) {
   test::write_tones(folder_ / "tones", 8, 2, 2, 2);
   fs::remove(file("dev.tsv"));
   EXPECT_THAT(load({})->notes(), ElementsAre("the dev set is empty: the last weights count"));
+  fs::remove(file("test.tsv"));
+  EXPECT_THAT(load({})->notes(),
+              ElementsAre("the dev set is empty: the last weights count",
+                          "the test set is empty: nothing is scored at the end (task.test_speakers can name "
+                          "its speakers)"));
+}
+
+// A run that must name a class says so; a transcript may be empty.
+TEST_F(SpeechProblemsTest, ARecordingWithoutAFrameHasNoClass) {
+  test::write_tones(folder_ / "tones", 8, 2, 2, 2);
+  test::write_recording(folder_ / "one.wav", std::vector<int16_t>(1));
+  for (const std::string by : {"training", "utterance"}) {
+    learn({"task.objective=utterance", "features.stack=1", "train.epochs=1", "features.normalise=" + by}, by);
+    const torch::NoGradGuard no_grad;
+    const auto model = load_run(folder_ / by);
+    EXPECT_THAT(
+        [&] { model->predict({(folder_ / "one.wav").string()}); },
+        testing::ThrowsMessage<LineError>(HasSubstr("one.wav is too short to be heard: it has 1 sample")));
+    if (by != "training") continue;
+    EXPECT_THAT([&] { model->listen(0)->finish(); },
+                testing::ThrowsMessage<c10::Error>(HasSubstr("the sound is too short to be heard")));
+  }
 }
 
 TEST_F(SpeechProblemsTest, FilesThatAreNoneAreNamed) {
@@ -254,9 +276,10 @@ TEST_F(SpeechProblemsTest, AlignmentsThatDoNotFitAreNamed) {
               testing::AllOf(HasSubstr("\"long\""), HasSubstr("a label for each of its 10 frames, got 3")));
   auto skipping = settings;
   skipping.push_back("task.skip_bad=true");
-  EXPECT_THAT(load(skipping)->notes(),
-              ElementsAre(HasSubstr("train set: 1 utterance left out (the alignment does not fit)"),
-                          "the dev set is empty: the last weights count"));
+  EXPECT_THAT(
+      load(skipping)->notes(),
+      ElementsAre(HasSubstr("train set: 1 utterance left out (the alignment does not fit)"),
+                  "the dev set is empty: the last weights count", HasSubstr("the test set is empty")));
 }
 
 TEST_F(SpeechProblemsTest, AlignmentsOfOtherClassesAreNamed) {

@@ -75,6 +75,8 @@ class QUATRAIN_API Pieces {
   std::vector<int32_t> encode(std::string_view line) const;
   /// The text as a reader would write it. <pad>, <s> and </s> are left out, <unk> is written so.
   std::string decode(const std::vector<int64_t>& ids) const;
+  /// The same of what follows a text: with the space before its first word, which SentencePiece leaves out.
+  std::string decode_following(const std::vector<int64_t>& ids) const;
 
   /// The same kind, pieces and numbers: whatever one encodes, the other encodes alike.
   bool operator==(const Pieces& other) const;

@@ -22,13 +22,18 @@ QUATRAIN_API std::unique_ptr<Model> make_model(const Recipe& recipe, const Data&
 QUATRAIN_API std::unique_ptr<train::Task> make_task(const Recipe& recipe, const Data& data,
                                                     bool with_weights = true);
 
+/// What a run that is loaded is for: settings that say what `predict` writes change no figure of a set.
+enum class Use { answers, scores };
+
 /// The model of a run's best checkpoint, in evaluation mode. Throws a RecipeError where the folder is not a
 /// run. `settings` change its recipe; a key that a resumed run could not change either is a RecipeError.
 QUATRAIN_API std::unique_ptr<Model> load_run(const std::filesystem::path& run,
-                                             const std::vector<Setting>& settings = {});
+                                             const std::vector<Setting>& settings = {},
+                                             Use use = Use::answers);
 /// The same from the folder of any checkpoint.
 QUATRAIN_API std::unique_ptr<Model> load_checkpoint(const std::filesystem::path& folder,
-                                                    const std::vector<Setting>& settings = {});
+                                                    const std::vector<Setting>& settings = {},
+                                                    Use use = Use::answers);
 
 /// What a model answers to lines from elsewhere, up to the first that has no answer.
 struct QUATRAIN_API Answers {

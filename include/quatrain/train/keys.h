@@ -35,6 +35,7 @@ struct QUATRAIN_API Key {
   double maximum = std::numeric_limits<double>::infinity();
   bool free = false;      ///< a resumed run may have another value, and what a trained one answers too
   bool answers = false;   ///< of what a trained run answers alone: a resumed run's figures are compared by it
+  bool predicts = false;  ///< it says what `predict` writes, and changes no figure
   bool path = false;      ///< it names a file or a folder, which a run that is stored names from the root on
   bool augments = false;  ///< it changes what training sees, and nothing of what the model makes of an input
 
@@ -46,6 +47,7 @@ struct QUATRAIN_API Key {
   /// These say where another value may be given than the one that a run was trained with.
   Key& may_change() { return free = true, *this; }
   Key& may_change_in_answers() { return answers = true, *this; }
+  Key& only_predicts() { return predicts = free = true, *this; }
   Key& is_path() { return path = true, *this; }
   Key& only_augments() { return augments = true, *this; }
   /// `--set` of a key that would do nothing is an error that says what it needs ("train.optimizer = sgd").

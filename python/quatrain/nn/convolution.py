@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Literal, Sequence, get_args
+from typing import Any, Callable, Iterable, Literal, Sequence, get_args
 
 import torch
 from torch import Tensor, nn
@@ -98,6 +98,19 @@ class _Convolution(HypercomplexLayer):
         )
         self.register_parameter("bias", nn.Parameter(torch.zeros(out_channels, device=device, dtype=dtype)) if bias else None)
 
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> _Convolution:
+        # model.to(memory_format=torch.channels_last) asks an order of pixels of all that has as many axes as a batch of
+        # images or of volumes. F is none: it is shown without them.
+        def as_matrix(t: Tensor) -> Tensor:
+            if t.dim() <= 3:
+                return fn(t)
+            matrix = t.flatten(1)
+            moved = fn(matrix)
+            return t if moved is matrix else moved.unflatten(1, t.shape[1:])
+
+        super()._apply(as_matrix, recurse)
+        return self
+
     def reset_parameters(self) -> None:
         """Draws F and A again by the initialiser, as the C++ layer does from the same seed; sets bias to zero, w to one."""
         self._weight.draw(self)
@@ -120,6 +133,7 @@ class _Convolution(HypercomplexLayer):
 
     def _padded(self, x: Tensor) -> tuple[Tensor, list[int]]:
         """x as a batch, with what the operator does not pad; and the zeros that it does, as many on both sides."""
+        _check.floating(type(self).__name__, x)
         x = x.unsqueeze(0) if x.dim() == self._axes + 1 else x
         sides, zeros = self._sides(), self.padding_mode == "zeros"
         both = [min(one) if zeros else 0 for one in sides]
@@ -172,8 +186,8 @@ class _Convolution(HypercomplexLayer):
                     )
             moved = self.bias if scale is None else scale * self.bias
             shift = moved if shift is None else moved + shift
-        single = x.dim() == self._axes + 1
         padded, both = self._padded(x)
+        single = x.dim() == self._axes + 1
         y = _convolution_with_epilogue(
             padded, F, scale, shift, residual.unsqueeze(0) if single and residual is not None else residual, activation, algebra, A,
             factors, self.stride, both, self.dilation, self.transposed, self.output_padding, self.groups, self.way, self.winograd,

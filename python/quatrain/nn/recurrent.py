@@ -359,6 +359,7 @@ class Recurrent(HypercomplexLayer):
         self, x: Tensor | PackedSequence, h: Tensor | None, c: Tensor | None, memory: bool
     ) -> tuple[Tensor | PackedSequence, Tensor, Tensor | None]:
         _check.state(type(self).__name__, h)
+        _check.floating(type(self).__name__, x.data if isinstance(x, PackedSequence) else x)
         if isinstance(x, PackedSequence):
             sizes, order, back = x.batch_sizes, x.sorted_indices, x.unsorted_indices
             h = self._start(h, int(sizes[0]), x.data, "h0")
@@ -369,7 +370,6 @@ class Recurrent(HypercomplexLayer):
             if back is not None:
                 h, c = h[:, back], None if c is None else c[:, back]
             return PackedSequence(y, sizes, order, back), h, c
-        _check.floating(type(self).__name__, x)
         if x.dim() not in (2, 3) or x.shape[-1] != self.input_size:
             axes = "batch, steps" if self.batch_first else "steps, batch"
             raise ValueError(

@@ -1,22 +1,70 @@
-// Rows of a hypercomplex matrix, composed of ATen calls: row t = a k/n + r of H has the blocks
-// sum_i A[i, a, b] S_i[r], b = 0 .. n - 1.
+// Rows of a hypercomplex matrix: row t = a k/n + r of H has the blocks sum_i A[i, a, b] S_i[r], b = 0 .. n
+// - 1. Composed of ATen calls, or directly where nothing is differentiated: a decoder asks for a few at each
+// step.
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/embedding.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include <algorithm>
+
 #include "ops/constants.h"
 #include "ops/map/call.h"
+#include "ops/transforms.h"
 #include "quatrain/ops.h"
 
 namespace quatrain::ops {
 
 namespace {
+
+template <class T>
+void write_rows(const at::Tensor& tokens, const at::Tensor& S, const at::Tensor& A, at::Tensor& rows) {
+  const int64_t n = S.size(0), units = S.size(1), width = S.size(2);
+  const auto* const places = tokens.const_data_ptr<int64_t>();
+  const auto *const s = S.const_data_ptr<T>(), *const mixture = A.const_data_ptr<T>();
+  auto* const y = rows.mutable_data_ptr<T>();
+  constexpr int64_t kProducts = 1 << 15;  // that are worth a thread
+  const int64_t grain = std::max<int64_t>(1, kProducts / std::max<int64_t>(1, n * n * width));
+  at::parallel_for(0, tokens.numel(), grain, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      TORCH_CHECK_INDEX(places[t] >= 0 && places[t] < n * units, "embedding: tokens must be from 0 to ",
+                        n * units - 1, ", got ", places[t]);
+      const int64_t component = places[t] / units, unit = places[t] % units;
+      for (int64_t b = 0; b < n; ++b) {
+        T* const to = y + (t * n + b) * width;
+        std::fill_n(to, width, T{0});
+        for (int64_t i = 0; i < n; ++i) {
+          const T factor = mixture[(i * n + component) * n + b];
+          const T* const from = s + (i * units + unit) * width;
+          for (int64_t j = 0; j < width; ++j) to[j] += factor * from[j];
+        }
+      }
+    }
+  });
+}
+
+/// Undefined where something watches, or the values lie otherwise.
+at::Tensor plain_rows(const at::Tensor& tokens, const at::Tensor& S, const at::Tensor& A) {
+  const auto type = S.scalar_type();
+  if (in_function_transform() || !is_plain(tokens) || !is_plain(S) || !is_plain(A) || !S.is_contiguous() ||
+      (type != at::kFloat && type != at::kDouble) ||
+      (at::GradMode::is_enabled() && (wants_grad(S) || wants_grad(A))))
+    return {};
+  std::vector<int64_t> sizes = tokens.sizes().vec();
+  sizes.push_back(S.size(0) * S.size(2));
+  at::Tensor rows = at::empty(sizes, S.options());
+  const at::Tensor places = tokens.to(at::kLong).contiguous(), mixtures = A.to(type).contiguous();
+  type == at::kFloat ? write_rows<float>(places, S, mixtures, rows)
+                     : write_rows<double>(places, S, mixtures, rows);
+  return rows;
+}
 
 /// A: (n, n, n), or its factors (3, n, R); none where n = 1 and the rows are those of S.
 at::Tensor embedding_rows(const at::Tensor& tokens, const at::Tensor& S, const std::optional<at::Tensor>& A,
@@ -38,6 +86,7 @@ at::Tensor embedding_rows(const at::Tensor& tokens, const at::Tensor& S, const s
   call.algebra = factored ? "factored" : "learned";
   call.A = *A;
   check_weight("embedding", S, call);
+  if (const at::Tensor found = plain_rows(tokens, S, call.structure()); found.defined()) return found;
 
   const at::Tensor flat = tokens.flatten(), component = flat.floor_divide(rows),
                    row = flat - component * rows;

@@ -5,7 +5,6 @@
 //   materialised  H at each place of the kernel, then one real convolution
 
 #include <ATen/ops/convolution.h>
-#include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -100,10 +99,9 @@ Gradients convolution_backward(const at::Tensor& grad, const at::Tensor& x, cons
       dF = winograd_weight_gradient(call.transposed ? g : x_, call.transposed ? x_ : g, F, m, call);
   } else if (factored) {
     const FactorTensors f = factor_tensors(call.map, dtype, x.device());
-    const auto [dx_, dF_, none] = at::convolution_backward(
-        mixed(f.W.t(), grad.to(dtype), 1), mixed(f.V.t(), x.to(dtype), 1), mixed_kernels(F.to(dtype), f.U),
-        std::nullopt, call.stride, call.padding, call.dilation, call.transposed, call.output_padding,
-        f.U.size(1) * call.groups, {mask[0], mask[1], false});
+    const auto [dx_, dF_] =
+        gradients_with(mixed_kernels(F.to(dtype), f.U), mixed(f.W.t(), grad.to(dtype), 1),
+                       mixed(f.V.t(), x.to(dtype), 1), f.U.size(1) * call.groups, mask[0], mask[1], call);
     if (mask[0]) dx = mixed(f.V, dx_, 1);
     if (mask[1]) dF = mixed(f.U, dF_, 0).view(F.sizes());
   } else {

@@ -76,6 +76,11 @@ at::Tensor by_component(const at::Tensor& y, int64_t n, int64_t groups);
 at::Tensor convolution_with(const at::Tensor& H, const at::Tensor& x, int64_t n, const Optional& bias,
                             const ConvolutionCall& call);
 
+/// The gradients of x and of such an H of a real convolution with these groups; undefined where not wanted.
+std::pair<at::Tensor, at::Tensor> gradients_with(const at::Tensor& H, const at::Tensor& grad,
+                                                 const at::Tensor& x, int64_t groups, bool of_x, bool of_H,
+                                                 const ConvolutionCall& call);
+
 /// An epilogue's tensors, checked.
 struct ConvolutionFinish {
   Optional scale, shift, residual;

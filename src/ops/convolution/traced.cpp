@@ -37,6 +37,26 @@ at::Tensor swapped(const at::Tensor& x, int64_t outer, int64_t inner) {
   return x.reshape_symint(parts).transpose(1, 2).reshape_symint(whole);
 }
 
+/// Sets the gradient of a kernel to zero where it meets nothing but padding, as on an image smaller than it.
+/// oneDNN leaves it unwritten there in types of 16 bits, for torch's own layers and under torch.func as well.
+void clear_unmet(const at::Tensor& dH, const at::Tensor& image, const at::Tensor& places,
+                 const ConvolutionCall& call) {
+  if (!dH.is_cpu() || !at::isReducedFloatingType(dH.scalar_type())) return;
+  for (const at::Tensor* t : {&dH, &image, &places})
+    if (t->unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return;
+  for (int64_t axis = 2; axis < dH.dim(); ++axis) {
+    const auto i = static_cast<size_t>(axis - 2);
+    for (int64_t tap = 0; tap < dH.size(axis); ++tap) {
+      bool met = false;
+      for (int64_t place = 0; place < places.size(axis) && !met; ++place) {
+        const int64_t pixel = place * call.stride[i] + tap * call.dilation[i] - call.padding[i];
+        met = pixel >= 0 && pixel < image.size(axis);
+      }
+      if (!met) dH.select(axis, tap).zero_();
+    }
+  }
+}
+
 }  // namespace
 
 at::Tensor as_matrices(const at::Tensor& F) {
@@ -87,6 +107,16 @@ at::Tensor convolution_with(const at::Tensor& H, const at::Tensor& x, int64_t n,
                       n, call.groups);
 }
 
+std::pair<at::Tensor, at::Tensor> gradients_with(const at::Tensor& H, const at::Tensor& grad,
+                                                 const at::Tensor& x, int64_t groups, bool of_x, bool of_H,
+                                                 const ConvolutionCall& call) {
+  auto [dx, dH, none] =
+      at::convolution_backward(grad, x, H, std::nullopt, call.stride, call.padding, call.dilation,
+                               call.transposed, call.output_padding, groups, {of_x, of_H, false});
+  if (of_H) clear_unmet(dH, call.transposed ? grad : x, call.transposed ? x : grad, call);
+  return {dx, dH};
+}
+
 namespace traced {
 
 at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
@@ -103,10 +133,9 @@ Gradients convolution_backward(const at::Tensor& grad, const at::Tensor& x, cons
   const at::ScalarType dtype = call.map.compute_dtype(x);
   const int64_t n = F.size(0);
   const bool of_H = mask[1] || mask[2];
-  auto [dx, dH, none] = at::convolution_backward(
-      by_group(grad.to(dtype), n, call.groups), by_group(x.to(dtype), n, call.groups),
-      expanded_kernel(F, call).to(dtype), std::nullopt, call.stride, call.padding, call.dilation,
-      call.transposed, call.output_padding, call.groups, {mask[0], of_H, false});
+  const auto [dx, dH] =
+      gradients_with(expanded_kernel(F, call).to(dtype), by_group(grad.to(dtype), n, call.groups),
+                     by_group(x.to(dtype), n, call.groups), call.groups, mask[0], of_H, call);
   at::Tensor dF, dA;
   if (of_H) {
     at::Tensor dS;

@@ -46,14 +46,6 @@ std::vector<std::string> TextPredictor::predict(const std::vector<std::string>& 
   return answers;
 }
 
-// SentencePiece leaves out the space before a text's first piece.
-std::string TextPredictor::following(const std::vector<int64_t>& tokens) const {
-  constexpr std::string_view kSpace = "\u2581";
-  const bool begins_word = data::is_sentencepiece(pieces.kind()) && !tokens.empty() &&
-                           pieces.piece(tokens.front()).starts_with(kSpace);
-  return (begins_word ? " " : "") + pieces.decode(tokens);
-}
-
 std::vector<std::string> TextPredictor::continued(const std::vector<std::string>& lines) {
   models::GenerationOptions options = own().generation;
   options.context = own().windows.window;
@@ -78,7 +70,7 @@ std::vector<std::string> TextPredictor::continued(const std::vector<std::string>
   std::vector<std::string> answers(lines.size());
   for (size_t i = 0; i < found.size(); ++i) {
     if (!found[i].finite) throw LineError(places[i], "the model's scores are not finite");
-    answers[places[i]] = following(found[i].tokens);
+    answers[places[i]] = pieces.decode_following(found[i].tokens);
     written_ += static_cast<int64_t>(found[i].tokens.size());
   }
   return answers;

@@ -35,8 +35,6 @@ class TextPredictor : public Model {
   models::LanguageModel network{nullptr};
 
  private:
-  /// What follows a prompt, with the space between where there is one.
-  std::string following(const std::vector<int64_t>& tokens) const;
   std::vector<std::string> continued(const std::vector<std::string>& lines);
   std::vector<std::string> scored(const std::vector<std::string>& lines);
 

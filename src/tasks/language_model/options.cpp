@@ -39,13 +39,13 @@ void LanguageOptions::describe(train::Keys& keys) {
               "How far each window lies behind the one before. Every token is scored once, with `window - stride` tokens of context or more; 0: windows do not overlap.").may_change_in_answers();
 
   keys.table("generate", "How `predict` continues a line.");
-  keys.number("tokens", generation.tokens, 1, kLargestSize, "Most tokens of a continuation.").may_change();
-  keys.number("temperature", generation.sampling.temperature, 0, 1e6, "What scores are divided by before a token is drawn; 0: the best token, always.").may_change();
-  keys.number("top_k", generation.sampling.top_k, 0, kLargestCount, "A token is drawn from so many best ones; 0: from all.").may_change();
-  keys.number("top_p", generation.sampling.top_p, 1e-9, 1, "A token is drawn from the fewest best ones whose probabilities together are at least this; 1: from all.").may_change();
-  keys.flag("unknown", unknown, "`<unk>` may be drawn.").may_change();
-  keys.number("seed", seed, 0, kLargestCount, "Seed of the draws. The same line with the same seed is continued alike, whatever the other lines.").may_change();
-  keys.flag("score", score, "`predict` writes a line's log-probability and its perplexity, with a tab between, instead of a continuation.").may_change();
+  keys.number("tokens", generation.tokens, 1, kLargestSize, "Most tokens of a continuation.").only_predicts();
+  keys.number("temperature", generation.sampling.temperature, 0, 1e6, "What scores are divided by before a token is drawn; 0: the best token, always.").only_predicts();
+  keys.number("top_k", generation.sampling.top_k, 0, kLargestCount, "A token is drawn from so many best ones; 0: from all.").only_predicts();
+  keys.number("top_p", generation.sampling.top_p, 1e-9, 1, "A token is drawn from the fewest best ones whose probabilities together are at least this; 1: from all.").only_predicts();
+  keys.flag("unknown", unknown, "`<unk>` may be drawn.").only_predicts();
+  keys.number("seed", seed, 0, kLargestCount, "Seed of the draws. The same line with the same seed is continued alike, whatever the other lines.").only_predicts();
+  keys.flag("score", score, "`predict` writes a line's log-probability and its perplexity, with a tab between, instead of a continuation.").only_predicts();
 }
 // clang-format on
 

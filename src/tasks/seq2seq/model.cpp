@@ -86,6 +86,12 @@ void Seq2SeqModel::answer_with(const Model& other) {
   if (!same) return Model::answer_with(other);
   if (!(same->pieces == pieces))
     throw RecipeError("their pieces differ, so that their probabilities are not of the same tokens");
+  const auto& options = same->network->options;
+  const int64_t shortest = own().translation.search.shortest;
+  if (options.positions() == models::Positions::learned && shortest >= options.max_length())
+    throw RecipeError(
+        "decode.shortest must be below model.max_positions = " + std::to_string(options.max_length()) +
+        " of the latter, got " + std::to_string(shortest));
   others_.push_back(same->network);
 }
 

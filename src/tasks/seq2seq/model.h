@@ -67,9 +67,16 @@ class Seq2SeqModel : public Model {
     std::string text;
     Tokens places;  ///< of the source's tokens that its tokens come from; none where nothing asks for them
   };
-  /// Targets of these lines, whose tokens are `sources`.
+  /// The text that a target was told to begin with, and how many of its tokens that is.
+  struct Beginning {
+    std::string text;
+    size_t tokens = 0;
+  };
+  /// Targets of these lines, whose tokens are `sources`. Beginnings, of each or of none, stay as they were
+  /// given.
   std::vector<Written> write(const std::vector<std::string>& lines, const std::vector<Tokens>& sources,
-                             const std::vector<Tokens>& targets) const;
+                             const std::vector<Tokens>& targets,
+                             const std::vector<Beginning>& beginnings = {}) const;
 
   PairPieces pieces;
   models::Seq2Seq network{nullptr};
@@ -83,7 +90,8 @@ class Seq2SeqModel : public Model {
   std::vector<std::string> score(const Asked& asked);
   models::Ensemble ensemble() const;
   int64_t longest_source() const;
-  int64_t longest_target() const;
+  /// Most tokens of a target that is given, and the key that says so.
+  std::pair<int64_t, const char*> longest_given() const;
 
   std::vector<models::Seq2Seq> others_;  // that answer together with this one
   std::vector<Tokens> banned_;           // decode.banned as tokens

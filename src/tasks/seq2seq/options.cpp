@@ -121,7 +121,7 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   keys.table("decode", "How targets are searched for.");
   keys.choice("reads", reads, {Reads::source, Reads::beginning, Reads::pair},
               "What `predict` reads of a line: a `source`; a source, a tab and the `beginning` of its target, with which every answer begins; "
-              "a `pair` of a source, a tab and its target: the answer is the target's log-probability, a tab, and how many tokens that is the sum of, the end mark among them.").may_change();
+              "a `pair` of a source, a tab and its target: the answer is the target's log-probability, a tab, and how many tokens that is the sum of, the end mark among them.").only_predicts();
   keys.number("beam", translation.search.beam, 1, 10000, "Hypotheses kept at each step; 1: greedy.").may_change_in_answers();
   keys.choice("length_penalty", translation.search.penalty, {LengthPenalty::power, LengthPenalty::wu},
               "What log-probabilities are divided by: `power`: L^alpha; `wu`: ((5 + L) / 6)^alpha; L counts the end mark.").may_change_in_answers();
@@ -134,10 +134,10 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   keys.number("longest_factor", translation.longest_factor, 0, 1000, "A target has at most so many times its source's tokens ..").may_change_in_answers();
   keys.number("longest_offset", translation.longest_offset, 0, kLargestSize, ".. and so many more.").may_change_in_answers();
   keys.number("longest", translation.longest, 1, kLargestSize, "Most tokens of a target.").may_change_in_answers();
-  keys.number("best", translation.search.best, 1, 10000, "How many hypotheses `predict` writes for a line, with tabs between.").may_change().only("decode.reads = source or beginning", [this] { return reads != Reads::pair; });
-  keys.flag("scores", scores, "`predict` writes the score before each hypothesis, with a tab between.").may_change().only("decode.reads = source or beginning", [this] { return reads != Reads::pair; });
+  keys.number("best", translation.search.best, 1, 10000, "How many hypotheses `predict` writes for a line, with tabs between.").only_predicts().only("decode.reads = source or beginning", [this] { return reads != Reads::pair; });
+  keys.flag("scores", scores, "`predict` writes the score before each hypothesis, with a tab between.").only_predicts().only("decode.reads = source or beginning", [this] { return reads != Reads::pair; });
   keys.flag("alignments", alignments,
-            "`predict` writes after each hypothesis, with a tab between, which token of the source each token comes from: pairs `source-target` of places, from 0.").may_change();
+            "`predict` writes after each hypothesis, with a tab between, which token of the source each token comes from: pairs `source-target` of places, from 0.").only_predicts();
   keys.flag("replace_unknown", replace_unknown,
             "An unknown word of an answer becomes the source's word at its aligned place. It needs `vocabulary.pieces = \"words\"`.").may_change_in_answers();
   keys.flag("exact", translation.exact,

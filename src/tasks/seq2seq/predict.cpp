@@ -6,6 +6,7 @@
 
 #include "quatrain/data/tokenizer.h"
 #include "support/numbers.h"
+#include "support/text.h"
 #include "tasks/seq2seq/model.h"
 
 namespace quatrain::tasks {
@@ -30,6 +31,14 @@ std::string pairs_of(const std::vector<int64_t>& places) {
   return text;
 }
 
+// A beginning as an answer has it: without a space that its pieces do not have, and in one line.
+std::string beginning_of(std::string text, const Pieces& pieces) {
+  if (pieces.kind() != data::PieceKind::characters) text.resize(text.find_last_not_of(kSpace) + 1);
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  return text;
+}
+
 void require_finite(double score, size_t line) {
   if (!std::isfinite(score)) throw LineError(line, "the model's scores are not finite");
 }
@@ -41,9 +50,11 @@ constexpr int kDigits = 4;  // of scores
 // Lines as decode.reads has them, without those whose sources are empty.
 struct Seq2SeqModel::Asked {
   size_t count = 0;                                // of all lines
+  int64_t cut = 0;                                 // of the sources
   std::vector<size_t> places = {};                 // among them
   std::vector<std::string> lines = {};             // the sources as text
   std::vector<Tokens> sources = {}, targets = {};  // targets: given ones, or their beginnings
+  std::vector<Beginning> beginnings = {};          // where those are given
 };
 
 int64_t Seq2SeqModel::longest_source() const {
@@ -51,8 +62,15 @@ int64_t Seq2SeqModel::longest_source() const {
   return own().limits.max_source > 0 ? std::min(most, own().limits.max_source) : most;
 }
 
-int64_t Seq2SeqModel::longest_target() const {
-  return std::min(most_places(ensemble()), own().translation.longest);
+std::pair<int64_t, const char*> Seq2SeqModel::longest_given() const {
+  const auto& limits = own().limits;
+  std::pair most(own().translation.longest, "decode.longest");
+  // Of a pair nothing is searched for: what could be learned can be scored.
+  if (own().reads == Reads::pair && limits.max_target > most.first)
+    most = {limits.max_target, "task.max_target"};
+  if (own().reads == Reads::pair && limits.max_target == 0) most.first = std::numeric_limits<int64_t>::max();
+  const int64_t places = most_places(ensemble());
+  return places < most.first ? std::pair(places, "model.max_positions") : most;
 }
 
 Seq2SeqModel::Source Seq2SeqModel::encode(const std::string& line) const {
@@ -75,7 +93,8 @@ std::vector<std::vector<models::Hypothesis>> Seq2SeqModel::translate(
 
 std::vector<Seq2SeqModel::Written> Seq2SeqModel::write(const std::vector<std::string>& lines,
                                                        const std::vector<Tokens>& sources,
-                                                       const std::vector<Tokens>& targets) const {
+                                                       const std::vector<Tokens>& targets,
+                                                       const std::vector<Beginning>& beginnings) const {
   const auto whole_words = [this](std::string text) {
     return data::whole_words(std::move(text), own().source.text.value_or(data::TextForm::raw));
   };
@@ -84,29 +103,36 @@ std::vector<Seq2SeqModel::Written> Seq2SeqModel::write(const std::vector<std::st
     const auto places = models::align_targets(ensemble(), sources, targets, own().translation);
     for (size_t i = 0; i < all.size(); ++i) all[i].places = places[i];
   }
+  const data::PieceKind kind = pieces.target.kind();
+  const bool of_words = kind == data::PieceKind::words || kind == data::PieceKind::basic_english;
   for (size_t i = 0; i < all.size(); ++i) {
-    const Tokens& target = targets[i];
-    if (!own().replace_unknown || std::find(target.begin(), target.end(), Pieces::kUnknown) == target.end()) {
-      all[i].text = whole_words(pieces.target.decode(target));
-      continue;
+    const Beginning beginning = beginnings.empty() ? Beginning{} : beginnings[i];
+    const Tokens rest(targets[i].begin() + static_cast<std::ptrdiff_t>(beginning.tokens), targets[i].end());
+    std::string text;
+    if (own().replace_unknown && std::find(rest.begin(), rest.end(), Pieces::kUnknown) != rest.end()) {
+      const auto words = data::split(lines[i], data::Tokenizer::whitespace);
+      for (size_t j = 0; j < rest.size(); ++j)
+        text += (j == 0 ? "" : " ") + (rest[j] == Pieces::kUnknown
+                                           ? words[static_cast<size_t>(all[i].places[beginning.tokens + j])]
+                                           : pieces.target.piece(rest[j]));
+    } else {
+      text = beginning.tokens == 0 ? pieces.target.decode(rest) : pieces.target.decode_following(rest);
     }
-    const auto words = data::split(lines[i], data::Tokenizer::whitespace);
-    for (size_t j = 0; j < target.size(); ++j)
-      all[i].text +=
-          (j == 0 ? "" : " ") + (target[j] == Pieces::kUnknown ? words[static_cast<size_t>(all[i].places[j])]
-                                                               : pieces.target.piece(target[j]));
-    all[i].text = whole_words(std::move(all[i].text));
+    const bool apart = of_words && !beginning.text.empty() && !text.empty();
+    all[i].text = whole_words(beginning.text + (apart ? " " : "") + text);
   }
   return all;
 }
 
 Seq2SeqModel::Asked Seq2SeqModel::read(const std::vector<std::string>& lines) {
-  Asked asked{.count = lines.size()};
+  Asked asked;
+  asked.count = lines.size();
   const Reads reads = own().reads;
-  const int64_t most = longest_target();
+  const auto [most, key] = longest_given();
   const std::string second = reads == Reads::pair ? "target" : "beginning";
   for (size_t i = 0; i < lines.size(); ++i) {
     const size_t tab = reads == Reads::source ? lines[i].size() : lines[i].find('\t');
+    if (tab == std::string::npos && is_blank(lines[i])) continue;  // an empty line has an empty answer
     if (tab == std::string::npos)
       throw LineError(i, "a line must have a source, a tab and a " + second +
                              " (decode.reads = " + name(reads) + "), this one has no tab");
@@ -121,14 +147,15 @@ Seq2SeqModel::Asked Seq2SeqModel::read(const std::vector<std::string>& lines) {
       target.assign(ids.begin(), ids.end());
     }
     if (static_cast<int64_t>(target.size()) > most)
-      throw LineError(i, "a " + second + " may have at most " + counted(most, "token") + " (" +
-                             (most < own().translation.longest ? "model.max_positions" : "decode.longest") +
+      throw LineError(i, "a " + second + " may have at most " + counted(most, "token") + " (" + key +
                              "), this one has " + grouped(static_cast<int64_t>(target.size())));
     if (source.empty) continue;
-    cut_ += source.cut;
+    asked.cut += source.cut;
     asked.places.push_back(i);
     asked.lines.push_back(std::move(text));
     asked.sources.push_back(std::move(source.tokens));
+    if (reads == Reads::beginning)
+      asked.beginnings.push_back({beginning_of(lines[i].substr(tab + 1), pieces.target), target.size()});
     asked.targets.push_back(std::move(target));
   }
   return asked;
@@ -138,6 +165,7 @@ std::vector<std::string> Seq2SeqModel::search(const Asked& asked) {
   const auto found = translate(asked.sources, own().translation, asked.targets);
   std::vector<std::string> lines;  // of each hypothesis, as all that follows
   std::vector<Tokens> sources, targets;
+  std::vector<Beginning> beginnings;
   for (size_t i = 0; i < found.size(); ++i) {
     tokens_ += static_cast<int64_t>(found[i].front().tokens.size()) + 1;
     for (const auto& hypothesis : found[i]) {
@@ -145,9 +173,10 @@ std::vector<std::string> Seq2SeqModel::search(const Asked& asked) {
       lines.push_back(asked.lines[i]);
       sources.push_back(asked.sources[i]);
       targets.push_back(hypothesis.tokens);
+      if (!asked.beginnings.empty()) beginnings.push_back(asked.beginnings[i]);
     }
   }
-  const auto written = write(lines, sources, targets);
+  const auto written = write(lines, sources, targets, beginnings);
   std::vector<std::string> answers(asked.count);
   auto next = written.begin();
   for (size_t i = 0; i < found.size(); ++i) {
@@ -184,6 +213,7 @@ std::vector<std::string> Seq2SeqModel::predict(const std::vector<std::string>& l
   const auto start = std::chrono::steady_clock::now();
   const Asked asked = read(lines);
   const auto answers = own().reads == Reads::pair ? score(asked) : search(asked);
+  cut_ += asked.cut;
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return answers;
 }

@@ -83,7 +83,9 @@ class SpeechLive : public Live {
   }
   std::string finish() override {
     const Stopwatch work;
-    std::string answer = model_.written(recogniser_.finish(), length());
+    const auto heard = recogniser_.finish();
+    if (heard.empty()) model_.require_heard("the sound", samples_);
+    std::string answer = model_.written(heard, length());
     model_.count(0, work.seconds());
     told_.clear();
     samples_ = 0;
@@ -237,6 +239,11 @@ std::string SpeechModel::written(std::span<const HeardToken> tokens, double leng
   return text;
 }
 
+void SpeechModel::require_heard(const std::string& what, int64_t samples) const {
+  TORCH_CHECK(own().objective != Objective::utterance, what, " is too short to be heard: it has ",
+              counted(samples, "sample"));
+}
+
 std::string SpeechModel::line_problem(const std::string& line) const {
   if (!own().answers_lines())
     return "this run reads stored features (features.source = stored), it cannot hear audio files";
@@ -264,12 +271,13 @@ std::string SpeechModel::answer(const std::string& path) {
     const auto add = [&](const at::Tensor& features) { of_file.add(features); };
     for_each_portion(path, [&](const at::Tensor& samples) { sound.push(samples, add); });
     sound.finish(add);
-    if (of_file.frames() == 0) return "";
-    by = &of_file;
+    if (of_file.frames() > 0) by = &of_file;
   }
   Recogniser recogniser(*this, info.rate, by);
   for_each_portion(path, [&](const at::Tensor& samples) { recogniser.push(samples); });
-  std::string text = written(recogniser.finish(), info.seconds());
+  const auto heard = recogniser.finish();
+  if (heard.empty()) require_heard("the audio file " + path, info.frames);
+  std::string text = written(heard, info.seconds());
   count(info.seconds(), work.seconds());
   return text;
 }

@@ -52,6 +52,8 @@ class SpeechModel : public Model {
   /// Paths of audio files in, what is said in them out.
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;
   std::unique_ptr<Live> listen(int64_t rate) override;
+  /// Throws a c10::Error where sound in which nothing was heard must have a class.
+  void require_heard(const std::string& what, int64_t samples) const;
   std::string summary() const override;
   void store(const std::filesystem::path& folder) const override { parts.save(folder); }
   void check_same_meaning(const std::filesystem::path& checkpoint) const override;
