@@ -29,11 +29,11 @@ LanguageModelImpl::LanguageModelImpl(LanguageModelOptions options) : options(std
 }
 
 void LanguageModelImpl::reset() {
-  inputs = register_module("inputs", make_inputs(options, options.entries()));
+  inputs = register_module("inputs", make_inputs(options, options.vocabulary_size()));
   layers = register_module(
       "layers", nn::TransformerEncoder(nn::TransformerEncoderOptions(
                     layer_options<nn::TransformerEncoderLayerOptions>(options), options.layers())));
-  output = make_output(options, options.entries());
+  output = make_output(options, options.vocabulary_size());
   if (output) register_module("output", output);
 }
 
@@ -53,7 +53,7 @@ at::Tensor LanguageModelImpl::hidden(const at::Tensor& tokens, const at::Tensor&
 
 at::Tensor LanguageModelImpl::scores(const at::Tensor& hidden) {
   const at::Tensor all = output ? output->forward(hidden) : inputs->embedding->scores(hidden);
-  return options.entries() == options.vocabulary_size() ? all : all.narrow(-1, 0, options.vocabulary_size());
+  return of_tokens(all, options, options.vocabulary_size());
 }
 
 }  // namespace quatrain::models

@@ -73,7 +73,7 @@ TextScore score_text(LanguageModel model, std::span<const int32_t> text, const W
   for (size_t i = 0; i < windows.size();) {
     const int64_t length = windows[i].end - windows[i].begin, scored = windows[i].end - windows[i].first;
     const auto most = static_cast<size_t>(std::max<int64_t>(
-        std::min(kBatchTokens / length, kBatchScores / (scored * model->options.entries())), 1));
+        std::min(kBatchTokens / length, kBatchScores / (scored * model->options.vocabulary_size())), 1));
     size_t rows = 1;
     while (rows < most && i + rows < windows.size() && windows[i + rows].like(windows[i])) ++rows;
     result.log_probability += score_windows(model, text, std::span(windows).subspan(i, rows));

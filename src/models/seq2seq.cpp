@@ -20,15 +20,15 @@ Seq2SeqImpl::Seq2SeqImpl(Seq2SeqOptions options) : options(std::move(options)) {
 
 void Seq2SeqImpl::reset() {
   if (!options.share_embeddings())
-    source = register_module("source", make_inputs(options, options.source_entries()));
-  target = register_module("target", make_inputs(options, options.target_entries()));
+    source = register_module("source", make_inputs(options, options.source_vocabulary()));
+  target = register_module("target", make_inputs(options, options.target_vocabulary()));
   encoder = register_module(
       "encoder", nn::TransformerEncoder(nn::TransformerEncoderOptions(
                      layer_options<nn::TransformerEncoderLayerOptions>(options), options.encoder_layers())));
   decoder = register_module(
       "decoder", nn::TransformerDecoder(nn::TransformerDecoderOptions(
                      layer_options<nn::TransformerDecoderLayerOptions>(options), options.decoder_layers())));
-  output = make_output(options, options.target_entries());
+  output = make_output(options, options.target_vocabulary());
   if (output) register_module("output", output);
 }
 
@@ -74,8 +74,7 @@ at::Tensor Seq2SeqImpl::cross_weights(const at::Tensor& tokens, const at::Tensor
 
 at::Tensor Seq2SeqImpl::scores(const at::Tensor& hidden) {
   const at::Tensor all = output ? output->forward(hidden) : target->embedding->scores(hidden);
-  const int64_t tokens = options.target_vocabulary();
-  return options.target_entries() == tokens ? all : all.narrow(-1, 0, tokens);
+  return of_tokens(all, options, options.target_vocabulary());
 }
 
 at::Tensor Seq2SeqImpl::forward(const at::Tensor& source_tokens, const at::Tensor& target_tokens,

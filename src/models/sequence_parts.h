@@ -7,7 +7,7 @@ namespace quatrain::models {
 
 template <class Options>
 TokenInputs make_inputs(const Options& options, int64_t tokens) {
-  auto inputs = TokenInputsOptions(tokens, options.width()).like(options);
+  auto inputs = TokenInputsOptions(options.embedded(tokens), options.width()).like(options);
   inputs.initialiser(nn::Initialiser::lecun);
   if (!options.embedding_in_algebra()) inputs.algebra("real");
   return TokenInputs(inputs.scale(options.embedding_scale())
@@ -19,9 +19,15 @@ TokenInputs make_inputs(const Options& options, int64_t tokens) {
 template <class Options>
 nn::Linear make_output(const Options& options, int64_t tokens) {
   if (options.output() == OutputLayer::tied) return nullptr;
-  auto map = nn::LinearOptions(options.width(), tokens).like(options);
+  auto map = nn::LinearOptions(options.width(), options.scored(tokens)).like(options);
   if (options.output() == OutputLayer::real) map.algebra("real");
   return nn::Linear(map);
+}
+
+/// Scores (.., outputs) of the tokens alone, without those that fill an algebra.
+template <class Options>
+at::Tensor of_tokens(const at::Tensor& scores, const Options& options, int64_t tokens) {
+  return options.scored(tokens) == tokens ? scores : scores.narrow(-1, 0, tokens);
 }
 
 /// What a step through a module reads of weights (ops::Traffic).

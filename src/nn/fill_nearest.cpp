@@ -32,6 +32,15 @@ at::Tensor ordered(const at::Tensor& t, int64_t axis, const at::Tensor& order) {
   return order.defined() && t.defined() ? t.index_select(axis, order.to(t.device())) : t;
 }
 
+// With rows of zeros where n does not divide their number and the twin has the next multiple: those of tokens
+// that a vocabulary in an algebra is filled up by.
+at::Tensor filled_up(const at::Tensor& rows, int64_t wanted, int64_t n) {
+  if (!rows.defined() || rows.dim() == 0 || rows.size(0) >= wanted || rows.size(0) + n <= wanted) return rows;
+  std::vector<int64_t> more(static_cast<size_t>(2 * rows.dim()), 0);
+  more.back() = wanted - rows.size(0);
+  return at::constant_pad_nd(rows, more);
+}
+
 class Filler {
  public:
   explicit Filler(ConversionReport& report) : report_(report) {}
@@ -133,13 +142,14 @@ class Filler {
     };
     report_.algebra = layer.algebra().text();
     for (HypercomplexWeight* weight : layer.weights()) {
-      const auto [place, H] = take(weight->key());
+      const auto [place, whole] = take(weight->key());
+      const at::Tensor H = filled_up(whole, weight->out(), layer.algebra().n);
       const std::string full = weight_name(name, layer, *weight);
       const int64_t columns = weight->S.numel() * weight->S.size(0) / weight->out();  // with the kernel
       require(H.dim() >= 2 && H.size(0) == weight->out() && H.numel() == columns * H.size(0),
               "fill_nearest: '", full, "' must have one size in both models, got ", H.sizes(), " and ",
               weight->in(), " -> ", weight->out());
-      const int64_t before = real.count(place.name) * H.size(0) / real.rows(place.name);
+      const int64_t before = real.count(place.name) * whole.size(0) / real.rows(place.name);
       LayerConversion line{full, weight->in(), weight->out(), before, part_count(*weight), {}, {}};
       line.error = weight->set_nearest(H);
       for (const auto& part : weight->parts()) own.erase(part.name);
@@ -168,6 +178,8 @@ class Filler {
     } else {
       refuse("fill_nearest: ", shown(name), " must be a linear layer in both models, got ", real.name());
     }
+    H = filled_up(H, twin.options.out_features(), twin.options.algebra().n);
+    bias = filled_up(bias, twin.options.out_features(), twin.options.algebra().n);
     LayerConversion line{name, H.size(1), H.size(0), parameter_count(real), parameter_count(twin), {}, same};
     require(H.size(0) == twin.options.out_features() && H.size(1) == twin.options.in_features(),
             "fill_nearest: ", shown(name), " must have one size in both models, got ", H.size(1), " -> ",

@@ -70,17 +70,16 @@ TEST(LanguageModelDecoder, StepsGiveWhatTheWholeGives) {
 
 TEST(LanguageModel, AVocabularyInAnAlgebraIsFilledUp) {
   torch::manual_seed(4);
-  const auto entries = [](OutputLayer output, bool in_algebra, const char* algebra) {
-    return LanguageModelOptions(41)
-        .algebra(algebra)
-        .output(output)
-        .embedding_in_algebra(in_algebra)
-        .entries();
+  const auto rows = [](OutputLayer output, bool in_algebra, const char* algebra) {
+    const auto options =
+        LanguageModelOptions(41).algebra(algebra).output(output).embedding_in_algebra(in_algebra);
+    return std::pair(options.embedded(41), options.scored(41));
   };
-  EXPECT_EQ(entries(OutputLayer::tied, false, "quaternion"), 41);
-  EXPECT_EQ(entries(OutputLayer::real, true, "quaternion"), 44);
-  EXPECT_EQ(entries(OutputLayer::algebra, false, "phm(8)"), 48);
-  EXPECT_EQ(entries(OutputLayer::algebra, true, "real"), 41);
+  EXPECT_EQ(rows(OutputLayer::tied, false, "quaternion"), std::pair(41L, 41L));
+  EXPECT_EQ(rows(OutputLayer::tied, true, "quaternion"), std::pair(44L, 44L));
+  EXPECT_EQ(rows(OutputLayer::real, true, "quaternion"), std::pair(44L, 41L));
+  EXPECT_EQ(rows(OutputLayer::algebra, false, "phm(8)"), std::pair(41L, 48L));
+  EXPECT_EQ(rows(OutputLayer::algebra, true, "real"), std::pair(41L, 41L));
   for (const OutputLayer output : {OutputLayer::tied, OutputLayer::real, OutputLayer::algebra}) {
     auto options = narrow().output(output).embedding_in_algebra(true);
     LanguageModel model(options.vocabulary_size(41));

@@ -6,6 +6,7 @@
 #include "quatrain/models/language_model.h"
 #include "quatrain/models/seq2seq.h"
 #include "quatrain/models/seq2seq_decoder.h"
+#include "quatrain/nn/convert.h"
 #include "quatrain/nn/parameters.h"
 
 namespace quatrain {
@@ -100,16 +101,6 @@ TEST(Seq2Seq, GivesAScoreForEachTokenOfTheTarget) {
 
 TEST(Seq2Seq, VocabulariesInAnAlgebraAreFilledUp) {
   torch::manual_seed(0);
-  const auto entries = [](OutputLayer output, bool in_algebra, const char* algebra) {
-    const auto options =
-        Seq2SeqOptions(41, 30).algebra(algebra).output(output).embedding_in_algebra(in_algebra);
-    return std::pair(options.source_entries(), options.target_entries());
-  };
-  EXPECT_EQ(entries(OutputLayer::tied, false, "quaternion"), std::pair(41L, 30L));
-  EXPECT_EQ(entries(OutputLayer::tied, true, "quaternion"), std::pair(44L, 32L));
-  EXPECT_EQ(entries(OutputLayer::algebra, false, "phm(8)"), std::pair(41L, 32L));
-  EXPECT_EQ(entries(OutputLayer::real, true, "phm(3)"), std::pair(42L, 30L));
-  EXPECT_EQ(entries(OutputLayer::algebra, true, "real"), std::pair(41L, 30L));
   for (const OutputLayer output : {OutputLayer::tied, OutputLayer::real, OutputLayer::algebra})
     for (const bool in_algebra : {false, true})
       for (const bool shared : {false, true}) {
@@ -125,6 +116,32 @@ TEST(Seq2Seq, VocabulariesInAnAlgebraAreFilledUp) {
                           .share_embeddings(shared));
         EXPECT_EQ(model(words(3, 7, 41), words(3, 5, 41)).sizes(), (std::vector<int64_t>{3, 5, 41}));
       }
+}
+
+// A real model has no more rows than tokens, its twin fills them up.
+TEST(Seq2Seq, FilledVocabulariesAreConvertedTo) {
+  torch::manual_seed(7);
+  for (const OutputLayer output : {OutputLayer::tied, OutputLayer::real, OutputLayer::algebra})
+    for (const bool in_algebra : {false, true}) {
+      const auto options = [&](const char* algebra) {
+        return Seq2SeqOptions(41, 30)
+            .width(32)
+            .heads(2)
+            .feed_forward(64)
+            .encoder_layers(1)
+            .decoder_layers(1)
+            .algebra(algebra)
+            .attention(nn::AttentionKind::real)
+            .output(output)
+            .embedding_in_algebra(in_algebra);
+      };
+      Seq2Seq real(options("real")), twin(options("quaternion"));
+      nn::fill_nearest(*real, *twin);
+      EXPECT_EQ(twin->source->embedding->matrix().size(0), in_algebra ? 44 : 41);
+      EXPECT_EQ(twin(words(2, 7, 41), words(2, 5, 30)).sizes(), (std::vector<int64_t>{2, 5, 30}));
+      const at::Tensor rows = twin->target->embedding->matrix().narrow(0, 0, 30);
+      EXPECT_EQ(torch::equal(rows, real->target->embedding->matrix()), !in_algebra);
+    }
 }
 
 TEST(Seq2Seq, PaddingDoesNotMatter) {

@@ -12,10 +12,6 @@ struct QUATRAIN_API LanguageModelOptions : SequenceOptions<LanguageModelOptions>
   explicit LanguageModelOptions(int64_t vocabulary_size) : vocabulary_size_(vocabulary_size) {
     width(128).heads(8).feed_forward(256);
   }
-  /// Entries of the embedding and of the output layer, filled where one of them is in the algebra.
-  int64_t entries() const {
-    return filled(vocabulary_size(), embedding_in_algebra() || output() == OutputLayer::algebra);
-  }
 
   /// How many tokens there are.
   TORCH_ARG(int64_t, vocabulary_size);

@@ -14,13 +14,6 @@ struct QUATRAIN_API Seq2SeqOptions : SequenceOptions<Seq2SeqOptions> {
       : source_vocabulary_(source_vocabulary), target_vocabulary_(target_vocabulary) {
     width(512).heads(8);
   }
-  /// Entries of the source's embedding, filled where it is in the algebra.
-  int64_t source_entries() const { return filled(source_vocabulary(), embedding_in_algebra()); }
-  /// Entries of the target's embedding and of the output layer, filled where one of them is in the algebra.
-  int64_t target_entries() const {
-    return filled(target_vocabulary(), embedding_in_algebra() || output() == OutputLayer::algebra);
-  }
-
   /// How many tokens there are.
   TORCH_ARG(int64_t, source_vocabulary);
   TORCH_ARG(int64_t, target_vocabulary);

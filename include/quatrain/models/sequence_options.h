@@ -59,17 +59,22 @@ struct SequenceOptions : nn::TransformerOptions<Self> {
   }
   int64_t max_length() const { return sequence_settings.max_length; }
 
-  /// Rows of an embedding or an output layer of so many tokens: the next multiple of n where it is in the
-  /// algebra. Those beyond the tokens are used by nothing and have no score.
-  int64_t filled(int64_t tokens, bool in_algebra) const {
-    const int64_t n = in_algebra ? this->algebra().n : 1;
-    return (tokens + n - 1) / n * n;
+  /// Rows of an embedding of so many tokens, and outputs of what scores them: the next multiple of n where
+  /// that is in the algebra. Those beyond the tokens are used by nothing and have no score.
+  int64_t embedded(int64_t tokens) const { return filled(tokens, embedding_in_algebra()); }
+  int64_t scored(int64_t tokens) const {
+    return filled(tokens,
+                  output() == OutputLayer::tied ? embedding_in_algebra() : output() == OutputLayer::algebra);
   }
 
   SequenceSettings sequence_settings;
 
  private:
   Self& self() { return static_cast<Self&>(*this); }
+  int64_t filled(int64_t tokens, bool in_algebra) const {
+    const int64_t n = in_algebra ? this->algebra().n : 1;
+    return (tokens + n - 1) / n * n;
+  }
 };
 
 }  // namespace quatrain::models

@@ -44,8 +44,9 @@ QUATRAIN_API ConversionReport convert(torch::nn::Module& module, const ConvertOp
 /// names, else std::invalid_argument says what differs, and the weights that were set before it stay set.
 /// `real` may have layers of torch::nn where the twin has a Linear, an LSTM, GRU, RNN or a cell. Recurrent
 /// layers must have the same cell and order of directions (direction_first). Each head of a
-/// MultiheadAttention keeps its channels. A twin with component-wise attention is filled too, but computes
-/// something else than the real one's attention.
+/// MultiheadAttention keeps its channels. Where n does not divide a layer's outputs and the twin has the next
+/// multiple, as models of sequences fill up their vocabularies, the rows beyond become zero. A twin with
+/// component-wise attention is filled too, but computes something else than the real one's attention.
 QUATRAIN_API ConversionReport fill_nearest(const torch::nn::Module& real, torch::nn::Module& twin);
 
 struct QUATRAIN_API ConvertStateOptions {
