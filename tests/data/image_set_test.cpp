@@ -173,7 +173,7 @@ TEST_F(ImageSetTest, ReadsPlanes) {
   EXPECT_EQ(std::memcmp(splits.test.images[1].data_ptr<uint8_t>(), expected.data(), kPicture), 0);
   write("classes.txt", "bird\ncat\ndog\nemu\n");
   EXPECT_THAT(load("planes").classes, ElementsAre("bird", "cat", "dog", "emu"));
-  std::filesystem::remove(folder_ / "val.u8");
+  for (const char* name : {"val.u8", "val.labels.u8"}) std::filesystem::remove(folder_ / name);
   dev_share_ = 0.4;
   EXPECT_EQ(load("planes").dev.size(), 1);  // of three
 }
@@ -243,7 +243,7 @@ TEST_F(ImageSetTest, RefusesDamagedPlanes) {
   write_planes("test", {2});
   EXPECT_THAT(error("planes"),
               HasSubstr("test.u8, picture 0 (from 0 on): the label must be from 0 to 1, got 2"));
-  std::filesystem::remove(folder_ / "test.u8");
+  for (const char* name : {"test.u8", "test.labels.u8"}) std::filesystem::remove(folder_ / name);
   write_planes("train", {});
   EXPECT_THAT(error("planes"), HasSubstr("train.u8 is empty; copy it again"));
   write_planes("train", {0, 1, 255});
