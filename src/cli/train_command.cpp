@@ -77,9 +77,10 @@ int train_command(const TrainArguments& arguments) {
   std::fprintf(stderr, "training %s%s into %s\n", file.name.c_str(),
                algebra ? (" (" + *algebra + ")").c_str() : "", folder.c_str());
   train::Result result;
+  bool trains = false;
   {
     train::ProgressLine line;
-    run.on_progress = [&](const train::Progress& progress) { line.show(progress); };
+    run.on_progress = [&](const train::Progress& progress) { trains = true, line.show(progress); };
     run.on_message = [&](const std::string& text) { line.message(text); };
     result = train::Trainer(*task, data->recipe().train, run, session).run();
   }
@@ -88,6 +89,9 @@ int train_command(const TrainArguments& arguments) {
                  grouped(result.steps).c_str(), shell_word(folder).c_str());
     throw Stopped{};
   }
+  if (!trains)
+    print_note("nothing is left to train: the run ended at step " + grouped(result.steps) +
+               " (train.steps and train.epochs say how long it is)");
   print_result(result, recipe, folder);
   return kSuccess;
 }

@@ -80,10 +80,7 @@ class Run {
     const auto told = [this](const std::string& text) { tell(text); };
     Start start =
         take_up({task_, options_, run_, session_, *optimizer_, parameters_, steps_, steps_per_epoch_, told});
-    if (start.result) {
-      tell("nothing is left to train: the run ended at step " + std::to_string(start.result->steps));
-      return *start.result;
-    }
+    if (start.result) return *start.result;
     state_ = std::move(start.state);
     Metrics metrics(run_.folder, state_.step, state_.evaluated_step, options_.log_every);
     fs::remove(run_.folder / kResultFile);  // it will be another
