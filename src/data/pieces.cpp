@@ -38,6 +38,14 @@ const char* name(PieceKind kind) {
 bool is_sentencepiece(PieceKind kind) {
   return kind == PieceKind::unigram || kind == PieceKind::bpe;
 }
+bool is_of_words(PieceKind kind) {
+  return kind == PieceKind::words || kind == PieceKind::basic_english;
+}
+std::string in_one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  return text;
+}
 PieceKind parse_piece_kind(std::string_view text) {
   const PieceKind* kind = find_value(kPieceKindNames, text);
   TORCH_CHECK(kind, "pieces: must be one of ", list_names(kPieceKindNames), ", got ", quote(text));
@@ -107,11 +115,7 @@ std::string Pieces::decode(const std::vector<int64_t>& ids) const {
     TORCH_CHECK(id >= 0 && id < size(), "Pieces::decode: ids must be from 0 to ", size() - 1, ", got ", id);
     if (id == kUnknown || id >= kMarkCount) text.push_back(static_cast<int>(id));
   }
-  std::string line = state_->decode(text);
-  // Pieces of bytes may be anything; a line stays one, and a column of a table too.
-  for (char& c : line)
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  return line;
+  return in_one_line(state_->decode(text));  // pieces of bytes may be anything
 }
 
 std::string Pieces::decode_following(const std::vector<int64_t>& ids) const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "models/sequence_parts.h"
 #include "models/share_out.h"
 
 namespace quatrain::models {
@@ -22,9 +23,7 @@ int64_t rounded_up(int64_t value, int64_t unit) {
 OutputProjection::OutputProjection(Seq2Seq model, Projection type, bool exact)
     : model_(std::move(model)), type_(type), exact_(exact) {
   if (!is_real()) return;
-  const int64_t tokens = model_->options.target_vocabulary();
-  whole_ = {weight().S.select(0, 0).narrow(0, 0, tokens),
-            bias().defined() ? bias().narrow(0, 0, tokens) : at::Tensor()};
+  whole_ = {weight().S.select(0, 0), bias()};  // of tokens alone: nothing fills what is real
   if (type == Projection::float32) return;
   whole_.weight = whole_.weight.to(at::kBFloat16);
   if (whole_.bias.defined()) whole_.bias = whole_.bias.to(at::kBFloat16);
@@ -84,13 +83,10 @@ at::Tensor OutputProjection::operator()(const at::Tensor& hidden) const {
     const auto operands = weight().operands(false);
     const ops::Way way =
         model->output ? model->output->options.way() : model->target->embedding->options.way();
-    return by_rows(x,
-                   [&](const at::Tensor& rows) {
-                     return ops::linear(rows, operands.S, bias(), operands.product, way, at::kBFloat16,
-                                        operands.constant);
-                   })
-        .narrow(1, 0, model->options.target_vocabulary())
-        .to(hidden.scalar_type());
+    const at::Tensor all = by_rows(x, [&](const at::Tensor& rows) {
+      return ops::linear(rows, operands.S, bias(), operands.product, way, at::kBFloat16, operands.constant);
+    });
+    return of_tokens(all, model->options, model->options.target_vocabulary()).to(hidden.scalar_type());
   }
   at::Tensor scores = at::empty({hidden.size(0), tokens_}, hidden.options());
   int64_t first = 0;

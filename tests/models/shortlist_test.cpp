@@ -163,8 +163,8 @@ TEST(Shortlist, AFilledVocabularyHasItsTokensAlone) {
   for (const auto output :
        {models::OutputLayer::tied, models::OutputLayer::real, models::OutputLayer::algebra})
     for (const bool in_algebra : {true, false}) {
-      const Seq2Seq model = translator(output, 32, kOdd, "quaternion", in_algebra);
       if (!in_algebra && output != models::OutputLayer::algebra) continue;
+      const Seq2Seq model = translator(output, 32, kOdd, "quaternion", in_algebra);
       auto options = beam_of_three();
       const auto expected = models::translate(model, sources, options);
       for (const auto projection : {models::Projection::float32, models::Projection::bfloat16})

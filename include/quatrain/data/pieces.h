@@ -26,6 +26,10 @@ inline constexpr std::array kPieceKinds{PieceKind::characters, PieceKind::words,
 QUATRAIN_API const char* name(PieceKind kind);
 /// True for the kinds that SentencePiece learns.
 QUATRAIN_API bool is_sentencepiece(PieceKind kind);
+/// True for the kinds whose pieces are words.
+QUATRAIN_API bool is_of_words(PieceKind kind);
+/// The text in one line, and in one column of a table: control characters become spaces.
+QUATRAIN_API std::string in_one_line(std::string text);
 /// An unknown name is an error that lists the known ones.
 QUATRAIN_API PieceKind parse_piece_kind(std::string_view name);
 

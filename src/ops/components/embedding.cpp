@@ -1,6 +1,5 @@
-// Rows of a hypercomplex matrix: row t = a k/n + r of H has the blocks sum_i A[i, a, b] S_i[r], b = 0 .. n
-// - 1. Composed of ATen calls, or directly where nothing is differentiated: a decoder asks for a few at each
-// step.
+// Rows of a hypercomplex matrix: row t = a k/n + r of H has the blocks sum_i A[i, a, b] S_i[r] of all b.
+// Composed of ATen calls, or directly where nothing is differentiated: a decoder asks for a few at each step.
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>

@@ -11,14 +11,6 @@
 #include "quatrain/train/session.h"
 
 namespace quatrain::tasks {
-namespace {
-
-// A token is then a word, and perplexities are of words already.
-bool is_of_words(data::PieceKind kind) {
-  return kind == data::PieceKind::words || kind == data::PieceKind::basic_english;
-}
-
-}  // namespace
 
 LanguageTask::LanguageTask(std::shared_ptr<TextPredictor> model, std::shared_ptr<const TextSets> sets,
                            std::shared_ptr<const Checksums> checksums, bool only_scored)
@@ -55,7 +47,7 @@ train::Evaluation LanguageTask::evaluate(std::string_view split, const std::func
   result.figures["loss"] = -score.log_probability / static_cast<double>(score.tokens);
   result.figures["perplexity"] = std::exp(result.figures["loss"]);
   result.figures["count"] = static_cast<double>(score.tokens);
-  if (!is_of_words(model_->pieces.kind()))
+  if (!data::is_of_words(model_->pieces.kind()))  // else perplexities are of words already
     result.figures["word_perplexity"] = std::exp(-score.log_probability / static_cast<double>(set.words));
   return result;
 }

@@ -34,9 +34,7 @@ std::string pairs_of(const std::vector<int64_t>& places) {
 // A beginning as an answer has it: without a space that its pieces do not have, and in one line.
 std::string beginning_of(std::string text, const Pieces& pieces) {
   if (pieces.kind() != data::PieceKind::characters) text.resize(text.find_last_not_of(kSpace) + 1);
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  return text;
+  return data::in_one_line(std::move(text));
 }
 
 void require_finite(double score, size_t line) {
@@ -103,8 +101,7 @@ std::vector<Seq2SeqModel::Written> Seq2SeqModel::write(const std::vector<std::st
     const auto places = models::align_targets(ensemble(), sources, targets, own().translation);
     for (size_t i = 0; i < all.size(); ++i) all[i].places = places[i];
   }
-  const data::PieceKind kind = pieces.target.kind();
-  const bool of_words = kind == data::PieceKind::words || kind == data::PieceKind::basic_english;
+  const bool of_words = data::is_of_words(pieces.target.kind());
   for (size_t i = 0; i < all.size(); ++i) {
     const Beginning beginning = beginnings.empty() ? Beginning{} : beginnings[i];
     const Tokens rest(targets[i].begin() + static_cast<std::ptrdiff_t>(beginning.tokens), targets[i].end());
