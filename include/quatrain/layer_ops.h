@@ -100,8 +100,13 @@ struct AttentionOptions {
 };
 
 /// Attention of cut heads: query (B, L, n, heads, m), key and value (B, S, n, heads, m) -> (B, L, n heads m).
+/// Component c of a head is softmax_s(scale sum_{i,j} A[i, c, j] Q_i K_j^T) V_c; with one map, which all
+/// components share, softmax_s(scale Q K^T) V.
+///
 /// Any strides are accepted: keys and values may be views of a longer cache, which is not copied as long as
-/// the m values are contiguous.
+/// the m values are contiguous. Throws std::invalid_argument or c10::Error that name the argument and the
+/// rule where an algebra is unknown or shapes, types or devices do not fit. Differentiable any number of
+/// times.
 QUATRAIN_API at::Tensor hypercomplex_attention(const at::Tensor& query, const at::Tensor& key,
                                                const at::Tensor& value, const AttentionOptions& options = {});
 /// The same, with the attention weights before dropout, (B, heads, maps, L, S), maps = n or 1.
@@ -114,8 +119,8 @@ QUATRAIN_API std::tuple<at::Tensor, at::Tensor> hypercomplex_attention_with_weig
 ///
 /// query (rows, n, heads, m); keys and values (slots, capacity, n, heads, m); table (rows, length) int32 says
 /// in which slot row b's key of place s lies: keys[table[b, s], s]; lengths (rows) int32, 1 to length: how
-/// many places a row sees. -> (rows, n heads m). algebra and scale as in AttentionOptions. Not
-/// differentiable: for inference.
+/// many places a row sees, behind which the table may hold anything. -> (rows, n heads m). algebra and scale
+/// as in AttentionOptions. Not differentiable: for inference.
 QUATRAIN_API at::Tensor cached_attention(const at::Tensor& query, const at::Tensor& keys,
                                          const at::Tensor& values, const at::Tensor& table,
                                          const at::Tensor& lengths, const std::string& algebra = "real",

@@ -115,8 +115,11 @@ QUATRAIN_API at::Tensor linear(const at::Tensor& x, const at::Tensor& S, const a
                                const Product& product, Way way = Way::automatic,
                                std::optional<at::ScalarType> dtype = std::nullopt, bool constant = false);
 
-/// Gradients of `linear` for (x, S, A), each only where the mask asks, else undefined. `products` are those
-/// that the forward pass kept, if it did (linear_with_products).
+/// Gradients of `linear` for (x, S, A), each of its argument's sizes and only where the mask asks, else
+/// undefined: dx = grad H, dS_i = sum_ab A[i, a, b] grad_a^T x_b, dA[i, a, b] = <S_i, grad_a^T x_b>.
+///
+/// grad: (..., k). `products` are those that the forward pass kept, if it did (linear_with_products). Throws
+/// c10::Error where sizes, types or devices do not fit. Differentiable any number of times.
 QUATRAIN_API std::tuple<at::Tensor, at::Tensor, at::Tensor> linear_backward(
     const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S, const Product& product, Way way,
     std::optional<at::ScalarType> dtype, std::array<bool, 3> mask, const at::Tensor& products = {});

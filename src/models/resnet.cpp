@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -63,9 +64,16 @@ ops::ConvolutionEpilogue riding(torch::nn::AnyModule& module) {
   return epilogue;
 }
 
+/// True where no part takes a batch's own statistics.
+bool evaluates(const torch::nn::Module& module) {
+  const auto parts = module.children();
+  return !module.is_training() &&
+         std::all_of(parts.begin(), parts.end(), [](const auto& part) { return evaluates(*part); });
+}
+
 /// True where norms, sums and activations ride on convolutions. A norm that mixes components cannot.
 bool infers(const torch::nn::Module& module, const ResNetOptions& options) {
-  return !module.is_training() && !at::GradMode::is_enabled() && options.norm() == ConvolutionNorm::batch;
+  return !at::GradMode::is_enabled() && options.norm() == ConvolutionNorm::batch && evaluates(module);
 }
 
 }  // namespace

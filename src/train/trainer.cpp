@@ -41,18 +41,17 @@ struct Interrupted {};
 // Makes torch refuse what has no deterministic form, and puts its old choice back.
 class Deterministic {
  public:
-  explicit Deterministic(bool wanted) : before_(at::globalContext().deterministicAlgorithms()) {
+  explicit Deterministic(bool wanted)
+      : before_(at::globalContext().deterministicAlgorithms()),
+        warned_(at::globalContext().deterministicAlgorithmsWarnOnly()) {
     if (wanted) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   }
-  ~Deterministic() {
-    at::globalContext().setDeterministicAlgorithms(before_,
-                                                   at::globalContext().deterministicAlgorithmsWarnOnly());
-  }
+  ~Deterministic() { at::globalContext().setDeterministicAlgorithms(before_, warned_); }
   Deterministic(const Deterministic&) = delete;
   Deterministic& operator=(const Deterministic&) = delete;
 
  private:
-  bool before_;
+  bool before_, warned_;
 };
 
 // One run from its folder's state to its end.

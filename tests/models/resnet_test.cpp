@@ -115,6 +115,31 @@ TEST(ResNet, AnswersAreTheSameWithAndWithoutGradients) {
         }
 }
 
+// One norm that goes on with the batch's statistics, as where the others are frozen.
+TEST(ResNet, ANormThatTrainsTakesTheWholeBatch) {
+  torch::manual_seed(12);
+  const at::NoGradGuard no_grad;
+  const at::Tensor x = torch::randn({40, 4, 64, 64});
+  for (const bool in_block : {false, true}) {
+    ResNet net(small("quaternion", Residual::plain)), again(small("quaternion", Residual::plain));
+    for (ResNet* one : {&net, &again}) {
+      for (auto& parameter : (*one)->parameters())
+        if (parameter.dim() > 1)
+          parameter.copy_(torch::linspace(-.4, .6, parameter.numel()).view_as(parameter));
+      (*one)->eval();
+      const auto norm =
+          in_block ? (*one)->blocks[0]->as<ResNetBlockImpl>()->norms[0].ptr() : (*one)->stem_norm.ptr();
+      norm->train();
+    }
+    const at::Tensor got = net(x);
+    const at::AutoGradMode grad(true);
+    EXPECT_TRUE(torch::allclose(got, again(x).detach(), 1e-4, 1e-4)) << in_block;
+    const auto buffers = net->named_buffers(), expected = again->named_buffers();
+    for (const auto& one : buffers)
+      EXPECT_TRUE(torch::allclose(one.value(), expected[one.key()])) << one.key();
+  }
+}
+
 // Of pictures whose first stages are large, a few at a time.
 TEST(ResNet, EvaluatesManyPicturesInPanels) {
   const int threads = torch::get_num_threads();

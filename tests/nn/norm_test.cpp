@@ -142,6 +142,7 @@ TEST(NnNorm, WhiteningRefusesWhatItCannotWhiten) {
   nn::WhiteningNorm layer(8);
   EXPECT_THROW(layer(torch::randn({1, 8})), c10::Error);
   EXPECT_THROW(layer(torch::full({5, 8}, std::nan(""))), c10::LinAlgError);
+  EXPECT_TRUE(layer->running_mean.equal(torch::zeros(8)));  // what was refused leaves nothing behind
   EXPECT_TRUE(layer(torch::ones({5, 8})).isfinite().all().item<bool>());  // dead units
 }
 

@@ -57,6 +57,9 @@ TEST(CachedAttention, IsAttentionOverWhatTheTableNames) {
         Cache cache(6, 9, capacity, n, 3, m);
         EXPECT_LT(relative_error(cache.attend(algebra), cache.literal(algebra)), 2e-6);
         EXPECT_LT(relative_error(cache.attend(algebra, 0.3), cache.literal(algebra, 0.3)), 2e-6);
+        // Behind a row's length the table may hold anything.
+        cache.table.masked_fill_(torch::arange(capacity) >= cache.lengths.unsqueeze(1), -77);
+        EXPECT_LT(relative_error(cache.attend(algebra), cache.literal(algebra)), 2e-6);
         for (at::Tensor* t : {&cache.query, &cache.keys, &cache.values}) *t = t->to(torch::kDouble);
         EXPECT_LT(relative_error(cache.attend(algebra), cache.literal(algebra)), 1e-12);
       }
@@ -100,11 +103,18 @@ TEST(CachedAttention, RefusesBadArguments) {
   Cache cache(2, 3, 4, 4, 2, 8);
   EXPECT_THAT(refused(cache, "octonion"), testing::HasSubstr("'octonion' has n = 8 components, query has 4"));
   Cache other = cache;
-  other.table = torch::full({2, 4}, 3, torch::kInt);
-  EXPECT_THAT(refused(other), testing::HasSubstr("table must name one of 3 slots, got 3"));
-  other = cache;
-  other.lengths = torch::tensor({1, 5}, torch::kInt);
-  EXPECT_THAT(refused(other), testing::HasSubstr("lengths must be from 1 to the table's 4, got 5"));
+  for (const at::ScalarType type : {torch::kFloat, torch::kDouble}) {
+    other = cache;
+    for (at::Tensor* t : {&other.query, &other.keys, &other.values}) *t = t->to(type);
+    const at::Tensor table = other.table;
+    other.table = torch::full({2, 4}, 3, torch::kInt);
+    EXPECT_THAT(refused(other), testing::HasSubstr("table must name one of 3 slots, got 3"));
+    other.table = table;
+    for (const int length : {0, 5}) {
+      other.lengths = torch::tensor({1, length}, torch::kInt);
+      EXPECT_THAT(refused(other), testing::HasSubstr("lengths must be from 1 to the table's 4, got"));
+    }
+  }
   other = cache;
   other.lengths = torch::tensor({1, 2});
   EXPECT_THAT(refused(other), testing::HasSubstr("must be int32"));

@@ -408,9 +408,10 @@ TEST_F(AttentionSeen, LongCausalTextsWithPaddingTakeNoSquare) {
   constexpr int64_t kLength = 12000, kWords = 11000;
   const at::Tensor x = torch::randn({1, kLength, 4, 1, 2});
   const at::Tensor padding = torch::arange(kLength).ge(kWords).unsqueeze(0);
-  for (const char* algebra : {"real", "quaternion"}) {
-    SCOPED_TRACE(algebra);
-    const at::Tensor heads = algebra::get(algebra).n() == 1 ? x.reshape({1, kLength, 1, 1, 8}) : x;
+  for (const auto& [algebra, components] :
+       std::vector<std::pair<std::string, int64_t>>{{"real", 1}, {"real", 4}, {"quaternion", 4}}) {
+    SCOPED_TRACE(algebra + " of " + std::to_string(components));
+    const at::Tensor heads = x.reshape({1, kLength, components, 1, 8 / components});
     const AttentionOptions options{.algebra = algebra, .padding = padding, .causal = true};
     at::Tensor result;
     const auto peak = peak_of([&] { result = ops::hypercomplex_attention(heads, heads, heads, options); });

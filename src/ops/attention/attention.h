@@ -72,7 +72,8 @@ QUATRAIN_API AttentionGradients attention_backward(const AttentionCall& call, co
                                                    const at::Tensor& value);
 
 /// True where the CPU goes tile by tile, forward or in both passes: float32, n > 1 maps, and a head fits into
-/// the caches, if its size is known.
+/// the caches, if its size is known. One map goes there without a gradient, where ATen's attention would need
+/// a large mask.
 bool attends_in_tiles(const AttentionCall& call, const at::Tensor& query, const at::Tensor& key,
                       const at::Tensor& value, bool with_gradient);
 

@@ -52,16 +52,32 @@ void check(const AttentionCall& call, const at::Tensor& query, const at::Tensor&
       " for ", query.sym_size(0), " rows and capacity ", keys.sym_size(1));
 }
 
+/// The numbers themselves, where they can be read without waiting for a device.
+void check_places(const at::Tensor& table, const at::Tensor& lengths, int64_t slots) {
+  const auto slot = table.accessor<int32_t, 2>();
+  const auto count = lengths.accessor<int32_t, 1>();
+  for (int64_t row = 0; row < count.size(0); ++row) {
+    TORCH_CHECK(count[row] >= 1 && count[row] <= slot.size(1),
+                "cached_attention: lengths must be from 1 to the table's ", slot.size(1), ", got ",
+                count[row]);
+    for (int64_t s = 0; s < count[row]; ++s)
+      TORCH_CHECK(slot[row][s] >= 0 && slot[row][s] < slots, "cached_attention: table must name one of ",
+                  slots, " slots, got ", slot[row][s]);
+  }
+}
+
 at::Tensor composed_cached(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
                            const at::Tensor& table, const at::Tensor& lengths, std::string_view algebra,
                            std::optional<double> scale) {
   check(call_of(algebra, scale), query, keys, values, table, lengths);
+  if (table.is_cpu() && lengths.is_cpu()) check_places(table, lengths, keys.size(0));
   const at::Tensor places = at::arange(table.sym_size(1), table.options());
-  const at::Tensor at = table.to(at::kLong) * keys.sym_size(1) + places;
   AttentionOptions how;
   how.algebra = std::string(algebra);
   how.scale = scale;
   how.padding = places >= lengths.unsqueeze(1);
+  // What a row's length leaves out of the table may hold anything.
+  const at::Tensor at = table.masked_fill(how.padding, 0).to(at::kLong) * keys.sym_size(1) + places;
   const auto gather = [&](const at::Tensor& t) {
     return t.flatten(0, 1).index_select(0, at.flatten()).unflatten_symint(0, at.sym_sizes());
   };
@@ -89,7 +105,7 @@ at::Tensor cached_attention_cpu(const at::Tensor& query, const at::Tensor& keys,
   const AttentionCall call = call_of(algebra, scale);
   check(call, query, keys, values, table, lengths);
   const int64_t rows = query.size(0), n = query.size(1), heads = query.size(2), m = query.size(3),
-                capacity = table.size(1), slots = keys.size(0);
+                capacity = table.size(1);
   const int64_t maps = call.algebra->n() == 1 ? 1 : n;
   // One map takes the query as it is, scaled; n maps mix its components by the table.
   const double factor = call.scale(query.unsqueeze(1));
@@ -106,13 +122,7 @@ at::Tensor cached_attention_cpu(const at::Tensor& query, const at::Tensor& keys,
   const int64_t pitch = slots_of.stride(0);
   const int32_t* const slot = slots_of.const_data_ptr<int32_t>();
   const int32_t* const count = counts.const_data_ptr<int32_t>();
-  for (int64_t row = 0; row < rows; ++row) {
-    TORCH_CHECK(count[row] >= 1 && count[row] <= capacity,
-                "cached_attention: lengths must be from 1 to the table's ", capacity, ", got ", count[row]);
-    for (int64_t s = 0; s < count[row]; ++s)
-      TORCH_CHECK(slot[row * pitch + s] >= 0 && slot[row * pitch + s] < slots,
-                  "cached_attention: table must name one of ", slots, " slots, got ", slot[row * pitch + s]);
-  }
+  check_places(slots_of, counts, keys.size(0));
   const Places from_keys(keys), from_values(values);
   const at::Tensor result = at::empty({rows, n * heads * m}, query.options());
   const float* const q = query.const_data_ptr<float>();

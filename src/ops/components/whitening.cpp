@@ -97,11 +97,11 @@ at::Tensor whitening_norm_op(const at::Tensor& x, const at::Tensor& weight, cons
   const at::Tensor centred = numbers - mean;
   const at::Tensor covariance = training ? at::bmm(centred, centred.transpose(1, 2)) / values
                                          : running_covariance->to(type).permute({2, 0, 1});
-  if (training && running_mean) {
+  const at::Tensor L = cholesky(covariance + eps * at::eye(n, covariance.options()), n, eps);
+  if (training && running_mean) {  // a batch that was refused has no part in them
     move_towards(*running_mean, mean.squeeze(-1).t().flatten(), momentum);
     move_towards(*running_covariance, (covariance * values / (values - 1)).permute({1, 2, 0}), momentum);
   }
-  const at::Tensor L = cholesky(covariance + eps * at::eye(n, covariance.options()), n, eps);
   // gamma L^-1, one matrix a unit
   const at::Tensor map =
       at::linalg_solve_triangular(L, symmetric(weight.to(type), n), /*upper=*/false, /*left=*/false);

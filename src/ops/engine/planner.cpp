@@ -347,10 +347,9 @@ bool keeps_unmixed(const Problem& p, int64_t rows, Traffic traffic) {
 }
 
 Way plan(const Problem& problem, Way asked) {
-  TORCH_CHECK(
-      asked != Way::factored || problem.rank > 0,
-      "linear: the way 'factored' needs factors of the learned A (see decompose); pass them or take mixed or "
-      "materialised");
+  TORCH_CHECK(asked != Way::factored || problem.rank > 0,
+              "the way 'factored' needs factors of the learned A (see decompose); pass them or take mixed or "
+              "materialised");
   if (asked != Way::automatic) return asked;
   // A few rows that go through H are filled up to as many as are planned for.
   if (problem.alone && problem.rank > 0)

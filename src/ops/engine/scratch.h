@@ -47,10 +47,12 @@ class Scratch {
   static void allow(char*, int64_t) {}
   static void forbid(char*, int64_t) {}
 #endif
-  static constexpr int64_t kMostParts = 64, kHugePage = 1 << 21;
+  static constexpr int64_t kMostParts = 64, kHugePage = 1 << 21, kKept = 1 << 25;
 
+  /// What a call needed by way of exception, as attention over long texts does, is given back by the next
+  /// one.
   void reserve(int64_t bytes) {
-    if (bytes <= size_) return;
+    if (bytes <= size_ && (size_ <= kKept || bytes > size_ / 2)) return;
     memory_.reset();
     size_ = (bytes + kHugePage - 1) / kHugePage * kHugePage;
     memory_.reset(static_cast<char*>(std::aligned_alloc(kHugePage, static_cast<size_t>(size_))));

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <ATen/Parallel.h>
-#include <c10/util/Exception.h>
 #include <sched.h>
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 
 namespace quatrain::ops::engine {
 
@@ -49,14 +49,18 @@ class Team {
     at::parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
       try {
         work(Member(team, begin, end));
+      } catch (const Ended&) {
       } catch (...) {
+        if (!team.claimed_.exchange(true)) team.error_ = std::current_exception();
         team.failed_ = true;
-        throw;
       }
     });
+    if (team.error_) std::rethrow_exception(team.error_);
   }
 
  private:
+  struct Ended {};  // of a thread that waits for one that failed
+
   explicit Team(int64_t parts) : parts_(parts) {}
 
   void wait(int64_t parts) {
@@ -70,7 +74,7 @@ class Team {
     // Beside other work a thread that is waited for may have no processor: it is given this one.
     constexpr int kSpins = 200;
     for (int i = 0; round_.load(std::memory_order_acquire) == round; ++i) {
-      TORCH_CHECK(!failed_, "another thread of the same operator failed");
+      if (failed_) throw Ended();
       if (i < kSpins)
         pause();
       else
@@ -87,7 +91,8 @@ class Team {
   const int64_t parts_;
   alignas(64) std::atomic<int64_t> arrived_{0};
   alignas(64) std::atomic<uint32_t> round_{0};
-  std::atomic<bool> failed_{false};
+  std::atomic<bool> failed_{false}, claimed_{false};
+  std::exception_ptr error_;  // what the first to fail threw
 };
 
 }  // namespace quatrain::ops::engine

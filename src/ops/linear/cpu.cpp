@@ -116,8 +116,9 @@ Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const
                      products->scalar_type() == at::kFloat;
     map.sum_products(rows, of_g, {&piece, 1}, has ? products->const_data_ptr<float>() : nullptr, sums);
     dA = map.structure_gradient(sums);
-  } else if (want_A) {
-    // Factors that the caller brings may be of any condition: dA is taken from dH.
+  }
+  if (want_A && !dA.defined()) {
+    // Factors that the caller brings may be of any condition, and those of A may not reach it: from dH.
     Call by_H = map.call();
     by_H.way = Way::materialised;
     dA = std::get<2>(composed::linear_backward(grad, x, S, by_H, {false, false, true}));

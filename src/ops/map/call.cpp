@@ -15,13 +15,13 @@ constexpr std::string_view kLearned = "learned", kFactored = "factored";
 
 }  // namespace
 
-const algebra::Algebra* Call::fixed() const {
+const algebra::Algebra* Call::fixed(const char* function) const {
   if (learned()) return nullptr;
   if (known) return known;
   try {
     return known = &algebra::get(algebra);
   } catch (const std::invalid_argument& error) {
-    TORCH_CHECK_VALUE(false, "linear: ", error.what());
+    TORCH_CHECK_VALUE(false, function, ": ", error.what());
   }
 }
 
@@ -63,7 +63,7 @@ at::Tensor Call::factor(int64_t which) const {
 
 Call make_call(std::string_view algebra, const std::optional<at::Tensor>& A, at::TensorList factors,
                std::string_view way, std::optional<at::ScalarType> dtype, bool constant) {
-  TORCH_CHECK(factors.empty() || factors.size() == 3, "linear: factors must be U, V and W, or none, got ",
+  TORCH_CHECK(factors.empty() || factors.size() == 3, "factors must be U, V and W, or none, got ",
               factors.size(), " tensors");
   Call call;
   call.algebra = std::string(algebra);
@@ -101,7 +101,7 @@ void check_blocks(const char* function, const char* argument, const at::Tensor& 
   if (!call.learned()) {
     TORCH_CHECK(call.factors.empty(), function, ": factors go with a learned A; '", call.algebra,
                 "' has its own");
-    const int64_t n = call.fixed()->n();
+    const int64_t n = call.fixed(function)->n();
     TORCH_CHECK(S.sym_size(0) == n, function, ": ", argument, " must have ", n, " blocks for the algebra '",
                 call.algebra, "', got ", S.sym_size(0));
     return;

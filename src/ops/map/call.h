@@ -32,8 +32,8 @@ struct QUATRAIN_API Call {
   int64_t rank() const;
   /// U, V or W of a learned tensor, where there are factors.
   at::Tensor factor(int64_t which) const;
-  /// The fixed algebra; null for a learned one.
-  const algebra::Algebra* fixed() const;
+  /// The fixed algebra; null for a learned one. An unknown name is an error of the function named.
+  const algebra::Algebra* fixed(const char* function = "linear") const;
   /// The type to compute in.
   at::ScalarType compute_dtype(const at::Tensor& x) const { return dtype.value_or(x.scalar_type()); }
 };

@@ -17,7 +17,7 @@ Mixtures::Mixtures(int64_t n, Values table, int64_t rank, Values U, Values V, Va
 
 const Mixings& Mixtures::factors() const {
   std::call_once(factors_once_, [this] {
-    TORCH_CHECK(rank_ > 0, "linear: the way 'factored' needs factors");
+    TORCH_CHECK(rank_ > 0, "the way 'factored' needs factors");
     factors_.emplace(U_.data(), V_.data(), W_.data(), n_, rank_);
   });
   return *factors_;

@@ -323,14 +323,14 @@ at::Tensor gradient(const Factors& f, const std::vector<float>& dU, const std::v
     return to;
   };
   const Vector image = applied(f, {scaled(dU), scaled(dV), scaled(dW)});
-  const at::Tensor dA = at::empty({f.n, f.n, f.n}, at::kDouble);
+  at::Tensor dA;
   on_one_thread([&] {
     Vector y;
     if (!solve(f, image, y)) {
       Factors fresh = f;
-      renew(fresh);
-      solve(fresh, image, y);
+      if (!(renew(fresh) < kCondition) || !solve(fresh, image, y)) return;
     }
+    dA = at::empty({f.n, f.n, f.n}, at::kDouble);
     std::copy(y.begin(), y.end(), dA.mutable_data_ptr<double>());
   });
   return dA;

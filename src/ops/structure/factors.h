@@ -54,7 +54,8 @@ void finish(Factors& factors, double scale);
 /// Least ratio of the smallest to the largest singular value of the three unfoldings of a tensor.
 double spread(const std::vector<double>& A, int64_t n);
 
-/// dA (n, n, n), float64, from the gradients of the factors of A itself, each n x R.
+/// dA (n, n, n), float64, from the gradients of the factors of A itself, each n x R; undefined where it
+/// cannot be had from them, as where they are not finite.
 at::Tensor gradient(const Factors& factors, const std::vector<float>& dU, const std::vector<float>& dV,
                     const std::vector<float>& dW);
 
