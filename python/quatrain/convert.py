@@ -8,6 +8,7 @@ from typing import Any, Callable, Iterator, TypeVar
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
+from torch.nn.utils import parametrize
 
 from . import nn as layers
 from . import ops
@@ -133,6 +134,9 @@ def _linears(model: nn.Module, attentions: _Attentions) -> Iterator[tuple[str, _
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
 
+_COMPUTED = "its weight is computed from others (weight_norm, spectral_norm, pruning): make it a parameter first"
+
+
 def _kept_from(layer: nn.Module) -> str:
     """What a layer does beside its matrix, which a new layer would not do; empty where there is nothing."""
     if any(is_lazy(parameter) for parameter in layer.parameters(recurse=False)):
@@ -143,10 +147,13 @@ def _kept_from(layer: nn.Module) -> str:
     elif type(layer) in _CONVOLUTIONS or isinstance(layer, _OUR_CONVOLUTIONS):
         if getattr(layer, "groups", 1) > 1:
             return "its groups are runs of channels, where a hypercomplex layer's are parts of every component"
+    elif parametrize.is_parametrized(layer, "weight"):
+        return _COMPUTED
     elif type(layer) not in (nn.Linear, layers.Linear):
-        return f"is a {type(layer).__name__}, which may do more than a linear layer"
+        kind = "a convolution" if isinstance(layer, tuple(_CONVOLUTIONS)) else "a linear layer"
+        return f"is a {type(layer).__name__}, which may do more than {kind}"
     if (type(layer) is nn.Linear or type(layer) in _CONVOLUTIONS) and "weight" not in layer._parameters:
-        return "its weight is computed from others (weight_norm, spectral_norm, pruning): make it a parameter first"
+        return _COMPUTED
     if any(getattr(layer, hooks) for hooks in _HOOKS):
         return "has hooks, which a new layer would lose: remove them, convert, and register them again"
     return ""
@@ -262,8 +269,12 @@ def convert(
     for name, layer in _linears(model, attentions):
         weight, sizes = _weight(layer), _sizes(layer)
         count, error, skipped = _count(layer), None, ""
-        shared = layer.parameters() if is_recurrent(layer) else (weight,)
-        tied = [other for each in shared for other in owners.get(each, []) if other.rpartition(".")[0] != name]
+        tied = [
+            f"its {'bias' if part.startswith('bias') else 'weight'} is tied to {other}"
+            for part, parameter in layer.named_parameters()
+            for other in owners.get(parameter, [])
+            if other.rpartition(".")[0] != name
+        ]
         projection = getattr(layer, "proj_size", 0)
         odd = [size for size in (*sizes, *([projection] if projection else [])) if size % spec.n or size == 0]
         if isinstance(layer, layers.HypercomplexLayer) and layer.spec.n > 1:
@@ -273,9 +284,11 @@ def convert(
         elif kept := _kept_from(layer):
             skipped = kept
         elif tied:
-            skipped = f"its weight is tied to {tied[0]}"
+            skipped = tied[0]
         elif odd:
             skipped = f"n = {spec.n} does not divide {odd[0]}"
+        elif not fresh and not weight.is_meta and not weight.isfinite().all():
+            raise ValueError(f"convert: the weight of '{name}' holds nan or inf, to which nothing is near (repair it, or take fresh = True)")
         elif weight.is_meta and not fresh:
             raise ValueError(
                 f"convert: the weights of '{name}' are on the meta device, so nothing is near to them (load them first, or "

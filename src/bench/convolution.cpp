@@ -137,7 +137,9 @@ Contest contest_of(const ConvolutionCase& asked) {
       hidden("image", asked.image),
       hidden("depth", asked.depth),
       field("batch", asked.batch),
-      column("kernel", size(asked.kernel) + (asked.stride > 1 ? " / " + std::to_string(asked.stride) : ""),
+      column("kernel",
+             (asked.depth > 0 ? std::to_string(asked.kernel) + "x" : "") + size(asked.kernel) +
+                 (asked.stride > 1 ? " / " + std::to_string(asked.stride) : ""),
              true),
       hidden("kernel", asked.kernel),
       hidden("stride", asked.stride),

@@ -35,9 +35,11 @@ inline constexpr const char* kEvaluateFooter = R"(Examples:
 
 inline constexpr const char* kPredictFooter =
     R"(For each line in a line goes out, in order, with tabs between. What they hold is the run's kind of task: where texts are
-classified, the label, then the probability of every label in the order of the run's labels.txt; where lines become
-lines, the best target, or several with their scores (decode.best, decode.scores). Where lines become lines, decode.reads
-lets a line have the beginning of its target, or a target to be scored, behind a tab.
+classified, the label, then the probability of every label in the order of the run's labels.txt; of a picture (a file) the
+likeliest class and its probability; of a recording (a file) what was said; where lines become lines, the best target, or
+several with their scores (decode.best, decode.scores). Where lines become lines, decode.reads lets a line have the
+beginning of its target, or a target to be scored, behind a tab. The kind regression reads the input's numbers with spaces
+between (two quaternions are 8), copy_memory the symbols as digits without spaces (10 of them).
 
 --with answers together with other runs of the same pieces: each token by the mean of their probabilities.
 
@@ -48,6 +50,7 @@ Examples:
   echo "a fine film" | quatrain predict runs/mine
   quatrain predict runs/mine < texts.txt | cut -f1 > labels.txt
   quatrain predict runs/digits first.wav second.flac
+  quatrain predict runs/pets cat.jpg dog.png
   arecord -t raw -f S16_LE -c 1 -r 8000 | quatrain predict runs/digits --live
   quatrain predict runs/translation --set decode.beam=8 --set decode.best=4 --set decode.scores=true < lines.txt
   quatrain predict runs/seed1 --with runs/seed2 --with runs/seed3 < lines.txt

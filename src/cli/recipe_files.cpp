@@ -28,7 +28,7 @@ RecipeFile find_recipe(const std::string& what, const std::string& from) {
   if (fs::is_directory(what)) {
     // A damaged checkpoint is named as such, before a word of it is read.
     fs::path place = what;
-    for (const std::string& which : {from, std::string("best")})
+    for (const std::string& which : {from, std::string("best"), std::string("last")})
       if (place == what && train::has_checkpoint(what, which)) place = train::find_checkpoint(what, which);
     if (!fs::exists(place / "recipe.toml"))
       throw tasks::RecipeError(

@@ -155,14 +155,18 @@ void count_others(ImageGathering& gathering, const Layout& layout) {
   }
 }
 
-void add_files(std::vector<ImageFile>& files, const ImageGathering& gathering, const fs::path& folder,
+void add_files(std::vector<ImageFile>& files, ImageGathering& gathering, const fs::path& folder,
                ImagePart part, const std::vector<std::string>& classes) {
+  const std::string whose = gathering.needed() == ImagePart::train ? "the training set" : "the model";
   for (const auto& entry : sorted_entries(folder, /*folders=*/true)) {
     const auto found = std::ranges::find(classes, entry.filename().string());
-    TORCH_CHECK(found != classes.end(), "data: ", entry.string(), " is a class that the ",
-                gathering.needed() == ImagePart::train ? "training set" : "model", " has not (",
-                shorten(join(classes)), ")");
-    for (auto& file : images_of(entry)) files.push_back({std::move(file), part, found - classes.begin()});
+    for (auto& file : images_of(entry))
+      if (found != classes.end())
+        files.push_back({std::move(file), part, found - classes.begin()});
+      else
+        gathering.refuse(part, whose + " has not their class", file.string(),
+                         "data: " + entry.string() + " is a class that " + whose + " has not (" +
+                             shorten(join(classes)) + ")");
   }
 }
 
@@ -186,6 +190,7 @@ std::vector<ImageFile> list_files(ImageGathering& gathering, std::vector<std::st
   const ImageSource& source = gathering.source();
   const Layout layout = find_layout(gathering);
   if (layout.train.empty()) return list_files(gathering, layout, classes);
+  gathering.divide(layout.dev.empty(), layout.test.empty());
   const double dev_share = layout.dev.empty() ? source.dev_share : 0;
   const double test_share = layout.test.empty() ? source.test_share : 0;
   std::vector<ImageFile> files;

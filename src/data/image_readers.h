@@ -36,6 +36,8 @@ class ImageGathering {
   void read_alone(ImagePart part) { needed_ = part; }
   /// The set that there must be.
   ImagePart needed() const { return needed_; }
+  /// Says of which sets the training set's folder gives a share.
+  void divide(bool dev, bool test) { splits_.divided_dev = dev, splits_.divided_test = test; }
   /// To be called before the first picture is added.
   void set_classes(std::vector<std::string> classes);
 

@@ -220,7 +220,8 @@ std::pair<std::string, std::string> endings(const PairEntry& entry, const LinePa
   for (const auto& ending : {from, to})
     TORCH_CHECK(std::find(known.begin(), known.end(), ending) != known.end(), "data: the ", format,
                 " format needs ", (folder / (stems[0] + "." + ending)).string(), " or ", ending,
-                ".gz, but the endings there are ", join(known));
+                ".gz, but the endings there are ", join(known),
+                known.size() == 2 ? ": name them in task.source and task.target" : "");
   return {from, to};
 }
 

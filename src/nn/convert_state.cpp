@@ -43,6 +43,9 @@ bool same_values(const at::Tensor& a, const at::Tensor& b) {
   return std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0 && x.any().item<bool>();
 }
 
+constexpr const char* kConvolution =
+    "is a convolution, of which a file has not all options: convert the run, or the model in Python";
+
 class StateConverter {
  public:
   StateConverter(Safetensors& state, const ConvertStateOptions& options) : state_(state), options_(options) {
@@ -56,6 +59,7 @@ class StateConverter {
     // A layer's reason to stay may be another layer, so all are settled before the first is changed.
     for (const auto& [name, tensor] : state_.tensors) {
       const std::string layer = layer_of(name, own_ ? "S" : "weight");
+      keep_convolution(name, tensor);
       if (layer.empty() || !is_linear(tensor)) continue;
       const int64_t size = tensor.numel() + numel(layer + ".bias");
       report_.layers.push_back({layer,
@@ -75,6 +79,17 @@ class StateConverter {
   }
 
  private:
+  // The file does not say how a convolution is made of its kernel: groups, and which axis is the input's.
+  void keep_convolution(const std::string& name, const at::Tensor& tensor) {
+    const bool ours = !layer_of(name, "F").empty();
+    const std::string layer = layer_of(name, ours ? "F" : "weight");
+    const int64_t first = ours ? 1 : 0;  // behind n blocks
+    if (layer.empty() || !tensor.is_floating_point() || tensor.dim() < first + 3) return;
+    const int64_t n = ours ? tensor.size(0) : 1, size = tensor.numel() + numel(layer + ".bias");
+    report_.layers.push_back(
+        {layer, n * tensor.size(first + 1), n * tensor.size(first), size, size, {}, kConvolution});
+  }
+
   bool is_linear(const at::Tensor& tensor) const {
     return tensor.is_floating_point() && tensor.dim() == (own_ ? 3 : 2);
   }

@@ -75,9 +75,11 @@ std::vector<Checkpoint> checkpoints_to_average(const fs::path& run_folder, int64
   for (const fs::path& older : older_checkpoints(run_folder)) names.push_back(older.filename().string());
   if (most > 0 && static_cast<int64_t>(names.size()) > most) names.resize(static_cast<size_t>(most));
   if (names.size() < 2)
-    throw std::runtime_error("the run '" + run_folder.string() + "' has " +
-                             counted(static_cast<int64_t>(names.size()), "checkpoint") +
-                             " to average, and a mean needs 2: train with train.keep = 5 (--keep 5)");
+    throw std::runtime_error(
+        "the run '" + run_folder.string() + "' has " +
+        counted(static_cast<int64_t>(names.size()), "checkpoint") +
+        " to average, and a mean needs 2: train with train.keep = 5 (--keep 5), and evaluate more than once "
+        "(train.evaluate_every)");
   std::vector<Checkpoint> checkpoints;
   for (const auto& name : names) checkpoints.push_back(open_checkpoint(run_folder, name));
   std::reverse(checkpoints.begin(), checkpoints.end());

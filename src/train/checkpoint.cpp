@@ -330,8 +330,7 @@ void remove_run(const fs::path& run_folder) {
   std::vector<fs::path> aside;
   for (const auto& entry : fs::directory_iterator(run_folder))
     if (const std::string name = entry.path().filename().string();
-        name.starts_with(std::string("best") + kDamaged) || is_counts_file(name) ||
-        name.ends_with(kAnswersEnding))
+        name.starts_with(std::string("best") + kDamaged) || is_counts_file(name) || is_answers_file(name))
       aside.push_back(entry.path());
   for (const fs::path& folder : aside) fs::remove_all(folder);
   for (const char* name : {kMetricsFile, kResultFile, kPredictionsFile, kShortlistFile})

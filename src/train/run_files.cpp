@@ -1,5 +1,7 @@
 #include "train/run_files.h"
 
+#include <algorithm>
+
 #include "train/checkpoint.h"
 
 namespace quatrain::train {
@@ -16,6 +18,11 @@ std::string counts_file(const std::string& figure) {
 
 bool is_counts_file(const std::string& name) {
   return name.ends_with(kCounts);
+}
+
+bool is_answers_file(const std::string& name) {
+  return std::any_of(kAnswerEndings.begin(), kAnswerEndings.end(),
+                     [&](const char* ending) { return name == std::string("test") + ending; });
 }
 
 bool is_average(const fs::path& run_folder) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,7 +13,9 @@ namespace quatrain::train {
 inline constexpr const char* kMetricsFile = "metrics.jsonl";
 inline constexpr const char* kResultFile = "result.json";
 inline constexpr const char* kPredictionsFile = "predictions.tsv";
-inline constexpr const char* kAnswersEnding = ".hypotheses.txt";  ///< of a set's answers in words
+/// What tasks keep of a scored set: its answers, and where they are wrong.
+inline constexpr std::array<const char*, 7> kAnswerEndings = {
+    ".hypotheses.txt", ".ranking.tsv", ".confusions.tsv", ".errors.txt", ".ref.trn", ".hyp.trn", ".ctm"};
 inline constexpr const char* kShortlistFile =
     "shortlist";  ///< made later: the likely target tokens of each token
 inline constexpr const char* kAverageFile = "average.json";  ///< in best/ of a mean: of which checkpoints
@@ -21,6 +24,9 @@ inline constexpr const char* kAverageFile = "average.json";  ///< in best/ of a 
 QUATRAIN_API std::string counts_file(const std::string& figure);
 /// True for such a name.
 QUATRAIN_API bool is_counts_file(const std::string& name);
+
+/// True for the name of a file of the test set's answers.
+bool is_answers_file(const std::string& name);
 
 /// True where a run is the mean of another's checkpoints, which nothing can be trained on from.
 QUATRAIN_API bool is_average(const std::filesystem::path& run_folder);

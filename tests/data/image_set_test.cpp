@@ -463,7 +463,11 @@ TEST_F(ImageFoldersTest, SaysWhatIsMissing) {
   write_picture("train/cat/a.png", 1);
   write_picture("train/dog/a.png", 1);
   write_picture("test/emu/a.png", 1);
-  EXPECT_THAT(error("folders"), HasSubstr("test/emu is a class that the training set has not (cat, dog)"));
+  EXPECT_THAT(error("folders"),
+              HasSubstr("test/emu is a class that the training set has not (cat, dog); skip_bad"));
+  const auto without = load_images({.reader = "folders", .folder = folder_, .skip_bad = true});
+  EXPECT_EQ(without.test.size(), 1);
+  EXPECT_EQ(without.bad.reasons[0].reason, "the training set has not their class");
   EXPECT_THAT(error_of([&] { load_images({.reader = "folders", .folder = folder_ / "none"}); }),
               HasSubstr("there is no folder"));
   EXPECT_THAT(error("photos"),

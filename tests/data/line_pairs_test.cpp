@@ -161,6 +161,12 @@ TEST_F(PairsTest, EndingsMustBeNamedWhereTheyAreMany) {
   from.target = "cs";
   EXPECT_EQ(error(from),
             "data: the parallel format needs DIR/train.cs or cs.gz, but the endings there are de, en, fr");
+  std::filesystem::remove(folder_ / "train.fr.gz");
+  EXPECT_EQ(
+      error(from),
+      "data: the parallel format needs DIR/train.fr or fr.gz, but the endings there are de, en: name them in "
+      "task.source and task.target");
+  write("train.fr.gz", "un\n");
   from.target = "fr";
   EXPECT_THAT(error(from), HasSubstr("source and target must be different files, but both end in \"fr\""));
   write("train.fr", "un\n");

@@ -191,7 +191,7 @@ def test_convert_keeps_what_a_new_layer_would_lose():
     model, report = quatrain.convert(model, "quaternion")
     assert report.converted == 1
     torch.testing.assert_close(model[:5](x), kept)
-    for layer, words in zip(report.layers, ["hooks", "hooks", "computed from others", "computed from others", "Parametrized"]):
+    for layer, words in zip(report.layers, ["hooks", "hooks", "computed from others", "computed from others", "computed from others"]):
         assert words in layer.skipped
 
     for lazy, x in ((nn.LazyLinear(8), torch.zeros(1, 8)), (nn.LazyConv2d(8, 3), torch.zeros(1, 8, 3, 3)), (nn.LazyConvTranspose1d(8, 3), torch.zeros(1, 8, 3))):
@@ -266,3 +266,15 @@ def test_profiles_name_the_operators():
 
 def test_the_version_is_the_librarys():
     assert quatrain.__version__ == torch.ops.quatrain.version() and quatrain.__version__[0].isdigit()
+
+
+def test_fx_is_told_what_it_cannot_trace():
+    with pytest.raises(TypeError, match="Conv2d: torch.fx goes into this layer.*is_leaf_module"):
+        torch.fx.symbolic_trace(nn.Sequential(quatrain.nn.Conv2d(8, 8, 3)))
+
+    class Tracer(torch.fx.Tracer):
+        def is_leaf_module(self, m, name):
+            return isinstance(m, quatrain.nn.HypercomplexLayer) or super().is_leaf_module(m, name)
+
+    model, x = nn.Sequential(quatrain.nn.Conv2d(8, 8, 3), nn.ReLU()), torch.randn(2, 8, 6, 6)
+    torch.testing.assert_close(torch.fx.GraphModule(model, Tracer().trace(model))(x), model(x))

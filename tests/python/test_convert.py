@@ -61,6 +61,24 @@ def test_report_and_what_is_skipped():
     assert report.layers[0].skipped == "excluded by where" and report.converted == 0
 
 
+def test_shared_biases_and_computed_weights_stay():
+    first, second = (torch.nn.Conv2d(8, 8, 3) for _ in range(2))
+    second.bias = first.bias
+    normed = torch.nn.utils.parametrizations.weight_norm(torch.nn.Conv2d(8, 8, 3))
+    _, report = quatrain.convert(torch.nn.Sequential(first, second, normed), "quaternion")
+    assert [layer.skipped for layer in report.layers] == [
+        "its bias is tied to 1.bias", "its bias is tied to 0.bias",
+        "its weight is computed from others (weight_norm, spectral_norm, pruning): make it a parameter first"]  # fmt: skip
+
+
+def test_weights_that_nothing_is_near_to_are_named():
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Conv2d(8, 8, 3))
+    with torch.no_grad():
+        model[1].weight[0, 0, 0, 0] = float("inf")
+    with pytest.raises(ValueError, match="convert: the weight of '1' holds nan or inf"):
+        quatrain.convert(model, "quaternion")
+
+
 def test_fresh_weights():
     torch.manual_seed(3)
     layer, report = quatrain.convert(torch.nn.Linear(8, 8), "phm(4)", fresh=True)

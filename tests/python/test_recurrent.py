@@ -1,6 +1,7 @@
 """Recurrent layers: torch's at n = 1, traces, packed sequences, states."""
 
 import copy
+import inspect
 
 import numpy as np
 import pytest
@@ -275,3 +276,11 @@ def test_arguments_are_refused_in_a_sentence():
     for wrong in (*wrongs, dict(dtype=torch.int32), dict(dtype=torch.complex64)):
         with pytest.raises(TypeError, match="LSTM: " + next(iter(wrong)) + " must be"):
             nn.LSTM(8, 16, **wrong)
+
+
+@pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU, nn.RNN, nn.LSTMCell, nn.GRUCell, nn.RNNCell])
+def test_help_shows_the_arguments(layer):
+    parameters = inspect.signature(layer).parameters
+    assert {"input_size", "hidden_size", "bias", "algebra", "gates", "chrono"} <= parameters.keys()
+    assert "cell" not in parameters and not {"args", "kwargs"} & parameters.keys()
+    assert "Args: those of" not in layer.__doc__ and "algebra" in layer.__doc__

@@ -98,12 +98,31 @@ def test_what_was_hooked_or_replaced_is_called():
         torch.testing.assert_close(net(x), before, rtol=1e-4, atol=1e-5)
         assert seen == [torch.Size([1, 8, 8, 8])]
         handle.remove()
+        handle = torch.nn.modules.module.register_module_forward_hook(lambda layer, given, y: seen.append(type(layer)))
+        net(x)
+        handle.remove()
+        assert seen.count(nn.Conv2d) == sum(isinstance(part, nn.Conv2d) for part in net.modules())
+        net.blocks[1].conv1.forward = lambda x: 0 * x  # as adapters and profilers do
+        assert not torch.allclose(net(x), before, rtol=1e-3, atol=1e-3)
+        del net.blocks[1].conv1.forward
         net.blocks[0].norm1 = torch.nn.Identity()
         assert not torch.allclose(net(x), before, rtol=1e-3, atol=1e-3)
         net.stem_norm.train()  # takes the batch's statistics, and keeps them
         means = net.stem_norm.running_mean.clone()
         net(x)
         assert not torch.equal(net.stem_norm.running_mean, means)
+
+
+@pytest.mark.parametrize("residual", ["plain", "fixup"])
+def test_mapped_and_traced_without_gradients(residual):
+    net, x = small(residual=residual), torch.randn(3, 4, 8, 8)
+    with torch.no_grad():
+        expected = net(x)
+        assert_near(torch.func.vmap(lambda one: net(one[None])[0])(x), expected)
+        assert_near(torch.jit.trace(net, x, check_tolerance=1e-3)(x), expected)
+    with torch.enable_grad():
+        traced = torch.jit.trace(net, x, check_tolerance=1e-3)
+    assert_near(traced(x), expected)
 
 
 def test_norms_that_cannot_ride_are_called():
@@ -301,6 +320,8 @@ def test_converted_runs_are_loaded(tmp_path):
 
 @pytest.mark.skipif(not PROGRAM, reason="QUATRAIN_PROGRAM names no program")
 def test_runs_of_other_kinds_are_refused(tmp_path):
+    with pytest.raises(TypeError, match="run must be what quatrain.load gives, got str"):
+        ResNet.from_run("run")
     subprocess.run([PROGRAM, "train", "hamilton", "--out", tmp_path / "run", "--set", "train.steps=2"], check=True, capture_output=True)
     with pytest.raises(ValueError, match="ResNet.from_run: the run must be of the kind images, got regression"):
         ResNet.from_run(quatrain.load(tmp_path / "run"))

@@ -10,6 +10,7 @@
 
 #include "quatrain/nn/weights.h"
 #include "quatrain/train/checkpoint.h"
+#include "train/run_files.h"
 #include "train/toy_task.h"
 
 namespace quatrain::train {
@@ -437,11 +438,15 @@ TEST_F(TrainerTest, AFolderWithARunIsNotTouchedUnasked) {
   EXPECT_TRUE(second.asked.empty());
   EXPECT_EQ(stored.test, done.test);
   std::ofstream(folder_ / "run" / "notes.txt") << "mine";
+  for (const char* ending : kAnswerEndings)
+    std::ofstream(folder_ / "run" / (std::string("test") + ending)) << "old";
   TrainerOptions changed = toy_options();
   changed.seed = 9;
   Trainer(third, changed, run("run", Existing::overwrite)).run();
   EXPECT_NE(contents(folder_ / "run" / "best" / "model.safetensors"), weights);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "run" / "notes.txt"));
+  for (const char* ending : kAnswerEndings)
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "run" / (std::string("test") + ending))) << ending;
 }
 
 TEST_F(TrainerTest, ATornCheckpointIsNamed) {

@@ -28,6 +28,8 @@ struct QUATRAIN_API ImageSplits {
   ImageSet train, dev, test;
   std::vector<std::string> classes;  ///< their names; at least two
   BadExamples bad;                   ///< left out where that was asked for; in no class (folders)
+  /// True where dev and test are a share of the training set's folder, because they have none (folders).
+  bool divided_dev = false, divided_test = false;
 };
 
 /// Where pictures come from.

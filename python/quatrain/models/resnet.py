@@ -44,16 +44,18 @@ def _check_options(depth: int, residual: str, norm: str) -> None:
 
 def _rides(*parts: nn.Module | None) -> bool:
     """True where norms, sums and activations ride on the convolutions: in eval mode without gradients. A norm that mixes
-    components or takes the batch's statistics cannot, and what was put in the place of a part, or hooked to it, is called as
-    it stands."""
+    components or takes the batch's statistics cannot, and what was put in the place of a part or of its ``forward``, or
+    hooked to it, is called as it stands."""
 
     def one_rides(part: nn.Module) -> bool:
         if type(part) is nn.BatchNorm2d and any(values is None for values in (part.running_mean, part.weight, part.bias)):
             return False
-        plain = type(part) in (Conv2d, nn.BatchNorm2d)
+        plain = type(part) in (Conv2d, nn.BatchNorm2d) and "forward" not in vars(part)
         return plain and not (part.training or part._forward_hooks or part._forward_pre_hooks)
 
-    return not torch.is_grad_enabled() and all(part is None or one_rides(part) for part in parts)
+    if torch.is_grad_enabled() or torch.jit.is_tracing() or nn.modules.module._has_any_global_hook():  # type: ignore[attr-defined]
+        return False  # a trace is compared with and without gradients
+    return all(part is None or one_rides(part) for part in parts)
 
 
 def _scale_and_shift(norm: Any) -> tuple[Tensor, Tensor]:
@@ -321,7 +323,10 @@ class ResNet(nn.Module):
 
         Raises ValueError where the run is of another kind.
         """
-        if run.kind != "images":
+        kind = getattr(run, "kind", None)
+        if kind is None:
+            raise TypeError(f"ResNet.from_run: run must be what quatrain.load gives, got {type(run).__name__}")
+        if kind != "images":
             raise ValueError(f"ResNet.from_run: the run must be of the kind images, got {run.kind}")
         state, model = run.model.state_dict(), dict(run.recipe["model"])
         stem = state["stem.F"]

@@ -68,6 +68,11 @@ def flag(layer: str, argument: str, value: object) -> None:
 
 def floating(layer: str, x: object) -> None:
     """Refuses an input that is no tensor of real numbers; integers would be taken for a type that weights should have."""
+    if isinstance(x, torch.fx.Proxy):
+        raise TypeError(
+            f"{layer}: torch.fx goes into this layer, whose path depends on its input's shape (name it in Tracer.is_leaf_module, "
+            "or trace what quatrain.materialise makes of the model)"
+        )
     if not isinstance(x, Tensor):
         raise TypeError(f"{layer}: input must be a tensor, got {type(x).__name__}")
     if not x.is_floating_point():

@@ -24,8 +24,8 @@ class ComputedMatrix(Tensor):
         target = args[0] if args else (kwargs or {}).get("tensor")  # torch.nn.init's functions name it
         if written and isinstance(target, ComputedMatrix) and name != "requires_grad_":
             raise RuntimeError(
-                f"the matrix of a hypercomplex layer is computed from S, so {name}() would change nothing: write into "
-                "layer.S (and layer.A), or call layer.reset_parameters()"
+                f"the matrix of a hypercomplex layer is computed, so {name}() would change nothing: write into layer.S, of a "
+                "convolution layer.F (and layer.A), or call layer.reset_parameters()"
             )
         with torch._C.DisableTorchFunctionSubclass():
             result = func(*args, **(kwargs or {}))

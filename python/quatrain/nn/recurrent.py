@@ -13,6 +13,7 @@ from .. import ops
 from ..algebra import Spec
 from ..init import Initialiser
 from . import _check
+from ._inherited import shows_arguments
 from .component_wise import dropout
 from .weight import WAYS, HypercomplexLayer, HypercomplexWeight, Place, Way
 
@@ -414,6 +415,7 @@ class Recurrent(HypercomplexLayer):
         )
 
 
+@shows_arguments
 class LSTM(Recurrent):
     """A long short-term memory over any algebra (QRNN (20)-(24), PHM 4.1); at n = 1 ``torch.nn.LSTM``.
 
@@ -442,8 +444,14 @@ class LSTM(Recurrent):
         return y, (h, c)
 
 
+@shows_arguments
 class GRU(Recurrent):
-    """A gated recurrent unit over any algebra; at n = 1 ``torch.nn.GRU``. Args and shapes: see ``Recurrent`` and ``LSTM``."""
+    """A gated recurrent unit over any algebra; at n = 1 ``torch.nn.GRU``.
+
+    Args: those of ``Recurrent``
+
+    Shape: as torch's: (steps, batch, d) -> (steps, batch, directions hidden_size), state (layers directions, batch, hidden_size).
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs, cell="gru")
@@ -453,11 +461,14 @@ class GRU(Recurrent):
         return y, h
 
 
+@shows_arguments
 class RNN(Recurrent):
     """A plain recurrence over any algebra, h_t = tanh(W * x_t + R * h_{t-1} + b) (QRNN (6)); at n = 1 ``torch.nn.RNN``.
 
     Args: those of ``Recurrent``, and
         nonlinearity: ``tanh`` or ``relu``; fourth, before ``bias``, where the arguments go without names, as torch has it.
+
+    Shape: as torch's: (steps, batch, d) -> (steps, batch, directions hidden_size), state (layers directions, batch, hidden_size).
     """
 
     def __init__(self, *args: Any, nonlinearity: str | None = None, **kwargs: Any) -> None:

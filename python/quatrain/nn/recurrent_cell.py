@@ -10,6 +10,7 @@ from torch import Tensor
 from ..algebra import Spec
 from ..init import Initialiser
 from . import _check
+from ._inherited import shows_arguments
 from .recurrent import Direction, Gates, check_options, take_nonlinearity
 from .weight import HypercomplexLayer, Place, Way
 
@@ -17,9 +18,14 @@ from .weight import HypercomplexLayer, Place, Way
 class RecurrentCell(HypercomplexLayer):
     """What LSTMCell, GRUCell and RNNCell have in common.
 
-    Args: those of ``Recurrent`` that concern one layer; up to ``bias``, and in ``device`` and ``dtype``, they are torch's.
+    Args:
+        input_size: d, size of the input's last axis; n must divide it.
+        hidden_size: size of the state; n must divide it.
+        bias: whether there are biases. Up to here, and in ``device`` and ``dtype``, the arguments are torch's.
+        algebra, gates, single_bias, recurrent_dropout, initialiser, chrono, way: as in the layers, such as ``LSTM``.
+        cell, forget_bias: set by the cells that derive from it.
 
-    Parameters: those of ``Recurrent`` without the number of a layer, ``S_ih``, ``S_hh``, ``bias_ih``, ``bias_hh``.
+    Parameters: named as in the layers, without the number of one: ``S_ih``, ``S_hh``, ``bias_ih``, ``bias_hh``.
     """
 
     def __init__(
@@ -79,8 +85,14 @@ class RecurrentCell(HypercomplexLayer):
         return f"{self.input_size}, {self.hidden_size}, algebra={self._spec}, bias={self.bias}"
 
 
+@shows_arguments
 class LSTMCell(RecurrentCell):
-    """One step of an LSTM: x (batch, d) and states (batch, hidden_size) -> the next h and c; at n = 1 ``torch.nn.LSTMCell``."""
+    """One step of an LSTM: x (batch, d) and states (batch, hidden_size) -> the next h and c; at n = 1 ``torch.nn.LSTMCell``.
+
+    Args: those of ``RecurrentCell``, and
+        forget_bias: what ``bias_ih`` of the forget gates starts with (0 in the papers).
+        printed: h_t = o c_t, without sigmoid and tanh, as PHM prints it.
+    """
 
     def __init__(self, *args: Any, forget_bias: float = 0.0, printed: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs, cell="lstm_printed" if printed else "lstm", forget_bias=forget_bias)
@@ -91,8 +103,12 @@ class LSTMCell(RecurrentCell):
         return h, c
 
 
+@shows_arguments
 class GRUCell(RecurrentCell):
-    """One step of a GRU: x (batch, d) and h (batch, hidden_size) -> the next h; at n = 1 ``torch.nn.GRUCell``."""
+    """One step of a GRU: x (batch, d) and h (batch, hidden_size) -> the next h; at n = 1 ``torch.nn.GRUCell``.
+
+    Args: those of ``RecurrentCell``
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs, cell="gru")
@@ -101,6 +117,7 @@ class GRUCell(RecurrentCell):
         return self._step(input, hx, None, False)[0]
 
 
+@shows_arguments
 class RNNCell(RecurrentCell):
     """One step of an RNN: x (batch, d) and h (batch, hidden_size) -> the next h; at n = 1 ``torch.nn.RNNCell``.
 

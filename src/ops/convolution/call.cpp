@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "ops/convolution/convolution.h"
+#include "ops/transforms.h"
 
 namespace quatrain::ops {
 
@@ -157,7 +158,8 @@ bool fits_winograd(const at::Tensor& F, const ConvolutionCall& call) {
 }
 
 at::MemoryFormat format_of(const at::Tensor& x) {
-  return x.suggest_memory_format();
+  return in_function_transform() ? at::MemoryFormat::Contiguous
+                                 : x.suggest_memory_format();  // vmap knows no other
 }
 
 }  // namespace quatrain::ops

@@ -65,6 +65,17 @@ std::vector<std::string> notes_of(const data::BadExamples& bad) {
   return all;
 }
 
+// Of a set to score that is a share of a folder, where one may expect that all of it is scored.
+std::optional<std::string> division_of(const data::ImageSplits& splits, const std::string& split,
+                                       const std::filesystem::path& folder) {
+  const bool of_dev = split == "dev", of_test = split == "test";
+  if (!(of_dev && splits.divided_dev) && !(of_test && splits.divided_test)) return std::nullopt;
+  const int64_t all = splits.train.size() + splits.dev.size() + splits.test.size();
+  return "the " + split + " set is " + std::to_string((of_dev ? splits.dev : splits.test).size()) +
+         " of the " + counted(all, "picture") + ", chosen by their names, because there is no folder " +
+         (folder / split).string() + ": put the classes' folders into it, and all their pictures are scored";
+}
+
 // Those of a run name its numbers; other data cannot be scored by it.
 void require_same(const std::vector<std::string>& classes, const std::vector<std::string>& known) {
   if (classes != known)
@@ -121,6 +132,7 @@ std::unique_ptr<Data> load_images_of(Recipe recipe, const DataRequest& request) 
   name_classes(recipe, splits.classes);
   if (trained) require_same(splits.classes, trained->classes);
   const data::PixelScale scale = trained ? trained->scale() : data::measure_pixels(splits.train.images);
+  const auto divided = division_of(splits, request.split, source.folder);
   ImageSets sets;
   Checksums checksums;
   for (const auto& [name, set] :
@@ -130,6 +142,7 @@ std::unique_ptr<Data> load_images_of(Recipe recipe, const DataRequest& request) 
     sets.emplace(name, std::move(*set));
   }
   std::vector<std::string> notes = notes_of(splits.bad);
+  if (!request.folder.empty() && divided) notes.push_back(*divided);
   if (request.split.empty() && !sets.contains("dev"))
     notes.push_back("the dev set is empty: the last weights count");
   return std::make_unique<ImageData>(std::move(recipe), std::move(sets), std::move(splits.classes), scale,

@@ -78,7 +78,7 @@ std::unique_ptr<Model> load(const fs::path& run) {
     const Recipe recipe = read_recipe((train::find_checkpoint(run, "best") / "recipe.toml").string());
     if (recipe.about().name != "seq2seq")
       throw RecipeError("the run '" + run.string() + "' is of the kind '" + recipe.about().name +
-                        "': only runs that make lines of lines (seq2seq) have a shortlist");
+                        "': only runs that turn lines into lines (seq2seq) have a shortlist");
   }
   auto model = load_run(run, {Setting::parse("decode.shortlist=false")});
   const auto& own = model->recipe().own<Seq2SeqTaskOptions>();

@@ -144,7 +144,7 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
     figures["exact" + of] = static_cast<double>(counts.first) / static_cast<double>(counts.second);
     figures["count" + of] = static_cast<double>(counts.second);
   }
-  result.files[std::string(split) + train::kAnswersEnding] = std::move(hypotheses);
+  result.files[std::string(split) + ".hypotheses.txt"] = std::move(hypotheses);
   return result;
 }
 
