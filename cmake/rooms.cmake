@@ -45,13 +45,14 @@ function(quatrain_batches name most prefix)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 
-# quatrain_room(NAME [TORCH none|aten|frontend] [BATCH most] SOURCES ... [PLAIN ...] [ALONE ...])
-#   none: plain C++.  aten: tensors and operators.  frontend: <torch/torch.h>, through the precompiled header.
+# quatrain_room(NAME [TORCH none|aten|frontend] [SOON] [BATCH most] SOURCES ... [PLAIN ...] [ALONE ...])
+#   none: plain C++.  aten: tensors and operators.  frontend: modules too.
+#   SOON: what runs seldom is compiled to be compiled soon.
 #   PLAIN: files of a frontend room that include nothing of torch (or <c10/util/Exception.h> alone): they compile in a second
 #   without that header.
 #   ALONE: files that are never compiled together with others.
 function(quatrain_room name)
-  cmake_parse_arguments(ROOM "" "TORCH;BATCH" "SOURCES;PLAIN;ALONE" ${ARGN})
+  cmake_parse_arguments(ROOM "SOON" "TORCH;BATCH" "SOURCES;PLAIN;ALONE" ${ARGN})
   if(NOT ROOM_BATCH)
     set(ROOM_BATCH 8)
   endif()
@@ -71,18 +72,32 @@ function(quatrain_room name)
   # Objects go into shared libraries and into executables alike, and a precompiled header is only reused under equal flags.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
                                            VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF)
-  if(NOT ROOM_TORCH STREQUAL "none")
-    target_link_libraries(${name} PRIVATE quatrain::torch)
+  if(ROOM_SOON)
+    target_compile_options(${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
   endif()
+  if(ROOM_TORCH STREQUAL "none")
+    return()
+  endif()
+  target_link_libraries(${name} PRIVATE quatrain::torch)
   if(ROOM_TORCH STREQUAL "frontend")
-    if(NOT TARGET quatrain_frontend)
-      file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/frontend.cpp CONTENT "")
-      add_library(quatrain_frontend OBJECT ${PROJECT_BINARY_DIR}/frontend.cpp)
-      target_link_libraries(quatrain_frontend PRIVATE quatrain_options quatrain::torch)
-      set_target_properties(quatrain_frontend PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
-                                                         VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF)
-      target_precompile_headers(quatrain_frontend PRIVATE <torch/torch.h>)
-    endif()
-    target_precompile_headers(${name} REUSE_FROM quatrain_frontend)
+    quatrain_precompile(${name} modules <torch/types.h> <torch/utils.h> <torch/nn/cloneable.h> <torch/nn/module.h>
+                        <torch/nn/pimpl.h>)
+  elseif(QUATRAIN_UNITY)
+    quatrain_precompile(${name} tensors <ATen/ATen.h> <torch/library.h> <torch/csrc/autograd/custom_function.h>)
   endif()
+endfunction()
+
+# Headers of torch, compiled once for all targets under the name of that set. As few as most files need: in every file
+# that begins with them GCC instantiates what their inline functions use, which takes five seconds of all of
+# <torch/torch.h>.
+function(quatrain_precompile name set)
+  if(NOT TARGET quatrain_${set})
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${set}.cpp CONTENT "")
+    add_library(quatrain_${set} OBJECT ${PROJECT_BINARY_DIR}/${set}.cpp)
+    target_link_libraries(quatrain_${set} PRIVATE quatrain_options quatrain::torch)
+    set_target_properties(quatrain_${set} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+                                                     VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF)
+    target_precompile_headers(quatrain_${set} PRIVATE ${ARGN})
+  endif()
+  target_precompile_headers(${name} REUSE_FROM quatrain_${set})
 endfunction()

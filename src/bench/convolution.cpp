@@ -1,6 +1,7 @@
 #include "bench/convolution.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <chrono>
 

@@ -1,6 +1,7 @@
 #include "quatrain/nn/encoder.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include <algorithm>
 

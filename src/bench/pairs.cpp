@@ -1,6 +1,12 @@
 #include "bench/pairs.h"
 
-#include <torch/torch.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/rnn.h>
+#include <torch/nn/utils/rnn.h>
+#include <torch/optim.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "quatrain/models/pair_attention.h"
 #include "quatrain/models/pair_encoder.h"

@@ -1,6 +1,7 @@
 #include "bench/pass.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 namespace quatrain::bench {
 

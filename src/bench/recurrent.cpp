@@ -1,7 +1,10 @@
 #include "quatrain/nn/recurrent.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/rnn.h>
+#include <torch/nn/utils/rnn.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "bench/pass.h"
 #include "bench/recurrent.h"

@@ -2,7 +2,7 @@
 
 #include <sndfile.h>
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // What is done to samples in memory: channels and rates.
 #include <samplerate.h>
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #include "quatrain/data/feature_stream.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "quatrain/data/image_loader.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <condition_variable>

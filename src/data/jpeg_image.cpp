@@ -1,6 +1,6 @@
 #include <turbojpeg.h>
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <memory>
 

@@ -1,6 +1,6 @@
 #include "data/kaldi_values.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,6 @@
 #include "quatrain/data/line_pair_loader.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,6 @@
 #include <png.h>
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "data/image_decoders.h"
 

@@ -2,7 +2,7 @@
 
 #include <samplerate.h>
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 #include <vector>

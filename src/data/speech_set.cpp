@@ -1,6 +1,6 @@
 #include "quatrain/data/speech_set.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "quatrain/data/audio.h"
 #include "quatrain/data/augmentation.h"

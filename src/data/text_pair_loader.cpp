@@ -1,7 +1,7 @@
 #include "quatrain/data/text_pair_loader.h"
 
 #include <c10/util/Exception.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,6 @@
 #include "quatrain/data/vectors.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <bit>
 #include <charconv>

@@ -1,6 +1,6 @@
 #include "quatrain/models/ctc_decoder.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>

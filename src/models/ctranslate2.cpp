@@ -1,6 +1,7 @@
 #include "quatrain/models/ctranslate2.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <map>

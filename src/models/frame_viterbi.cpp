@@ -1,6 +1,6 @@
 #include "quatrain/models/frame_viterbi.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "models/frames.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,6 @@
 #include "quatrain/models/hypothesis_table.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace quatrain::models {
 

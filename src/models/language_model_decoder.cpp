@@ -1,6 +1,7 @@
 #include "quatrain/models/language_model_decoder.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "models/sequence_parts.h"
 #include "ops/memory/step_memory.h"

@@ -1,6 +1,6 @@
 #include "models/output_projection.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 

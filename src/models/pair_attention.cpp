@@ -1,6 +1,6 @@
 #include "quatrain/models/pair_attention.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "models/pair_inputs.h"
 #include "nn/check.h"

@@ -1,6 +1,7 @@
 #include "quatrain/models/pair_encoder.h"
 
-#include <torch/torch.h>
+#include <torch/nn/utils/rnn.h>
+#include <torch/types.h>
 
 #include <limits>
 

@@ -1,6 +1,6 @@
 #include "models/pair_inputs.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace quatrain::models {
 

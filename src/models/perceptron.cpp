@@ -1,6 +1,6 @@
 #include "quatrain/models/perceptron.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "nn/check.h"
 

@@ -1,6 +1,6 @@
 #include "quatrain/models/positions.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,8 @@
 #include "quatrain/models/recurrent_network.h"
 
-#include <torch/torch.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/utils/rnn.h>
+#include <torch/types.h>
 
 #include "ops/memory/step_memory.h"
 

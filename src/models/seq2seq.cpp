@@ -1,6 +1,6 @@
 #include "quatrain/models/seq2seq.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "models/sequence_parts.h"
 #include "nn/check.h"

@@ -1,6 +1,8 @@
 #include "quatrain/models/token_inputs.h"
 
-#include <torch/torch.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 

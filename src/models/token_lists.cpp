@@ -1,6 +1,6 @@
 #include "models/token_lists.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,10 @@
 #include "quatrain/models/word_vectors.h"
 
-#include <torch/torch.h>
+#include <torch/nn/cloneable.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "nn/check.h"
 

@@ -1,6 +1,6 @@
 #include "quatrain/nn/activation.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <utility>
 

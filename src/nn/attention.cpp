@@ -1,6 +1,6 @@
 #include "quatrain/nn/attention.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "nn/enum_names.h"
 

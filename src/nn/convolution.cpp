@@ -1,6 +1,8 @@
 #include "quatrain/nn/convolution.h"
 
-#include <torch/torch.h>
+#include <torch/enum.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "nn/check.h"
 

@@ -1,6 +1,7 @@
 #include "quatrain/nn/decoder.h"
 
-#include <torch/torch.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/types.h>
 
 #include "nn/check.h"
 #include "nn/residual.h"

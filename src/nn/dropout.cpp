@@ -1,6 +1,6 @@
 #include "quatrain/nn/dropout.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "nn/check.h"
 #include "quatrain/layer_ops.h"

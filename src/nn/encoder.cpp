@@ -1,6 +1,7 @@
 #include "quatrain/nn/encoder.h"
 
-#include <torch/torch.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/types.h>
 
 #include "nn/enum_names.h"
 #include "nn/residual.h"

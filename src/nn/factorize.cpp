@@ -1,6 +1,7 @@
 #include "quatrain/nn/factorize.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "nn/visit.h"
 #include "support/numbers.h"

@@ -1,6 +1,6 @@
 #include "quatrain/nn/feed_forward.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "nn/check.h"
 #include "ops/panels.h"

@@ -1,6 +1,6 @@
 #include "nn/head_order.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace quatrain::nn {
 namespace {

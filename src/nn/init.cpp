@@ -1,6 +1,7 @@
 #include "quatrain/nn/init.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 #include <numbers>

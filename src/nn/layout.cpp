@@ -1,6 +1,6 @@
 #include "quatrain/nn/layout.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "nn/check.h"
 

@@ -1,6 +1,7 @@
 #include "quatrain/nn/norm.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 

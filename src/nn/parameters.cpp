@@ -1,6 +1,8 @@
 #include "quatrain/nn/parameters.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/types.h>
 
 #include "nn/visit.h"
 #include "quatrain/nn/decoder.h"

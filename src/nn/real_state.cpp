@@ -1,6 +1,10 @@
 #include "nn/real_state.h"
 
-#include <torch/torch.h>
+#include <torch/enum.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/rnn.h>
+#include <torch/types.h>
 
 #include <optional>
 

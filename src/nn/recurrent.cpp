@@ -1,6 +1,7 @@
 #include "quatrain/nn/recurrent.h"
 
-#include <torch/torch.h>
+#include <torch/nn/utils/rnn.h>
+#include <torch/types.h>
 
 #include "nn/check.h"
 

@@ -1,4 +1,6 @@
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/utils/rnn.h>
+#include <torch/types.h>
 
 #include "nn/check.h"
 #include "quatrain/nn/dropout.h"

@@ -1,6 +1,8 @@
 #include "quatrain/nn/recurrent_weights.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "nn/check.h"
 #include "nn/enum_names.h"

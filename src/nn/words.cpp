@@ -1,6 +1,6 @@
 #include "quatrain/nn/words.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "quatrain/word_ops.h"
 

@@ -1,6 +1,9 @@
 #include "tasks/calls.h"
 
-#include <torch/torch.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/optimizer.h"

@@ -1,6 +1,6 @@
 #include "quatrain/tasks/kind.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,8 @@
 #include "quatrain/train/optimizer.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/optim.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <set>

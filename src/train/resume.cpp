@@ -1,6 +1,6 @@
 #include "train/resume.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cerrno>
 #include <cstdlib>

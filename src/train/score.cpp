@@ -1,6 +1,7 @@
 #include "train/score.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "quatrain/train/session.h"
 #include "train/autocast.h"

@@ -1,6 +1,7 @@
 #include "train/state.h"
 
-#include <torch/torch.h>
+#include <torch/optim.h>
+#include <torch/types.h>
 
 #include <nlohmann/json.hpp>
 #include <stdexcept>

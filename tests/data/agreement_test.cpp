@@ -1,6 +1,8 @@
 #include "quatrain/data/agreement.h"
 
-#include <torch/torch.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/optim.h>
+#include <torch/types.h>
 
 #include <map>
 #include <set>

@@ -1,7 +1,7 @@
 #include "quatrain/data/audio.h"
 
 #include <sndfile.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 #include <numbers>

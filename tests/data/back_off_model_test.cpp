@@ -1,6 +1,6 @@
 #include "quatrain/data/back_off_model.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 #include <zlib.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "quatrain/data/feature_stream.h"
 
 #include <malloc.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 #include "quatrain/data/filter_bank.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 #include <complex>

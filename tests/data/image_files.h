@@ -3,7 +3,7 @@
 #include <png.h>
 #include <turbojpeg.h>
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <string>

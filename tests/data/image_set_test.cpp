@@ -1,6 +1,6 @@
 #include "quatrain/data/image_set.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstring>
 #include <set>

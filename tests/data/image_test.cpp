@@ -1,6 +1,6 @@
 #include "quatrain/data/image.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 #include <zlib.h>
 
 #include <cmath>

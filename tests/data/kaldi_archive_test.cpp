@@ -1,6 +1,6 @@
 #include "quatrain/data/kaldi_archive.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 #include <zlib.h>
 
 #include <cmath>

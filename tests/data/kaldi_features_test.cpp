@@ -1,4 +1,4 @@
-#include <torch/torch.h>
+#include <torch/types.h>
 #include <zlib.h>
 
 #include "kaldi_files.h"

@@ -1,4 +1,4 @@
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "audio_files.h"
 #include "quatrain/data/audio.h"

@@ -1,6 +1,6 @@
 #include "quatrain/data/loader.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <set>

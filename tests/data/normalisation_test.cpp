@@ -1,6 +1,6 @@
 #include "quatrain/data/normalisation.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 #include "quatrain/data/resampler.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "quatrain/data/audio.h"
 #include "support.h"

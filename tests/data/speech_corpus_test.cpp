@@ -1,6 +1,6 @@
 #include "quatrain/data/speech_corpus.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "audio_files.h"
 #include "quatrain/data/audio.h"

@@ -1,6 +1,6 @@
 #include "quatrain/data/window_loader.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <numeric>
 #include <set>

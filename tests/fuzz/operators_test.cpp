@@ -8,7 +8,8 @@
 // QUATRAIN_FUZZ_SEED a crash comes again at once.
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <fcntl.h>

@@ -3,7 +3,8 @@
 #include "quatrain/models/language_model.h"
 
 #include <gmock/gmock.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 #include <random>

@@ -1,7 +1,8 @@
 #include "quatrain/models/recurrent_network.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "ops/reference.h"
 #include "system_memory.h"

@@ -1,7 +1,7 @@
 #include "quatrain/nn/dropout.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace quatrain {
 namespace {

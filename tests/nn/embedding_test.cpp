@@ -3,7 +3,10 @@
 #include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "nn/reference.h"
 #include "quatrain/nn/parameters.h"

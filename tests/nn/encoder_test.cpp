@@ -1,7 +1,9 @@
 #include "quatrain/nn/encoder.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/transformerlayer.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "nn/reference.h"
 #include "quatrain/nn/parameters.h"

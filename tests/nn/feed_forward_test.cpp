@@ -1,7 +1,8 @@
 #include "quatrain/nn/feed_forward.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <string>
 

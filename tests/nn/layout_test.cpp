@@ -1,7 +1,7 @@
 #include "quatrain/nn/layout.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "nn/reference.h"
 

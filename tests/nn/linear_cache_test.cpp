@@ -1,6 +1,9 @@
 // Prepared weights must never be stale: every road on which a weight can change in eval mode.
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/optim.h>
+#include <torch/serialize.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <functional>
 #include <sstream>

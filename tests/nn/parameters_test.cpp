@@ -1,7 +1,9 @@
 #include "quatrain/nn/parameters.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include "quatrain/nn.h"
 

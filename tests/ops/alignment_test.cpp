@@ -1,7 +1,8 @@
 // hypercomplex_alignment against two calls of attention, where one kernel makes both and where it cannot.
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/types.h>
 
 #include <limits>
 

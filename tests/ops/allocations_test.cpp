@@ -3,7 +3,8 @@
 
 #include <ATen/native/CPUBlas.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <atomic>
 #include <cstdlib>

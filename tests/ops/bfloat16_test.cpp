@@ -3,7 +3,8 @@
 // packs them all the same when it is told to.
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <array>
 #include <cmath>

@@ -1,7 +1,9 @@
 // The engine's ways of a convolution, each forced, against H in float64; numbers of threads; epilogues.
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <limits>
 

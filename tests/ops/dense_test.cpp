@@ -1,7 +1,7 @@
 // Dense products of matrices as they lie in memory, by ATen's library or by the engine, against float64.
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "ops/engine/dense.h"
 #include "ops/reference.h"

@@ -3,7 +3,8 @@
 // dense product.
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <malloc.h>
 

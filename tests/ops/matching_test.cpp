@@ -1,7 +1,8 @@
 // hypercomplex_matching against the table, by kernels and composed.
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/types.h>
 
 #include "ops/reference.h"
 #include "quatrain/pair_ops.h"

@@ -1,7 +1,8 @@
 // The planner's choices, and that a call goes the way that was planned.
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <functional>
 #include <string>

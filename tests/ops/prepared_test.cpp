@@ -1,7 +1,9 @@
 // The cache of prepared weights: it is used, and no change of a weight goes unseen.
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/optim.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <c10/core/InferenceMode.h>
 

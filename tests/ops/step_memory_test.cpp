@@ -1,7 +1,7 @@
 #include "ops/memory/step_memory.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <memory>
 #include <thread>

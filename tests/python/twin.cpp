@@ -1,5 +1,7 @@
 // The C++ side of test_twins.py: the same layers, from the same seed or from weights that Python wrote.
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cstdio>
 #include <filesystem>

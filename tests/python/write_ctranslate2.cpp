@@ -2,7 +2,8 @@
 // what our own decoding makes of random sentences. Also what scripts/bench_ctranslate2 is tried with.
 //
 // usage: quatrain_write_ctranslate2 FOLDER [KEY=VALUE ...]
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cstdio>
 #include <map>

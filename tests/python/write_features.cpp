@@ -1,5 +1,5 @@
 // The C++ side of test_features.py: the features of each audio file as float32 in FILE.f32, row after row.
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/trainer.h"

@@ -1,7 +1,7 @@
 // On another device than the CPU the batches and targets of tasks follow the model there.
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <sstream>
 

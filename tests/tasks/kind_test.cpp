@@ -4,7 +4,9 @@
 #include "quatrain/tasks/kind.h"
 
 #include <gmock/gmock.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>

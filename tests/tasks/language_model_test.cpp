@@ -1,7 +1,8 @@
 // The next token of a text: training, resuming, figures, answers, and what is refused.
 
 #include <gmock/gmock.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <atomic>
 #include <cmath>

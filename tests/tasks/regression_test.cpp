@@ -2,7 +2,8 @@
 // table.
 
 #include <gmock/gmock.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <sstream>
 

@@ -1,7 +1,8 @@
 // Lines become other lines: training, resuming, answers, and what is refused.
 
 #include <gmock/gmock.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <fstream>
 

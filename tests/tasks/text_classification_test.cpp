@@ -3,7 +3,8 @@
 #include "quatrain/tasks/text_classification.h"
 
 #include <gmock/gmock.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <atomic>
 

@@ -1,7 +1,8 @@
 // Pairs of texts: training, parts of the figures, ranking, resuming, answers, and what is refused.
 
 #include <gmock/gmock.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <atomic>

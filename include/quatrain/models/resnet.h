@@ -2,6 +2,7 @@
 
 #include <torch/arg.h>
 #include <torch/nn/modules/container/any.h>
+#include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 

@@ -1,6 +1,9 @@
 #include "tasks/copy_memory/data.h"
 
-#include <torch/torch.h>
+#include <torch/enum.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "quatrain/train/session.h"
 #include "tasks/copy_memory/kind.h"

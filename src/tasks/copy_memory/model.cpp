@@ -1,6 +1,6 @@
 #include "tasks/copy_memory/model.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "quatrain/train/session.h"
 

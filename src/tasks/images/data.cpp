@@ -1,6 +1,6 @@
 #include "tasks/images/data.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <chrono>

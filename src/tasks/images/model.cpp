@@ -1,6 +1,6 @@
 #include "tasks/images/model.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "quatrain/data/image.h"
 #include "quatrain/train/session.h"

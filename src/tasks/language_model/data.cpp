@@ -1,6 +1,6 @@
 #include "tasks/language_model/data.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 

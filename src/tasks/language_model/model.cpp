@@ -1,6 +1,6 @@
 #include "tasks/language_model/model.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,7 @@
 #include "tasks/language_model/task.h"
 
-#include <torch/torch.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <array>

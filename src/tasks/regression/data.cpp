@@ -1,6 +1,8 @@
 #include "tasks/regression/data.h"
 
-#include <torch/torch.h>
+#include <torch/nn/functional/normalization.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "quatrain/algebra.h"
 #include "quatrain/ops.h"

@@ -1,6 +1,7 @@
 #include "tasks/regression/model.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <array>
 #include <charconv>

@@ -1,6 +1,6 @@
 #include "tasks/seq2seq/data.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 

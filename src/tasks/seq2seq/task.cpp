@@ -1,6 +1,8 @@
 #include "tasks/seq2seq/task.h"
 
-#include <torch/torch.h>
+#include <torch/enum.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/types.h>
 
 #include <cmath>
 

@@ -1,6 +1,7 @@
 #include "tasks/speech/data.h"
 
-#include <torch/torch.h>
+#include <torch/nn/utils/rnn.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <chrono>

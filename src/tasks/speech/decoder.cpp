@@ -1,6 +1,6 @@
 #include "tasks/speech/decoder.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace quatrain::tasks {
 namespace {

@@ -1,6 +1,6 @@
 #include "tasks/speech/recogniser.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,9 @@
 #include "tasks/speech/task.h"
 
-#include <torch/torch.h>
+#include <torch/enum.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/utils/rnn.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>

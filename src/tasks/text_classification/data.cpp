@@ -1,6 +1,6 @@
 #include "tasks/text_classification/data.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "quatrain/data/loader.h"
 #include "quatrain/data/vectors.h"

@@ -1,6 +1,9 @@
 #include "quatrain/tasks/text_classification.h"
 
-#include <torch/torch.h>
+#include <torch/enum.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "quatrain/nn/parameters.h"
 #include "quatrain/train/session.h"

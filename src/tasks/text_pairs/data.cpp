@@ -1,6 +1,6 @@
 #include "tasks/text_pairs/data.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <stdexcept>

@@ -1,6 +1,8 @@
 #include "tasks/text_pairs/task.h"
 
-#include <torch/torch.h>
+#include <torch/enum.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/types.h>
 
 #include <array>
 #include <cmath>
