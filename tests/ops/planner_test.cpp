@@ -190,7 +190,7 @@ TEST(Planner, Convolutions) {
   EXPECT_EQ(planned([](auto& p) { p.fits_winograd = false; }, Way::factored, Winograd::f2),
             is(Way::factored, 0));
   // Without the engine, in float64 and in other types.
-  const auto doubles = [](ops::ConvolutionProblem& p) { p.engine = false, p.slow_dense = true; };
+  const auto doubles = [](ops::ConvolutionProblem& p) { p.engine = false, p.plain_products = true; };
   EXPECT_EQ(planned(doubles), is(Way::factored, 2));
   EXPECT_EQ(planned([&](auto& p) { doubles(p), p.planes = 4; }), is(Way::factored, 0));
   EXPECT_EQ(planned([&](auto& p) { doubles(p), p.planes = 4; }, Way::automatic, Winograd::f2),

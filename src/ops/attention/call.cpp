@@ -7,6 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "ops/find_algebra.h"
 #include "support/enum_names.h"
 
 namespace quatrain::ops {
@@ -15,14 +16,6 @@ namespace {
 
 constexpr EnumNames<ProductOrder, 2> kOrders{
     {{ProductOrder::query_key, "query_key"}, {ProductOrder::key_query, "key_query"}}};
-
-const algebra::Algebra& algebra_of(std::string_view name) {
-  try {
-    return algebra::get(name);
-  } catch (const std::invalid_argument& error) {
-    TORCH_CHECK_VALUE(false, "hypercomplex_attention: ", error.what());
-  }
-}
 
 void check_strided(const char* argument, const at::Tensor& t, const at::Tensor& query) {
   TORCH_CHECK(t.layout() == at::kStrided, "hypercomplex_attention: ", argument, " must be dense, got ",
@@ -109,7 +102,7 @@ AttentionCall seeded_attention_call(std::string_view algebra, const OptionalTens
 }
 
 AttentionCall attention_call(const AttentionOptions& options) {
-  return {options, &algebra_of(options.algebra)};
+  return {options, &find_algebra("hypercomplex_attention", options.algebra)};
 }
 
 std::tuple<std::string_view, OptionalTensor, double, OptionalTensor, bool, c10::SymInt, std::optional<double>,

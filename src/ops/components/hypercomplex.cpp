@@ -7,6 +7,7 @@
 #include <ATen/ops/stack.h>
 #include <torch/library.h>
 
+#include "ops/find_algebra.h"
 #include "ops/weighted_sum.h"
 #include "quatrain/algebra.h"
 #include "quatrain/ops.h"
@@ -14,14 +15,6 @@
 namespace quatrain::ops {
 
 namespace {
-
-const algebra::Algebra& algebra_of(const char* function, std::string_view name) {
-  try {
-    return algebra::get(name);
-  } catch (const std::invalid_argument& error) {
-    TORCH_CHECK_VALUE(false, function, ": ", error.what());
-  }
-}
 
 /// The n components on the last axis.
 std::vector<at::Tensor> split(const char* function, const at::Tensor& t, int n) {
@@ -34,7 +27,7 @@ std::vector<at::Tensor> split(const char* function, const at::Tensor& t, int n) 
 }
 
 at::Tensor product(const at::Tensor& a, const at::Tensor& b, std::string_view name) {
-  const algebra::Algebra& algebra = algebra_of("hamilton_product", name);
+  const algebra::Algebra& algebra = find_algebra("hamilton_product", name);
   const int n = algebra.n();
   TORCH_CHECK(a.dim() >= 1 && b.dim() >= 1 && a.sym_size(-1) == b.sym_size(-1),
               "hamilton_product: the last axes must be equal, got ", a.sym_sizes(), " and ", b.sym_sizes());
@@ -54,7 +47,7 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b, std::string_view na
 }
 
 at::Tensor conjugate(const at::Tensor& a, std::string_view name) {
-  const algebra::Algebra& algebra = algebra_of("hypercomplex_conjugate", name);
+  const algebra::Algebra& algebra = find_algebra("hypercomplex_conjugate", name);
   auto parts = split("hypercomplex_conjugate", a, algebra.n());
   for (size_t c = 0; c < parts.size(); ++c)
     if (algebra.conjugation()[c] != 1) parts[c] = parts[c] * algebra.conjugation()[c];
@@ -62,7 +55,7 @@ at::Tensor conjugate(const at::Tensor& a, std::string_view name) {
 }
 
 at::Tensor norm_of(const at::Tensor& a, std::string_view name) {
-  const int n = algebra_of("hypercomplex_norm", name).n();
+  const int n = find_algebra("hypercomplex_norm", name).n();
   return at::linalg_vector_norm(at::stack(split("hypercomplex_norm", a, n), 0), 2, {0}, false, std::nullopt);
 }
 

@@ -47,7 +47,7 @@ class Resolved {
                   .width = width,
                   .fits_winograd = fits_winograd(F, call),
                   .engine = engine,
-                  .slow_dense = dtype == at::kDouble,
+                  .plain_products = dtype == at::kDouble,
                   .fast_dense = widened && engine::multiplies_halves(),
                   .gives_A = call.map.learned() && pass == BilinearMap::Pass::backward,
                   .less_precision = engine && less_precision_allowed()},
@@ -76,16 +76,16 @@ class Resolved {
   const float* weights() const { return map_->weight().const_data_ptr<float>(); }
 
   /// From x's side of the plane to y's, or back.
-  plane::Way2 way(bool forward) const {
+  plane::Direction way(bool forward) const {
     const engine::Mixings& f = factors();
     const bool from_a = forward != call_.transposed;
-    return forward ? plane::Way2{from_a, &f.V_in, &f.U_in, &f.W_out, f.rank}
-                   : plane::Way2{from_a, &f.W_in, &f.U_in, &f.V_out, f.rank};
+    return forward ? plane::Direction{from_a, &f.V_in, &f.U_in, &f.W_out, f.rank}
+                   : plane::Direction{from_a, &f.W_in, &f.U_in, &f.V_out, f.rank};
   }
 
   /// One way through the plane.
   void run(bool forward, const Images& in, const Images& out, const engine::Epilogue& epilogue) const {
-    const plane::Way2 taken = way(forward);
+    const plane::Direction taken = way(forward);
     const at::Tensor packed = packed_for(taken, forward);
     const float* weights = packed.const_data_ptr<float>();
     if (plan_.tile > 0)
@@ -136,7 +136,7 @@ class Resolved {
       plane::run_direct_weights(plane_, pass, images_a, images_b, data);
   }
 
-  at::Tensor packed_for(const plane::Way2& taken, bool forward) const {
+  at::Tensor packed_for(const plane::Direction& taken, bool forward) const {
     const int64_t size = plan_.tile > 0 ? plane::winograd_packed_size(plane_, taken, plan_.tile)
                                         : plane::direct_packed_size(plane_, taken);
     const auto fill = [&](const at::Tensor& to) {

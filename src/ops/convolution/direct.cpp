@@ -43,7 +43,7 @@ struct Columns {
 
 class Task {
  public:
-  Task(const Plane& plane, const Way2& way, const float* packed, const View& view, const Panels& panels,
+  Task(const Plane& plane, const Direction& way, const float* packed, const View& view, const Panels& panels,
        const Columns& columns, const Images& in, const Images& out, const engine::Epilogue& epilogue)
       : plane_(plane),
         way_(way),
@@ -207,7 +207,7 @@ class Task {
   }
 
   const Plane& plane_;
-  const Way2& way_;
+  const Direction& way_;
   const float* packed_;
   const View& view_;
   const Panels& p_;
@@ -227,11 +227,11 @@ class Task {
 }  // namespace
 }  // namespace direct
 
-int64_t direct_packed_size(const Plane& plane, const Way2& way) {
+int64_t direct_packed_size(const Plane& plane, const Direction& way) {
   return plane.groups * way.rank * plane.places() * plane.a_in_group() * plane.b_in_group();
 }
 
-void pack_direct(const Plane& plane, const Way2& way, const float* F, float* packed) {
+void pack_direct(const Plane& plane, const Direction& way, const float* F, float* packed) {
   const MixedWeights weights(plane, way, F);
   const int64_t K = weights.inputs(), N = weights.outputs();
   const direct::Axis deep(plane, way, kDeep), down(plane, way, kDown), across(plane, way, kAcross);
@@ -258,8 +258,8 @@ void pack_direct(const Plane& plane, const Way2& way, const float* F, float* pac
   });
 }
 
-void run_direct(const Plane& plane, const Way2& way, const float* packed, const Images& in, const Images& out,
-                const engine::Epilogue& epilogue) {
+void run_direct(const Plane& plane, const Direction& way, const float* packed, const Images& in,
+                const Images& out, const engine::Epilogue& epilogue) {
   const direct::View view(plane, way, in, out);
   const int64_t threads = threads_at_hand(), pixels = plane.batch * view.depth * view.height * view.width,
                 blocks = (out.channels / plane.n / plane.groups + direct::kColumns - 1) / direct::kColumns;

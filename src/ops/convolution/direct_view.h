@@ -26,7 +26,7 @@ struct Axis {
   int64_t padding = 0, reach = 1;  ///< of all phases: pixels before a grid's pixel, pixels from there on
   std::vector<Phase> phases;
 
-  Axis(const Plane& plane, const Way2& way, AxisName axis) {
+  Axis(const Plane& plane, const Direction& way, AxisName axis) {
     const int64_t kernel = plane.kernel[axis], dilation = plane.dilation[axis];
     if (way.from_a) {
       stride = plane.stride[axis], padding = plane.padding[axis], reach = (kernel - 1) * dilation + 1;
@@ -77,7 +77,7 @@ struct View {
   int64_t depth, height, width;  ///< of the grid
   int64_t wide;                  ///< pixels of a row of the input with its padding
 
-  View(const Plane& plane, const Way2& way, const Images& in, const Images& out)
+  View(const Plane& plane, const Direction& way, const Images& in, const Images& out)
       : deep(plane, way, kDeep),
         down(plane, way, kDown),
         across(plane, way, kAcross),

@@ -196,7 +196,7 @@ void finish(const WeightTask::Work& w, int64_t unit, float* dF) {
 
 void run_direct_weights(const Plane& plane, const WeightPass& pass, const Images& a, const Images& b,
                         float* dF) {
-  const Way2 way{true, pass.a_in, nullptr, nullptr, pass.rank};
+  const Direction way{true, pass.a_in, nullptr, nullptr, pass.rank};
   const direct::View view(plane, way, a, b);
   const direct::Panels panels(plane, view, pass.rank, plane.a_units, 1);
   const int64_t side = direct::neighbours(plane, view.across.phases[0]);

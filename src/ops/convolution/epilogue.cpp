@@ -9,6 +9,7 @@
 #include <torch/library.h>
 
 #include "ops/convolution/schema.h"
+#include "ops/engine/options.h"
 #include "ops/transforms.h"
 #include "quatrain/layer_ops.h"
 

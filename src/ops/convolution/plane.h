@@ -87,7 +87,7 @@ void find_pixels(const Window& window, int64_t height, int64_t width, int64_t ch
 
 /// Which way through the plane: from a to b, or from b to a, and what the factors are then. n -> R of the
 /// input, n -> R of the weights, R -> n of the result.
-struct Way2 {
+struct Direction {
   bool from_a = true;
   const engine::Mixing *in = nullptr, *weights = nullptr, *out = nullptr;
   int64_t rank = 0;
@@ -98,7 +98,7 @@ struct Way2 {
 /// after the other, in the order in which they meet the input.
 class MixedWeights {
  public:
-  MixedWeights(const Plane& plane, const Way2& way, const float* F) : plane_(plane), way_(way), F_(F) {}
+  MixedWeights(const Plane& plane, const Direction& way, const float* F) : plane_(plane), way_(way), F_(F) {}
   int64_t inputs() const { return way_.from_a ? plane_.a_in_group() : plane_.b_in_group(); }
   int64_t outputs() const { return way_.from_a ? plane_.b_in_group() : plane_.a_in_group(); }
   template <class Take>
@@ -123,7 +123,7 @@ class MixedWeights {
   void mix(int64_t group, int64_t first, int64_t count, float* to) const;
 
   const Plane& plane_;
-  const Way2& way_;
+  const Direction& way_;
   const float* F_;
 };
 
@@ -135,10 +135,10 @@ inline bool weights_leave_cache(int64_t packed) {
 }
 
 /// Packed weights of Winograd's positions: [group][position][r][depth of the kernel][input][output].
-int64_t winograd_packed_size(const Plane& plane, const Way2& way, int64_t m);
-void pack_winograd(const Plane& plane, const Way2& way, const float* F, int64_t m, float* packed);
+int64_t winograd_packed_size(const Plane& plane, const Direction& way, int64_t m);
+void pack_winograd(const Plane& plane, const Direction& way, const float* F, int64_t m, float* packed);
 /// One way by Winograd's F(m x m, 3 x 3); the bias has a value a channel, or is null.
-void run_winograd(const Plane& plane, const Way2& way, const float* packed, int64_t m, const Images& in,
+void run_winograd(const Plane& plane, const Direction& way, const float* packed, int64_t m, const Images& in,
                   const Images& out, const engine::Epilogue& epilogue);
 /// The gradient of the weights by it: of images a, mixed by `a_in` into `rank`, and of b by `b_in`. Mixtures
 /// of the products by `out`, or the products themselves without, each as one of F's blocks.
@@ -152,11 +152,11 @@ void run_winograd_weights(const Plane& plane, const WeightPass& pass, int64_t m,
 
 /// Packed weights of the direct way: [group][block of columns][r][place][input][column], places phase by
 /// phase (direct_view.h).
-int64_t direct_packed_size(const Plane& plane, const Way2& way);
-void pack_direct(const Plane& plane, const Way2& way, const float* F, float* packed);
+int64_t direct_packed_size(const Plane& plane, const Direction& way);
+void pack_direct(const Plane& plane, const Direction& way, const float* F, float* packed);
 /// One way as it is.
-void run_direct(const Plane& plane, const Way2& way, const float* packed, const Images& in, const Images& out,
-                const engine::Epilogue& epilogue);
+void run_direct(const Plane& plane, const Direction& way, const float* packed, const Images& in,
+                const Images& out, const engine::Epilogue& epilogue);
 /// The gradient of the weights as it is.
 void run_direct_weights(const Plane& plane, const WeightPass& pass, const Images& a, const Images& b,
                         float* dF);

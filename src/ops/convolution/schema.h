@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ops/convolution/convolution.h"
-#include "ops/engine/planner.h"
+#include "ops/engine/options.h"
 #include "ops/linear/schema.h"
 
 /// The arguments of the registered operators, spelled once: a kernel takes a ConvolutionCall, and is

@@ -45,7 +45,7 @@ struct Panels {
   int64_t count, parts;  ///< panels; parts of the columns
   int64_t blocks;        ///< of columns, in a group
 
-  Panels(const Plane& plane, const Way2& way, int64_t m_, const Images& out, int64_t outputs)
+  Panels(const Plane& plane, const Direction& way, int64_t m_, const Images& out, int64_t outputs)
       : m(m_), t(m_ + 2), positions(t * t), down((out.height + m - 1) / m), across((out.width + m - 1) / m) {
     const int64_t threads = threads_at_hand();
     tile_rows = plane.batch * down * out.depth;
@@ -62,7 +62,7 @@ struct Panels {
 /// A task's memory, and its work.
 class Task {
  public:
-  Task(const Plane& plane, const Way2& way, const float* packed, const Panels& panels, const Images& in,
+  Task(const Plane& plane, const Direction& way, const float* packed, const Panels& panels, const Images& in,
        const Images& out, const engine::Epilogue& epilogue)
       : plane_(plane),
         way_(way),
@@ -275,7 +275,7 @@ class Task {
   int64_t left() const { return way_.from_a ? plane_.padding[kAcross] : 2 - plane_.padding[kAcross]; }
 
   const Plane& plane_;
-  const Way2& way_;
+  const Direction& way_;
   const float* packed_;
   const Panels& p_;
   const Images in_, out_;
@@ -299,12 +299,12 @@ class Task {
 }  // namespace
 }  // namespace winograd
 
-int64_t winograd_packed_size(const Plane& plane, const Way2& way, int64_t m) {
+int64_t winograd_packed_size(const Plane& plane, const Direction& way, int64_t m) {
   return plane.groups * (m + 2) * (m + 2) * way.rank * plane.kernel[kDeep] * plane.a_in_group() *
          plane.b_in_group();
 }
 
-void pack_winograd(const Plane& plane, const Way2& way, const float* F, int64_t m, float* packed) {
+void pack_winograd(const Plane& plane, const Direction& way, const float* F, int64_t m, float* packed) {
   const MixedWeights weights(plane, way, F);
   const int64_t K = weights.inputs(), N = weights.outputs(), positions = (m + 2) * (m + 2),
                 planes = plane.kernel[kDeep];
@@ -322,7 +322,7 @@ void pack_winograd(const Plane& plane, const Way2& way, const float* F, int64_t 
   });
 }
 
-void run_winograd(const Plane& plane, const Way2& way, const float* packed, int64_t m, const Images& in,
+void run_winograd(const Plane& plane, const Direction& way, const float* packed, int64_t m, const Images& in,
                   const Images& out, const engine::Epilogue& epilogue) {
   const winograd::Panels panels(plane, way, m, out, out.channels / plane.n / plane.groups);
   at::parallel_for(0, panels.count * panels.parts, 1, [&](int64_t begin, int64_t end) {

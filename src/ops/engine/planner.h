@@ -52,7 +52,7 @@ struct ConvolutionProblem {
   int64_t height = 0, width = 0;  ///< pixels of one
   bool fits_winograd = false;     ///< 3 x 3 in a plane, stride 1
   bool engine = false;            ///< the engine makes R products of the type; else the composed form does
-  bool slow_dense = false;        ///< ATen's real convolutions of the type are plain products: float64
+  bool plain_products = false;    ///< ATen's real convolutions of the type are plain products: float64
   bool fast_dense = false;        ///< they have twice the speed of the engine's products: bfloat16
   bool gives_A = false;           ///< the pass gives the gradient of a learned A too
   bool less_precision = false;    ///< the user allows real convolutions more error than float32's
@@ -71,21 +71,5 @@ QUATRAIN_API ConvolutionPlan plan(const ConvolutionProblem& problem, Way way, Wi
 /// True where the R products of a forward pass are to be kept for the gradient of A: as a ProductsGuard or
 /// QUATRAIN_PRODUCTS says, else where computing them again would take longer than storing them.
 bool products_kept(const Problem& problem);
-
-/// How bfloat16 is to be multiplied: as a Bfloat16Guard or QUATRAIN_BFLOAT16 says, else automatic.
-Bfloat16 requested_bfloat16();
-
-/// As a PlannedRowsGuard says, else automatic.
-PlannedRows requested_rows();
-
-/// As a TrafficGuard says, else automatic.
-Traffic requested_traffic();
-
-/// The transforms asked for by an argument, else by a WinogradGuard, else by QUATRAIN_WINOGRAD, else
-/// automatic.
-Winograd requested_winograd(Winograd argument);
-
-/// The way asked for by an argument, else by a WayGuard, else by QUATRAIN_WAY, else automatic.
-Way requested_way(Way argument);
 
 }  // namespace quatrain::ops

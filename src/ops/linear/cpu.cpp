@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include "ops/engine/options.h"
 #include "ops/linear/schema.h"
 #include "ops/map/bilinear_map.h"
 #include "ops/map/prepared.h"

@@ -7,103 +7,21 @@
 
 #include "ops/engine/dense.h"
 #include "ops/engine/expand.h"
+#include "ops/engine/options.h"
+#include "ops/map/choice.h"
 #include "ops/map/prepared.h"
+#include "ops/map/rows.h"
 #include "ops/memory/recycled.h"
 
 namespace quatrain::ops {
 
-using engine::Blocks;
 using engine::Mixing;
-using engine::Pieces;
 
 namespace {
-
-/// Of rounding errors by packed products. The estimate is up to 7% low, where a mixture has but two terms; so
-/// this keeps errors below twice the real layer's.
-constexpr double kLargestGrowth = 1.85;
 
 /// Vectors of mixed inputs, n of a row, from which a product with packed weights beats one that gathers its
 /// sums from lanes.
 constexpr int64_t kPackedVectors = 8;
-
-Problem make_cpu_problem(const at::Tensor& S, const Call& call, int64_t rows, at::ScalarType type) {
-  Problem problem = make_problem(S, call, rows, type);
-  problem.engine = (type == at::kFloat || type == at::kBFloat16) && rows * S.numel() > 0;
-  problem.halves = type == at::kBFloat16 && has_fast_halves();
-  problem.slow_dense = type == at::kFloat && engine::dense_is_slow();
-  problem.alone = type == at::kFloat && problem.engine && requested_rows() != PlannedRows::automatic &&
-                  engine::rows_stand_alone();
-  problem.mixes_cheaply = problem.engine && problem.rank > 0 && rows <= engine::layout().few_rows &&
-                          call.fixed() &&
-                          kernels::cpu::has_cheap_outputs(mixtures(call)->factors().U_in.view());
-  // The gradient of a learned tensor comes from the products themselves: those stay exact.
-  if (problem.engine && problem.halves && problem.rank > 0 && (problem.prepared || !call.learned())) {
-    const auto& growth = mixtures(call)->factors().growth();
-    problem.packed =
-        (problem.prepared ? growth.y : std::max({growth.y, growth.dx, growth.dS})) <= kLargestGrowth;
-  }
-  return problem;
-}
-
-/// A learned A without factors of its own may have some that are followed while it trains.
-bool may_follow(const Problem& problem, const Call& call) {
-  return problem.engine && call.learned() && problem.rank == 0 && structure::followed_rank(problem.n) > 0;
-}
-
-/// Memories of a thread for what cannot be made in its place; they grow to their largest use.
-enum class Spare { inputs, gradients, result };
-template <Spare which>
-float* spare(int64_t count) {
-  static thread_local std::vector<float> memory;
-  if (static_cast<int64_t>(memory.size()) < count) memory.resize(static_cast<size_t>(count));
-  return memory.data();
-}
-
-/// True where n components of `width` values lie side by side in float32 rows.
-bool is_plain(const Blocks& blocks, int64_t width) {
-  return blocks.dtype == at::kFloat && blocks.component == width && !blocks.transposed;
-}
-
-/// Copies columns of rows of n components, or adds them to what is there.
-void move(const Blocks& from, const Blocks& to, int64_t n, int64_t rows, int64_t first, int64_t columns,
-          bool accumulate) {
-  const auto& k = kernels::cpu::active();
-  const kernels::cpu::Mix copies = engine::copies_of(n);
-  const auto how = accumulate ? kernels::cpu::Store::add : kernels::cpu::Store::set;
-  const auto run = [&](const auto combine, const auto** in, auto** out) {
-    pointers(from, n, 0, first, in);
-    pointers(to, n, 0, first, out);
-    combine(copies, in, from.row, out, to.row, rows, columns, nullptr, how);
-  };
-  const float* floats[engine::kMaxComponents];
-  const kernels::cpu::bf16* halves[engine::kMaxComponents];
-  float* to_floats[engine::kMaxComponents];
-  kernels::cpu::bf16* to_halves[engine::kMaxComponents];
-  if (from.dtype == at::kFloat)
-    to.dtype == at::kFloat ? run(k.combine_f_f, floats, to_floats) : run(k.combine_f_b, floats, to_halves);
-  else
-    to.dtype == at::kFloat ? run(k.combine_b_f, halves, to_floats) : run(k.combine_b_b, halves, to_halves);
-}
-
-/// Pieces as plain rows of n components of `width` values together: as they lie, or put side by side.
-struct Rows {
-  const float* data;
-  int64_t apart;
-};
-template <Spare which>
-Rows plain_rows(Pieces pieces, int64_t n, int64_t rows, int64_t width) {
-  const Blocks& whole = pieces[0].blocks;
-  // Rows that overlap, as an expanded tensor's do, no library of dense products takes.
-  if (pieces.size() == 1 && is_plain(whole, width) && whole.row >= n * width)
-    return {static_cast<const float*>(whole.data), whole.row};
-  float* const all = spare<which>(rows * n * width);
-  int64_t first = 0;
-  for (const engine::Piece& piece : pieces) {
-    move(piece.blocks, {all + first, width, n * width, false, at::kFloat}, n, rows, 0, piece.width, false);
-    first += piece.width;
-  }
-  return {all, n * width};
-}
 
 Blocks transposed(Blocks blocks) {
   blocks.transposed = !blocks.transposed;
@@ -111,33 +29,6 @@ Blocks transposed(Blocks blocks) {
 }
 
 }  // namespace
-
-bool has_fast_halves() {
-  const Bfloat16 asked = requested_bfloat16();
-  TORCH_CHECK(
-      asked != Bfloat16::packed || engine::multiplies_halves(),
-      "bfloat16 = packed needs a processor with AVX512_BF16 or AMX, which this one has not; take auto "
-      "or widened");
-  return asked == Bfloat16::packed || (asked == Bfloat16::automatic && engine::prefers_halves());
-}
-
-Problem make_problem(const at::Tensor& S, const Call& call, int64_t rows, at::ScalarType type) {
-  Problem problem;
-  const PlannedRows planned = requested_rows();
-  const bool fixed = planned != PlannedRows::automatic;
-  problem.rows = fixed ? static_cast<int64_t>(planned) : rows;
-  problem.n = S.size(0);
-  problem.out_features = problem.n * S.size(1);
-  problem.in_features = problem.n * S.size(2);
-  problem.rank = call.rank();
-  problem.learned = call.learned();
-  problem.factors_train = call.factored();
-  problem.element_size = static_cast<int64_t>(at::elementSize(type));
-  problem.prepared = call.constant;
-  problem.traffic = fixed ? 0 : static_cast<int64_t>(requested_traffic());
-  problem.threads = fixed ? 1 : at::get_num_threads();
-  return problem;
-}
 
 BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::ScalarType type, Pass pass,
                          Use use)
@@ -177,22 +68,6 @@ BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::Scala
   if (call_.way != Way::factored) return;
   factors_ = held_ ? held_->mixings.get() : &mixtures_->factors();
   keeps_unmixed_ = S_.scalar_type() == at::kFloat && ops::keeps_unmixed(problem, rows, requested_traffic());
-}
-
-Way foreseen_way(const at::Tensor& S, const Call& call, int64_t rows, at::ScalarType type) {
-  Problem problem = make_cpu_problem(S, call, rows, type);
-  if (may_follow(problem, call)) {
-    problem.rank = structure::followed_rank(problem.n);
-    problem.followed = true;
-    if (plan(problem, call.way) == Way::factored) {
-      const bool insist = call.way == Way::factored;
-      const auto known = structure::foreseen_rank(*call.A, insist);
-      problem.rank = known ? *known : call.constant && !insist ? 0 : problem.rank;
-    } else {
-      problem.rank = 0;
-    }
-  }
-  return plan(problem, call.way);
 }
 
 bool BilinearMap::rows_stand_alone() const {

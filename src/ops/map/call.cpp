@@ -5,7 +5,8 @@
 #include <ATen/ops/stack.h>
 
 #include "ops/engine/engine.h"
-#include "ops/engine/planner.h"
+#include "ops/engine/options.h"
+#include "ops/find_algebra.h"
 
 namespace quatrain::ops {
 
@@ -17,12 +18,8 @@ constexpr std::string_view kLearned = "learned", kFactored = "factored";
 
 const algebra::Algebra* Call::fixed(const char* function) const {
   if (learned()) return nullptr;
-  if (known) return known;
-  try {
-    return known = &algebra::get(algebra);
-  } catch (const std::invalid_argument& error) {
-    TORCH_CHECK_VALUE(false, function, ": ", error.what());
-  }
+  if (!known) known = &find_algebra(function, algebra);
+  return known;
 }
 
 namespace {

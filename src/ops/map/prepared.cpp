@@ -4,7 +4,7 @@
 #include <mutex>
 #include <utility>
 
-#include "ops/engine/planner.h"
+#include "ops/engine/options.h"
 #include "ops/kept.h"
 #include "ops/memory/huge_pages.h"
 #include "ops/memory/step_memory.h"

@@ -9,6 +9,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include "ops/find_algebra.h"
 #include "ops/transforms.h"
 #include "ops/weighted_sum.h"
 #include "quatrain/algebra.h"
@@ -88,12 +89,7 @@ struct Matching : torch::autograd::Function<Matching> {
 }  // namespace autograd
 
 MatchedNumbers::MatchedNumbers(std::string_view name, int64_t n) : n(n) {
-  const algebra::Algebra* algebra = nullptr;
-  try {
-    algebra = &algebra::get(name);
-  } catch (const std::invalid_argument& error) {
-    TORCH_CHECK_VALUE(false, "hypercomplex_matching: ", error.what());
-  }
+  const algebra::Algebra* const algebra = &find_algebra("hypercomplex_matching", name);
   const int dimensions = algebra->n();
   TORCH_CHECK_VALUE(n >= 1 && n <= 64 && (dimensions == n || dimensions == 1),
                     "hypercomplex_matching: n must be the dimensions of the algebra, ", dimensions,

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "ops/engine/engine.h"
+
+/// Rows of n components in a BilinearMap's hands: as they lie, or put side by side.
+namespace quatrain::ops {
+
+using engine::Blocks;
+using engine::Pieces;
+
+/// Memories of a thread for what cannot be made in its place; they grow to their largest use.
+enum class Spare { inputs, gradients, result };
+template <Spare which>
+float* spare(int64_t count) {
+  static thread_local std::vector<float> memory;
+  if (static_cast<int64_t>(memory.size()) < count) memory.resize(static_cast<size_t>(count));
+  return memory.data();
+}
+
+/// True where n components of `width` values lie side by side in float32 rows.
+inline bool is_plain(const Blocks& blocks, int64_t width) {
+  return blocks.dtype == at::kFloat && blocks.component == width && !blocks.transposed;
+}
+
+/// Copies columns of rows of n components, or adds them to what is there.
+inline void move(const Blocks& from, const Blocks& to, int64_t n, int64_t rows, int64_t first,
+                 int64_t columns, bool accumulate) {
+  const auto& k = kernels::cpu::active();
+  const kernels::cpu::Mix copies = engine::copies_of(n);
+  const auto how = accumulate ? kernels::cpu::Store::add : kernels::cpu::Store::set;
+  const auto run = [&](const auto combine, const auto** in, auto** out) {
+    pointers(from, n, 0, first, in);
+    pointers(to, n, 0, first, out);
+    combine(copies, in, from.row, out, to.row, rows, columns, nullptr, how);
+  };
+  const float* floats[engine::kMaxComponents];
+  const kernels::cpu::bf16* halves[engine::kMaxComponents];
+  float* to_floats[engine::kMaxComponents];
+  kernels::cpu::bf16* to_halves[engine::kMaxComponents];
+  if (from.dtype == at::kFloat)
+    to.dtype == at::kFloat ? run(k.combine_f_f, floats, to_floats) : run(k.combine_f_b, floats, to_halves);
+  else
+    to.dtype == at::kFloat ? run(k.combine_b_f, halves, to_floats) : run(k.combine_b_b, halves, to_halves);
+}
+
+/// Pieces as plain rows of n components of `width` values together: as they lie, or put side by side.
+struct Rows {
+  const float* data;
+  int64_t apart;
+};
+template <Spare which>
+Rows plain_rows(Pieces pieces, int64_t n, int64_t rows, int64_t width) {
+  const Blocks& whole = pieces[0].blocks;
+  // Rows that overlap, as an expanded tensor's do, no library of dense products takes.
+  if (pieces.size() == 1 && is_plain(whole, width) && whole.row >= n * width)
+    return {static_cast<const float*>(whole.data), whole.row};
+  float* const all = spare<which>(rows * n * width);
+  int64_t first = 0;
+  for (const engine::Piece& piece : pieces) {
+    move(piece.blocks, {all + first, width, n * width, false, at::kFloat}, n, rows, 0, piece.width, false);
+    first += piece.width;
+  }
+  return {all, n * width};
+}
+
+}  // namespace quatrain::ops
