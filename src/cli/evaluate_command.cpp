@@ -65,7 +65,9 @@ int evaluate_command(const EvaluateArguments& arguments) {
   if (arguments.json != "-")
     std::fputs(table_of(recipe.about().figures, figures, arguments.split).text().c_str(), stdout);
   if (!arguments.json.empty())
-    write_json({{"run", arguments.run}, {"split", arguments.split}, {"figures", figures}}, arguments.json);
+    write_json(
+        {{"run", arguments.run}, {"split", arguments.split}, {"figures", figures}, {"notes", data->notes()}},
+        arguments.json);
   return kSuccess;
 }
 

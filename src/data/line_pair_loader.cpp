@@ -60,12 +60,14 @@ LinePairBatch pad_pairs(int64_t rows, bool has_targets, const Source& source, co
   return batch;
 }
 
-bool is_beyond(int64_t source, int64_t target, const LinePairLimits& limits) {
+/// True for a pair that is left out, and counted.
+bool leave_out(int64_t source, int64_t target, const LinePairLimits& limits, PairsBeyond& beyond) {
   const auto longer = static_cast<double>(std::max(source, target));
   const auto shorter = static_cast<double>(std::min(source, target));
-  return (limits.max_source > 0 && source > limits.max_source) ||
-         (limits.max_target > 0 && target > limits.max_target) ||
-         (limits.max_ratio > 0 && longer > limits.max_ratio * shorter);
+  if (limits.max_source > 0 && source > limits.max_source) return ++beyond.max_source;
+  if (limits.max_target > 0 && target > limits.max_target) return ++beyond.max_target;
+  if (limits.max_ratio > 0 && longer > limits.max_ratio * shorter) return ++beyond.max_ratio;
+  return false;
 }
 
 // Of the longer side, then of either, with marks.
@@ -103,18 +105,18 @@ EncodedLinePairs encode(LinePairReader& reader, const Pieces& source, const Piec
   for (LinePair pair; reader.next(pair);) {
     auto from = source.encode(pair.source);
     const auto to = target.encode(pair.target);
-    if (is_beyond(static_cast<int64_t>(from.size()), static_cast<int64_t>(to.size()), limits)) {
-      ++set.left_out;
+    if (leave_out(static_cast<int64_t>(from.size()), static_cast<int64_t>(to.size()), limits, set.left_out))
       continue;
-    }
     from.push_back(Pieces::kEnd);
     set.source.append(from);
     set.target.append(to);
     grouped |= pair.group >= 0;
     set.groups.push_back(pair.group);
   }
-  TORCH_CHECK(set.size() > 0 || set.left_out == 0, "encode: no pair is left, ", set.left_out,
-              " were left out; raise max_source, max_target or max_ratio");
+  const PairsBeyond& beyond = set.left_out;
+  TORCH_CHECK(set.size() > 0 || beyond.all() == 0, "encode: no pair is left; beyond max_source are ",
+              beyond.max_source, ", beyond max_target ", beyond.max_target, " and beyond max_ratio ",
+              beyond.max_ratio, ": raise these");
   TORCH_CHECK(set.size() > 0, "encode: up to ", reader.place(),
               " there is no pair that can be used: are all of them bad?");
   if (!grouped) set.groups = {};

@@ -263,6 +263,7 @@ TEST(Evaluate, gives_the_figures_of_the_run_again) {
   EXPECT_THAT(outcome.out, HasSubstr("accuracy"));
   EXPECT_EQ(json::parse(place.read("figures.json"))["figures"]["accuracy"],
             result_of(place, "run")["test"]["accuracy"]);
+  EXPECT_TRUE(json::parse(place.read("figures.json"))["notes"].is_array());
   const Outcome dev = place.run("evaluate run --split dev --data data --json -");
   EXPECT_EQ(json::parse(dev.out)["figures"]["accuracy"], result_of(place, "run")["dev"]["accuracy"]);
   EXPECT_THAT(place.run("evaluate run --split train").out, testing::ContainsRegex("train set +examples"));

@@ -91,21 +91,24 @@ TEST(LinePairLoader, MarksAndPadsBothSides) {
 TEST(LinePairLoader, EncodesWithEndsAndLeavesOutWhatIsBeyond) {
   const auto set = some_pairs(26);
   ASSERT_EQ(set->size(), 26);
-  EXPECT_EQ(set->left_out, 0);
+  EXPECT_EQ(set->left_out.all(), 0);
   EXPECT_TRUE(set->groups.empty());
   EXPECT_THAT(set->source[2], ElementsAre(4, 5, 9, Pieces::kEnd));
   EXPECT_THAT(set->target[2], ElementsAre(4, 5));
   EXPECT_TRUE(set->target[7].empty());
 
   const auto counted = [](const LinePairLimits& limits) { return some_pairs(91, limits)->left_out; };
-  EXPECT_EQ(counted({.max_source = 10}), 7 * 3);
-  EXPECT_EQ(counted({.max_target = 5}), 13);
+  EXPECT_EQ(counted({.max_source = 10}).max_source, 7 * 3);
+  EXPECT_EQ(counted({.max_target = 5}).max_target, 13);
+  const auto both = counted({.max_source = 10, .max_target = 5});  // a pair counts once
+  EXPECT_EQ(both.max_source, 7 * 3);
+  EXPECT_EQ(both.max_target, 13 - 3);
   int64_t beyond = 0;
   for (int64_t i = 0; i < 91; ++i) {
     const int64_t source = i % 13 + 1, target = i % 7;
     beyond += 2 * std::max(source, target) > 3 * std::min(source, target);
   }
-  EXPECT_EQ(counted({.max_ratio = 1.5}), beyond);
+  EXPECT_EQ(counted({.max_ratio = 1.5}).max_ratio, beyond);
 
   SomePairs grouped(5, 3);
   const auto pieces = numbered_words();
@@ -209,8 +212,9 @@ TEST(LinePairLoader, RefusesWhatCannotBe) {
   EXPECT_THAT(error_of([] { some_pairs(5, {.max_target = -1}); }),
               HasSubstr("or 0 for no limit, got 0 and -1"));
   EXPECT_THAT(error_of([] { some_pairs(5, {.max_ratio = 0.5}); }), HasSubstr("max_ratio must be at least 1"));
-  EXPECT_THAT(error_of([] { some_pairs(1, {.max_ratio = 1}); }),
-              HasSubstr("no pair is left, 1 were left out"));
+  EXPECT_THAT(
+      error_of([] { some_pairs(1, {.max_ratio = 1}); }),
+      HasSubstr("no pair is left; beyond max_source are 0, beyond max_target 0 and beyond max_ratio 1"));
   EXPECT_THAT(error_of([] {
                 collate_line_pairs({{5}, {6}}, {{5}});
               }),

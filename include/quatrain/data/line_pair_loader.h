@@ -21,12 +21,18 @@ struct QUATRAIN_API LinePairLimits {
   double max_ratio = 0;  ///< of the longer side to the shorter one
 };
 
+/// Pairs that are left out, each counted by the first limit that it is beyond.
+struct QUATRAIN_API PairsBeyond {
+  int64_t max_source = 0, max_target = 0, max_ratio = 0;
+  int64_t all() const { return max_source + max_target + max_ratio; }
+};
+
 /// A set of pairs as numbers.
 struct QUATRAIN_API EncodedLinePairs {
   TokenStore source;            ///< with kEnd behind each
   TokenStore target;            ///< without marks
   std::vector<int64_t> groups;  ///< of each pair; empty where no pair has one
-  int64_t left_out = 0;         ///< pairs beyond the limits
+  PairsBeyond left_out;
   int64_t size() const { return source.size(); }
 };
 

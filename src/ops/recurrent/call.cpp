@@ -88,7 +88,7 @@ void check_parts(const RecurrenceCall& call, const at::Tensor& like, const at::T
   TORCH_CHECK(p >= 1 && q >= 1, "recurrence: each S must have a unit or more, got ", call.S[0].sym_sizes(),
               " and ", last.sym_sizes());
   for (size_t k = 0; k < of_gates; ++k)
-    check_like("S of a map", call.S[k], like, {n, static_cast<int64_t>(all / of_gates) * p, q});
+    check_like("the weights S", call.S[k], like, {n, static_cast<int64_t>(all / of_gates) * p, q});
   if (call.projects()) check_like("S of the projection", last, like, {n, q, p});
   const c10::SymInt hidden = call.hidden(), state = call.state();
   TORCH_CHECK(h0.dim() == 2, "recurrence: h0 must have the shape (batch, n q), got ", h0.sym_sizes());

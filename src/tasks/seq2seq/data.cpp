@@ -138,9 +138,12 @@ std::vector<std::string> PairData::notes() const {
                   "), the first at " + bad.first);
   const int64_t most = recipe_.own<Seq2SeqTaskOptions>().limits.max_source;
   for (const auto& [split, set] : *sets_) {
-    if (set.encoded->left_out > 0)
-      all.push_back(split + " set: " + counted(set.encoded->left_out, "pair") +
-                    " left out, beyond task.max_source, max_target or max_ratio");
+    const data::PairsBeyond& beyond = set.encoded->left_out;
+    for (const auto& [count, limit] : {std::pair{beyond.max_source, "max_source"},
+                                       {beyond.max_target, "max_target"},
+                                       {beyond.max_ratio, "max_ratio"}})
+      if (count > 0)
+        all.push_back(split + " set: " + counted(count, "pair") + " left out, beyond task." + limit);
     if (most == 0 || set.lines.empty()) continue;  // those that train are left out, not cut
     int64_t cut = 0;
     for (int64_t i = 0; i < set.encoded->size(); ++i) cut += set.encoded->source.length(i) - 1 > most;
