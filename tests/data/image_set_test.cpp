@@ -465,7 +465,8 @@ TEST_F(ImageFoldersTest, SaysWhatIsMissing) {
   write_picture("test/emu/a.png", 1);
   EXPECT_THAT(error("folders"),
               HasSubstr("test/emu is a class that the training set has not (cat, dog); skip_bad"));
-  const auto without = load_images({.reader = "folders", .folder = folder_, .skip_bad = true});
+  const auto without =
+      load_images({.reader = "folders", .folder = folder_, .skip_bad = true, .dev_share = 0});
   EXPECT_EQ(without.test.size(), 1);
   EXPECT_EQ(without.bad.reasons[0].reason, "the training set has not their class");
   EXPECT_THAT(error_of([&] { load_images({.reader = "folders", .folder = folder_ / "none"}); }),

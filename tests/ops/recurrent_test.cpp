@@ -350,7 +350,8 @@ TEST(Recurrence, RefusesWhatDoesNotFit) {
   EXPECT_THAT(refusal(projecting, changed),
               testing::HasSubstr("S of the projection must have the shape [4, 3, 5], got [4, 4, 5]"));
   changed[5] = torch::randn({4, 3, 6});
-  EXPECT_THAT(refusal(projecting, changed), testing::HasSubstr("the weights S must have the shape [4, 24, 3]"));
+  EXPECT_THAT(refusal(projecting, changed),
+              testing::HasSubstr("the weights S must have the shape [4, 24, 3]"));
   for (const Problem& empty : {Problem{.p = 0}, Problem{.p = 0, .projection = 3}})
     EXPECT_THAT(refusal(empty, arguments(empty)), testing::HasSubstr("each S must have a unit or more"));
   const Problem gru{.cell = Cell::gru, .projection = 3};
