@@ -12,6 +12,7 @@
 #include "quatrain/data/pieces.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/trainer.h"
+#include "tasks/settings.h"
 #include "temporary_folder.h"
 
 namespace quatrain::tasks {
