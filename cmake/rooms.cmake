@@ -45,6 +45,13 @@ function(quatrain_batches name most prefix)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 
+# Objects go into shared libraries and into executables alike, and a precompiled header is only reused under equal flags.
+function(quatrain_flags name)
+  target_link_libraries(${name} PRIVATE quatrain_options)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+                                           VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF)
+endfunction()
+
 # quatrain_room(NAME [TORCH none|aten|frontend] [SOON] [BATCH most] SOURCES ... [PLAIN ...] [ALONE ...])
 #   none: plain C++.  aten: tensors and operators.  frontend: modules too.
 #   SOON: what runs seldom is compiled to be compiled soon.
@@ -68,10 +75,7 @@ function(quatrain_room name)
                                   PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
     endif()
   endforeach()
-  target_link_libraries(${name} PRIVATE quatrain_options)
-  # Objects go into shared libraries and into executables alike, and a precompiled header is only reused under equal flags.
-  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
-                                           VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF)
+  quatrain_flags(${name})
   if(ROOM_SOON)
     target_compile_options(${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
   endif()
@@ -94,9 +98,8 @@ function(quatrain_precompile name set)
   if(NOT TARGET quatrain_${set})
     file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${set}.cpp CONTENT "")
     add_library(quatrain_${set} OBJECT ${PROJECT_BINARY_DIR}/${set}.cpp)
-    target_link_libraries(quatrain_${set} PRIVATE quatrain_options quatrain::torch)
-    set_target_properties(quatrain_${set} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
-                                                     VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF)
+    quatrain_flags(quatrain_${set})
+    target_link_libraries(quatrain_${set} PRIVATE quatrain::torch)
     target_precompile_headers(quatrain_${set} PRIVATE ${ARGN})
   endif()
   target_precompile_headers(${name} REUSE_FROM quatrain_${set})

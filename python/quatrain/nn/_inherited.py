@@ -1,7 +1,6 @@
 """What ``help()`` and editors show of a class that hands its arguments on to its base."""
 
 import inspect
-import textwrap
 from typing import TypeVar
 
 Class = TypeVar("Class", bound=type)
@@ -17,12 +16,9 @@ def shows_arguments(cls: Class) -> Class:
     own = [p for p in inspect.signature(vars(cls)["__init__"]).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
     cls.__signature__ = inspect.Signature([*of_base, *own])  # type: ignore[attr-defined]
     if cls.__doc__ and base.__doc__:  # Python -OO has none
-        begin, marker, rest = inspect.cleandoc(cls.__doc__).partition(f"Args: those of ``{base.__name__}``")
+        begin, _, rest = inspect.cleandoc(cls.__doc__).partition(f"Args: those of ``{base.__name__}``")
         listed = inspect.cleandoc(base.__doc__).partition("Args:\n")[2]
         arguments, _, further = listed.partition("\n\n")
         arguments = arguments.partition("    cell, forget_bias:")[0].rstrip()
-        of_own = rest.partition("\n")[2] if rest.startswith(", and") else rest
-        separator = "\n" if rest.startswith(", and") else ""
-        if marker:
-            cls.__doc__ = f"{begin}Args:\n{arguments}{separator}{of_own}\n\n{further}"
+        cls.__doc__ = f"{begin}Args:\n{arguments}{rest.removeprefix(', and')}\n\n{further}"
     return cls

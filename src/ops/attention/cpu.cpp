@@ -219,8 +219,8 @@ at::Tensor forward(const AttentionCall& call, const at::Tensor& query, const at:
   if (call.algebra->n() == 1 && query.size(2) > 1) {
     // One map weights all components of a head alike: to it they are one, n times as long.
     const auto joined = [](const at::Tensor& heads) { return heads.transpose(2, 3).flatten(3).unsqueeze(2); };
-    const at::Tensor out = empty_heads(joined(query));
-    Forward(out, call, joined(query), joined(key), joined(value)).run();
+    const at::Tensor Q = joined(query), out = empty_heads(Q);
+    Forward(out, call, Q, joined(key), joined(value)).run();
     return out.squeeze(2).unflatten(-1, {query.size(2), query.size(4)}).transpose(2, 3).flatten(2);
   }
   const at::Tensor out = empty_heads(query);

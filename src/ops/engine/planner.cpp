@@ -1,6 +1,5 @@
 #include "ops/engine/planner.h"
 
-#include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>

@@ -51,8 +51,7 @@ class Team {
         work(Member(team, begin, end));
       } catch (const Ended&) {
       } catch (...) {
-        if (!team.claimed_.exchange(true)) team.error_ = std::current_exception();
-        team.failed_ = true;
+        if (!team.failed_.exchange(true)) team.error_ = std::current_exception();
       }
     });
     if (team.error_) std::rethrow_exception(team.error_);
@@ -91,8 +90,8 @@ class Team {
   const int64_t parts_;
   alignas(64) std::atomic<int64_t> arrived_{0};
   alignas(64) std::atomic<uint32_t> round_{0};
-  std::atomic<bool> failed_{false}, claimed_{false};
-  std::exception_ptr error_;  // what the first to fail threw
+  std::atomic<bool> failed_{false};
+  std::exception_ptr error_;  // what the first to fail threw, read when all have ended
 };
 
 }  // namespace quatrain::ops::engine
