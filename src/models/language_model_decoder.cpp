@@ -4,8 +4,7 @@
 #include <torch/utils.h>
 
 #include "models/sequence_parts.h"
-#include "ops/memory/step_memory.h"
-#include "quatrain/ops.h"
+#include "models/step_guards.h"
 
 namespace quatrain::models {
 
@@ -25,22 +24,20 @@ LanguageModelDecoder::LanguageModelDecoder(LanguageModel model, int64_t rows, in
 }
 
 at::Tensor LanguageModelDecoder::step(const at::Tensor& tokens, const at::Tensor& parents) {
-  const torch::NoGradGuard no_grad;
-  const ops::StepMemory::Guard memory(*memory_);
-  const ops::TrafficGuard traffic(static_cast<ops::Traffic>(weight_bytes_));
+  const StepGuards guards(*memory_, weight_bytes_);
   const int64_t rows = tokens.size(0), place = length();
   TORCH_CHECK(rows <= rows_ && parents.size(0) == rows, "LanguageModelDecoder: at most ", rows_,
               " hypotheses and a parent for each, got ", rows, " tokens and ", parents.size(0), " parents");
   TORCH_CHECK(place < capacity_, "LanguageModelDecoder: there is room for ", capacity_, " words of a text");
   table_.grow(parents);
   const at::Tensor seen = table_.seen(), lengths = table_.lengths();
-  at::Tensor x = model_->inputs->forward(tokens.unsqueeze(1), place);
+  at::Tensor x = model_->inputs->forward(tokens.unsqueeze(1), place).squeeze(1);
   for (size_t i = 0; i < caches_.size(); ++i) {
     caches_[i].table = seen, caches_[i].lengths = lengths;
     x = model_->layers->layers[i]->as<nn::TransformerEncoderLayerImpl>()->step(x, place, caches_[i]);
   }
   if (model_->layers->norm) x = model_->layers->norm->forward(x);
-  return model_->scores(x).squeeze(1);
+  return model_->scores(x);
 }
 
 }  // namespace quatrain::models

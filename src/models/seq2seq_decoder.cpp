@@ -4,8 +4,7 @@
 #include <torch/utils.h>
 
 #include "models/sequence_parts.h"
-#include "ops/memory/step_memory.h"
-#include "quatrain/ops.h"
+#include "models/step_guards.h"
 
 namespace quatrain::models {
 
@@ -41,16 +40,12 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
 }
 
 at::Tensor Seq2SeqDecoder::step(const at::Tensor& tokens, const at::Tensor& parents) {
-  const torch::NoGradGuard no_grad;
-  const ops::StepMemory::Guard memory(*memory_);
-  const ops::TrafficGuard traffic(static_cast<ops::Traffic>(weight_bytes_));
+  const StepGuards guards(*memory_, weight_bytes_);
   return model_->scores(hidden(tokens, parents));
 }
 
 at::Tensor Seq2SeqDecoder::hidden(const at::Tensor& tokens, const at::Tensor& parents) {
-  const torch::NoGradGuard no_grad;
-  const ops::StepMemory::Guard memory(*memory_);
-  const ops::TrafficGuard traffic(static_cast<ops::Traffic>(weight_bytes_));
+  const StepGuards guards(*memory_, weight_bytes_);
   const int64_t rows = tokens.size(0), place = length();
   TORCH_CHECK(rows <= rows_ && parents.size(0) == rows, "Seq2SeqDecoder: at most ", rows_,
               " hypotheses and a parent for each, got ", rows, " tokens and ", parents.size(0), " parents");
@@ -60,7 +55,7 @@ at::Tensor Seq2SeqDecoder::hidden(const at::Tensor& tokens, const at::Tensor& pa
   const at::Tensor seen = table_.seen(), lengths = table_.lengths();
   const at::Tensor places = source_places_.index_select(0, sentences_),
                    source_lengths = source_lengths_.index_select(0, sentences_);
-  at::Tensor x = model_->target->forward(tokens.unsqueeze(1), place);
+  at::Tensor x = model_->target->forward(tokens.unsqueeze(1), place).squeeze(1);
   for (size_t i = 0; i < self_.size(); ++i) {
     self_[i].table = seen, self_[i].lengths = lengths;
     cross_[i].table = places, cross_[i].lengths = source_lengths;
@@ -68,7 +63,7 @@ at::Tensor Seq2SeqDecoder::hidden(const at::Tensor& tokens, const at::Tensor& pa
                                                                                 cross_[i]);
   }
   if (model_->decoder->norm) x = model_->decoder->norm->forward(x);
-  return x.squeeze(1);
+  return x;
 }
 
 }  // namespace quatrain::models

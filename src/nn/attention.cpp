@@ -141,21 +141,37 @@ std::tuple<at::Tensor, at::Tensor> MultiheadAttentionImpl::attend(const at::Tens
   return {output->forward(mixed), weights};
 }
 
-at::Tensor MultiheadAttentionImpl::attend(const at::Tensor& Q, const AttentionCache& cache) {
+at::Tensor MultiheadAttentionImpl::word_heads_of(Linear& layer, const at::Tensor& x) const {
+  TORCH_CHECK(x.dim() == 2 && x.size(1) == options.width(),
+              "MultiheadAttention: a word of each row must be (rows, width = ", options.width(), "), got ",
+              x.sizes());
+  const int64_t n = components(), heads = options.heads();
+  return layer->forward(x).view({x.size(0), n, heads, options.width() / n / heads});
+}
+
+at::Tensor MultiheadAttentionImpl::attend_word(const at::Tensor& query, const AttentionCache& cache) {
   // Under autocast queries come in bfloat16; a cache has the type of the weights.
-  const at::Tensor y = ops::cached_attention(Q.squeeze(1).to(cache.keys.scalar_type()), cache.keys,
-                                             cache.values, cache.table, cache.lengths, score_algebra());
-  return output->forward(y).unsqueeze(1);
+  const at::ScalarType type = cache.keys.scalar_type();
+  return output->forward(ops::cached_attention(query.scalar_type() == type ? query : query.to(type),
+                                               cache.keys, cache.values, cache.table, cache.lengths,
+                                               score_algebra()));
 }
 
 at::Tensor MultiheadAttentionImpl::step(const at::Tensor& x, int64_t place, const AttentionCache& cache) {
-  const auto [Q, K, V] = project(x);
-  const auto keep = [&](const at::Tensor& words, const at::Tensor& word) {
-    words.select(1, place).narrow(0, 0, word.size(0)).copy_(word.squeeze(1));
-  };
-  keep(cache.keys, K);
-  keep(cache.values, V);
-  return attend(Q, cache);
+  at::Tensor Q, K, V;
+  if (options.packed()) {
+    const std::vector<at::Tensor> heads = heads_of(packed, x.unsqueeze(1), 3);
+    Q = heads[0].squeeze(1), K = heads[1].squeeze(1), V = heads[2].squeeze(1);
+  } else {
+    Q = word_heads_of(query, x), K = word_heads_of(key, x), V = word_heads_of(value, x);
+  }
+  ops::keep_words(cache.keys, place, K);
+  ops::keep_words(cache.values, place, V);
+  return attend_word(Q, cache);
+}
+
+at::Tensor MultiheadAttentionImpl::cross_step(const at::Tensor& x, const AttentionCache& cache) {
+  return attend_word(word_heads_of(query, x), cache);
 }
 
 AttentionCache MultiheadAttentionImpl::make_cache(int64_t slots, int64_t capacity) const {

@@ -77,7 +77,7 @@ at::Tensor TransformerDecoderLayerImpl::step(const at::Tensor& x, int64_t place,
                                              const AttentionCache& cross) {
   return sub_layers(
       x, [&](const at::Tensor& v) { return attention->step(v, place, self); },
-      [&](const at::Tensor& v) { return cross_attention->attend(cross_attention->project_query(v), cross); });
+      [&](const at::Tensor& v) { return cross_attention->cross_step(v, cross); });
 }
 
 TransformerDecoderImpl::TransformerDecoderImpl(TransformerDecoderOptions options)

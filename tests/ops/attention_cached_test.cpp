@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ATen/Parallel.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -77,6 +78,40 @@ TEST(CachedAttention, TakesAnyStridesAndNoRows) {
   EXPECT_LT(relative_error(cache.attend("quaternion"), expected), 1e-6);
   Cache none(0, 4, 12, 4, 2, 8);
   EXPECT_EQ(none.attend("quaternion").sizes(), (std::vector<int64_t>{0, 64}));
+}
+
+// Threads may share the heads of a row between them.
+TEST(CachedAttention, HasTheBitsOfOneThreadWithSeveral) {
+  torch::manual_seed(4);
+  const torch::NoGradGuard no_grad;
+  const Cache cache(5, 6, 20, 4, 6, 8);
+  const int threads = at::get_num_threads();
+  for (const char* algebra : {"real", "quaternion"}) {
+    at::set_num_threads(1);
+    const at::Tensor expected = cache.attend(algebra);
+    at::set_num_threads(3);
+    EXPECT_TRUE(torch::equal(cache.attend(algebra), expected));
+    at::set_num_threads(threads);
+  }
+}
+
+TEST(CachedAttention, KeepsWordsOfAnyTypeAndStrides) {
+  torch::manual_seed(5);
+  const torch::NoGradGuard no_grad;
+  for (const at::ScalarType type : {torch::kFloat, torch::kDouble, torch::kBFloat16})
+    for (const bool apart : {false, true}) {
+      const at::Tensor cache = torch::randn({6, 5, 4, 2, 8}, type), expected = cache.clone();
+      at::Tensor words = torch::randn({3, 4, 2, 8});
+      if (apart) words = torch::stack({words, words}, 2).select(2, 1);
+      expected.select(1, 2).narrow(0, 0, 3).copy_(words);
+      ops::keep_words(cache, 2, words);
+      EXPECT_TRUE(torch::equal(cache, expected));
+      ops::keep_words(cache, 1, words.narrow(0, 0, 0));
+      EXPECT_TRUE(torch::equal(cache, expected));
+      EXPECT_THROW(ops::keep_words(cache, 5, words), c10::Error);
+      EXPECT_THROW(ops::keep_words(cache, 0, words.narrow(3, 0, 7)), c10::Error);
+      EXPECT_THROW(ops::keep_words(cache, 0, words.repeat({3, 1, 1, 1})), c10::Error);
+    }
 }
 
 TEST(CachedAttention, DoesNotReadBehindARowsLength) {

@@ -128,11 +128,13 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
                                             const at::Tensor& value, ops::AttentionOptions how = {},
                                             bool need_weights = false);
 
-  /// One word a row over what a cache holds: query (rows, 1, n, heads, m) -> (rows, 1, width). For inference.
-  at::Tensor attend(const at::Tensor& query, const AttentionCache& cache);
-  /// Self-attention of word `place` of each row over the words before it and itself: x (rows, 1, width). Its
-  /// key and value are put into slot i of row i of the cache. For inference.
+  /// One word of each row, x (rows, width) -> the same. For inference.
+  ///
+  /// Self-attention of word `place` over the words before it and itself. Its key and value are put into slot
+  /// i of row i of the cache.
   at::Tensor step(const at::Tensor& x, int64_t place, const AttentionCache& cache);
+  /// Attention to what a cache holds of something else.
+  at::Tensor cross_step(const at::Tensor& x, const AttentionCache& cache);
   /// An empty cache for so many rows and words; its table and lengths are left to its owner.
   AttentionCache make_cache(int64_t slots, int64_t capacity) const;
 
@@ -147,6 +149,9 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
  private:
   /// Heads of a projection of x, cut into parts.
   std::vector<at::Tensor> heads_of(Linear& layer, const at::Tensor& x, int64_t parts) const;
+  /// The same of one word of each row, x (rows, width): (rows, n, heads, m).
+  at::Tensor word_heads_of(Linear& layer, const at::Tensor& x) const;
+  at::Tensor attend_word(const at::Tensor& query, const AttentionCache& cache);
   /// Components that heads are cut inside.
   int64_t components() const;
   /// What the scores are made with.

@@ -38,7 +38,7 @@ class QUATRAIN_API TransformerDecoderLayerImpl : public torch::nn::Cloneable<Tra
                                                           const at::Tensor& memory_padding = {});
 
   /// What forward() makes of word `place` of each row, when the words before it went the same way: x (rows,
-  /// 1, width). `self` takes the word's key and value, in slot i of row i; `cross` holds those of the memory.
+  /// width). `self` takes the word's key and value, in slot i of row i; `cross` holds those of the memory.
   /// For inference.
   at::Tensor step(const at::Tensor& x, int64_t place, const AttentionCache& self,
                   const AttentionCache& cross);

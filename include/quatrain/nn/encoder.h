@@ -129,7 +129,7 @@ class QUATRAIN_API TransformerEncoderLayerImpl : public torch::nn::Cloneable<Tra
   at::Tensor forward_words(const at::Tensor& rows, const Words& words, bool causal = false);
 
   /// What a causal forward() makes of word `place` of each row, when the words before it went the same way: x
-  /// (rows, 1, width). `cache` takes the word's key and value, in slot i of row i. For inference.
+  /// (rows, width). `cache` takes the word's key and value, in slot i of row i. For inference.
   at::Tensor step(const at::Tensor& x, int64_t place, const AttentionCache& cache);
 
   TransformerEncoderLayerOptions options;

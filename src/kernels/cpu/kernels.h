@@ -130,6 +130,19 @@ struct Square {
   int64_t next_offset = 0;
 };
 
+/// A row's attention over `count` places, by several heads of n components of m values. Keys and values lie
+/// anywhere: a place's begin at at[s], its components and heads so many values apart. q holds `maps` (1 or n)
+/// rows of n x heads x m values, which lie side by side.
+struct Attended {
+  struct Places {
+    const float* const* at;
+    int64_t component, head;
+  };
+  int32_t maps, n;
+  int64_t heads, m, count;
+  Places keys, values;
+};
+
 /// Columns of a block of exp_sum.
 constexpr int64_t kTopBlock = 256;
 
@@ -180,10 +193,9 @@ constexpr int64_t kTopBlock = 256;
 ///
 /// drop_I: y = x times 0 or drop.scale, value by value; y may be x.
 ///
-/// attend: one query over `count` keys and values that lie anywhere. q holds `maps` rows of n m values: 1 or
-/// n. weights (maps x weights_row, a multiple of 16 and at least count) become softmax_s(sum_jv q[c][j][v]
-/// keys[s][j][v]), keys[s] being n components of m values, key_component apart; then y[c][v] = sum_s
-/// weights[c or 0][s] values[s][c][v].
+/// attend: what Attended says. weights (heads x maps x weights_row, a multiple of 16 and at least count) become
+/// softmax_s(sum_jv q[c][j][h][v] keys[s][j][h][v]); then y[c][h][v] = sum_s weights[h][c or 0][s]
+/// values[s][c][h][v], y's components being y_component apart.
 ///
 /// finish: y = activation(scale[col] y + bias[col] + residual[row][col]), where scale, bias and residual may
 /// be null; tanh and sigmoid are within 4 units of the last place, where they are normal numbers.
@@ -235,9 +247,8 @@ struct Table {
                  const Drop& drop);
   void (*drop_b)(const bf16* x, int64_t x_row, bf16* y, int64_t y_row, int64_t rows, int64_t cols,
                  const Drop& drop);
-  void (*attend)(const float* q, int32_t maps, int32_t n, int64_t m, const float* const* keys,
-                 int64_t key_component, const float* const* values, int64_t value_component, int64_t count,
-                 float* weights, int64_t weights_row, float* y, int64_t y_component);
+  void (*attend)(const Attended&, const float* q, float* weights, int64_t weights_row, float* y,
+                 int64_t y_component);
   void (*finish)(float* y, int64_t y_row, int64_t rows, int64_t cols, const float* scale, const float* bias,
                  const float* residual, int64_t residual_row, Activation);
   void (*winograd)(int64_t m, WinogradStep, const Square<const float>& in, const Square<float>& out,

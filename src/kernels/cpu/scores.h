@@ -79,66 +79,110 @@ void softmax_backward(const float* y, int64_t y_row, float* dy, int64_t dy_row, 
   }
 }
 
-/// A key's scores for up to `maps` queries, from sums that stay in registers.
+/// Scores of a head's key for so many of its queries, from sums that stay in registers.
 template <int maps>
-inline void score_key(const float* q, int32_t n, int64_t m, const float* key, int64_t key_component,
-                      float* score, int64_t score_row) {
+inline void score_key(const Attended& of, const float* q, const float* key, float* score, int64_t score_row) {
   Vec total[maps] = {};
-  const int64_t width = n * m;
-  for (int32_t j = 0; j < n; ++j, key += key_component, q += m) {
+  const int64_t component = of.heads * of.m, map = of.n * component;
+  for (int32_t j = 0; j < of.n; ++j, key += of.keys.component, q += component) {
     int64_t v = 0;
-    for (; v + kLanes <= m; v += kLanes) {
+    for (; v + kLanes <= of.m; v += kLanes) {
       const Vec k = load(key + v);
 #pragma GCC unroll 4
-      for (int c = 0; c < maps; ++c) total[c] += load(q + c * width + v) * k;
+      for (int c = 0; c < maps; ++c) total[c] += load(q + c * map + v) * k;
     }
-    if (v < m) {
-      const Vec k = load_part(key + v, m - v);
+    if (v < of.m) {
+      const Vec k = load_part(key + v, of.m - v);
 #pragma GCC unroll 4
-      for (int c = 0; c < maps; ++c) total[c] += load_part(q + c * width + v, m - v) * k;
+      for (int c = 0; c < maps; ++c) total[c] += load_part(q + c * map + v, of.m - v) * k;
     }
   }
 #pragma GCC unroll 4
   for (int c = 0; c < maps; ++c) score[c * score_row] = sum(total[c]);
 }
 
-/// Fetches n components of m values, which will be read soon.
-inline void fetch(const float* values, int32_t n, int64_t m, int64_t component) {
-  for (int32_t j = 0; j < n; ++j, values += component)
-    for (int64_t v = 0; v < m; v += kInLine<float>) __builtin_prefetch(values + v);
+/// Fetches what all heads have at a place.
+template <int locality>
+inline void fetch(const Attended& of, const Attended::Places& places, int64_t s) {
+  const float* component = places.at[s];
+  for (int32_t j = 0; j < of.n; ++j, component += places.component)
+    for (int64_t h = 0; h < of.heads; ++h)
+      for (int64_t v = 0; v < of.m; v += kInLine<float>)
+        __builtin_prefetch(component + h * places.head + v, 0, locality);
 }
 
-void attend(const float* q, int32_t maps, int32_t n, int64_t m, const float* const* keys,
-            int64_t key_component, const float* const* values, int64_t value_component, int64_t count,
-            float* weights, int64_t weights_row, float* y, int64_t y_component) {
-  // Keys and values lie in memory, the former far from each other.
-  constexpr int64_t kAhead = 8;
-  for (int64_t s = 0; s < count; ++s) {
-    if (s + kAhead < count) fetch(keys[s + kAhead], n, m, key_component);
-    fetch(values[s], n, m, value_component);
-    int32_t c = 0;
-    for (; c + 4 <= maps; c += 4)
-      score_key<4>(q + c * n * m, n, m, keys[s], key_component, weights + c * weights_row + s, weights_row);
-    for (; c < maps; ++c)
-      score_key<1>(q + c * n * m, n, m, keys[s], key_component, weights + c * weights_row + s, weights_row);
-  }
-  const int64_t filled = (count + kLanes - 1) / kLanes * kLanes;
-  for (int32_t c = 0; c < maps; ++c)
-    for (int64_t s = count; s < filled; ++s) weights[c * weights_row + s] = -__builtin_inff();
-  softmax(weights, weights_row, maps, filled, nullptr, 0);
-  for (int32_t c = 0; c < n; ++c) {
-    const float* w = weights + (maps == 1 ? 0 : c * weights_row);
-    for (int64_t v = 0; v < m; v += kLanes) {
-      const bool part = m - v < kLanes;
-      Vec total{};
-      for (int64_t s = 0; s < count; ++s) {
-        const float* value = values[s] + c * value_component + v;
-        total += w[s] * (part ? load_part(value, m - v) : load(value));
-      }
-      float* out = y + c * y_component + v;
-      part ? store_part(out, total, m - v) : store(out, total);
+/// A vector of a head's values, or its first `part` ones: where it lies at each place, what it is weighted by
+/// and where its sum goes.
+struct ValueSlice {
+  int64_t from;
+  const float* weights;
+  float* to;
+  int64_t part;
+};
+
+/// Sums of so many slices over all places, each place after the one before it.
+template <int count, bool whole>
+inline void sum_values(const Attended& of, const ValueSlice* slice) {
+  Vec total[count] = {};
+  for (int64_t s = 0; s < of.count; ++s) {
+    const float* const place = of.values.at[s];
+#pragma GCC unroll 8
+    for (int i = 0; i < count; ++i) {
+      const float* const value = place + slice[i].from;
+      total[i] += slice[i].weights[s] * (whole ? load(value) : load_part(value, slice[i].part));
     }
   }
+#pragma GCC unroll 8
+  for (int i = 0; i < count; ++i)
+    whole ? store(slice[i].to, total[i]) : store_part(slice[i].to, total[i], slice[i].part);
+}
+
+void attend(const Attended& of, const float* q, float* weights, int64_t weights_row, float* y,
+            int64_t y_component) {
+  // Places lie far from each other, where the machine does not foresee them.
+  constexpr int64_t kAhead = 4;
+  for (int64_t s = 0; s < of.count; ++s) {
+    if (s + kAhead < of.count) fetch<3>(of, of.keys, s + kAhead);
+    fetch<2>(of, of.values, s);
+    for (int64_t h = 0; h < of.heads; ++h) {
+      const float *const of_head = q + h * of.m, *const key = of.keys.at[s] + h * of.keys.head;
+      float* const scores = weights + h * of.maps * weights_row + s;
+      const int64_t map = of.n * of.heads * of.m;
+      int32_t c = 0;
+      for (; c + 4 <= of.maps; c += 4)
+        score_key<4>(of, of_head + c * map, key, scores + c * weights_row, weights_row);
+      for (; c < of.maps; ++c)
+        score_key<1>(of, of_head + c * map, key, scores + c * weights_row, weights_row);
+    }
+  }
+  const int64_t filled = (of.count + kLanes - 1) / kLanes * kLanes, rows = of.heads * of.maps;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t s = of.count; s < filled; ++s) weights[row * weights_row + s] = -__builtin_inff();
+  softmax(weights, weights_row, rows, filled, nullptr, 0);
+
+  constexpr int kTogether = 8;  // sums under way hide each other's latency
+  ValueSlice slice[kTogether];
+  int together = 0;
+  bool whole = true;
+  const auto sum_all = [&] {
+    if (together == kTogether && whole)
+      sum_values<kTogether, true>(of, slice);
+    else
+      for (int i = 0; i < together; ++i)
+        slice[i].part < kLanes ? sum_values<1, false>(of, slice + i) : sum_values<1, true>(of, slice + i);
+    together = 0, whole = true;
+  };
+  for (int32_t c = 0; c < of.n; ++c)
+    for (int64_t h = 0; h < of.heads; ++h)
+      for (int64_t v = 0; v < of.m; v += kLanes) {
+        const int64_t part = of.m - v < kLanes ? of.m - v : kLanes;
+        slice[together++] = {c * of.values.component + h * of.values.head + v,
+                             weights + (h * of.maps + (of.maps == 1 ? 0 : c)) * weights_row,
+                             y + c * y_component + h * of.m + v, part};
+        whole = whole && part == kLanes;
+        if (together == kTogether) sum_all();
+      }
+  sum_all();
 }
 
 }  // namespace

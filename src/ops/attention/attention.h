@@ -25,6 +25,7 @@ struct AttentionCall {
 
   /// Of the scores; with one map, whose queries are not mixed, times the table's one entry.
   double scale(const at::Tensor& query) const;
+  double scale(int64_t n, int64_t m) const;
   /// The coefficient of Q_i K_j in the score of component c.
   double table(int i, int c, int j) const;
   /// The position of the first query among the keys, clamped to the range that makes a difference.

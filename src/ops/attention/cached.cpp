@@ -8,7 +8,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
-#include <vector>
+#include <algorithm>
 
 #include "ops/attention/attention.h"
 #include "ops/attention/call.h"
@@ -84,7 +84,7 @@ at::Tensor composed_cached(const at::Tensor& query, const at::Tensor& keys, cons
   return hypercomplex_attention(query.unsqueeze(1), gather(keys), gather(values), how).squeeze(1);
 }
 
-/// Where a row's heads begin, and how far apart their parts are.
+/// Where a cache's words lie: so many values from one to the next.
 struct Places {
   const float* data;
   int64_t slot, place, component, head;
@@ -108,15 +108,8 @@ at::Tensor cached_attention_cpu(const at::Tensor& query, const at::Tensor& keys,
                 capacity = table.size(1);
   const int64_t maps = call.algebra->n() == 1 ? 1 : n;
   // One map takes the query as it is, scaled; n maps mix its components by the table.
-  const double factor = call.scale(query.unsqueeze(1));
-  engine::Mixing mixing;
-  if (maps > 1) {
-    mixing = map_mixing(call, factor, true);
-  } else {
-    std::vector<double> diagonal(static_cast<size_t>(n * n));
-    for (int64_t i = 0; i < n; ++i) diagonal[static_cast<size_t>(i * n + i)] = factor;
-    mixing = engine::Mixing::from_rows(diagonal.data(), n, n);
-  }
+  const double factor = call.scale(n, m);
+  const engine::Mixing mixing = maps > 1 ? map_mixing(call, factor, true) : engine::Mixing();
   const at::Tensor slots_of = table.stride(1) == 1 ? table : table.contiguous(),
                    counts = lengths.contiguous();
   const int64_t pitch = slots_of.stride(0);
@@ -129,15 +122,16 @@ at::Tensor cached_attention_cpu(const at::Tensor& query, const at::Tensor& keys,
   float* const y = result.mutable_data_ptr<float>();
   const auto& k = kernels::cpu::active();
   const int64_t filled = (capacity + 15) / 16 * 16;
+  // Of one row or several, all heads or some: a row's places are read once for all of them.
   at::parallel_for(0, rows * heads, 8, [&](int64_t begin, int64_t end) {
     engine::Scratch& memory = engine::scratch();
-    memory.begin(4 * maps * (n * m + filled) + 16 * capacity + 256);
-    float* const mixed = memory.take<float>(maps * n * m);
-    float* const weights = memory.take<float>(maps * filled);
+    memory.begin(4 * maps * heads * (n * m + filled) + 16 * capacity + 256);
+    float* const mixed = memory.take<float>(maps * n * heads * m);
+    float* const weights = memory.take<float>(maps * heads * filled);
     const float** const at_keys = memory.take<const float*>(capacity);
     const float** const at_values = memory.take<const float*>(capacity);
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t row = task / heads, head = task % heads;
+    for (int64_t task = begin; task < end;) {
+      const int64_t row = task / heads, head = task % heads, together = std::min(heads - head, end - task);
       for (int64_t s = 0; s < count[row]; ++s) {
         const int64_t of = slot[row * pitch + s];
         at_keys[s] = from_keys.data + of * from_keys.slot + s * from_keys.place + head * from_keys.head;
@@ -145,11 +139,27 @@ at::Tensor cached_attention_cpu(const at::Tensor& query, const at::Tensor& keys,
             from_values.data + of * from_values.slot + s * from_values.place + head * from_values.head;
       }
       const float* const first = q + row * query.stride(0) + head * query.stride(2);
-      k.combine_f_f(mixing.view(), row_of(first, n, query.stride(1)).data(), m,
-                    row_of(mixed, maps * n, m).data(), m, 1, m, nullptr, kernels::cpu::Store::set);
-      k.attend(mixed, static_cast<int32_t>(maps), static_cast<int32_t>(n), m, at_keys, from_keys.component,
-               at_values, from_values.component, count[row], weights, filled,
-               y + row * n * heads * m + head * m, heads * m);
+      const int64_t of_component = together * m;
+      if (maps > 1) {
+        k.combine_f_f(mixing.view(), row_of(first, n, query.stride(1)).data(), query.stride(2),
+                      row_of(mixed, maps * n, of_component).data(), m, together, m, nullptr,
+                      kernels::cpu::Store::set);
+      } else {
+        for (int64_t j = 0; j < n; ++j)
+          for (int64_t h = 0; h < together; ++h)
+            for (int64_t v = 0; v < m; ++v)
+              mixed[j * of_component + h * m + v] =
+                  static_cast<float>(factor) * first[j * query.stride(1) + h * query.stride(2) + v];
+      }
+      const kernels::cpu::Attended attended{static_cast<int32_t>(maps),
+                                            static_cast<int32_t>(n),
+                                            together,
+                                            m,
+                                            count[row],
+                                            {at_keys, from_keys.component, from_keys.head},
+                                            {at_values, from_values.component, from_values.head}};
+      k.attend(attended, mixed, weights, filled, y + row * n * heads * m + head * m, heads * m);
+      task += together;
     }
   });
   return result;
@@ -166,6 +176,24 @@ at::Tensor cached_attention(const at::Tensor& query, const at::Tensor& keys, con
           .typed<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
                             const at::Tensor&, std::string_view, std::optional<double>)>();
   return op.call(query, keys, values, table, lengths, algebra, scale);
+}
+
+void keep_words(const at::Tensor& cache, int64_t place, const at::Tensor& words) {
+  TORCH_CHECK(cache.dim() == 5 && words.dim() == 4 && words.sizes().slice(1) == cache.sizes().slice(2) &&
+                  words.size(0) <= cache.size(0) && place >= 0 && place < cache.size(1),
+              "keep_words: words must be (rows, n, heads, m) and fit place ", place,
+              " of a cache (slots, capacity, n, heads, m), got ", words.sizes(), " and ", cache.sizes());
+  const int64_t size = words.numel() / std::max<int64_t>(words.size(0), 1);
+  const bool plain = cache.is_cpu() && words.is_cpu() && cache.scalar_type() == at::kFloat &&
+                     words.scalar_type() == at::kFloat && cache.is_contiguous() && words.is_contiguous();
+  if (!plain) {
+    cache.select(1, place).narrow(0, 0, words.size(0)).copy_(words);
+    return;
+  }
+  const float* from = words.const_data_ptr<float>();
+  float* to = cache.mutable_data_ptr<float>() + place * cache.stride(1);
+  for (int64_t row = 0; row < words.size(0); ++row, from += size, to += cache.stride(0))
+    std::copy_n(from, size, to);
 }
 
 TORCH_LIBRARY_FRAGMENT(quatrain, m) {

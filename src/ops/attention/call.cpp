@@ -52,11 +52,13 @@ ProductOrder parse_product_order(std::string_view name) {
 }
 
 double AttentionCall::scale(const at::Tensor& query) const {
+  const auto size = [&](int64_t axis) { return query.sym_size(axis).guard_int(__FILE__, __LINE__); };
+  return options.scale ? scale(1, 1) : scale(size(2), size(4));
+}
+
+double AttentionCall::scale(int64_t n, int64_t m) const {
   const double one_map = algebra->n() == 1 ? algebra->table(0, 0, 0) : 1;
-  if (options.scale) return *options.scale * one_map;
-  const int64_t n = query.sym_size(2).guard_int(__FILE__, __LINE__),
-                m = query.sym_size(4).guard_int(__FILE__, __LINE__);
-  return one_map / std::sqrt(static_cast<double>(n * m));
+  return options.scale ? *options.scale * one_map : one_map / std::sqrt(static_cast<double>(n * m));
 }
 
 double AttentionCall::table(int i, int c, int j) const {

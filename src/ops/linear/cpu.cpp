@@ -20,6 +20,15 @@ engine::Blocks whole_rows(const at::Tensor& t, int64_t n, int64_t width) {
   return {t.mutable_data_ptr(), width, n * width, false, t.scalar_type()};
 }
 
+/// What has its type already passes without a call of ATen's, which few rows would feel.
+at::Tensor typed(const at::Tensor& t, at::ScalarType type) {
+  return t.scalar_type() == type ? t : t.to(type);
+}
+
+at::Tensor typed_as(const at::Tensor& t, const at::Tensor& like) {
+  return t.defined() ? typed(t, like.scalar_type()) : t;
+}
+
 /// `products`, where it is given, is made to hold the R products of the factored way.
 at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const Optional& bias, const Call& call,
                    at::Tensor* products) {
@@ -38,7 +47,7 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const Optional& bia
   if (!map.on_engine() || (map.n() == 1 && map.way() == Way::materialised && !map.packs_H()))
     return composed::linear(x, S, bias, map.call());
   if (call.constant || map.way() == Way::materialised) map.prepare(false, map.worth_packing());
-  const at::Tensor b = given(bias) ? bias->to(at::kFloat).contiguous() : at::Tensor();
+  const at::Tensor b = given(bias) ? typed(*bias, at::kFloat).contiguous() : at::Tensor();
   const at::Tensor inputs = map.matrix(x, rows, map.n() * map.p());
   BilinearMap::Output output;
   output.epilogue.bias = b.defined() ? b.const_data_ptr<float>() : nullptr;
@@ -50,7 +59,7 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const Optional& bia
       at::empty(sizes_with(x, map.n() * map.m()), x.options().dtype(map.result_type(rows, output)));
   const engine::Piece piece{BilinearMap::blocks_of_rows(inputs, map.p()), map.p()};
   map.apply(rows, {&piece, 1}, whole_rows(y, map.n(), map.m()), output);
-  return y.to(type);
+  return typed(y, type);
 }
 
 at::Tensor linear_cpu(const at::Tensor& x, const at::Tensor& S, const Optional& bias, const Call& call) {
@@ -62,10 +71,6 @@ std::tuple<at::Tensor, at::Tensor> linear_with_products_cpu(const at::Tensor& x,
   at::Tensor products = at::empty({0}, x.options().dtype(at::kFloat));
   const at::Tensor y = forward(x, S, bias, call, &products);
   return {y, products};
-}
-
-at::Tensor typed_as(const at::Tensor& t, const at::Tensor& like) {
-  return t.defined() ? t.to(like.scalar_type()) : t;
 }
 
 Gradients linear_backward_cpu(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S,

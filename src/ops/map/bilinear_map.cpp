@@ -59,7 +59,8 @@ BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::Scala
   if (!on_engine_) return;
   if (problem.packed) multiplied_in_ = at::kBFloat16;
   // Wider weights stay as they are: autocast gives float32 ones, which the kernels read themselves.
-  S_ = (type == at::kBFloat16 && S.scalar_type() == at::kFloat ? S : S.to(type)).contiguous();
+  const bool as_it_is = S.scalar_type() == type || (type == at::kBFloat16 && S.scalar_type() == at::kFloat);
+  S_ = (as_it_is ? S : S.to(type)).contiguous();
   is_H_ = n_ == 1 && call_.way == Way::materialised && call_.fixed() && call_.fixed()->table(0, 0, 0) == 1;
   worth_packing_ = call_.way == Way::mixed && call_.constant && S_.scalar_type() == at::kFloat &&
                    problem.traffic > 0 && problem.rows * n_ >= kPackedVectors;
@@ -308,6 +309,7 @@ at::Tensor BilinearMap::structure_gradient(const StructureSums& sums) const {
 }
 
 at::Tensor BilinearMap::matrix(const at::Tensor& t, int64_t rows, int64_t width) const {
+  if (t.dim() == 2 && t.scalar_type() == type_ && (t.stride(1) == 1 || width <= 1)) return t;
   const at::Tensor flat = t.to(type_).reshape({rows, width});
   return flat.stride(1) == 1 || width <= 1 ? flat : flat.contiguous();
 }
