@@ -4,7 +4,7 @@
     OMP_NUM_THREADS=1 torchrun --standalone --nproc-per-node 2 examples/python/distributed.py --ddp
     OMP_NUM_THREADS=1 torchrun --standalone --nproc-per-node 2 examples/python/distributed.py --fsdp --algebra 'phm(4)'
 
-All three print the same losses: --batch is the number of texts in a step, whatever the number of processes. Needs the
+All three print the same losses up to rounding: --batch is the number of texts in a step, whatever the number of processes. Needs the
 package (docs/python.md); docs/distributed.md says more. The task: which of two words is more frequent in a text.
 """
 

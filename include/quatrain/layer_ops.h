@@ -125,8 +125,8 @@ QUATRAIN_API at::Tensor cached_attention(const at::Tensor& query, const at::Tens
                                          const at::Tensor& values, const at::Tensor& table,
                                          const at::Tensor& lengths, const std::string& algebra = "real",
                                          std::optional<double> scale = std::nullopt);
-/// Puts a word of each row, (rows, n, heads, m), at place `place` of slots 0 .. rows - 1 of such keys or values.
-/// For inference.
+/// Puts a word of each row, (rows, n, heads, m), at place `place` of slots 0 .. rows - 1 of such keys or
+/// values. For inference.
 QUATRAIN_API void keep_words(const at::Tensor& cache, int64_t place, const at::Tensor& words);
 
 }  // namespace quatrain::ops

@@ -19,6 +19,7 @@
 #include "support/text.h"
 #include "train/checkpoint.h"
 #include "train/checksum.h"
+#include "train/finite.h"
 #include "train/records.h"
 #include "train/run_files.h"
 #include "train/sentence.h"
@@ -76,11 +77,9 @@ std::string look_at_checkpoint(const fs::path& run, const std::string& name, boo
   const tasks::Recipe& recipe = model->recipe();
   const auto parameters = train::trained_parameters(model->module());
   int64_t numbers = 0;
-  for (const auto& [parameter, values] : parameters) {
-    if (!values.isfinite().all().item<bool>())
-      throw std::runtime_error("the weights '" + parameter + "' are not finite");
-    numbers += values.numel();
-  }
+  if (const std::string what = train::first_not_finite(model->module()); !what.empty())
+    throw std::runtime_error("the " + what + " are not finite");
+  for (const auto& [parameter, values] : parameters) numbers += values.numel();
   std::string text = grouped(numbers) + " parameters";
   if (const auto algebra = tasks::find_value(recipe, "model.algebra")) text += " of " + *algebra;
   int64_t step = train::step_of(folder);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,7 @@ struct TwinRun {
 struct RateTrial {
   std::string rate;  ///< as it was written
   std::vector<TwinRun> runs;
-  double dev = 0;  ///< the main figure of the dev set, averaged over the runs
+  std::optional<double> dev;  ///< the main figure of the dev set, averaged over the runs; none: it diverged
 };
 
 /// Median seconds, measured in turns with the other twins.

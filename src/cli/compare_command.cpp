@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "bench/linear.h"
@@ -92,6 +93,7 @@ std::string stored_seeds(const fs::path& folder) {
 }  // namespace
 
 int compare_command(const CompareArguments& arguments) {
+  check_json(arguments.json);
   const RecipeFile file = find_recipe(arguments.recipe);
   const tasks::Recipe recipe = read_with_twins(file, arguments);
   if (recipe.twins.empty())
@@ -99,10 +101,9 @@ int compare_command(const CompareArguments& arguments) {
         "recipe '" + recipe.name +
         "' has no twins to compare: add [[twins]] tables, as 'quatrain recipes show agreement' does");
   Comparison comparison;
-  comparison.folder = !arguments.out.empty() ? fs::path(arguments.out)
-                      : !file.folder.empty() ? file.folder
-                                             : fresh_folder(file.name);
-  const std::string wanted = arguments.seeds.empty() ? stored_seeds(comparison.folder) : arguments.seeds;
+  comparison.folder = !arguments.out.empty() ? fs::path(arguments.out) : file.folder;
+  const bool known = arguments.seeds.empty() && !comparison.folder.empty();
+  const std::string wanted = known ? stored_seeds(comparison.folder) : arguments.seeds;
   comparison.seeds = parse_seeds(wanted, recipe.train.seed);
   const train::Session session(recipe.train.device);
   tasks::set_threads(recipe);
@@ -120,6 +121,8 @@ int compare_command(const CompareArguments& arguments) {
     if (twin.name == "real") comparison.reference = comparison.twins.size();
     comparison.twins.push_back(std::move(one));
   }
+  std::optional<FreshFolder> fresh;
+  if (comparison.folder.empty()) comparison.folder = fresh.emplace(file.name).path();
   check_runs(comparison);
   fs::create_directories(comparison.folder);
   write_text(comparison.folder / "recipe.toml", tasks::to_toml(data->recipe()));

@@ -258,7 +258,8 @@ Json to_json(const Comparison& comparison) {
             words(verdict(points, comparison.judging.margin, comparison.judging.higher_is_better));
     }
     one["rate"] = twin.recipe.train.optimizer.learning_rate;
-    for (const auto& trial : twin.trials) one["rates"].push_back({{"rate", trial.rate}, {"dev", trial.dev}});
+    for (const auto& trial : twin.trials)
+      one["rates"].push_back({{"rate", trial.rate}, {"dev", trial.dev ? Json(*trial.dev) : Json()}});
     one["training_step_seconds"] = twin.times.training_step;
     one["inference_seconds"] = {{"batch_1", twin.times.inference_1}, {"batch_32", twin.times.inference_32}};
     for (const auto& run : twin.runs)

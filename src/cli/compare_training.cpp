@@ -1,8 +1,10 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 
 #include "cli/compare.h"
 #include "cli/figures.h"
@@ -76,6 +78,25 @@ class Runner {
     return one;
   }
 
+  // Of the dev set; nothing where a run with this rate comes to numbers that are not finite, as one of too
+  // high a rate may.
+  std::optional<double> try_rate(const Twin& twin, RateTrial& trial, size_t seeds) {
+    double sum = 0;
+    try {
+      for (size_t s = 0; s < seeds; ++s) {
+        trial.runs.push_back(train(twin, trial.rate, comparison_.seeds[s]));
+        sum += trial.runs.back().result.dev.at(twin.recipe.selecting().name);
+      }
+    } catch (const train::NotFinite& error) {
+      std::fprintf(stderr, "%s: the rate %s is left out: %s\n", twin.recipe.name.c_str(), trial.rate.c_str(),
+                   error.what());
+      number_ += seeds - trial.runs.size() - 1;
+      return std::nullopt;
+    }
+    const double mean = sum / static_cast<double>(seeds);
+    return std::isfinite(mean) ? std::optional(mean) : std::nullopt;
+  }
+
  private:
   const Comparison& comparison_;
   const tasks::Data& data_;
@@ -86,9 +107,14 @@ class Runner {
 // The test set is not looked at.
 const RateTrial& best_of(const Twin& twin) {
   const bool higher = twin.recipe.selecting().higher_is_better;
-  return *std::max_element(twin.trials.begin(), twin.trials.end(), [&](const auto& a, const auto& b) {
-    return higher ? a.dev < b.dev : a.dev > b.dev;
-  });
+  const RateTrial* best = nullptr;
+  for (const RateTrial& trial : twin.trials)
+    if (trial.dev && (!best || (higher ? *trial.dev > *best->dev : *trial.dev < *best->dev))) best = &trial;
+  if (!best)
+    throw std::runtime_error(
+        "no rate of compare.rates trains the twin '" + twin.recipe.name +
+        "': continue the comparison with lower ones, such as --set compare.rates=" + "\"1e-4, 3e-4\"");
+  return *best;
 }
 
 bool all_have_counts(const Comparison& comparison, const std::string& figure) {
@@ -119,12 +145,8 @@ void train_twins(Comparison& comparison, const tasks::Data& data, const train::S
 
   for (auto& twin : comparison.twins) {
     for (const auto& rate : rates) {
-      RateTrial trial{rate, {}, 0};
-      for (size_t s = 0; s < tried; ++s) {
-        trial.runs.push_back(runner.train(twin, rate, seeds[s]));
-        trial.dev +=
-            trial.runs.back().result.dev.at(twin.recipe.selecting().name) / static_cast<double>(tried);
-      }
+      RateTrial trial{rate, {}, {}};
+      trial.dev = runner.try_rate(twin, trial, tried);
       twin.trials.push_back(std::move(trial));
     }
     if (twin.trials.empty()) continue;

@@ -49,15 +49,21 @@ tasks::Recipe read_with_twins(const RecipeFile& file, const TwinsArguments& argu
   });
 }
 
-fs::path fresh_folder(const std::string& name, const std::string& part) {
+FreshFolder::FreshFolder(const std::string& name, const std::string& part) {
   const std::time_t now = std::time(nullptr);
   std::array<char, 32> date{};
   std::strftime(date.data(), date.size(), "-%Y-%m-%d-%H%M%S", std::localtime(&now));
   const fs::path folder = fs::path("runs") / (name + (part.empty() ? "" : "-" + part) + date.data());
-  for (int i = 1;; ++i) {
+  made_runs_ = fs::create_directories("runs");
+  for (int i = 1; path_.empty(); ++i) {
     const fs::path free = folder.string() + (i == 1 ? "" : "-" + std::to_string(i));
-    if (!fs::exists(free)) return free;
+    if (fs::create_directory(free)) path_ = free;
   }
+}
+
+FreshFolder::~FreshFolder() {
+  std::error_code not_empty;
+  if (fs::remove(path_, not_empty) && made_runs_) fs::remove("runs", not_empty);
 }
 
 bool check_resumable(const tasks::Recipe& recipe, const fs::path& run, const std::string& from) {

@@ -20,8 +20,20 @@ tasks::Recipe read_one(const RecipeFile& file, const RecipeArguments& arguments,
 /// The same with the wanted twins alone, in the order in which they were asked for.
 tasks::Recipe read_with_twins(const RecipeFile& file, const TwinsArguments& arguments);
 
-/// A folder that is not there yet: runs/NAME[-PART]-DATE-TIME.
-std::filesystem::path fresh_folder(const std::string& name, const std::string& part = "");
+/// Makes a folder of its own, runs/NAME[-PART]-DATE-TIME, which goes with the object where nothing was put
+/// into it.
+class FreshFolder {
+ public:
+  explicit FreshFolder(const std::string& name, const std::string& part = "");
+  ~FreshFolder();
+  FreshFolder(const FreshFolder&) = delete;
+  FreshFolder& operator=(const FreshFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  bool made_runs_ = false;
+};
 
 /// Throws a RecipeError where a run was started with another recipe. Keys that only say how long to train,
 /// how many threads to take, what to log and where data lie may differ. Returns false where there is no

@@ -53,6 +53,7 @@ std::string joined(const std::array<double, scores::BleuCounts::kOrders>& precis
 }  // namespace
 
 int score_command(const ScoreArguments& arguments) {
+  check_json(arguments.json);
   if (arguments.references == "-")
     throw UsageError("score: REFERENCES must be a file; only HYPOTHESES may be the standard input, -");
   const auto tokenizer = scores::parse_bleu_tokenizer(arguments.tokenize);

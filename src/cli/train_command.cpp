@@ -1,6 +1,7 @@
 #include <torch/types.h>
 
 #include <cstdio>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -44,15 +45,14 @@ int train_command(const TrainArguments& arguments) {
         "step-000120, got '" +
         arguments.from + "'");
   fs::path folder = arguments.out;
-  if (folder.empty())
-    folder = arguments.resume && !file.folder.empty() ? file.folder : fresh_folder(file.name, arguments.twin);
+  if (folder.empty() && arguments.resume) folder = file.folder;
   if (arguments.resume && arguments.out.empty() && (file.folder.empty() || !train::holds_run(folder)))
     throw tasks::RecipeError(
         "--resume needs the folder of the run to continue: quatrain train RUN --resume, or --out RUN" +
         (file.folder.empty() ? std::string()
                              : "; '" + folder.string() +
                                    "' contains no run (to continue a comparison, use quatrain compare)"));
-  if (!arguments.resume && !arguments.overwrite && train::holds_run(folder))
+  if (!folder.empty() && !arguments.resume && !arguments.overwrite && train::holds_run(folder))
     throw tasks::RecipeError(
         "'" + folder.string() +
         "' already contains a run: pass --resume to continue it, --overwrite to replace it, or another "
@@ -66,6 +66,8 @@ int train_command(const TrainArguments& arguments) {
   // The weights of a checkpoint are newer than those to start from.
   const auto task = tasks::make_task(data->recipe(), *data, !begun);
   watch_for_stop();
+  std::optional<FreshFolder> fresh;
+  if (folder.empty()) folder = fresh.emplace(file.name, arguments.twin).path();
   train::RunOptions run;
   run.folder = folder;
   run.existing = arguments.resume      ? train::Existing::resume

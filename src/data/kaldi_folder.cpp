@@ -141,6 +141,14 @@ class KaldiFolder {
     }
     utterance.path = folder_ / line.rest;
     if (!fs::exists(utterance.path) && fs::exists(line.rest)) utterance.path = line.rest;
+    const size_t colon = line.rest.rfind(':');
+    if (!fs::exists(utterance.path) && colon != std::string::npos &&
+        whole_number(line.rest.substr(colon + 1))) {
+      refuse("a recording is in an archive", line,
+             "the recording " + quote(line.key) + " is a place in an archive (" + shorten(line.rest) +
+                 "), and audio is read from files alone; write it to a file and name that file here");
+      return false;
+    }
     return gathering_.open_audio(utterance, set_, line.place);
   }
 

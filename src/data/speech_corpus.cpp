@@ -175,7 +175,11 @@ SpeechCorpus load_speech(const SpeechSource& source) {
                 " knows neither stored features nor alignments, only kaldi "
                 "does; leave ",
                 source.stored_features ? "stored_features" : "alignments", " off");
-    SpeechGathering gathering(source);
+    SpeechSource named = source;
+    if (entry.read == read_timit)
+      for (auto* speakers : {&named.dev_speakers, &named.test_speakers})
+        *speakers = timit_speakers(*speakers);
+    SpeechGathering gathering(named);
     entry.read(gathering);
     return gathering.finish();
   }

@@ -56,6 +56,8 @@ class SpeechGathering {
 };
 
 void read_timit(SpeechGathering& gathering);
+/// Names of speakers as the reader gives them; `core` and `dev50` stand for the speakers of these sets.
+QUATRAIN_API std::vector<std::string> timit_speakers(const std::vector<std::string>& names);
 void read_kaldi_folders(SpeechGathering& gathering);
 void read_speech_tsv(SpeechGathering& gathering);
 void read_fsdd(SpeechGathering& gathering);

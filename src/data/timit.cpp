@@ -19,6 +19,16 @@ constexpr const char* kNeeded =
     "folders of speakers with .wav and .phn files, and .wrd or .txt files for words";
 constexpr int64_t kMostEntries = 50000;  // twice what the discs hold
 
+/// Speakers of the complete test set: the 24 of the core test set, and the 50 that Kaldi takes as a dev set.
+constexpr const char* kCoreSpeakers =
+    "fdhc0 felc0 fjlm0 fmgd0 fmld0 fnlp0 fpas0 fpkt0 mbpm0 mcmj0 mdab0 mgrt0 mjdh0 mjln0 mjmp0 "
+    "mklt0 mlll0 mlnt0 mnjm0 mpam0 mtas1 mtls0 mwbt0 mwew0";
+constexpr const char* kDevSpeakers =
+    "fadg0 faks0 fcal1 fcmh0 fdac1 fdms0 fdrw0 fedw0 fgjd0 fjem0 fjmg0 fjsj0 fkms0 fmah0 fmml0 "
+    "fnmr0 frew0 fsem0 majc0 mbdg0 mbns0 mbwm0 mcsh0 mdlf0 mdls0 mdvc0 mers0 mgjf0 mglb0 mgwt0 "
+    "mjar0 mjfc0 mjsw0 mmdb1 mmdm2 mmjr0 mmwh0 mpdf0 mrcs0 mreb0 mrjm4 mrjr0 mroa0 mrtk0 mrws1 "
+    "mtaa0 mtdt0 mteb0 mthc0 mwjg0";
+
 /// A sentence of one speaker: its files by their endings in lower case.
 struct Sentence {
   fs::path folder;
@@ -217,6 +227,16 @@ class TimitReader {
 };
 
 }  // namespace
+
+std::vector<std::string> timit_speakers(const std::vector<std::string>& names) {
+  std::vector<std::string> all;
+  for (const auto& written : names) {
+    const std::string name = lower_case(written);
+    const char* const list = name == "core" ? kCoreSpeakers : name == "dev50" ? kDevSpeakers : name.c_str();
+    for (auto& speaker : split(list, Tokenizer::whitespace)) all.push_back(std::move(speaker));
+  }
+  return all;
+}
 
 void read_timit(SpeechGathering& gathering) {
   const auto& folder = gathering.source().folder;

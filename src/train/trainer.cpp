@@ -15,6 +15,7 @@
 #include "support/version.h"
 #include "train/autocast.h"
 #include "train/checkpoint.h"
+#include "train/finite.h"
 #include "train/metrics.h"
 #include "train/pace.h"
 #include "train/records.h"
@@ -154,6 +155,7 @@ class Run {
     const int64_t first = state_.step % steps_per_epoch_ * options_.accumulate;
     const int64_t last = std::min(first + options_.accumulate, task_.batches());
     model_.train();
+    if (options_.nonfinite == NonFinite::skip) buffers_.keep(model_);
     optimizer_->zero_grad();
     double loss_sum = 0;
     int64_t examples = 0;
@@ -213,10 +215,13 @@ class Run {
       const std::string so_far =
           skip ? ", after " + std::to_string(state_.skipped_in_row) + " steps in a row that were skipped"
                : "";
-      throw std::runtime_error(c10::str("the ", what, " is ", value, " at step ", step, so_far, " (", batch,
-                                        "); ", saver_->kept(),
-                                        "; a lower learning rate, a longer warm-up or clipping may help"));
+      // The weights of a first step are those that were drawn.
+      throw NotFinite(c10::str(
+          "the ", what, " is ", value, " at step ", step, so_far, " (", batch, "); ", saver_->kept(),
+          step > 1 ? "; a lower learning rate, a longer warm-up or clipping may help"
+                   : "; the model is not trained yet: look at its inputs and at what it computes of them"));
     }
+    buffers_.restore();
     state_.step = step;
     ++state_.skipped;
     ++state_.skipped_in_row;
@@ -268,11 +273,9 @@ class Run {
   }
 
   void check_weights() const {
-    for (const auto& [name, parameter] : parameters_)
-      if (!parameter.isfinite().all().item<bool>())
-        throw std::runtime_error("the weights '" + name + "' are not finite after step " +
-                                 std::to_string(state_.step) + "; " + saver_->kept() +
-                                 "; a lower learning rate, a longer warm-up or clipping may help");
+    if (const std::string what = first_not_finite(model_); !what.empty())
+      throw NotFinite("the " + what + " are not finite after step " + std::to_string(state_.step) + "; " +
+                      saver_->kept() + "; a lower learning rate, a longer warm-up or clipping may help");
   }
 
   bool save_last(bool continues = true) {
@@ -385,6 +388,7 @@ class Run {
   Deterministic deterministic_;
   torch::nn::Module& model_;
   NamedParameters parameters_;
+  KeptBuffers buffers_;  // where a step may be skipped
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   Metrics* metrics_ = nullptr;
   Saver* saver_ = nullptr;

@@ -303,6 +303,24 @@ TEST(Compare, chooses_the_rates_of_its_twins) {
   refused("1e-3,0", "train.rate must be at least 1e-12, got 0");
 }
 
+// A search for rates goes beyond those that train.
+TEST(Compare, leaves_out_rates_that_diverge) {
+  const Workplace place;
+  place.write("two.toml", kTwoTwins);
+  const std::string common =
+      " --twins real --set train.steps=30 --set train.optimizer=sgd --set train.clip=0 --set train.warmup=0";
+  const Outcome outcome =
+      place.run("compare two.toml --out some" + common + " --set 'compare.rates=1000, 1e-2'");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(outcome.error, HasSubstr("the rate 1000 is left out: the "));
+  const json twin = json::parse(place.read("some/compare.json"))["twins"][0];
+  EXPECT_TRUE(twin["rates"][0]["dev"].is_null());
+  EXPECT_EQ(twin["rate"], 1e-2);
+  const Outcome none = place.run("compare two.toml --out none" + common + " --set 'compare.rates=1000, 900'");
+  EXPECT_EQ(none.code, 1);
+  EXPECT_THAT(none.error, HasSubstr("no rate of compare.rates trains the twin 'real'"));
+}
+
 TEST(Compare, takes_the_twins_that_are_asked_for) {
   const Workplace place;
   place.write("two.toml", kTwoTwins);

@@ -112,6 +112,11 @@ TEST_F(KaldiFolderTest, ASegmentMayNameItsChannel) {
   EXPECT_EQ(samples_of(4).size(0), 2);
 }
 
+TEST_F(KaldiFolderTest, TellsOfAPlaceInAnArchive) {
+  write("train/wav.scp", "rec1 a.wav\nrec2 raw.1.ark:44\n");
+  expect_bad("wav.scp:2", "is a place in an archive (raw.1.ark:44)", "a recording is in an archive");
+}
+
 TEST_F(KaldiFolderTest, NeverRunsACommand) {
   const auto trace = folder_ / "ran";
   write("train/wav.scp", "rec1 a.wav\nrec2 touch " + trace.string() + " |\n");

@@ -1,6 +1,7 @@
 #include <set>
 
 #include "audio_files.h"
+#include "data/speech_readers.h"
 #include "quatrain/data/phones.h"
 #include "quatrain/data/speech_corpus.h"
 #include "support.h"
@@ -119,9 +120,20 @@ TEST_F(TimitTest, ReadsTheDiscsFolders) {
 
   // As with the core test set and its development set.
   SpeechSource chosen = source();
-  chosen.test_speakers = {"majc0"};
+  chosen.test_speakers = {"MAJC0"};
   EXPECT_EQ(load_speech(chosen).test.size(), 1u);
   EXPECT_EQ(load_speech(chosen).train.size(), 1u);
+  chosen.test_speakers = {"core"};
+  chosen.dev_speakers = {"dev50"};
+  EXPECT_THAT([&] { load_speech(chosen); },
+              testing::ThrowsMessage<c10::Error>(testing::HasSubstr("there is no speaker \"fadg0\"")));
+  for (const auto& list : {chosen.test_speakers, chosen.dev_speakers})
+    for (const auto& speaker : timit_speakers(list))
+      record("TIMIT/TEST/DR1/" + speaker + "/SX3", ".WAV", ".PHN", ".WRD");
+  const auto standard = load_speech(chosen);
+  EXPECT_EQ(standard.train.size(), 1u);
+  EXPECT_EQ(standard.dev.size(), 50u + 1);  // MAJC0, one of them, has another sentence
+  EXPECT_EQ(standard.test.size(), 24u);
 }
 
 TEST_F(TimitTest, ReadsTheSamplesFolders) {

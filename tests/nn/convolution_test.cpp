@@ -138,6 +138,26 @@ TEST(Convolution, AnEpilogueComesAfterTheBias) {
               ThrowsMessage<std::exception>(HasSubstr("shift must have out_channels = 12 values, got [1]")));
 }
 
+// A teacher that follows another model stays in eval mode, and its weights are written over.
+TEST(Convolution, SeesWritesToItsWeights) {
+  torch::manual_seed(9);
+  const torch::NoGradGuard no_grad;
+  for (const char* algebra : {"real", "quaternion", "phm(4)"})
+    for (const int64_t kernel : {1, 3})
+      for (const at::MemoryFormat order : {at::MemoryFormat::ChannelsLast, at::MemoryFormat::Contiguous})
+        for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16}) {
+          SCOPED_TRACE(std::string(algebra) + " " + std::to_string(kernel) + " " + c10::toString(type));
+          const auto options = Conv2dOptions(16, 16, kernel).algebra(algebra);
+          Conv2d layer(options), other(options);
+          for (Conv2d one : {layer, other}) one->to(type), one->eval();
+          const at::Tensor x = torch::randn({2, 16, 6, 6}).to(type).contiguous(order);
+          layer->forward(x);
+          for (size_t i = 0; i < layer->parameters().size(); ++i)
+            layer->parameters()[i].copy_(other->parameters()[i]);
+          EXPECT_TRUE(torch::equal(layer->forward(x), other->forward(x)));
+        }
+}
+
 TEST(Convolution, WeightsAreDrawnAsTheRealLayersAre) {
   torch::manual_seed(6);
   const auto variance = [](const HypercomplexWeight& weight) { return weight.matrix().var().item<double>(); };

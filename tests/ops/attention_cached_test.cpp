@@ -1,6 +1,6 @@
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ATen/Parallel.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 

@@ -190,6 +190,9 @@ def test_bad_input_is_one_sentence():
         nn.LSTM(8, 8, proj_size=4)(torch.randn(3, 2, 8), (torch.randn(1, 2, 8), torch.randn(1, 2, 8)))
     with pytest.raises(ValueError, match="share_directions needs two directions"):
         nn.LSTM(8, 8, share_directions=True)
+    packed = torch.nn.utils.rnn.pack_sequence([torch.zeros(3, 9)])
+    with pytest.raises(ValueError, match="the frames of a PackedSequence must have 8 values, got 9"):
+        nn.LSTM(8, 16)(packed)
     with pytest.raises(ValueError, match=r"input must have the shape \(steps, batch, 8\)"):
         nn.LSTM(8, 8)(torch.randn(3, 2, 12))
     with pytest.raises(ValueError, match="h0 must have the shape"):

@@ -90,6 +90,23 @@ def test_each_layer_is_one_operator_in_eval_mode():
     assert not any("batch_norm" in name or "relu" in name for name in called)
 
 
+@pytest.mark.parametrize("residual", ["plain", "fixup"])
+def test_hooks_get_what_a_part_made(residual):
+    net, x = small(residual=residual), torch.randn(2, 4, 8, 8)
+    part = net.blocks[0].conv1 if residual == "fixup" else net.blocks[0].norm1
+    stem = net.stem if residual == "fixup" else net.stem_norm
+    kept = []
+    for one in (part, stem):
+        one.register_forward_hook(lambda layer, given, y: kept.append(y))
+    with torch.no_grad():
+        net(x)
+    assert all(y.min() < 0 for y in kept)  # before the activation
+    for one in (part, stem):
+        one.register_full_backward_hook(lambda layer, *grads: kept.append(grads[1][0]))
+    net(x).sum().backward()
+    assert len(kept) == 6
+
+
 def test_what_was_hooked_or_replaced_is_called():
     net, x = small(), torch.randn(1, 4, 8, 8)
     with torch.no_grad():

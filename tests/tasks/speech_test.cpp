@@ -231,6 +231,30 @@ TEST_F(SpeechTest, ChannelsOfARecordingAreHeardApart) {
               testing::ContainsRegex("^call 1 0\\.000 0\\.250 low .*\ncall 2 0\\.000 0\\.250 high "));
 }
 
+// As sclite reads them: by recording, channel and time.
+TEST_F(SpeechTest, TimesOfAChannelStandTogether) {
+  uint64_t state = 3;
+  std::vector<int16_t> both;
+  for (const int16_t value : test::say({0, 1}, state)) both.insert(both.end(), {value, value});
+  for (const std::string set : {"train", "test"}) {
+    const auto place = folder_ / "tones" / set;
+    std::filesystem::create_directories(place);
+    std::ofstream(place / "call.wav", std::ios::binary)
+        << data::wav(data::sixteen_bits(both), {.channels = 2, .rate = test::kRate});
+    std::ofstream(place / "wav.scp") << "call call.wav\n";
+    std::ofstream text(place / "text"), segments(place / "segments");
+    for (const auto& [number, part] :
+         {std::pair{1, "0 0.1 A"}, {2, "0 0.1 B"}, {3, "0.1 0.25 A"}, {4, "0.1 0.25 B"}}) {
+      text << set << number << (number % 2 ? " low\n" : " mid\n");
+      segments << set << number << " call " << part << "\n";
+    }
+  }
+  learn({"task.data=kaldi", "task.objective=utterance", "features.stack=1", "train.epochs=1"});
+  EXPECT_THAT(
+      text_of(folder_ / "run" / "test.ctm"),
+      testing::ContainsRegex("^call 1 0\\.000 .*\ncall 1 0\\.100 .*\ncall 2 0\\.000 .*\ncall 2 0\\.100 "));
+}
+
 TEST_F(SpeechTest, OneLabelForARecording) {
   test::write_tones(folder_ / "tones", 120, 20, 30, 1);
   const train::Result result = learn({"task.objective=utterance", "features.stack=1", "train.epochs=4"});

@@ -51,6 +51,7 @@ class ToyTask : public Task {
   int64_t batches() const override { return (64 + batch_ - 1) / batch_; }
   BatchLoss loss(int64_t epoch, int64_t index) override {
     asked.emplace_back(epoch, index);
+    if (on_loss) on_loss();
     const auto part = [&](const at::Tensor& all) {
       return all.roll(epoch).slice(0, index * batch_, (index + 1) * batch_).to(device_of(*model_));
     };
@@ -89,7 +90,7 @@ class ToyTask : public Task {
   std::vector<double> scripted;  // figures to give instead of the true ones
   bool store_fails = false;      // no checkpoint can be written
   std::string words = "a\n";     // what is stored
-  std::function<void()> on_evaluate;
+  std::function<void()> on_evaluate, on_loss;
   int64_t fail_at = 0;    // the call of loss() that goes wrong
   int64_t fail_from = 0;  // and from which on all do
   double fail_with = std::numeric_limits<double>::quiet_NaN();

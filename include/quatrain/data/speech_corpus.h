@@ -60,7 +60,8 @@ struct QUATRAIN_API SpeechSource {
   bool skip_bad = false;         ///< leave bad utterances out and count them, instead of an error
   /// Speakers that are dev or test as a whole, instead of the sets of the corpus. The rest of fsdd, and of a
   /// timit without the folders train and test, is train; elsewhere, utterances of others that the corpus has
-  /// in a set which is named here are in none.
+  /// in a set which is named here are in none. Of timit a name may be in any case, and `core` and `dev50` are
+  /// the 24 speakers of its core test set and the 50 others of its test folder that Kaldi takes as a dev set.
   std::vector<std::string> dev_speakers, test_speakers;
   /// Of kaldi and tsv, where no speakers are named: the one set that is wanted, train, dev or test, which is
   /// read alone where there are files of it; empty: all.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,6 +65,12 @@ struct QUATRAIN_API Result {
   std::map<std::string, std::string> files;   ///< checksums of the test set's other files, by name
   std::map<std::string, std::string> counts;  ///< checksums of FIGURE.counts.tsv, by the figure
   std::string weights;                        ///< checksum of best/model.safetensors, whose figures these are
+};
+
+/// What ends a run whose numbers are not finite any more: a loss, a gradient, weights or running statistics.
+class QUATRAIN_API NotFinite : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 /// Trains a task's model: batches in, checkpoints and figures out. Independent of what the task is about.

@@ -58,6 +58,14 @@ def _rides(*parts: nn.Module | None) -> bool:
     return all(part is None or one_rides(part) for part in parts)
 
 
+def _relu(y: Tensor, made_by: nn.Module) -> Tensor:
+    """Over what a part made, which no derivative needs; a part's hooks may have kept it, or made it a view."""
+    hooked = made_by._forward_hooks or made_by._backward_hooks or made_by._backward_pre_hooks
+    if hooked or nn.modules.module._has_any_global_hook():  # type: ignore[attr-defined]
+        return y.relu()
+    return y.relu_()
+
+
 def _scale_and_shift(norm: Any) -> tuple[Tensor, Tensor]:
     """A batch norm in eval mode, as what becomes of the convolution before it."""
     scale = norm.weight * (norm.running_var + norm.eps).rsqrt()
@@ -177,13 +185,15 @@ class ResNetBlock(nn.Module):
     def _branch(self, y: Tensor) -> Tensor:
         for number, layer in enumerate(self._numbered("conv"), 1):
             last = number == self._count
+            made_by: nn.Module = layer
             if self.residual == "fixup":
                 y = layer(y + getattr(self, f"before{number}"))
                 y = (y * self.scale if last else y) + getattr(self, f"after{number}")
             else:
-                y = getattr(self, f"norm{number}")(layer(y))
+                made_by = getattr(self, f"norm{number}")
+                y = made_by(layer(y))
             if not last:
-                y = y.relu_()  # no derivative needs what it writes over
+                y = _relu(y, made_by)
         return y
 
     def _infer(self, x: Tensor) -> Tensor:
@@ -350,7 +360,7 @@ class ResNet(nn.Module):
             y = self.stem.forward_with_epilogue(y, scale, shift, activation="relu")
         else:
             y = self.stem(y)
-            y = (y if self.stem_norm is None else self.stem_norm(y)).relu_()
+            y = _relu(y, self.stem) if self.stem_norm is None else _relu(self.stem_norm(y), self.stem_norm)
         for block in self.blocks:
             y = block(y)
         return cast(Tensor, self.head(y.mean((2, 3))))

@@ -362,6 +362,11 @@ class Recurrent(HypercomplexLayer):
         _check.state(type(self).__name__, h)
         _check.floating(type(self).__name__, x.data if isinstance(x, PackedSequence) else x)
         if isinstance(x, PackedSequence):
+            if x.data.shape[-1] != self.input_size:
+                raise ValueError(
+                    f"{type(self).__name__}: the frames of a PackedSequence must have {self.input_size} values, "
+                    f"got {x.data.shape[-1]}"
+                )
             sizes, order, back = x.batch_sizes, x.sorted_indices, x.unsorted_indices
             h = self._start(h, int(sizes[0]), x.data, "h0")
             c = self._start(c, int(sizes[0]), x.data, "c0") if memory else None

@@ -193,8 +193,8 @@ constexpr int64_t kTopBlock = 256;
 ///
 /// drop_I: y = x times 0 or drop.scale, value by value; y may be x.
 ///
-/// attend: what Attended says. weights (heads x maps x weights_row, a multiple of 16 and at least count) become
-/// softmax_s(sum_jv q[c][j][h][v] keys[s][j][h][v]); then y[c][h][v] = sum_s weights[h][c or 0][s]
+/// attend: what Attended says. weights (heads x maps x weights_row, a multiple of 16 and at least count)
+/// become softmax_s(sum_jv q[c][j][h][v] keys[s][j][h][v]); then y[c][h][v] = sum_s weights[h][c or 0][s]
 /// values[s][c][h][v], y's components being y_component apart.
 ///
 /// finish: y = activation(scale[col] y + bias[col] + residual[row][col]), where scale, bias and residual may

@@ -18,6 +18,15 @@ namespace quatrain::ops {
 
 namespace {
 
+/// as_matrices(), with F's own count of writes: a view that is made below autograd has one of its own, which
+/// no write to F would move, and what is prepared of it would never be out of date.
+at::Tensor matrices_of(const at::Tensor& F) {
+  at::Tensor matrices = as_matrices(F);
+  if (!F.is_inference() && matrices.is_alias_of(F))
+    matrices.unsafeGetTensorImpl()->set_version_counter(F.unsafeGetTensorImpl()->version_counter());
+  return matrices;
+}
+
 using plane::Images;
 using plane::Plane;
 
@@ -57,7 +66,7 @@ class Resolved {
     if (!engine || plan_.way != Way::factored || x.numel() == 0 || plane_.n == 1) return;
     // Factors that are followed beside a learned A may be missing, and are not insisted on.
     if (call.map.rank() > 0) call_.map.way = Way::factored;
-    map_.emplace(as_matrices(F), call_.map, planes * height * width, at::kFloat, pass,
+    map_.emplace(matrices_of(F), call_.map, planes * height * width, at::kFloat, pass,
                  BilinearMap::Use{.often = true});
     call_.map = map_->call();
   }
@@ -120,7 +129,7 @@ class Resolved {
     run_weights(pass, a, b, blocks);
     const auto [dS, dA] =
         traced::weight_gradients(blocks.permute({0, 2, 1, 3}).reshape({n * rows, n * columns}),
-                                 as_matrices(F_), call_.map, true, true);
+                                 matrices_of(F_), call_.map, true, true);
     return {dS.view(F_.sizes()), dA};
   }
 
@@ -192,7 +201,7 @@ bool channels_last(const at::Tensor& x) {
 }
 at::Tensor by_pixels(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
                      const ConvolutionCall& call) {
-  return dispatch_linear(met_pixels(x, call).movedim(1, -1), as_matrices(F), bias, call.map).movedim(-1, 1);
+  return dispatch_linear(met_pixels(x, call).movedim(1, -1), matrices_of(F), bias, call.map).movedim(-1, 1);
 }
 
 at::Tensor convolution_cpu(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
@@ -213,7 +222,7 @@ Gradients convolution_backward_cpu(const at::Tensor& grad, const at::Tensor& x, 
   at::Tensor dx, dF, dA;
   if (pointwise(x, F, call)) {
     std::tie(dx, dF, dA) = dispatch_linear_backward(grad.movedim(1, -1), met_pixels(x, call).movedim(1, -1),
-                                                    as_matrices(F), call.map, mask);
+                                                    matrices_of(F), call.map, mask);
     if (mask[0]) {
       const at::Tensor met = dx.movedim(-1, 1);
       if (met.sizes() == x.sizes()) {

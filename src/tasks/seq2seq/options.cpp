@@ -74,7 +74,7 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
            },
            "What the lines are: `raw` text, whose BLEU is counted by the rules `13a`; `tokenised` text or `bpe` pieces, "
            "whose references are scored as they stand. `automatic` is the reader's own.").values = form_names();
-  keys.flag("skip_bad", source.skip_bad, "Bad pairs (an empty side, text that is not UTF-8) are counted and left out; else the first is an error.");
+  keys.flag("skip_bad", source.skip_bad, "Bad pairs (an empty side, text that is not UTF-8) are counted and left out; else the first is an error.").may_change_in_answers();
   keys.number("max_source", limits.max_source, 0, kLargestSize,
               "Training pairs whose source has more tokens are left out, and sources to translate are cut off there; 0: no limit.");
   keys.number("max_target", limits.max_target, 0, kLargestSize, "Training pairs whose target has more tokens are left out; 0: no limit.");

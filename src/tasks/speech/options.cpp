@@ -88,10 +88,10 @@ void SpeechTaskOptions::describe(train::Keys& keys) {
               "`utterance`: one label for a recording.");
   keys.choice("units", units, {Units::words, Units::characters, Units::phones},
               "What the tokens of `ctc` are. `phones` are the 39 of `timit`.").only("task.objective = ctc", [this] { return objective == Objective::ctc; });
-  keys.text("dev_speakers", dev_speakers, "Speakers, with spaces between, that are the dev set; empty: the data's own.");
-  keys.text("test_speakers", test_speakers, "Speakers, with spaces between, that are the test set; empty: the data's own.");
+  keys.text("dev_speakers", dev_speakers, "Speakers, with spaces between, that are the dev set; empty: the data's own. Of `timit` `dev50` are the 50 whom Kaldi takes.");
+  keys.text("test_speakers", test_speakers, "Speakers, with spaces between, that are the test set; empty: the data's own. Of `timit` `core` are the 24 of the core test set.").may_change_in_answers();
   keys.flag("skip_bad", source.skip_bad,
-            "Bad utterances (a missing or damaged file, no text, too short for its tokens) are counted and left out; else the first is an error.");
+            "Bad utterances (a missing or damaged file, no text, too short for its tokens) are counted and left out; else the first is an error.").may_change_in_answers();
 
   constexpr const char* kAudio = "features.source = audio";
   const auto of_audio = [this] { return !source.stored_features; };

@@ -76,8 +76,9 @@ std::map<std::string, std::string> SpeechReport::files(const std::string& split)
     for (const auto& [speaker, of_speaker] : speakers_)
       errors += speaker + " " + scores::error_line(label_of(options_), of_speaker) + "\n";
   auto tokens = times_;  // in the order that sclite wants
-  std::ranges::stable_sort(
-      tokens, {}, [](const scores::TimedToken& token) { return std::tie(token.recording, token.begin); });
+  std::ranges::stable_sort(tokens, {}, [](const scores::TimedToken& token) {
+    return std::tie(token.recording, token.channel, token.begin);
+  });
   std::string times;
   for (const auto& token : tokens) times += scores::ctm_line(token) + "\n";
   return {{split + ".ref.trn", references_},

@@ -42,7 +42,7 @@ void TextPairTaskOptions::describe(train::Keys& keys) {
   keys.path("folder", source.folder,
             "Folder of the data. `--data` sets it; where both are empty, the environment's `QUATRAIN_DATA` "
             "counts.").may_change();
-  keys.flag("skip_bad", source.skip_bad, "Bad pairs (an empty side, an unknown label, text that is not UTF-8) are counted and left out; else the first is an error.");
+  keys.flag("skip_bad", source.skip_bad, "Bad pairs (an empty side, an unknown label, text that is not UTF-8) are counted and left out; else the first is an error.").may_change_in_answers();
   keys.add("tokenizer",
            [this] { return Value(std::string(source.tokenizer ? data::name(*source.tokenizer) : kReadersOwn)); },
            [this](const Value& value) {

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "quatrain/api.h"
+
+/// Numbers of a model that are none.
+namespace quatrain::train {
+
+/// The first weights or buffer (running statistics) of which a value is not finite, such as "weights 'a.S'";
+/// empty: there are none.
+QUATRAIN_API std::string first_not_finite(const torch::nn::Module& model);
+
+/// A model's buffers as they were, for a step that shall have changed nothing.
+class KeptBuffers {
+ public:
+  void keep(const torch::nn::Module& model);
+  /// Puts back what was kept.
+  void restore() const;
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> buffers_;  // each with its copy
+};
+
+}  // namespace quatrain::train
