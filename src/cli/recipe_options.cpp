@@ -14,7 +14,8 @@ void add_recipe_options(CLI::App& command, RecipeArguments& arguments) {
       ->check(CLI::ExistingPath);
   command
       .add_option("--split", arguments.split,
-                  "Where --data is one .tsv file of labelled texts: shares of train, dev and test, 80/10/10")
+                  "Where --data is one .tsv file of labelled texts: about what shares of the texts are "
+                  "train, dev and test, 80/10/10")
       ->type_name("SHARES");
   command.add_option("--set", arguments.settings, "Override a key of the recipe; may be repeated")
       ->type_name("TABLE.KEY=VALUE")

@@ -32,7 +32,7 @@ std::vector<KeyedPair> read_described(const std::filesystem::path& file, const B
 }
 
 std::vector<KeyedPair> read_counterfactual(const std::filesystem::path& file, const BadPairRule& rule) {
-  const PairColumns format{{"sentence1", "sentence2", "gold_label"}, 0, 1, 2, "gold_label"};
+  const PairColumns format{{"sentence1", "sentence2", "gold_label"}, 0, 1, 2, {"gold_label"}};
   std::vector<KeyedPair> pairs;
   for_each_pair(file, format, kSnliLabels, rule, [&](TextPair pair, const auto&, const std::string& place) {
     pairs.push_back({std::move(pair), "", place});
@@ -83,7 +83,7 @@ void read_sick(const TextPairFiles& files, const TextPairReading& reading) {
       1,
       2,
       4,
-      "entailment_judgment"};
+      {"entailment_judgment"}};
   TextPairSplits& splits = reading.splits;
   splits.labels = {"entailment", "neutral", "contradiction"};
   std::unordered_set<std::string> seen;
@@ -109,7 +109,7 @@ void read_text_pair_tsv(const TextPairFiles& files, const TextPairReading& readi
                            .first = 1,
                            .second = 2,
                            .label = 0,
-                           .header = "label",
+                           .header = kLabelNames,
                            .may_lack_header = true,
                            .blank_lines = true};
   if (std::ranges::any_of(files, [](const auto& file) { return file.stem() == "dev"; }))

@@ -82,7 +82,7 @@ std::vector<fs::path> images_of(const fs::path& folder) {
 /// Where a picture of a training class goes.
 ImagePart part_of(const fs::path& file, const fs::path& folder, double dev_share, double test_share) {
   const std::string name = (folder.filename() / file.lexically_relative(folder)).string();
-  const double place = static_cast<double>(hash_of(name) >> 11) * 0x1p-53;
+  const double place = fraction_of(name);
   return place < test_share               ? ImagePart::test
          : place < test_share + dev_share ? ImagePart::dev
                                           : ImagePart::train;

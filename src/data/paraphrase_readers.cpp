@@ -109,7 +109,7 @@ void leave_out_shared(std::vector<KeyedPair>& set, const std::vector<KeyedPair>&
 }  // namespace
 
 void read_msrp(const TextPairFiles& files, const TextPairReading& reading) {
-  const PairColumns format{{"Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"}, 3, 4, 0, "Quality"};
+  const PairColumns format{{"Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"}, 3, 4, 0, {"quality"}};
   const WrittenLabels names{{"0", 0}, {"1", 1}};
   TextPairSplits& splits = reading.splits;
   splits.labels = {"other", "paraphrase"};

@@ -36,6 +36,11 @@ inline uint64_t hash_of(std::string_view text) {
   return result;
 }
 
+/// A number in [0, 1) by that hash: what is divided by it stays where it is when other things come or go.
+inline double fraction_of(std::string_view text) {
+  return static_cast<double>(hash_of(text) >> 11) * 0x1p-53;
+}
+
 /// Sebastiano Vigna's splitmix64: a new stream costs nothing, as where each line has its own.
 class SplitMix {
  public:

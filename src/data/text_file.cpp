@@ -1,5 +1,6 @@
 #include "data/text_file.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "data/line_file.h"
@@ -34,6 +35,10 @@ std::vector<std::string_view> columns(std::string_view line) {
 std::string_view trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(kSpace);
   return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+bool is_header(std::string_view column, const std::vector<std::string>& names) {
+  return std::ranges::find(names, lower_case(std::string(trimmed(column)))) != names.end();
 }
 
 std::string readable(std::string_view bytes) {

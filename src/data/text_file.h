@@ -29,6 +29,13 @@ std::vector<std::string_view> columns(std::string_view line);
 /// Without the spaces, tabs and carriage returns at both ends.
 std::string_view trimmed(std::string_view text);
 
+/// What the labels' column may be called in the first line of a user's file, in any case.
+inline const std::vector<std::string> kLabelNames{"label",    "labels", "class",
+                                                  "category", "target", "gold_label"};
+
+/// Whether a column of the first line has one of these names, and is none of a label.
+bool is_header(std::string_view column, const std::vector<std::string>& names = kLabelNames);
+
 /// Bytes of any kind in double quotes, as a message shows them.
 std::string readable(std::string_view bytes);
 

@@ -26,7 +26,8 @@ struct TextPairReading {
 struct PairColumns {
   std::vector<std::string> names;  ///< of all columns, for messages
   size_t first, second, label;
-  std::string header = {};       ///< the label's column in the first line; empty: the first line is a pair
+  /// What the label's column may be called in the first line; empty: the first line is a pair.
+  std::vector<std::string> header = {};
   bool may_lack_header = false;  ///< else a first line without it is an error
   bool blank_lines = false;      ///< blank lines mean nothing
 };

@@ -163,7 +163,7 @@ void for_each_pair(
     }
     fields[format.label] = trimmed(fields[format.label]);
     if (file.number() == 1 && !format.header.empty()) {
-      const bool named = fields[format.label] == format.header;
+      const bool named = is_header(fields[format.label], format.header);
       TORCH_CHECK(named || format.may_lack_header, file.place(), ": the first line must name the columns (",
                   join(format.names), "), got ", quote(line), "; copy the file again");
       if (named) continue;

@@ -1,7 +1,9 @@
 #include <iterator>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "data/random.h"
 #include "data/readers.h"
 #include "data/split_files.h"
 #include "data/text_file.h"
@@ -22,12 +24,11 @@ std::vector<Row> read_rows(const std::filesystem::path& file) {
     TORCH_CHECK(fields.size() == 2, place(file, number),
                 ": a line must have 2 columns (label, text) separated by one tab, got ", fields.size(),
                 " in ", quote(line));
-    if (number == 1 && fields[0] == "label" && fields[1] == "text") return;
-    TORCH_CHECK(!split(fields[0], Tokenizer::whitespace).empty(), place(file, number),
-                ": the label must not be empty, got ", quote(line));
-    TORCH_CHECK(!split(fields[1], Tokenizer::whitespace).empty(), place(file, number),
-                ": the text must not be empty, got ", quote(line));
-    rows.push_back({std::string(fields[0]), std::string(fields[1]), number});
+    if (number == 1 && is_header(fields[0])) return;
+    const auto label = trimmed(fields[0]), text = trimmed(fields[1]);
+    TORCH_CHECK(!label.empty(), place(file, number), ": the label must not be empty, got ", quote(line));
+    TORCH_CHECK(!text.empty(), place(file, number), ": the text must not be empty, got ", quote(line));
+    rows.push_back({std::string(label), std::string(text), number});
   });
   TORCH_CHECK(!rows.empty(), "data: ", file.string(), " contains no example, only blank lines or a header");
   return rows;
@@ -64,7 +65,26 @@ std::vector<std::string> labels_of(const std::filesystem::path& file, const std:
   return {seen.begin(), seen.end()};
 }
 
-/// One file, cut by the shares.
+void require_sets(const Splits& splits, const std::filesystem::path& file) {
+  std::vector<std::string> empty;
+  std::unordered_set<std::string_view> texts;
+  size_t examples = 0;
+  for (const auto& [name, set] :
+       {std::pair{"train", &splits.train}, {"dev", &splits.dev}, {"test", &splits.test}}) {
+    if (set->empty()) empty.emplace_back(name);
+    examples += set->size();
+    for (const auto& example : *set) texts.insert(example.text);
+  }
+  constexpr size_t kFewer = 2;  // a file of texts says few of them twice
+  TORCH_CHECK(empty.empty(), "data: ", file.string(), " has ", texts.size(), " different texts in ", examples,
+              " examples, too few for this split: by their hashes none is in ", join(empty),
+              kFewer * texts.size() <= examples
+                  ? "; are the columns swapped (a line is a label, a tab and a text)?"
+                  : "; add texts, or put train.tsv, dev.tsv and test.tsv into a folder");
+}
+
+/// One file, cut by the shares. A text's hash says where it goes, so that it is in the same set whatever
+/// lines are added to the file or removed, and none that was trained on becomes one to test with.
 Splits cut(const std::filesystem::path& file, const Shares& shares) {
   TORCH_CHECK(std::filesystem::exists(file), "data: there is no ", file.string());
   TORCH_CHECK(std::filesystem::is_regular_file(file), "data: a split is of one file, got ", file.string(),
@@ -72,13 +92,12 @@ Splits cut(const std::filesystem::path& file, const Shares& shares) {
   auto rows = read_rows(file);
   Splits splits;
   splits.labels = labels_of(file, rows);
-  const size_t count = rows.size();
-  auto parts = split_by_text(number(file, std::move(rows), splits.labels, "file"), shares.dev, shares.test);
-  TORCH_CHECK(!parts.train.empty() && !parts.dev.empty() && !parts.test.empty(), "data: ", file.string(),
-              " has ", count, " examples, too few for the three sets of this split");
-  splits.train = std::move(parts.train);
-  splits.dev = std::move(parts.dev);
-  splits.test = std::move(parts.test);
+  for (auto& example : number(file, std::move(rows), splits.labels, "file")) {
+    const double at = fraction_of(example.text);
+    auto& set = at < shares.test ? splits.test : at < shares.test + shares.dev ? splits.dev : splits.train;
+    set.push_back(std::move(example));
+  }
+  require_sets(splits, file);
   return splits;
 }
 

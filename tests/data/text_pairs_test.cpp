@@ -63,6 +63,12 @@ TEST_F(TextPairsTest, ATsvOfYourOwn) {
   EXPECT_EQ(splits.train[0].label, 1);
   EXPECT_EQ(splits.test[0].second, "a");
   EXPECT_FALSE(splits.ranked);
+  for (const char* header : {"label\ta\tb", "Class\ta\tb", " TARGET \ta\tb", "gold_label\t\t"}) {
+    write_tsv(std::string(header) + "\nyes\ta dog\tan animal\nno\ta dog\ta car\n");
+    EXPECT_THAT(read("tsv").labels, ElementsAre("no", "yes")) << header;
+  }
+  write_tsv("kind\ta\tb\nyes\ta dog\tan animal\nno\ta dog\ta car\n");
+  EXPECT_THAT(read("tsv").labels, ElementsAre("kind", "no", "yes"));
 }
 
 TEST_F(TextPairsTest, OneSetOfATsvIsReadAlone) {

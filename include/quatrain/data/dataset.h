@@ -13,8 +13,8 @@
 
 namespace quatrain::data {
 
-/// How one file is cut: the shares of train, dev and test. The cut is the same each time, and equal texts
-/// stay in one set.
+/// How one file is cut: about these shares become train, dev and test. A hash of each text says in which set
+/// it is, so that equal texts are in one set, and stay there when the file grows.
 struct QUATRAIN_API Shares {
   double train = 0.8, dev = 0.1, test = 0.1;
   /// "80/10/10": three numbers above 0, as shares of their sum. Anything else is a std::invalid_argument.

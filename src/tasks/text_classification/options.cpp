@@ -41,8 +41,8 @@ void TextOptions::describe(train::Keys& keys) {
              source.shares.reset();
              if (!split.empty()) source.shares = data::Shares::parse(split);
            },
-           "Shares of train, dev and test, such as `80/10/10`, where `folder` is one file of `tsv` data. The cut is the "
-           "same each time; equal texts stay together. `--split` sets it.");
+           "About what shares of the texts are train, dev and test, such as `80/10/10`, where `folder` is one file of `tsv` "
+           "data. A hash of a text says in which set it is, and it stays there when the file grows. `--split` sets it.");
   keys.add("tokenizer",
            [this] { return Value(std::string(source.tokenizer ? data::name(*source.tokenizer) : kAutomatic)); },
            [this](const Value& value) {
