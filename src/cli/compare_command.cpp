@@ -108,7 +108,6 @@ int compare_command(const CompareArguments& arguments) {
   const train::Session session(recipe.train.device);
   tasks::set_threads(recipe);
   const auto data = tasks::load_data(recipe, {.folder = arguments.data, .tell = print_note});
-  print_notes(data->notes());
   if (!data->has("test")) throw std::runtime_error("the data have no test set to compare on");
   comparison.name = file.name;
   for (const auto& twin : recipe.twins) {
@@ -129,6 +128,7 @@ int compare_command(const CompareArguments& arguments) {
   write_text(comparison.folder / kSeedsFile, join(comparison.seeds) + "\n");
 
   watch_for_stop();
+  print_notes(data->notes());
   std::fprintf(stderr, "comparing %zu twins of %s into %s\n", comparison.twins.size(), file.name.c_str(),
                comparison.folder.c_str());
   try {

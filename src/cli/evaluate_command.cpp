@@ -54,7 +54,13 @@ int evaluate_command(const EvaluateArguments& arguments) {
   session.move(model->module());
   tasks::set_threads(recipe);
   const auto data = tasks::load_data(recipe, {arguments.data, arguments.split, model.get()});
-  print_notes(data->notes());
+  std::vector<std::string> notes = data->notes();
+  if (arguments.data.empty())
+    for (const auto& name : tasks::changed_data(*data, arguments.run))
+      notes.push_back(
+          name +
+          " is not what this run was trained with: these figures cannot be compared with the run's own");
+  print_notes(notes);
   if (!data->has(arguments.split))
     throw std::runtime_error("the data have no " + arguments.split +
                              " set to score: name another set with --split, or other data with --data");
@@ -65,9 +71,8 @@ int evaluate_command(const EvaluateArguments& arguments) {
   if (arguments.json != "-")
     std::fputs(table_of(recipe.about().figures, figures, arguments.split).text().c_str(), stdout);
   if (!arguments.json.empty())
-    write_json(
-        {{"run", arguments.run}, {"split", arguments.split}, {"figures", figures}, {"notes", data->notes()}},
-        arguments.json);
+    write_json({{"run", arguments.run}, {"split", arguments.split}, {"figures", figures}, {"notes", notes}},
+               arguments.json);
   return kSuccess;
 }
 

@@ -61,7 +61,6 @@ int train_command(const TrainArguments& arguments) {
   const train::Session session(recipe.train.device);
   tasks::set_threads(recipe);
   const auto data = tasks::load_data(recipe, {.folder = arguments.data, .tell = print_note});
-  print_notes(data->notes());
   const bool begun = arguments.resume && check_resumable(data->recipe(), folder, arguments.from);
   // The weights of a checkpoint are newer than those to start from.
   const auto task = tasks::make_task(data->recipe(), *data, !begun);
@@ -75,6 +74,7 @@ int train_command(const TrainArguments& arguments) {
                                        : train::Existing::refuse;
   run.from = arguments.from;
   run.stop = &stop_requested();
+  print_notes(data->notes());
   const auto algebra = tasks::find_value(recipe, "model.algebra");
   std::fprintf(stderr, "training %s%s into %s\n", file.name.c_str(),
                algebra ? (" (" + *algebra + ")").c_str() : "", folder.c_str());

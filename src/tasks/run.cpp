@@ -10,6 +10,7 @@
 #include "quatrain/train/checkpoint.h"
 #include "support/shell_word.h"
 #include "support/text.h"
+#include "tasks/task_parts.h"
 #include "train/run_files.h"
 
 namespace quatrain::tasks {
@@ -124,6 +125,10 @@ std::unique_ptr<Model> load_checkpoint(const fs::path& folder, const std::vector
   auto model = kind.load_model(std::move(recipe), folder);
   model->module().eval();
   return model;
+}
+
+std::vector<std::string> changed_data(const Data& data, const fs::path& run) {
+  return other_than_stored(data.checksums(), train::find_checkpoint(run, "best"));
 }
 
 Answers answer(Model& model, std::span<const std::string> lines) {

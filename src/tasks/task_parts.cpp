@@ -1,10 +1,12 @@
 #include "tasks/task_parts.h"
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 #include <stdexcept>
 
 #include "support/atomic_file.h"
+#include "support/numbers.h"
 #include "support/text.h"
 #include "train/checksum.h"
 
@@ -54,6 +56,32 @@ void add_checksums(Checksums& checksums, const std::vector<fs::path>& files) {
 
 void store_checksums(const Checksums& checksums, const fs::path& folder) {
   for (const auto& [file, checksum] : checksums) write_text(folder / (file + ".checksum"), checksum + "\n");
+}
+
+std::vector<std::string> other_than_stored(const Checksums& checksums, const fs::path& folder) {
+  std::vector<std::string> others;
+  for (const auto& [file, checksum] : checksums) {
+    const fs::path path = folder / (file + ".checksum");
+    if (!fs::exists(path)) continue;
+    std::ifstream stream = open_named(path);
+    std::string stored;
+    std::getline(stream, stored);
+    if (stored != checksum) others.push_back(file);
+  }
+  return others;
+}
+
+std::string label_counts(const std::vector<std::string>& labels, const std::vector<int64_t>& examples,
+                         const std::string& what) {
+  constexpr size_t kMost = 10;
+  std::vector<int64_t> counts(labels.size());
+  for (const int64_t label : examples) ++counts[static_cast<size_t>(label)];
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < std::min(kMost, labels.size()); ++i)
+    parts.push_back(shorten(labels[i]) + " " + grouped(counts[i]));
+  std::string text = "labels: " + join(parts);
+  if (labels.size() > kMost) text += " and " + grouped(static_cast<int64_t>(labels.size() - kMost)) + " more";
+  return text + " of " + grouped(std::ssize(examples)) + " " + what;
 }
 
 }  // namespace quatrain::tasks

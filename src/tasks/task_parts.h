@@ -35,4 +35,12 @@ void add_checksums(Checksums& checksums, const std::vector<std::filesystem::path
 /// that is another.
 void store_checksums(const Checksums& checksums, const std::filesystem::path& folder);
 
+/// The names of those that differ from what was stored there; one that was not stored is not compared.
+std::vector<std::string> other_than_stored(const Checksums& checksums, const std::filesystem::path& folder);
+
+/// What there is to say of the labels of a training set, by the number of each example's: "labels: bad 30,
+/// good 31 of 61 texts".
+std::string label_counts(const std::vector<std::string>& labels, const std::vector<int64_t>& examples,
+                         const std::string& what);
+
 }  // namespace quatrain::tasks

@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -46,20 +47,35 @@ class TemporaryFolder {
   fs::path path_;
 };
 
+bool is_checksum(const fs::directory_entry& entry) {
+  return entry.path().extension() == ".checksum";
+}
+
+bool has_checksums(const fs::path& folder) {
+  return std::any_of(fs::directory_iterator(folder), {}, is_checksum);
+}
+
 // A task's files say what the model's numbers mean (words, labels). They are written again to a temporary
 // folder and compared.
-void check_same_data(const Task& task, const fs::path& run_folder, const fs::path& checkpoint) {
+void check_same_data(const Resumed& r, const fs::path& checkpoint) {
+  const fs::path& run_folder = r.run.folder;
   const TemporaryFolder place;  // not in the run, which may be finished and read-only
-  task.store(place.path());
+  r.task.store(place.path());
+  const bool older = !has_checksums(checkpoint) && has_checksums(place.path());
+  if (older)
+    r.tell(
+        "the checkpoint '" + checkpoint.string() +
+        "' is of a version that kept no checksums of such data, so nothing says whether they have changed");
   std::vector<std::string> other;
   for (const auto& entry : fs::directory_iterator(place.path())) {
+    if (older && is_checksum(entry)) continue;
     const fs::path stored = checkpoint / entry.path().filename();
     if (!fs::exists(stored) || checksum_of_file(entry.path()) != checksum_of_file(stored))
       other.push_back(stored.filename().string());
   }
   // A set that was there and is not any more is written by nobody.
   for (const auto& entry : fs::directory_iterator(checkpoint))
-    if (entry.path().extension() == ".checksum" && !fs::exists(place.path() / entry.path().filename()))
+    if (is_checksum(entry) && !fs::exists(place.path() / entry.path().filename()))
       other.push_back(entry.path().filename().string());
   if (!other.empty())
     refuse(run_folder, "with these data " + join(other) + " differs from that of the checkpoint '" +
@@ -183,7 +199,7 @@ Start take_up(const Resumed& r) {
   if (r.run.from == "last" && !has_checkpoint(folder, "last") && (!has_checkpoint(folder) || is_done(r)))
     return begin(r);
   const fs::path from = open_checkpoint(folder, r.run.from).folder;
-  check_same_data(r.task, folder, from);  // first: another vocabulary makes another model
+  check_same_data(r, from);  // first: another vocabulary makes another model
   nn::load_weights(r.task.model(), from / "model.safetensors");
   Start start;
   State& state = start.state = load_state(r.session, r.optimizer, r.parameters, from);

@@ -62,6 +62,7 @@ Prepare third_line(const std::string& line) {
 const std::string kTrain = "train text --data data --out run2";
 const std::string kRecipe = "train my.toml --data data --out run2";
 const std::string kVectors = kTrain + " --set task.vectors=";
+const std::string kSplit = "train text --data one.tsv --split 80/10/10 --out run2";
 const std::string kTextPairs = "train entailment_generated --out new --set train.steps=1 --set task.data=";
 
 std::vector<Section> sections() {
@@ -178,6 +179,12 @@ std::vector<Section> sections() {
         {"an empty label", kTrain, 1, third_line("\ta film")},
         {"only one label", kTrain, 1, file("data/train.tsv", "good\ta film\ngood\tanother film\n")},
         {"a label that the training set does not have", kTrain, 1, more("data/dev.tsv", "fine\ta film\n")},
+        {"one file with too few texts for three sets", kSplit, 1,
+         file("one.tsv", "good\ta fine film\nbad\ta dull film\n")},
+        {"one file whose columns are swapped", kSplit, 1,
+         file("one.tsv", "a fine film\tgood\na dull film\tbad\na lovely plot\tgood\na poor plot\tbad\n")},
+        {"other texts than the run's", "train run --resume --data data --set train.steps=4", 1,
+         more("data/test.tsv", "good\ta film\n")},
         {"sst: an unknown label", kTrain + " --set task.data=sst", 1,
          more("data/stsa.binary.dev", "2 a film\n")},
         {"sst: no text", kTrain + " --set task.data=sst", 1, more("data/stsa.binary.dev", "1 \n")},
@@ -391,7 +398,8 @@ TEST_F(Errors, are_one_sentence_each_as_the_page_says) {
       EXPECT_EQ(files(place), before);
       // Before it there may be what train says when it begins.
       std::string line = outcome.error;
-      if (line.starts_with("training ")) line = line.substr(line.find('\n') + 1);
+      if (const size_t begun = ("\n" + line).find("\ntraining "); begun != line.npos)
+        line = line.substr(line.find('\n', begun) + 1);
       const std::string opening = "quatrain: ";
       if (entry.goes_on) {
         const std::string count = opening + kUnanswered;

@@ -295,6 +295,19 @@ TEST(Evaluate, gives_the_figures_of_the_run_again) {
           .code,
       0);
   EXPECT_THAT(place.run("evaluate cut --data more").out, HasSubstr("accuracy"));
+  // The run's own data are compared with what it was trained with, others are not.
+  const Outcome own = place.run("evaluate own");
+  EXPECT_THAT(own.error, testing::Not(HasSubstr("trained with")));
+  place.write("data/test.tsv", place.read("data/test.tsv") + "good\tfilm\n");
+  const std::string note = "test.texts is not what this run was trained with";
+  const Outcome changed = place.run("evaluate own --json -");
+  EXPECT_EQ(changed.code, 0);
+  EXPECT_THAT(changed.error, HasSubstr(note));
+  EXPECT_THAT(json::parse(changed.out)["notes"],
+              testing::ElementsAre(testing::ResultOf([](const json& one) { return one.get<std::string>(); },
+                                                     HasSubstr(note))));
+  EXPECT_THAT(place.run("evaluate own --split dev").error, testing::Not(HasSubstr(note)));
+  EXPECT_THAT(place.run("evaluate own --data data").error, testing::Not(HasSubstr(note)));
   // Data with other labels are not this run's.
   place.write("data/stsa.binary.test", "5 what\n");
   EXPECT_EQ(place.run("evaluate run").code, 1);

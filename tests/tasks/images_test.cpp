@@ -8,6 +8,7 @@
 #include "data/picture_files.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/trainer.h"
+#include "tasks/changed_set.h"
 #include "tasks/settings.h"
 #include "temporary_folder.h"
 
@@ -166,7 +167,9 @@ TEST_F(ImagesTest, OtherPicturesAreRefusedAndNamed) {
     const std::string one = file(set + "/sea/1.png"), before = text_of(one);
     test::write_bytes(one, test::colour_png(1, 77));
     EXPECT_THAT(refusal(), HasSubstr(set + ".pictures.checksum differs"));
+    EXPECT_THAT(changed_set(folder_ / "run", set), testing::ElementsAre(set + ".pictures"));
     test::write_bytes(one, before);
+    EXPECT_THAT(changed_set(folder_ / "run", set), testing::IsEmpty());
   }
   fs::rename(file("train/leaf"), file("train/tree"));
   for (const std::string set : {"dev", "test"}) fs::rename(file(set + "/leaf"), file(set + "/tree"));

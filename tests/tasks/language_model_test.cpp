@@ -12,6 +12,7 @@
 #include "quatrain/data/pieces.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/trainer.h"
+#include "tasks/changed_set.h"
 #include "tasks/settings.h"
 #include "temporary_folder.h"
 
@@ -201,6 +202,11 @@ TEST_F(LanguageKindTest, ATextThatWasReplacedIsRefusedAndNamed) {
       testing::AllOf(HasSubstr("text.pieces"), HasSubstr("train.txt.checksum")));
   write("train.txt", sentences(200, 0));
   EXPECT_TRUE(learn(recipe(), {.folder = folder_ / "run", .existing = train::Existing::resume}).finished);
+  for (const char* set : {"train", "dev", "test"})
+    EXPECT_THAT(changed_set(folder_ / "run", set), testing::IsEmpty()) << set;
+  write("valid.txt", sentences(20, 2));
+  EXPECT_THAT(changed_set(folder_ / "run", "dev"), testing::ElementsAre("valid.txt"));
+  EXPECT_THAT(changed_set(folder_ / "run", "test"), testing::IsEmpty());
 }
 
 TEST_F(LanguageKindTest, TextsThatAreNoneAreErrors) {

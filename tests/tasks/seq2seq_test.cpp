@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "quatrain/train/checkpoint.h"
+#include "tasks/changed_set.h"
 #include "tasks/seq2seq_runs.h"
 #include "train/autocast.h"
 
@@ -106,6 +107,15 @@ TEST_F(Seq2SeqKindTest, ACorpusThatWasReplacedIsRefusedAndNamed) {
       refusal_of(recipe, {.folder = folder_ / "run", .existing = train::Existing::resume});
   EXPECT_THAT(refusal, HasSubstr("train.up.checksum"));
   EXPECT_THAT(refusal, testing::Not(HasSubstr("train.low.checksum")));
+}
+
+TEST_F(Seq2SeqKindTest, ASetThatWasReplacedIsToldWhereItIsScored) {
+  learn(corpus({"train.steps=2", "train.evaluate_every=2"}), {.folder = folder_ / "run"});
+  for (const char* set : {"train", "dev", "test"})
+    EXPECT_THAT(changed_set(folder_ / "run", set), testing::IsEmpty()) << set;
+  write_corpus("test", 7);
+  EXPECT_THAT(changed_set(folder_ / "run", "test"), testing::ElementsAre("test.low", "test.up"));
+  EXPECT_THAT(changed_set(folder_ / "run", "dev"), testing::IsEmpty());
 }
 
 TEST_F(Seq2SeqKindTest, AnotherVocabularyIsRefused) {

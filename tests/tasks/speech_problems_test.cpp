@@ -1,4 +1,5 @@
 #include "quatrain/data/kaldi_archive.h"
+#include "tasks/changed_set.h"
 #include "tasks/speech_runs.h"
 
 namespace quatrain::tasks {
@@ -12,7 +13,8 @@ using SpeechProblemsTest = SpeechRuns;
 TEST_F(SpeechProblemsTest, ARunGoesOnWithTheSameRecordingsAlone) {
   test::write_tones(folder_ / "tones", 12, 4, 4, 2);
   const auto run = [&](const std::string& name, int64_t steps, bool resume) {
-    const auto data = load({"train.epochs=2", "train.steps=" + std::to_string(steps)});
+    const auto data =
+        load({"train.epochs=2", "features.speeds=1 1.1", "train.steps=" + std::to_string(steps)});
     const auto task = make_task(data->recipe(), *data);
     train::Trainer(
         *task, data->recipe().train,
@@ -42,6 +44,13 @@ TEST_F(SpeechProblemsTest, ARunGoesOnWithTheSameRecordingsAlone) {
     std::filesystem::rename(away, list);
   }
   run("stopped", 2, true);
+  for (const std::string set : {"train", "dev", "test"}) {
+    EXPECT_THAT(changed_set(folder_ / "stopped", set), testing::IsEmpty());
+    const std::string before = text_of(file(set + "0.wav"));
+    std::ofstream(file(set + "0.wav"), std::ios::binary) << text_of(file(set + "1.wav"));
+    EXPECT_THAT(changed_set(folder_ / "stopped", set), ElementsAre(set + ".recordings"));
+    std::ofstream(file(set + "0.wav"), std::ios::binary) << before;
+  }
 }
 
 TEST_F(SpeechProblemsTest, BadUtterancesAreNamed) {

@@ -7,8 +7,11 @@
 #include <torch/utils.h>
 
 #include <atomic>
+#include <fstream>
 
 #include "quatrain/train/trainer.h"
+#include "tasks/changed_set.h"
+#include "tasks/settings.h"
 #include "train/toy_task.h"
 
 namespace quatrain::tasks {
@@ -40,7 +43,8 @@ data::Splits texts() {
   return splits;
 }
 
-TextClassification task(const data::Splits& splits, const std::string& algebra = "quaternion") {
+TextClassification task(const data::Splits& splits, const std::string& algebra = "quaternion",
+                        std::map<std::string, std::string> checksums = {}) {
   torch::manual_seed(1);
   auto vocabulary = data::Vocabulary::build(texts().train, splits.tokenizer);
   models::TextClassifier model(models::TextClassifierOptions(vocabulary.size(), 2)
@@ -55,6 +59,7 @@ TextClassification task(const data::Splits& splits, const std::string& algebra =
   options.evaluation_batch_size = 6;
   options.seed = 4;
   options.recipe = "name = \"x\"\n";
+  options.checksums = std::move(checksums);
   return TextClassification(model, splits, vocabulary, options);
 }
 
@@ -139,6 +144,110 @@ TEST_F(TextClassificationTest, LearnsAndResumesWithTheSameBits) {
     EXPECT_EQ(data::Vocabulary::load(parts / "best" / "vocabulary.txt").id("film"),
               data::Vocabulary::build(splits.train, splits.tokenizer).id("film"));
   }
+}
+
+constexpr const char* kOwnTexts = R"toml(
+[task]
+kind = "text_classification"
+data = "tsv"
+[model]
+width = 16
+heads = 2
+feed_forward = 32
+layers = 1
+[train]
+steps = 4
+batch = 8
+evaluate_every = 2
+threads = 1
+)toml";
+
+class OwnTextsTest : public TextClassificationTest {
+ protected:
+  OwnTextsTest() {
+    for (const char* set : {"train", "dev", "test"})
+      write(set, "good\ta fine film\nbad\ta dull film\nbad\ta dull plot\n");
+  }
+  void write(const std::string& set, const std::string& lines) const {
+    std::ofstream(folder_ / (set + ".tsv")) << lines;
+  }
+  std::unique_ptr<Data> load(const std::vector<std::string>& settings = {}) const {
+    auto all = settings_of_tests(settings);
+    if (settings.empty()) all.push_back(Setting::parse("task.folder=" + folder_.string()));
+    return load_data(parse_recipe(kOwnTexts, "own.toml", "own", all));
+  }
+  Result learn(const RunOptions& run) const {
+    const auto data = load();
+    return Trainer(*make_task(data->recipe(), *data), data->recipe().train, run).run();
+  }
+};
+
+TEST_F(OwnTextsTest, ARunGoesOnWithTheSameTextsAlone) {
+  std::atomic<bool> stop{false};
+  RunOptions half{.folder = folder_ / "run", .stop = &stop};
+  half.on_progress = [&](const Progress& progress) { stop = progress.step >= 3; };
+  EXPECT_FALSE(learn(half).finished);
+  for (const std::string set : {"train", "dev", "test"}) {
+    const std::string before = contents(folder_ / (set + ".tsv"));
+    for (const char* other : {"good\ta dull film\nbad\ta fine film\nbad\ta dull plot\n",     // other labels
+                              "good\ta fine film\nbad\ta dull plot\nbad\ta dull film\n",     // another order
+                              "good\ta fine film\nbad\ta dull film plot\nbad\ta dull\n"}) {  // the same words
+      write(set, other);
+      const std::string refusal =
+          message_of([&] { learn({.folder = folder_ / "run", .existing = Existing::resume}); });
+      EXPECT_THAT(refusal, testing::HasSubstr("with these data " + set + ".texts.checksum differs")) << other;
+    }
+    write(set, before);
+  }
+  std::vector<std::string> told;
+  RunOptions rest{.folder = folder_ / "run", .existing = Existing::resume};
+  rest.on_message = [&](const std::string& text) { told.push_back(text); };
+  EXPECT_TRUE(learn(rest).finished);
+  EXPECT_THAT(told, testing::IsEmpty());
+}
+
+TEST_F(OwnTextsTest, ASetThatWasReplacedIsToldWhereItIsScored) {
+  learn({.folder = folder_ / "run"});
+  for (const char* set : {"train", "dev", "test"})
+    EXPECT_THAT(changed_set(folder_ / "run", set), testing::IsEmpty()) << set;
+  write("test", "good\ta fine film\nbad\ta dull film\n");
+  EXPECT_THAT(changed_set(folder_ / "run", "test"), testing::ElementsAre("test.texts"));
+  EXPECT_THAT(changed_set(folder_ / "run", "dev"), testing::IsEmpty());
+}
+
+TEST_F(OwnTextsTest, LabelsAreToldBeforeTraining) {
+  EXPECT_THAT(load()->notes(), testing::ElementsAre("labels: bad 2, good 1 of 3 texts"));
+  std::string lines;
+  for (int i = 0; i < 1012; ++i) lines += "l" + std::to_string(i % 1000 < 12 ? i % 1000 : 0) + "\tfilm\n";
+  write("train", lines);
+  EXPECT_THAT(message_of([&] { load(); }), testing::HasSubstr("must be one of those of the training set"));
+  for (const char* set : {"dev", "test"}) write(set, "l0\tfilm\n");
+  EXPECT_THAT(load()->notes(), testing::ElementsAre("labels: l0 990, l1 2, l10 2, l11 2, l2 2, l3 2, l4 2, "
+                                                    "l5 2, l6 2, l7 2 and 2 more of 1,012 texts"));
+  // The recipe decides what is generated.
+  const auto generated = load({"task.data=agreement", "agreement.train=20"});
+  EXPECT_THAT(generated->checksums(), testing::IsEmpty());
+  EXPECT_THAT(generated->notes(), testing::ElementsAre(testing::EndsWith("of 20 texts")));
+}
+
+TEST_F(TextClassificationTest, ACheckpointOfAnOlderVersionHasNoChecksums) {
+  const data::Splits splits = texts();
+  std::vector<std::string> told;
+  const auto go_on = [&](TextClassification classification, int64_t steps) {
+    TrainerOptions options = training();
+    options.steps = steps;
+    RunOptions run{.folder = folder_ / "run", .existing = Existing::resume};
+    run.on_message = [&](const std::string& text) { told.push_back(text); };
+    return Trainer(classification, options, run).run().steps;
+  };
+  const std::map<std::string, std::string> one{{"train.texts", "1"}}, other{{"train.texts", "2"}};
+  EXPECT_EQ(go_on(task(splits), 10), 10);
+  EXPECT_THAT(told, testing::IsEmpty());
+  EXPECT_EQ(go_on(task(splits, "quaternion", one), 20), 20);
+  EXPECT_THAT(told, testing::ElementsAre(testing::HasSubstr("kept no checksums of such data")));
+  EXPECT_EQ(contents(folder_ / "run" / "last" / "train.texts.checksum"), "1\n");
+  EXPECT_THAT(message_of([&] { go_on(task(splits, "quaternion", other), 30); }),
+              testing::HasSubstr("train.texts.checksum differs"));
 }
 
 TEST_F(TextClassificationTest, ABatchIsNamedByItsExamples) {

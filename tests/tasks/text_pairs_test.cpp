@@ -15,6 +15,7 @@
 #include "quatrain/nn/parameters.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/trainer.h"
+#include "tasks/changed_set.h"
 #include "tasks/settings.h"
 #include "temporary_folder.h"
 
@@ -208,6 +209,9 @@ TEST_F(TextPairsKindTest, ATestSetIsScoredWithoutATrainingSet) {
   const std::shared_ptr<Model> model = load_run(folder_ / "run");
   const auto data = load_data(model->recipe(), {.split = "test", .model = model.get()});
   EXPECT_EQ(data->make_task(model)->evaluate("test", {}).figures.at("accuracy"), accuracy);
+  EXPECT_THAT(changed_set(folder_ / "run", "test"), testing::IsEmpty());
+  write("own/test.tsv", lines + lines);
+  EXPECT_THAT(changed_set(folder_ / "run", "test"), testing::ElementsAre("test.tsv"));
 }
 
 TEST_F(TextPairsKindTest, NegativesAreForRankedAnswers) {
@@ -245,6 +249,7 @@ TEST_F(TextPairsKindTest, DataThatWereReplacedAreRefused) {
   }());
   learn(recipe, {.folder = folder_ / "run"});
   EXPECT_TRUE(fs::exists(folder_ / "run" / "best" / "dev.sim.txt.checksum"));
+  EXPECT_THAT(changed_set(folder_ / "run", "test"), testing::IsEmpty());
   learn_until(2, recipe, folder_ / "half");
   write("answers/dev/b.toks", read("answers/dev/b.toks").replace(0, 4, "were"));
   EXPECT_THAT(
@@ -257,8 +262,7 @@ TEST_F(TextPairsKindTest, VectorsOfWordsAreLoadedAndStay) {
   const auto recipe = recipe_of({"task.vectors=" + (folder_ / "vectors.txt").string(),
                                  "model.train_words=false", "train.steps=5", "model.network=lstm"});
   const auto data = load_data(recipe, {});
-  ASSERT_EQ(data->notes().size(), 1u);
-  EXPECT_THAT(data->notes()[0], HasSubstr("2 words of the vocabulary's"));
+  EXPECT_THAT(data->notes(), testing::Contains(HasSubstr("2 words of the vocabulary's")));
   learn(recipe, {.folder = folder_ / "run"});
   const auto model = load_run(folder_ / "run");
   bool found = false;
@@ -281,14 +285,15 @@ TEST_F(TextPairsKindTest, VectorsOfWordsAreLoadedAndStay) {
 // softmax that nothing scales.
 TEST_F(TextPairsKindTest, VectorsThatAreNotTrainedAreDrawnShort) {
   const auto data = load_data(recipe_of({"model.train_words=false", "model.word_width=64"}), {});
-  ASSERT_EQ(data->notes().size(), 1u);
-  EXPECT_THAT(data->notes()[0], HasSubstr("task.vectors names a file of pretrained ones"));
+  EXPECT_THAT(data->notes(), testing::Contains(HasSubstr("task.vectors names a file of pretrained ones")));
   const auto words = data->make_model(data->recipe())->module().named_parameters()["words.embedding.weight"];
   EXPECT_NEAR(words.slice(0, 1).square().sum(1).mean().item<double>(), 1, 0.1);
   EXPECT_EQ(words[data::Vocabulary::kPad].abs().sum().item<double>(), 0);
   const auto others = data->make_model(data->recipe())->module().named_parameters()["words.embedding.weight"];
   EXPECT_TRUE(words.equal(others));
-  EXPECT_TRUE(load_data(recipe_of(), {})->notes().empty());
+  EXPECT_THAT(load_data(recipe_of(), {})->notes(),
+              testing::ElementsAre(testing::MatchesRegex(
+                  "labels: entailment [0-9,]+, neutral [0-9,]+, contradiction [0-9,]+ of 3,000 pairs")));
 }
 
 // Nothing could be learned, or selected by.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -131,6 +132,9 @@ class QUATRAIN_API Data {
   virtual std::unique_ptr<train::Task> make_task(std::shared_ptr<Model> model) const = 0;
   /// What whoever reads the data should know, a sentence each: examples that were left out.
   virtual std::vector<std::string> notes() const { return {}; }
+  /// What tells the files or sets that were read from all others, by name ("test.tsv", "test.pictures"). A
+  /// run keeps it with its checkpoints; what is generated has none.
+  virtual std::map<std::string, std::string> checksums() const { return {}; }
 
  protected:
   Recipe recipe_;

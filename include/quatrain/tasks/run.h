@@ -35,6 +35,10 @@ QUATRAIN_API std::unique_ptr<Model> load_checkpoint(const std::filesystem::path&
                                                     const std::vector<Setting>& settings = {},
                                                     Use use = Use::answers);
 
+/// What of the data is not as it was when the run was trained, by name ("test.tsv"), as far as its best
+/// checkpoint says.
+QUATRAIN_API std::vector<std::string> changed_data(const Data& data, const std::filesystem::path& run);
+
 /// What a model answers to lines from elsewhere, up to the first that has no answer.
 struct QUATRAIN_API Answers {
   std::vector<std::string> answers;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,9 @@ struct QUATRAIN_API TextClassificationOptions {
   double label_smoothing = 0;  ///< share of the target spread over all labels
   uint64_t seed = 0;           ///< of the order of batches
   std::string recipe;          ///< the effective recipe, stored with checkpoints
+  /// What tells the data from all others, by name: stored with checkpoints as NAME.checksum, and compared
+  /// where a run goes on.
+  std::map<std::string, std::string> checksums;
 };
 
 /// Figures of predictions: accuracy, loss, majority (share of the commonest label), and where the data have
@@ -40,7 +44,7 @@ class QUATRAIN_API TextClassification : public train::Task {
   bool has(std::string_view split) const override;
   train::Evaluation evaluate(std::string_view split, const std::function<void()>& after_batch) override;
   train::Selection selection() const override;
-  /// vocabulary.txt and labels.txt (a label a line).
+  /// vocabulary.txt and labels.txt (a label a line), and the checksums.
   void store(const std::filesystem::path& folder) const override;
   std::string recipe() const override;
   /// encoder_parameters, vocabulary_size, train_examples.

@@ -138,7 +138,7 @@ std::unique_ptr<Data> load_images_of(Recipe recipe, const DataRequest& request) 
   for (const auto& [name, set] :
        {std::pair{"train", &splits.train}, std::pair{"dev", &splits.dev}, std::pair{"test", &splits.test}}) {
     if (set->size() == 0 || (!request.split.empty() && request.split != name)) continue;
-    if (request.split.empty()) checksums[std::string(name) + ".pictures"] = checksum_of(*set, splits.classes);
+    checksums[std::string(name) + ".pictures"] = checksum_of(*set, splits.classes);
     sets.emplace(name, std::move(*set));
   }
   std::vector<std::string> notes = notes_of(splits.bad);

@@ -33,6 +33,7 @@ class ImageData : public Data {
   std::unique_ptr<Model> make_model(const Recipe& recipe) const override;
   std::unique_ptr<train::Task> make_task(std::shared_ptr<Model> model) const override;
   std::vector<std::string> notes() const override { return notes_; }
+  Checksums checksums() const override { return checksums_; }
 
  private:
   std::shared_ptr<const ImageSets> sets_;

@@ -50,7 +50,6 @@ LanguageData::LanguageData(Recipe recipe, const data::TextCorpus& corpus, Pieces
                 " text must have 2 tokens or more, of which the second is predicted, but up to ",
                 lines.place(), " there is one");
     sets_->emplace(split, TextSet{text, lines.words() + ends});
-    if (only_scored_) continue;
     add_checksums(*checksums_, corpus.files(split));
   }
 }

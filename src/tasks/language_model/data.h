@@ -33,6 +33,7 @@ class LanguageData : public Data {
                             int64_t count) const override;
   std::unique_ptr<Model> make_model(const Recipe& recipe) const override;
   std::unique_ptr<train::Task> make_task(std::shared_ptr<Model> model) const override;
+  Checksums checksums() const override { return *checksums_; }
 
  private:
   data::Pieces pieces_;

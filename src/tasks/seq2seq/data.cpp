@@ -92,7 +92,7 @@ PairData::PairData(Recipe recipe, std::unique_ptr<data::LinePairCorpus> corpus, 
     if (!trains) reader = std::make_unique<KeptPairs>(std::move(reader), set.lines);
     set.encoded = std::make_shared<data::EncodedLinePairs>(
         data::encode(*reader, pieces_.source, pieces_.target, trains ? own.limits : data::LinePairLimits{}));
-    if (!only_scored_) add_checksums(*checksums_, corpus_->files(split));
+    add_checksums(*checksums_, corpus_->files(split));
     check_positions(recipe_, split, *set.encoded);
   }
 }

@@ -33,6 +33,7 @@ class PairData : public Data {
   std::unique_ptr<Model> make_model(const Recipe& recipe) const override;
   std::unique_ptr<train::Task> make_task(std::shared_ptr<Model> model) const override;
   std::vector<std::string> notes() const override;
+  Checksums checksums() const override { return *checksums_; }
 
  private:
   std::unique_ptr<data::LinePairCorpus> corpus_;

@@ -65,8 +65,8 @@ class Preparation {
 
   SpeechSplit split(const std::string& name, std::vector<data::Utterance> utterances) {
     SpeechSplit split;
-    const bool trains = name == "train" && request_.split.empty();
-    const auto factors = trains ? own_.speed_factors() : std::vector<double>{1};
+    const auto speeds = name == "train" ? own_.speed_factors() : std::vector<double>{1};
+    const auto factors = request_.split.empty() ? speeds : std::vector<double>{1};
     const auto all = std::ssize(utterances);
     auto last = std::chrono::steady_clock::now();
     std::string heard;  // what tells these recordings from all others
@@ -87,7 +87,7 @@ class Preparation {
               : std::make_shared<data::SpeechSet>(std::move(utterances), own_.bank.bands, tell, unreadable);
     // Once for each speed: what is stored beside runs has it so.
     const std::string once = heard;
-    for (size_t i = 1; i < factors.size(); ++i) heard += once;
+    for (size_t i = 1; i < speeds.size(); ++i) heard += once;
     for (const auto& utterance : split.set->utterances()) {
       split.tokens.push_back(SpeechClasses::tokens_of(own_, utterance));
       for (const auto& token : split.tokens.back()) heard += "\n" + token;

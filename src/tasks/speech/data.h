@@ -49,6 +49,7 @@ class SpeechData : public Data {
   std::unique_ptr<Model> make_model(const Recipe& recipe) const override;
   std::unique_ptr<train::Task> make_task(std::shared_ptr<Model> model) const override;
   std::vector<std::string> notes() const override { return notes_; }
+  Checksums checksums() const override { return checksums_; }
 
  private:
   std::shared_ptr<const SpeechSplits> splits_;

@@ -8,8 +8,39 @@
 #include "tasks/text_classification/model.h"
 #include "tasks/text_classification/options.h"
 #include "tasks/words.h"
+#include "train/checksum.h"
 
 namespace quatrain::tasks {
+namespace {
+
+// What tells a set from all others: its texts, with their labels' names and their groups.
+std::string checksum_of(const std::vector<data::Example>& examples, const std::vector<std::string>& labels) {
+  std::string all;
+  for (const auto& example : examples)
+    all += labels[static_cast<size_t>(example.label)] + "\t" + std::to_string(example.group) + "\t" +
+           example.text + "\n";
+  return train::checksum(all);
+}
+
+std::vector<int64_t> labels_of(const std::vector<data::Example>& examples) {
+  std::vector<int64_t> labels;
+  for (const auto& example : examples) labels.push_back(example.label);
+  return labels;
+}
+
+}  // namespace
+
+TextData::TextData(Recipe recipe, data::Splits splits, data::Vocabulary vocabulary,
+                   std::vector<std::string> notes)
+    : Data(std::move(recipe)),
+      splits_(std::move(splits)),
+      vocabulary_(std::move(vocabulary)),
+      notes_(std::move(notes)) {
+  if (recipe_.own<TextOptions>().source.folder.empty()) return;
+  for (const char* set : {"train", "dev", "test"})
+    if (has(set)) checksums_[std::string(set) + ".texts"] = checksum_of(examples(set), splits_.labels);
+}
+
 const std::vector<data::Example>& TextData::examples(std::string_view split) const {
   static const std::vector<data::Example> none;
   if (split == "train") return splits_.train;
@@ -50,6 +81,7 @@ std::unique_ptr<train::Task> TextData::make_task(std::shared_ptr<Model> model) c
   options.batch_size = text.recipe().batch;
   options.seed = text.recipe().train.seed;
   options.recipe = to_toml(text.recipe());
+  options.checksums = checksums_;
   return std::make_unique<TextClassification>(text.classifier, splits_, text.vocabulary, options);
 }
 
@@ -75,7 +107,10 @@ std::unique_ptr<Data> load_text(Recipe recipe, const DataRequest& request) {
     for (auto [name, examples] :
          {std::pair{"train", &splits.train}, std::pair{"dev", &splits.dev}, std::pair{"test", &splits.test}})
       if (request.split != name) std::vector<data::Example>().swap(*examples);
-  return std::make_unique<TextData>(std::move(recipe), std::move(splits), std::move(vocabulary));
+  std::vector<std::string> notes;
+  if (!model) notes.push_back(label_counts(splits.labels, labels_of(splits.train), "texts"));
+  return std::make_unique<TextData>(std::move(recipe), std::move(splits), std::move(vocabulary),
+                                    std::move(notes));
 }
 
 }  // namespace quatrain::tasks

@@ -7,14 +7,15 @@
 #include "quatrain/data/dataset.h"
 #include "quatrain/data/vocabulary.h"
 #include "quatrain/tasks/kind.h"
+#include "tasks/task_parts.h"
 
 namespace quatrain::tasks {
 
 /// Labelled texts and the words of the training set, or those of a trained model.
 class TextData : public Data {
  public:
-  TextData(Recipe recipe, data::Splits splits, data::Vocabulary vocabulary)
-      : Data(std::move(recipe)), splits_(std::move(splits)), vocabulary_(std::move(vocabulary)) {}
+  /// The sets that were not read are empty.
+  TextData(Recipe recipe, data::Splits splits, data::Vocabulary vocabulary, std::vector<std::string> notes);
 
   bool has(std::string_view split) const override { return !examples(split).empty(); }
   /// {tokens, padding}.
@@ -22,12 +23,16 @@ class TextData : public Data {
                             int64_t count) const override;
   std::unique_ptr<Model> make_model(const Recipe& recipe) const override;
   std::unique_ptr<train::Task> make_task(std::shared_ptr<Model> model) const override;
+  std::vector<std::string> notes() const override { return notes_; }
+  Checksums checksums() const override { return checksums_; }
 
  private:
   const std::vector<data::Example>& examples(std::string_view split) const;
 
   data::Splits splits_;
   data::Vocabulary vocabulary_;
+  std::vector<std::string> notes_;
+  Checksums checksums_;  // of each set's texts; none of generated ones, which the recipe decides
 };
 
 /// See Kind::load_data.

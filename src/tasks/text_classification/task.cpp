@@ -163,6 +163,7 @@ train::Evaluation TextClassification::evaluate(std::string_view split,
 
 void TextClassification::store(const std::filesystem::path& folder) const {
   store_words(folder, parts_->vocabulary, parts_->labels);
+  store_checksums(parts_->options.checksums, folder);
 }
 
 std::string TextClassification::recipe() const {

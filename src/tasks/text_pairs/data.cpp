@@ -89,13 +89,17 @@ TextPairData::TextPairData(Recipe recipe, data::TextPairSplits splits, data::Voc
   sets->labels = splits.labels;
   sets->groups = splits.groups;
   sets->group_name = splits.group_name;
-  if (request.split.empty()) sets->checksums = checksums_of(data::text_pair_files(own.source));
+  data::TextPairSource source = own.source;
+  source.only = request.split;
+  sets->checksums = checksums_of(data::text_pair_files(source));
   sets_ = std::move(sets);
 
   for (const auto& bad : splits.bad.reasons)
     notes_.push_back(bad.set + " set: " + counted(bad.count, "pair") + " left out (" + bad.reason +
                      "), the first at " + bad.first);
   if (request.model) return;  // a trained model has its words
+  if (request.split.empty())
+    notes_.push_back(label_counts(splits.labels, sets_->sets.at("train").encoded->first.labels, "pairs"));
   if (!own.vectors.empty()) {
     vectors_ = data::load_vectors(own.vectors, vocabulary_, kSeedOfUnknown);
     notes_.push_back(counted(vectors_.found, "word") + " of the vocabulary's " +

@@ -36,6 +36,7 @@ class TextPairData : public Data {
   std::unique_ptr<Model> make_model(const Recipe& recipe) const override;
   std::unique_ptr<train::Task> make_task(std::shared_ptr<Model> model) const override;
   std::vector<std::string> notes() const override { return notes_; }
+  Checksums checksums() const override { return sets_->checksums; }
 
  private:
   void check_twins() const;
