@@ -10,6 +10,7 @@
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/session.h"
 #include "support/text.h"
+#include "train/finite.h"
 #include "train/score.h"
 
 namespace quatrain::cli {
@@ -67,6 +68,10 @@ int evaluate_command(const EvaluateArguments& arguments) {
   const auto task = data->make_task(model);
   const auto figures = train::score(*task, arguments.split, recipe.train.bf16, {}).figures;
 
+  if (const std::string doubt = train::doubt_of(figures, arguments.split); !doubt.empty()) {
+    print_notes({doubt});
+    notes.push_back(doubt);
+  }
   // The table comes first: a disk that is full takes no figure away.
   if (arguments.json != "-")
     std::fputs(table_of(recipe.about().figures, figures, arguments.split).text().c_str(), stdout);

@@ -3,6 +3,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <cmath>
+
 namespace quatrain::train {
 
 std::string first_not_finite(const torch::nn::Module& model) {
@@ -15,6 +17,13 @@ std::string first_not_finite(const torch::nn::Module& model) {
   };
   const std::string weights = first(model.named_parameters(), "weights");
   return !weights.empty() ? weights : first(model.named_buffers(), "running statistics");
+}
+
+std::string doubt_of(const Figures& figures, const std::string& set) {
+  const auto loss = figures.find("loss");
+  if (loss == figures.end() || !std::isnan(loss->second)) return "";
+  return "the loss of the " + set +
+         " set is not a number, and neither are the answers that its other figures are made of";
 }
 
 void KeptBuffers::keep(const torch::nn::Module& model) {

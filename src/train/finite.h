@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "quatrain/api.h"
+#include "quatrain/train/task.h"
 
 /// Numbers of a model that are none.
 namespace quatrain::train {
@@ -14,6 +15,10 @@ namespace quatrain::train {
 /// The first weights or buffer (running statistics) of which a value is not finite, such as "weights 'a.S'";
 /// empty: there are none.
 QUATRAIN_API std::string first_not_finite(const torch::nn::Module& model);
+
+/// What there is to say where a set's loss is no number: figures can be made of such answers too; empty: it
+/// is one.
+QUATRAIN_API std::string doubt_of(const Figures& figures, const std::string& set);
 
 /// A model's buffers as they were, for a step that shall have changed nothing.
 class KeptBuffers {

@@ -327,6 +327,7 @@ class Run {
         return result;
       }
       keep_test(evaluation, result, run_.folder);
+      if (const std::string doubt = doubt_of(result.test, "test"); !doubt.empty()) tell(doubt);
     }
     result.finished = true;
     result.seconds = resumed_seconds_ + seconds_since(start_);

@@ -259,37 +259,6 @@ TEST_F(TrainerTest, StepsThatAreNotFiniteCanBeSkippedAndAreCounted) {
   expect_same_bits(copies(resumed.model()), copies(task.model()));
 }
 
-// As batch norms count and gather in each pass.
-TEST_F(TrainerTest, ASkippedStepLeavesRunningStatisticsAsTheyWere) {
-  ToyTask task;
-  const at::Tensor seen = task.model().register_buffer("seen", torch::zeros({}));
-  task.fail_at = 7;
-  task.on_loss = [&] { seen.add_(task.asked.size() == 7 ? std::numeric_limits<double>::infinity() : 1.0); };
-  TrainerOptions o = toy_options();
-  o.nonfinite = NonFinite::skip;
-  o.accumulate = 2;
-  task.dev = false;
-  const Result result = Trainer(task, o, run("run")).run();
-  EXPECT_EQ(result.skipped, 1);
-  EXPECT_EQ(seen.item<float>(), 46);
-}
-
-TEST_F(TrainerTest, RunningStatisticsThatAreNotFiniteReachNoCheckpoint) {
-  ToyTask task;
-  const at::Tensor seen = task.model().register_buffer("seen", torch::zeros({}));
-  task.on_loss = [&] {
-    if (task.asked.size() == 9) seen.fill_(std::numeric_limits<double>::infinity());
-  };
-  try {
-    Trainer(task, toy_options(), run("run")).run();
-    FAIL();
-  } catch (const NotFinite& error) {
-    EXPECT_THAT(error.what(),
-                testing::HasSubstr("the running statistics 'seen' are not finite after step 12; "
-                                   "the checkpoint of step 6"));
-  }
-}
-
 TEST_F(TrainerTest, SkippingEndsWhereNothingElseIsLeft) {
   ToyTask task;
   task.dev = false;

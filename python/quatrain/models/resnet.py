@@ -61,7 +61,7 @@ def _rides(*parts: nn.Module | None) -> bool:
 def _relu(y: Tensor, made_by: nn.Module) -> Tensor:
     """Over what a part made, which no derivative needs; a part's hooks may have kept it, or made it a view."""
     hooked = made_by._forward_hooks or made_by._backward_hooks or made_by._backward_pre_hooks
-    if hooked or nn.modules.module._has_any_global_hook():  # type: ignore[attr-defined]
+    if hooked or nn.modules.module._has_any_global_hook():
         return y.relu()
     return y.relu_()
 
