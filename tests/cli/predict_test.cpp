@@ -152,7 +152,7 @@ TEST(PredictSettings, search_can_be_set_and_what_was_trained_cannot) {
   refused(
       " --set model.width=32",
       "--set model.width=32: model.width cannot be changed in a run that is trained; these can: task.folder, "
-      "decode.");
+      "task.skip_bad, decode.");
   refused(" --set model.width=31", "model.width cannot be changed");  // whatever else is wrong with it
   refused(" --set train.seed=2", "train.seed cannot be changed");
   refused(" --set train.steps=9", "train.steps cannot be changed");  // a resumed run may, an answer does not
