@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <optional>
 
 #include "cli/compare.h"
 #include "cli/figures.h"
@@ -78,23 +77,23 @@ class Runner {
     return one;
   }
 
-  // Of the dev set; nothing where a run with this rate comes to numbers that are not finite, as one of too
-  // high a rate may.
-  std::optional<double> try_rate(const Twin& twin, RateTrial& trial, size_t seeds) {
+  // Without a figure where a run comes to numbers that are not finite, as one of too high a rate may.
+  RateTrial try_rate(const Twin& twin, const std::string& rate, size_t seeds) {
+    RateTrial trial{rate, {}, {}};
     double sum = 0;
     try {
       for (size_t s = 0; s < seeds; ++s) {
-        trial.runs.push_back(train(twin, trial.rate, comparison_.seeds[s]));
+        trial.runs.push_back(train(twin, rate, comparison_.seeds[s]));
         sum += trial.runs.back().result.dev.at(twin.recipe.selecting().name);
       }
     } catch (const train::NotFinite& error) {
-      std::fprintf(stderr, "%s: the rate %s is left out: %s\n", twin.recipe.name.c_str(), trial.rate.c_str(),
+      std::fprintf(stderr, "%s: the rate %s is left out: %s\n", twin.recipe.name.c_str(), rate.c_str(),
                    error.what());
       number_ += seeds - trial.runs.size() - 1;
-      return std::nullopt;
+      return trial;
     }
-    const double mean = sum / static_cast<double>(seeds);
-    return std::isfinite(mean) ? std::optional(mean) : std::nullopt;
+    if (std::isfinite(sum)) trial.dev = sum / static_cast<double>(seeds);
+    return trial;
   }
 
  private:
@@ -113,7 +112,7 @@ const RateTrial& best_of(const Twin& twin) {
   if (!best)
     throw std::runtime_error(
         "no rate of compare.rates trains the twin '" + twin.recipe.name +
-        "': continue the comparison with lower ones, such as --set compare.rates=" + "\"1e-4, 3e-4\"");
+        "': continue the comparison with lower ones, such as --set compare.rates=\"1e-4, 3e-4\"");
   return *best;
 }
 
@@ -144,11 +143,7 @@ void train_twins(Comparison& comparison, const tasks::Data& data, const train::S
   Runner runner(comparison, data, session, comparison.twins.size() * each);
 
   for (auto& twin : comparison.twins) {
-    for (const auto& rate : rates) {
-      RateTrial trial{rate, {}, {}};
-      trial.dev = runner.try_rate(twin, trial, tried);
-      twin.trials.push_back(std::move(trial));
-    }
+    for (const auto& rate : rates) twin.trials.push_back(runner.try_rate(twin, rate, tried));
     if (twin.trials.empty()) continue;
     const RateTrial& best = best_of(twin);
     twin.rate = best.rate;

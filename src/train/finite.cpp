@@ -33,7 +33,7 @@ void KeptBuffers::keep(const torch::nn::Module& model) {
 
 void KeptBuffers::restore() const {
   const torch::NoGradGuard no_grad;
-  for (const auto& [buffer, copy] : buffers_) at::Tensor(buffer).copy_(copy);
+  for (const auto& [buffer, copy] : buffers_) buffer.copy_(copy);
 }
 
 }  // namespace quatrain::train

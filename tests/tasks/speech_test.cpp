@@ -210,17 +210,23 @@ TEST_F(SpeechTest, TimesOfSegmentsAreThoseOfTheirRecording) {
                              "0\\.200 "));
 }
 
+// A set of Kaldi's with one recording of two channels, "call".
+std::filesystem::path write_call(const std::filesystem::path& place, const std::vector<int16_t>& left,
+                                 const std::vector<int16_t>& right) {
+  std::vector<int16_t> both;
+  for (size_t i = 0; i < left.size(); ++i) both.insert(both.end(), {left[i], right[i]});
+  std::filesystem::create_directories(place);
+  std::ofstream(place / "call.wav", std::ios::binary)
+      << data::wav(data::sixteen_bits(both), {.channels = 2, .rate = test::kRate});
+  std::ofstream(place / "wav.scp") << "call call.wav\n";
+  return place;
+}
+
 TEST_F(SpeechTest, ChannelsOfARecordingAreHeardApart) {
   uint64_t state = 3;
-  std::vector<int16_t> both;
   const auto left = test::say({0}, state), right = test::say({2}, state);
-  for (size_t i = 0; i < left.size(); ++i) both.insert(both.end(), {left[i], right[i]});
   for (const std::string set : {"train", "test"}) {
-    const auto place = folder_ / "tones" / set;
-    std::filesystem::create_directories(place);
-    std::ofstream(place / "call.wav", std::ios::binary)
-        << data::wav(data::sixteen_bits(both), {.channels = 2, .rate = test::kRate});
-    std::ofstream(place / "wav.scp") << "call call.wav\n";
+    const auto place = write_call(folder_ / "tones" / set, left, right);
     std::ofstream(place / "text") << set << "1 low\n" << set << "2 high\n";
     std::ofstream(place / "segments") << set << "1 call 0 -1 A\n" << set << "2 call 0 -1 B\n";
   }
@@ -234,14 +240,9 @@ TEST_F(SpeechTest, ChannelsOfARecordingAreHeardApart) {
 // As sclite reads them: by recording, channel and time.
 TEST_F(SpeechTest, TimesOfAChannelStandTogether) {
   uint64_t state = 3;
-  std::vector<int16_t> both;
-  for (const int16_t value : test::say({0, 1}, state)) both.insert(both.end(), {value, value});
+  const auto said = test::say({0, 1}, state);
   for (const std::string set : {"train", "test"}) {
-    const auto place = folder_ / "tones" / set;
-    std::filesystem::create_directories(place);
-    std::ofstream(place / "call.wav", std::ios::binary)
-        << data::wav(data::sixteen_bits(both), {.channels = 2, .rate = test::kRate});
-    std::ofstream(place / "wav.scp") << "call call.wav\n";
+    const auto place = write_call(folder_ / "tones" / set, said, said);
     std::ofstream text(place / "text"), segments(place / "segments");
     for (const auto& [number, part] :
          {std::pair{1, "0 0.1 A"}, {2, "0 0.1 B"}, {3, "0.1 0.25 A"}, {4, "0.1 0.25 B"}}) {

@@ -19,9 +19,8 @@ namespace quatrain::models {
 ///   phydi  s(x) + alpha F(x), with batch norms; alpha is learned and 0 at the start, when each block is its
 ///          shortcut s (PHYDI (3))
 ///   code   s(x) + alpha ReLU(F(x)), as the paper's authors have it in their program
-///   fixup  ReLU(s(x) + F(x)) without norms: scalars around each convolution of a branch (Zhang et al. 2019
-///   have
-///          two more, before the stem's ReLU and the head), the last convolution of each branch zero at the
+///   fixup  ReLU(s(x) + F(x)) without norms (Zhang et al. 2019, who have two scalars more, before the stem's
+///          ReLU and the head): scalars around each convolution of a branch, the last of which is zero at the
 ///          start, the others scaled down with the depth
 enum class Residual { plain, phydi, code, fixup };
 
