@@ -89,7 +89,7 @@ def _convolution_rank(call: Any, y: Tensor, constant: bool, backward: bool = Fal
     x, F, way = call.x, call.F, call.way
     n, rows, columns, *kernel = F.shape
     if way == "auto":
-        way = os.environ.get("QUATRAIN_WAY", way)
+        way = os.environ.get("QUATRAIN_WAY") or way
     by_pixels = x.is_cpu and not call.transposed and call.groups == math.prod(kernel) == 1 and not any(call.padding)
     if way == "auto" and by_pixels and (backward or (x.stride(1) == 1 and not x.is_contiguous())):
         pixels = y.shape[0] * math.prod(y.shape[2:])

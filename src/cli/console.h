@@ -16,4 +16,7 @@ std::string printable(const std::string& text);
 void print_notes(const std::vector<std::string>& notes);
 void print_note(const std::string& note);
 
+/// Commands that leave files print about these: they have not failed where nobody can read that.
+void forgive_closed_output(const std::string& command);
+
 }  // namespace quatrain::cli

@@ -14,15 +14,12 @@ namespace {
 
 using nn::AttentionKind;
 
-AttentionKind resolved(const PairAttentionOptions& options) {
-  const bool learned = options.algebra().learned;
-  if (options.attention() == AttentionKind::automatic)
-    return learned ? AttentionKind::real : AttentionKind::componentwise;
-  nn::require(options.attention() == AttentionKind::real || !learned,
-              "PairAttention: attention = componentwise needs a fixed algebra, whose table the texts share, "
-              "got ",
-              options.algebra().text(), " (take attention = real)");
-  return options.attention();
+// Checks the options too.
+AttentionKind kind_of(const PairAttentionOptions& options) {
+  const std::string problem = nn::attention_problem(options.attention(), options.algebra());
+  nn::require(problem.empty(), "PairAttention: attention = componentwise ", problem,
+              " (take attention = real)");
+  return nn::attention_kind(options.attention(), options.algebra());
 }
 
 /// (words of all texts, width) -> (B, width). As a product it takes a fifth of the time of filling places
@@ -53,7 +50,7 @@ struct PairAttentionImpl::Texts {
 };
 
 PairAttentionImpl::PairAttentionImpl(PairAttentionOptions options)
-    : options(std::move(options)), kind_(resolved(this->options)) {
+    : options(std::move(options)), kind_(kind_of(this->options)) {
   const PairAttentionOptions& o = this->options;
   nn::require(o.classes() >= 1, "PairAttention: classes must be at least 1, got ", o.classes());
   nn::require_divisible("PairAttention", "width", o.width(), o.algebra().n, "n");

@@ -13,27 +13,12 @@ constexpr EnumNames<AttentionKind, 3> kKinds{{{AttentionKind::automatic, "automa
                                               {AttentionKind::real, "real"}}};
 constexpr EnumNames<HeadSplit, 2> kSplits{{{HeadSplit::inside, "inside"}, {HeadSplit::printed, "printed"}}};
 
-AttentionKind resolved(const MultiheadAttentionOptions& options) {
-  const AlgebraSpec& algebra = options.algebra();
-  const bool shares_table = !algebra.learned && algebra.n > 1;
-  switch (options.attention()) {
-    case AttentionKind::automatic:
-      return shares_table && options.split() == HeadSplit::inside ? AttentionKind::componentwise
-                                                                  : AttentionKind::real;
-    case AttentionKind::componentwise:
-      require(!algebra.learned || algebra.n == 1,
-              "MultiheadAttention: attention = componentwise needs a fixed algebra, whose table Q and K "
-              "share, got ",
-              algebra.text(), " (take attention = real, as PHM does)");
-      require(options.split() == HeadSplit::inside || algebra.n == 1,
-              "MultiheadAttention: attention = componentwise needs split = inside, so that heads hold whole "
-              "hypercomplex "
-              "numbers, got split = printed (take attention = real)");
-      return shares_table ? AttentionKind::componentwise : AttentionKind::real;
-    case AttentionKind::real:
-      break;
-  }
-  return AttentionKind::real;
+// Checks the options too.
+AttentionKind kind_of(const MultiheadAttentionOptions& options) {
+  const std::string problem = attention_problem(options.attention(), options.algebra(), options.split());
+  require(problem.empty(), "MultiheadAttention: attention = componentwise ", problem,
+          " (take attention = real)");
+  return attention_kind(options.attention(), options.algebra(), options.split());
 }
 
 }  // namespace
@@ -51,8 +36,20 @@ HeadSplit parse_head_split(std::string_view text) {
   return parse_in(kSplits, "split", text);
 }
 
+std::string attention_problem(AttentionKind asked, const AlgebraSpec& algebra, HeadSplit split) {
+  if (asked != AttentionKind::componentwise || algebra.n == 1) return {};
+  if (algebra.learned) return "needs a fixed algebra, got " + algebra.text();
+  if (split != HeadSplit::inside) return std::string("needs split = 'inside', got '") + name(split) + "'";
+  return {};
+}
+
+AttentionKind attention_kind(AttentionKind asked, const AlgebraSpec& algebra, HeadSplit split) {
+  const bool componentwise = algebra.n > 1 && !algebra.learned && split == HeadSplit::inside;
+  return asked == AttentionKind::real || !componentwise ? AttentionKind::real : AttentionKind::componentwise;
+}
+
 MultiheadAttentionImpl::MultiheadAttentionImpl(MultiheadAttentionOptions options)
-    : options(std::move(options)), kind_(resolved(this->options)) {
+    : options(std::move(options)), kind_(kind_of(this->options)) {
   const int64_t n = this->options.algebra().n, heads = this->options.heads();
   require(heads >= 1, "MultiheadAttention: heads must be at least 1, got ", heads);
   require_probability("MultiheadAttention", "dropout", this->options.dropout());

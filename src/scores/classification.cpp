@@ -1,32 +1,60 @@
 #include "quatrain/scores/classification.h"
 
+#include <algorithm>
+
 namespace quatrain::scores {
 namespace {
 
-constexpr size_t kColumns = 3;  // right answers, answers, examples
-
-double f1_of(std::span<const int64_t> label) {
-  const int64_t both = label[1] + label[2];
-  return both == 0 ? 0 : 2 * static_cast<double>(label[0]) / static_cast<double>(both);
+double share(int64_t part, int64_t all) {
+  return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
 }
 
 }  // namespace
 
-std::vector<int64_t> label_counts(int64_t answer, int64_t target, int64_t labels) {
-  std::vector<int64_t> counts(kColumns * static_cast<size_t>(labels));
-  const auto column = [&](int64_t label) { return kColumns * static_cast<size_t>(label); };
-  if (answer == target) ++counts[column(answer)];
-  ++counts[column(answer) + 1];
-  ++counts[column(target) + 2];
-  return counts;
+double LabelCounts::precision() const {
+  return share(right, answers);
 }
 
-double f1(std::span<const int64_t> sums) {
-  const size_t labels = sums.size() / kColumns;
-  if (labels == 2) return f1_of(sums.subspan(kColumns, kColumns));
+double LabelCounts::recall() const {
+  return share(right, examples);
+}
+
+double LabelCounts::f1() const {
+  return share(2 * right, answers + examples);
+}
+
+void LabelTally::add(int64_t answer, int64_t target) {
+  LabelCounts &answered = of_label_[static_cast<size_t>(answer)],
+              &wanted = of_label_[static_cast<size_t>(target)];
+  const int64_t right = answer == target;
+  answered.right += right;
+  ++answered.answers;
+  ++wanted.examples;
+  all_.right += right;
+  ++all_.answers;
+  ++all_.examples;
+  ++confusions_[{target, answer}];
+}
+
+double LabelTally::f1() const {
+  if (labels() == 2) return of(1).f1();
   double sum = 0;
-  for (size_t label = 0; label < labels; ++label) sum += f1_of(sums.subspan(kColumns * label, kColumns));
-  return labels == 0 ? 0 : sum / static_cast<double>(labels);
+  for (const auto& label : of_label_) sum += label.f1();
+  return of_label_.empty() ? 0 : sum / static_cast<double>(labels());
+}
+
+std::string LabelTally::confusion_table(const std::vector<std::string>& names,
+                                        const std::string& title) const {
+  using Line = std::pair<std::pair<int64_t, int64_t>, int64_t>;
+  std::vector<Line> lines(confusions_.begin(), confusions_.end());
+  std::ranges::stable_sort(lines, {}, [](const Line& line) {
+    return std::pair(line.first.first == line.first.second, -line.second);
+  });
+  std::string table = title + "\tanswer\tcount\n";
+  for (const auto& [pair, count] : lines)
+    table += names[static_cast<size_t>(pair.first)] + "\t" + names[static_cast<size_t>(pair.second)] + "\t" +
+             std::to_string(count) + "\n";
+  return table;
 }
 
 }  // namespace quatrain::scores

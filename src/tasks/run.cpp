@@ -142,14 +142,13 @@ Answers answer(Model& model, std::span<const std::string> lines) {
     if (result.problem = problem_of(line); !result.problem.empty()) break;
     good.push_back(line);
   }
-  try {
-    result.answers = model.predict(good);
-  } catch (const LineError& error) {
-    result.problem = error.what();
-    good.resize(error.line());
-    result.answers = model.predict(good);
-  }
-  return result;
+  for (;;) try {  // what is left may have a problem of its own
+      result.answers = model.predict(good);
+      return result;
+    } catch (const LineError& error) {
+      result.problem = error.what();
+      good.resize(error.line());
+    }
 }
 
 void set_threads(const Recipe& recipe) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "quatrain/scores/classification.h"
 #include "support/atomic_file.h"
 #include "support/numbers.h"
 #include "support/text.h"
@@ -20,6 +21,26 @@ train::Selection selection_by(const Figure& figure) {
 
 double share_of(const std::vector<int64_t>& sums) {
   return sums[1] > 0 ? static_cast<double>(sums[0]) / static_cast<double>(sums[1]) : 0;
+}
+
+void add_label_figures(train::Evaluation& result, std::string_view split,
+                       const std::vector<std::string>& labels, const std::string& part) {
+  scores::LabelTally tally(static_cast<int64_t>(labels.size()));
+  for (size_t i = 0; i < result.targets.size(); ++i) tally.add(result.predictions[i], result.targets[i]);
+  auto& figures = result.figures;
+  figures["accuracy"] = tally.all().recall();
+  figures["f1"] = tally.f1();
+  figures["count"] = static_cast<double>(tally.all().examples);
+  for (size_t label = 0; label < labels.size(); ++label) {
+    const scores::LabelCounts& counts = tally.of(static_cast<int64_t>(label));
+    if (counts.examples == 0) continue;
+    const std::string of = "/" + part + "=" + labels[label];
+    figures["accuracy" + of] = counts.recall();
+    figures["precision" + of] = counts.precision();
+    figures["f1" + of] = counts.f1();
+    figures["count" + of] = static_cast<double>(counts.examples);
+  }
+  if (split == "test") result.files["test.confusions.tsv"] = tally.confusion_table(labels, part);
 }
 
 std::string list_of(const std::vector<int64_t>& indices) {

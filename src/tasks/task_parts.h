@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "quatrain/tasks/about.h"
@@ -17,6 +18,12 @@ train::Selection selection_by(const Figure& figure);
 
 /// A figure that is a share, of the sums {those that count, all}; 0 of none.
 double share_of(const std::vector<int64_t>& sums);
+
+/// What the predictions and targets of an evaluation, numbers of labels, say of the answers: accuracy, F1 and
+/// count; those and the precision of each label that occurs ("precision/label=good"); and of the test set the
+/// file test.confusions.tsv. `part` is what a label is called.
+void add_label_figures(train::Evaluation& result, std::string_view split,
+                       const std::vector<std::string>& labels, const std::string& part = "label");
 
 /// Numbers of examples for a message: "3, 17, 20".
 std::string list_of(const std::vector<int64_t>& indices);

@@ -51,6 +51,13 @@ void describe_transformer(train::Keys& keys, const TransformerSettings& t) {
 }
 // clang-format on
 
+void check_attention(const Recipe& recipe, nn::AttentionKind attention, const nn::AlgebraSpec& algebra,
+                     nn::HeadSplit split) {
+  const std::string problem = nn::attention_problem(attention, algebra, split);
+  if (!problem.empty())
+    recipe.refuse("model.attention", "= 'componentwise' " + problem + " (use 'real' or 'automatic')");
+}
+
 void check_transformer(const Recipe& recipe, const nn::MapSettings& map, const nn::BlockSettings& block,
                        const nn::HeadSettings& heads) {
   const nn::AlgebraSpec& algebra = map.algebra;
@@ -69,13 +76,7 @@ void check_transformer(const Recipe& recipe, const nn::MapSettings& map, const n
                 unit);
   if (block.scope == nn::Scope::full && block.feed_forward % algebra.n != 0)
     refuse_size("model.feed_forward", block.feed_forward, n, algebra.n);
-  if (heads.attention == nn::AttentionKind::componentwise && algebra.learned && algebra.n > 1)
-    recipe.refuse("model.attention", "= 'componentwise' needs a fixed algebra, got " + algebra.text() +
-                                         " (use 'real' or 'automatic')");
-  if (heads.attention == nn::AttentionKind::componentwise && !inside && algebra.n > 1)
-    recipe.refuse(
-        "model.attention",
-        "= 'componentwise' needs model.split = 'inside', got 'printed' (use 'real' or 'automatic')");
+  check_attention(recipe, heads.attention, algebra, heads.split);
   if (block.printed && block.norm == nn::NormStyle::pre)
     recipe.refuse("model.printed", "is a form of model.norm = 'post' or 'phydi', got 'pre'");
 }

@@ -22,6 +22,10 @@ TransformerSettings settings_of(Options& options) {
           options.drop_settings};
 }
 
+/// The rule of model.attention, of any network that attends.
+void check_attention(const Recipe& recipe, nn::AttentionKind attention, const nn::AlgebraSpec& algebra,
+                     nn::HeadSplit split = nn::HeadSplit::inside);
+
 void describe_transformer(train::Keys& keys, const TransformerSettings& t);
 void check_transformer(const Recipe& recipe, const nn::MapSettings& map, const nn::BlockSettings& block,
                        const nn::HeadSettings& heads);

@@ -1,21 +1,19 @@
 #include "quatrain/train/trainer.h"
 
 #include <torch/nn/module.h>
-#include <torch/nn/utils/clip_grad.h>
 #include <torch/optim.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include <chrono>
-#include <cmath>
 #include <stdexcept>
 
 #include "quatrain/nn/weights.h"
 #include "quatrain/train/checkpoint.h"
 #include "support/version.h"
-#include "train/autocast.h"
 #include "train/checkpoint.h"
 #include "train/finite.h"
+#include "train/gradients.h"
 #include "train/metrics.h"
 #include "train/pace.h"
 #include "train/records.h"
@@ -157,24 +155,9 @@ class Run {
     model_.train();
     if (options_.nonfinite == NonFinite::skip) buffers_.keep(model_);
     optimizer_->zero_grad();
-    double loss_sum = 0;
-    int64_t examples = 0;
-    for (int64_t index = first; index < last; ++index) {
-      BatchLoss batch;
-      {
-        const Autocast autocast(options_.bf16, session_.device().type());
-        batch = task_.loss(epoch, index);
-      }
-      const double loss = batch.loss.item<double>();
-      if (!std::isfinite(loss)) return not_finite("loss", loss, epoch, index);
-      // Means of unequal batches weigh by their examples; a single one is left as it is.
-      const auto weight = static_cast<double>(batch.examples);
-      (options_.accumulate > 1 ? batch.loss * weight : batch.loss).backward();
-      loss_sum += loss * weight;
-      examples += batch.examples;
-    }
-    const double norm = clip(examples);
-    if (!std::isfinite(norm)) return not_finite("gradient", norm, epoch, first);
+    const Gradients made =
+        make_gradients(task_, options_, session_.device().type(), parameters_, epoch, first, last);
+    if (made.problem) return not_finite(*made.problem, epoch);
     learning_rate_ = options_.optimizer.learning_rate *
                      schedule_scale(options_.schedule, step, steps_, steps_per_epoch_, state_.plateau);
     set_learning_rate(*optimizer_, learning_rate_);
@@ -182,32 +165,22 @@ class Run {
 
     state_.step = step;
     state_.skipped_in_row = 0;
-    state_.window_loss += loss_sum;
-    state_.window_examples += examples;
-    pace_.note(loss_sum / static_cast<double>(examples), examples, seconds_since(start));
+    state_.window_loss += made.loss_sum;
+    state_.window_examples += made.examples;
+    pace_.note(made.loss_sum / static_cast<double>(made.examples), made.examples, seconds_since(start));
     if (metrics_->due(step)) {
       state_.logged_loss = state_.window_loss / static_cast<double>(state_.window_examples);
       state_.window_loss = 0;
       state_.window_examples = 0;
-      metrics_->training(step, epoch, state_.logged_loss, learning_rate_, norm, pace_.examples_per_second());
+      metrics_->training(step, epoch, state_.logged_loss, learning_rate_, made.norm,
+                         pace_.examples_per_second());
     }
     report(Progress::Stage::training);
   }
 
-  // Makes the gradients those of the mean over all examples and bounds them; their norm before that.
-  double clip(int64_t examples) {
-    std::vector<at::Tensor> trained;
-    for (const auto& [name, parameter] : parameters_) {
-      if (options_.accumulate > 1 && parameter.grad().defined())
-        parameter.mutable_grad().div_(static_cast<double>(examples));
-      trained.push_back(parameter);
-    }
-    const double bound = options_.clip > 0 ? options_.clip : std::numeric_limits<double>::infinity();
-    return torch::nn::utils::clip_grad_norm_(trained, bound);
-  }
-
   // Before the optimizer has used it: weights and checkpoints stay as they are.
-  void not_finite(const char* what, double value, int64_t epoch, int64_t index) {
+  void not_finite(const Gradients::Problem& problem, int64_t epoch) {
+    const auto& [what, value, index] = problem;
     const int64_t step = state_.step + 1;
     const std::string batch = task_.describe_batch(epoch, index);
     const bool skip = options_.nonfinite == NonFinite::skip;

@@ -283,7 +283,7 @@ TEST(NnAttention, RefusesWhatHasNoMeaning) {
   const auto componentwise = nn::AttentionKind::componentwise;
   EXPECT_THAT(message(options("phm(4)").attention(componentwise)), HasSubstr("take attention = real"));
   EXPECT_THAT(message(options("quaternion").attention(componentwise).split(nn::HeadSplit::printed)),
-              HasSubstr("split = inside"));
+              HasSubstr("split = 'inside'"));
   EXPECT_EQ(message(options("quaternion", 100, 8)),
             "MultiheadAttention: width must be divisible by n * heads = 32, got 100 (nearest: 96, 128)");
   nn::MultiheadAttention layer(options("quaternion"));

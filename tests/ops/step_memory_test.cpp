@@ -55,6 +55,22 @@ TEST(StepMemory, ATensorOutlivesIt) {
   EXPECT_EQ(x.resize_({2000}).narrow(0, 0, 1000).sum().item<int64_t>(), 499500);
 }
 
+// Memory that lay idle is the system's again, and what comes after is no tensor's beside.
+TEST(StepMemory, AGuardOutlivesIt) {
+  auto memory = std::make_unique<StepMemory>();
+  const StepMemory::Guard guard(*memory);
+  torch::zeros({128});
+  memory.reset();
+  at::Tensor beside;
+  {
+    const StepMemory::Pause pause;
+    beside = torch::zeros({128});
+  }
+  const at::Tensor x = torch::ones({128});
+  EXPECT_EQ(beside.sum().item<float>(), 0);
+  EXPECT_EQ(x.sum().item<float>(), 128);
+}
+
 TEST(StepMemory, APauseTakesNothing) {
   const StepMemory memory;
   const StepMemory::Guard guard(memory);

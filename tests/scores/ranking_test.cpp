@@ -5,8 +5,6 @@
 #include <limits>
 #include <vector>
 
-#include "quatrain/scores/classification.h"
-
 // tests/python/test_text_pairs.py compares the values with pytrec_eval's.
 namespace quatrain::scores {
 namespace {
@@ -40,24 +38,6 @@ TEST(Ranking, WhatIsNotANumberStandsLast) {
   EXPECT_DOUBLE_EQ(score_ranking(candidates).reciprocal_rank, 1);
   candidates.push_back({nan, true, "c"});  // the first of the others, by its name
   EXPECT_DOUBLE_EQ(score_ranking(candidates).average_precision, 1);
-}
-
-std::vector<int64_t> sum_of(const std::vector<std::pair<int64_t, int64_t>>& answers, int64_t labels) {
-  std::vector<int64_t> sums(3 * static_cast<size_t>(labels));
-  for (const auto& [answer, target] : answers) {
-    const auto counts = label_counts(answer, target, labels);
-    for (size_t i = 0; i < sums.size(); ++i) sums[i] += counts[i];
-  }
-  return sums;
-}
-
-TEST(F1, OfTwoLabelsIsThatOfTheSecond) {
-  EXPECT_DOUBLE_EQ(f1(sum_of({{1, 1}, {1, 0}, {0, 1}, {1, 1}, {0, 0}, {0, 0}}, 2)), 4.0 / 6);
-  EXPECT_DOUBLE_EQ(f1(sum_of({{0, 0}, {0, 0}}, 2)), 0);
-}
-
-TEST(F1, OfMoreLabelsIsTheMean) {
-  EXPECT_DOUBLE_EQ(f1(sum_of({{0, 0}, {1, 1}, {2, 1}}, 3)), (1 + 2.0 / 3 + 0) / 3);
 }
 
 }  // namespace

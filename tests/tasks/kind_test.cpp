@@ -59,6 +59,9 @@ class AimModel : public Model {
   std::vector<std::string> predict(const std::vector<std::string>& lines) override {
     std::vector<std::string> answers;
     for (const auto& line : lines) answers.push_back(std::to_string(line.size()));
+    // The last bad line first, as where all are read before the first is computed.
+    for (size_t i = lines.size(); i-- > 0;)
+      if (lines[i].starts_with("bad")) throw LineError(i, lines[i]);
     return answers;
   }
   void store(const fs::path& folder) const override { std::ofstream(folder / "unit.txt") << "m\n"; }
@@ -175,6 +178,14 @@ std::string what_is_said(const std::function<void()>& call) {
     return error.what();
   }
   return "no error";
+}
+
+TEST_F(MadeUpKind, AnswersEndBeforeTheFirstBadLine) {
+  train_run();
+  const auto model = load_run(at("run"));
+  const auto [answers, problem] = answer(*model, std::vector<std::string>{"a", "bad 1", "b", "bad 2"});
+  EXPECT_THAT(answers, testing::ElementsAre("1"));
+  EXPECT_EQ(problem, "bad 1");
 }
 
 TEST_F(MadeUpKind, IsTrainedScoredListedAndAsked) {

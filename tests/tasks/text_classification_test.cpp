@@ -94,6 +94,9 @@ TEST_F(TextClassificationTest, FiguresAreThoseOfTheAnswersInTheDatasOrder) {
   EXPECT_DOUBLE_EQ(found.figures.at("accuracy/attractors=2"), share(2));
   EXPECT_EQ(found.figures.at("count"), 23);
   EXPECT_EQ(found.figures.at("count/attractors=2"), 6);
+  EXPECT_EQ(found.figures.at("count/label=good") + found.figures.at("count/label=bad"), 23);
+  EXPECT_DOUBLE_EQ(found.figures.at("f1"), found.figures.at("f1/label=good"));
+  EXPECT_TRUE(found.files.at("test.confusions.tsv").starts_with("label\tanswer\tcount\n"));
   EXPECT_DOUBLE_EQ(found.figures.at("majority"), data::majority(splits.test).overall.share());
   EXPECT_DOUBLE_EQ(found.figures.at("majority/attractors=2"), 0.5);
 }

@@ -4,6 +4,7 @@
 #include <torch/nn/cloneable.h>
 #include <torch/nn/pimpl.h>
 
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
@@ -28,6 +29,14 @@ QUATRAIN_API AttentionKind parse_attention_kind(std::string_view name);
 enum class HeadSplit { inside, printed };
 QUATRAIN_API const char* name(HeadSplit split);
 QUATRAIN_API HeadSplit parse_head_split(std::string_view name);
+
+/// Why an algebra has no such attention: Q and K share a table of component-wise scores, and its heads hold
+/// whole numbers. Empty where it has; with one component both kinds are the same.
+QUATRAIN_API std::string attention_problem(AttentionKind asked, const AlgebraSpec& algebra,
+                                           HeadSplit split = HeadSplit::inside);
+/// What is computed, componentwise or real, of what was asked for and has no problem.
+QUATRAIN_API AttentionKind attention_kind(AttentionKind asked, const AlgebraSpec& algebra,
+                                          HeadSplit split = HeadSplit::inside);
 
 /// Options of layers with attention heads.
 struct QUATRAIN_API HeadSettings {

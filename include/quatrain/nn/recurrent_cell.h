@@ -24,6 +24,20 @@ struct RecurrentCellOptions : MapOptions<Self>, RecurrentSettingsOptions<Self> {
   int64_t input_size_, hidden_size_;
 };
 
+/// What the three cells share.
+template <class Derived>
+class RecurrentCellModule : public HypercomplexModule<Derived> {
+ public:
+  void reset_parameters() { weights_.draw(); }
+  std::vector<HypercomplexWeight*> weights() override { return weights_.weights(); }
+  HypercomplexLayer::Place place_in_real(const std::string& parameter) const override {
+    return weights_.place_in_real(parameter).value_or(HypercomplexLayer::Place{parameter, {}, {}});
+  }
+
+ protected:
+  RecurrentWeights weights_;
+};
+
 struct QUATRAIN_API LSTMCellOptions : RecurrentCellOptions<LSTMCellOptions> {
   using RecurrentCellOptions::RecurrentCellOptions;
   /// What bias_ih of the forget gates starts with.
@@ -35,28 +49,20 @@ struct QUATRAIN_API LSTMCellOptions : RecurrentCellOptions<LSTMCellOptions> {
 /// One step of an LSTM, for loops of one's own: x (B, d) or (d), states (B, hidden) or (hidden), zero where
 /// they are not given. Its parameters are those of RecurrentWeights without a suffix; at n = 1 it is
 /// torch::nn::LSTMCell.
-class QUATRAIN_API LSTMCellImpl : public HypercomplexModule<LSTMCellImpl> {
+class QUATRAIN_API LSTMCellImpl : public RecurrentCellModule<LSTMCellImpl> {
  public:
   LSTMCellImpl(int64_t input_size, int64_t hidden_size)
       : LSTMCellImpl(LSTMCellOptions(input_size, hidden_size)) {}
   explicit LSTMCellImpl(LSTMCellOptions options);
 
   void reset() override;
-  void reset_parameters() { weights_.draw(); }
   void pretty_print(std::ostream& stream) const override;
-  std::vector<HypercomplexWeight*> weights() override { return weights_.weights(); }
-  Place place_in_real(const std::string& parameter) const override {
-    return weights_.place_in_real(parameter).value_or(Place{parameter, {}, {}});
-  }
 
   /// The next h and c.
   std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& x,
                                              std::optional<std::tuple<at::Tensor, at::Tensor>> state = {});
 
   LSTMCellOptions options;
-
- private:
-  RecurrentWeights weights_;
 };
 TORCH_MODULE(LSTMCell);
 
@@ -65,27 +71,19 @@ struct QUATRAIN_API GRUCellOptions : RecurrentCellOptions<GRUCellOptions> {
 };
 
 /// One step of a GRU; see LSTMCell.
-class QUATRAIN_API GRUCellImpl : public HypercomplexModule<GRUCellImpl> {
+class QUATRAIN_API GRUCellImpl : public RecurrentCellModule<GRUCellImpl> {
  public:
   GRUCellImpl(int64_t input_size, int64_t hidden_size)
       : GRUCellImpl(GRUCellOptions(input_size, hidden_size)) {}
   explicit GRUCellImpl(GRUCellOptions options);
 
   void reset() override;
-  void reset_parameters() { weights_.draw(); }
   void pretty_print(std::ostream& stream) const override;
-  std::vector<HypercomplexWeight*> weights() override { return weights_.weights(); }
-  Place place_in_real(const std::string& parameter) const override {
-    return weights_.place_in_real(parameter).value_or(Place{parameter, {}, {}});
-  }
 
   /// The next h.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& h = {});
 
   GRUCellOptions options;
-
- private:
-  RecurrentWeights weights_;
 };
 TORCH_MODULE(GRUCell);
 
@@ -96,27 +94,19 @@ struct QUATRAIN_API RNNCellOptions : RecurrentCellOptions<RNNCellOptions> {
 };
 
 /// One step of an RNN; see LSTMCell.
-class QUATRAIN_API RNNCellImpl : public HypercomplexModule<RNNCellImpl> {
+class QUATRAIN_API RNNCellImpl : public RecurrentCellModule<RNNCellImpl> {
  public:
   RNNCellImpl(int64_t input_size, int64_t hidden_size)
       : RNNCellImpl(RNNCellOptions(input_size, hidden_size)) {}
   explicit RNNCellImpl(RNNCellOptions options);
 
   void reset() override;
-  void reset_parameters() { weights_.draw(); }
   void pretty_print(std::ostream& stream) const override;
-  std::vector<HypercomplexWeight*> weights() override { return weights_.weights(); }
-  Place place_in_real(const std::string& parameter) const override {
-    return weights_.place_in_real(parameter).value_or(Place{parameter, {}, {}});
-  }
 
   /// The next h.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& h = {});
 
   RNNCellOptions options;
-
- private:
-  RecurrentWeights weights_;
 };
 TORCH_MODULE(RNNCell);
 

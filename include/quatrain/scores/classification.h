@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "quatrain/api.h"
@@ -9,12 +11,39 @@
 /// How good labels are beside the right ones.
 namespace quatrain::scores {
 
-/// What F1 needs to know of each label, in three columns a label, whose sums over examples count: answers of
-/// this label that are right, answers of it, and examples of it.
-QUATRAIN_API std::vector<int64_t> label_counts(int64_t answer, int64_t target, int64_t labels);
+/// What answers say of a label, or of all labels together. A share of nothing is 0.
+struct QUATRAIN_API LabelCounts {
+  int64_t right = 0;     ///< answers of this label to examples of it
+  int64_t answers = 0;   ///< answers of this label
+  int64_t examples = 0;  ///< examples of it
 
-/// F1 = 2 right / (answers + examples) by sums of label_counts(): of two labels that of the second, of more
-/// the mean over all. A label that is neither answered nor there counts as 0.
-QUATRAIN_API double f1(std::span<const int64_t> sums);
+  double precision() const;  ///< right / answers
+  double recall() const;     ///< right / examples; of all labels together this is the accuracy
+  double f1() const;         ///< 2 right / (answers + examples)
+};
+
+/// The answers to a set of examples.
+class QUATRAIN_API LabelTally {
+ public:
+  /// Labels are numbered from 0.
+  explicit LabelTally(int64_t labels) : of_label_(static_cast<size_t>(labels)) {}
+
+  void add(int64_t answer, int64_t target);
+
+  int64_t labels() const { return static_cast<int64_t>(of_label_.size()); }
+  const LabelCounts& all() const { return all_; }
+  const LabelCounts& of(int64_t label) const { return of_label_[static_cast<size_t>(label)]; }
+  /// Of two labels the F1 of the second, of more the mean over all. A label that is neither answered nor
+  /// there counts as 0.
+  double f1() const;
+  /// The confusion matrix as a file of lines, under the line TITLE, tab, "answer", tab, "count": wrong
+  /// answers before right ones, the most frequent first. Pairs that did not occur have no line.
+  std::string confusion_table(const std::vector<std::string>& names, const std::string& title) const;
+
+ private:
+  LabelCounts all_;
+  std::vector<LabelCounts> of_label_;
+  std::map<std::pair<int64_t, int64_t>, int64_t> confusions_;  // examples by (target, answer)
+};
 
 }  // namespace quatrain::scores

@@ -30,13 +30,11 @@ def _resolved(spec: Spec, attention: str, split: str) -> str:
     if attention == "componentwise":
         if spec.learned and spec.n > 1:
             raise ValueError(
-                "MultiheadAttention: attention = componentwise needs a fixed algebra, whose table Q and K share, got "
-                f"{spec} (take attention = real, as PHM does)"
+                f"MultiheadAttention: attention = componentwise needs a fixed algebra, got {spec} (take attention = real)"
             )
         if split != "inside" and spec.n > 1:
             raise ValueError(
-                "MultiheadAttention: attention = componentwise needs split = inside, so that heads hold whole "
-                "hypercomplex numbers, got split = printed (take attention = real)"
+                "MultiheadAttention: attention = componentwise needs split = 'inside', got 'printed' (take attention = real)"
             )
         return "componentwise" if shares_table else "real"
     return "real"

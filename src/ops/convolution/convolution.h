@@ -13,8 +13,8 @@
 ///
 ///   schema.cpp      the registered schemas and the C++ functions; call.cpp reads and checks the arguments
 ///   autocast.cpp, meta.cpp
-///   epilogue.cpp    `convolution_with_epilogue`, all of it but a CPU's part; finish.cpp has the pass over
-///                   what the engine did not multiply
+///   with_epilogue.cpp  `convolution_with_epilogue`, all of it but a CPU's part; epilogue.cpp has the pass
+///                   over what the engine did not multiply
 ///   autograd.cpp    records it, by linear/derivatives.h; traced.cpp under function transforms
 ///   cpu.cpp         the engine for planes (plane.h): winograd.cpp and winograd_weights.cpp, or direct.cpp
 ///                   and direct_weights.cpp

@@ -6,7 +6,7 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
-#include "ops/convolution/finish.h"
+#include "ops/convolution/epilogue.h"
 #include "ops/convolution/plane.h"
 #include "ops/convolution/schema.h"
 #include "ops/map/bilinear_map.h"
@@ -176,7 +176,7 @@ at::Tensor empty_result(const at::Tensor& x, const at::Tensor& F, const Convolut
 
 at::Tensor multiplied(const Resolved& resolved, const at::Tensor& x, const at::Tensor& F,
                       const ConvolutionFinish& finish, const ConvolutionCall& call) {
-  const KernelFinish kernel(finish);
+  const KernelEpilogue kernel(finish);
   const at::Tensor inputs = plane::dense(x), y = empty_result(x, F, call);
   resolved.run(true, plane::images_of(inputs), plane::images_of(y), kernel.epilogue());
   return (kernel.knows_activation() ? y : activation(finish.activation)(y)).to(call.map.compute_dtype(x));

@@ -20,6 +20,7 @@ class BlockPool {
   // Null: none is left.
   void* take(size_t size_class) {
     const std::lock_guard lock(mutex_);
+    if (closed_) return nullptr;
     auto& idle = idle_[size_class];
     if (idle.empty()) {
       ++taken_;
@@ -44,7 +45,10 @@ class BlockPool {
     const std::lock_guard lock(mutex_);
     closed_ = true;
     std::vector<void*> all;
-    for (auto& idle : idle_) all.insert(all.end(), idle.begin(), idle.end());
+    for (auto& idle : idle_) {
+      all.insert(all.end(), idle.begin(), idle.end());
+      idle.clear();
+    }
     return all;
   }
 

@@ -266,6 +266,7 @@ at::Tensor structure_state(const at::Tensor& A) {
   const auto state = kept::find<structure::State>(A);
   if (!state) return {};
   const std::lock_guard lock(state->mutex);
+  if (state->values.empty()) return {};  // another thread has only just begun it
   const Factors* f = state->factors.get();
   std::vector<double> all{2,
                           static_cast<double>(A.size(0)),

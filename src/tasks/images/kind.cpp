@@ -21,6 +21,8 @@ class ImageKind : public Kind {
         .unit = "pictures",
         .figures = {{"accuracy", "accuracy", Format::share, true},
                     {"top5", "among the first five", Format::share, true, "", true},
+                    {"f1", "F1", Format::share, true, "", true},
+                    {"precision", "precision", Format::share, true, "", true},
                     {"loss", "loss", Format::number, false, "", true}},
         .facts = {{"encoder_parameters", "of the convolutions", Format::count}},
         .answers = true,

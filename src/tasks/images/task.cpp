@@ -17,29 +17,6 @@ namespace F = torch::nn::functional;
 
 constexpr int64_t kTop = 5;
 constexpr int64_t kReduction = 8;  // rows of a picture for one of the last stage
-constexpr const char* kConfusions = ".confusions.tsv";
-
-// Pictures of each class that were taken for each class: wrong answers before right ones, the most frequent
-// first. What is not in it did not occur.
-std::string confusion_table(const at::Tensor& counts, const std::vector<std::string>& classes) {
-  const auto count = counts.accessor<int64_t, 2>();
-  struct Line {
-    bool right;
-    int64_t count;
-    std::string text;
-  };
-  std::vector<Line> lines;
-  for (int64_t i = 0; i < counts.size(0); ++i)
-    for (int64_t j = 0; j < counts.size(1); ++j)
-      if (count[i][j] > 0)
-        lines.push_back({i == j, count[i][j],
-                         classes[static_cast<size_t>(i)] + "\t" + classes[static_cast<size_t>(j)] + "\t" +
-                             std::to_string(count[i][j]) + "\n"});
-  std::ranges::stable_sort(lines, {}, [](const Line& line) { return std::pair(line.right, -line.count); });
-  std::string text = "class\tanswer\tcount\n";
-  for (const auto& line : lines) text += line.text;
-  return text;
-}
 
 // A batch norm needs two values of each channel. One picture gives the last stage so many as it has pixels.
 void check_last_batch(const ImageModel& model, int64_t pictures) {
@@ -50,10 +27,6 @@ void check_last_batch(const ImageModel& model, int64_t pictures) {
                   "= " + std::to_string(recipe.batch) + " leaves one of the " + std::to_string(pictures) +
                       " pictures alone in the last batch, and where pictures have at most " +
                       std::to_string(kReduction) + " rows a batch norm needs two; take another number");
-}
-
-double share(int64_t part, int64_t all) {
-  return all > 0 ? static_cast<double>(part) / static_cast<double>(all) : 0;
 }
 
 }  // namespace
@@ -86,8 +59,6 @@ train::Evaluation ImageTask::evaluate(std::string_view split, const std::functio
   TORCH_CHECK(found != sets_->end(), "images: the data have no '", split, "' set");
   data::ImageLoader loader(found->second, loading(model_->recipe(), model_->scale(), /*training=*/false));
   const auto classes = static_cast<int64_t>(model_->classes.size());
-  const at::Tensor counts = torch::zeros({classes, classes}, torch::kLong);
-  auto count = counts.accessor<int64_t, 2>();
   train::Evaluation result;
   double loss = 0;
   int64_t near = 0;
@@ -97,30 +68,19 @@ train::Evaluation ImageTask::evaluate(std::string_view split, const std::functio
     const at::Tensor wanted = batch.labels.unsqueeze(1);
     loss -= scores.gather(1, wanted).sum().item<double>();
     if (classes > kTop) near += (std::get<1>(scores.topk(kTop)) == wanted).sum().item<int64_t>();
-    const at::Tensor best = scores.argmax(1);
-    for (int64_t i = 0; i < batch.size(); ++i) {
-      const auto target = batch.labels[i].item<int64_t>(), answer = best[i].item<int64_t>();
-      result.targets.push_back(target);
-      result.predictions.push_back(answer);
-      ++count[target][answer];
-    }
+    const at::Tensor best = scores.argmax(1), labels = batch.labels.contiguous();
+    const auto append = [](std::vector<int64_t>& to, const at::Tensor& numbers) {
+      to.insert(to.end(), numbers.const_data_ptr<int64_t>(),
+                numbers.const_data_ptr<int64_t>() + numbers.numel());
+    };
+    append(result.predictions, best);
+    append(result.targets, labels);
     if (after_batch) after_batch();
   }
-  const int64_t all = loader.examples();
-  auto& figures = result.figures;
-  figures = {{"accuracy", share(counts.trace().item<int64_t>(), all)},
-             {"loss", loss / static_cast<double>(all)},
-             {"count", static_cast<double>(all)}};
-  if (classes > kTop) figures["top5"] = share(near, all);
-  for (int64_t i = 0; i < classes; ++i) {
-    const auto of_class = counts[i].sum().item<int64_t>();
-    if (of_class == 0) continue;
-    const std::string group = "/class=" + model_->classes[static_cast<size_t>(i)];
-    figures["accuracy" + group] = share(count[i][i], of_class);
-    figures["count" + group] = static_cast<double>(of_class);
-  }
-  if (split == "test")
-    result.files["test" + std::string(kConfusions)] = confusion_table(counts, model_->classes);
+  add_label_figures(result, split, model_->classes, "class");
+  const auto all = static_cast<double>(std::max<int64_t>(loader.examples(), 1));
+  result.figures["loss"] = loss / all;
+  if (classes > kTop) result.figures["top5"] = static_cast<double>(near) / all;
   return result;
 }
 

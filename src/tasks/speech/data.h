@@ -66,6 +66,9 @@ std::unique_ptr<Data> load_speech_data(Recipe recipe, const DataRequest& request
 /// A set of a trained model's recipe, with its classes; none where the data do not have it.
 std::optional<SpeechSplit> load_speech_split(const std::string& name, const SpeechModel& model);
 
+/// The energies of a number in the set with their derivatives, as they are before they are normalised.
+at::Tensor features_of(const SpeechTaskOptions& own, const data::SpeechSet& set, int64_t i);
+
 /// How a set's usable utterances are cut into batches; of each batch the places in `usable`.
 data::LengthBatches training_order(const SpeechSplit& split, const Recipe& recipe);
 /// In a fixed order, at most `most` utterances at a time, fewer of long ones.

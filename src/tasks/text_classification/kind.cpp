@@ -21,6 +21,8 @@ class TextKind : public Kind {
         .reads = "a text",
         .unit = "words",
         .figures = {{"accuracy", "accuracy", Format::share, true, "majority"},
+                    {"f1", "F1", Format::share, true, "", true},
+                    {"precision", "precision", Format::share, true, "", true},
                     {"loss", "loss", Format::number, false, "", true}},
         .facts = {{"encoder_parameters", "of the encoder", Format::count}},
         .answers = true,

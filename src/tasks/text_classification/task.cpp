@@ -16,13 +16,6 @@ namespace {
 
 namespace F = torch::nn::functional;
 
-// Right answers among all, by group.
-struct Count {
-  int64_t right = 0;
-  int64_t total = 0;
-  double share() const { return total == 0 ? 0.0 : static_cast<double>(right) / static_cast<double>(total); }
-};
-
 constexpr const char* kTrain = "train";
 
 // In a fixed order.
@@ -120,8 +113,7 @@ train::Evaluation TextClassification::evaluate(std::string_view split,
   train::Evaluation result;
   result.predictions.resize(static_cast<size_t>(loader.examples()));
   result.targets.resize(static_cast<size_t>(loader.examples()));
-  Count all;
-  std::map<int64_t, Count> groups;
+  std::map<int64_t, std::vector<int64_t>> groups;  // right answers and all
   double loss = 0;
   for (int64_t b = 0; b < loader.batches(); ++b) {
     const data::Batch batch = loader.batch(0, b);
@@ -137,26 +129,22 @@ train::Evaluation TextClassification::evaluate(std::string_view split,
       const auto place = static_cast<size_t>(batch.indices[static_cast<size_t>(i)]);
       result.predictions[place] = answer[i];
       result.targets[place] = label[i];
-      for (Count* count : {&all, group[i] >= 0 ? &groups[group[i]] : nullptr}) {
-        if (!count) continue;
-        count->right += answer[i] == label[i];
-        ++count->total;
-      }
+      if (group[i] < 0) continue;
+      auto& share = groups.try_emplace(group[i], 2).first->second;
+      share[0] += answer[i] == label[i];
+      ++share[1];
     }
     if (after_batch) after_batch();
   }
   const data::Majority& majority = parts_->majority.find(split)->second;
-  result.figures = {
-      {"accuracy", all.share()},
-      {"loss", loss / static_cast<double>(all.total)},
-      {"majority", majority.overall.share()},
-      {"count", static_cast<double>(all.total)},
-  };
-  for (const auto& [group, count] : groups) {
+  add_label_figures(result, split, parts_->labels);
+  result.figures["loss"] = loss / static_cast<double>(loader.examples());
+  result.figures["majority"] = majority.overall.share();
+  for (const auto& [group, share] : groups) {
     const std::string of = "/" + parts_->group_name + "=" + std::to_string(group);
-    result.figures["accuracy" + of] = count.share();
+    result.figures["accuracy" + of] = share_of(share);
     result.figures["majority" + of] = majority.by_group.at(group).share();
-    result.figures["count" + of] = static_cast<double>(count.total);
+    result.figures["count" + of] = static_cast<double>(share[1]);
   }
   return result;
 }

@@ -40,6 +40,7 @@ class TextPairKind : public Kind {
                      .margin = 0.01,
                      .of_counts = share_of},
                     {"f1", "F1", Format::share, true},
+                    {"precision", "precision", Format::share, true, "", true},
                     {"loss", "loss", Format::number, false, "", true}},
         .facts = {{"encoder_parameters", "of the layers", Format::count}},
         .answers = true,

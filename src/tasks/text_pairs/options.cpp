@@ -3,6 +3,7 @@
 #include "support/enum_names.h"
 #include "tasks/data_folder.h"
 #include "tasks/recipe_keys.h"
+#include "tasks/transformer_keys.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -98,10 +99,7 @@ void TextPairTaskOptions::check(const Recipe& recipe) const {
   if (model.width % n != 0) refuse_size("model.width", model.width);
   if (model.network == PairNetwork::lstm && vectors.empty() && model.word_width % n != 0)
     refuse_size("model.word_width", model.word_width);
-  if (model.network == PairNetwork::attention && model.attention == nn::AttentionKind::componentwise &&
-      model.algebra.learned && n > 1)
-    recipe.refuse("model.attention", "= 'componentwise' needs a fixed algebra, got " + model.algebra.text() +
-                                         " (use 'real' or 'automatic')");
+  if (model.network == PairNetwork::attention) check_attention(recipe, model.attention, model.algebra);
   const auto refuse_other_network = [&](const char* key, const char* network) {
     recipe.refuse(key, "is for model.network = '" + std::string(network) + "', got model.network = '" +
                            name(model.network) + "'");

@@ -9,7 +9,6 @@
 #include <cstdio>
 
 #include "quatrain/nn/parameters.h"
-#include "quatrain/scores/classification.h"
 #include "quatrain/scores/ranking.h"
 #include "quatrain/train/session.h"
 
@@ -117,21 +116,14 @@ train::Evaluation TextPairTask::evaluate(std::string_view split, const std::func
   train::Evaluation result;
   result.predictions.assign(answer, answer + answers.numel());
   result.targets = targets;
-  // Right answers and all, of the set and of each of its parts and labels.
-  std::map<std::string, std::vector<int64_t>> shares;
-  const auto labels = static_cast<int64_t>(sets_->labels.size());
-  std::vector<int64_t> sums(scores::label_counts(0, 0, labels).size());
+  add_label_figures(result, split, sets_->labels);
+  std::map<std::string, std::vector<int64_t>> shares;  // right answers and all, of each part of the set
   for (size_t i = 0; i < targets.size(); ++i) {
-    std::vector<std::string> parts{"", "/label=" + sets_->labels[static_cast<size_t>(targets[i])]};
-    if (!sets_->groups.empty() && groups[i] >= 0)
-      parts.push_back("/" + sets_->group_name + "=" + sets_->groups[static_cast<size_t>(groups[i])]);
-    for (const auto& part : parts) {
-      auto& share = shares.try_emplace(part, 2).first->second;
-      share[0] += answer[i] == targets[i];
-      ++share[1];
-    }
-    const auto counts = scores::label_counts(answer[i], targets[i], labels);
-    for (size_t column = 0; column < sums.size(); ++column) sums[column] += counts[column];
+    if (sets_->groups.empty() || groups[i] < 0) continue;
+    const std::string part = "/" + sets_->group_name + "=" + sets_->groups[static_cast<size_t>(groups[i])];
+    auto& share = shares.try_emplace(part, 2).first->second;
+    share[0] += answer[i] == targets[i];
+    ++share[1];
   }
   const data::Majority majority = data::majority(targets, groups);
   auto& figures = result.figures;
@@ -139,7 +131,6 @@ train::Evaluation TextPairTask::evaluate(std::string_view split, const std::func
     figures["accuracy" + part] = share_of(share);
     figures["count" + part] = static_cast<double>(share[1]);
   }
-  figures["f1"] = scores::f1(sums);
   figures["loss"] = losses(logits, at::tensor(targets, at::kLong)).mean().item<double>();
   figures["majority"] = majority.overall.share();
   for (size_t group = 0; group < sets_->groups.size(); ++group)

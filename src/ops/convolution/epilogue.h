@@ -8,9 +8,9 @@
 namespace quatrain::ops {
 
 /// An epilogue as the kernels take it: float32, the residual with its channels together.
-class KernelFinish {
+class KernelEpilogue {
  public:
-  explicit KernelFinish(const ConvolutionFinish& finish);
+  explicit KernelEpilogue(const ConvolutionFinish& finish);
   /// False where the activation is one that the kernels have not: it comes after the rest, by `activation`.
   bool knows_activation() const { return activation_.has_value(); }
   engine::Epilogue epilogue() const;
