@@ -5,6 +5,7 @@
 
 #include "quatrain/models/positions.h"
 #include "quatrain/nn/init.h"
+#include "quatrain/recurrent_ops.h"
 #include "support/version.h"
 
 namespace quatrain::bindings {
@@ -36,6 +37,11 @@ void layer_(at::Tensor S, const std::optional<at::Tensor>& structure, std::strin
   weight_(std::move(S), initialiser, power, maps, std::move(generator));
 }
 
+void gate_biases_(at::Tensor bias, int64_t n, std::string_view cell, double forget_bias, int64_t chrono,
+                  Generator generator) {
+  nn::initialise_gate_biases_(bias, n, ops::parse_cell(cell), forget_bias, chrono, std::move(generator));
+}
+
 std::tuple<double, double> real_fans(const at::Tensor& S, int64_t maps) {
   const nn::Fans fans = nn::real_fans(S, maps);
   return {fans.in, fans.out};
@@ -50,6 +56,7 @@ void weight_meta_(at::Tensor, std::string_view, double, int64_t, Generator) {}
 void structure_meta_(at::Tensor, std::string_view, Generator) {}
 void layer_meta_(at::Tensor, const std::optional<at::Tensor>&, std::string_view, std::string_view, int64_t,
                  Generator) {}
+void gate_biases_meta_(at::Tensor, int64_t, std::string_view, double, int64_t, Generator) {}
 
 }  // namespace
 
@@ -64,6 +71,10 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
       "initialise_layer_(Tensor(a!) S, Tensor(b!)? structure, str algebra, str initialiser=\"glorot\", int "
       "maps=1, *, Generator? generator=None) -> ()",
       drawn);
+  m.def(
+      "initialise_gate_biases_(Tensor(a!) bias, int n, str cell, float forget_bias=0.0, int chrono=0, *, "
+      "Generator? generator=None) -> ()",
+      drawn);
   m.def("version() -> str", [] { return std::string(version()); });
   m.def("real_fans(Tensor S, int maps=1) -> (float, float)", &real_fans);
   m.def("structure_power(Tensor A) -> float", [](const at::Tensor& A) { return nn::structure_power(A); });
@@ -75,12 +86,14 @@ TORCH_LIBRARY_IMPL(quatrain, CompositeExplicitAutograd, m) {
   m.impl("initialise_weight_", &weight_);
   m.impl("initialise_structure_", &structure_);
   m.impl("initialise_layer_", &layer_);
+  m.impl("initialise_gate_biases_", &gate_biases_);
 }
 
 TORCH_LIBRARY_IMPL(quatrain, Meta, m) {
   m.impl("initialise_weight_", &weight_meta_);
   m.impl("initialise_structure_", &structure_meta_);
   m.impl("initialise_layer_", &layer_meta_);
+  m.impl("initialise_gate_biases_", &gate_biases_meta_);
 }
 
 }  // namespace quatrain::bindings

@@ -171,6 +171,25 @@ void initialise_factors_(const at::Tensor& factors, const algebra::Spec& spec,
   factors.slice(2, 0, start.size(2)).copy_(start);
 }
 
+void initialise_gate_biases_(const at::Tensor& bias, int64_t n, ops::Cell cell, double forget_bias,
+                             int64_t chrono, std::optional<at::Generator> generator) {
+  const int64_t gates = ops::gates(cell);
+  require(n >= 1 && bias.dim() == 1 && bias.size(0) % (n * gates) == 0,
+          "initialise_gate_biases_: bias must have n * gates * p = ", n * gates, " * p values, got ",
+          bias.sizes());
+  const at::NoGradGuard no_grad;
+  bias.zero_();
+  if (gates == 1) return;
+  const at::Tensor of_gates = bias.view({n, gates, -1});
+  at::Tensor keeps = of_gates.select(1, 1);  // the state: f of an lstm, z of a gru
+  if (ops::has_memory(cell)) keeps.fill_(forget_bias);
+  if (chrono == 0) return;
+  // In float32 also for float16, which does not hold such numbers.
+  const at::Tensor u = torch::empty(keeps.sizes(), keeps.options().dtype(torch::kFloat).requires_grad(false));
+  keeps.copy_(u.uniform_(1, static_cast<double>(chrono - 1), std::move(generator)).log_());
+  if (ops::has_memory(cell)) of_gates.select(1, 0).copy_(keeps.neg());
+}
+
 double structure_power(const at::Tensor& A) {
   return A.detach().to(at::kDouble).square().sum().item<double>() /
          static_cast<double>(A.size(0) * A.size(0));

@@ -85,17 +85,10 @@ void RecurrentWeights::draw() {
 
 void RecurrentWeights::start_biases() const {
   const at::NoGradGuard no_grad;
-  for (const at::Tensor& bias : {bias_ih, bias_hh})
-    if (bias.defined()) bias.zero_();
-  if (!bias_ih.defined() || ops::gates(made_.cell) == 1) return;
-  const at::Tensor gates = bias_ih.view({made_.map.algebra.n, ops::gates(made_.cell), -1});
-  at::Tensor keeps = gates.select(1, 1);  // the state: f of an lstm, z of a gru
-  if (ops::has_memory(made_.cell)) keeps.fill_(made_.forget_bias);
-  if (made_.recurrent.chrono == 0) return;
-  // In float32 also for float16, which does not hold such numbers.
-  const at::Tensor u = torch::empty(keeps.sizes(), keeps.options().dtype(torch::kFloat).requires_grad(false));
-  keeps.copy_(u.uniform_(1, static_cast<double>(made_.recurrent.chrono - 1)).log_());
-  if (ops::has_memory(made_.cell)) gates.select(1, 0).copy_(keeps.neg());
+  if (bias_hh.defined()) bias_hh.zero_();
+  if (bias_ih.defined())
+    initialise_gate_biases_(bias_ih, made_.map.algebra.n, made_.cell, made_.forget_bias,
+                            made_.recurrent.chrono);
 }
 
 std::vector<HypercomplexWeight*> RecurrentWeights::weights() {

@@ -164,5 +164,26 @@ TEST(NnInit, AGeneratorOfOnesOwnLeavesTheGlobalOneAlone) {
   EXPECT_THROW(nn::parse_initialiser("xavier"), std::invalid_argument);
 }
 
+TEST(NnInit, GateBiasesStartEachGateOfEachComponent) {
+  const int64_t n = 2, p = 500, gates = 4;
+  const at::Tensor bias = torch::full({n * gates * p}, 7.0, torch::requires_grad());
+  const auto gate = [&](int64_t number) { return bias.detach().view({n, gates, p}).select(1, number); };
+  nn::initialise_gate_biases_(bias, n, ops::Cell::lstm, 1.5);
+  EXPECT_TRUE(gate(1).eq(1.5).all().item<bool>());
+  EXPECT_EQ(bias.detach().abs().sum().item<float>(), 1.5f * n * p);
+
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(3);
+  nn::initialise_gate_biases_(bias, n, ops::Cell::lstm, 0, 101, generator);
+  EXPECT_TRUE(gate(0).equal(-gate(1)));  // i = -f
+  const at::Tensor steps = gate(1).exp();
+  EXPECT_TRUE((steps.ge(1) & steps.lt(100)).all().item<bool>());
+  EXPECT_NEAR(steps.mean().item<double>(), 50.5, 4);
+  EXPECT_EQ(gate(2).abs().sum().item<float>() + gate(3).abs().sum().item<float>(), 0);
+
+  nn::initialise_gate_biases_(bias, n, ops::Cell::rnn_tanh, 1.5);
+  EXPECT_EQ(bias.detach().abs().sum().item<float>(), 0);
+  EXPECT_THROW(nn::initialise_gate_biases_(torch::zeros({10}), n, ops::Cell::lstm), std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace quatrain

@@ -139,6 +139,7 @@ CASES = {
     "initialise_weight_": lambda: [(S(requires_grad=False), "glorot")],
     "initialise_structure_": lambda: [(A(requires_grad=False), "phm(4)")],
     "initialise_layer_": lambda: [(S(requires_grad=False), A(requires_grad=False), "phm(4)")],
+    "initialise_gate_biases_": lambda: [(torch.ones(4 * gates * 3), 4, cell, 1.0, chrono) for cell, gates, chrono in (("lstm", 4, 0), ("lstm", 4, 20), ("gru", 3, 20), ("rnn_tanh", 1, 0))],
 }
 
 # Operators that no compiled program holds: on names, numbers and files, or on what stands beside a tensor.
@@ -161,7 +162,7 @@ def test_every_operator_has_its_check():
 
 
 # Draws have no derivative and no two equal results: their schema and their Meta kernel are what there is to check.
-DRAWN = {"initialise_weight_", "initialise_structure_", "initialise_layer_"}
+DRAWN = {"initialise_weight_", "initialise_structure_", "initialise_layer_", "initialise_gate_biases_"}
 
 
 @pytest.mark.parametrize("name", CASES)

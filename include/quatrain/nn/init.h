@@ -8,6 +8,7 @@
 
 #include "quatrain/algebra.h"
 #include "quatrain/api.h"
+#include "quatrain/recurrent_ops.h"
 
 /// Initialisers of weights S (n, k/n, d/n, kernel...) and structure tensors A (n, n, n). All fill in place,
 /// take an optional generator (default: the global one, which torch::manual_seed seeds), and record no
@@ -83,6 +84,13 @@ QUATRAIN_API void initialise_structure_(const at::Tensor& A, const algebra::Spec
 /// so that Var(H) = Var(S).
 QUATRAIN_API void initialise_factors_(const at::Tensor& factors, const algebra::Spec& spec,
                                       std::optional<at::Generator> generator = {});
+
+/// The bias of a cell's input maps, (n * gates * p): zero, but the forget gates of an lstm, which start with
+/// `forget_bias`. With `chrono` steps (Tallec and Ollivier 2018) an lstm's forget gates start with log U(1,
+/// chrono - 1) and its input gates with their opposite, a gru's update gates with the former.
+QUATRAIN_API void initialise_gate_biases_(const at::Tensor& bias, int64_t n, ops::Cell cell,
+                                          double forget_bias = 0, int64_t chrono = 0,
+                                          std::optional<at::Generator> generator = {});
 
 /// Var(H) / Var(S) of a structure tensor, averaged over the n x n blocks: |A|^2 / n^2. 1 for the quaternions
 /// and for PHM's start, 3/4 for the dual numbers, 1/n for the identity.

@@ -11,7 +11,7 @@ from ..algebra import Spec
 from ..init import Initialiser
 from . import _check
 from ._inherited import shows_arguments
-from .recurrent import Direction, Gates, check_options, take_nonlinearity
+from .recurrent_weights import Gates, RecurrentWeights, check_options, take_nonlinearity
 from .weight import HypercomplexLayer, Place, Way
 
 
@@ -53,14 +53,14 @@ class RecurrentCell(HypercomplexLayer):
         self.gates, self.single_bias, self.recurrent_dropout = gates, single_bias, recurrent_dropout
         self.initialiser, self.way, self.forget_bias, self.chrono = initialiser, way, forget_bias, chrono
         self._spec = spec
-        self._direction = Direction(self, input_size, "", device, dtype)
+        self._step_weights = RecurrentWeights(self, input_size, "", device, dtype)
 
     def reset_parameters(self) -> None:
         """Draws the weights anew by the initialiser, and sets the biases to their start."""
-        self._direction.draw(self)
+        self._step_weights.draw(self)
 
     def place_in_real(self, parameter: str) -> Place:
-        return self._direction.place_in_real(self, parameter) or Place(parameter)
+        return self._step_weights.place_in_real(self, parameter) or Place(parameter)
 
     def _step(self, x: Tensor, h: Tensor | None, c: Tensor | None, memory: bool) -> tuple[Tensor, Tensor | None]:
         name = type(self).__name__
@@ -78,7 +78,7 @@ class RecurrentCell(HypercomplexLayer):
         first_h, first_c = start("h", h), start("c", c) if memory else None
         rows = first_h.shape[0]
         one = torch.full((1 if rows else 0,), rows, dtype=torch.int64)  # a step without a row is none
-        _, h, c = self._direction(self, x.reshape(-1, self.input_size), one, first_h, first_c, False)
+        _, h, c = self._step_weights(self, x.reshape(-1, self.input_size), one, first_h, first_c, False)
         return h.view(sizes), None if c is None else c.view(sizes)
 
     def extra_repr(self) -> str:

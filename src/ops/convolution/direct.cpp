@@ -172,8 +172,8 @@ class Task {
     const auto* residual = static_cast<const float*>(epilogue_.residual.data);
     for (int64_t c = 0; c < plane_.n; ++c) {
       const int64_t channel = c * outputs_ + group * m + col;
-      k_.finish(results[c], next, rows * width, cols, epilogue_.scale ? epilogue_.scale + channel : nullptr,
-                bias[c], residual ? residual + at + channel : nullptr, next, epilogue_.activation);
+      engine::finish_columns(k_, epilogue_, channel, rows * width, cols, results[c], next,
+                             residual ? residual + at + channel : nullptr, next);
     }
   }
 

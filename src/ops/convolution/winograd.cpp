@@ -223,12 +223,10 @@ class Task {
     const int64_t count = height * out_.width;
     if (!epilogue_.only_bias())
       ranges([&](int64_t channel, int64_t width) {
-        const auto at = [channel](const float* values) { return values ? values + channel : nullptr; };
         const auto* residual = static_cast<const float*>(epilogue_.residual.data);
-        k_.finish(
-            base + channel, out_.channels, count, width, at(epilogue_.scale), at(epilogue_.bias),
-            residual ? residual + (slice * out_.height + y0) * out_.width * out_.channels + channel : nullptr,
-            out_.channels, epilogue_.activation);
+        const int64_t first = (slice * out_.height + y0) * out_.width * out_.channels + channel;
+        engine::finish_columns(k_, epilogue_, channel, count, width, base + channel, out_.channels,
+                               residual ? residual + first : nullptr, out_.channels);
       });
     if (!out_.last)
       ranges([&](int64_t channel, int64_t width) {

@@ -115,6 +115,11 @@ void run(const Pass& pass);
 void finish_block(const kernels::cpu::Table& kernels, const Epilogue& epilogue, int64_t n, int64_t N,
                   int64_t row, int64_t col, int64_t rows, int64_t cols, const Blocks& C);
 
+/// The same of `cols` columns of one component, from the result's column `col` on: `values` and what is
+/// added, whose rows are `row` and `residual_row` numbers apart; no residual: null.
+void finish_columns(const kernels::cpu::Table& kernels, const Epilogue& epilogue, int64_t col, int64_t rows,
+                    int64_t cols, float* values, int64_t row, const float* residual, int64_t residual_row);
+
 /// The inner products that a pass with a probe gives, from products that an earlier one kept: sums (n x R,
 /// added to) of the n matrices of `probe` with the R kept ones, all M x N.
 void dots(const Blocks& probe, int64_t n, const float* products, int64_t rank, int64_t M, int64_t N,

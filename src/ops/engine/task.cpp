@@ -48,11 +48,15 @@ void finish_block(const Table& k, const Epilogue& epilogue, int64_t n, int64_t N
   const float* residual[kMaxComponents] = {};
   pointers(C, n, row, col, out);
   if (epilogue.residual.data) pointers(epilogue.residual, n, row, col, residual);
-  for (int64_t c = 0; c < n; ++c) {
-    const auto part = [&](const float* values) { return values ? values + c * N + col : nullptr; };
-    k.finish(out[c], C.row, rows, cols, part(epilogue.scale), part(epilogue.bias), residual[c],
-             epilogue.residual.row, epilogue.activation);
-  }
+  for (int64_t c = 0; c < n; ++c)
+    finish_columns(k, epilogue, c * N + col, rows, cols, out[c], C.row, residual[c], epilogue.residual.row);
+}
+
+void finish_columns(const Table& k, const Epilogue& epilogue, int64_t col, int64_t rows, int64_t cols,
+                    float* values, int64_t row, const float* residual, int64_t residual_row) {
+  const auto from_col = [col](const float* each) { return each ? each + col : nullptr; };
+  k.finish(values, row, rows, cols, from_col(epilogue.scale), from_col(epilogue.bias), residual, residual_row,
+           epilogue.activation);
 }
 
 namespace {
