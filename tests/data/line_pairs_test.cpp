@@ -237,6 +237,11 @@ TEST_F(PairsTest, BadPairsAreNamedOrCounted) {
   EXPECT_EQ(error(source()), "DIR/train.de:2: the source must not be empty; skip_bad leaves such pairs out");
   write_both("a\nb\n", "a\n\n");
   EXPECT_EQ(error(source()), "DIR/train.en:2: the target must not be empty; skip_bad leaves such pairs out");
+  // A no-break space, and one of East Asian width: most pieces make nothing of them.
+  write_both("a\n\xC2\xA0 \n", "a\nb\n");
+  EXPECT_THAT(error(source()), HasSubstr("DIR/train.de:2: the source must have a word, got"));
+  write_both("a\nb\n", "a\n\xE3\x80\x80\n");
+  EXPECT_THAT(error(source()), HasSubstr("DIR/train.en:2: the target must have a word, got"));
   write_both("a\nz\xFF\n", "a\nb\n");
   EXPECT_THAT(error(source()), HasSubstr("DIR/train.de:2: the text must be UTF-8, but byte 2 of the line"));
 
@@ -287,6 +292,8 @@ TEST(TextForm, PiecesOfBpeBecomeWords) {
 }
 
 TEST_F(PairsTest, TsvHasTwoColumns) {
+  write("train.tsv", "ein Hund\ta dog\nzwei\t\xC2\xA0\n");
+  EXPECT_THAT(error(source("tsv")), HasSubstr("DIR/train.tsv:2: the target must have a word, got"));
   write("train.tsv", "ein Hund\ta dog\nzwei\ttwo\n");
   compressed("val.tsv.gz", "drei\tthree\n");
   EXPECT_EQ(read(source("tsv")), (std::vector<LinePair>{{"ein Hund", "a dog"}, {"zwei", "two"}}));
