@@ -212,15 +212,15 @@ std::pair<std::string, std::string> endings(const PairEntry& entry, const LinePa
   if (from.empty() || to.empty()) {
     TORCH_CHECK(known.size() == 2, "data: the ", format, " format needs ", both_of(stems[0]), " in ",
                 folder.string(), "; the endings there are ", join(known),
-                ", so say which is the source's and which the target's");
+                ", so say which is the source's and which the target's (task.source, task.target)");
     if (from.empty()) from = known[0] == to ? known[1] : known[0];
     if (to.empty()) to = known[0] == from ? known[1] : known[0];
   }
   TORCH_CHECK(from != to, "data: source and target must be different files, but both end in ", quote(from));
   for (const auto& ending : {from, to})
     TORCH_CHECK(std::find(known.begin(), known.end(), ending) != known.end(), "data: the ", format,
-                " format needs ", (folder / (stems[0] + "." + ending)).string(), " or ", ending,
-                ".gz, but the endings there are ", join(known),
+                " format needs ", (folder / (stems[0] + "." + ending)).string(), " or ", stems[0], ".",
+                ending, ".gz, but the endings there are ", join(known),
                 known.size() == 2 ? ": name them in task.source and task.target" : "");
   return {from, to};
 }

@@ -154,18 +154,20 @@ TEST_F(PairsTest, TwoDevSetsAreRefused) {
 TEST_F(PairsTest, EndingsMustBeNamedWhereTheyAreMany) {
   write_both("eins\n", "one\n");
   write("train.fr.gz", "un\n");
-  EXPECT_THAT(error(source()), HasSubstr("the endings there are de, en, fr, so say which is the source's"));
+  EXPECT_THAT(error(source()), HasSubstr("the endings there are de, en, fr, so say which is the source's and "
+                                         "which the target's (task.source, task.target)"));
   auto from = source();
   from.source = "fr", from.target = "en";
   EXPECT_EQ(read(from), (std::vector<LinePair>{{"un", "one"}}));
   from.target = "cs";
-  EXPECT_EQ(error(from),
-            "data: the parallel format needs DIR/train.cs or cs.gz, but the endings there are de, en, fr");
-  std::filesystem::remove(folder_ / "train.fr.gz");
   EXPECT_EQ(
       error(from),
-      "data: the parallel format needs DIR/train.fr or fr.gz, but the endings there are de, en: name them in "
-      "task.source and task.target");
+      "data: the parallel format needs DIR/train.cs or train.cs.gz, but the endings there are de, en, fr");
+  std::filesystem::remove(folder_ / "train.fr.gz");
+  EXPECT_EQ(error(from),
+            "data: the parallel format needs DIR/train.fr or train.fr.gz, but the endings there are de, en: "
+            "name them in "
+            "task.source and task.target");
   write("train.fr.gz", "un\n");
   from.target = "fr";
   EXPECT_THAT(error(from), HasSubstr("source and target must be different files, but both end in \"fr\""));
