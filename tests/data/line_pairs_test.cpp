@@ -152,6 +152,10 @@ TEST_F(PairsTest, TwoDevSetsAreRefused) {
 }
 
 TEST_F(PairsTest, EndingsMustBeNamedWhereTheyAreMany) {
+  write("train.de", "eins\n");
+  EXPECT_EQ(error(source()),
+            "data: the parallel format needs train.SOURCE and train.TARGET in DIR, but the only ending there "
+            "is de");
   write_both("eins\n", "one\n");
   write("train.fr.gz", "un\n");
   EXPECT_THAT(error(source()), HasSubstr("the endings there are de, en, fr, so say which is the source's and "
@@ -294,6 +298,9 @@ TEST(TextForm, PiecesOfBpeBecomeWords) {
 }
 
 TEST_F(PairsTest, TsvHasTwoColumns) {
+  write("train.txt", "a\tb\n");
+  EXPECT_EQ(error(source("tsv")),
+            "data: the tsv format needs DIR/train.tsv or train.tsv.gz, but there is neither");
   write("train.tsv", "ein Hund\ta dog\nzwei\t\xC2\xA0\n");
   EXPECT_THAT(error(source("tsv")), HasSubstr("DIR/train.tsv:2: the target must have a word, got"));
   write("train.tsv", "ein Hund\ta dog\nzwei\ttwo\n");
