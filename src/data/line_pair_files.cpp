@@ -23,7 +23,7 @@ class ParallelReader final : public LinePairReader {
       if (!more) return false;
       if (!gate_.fits(source, source_) || !gate_.fits(target, target_)) continue;
       if (!gate_.is_text(source, source_) || !gate_.is_text(target, target_)) continue;
-      if (!gate_.has_text(source, "source", source_) || !gate_.has_text(target, "target", target_)) continue;
+      if (!gate_.has_word(source, "source", source_) || !gate_.has_word(target, "target", target_)) continue;
       pair.source = source;
       pair.target = target;
       pair.group = -1;
@@ -61,7 +61,7 @@ class ColumnsReader final : public LinePairReader {
                      file_);
         continue;
       }
-      if (!gate_.has_text(fields[0], "source", file_) || !gate_.has_text(fields[1], "target", file_))
+      if (!gate_.has_word(fields[0], "source", file_) || !gate_.has_word(fields[1], "target", file_))
         continue;
       pair.source = fields[0];
       pair.target = fields[1];

@@ -210,17 +210,19 @@ std::pair<std::string, std::string> endings(const PairEntry& entry, const LinePa
   else
     stems = {"train"};
   if (from.empty() || to.empty()) {
+    TORCH_CHECK(known.size() != 1, "data: the ", format, " format needs ", both_of(stems[0]), " in ",
+                folder.string(), ", but the only ending there is ", known[0]);
     TORCH_CHECK(known.size() == 2, "data: the ", format, " format needs ", both_of(stems[0]), " in ",
                 folder.string(), "; the endings there are ", join(known),
-                ", so say which is the source's and which the target's");
+                ", so say which is the source's and which the target's (task.source, task.target)");
     if (from.empty()) from = known[0] == to ? known[1] : known[0];
     if (to.empty()) to = known[0] == from ? known[1] : known[0];
   }
   TORCH_CHECK(from != to, "data: source and target must be different files, but both end in ", quote(from));
   for (const auto& ending : {from, to})
     TORCH_CHECK(std::find(known.begin(), known.end(), ending) != known.end(), "data: the ", format,
-                " format needs ", (folder / (stems[0] + "." + ending)).string(), " or ", ending,
-                ".gz, but the endings there are ", join(known),
+                " format needs ", (folder / (stems[0] + "." + ending)).string(), " or ", stems[0], ".",
+                ending, ".gz, but the endings there are ", join(known),
                 known.size() == 2 ? ": name them in task.source and task.target" : "");
   return {from, to};
 }
@@ -235,7 +237,8 @@ std::unique_ptr<LinePairCorpus> open_files(const PairEntry& entry, const LinePai
   const std::map<std::string, std::vector<std::string>> stems_of{
       {"train", {"train"}}, {"dev", entry.dev}, {"test", entry.test}};
   // A test set without the pairs of the training set needs that, too.
-  const auto& needed_stems = stems_of.at(needed_set(entry.unseen ? "" : source.only, "pairs"));
+  const std::string needed = needed_set(entry.unseen ? "" : source.only, "pairs");
+  const auto& needed_stems = stems_of.at(needed);
   const fs::path folder = find_split_folder(entry.reader.name, source.folder, entry.folders, needed_stems,
                                             columns ? needed_stems[0] + ".tsv" : both_of(needed_stems[0]));
   std::string from = kTsv, to;
@@ -265,6 +268,9 @@ std::unique_ptr<LinePairCorpus> open_files(const PairEntry& entry, const LinePai
     if (!set.source.empty()) sets.emplace(split, std::move(set));
   };
   for (const auto& [split, stems] : stems_of) add(split.c_str(), stems);
+  const std::string file = needed_stems[0] + "." + from;  // of pairs in two files the endings were looked for
+  TORCH_CHECK(sets.contains(needed), "data: the ", entry.reader.name, " format needs ",
+              (folder / file).string(), " or ", file, ".gz, but there is neither");
   return std::make_unique<FileCorpus>(source.text.value_or(entry.text), entry.reader.name, folder,
                                       std::move(sets), source.skip_bad, entry.unseen);
 }

@@ -59,10 +59,12 @@ std::string small_settings(const tasks::Recipe& recipe) {
     return all + " --data prose";
   }
   for (const char* key : {"model.heads=4", "model.encoder_layers=1", "model.decoder_layers=1",
-                          "math.train=60", "math.dev=8", "math.test=8", "reverse.train=60", "reverse.dev=8",
-                          "reverse.test=8", "decode.beam=2", "decode.longest=12"})
+                          "decode.beam=2", "decode.longest=12"})
     set(key);
-  if (reader == "math" || reader == "reverse") return all;
+  if (reader == "math" || reader == "reverse") {
+    for (const char* size : {".train=60", ".dev=8", ".test=8"}) set((reader + size).c_str());
+    return all;
+  }
   set("task.data=parallel");
   return all + " --data pairs";
 }

@@ -152,20 +152,26 @@ TEST_F(PairsTest, TwoDevSetsAreRefused) {
 }
 
 TEST_F(PairsTest, EndingsMustBeNamedWhereTheyAreMany) {
+  write("train.de", "eins\n");
+  EXPECT_EQ(error(source()),
+            "data: the parallel format needs train.SOURCE and train.TARGET in DIR, but the only ending there "
+            "is de");
   write_both("eins\n", "one\n");
   write("train.fr.gz", "un\n");
-  EXPECT_THAT(error(source()), HasSubstr("the endings there are de, en, fr, so say which is the source's"));
+  EXPECT_THAT(error(source()), HasSubstr("the endings there are de, en, fr, so say which is the source's and "
+                                         "which the target's (task.source, task.target)"));
   auto from = source();
   from.source = "fr", from.target = "en";
   EXPECT_EQ(read(from), (std::vector<LinePair>{{"un", "one"}}));
   from.target = "cs";
-  EXPECT_EQ(error(from),
-            "data: the parallel format needs DIR/train.cs or cs.gz, but the endings there are de, en, fr");
-  std::filesystem::remove(folder_ / "train.fr.gz");
   EXPECT_EQ(
       error(from),
-      "data: the parallel format needs DIR/train.fr or fr.gz, but the endings there are de, en: name them in "
-      "task.source and task.target");
+      "data: the parallel format needs DIR/train.cs or train.cs.gz, but the endings there are de, en, fr");
+  std::filesystem::remove(folder_ / "train.fr.gz");
+  EXPECT_EQ(error(from),
+            "data: the parallel format needs DIR/train.fr or train.fr.gz, but the endings there are de, en: "
+            "name them in "
+            "task.source and task.target");
   write("train.fr.gz", "un\n");
   from.target = "fr";
   EXPECT_THAT(error(from), HasSubstr("source and target must be different files, but both end in \"fr\""));
@@ -237,6 +243,11 @@ TEST_F(PairsTest, BadPairsAreNamedOrCounted) {
   EXPECT_EQ(error(source()), "DIR/train.de:2: the source must not be empty; skip_bad leaves such pairs out");
   write_both("a\nb\n", "a\n\n");
   EXPECT_EQ(error(source()), "DIR/train.en:2: the target must not be empty; skip_bad leaves such pairs out");
+  // A no-break space, and one of East Asian width: most pieces make nothing of them.
+  write_both("a\n\xC2\xA0 \n", "a\nb\n");
+  EXPECT_THAT(error(source()), HasSubstr("DIR/train.de:2: the source must have a word, got"));
+  write_both("a\nb\n", "a\n\xE3\x80\x80\n");
+  EXPECT_THAT(error(source()), HasSubstr("DIR/train.en:2: the target must have a word, got"));
   write_both("a\nz\xFF\n", "a\nb\n");
   EXPECT_THAT(error(source()), HasSubstr("DIR/train.de:2: the text must be UTF-8, but byte 2 of the line"));
 
@@ -287,6 +298,11 @@ TEST(TextForm, PiecesOfBpeBecomeWords) {
 }
 
 TEST_F(PairsTest, TsvHasTwoColumns) {
+  write("train.txt", "a\tb\n");
+  EXPECT_EQ(error(source("tsv")),
+            "data: the tsv format needs DIR/train.tsv or train.tsv.gz, but there is neither");
+  write("train.tsv", "ein Hund\ta dog\nzwei\t\xC2\xA0\n");
+  EXPECT_THAT(error(source("tsv")), HasSubstr("DIR/train.tsv:2: the target must have a word, got"));
   write("train.tsv", "ein Hund\ta dog\nzwei\ttwo\n");
   compressed("val.tsv.gz", "drei\tthree\n");
   EXPECT_EQ(read(source("tsv")), (std::vector<LinePair>{{"ein Hund", "a dog"}, {"zwei", "two"}}));

@@ -289,6 +289,21 @@ TEST(Recipe, settings_that_do_nothing_are_refused) {
   EXPECT_THAT(set(lines, {"model.max_positions=128"}), HasSubstr("model.positions = learned"));
   EXPECT_THAT(set(lines, {"decode.reads=pair", "decode.scores=true"}), HasSubstr("decode.reads"));
   EXPECT_EQ(set(lines, {"decode.reads=pair", "decode.alignments=true"}), "");
+  EXPECT_THAT(set(lines, {"reverse.seed=3"}), HasSubstr("task.data = reverse"));
+  EXPECT_THAT(set(lines, {"task.data=parallel", "math.train=3"}), HasSubstr("task.data = math"));
+  EXPECT_EQ(set(lines, {"task.data=reverse", "reverse.seed=3"}), "");
+  for (const std::string key :
+       {"task.folder=corpus", "task.source=de", "task.target=en", "task.skip_bad=true"}) {
+    EXPECT_THAT(set(lines, {key}), HasSubstr("a task.data that reads files"));
+    EXPECT_EQ(set(lines, {"task.data=parallel", key}), "");
+  }
+  const std::string text = "[task]\nkind = 'language_model'\n";
+  for (const std::string key : {"generate.top_k=3", "generate.top_p=0.5", "generate.seed=3"}) {
+    EXPECT_THAT(set(text, {"generate.temperature=0", key}), HasSubstr("generate.temperature above 0"));
+    EXPECT_EQ(set(text, {key}), "");
+  }
+  for (const std::string key : {"generate.tokens=3", "generate.temperature=0", "generate.unknown=false"})
+    EXPECT_THAT(set(text, {"generate.score=true", key}), HasSubstr("generate.score = false"));
   const std::string speech = "[task]\nkind = 'speech'\n";
   EXPECT_THAT(set(speech + "objective = 'utterance'\n", {"decode.beam=4"}),
               HasSubstr("task.objective = ctc"));

@@ -132,6 +132,18 @@ TEST_F(Seq2SeqPredictTest, BeginningsAreGoneOnWith) {
               HasSubstr("a beginning may have at most 4 tokens (decode.longest), this one has 5"));
 }
 
+TEST_F(Seq2SeqPredictTest, LinesWithoutAWordHaveEmptyAnswers) {
+  const std::vector<std::string> lines{"", "  ", "\xC2\xA0", " \xE3\x80\x80", "a b"};
+  for (const char* pieces : {"characters", "words"}) {
+    learn(recipe({"train.steps=1", std::string("vocabulary.pieces=") + pieces, "decode.shortest=2"}),
+          {.folder = folder_ / pieces});
+    EXPECT_THAT(model({}, pieces)->predict(lines),
+                testing::ElementsAre("", "", "", "", Not(testing::IsEmpty())));
+    EXPECT_THAT(model({"decode.reads=pair"}, pieces)->predict({" \ta", "a\t"}),
+                testing::ElementsAre("", Not(testing::IsEmpty())));
+  }
+}
+
 TEST_F(Seq2SeqPredictTest, PairsAreScored) {
   learn_words({"train.steps=60"});
   // Without a length penalty a score is the sum of log-probabilities.

@@ -39,12 +39,15 @@ void LanguageOptions::describe(train::Keys& keys) {
               "How far each window lies behind the one before. Every token is scored once, with `window - stride` tokens of context or more; 0: windows do not overlap.").may_change_in_answers();
 
   keys.table("generate", "How `predict` continues a line.");
-  keys.number("tokens", generation.tokens, 1, kLargestSize, "Most tokens of a continuation.").only_predicts();
-  keys.number("temperature", generation.sampling.temperature, 0, 1e6, "What scores are divided by before a token is drawn; 0: the best token, always.").only_predicts();
-  keys.number("top_k", generation.sampling.top_k, 0, kLargestCount, "A token is drawn from so many best ones; 0: from all.").only_predicts();
-  keys.number("top_p", generation.sampling.top_p, 1e-9, 1, "A token is drawn from the fewest best ones whose probabilities together are at least this; 1: from all.").only_predicts();
-  keys.flag("unknown", unknown, "`<unk>` may be drawn.").only_predicts();
-  keys.number("seed", seed, 0, kLargestCount, "Seed of the draws. The same line with the same seed is continued alike, whatever the other lines.").only_predicts();
+  const auto writes = [this] { return !score; };
+  const auto draws = [this] { return !score && generation.sampling.temperature > 0; };
+  constexpr const char *kWrites = "generate.score = false", *kDraws = "generate.score = false and generate.temperature above 0";
+  keys.number("tokens", generation.tokens, 1, kLargestSize, "Most tokens of a continuation.").only_predicts().only(kWrites, writes);
+  keys.number("temperature", generation.sampling.temperature, 0, 1e6, "What scores are divided by before a token is drawn; 0: the best token, always.").only_predicts().only(kWrites, writes);
+  keys.number("top_k", generation.sampling.top_k, 0, kLargestCount, "A token is drawn from so many best ones; 0: from all.").only_predicts().only(kDraws, draws);
+  keys.number("top_p", generation.sampling.top_p, 1e-9, 1, "A token is drawn from the fewest best ones whose probabilities together are at least this; 1: from all.").only_predicts().only(kDraws, draws);
+  keys.flag("unknown", unknown, "`<unk>` may be drawn.").only_predicts().only(kWrites, writes);
+  keys.number("seed", seed, 0, kLargestCount, "Seed of the draws. The same line with the same seed is continued alike, whatever the other lines.").only_predicts().only(kDraws, draws);
   keys.flag("score", score, "`predict` writes a line's log-probability and its perplexity, with a tab between, instead of a continuation.").only_predicts();
 }
 // clang-format on

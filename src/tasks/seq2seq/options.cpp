@@ -19,6 +19,13 @@ constexpr EnumNames<Reads, 3> kReads{
 
 constexpr const char* kAutomatic = "automatic";
 
+// Those of an unknown reader are left to the error that names the known ones.
+bool reads_files(const std::string& reader) {
+  for (const data::Reader& one : data::line_pair_readers())
+    if (one.name == reader) return one.takes_folder;
+  return true;
+}
+
 std::vector<std::string> form_names() {
   std::vector<std::string> all{kAutomatic};
   for (const auto form : data::kTextForms) all.push_back(data::name(form));
@@ -57,14 +64,18 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   using data::MathSplit;
   using models::LengthPenalty, models::Projection;
   using train::Value;
+  constexpr const char *kFiles = "a task.data that reads files", *kMath = "task.data = math", *kReverse = "task.data = reverse";
+  const auto of_files = [this] { return reads_files(source.reader); };
+  const auto is_math = [this] { return source.reader == "math"; };
+  const auto is_reverse = [this] { return source.reader == "reverse"; };
 
   keys.table("task", "What is learned, from which data.");
   keys.text("data", source.reader, "The reader of the pairs' format. `math` and `reverse` generate theirs.", names_of(data::line_pair_readers()));
   keys.path("folder", source.folder,
             "Folder of the data. `--data` sets it; where both are empty, the environment's `QUATRAIN_DATA` "
-            "counts.").may_change();
-  keys.text("source", source.source, "Ending of the files with sources (`de`); empty: the reader's own.");
-  keys.text("target", source.target, "Ending of the files with targets (`en`); empty: the reader's own.");
+            "counts.").may_change().only(kFiles, of_files);
+  keys.text("source", source.source, "Ending of the files with sources (`de`); empty: the reader's own.").only(kFiles, of_files);
+  keys.text("target", source.target, "Ending of the files with targets (`en`); empty: the reader's own.").only(kFiles, of_files);
   keys.add("text",
            [this] { return Value(std::string(source.text ? data::name(*source.text) : kAutomatic)); },
            [this](const Value& value) {
@@ -74,30 +85,30 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
            },
            "What the lines are: `raw` text, whose BLEU is counted by the rules `13a`; `tokenised` text or `bpe` pieces, "
            "whose references are scored as they stand. `automatic` is the reader's own.").values = form_names();
-  keys.flag("skip_bad", source.skip_bad, "Bad pairs (an empty side, text that is not UTF-8) are counted and left out; else the first is an error.").may_change_in_answers();
+  keys.flag("skip_bad", source.skip_bad, "Bad pairs (an empty side, text that is not UTF-8) are counted and left out; else the first is an error.").may_change_in_answers().only(kFiles, of_files);
   keys.number("max_source", limits.max_source, 0, kLargestSize,
               "Training pairs whose source has more tokens are left out, and sources to translate are cut off there; 0: no limit.");
   keys.number("max_target", limits.max_target, 0, kLargestSize, "Training pairs whose target has more tokens are left out; 0: no limit.");
   keys.number("max_ratio", limits.max_ratio, 0, 1e6, "Training pairs of which one side has so many times the other's tokens are left out; 0: no limit.");
 
   keys.table("math", "Generated assignments and questions (QNLP's mathematical language understanding), where `task.data` is `math`.");
-  keys.number("lowest", source.math.lowest, -1e9, 1e9, "Smallest value of a variable.");
-  keys.number("highest", source.math.highest, -1e9, 1e9, "Values are smaller than this.");
+  keys.number("lowest", source.math.lowest, -1e9, 1e9, "Smallest value of a variable.").only(kMath, is_math);
+  keys.number("highest", source.math.highest, -1e9, 1e9, "Values are smaller than this.").only(kMath, is_math);
   keys.choice("split", source.math.split, {MathSplit::strict, MathSplit::paper},
-              "What keeps the test set apart. `paper`: no line is in two sets. `strict`: no question (left value, operator, right value) is, so that the other variable's name is no new question.");
-  keys.number("train", source.math.train, 1, 1e9, "Generated lines to train on.");
-  keys.number("dev", source.math.dev, 1, 1e8, "Generated lines of the dev set, which selects the best checkpoint.");
-  keys.number("test", source.math.test, 1, 1e8, "Generated lines of the test set, which is scored once, at the end.");
-  keys.number("seed", source.math.seed, 0, kLargestCount, "Seed of the lines.");
+              "What keeps the test set apart. `paper`: no line is in two sets. `strict`: no question (left value, operator, right value) is, so that the other variable's name is no new question.").only(kMath, is_math);
+  keys.number("train", source.math.train, 1, 1e9, "Generated lines to train on.").only(kMath, is_math);
+  keys.number("dev", source.math.dev, 1, 1e8, "Generated lines of the dev set, which selects the best checkpoint.").only(kMath, is_math);
+  keys.number("test", source.math.test, 1, 1e8, "Generated lines of the test set, which is scored once, at the end.").only(kMath, is_math);
+  keys.number("seed", source.math.seed, 0, kLargestCount, "Seed of the lines.").only(kMath, is_math);
 
   keys.table("reverse", "Generated words to be put in reverse order, where `task.data` is `reverse`.");
-  keys.number("shortest", source.reverse.shortest, 1, 10000, "Fewest words of a line.");
-  keys.number("longest", source.reverse.longest, 1, 10000, "Most words of a line.");
-  keys.number("symbols", source.reverse.symbols, 2, 1e6, "Different words.");
-  keys.number("train", source.reverse.train, 1, 1e9, "Generated lines to train on.");
-  keys.number("dev", source.reverse.dev, 1, 1e8, "Generated lines of the dev set.");
-  keys.number("test", source.reverse.test, 1, 1e8, "Generated lines of the test set.");
-  keys.number("seed", source.reverse.seed, 0, kLargestCount, "Seed of the lines.");
+  keys.number("shortest", source.reverse.shortest, 1, 10000, "Fewest words of a line.").only(kReverse, is_reverse);
+  keys.number("longest", source.reverse.longest, 1, 10000, "Most words of a line.").only(kReverse, is_reverse);
+  keys.number("symbols", source.reverse.symbols, 2, 1e6, "Different words.").only(kReverse, is_reverse);
+  keys.number("train", source.reverse.train, 1, 1e9, "Generated lines to train on.").only(kReverse, is_reverse);
+  keys.number("dev", source.reverse.dev, 1, 1e8, "Generated lines of the dev set.").only(kReverse, is_reverse);
+  keys.number("test", source.reverse.test, 1, 1e8, "Generated lines of the test set.").only(kReverse, is_reverse);
+  keys.number("seed", source.reverse.seed, 0, kLargestCount, "Seed of the lines.").only(kReverse, is_reverse);
 
   keys.table("vocabulary", "How lines become tokens. It is learned from the training set and stored with a run.");
   describe_pieces(keys, pieces);

@@ -37,6 +37,11 @@ std::string beginning_of(std::string text, const Pieces& pieces) {
   return data::in_one_line(std::move(text));
 }
 
+// Of such a line nothing was learned.
+bool has_word(const std::string& text) {
+  return data::word_problem(text, data::Tokenizer::whitespace).empty();
+}
+
 void require_finite(double score, size_t line) {
   if (!std::isfinite(score)) throw LineError(line, "the model's scores are not finite");
 }
@@ -129,7 +134,7 @@ Seq2SeqModel::Asked Seq2SeqModel::read(const std::vector<std::string>& lines) {
   const std::string second = reads == Reads::pair ? "target" : "beginning";
   for (size_t i = 0; i < lines.size(); ++i) {
     const size_t tab = reads == Reads::source ? lines[i].size() : lines[i].find('\t');
-    if (tab == std::string::npos && is_blank(lines[i])) continue;  // an empty line has an empty answer
+    if (tab == std::string::npos && !has_word(lines[i])) continue;  // an empty line has an empty answer
     if (tab == std::string::npos)
       throw LineError(i, "a line must have a source, a tab and a " + second +
                              " (decode.reads = " + name(reads) + "), this one has no tab");
@@ -146,7 +151,7 @@ Seq2SeqModel::Asked Seq2SeqModel::read(const std::vector<std::string>& lines) {
     if (static_cast<int64_t>(target.size()) > most)
       throw LineError(i, "a " + second + " may have at most " + counted(most, "token") + " (" + key +
                              "), this one has " + grouped(static_cast<int64_t>(target.size())));
-    if (source.empty) continue;
+    if (source.empty || !has_word(text)) continue;
     asked.cut += source.cut;
     asked.places.push_back(i);
     asked.lines.push_back(std::move(text));
