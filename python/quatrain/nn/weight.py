@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Callable, Literal, NamedTuple, Sequence, get_args
+from typing import Any, Callable, Literal, NamedTuple, NoReturn, Sequence, get_args
 
 import torch
 from torch import Tensor, nn
@@ -341,6 +341,13 @@ class HypercomplexLayer(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing, unexpected, errors)
         for weight in self._weights:
             weight.drop_prepared(self)
+
+    def __prepare_scriptable__(self) -> NoReturn:
+        # Which torch.jit.script calls first; it would blame an annotation.
+        raise TypeError(
+            f"{type(self).__name__}: torch.jit.script cannot read this layer: take torch.jit.trace or torch.export, or script "
+            "what quatrain.materialise makes of the model"
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> HypercomplexLayer:
         result = self.__class__.__new__(self.__class__)
