@@ -20,20 +20,20 @@ _real_backward: Callable[..., int] = flop_counter.conv_backward_flop
 
 
 def _planned_way(
-    rows: int, dtype: torch.dtype, S: Tensor, algebra: str, A: Tensor | None, factors: Sequence[Tensor], constant: bool
+    rows: int, dtype: torch.dtype, S: Tensor, algebra: str, A: Tensor | None, factors: Sequence[Tensor] | None, constant: bool
 ) -> str:
     """What the planner says of so many rows, in the type that is computed in: it looks at sizes, types and the device alone."""
     n, _, d = S.shape
     x = S.new_empty((), dtype=dtype).expand(rows, n * d)
     weight = S if S.dtype == dtype else S.new_empty((), dtype=dtype).expand(S.shape)
-    return str(_ops.planned_way(x, weight, algebra, A, list(factors), constant))
+    return str(_ops.planned_way(x, weight, algebra, A, list(factors or ()), constant))
 
 
-def _rank(n: int, algebra: str, A: Tensor | None, factors: Sequence[Tensor], way: str) -> int:
+def _rank(n: int, algebra: str, A: Tensor | None, factors: Sequence[Tensor] | None, way: str) -> int:
     """R where the products of the factors are taken, n^2 where those of H or of its blocks are."""
     rank = 0
     if way == "factored":
-        rank = _ops.rank(algebra, A, list(factors))
+        rank = _ops.rank(algebra, A, list(factors or ()))
         if not rank and A is not None:
             rank = _ops.structure_report(A)[0]
     return rank or n * n
@@ -44,7 +44,7 @@ def _products(
     S: Tensor,
     algebra: str,
     A: Tensor | None,
-    factors: Sequence[Tensor],
+    factors: Sequence[Tensor] | None,
     way: str,
     dtype: torch.dtype | None,
     constant: bool,

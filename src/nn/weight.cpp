@@ -43,6 +43,10 @@ void HypercomplexWeight::make(torch::nn::Module& layer, WeightOptions options) {
   made_ = std::move(options);
   const AlgebraSpec& spec = made_.algebra;
   const int64_t n = spec.n;
+  // Embeddings, attention, files and conversions take n = 1 for the real numbers.
+  require(n > 1 || algebra::get(fixed_name(spec)).table(0, 0, 0) == 1,
+          "algebra: a layer with n = 1 is the real one, whose table is 1, got ", spec.name,
+          " with another table (take real; its weights take up the factor)");
   const auto parameter = [&](const char* part, at::IntArrayRef sizes) {
     return layer.register_parameter(part + made_.suffix, torch::empty(sizes));
   };

@@ -35,20 +35,13 @@ void visit_algebras(const torch::nn::Module& module, const Visit& visit) {
   });
 }
 
-// Why a layer's stored algebra is not the module's; empty where it is. A learned tensor is in the file
-// itself, so where it started does not matter; a fixed one is its table, whatever its name.
+// Why a layer's stored algebra is not the module's; empty where it is.
 std::string algebra_problem(const std::string& layer, const algebra::Spec& spec, const Texts& metadata) {
   const std::string shown = layer.empty() ? "the layer" : "layer '" + layer + "'";
   const auto found = metadata.find(std::string(kAlgebra) + layer);
   if (found == metadata.end()) return "the file does not say which algebra " + shown + " was trained with";
-  const std::string expected = describe(spec);
-  const std::string& stored = found->second;
-  // The hash is the last word of a fixed algebra's text; a learned layer's notation ends with its bracket.
-  const auto hash_of = [](const std::string& text) { return text.substr(text.rfind(' ') + 1); };
-  const auto weighted = [](const std::string& text) { return text.starts_with("wkp("); };
-  bool same = stored.ends_with(')') == spec.learned;
-  if (same) same = spec.learned ? weighted(stored) == spec.weighted : hash_of(stored) == hash_of(expected);
-  return same ? "" : shown + " was trained with the algebra " + stored + ", but the model has " + expected;
+  if (is_same(spec, found->second)) return "";
+  return shown + " was trained with the algebra " + found->second + ", but the model has " + describe(spec);
 }
 
 std::vector<std::string> problems(const NamedTensors& state, const torch::nn::Module& module,

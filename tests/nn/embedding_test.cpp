@@ -9,6 +9,7 @@
 #include <torch/utils.h>
 
 #include "nn/reference.h"
+#include "quatrain/algebra.h"
 #include "quatrain/nn/parameters.h"
 
 namespace quatrain {
@@ -40,6 +41,13 @@ TEST(NnEmbedding, RowsAreThoseOfTheWrittenOutMatrix) {
     }
     EXPECT_EQ(layer(torch::empty({0, 3}, torch::kLong)).sizes(), (std::vector<int64_t>{0, 3, 16}));
   }
+}
+
+// The operators take any table; layers with n = 1 are real.
+TEST(NnEmbedding, RowsOfAScalarAlgebraAreMultipliedWithItsTable) {
+  algebra::add("embedding_test_two", 1, {2});
+  const at::Tensor S = torch::randn({1, 6, 3}), tokens = torch::arange(6);
+  EXPECT_TRUE(torch::equal(ops::embedding(tokens, S, {"embedding_test_two", {}, {}}), 2 * S[0]));
 }
 
 // Where no gradient is asked for rows are written directly, of what lies in order.

@@ -7,8 +7,11 @@
 #include <torch/nn/module.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
+#include <torch/serialize.h>
 #include <torch/types.h>
 #include <torch/utils.h>
+
+#include <sstream>
 
 #include "nn/reference.h"
 #include "quatrain/nn.h"
@@ -22,6 +25,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 struct CellOptions : MapOptions<CellOptions> {
   explicit CellOptions(int64_t width) : width_(width) {}
@@ -117,6 +121,55 @@ TEST_F(NnLayer, IsSavedWithItsAlgebra) {
   file.metadata["algebra/cell"] = "quaternion " + algebra::get("split_quaternion").hash();
   write_safetensors(path_, file.tensors, file.metadata);
   EXPECT_THAT(refusal(*same), HasSubstr(algebra::get("quaternion").hash())) << "another table";
+}
+
+TEST_F(NnLayer, ArchivesTellTheAlgebra) {
+  Net quaternion("quaternion"), same("quaternion"), other("split_quaternion"), learned("phm(4)");
+  const auto archive = [](const auto& module) {
+    std::stringstream stream;
+    torch::save(module, stream);
+    return stream.str();
+  };
+  const auto load = [](auto& module, const std::string& bytes) {
+    std::stringstream stream(bytes);
+    torch::load(module, stream);
+  };
+  const std::string stored = archive(quaternion);
+  load(same, stored);
+  const at::Tensor x = torch::randn({3, 16});
+  EXPECT_TRUE(torch::equal(same(x), quaternion(x)));
+
+  const at::Tensor before = other(x).detach();
+  const auto refuses = [&](const char* has) {
+    return ThrowsMessage<c10::Error>(
+        AllOf(HasSubstr("was trained with the algebra quaternion "), HasSubstr(has)));
+  };
+  EXPECT_THAT([&] { load(other, stored); }, refuses("the model has split_quaternion "));
+  EXPECT_TRUE(torch::equal(other(x), before));
+  EXPECT_THAT([&] { load(learned, stored); }, refuses("the model has phm(4)"));
+
+  const Net started("phm(quaternion)");
+  load(learned, archive(started));
+  EXPECT_TRUE(torch::equal(learned(x), Net(started)(x))) << "where A started does not matter";
+
+  Net smaller("phm(2)");
+  EXPECT_THAT([&] { load(smaller, archive(started)); },
+              ThrowsMessage<c10::Error>(
+                  HasSubstr("'A_input' is Float [4, 4, 4] in the archive and Float [2, 2, 2]")));
+  // Torch would take the bytes of doubles for floats.
+  same->to(torch::kDouble);
+  EXPECT_THAT([&] { load(quaternion, archive(same)); },
+              ThrowsMessage<c10::Error>(HasSubstr("'S_input' is Double [4, 4, 4] in the archive and Float")));
+
+  // What was written before archives told, or by a module that only has the parameters' names.
+  struct Bare : torch::nn::Module {};
+  const auto bare = std::make_shared<Bare>();
+  Linear linear(LinearOptions(8, 8).algebra("quaternion"));
+  for (const auto& item : linear->named_parameters())
+    bare->register_parameter(item.key(), item.value().detach());
+  Linear filled(LinearOptions(8, 8).algebra("quaternion"));
+  load(filled, archive(bare));
+  EXPECT_TRUE(torch::equal(filled->S, linear->S));
 }
 
 TEST_F(NnLayer, IsCounted) {

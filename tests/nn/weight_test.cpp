@@ -1,5 +1,6 @@
 #include "quatrain/nn/weight.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
 #include <torch/serialize.h>
@@ -71,6 +72,17 @@ TEST(NnWeight, OutdatedFactorsDoNotComeBackInAnotherType) {
   layer->A.mul_(1.001);
   layer->to(torch::kBFloat16);
   EXPECT_FALSE(layer->has_factors());
+}
+
+// Operators take any table; what is stored beside weights, and what attends, takes n = 1 for the real
+// numbers.
+TEST(NnWeight, RefusesScalarsThatAreNotReal) {
+  algebra::add("weight_test_one", 1, {1});
+  EXPECT_EQ(Linear(LinearOptions(3, 2).algebra("weight_test_one"))->S.sizes(),
+            (std::vector<int64_t>{1, 2, 3}));
+  algebra::add("weight_test_two", 1, {2});
+  EXPECT_THAT([] { Linear(LinearOptions(3, 2).algebra("weight_test_two")); },
+              testing::ThrowsMessage<std::invalid_argument>(testing::HasSubstr("take real")));
 }
 
 TEST(NnWeight, LoadedWeightsMeetNoFactorsOfTheOldOnes) {

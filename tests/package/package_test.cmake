@@ -34,6 +34,11 @@ run(${CMAKE_COMMAND} --build ${work}/example)
 run(${CMAKE_COMMAND} -E chdir ${work} ${work}/example/example)
 message("${output}")
 
+# A program that calls no symbol of the library still has its operators.
+run(${fresh} -S ${CMAKE_CURRENT_LIST_DIR}/only_operators -B ${work}/only_operators -D CMAKE_PREFIX_PATH=${prefix})
+run(${CMAKE_COMMAND} --build ${work}/only_operators)
+run(${work}/only_operators/only_operators)
+
 # The program works from the place it was installed to.
 if(EXISTS ${prefix}/bin/quatrain)
   run(${prefix}/bin/quatrain --help)

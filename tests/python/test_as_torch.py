@@ -268,6 +268,12 @@ def test_the_version_is_the_librarys():
     assert quatrain.__version__ == torch.ops.quatrain.version() and quatrain.__version__[0].isdigit()
 
 
+@pytest.mark.parametrize("kind", [Linear, quatrain.nn.LSTM, quatrain.nn.GRUCell])
+def test_scripts_are_told_what_they_cannot_read(kind):
+    with pytest.raises(TypeError, match="torch.jit.script cannot read this layer: take torch.jit.trace"):
+        torch.jit.script(torch.nn.Sequential(torch.nn.ReLU(), kind(8, 8)))
+
+
 def test_fx_is_told_what_it_cannot_trace():
     with pytest.raises(TypeError, match="Conv2d: torch.fx goes into this layer.*is_leaf_module"):
         torch.fx.symbolic_trace(nn.Sequential(quatrain.nn.Conv2d(8, 8, 3)))

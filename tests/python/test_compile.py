@@ -3,6 +3,7 @@
 import io
 
 import pytest
+import quatrain
 import torch
 from quatrain import nn
 from text_classifier import TextClassifier
@@ -108,6 +109,32 @@ def test_export_and_reload(name):
     buffer.seek(0)
     again = torch.export.load(buffer).module()
     torch.testing.assert_close(again(x), module(x), rtol=1e-5, atol=1e-6)
+
+
+class Packaged(torch.nn.Module):
+    """Every operator with lists of tensors, which are empty where an algebra is fixed."""
+
+    def __init__(self, algebra):
+        super().__init__()
+        self.convolution = nn.Conv1d(8, 16, 3, algebra=algebra)
+        self.lstm = nn.LSTM(16, 16, batch_first=True, algebra=algebra)
+        self.linear = nn.Linear(16, 8, algebra=algebra)
+
+    def forward(self, x):
+        y, _ = self.lstm(self.convolution(x).transpose(1, 2))
+        return self.linear(y)
+
+
+@pytest.mark.parametrize("algebra", ["quaternion", "phm(4)"])
+def test_packages_of_aot_inductor(algebra, tmp_path):
+    module, x = Packaged(algebra).eval(), torch.randn(2, 8, 7)
+    quatrain.factorize(module)
+    program = torch.export.export(module, (x,), dynamic_shapes=({0: torch.export.Dim("batch", min=2, max=64)},))
+    package = torch._inductor.aoti_compile_and_package(program, package_path=str(tmp_path / "model.pt2"))
+    packaged = torch._inductor.aoti_load_package(package)
+    for batch in (2, 5):
+        x = torch.randn(batch, 8, 7)
+        torch.testing.assert_close(packaged(x), module(x), rtol=1e-5, atol=1e-5)
 
 
 def test_export_with_a_dynamic_batch():

@@ -463,6 +463,8 @@ def test_algebras_of_ones_own(tmp_path):
         algebra.add("flat", torch.zeros(4, 4))
     (tmp_path / "a.toml").write_text('name = "from_file"\nn = 1\ntable = [[0, 0, 0, 2.0]]\n')
     assert algebra.add_from_file(tmp_path / "a.toml").table.item() == 2
+    with pytest.raises(ValueError, match="take real"):
+        nn.Embedding(8, 4, algebra="from_file")
     one, two = (nn.Linear(8, 12, algebra=name, bias=False) for name in ("mine", "quaternion"))
     two.load_state_dict(dict(one.state_dict()))  # a plain dictionary knows no algebra
     x = torch.randn(3, 8)

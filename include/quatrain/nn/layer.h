@@ -44,6 +44,8 @@ class QUATRAIN_API HypercomplexLayer {
   HypercomplexLayer& operator=(const HypercomplexLayer&) = default;
 
   void weights_changed();
+  void write_algebra(torch::serialize::OutputArchive& archive) const;
+  void check_archive(torch::serialize::InputArchive& archive) const;
   void before_move();
   void after_move();
   void take_states(const HypercomplexLayer& other);
@@ -89,7 +91,14 @@ class HypercomplexModule : public torch::nn::Cloneable<Derived>, public Hypercom
     torch::nn::Module::to(device, non_blocking);
     HypercomplexLayer::after_move();
   }
+  /// torch::save writes the algebra beside the parameters; torch::load refuses another one, other shapes and
+  /// other types, before it changes the layer. An archive that names no algebra is trusted.
+  void save(torch::serialize::OutputArchive& archive) const override {
+    torch::nn::Module::save(archive);
+    write_algebra(archive);
+  }
   void load(torch::serialize::InputArchive& archive) override {
+    check_archive(archive);
     torch::nn::Module::load(archive);
     weights_changed();
   }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Callable, Literal, NamedTuple, Sequence, get_args
+from typing import Any, Callable, Literal, NamedTuple, NoReturn, Sequence, get_args
 
 import torch
 from torch import Tensor, nn
 
 from .. import ops
-from ..algebra import Spec
+from ..algebra import Spec, get
 from ..init import INITIALISERS, Initialiser
 from . import _check
 from ._computed import is_wrapped
@@ -263,6 +263,11 @@ class HypercomplexLayer(nn.Module):
         if dtype is not None and not dtype.is_floating_point:
             raise TypeError(f"{type(self).__name__}: dtype must be a floating-point type, got {dtype}")
         n = spec.n
+        if n == 1 and get(spec.operand).table.item() != 1:  # embeddings, attention, files and conversions take n = 1 for the reals
+            raise ValueError(
+                f"algebra: a layer with n = 1 is the real one, whose table is 1, got {spec.name} with another table (take real; "
+                "its weights take up the factor)"
+            )
         weight = HypercomplexWeight(
             spec, in_features, out_features, len(kernel), initialiser, maps, name, suffix, decays, inputs_first
         )
@@ -341,6 +346,13 @@ class HypercomplexLayer(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing, unexpected, errors)
         for weight in self._weights:
             weight.drop_prepared(self)
+
+    def __prepare_scriptable__(self) -> NoReturn:
+        # Which torch.jit.script calls first; it would blame an annotation.
+        raise TypeError(
+            f"{type(self).__name__}: torch.jit.script cannot read this layer: take torch.jit.trace or torch.export, or script "
+            "what quatrain.materialise makes of the model"
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> HypercomplexLayer:
         result = self.__class__.__new__(self.__class__)

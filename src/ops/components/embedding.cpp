@@ -109,7 +109,8 @@ at::Tensor embedding(const at::Tensor& tokens, const at::Tensor& S, const Produc
   const Call call = make_call(product);
   check_weight("embedding", S, call);
   if (call.learned()) return op.call(tokens, S, call.A, call.factored());
-  if (call.fixed()->n() == 1) return op.call(tokens, S, std::nullopt, false);
+  if (call.fixed()->n() == 1 && call.fixed()->table(0, 0, 0) == 1)
+    return op.call(tokens, S, std::nullopt, false);
   return op.call(tokens, S, table_tensor(*call.fixed(), S.scalar_type(), S.device()), false);
 }
 

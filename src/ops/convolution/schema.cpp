@@ -39,13 +39,13 @@ Gradients dispatch_convolution_backward(const at::Tensor& grad, const at::Tensor
 TORCH_LIBRARY_FRAGMENT(quatrain, m) {
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};
   m.def(
-      "convolution(Tensor x, Tensor F, Tensor? bias, str algebra, Tensor? A, Tensor[] factors, "
+      "convolution(Tensor x, Tensor F, Tensor? bias, str algebra, Tensor? A, Tensor[]? factors, "
       "int[1] stride=1, int[1] padding=0, int[1] dilation=1, bool transposed=False, "
       "int[1] output_padding=0, int groups=1, str way=\"auto\", str winograd=\"auto\", "
       "ScalarType? dtype=None, bool constant=False) -> Tensor",
       tags);
   m.def(
-      "convolution_backward(Tensor grad, Tensor x, Tensor F, str algebra, Tensor? A, Tensor[] factors, "
+      "convolution_backward(Tensor grad, Tensor x, Tensor F, str algebra, Tensor? A, Tensor[]? factors, "
       "int[1] stride=1, int[1] padding=0, int[1] dilation=1, bool transposed=False, "
       "int[1] output_padding=0, int groups=1, str way=\"auto\", str winograd=\"auto\", "
       "ScalarType? dtype=None, bool[3] output_mask=[True, True, True]) -> (Tensor, Tensor, Tensor)",

@@ -21,26 +21,26 @@ ConvolutionCall convolution_call_of(const at::Tensor& F, const Product& product,
 
 template <ConvolutionKernel kernel>
 at::Tensor convolution_schema(const at::Tensor& x, const at::Tensor& F, const Optional& bias,
-                              std::string_view algebra, const Optional& A, at::TensorList factors,
+                              std::string_view algebra, const Optional& A, const SomeTensors& factors,
                               at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation,
                               bool transposed, at::IntArrayRef output_padding, int64_t groups,
                               std::string_view way, std::string_view winograd, Dtype dtype, bool constant) {
   return kernel(x, F, bias,
-                make_convolution_call(F, make_call(algebra, A, factors, way, dtype, constant), stride,
+                make_convolution_call(F, make_call(algebra, A, listed(factors), way, dtype, constant), stride,
                                       padding, dilation, transposed, output_padding, groups,
                                       requested_winograd(parse_winograd(winograd))));
 }
 
 template <ConvolutionBackwardKernel kernel>
 Gradients convolution_backward_schema(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F,
-                                      std::string_view algebra, const Optional& A, at::TensorList factors,
+                                      std::string_view algebra, const Optional& A, const SomeTensors& factors,
                                       at::IntArrayRef stride, at::IntArrayRef padding,
                                       at::IntArrayRef dilation, bool transposed,
                                       at::IntArrayRef output_padding, int64_t groups, std::string_view way,
                                       std::string_view winograd, Dtype dtype, Mask output_mask) {
   return kernel(
       grad, x, F,
-      make_convolution_call(F, make_call(algebra, A, factors, way, dtype), stride, padding, dilation,
+      make_convolution_call(F, make_call(algebra, A, listed(factors), way, dtype), stride, padding, dilation,
                             transposed, output_padding, groups, requested_winograd(parse_winograd(winograd))),
       output_mask);
 }

@@ -20,12 +20,12 @@ namespace {
 template <EpilogueKernel kernel>
 at::Tensor epilogue_schema(const at::Tensor& x, const at::Tensor& F, const Optional& scale,
                            const Optional& shift, const Optional& residual, std::string_view activation,
-                           std::string_view algebra, const Optional& A, at::TensorList factors,
+                           std::string_view algebra, const Optional& A, const SomeTensors& factors,
                            at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation,
                            bool transposed, at::IntArrayRef output_padding, int64_t groups,
                            std::string_view way, std::string_view winograd, Dtype dtype, bool constant) {
   return kernel(x, F, {scale, shift, residual, std::string(activation)},
-                make_convolution_call(F, make_call(algebra, A, factors, way, dtype, constant), stride,
+                make_convolution_call(F, make_call(algebra, A, listed(factors), way, dtype, constant), stride,
                                       padding, dilation, transposed, output_padding, groups,
                                       requested_winograd(parse_winograd(winograd))));
 }
@@ -132,7 +132,7 @@ at::Tensor convolution_with_epilogue(const at::Tensor& x, const at::Tensor& F, c
 TORCH_LIBRARY_FRAGMENT(quatrain, m) {
   m.def(
       "convolution_with_epilogue(Tensor x, Tensor F, Tensor? scale, Tensor? shift, Tensor? residual, "
-      "str activation, str algebra, Tensor? A, Tensor[] factors, int[1] stride=1, int[1] padding=0, "
+      "str activation, str algebra, Tensor? A, Tensor[]? factors, int[1] stride=1, int[1] padding=0, "
       "int[1] dilation=1, bool transposed=False, int[1] output_padding=0, int groups=1, str way=\"auto\", "
       "str winograd=\"auto\", ScalarType? dtype=None, bool constant=False) -> Tensor",
       {at::Tag::pt2_compliant_tag});

@@ -67,11 +67,11 @@ Way dispatch_planned_way(const at::Tensor& x, const at::Tensor& S, const Call& c
 TORCH_LIBRARY(quatrain, m) {
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};
   m.def(
-      "linear(Tensor x, Tensor S, Tensor? bias, str algebra, Tensor? A, Tensor[] factors, "
+      "linear(Tensor x, Tensor S, Tensor? bias, str algebra, Tensor? A, Tensor[]? factors, "
       "str way=\"auto\", ScalarType? dtype=None, bool constant=False) -> Tensor",
       tags);
   m.def(
-      "linear_backward(Tensor grad, Tensor x, Tensor S, str algebra, Tensor? A, Tensor[] factors, "
+      "linear_backward(Tensor grad, Tensor x, Tensor S, str algebra, Tensor? A, Tensor[]? factors, "
       "str way=\"auto\", ScalarType? dtype=None, bool[3] output_mask=[True, True, True], "
       "Tensor? products=None) -> (Tensor, Tensor, Tensor)",
       tags);

@@ -20,17 +20,17 @@ using Dtype = std::optional<at::ScalarType>;
 
 template <ForwardKernel kernel>
 at::Tensor linear_schema(const at::Tensor& x, const at::Tensor& S, const Optional& bias,
-                         std::string_view algebra, const Optional& A, at::TensorList factors,
+                         std::string_view algebra, const Optional& A, const SomeTensors& factors,
                          std::string_view way, Dtype dtype, bool constant) {
-  return kernel(x, S, bias, make_call(algebra, A, factors, way, dtype, constant));
+  return kernel(x, S, bias, make_call(algebra, A, listed(factors), way, dtype, constant));
 }
 
 template <BackwardKernel kernel>
 Gradients linear_backward_schema(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& S,
-                                 std::string_view algebra, const Optional& A, at::TensorList factors,
+                                 std::string_view algebra, const Optional& A, const SomeTensors& factors,
                                  std::string_view way, Dtype dtype, Mask output_mask,
                                  const Optional& products) {
-  return kernel(grad, x, S, make_call(algebra, A, factors, way, dtype), output_mask, products);
+  return kernel(grad, x, S, make_call(algebra, A, listed(factors), way, dtype), output_mask, products);
 }
 
 template <ProductsKernel kernel>

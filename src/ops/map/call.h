@@ -38,6 +38,13 @@ struct QUATRAIN_API Call {
   at::ScalarType compute_dtype(const at::Tensor& x) const { return dtype.value_or(x.scalar_type()); }
 };
 
+/// A list in an operator's schema that is empty where there is nothing to tell. Optional, because the
+/// programs that AOTInductor makes hand over an empty list as none.
+using SomeTensors = std::optional<at::TensorList>;
+inline at::TensorList listed(const SomeTensors& tensors) {
+  return tensors.value_or(at::TensorList());
+}
+
 /// The way is the one asked for here, else by a guard or by the environment.
 Call make_call(std::string_view algebra, const std::optional<at::Tensor>& A, at::TensorList factors,
                std::string_view way = "auto", std::optional<at::ScalarType> dtype = std::nullopt,

@@ -24,23 +24,24 @@ using RecurrenceBackwardKernel = StateGradients (*)(const RecurrenceCall& call, 
 template <LayerKernel kernel>
 LayerStates recurrent_layer_schema(const at::Tensor& x, const at::Tensor& batch_sizes, const at::Tensor& h0,
                                    const Optional& c0, at::TensorList S_x, at::TensorList S,
-                                   std::string_view algebra, at::TensorList A_x, at::TensorList A,
-                                   at::TensorList factors_x, at::TensorList factors, const Optional& bias_x,
-                                   const Optional& bias, const Optional& mask, std::string_view cell,
-                                   std::string_view way, bool reverse, bool constant) {
-  return kernel(
-      make_recurrence_call(batch_sizes, S, algebra, A, factors, bias, mask, cell, reverse, constant),
-      make_input_call(x, S_x, algebra, A_x, factors_x, bias_x, way, constant), h0, c0);
+                                   std::string_view algebra, const SomeTensors& A_x, const SomeTensors& A,
+                                   const SomeTensors& factors_x, const SomeTensors& factors,
+                                   const Optional& bias_x, const Optional& bias, const Optional& mask,
+                                   std::string_view cell, std::string_view way, bool reverse, bool constant) {
+  return kernel(make_recurrence_call(batch_sizes, S, algebra, listed(A), listed(factors), bias, mask, cell,
+                                     reverse, constant),
+                make_input_call(x, S_x, algebra, listed(A_x), listed(factors_x), bias_x, way, constant), h0,
+                c0);
 }
 
 template <RecurrenceKernel kernel>
 States recurrence_schema(const at::Tensor& z, const at::Tensor& batch_sizes, const at::Tensor& h0,
-                         const Optional& c0, at::TensorList S, std::string_view algebra, at::TensorList A,
-                         at::TensorList factors, const Optional& bias, const Optional& mask,
+                         const Optional& c0, at::TensorList S, std::string_view algebra, const SomeTensors& A,
+                         const SomeTensors& factors, const Optional& bias, const Optional& mask,
                          std::string_view cell, bool reverse, bool constant, bool keep) {
-  return kernel(
-      make_recurrence_call(batch_sizes, S, algebra, A, factors, bias, mask, cell, reverse, constant), z, h0,
-      c0, keep);
+  return kernel(make_recurrence_call(batch_sizes, S, algebra, listed(A), listed(factors), bias, mask, cell,
+                                     reverse, constant),
+                z, h0, c0, keep);
 }
 
 template <RecurrenceBackwardKernel kernel>
@@ -48,11 +49,11 @@ StateGradients recurrence_backward_schema(const Optional& dy, const Optional& dh
                                           const at::Tensor& y, const at::Tensor& kept,
                                           const at::Tensor& batch_sizes, const at::Tensor& h0,
                                           const Optional& c0, at::TensorList S, std::string_view algebra,
-                                          at::TensorList A, at::TensorList factors, const Optional& mask,
-                                          std::string_view cell, bool reverse) {
-  return kernel(
-      make_recurrence_call(batch_sizes, S, algebra, A, factors, std::nullopt, mask, cell, reverse, false),
-      {dy, dh, dc}, y, kept, h0, c0);
+                                          const SomeTensors& A, const SomeTensors& factors,
+                                          const Optional& mask, std::string_view cell, bool reverse) {
+  return kernel(make_recurrence_call(batch_sizes, S, algebra, listed(A), listed(factors), std::nullopt, mask,
+                                     cell, reverse, false),
+                {dy, dh, dc}, y, kept, h0, c0);
 }
 
 }  // namespace quatrain::ops
