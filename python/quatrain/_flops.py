@@ -128,8 +128,11 @@ def _convolution_backward(call: Any) -> int:
     return (real(call.output_mask[0], False) * rank + of_weight) // squared
 
 
-def _maps(S: Sequence[Tensor], A: Sequence[Tensor], factors: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor | None, Sequence[Tensor]]]:
+def _maps(
+    S: Sequence[Tensor], A: Sequence[Tensor] | None, factors: Sequence[Tensor] | None
+) -> Iterator[tuple[Tensor, Tensor | None, Sequence[Tensor]]]:
     """Each map's weights, with its A and its factors."""
+    factors = factors or ()
     for number, weight in enumerate(S):
         yield weight, A[number] if A else None, factors[3 * number : 3 * number + 3]
 

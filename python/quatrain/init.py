@@ -24,6 +24,7 @@ __all__ = [
     "glorot_",
     "he_",
     "identity_structure_",
+    "initialise_gate_biases_",
     "initialise_weight_",
     "polar_",
     "polar_paper_",
@@ -75,6 +76,19 @@ def initialise_structure_(A: Tensor, algebra: str, generator: Generator | None =
     with torch.no_grad():
         _ops.initialise_structure_(A, str(algebra), generator=generator)
     return A
+
+
+def initialise_gate_biases_(
+    bias: Tensor, n: int, cell: str, forget_bias: float = 0.0, chrono: int = 0, generator: Generator | None = None
+) -> Tensor:
+    """The bias of a cell's input maps, (n * gates * p): zero, but an ``lstm``'s forget gates start with ``forget_bias``.
+
+    With ``chrono`` steps (Tallec and Ollivier 2018) an lstm's forget gates start with log U(1, chrono - 1) and its input gates with
+    their opposite, a ``gru``'s update gates with the former.
+    """
+    with torch.no_grad():
+        _ops.initialise_gate_biases_(bias, n, cell, forget_bias, chrono, generator=generator)
+    return bias
 
 
 def random_structure_(A: Tensor, generator: Generator | None = None) -> Tensor:

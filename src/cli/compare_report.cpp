@@ -132,6 +132,7 @@ void add_figures(Table& table, const Comparison& comparison) {
     if (!first.contains(figure.name)) continue;
     add(figure.title + ", test set", figure, "");
     add_differences(table, comparison, figure);
+    if (figure.name != compared(comparison).front().name) continue;  // of parts one figure is enough
     for (const auto& group : tasks::groups_of(first))
       if (first.contains(figure.name + group)) add(group_title(group), figure, group);
   }

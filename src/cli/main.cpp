@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-#include "cli/program.h"
+#include "cli/command_line.h"
 
 namespace {
 

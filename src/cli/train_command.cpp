@@ -33,6 +33,15 @@ void print_result(const train::Result& result, const tasks::Recipe& recipe, cons
               next_steps(recipe, folder, result.dev, result.test).c_str());
 }
 
+// A resumed run that began with another's weights has that one's vocabulary. The other may be gone, but the
+// run's own checkpoints have it, too.
+fs::path vocabulary_of(const tasks::Recipe& recipe, const fs::path& folder, const std::string& from) {
+  if (!recipe.weights.empty())
+    for (const std::string& which : {from, std::string("best")})
+      if (train::has_checkpoint(folder, which)) return train::find_checkpoint(folder, which);
+  return {};
+}
+
 }  // namespace
 
 int train_command(const TrainArguments& arguments) {
@@ -60,7 +69,9 @@ int train_command(const TrainArguments& arguments) {
 
   const train::Session session(recipe.train.device);
   tasks::set_threads(recipe);
-  const auto data = tasks::load_data(recipe, {.folder = arguments.data, .tell = print_note});
+  tasks::DataRequest request{.folder = arguments.data, .tell = print_note};
+  if (arguments.resume) request.vocabulary = vocabulary_of(recipe, folder, arguments.from);
+  const auto data = tasks::load_data(recipe, request);
   const bool begun = arguments.resume && check_resumable(data->recipe(), folder, arguments.from);
   // The weights of a checkpoint are newer than those to start from.
   const auto task = tasks::make_task(data->recipe(), *data, !begun);

@@ -36,10 +36,12 @@ HeadSplit parse_head_split(std::string_view text) {
   return parse_in(kSplits, "split", text);
 }
 
-std::string attention_problem(AttentionKind asked, const AlgebraSpec& algebra, HeadSplit split) {
+std::string attention_problem(AttentionKind asked, const AlgebraSpec& algebra, HeadSplit split,
+                              const char* table) {
   if (asked != AttentionKind::componentwise || algebra.n == 1) return {};
   if (algebra.learned) return "needs a fixed algebra, got " + algebra.text();
-  if (split != HeadSplit::inside) return std::string("needs split = 'inside', got '") + name(split) + "'";
+  if (split != HeadSplit::inside)
+    return std::string("needs ") + table + "split = 'inside', got '" + name(split) + "'";
   return {};
 }
 

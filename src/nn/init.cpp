@@ -175,8 +175,15 @@ void initialise_gate_biases_(const at::Tensor& bias, int64_t n, ops::Cell cell, 
                              int64_t chrono, std::optional<at::Generator> generator) {
   const int64_t gates = ops::gates(cell);
   require(n >= 1 && bias.dim() == 1 && bias.size(0) % (n * gates) == 0,
-          "initialise_gate_biases_: bias must have n * gates * p = ", n * gates, " * p values, got ",
+          "initialise_gate_biases_: bias must have a multiple of n * gates = ", n * gates, " values, got ",
           bias.sizes());
+  require(chrono == 0 || (chrono >= 3 && gates > 1),
+          "initialise_gate_biases_: chrono is a number of steps from 3 on, for cells with gates, or 0 for "
+          "none, got ",
+          chrono, " for ", ops::name(cell));
+  require(forget_bias == 0 || (ops::has_memory(cell) && chrono == 0),
+          "initialise_gate_biases_: forget_bias is of an lstm without chrono, got ", forget_bias, " for ",
+          ops::name(cell), " with chrono = ", chrono, " (leave it 0)");
   const at::NoGradGuard no_grad;
   bias.zero_();
   if (gates == 1) return;

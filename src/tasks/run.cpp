@@ -39,21 +39,26 @@ void make_paths_absolute(Recipe& recipe) {
       key.set(fs::absolute(std::get<std::string>(path)).lexically_normal().string());
 }
 
+// The checkpoint of the run that training starts from; empty where a file of weights is named.
+fs::path start_of(const Recipe& recipe) {
+  const std::string& weights = recipe.weights;
+  if (!fs::exists(weights)) throw RecipeError("train.weights: there is no run or file '" + weights + "'");
+  if (!fs::is_directory(weights)) return {};
+  if (!train::has_checkpoint(weights, "best"))
+    throw RecipeError(
+        "train.weights: '" + weights +
+        "' is not a run with a checkpoint 'best': name the folder of such a run or a file of weights");
+  const fs::path folder = train::find_checkpoint(weights, "best");
+  require_kind(recipe, weights, folder);
+  return folder;
+}
+
 // Replaces the random weights by those of a model of the same structure.
-void start_from(Model& model, const std::string& weights) {
-  fs::path file = weights;
-  if (!fs::exists(file)) throw RecipeError("train.weights: there is no run or file '" + weights + "'");
-  if (fs::is_directory(file)) {
-    if (!train::has_checkpoint(file, "best"))
-      throw RecipeError(
-          "train.weights: '" + weights +
-          "' is not a run with a checkpoint 'best': name the folder of such a run or a file of weights");
-    const fs::path folder = train::find_checkpoint(file, "best");
-    require_kind(model.recipe(), weights, folder);
-    model.check_same_meaning(folder);
-    file = folder / "model.safetensors";
-  }
-  nn::load_weights(model.module(), file);
+void start(Model& model) {
+  const fs::path folder = start_of(model.recipe());
+  if (!folder.empty()) model.check_same_meaning(folder);
+  nn::load_weights(model.module(),
+                   folder.empty() ? fs::path(model.recipe().weights) : folder / "model.safetensors");
 }
 
 // True of keys that change what a trained run answers, or how fast; the weights were trained with the others.
@@ -87,14 +92,17 @@ void check_answers(const Recipe& recipe, const std::vector<Setting>& settings, U
 
 std::unique_ptr<Data> load_data(Recipe recipe, const DataRequest& request) {
   make_paths_absolute(recipe);
+  DataRequest settled = request;
+  if (!request.model && request.vocabulary.empty() && !recipe.weights.empty())
+    settled.vocabulary = start_of(recipe);
   const Kind& kind = *recipe.kind;
-  return kind.load_data(std::move(recipe), request);
+  return kind.load_data(std::move(recipe), settled);
 }
 
 std::unique_ptr<Model> make_model(const Recipe& recipe, const Data& data, bool with_weights) {
   torch::manual_seed(recipe.train.seed);
   auto model = data.make_model(recipe);
-  if (with_weights && !recipe.weights.empty()) start_from(*model, recipe.weights);
+  if (with_weights && !recipe.weights.empty()) start(*model);
   return model;
 }
 
@@ -142,13 +150,16 @@ Answers answer(Model& model, std::span<const std::string> lines) {
     if (result.problem = problem_of(line); !result.problem.empty()) break;
     good.push_back(line);
   }
-  for (;;) try {  // what is left may have a problem of its own
+  for (;;) {  // what is left may have a problem of its own
+    try {
       result.answers = model.predict(good);
       return result;
     } catch (const LineError& error) {
+      if (error.line() >= good.size()) throw;
       result.problem = error.what();
       good.resize(error.line());
     }
+  }
 }
 
 void set_threads(const Recipe& recipe) {

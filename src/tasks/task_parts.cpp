@@ -71,6 +71,15 @@ std::vector<std::string> read_labels(const fs::path& file) {
   return labels;
 }
 
+Recipe recipe_of_vocabulary(const DataRequest& request) {
+  return read_recipe((request.vocabulary / "recipe.toml").string());
+}
+
+std::vector<std::string> note_of_vocabulary(const DataRequest& request) {
+  if (request.model || request.vocabulary.empty()) return {};
+  return {"the vocabulary is that of " + request.vocabulary.string() + ", whose weights go with it"};
+}
+
 void add_checksums(Checksums& checksums, const std::vector<fs::path>& files) {
   for (const auto& file : files) checksums[file.filename().string()] = train::checksum_of_file(file);
 }

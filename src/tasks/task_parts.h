@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "quatrain/tasks/about.h"
+#include "quatrain/tasks/kind.h"
 #include "quatrain/train/task.h"
 
 /// What the tasks of several kinds do alike.
@@ -32,6 +33,11 @@ std::string list_of(const std::vector<int64_t>& indices);
 /// least, each another one.
 void write_labels(const std::filesystem::path& file, const std::vector<std::string>& labels);
 std::vector<std::string> read_labels(const std::filesystem::path& file);
+
+/// The recipe of the checkpoint whose vocabulary is taken (DataRequest::vocabulary).
+Recipe recipe_of_vocabulary(const DataRequest& request);
+/// What there is to say where one is taken; a note or none.
+std::vector<std::string> note_of_vocabulary(const DataRequest& request);
 
 /// The checksums of the files that a run's data were read from, by the files' names.
 using Checksums = std::map<std::string, std::string>;

@@ -53,7 +53,7 @@ void describe_transformer(train::Keys& keys, const TransformerSettings& t) {
 
 void check_attention(const Recipe& recipe, nn::AttentionKind attention, const nn::AlgebraSpec& algebra,
                      nn::HeadSplit split) {
-  const std::string problem = nn::attention_problem(attention, algebra, split);
+  const std::string problem = nn::attention_problem(attention, algebra, split, "model.");
   if (!problem.empty())
     recipe.refuse("model.attention", "= 'componentwise' " + problem + " (use 'real' or 'automatic')");
 }

@@ -223,9 +223,22 @@ TEST_F(ConvertTest, weights_of_another_model_are_refused) {
   };
   refused("--twin real --set model.heads=2 --weights nowhere.safetensors", "nowhere.safetensors");
   refused("--twin quaternion --set model.heads=2 --weights run", "does not fit the model");
-  refused("--twin real --set model.heads=2 --set task.max_vocabulary=5 --weights run",
-          "differs from the vocabulary of these data");
   refused("--twin real --weights data", "not a run with a checkpoint");
+}
+
+TEST_F(ConvertTest, fine_tuning_keeps_the_vocabulary_and_outlives_the_run_that_it_began_with) {
+  const std::string words = place_.read("run/best/vocabulary.txt");
+  const Outcome tuned =
+      place_.run("train text" + kSmall +
+                 " --twin real --set model.heads=2 --set task.max_vocabulary=5 --weights run "
+                 "--set train.steps=1 --data data --out tuned");
+  EXPECT_EQ(tuned.code, 0) << tuned.error;
+  EXPECT_THAT(tuned.error, HasSubstr("the vocabulary is that of "));
+  std::filesystem::remove_all(place_.path("run"));
+  const Outcome resumed = place_.run("train tuned --resume --set train.steps=2");
+  EXPECT_EQ(resumed.code, 0) << resumed.error;
+  EXPECT_EQ(place_.read("tuned/best/vocabulary.txt"), words);
+  EXPECT_EQ(place_.run("evaluate tuned").code, 0);
 }
 
 }  // namespace

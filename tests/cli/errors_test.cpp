@@ -152,12 +152,19 @@ std::vector<Section> sections() {
         {"weights that do not exist", kTrain + " --weights nowhere", 2},
         {"weights of another model", kTrain + " --weights run --set model.width=64"},
         {"weights of a run of another kind", "train hamilton --out run2 --weights run", 2},
-        {"weights of a run with another vocabulary", kTrain + " --weights run", 2,
-         third_line("bad\ta strange film")}}},
+        {"weights of a run with other labels", kTrain + " --weights run", 2,
+         third_line("strange\ta bad film")}}},
       {"Data",
        {{"a file is missing", kTrain, 1, no_file("data/dev.tsv")},
         {"all files are missing", "train text --data empty --out run2", 1, file("empty/else.txt", "x")},
         {"an empty file", kTrain, 1, file("data/train.tsv", "")},
+        {"pairs of lines with one file alone", "train translation --data pairs --out run2", 1,
+         file("pairs/train.de", "ein Mann\n")},
+        {"a pair of lines without a word", "train translation --data pairs --out run2", 1,
+         [](const Workplace& place) {
+           place.write("pairs/train.de", "ein Mann\n\u00a0\n");
+           place.write("pairs/train.en", "a man\na dog\n");
+         }},
         {"only blank lines", kTrain, 1, file("data/train.tsv", "\n\n")},
         {"a folder instead of a file", kTrain, 1,
          [](const Workplace& place) {

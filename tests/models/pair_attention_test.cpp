@@ -330,6 +330,10 @@ TEST(PairAttention, RefusesWhatIsNoPair) {
   EXPECT_THROW(PairAttention(attending("phm(4)").attention(nn::AttentionKind::componentwise)),
                std::invalid_argument);
   EXPECT_EQ(PairAttention(attending("phm(4)"))->kind(), nn::AttentionKind::real);
+  // With one component both kinds are the same.
+  for (const char* one : {"real", "phm(1)"})
+    for (const auto kind : {nn::AttentionKind::automatic, nn::AttentionKind::componentwise})
+      EXPECT_EQ(PairAttention(attending(one).attention(kind))->kind(), nn::AttentionKind::real) << one;
 }
 
 }  // namespace

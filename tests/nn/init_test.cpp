@@ -180,7 +180,11 @@ TEST(NnInit, GateBiasesStartEachGateOfEachComponent) {
   EXPECT_NEAR(steps.mean().item<double>(), 50.5, 4);
   EXPECT_EQ(gate(2).abs().sum().item<float>() + gate(3).abs().sum().item<float>(), 0);
 
-  nn::initialise_gate_biases_(bias, n, ops::Cell::rnn_tanh, 1.5);
+  EXPECT_THROW(nn::initialise_gate_biases_(bias, n, ops::Cell::gru, 1.5), std::invalid_argument);
+  EXPECT_THROW(nn::initialise_gate_biases_(bias, n, ops::Cell::lstm, 1.5, 20), std::invalid_argument);
+  EXPECT_THROW(nn::initialise_gate_biases_(bias, n, ops::Cell::lstm, 0, 2), std::invalid_argument);
+  EXPECT_THROW(nn::initialise_gate_biases_(bias, n, ops::Cell::rnn_tanh, 0, 20), std::invalid_argument);
+  nn::initialise_gate_biases_(bias, n, ops::Cell::rnn_tanh);
   EXPECT_EQ(bias.detach().abs().sum().item<float>(), 0);
   EXPECT_THROW(nn::initialise_gate_biases_(torch::zeros({10}), n, ops::Cell::lstm), std::invalid_argument);
 }

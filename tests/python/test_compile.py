@@ -112,7 +112,7 @@ def test_export_and_reload(name):
 
 
 class Packaged(torch.nn.Module):
-    """Every operator with lists of tensors, which are empty where an algebra is fixed."""
+    """Layers whose operators take lists of tensors, which are empty where an algebra is fixed."""
 
     def __init__(self, algebra):
         super().__init__()

@@ -37,6 +37,17 @@ def test_products_of_linear_layers():
             assert flops(lambda: learned(x)) == (real * 8 // 16 if taken == "factored" else real)
 
 
+# As AOTInductor's programs hand them over.
+def test_lists_that_are_none_count_as_empty_ones():
+    x, S = torch.randn(6, 64), torch.randn(4, 32, 16)
+    counts = [flops(lambda: torch.ops.quatrain.linear(x, S, None, "quaternion", None, factors)) for factors in ([], None)]
+    assert counts[0] == counts[1] > 0
+    z, h0, state = torch.randn(5 * 6, 256), torch.randn(6, 64), torch.randn(4, 64, 16)
+    arguments = (z, torch.full((5,), 6), h0, torch.zeros(6, 64), [state], "quaternion")
+    counts = [flops(lambda: torch.ops.quatrain.recurrence(*arguments, A, factors, None, None, "lstm")) for A, factors in (([], []), (None, None))]
+    assert counts[0] == counts[1] > 0
+
+
 def test_products_of_attention():
     Q, K, V = (torch.randn(2, length, 4, 3, 64, requires_grad=True) for length in (5, 7, 7))
     pairs, width = 2 * 3 * 5 * 7, 4 * 64

@@ -139,7 +139,7 @@ CASES = {
     "initialise_weight_": lambda: [(S(requires_grad=False), "glorot")],
     "initialise_structure_": lambda: [(A(requires_grad=False), "phm(4)")],
     "initialise_layer_": lambda: [(S(requires_grad=False), A(requires_grad=False), "phm(4)")],
-    "initialise_gate_biases_": lambda: [(torch.ones(4 * gates * 3), 4, cell, 1.0, chrono) for cell, gates, chrono in (("lstm", 4, 0), ("lstm", 4, 20), ("gru", 3, 20), ("rnn_tanh", 1, 0))],
+    "initialise_gate_biases_": lambda: [(torch.ones(4 * gates * 3), 4, cell, forget, chrono) for cell, gates, forget, chrono in (("lstm", 4, 1.0, 0), ("lstm", 4, 0.0, 20), ("gru", 3, 0.0, 20), ("rnn_tanh", 1, 0.0, 0))],
 }
 
 # Operators that no compiled program holds: on names, numbers and files, or on what stands beside a tensor.

@@ -316,14 +316,13 @@ TEST_F(LanguageKindTest, LongPromptsAreCutAndCounted) {
   EXPECT_THAT(model->summary(), HasSubstr("of 2 lines only the last 8 tokens were read"));
 }
 
-TEST_F(LanguageKindTest, AnotherVocabularyIsRefused) {
-  learn(recipe({"train.steps=2"}), {.folder = folder_ / "first"});
-  write("train.txt", sentences(200, 0) + " queen\n");
-  EXPECT_THAT(message_of([&] {
-                learn(recipe({"train.steps=2", "train.weights=" + (folder_ / "first").string()}));
-              }),
-              testing::AllOf(HasSubstr("the vocabulary of the run"), HasSubstr("(13 pieces)"),
-                             HasSubstr("of these data (14)")));
+TEST_F(LanguageKindTest, WhatStartsFromARunHasItsVocabulary) {
+  learn(recipe({"train.steps=2", "vocabulary.pieces=characters"}), {.folder = folder_ / "first"});
+  write("train.txt", sentences(200, 0) + " QUEEN\n");
+  learn(recipe({"train.steps=2", "train.weights=" + (folder_ / "first").string()}));
+  EXPECT_EQ(text_of(folder_ / "run/best/text.pieces"), text_of(folder_ / "first/best/text.pieces"));
+  EXPECT_EQ(find_value(read_recipe((folder_ / "run/best/recipe.toml").string()), "vocabulary.pieces"),
+            "characters");
 }
 
 TEST_F(LanguageKindTest, RulesThatJoinKeys) {

@@ -244,7 +244,7 @@ TEST(Recipe, sizes_must_go_together) {
   EXPECT_THAT(error_of("[model]\nwidth = 24\nheads = 5\nsplit = 'printed'\n"),
               HasSubstr("divisible by n and heads: 20 with n = 4 (quaternion) and heads = 5, got 24"));
   EXPECT_THAT(error_of("[model]\nattention = 'componentwise'\nsplit = 'printed'\n"),
-              HasSubstr("needs split = 'inside'"));
+              HasSubstr("needs model.split = 'inside'"));
   EXPECT_THAT(error_of("[model]\nprinted = true\n"), HasSubstr("a form of model.norm = 'post' or 'phydi'"));
   EXPECT_EQ(error_of("[model]\nprinted = true\nnorm = 'post'\nnorm_per_component = true\n"), "");
   // A twin is checked before anything runs.

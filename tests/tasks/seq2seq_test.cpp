@@ -118,15 +118,20 @@ TEST_F(Seq2SeqKindTest, ASetThatWasReplacedIsToldWhereItIsScored) {
   EXPECT_THAT(changed_set(folder_ / "run", "dev"), testing::IsEmpty());
 }
 
-TEST_F(Seq2SeqKindTest, AnotherVocabularyIsRefused) {
-  learn(corpus(), {.folder = folder_ / "first"});
+// As for fine-tuning: characters that the first run did not have are unknown.
+TEST_F(Seq2SeqKindTest, WhatStartsFromARunHasItsVocabulary) {
+  const std::string apart = "model.share_embeddings=false";
+  learn(corpus({"vocabulary.joint=false", apart}), {.folder = folder_ / "first"});
   write_corpus("train", 60, "!");
   const Recipe other =
       parse_recipe(kBackwards, "backwards.toml", "backwards",
                    settings_of_tests({"task.data=parallel", "task.source=low", "task.target=up",
-                                      "task.folder=" + folder_.string(), "train.steps=2",
+                                      "task.folder=" + folder_.string(), "train.steps=2", apart,
                                       "train.weights=" + (folder_ / "first").string()}));
-  EXPECT_THAT(refusal_of(other, {.folder = folder_ / "second"}), HasSubstr("the vocabulary of the run"));
+  learn(other, {.folder = folder_ / "second"});
+  for (const char* pieces : {"source.pieces", "target.pieces"})
+    EXPECT_EQ(text_of(folder_ / "second/best" / pieces), text_of(folder_ / "first/best" / pieces));
+  EXPECT_EQ(load_run(folder_ / "second")->predict({"ab"}).size(), 1U);  // by the recipe that was stored
 }
 
 TEST_F(Seq2SeqKindTest, BadPairsAreErrorsOrCounted) {

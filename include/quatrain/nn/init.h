@@ -87,7 +87,8 @@ QUATRAIN_API void initialise_factors_(const at::Tensor& factors, const algebra::
 
 /// The bias of a cell's input maps, (n * gates * p): zero, but the forget gates of an lstm, which start with
 /// `forget_bias`. With `chrono` steps (Tallec and Ollivier 2018) an lstm's forget gates start with log U(1,
-/// chrono - 1) and its input gates with their opposite, a gru's update gates with the former.
+/// chrono - 1) and its input gates with their opposite, a gru's update gates with the former. Without gates,
+/// and with chrono, `forget_bias` is 0.
 QUATRAIN_API void initialise_gate_biases_(const at::Tensor& bias, int64_t n, ops::Cell cell,
                                           double forget_bias = 0, int64_t chrono = 0,
                                           std::optional<at::Generator> generator = {});

@@ -147,6 +147,9 @@ struct QUATRAIN_API DataRequest {
   const Model* model = nullptr;  ///< a trained one, whose words and labels they shall have
   /// Is told what is being done where that takes long.
   std::function<void(const std::string&)> tell = {};
+  /// A checkpoint whose vocabulary is taken where kinds would learn one. Empty: that of the run that
+  /// `train.weights` names, if it names one.
+  std::filesystem::path vocabulary = {};
 };
 
 /// A kind of task.

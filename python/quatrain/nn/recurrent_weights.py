@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from .. import ops
 from ..algebra import Spec
+from ..init import initialise_gate_biases_
 from . import _check
 from .weight import WAYS, HypercomplexWeight, Place
 
@@ -120,11 +121,10 @@ class RecurrentWeights:
 
     def start_biases(self, layer: Any) -> None:
         bias_ih, bias_hh = (getattr(layer, name + self.suffix) for name in ("bias_ih", "bias_hh"))
-        with torch.no_grad():
-            if bias_hh is not None:
-                bias_hh.zero_()
-            if bias_ih is not None:
-                torch.ops.quatrain.initialise_gate_biases_(bias_ih, layer._spec.n, layer.cell, layer.forget_bias, layer.chrono)
+        if bias_hh is not None:
+            nn.init.zeros_(bias_hh)
+        if bias_ih is not None:
+            initialise_gate_biases_(bias_ih, layer._spec.n, layer.cell, layer.forget_bias, layer.chrono)
 
     def place_in_real(self, layer: Any, parameter: str) -> Place | None:
         """Torch's names and the order of its rows, one gate after the other; None for what is another's."""

@@ -11,14 +11,14 @@
 
 /// The operator `convolution`. A call goes through these files, in this order:
 ///
-///   schema.cpp      the registered schemas and the C++ functions; call.cpp reads and checks the arguments
+///   schema.cpp         the registered schemas and the C++ functions; call.cpp reads and checks the arguments
 ///   autocast.cpp, meta.cpp
 ///   with_epilogue.cpp  `convolution_with_epilogue`, all of it but a CPU's part; epilogue.cpp has the pass
-///                   over what the engine did not multiply
-///   autograd.cpp    records it, by linear/derivatives.h; traced.cpp under function transforms
-///   cpu.cpp         the engine for planes (plane.h): winograd.cpp and winograd_weights.cpp, or direct.cpp
-///                   and direct_weights.cpp
-///   composed.cpp    other devices and types; winograd_composed.cpp for float64
+///                      over what the engine did not multiply
+///   autograd.cpp       records it, by linear/derivatives.h; traced.cpp under function transforms
+///   cpu.cpp            the engine for planes (plane.h): winograd.cpp and winograd_weights.cpp, or direct.cpp
+///                      and direct_weights.cpp
+///   composed.cpp       other devices and types; winograd_composed.cpp for float64
 ///
 /// As `linear`, `convolution` and `convolution_backward` are the four partial derivatives of one form in
 /// (grad, x, F, A), and so closed under differentiation.

@@ -41,9 +41,8 @@ void finish_pixels(float* y, int64_t pixels, int64_t channels, const engine::Epi
   constexpr int64_t kValues = 1 << 14;  // that a thread should have to do
   const auto* residual = static_cast<const float*>(epilogue.residual.data);
   at::parallel_for(0, pixels, std::max<int64_t>(1, kValues / channels), [&](int64_t begin, int64_t end) {
-    kernels::cpu::active().finish(y + begin * channels, channels, end - begin, channels, epilogue.scale,
-                                  epilogue.bias, residual ? residual + begin * channels : nullptr, channels,
-                                  epilogue.activation);
+    engine::finish_columns(kernels::cpu::active(), epilogue, 0, end - begin, channels, y + begin * channels,
+                           channels, residual ? residual + begin * channels : nullptr, channels);
   });
 }
 

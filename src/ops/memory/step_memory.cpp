@@ -17,7 +17,7 @@ namespace quatrain::ops {
 // Blocks of sizes that are powers of two, which no tensor has now.
 class BlockPool {
  public:
-  // Null: none is left.
+  // Null: none is left, or blocks are not kept any more.
   void* take(size_t size_class) {
     const std::lock_guard lock(mutex_);
     if (closed_) return nullptr;

@@ -7,6 +7,7 @@
 #include "quatrain/data/tokenizer.h"
 #include "tasks/data_folder.h"
 #include "tasks/language_model/task.h"
+#include "tasks/task_parts.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -33,15 +34,16 @@ class CountedLines : public data::LineReader {
 }  // namespace
 
 LanguageData::LanguageData(Recipe recipe, const data::TextCorpus& corpus, Pieces pieces,
-                           const std::string& only)
+                           const DataRequest& request)
     : Data(std::move(recipe)),
       pieces_(std::move(pieces)),
-      only_scored_(!only.empty()),
+      only_scored_(!request.split.empty()),
+      vocabulary_note_(note_of_vocabulary(request)),
       sets_(std::make_shared<TextSets>()),
       checksums_(std::make_shared<Checksums>()) {
   const bool mark_ends = recipe_.own<LanguageOptions>().mark_ends;
   for (const char* split : {"train", "dev", "test"}) {
-    if (!corpus.has(split) || (only_scored_ && only != split)) continue;
+    if (!corpus.has(split) || (only_scored_ && request.split != split)) continue;
     CountedLines lines(corpus.open(split));
     int64_t ends = 0;
     const auto text =
@@ -82,15 +84,19 @@ std::unique_ptr<Data> load_texts(Recipe recipe, const DataRequest& request) {
   data::TextSource source = own.source;
   source.only = request.split;
   const auto corpus = data::open_text(source);
-  const auto learn = [&] {
+  const auto* model = dynamic_cast<const TextPredictor*>(request.model);
+  Pieces pieces = [&] {
+    if (model) return model->pieces;
+    if (!request.vocabulary.empty()) {
+      own.pieces = recipe_of_vocabulary(request).own<LanguageOptions>().pieces;
+      return TextPredictor::load_pieces(request.vocabulary);
+    }
     data::PieceOptions options = own.pieces;
     options.seed = recipe.train.seed;
     const auto reader = corpus->open("train");
     return Pieces::train([&](std::string& line) { return reader->next(line); }, options, request.tell);
-  };
-  const auto* model = dynamic_cast<const TextPredictor*>(request.model);
-  Pieces pieces = model ? model->pieces : learn();
-  return std::make_unique<LanguageData>(std::move(recipe), *corpus, std::move(pieces), request.split);
+  }();
+  return std::make_unique<LanguageData>(std::move(recipe), *corpus, std::move(pieces), request);
 }
 
 }  // namespace quatrain::tasks

@@ -25,7 +25,8 @@ using TextSets = std::map<std::string, TextSet, std::less<>>;
 /// Texts, and the pieces of the training set or those of a trained model.
 class LanguageData : public Data {
  public:
-  LanguageData(Recipe recipe, const data::TextCorpus& corpus, data::Pieces pieces, const std::string& only);
+  LanguageData(Recipe recipe, const data::TextCorpus& corpus, data::Pieces pieces,
+               const DataRequest& request);
 
   bool has(std::string_view split) const override { return sets_->contains(split); }
   /// {tokens}.
@@ -33,11 +34,13 @@ class LanguageData : public Data {
                             int64_t count) const override;
   std::unique_ptr<Model> make_model(const Recipe& recipe) const override;
   std::unique_ptr<train::Task> make_task(std::shared_ptr<Model> model) const override;
+  std::vector<std::string> notes() const override { return vocabulary_note_; }
   Checksums checksums() const override { return *checksums_; }
 
  private:
   data::Pieces pieces_;
   bool only_scored_;
+  std::vector<std::string> vocabulary_note_;
   std::shared_ptr<TextSets> sets_;
   std::shared_ptr<Checksums> checksums_;  // of the files, by name
 };

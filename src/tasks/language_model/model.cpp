@@ -117,14 +117,6 @@ Pieces TextPredictor::load_pieces(const fs::path& folder) {
   return Pieces::load(folder / kPiecesFile);
 }
 
-void TextPredictor::check_same_meaning(const fs::path& checkpoint) const {
-  const Pieces known = load_pieces(checkpoint);
-  if (!(known == pieces))
-    throw RecipeError("train.weights: the vocabulary of the run '" + recipe_.weights + "' (" +
-                      std::to_string(known.size()) + " pieces) differs from the vocabulary of these data (" +
-                      std::to_string(pieces.size()) + "): use the data and the [vocabulary] of that run");
-}
-
 // The weights of component-wise attention mean something else than those of real attention.
 std::unique_ptr<Model> TextPredictor::in_algebra(const std::string& algebra) const {
   Recipe recipe = recipe_alone();

@@ -23,7 +23,6 @@ class TextPredictor : public Model {
   /// has an empty answer, and so has the score of a single token that no mark of an end precedes.
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;
   void store(const std::filesystem::path& folder) const override;
-  void check_same_meaning(const std::filesystem::path& checkpoint) const override;
   std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
   std::string summary() const override;
 

@@ -9,6 +9,7 @@
 #include "tasks/data_folder.h"
 #include "tasks/seq2seq/bleu_counts.h"
 #include "tasks/seq2seq/task.h"
+#include "tasks/task_parts.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -76,16 +77,17 @@ class KeptPairs : public data::LinePairReader {
 }  // namespace
 
 PairData::PairData(Recipe recipe, std::unique_ptr<data::LinePairCorpus> corpus, PairPieces pieces,
-                   const std::string& only)
+                   const DataRequest& request)
     : Data(std::move(recipe)),
       corpus_(std::move(corpus)),
       pieces_(std::move(pieces)),
-      only_scored_(!only.empty()),
+      only_scored_(!request.split.empty()),
+      vocabulary_note_(note_of_vocabulary(request)),
       sets_(std::make_shared<std::map<std::string, PairSet, std::less<>>>()),
       checksums_(std::make_shared<Checksums>()) {
   const auto& own = recipe_.own<Seq2SeqTaskOptions>();
   for (const char* split : {"train", "dev", "test"}) {
-    if (!corpus_->has(split) || (only_scored_ && only != split)) continue;
+    if (!corpus_->has(split) || (only_scored_ && request.split != split)) continue;
     PairSet& set = (*sets_)[split];
     const bool trains = !only_scored_ && std::string_view(split) == "train";
     auto reader = corpus_->open(split);
@@ -132,7 +134,7 @@ std::unique_ptr<train::Task> PairData::make_task(std::shared_ptr<Model> model) c
 }
 
 std::vector<std::string> PairData::notes() const {
-  std::vector<std::string> all;
+  std::vector<std::string> all = vocabulary_note_;
   for (const auto& bad : corpus_->bad().reasons)
     all.push_back(bad.set + " set: " + counted(bad.count, "pair") + " left out (" + bad.reason +
                   "), the first at " + bad.first);
@@ -164,8 +166,16 @@ std::unique_ptr<Data> load_pairs(Recipe recipe, const DataRequest& request) {
   auto corpus = data::open_line_pairs(source);
   own.source.text = corpus->text();
   const auto* model = dynamic_cast<const Seq2SeqModel*>(request.model);
-  PairPieces pieces = model ? model->pieces : learn_pieces(*corpus, own, recipe.train.seed, request.tell);
-  return std::make_unique<PairData>(std::move(recipe), std::move(corpus), std::move(pieces), request.split);
+  PairPieces pieces = [&] {
+    if (model) return model->pieces;
+    if (request.vocabulary.empty()) return learn_pieces(*corpus, own, recipe.train.seed, request.tell);
+    const Recipe known = recipe_of_vocabulary(request);
+    own.pieces = known.own<Seq2SeqTaskOptions>().pieces;
+    own.joint = known.own<Seq2SeqTaskOptions>().joint;
+    own.check(recipe);  // again
+    return PairPieces::load(request.vocabulary, own.joint);
+  }();
+  return std::make_unique<PairData>(std::move(recipe), std::move(corpus), std::move(pieces), request);
 }
 
 }  // namespace quatrain::tasks

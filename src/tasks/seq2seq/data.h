@@ -23,7 +23,7 @@ struct PairSet {
 class PairData : public Data {
  public:
   PairData(Recipe recipe, std::unique_ptr<data::LinePairCorpus> corpus, PairPieces pieces,
-           const std::string& only);
+           const DataRequest& request);
 
   bool has(std::string_view split) const override { return sets_->contains(split); }
   const PairSet& set(std::string_view split) const { return sets_->find(split)->second; }  ///< that it has
@@ -39,6 +39,7 @@ class PairData : public Data {
   std::unique_ptr<data::LinePairCorpus> corpus_;
   PairPieces pieces_;
   bool only_scored_;
+  std::vector<std::string> vocabulary_note_;
   std::shared_ptr<std::map<std::string, PairSet, std::less<>>> sets_;
   std::shared_ptr<Checksums> checksums_;  // of the files, by name
 };

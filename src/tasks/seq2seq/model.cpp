@@ -101,16 +101,6 @@ models::Ensemble Seq2SeqModel::ensemble() const {
   return models::Ensemble(std::move(all));
 }
 
-void Seq2SeqModel::check_same_meaning(const fs::path& checkpoint) const {
-  const auto known = PairPieces::load(checkpoint, own().joint);
-  if (!(known == pieces))
-    throw RecipeError("train.weights: the vocabulary of the run '" + recipe_.weights + "' (" +
-                      std::to_string(known.source.size()) + " and " + std::to_string(known.target.size()) +
-                      " pieces) differs from the vocabulary of these data (" +
-                      std::to_string(pieces.source.size()) + " and " + std::to_string(pieces.target.size()) +
-                      "): use the data and the [vocabulary] of that run");
-}
-
 // The weights of component-wise attention mean something else than those of real attention.
 std::unique_ptr<Model> Seq2SeqModel::in_algebra(const std::string& algebra) const {
   Recipe recipe = recipe_alone();

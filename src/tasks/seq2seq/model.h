@@ -38,7 +38,6 @@ class Seq2SeqModel : public Model {
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;
   void answer_with(const Model& other) override;
   void store(const std::filesystem::path& folder) const override { pieces.save(folder); }
-  void check_same_meaning(const std::filesystem::path& checkpoint) const override;
   std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
   std::string summary() const override;
   /// Several batches, of lines that are alike in length.

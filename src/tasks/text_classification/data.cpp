@@ -92,6 +92,12 @@ std::unique_ptr<Data> load_text(Recipe recipe, const DataRequest& request) {
   settle_folder(own.source.reader, own.source.folder, data::readers(), folder, recipe.name);
   if (!own.vectors.empty()) own.vectors = find_data_file(own.vectors, own.source.folder);
   const auto* model = dynamic_cast<const TextModel*>(request.model);
+  const bool has_words = !model && !request.vocabulary.empty();
+  if (has_words) {
+    const Recipe known = recipe_of_vocabulary(request);
+    own.vocabulary = known.own<TextOptions>().vocabulary;
+    own.source.tokenizer = known.own<TextOptions>().source.tokenizer;
+  }
   data::Source source = own.source;
   source.only = request.split;
   if (model && !source.only.empty()) {
@@ -101,13 +107,15 @@ std::unique_ptr<Data> load_text(Recipe recipe, const DataRequest& request) {
   data::Splits splits = data::load(source);
   own.source.tokenizer = splits.tokenizer;
   if (model) check_same_labels(splits.labels, model->labels);
-  data::Vocabulary vocabulary =
-      model ? model->vocabulary : data::Vocabulary::build(splits.train, splits.tokenizer, own.vocabulary);
+  data::Vocabulary vocabulary = model ? model->vocabulary
+                                : has_words
+                                    ? data::Vocabulary::load(request.vocabulary / "vocabulary.txt")
+                                    : data::Vocabulary::build(splits.train, splits.tokenizer, own.vocabulary);
   if (!request.split.empty())
     for (auto [name, examples] :
          {std::pair{"train", &splits.train}, std::pair{"dev", &splits.dev}, std::pair{"test", &splits.test}})
       if (request.split != name) std::vector<data::Example>().swap(*examples);
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = note_of_vocabulary(request);
   if (!model) notes.push_back(label_counts(splits.labels, labels_of(splits.train), "texts"));
   return std::make_unique<TextData>(std::move(recipe), std::move(splits), std::move(vocabulary),
                                     std::move(notes));

@@ -7,6 +7,8 @@
 
 #include "quatrain/data/loader.h"
 #include "quatrain/train/session.h"
+#include "support/text.h"
+#include "tasks/task_parts.h"
 #include "tasks/text_classification/options.h"
 #include "tasks/words.h"
 
@@ -84,7 +86,10 @@ void TextModel::store(const fs::path& folder) const {
 }
 
 void TextModel::check_same_meaning(const fs::path& checkpoint) const {
-  check_same_words(vocabulary, checkpoint, recipe_.weights);
+  const auto known = read_labels(checkpoint / kLabelsFile);
+  if (known != labels)
+    throw RecipeError("train.weights: the labels of the run '" + recipe_.weights + "' (" + join(known) +
+                      ") differ from those of these data (" + join(labels) + "): use data with its labels");
 }
 
 // The weights of component-wise attention mean something else than those of real attention.
