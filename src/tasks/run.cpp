@@ -93,7 +93,8 @@ void check_answers(const Recipe& recipe, const std::vector<Setting>& settings, U
 std::unique_ptr<Data> load_data(Recipe recipe, const DataRequest& request) {
   make_paths_absolute(recipe);
   DataRequest settled = request;
-  if (!request.model && request.vocabulary.empty() && !recipe.weights.empty())
+  // What is not there is told where weights are needed.
+  if (!request.model && request.vocabulary.empty() && fs::is_directory(recipe.weights))
     settled.vocabulary = start_of(recipe);
   const Kind& kind = *recipe.kind;
   return kind.load_data(std::move(recipe), settled);

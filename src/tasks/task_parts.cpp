@@ -5,6 +5,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "quatrain/nn/weights.h"
 #include "quatrain/scores/classification.h"
 #include "support/atomic_file.h"
 #include "support/numbers.h"
@@ -72,6 +73,7 @@ std::vector<std::string> read_labels(const fs::path& file) {
 }
 
 Recipe recipe_of_vocabulary(const DataRequest& request) {
+  nn::add_algebras(request.vocabulary / "model.safetensors");  // which the recipe may name
   return read_recipe((request.vocabulary / "recipe.toml").string());
 }
 
