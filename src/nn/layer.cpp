@@ -48,7 +48,7 @@ void HypercomplexLayer::check_archive(torch::serialize::InputArchive& archive) c
   if (archive.try_read(kArchived, stored) && stored.isString())
     TORCH_CHECK(is_same(algebra(), stored.toStringRef()),
                 "load: a layer of the archive was trained with the algebra ", stored.toStringRef(),
-                ", but the model's has ", describe(algebra()), " (build the model with that algebra)");
+                ", but the model has ", describe(algebra()), " (build the model with that algebra)");
   for (const auto& item : dynamic_cast<const torch::nn::Module&>(*this).named_parameters(false)) {
     at::Tensor there;
     if (!archive.try_read(item.key(), there)) continue;
