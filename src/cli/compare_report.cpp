@@ -128,11 +128,12 @@ void add_figures(Table& table, const Comparison& comparison) {
   };
   const tasks::Figure& selecting = comparison.twins.front().recipe.selecting();
   add(selecting.title + ", dev set", selecting, "", &train::Result::dev);
-  for (const auto& figure : compared(comparison)) {
+  const auto figures_compared = compared(comparison);
+  for (const auto& figure : figures_compared) {
     if (!first.contains(figure.name)) continue;
     add(figure.title + ", test set", figure, "");
     add_differences(table, comparison, figure);
-    if (figure.name != compared(comparison).front().name) continue;  // of parts one figure is enough
+    if (figure.name != figures_compared.front().name) continue;  // of parts one figure is enough
     for (const auto& group : tasks::groups_of(first))
       if (first.contains(figure.name + group)) add(group_title(group), figure, group);
   }

@@ -268,7 +268,7 @@ std::unique_ptr<LinePairCorpus> open_files(const PairEntry& entry, const LinePai
     if (!set.source.empty()) sets.emplace(split, std::move(set));
   };
   for (const auto& [split, stems] : stems_of) add(split.c_str(), stems);
-  const std::string file = needed_stems[0] + "." + from;  // of pairs in two files the endings were looked for
+  const std::string file = needed_stems[0] + "." + from;  // tsv: of two files endings are looked for above
   TORCH_CHECK(sets.contains(needed), "data: the ", entry.reader.name, " format needs ",
               (folder / file).string(), " or ", file, ".gz, but there is neither");
   return std::make_unique<FileCorpus>(source.text.value_or(entry.text), entry.reader.name, folder,

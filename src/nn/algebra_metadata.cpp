@@ -22,12 +22,14 @@ std::string describe(const algebra::Spec& spec) {
   return spec.learned ? spec.text() : spec.name + " " + algebra::get(spec.name).hash();
 }
 
-bool is_same(const algebra::Spec& spec, const std::string& stored) {
+std::string difference(const std::string& layer, const algebra::Spec& spec, const std::string& stored) {
   // The hash is the last word of a fixed algebra's text; a learned layer's notation ends with its bracket.
   const auto hash_of = [](const std::string& text) { return text.substr(text.rfind(' ') + 1); };
-  if (stored.ends_with(')') != spec.learned) return false;
-  return spec.learned ? stored.starts_with("wkp(") == spec.weighted
-                      : hash_of(stored) == hash_of(describe(spec));
+  const std::string expected = describe(spec);
+  bool same = stored.ends_with(')') == spec.learned;
+  if (same)
+    same = spec.learned ? stored.starts_with("wkp(") == spec.weighted : hash_of(stored) == hash_of(expected);
+  return same ? "" : layer + " was trained with the algebra " + stored + ", but the model has " + expected;
 }
 
 void note_algebra(Texts& metadata, const std::string& layer, const algebra::Spec& spec) {

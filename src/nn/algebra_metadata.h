@@ -19,9 +19,10 @@ constexpr std::string_view kTable = "table/";
 /// The text of algebra/LAYER.
 std::string describe(const algebra::Spec& spec);
 
-/// Whether weights of which this text was stored are of the algebra. A learned tensor is stored itself, so
-/// where it started does not matter; a fixed one is its table, whatever its name.
-bool is_same(const algebra::Spec& spec, const std::string& stored);
+/// What there is to say where the weights of `layer`, of which this text was stored, are not of the algebra;
+/// empty where they are. A learned tensor is stored itself, so where it started does not matter; a fixed one
+/// is its table, whatever its name.
+std::string difference(const std::string& layer, const algebra::Spec& spec, const std::string& stored);
 
 /// Writes what belongs to a hypercomplex layer.
 void note_algebra(Texts& metadata, const std::string& layer, const algebra::Spec& spec);

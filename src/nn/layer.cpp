@@ -45,10 +45,10 @@ void HypercomplexLayer::write_algebra(torch::serialize::OutputArchive& archive) 
 // of other types as if they were of this one.
 void HypercomplexLayer::check_archive(torch::serialize::InputArchive& archive) const {
   c10::IValue stored;
-  if (archive.try_read(kArchived, stored) && stored.isString())
-    TORCH_CHECK(is_same(algebra(), stored.toStringRef()),
-                "load: a layer of the archive was trained with the algebra ", stored.toStringRef(),
-                ", but the model has ", describe(algebra()), " (build the model with that algebra)");
+  if (archive.try_read(kArchived, stored) && stored.isString()) {
+    const std::string other = difference("a layer of the archive", algebra(), stored.toStringRef());
+    TORCH_CHECK(other.empty(), "load: ", other, " (build the model with that algebra)");
+  }
   for (const auto& item : dynamic_cast<const torch::nn::Module&>(*this).named_parameters(false)) {
     at::Tensor there;
     if (!archive.try_read(item.key(), there)) continue;

@@ -40,8 +40,7 @@ std::string algebra_problem(const std::string& layer, const algebra::Spec& spec,
   const std::string shown = layer.empty() ? "the layer" : "layer '" + layer + "'";
   const auto found = metadata.find(std::string(kAlgebra) + layer);
   if (found == metadata.end()) return "the file does not say which algebra " + shown + " was trained with";
-  if (is_same(spec, found->second)) return "";
-  return shown + " was trained with the algebra " + found->second + ", but the model has " + describe(spec);
+  return difference(shown, spec, found->second);
 }
 
 std::vector<std::string> problems(const NamedTensors& state, const torch::nn::Module& module,

@@ -26,14 +26,20 @@ double LabelCounts::f1() const {
 void LabelTally::add(int64_t answer, int64_t target) {
   LabelCounts &answered = of_label_[static_cast<size_t>(answer)],
               &wanted = of_label_[static_cast<size_t>(target)];
-  const int64_t right = answer == target;
-  answered.right += right;
+  answered.right += answer == target;
   ++answered.answers;
   ++wanted.examples;
-  all_.right += right;
-  ++all_.answers;
-  ++all_.examples;
   ++confusions_[{target, answer}];
+}
+
+LabelCounts LabelTally::all() const {
+  LabelCounts sum;
+  for (const auto& [right, answers, examples] : of_label_) {
+    sum.right += right;
+    sum.answers += answers;
+    sum.examples += examples;
+  }
+  return sum;
 }
 
 double LabelTally::f1() const {

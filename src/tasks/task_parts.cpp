@@ -72,6 +72,23 @@ std::vector<std::string> read_labels(const fs::path& file) {
   return labels;
 }
 
+void add_group_figures(train::Evaluation& result, const std::vector<int64_t>& groups,
+                       const data::Majority& majority, const std::function<std::string(int64_t)>& name_of) {
+  std::map<int64_t, std::vector<int64_t>> shares;  // right answers and all
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (groups[i] < 0) continue;
+    auto& share = shares.try_emplace(groups[i], 2).first->second;
+    share[0] += result.predictions[i] == result.targets[i];
+    ++share[1];
+  }
+  for (const auto& [group, share] : shares) {
+    const std::string of = "/" + name_of(group);
+    result.figures["accuracy" + of] = share_of(share);
+    result.figures["majority" + of] = majority.by_group.at(group).share();
+    result.figures["count" + of] = static_cast<double>(share[1]);
+  }
+}
+
 Recipe recipe_of_vocabulary(const DataRequest& request) {
   nn::add_algebras(request.vocabulary / "model.safetensors");  // which the recipe may name
   return read_recipe((request.vocabulary / "recipe.toml").string());

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "quatrain/data/example.h"
 #include "quatrain/tasks/about.h"
 #include "quatrain/tasks/kind.h"
 #include "quatrain/train/task.h"
@@ -33,6 +35,11 @@ std::string list_of(const std::vector<int64_t>& indices);
 /// least, each another one.
 void write_labels(const std::filesystem::path& file, const std::vector<std::string>& labels);
 std::vector<std::string> read_labels(const std::filesystem::path& file);
+
+/// Accuracy and count of each group of the examples, with the share of its commonest label beside. `groups`:
+/// of each example, below 0 of none; `name_of` a group: "attractors=2".
+void add_group_figures(train::Evaluation& result, const std::vector<int64_t>& groups,
+                       const data::Majority& majority, const std::function<std::string(int64_t)>& name_of);
 
 /// The recipe of the checkpoint whose vocabulary is taken (DataRequest::vocabulary).
 Recipe recipe_of_vocabulary(const DataRequest& request);

@@ -31,8 +31,8 @@ QUATRAIN_API const char* name(HeadSplit split);
 QUATRAIN_API HeadSplit parse_head_split(std::string_view name);
 
 /// Why an algebra has no such attention: Q and K share a table of component-wise scores, and its heads hold
-/// numbers. Empty where it has; with one component both kinds are the same. `table`: what stands before an
-/// option's name.
+/// whole numbers. Empty where it has; with one component both kinds are the same. `table`: what stands before
+/// an option's name.
 QUATRAIN_API std::string attention_problem(AttentionKind asked, const AlgebraSpec& algebra,
                                            HeadSplit split = HeadSplit::inside, const char* table = "");
 /// What is computed, componentwise or real, of what was asked for and has no problem.

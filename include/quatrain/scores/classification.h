@@ -31,7 +31,7 @@ class QUATRAIN_API LabelTally {
   void add(int64_t answer, int64_t target);
 
   int64_t labels() const { return static_cast<int64_t>(of_label_.size()); }
-  const LabelCounts& all() const { return all_; }
+  LabelCounts all() const;
   const LabelCounts& of(int64_t label) const { return of_label_[static_cast<size_t>(label)]; }
   /// Of two labels the F1 of the second, of more the mean over all. A label that is neither answered nor
   /// there counts as 0.
@@ -41,7 +41,6 @@ class QUATRAIN_API LabelTally {
   std::string confusion_table(const std::vector<std::string>& names, const std::string& title) const;
 
  private:
-  LabelCounts all_;
   std::vector<LabelCounts> of_label_;
   std::map<std::pair<int64_t, int64_t>, int64_t> confusions_;  // examples by (target, answer)
 };

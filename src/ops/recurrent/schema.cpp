@@ -158,8 +158,7 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
   m.def(
       "recurrent_layer(Tensor x, Tensor batch_sizes, Tensor h0, Tensor? c0, Tensor[] S_x, Tensor[] S, str "
       "algebra, Tensor[]? A_x, Tensor[]? A, Tensor[]? factors_x, Tensor[]? factors, Tensor? bias_x=None, "
-      "Tensor? "
-      "bias=None, Tensor? mask=None, str cell=\"lstm\", str way=\"auto\", bool reverse=False, bool "
+      "Tensor? bias=None, Tensor? mask=None, str cell=\"lstm\", str way=\"auto\", bool reverse=False, bool "
       "constant=False) -> (Tensor, Tensor, Tensor)",
       tags);
   m.def(
@@ -170,8 +169,7 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
   m.def(
       "recurrence_backward(Tensor? dy, Tensor? dh, Tensor? dc, Tensor y, Tensor kept, Tensor batch_sizes, "
       "Tensor h0, Tensor? c0, Tensor[] S, str algebra, Tensor[]? A, Tensor[]? factors, Tensor? mask=None, "
-      "str "
-      "cell=\"lstm\", bool reverse=False) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+      "str cell=\"lstm\", bool reverse=False) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
       tags);
 }
 

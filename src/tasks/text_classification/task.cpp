@@ -113,7 +113,7 @@ train::Evaluation TextClassification::evaluate(std::string_view split,
   train::Evaluation result;
   result.predictions.resize(static_cast<size_t>(loader.examples()));
   result.targets.resize(static_cast<size_t>(loader.examples()));
-  std::map<int64_t, std::vector<int64_t>> groups;  // right answers and all
+  std::vector<int64_t> groups(result.targets.size());
   double loss = 0;
   for (int64_t b = 0; b < loader.batches(); ++b) {
     const data::Batch batch = loader.batch(0, b);
@@ -129,10 +129,7 @@ train::Evaluation TextClassification::evaluate(std::string_view split,
       const auto place = static_cast<size_t>(batch.indices[static_cast<size_t>(i)]);
       result.predictions[place] = answer[i];
       result.targets[place] = label[i];
-      if (group[i] < 0) continue;
-      auto& share = groups.try_emplace(group[i], 2).first->second;
-      share[0] += answer[i] == label[i];
-      ++share[1];
+      groups[place] = group[i];
     }
     if (after_batch) after_batch();
   }
@@ -140,12 +137,8 @@ train::Evaluation TextClassification::evaluate(std::string_view split,
   add_label_figures(result, split, parts_->labels);
   result.figures["loss"] = loss / static_cast<double>(loader.examples());
   result.figures["majority"] = majority.overall.share();
-  for (const auto& [group, share] : groups) {
-    const std::string of = "/" + parts_->group_name + "=" + std::to_string(group);
-    result.figures["accuracy" + of] = share_of(share);
-    result.figures["majority" + of] = majority.by_group.at(group).share();
-    result.figures["count" + of] = static_cast<double>(share[1]);
-  }
+  add_group_figures(result, groups, majority,
+                    [&](int64_t group) { return parts_->group_name + "=" + std::to_string(group); });
   return result;
 }
 

@@ -117,25 +117,14 @@ train::Evaluation TextPairTask::evaluate(std::string_view split, const std::func
   result.predictions.assign(answer, answer + answers.numel());
   result.targets = targets;
   add_label_figures(result, split, sets_->labels);
-  std::map<std::string, std::vector<int64_t>> shares;  // right answers and all, of each part of the set
-  for (size_t i = 0; i < targets.size(); ++i) {
-    if (sets_->groups.empty() || groups[i] < 0) continue;
-    const std::string part = "/" + sets_->group_name + "=" + sets_->groups[static_cast<size_t>(groups[i])];
-    auto& share = shares.try_emplace(part, 2).first->second;
-    share[0] += answer[i] == targets[i];
-    ++share[1];
-  }
   const data::Majority majority = data::majority(targets, groups);
   auto& figures = result.figures;
-  for (const auto& [part, share] : shares) {
-    figures["accuracy" + part] = share_of(share);
-    figures["count" + part] = static_cast<double>(share[1]);
-  }
   figures["loss"] = losses(logits, at::tensor(targets, at::kLong)).mean().item<double>();
   figures["majority"] = majority.overall.share();
-  for (size_t group = 0; group < sets_->groups.size(); ++group)
-    if (const auto of = majority.by_group.find(static_cast<int64_t>(group)); of != majority.by_group.end())
-      figures["majority/" + sets_->group_name + "=" + sets_->groups[group]] = of->second.share();
+  if (!sets_->groups.empty())  // of ranked answers a group is a question
+    add_group_figures(result, groups, majority, [&](int64_t group) {
+      return sets_->group_name + "=" + sets_->groups[static_cast<size_t>(group)];
+    });
   if (model_->ranked()) add_ranking(set, logits, std::string(split), result);
   return result;
 }
