@@ -132,6 +132,21 @@ TEST(Engine, MixturesOfQuaternionsArePaired) {
     EXPECT_TRUE(mixing->view().group[0].paired);
 }
 
+// Inputs of short rows are multiplied where they lie where a mixture is one of them as it is.
+TEST(Engine, BitsDoNotDependOnHowFarRowsAreApart) {
+  torch::manual_seed(8);
+  for (const std::string name : {"quaternion", "octonion", "clifford(2,1)", "tessarine", "real"})
+    for (const int64_t rows : {1, 30, 300}) {
+      const int64_t n = algebra::get(name).n();
+      const at::Tensor S = torch::randn({n, 17, 9}), wide = torch::randn({rows, 300 + n * 9}),
+                       x = wide.slice(1, 0, n * 9);
+      const Product product{name, {}, {}};
+      EXPECT_TRUE(torch::equal(ops::linear(x, S, {}, product, Way::factored),
+                               ops::linear(x.contiguous(), S, {}, product, Way::factored)))
+          << name << ", " << rows << " rows";
+    }
+}
+
 // Each number of rows meets other block sizes in each algebra, and each instruction set every number of rows.
 TEST(Engine, EveryTailOfRowsAndBlocks) {
   const Machine machine;
@@ -166,7 +181,11 @@ TEST(Engine, SeveralBlocksOfDepthPanelsAndStrips) {
   torch::manual_seed(2);
   for (const auto& [name, rows, m, p] :
        {EngineCase{"quaternion", 700, 70, 700}, EngineCase{"quaternion", 700, 700, 70},
-        EngineCase{"octonion", 530, 130, 150}, EngineCase{"complex", 1100, 333, 340}}) {
+        EngineCase{"octonion", 530, 130, 150}, EngineCase{"complex", 1100, 333, 340},
+        // Few weights, whose products fetch the next panel's rows, and inputs that are multiplied in place.
+        EngineCase{"quaternion", 701, 17, 16}, EngineCase{"octonion", 600, 9, 33},
+        EngineCase{"complex", 530, 64, 64}, EngineCase{"cyclic(5)", 517, 20, 7},
+        EngineCase{"quaternion", 600, 9, 660}}) {
     const LinearCase c(table_of(name), rows, m, p);
     for (const int threads : {1, 2, 3})
       for (const Way way : all_ways()) {
@@ -197,7 +216,7 @@ TEST(Engine, LearnedTensorsWithFactorsOfTheirOwn) {
 TEST(Engine, AnyStrides) {
   torch::manual_seed(4);
   const at::Tensor A = table_of("quaternion");
-  constexpr int64_t kRows = 45, kM = 18, kP = 20, kIn = 4 * kP, kOut = 4 * kM;
+  constexpr int64_t kRows = 301, kM = 18, kP = 20, kIn = 4 * kP, kOut = 4 * kM;
   const at::Tensor x = torch::randn({kRows, kIn}), S = torch::randn({4, kM, kP}),
                    grad = torch::randn({kRows, kOut});
   const auto run = [&](const char* what, const at::Tensor& x_, const at::Tensor& S_,

@@ -64,4 +64,16 @@ Groups::Groups(const Mix& mix, bool pairs) {
   }
 }
 
+Groups Groups::some(const std::vector<int32_t>& outputs) const {
+  Groups found;
+  found.shared_ = shared_;
+  for (MixGroup group : group_) {
+    const auto at = std::lower_bound(outputs.begin(), outputs.end(), group.first);
+    if (at == outputs.end() || *at != group.first) continue;
+    group.first = static_cast<int32_t>(at - outputs.begin());
+    found.group_.push_back(group);
+  }
+  return found;
+}
+
 }  // namespace quatrain::kernels::cpu

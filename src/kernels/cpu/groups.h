@@ -14,6 +14,9 @@ class Groups {
   /// output is the same sum, to the bit, in any group.
   explicit Groups(const Mix& mix, bool pairs = true);
 
+  /// Those of some outputs, in rising order, which take the places 0, 1 ...: none is left of a group, or all.
+  Groups some(const std::vector<int32_t>& outputs) const;
+
   /// The mixture with its groups; valid as long as both are.
   Mix of(Mix mix) const {
     mix.groups = static_cast<int32_t>(group_.size());

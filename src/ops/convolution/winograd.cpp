@@ -123,17 +123,12 @@ class Task {
   /// Mixtures that are a component as it is are multiplied where it lies, if nothing takes its place before
   /// the last product; the others are made.
   void find_plain() {
-    const kernels::cpu::Mix all = way_.in->view();
-    std::vector<int32_t> made;
-    for (int32_t r = 0; r < all.outputs; ++r) {
-      const int32_t begin = all.begin[r], end = all.begin[r + 1];
-      const bool plain = p_.blocks * plane_.groups == 1 && end - begin == 1 && all.coefficient[begin] == 1;
-      plain_.push_back(plain ? all.source[begin] : -1);
-      if (plain) continue;
-      mixture_at_.push_back(mixtures_ + r * mixed_);
-      made.push_back(r);
+    const bool taken = p_.blocks * plane_.groups == 1;
+    mixing_ = taken ? &way_.in->made() : way_.in;
+    for (int64_t r = 0; r < way_.rank; ++r) {
+      plain_.push_back(taken ? way_.in->plain(r) : -1);
+      if (plain_.back() < 0) mixture_at_.push_back(mixtures_ + r * mixed_);
     }
-    mixing_ = way_.in->some(made, /*alone=*/false);  // which are made depends on sizes alone
   }
 
   void read(int64_t row) {
@@ -156,7 +151,7 @@ class Task {
   /// The inputs of a position that are not multiplied where they lie.
   void mix(int64_t position, int64_t tiles) {
     for (int64_t c = 0; c < plane_.n; ++c) components_[c] = component(position, c);
-    combine(mixing_.view(), components_, width_, mixture_at_.data(), inputs_, tiles, inputs_);
+    combine(mixing_->view(), components_, width_, mixture_at_.data(), inputs_, tiles, inputs_);
   }
 
   /// The results of some tiles of a position.
@@ -283,7 +278,7 @@ class Task {
   int64_t first_ = 0, last_ = 0, block_ = 0, block_end_ = 0;
   float *tiles_, *mixtures_, *products_, *rows_in_, *rows_out_, *zeros_, *dump_;
   std::vector<float*> mixture_at_;  // of those that are made
-  engine::Mixing mixing_;           // theirs
+  const engine::Mixing* mixing_;    // theirs
   std::vector<int32_t> plain_;
   const float* components_[engine::kMaxComponents];  // of a position
   Meetings meetings_;

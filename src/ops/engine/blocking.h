@@ -3,6 +3,7 @@
 #include <ATen/native/CPUBlas.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "ops/engine/engine.h"
 #include "ops/engine/operands.h"
@@ -17,6 +18,7 @@ constexpr int64_t kTile = 64;               // rows of one product
 constexpr int64_t kLeftBytes = 1 << 19;     // of a panel's left mixtures: most of a small second level cache
 constexpr int64_t kRightBytes = 1 << 21;    // of a strip's right mixtures, read again for every panel
 constexpr int64_t kSmallRight = 1 << 19;    // the same where there is one panel: they are used at once
+constexpr int64_t kShortRow = 256;          // values of a row whose parts are read as fast where they lie
 constexpr int64_t kProductBytes = 1 << 18;  // of a tile's products; twice as many rather than few rows
 
 /// Calls work(T()) with the type in which a pass multiplies.
@@ -62,6 +64,21 @@ int64_t packed_offset(const Pass& p, int64_t col, int64_t k0) {
          (stored_depth<T>(p.K) * col + k0 * stored_columns<T>(std::min(block_columns(p), p.N - col)));
 }
 
+/// True where a layer's mixed weights are so few that they stay in the cache. Then products fetch the rows
+/// that come next, not the weights.
+template <class T>
+bool has_few_weights(const Pass& p) {
+  return !kPacked<T> && stays_in_cache(p.rank * p.N * (p.A[0].blocks.transposed ? p.M : p.K));
+}
+
+/// True where inputs that need no mixing are multiplied where they lie.
+template <class T>
+bool reads_in_place(const Pass& p) {
+  const Blocks& inputs = p.A[0].blocks;
+  return has_few_weights<T>(p) && !p.packed_unmixed && p.A.size() == 1 && !inputs.transposed &&
+         inputs.dtype == at::kFloat && inputs.row <= kShortRow;
+}
+
 // Rows of the next product. From four rows on one takes as long as it has rows; ATen makes a function for
 // each number of them in a tenth of a millisecond, so above 16 they are filled up to a multiple of four.
 inline int64_t tile_height(int64_t rows, int64_t largest) {
@@ -70,21 +87,27 @@ inline int64_t tile_height(int64_t rows, int64_t largest) {
   return rows <= kExact ? rows : (rows + kStep - 1) / kStep * kStep;
 }
 
-/// `next`: the block that is multiplied next where they come packed, else null.
+/// By a product of our own, which fetches `next` meanwhile; without, by ATen's.
 inline void multiply_block(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row,
-                           const float* b, const float* next, float* c) {
-  for (int64_t done = 0; done < cols; done += layout().columns) {
-    const int64_t together = std::min(layout().columns, cols - done);
-    const float* const part = b + done * depth;
-    const float* const after = next && done + together < cols ? part + together * depth : next;
-    small_product(rows, together, depth, a, a_row, part, together, after, c + done, cols);
+                           const float* b, const std::optional<kernels::cpu::Fetched>& next, float* c) {
+  const int64_t parts = (cols + layout().columns - 1) / layout().columns;
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t done = part * layout().columns, together = std::min(layout().columns, cols - done);
+    const float* const right = b + done * depth;
+    if (!next) {
+      small_product(rows, together, depth, a, a_row, right, together, c + done, cols);
+      continue;
+    }
+    const int64_t share = next->count / parts;
+    linked_product(rows, together, depth, {&a, &right, 1}, a_row, together, c + done, cols,
+                   {next->from + part * share, share});
   }
 }
 
 /// `depth` is even. Once a thread has called this it must release what the call keeps of the processor
 /// (Release): a product of ATen's own would meet it.
 inline void multiply_block(int64_t rows, int64_t cols, int64_t depth, const bf16* a, int64_t a_row,
-                           const bf16* b, const bf16* /*next*/, float* c) {
+                           const bf16* b, const std::optional<kernels::cpu::Fetched>& /*next*/, float* c) {
   const auto of = [](const bf16* p) { return reinterpret_cast<const at::BFloat16*>(p); };
   at::native::cpublas::brgemm(rows, cols, depth, a_row, cols, cols, false, of(a), of(b), c, true);
 }

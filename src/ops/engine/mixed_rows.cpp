@@ -23,7 +23,8 @@ void multiply_streamed(const Stream& s, int64_t rows, const float* mixed, int64_
     const int64_t block = col / together * together, width = std::min(together, s.m - block),
                   cols = std::min(block + width, end) - col;
     const float* const part = s.packed + block * depth + (col - block);
-    small_product(rows * s.n, cols, depth, mixed, depth, part, width, part + depth * width, y + col, s.m);
+    linked_product(rows * s.n, cols, depth, {&mixed, &part, 1}, depth, width, y + col, s.m,
+                   {part + depth * width, depth * width});
     col += cols;
   }
 }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <utility>
 
 namespace quatrain::ops::engine {
 
@@ -72,7 +73,22 @@ Mixing Mixing::into_products(const double* factor, int64_t n, int64_t rank) {
   std::vector<double> columns(static_cast<size_t>(n * rank));
   for (int64_t j = 0; j < n; ++j)
     for (int64_t r = 0; r < rank; ++r) columns[static_cast<size_t>(r * n + j)] = factor[j * rank + r];
-  return from_rows(columns.data(), rank, n);
+  Mixing mixing = from_rows(columns.data(), rank, n);
+  std::vector<int32_t> made;
+  for (int32_t r = 0; r < rank; ++r)
+    if (mixing.only_input(r) < 0) made.push_back(r);
+  if (static_cast<int64_t>(made.size()) < rank) {
+    Mixing others = mixing.some(made, /*alone=*/false);
+    others.groups_ = mixing.groups_.some(made);  // the bits of all of them
+    mixing.made_ = std::make_shared<const Mixing>(std::move(others));
+  }
+  return mixing;
+}
+
+int32_t Mixing::only_input(int64_t mixture) const {
+  const auto o = static_cast<size_t>(mixture);
+  const auto e = static_cast<size_t>(begin_[o]);
+  return begin_[o + 1] == begin_[o] + 1 && coefficient_[e] == 1 ? source_[e] : -1;
 }
 
 kernels::cpu::Mix copies_of(int64_t count) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -29,11 +30,18 @@ class Mixing {
 
   kernels::cpu::Mix view() const { return groups_.of(ungrouped()); }
 
+  /// The input that a mixture into products is as it is, so that it need not be made; else -1.
+  int32_t plain(int64_t mixture) const { return made_ ? only_input(mixture) : -1; }
+  /// The other mixtures, in their order.
+  const Mixing& made() const { return made_ ? *made_ : *this; }
+
  private:
   void add(int32_t source, float coefficient) {
     source_.push_back(source);
     coefficient_.push_back(coefficient);
   }
+  /// The input that a mixture is as it is; -1 where it is none.
+  int32_t only_input(int64_t mixture) const;
   void end_mixture() { begin_.push_back(static_cast<int32_t>(source_.size())); }
   void group(bool pairs = true) { groups_ = kernels::cpu::Groups(ungrouped(), pairs); }
   kernels::cpu::Mix ungrouped() const {
@@ -43,6 +51,7 @@ class Mixing {
   std::vector<int32_t> begin_{0}, source_;
   std::vector<float> coefficient_;
   kernels::cpu::Groups groups_;
+  std::shared_ptr<const Mixing> made_;  // null where that is all of them
 };
 
 /// The mixture that copies each of so many inputs; valid until this thread asks for more.

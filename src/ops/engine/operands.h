@@ -79,15 +79,55 @@ void mix_pieces(const kernels::cpu::Table& k, const Mixing& mixing, Pieces piece
   }
 }
 
-/// The left operands of a panel.
+/// The left operands of a panel: R mixtures in scratch memory, of so many rows of `depth` values at most.
+/// With `in_place` one that is an input as it is is not made, but read where the input lies.
 template <class T>
-void mix_left(const kernels::cpu::Table& k, const Pass& p, int64_t row, int64_t col, int64_t rows,
-              int64_t cols, T* out, int64_t out_component, int64_t out_row) {
-  mix_pieces(k, *p.left, p.A, p.n, row, col, rows, cols, out, out_component, out_row);
-  if (stored_depth<T>(cols) > cols)  // its partner is zero, but a NaN left here would not be
-    for (int64_t r = 0; r < p.rank; ++r)
-      for (int64_t i = 0; i < rows; ++i) out[r * out_component + i * out_row + cols] = 0;
-}
+class Left {
+ public:
+  Left(const Pass& p, int64_t rows, int64_t depth, bool in_place)
+      : p_(p),
+        mixing_(in_place ? p.left->made() : *p.left),
+        in_place_(in_place),
+        row_(depth + kSkew<T>),
+        component_(rows * row_ + kSkew<T>),
+        at_(p.rank),
+        rows_(p.rank) {}
+
+  /// Values of scratch memory, and where they are.
+  int64_t size() const { return mixing_.view().outputs * component_; }
+  void take(T* memory) { memory_ = memory; }
+  /// From one mixture to the next, where all are made.
+  int64_t component() const { return component_; }
+
+  void make(const kernels::cpu::Table& k, int64_t row, int64_t rows, int64_t col, int64_t cols) {
+    const int64_t made = mixing_.view().outputs;
+    if (made > 0) mix_pieces(k, mixing_, p_.A, p_.n, row, col, rows, cols, memory_, component_, row_);
+    if (stored_depth<T>(cols) > cols)  // its partner is zero, but a NaN left here would not be
+      for (int64_t r = 0; r < made; ++r)
+        for (int64_t i = 0; i < rows; ++i) memory_[r * component_ + i * row_ + cols] = 0;
+    for (int64_t r = 0, next = 0; r < p_.rank; ++r) {
+      const int32_t input = in_place_ ? p_.left->plain(r) : -1;
+      const Blocks& inputs = p_.A[0].blocks;
+      at_[r] = input < 0
+                   ? memory_ + next++ * component_
+                   : static_cast<const T*>(inputs.data) + input * inputs.component + row * inputs.row + col;
+      rows_[r] = input < 0 ? row_ : inputs.row;
+    }
+  }
+
+  /// Mixture r from the given one of these rows on, and how far its rows are apart.
+  const T* at(int64_t r, int64_t row) { return at_[r] + row * rows_[r]; }
+  int64_t row(int64_t r) { return rows_[r]; }
+
+ private:
+  const Pass& p_;
+  const Mixing& mixing_;
+  const bool in_place_;
+  const int64_t row_, component_;
+  T* memory_ = nullptr;
+  Few<const T*> at_;
+  Few<int64_t> rows_;
+};
 
 /// The right operands of a block: R matrices, one after the other, each in strips of columns that lie
 /// together. `scratch` holds R matrices of `most` rows and kColumns columns; `most` is even.

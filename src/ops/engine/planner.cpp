@@ -114,6 +114,9 @@ constexpr Fit kEpyc{{1.35, 0.0093, 0.0189, 0.010, 0.0247},
 
 double cached_cost(const Problem& p, Way way) {
   constexpr double kSlow = 1.7;
+  // Shares of what is taken in training where products are our own and fetch the rows that the next panel
+  // mixes; of an EPYC of the fourth generation.
+  constexpr double kFetchedMixture = 0.8, kFetchedCall = 0.25, kPanel = 256;
   constexpr double kVector = 8;  // values that a row of a mixture takes the time of, where it is shorter
   const Fit& fit = p.slow_dense ? kEpyc : kXeon;
   const double atens = p.slow_dense ? kSlow : 1, dense = p.n == 1 || p.rows < engine::kFewRows ? atens : 1;
@@ -146,12 +149,14 @@ double cached_cost(const Problem& p, Way way) {
     const double passes = trained && !products_kept(p) ? 4 : 3,
                  stored = trained && products_kept(p) ? s.R * s.rows * s.k / s.n : 0;
     const double weights = blocks(s.k / s.n, 64) * blocks(s.d / s.n, 32) * blocks(s.rows, 256);
-    const double mixed = p.learned ? t.learned_mixture : t.mixture,
-                 expanded = p.learned ? t.learned_weights : t.weights;
+    const bool fetched = s.rows > kPanel && engine::stays_in_cache(static_cast<int64_t>(s.share * s.k * s.d));
+    const double mixed = (p.learned ? t.learned_mixture : t.mixture) * (fetched ? kFetchedMixture : 1),
+                 expanded = p.learned ? t.learned_weights : t.weights,
+                 each = t.each * (fetched ? kFetchedCall : 1);
     return t.call + 13 * several + (p.followed ? follow_cost(p.n) : 0) +
            (0.0005 * stored +
             passes * (t.product * s.share * s.rows * kd + mixed * s.R * inputs + expanded * s.share * kd) +
-            t.each * s.R * (2 * products + weights)) /
+            each * s.R * (2 * products + weights)) /
                s.threads;
   }
   if (way == Way::mixed)

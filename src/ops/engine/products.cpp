@@ -52,20 +52,15 @@ bool takes_own(const Table& table) {
                      [&](const auto& entry) { return entry.first == &table && entry.second; });
 }
 
-/// By a product of our own, where that is wanted and has the bits of ATen's, or by ATen's.
-void multiply(bool own, int64_t rows, int64_t cols, int64_t depth, const Links& links, int64_t a_row,
-              int64_t b_row, float* c, int64_t c_row, const Fetched& next) {
-  const Table& table = kernels::cpu::active();
-  if (own && takes_own(table)) return table.product(links, a_row, rows, b_row, depth, cols, c, c_row, next);
-  for (int64_t i = 0; i < links.count; ++i)
-    at::native::cpublas::brgemm(rows, cols, depth, a_row, b_row, c_row, i > 0, links.x[i], links.w[i], c);
-  for (int64_t row = 0; links.count == 0 && row < rows; ++row) std::fill_n(c + row * c_row, cols, 0.f);
-}
-
 }  // namespace
 
 bool takes_own_products() {
   return takes_own(kernels::cpu::active());
+}
+
+bool stays_in_cache(int64_t weights) {
+  constexpr int64_t kBytes = 1 << 18;
+  return weights * 4 <= kBytes && takes_own_products();
 }
 
 std::vector<float> probe_values(int64_t count) {
@@ -77,13 +72,17 @@ std::vector<float> probe_values(int64_t count) {
 }
 
 void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row, const float* b,
-                   int64_t b_row, const float* next, float* c, int64_t c_row) {
-  multiply(next != nullptr, rows, cols, depth, {&a, &b, 1}, a_row, b_row, c, c_row, {next, depth * b_row});
+                   int64_t b_row, float* c, int64_t c_row) {
+  at::native::cpublas::brgemm(rows, cols, depth, a_row, b_row, c_row, false, a, b, c);
 }
 
 void linked_product(int64_t rows, int64_t cols, int64_t depth, const Links& links, int64_t a_row,
                     int64_t b_row, float* c, int64_t c_row, const Fetched& next) {
-  multiply(/*own=*/true, rows, cols, depth, links, a_row, b_row, c, c_row, next);
+  const Table& table = kernels::cpu::active();
+  if (takes_own(table)) return table.product(links, a_row, rows, b_row, depth, cols, c, c_row, next);
+  for (int64_t i = 0; i < links.count; ++i)
+    at::native::cpublas::brgemm(rows, cols, depth, a_row, b_row, c_row, i > 0, links.x[i], links.w[i], c);
+  for (int64_t row = 0; links.count == 0 && row < rows; ++row) std::fill_n(c + row * c_row, cols, 0.f);
 }
 
 }  // namespace quatrain::ops::engine

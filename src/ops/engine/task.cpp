@@ -20,9 +20,11 @@
 
 #include "ops/engine/few.h"
 #include "ops/engine/scratch.h"
+#include "ops/engine/upcoming.h"
 
 namespace quatrain::ops::engine {
 
+using kernels::cpu::Fetched;
 using kernels::cpu::Store;
 using kernels::cpu::Table;
 
@@ -64,17 +66,18 @@ namespace {
 template <class T>
 void run_in(const Pass& p, const Blocking& b, const Table& k, const Task& task, float* sums) {
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-  const int64_t R = p.rank, rows = std::min(b.panel, task.row_end - task.row), left_row = b.depth + kSkew<T>,
-                left_component = (rows + b.tile) * left_row + kSkew<T>,
+  const int64_t R = p.rank, rows = std::min(b.panel, task.row_end - task.row),
                 product_component = b.tile * kColumns + kSkew<float>;
+  const bool few_weights = has_few_weights<T>(p);
+  Left<T> left(p, rows + b.tile, b.depth, reads_in_place<T>(p));
   const int64_t width = task.col_end - task.col, panels = (task.row_end - task.row + b.panel - 1) / b.panel,
                 right_row = R * stored_depth<T>(b.depth),
                 most = (panels > 1 ? kRightBytes : kSmallRight) / (right_row * kSize),
                 strip = p.packed ? width : std::min(width, std::max(most, kColumns) / kColumns * kColumns);
   const int64_t right_size = p.packed ? 0 : right_row * stored_columns<T>(strip);
   Scratch& memory = scratch();
-  memory.begin((R * left_component + right_size) * kSize + R * product_component * 4 + 256);
-  T* const left = memory.take<T>(R * left_component);
+  memory.begin((left.size() + right_size) * kSize + R * product_component * 4 + 256);
+  left.take(memory.take<T>(left.size()));
   float* const product = memory.take<float>(R * product_component);
   T* const right = memory.take<T>(right_size);
   Few<float*> products(R);
@@ -118,9 +121,6 @@ void run_in(const Pass& p, const Blocking& b, const Table& k, const Task& task, 
       mix_right(k, p, k0, from + done, depth, std::min(kColumns, width - done),
                 right + R * stored_depth<T>(depth) * done, product, b.tile);
   };
-  const auto make_left = [&](int64_t row, int64_t height, int64_t k0, int64_t depth) {
-    mix_left(k, p, row, k0, height, depth, left, left_component, left_row);
-  };
   const auto packed = [&](int64_t col, int64_t k0) {
     return static_cast<const T*>(p.packed) + packed_offset<T>(p, col, k0);
   };
@@ -129,20 +129,27 @@ void run_in(const Pass& p, const Blocking& b, const Table& k, const Task& task, 
     if (col + cols < task.col_end) return packed(col + cols, k0);
     return packed(task.col, k0 + depth < p.K ? k0 + depth : 0);
   };
-  const auto multiply_tile = [&](int64_t rows, int64_t cols, int64_t depth, const T* a, const T* block,
+  Upcoming upcoming;  // where weights are few
+  const auto multiply_tile = [&](int64_t row, int64_t rows, int64_t cols, int64_t depth, const T* block,
                                  const T* next) {
     const int64_t size = depth * cols;
     if constexpr (!kPacked<T>)
       if (p.packed_unmixed) {
         const T* matrices[kMaxComponents];
         for (int64_t i = 0; i < p.n; ++i) matrices[i] = block + i * size;
-        return k.mixed_product(p.right->view(), matrices, cols, depth, cols, a, left_component, left_row,
-                               rows, products.data(), cols, {next, p.n * size});
+        return k.mixed_product(p.right->view(), matrices, cols, depth, cols, left.at(0, row),
+                               left.component(), left.row(0), rows, products.data(), cols,
+                               {next, p.n * size});
       }
     for (int64_t r = 0; r < R; ++r) {
       const T* const part = block + r * size;
-      multiply_block(rows, cols, depth, a + r * left_component, left_row, part,
-                     p.packed && r + 1 < R ? part + size : next, product + r * product_component);
+      std::optional<Fetched> fetched;
+      if (few_weights)
+        fetched = upcoming.next();
+      else if constexpr (!kPacked<T>)
+        if (p.packed) fetched = {r + 1 < R ? part + size : next, size};
+      multiply_block(rows, cols, depth, left.at(r, row), left.row(r), part, fetched,
+                     product + r * product_component);
     }
   };
   const auto multiply_panel = [&](int64_t row, int64_t height, int64_t from, int64_t width, int64_t k0,
@@ -153,8 +160,9 @@ void run_in(const Pass& p, const Blocking& b, const Table& k, const Task& task, 
       const T* const block = p.packed ? packed(col, k0) : right + R * stored * done;
       const T* const next = p.packed ? next_of(col, cols, k0, depth) : nullptr;
       for (int64_t at = 0; at < height;) {
-        const int64_t padded = tile_height(height - at, b.tile), count = std::min(padded, height - at);
-        multiply_tile(padded, filled, stored, left + at * left_row, block, next);
+        const int64_t count = std::min(b.tile, height - at),
+                      filled_rows = few_weights ? count : tile_height(height - at, b.tile);
+        multiply_tile(at, filled_rows, filled, stored, block, next);
         finish(row + at, count, col, cols, k0 == 0, k0 + depth == p.K);
         at += count;
       }
@@ -166,13 +174,20 @@ void run_in(const Pass& p, const Blocking& b, const Table& k, const Task& task, 
   };
   const auto for_depth = [&](const auto& work) { for_blocks(0, p.K, b.depth, work); };
   const auto for_strips = [&](const auto& work) { for_blocks(task.col, task.col_end, strip, work); };
+  const auto products_of = [&](int64_t height, int64_t width) {
+    const int64_t step = block_columns(p);
+    return (height + b.tile - 1) / b.tile * ((width + step - 1) / step) * R;
+  };
   // The outer loop mixes what the inner one would mix again: the left operands of a single panel, or the
   // right ones of a strip.
   if (panels == 1) {
     for_depth([&](int64_t k0, int64_t depth) {
-      make_left(task.row, rows, k0, depth);
+      left.make(k, task.row, rows, k0, depth);
       for_strips([&](int64_t col, int64_t cols) {
         make_right(col, cols, k0, depth);
+        if (few_weights)
+          upcoming =
+              upcoming_terms(p, k0 + depth, std::min(k0 + depth + b.depth, p.K), products_of(rows, cols));
         multiply_panel(task.row, rows, col, cols, k0, depth);
       });
     });
@@ -182,7 +197,10 @@ void run_in(const Pass& p, const Blocking& b, const Table& k, const Task& task, 
     for_depth([&](int64_t k0, int64_t depth) {
       make_right(col, cols, k0, depth);
       for_blocks(task.row, task.row_end, b.panel, [&](int64_t row, int64_t height) {
-        make_left(row, height, k0, depth);
+        left.make(k, row, height, k0, depth);
+        if (few_weights)
+          upcoming = upcoming_rows(p, row + height, std::min(row + height + b.panel, task.row_end),
+                                   products_of(height, cols));
         multiply_panel(row, height, col, cols, k0, depth);
       });
     });
