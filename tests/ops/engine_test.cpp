@@ -16,6 +16,7 @@
 
 #include "kernels/cpu/kernels.h"
 #include "ops/engine/mixing.h"
+#include "ops/engine/upcoming.h"
 #include "ops/memory/recycled.h"
 #include "ops/reference.h"
 
@@ -132,19 +133,92 @@ TEST(Engine, MixturesOfQuaternionsArePaired) {
     EXPECT_TRUE(mixing->view().group[0].paired);
 }
 
+TEST(Engine, WhatAMixtureNeedNotMake) {
+  const auto& f = algebra::get("quaternion").factors();
+  const auto mixing = ops::engine::Mixing::into_products(f.V.data(), 4, f.rank);
+  std::vector<int32_t> plain;
+  for (int64_t r = 0; r < f.rank; ++r) {
+    plain.push_back(mixing.plain(r));
+    for (int64_t j = 0; j < 4; ++j)
+      if (plain.back() >= 0) {
+        EXPECT_EQ(f.V[static_cast<size_t>(j * f.rank + r)], j == plain.back());
+      }
+  }
+  EXPECT_EQ(std::count(plain.begin(), plain.end(), -1), 4);
+  EXPECT_EQ(mixing.made().view().outputs, 4);
+  EXPECT_TRUE(mixing.made().view().group[0].paired);
+  // Those of products are never read in place.
+  EXPECT_EQ(ops::engine::Mixing::copies(3).plain(1), -1);
+  EXPECT_EQ(ops::engine::Mixing::copies(3).made().view().outputs, 3);
+}
+
+// Products share what they fetch: one stretch, then the other, each value at most once and nearly all.
+TEST(Engine, UpcomingMemoryIsSharedOut) {
+  const std::vector<float> memory(5000);
+  for (const auto& [first, second, products] : {std::array<int64_t, 3>{1000, 2000, 16},
+                                                {0, 700, 3},
+                                                {700, 0, 5},
+                                                {10, 20, 100},
+                                                {0, 0, 4},
+                                                {100, 50, 0}}) {
+    const float* const later = memory.data() + 2500;
+    ops::engine::Upcoming upcoming({memory.data(), first}, {later, second}, products);
+    const float* expected = first > 0 ? memory.data() : later;
+    int64_t fetched = 0;
+    for (int64_t i = 0; i < std::max<int64_t>(products, 1); ++i) {
+      const auto share = upcoming.next();
+      if (share.count == 0) continue;
+      EXPECT_EQ(share.from, expected);
+      expected = share.from + share.count;
+      if (expected == memory.data() + first) expected = later;
+      fetched += share.count;
+    }
+    const int64_t all = first + second;
+    EXPECT_LE(fetched, all);
+    if (products > 0) {
+      EXPECT_GT(fetched, all - products - all / products - 1);
+    }
+  }
+}
+
+TEST(Engine, RowsThatAreNoOneStretchAreNotFetched) {
+  std::vector<float> memory(100);
+  const auto stretch = [&](int64_t row, at::ScalarType dtype, int64_t first, int64_t last) {
+    return ops::engine::stretch_of({memory.data(), 3, row, false, dtype}, 6, first, last);
+  };
+  EXPECT_EQ(stretch(7, torch::kFloat, 0, 4).count, 0);
+  EXPECT_EQ(stretch(6, torch::kFloat, 4, 4).count, 0);
+  EXPECT_EQ(stretch(6, torch::kFloat, 2, 5).from, memory.data() + 12);
+  EXPECT_EQ(stretch(6, torch::kFloat, 2, 5).count, 18);
+  EXPECT_EQ(stretch(6, torch::kBFloat16, 2, 5).from, memory.data() + 6);
+  EXPECT_EQ(stretch(6, torch::kBFloat16, 2, 5).count, 9);
+  EXPECT_EQ(ops::engine::stretch_of({}, 0, 0, 4).count, 0);
+}
+
 // Inputs of short rows are multiplied where they lie where a mixture is one of them as it is.
 TEST(Engine, BitsDoNotDependOnHowFarRowsAreApart) {
+  const Machine machine;
+  torch::set_num_threads(1);
   torch::manual_seed(8);
+  const torch::NoGradGuard no_grad;
   for (const std::string name : {"quaternion", "octonion", "clifford(2,1)", "tessarine", "real"})
-    for (const int64_t rows : {1, 30, 300}) {
-      const int64_t n = algebra::get(name).n();
-      const at::Tensor S = torch::randn({n, 17, 9}), wide = torch::randn({rows, 300 + n * 9}),
-                       x = wide.slice(1, 0, n * 9);
-      const Product product{name, {}, {}};
-      EXPECT_TRUE(torch::equal(ops::linear(x, S, {}, product, Way::factored),
-                               ops::linear(x.contiguous(), S, {}, product, Way::factored)))
-          << name << ", " << rows << " rows";
-    }
+    for (const int64_t rows : {1, 30, 600})
+      for (const bool prepared : {false, true}) {
+        const int64_t n = algebra::get(name).n();
+        const at::Tensor S = torch::randn({n, 17, 9}), wide = torch::randn({rows, 300 + n * 9}),
+                         x = wide.slice(1, 0, n * 9), wide_grad = torch::randn({rows, 300 + n * 17}),
+                         grad = wide_grad.slice(1, 0, n * 17);
+        const Product product{name, {}, {}};
+        const auto y = [&](const at::Tensor& t) {
+          return ops::linear(t, S, {}, product, Way::factored, {}, prepared);
+        };
+        const auto dx = [&](const at::Tensor& t) {
+          return std::get<0>(ops::linear_backward(t, x, S, product, Way::factored, {}, {true, false, false}));
+        };
+        SCOPED_TRACE(name + ", " + std::to_string(rows) + " rows" + (prepared ? ", prepared" : ""));
+        EXPECT_TRUE(torch::equal(y(x), y(x.contiguous())));
+        EXPECT_TRUE(torch::equal(dx(grad), dx(grad.contiguous())));
+      }
 }
 
 // Each number of rows meets other block sizes in each algebra, and each instruction set every number of rows.

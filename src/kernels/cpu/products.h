@@ -95,7 +95,8 @@ void product(const Links& links, int64_t x_row, int64_t rows, int64_t w_row, int
   // Equal groups of rows: a last one of a row or two would wait for its sums.
   const int64_t groups = (rows + kProductRows - 1) / kProductRows,
                 width = rows > kFewRows ? kWidth : kMostVectors * kLanes, tiles = (cols + width - 1) / width,
-                steps = groups * tiles * links.count * depth, step = steps > 0 ? next.count * 4 / steps : 0;
+                steps = groups * tiles * links.count * depth,
+                step = steps > 0 ? (next.count * 4 + steps - 1) / steps : 0;
   const auto* const ahead = reinterpret_cast<const char*>(next.count > 0 ? next.from : y);
   ProductTile tile{links, 0, 0, x_row, w_row, depth, y, y_row, ahead, step};
   for (int64_t col = 0; col < cols; col += width)

@@ -24,6 +24,7 @@
 #include "ops/engine/products.h"
 #include "ops/engine/scratch.h"
 #include "ops/engine/threads.h"
+#include "ops/engine/upcoming.h"
 
 namespace quatrain::ops::plane {
 
@@ -74,9 +75,10 @@ class Task {
     mixed_.read(panel_, mixtures_);
     const int64_t all = columns_.blocks * plane_.groups;
     const int64_t begin = all * part / columns_.parts, end = all * (part + 1) / columns_.parts;
-    pixels_ = {};
-    if (panel + 1 < p_.count && !leaves_cache_) pixels_ = mixed_.fresh_of(p_[panel + 1]);
-    pixels_.count /= std::max<int64_t>(1, (end - begin) * way_.rank * view_.phases() * panel_.rows());
+    upcoming_ = {};
+    if (panel + 1 < p_.count && !leaves_cache_)
+      upcoming_ = {
+          mixed_.fresh_of(p_[panel + 1]), {}, (end - begin) * way_.rank * view_.phases() * panel_.rows()};
     for (int64_t block = begin; block < end; ++block) multiply(block);
     const int64_t m = outputs_ / plane_.groups;
     for (int64_t block = begin; !out_.last && block < end; ++block)
@@ -133,8 +135,8 @@ class Task {
         }
         const int64_t links = static_cast<int64_t>(left_.size()), depth = side * q;
         const int64_t all = deep.count * down.count * across.count * q * cols;
-        const Fetched next = leaves_cache_ ? Fetched{weights + plane_.places() * q * cols, all} : pixels_;
-        pixels_.from += pixels_.count;
+        const Fetched next =
+            leaves_cache_ ? Fetched{weights + plane_.places() * q * cols, all} : upcoming_.next();
         engine::linked_product(width, cols, depth, {left_.data(), right_.data(), links},
                                view_.across.stride * inputs_, cols, products + row * width * cols, cols,
                                next);
@@ -221,7 +223,7 @@ class Task {
   std::vector<const float*> product_at_, left_, right_;
   float *mixtures_, *products_, *rows_out_;
   Panel panel_{};
-  Fetched pixels_;  // of the next panel, those that the next product fetches
+  engine::Upcoming upcoming_;  // pixels of the next panel
 };
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "ops/engine/products.h"
 #include "ops/engine/scratch.h"
 #include "ops/engine/threads.h"
+#include "ops/engine/upcoming.h"
 
 namespace quatrain::ops::plane {
 
@@ -107,11 +108,11 @@ class Task {
     const auto read_rows = static_cast<int64_t>(meetings_.inputs.size());
     for (int64_t row = 0; row < read_rows; ++row) read(row);
     const int64_t tiles = (last_ - first_) * p_.across;
+    // The pixels of the result are fetched, then those that the next panel meets.
+    upcoming_ = {pixels_of(out_, first_, last_, 0),
+                 pixels_of(in_, last_, std::min(last_ + p_.height, p_.tile_rows), 2 - top()),
+                 (tiles + kTiles - 1) / kTiles * (block_end_ - block_) * way_.rank * p_.positions};
     for (int64_t position = 0; position < p_.positions; ++position) {
-      // First the pixels of the result are fetched, then those that the next panel meets.
-      if (position == 0) pixels_ = share(pixels_of(out_, first_, last_, 0));
-      if (position == p_.positions / 2)
-        pixels_ = share(pixels_of(in_, last_, std::min(last_ + p_.height, p_.tile_rows), 2 - top()));
       mix(position, read_rows * p_.across);
       for (int64_t tile = 0; tile < tiles; tile += kTiles)
         multiply(position, tile, std::min(kTiles, tiles - tile));
@@ -167,6 +168,7 @@ class Task {
         const float* const left = plain < 0 ? mixtures_ + r * mixed_ : components_[plain];
         const int64_t left_row = plain < 0 ? inputs_ : width_;
         float* const product = products_ + r * product_;
+        const Fetched pixels = upcoming_.next();
         for (const Meeting& run : meetings_.runs) {
           const int64_t begin = std::max(run.row * p_.across, tile),
                         end = std::min((run.row + run.rows) * p_.across, tile + tiles),
@@ -179,12 +181,11 @@ class Task {
             std::fill_n(to, (end - begin) * cols, 0.f);
           else if (run.plane == 0)
             engine::linked_product(end - begin, cols, q, {&tiles_of_run, &weights_of_run, 1}, left_row, m, to,
-                                   cols, leaves_cache_ ? Fetched{weights_of_run + q * m, q * m} : pixels_);
+                                   cols, leaves_cache_ ? Fetched{weights_of_run + q * m, q * m} : pixels);
           else
             at::native::cpublas::brgemm(end - begin, cols, q, left_row, m, cols, true, tiles_of_run,
                                         weights_of_run, to);
         }
-        pixels_.from += pixels_.count;
       }
       for (int64_t c = 0; c < plane_.n; ++c)
         results[c] = component(position, c) + tile * width_ + group * m + col;
@@ -237,12 +238,6 @@ class Task {
     const int64_t y = std::clamp<int64_t>(tiles * p_.m + below, 0, images.height - 1);
     return {images.pixel(slice, y, 0), (last - first) * p_.m * images.width * images.channels};
   }
-  /// What each product fetches of them, in half of the positions.
-  Fetched share(Fetched pixels) const {
-    const int64_t chunks = ((last_ - first_) * p_.across + kTiles - 1) / kTiles;
-    pixels.count /= std::max<int64_t>(1, chunks * (block_end_ - block_) * way_.rank * p_.positions / 2);
-    return pixels;
-  }
 
   /// Calls use(first unit, units) for runs of a component's units that this task computes.
   template <class Use>
@@ -286,7 +281,7 @@ class Task {
   std::vector<float*> position_at_, pixels_out_;
   std::vector<const float*> pixels_in_;
   const bool leaves_cache_;
-  Fetched pixels_;  // those that the next product fetches
+  engine::Upcoming upcoming_;
 };
 
 }  // namespace

@@ -65,7 +65,7 @@ int64_t packed_offset(const Pass& p, int64_t col, int64_t k0) {
 }
 
 /// True where a layer's mixed weights are so few that they stay in the cache. Then products fetch the rows
-/// that come next, not the weights.
+/// that come next, not the weights. Where the left operand is transposed the result is the weights' gradient.
 template <class T>
 bool has_few_weights(const Pass& p) {
   return !kPacked<T> && stays_in_cache(p.rank * p.N * (p.A[0].blocks.transposed ? p.M : p.K));
@@ -87,7 +87,7 @@ inline int64_t tile_height(int64_t rows, int64_t largest) {
   return rows <= kExact ? rows : (rows + kStep - 1) / kStep * kStep;
 }
 
-/// By a product of our own, which fetches `next` meanwhile; without, by ATen's.
+/// By `linked_product`, which fetches `next` meanwhile; without, by ATen's product.
 inline void multiply_block(int64_t rows, int64_t cols, int64_t depth, const float* a, int64_t a_row,
                            const float* b, const std::optional<kernels::cpu::Fetched>& next, float* c) {
   const int64_t parts = (cols + layout().columns - 1) / layout().columns;

@@ -42,7 +42,8 @@ Blocks blocks_of(const Matrix& matrix) {
 
 }  // namespace
 
-// A pass of one component and one product: both operands are copied into its blocks.
+// A pass of one component and one product: the right operand is copied into its blocks, and the left one
+// unless it is read where it lies.
 void multiply_in_engine(int64_t M, int64_t N, int64_t K, const Matrix& a, const Matrix& b, bool accumulate,
                         float* c, int64_t c_row) {
   constexpr double kOne = 1;

@@ -14,7 +14,7 @@
 namespace quatrain::ops::engine {
 
 /// A sparse linear mixture of components; owns what kernels::cpu::Mix points to.
-class Mixing {
+class QUATRAIN_API Mixing {
  public:
   /// R mixtures of n components: the columns of a factor (n x R, row-major).
   static Mixing into_products(const double* factor, int64_t n, int64_t rank);

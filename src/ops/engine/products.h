@@ -25,7 +25,8 @@ void linked_product(int64_t rows, int64_t cols, int64_t depth, const kernels::cp
 QUATRAIN_API bool takes_own_products();
 
 /// True where so many mixed weights stay in the cache beside a panel's rows, and products are our own: then
-/// these fetch the rows that come next, not the weights.
+/// these fetch the rows that come next, not the weights. Convolutions have a limit of their own
+/// (weights_leave_cache).
 bool stays_in_cache(int64_t weights);
 
 /// Values in [0, 1), always the same ones, for a look at the bits that a product gives.

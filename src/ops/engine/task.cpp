@@ -1,7 +1,8 @@
 // A task computes a rectangle of C. It walks strips of columns, blocks of K, panels of rows:
 //
 //   strip of columns, block of K:  the right operands are mixed into R blocks (unless they come packed)
-//     panel of rows:               the left operands are mixed into R; they stay in the second level cache
+//     panel of rows:               the left operands are mixed into R; they stay in the second level cache,
+//                                  and those that are an input as it is may be read where they lie
 //       block of columns, tile of rows:  R small products, mixed into C while they are in the first level
 //       cache
 //
@@ -129,7 +130,9 @@ void run_in(const Pass& p, const Blocking& b, const Table& k, const Task& task, 
     if (col + cols < task.col_end) return packed(col + cols, k0);
     return packed(task.col, k0 + depth < p.K ? k0 + depth : 0);
   };
-  Upcoming upcoming;  // where weights are few
+  // A single panel meets packed weights once: then they are fetched, however few.
+  const bool fetches_rows = few_weights && !(p.packed && panels == 1);
+  Upcoming upcoming;  // those rows
   const auto multiply_tile = [&](int64_t row, int64_t rows, int64_t cols, int64_t depth, const T* block,
                                  const T* next) {
     const int64_t size = depth * cols;
@@ -144,7 +147,7 @@ void run_in(const Pass& p, const Blocking& b, const Table& k, const Task& task, 
     for (int64_t r = 0; r < R; ++r) {
       const T* const part = block + r * size;
       std::optional<Fetched> fetched;
-      if (few_weights)
+      if (fetches_rows)
         fetched = upcoming.next();
       else if constexpr (!kPacked<T>)
         if (p.packed) fetched = {r + 1 < R ? part + size : next, size};
@@ -185,7 +188,7 @@ void run_in(const Pass& p, const Blocking& b, const Table& k, const Task& task, 
       left.make(k, task.row, rows, k0, depth);
       for_strips([&](int64_t col, int64_t cols) {
         make_right(col, cols, k0, depth);
-        if (few_weights)
+        if (fetches_rows)
           upcoming =
               upcoming_terms(p, k0 + depth, std::min(k0 + depth + b.depth, p.K), products_of(rows, cols));
         multiply_panel(task.row, rows, col, cols, k0, depth);
@@ -198,9 +201,9 @@ void run_in(const Pass& p, const Blocking& b, const Table& k, const Task& task, 
       make_right(col, cols, k0, depth);
       for_blocks(task.row, task.row_end, b.panel, [&](int64_t row, int64_t height) {
         left.make(k, row, height, k0, depth);
-        if (few_weights)
-          upcoming = upcoming_rows(p, row + height, std::min(row + height + b.panel, task.row_end),
-                                   products_of(height, cols));
+        if (fetches_rows)
+          upcoming = upcoming_rows(p, depth == p.K, row + height,
+                                   std::min(row + height + b.panel, task.row_end), products_of(height, cols));
         multiply_panel(row, height, col, cols, k0, depth);
       });
     });

@@ -33,15 +33,15 @@ class Upcoming {
 /// stretch of memory; else nothing.
 inline kernels::cpu::Fetched stretch_of(const Blocks& blocks, int64_t columns, int64_t first, int64_t last) {
   if (!blocks.data || blocks.row != columns || first >= last) return {};
-  const int64_t row = columns * static_cast<int64_t>(at::elementSize(blocks.dtype)) / 4;
-  return {static_cast<const float*>(blocks.data) + first * row, (last - first) * row};
+  const int64_t size = columns * static_cast<int64_t>(at::elementSize(blocks.dtype));
+  return {static_cast<const float*>(blocks.data) + first * size / 4, (last - first) * size / 4};
 }
 
-/// What these rows of the result need: those of A, and their own places.
-inline Upcoming upcoming_rows(const Pass& p, int64_t first, int64_t last, int64_t products) {
-  if (p.A.size() != 1 || p.A[0].blocks.transposed) return {};
-  return {stretch_of(p.A[0].blocks, p.n * p.K, first, last), stretch_of(p.C, p.n * p.N, first, last),
-          products};
+/// What these rows of the result need: those of A where one block is the whole sum, and their own places.
+inline Upcoming upcoming_rows(const Pass& p, bool whole_sum, int64_t first, int64_t last, int64_t products) {
+  const bool inputs = whole_sum && p.A.size() == 1 && !p.A[0].blocks.transposed;
+  return {inputs ? stretch_of(p.A[0].blocks, p.n * p.K, first, last) : kernels::cpu::Fetched{},
+          stretch_of(p.C, p.n * p.N, first, last), products};
 }
 
 /// What this part of the sum needs, where both operands have a stored row for each of its terms.
