@@ -59,7 +59,7 @@ class Task {
         inputs_(in.channels / plane.n),
         outputs_(out.channels / plane.n),
         product_(p_.height * p_.width * kColumns + kSkew),
-        leaves_cache_(weights_leave_cache(direct_packed_size(plane, way))),
+        leaves_cache_(!engine::stays_in_cache(direct_packed_size(plane, way))),
         product_at_(static_cast<size_t>(way.rank)) {
     const int64_t rows_out =
         out.last ? 0 : view.deep.step * phase_rows() * p_.width * view.across.step * out.channels;

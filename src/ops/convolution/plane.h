@@ -127,13 +127,6 @@ class MixedWeights {
   const float* F_;
 };
 
-/// True where packed weights, of so many values, do not stay in the second level cache from panel to panel.
-/// Then products fetch the next weights; else the pixels that are needed next.
-inline bool weights_leave_cache(int64_t packed) {
-  constexpr int64_t kBytes = 1 << 19;
-  return packed * 4 > kBytes;
-}
-
 /// Packed weights of Winograd's positions: [group][position][r][depth of the kernel][input][output].
 int64_t winograd_packed_size(const Plane& plane, const Direction& way, int64_t m);
 void pack_winograd(const Plane& plane, const Direction& way, const float* F, int64_t m, float* packed);

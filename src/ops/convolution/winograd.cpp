@@ -72,7 +72,7 @@ class Task {
         in_(in),
         out_(out),
         epilogue_(epilogue),
-        leaves_cache_(weights_leave_cache(winograd_packed_size(plane, way, panels.m))) {
+        leaves_cache_(!engine::stays_in_cache(winograd_packed_size(plane, way, panels.m))) {
     const int64_t most = p_.most_inputs * p_.across, rows = std::min(kTiles, p_.height * p_.across);
     inputs_ = in.channels / plane.n, outputs_ = out.channels / plane.n;
     width_ = std::max(inputs_, outputs_);

@@ -64,19 +64,19 @@ int64_t packed_offset(const Pass& p, int64_t col, int64_t k0) {
          (stored_depth<T>(p.K) * col + k0 * stored_columns<T>(std::min(block_columns(p), p.N - col)));
 }
 
-/// True where a layer's mixed weights are so few that they stay in the cache. Then products fetch the rows
-/// that come next, not the weights. Where the left operand is transposed the result is the weights' gradient.
-template <class T>
-bool has_few_weights(const Pass& p) {
-  return !kPacked<T> && stays_in_cache(p.rank * p.N * (p.A[0].blocks.transposed ? p.M : p.K));
+/// True where products fetch the rows that come next: of several panels or, in the gradient of the weights,
+/// whose left operand is transposed, of several parts of the sum, beside mixed weights that stay in the
+/// cache.
+inline bool fetches_rows(const Pass& p, int64_t panels, int64_t depth) {
+  const bool transposed = p.A[0].blocks.transposed;
+  return (transposed ? depth < p.K : panels > 1) && stays_in_cache(p.rank * p.N * (transposed ? p.M : p.K));
 }
 
-/// True where inputs that need no mixing are multiplied where they lie.
-template <class T>
-bool reads_in_place(const Pass& p) {
+/// True where inputs that need no mixing may be multiplied where they lie.
+inline bool reads_in_place(const Pass& p) {
   const Blocks& inputs = p.A[0].blocks;
-  return has_few_weights<T>(p) && !p.packed_unmixed && p.A.size() == 1 && !inputs.transposed &&
-         inputs.dtype == at::kFloat && inputs.row <= kShortRow;
+  return !p.packed_unmixed && p.A.size() == 1 && !inputs.transposed && inputs.dtype == at::kFloat &&
+         inputs.row <= kShortRow;
 }
 
 // Rows of the next product. From four rows on one takes as long as it has rows; ATen makes a function for

@@ -149,7 +149,7 @@ double cached_cost(const Problem& p, Way way) {
     const double passes = trained && !products_kept(p) ? 4 : 3,
                  stored = trained && products_kept(p) ? s.R * s.rows * s.k / s.n : 0;
     const double weights = blocks(s.k / s.n, 64) * blocks(s.d / s.n, 32) * blocks(s.rows, 256);
-    const bool fetched = !p.learned && s.rows / s.threads > kPanel &&
+    const bool fetched = !p.learned && s.rows / s.threads > kPanel && engine::takes_own_products() &&
                          engine::stays_in_cache(static_cast<int64_t>(s.share * s.k * s.d));
     const double mixed = (p.learned ? t.learned_mixture : t.mixture) * (fetched ? kFetchedMixture : 1),
                  expanded = p.learned ? t.learned_weights : t.weights,

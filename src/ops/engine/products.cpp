@@ -58,11 +58,6 @@ bool takes_own_products() {
   return takes_own(kernels::cpu::active());
 }
 
-bool stays_in_cache(int64_t weights) {
-  constexpr int64_t kBytes = 1 << 18;
-  return weights * 4 <= kBytes && takes_own_products();
-}
-
 std::vector<float> probe_values(int64_t count) {
   std::vector<float> values(static_cast<size_t>(count));
   uint32_t state = 1;

@@ -24,10 +24,12 @@ void linked_product(int64_t rows, int64_t cols, int64_t depth, const kernels::cp
 /// True where `linked_product` takes our own product, which has the bits of ATen's.
 QUATRAIN_API bool takes_own_products();
 
-/// True where so many mixed weights stay in the cache beside a panel's rows, and products are our own: then
-/// these fetch the rows that come next, not the weights. Convolutions have a limit of their own
-/// (weights_leave_cache).
-bool stays_in_cache(int64_t weights);
+/// True where so many mixed weights stay in the second level cache beside a panel's rows. Then products fetch
+/// the rows that come next, else the weights.
+constexpr bool stays_in_cache(int64_t weights) {
+  constexpr int64_t kBytes = 1 << 19;
+  return weights * 4 <= kBytes;
+}
 
 /// Values in [0, 1), always the same ones, for a look at the bits that a product gives.
 std::vector<float> probe_values(int64_t count);

@@ -69,12 +69,15 @@ void run_in(const Pass& p, const Blocking& b, const Table& k, const Task& task, 
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
   const int64_t R = p.rank, rows = std::min(b.panel, task.row_end - task.row),
                 product_component = b.tile * kColumns + kSkew<float>;
-  const bool few_weights = has_few_weights<T>(p);
-  Left<T> left(p, rows + b.tile, b.depth, reads_in_place<T>(p));
   const int64_t width = task.col_end - task.col, panels = (task.row_end - task.row + b.panel - 1) / b.panel,
                 right_row = R * stored_depth<T>(b.depth),
                 most = (panels > 1 ? kRightBytes : kSmallRight) / (right_row * kSize),
                 strip = p.packed ? width : std::min(width, std::max(most, kColumns) / kColumns * kColumns);
+  // ATen's products are taken where there is nothing to fetch.
+  const bool may_fetch = !kPacked<T> && takes_own_products(),
+             rows_next = may_fetch && fetches_rows(p, panels, b.depth),
+             own = may_fetch && (p.packed || rows_next);
+  Left<T> left(p, rows + b.tile, b.depth, own && reads_in_place(p));
   const int64_t right_size = p.packed ? 0 : right_row * stored_columns<T>(strip);
   Scratch& memory = scratch();
   memory.begin((left.size() + right_size) * kSize + R * product_component * 4 + 256);
@@ -130,9 +133,7 @@ void run_in(const Pass& p, const Blocking& b, const Table& k, const Task& task, 
     if (col + cols < task.col_end) return packed(col + cols, k0);
     return packed(task.col, k0 + depth < p.K ? k0 + depth : 0);
   };
-  // A single panel meets packed weights once: then they are fetched, however few.
-  const bool fetches_rows = few_weights && !(p.packed && panels == 1);
-  Upcoming upcoming;  // those rows
+  Upcoming upcoming;  // rows
   const auto multiply_tile = [&](int64_t row, int64_t rows, int64_t cols, int64_t depth, const T* block,
                                  const T* next) {
     const int64_t size = depth * cols;
@@ -147,7 +148,7 @@ void run_in(const Pass& p, const Blocking& b, const Table& k, const Task& task, 
     for (int64_t r = 0; r < R; ++r) {
       const T* const part = block + r * size;
       std::optional<Fetched> fetched;
-      if (fetches_rows)
+      if (rows_next)
         fetched = upcoming.next();
       else if constexpr (!kPacked<T>)
         if (p.packed) fetched = {r + 1 < R ? part + size : next, size};
@@ -164,7 +165,7 @@ void run_in(const Pass& p, const Blocking& b, const Table& k, const Task& task, 
       const T* const next = p.packed ? next_of(col, cols, k0, depth) : nullptr;
       for (int64_t at = 0; at < height;) {
         const int64_t count = std::min(b.tile, height - at),
-                      filled_rows = few_weights ? count : tile_height(height - at, b.tile);
+                      filled_rows = own ? count : tile_height(height - at, b.tile);
         multiply_tile(at, filled_rows, filled, stored, block, next);
         finish(row + at, count, col, cols, k0 == 0, k0 + depth == p.K);
         at += count;
@@ -188,7 +189,7 @@ void run_in(const Pass& p, const Blocking& b, const Table& k, const Task& task, 
       left.make(k, task.row, rows, k0, depth);
       for_strips([&](int64_t col, int64_t cols) {
         make_right(col, cols, k0, depth);
-        if (fetches_rows)
+        if (rows_next)
           upcoming =
               upcoming_terms(p, k0 + depth, std::min(k0 + depth + b.depth, p.K), products_of(rows, cols));
         multiply_panel(task.row, rows, col, cols, k0, depth);
@@ -201,7 +202,7 @@ void run_in(const Pass& p, const Blocking& b, const Table& k, const Task& task, 
       make_right(col, cols, k0, depth);
       for_blocks(task.row, task.row_end, b.panel, [&](int64_t row, int64_t height) {
         left.make(k, row, height, k0, depth);
-        if (fetches_rows)
+        if (rows_next)
           upcoming = upcoming_rows(p, depth == p.K, row + height,
                                    std::min(row + height + b.panel, task.row_end), products_of(height, cols));
         multiply_panel(row, height, col, cols, k0, depth);
