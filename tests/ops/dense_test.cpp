@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <utility>
+
 #include "ops/engine/dense.h"
 #include "ops/reference.h"
 
@@ -33,16 +35,20 @@ TEST(Engine, MultipliesDenseMatrices) {
                                 Sizes{257, 8, 64}, Sizes{5, 300, 40}})
     for (const bool left : {false, true})
       for (const bool right : {false, true})
-        for (const bool accumulate : {false, true}) {
+        for (const auto& [accumulate, biased] :
+             {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
           SCOPED_TRACE(testing::Message() << M << " x " << N << " x " << K << ", transposed " << left << right
-                                          << ", accumulate " << accumulate);
+                                          << ", accumulate " << accumulate << ", bias " << biased);
           const Operand a(M, K, left), b(K, N, right);
           const at::Tensor before = torch::randn({M, N + 5});
           at::Tensor expected = a.values.to(torch::kDouble).mm(b.values.to(torch::kDouble));
+          const at::Tensor bias = torch::randn({N});
+          if (biased) expected += bias;
           if (accumulate) expected += before.narrow(1, 0, N);
           for (const auto product : {&ops::engine::multiply, &ops::engine::multiply_in_engine}) {
             const at::Tensor c = before.clone();
-            product(M, N, K, a.matrix, b.matrix, accumulate, c.mutable_data_ptr<float>(), N + 5);
+            product(M, N, K, a.matrix, b.matrix, biased ? bias.const_data_ptr<float>() : nullptr, accumulate,
+                    c.mutable_data_ptr<float>(), N + 5);
             EXPECT_LT(relative_error(c.narrow(1, 0, N), expected), 1e-6);
             EXPECT_TRUE(c.narrow(1, N, 5).equal(before.narrow(1, N, 5)));  // what lies beside it
           }

@@ -1,10 +1,12 @@
 #include "ops/engine/dense.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
 
+#include <algorithm>
 #include <limits>
 #include <string_view>
 
@@ -36,6 +38,18 @@ at::Tensor view_of(const Matrix& matrix, int64_t rows, int64_t columns) {
                            : at::from_blob(data, {rows, columns}, {matrix.row, 1}, at::kFloat);
 }
 
+/// The products of ATen's libraries have none.
+void add_bias(int64_t rows, int64_t columns, const float* bias, float* c, int64_t c_row) {
+  if (!bias) return;
+  constexpr int64_t kValues = 1 << 15;  // for one task
+  Epilogue epilogue;
+  epilogue.bias = bias;
+  at::parallel_for(0, rows, std::max<int64_t>(1, kValues / columns), [&](int64_t begin, int64_t end) {
+    finish_columns(kernels::cpu::active(), epilogue, 0, end - begin, columns, c + begin * c_row, c_row,
+                   nullptr, 0);
+  });
+}
+
 Blocks blocks_of(const Matrix& matrix) {
   return {const_cast<float*>(matrix.data), 0, matrix.row, matrix.transposed, at::kFloat};
 }
@@ -44,8 +58,8 @@ Blocks blocks_of(const Matrix& matrix) {
 
 // A pass of one component and one product: the right operand is copied into its blocks, and the left one
 // unless it is read where it lies.
-void multiply_in_engine(int64_t M, int64_t N, int64_t K, const Matrix& a, const Matrix& b, bool accumulate,
-                        float* c, int64_t c_row) {
+void multiply_in_engine(int64_t M, int64_t N, int64_t K, const Matrix& a, const Matrix& b, const float* bias,
+                        bool accumulate, float* c, int64_t c_row) {
   constexpr double kOne = 1;
   static const Mixings one(&kOne, &kOne, &kOne, 1, 1);
   const Piece left{blocks_of(a), K}, right{blocks_of(b), N};
@@ -54,18 +68,19 @@ void multiply_in_engine(int64_t M, int64_t N, int64_t K, const Matrix& a, const 
   pass.A = {&left, 1}, pass.left = &one.V_in;
   pass.B = {&right, 1}, pass.right = &one.U_in;
   pass.out = &one.W_out;
-  pass.C = {c, 0, c_row, false, at::kFloat}, pass.accumulate = accumulate;
+  pass.C = {c, 0, c_row, false, at::kFloat}, pass.accumulate = accumulate, pass.epilogue.bias = bias;
   run(pass);
 }
 
-void multiply(int64_t M, int64_t N, int64_t K, const Matrix& a, const Matrix& b, bool accumulate, float* c,
-              int64_t c_row) {
+void multiply(int64_t M, int64_t N, int64_t K, const Matrix& a, const Matrix& b, const float* bias,
+              bool accumulate, float* c, int64_t c_row) {
   if (dense_is_slow() && M >= kFewRows && K >= kFewRows)
-    return multiply_in_engine(M, N, K, a, b, accumulate, c, c_row);
+    return multiply_in_engine(M, N, K, a, b, bias, accumulate, c, c_row);
   at::Tensor to = view_of({c, c_row}, M, N);
   const at::Tensor left = view_of(a, M, K), right = view_of(b, K, N);
   // Without the dispatcher: all three lie in the memory of a CPU.
   accumulate ? at::cpu::addmm_out(to, to, left, right) : at::cpu::mm_out(to, left, right);
+  add_bias(M, N, bias, c, c_row);
 }
 
 bool dense_is_slow() {
@@ -90,11 +105,12 @@ at::Tensor pack_dense(const at::Tensor& H) {
 }
 
 void multiply_packed(int64_t rows, int64_t out, int64_t in, const float* x, int64_t x_row,
-                     const at::Tensor& packed, bool accumulate, float* y, int64_t y_row) {
+                     const at::Tensor& packed, const float* bias, bool accumulate, float* y, int64_t y_row) {
   const auto number = [](int64_t value) { return static_cast<int>(value); };
   cblas_sgemm_compute(kRowMajor, kAsItIs, kPackedBefore, number(rows), number(out), number(in), x,
                       number(x_row), static_cast<const float*>(packed.const_data_ptr()), number(in),
                       accumulate ? 1 : 0, y, number(y_row));
+  add_bias(rows, out, bias, y, y_row);
 }
 
 }  // namespace quatrain::ops::engine

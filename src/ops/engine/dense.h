@@ -21,12 +21,13 @@ struct Matrix {
 /// Of a product with fewer rows the engine's copies of both operands cost more than it gains.
 constexpr int64_t kFewRows = 16;
 
-/// c (+)= a b of M x K and K x N; rows of c are c_row values apart.
-QUATRAIN_API void multiply(int64_t M, int64_t N, int64_t K, const Matrix& a, const Matrix& b, bool accumulate,
-                           float* c, int64_t c_row);
+/// c (+)= a b + bias, of M x K and K x N; rows of c are c_row values apart. The bias has N values, or is
+/// null.
+QUATRAIN_API void multiply(int64_t M, int64_t N, int64_t K, const Matrix& a, const Matrix& b,
+                           const float* bias, bool accumulate, float* c, int64_t c_row);
 /// The same as a pass of the engine, whatever ATen's products are.
 QUATRAIN_API void multiply_in_engine(int64_t M, int64_t N, int64_t K, const Matrix& a, const Matrix& b,
-                                     bool accumulate, float* c, int64_t c_row);
+                                     const float* bias, bool accumulate, float* c, int64_t c_row);
 
 /// True where ATen's float32 products are MKL's and the processor has AVX-512 but is not Intel's: MKL takes
 /// AVX2 there, and the engine, whose small products are oneDNN's, is faster.
@@ -39,8 +40,8 @@ bool packs_dense(int64_t rows, int64_t out, int64_t in);
 /// H (out, in) float32, contiguous, in MKL's own order. Of its bytes (kByte) some 8 MB are never touched.
 at::Tensor pack_dense(const at::Tensor& H);
 
-/// y (+)= x H^T, x (rows, in) and y (rows, out) with rows x_row and y_row values apart.
+/// y (+)= x H^T + bias, x (rows, in) and y (rows, out) with rows x_row and y_row values apart.
 void multiply_packed(int64_t rows, int64_t out, int64_t in, const float* x, int64_t x_row,
-                     const at::Tensor& packed, bool accumulate, float* y, int64_t y_row);
+                     const at::Tensor& packed, const float* bias, bool accumulate, float* y, int64_t y_row);
 
 }  // namespace quatrain::ops::engine

@@ -176,14 +176,14 @@ engine::Stream BilinearMap::stream() const {
   return stream;
 }
 
-void BilinearMap::apply_dense(int64_t rows, Pieces x, int64_t width, bool transposed, float* y, int64_t y_row,
-                              bool accumulate) const {
+void BilinearMap::apply_dense(int64_t rows, Pieces x, int64_t width, bool transposed, const float* bias,
+                              float* y, int64_t y_row, bool accumulate) const {
   const Rows from = plain_rows<Spare::inputs>(x, n_, rows, width);
   if (packs_H_ && !transposed && packed_.defined())
-    return engine::multiply_packed(rows, m_, p_, from.data, from.apart, packed_, accumulate, y, y_row);
+    return engine::multiply_packed(rows, m_, p_, from.data, from.apart, packed_, bias, accumulate, y, y_row);
   TORCH_INTERNAL_ASSERT(H_.defined(), "prepare() comes before H is applied");
   engine::multiply(rows, transposed ? n_ * p_ : n_ * m_, n_ * width, {from.data, from.apart},
-                   {H_.const_data_ptr<float>(), n_ * p_, !transposed}, accumulate, y, y_row);
+                   {H_.const_data_ptr<float>(), n_ * p_, !transposed}, bias, accumulate, y, y_row);
 }
 
 void BilinearMap::apply(int64_t rows, Pieces x, const Blocks& y, const Output& output) const {
@@ -201,15 +201,17 @@ void BilinearMap::apply(int64_t rows, Pieces x, const Blocks& y, const Output& o
   const bool direct = is_plain(y, m_) && !(streams && (output.accumulate || (y.row != width && rows > 1)));
   float* const to = direct ? static_cast<float*>(y.data) : spare<Spare::result>(rows * width);
   const int64_t to_row = direct ? y.row : width;
-  const bool takes_bias = streams && output.epilogue.only_bias();
+  // H's product has all columns, which a bias is added to where they belong.
+  const bool takes_bias = output.epilogue.only_bias() && (streams || (direct && columns == m_));
+  const float* const bias = takes_bias ? output.epilogue.bias : nullptr;
   if (streams) {
     engine::Stream stream = this->stream();
     stream.rows = rows, stream.x = x, stream.y = to;
-    stream.bias = takes_bias ? output.epilogue.bias : nullptr;
+    stream.bias = bias;
     stream.columns = output.columns;
     engine::run(stream);
   } else {
-    apply_dense(rows, x, p_, false, to, to_row, direct && output.accumulate);
+    apply_dense(rows, x, p_, false, bias, to, to_row, direct && output.accumulate);
   }
   if (!direct) move({to, m_, to_row, false, at::kFloat}, y, n_, rows, first, columns, output.accumulate);
   if (takes_bias || (output.epilogue.only_bias() && !output.epilogue.bias)) return;
@@ -246,7 +248,7 @@ void BilinearMap::apply_transposed(int64_t rows, const Blocks& g, const Blocks& 
   const bool direct = is_plain(dx, p_);
   float* const to = direct ? static_cast<float*>(dx.data) : spare<Spare::result>(rows * n_ * p_);
   const int64_t to_row = direct ? dx.row : n_ * p_;
-  apply_dense(rows, {&gradients, 1}, m_, true, to, to_row, direct && accumulate);
+  apply_dense(rows, {&gradients, 1}, m_, true, nullptr, to, to_row, direct && accumulate);
   if (!direct) move({to, p_, to_row, false, at::kFloat}, dx, n_, rows, 0, p_, accumulate);
 }
 
@@ -266,8 +268,8 @@ void BilinearMap::weight_gradient(int64_t rows, const Blocks& g, Pieces x, const
              upstream = plain_rows<Spare::gradients>({&gradients, 1}, n_, rows, m_);
   const at::Tensor dH = recycled_empty({out, in});
   float* const product = dH.mutable_data_ptr<float>();
-  engine::multiply(out, in, rows, {upstream.data, upstream.apart, true}, {from.data, from.apart}, false,
-                   product, in);
+  engine::multiply(out, in, rows, {upstream.data, upstream.apart, true}, {from.data, from.apart}, nullptr,
+                   false, product, in);
   const bool direct = dS.data && !accumulate && dS.dtype == at::kFloat && dS.row == p_ &&
                       (n_ == 1 || dS.component == m_ * p_);
   float* const to = direct    ? static_cast<float*>(dS.data)

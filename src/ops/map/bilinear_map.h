@@ -137,9 +137,10 @@ class QUATRAIN_API BilinearMap {
   engine::Pass transposed_pass(int64_t rows, engine::Pieces g, const engine::Pieces& S) const;
   engine::Pass weight_pass(int64_t rows, engine::Pieces g, engine::Pieces x) const;
   engine::Stream stream() const;
-  /// y (+)= H x, or H^T x (`transposed`), into plain rows; x is first put side by side where it must be.
-  void apply_dense(int64_t rows, engine::Pieces x, int64_t width, bool transposed, float* y, int64_t y_row,
-                   bool accumulate) const;
+  /// y (+)= H x + bias, or H^T x (`transposed`), into plain rows; x is first put side by side where it must
+  /// be.
+  void apply_dense(int64_t rows, engine::Pieces x, int64_t width, bool transposed, const float* bias,
+                   float* y, int64_t y_row, bool accumulate) const;
 
   Call call_;
   at::Tensor S_;  // as it is read: (n, m, p), contiguous
