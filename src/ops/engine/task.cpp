@@ -133,7 +133,7 @@ void run_in(const Pass& p, const Blocking& b, const Table& k, const Task& task, 
     if (col + cols < task.col_end) return packed(col + cols, k0);
     return packed(task.col, k0 + depth < p.K ? k0 + depth : 0);
   };
-  Upcoming upcoming;  // rows
+  Upcoming upcoming;  // rows, where they are fetched
   const auto multiply_tile = [&](int64_t row, int64_t rows, int64_t cols, int64_t depth, const T* block,
                                  const T* next) {
     const int64_t size = depth * cols;
