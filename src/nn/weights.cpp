@@ -43,10 +43,18 @@ std::string algebra_problem(const std::string& layer, const algebra::Spec& spec,
   return difference(shown, spec, found->second);
 }
 
+// True of these modules and of what they consist of.
+bool is_part(const std::string& name, const std::vector<std::string>& modules) {
+  return std::any_of(modules.begin(), modules.end(), [&](const std::string& module) {
+    return name == module || name.starts_with(module + ".");
+  });
+}
+
 std::vector<std::string> problems(const NamedTensors& state, const torch::nn::Module& module,
-                                  const Safetensors& file) {
+                                  const Safetensors& file, const std::vector<std::string>& without) {
   std::vector<std::string> result;
   visit_algebras(module, [&](const std::string& layer, const algebra::Spec& spec) {
+    if (is_part(layer, without)) return;
     const std::string prefix = layer.empty() ? "" : layer + ".";
     const bool there = std::any_of(file.tensors.begin(), file.tensors.end(),
                                    [&](const auto& item) { return item.first.starts_with(prefix); });
@@ -57,6 +65,7 @@ std::vector<std::string> problems(const NamedTensors& state, const torch::nn::Mo
   std::set<std::string> known;
   for (const auto& [name, tensor] : state) {
     known.insert(name);
+    if (is_part(name, without)) continue;
     const at::Tensor* stored = file.find(name);
     if (!stored) {
       result.push_back(c10::str("the model's '", name, "' ", tensor.sizes(), " is not in the file"));
@@ -70,7 +79,7 @@ std::vector<std::string> problems(const NamedTensors& state, const torch::nn::Mo
     }
   }
   for (const auto& [name, tensor] : file.tensors)
-    if (!known.contains(name))
+    if (!known.contains(name) && !is_part(name, without))
       result.push_back(c10::str("the file's '", name, "' ", tensor.sizes(), " is not in the model"));
   return result;
 }
@@ -90,10 +99,11 @@ void save_weights(const torch::nn::Module& module, const std::filesystem::path& 
   write_safetensors(path, weights.tensors, weights.metadata);
 }
 
-void load_weights(torch::nn::Module& module, const std::filesystem::path& path) {
+void load_weights(torch::nn::Module& module, const std::filesystem::path& path,
+                  const std::vector<std::string>& without) {
   const Safetensors file = read_safetensors(path);
   const NamedTensors state = state_of(module);
-  if (const auto found = problems(state, module, file); !found.empty()) {
+  if (const auto found = problems(state, module, file, without); !found.empty()) {
     const std::string more =
         found.size() > 1 ? " (and " + std::to_string(found.size() - 1) + " more differences)" : "";
     throw std::runtime_error("weights: '" + path.string() + "' does not fit the model: " + found.front() +
@@ -101,6 +111,7 @@ void load_weights(torch::nn::Module& module, const std::filesystem::path& path) 
   }
   const torch::NoGradGuard no_grad;
   for (const auto& [name, tensor] : state) {
+    if (is_part(name, without)) continue;
     at::Tensor(tensor).copy_(*file.find(name));
     ops::drop_prepared(tensor);
   }

@@ -42,7 +42,9 @@ void Model::answer_with(const Model& other) {
 
 void Model::store(const std::filesystem::path&) const {}
 
-void Model::check_same_meaning(const std::filesystem::path&) const {}
+std::vector<std::string> Model::keeps_own(const std::filesystem::path&) const {
+  return {};
+}
 
 std::unique_ptr<Model> Model::in_algebra(const std::string&) const {
   throw std::invalid_argument("models of kind " + recipe_.about().name +

@@ -53,12 +53,11 @@ fs::path start_of(const Recipe& recipe) {
   return folder;
 }
 
-// Replaces the random weights by those of a model of the same structure.
+// Replaces the random weights by those of a model of the same structure, but of a head for other labels.
 void start(Model& model) {
   const fs::path folder = start_of(model.recipe());
-  if (!folder.empty()) model.check_same_meaning(folder);
-  nn::load_weights(model.module(),
-                   folder.empty() ? fs::path(model.recipe().weights) : folder / "model.safetensors");
+  if (folder.empty()) return nn::load_weights(model.module(), model.recipe().weights);
+  nn::load_weights(model.module(), folder / "model.safetensors", model.keeps_own(folder));
 }
 
 // True of keys that change what a trained run answers, or how fast; the weights were trained with the others.

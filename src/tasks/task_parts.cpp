@@ -72,6 +72,11 @@ std::vector<std::string> read_labels(const fs::path& file) {
   return labels;
 }
 
+std::vector<std::string> head_of_other_labels(const std::vector<std::string>& labels, const fs::path& file) {
+  if (read_labels(file) == labels) return {};
+  return {"head"};
+}
+
 void add_group_figures(train::Evaluation& result, const std::vector<int64_t>& groups,
                        const data::Majority& majority, const std::function<std::string(int64_t)>& name_of) {
   std::map<int64_t, std::vector<int64_t>> shares;  // right answers and all
@@ -97,6 +102,15 @@ Recipe recipe_of_vocabulary(const DataRequest& request) {
 std::vector<std::string> note_of_vocabulary(const DataRequest& request) {
   if (request.model || request.vocabulary.empty()) return {};
   return {"the vocabulary is that of " + request.vocabulary.string() + ", whose weights go with it"};
+}
+
+std::vector<std::string> note_of_head(const DataRequest& request, const std::vector<std::string>& labels,
+                                      const char* file) {
+  if (request.model || request.vocabulary.empty()) return {};
+  const fs::path known = request.vocabulary / file;
+  if (head_of_other_labels(labels, known).empty()) return {};
+  return {"the last layer starts from random weights: the " + std::to_string(labels.size()) +
+          " labels are not those in " + known.string()};
 }
 
 void add_checksums(Checksums& checksums, const std::vector<fs::path>& files) {

@@ -36,6 +36,11 @@ std::string list_of(const std::vector<int64_t>& indices);
 void write_labels(const std::filesystem::path& file, const std::vector<std::string>& labels);
 std::vector<std::string> read_labels(const std::filesystem::path& file);
 
+/// The module that starts anew where training starts from the weights of a run whose labels, in this file of
+/// its checkpoint, are others: "head"; else none.
+std::vector<std::string> head_of_other_labels(const std::vector<std::string>& labels,
+                                              const std::filesystem::path& file);
+
 /// Accuracy and count of each group of the examples, with the share of its commonest label beside. `groups`:
 /// of each example, below 0 of none; `name_of` a group: "attractors=2".
 void add_group_figures(train::Evaluation& result, const std::vector<int64_t>& groups,
@@ -45,6 +50,9 @@ void add_group_figures(train::Evaluation& result, const std::vector<int64_t>& gr
 Recipe recipe_of_vocabulary(const DataRequest& request);
 /// What there is to say where one is taken; a note or none.
 std::vector<std::string> note_of_vocabulary(const DataRequest& request);
+/// The same where the labels in this file of the checkpoint are others.
+std::vector<std::string> note_of_head(const DataRequest& request, const std::vector<std::string>& labels,
+                                      const char* file);
 
 /// The checksums of the files that a run's data were read from, by the files' names.
 using Checksums = std::map<std::string, std::string>;

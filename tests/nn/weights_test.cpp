@@ -96,6 +96,26 @@ TEST_F(WeightsTest, ModelsTravelWithEveryBit) {
   }
 }
 
+TEST_F(WeightsTest, AModuleKeepsItsOwnWhereItIsLeftOut) {
+  auto source = classifier("quaternion"), target = classifier("quaternion"),
+       wider = models::TextClassifier(
+           models::TextClassifierOptions(20, 5).width(16).heads(2).feed_forward(32).layers(2).algebra(
+               "quaternion"));
+  save_weights(*source, path_);
+  const auto before = state_of(*target), stored = state_of(*source);
+  load_weights(*target, path_, {"head"});
+  const auto after = state_of(*target);
+  for (size_t i = 0; i < after.size(); ++i) {
+    const auto& expected = after[i].first.starts_with("head.") ? before[i] : stored[i];
+    EXPECT_TRUE(torch::equal(after[i].second, expected.second)) << after[i].first;
+  }
+  EXPECT_ANY_THROW(load_weights(*wider, path_));
+  load_weights(*wider, path_, {"head"});
+  EXPECT_TRUE(torch::equal(wider->named_parameters()["embedding.weight"],
+                           source->named_parameters()["embedding.weight"]));
+  EXPECT_ANY_THROW(load_weights(*wider, path_, {"hea"}));  // a name is a whole one
+}
+
 TEST_F(WeightsTest, BuffersAndUnusedBiasesTravel) {
   const auto make = [] {
     return torch::nn::ModuleList(Linear(LinearOptions(8, 4).algebra("quaternion").bias(false)),

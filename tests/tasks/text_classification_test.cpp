@@ -6,6 +6,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <array>
 #include <atomic>
 #include <fstream>
 
@@ -207,6 +208,42 @@ TEST_F(OwnTextsTest, ARunGoesOnWithTheSameTextsAlone) {
   rest.on_message = [&](const std::string& text) { told.push_back(text); };
   EXPECT_TRUE(learn(rest).finished);
   EXPECT_THAT(told, testing::IsEmpty());
+}
+
+// Fine-tuning on other labels: all but the head is the run's.
+TEST_F(OwnTextsTest, OtherLabelsGetAHeadOfTheirOwn) {
+  learn({.folder = folder_ / "run"});
+  const auto parse = [&] {
+    return parse_recipe(kOwnTexts, "own.toml", "own",
+                        settings_of_tests({"task.folder=" + folder_.string(),
+                                           "train.weights=" + (folder_ / "run").string()}));
+  };
+  const auto head_and_rest = [](torch::nn::Module& module) {
+    std::pair<std::vector<at::Tensor>, std::vector<at::Tensor>> parts;
+    for (const auto& item : module.named_parameters())
+      (item.key().starts_with("head") ? parts.first : parts.second).push_back(item.value());
+    return parts;
+  };
+  const auto run = load_run(folder_ / "run");
+  const auto [head, rest] = head_and_rest(run->module());
+  // The same labels keep all, others of the same number or of another one do not.
+  for (const auto& [labels, own_head] : {std::pair{std::array{"good", "bad", "bad"}, false},
+                                         {{"happy", "sad", "sad"}, true},
+                                         {{"a", "b", "c"}, true}}) {
+    for (const char* set : {"train", "dev", "test"})
+      write(set, std::string(labels[0]) + "\ta fine film\n" + labels[1] + "\ta dull film\n" + labels[2] +
+                     "\ta dull plot\n");
+    const Recipe recipe = parse();
+    const auto data = load_data(recipe);
+    const std::string note = "the last layer starts from random weights: the ";
+    EXPECT_EQ(testing::Matches(testing::Contains(testing::HasSubstr(note)))(data->notes()), own_head);
+    const auto model = make_model(data->recipe(), *data, true);
+    const auto [new_head, new_rest] = head_and_rest(model->module());
+    ASSERT_EQ(new_rest.size(), rest.size());
+    for (size_t i = 0; i < rest.size(); ++i) EXPECT_TRUE(torch::equal(new_rest[i], rest[i]));
+    EXPECT_EQ(torch::equal(new_head[0], head[0]), !own_head) << labels[0];
+    EXPECT_EQ(new_head[0].numel(), std::string(labels[0]) == "a" ? head[0].numel() / 2 * 3 : head[0].numel());
+  }
 }
 
 TEST_F(OwnTextsTest, ASetThatWasReplacedIsToldWhereItIsScored) {

@@ -3,6 +3,8 @@
 #include <torch/nn/module.h>
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "quatrain/api.h"
 #include "quatrain/nn/safetensors.h"
@@ -21,7 +23,9 @@ QUATRAIN_API void save_weights(const torch::nn::Module& module, const std::files
 /// Reads a file of save_weights into a module of the same structure. Names, shapes, algebras and table hashes
 /// must fit; the error says which layer or tensor differs and how, and then nothing is changed. Floating
 /// types may differ: values are converted to the module's. What was prepared from the old weights is dropped.
-QUATRAIN_API void load_weights(torch::nn::Module& module, const std::filesystem::path& path);
+/// Modules named in `without` ("head", "encoder.layers.0") keep their values, whatever the file has of them.
+QUATRAIN_API void load_weights(torch::nn::Module& module, const std::filesystem::path& path,
+                               const std::vector<std::string>& without = {});
 
 /// Adds the algebras of a weights file that this process does not know (a user's own tables), so that a model
 /// over them can be built before its weights are loaded.

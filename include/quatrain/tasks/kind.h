@@ -88,8 +88,10 @@ class QUATRAIN_API Model {
 
   /// Writes into a checkpoint's folder what is needed beside the weights and the recipe.
   virtual void store(const std::filesystem::path& folder) const;
-  /// Throws a RecipeError where the weights of this checkpoint mean something else here (other words).
-  virtual void check_same_meaning(const std::filesystem::path& checkpoint) const;
+  /// The modules that keep the weights they were made with where training starts from those of this
+  /// checkpoint, in which they mean something else: the head of other labels. A RecipeError where more does
+  /// (other words).
+  virtual std::vector<std::string> keeps_own(const std::filesystem::path& checkpoint) const;
   /// A new model of the same structure over another algebra, to which real weights can be converted; an error
   /// where the kind has none.
   virtual std::unique_ptr<Model> in_algebra(const std::string& algebra) const;

@@ -87,11 +87,8 @@ void ImageModel::store(const fs::path& folder) const {
   write_labels(folder / kClassesFile, classes);
 }
 
-void ImageModel::check_same_meaning(const fs::path& checkpoint) const {
-  if (read_labels(checkpoint / kClassesFile) != classes)
-    throw RecipeError("train.weights: the model in " + checkpoint.string() +
-                      " tells other classes apart than these pictures have: put a new head on it in Python "
-                      "(quatrain.models.ResNet.from_run), or train from the start");
+std::vector<std::string> ImageModel::keeps_own(const fs::path& checkpoint) const {
+  return head_of_other_labels(classes, checkpoint / kClassesFile);
 }
 
 // The first convolution keeps its channels; where n does not divide them, it stays real.

@@ -27,7 +27,7 @@ class ImageModel : public Model {
   bool answers_the_rest() const override { return true; }
   size_t portion() const override { return static_cast<size_t>(std::min<int64_t>(64, recipe_.batch)); }
   void store(const std::filesystem::path& folder) const override;
-  void check_same_meaning(const std::filesystem::path& checkpoint) const override;
+  std::vector<std::string> keeps_own(const std::filesystem::path& checkpoint) const override;
   std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
 
   const ImageOptions& own() const { return recipe_.own<ImageOptions>(); }

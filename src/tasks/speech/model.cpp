@@ -320,20 +320,21 @@ void SpeechModel::count(double heard, double worked) {
   worked_ += worked;
 }
 
-void SpeechModel::check_same_meaning(const fs::path& checkpoint) const {
+std::vector<std::string> SpeechModel::keeps_own(const fs::path& checkpoint) const {
   if (SpeechClasses::load(checkpoint) != parts.classes)
     throw RecipeError("train.weights: the model in " + checkpoint.string() +
                       " tells other classes apart than this training set has");
   const fs::path stored = checkpoint / "recipe.toml";
-  if (!fs::exists(stored)) return;
+  if (!fs::exists(stored)) return {};
   const Recipe trained = read_recipe(stored.string());
-  if (trained.kind != recipe_.kind) return;  // other weights, as loading them tells
+  if (trained.kind != recipe_.kind) return {};  // other weights, as loading them tells
   const std::string others = join(differing_keys(recipe_, trained, [](const train::Key& key) {
     return key.table == "features" && !key.free && !key.augments;
   }));
   if (!others.empty())
     throw RecipeError("train.weights: the model in " + checkpoint.string() + " hears other features (" +
                       others + "): set them as in its recipe.toml");
+  return {};
 }
 
 std::unique_ptr<Model> SpeechModel::in_algebra(const std::string& algebra) const {

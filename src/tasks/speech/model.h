@@ -56,7 +56,7 @@ class SpeechModel : public Model {
   void require_heard(const std::string& what, int64_t samples) const;
   std::string summary() const override;
   void store(const std::filesystem::path& folder) const override { parts.save(folder); }
-  void check_same_meaning(const std::filesystem::path& checkpoint) const override;
+  std::vector<std::string> keeps_own(const std::filesystem::path& checkpoint) const override;
   std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
   std::vector<std::string> export_to(const std::string& format,
                                      const std::filesystem::path& folder) const override;

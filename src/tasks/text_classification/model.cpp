@@ -85,11 +85,8 @@ void TextModel::store(const fs::path& folder) const {
   store_words(folder, vocabulary, labels);
 }
 
-void TextModel::check_same_meaning(const fs::path& checkpoint) const {
-  const auto known = read_labels(checkpoint / kLabelsFile);
-  if (known != labels)
-    throw RecipeError("train.weights: the labels of the run '" + recipe_.weights + "' (" + join(known) +
-                      ") differ from those of these data (" + join(labels) + "): use data with its labels");
+std::vector<std::string> TextModel::keeps_own(const fs::path& checkpoint) const {
+  return head_of_other_labels(labels, checkpoint / kLabelsFile);
 }
 
 // The weights of component-wise attention mean something else than those of real attention.

@@ -23,7 +23,7 @@ class TextModel : public Model {
   /// The label, then the probability of every label, with tabs between.
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;
   void store(const std::filesystem::path& folder) const override;
-  void check_same_meaning(const std::filesystem::path& checkpoint) const override;
+  std::vector<std::string> keeps_own(const std::filesystem::path& checkpoint) const override;
   std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
 
   data::Vocabulary vocabulary;

@@ -149,8 +149,9 @@ void TextPairModel::store(const fs::path& folder) const {
   store_words(folder, vocabulary, labels);
 }
 
-void TextPairModel::check_same_meaning(const fs::path& checkpoint) const {
+std::vector<std::string> TextPairModel::keeps_own(const fs::path& checkpoint) const {
   check_same_words(vocabulary, checkpoint, recipe_.weights);
+  return head_of_other_labels(labels, checkpoint / kLabelsFile);
 }
 
 // Behind attention the numbers a and b are compared as a, b, ab and a - b: another algebra has other
