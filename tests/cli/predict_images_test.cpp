@@ -19,8 +19,8 @@ class PredictImages : public testing::Test {
     test::write_colours(place_->path("colours"), 12, 3, 3);
     const Outcome outcome = place_->run(
         "train shapes --data colours --out run --set task.data=folders --set task.side=12 --set "
-        "\"model.widths=8 8 8 8\" --set augmentation.padding=1 --set train.steps=40 --set train.batch=9 "
-        "--set train.rate=0.05 --set train.threads=1 --set train.evaluate_every=20");
+        "\"model.widths=8 8 8 8\" --set augmentation.padding=1 --set train.steps=60 --set train.batch=9 "
+        "--set train.rate=0.01 --set train.threads=1 --set train.evaluate_every=20");
     ASSERT_EQ(outcome.code, 0) << outcome.error;
   }
   static void TearDownTestSuite() {
