@@ -104,13 +104,13 @@ std::vector<std::string> note_of_vocabulary(const DataRequest& request) {
   return {"the vocabulary is that of " + request.vocabulary.string() + ", whose weights go with it"};
 }
 
-std::vector<std::string> note_of_head(const DataRequest& request, const std::vector<std::string>& labels,
-                                      const char* file) {
-  if (request.model || request.vocabulary.empty()) return {};
+void note_head(std::vector<std::string>& notes, const DataRequest& request,
+               const std::vector<std::string>& labels, const char* file) {
+  if (request.model || request.vocabulary.empty()) return;
   const fs::path known = request.vocabulary / file;
-  if (head_of_other_labels(labels, known).empty()) return {};
-  return {"the last layer starts from random weights: the " + std::to_string(labels.size()) +
-          " labels are not those in " + known.string()};
+  if (!head_of_other_labels(labels, known).empty())
+    notes.push_back("the last layer starts from random weights: the " + std::to_string(labels.size()) +
+                    " labels are not those in " + known.string());
 }
 
 void add_checksums(Checksums& checksums, const std::vector<fs::path>& files) {

@@ -50,9 +50,9 @@ void add_group_figures(train::Evaluation& result, const std::vector<int64_t>& gr
 Recipe recipe_of_vocabulary(const DataRequest& request);
 /// What there is to say where one is taken; a note or none.
 std::vector<std::string> note_of_vocabulary(const DataRequest& request);
-/// The same where the labels in this file of the checkpoint are others.
-std::vector<std::string> note_of_head(const DataRequest& request, const std::vector<std::string>& labels,
-                                      const char* file);
+/// Adds what there is to say where the labels in this file of that checkpoint are others.
+void note_head(std::vector<std::string>& notes, const DataRequest& request,
+               const std::vector<std::string>& labels, const char* file);
 
 /// The checksums of the files that a run's data were read from, by the files' names.
 using Checksums = std::map<std::string, std::string>;

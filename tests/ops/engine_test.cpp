@@ -294,27 +294,29 @@ TEST(Engine, LearnedTensorsWithFactorsOfTheirOwn) {
 TEST(Engine, AnyStrides) {
   torch::manual_seed(4);
   const at::Tensor A = table_of("quaternion");
-  constexpr int64_t kRows = 301, kM = 18, kP = 20, kIn = 4 * kP, kOut = 4 * kM;
-  const at::Tensor x = torch::randn({kRows, kIn}), S = torch::randn({4, kM, kP}),
-                   grad = torch::randn({kRows, kOut});
-  const auto run = [&](const char* what, const at::Tensor& x_, const at::Tensor& S_,
-                       const at::Tensor& grad_) {
-    const LinearCase c(A, x_, S_, grad_);
-    for (const Way way : all_ways()) {
-      SCOPED_TRACE(std::string(what) + ", " + ops::name(way));
-      check(c, {"quaternion", {}, {}}, way);
-    }
-  };
-  run("x by columns", torch::randn({kIn, kRows}).t(), S, grad);
-  run("every second value of x", torch::randn({kRows, 2 * kIn}).slice(1, 0, 2 * kIn, 2), S, grad);
-  run("x a part of longer rows", torch::randn({kRows, kIn + 7}).slice(1, 3, kIn + 3), S, grad);
-  run("one row of x for all", torch::randn({1, kIn}).expand({kRows, kIn}), S, grad);
-  run("one value of x for all", torch::randn({1, 1}).expand({kRows, kIn}), S, grad);
-  run("S with its last axes changed", x, torch::randn({4, kP, kM}).transpose(1, 2), grad);
-  run("S a part of a longer tensor", x, torch::randn({4, kM, kP + 5}).slice(2, 2, kP + 2), grad);
-  run("grad of a sum", x, S, torch::randn({}).expand({kRows, kOut}));
-  run("grad by columns", x, S, torch::randn({kOut, kRows}).t());
-  run("grad a part of longer rows", x, S, torch::randn({kRows, kOut + 9}).slice(1, 4, kOut + 4));
+  constexpr int64_t kM = 18, kP = 20, kIn = 4 * kP, kOut = 4 * kM;
+  for (const int64_t rows : {45, 601}) {  // one panel, and several for each of two threads
+    const at::Tensor x = torch::randn({rows, kIn}), S = torch::randn({4, kM, kP}),
+                     grad = torch::randn({rows, kOut});
+    const auto run = [&](const char* what, const at::Tensor& x_, const at::Tensor& S_,
+                         const at::Tensor& grad_) {
+      const LinearCase c(A, x_, S_, grad_);
+      for (const Way way : all_ways()) {
+        SCOPED_TRACE(std::string(what) + ", " + std::to_string(rows) + " rows, " + ops::name(way));
+        check(c, {"quaternion", {}, {}}, way);
+      }
+    };
+    run("x by columns", torch::randn({kIn, rows}).t(), S, grad);
+    run("every second value of x", torch::randn({rows, 2 * kIn}).slice(1, 0, 2 * kIn, 2), S, grad);
+    run("x a part of longer rows", torch::randn({rows, kIn + 7}).slice(1, 3, kIn + 3), S, grad);
+    run("one row of x for all", torch::randn({1, kIn}).expand({rows, kIn}), S, grad);
+    run("one value of x for all", torch::randn({1, 1}).expand({rows, kIn}), S, grad);
+    run("S with its last axes changed", x, torch::randn({4, kP, kM}).transpose(1, 2), grad);
+    run("S a part of a longer tensor", x, torch::randn({4, kM, kP + 5}).slice(2, 2, kP + 2), grad);
+    run("grad of a sum", x, S, torch::randn({}).expand({rows, kOut}));
+    run("grad by columns", x, S, torch::randn({kOut, rows}).t());
+    run("grad a part of longer rows", x, S, torch::randn({rows, kOut + 9}).slice(1, 4, kOut + 4));
+  }
 }
 
 // Whatever products this machine has for bfloat16; bfloat16_test.cpp forces them.

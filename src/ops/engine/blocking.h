@@ -45,7 +45,7 @@ struct Blocking {
     // Equal blocks, not full ones and a rest.
     const int64_t blocks = (p.K + depth - 1) / depth;
     depth = std::min(p.K, ((p.K + blocks - 1) / blocks + step - 1) / step * step);
-    panel = std::clamp<int64_t>(kLeftBytes / (line * depth) / tile * tile, tile, 256);
+    panel = std::clamp<int64_t>(kLeftBytes / (line * depth) / tile * tile, tile, kPanelRows);
   }
 };
 

@@ -1,12 +1,10 @@
 #include "ops/engine/dense.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
 
-#include <algorithm>
 #include <limits>
 #include <string_view>
 
@@ -41,13 +39,9 @@ at::Tensor view_of(const Matrix& matrix, int64_t rows, int64_t columns) {
 /// The products of ATen's libraries have none.
 void add_bias(int64_t rows, int64_t columns, const float* bias, float* c, int64_t c_row) {
   if (!bias) return;
-  constexpr int64_t kValues = 1 << 15;  // for one task
   Epilogue epilogue;
   epilogue.bias = bias;
-  at::parallel_for(0, rows, std::max<int64_t>(1, kValues / columns), [&](int64_t begin, int64_t end) {
-    finish_columns(kernels::cpu::active(), epilogue, 0, end - begin, columns, c + begin * c_row, c_row,
-                   nullptr, 0);
-  });
+  finish_rows(epilogue, 1, columns, rows, 0, columns, {c, 0, c_row, false, at::kFloat});
 }
 
 Blocks blocks_of(const Matrix& matrix) {

@@ -18,7 +18,7 @@ struct Matrix {
   bool transposed = false;
 };
 
-/// Of a product with fewer rows the engine's copies of both operands cost more than it gains.
+/// Of a product with fewer rows the engine's copies of operands cost more than it gains.
 constexpr int64_t kFewRows = 16;
 
 /// c (+)= a b + bias, of M x K and K x N; rows of c are c_row values apart. The bias has N values, or is

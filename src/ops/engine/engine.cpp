@@ -72,6 +72,14 @@ void run(const Pass& p) {
   for (int64_t i = 0; i < sums.size(); ++i) p.sums[i % pairs] += sums[i];
 }
 
+void finish_rows(const Epilogue& epilogue, int64_t n, int64_t N, int64_t rows, int64_t col, int64_t cols,
+                 const Blocks& C) {
+  constexpr int64_t kValues = 1 << 15;  // for one task
+  at::parallel_for(0, rows, std::max<int64_t>(1, kValues / (n * N)), [&](int64_t begin, int64_t end) {
+    finish_block(kernels::cpu::active(), epilogue, n, N, begin, col, end - begin, cols, C);
+  });
+}
+
 void dots(const Blocks& probe, int64_t n, const float* products, int64_t rank, int64_t M, int64_t N,
           float* sums) {
   if (M == 0 || N == 0) return;

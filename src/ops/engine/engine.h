@@ -28,6 +28,7 @@ constexpr int64_t kMaxComponents = 64;  // algebra's largest n
 // rows at a time as fit beside the columns, and the first of them waits for weights that come from memory:
 // with 32 columns that was a third of 32 rows, with 64 it is a sixth.
 constexpr int64_t kColumns = 64;
+constexpr int64_t kPanelRows = 256;  // at most
 
 /// n matrices inside one tensor, float32 or bfloat16.
 struct Blocks {
@@ -114,6 +115,10 @@ void run(const Pass& pass);
 /// Applies an epilogue to rows x cols of C at (row, col), in place; N: columns of each component.
 void finish_block(const kernels::cpu::Table& kernels, const Epilogue& epilogue, int64_t n, int64_t N,
                   int64_t row, int64_t col, int64_t rows, int64_t cols, const Blocks& C);
+
+/// The same of all `rows` of C, shared among the threads.
+void finish_rows(const Epilogue& epilogue, int64_t n, int64_t N, int64_t rows, int64_t col, int64_t cols,
+                 const Blocks& C);
 
 /// The same of `cols` columns of one component, from the result's column `col` on: `values` and what is
 /// added, whose rows are `row` and `residual_row` numbers apart; no residual: null.

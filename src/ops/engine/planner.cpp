@@ -116,7 +116,7 @@ double cached_cost(const Problem& p, Way way) {
   constexpr double kSlow = 1.7;
   // Shares of what is taken in training where products are our own and fetch the rows that the next panel
   // mixes; of an EPYC of the fourth generation.
-  constexpr double kFetchedMixture = 0.8, kFetchedCall = 0.25, kPanel = 256;
+  constexpr double kFetchedMixture = 0.8, kFetchedCall = 0.25;
   constexpr double kVector = 8;  // values that a row of a mixture takes the time of, where it is shorter
   const Fit& fit = p.slow_dense ? kEpyc : kXeon;
   const double atens = p.slow_dense ? kSlow : 1, dense = p.n == 1 || p.rows < engine::kFewRows ? atens : 1;
@@ -149,7 +149,8 @@ double cached_cost(const Problem& p, Way way) {
     const double passes = trained && !products_kept(p) ? 4 : 3,
                  stored = trained && products_kept(p) ? s.R * s.rows * s.k / s.n : 0;
     const double weights = blocks(s.k / s.n, 64) * blocks(s.d / s.n, 32) * blocks(s.rows, 256);
-    const bool fetched = !p.learned && s.rows / s.threads > kPanel && engine::takes_own_products() &&
+    const bool fetched = !p.learned && s.rows / s.threads > engine::kPanelRows &&
+                         engine::takes_own_products() &&
                          engine::stays_in_cache(static_cast<int64_t>(s.share * s.k * s.d));
     const double mixed = (p.learned ? t.learned_mixture : t.mixture) * (fetched ? kFetchedMixture : 1),
                  expanded = p.learned ? t.learned_weights : t.weights,

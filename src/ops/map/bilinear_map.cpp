@@ -1,6 +1,5 @@
 #include "ops/map/bilinear_map.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -215,10 +214,7 @@ void BilinearMap::apply(int64_t rows, Pieces x, const Blocks& y, const Output& o
   }
   if (!direct) move({to, m_, to_row, false, at::kFloat}, y, n_, rows, first, columns, output.accumulate);
   if (takes_bias || (output.epilogue.only_bias() && !output.epilogue.bias)) return;
-  constexpr int64_t kValues = 1 << 15;  // for one task
-  at::parallel_for(0, rows, std::max<int64_t>(1, kValues / width), [&](int64_t begin, int64_t end) {
-    finish_block(kernels::cpu::active(), output.epilogue, n_, m_, begin, first, end - begin, columns, y);
-  });
+  engine::finish_rows(output.epilogue, n_, m_, rows, first, columns, y);
 }
 
 bool BilinearMap::sums_structure() const {

@@ -2,6 +2,8 @@
 
 #include "ops/map/choice.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 
 #include "ops/engine/dense.h"

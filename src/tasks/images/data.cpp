@@ -142,8 +142,7 @@ std::unique_ptr<Data> load_images_of(Recipe recipe, const DataRequest& request) 
     sets.emplace(name, std::move(*set));
   }
   std::vector<std::string> notes = notes_of(splits.bad);
-  for (std::string& note : note_of_head(request, splits.classes, kClassesFile))
-    notes.push_back(std::move(note));
+  note_head(notes, request, splits.classes, kClassesFile);
   if (!request.folder.empty() && divided) notes.push_back(*divided);
   if (request.split.empty() && !sets.contains("dev"))
     notes.push_back("the dev set is empty: the last weights count");

@@ -116,8 +116,7 @@ std::unique_ptr<Data> load_text(Recipe recipe, const DataRequest& request) {
          {std::pair{"train", &splits.train}, std::pair{"dev", &splits.dev}, std::pair{"test", &splits.test}})
       if (request.split != name) std::vector<data::Example>().swap(*examples);
   std::vector<std::string> notes = note_of_vocabulary(request);
-  for (std::string& note : note_of_head(request, splits.labels, kLabelsFile))
-    notes.push_back(std::move(note));
+  note_head(notes, request, splits.labels, kLabelsFile);
   if (!model) notes.push_back(label_counts(splits.labels, labels_of(splits.train), "texts"));
   return std::make_unique<TextData>(std::move(recipe), std::move(splits), std::move(vocabulary),
                                     std::move(notes));

@@ -98,8 +98,7 @@ TextPairData::TextPairData(Recipe recipe, data::TextPairSplits splits, data::Voc
     notes_.push_back(bad.set + " set: " + counted(bad.count, "pair") + " left out (" + bad.reason +
                      "), the first at " + bad.first);
   if (request.model) return;  // a trained model has its words
-  for (std::string& note : note_of_head(request, splits.labels, kLabelsFile))
-    notes_.push_back(std::move(note));
+  note_head(notes_, request, splits.labels, kLabelsFile);
   if (request.split.empty())
     notes_.push_back(label_counts(splits.labels, sets_->sets.at("train").encoded->first.labels, "pairs"));
   if (!own.vectors.empty()) {
