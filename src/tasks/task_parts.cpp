@@ -108,9 +108,12 @@ void note_head(std::vector<std::string>& notes, const DataRequest& request,
                const std::vector<std::string>& labels, const char* file) {
   if (request.model || request.vocabulary.empty()) return;
   const fs::path known = request.vocabulary / file;
-  if (!head_of_other_labels(labels, known).empty())
-    notes.push_back("the last layer starts from random weights: the " + std::to_string(labels.size()) +
-                    " labels are not those in " + known.string());
+  if (!head_of_other_labels(labels, known).empty()) notes.push_back(note_of_new_head(labels.size(), known));
+}
+
+std::string note_of_new_head(size_t labels, const fs::path& known) {
+  return "the last layer starts from random weights: the labels of these data, " + std::to_string(labels) +
+         " in all, are not those in " + known.string();
 }
 
 void add_checksums(Checksums& checksums, const std::vector<fs::path>& files) {

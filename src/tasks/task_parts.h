@@ -53,6 +53,7 @@ std::vector<std::string> note_of_vocabulary(const DataRequest& request);
 /// Adds what there is to say where the labels in this file of that checkpoint are others.
 void note_head(std::vector<std::string>& notes, const DataRequest& request,
                const std::vector<std::string>& labels, const char* file);
+std::string note_of_new_head(size_t labels, const std::filesystem::path& known);
 
 /// The checksums of the files that a run's data were read from, by the files' names.
 using Checksums = std::map<std::string, std::string>;

@@ -18,20 +18,8 @@ namespace fs = std::filesystem;
 
 void store_words(const fs::path& folder, const data::Vocabulary& vocabulary,
                  const std::vector<std::string>& labels) {
-  vocabulary.save(folder / "vocabulary.txt");
+  vocabulary.save(folder / kVocabularyFile);
   write_labels(folder / kLabelsFile, labels);
-}
-
-void check_same_words(const data::Vocabulary& vocabulary, const fs::path& checkpoint,
-                      const std::string& weights) {
-  const auto known = data::Vocabulary::load(checkpoint / "vocabulary.txt");
-  bool same = known.size() == vocabulary.size();
-  for (int64_t id = 0; same && id < known.size(); ++id) same = known.word(id) == vocabulary.word(id);
-  if (!same)
-    throw RecipeError("train.weights: the vocabulary of the run '" + weights + "' (" +
-                      std::to_string(known.size()) + " words) differs from the vocabulary of these data (" +
-                      std::to_string(vocabulary.size()) +
-                      " words): use the data and the [task] settings of that run");
 }
 
 void check_same_labels(const std::vector<std::string>& found, const std::vector<std::string>& of_run) {
@@ -56,11 +44,11 @@ std::vector<std::string> labelled(const at::Tensor& probabilities, const std::ve
   return answers;
 }
 
-int64_t width_of_words(const fs::path& weights, const std::string& name) {
+at::Tensor stored_words(const fs::path& weights, const std::string& name) {
   const auto stored = nn::read_safetensors(weights);
   const auto* embedding = stored.find(name);
   TORCH_CHECK(embedding && embedding->dim() == 2, weights.string(), " has no embeddings");
-  return embedding->size(1);
+  return *embedding;
 }
 
 void load_with_words(torch::nn::Module& module, const fs::path& weights, const data::Vocabulary& vocabulary,

@@ -17,15 +17,12 @@ namespace quatrain::tasks {
 /// with one they belong to the data.
 inline constexpr uint64_t kSeedOfUnknown = 1;
 
+inline constexpr const char* kVocabularyFile = "vocabulary.txt";
 inline constexpr const char* kLabelsFile = "labels.txt";
 
 /// Writes vocabulary.txt and labels.txt.
 void store_words(const std::filesystem::path& folder, const data::Vocabulary& vocabulary,
                  const std::vector<std::string>& labels);
-
-/// Throws a RecipeError where the checkpoint of `train.weights` = `weights` has other words.
-void check_same_words(const data::Vocabulary& vocabulary, const std::filesystem::path& checkpoint,
-                      const std::string& weights);
 
 /// Throws where the labels of data are not those of the run that they are given to.
 void check_same_labels(const std::vector<std::string>& found, const std::vector<std::string>& of_run);
@@ -34,8 +31,8 @@ void check_same_labels(const std::vector<std::string>& found, const std::vector<
 /// of every label, with tabs between.
 std::vector<std::string> labelled(const at::Tensor& probabilities, const std::vector<std::string>& labels);
 
-/// How wide the vectors of words are that a file of weights has under this name.
-int64_t width_of_words(const std::filesystem::path& weights, const std::string& name);
+/// The vectors of words (words, width) that a file of weights has under this name.
+at::Tensor stored_words(const std::filesystem::path& weights, const std::string& name);
 
 /// Loads a checkpoint's weights; an error asks whether words and labels belong to them.
 void load_with_words(torch::nn::Module& module, const std::filesystem::path& weights,

@@ -143,6 +143,40 @@ TEST_F(SpeechProblemsTest, WeightsOfOtherFeaturesAreRefused) {
   EXPECT_THAT(made("features.preemphasis=0.5"), HasSubstr("hears other features (features.preemphasis)"));
 }
 
+// A small set lacks classes, which the run's last layer keeps; another language has others.
+TEST_F(SpeechProblemsTest, OtherClassesGetALastLayerOfTheirOwn) {
+  test::write_tones(folder_ / "tones", 8, 2, 2, 2);
+  learn({"train.epochs=1"});
+  const auto run = load_run(folder_ / "run");
+  const auto trained = run->module().named_parameters();
+  // Of the run's blank, high, low and mid.
+  struct Case {
+    std::string word, setting;
+    int64_t classes;
+    std::string note;
+  };
+  for (const auto& [word, setting, classes, note] :
+       {Case{"low", "task.units=words", 4, "the classes are the 4 of"},
+        {"other", "task.units=words", 2,
+         "the last layer starts from random weights: the labels of these data, 2 in all"},
+        {"low", "task.units=characters", 4,
+         "the last layer starts from random weights: the labels of these data, 4 in all"},
+        {"low", "task.objective=utterance", 1,
+         "the last layer starts from random weights: the labels of these data, 1 in all"}}) {
+    std::ofstream(file("train.tsv")) << "train0.wav\t" << word << "\ntrain1.wav\t" << word << "\n";
+    const auto data = load({"train.weights=" + (folder_ / "run").string(), setting});
+    EXPECT_THAT(data->notes(), testing::Contains(HasSubstr(note)));
+    const auto model = make_model(data->recipe(), *data);
+    for (const auto& item : model->module().named_parameters()) {
+      const bool anew = item.key().starts_with("output.") && note.starts_with("the last layer");
+      const at::Tensor& before = trained[item.key()];
+      EXPECT_EQ(before.sizes() == item.value().sizes() && at::equal(before, item.value()), !anew)
+          << item.key() << " " << word << " " << setting;
+    }
+    EXPECT_EQ(model->module().named_parameters()["output.weight"].size(0), classes);
+  }
+}
+
 TEST_F(SpeechProblemsTest, RefusesWhatDoesNotFit) {
   const auto error = [&](const std::vector<std::string>& settings) -> std::string {
     try {

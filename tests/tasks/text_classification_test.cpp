@@ -235,7 +235,7 @@ TEST_F(OwnTextsTest, OtherLabelsGetAHeadOfTheirOwn) {
                      "\ta dull plot\n");
     const Recipe recipe = parse();
     const auto data = load_data(recipe);
-    const std::string note = "the last layer starts from random weights: the ";
+    const std::string note = "the last layer starts from random weights: the labels of these data, ";
     EXPECT_EQ(testing::Matches(testing::Contains(testing::HasSubstr(note)))(data->notes()), own_head);
     const auto model = make_model(data->recipe(), *data, true);
     const auto [new_head, new_rest] = head_and_rest(model->module());

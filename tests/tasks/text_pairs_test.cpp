@@ -362,6 +362,52 @@ TEST_F(TextPairsKindTest, WordsOfTheTestSetAreKnownWhereNoVectorIsTrained) {
   EXPECT_THAT(words("true"), Not(HasSubstr("seldom")));
 }
 
+// Vectors that are trained go with their vocabulary. Those that are not belong to the data's words; where the
+// run has a word it has its vector.
+TEST_F(TextPairsKindTest, OtherPairsAreTrainedOnWithTheWordsOfTheRun) {
+  const auto write_pairs = [&](const std::string& lines) {
+    for (const char* set : {"train", "dev", "test"}) write(std::string("own/") + set + ".tsv", lines);
+  };
+  for (const std::string trained : {"true", "false"}) {
+    write_pairs("yes\ta dog\tan animal\nno\ta dog\ta stone\n");
+    std::vector<std::string> settings{"task.data=tsv", "task.folder=" + (folder_ / "own").string(),
+                                      "model.train_words=" + trained, "train.steps=3", "train.epochs=0"};
+    learn(recipe_of(settings), {.folder = folder_ / ("run-" + trained)});
+    const auto run = load_run(folder_ / ("run-" + trained));
+    const auto known = data::Vocabulary::load(folder_ / ("run-" + trained) / "best" / "vocabulary.txt");
+    write_pairs("good\ta cat\tan animal\nbad\ta cat\ta dog\nworse\ta cat\ta cat\n");
+    settings.push_back("train.weights=" + (folder_ / ("run-" + trained)).string());
+    const auto data = load_data(recipe_of(settings));
+    EXPECT_THAT(data->notes(), testing::Contains(HasSubstr("the last layer starts from random weights")));
+    EXPECT_THAT(
+        data->notes(),
+        testing::Contains(HasSubstr(trained == "true" ? "the vocabulary is that of"
+                                                      : "4 words of the vocabulary's 5 have the vector of")));
+    const auto made = make_model(data->recipe(), *data);
+    fs::create_directories(folder_ / "made");
+    made->store(folder_ / "made");
+    const auto words = data::Vocabulary::load(folder_ / "made" / "vocabulary.txt");
+    EXPECT_EQ(words.id("cat") != data::Vocabulary::kUnknown, trained == "false");
+    EXPECT_EQ(words.id("stone") != data::Vocabulary::kUnknown, trained == "true");
+    const auto before = run->module().named_parameters();
+    for (const auto& item : made->module().named_parameters()) {
+      SCOPED_TRACE(item.key() + " " + trained);
+      const at::Tensor& old = before[item.key()];
+      if (item.key().starts_with("head")) {
+        EXPECT_FALSE(old.sizes() == item.value().sizes() && old.equal(item.value()));
+      } else if (item.key() != "words.embedding.weight" || trained == "true") {
+        EXPECT_TRUE(old.equal(item.value()));
+      } else {
+        for (int64_t id = 0; id < words.size(); ++id) {
+          const int64_t there = known.id(words.word(id));
+          if (there == data::Vocabulary::kUnknown && id != there) continue;
+          EXPECT_TRUE(item.value()[id].equal(old[there])) << words.word(id);
+        }
+      }
+    }
+  }
+}
+
 // Of the recipes as they are, over generated pairs, which need no files.
 TEST_F(TextPairsKindTest, TwinsOfTheRecipesAreWhatTheirNamesSay) {
   for (const std::string name : {"entailment_generated", "snli", "sick", "wikiqa", "trecqa", "paraphrase"}) {

@@ -14,8 +14,6 @@
 namespace quatrain::tasks {
 namespace {
 
-constexpr const char* kFile = "classes.txt";
-
 // Characters as UTF-8 has them.
 std::vector<std::string> characters_of(const std::vector<std::string>& words) {
   std::vector<std::string> all;

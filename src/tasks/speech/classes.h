@@ -34,8 +34,9 @@ class SpeechClasses {
   const std::string& name(int64_t id) const { return names_[static_cast<size_t>(id)]; }
   /// -1 where there is none.
   int64_t id(const std::string& name) const;
+  const std::vector<std::string>& names() const { return names_; }
 
-  /// classes.txt, a name a line.
+  static constexpr const char* kFile = "classes.txt";  ///< of a checkpoint, a name a line
   void save(const std::filesystem::path& folder) const;
   static SpeechClasses load(const std::filesystem::path& folder);
   bool operator==(const SpeechClasses&) const = default;

@@ -321,9 +321,6 @@ void SpeechModel::count(double heard, double worked) {
 }
 
 std::vector<std::string> SpeechModel::keeps_own(const fs::path& checkpoint) const {
-  if (SpeechClasses::load(checkpoint) != parts.classes)
-    throw RecipeError("train.weights: the model in " + checkpoint.string() +
-                      " tells other classes apart than this training set has");
   const fs::path stored = checkpoint / "recipe.toml";
   if (!fs::exists(stored)) return {};
   const Recipe trained = read_recipe(stored.string());
@@ -334,7 +331,8 @@ std::vector<std::string> SpeechModel::keeps_own(const fs::path& checkpoint) cons
   if (!others.empty())
     throw RecipeError("train.weights: the model in " + checkpoint.string() + " hears other features (" +
                       others + "): set them as in its recipe.toml");
-  return {};
+  if (SpeechClasses::load(checkpoint) == parts.classes) return {};
+  return {"output"};
 }
 
 std::unique_ptr<Model> SpeechModel::in_algebra(const std::string& algebra) const {

@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <set>
@@ -229,6 +230,30 @@ std::optional<std::string> note_of_numbers(const SpeechTaskOptions& own) {
          (algebra.n > kMostComponents ? "" : "; " + key + std::to_string(algebra.n - 1) + " makes it so");
 }
 
+// The classes of a training set; or those of the run from whose weights training starts, where they are all
+// among them: a small set lacks a letter or two.
+SpeechClasses classes_of(const SpeechTaskOptions& own, const std::vector<data::Utterance>& train,
+                         const DataRequest& request, std::vector<std::string>& notes) {
+  SpeechClasses heard(own, train);
+  if (request.vocabulary.empty()) return heard;
+  const std::filesystem::path file = request.vocabulary / SpeechClasses::kFile;
+  SpeechClasses known = SpeechClasses::load(request.vocabulary);
+  if (known == heard) return heard;
+  const Recipe recipe = recipe_of_vocabulary(request);
+  const auto& trained = recipe.own<SpeechTaskOptions>();
+  const bool alike = trained.objective == own.objective && trained.units == own.units &&
+                     trained.has_tokens() == own.has_tokens();
+  const bool all_known =
+      std::ranges::all_of(heard.names(), [&](const std::string& name) { return known.id(name) >= 0; });
+  if (!alike || !all_known) {
+    notes.push_back(note_of_new_head(heard.names().size(), file));
+    return heard;
+  }
+  notes.push_back("the classes are the " + std::to_string(known.size()) + " of " + file.string() +
+                  ", of which these data have " + std::to_string(heard.size()));
+  return known;
+}
+
 }  // namespace
 
 PreparedSpeech prepare_speech(Recipe& recipe, const DataRequest& request) {
@@ -254,7 +279,9 @@ PreparedSpeech prepare_speech(Recipe& recipe, const DataRequest& request) {
   own.check(recipe);  // again: the number of bands may be another
 
   const auto* trained = dynamic_cast<const SpeechModel*>(request.model);
-  SpeechClasses classes = trained ? trained->parts.classes : SpeechClasses(own, corpus.train);
+  std::vector<std::string> class_notes;
+  SpeechClasses classes =
+      trained ? trained->parts.classes : classes_of(own, corpus.train, request, class_notes);
   Preparation preparation(recipe, request, std::move(corpus.bad));
   SpeechSplits splits;
   const std::pair<const char*, std::vector<data::Utterance>*> sets[] = {
@@ -267,6 +294,7 @@ PreparedSpeech prepare_speech(Recipe& recipe, const DataRequest& request) {
     if (split.set->size() > 0) splits.emplace(name, std::move(split));
   }
   auto notes = preparation.notes();
+  notes.insert(notes.begin(), class_notes.begin(), class_notes.end());
   if (const auto note = note_of_numbers(own); note && !trained) notes.insert(notes.begin(), *note);
   if (request.split.empty() && !splits.contains("dev"))
     notes.emplace_back("the dev set is empty: the last weights count");

@@ -109,7 +109,7 @@ std::unique_ptr<Data> load_text(Recipe recipe, const DataRequest& request) {
   if (model) check_same_labels(splits.labels, model->labels);
   data::Vocabulary vocabulary = model ? model->vocabulary
                                 : has_words
-                                    ? data::Vocabulary::load(request.vocabulary / "vocabulary.txt")
+                                    ? data::Vocabulary::load(request.vocabulary / kVocabularyFile)
                                     : data::Vocabulary::build(splits.train, splits.tokenizer, own.vocabulary);
   if (!request.split.empty())
     for (auto [name, examples] :

@@ -101,18 +101,50 @@ TextPairData::TextPairData(Recipe recipe, data::TextPairSplits splits, data::Voc
   note_head(notes_, request, splits.labels, kLabelsFile);
   if (request.split.empty())
     notes_.push_back(label_counts(splits.labels, sets_->sets.at("train").encoded->first.labels, "pairs"));
+  if (own.model.train_words)
+    for (std::string& note : note_of_vocabulary(request)) notes_.push_back(std::move(note));
+  find_vectors(request.vocabulary);
+  check_twins();
+}
+
+// Where training starts from the weights of a run, those that it has are its own.
+void TextPairData::find_vectors(const fs::path& run) {
+  const auto& own = recipe_.own<TextPairTaskOptions>();
+  at::Tensor of_run;
+  if (!run.empty()) {
+    of_run = stored_words(run / "model.safetensors", TextPairModel::kWords);
+    width_of_run_ = of_run.size(1);
+    if (own.model.train_words) return;  // those are all
+  }
   if (!own.vectors.empty()) {
     vectors_ = data::load_vectors(own.vectors, vocabulary_, kSeedOfUnknown);
     notes_.push_back(counted(vectors_.found, "word") + " of the vocabulary's " +
                      std::to_string(vocabulary_.size() - 1) + " have a vector in " +
                      fs::path(own.vectors).filename().string() + "; the others' are drawn");
   } else if (!own.model.train_words) {
-    vectors_ = data::draw_vectors(vocabulary_, own.model.word_width, kSeedOfUnknown);
-    notes_.push_back(
-        "the words' vectors are drawn and are not trained (model.train_words = false): task.vectors names a "
-        "file of pretrained ones");
+    vectors_ =
+        data::draw_vectors(vocabulary_, run.empty() ? own.model.word_width : width_of_run_, kSeedOfUnknown);
+    if (run.empty())
+      notes_.push_back(
+          "the words' vectors are drawn and are not trained (model.train_words = false): task.vectors names "
+          "a "
+          "file of pretrained ones");
   }
-  check_twins();
+  if (run.empty()) return;
+  if (vectors_.values.size(1) != width_of_run_)
+    recipe_.refuse("task.vectors", "must have vectors as long as those of the run's words, " +
+                                       std::to_string(width_of_run_) + ", got " +
+                                       std::to_string(vectors_.values.size(1)));
+  const auto known = data::Vocabulary::load(run / kVocabularyFile);
+  int64_t kept = 0;
+  for (int64_t id = data::Vocabulary::kUnknown; id < vocabulary_.size(); ++id) {
+    const int64_t there = known.id(vocabulary_.word(id));
+    if (there == data::Vocabulary::kUnknown && id != there) continue;
+    vectors_.values[id].copy_(of_run[there]);
+    kept += id != data::Vocabulary::kUnknown;
+  }
+  notes_.push_back(counted(kept, "word") + " of the vocabulary's " + std::to_string(vocabulary_.size() - 2) +
+                   " have the vector of " + run.string());
 }
 
 // The twins share the vocabulary and the vectors.
@@ -127,6 +159,7 @@ void TextPairData::check_twins() const {
 }
 
 int64_t TextPairData::word_width(const Recipe& recipe) const {
+  if (width_of_run_ > 0) return width_of_run_;
   return vectors_.values.defined() ? vectors_.values.size(1)
                                    : recipe.own<TextPairTaskOptions>().model.word_width;
 }
@@ -179,6 +212,13 @@ std::unique_ptr<Data> load_text_pair_data(Recipe recipe, const DataRequest& requ
   settle_folder(own.source.reader, own.source.folder, data::text_pair_readers(), request.folder, recipe.name);
   if (!own.vectors.empty()) own.vectors = find_data_file(own.vectors, own.source.folder);
   const auto* model = dynamic_cast<const TextPairModel*>(request.model);
+  // Words whose vectors are not trained are those of the data, known to the run or not.
+  const bool has_words = !model && !request.vocabulary.empty() && own.model.train_words;
+  if (has_words) {
+    const Recipe known = recipe_of_vocabulary(request);
+    own.vocabulary = known.own<TextPairTaskOptions>().vocabulary;
+    own.source.tokenizer = known.own<TextPairTaskOptions>().source.tokenizer;
+  }
   data::TextPairSource source = own.source;
   source.only = request.split;
   if (model && !source.only.empty()) source.labels = model->labels;
@@ -186,7 +226,9 @@ std::unique_ptr<Data> load_text_pair_data(Recipe recipe, const DataRequest& requ
   own.source.tokenizer = splits.tokenizer;
   if (splits.ranked && request.split.empty() && !request.model) require_answers(splits, own.source);
   if (model) check_same_labels(splits.labels, model->labels);
-  data::Vocabulary vocabulary = model ? model->vocabulary : words_of(splits, own);
+  data::Vocabulary vocabulary = model       ? model->vocabulary
+                                : has_words ? data::Vocabulary::load(request.vocabulary / kVocabularyFile)
+                                            : words_of(splits, own);
   return std::make_unique<TextPairData>(std::move(recipe), std::move(splits), std::move(vocabulary), request);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -39,13 +40,15 @@ class TextPairData : public Data {
   Checksums checksums() const override { return sets_->checksums; }
 
  private:
+  void find_vectors(const std::filesystem::path& run);
   void check_twins() const;
   void check_word_width(const Recipe& recipe) const;
   int64_t word_width(const Recipe& recipe) const;
 
   std::shared_ptr<const TextPairSets> sets_;
   data::Vocabulary vocabulary_;
-  data::Vectors vectors_;  // not defined where they start as the model draws them
+  data::Vectors vectors_;     // not defined where they start as the model draws them, or come with weights
+  int64_t width_of_run_ = 0;  // of the words of the run that training starts from
   std::vector<std::string> notes_;
 };
 

@@ -56,7 +56,7 @@ class TextPairKind : public Kind {
 
   std::unique_ptr<Model> load_model(Recipe recipe, const std::filesystem::path& folder) const override {
     const auto weights = folder / "model.safetensors";
-    const int64_t width = width_of_words(weights, "words.embedding.weight");
+    const int64_t width = stored_words(weights, TextPairModel::kWords).size(1);
     auto labels = read_labels(folder / kLabelsFile);
     const bool ranked = recipe.own<TextPairTaskOptions>().ranked();
     if (ranked && labels.size() != 2)  // one score tells two labels apart, so the weights fit any number
@@ -64,7 +64,7 @@ class TextPairKind : public Kind {
                                " must have two labels where answers are ranked, got " +
                                std::to_string(labels.size()) + "; copy it again");
     auto model = std::make_unique<TextPairModel>(
-        std::move(recipe), data::Vocabulary::load(folder / "vocabulary.txt"), std::move(labels), width);
+        std::move(recipe), data::Vocabulary::load(folder / kVocabularyFile), std::move(labels), width);
     load_with_words(model->module(), weights, model->vocabulary, model->labels);
     return model;
   }

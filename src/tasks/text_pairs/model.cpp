@@ -150,8 +150,10 @@ void TextPairModel::store(const fs::path& folder) const {
 }
 
 std::vector<std::string> TextPairModel::keeps_own(const fs::path& checkpoint) const {
-  check_same_words(vocabulary, checkpoint, recipe_.weights);
-  return head_of_other_labels(labels, checkpoint / kLabelsFile);
+  auto modules = head_of_other_labels(labels, checkpoint / kLabelsFile);
+  if (!recipe_.own<TextPairTaskOptions>().model.train_words)
+    modules.emplace_back("words.embedding");  // which are the data's, with the run's vectors among them
+  return modules;
 }
 
 // Behind attention the numbers a and b are compared as a, b, ab and a - b: another algebra has other

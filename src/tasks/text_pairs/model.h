@@ -14,6 +14,8 @@ namespace quatrain::tasks {
 /// A network over pairs with its words and labels.
 class TextPairModel : public Model {
  public:
+  static constexpr const char* kWords = "words.embedding.weight";  ///< the words' vectors
+
   /// A fresh one, drawn by the recipe, over words of this width.
   TextPairModel(Recipe recipe, data::Vocabulary vocabulary, std::vector<std::string> labels,
                 int64_t word_width);
