@@ -12,6 +12,7 @@ set(quatrain_recipes
   language_model
   math
   mlu
+  pairs
   paraphrase
   phonemes
   phonemes_ctc

@@ -70,7 +70,8 @@ bench::ModelCalls calls_of(const tasks::Recipe& twin, const tasks::Data& data, c
 }  // namespace
 
 int bench_model_command(const BenchModelArguments& arguments) {
-  const tasks::Recipe recipe = read_with_twins(find_recipe(arguments.recipe), arguments);
+  tasks::Recipe recipe = read_with_twins(find_recipe(arguments.recipe), arguments);
+  recipe.weights.clear();  // which would fit one twin, if they are still there
   tasks::set_threads(recipe);
   const auto data = tasks::load_data(recipe, {.folder = arguments.data, .tell = print_note});
   auto asked = data->recipe();  // with the reader and the tokenizer that the data settled

@@ -92,7 +92,11 @@ void Program::add_train() {
   add_seed(*command, train_);
   add_setting(*command, train_, "--weights", "train.weights",
               "Start from the weights of this run or safetensors file")
-      ->type_name("RUN|FILE");
+      ->type_name("RUN|FILE")
+      ->check([](const std::string& value) {
+        return value.empty() ? "must name a run or a file; without --weights the weights are drawn"
+                             : std::string();
+      });
   auto* resume = command->add_flag("--resume", train_.resume,
                                    "Continue the run in --out, or in RECIPE if that is a run");
   command->add_option("--from", train_.from, "Resume from this checkpoint of the run (default: last)")

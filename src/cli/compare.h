@@ -63,6 +63,8 @@ struct Comparison {
 
 /// Throws a RecipeError where a folder below the comparison's holds a run of another recipe.
 void check_runs(const Comparison& comparison);
+/// Throws where a twin cannot start from the weights that the recipe names, before any is trained.
+void check_weights(const Comparison& comparison, const tasks::Data& data);
 /// Trains what is not trained yet: the trials of the rates first, then each twin with its best.
 void train_twins(Comparison& comparison, const tasks::Data& data, const train::Session& session);
 /// Finds the figure that the runs can be judged by, and sets the differences of the twins where there is one.

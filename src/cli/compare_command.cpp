@@ -123,6 +123,7 @@ int compare_command(const CompareArguments& arguments) {
   std::optional<FreshFolder> fresh;
   if (comparison.folder.empty()) comparison.folder = fresh.emplace(file.name).path();
   check_runs(comparison);
+  check_weights(comparison, *data);
   fs::create_directories(comparison.folder);
   write_text(comparison.folder / "recipe.toml", tasks::to_toml(data->recipe()));
   write_text(comparison.folder / kSeedsFile, join(comparison.seeds) + "\n");

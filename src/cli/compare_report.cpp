@@ -211,8 +211,8 @@ std::string report(const Comparison& comparison) {
   if (last.recipe.options->answers_lines())
     text += "  quatrain predict " + shell_word(last.runs.front().folder) + "\n      reads " +
             about(comparison).reads + " a line, and answers\n";
-  text += "  quatrain compare " + shell_word(comparison.folder) +
-          " --seeds 3\n      adds seeds to this comparison\n  quatrain recipes\n      lists what else can be "
+  text += "  quatrain compare " + shell_word(comparison.folder) + " --seeds " + std::to_string(seeds + 2) +
+          "\n      adds seeds to this comparison\n  quatrain recipes\n      lists what else can be "
           "trained\n";
   return text;
 }

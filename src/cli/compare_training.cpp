@@ -134,6 +134,18 @@ void check_runs(const Comparison& comparison) {
         check_resumable(with(twin.recipe, rate, seed), folder_of(comparison, twin, rate, seed));
 }
 
+void check_weights(const Comparison& comparison, const tasks::Data& data) {
+  for (const auto& twin : comparison.twins) {
+    if (twin.recipe.weights.empty()) continue;
+    try {
+      tasks::make_model(twin.recipe, data);
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error("the twin '" + twin.recipe.name +
+                               "' cannot start from train.weights: " + error.what());
+    }
+  }
+}
+
 void train_twins(Comparison& comparison, const tasks::Data& data, const train::Session& session) {
   const auto& seeds = comparison.seeds;
   const auto& options = comparison.twins.front().recipe.compare;

@@ -102,7 +102,11 @@ int plot_command(const PlotArguments& arguments) {
   for (size_t i = 0; i < metrics.size(); ++i) {
     if (has_numbers(metrics[i].loss)) loss.push_back({names[i], metrics[i].loss});
     const auto found = metrics[i].dev.find(figure);
-    if (found != metrics[i].dev.end() && has_numbers(found->second)) dev.push_back({names[i], found->second});
+    if (found != metrics[i].dev.end() && has_numbers(found->second))
+      dev.push_back({names[i], found->second});
+    else if (!arguments.figure.empty())
+      std::fprintf(stderr, "left out: %s has no %s of the dev set\n", printable(names[i]).c_str(),
+                   figure.c_str());
   }
   if (loss.empty() && dev.empty())
     throw std::runtime_error(

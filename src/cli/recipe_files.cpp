@@ -25,26 +25,30 @@ std::string folder_name(const fs::path& folder) {
 }
 
 RecipeFile find_recipe(const std::string& what, const std::string& from) {
-  if (fs::is_directory(what)) {
+  const bool folder = fs::is_directory(what);
+  if (folder) {
     // A damaged checkpoint is named as such, before a word of it is read.
     fs::path place = what;
     for (const std::string& which : {from, std::string("best"), std::string("last")})
       if (place == what && train::has_checkpoint(what, which)) place = train::find_checkpoint(what, which);
-    if (!fs::exists(place / "recipe.toml"))
-      throw tasks::RecipeError(
-          "'" + what +
-          "' is a folder that contains no run and no recipe.toml: name a recipe, a TOML file or a run");
-    auto found = from_file(place / "recipe.toml");
-    found.name = folder_name(what);
-    found.folder = what;
-    return found;
+    if (fs::exists(place / "recipe.toml")) {
+      auto found = from_file(place / "recipe.toml");
+      found.name = folder_name(what);
+      found.folder = what;
+      return found;
+    }
+  } else if (fs::exists(what)) {
+    return from_file(what);
   }
-  if (fs::exists(what)) return from_file(what);
   std::vector<std::string> names;
   for (auto& recipe : known_recipes()) {
-    if (recipe.name == what) return recipe;
+    if (recipe.name == what) return recipe;  // also beside a folder of data that is called like it
     names.push_back(recipe.name);
   }
+  if (folder)
+    throw tasks::RecipeError(
+        "'" + what +
+        "' is a folder that contains no run and no recipe.toml: name a recipe, a TOML file or a run");
   throw tasks::RecipeError("there is no recipe or file '" + what + "'" + did_you_mean(what, names) +
                            "; the recipes are " + join(names));
 }

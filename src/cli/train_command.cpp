@@ -42,6 +42,13 @@ fs::path vocabulary_of(const tasks::Recipe& recipe, const fs::path& folder, cons
   return {};
 }
 
+// True of a folder itself, too.
+bool lies_in(const std::string& path, const fs::path& folder) {
+  if (path.empty() || folder.empty()) return false;
+  const fs::path from = fs::weakly_canonical(folder), to = fs::weakly_canonical(path);
+  return *to.lexically_relative(from).begin() != "..";
+}
+
 }  // namespace
 
 int train_command(const TrainArguments& arguments) {
@@ -66,11 +73,15 @@ int train_command(const TrainArguments& arguments) {
         "'" + folder.string() +
         "' already contains a run: pass --resume to continue it, --overwrite to replace it, or another "
         "--out");
+  if (arguments.overwrite && lies_in(recipe.weights, folder))
+    throw tasks::RecipeError("--overwrite would replace the run '" + folder.string() +
+                             "' that training starts from (train.weights): pass another --out");
 
   const train::Session session(recipe.train.device);
   tasks::set_threads(recipe);
   tasks::DataRequest request{.folder = arguments.data, .tell = print_note};
   if (arguments.resume) request.vocabulary = vocabulary_of(recipe, folder, arguments.from);
+  request.resumes = !request.vocabulary.empty();
   const auto data = tasks::load_data(recipe, request);
   const bool begun = arguments.resume && check_resumable(data->recipe(), folder, arguments.from);
   // The weights of a checkpoint are newer than those to start from.

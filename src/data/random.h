@@ -63,7 +63,9 @@ class RandomOf {
   uint64_t below(uint64_t n) {
     return static_cast<uint64_t>((static_cast<unsigned __int128>(engine_()) * n) >> 64);
   }
-  bool chance(double p) { return static_cast<double>(engine_() >> 11) * 0x1p-53 < p; }
+  /// In [0, 1).
+  double fraction() { return static_cast<double>(engine_() >> 11) * 0x1p-53; }
+  bool chance(double p) { return fraction() < p; }
   template <class T>
   const T& pick(const std::vector<T>& from) {
     return from[below(from.size())];

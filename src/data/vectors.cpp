@@ -6,7 +6,9 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
+#include <numbers>
 
+#include "data/random.h"
 #include "data/text_file.h"
 
 namespace quatrain::data {
@@ -14,6 +16,17 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int64_t kMostNumbers = 10000;  // of a word; each word of the vocabulary gets as many
+
+// A word's own numbers, normal with this mean and spread: whatever other words there are, and no other's.
+void draw(const std::string& word, uint64_t seed, float mean, float spread, float* to, int64_t dim) {
+  LineRandom random(seed, hash_of(word));
+  for (int64_t i = 0; i < dim; i += 2) {  // Box and Muller's two
+    const double radius = std::sqrt(-2 * std::log(1 - random.fraction())),
+                 angle = 2 * std::numbers::pi * random.fraction();
+    to[i] = mean + spread * static_cast<float>(radius * std::cos(angle));
+    if (i + 1 < dim) to[i + 1] = mean + spread * static_cast<float>(radius * std::sin(angle));
+  }
+}
 
 /// Collects the rows of the words wanted.
 class Rows {
@@ -37,13 +50,11 @@ class Rows {
                 vocabulary_.size(), " words of the vocabulary; do both use the same spelling and case?");
     const auto found = torch::tensor(std::vector<int64_t>(found_.begin(), found_.end())).to(torch::kBool);
     const auto known = values_.index({found});
-    auto generator = at::detail::createCPUGenerator(seed);
-    auto missing = ~found;
-    missing[Vocabulary::kPad] = false;
-    const auto drawn = torch::randn({missing.sum().item<int64_t>(), values_.size(1)}, generator) *
-                           known.std(/*unbiased=*/false) +
-                       known.mean();
-    values_.index_put_({missing}, drawn);
+    const auto mean = known.mean().item<float>(), spread = known.std(/*unbiased=*/false).item<float>();
+    for (int64_t id = 0; id < vocabulary_.size(); ++id)
+      if (id != Vocabulary::kPad && !found_[static_cast<size_t>(id)])
+        draw(vocabulary_.word(id), seed, mean, spread, values_.data_ptr<float>() + id * values_.size(1),
+             values_.size(1));
     return {values_, count_};
   }
 
@@ -146,9 +157,11 @@ Vectors load_vectors(const fs::path& file, const Vocabulary& vocabulary, uint64_
 }
 
 Vectors draw_vectors(const Vocabulary& vocabulary, int64_t dim, uint64_t seed) {
-  auto generator = at::detail::createCPUGenerator(seed);
-  at::Tensor values = torch::randn({vocabulary.size(), dim}, generator) / std::sqrt(static_cast<double>(dim));
-  values[Vocabulary::kPad].zero_();
+  at::Tensor values = torch::zeros({vocabulary.size(), dim});
+  for (int64_t id = 0; id < vocabulary.size(); ++id)
+    if (id != Vocabulary::kPad)
+      draw(vocabulary.word(id), seed, 0, 1 / std::sqrt(static_cast<float>(dim)),
+           values.data_ptr<float>() + id * dim, dim);
   return {values, 0};
 }
 

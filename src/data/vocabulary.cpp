@@ -52,7 +52,7 @@ Vocabulary Vocabulary::build(const std::vector<Example>& examples, Tokenizer tok
     if (entry.second >= options.min_count) kept.push_back(entry);
   }
   TORCH_CHECK(!kept.empty(), "vocabulary: no word occurs ", options.min_count, " times or more in the ",
-              examples.size(), " training texts; lower min_count");
+              examples.size(), " texts that it is made of; lower min_count");
   std::sort(kept.begin(), kept.end(), [](const auto& a, const auto& b) {
     return a.second != b.second ? a.second > b.second : a.first < b.first;
   });

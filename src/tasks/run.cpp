@@ -39,11 +39,17 @@ void make_paths_absolute(Recipe& recipe) {
       key.set(fs::absolute(std::get<std::string>(path)).lexically_normal().string());
 }
 
-// The checkpoint of the run that training starts from; empty where a file of weights is named.
+// The checkpoint of the run that training starts from, or that a file of weights lies in; empty of another
+// file.
 fs::path start_of(const Recipe& recipe) {
   const std::string& weights = recipe.weights;
   if (!fs::exists(weights)) throw RecipeError("train.weights: there is no run or file '" + weights + "'");
-  if (!fs::is_directory(weights)) return {};
+  if (!fs::is_directory(weights)) {
+    const fs::path folder = fs::path(weights).parent_path();
+    if (fs::path(weights).filename() != "model.safetensors" || !fs::exists(folder / "recipe.toml")) return {};
+    require_kind(recipe, weights, folder);
+    return folder;
+  }
   if (!train::has_checkpoint(weights, "best"))
     throw RecipeError(
         "train.weights: '" + weights +
@@ -93,7 +99,7 @@ std::unique_ptr<Data> load_data(Recipe recipe, const DataRequest& request) {
   make_paths_absolute(recipe);
   DataRequest settled = request;
   // What is not there is told where weights are needed.
-  if (!request.model && request.vocabulary.empty() && fs::is_directory(recipe.weights))
+  if (!request.model && request.vocabulary.empty() && fs::exists(recipe.weights))
     settled.vocabulary = start_of(recipe);
   const Kind& kind = *recipe.kind;
   return kind.load_data(std::move(recipe), settled);

@@ -100,15 +100,28 @@ Recipe recipe_of_vocabulary(const DataRequest& request) {
 }
 
 std::vector<std::string> note_of_vocabulary(const DataRequest& request) {
-  if (request.model || request.vocabulary.empty()) return {};
+  if (request.model || request.resumes || request.vocabulary.empty()) return {};
   return {"the vocabulary is that of " + request.vocabulary.string() + ", whose weights go with it"};
 }
 
-void note_head(std::vector<std::string>& notes, const DataRequest& request,
-               const std::vector<std::string>& labels, const char* file) {
+void settle_labels(std::vector<std::string>& labels, const std::vector<std::string>& known,
+                   const Renumber& renumber) {
+  if (labels == known || !std::is_permutation(known.begin(), known.end(), labels.begin(), labels.end()))
+    return;
+  std::vector<int64_t> numbers;
+  for (const auto& label : labels)
+    numbers.push_back(std::find(known.begin(), known.end(), label) - known.begin());
+  renumber(numbers);
+  labels = known;
+}
+
+void settle_labels(std::vector<std::string>& labels, const DataRequest& request, const char* file,
+                   const Renumber& renumber, std::vector<std::string>& notes) {
   if (request.model || request.vocabulary.empty()) return;
-  const fs::path known = request.vocabulary / file;
-  if (!head_of_other_labels(labels, known).empty()) notes.push_back(note_of_new_head(labels.size(), known));
+  const fs::path place = request.vocabulary / file;
+  const std::vector<std::string> known = read_labels(place);
+  settle_labels(labels, known, renumber);
+  if (labels != known && !request.resumes) notes.push_back(note_of_new_head(labels.size(), place));
 }
 
 std::string note_of_new_head(size_t labels, const fs::path& known) {

@@ -2,6 +2,9 @@
 
 #include <torch/types.h>
 
+#include <cmath>
+#include <map>
+
 #include "support.h"
 
 namespace quatrain::data {
@@ -77,6 +80,42 @@ TEST_F(VectorsTest, SaysWhatIsWrong) {
   EXPECT_THAT(error(write("v.txt", "")), HasSubstr("is empty"));
   EXPECT_THAT(error(folder_), HasSubstr("is a folder; name a file in it"));
   EXPECT_THAT(error(folder_ / "none.txt"), HasSubstr("there is no such file"));
+}
+
+// Two vocabularies can share their words' vectors.
+TEST_F(VectorsTest, OfWordsThatAreNotFoundAreTheirOwn) {
+  const auto path = write("v.txt", "a 1 2 0\nb 3 5 1\n");
+  const Vocabulary words({"a", "b", "c", "d"}), others({"d", "b", "e", "a", "c"});
+  const auto rows = [](const Vocabulary& vocabulary, const at::Tensor& values) {
+    std::map<std::string, at::Tensor> all;
+    for (int64_t id = 1; id < vocabulary.size(); ++id) all[vocabulary.word(id)] = values[id];
+    return all;
+  };
+  for (const bool from_file : {true, false}) {
+    const auto find = [&](const Vocabulary& vocabulary, uint64_t seed) {
+      return rows(vocabulary, from_file ? load_vectors(path, vocabulary, seed).values
+                                        : draw_vectors(vocabulary, 3, seed).values);
+    };
+    const auto here = find(words, 1), there = find(others, 1), drawn_again = find(words, 2);
+    for (const char* word : {"<unk>", "a", "b", "c", "d"})
+      EXPECT_TRUE(here.at(word).equal(there.at(word))) << word;
+    for (const auto& [word, vector] : there)
+      for (const auto& [other, second] : there)
+        EXPECT_EQ(vector.equal(second), word == other) << word << " " << other;
+    EXPECT_FALSE(here.at("c").equal(drawn_again.at("c")));
+  }
+  const at::Tensor many = draw_vectors(Vocabulary([] {
+                                         std::vector<std::string> all;
+                                         for (int i = 0; i < 2000; ++i)
+                                           all.push_back("w" + std::to_string(i));
+                                         return all;
+                                       }()),
+                                       65, 3)
+                              .values.slice(0, 1) *
+                          std::sqrt(65.0);
+  EXPECT_NEAR(many.mean().item<double>(), 0, 0.01);
+  EXPECT_NEAR(many.std().item<double>(), 1, 0.01);
+  EXPECT_NEAR(many.pow(4).mean().item<double>(), 3, 0.1);  // a normal one's
 }
 
 }  // namespace

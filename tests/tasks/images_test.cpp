@@ -220,6 +220,39 @@ TEST_F(ImagesTest, TheScaleComesWithTheWeights) {
   EXPECT_EQ(data->make_task(model)->evaluate("test", {}).figures.at("accuracy"), accuracy);
 }
 
+// Its pixels have the scale of the run that it started from, before it is stopped and after. The classes have
+// the run's order.
+TEST_F(ImagesTest, ATunedRunGoesOnWithTheSameBits) {
+  test::write_colours(folder_ / "colours", 12, 4, 5);
+  learn({"train.steps=4", "task.classes=sun leaf sea"});
+  for (int i = 0; i < 12; ++i)
+    test::write_bytes(file("train/sun/" + std::to_string(i) + ".png"), test::colour_png(0, 5));
+  const std::string weights = "train.weights=" + (folder_ / "run").string();
+  const auto run = [&](const train::RunOptions& options, const DataRequest& request = {}) {
+    const auto data = load({weights, "train.steps=12"}, request);
+    const auto task = make_task(data->recipe(), *data, request.vocabulary.empty());
+    const auto result = train::Trainer(*task, data->recipe().train, options).run();
+    EXPECT_EQ(data->notes(), std::vector<std::string>{});
+    return result;
+  };
+  const auto straight = run({.folder = folder_ / "whole"});
+  std::atomic<bool> stop = false;
+  train::RunOptions half{.folder = folder_ / "half", .stop = &stop};
+  half.on_progress = [&](const train::Progress& progress) { stop = progress.step >= 5; };
+  EXPECT_FALSE(run(half).finished);
+  const auto resumed = run({.folder = folder_ / "half", .existing = train::Existing::resume},
+                           {.vocabulary = folder_ / "half" / "last", .resumes = true});
+  EXPECT_EQ(straight.test, resumed.test);
+  for (const char* name : {"best/model.safetensors", "best/classes.txt", "test.confusions.tsv"})
+    EXPECT_EQ(text_of(folder_ / "whole" / name), text_of(folder_ / "half" / name)) << name;
+  EXPECT_EQ(text_of(folder_ / "half" / "best" / "classes.txt"), "sun\nleaf\nsea\n");
+  // What is scored has that order, too.
+  const std::shared_ptr<Model> model = load_run(folder_ / "half");
+  const auto data = load({}, {.split = "test", .model = model.get()});
+  EXPECT_EQ(data->make_task(model)->evaluate("test", {}).figures.at("accuracy"),
+            straight.test.at("accuracy"));
+}
+
 TEST_F(ImagesTest, ChannelsFollowTheAlgebra) {
   const auto sizes = [&](const std::vector<std::string>& settings) {
     const Recipe recipe = recipe_of(settings);

@@ -210,6 +210,43 @@ TEST_F(OwnTextsTest, ARunGoesOnWithTheSameTextsAlone) {
   EXPECT_THAT(told, testing::IsEmpty());
 }
 
+// The last layer knows them by their numbers. A checkpoint's file of weights is as good as its run.
+TEST_F(OwnTextsTest, LabelsInAnotherOrderGetTheRunsOrder) {
+  learn({.folder = folder_ / "run"});
+  const auto targets = [](const Data& data) {
+    return data.make_task(make_model(data.recipe(), data))->evaluate("test", {}).targets;
+  };
+  const auto plain = targets(*load());
+  EXPECT_EQ(plain, (std::vector<int64_t>{1, 0, 0}));  // bad is 0, good 1
+  const auto trained = load_run(folder_ / "run")->module().named_parameters();
+  fs::copy(folder_ / "run" / "best", folder_ / "copy");
+  for (const bool other_order : {false, true}) {
+    std::ofstream(folder_ / "copy" / "labels.txt") << (other_order ? "good\nbad\n" : "bad\ngood\n");
+    const auto data = load({"task.folder=" + folder_.string(),
+                            "train.weights=" + (folder_ / "copy" / "model.safetensors").string()});
+    EXPECT_THAT(data->notes(), testing::Contains(testing::HasSubstr("the vocabulary is that of")));
+    EXPECT_THAT(data->notes(), testing::Not(testing::Contains(testing::HasSubstr("random weights"))));
+    const auto model = make_model(data->recipe(), *data);
+    for (const auto& item : model->module().named_parameters())
+      EXPECT_TRUE(torch::equal(item.value(), trained[item.key()])) << item.key();
+    EXPECT_EQ(targets(*data), other_order ? (std::vector<int64_t>{0, 1, 1}) : plain);
+  }
+}
+
+// A file of vectors is not needed again, since the weights have them.
+TEST_F(OwnTextsTest, VectorsComeWithTheWeights) {
+  std::ofstream(folder_ / "vectors.txt") << "fine 1 0 0\ndull 0 1 0\n";
+  const std::string folder = "task.folder=" + folder_.string(),
+                    vectors = "task.vectors=" + (folder_ / "vectors.txt").string();
+  const auto data = load({folder, vectors});
+  Trainer(*make_task(data->recipe(), *data), data->recipe().train, {.folder = folder_ / "run"}).run();
+  fs::remove(folder_ / "vectors.txt");
+  const auto tuned = load({folder, vectors, "train.weights=" + (folder_ / "run").string()});
+  const auto words = make_model(tuned->recipe(), *tuned)->module().named_parameters()["embedding.weight"];
+  EXPECT_TRUE(words.equal(load_run(folder_ / "run")->module().named_parameters()["embedding.weight"]));
+  EXPECT_EQ(words.size(1), 3);
+}
+
 // Fine-tuning on other labels: all but the head is the run's.
 TEST_F(OwnTextsTest, OtherLabelsGetAHeadOfTheirOwn) {
   learn({.folder = folder_ / "run"});

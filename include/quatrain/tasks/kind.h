@@ -152,6 +152,7 @@ struct QUATRAIN_API DataRequest {
   /// A checkpoint whose vocabulary is taken where kinds would learn one. Empty: that of the run that
   /// `train.weights` names, if it names one.
   std::filesystem::path vocabulary = {};
+  bool resumes = false;  ///< that checkpoint is the run's own: there is nothing to say of it
 };
 
 /// A kind of task.

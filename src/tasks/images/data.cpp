@@ -130,8 +130,17 @@ std::unique_ptr<Data> load_images_of(Recipe recipe, const DataRequest& request) 
   if (trained) source.classes = trained->classes;
   data::ImageSplits splits = data::load_images(source, telling(request));
   name_classes(recipe, splits.classes);
+  const auto renumber = [&](const std::vector<int64_t>& numbers) {
+    for (auto* set : {&splits.train, &splits.dev, &splits.test})
+      if (set->size() > 0) set->labels = torch::tensor(numbers, torch::kInt64).index_select(0, set->labels);
+  };
+  std::vector<std::string> notes = notes_of(splits.bad);
+  if (trained) settle_labels(splits.classes, trained->classes, renumber);
+  settle_labels(splits.classes, request, kClassesFile, renumber, notes);
   if (trained) require_same(splits.classes, trained->classes);
-  const data::PixelScale scale = trained ? trained->scale() : data::measure_pixels(splits.train.images);
+  const data::PixelScale scale = trained                      ? trained->scale()
+                                 : request.vocabulary.empty() ? data::measure_pixels(splits.train.images)
+                                                              : ImageModel::stored_scale(request.vocabulary);
   const auto divided = division_of(splits, request.split, source.folder);
   ImageSets sets;
   Checksums checksums;
@@ -141,8 +150,6 @@ std::unique_ptr<Data> load_images_of(Recipe recipe, const DataRequest& request) 
     checksums[std::string(name) + ".pictures"] = checksum_of(*set, splits.classes);
     sets.emplace(name, std::move(*set));
   }
-  std::vector<std::string> notes = notes_of(splits.bad);
-  note_head(notes, request, splits.classes, kClassesFile);
   if (!request.folder.empty() && divided) notes.push_back(*divided);
   if (request.split.empty() && !sets.contains("dev"))
     notes.push_back("the dev set is empty: the last weights count");

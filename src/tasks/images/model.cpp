@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include "quatrain/data/image.h"
+#include "quatrain/nn/safetensors.h"
 #include "quatrain/train/session.h"
 #include "support/numbers.h"
 #include "support/text.h"
@@ -38,6 +39,15 @@ ImageModel::ImageModel(Recipe recipe, std::vector<std::string> names, const data
 data::PixelScale ImageModel::scale() const {
   const auto buffers = network->named_buffers();
   return {as_array(buffers[kMean]), as_array(buffers[kDeviation])};
+}
+
+data::PixelScale ImageModel::stored_scale(const fs::path& checkpoint) {
+  const fs::path weights = checkpoint / "model.safetensors";
+  const nn::Safetensors stored = nn::read_safetensors(weights);
+  const at::Tensor *mean = stored.find(kMean), *deviation = stored.find(kDeviation);
+  if (!mean || !deviation || mean->numel() != 3 || deviation->numel() != 3)
+    throw std::runtime_error(weights.string() + " has no mean and deviation of pixels; copy it again");
+  return {as_array(*mean), as_array(*deviation)};
 }
 
 at::Tensor ImageModel::forward(const std::vector<at::Tensor>& input) {

@@ -36,6 +36,8 @@ class ImageModel : public Model {
   at::Tensor score(const at::Tensor& images);
   /// That of the training set, as the network's buffers hold it.
   data::PixelScale scale() const;
+  /// That which a checkpoint's weights go with.
+  static data::PixelScale stored_scale(const std::filesystem::path& checkpoint);
 
   std::vector<std::string> classes;
   models::ResNet network{nullptr};

@@ -30,11 +30,12 @@ std::vector<int64_t> labels_of(const std::vector<data::Example>& examples) {
 
 }  // namespace
 
-TextData::TextData(Recipe recipe, data::Splits splits, data::Vocabulary vocabulary,
+TextData::TextData(Recipe recipe, data::Splits splits, data::Vocabulary vocabulary, int64_t width_of_run,
                    std::vector<std::string> notes)
     : Data(std::move(recipe)),
       splits_(std::move(splits)),
       vocabulary_(std::move(vocabulary)),
+      width_of_run_(width_of_run),
       notes_(std::move(notes)) {
   if (recipe_.own<TextOptions>().source.folder.empty()) return;
   for (const char* set : {"train", "dev", "test"})
@@ -68,9 +69,10 @@ std::vector<Input> TextData::inputs(std::string_view split, const Recipe& recipe
 std::unique_ptr<Model> TextData::make_model(const Recipe& recipe) const {
   const auto& own = recipe.own<TextOptions>();
   at::Tensor vectors;
-  if (!own.vectors.empty()) vectors = data::load_vectors(own.vectors, vocabulary_, kSeedOfUnknown).values;
-  auto model = std::make_unique<TextModel>(recipe, vocabulary_, splits_.labels,
-                                           vectors.defined() ? vectors.size(1) : 0);
+  if (!own.vectors.empty() && width_of_run_ == 0)
+    vectors = data::load_vectors(own.vectors, vocabulary_, kSeedOfUnknown).values;
+  const int64_t width = own.vectors.empty() ? 0 : vectors.defined() ? vectors.size(1) : width_of_run_;
+  auto model = std::make_unique<TextModel>(recipe, vocabulary_, splits_.labels, width);
   if (vectors.defined()) model->classifier->set_embeddings(vectors);
   return model;
 }
@@ -105,6 +107,13 @@ std::unique_ptr<Data> load_text(Recipe recipe, const DataRequest& request) {
     if (std::filesystem::is_directory(source.folder)) source.shares.reset();  // a set, not a file to be cut
   }
   data::Splits splits = data::load(source);
+  std::vector<std::string> notes = note_of_vocabulary(request);
+  const auto renumber = [&](const std::vector<int64_t>& numbers) {
+    for (auto* examples : {&splits.train, &splits.dev, &splits.test})
+      for (auto& example : *examples) example.label = numbers[static_cast<size_t>(example.label)];
+  };
+  if (model) settle_labels(splits.labels, model->labels, renumber);
+  settle_labels(splits.labels, request, kLabelsFile, renumber, notes);
   own.source.tokenizer = splits.tokenizer;
   if (model) check_same_labels(splits.labels, model->labels);
   data::Vocabulary vocabulary = model ? model->vocabulary
@@ -115,10 +124,10 @@ std::unique_ptr<Data> load_text(Recipe recipe, const DataRequest& request) {
     for (auto [name, examples] :
          {std::pair{"train", &splits.train}, std::pair{"dev", &splits.dev}, std::pair{"test", &splits.test}})
       if (request.split != name) std::vector<data::Example>().swap(*examples);
-  std::vector<std::string> notes = note_of_vocabulary(request);
-  note_head(notes, request, splits.labels, kLabelsFile);
   if (!model) notes.push_back(label_counts(splits.labels, labels_of(splits.train), "texts"));
-  return std::make_unique<TextData>(std::move(recipe), std::move(splits), std::move(vocabulary),
+  const int64_t width =
+      has_words ? stored_words(request.vocabulary / "model.safetensors", TextModel::kWords).size(1) : 0;
+  return std::make_unique<TextData>(std::move(recipe), std::move(splits), std::move(vocabulary), width,
                                     std::move(notes));
 }
 

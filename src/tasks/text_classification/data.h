@@ -14,8 +14,10 @@ namespace quatrain::tasks {
 /// Labelled texts and the words of the training set, or those of a trained model.
 class TextData : public Data {
  public:
-  /// The sets that were not read are empty.
-  TextData(Recipe recipe, data::Splits splits, data::Vocabulary vocabulary, std::vector<std::string> notes);
+  /// The sets that were not read are empty. width_of_run: of the words' vectors of the run that training
+  /// starts from, whose vocabulary this is; else 0.
+  TextData(Recipe recipe, data::Splits splits, data::Vocabulary vocabulary, int64_t width_of_run,
+           std::vector<std::string> notes);
 
   bool has(std::string_view split) const override { return !examples(split).empty(); }
   /// {tokens, padding}.
@@ -31,6 +33,7 @@ class TextData : public Data {
 
   data::Splits splits_;
   data::Vocabulary vocabulary_;
+  int64_t width_of_run_;
   std::vector<std::string> notes_;
   Checksums checksums_;  // of each set's texts; none of generated ones, which the recipe decides
 };

@@ -13,6 +13,8 @@ namespace quatrain::tasks {
 /// A classifier with its words and labels.
 class TextModel : public Model {
  public:
+  static constexpr const char* kWords = "embedding.weight";  ///< the words' vectors
+
   /// A fresh one, drawn by the recipe, over pretrained embeddings of this width (0: none).
   TextModel(Recipe recipe, data::Vocabulary vocabulary, std::vector<std::string> labels,
             int64_t pretrained_width);

@@ -46,6 +46,11 @@ data::Vocabulary words_of(const data::TextPairSplits& splits, const TextPairTask
   return data::vocabulary_of(pairs, splits.tokenizer, own.vocabulary);
 }
 
+// Without <pad> and <unk>.
+int64_t words_in(const data::Vocabulary& vocabulary) {
+  return vocabulary.size() - 2;
+}
+
 bool has_answer(const std::vector<data::TextPair>& pairs, bool right) {
   return std::any_of(pairs.begin(), pairs.end(),
                      [&](const data::TextPair& pair) { return (pair.label == 1) == right; });
@@ -70,7 +75,7 @@ void require_answers(const data::TextPairSplits& splits, const data::TextPairSou
 }  // namespace
 
 TextPairData::TextPairData(Recipe recipe, data::TextPairSplits splits, data::Vocabulary vocabulary,
-                           const DataRequest& request)
+                           const std::vector<std::string>& notes, const DataRequest& request)
     : Data(std::move(recipe)), vocabulary_(std::move(vocabulary)) {
   const auto& own = recipe_.own<TextPairTaskOptions>();
   auto sets = std::make_shared<TextPairSets>();
@@ -98,53 +103,62 @@ TextPairData::TextPairData(Recipe recipe, data::TextPairSplits splits, data::Voc
     notes_.push_back(bad.set + " set: " + counted(bad.count, "pair") + " left out (" + bad.reason +
                      "), the first at " + bad.first);
   if (request.model) return;  // a trained model has its words
-  note_head(notes_, request, splits.labels, kLabelsFile);
+  notes_.insert(notes_.end(), notes.begin(), notes.end());
   if (request.split.empty())
     notes_.push_back(label_counts(splits.labels, sets_->sets.at("train").encoded->first.labels, "pairs"));
   if (own.model.train_words)
     for (std::string& note : note_of_vocabulary(request)) notes_.push_back(std::move(note));
-  find_vectors(request.vocabulary);
+  find_vectors(request);
   check_twins();
 }
 
-// Where training starts from the weights of a run, those that it has are its own.
-void TextPairData::find_vectors(const fs::path& run) {
+// Those of words that are given, not trained from the start.
+void TextPairData::find_vectors(const DataRequest& request) {
+  if (!request.vocabulary.empty()) return take_vectors(request);
   const auto& own = recipe_.own<TextPairTaskOptions>();
-  at::Tensor of_run;
-  if (!run.empty()) {
-    of_run = stored_words(run / "model.safetensors", TextPairModel::kWords);
-    width_of_run_ = of_run.size(1);
-    if (own.model.train_words) return;  // those are all
-  }
   if (!own.vectors.empty()) {
     vectors_ = data::load_vectors(own.vectors, vocabulary_, kSeedOfUnknown);
-    notes_.push_back(counted(vectors_.found, "word") + " of the vocabulary's " +
-                     std::to_string(vocabulary_.size() - 1) + " have a vector in " +
-                     fs::path(own.vectors).filename().string() + "; the others' are drawn");
+    notes_.push_back("words with a vector in " + fs::path(own.vectors).filename().string() + ": " +
+                     grouped(vectors_.found) + " of " + grouped(words_in(vocabulary_)) +
+                     "; the others' are drawn");
   } else if (!own.model.train_words) {
-    vectors_ =
-        data::draw_vectors(vocabulary_, run.empty() ? own.model.word_width : width_of_run_, kSeedOfUnknown);
-    if (run.empty())
-      notes_.push_back(
-          "the words' vectors are drawn and are not trained (model.train_words = false): task.vectors names "
-          "a "
-          "file of pretrained ones");
+    vectors_ = data::draw_vectors(vocabulary_, own.model.word_width, kSeedOfUnknown);
+    notes_.push_back(
+        "the words' vectors are drawn and are not trained (model.train_words = false): task.vectors names a "
+        "file of pretrained ones");
   }
-  if (run.empty()) return;
+}
+
+// Those of the run from whose weights training starts. Where vectors are not trained, there may be words that
+// it does not have.
+void TextPairData::take_vectors(const DataRequest& request) {
+  const auto& own = recipe_.own<TextPairTaskOptions>();
+  const at::Tensor of_run = stored_words(request.vocabulary / "model.safetensors", TextPairModel::kWords);
+  width_of_run_ = of_run.size(1);
+  if (own.model.train_words) return;  // the vocabulary is the run's, too
+  const auto known = data::Vocabulary::load(request.vocabulary / kVocabularyFile);
+  std::vector<int64_t> rows;  // of the run; kUnknown of words that it does not have
+  for (int64_t id = 0; id < vocabulary_.size(); ++id) rows.push_back(known.id(vocabulary_.word(id)));
+  const int64_t all = words_in(vocabulary_),
+                kept = all - (std::count(rows.begin(), rows.end(), data::Vocabulary::kUnknown) - 1);
+  vectors_ = own.vectors.empty() || kept == all
+                 ? data::draw_vectors(vocabulary_, width_of_run_, kSeedOfUnknown)
+                 : data::load_vectors(own.vectors, vocabulary_, kSeedOfUnknown);
   if (vectors_.values.size(1) != width_of_run_)
     recipe_.refuse("task.vectors", "must have vectors as long as those of the run's words, " +
                                        std::to_string(width_of_run_) + ", got " +
                                        std::to_string(vectors_.values.size(1)));
-  const auto known = data::Vocabulary::load(run / kVocabularyFile);
-  int64_t kept = 0;
-  for (int64_t id = data::Vocabulary::kUnknown; id < vocabulary_.size(); ++id) {
-    const int64_t there = known.id(vocabulary_.word(id));
-    if (there == data::Vocabulary::kUnknown && id != there) continue;
-    vectors_.values[id].copy_(of_run[there]);
-    kept += id != data::Vocabulary::kUnknown;
-  }
-  notes_.push_back(counted(kept, "word") + " of the vocabulary's " + std::to_string(vocabulary_.size() - 2) +
-                   " have the vector of " + run.string());
+  for (int64_t id = 0; id < vocabulary_.size(); ++id)
+    if (const int64_t row = rows[static_cast<size_t>(id)]; row != data::Vocabulary::kUnknown || id == row)
+      vectors_.values[id].copy_(of_run[row]);
+  if (request.resumes) return;
+  std::string others;
+  if (kept < all)
+    others = own.vectors.empty()
+                 ? "; the others' are drawn"
+                 : "; the others' are taken from " + fs::path(own.vectors).filename().string() + ", or drawn";
+  notes_.push_back("words with the vector of " + request.vocabulary.string() + ": " + grouped(kept) + " of " +
+                   grouped(all) + others);
 }
 
 // The twins share the vocabulary and the vectors.
@@ -223,13 +237,21 @@ std::unique_ptr<Data> load_text_pair_data(Recipe recipe, const DataRequest& requ
   source.only = request.split;
   if (model && !source.only.empty()) source.labels = model->labels;
   data::TextPairSplits splits = data::load_text_pairs(source);
+  std::vector<std::string> notes;
+  const auto renumber = [&](const std::vector<int64_t>& numbers) {
+    for (auto* pairs : {&splits.train, &splits.dev, &splits.test})
+      for (auto& pair : *pairs) pair.label = numbers[static_cast<size_t>(pair.label)];
+  };
+  if (model && !splits.ranked) settle_labels(splits.labels, model->labels, renumber);
+  if (!splits.ranked) settle_labels(splits.labels, request, kLabelsFile, renumber, notes);  // else 1 is right
   own.source.tokenizer = splits.tokenizer;
   if (splits.ranked && request.split.empty() && !request.model) require_answers(splits, own.source);
   if (model) check_same_labels(splits.labels, model->labels);
   data::Vocabulary vocabulary = model       ? model->vocabulary
                                 : has_words ? data::Vocabulary::load(request.vocabulary / kVocabularyFile)
                                             : words_of(splits, own);
-  return std::make_unique<TextPairData>(std::move(recipe), std::move(splits), std::move(vocabulary), request);
+  return std::make_unique<TextPairData>(std::move(recipe), std::move(splits), std::move(vocabulary), notes,
+                                        request);
 }
 
 }  // namespace quatrain::tasks

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -28,7 +27,7 @@ struct TextPairSets {
 class TextPairData : public Data {
  public:
   TextPairData(Recipe recipe, data::TextPairSplits splits, data::Vocabulary vocabulary,
-               const DataRequest& request);
+               const std::vector<std::string>& notes, const DataRequest& request);
 
   bool has(std::string_view split) const override { return sets_->sets.contains(split); }
   /// {first, second}.
@@ -40,7 +39,8 @@ class TextPairData : public Data {
   Checksums checksums() const override { return sets_->checksums; }
 
  private:
-  void find_vectors(const std::filesystem::path& run);
+  void find_vectors(const DataRequest& request);
+  void take_vectors(const DataRequest& request);
   void check_twins() const;
   void check_word_width(const Recipe& recipe) const;
   int64_t word_width(const Recipe& recipe) const;
