@@ -23,6 +23,8 @@ else:
 
 __all__ = ["Run", "RunModel", "load", "write_tensorboard"]
 
+_PORTION = 256  # lines that are answered in one call
+
 
 class _Part(nn.Module):
     """A part of a model: it holds the parameters under their names in C++."""
@@ -135,8 +137,11 @@ class Run:
             raise TypeError(f"predict: lines must be a list of texts, got a single {type(lines).__name__}: put it into a list")
         texts = [_text(number, line) for number, line in enumerate(lines, 1)]
         self.model._check_own()
+        answers: list[str] = []
         with torch.no_grad():
-            return list(self.model._run.predict(texts))
+            for before in range(0, len(texts), _PORTION):  # between which Python can be interrupted
+                answers += self.model._run.predict(texts[before : before + _PORTION], before)
+        return answers
 
 
 def _checkpoint(run: Path) -> Path:

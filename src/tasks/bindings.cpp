@@ -16,9 +16,10 @@ class Run : public torch::CustomClassHolder {
 
   at::Tensor forward(std::vector<at::Tensor> input) { return model_->forward(input); }
   void train(bool on) { model_->module().train(on); }
-  std::vector<std::string> predict(const std::vector<std::string>& lines) {
+  // Behind so many lines, as a problem's sentence counts them.
+  std::vector<std::string> predict(const std::vector<std::string>& lines, int64_t before) {
     auto [answers, problem] = answer(*model_, lines);
-    TORCH_CHECK_VALUE(problem.empty(), "predict: line ", answers.size() + 1, ": ", problem);
+    TORCH_CHECK_VALUE(problem.empty(), "predict: line ", before + std::ssize(answers) + 1, ": ", problem);
     return answers;
   }
   std::string kind() { return model_->recipe().about().name; }

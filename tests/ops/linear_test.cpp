@@ -280,6 +280,19 @@ TEST(Linear, WaysAreForced) {
   EXPECT_NO_THROW(ops::linear(t.x, t.S, {}, bare));
 }
 
+TEST(Linear, OfNoRowsNeedsNoFactors) {
+  for (const auto dtype : {torch::kFloat, torch::kDouble}) {
+    const auto options = torch::TensorOptions(dtype).requires_grad(true);
+    const at::Tensor x = torch::randn({0, 5, 8}, options), S = torch::randn({4, 3, 2}, options),
+                     A = torch::randn({4, 4, 4}, options);
+    const at::Tensor y = ops::linear(x, S, {}, {"learned", A, {}}, Way::factored);
+    EXPECT_EQ(y.sizes(), (std::vector<int64_t>{0, 5, 12}));
+    y.sum().backward();
+    EXPECT_TRUE(S.grad().equal(torch::zeros_like(S)));
+    EXPECT_TRUE(A.grad().equal(torch::zeros_like(A)));
+  }
+}
+
 TEST(Linear, ErrorsAreOneClearSentence) {
   const Problem t = make(4, 3, 2, 2);
   const auto error = [&](const at::Tensor& x, const at::Tensor& S, const at::Tensor& bias,

@@ -6,7 +6,9 @@
 #include <torch/utils.h>
 
 #include <c10/core/InferenceMode.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -16,6 +18,7 @@
 
 #include "ops/engine/engine.h"
 #include "ops/engine/products.h"
+#include "ops/map/prepared.h"
 #include "ops/memory/huge_pages.h"
 #include "ops/reference.h"
 
@@ -228,6 +231,61 @@ TEST_F(Prepared, SeesAnotherStorage) {
   x_ = x_.to(torch::kDouble);
   S_.set_data(moved);
   expect_fresh("to(double)");
+}
+
+// As torch.nn.utils.vector_to_parameters makes them: S's own version stays.
+TEST_F(Prepared, SeesWritesOfAnotherTensorOverItsMemory) {
+  const torch::NoGradGuard no_grad;
+  at::Tensor vector = torch::randn({256});
+  S_.set_data(vector.view({4, 8, 8}));
+  expect_fresh("a view of it");
+  vector.mul_(2);
+  S_.set_data(vector.view({4, 8, 8}));
+  expect_fresh("mul_ of what it is a view of");
+  std::fill_n(vector.mutable_data_ptr<float>(), 256, 0.5f);  // as another process does
+  expect_fresh("its memory");
+  vector.mul_(3);
+  vector.reset();
+  expect_fresh("mul_ of what is gone");
+}
+
+// Another thread writes between reading and keeping.
+TEST_F(Prepared, KeepsNothingThatWasReadBeforeAWrite) {
+  const torch::NoGradGuard no_grad;
+  const auto constant = [](const Product& product) {
+    ops::Call call = ops::make_call(product);
+    call.constant = true;
+    return call;
+  };
+  const ops::Call call = constant({"quaternion", {}, {}});
+  const auto keep = [&](const ops::Versions& read) {
+    ops::prepared(S_, call, read, {ops::Form::composed, Way::materialised}, [&] { return S_.clone(); });
+    return kept();
+  };
+  const ops::Versions before(S_, call);
+  S_.mul_(2);
+  EXPECT_EQ(keep(before), 0);
+  EXPECT_EQ(keep(ops::Versions(S_, call)), 1);
+  const ops::Call learned = constant({"learned", torch::randn({4, 4, 4}), {}});
+  const ops::Versions of_learned(S_, learned);
+  learned.A->mul_(2);
+  EXPECT_NE(of_learned, ops::Versions(S_, learned));
+}
+
+// They are no ints, as MKL's distances are.
+TEST_F(Prepared, OfRowsThatAreFarApart) {
+  const torch::NoGradGuard no_grad;
+  constexpr int64_t kApart = (int64_t{1} << 31) + 64, kWidth = 64, kBytes = 4 * (kApart + kWidth);
+  void* const memory =
+      ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) GTEST_SKIP() << "there is no address space for rows that far apart";
+  const at::Tensor x = torch::from_blob(memory, {2, kWidth}, {kApart, 1},
+                                        [](void*p) { ::munmap(p, kBytes); }),
+                   S = torch::randn({1, kWidth, kWidth});
+  x.copy_(torch::randn({2, kWidth}));
+  const at::Tensor y = ops::linear(x, S, {}, {"real", {}, {}}, Way::materialised, {}, true);
+  EXPECT_LT(relative_error(y, x.to(torch::kDouble).matmul(S[0].t().to(torch::kDouble))), 1e-5);
+  ops::drop_prepared(S);
 }
 
 TEST_F(Prepared, SeesAnAddressUsedAgain) {

@@ -333,3 +333,23 @@ def test_parameter_report():
     report = nn.parameter_report(classifier("quaternion").requires_grad_(False))
     assert report.embeddings == 50 * 16 and report.trainable == 0
     assert report.total == report.embeddings + report.encoder + 16 * 3 + 3
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(
+    ("make", "sizes"),
+    [
+        (lambda **o: nn.Linear(16, 8, **o), (0, 16)),
+        (lambda **o: nn.Conv2d(64, 64, 3, **o), (0, 64, 8, 8)),
+        (lambda **o: nn.Conv2d(64, 64, 1, **o), (0, 64, 8, 8)),
+        (lambda **o: nn.LSTM(16, 16, **o), (5, 0, 16)),
+        (lambda **o: nn.FeedForward(16, 32, **o), (0, 16)),
+    ],
+    ids=["linear", "convolution", "pointwise", "lstm", "feed_forward"],
+)
+def test_nothing_needs_no_factors(make, sizes, training):
+    layer = make(algebra="phm(4)", way="factored").train(training)
+    y = layer(torch.randn(sizes, requires_grad=True))
+    y = y[0] if isinstance(y, tuple) else y
+    assert y.numel() == 0
+    y.sum().backward()

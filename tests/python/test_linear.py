@@ -231,6 +231,29 @@ def test_dot_data_needs_drop_prepared():
     torch.testing.assert_close(call(x, S, bias, A, constant=True), literal(x, S, bias, A))
 
 
+def test_writes_of_others_who_hold_the_memory_are_seen(learned):
+    x, S, bias, A = arguments(learned, requires_grad=False)
+    array, vector = S.detach().numpy(), torch.nn.utils.parameters_to_vector([S])
+    average = torch.rand_like(S)
+
+    def write_average():
+        average.mul_(1.3)
+        S.data = average
+
+    for write in (
+        lambda: array.__imul__(3),
+        lambda: torch.nn.utils.vector_to_parameters(vector, [S]),
+        lambda: torch.nn.utils.vector_to_parameters(vector.mul_(2), [S]),
+        lambda: vector.mul_(2),
+        write_average,
+        write_average,
+        lambda: average.mul_(2),
+    ):
+        call(x, S, bias, A, constant=True)
+        write()
+        torch.testing.assert_close(call(x, S, bias, A, constant=True), literal(x, S, bias, A))
+
+
 @pytest.mark.parametrize("fused", [False, True])
 def test_fused_optimizers_leave_nothing_stale(fused):
     x, S, bias, _ = arguments(False, torch.float32)

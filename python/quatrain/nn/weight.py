@@ -128,11 +128,12 @@ class HypercomplexWeight:
             return S, "learned", A, (), False
         effective = A if w is None else w.view(-1, 1, 1) * A
         constant = w is None and _stays(S)
-        if self.factored is None or torch.compiler.is_compiling() or not self._fits(effective):
+        factored = self.factored  # read once: another thread may move the layer
+        if factored is None or torch.compiler.is_compiling() or not self._fits(factored, effective):
             return S, "learned", effective, (), constant
         if w is not None and not effective.requires_grad:
-            effective, constant = self.factored[0], _stays(S)
-        return S, "learned", effective, self.factored[1:], constant
+            effective, constant = factored[0], _stays(S)
+        return S, "learned", effective, factored[1:], constant
 
     def matrix(self, layer: nn.Module) -> Tensor:
         """H (out, in), or (out, in times the kernel), differentiable."""
@@ -156,8 +157,8 @@ class HypercomplexWeight:
 
     def has_factors(self, layer: nn.Module) -> bool:
         """True where factors are held and still fit A."""
-        structure = self._effective_structure(layer)
-        return structure is not None and self._fits(structure)
+        factored, structure = self.factored, self._effective_structure(layer)
+        return factored is not None and structure is not None and self._fits(factored, structure)
 
     def set_nearest(self, layer: nn.Module, H: Tensor) -> float:
         """Sets the parameters to the nearest of H (out, in); returns the relative error."""
@@ -188,7 +189,7 @@ class HypercomplexWeight:
         """Held factors follow an A that went to another type or device, but not one that was rounded to a finer type."""
         self.drop_prepared(layer)
         structure = None if self.factored is None else self._effective_structure(layer)
-        if self.factored is None or structure is None or self._fits(structure):
+        if self.factored is None or structure is None or self._fits(self.factored, structure):
             return
         made_for, *factors = self.factored
         self.factored = None
@@ -208,10 +209,11 @@ class HypercomplexWeight:
         A, w = self._get(layer, self._A), self._get(layer, self._w)
         return A if A is None or w is None else w.view(-1, 1, 1) * A
 
-    def _fits(self, structure: Tensor) -> bool:
-        if self.factored is None or is_wrapped(structure):  # by vmap: many tensors in one
+    @staticmethod
+    def _fits(factored: tuple[Tensor, ...], structure: Tensor) -> bool:
+        if is_wrapped(structure):  # by vmap: many tensors in one
             return False
-        made_for = self.factored[0]
+        made_for = factored[0]
         return structure.dtype is made_for.dtype and structure.device == made_for.device and torch.equal(structure, made_for)
 
 

@@ -17,7 +17,8 @@ namespace quatrain::ops::composed {
 namespace {
 
 /// Without a request H is written out: on other devices and in other types a real convolution is the rival.
-bool takes_factors(const ConvolutionCall& call) {
+bool takes_factors(const at::Tensor& x, const ConvolutionCall& call) {
+  if (x.numel() == 0 && call.map.rank() == 0) return false;  // there is nothing to compute
   TORCH_CHECK(
       call.map.way != Way::factored || call.map.rank() > 0,
       "convolution: the way 'factored' needs factors of the learned A (see decompose); pass them or take "
@@ -53,9 +54,10 @@ at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional&
                        const ConvolutionCall& call) {
   check_convolution("convolution", x, F, call);
   check_convolution_bias(bias, F, call);
+  const Versions versions(F, call.map);
   const at::ScalarType dtype = call.map.compute_dtype(x);
-  if (!takes_factors(call)) {
-    const at::Tensor H = prepared(F, call.map, form_of(call, Way::materialised, dtype), [&] {
+  if (!takes_factors(x, call)) {
+    const at::Tensor H = prepared(F, call.map, versions, form_of(call, Way::materialised, dtype), [&] {
       const at::Tensor kernel = expanded_kernel(F, call).to(dtype);
       // What is kept lies as oneDNN wants it for few pictures.
       return call.map.constant ? kernel.contiguous(format_of(x)) : kernel;
@@ -67,7 +69,7 @@ at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional&
     y = run_winograd(x.to(dtype), F, known_result_sizes(x, F, call), true, m, call);
   } else {
     const FactorTensors f = factor_tensors(call.map, dtype, x.device());
-    const at::Tensor kernels = prepared(F, call.map, form_of(call, Way::factored, dtype),
+    const at::Tensor kernels = prepared(F, call.map, versions, form_of(call, Way::factored, dtype),
                                         [&] { return mixed_kernels(F.to(dtype), f.U); });
     y = mixed(
         f.W,
@@ -91,7 +93,7 @@ Gradients convolution_backward(const at::Tensor& grad, const at::Tensor& x, cons
   if (mask[1] || mask[2]) mark_in_training(F);
   at::Tensor dx, dF, dA;
   const at::ScalarType dtype = call.map.compute_dtype(x);
-  const bool factored = takes_factors(call) && !mask[2];
+  const bool factored = takes_factors(x, call) && !mask[2];
   if (const int64_t m = factored ? winograd_tile(x, F, call) : 0) {
     const at::Tensor x_ = x.to(dtype), g = grad.to(dtype);
     if (mask[0]) dx = run_winograd(g, F, x.sizes(), false, m, call);

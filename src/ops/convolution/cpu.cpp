@@ -41,7 +41,7 @@ bool less_precision_allowed() {
 class Resolved {
  public:
   Resolved(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call, BilinearMap::Pass pass)
-      : call_(call), F_(F), plane_(plane::make_plane(x, F, call)) {
+      : versions_(F, call.map), call_(call), F_(F), plane_(plane::make_plane(x, F, call)) {
     const at::ScalarType dtype = call.map.compute_dtype(x);
     const bool widened = dtype == at::kBFloat16 && !has_fast_halves(),
                engine = dtype == at::kFloat || widened;
@@ -157,11 +157,12 @@ class Resolved {
     if (!call_.map.constant || !forward) return fill(recycled_empty({size}));
     const auto reader = plan_.tile == 0 ? Form::direct : plan_.tile == 2 ? Form::winograd2 : Form::winograd4;
     return prepared(
-        F_, call_.map,
+        F_, call_.map, versions_,
         {reader, Way::factored, at::kFloat, F_.scalar_type(), map_->followed(), geometry_of(call_)},
         [&] { return fill(at::empty({size}, F_.options().dtype(at::kFloat))); });
   }
 
+  Versions versions_;  // before anything is read
   ConvolutionCall call_;
   at::Tensor F_;
   Plane plane_;

@@ -139,6 +139,7 @@ int64_t winograd_tile(const at::Tensor& x, const at::Tensor& F, const Convolutio
 
 at::Tensor run_winograd(const at::Tensor& input, const at::Tensor& F, at::IntArrayRef result, bool forward,
                         int64_t m, const ConvolutionCall& call) {
+  const Versions versions(F, call.map);
   const at::ScalarType dtype = input.scalar_type();
   const FactorTensors f = factor_tensors(call.map, dtype, input.device());
   const Transforms& transforms = transforms_of(m);
@@ -151,7 +152,7 @@ at::Tensor run_winograd(const at::Tensor& input, const at::Tensor& F, at::IntArr
     return at::mm(transforms.weight, kernels.permute({3, 0, 1, 2}).reshape({9, -1}))
         .view({positions * R, outputs, inputs});
   };
-  const at::Tensor weights = forward ? prepared(F, call.map,
+  const at::Tensor weights = forward ? prepared(F, call.map, versions,
                                                 {.reader = m == 2 ? Form::winograd2 : Form::winograd4,
                                                  .way = Way::factored,
                                                  .dtype = dtype,

@@ -233,6 +233,8 @@ bool keeps_unmixed(const Problem& p, int64_t rows, Traffic traffic) {
 }
 
 Way plan(const Problem& problem, Way asked) {
+  if (problem.rows == 0 && problem.rank == 0 && asked == Way::factored)
+    return Way::materialised;  // of nothing
   TORCH_CHECK(asked != Way::factored || problem.rank > 0,
               "the way 'factored' needs factors of the learned A (see decompose); pass them or take mixed or "
               "materialised");

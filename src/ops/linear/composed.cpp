@@ -25,16 +25,19 @@ namespace {
 /// Sizes and constants of one call. x has `rows` rows of n components of p values, y of n components of m
 /// values.
 struct Frame {
+  Versions versions;  // before anything is read
   int64_t rows, n, m, p;
   at::ScalarType dtype;
   Way way;
   bool real;        // the real layer: H is S
   at::Tensor A;     // (n, n, n)
   FactorTensors f;  // each (n, R); only for the factored way
+
+  explicit Frame(const Versions& versions) : versions(versions) {}
 };
 
 Frame make_frame(const at::Tensor& x, const at::Tensor& S, const Call& call) {
-  Frame frame;
+  Frame frame(Versions{S, call});
   frame.n = S.size(0);
   frame.m = S.size(1);
   frame.p = S.size(2);
@@ -86,7 +89,7 @@ at::Tensor weights(const at::Tensor& S, const Call& call, const Frame& f) {
                                   : expanded_weights(S, f);
   };
   if (f.real && S.scalar_type() == f.dtype) return build();  // S itself: nothing to prepare
-  return prepared(S, call, {Form::composed, f.way, f.dtype}, build);
+  return prepared(S, call, f.versions, {Form::composed, f.way, f.dtype}, build);
 }
 
 /// z: (rows n, n p), row (b, a) holding sum_j A[i, a, j] x_j at block i.

@@ -8,7 +8,6 @@
 #include "ops/engine/expand.h"
 #include "ops/engine/options.h"
 #include "ops/map/choice.h"
-#include "ops/map/prepared.h"
 #include "ops/map/rows.h"
 #include "ops/memory/recycled.h"
 
@@ -31,7 +30,13 @@ Blocks transposed(Blocks blocks) {
 
 BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::ScalarType type, Pass pass,
                          Use use)
-    : call_(std::move(call)), n_(S.size(0)), m_(S.size(1)), p_(S.size(2)), type_(type), weight_(S) {
+    : versions_(S, call),
+      call_(std::move(call)),
+      n_(S.size(0)),
+      m_(S.size(1)),
+      p_(S.size(2)),
+      type_(type),
+      weight_(S) {
   Problem problem = make_cpu_problem(S, call_, rows, type);
   problem.prepared = problem.prepared || use.often;
   if (use.on_one_thread) problem.threads = 1;
@@ -78,7 +83,7 @@ bool BilinearMap::rows_stand_alone() const {
 void BilinearMap::prepare(bool transposed, bool often) {
   const uint64_t followed = this->followed();
   if (packs_H_ && !transposed) {
-    packed_ = prepared(weight_, call_, {Form::engine, way(), type_, S_.scalar_type()},
+    packed_ = prepared(weight_, call_, versions_, {Form::engine, way(), type_, S_.scalar_type()},
                        [&] { return engine::pack_dense(S_[0]); });
     return;
   }
@@ -88,19 +93,20 @@ void BilinearMap::prepare(bool transposed, bool often) {
       H_ = S_[0];
       return;
     }
-    H_ = prepared(weight_, call_, {Form::engine, Way::materialised, type_, S_.scalar_type(), followed}, [&] {
-      const std::vector<int64_t> sizes{n_ * m_, n_ * p_};
-      const at::Tensor H = call_.constant ? at::empty(sizes, S_.options()) : recycled_empty(sizes);
-      engine::expand(mixtures_->blocks(), n_, m_, p_, S_.const_data_ptr<float>(),
-                     H.mutable_data_ptr<float>());
-      return H;
-    });
+    H_ = prepared(
+        weight_, call_, versions_, {Form::engine, Way::materialised, type_, S_.scalar_type(), followed}, [&] {
+          const std::vector<int64_t> sizes{n_ * m_, n_ * p_};
+          const at::Tensor H = call_.constant ? at::empty(sizes, S_.options()) : recycled_empty(sizes);
+          engine::expand(mixtures_->blocks(), n_, m_, p_, S_.const_data_ptr<float>(),
+                         H.mutable_data_ptr<float>());
+          return H;
+        });
   } else if (way() == Way::mixed) {
     if (!often || S_.scalar_type() != at::kFloat) {
       if (S_.is_alias_of(weight_)) prepare_in_place(weight_, call_);
       return;
     }
-    packed_ = prepared(weight_, call_, {Form::engine, way(), type_, S_.scalar_type()}, [&] {
+    packed_ = prepared(weight_, call_, versions_, {Form::engine, way(), type_, S_.scalar_type()}, [&] {
       const at::Tensor fresh = at::empty({S_.numel()}, S_.options());
       engine::pack(stream(), fresh.mutable_data_ptr<float>());
       return fresh;
@@ -113,7 +119,7 @@ void BilinearMap::prepare(bool transposed, bool often) {
                         : keeps_unmixed_ ? Form::engine_unmixed
                                          : Form::engine;
     (transposed ? packed_transposed_ : packed_) =
-        prepared(weight_, call_, {reader, way(), multiplied_in_, S_.scalar_type(), followed}, [&] {
+        prepared(weight_, call_, versions_, {reader, way(), multiplied_in_, S_.scalar_type(), followed}, [&] {
           const at::Tensor fresh = at::empty({packed_bytes(pass)}, S_.options().dtype(at::kByte));
           pack(pass, fresh.mutable_data_ptr());
           return fresh;

@@ -10,6 +10,7 @@
 #include "ops/engine/planner.h"
 #include "ops/map/call.h"
 #include "ops/map/mixtures.h"
+#include "ops/map/prepared.h"
 #include "ops/structure/structure.h"
 
 namespace quatrain::ops {
@@ -142,6 +143,7 @@ class QUATRAIN_API BilinearMap {
   void apply_dense(int64_t rows, engine::Pieces x, int64_t width, bool transposed, const float* bias,
                    float* y, int64_t y_row, bool accumulate) const;
 
+  Versions versions_;  // before anything is read
   Call call_;
   at::Tensor S_;  // as it is read: (n, m, p), contiguous
   int64_t n_, m_, p_;

@@ -1,6 +1,7 @@
 #include "ops/map/prepared.h"
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <utility>
 
@@ -19,6 +20,28 @@ constexpr size_t kMostForms = 5;          // of a weight; the oldest makes room
 constexpr int64_t kOwnCache = 1 << 20;    // bytes; of a core
 constexpr int64_t kWorthAPage = 1 << 18;  // bytes; an eighth of one
 
+/// True where others hold this memory too: another tensor, as torch.nn.utils.vector_to_parameters makes them,
+/// or another process. What they write does not change this tensor's version.
+bool is_shared(const at::Tensor& t) {
+  return t.storage().use_count() > 1 || !t.storage().resizable();
+}
+
+/// A few of a tensor's values. 0 of what cannot be looked at, or not at once.
+uint64_t sample_of(const at::Tensor& t) {
+  constexpr int64_t kValues = 8;
+  if (!t.device().is_cpu() || t.numel() == 0 || !t.is_contiguous()) return 0;
+  const auto size = static_cast<int64_t>(t.element_size());
+  const auto* const bytes = static_cast<const char*>(t.const_data_ptr());
+  uint64_t sample = 1;
+  for (int64_t i = 0; i < kValues; ++i) {
+    uint64_t value = 0;
+    std::memcpy(&value, bytes + (t.numel() - 1) * i / (kValues - 1) * size,
+                std::min<size_t>(sizeof(value), static_cast<size_t>(size)));
+    sample = (sample ^ value) * 0x9e3779b97f4a7c15ULL;
+  }
+  return sample;
+}
+
 /// What must be equal for a tensor to hold the values it held. The storage is held weakly, lest its address
 /// be another's.
 struct Identity {
@@ -26,6 +49,8 @@ struct Identity {
   const void* data;
   at::ScalarType dtype;
   uint32_t version;
+  bool was_shared;  // others may have written meanwhile, and be gone
+  uint64_t sample;
   at::DimVector sizes, strides;
 
   explicit Identity(const at::Tensor& t)
@@ -33,12 +58,15 @@ struct Identity {
         data(t.const_data_ptr()),
         dtype(t.scalar_type()),
         version(static_cast<uint32_t>(t._version())),
+        was_shared(is_shared(t)),
+        sample(sample_of(t)),
         sizes(t.sizes()),
         strides(t.strides()) {}
   bool is(const at::Tensor& t) const {
     return data == t.const_data_ptr() && dtype == t.scalar_type() &&
            version == static_cast<uint32_t>(t._version()) && t.sizes() == sizes && t.strides() == strides &&
-           !storage.expired() && storage._unsafe_get_target() == t.storage().unsafeGetStorageImpl();
+           !storage.expired() && storage._unsafe_get_target() == t.storage().unsafeGetStorageImpl() &&
+           ((!was_shared && !is_shared(t)) || sample == sample_of(t));
   }
 };
 
@@ -93,7 +121,17 @@ bool trackable(const at::Tensor& t) {
 
 }  // namespace
 
-at::Tensor prepared(const at::Tensor& S, const Call& call, const Form& form,
+Versions::Versions(const at::Tensor& S, const Call& call) {
+  if (!call.constant) return;
+  const auto add = [&](const at::Tensor& t) {
+    if (trackable(t)) sum_ += static_cast<uint32_t>(t._version());
+  };
+  add(S);
+  if (call.learned()) add(*call.A);
+  for (const at::Tensor& factor : call.factors) add(factor);
+}
+
+at::Tensor prepared(const at::Tensor& S, const Call& call, const Versions& read, const Form& form,
                     const std::function<at::Tensor()>& build) {
   if (!call.constant || !trackable(S) || (call.learned() && !trackable(*call.A)) ||
       !std::all_of(call.factors.begin(), call.factors.end(), trackable))
@@ -105,6 +143,7 @@ at::Tensor prepared(const at::Tensor& S, const Call& call, const Form& form,
       if (known.is(S, call, form)) return known.tensor;
   }
   Prepared fresh(S, call, form);  // as things stand before it is built
+  const bool unwritten = read == Versions(S, call);
   const at::Tensor result = fresh.tensor = [&] {
     const StepMemory::Pause outlives_steps;
     return build();
@@ -112,7 +151,7 @@ at::Tensor prepared(const at::Tensor& S, const Call& call, const Form& form,
   if (needs_huge_pages(result)) use_huge_pages(result);
   std::vector<Prepared> gone;  // freed without the lock
   const std::lock_guard lock(weight->mutex);
-  if (weight->in_training) return result;
+  if (weight->in_training || !unwritten) return result;
   auto& forms = weight->forms;
   // A form that reads as this one is out of date, or of another algebra over the same weight.
   const auto same =

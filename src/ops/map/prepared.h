@@ -12,10 +12,10 @@
 ///
 /// A form is kept beside its weight, and counts only while all that it was made from is what it was: the
 /// weight's data pointer, type, version and sizes, those of A and of its factors, the number of the factors
-/// that are followed beside A. A weight may have several: batches alternate between ways. Writes that leave
-/// pointer and version alone (`.data`, some fused optimizers) are met by a second rule: a weight whose
-/// gradient was computed is in training, and nothing is kept for it until drop_prepared, which layers call in
-/// train(), eval() and after loading.
+/// that are followed beside A, and of memory that others hold too a few of the values. A weight may have
+/// several: batches alternate between ways. Writes that leave pointer and version alone (`.data`, some fused
+/// optimizers) are met by a second rule: a weight whose gradient was computed is in training, and nothing is
+/// kept for it until drop_prepared, which layers call in train(), eval() and after loading.
 namespace quatrain::ops {
 
 /// Which form: who reads it, and in which type. The same type may be made of a weight that was read in
@@ -36,10 +36,20 @@ struct Form {
   at::DimVector geometry = {};  ///< what else of a convolution it depends on: one kernel may serve several
 };
 
-/// The prepared form of S, kept or built now; kept where call.constant allows it. No lock is held while it is
-/// built.
-at::Tensor prepared(const at::Tensor& S, const Call& call, const Form& form,
-                    const std::function<at::Tensor()>& build);
+/// How often S, A and its factors had been written: taken before any of them is read.
+class QUATRAIN_API Versions {
+ public:
+  Versions(const at::Tensor& S, const Call& call);
+  bool operator==(const Versions&) const = default;
+
+ private:
+  uint64_t sum_ = 0;  // versions only grow; 0 where the call keeps nothing
+};
+
+/// The prepared form of S, kept or built now; kept where call.constant allows it, and where another thread
+/// has written nothing since `read`. No lock is held while it is built.
+QUATRAIN_API at::Tensor prepared(const at::Tensor& S, const Call& call, const Versions& read,
+                                 const Form& form, const std::function<at::Tensor()>& build);
 
 /// The same where the form is S as it lies: its memory is made fast to read, once.
 void prepare_in_place(const at::Tensor& S, const Call& call);

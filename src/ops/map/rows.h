@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "ops/engine/engine.h"
@@ -11,12 +12,16 @@ namespace quatrain::ops {
 using engine::Blocks;
 using engine::Pieces;
 
-/// Memories of a thread for what cannot be made in its place; they grow to their largest use.
+/// Memories of a thread for what cannot be made in its place. They grow; what a call needed by way of
+/// exception is given back by a later one, as Scratch does.
 enum class Spare { inputs, gradients, result };
 template <Spare which>
 float* spare(int64_t count) {
+  constexpr int64_t kKept = 1 << 23;  // values
   static thread_local std::vector<float> memory;
-  if (static_cast<int64_t>(memory.size()) < count) memory.resize(static_cast<size_t>(count));
+  const auto size = static_cast<int64_t>(memory.size());
+  if (count > size || (size > kKept && count <= size / 2))
+    memory = std::vector<float>(static_cast<size_t>(count));
   return memory.data();
 }
 
@@ -54,8 +59,10 @@ struct Rows {
 template <Spare which>
 Rows plain_rows(Pieces pieces, int64_t n, int64_t rows, int64_t width) {
   const Blocks& whole = pieces[0].blocks;
-  // Rows that overlap, as an expanded tensor's do, no library of dense products takes.
-  if (pieces.size() == 1 && is_plain(whole, width) && whole.row >= n * width)
+  // Rows that overlap, as an expanded tensor's do, no library of dense products takes, nor a distance that is
+  // no int.
+  if (pieces.size() == 1 && is_plain(whole, width) && whole.row >= n * width &&
+      whole.row <= std::numeric_limits<int>::max())
     return {static_cast<const float*>(whole.data), whole.row};
   float* const all = spare<which>(rows * n * width);
   int64_t first = 0;
