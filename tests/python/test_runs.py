@@ -107,6 +107,14 @@ def test_answers_are_the_programs(tmp_path):
     done = subprocess.run([PROGRAM, "predict", tmp_path / "run"], input="\n".join(lines) + "\n", capture_output=True, text=True)
     run = quatrain.load(tmp_path / "run")
     assert run.predict(lines) == done.stdout.splitlines()
+    many = [f"{line} number {i}" for i in range(201) for line in lines]  # of several portions
+    together = run.predict(many)
+    assert len(together) == len(many)
+    for i in (1, 300, 602):
+        (label, *shares), (alone, *others) = together[i].split("\t"), run.predict(many[i : i + 1])[0].split("\t")
+        assert label == alone and list(map(float, shares)) == pytest.approx(list(map(float, others)), abs=2e-4)
+    with pytest.raises(ValueError, match="predict: line 601: .*NUL"):
+        run.predict([*many[:600], "a\0b"])
     assert run.kind == "text_classification" and run.recipe["agreement"]["train"] == 200
 
 
