@@ -23,9 +23,6 @@ else:
 
 __all__ = ["Run", "RunModel", "load", "write_tensorboard"]
 
-_PORTION = 256  # lines that are answered in one call
-
-
 class _Part(nn.Module):
     """A part of a model: it holds the parameters under their names in C++."""
 
@@ -138,9 +135,10 @@ class Run:
         texts = [_text(number, line) for number, line in enumerate(lines, 1)]
         self.model._check_own()
         answers: list[str] = []
+        portion = self.model._run.portion()
         with torch.no_grad():
-            for before in range(0, len(texts), _PORTION):  # between which Python can be interrupted
-                answers += self.model._run.predict(texts[before : before + _PORTION], before)
+            for before in range(0, len(texts), portion):  # between which Python can be interrupted
+                answers += self.model._run.predict(texts[before : before + portion], before)
         return answers
 
 

@@ -94,7 +94,7 @@ void Program::add_train() {
               "Start from the weights of this run or safetensors file")
       ->type_name("RUN|FILE")
       ->check([](const std::string& value) {
-        return value.empty() ? "must name a run or a file; without --weights the weights are drawn"
+        return value.empty() ? "must name a run or a file; --set train.weights= draws new weights"
                              : std::string();
       });
   auto* resume = command->add_flag("--resume", train_.resume,

@@ -162,6 +162,21 @@ std::string legend(const Comparison& comparison) {
   return text.empty() ? text : text + "\n";
 }
 
+// What --seeds takes for two more: a number where they count up from the recipe's, else a list.
+std::string more_seeds(const Comparison& comparison) {
+  std::vector<uint64_t> seeds = comparison.seeds;
+  const uint64_t first = comparison.twins.front().recipe.train.seed;
+  bool in_turn = true;
+  for (size_t i = 0; i < seeds.size(); ++i) in_turn = in_turn && seeds[i] == first + i;
+  if (in_turn) return std::to_string(seeds.size() + 2);
+  for (int more = 0; more < 2; ++more) seeds.push_back(1 + *std::max_element(seeds.begin(), seeds.end()));
+  std::vector<std::string> list;
+  for (const uint64_t seed : seeds) list.push_back(std::to_string(seed));
+  std::string text = list.front();
+  for (size_t i = 1; i < list.size(); ++i) text += "," + list[i];
+  return text;
+}
+
 }  // namespace
 
 std::string report(const Comparison& comparison) {
@@ -211,7 +226,7 @@ std::string report(const Comparison& comparison) {
   if (last.recipe.options->answers_lines())
     text += "  quatrain predict " + shell_word(last.runs.front().folder) + "\n      reads " +
             about(comparison).reads + " a line, and answers\n";
-  text += "  quatrain compare " + shell_word(comparison.folder) + " --seeds " + std::to_string(seeds + 2) +
+  text += "  quatrain compare " + shell_word(comparison.folder) + " --seeds " + more_seeds(comparison) +
           "\n      adds seeds to this comparison\n  quatrain recipes\n      lists what else can be "
           "trained\n";
   return text;

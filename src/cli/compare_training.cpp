@@ -137,11 +137,17 @@ void check_runs(const Comparison& comparison) {
 void check_weights(const Comparison& comparison, const tasks::Data& data) {
   for (const auto& twin : comparison.twins) {
     if (twin.recipe.weights.empty()) continue;
+    const auto said = [&](const std::string& problem) {
+      return "the twin '" + twin.recipe.name + "' cannot start from train.weights: " + problem;
+    };
     try {
       tasks::make_model(twin.recipe, data);
+    } catch (const tasks::RecipeError& error) {
+      throw tasks::RecipeError(said(error.what()));
+    } catch (const c10::Error& error) {
+      throw std::runtime_error(said(error.what_without_backtrace()));
     } catch (const std::runtime_error& error) {
-      throw std::runtime_error("the twin '" + twin.recipe.name +
-                               "' cannot start from train.weights: " + error.what());
+      throw std::runtime_error(said(error.what()));
     }
   }
 }

@@ -104,9 +104,8 @@ int plot_command(const PlotArguments& arguments) {
     const auto found = metrics[i].dev.find(figure);
     if (found != metrics[i].dev.end() && has_numbers(found->second))
       dev.push_back({names[i], found->second});
-    else if (!arguments.figure.empty())
-      std::fprintf(stderr, "left out: %s has no %s of the dev set\n", printable(names[i]).c_str(),
-                   figure.c_str());
+    else
+      std::fprintf(stderr, "%s has no %s of the dev set\n", printable(names[i]).c_str(), figure.c_str());
   }
   if (loss.empty() && dev.empty())
     throw std::runtime_error(

@@ -33,8 +33,8 @@ void print_result(const train::Result& result, const tasks::Recipe& recipe, cons
               next_steps(recipe, folder, result.dev, result.test).c_str());
 }
 
-// A resumed run that began with another's weights has that one's vocabulary. The other may be gone, but the
-// run's own checkpoints have it, too.
+// A resumed run that began with another's weights has that one's vocabulary, and what else goes with them.
+// The other may be gone, but the run's own checkpoints have it, too.
 fs::path vocabulary_of(const tasks::Recipe& recipe, const fs::path& folder, const std::string& from) {
   if (!recipe.weights.empty())
     for (const std::string& which : {from, std::string("best")})
@@ -45,8 +45,9 @@ fs::path vocabulary_of(const tasks::Recipe& recipe, const fs::path& folder, cons
 // True of a folder itself, too.
 bool lies_in(const std::string& path, const fs::path& folder) {
   if (path.empty() || folder.empty()) return false;
-  const fs::path from = fs::weakly_canonical(folder), to = fs::weakly_canonical(path);
-  return *to.lexically_relative(from).begin() != "..";
+  const fs::path relative =
+      fs::weakly_canonical(fs::absolute(path)).lexically_relative(fs::weakly_canonical(fs::absolute(folder)));
+  return !relative.empty() && *relative.begin() != "..";
 }
 
 }  // namespace

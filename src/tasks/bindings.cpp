@@ -22,6 +22,7 @@ class Run : public torch::CustomClassHolder {
     TORCH_CHECK_VALUE(problem.empty(), "predict: line ", before + std::ssize(answers) + 1, ": ", problem);
     return answers;
   }
+  int64_t portion() { return static_cast<int64_t>(model_->portion()); }
   std::string kind() { return model_->recipe().about().name; }
   std::string recipe() { return to_toml(model_->recipe()); }
 
@@ -45,6 +46,7 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
       .def("forward", &Run::forward)
       .def("train", &Run::train)
       .def("predict", &Run::predict)
+      .def("portion", &Run::portion)
       .def("kind", &Run::kind)
       .def("recipe", &Run::recipe)
       .def("parameters", &Run::parameters)

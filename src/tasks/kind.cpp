@@ -46,6 +46,10 @@ std::vector<std::string> Model::keeps_own(const std::filesystem::path&) const {
   return {};
 }
 
+std::vector<int64_t> Model::head_rows(const std::filesystem::path&) const {
+  return {};
+}
+
 std::unique_ptr<Model> Model::in_algebra(const std::string&) const {
   throw std::invalid_argument("models of kind " + recipe_.about().name +
                               " cannot be converted to another algebra");

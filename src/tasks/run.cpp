@@ -45,8 +45,9 @@ fs::path start_of(const Recipe& recipe) {
   const std::string& weights = recipe.weights;
   if (!fs::exists(weights)) throw RecipeError("train.weights: there is no run or file '" + weights + "'");
   if (!fs::is_directory(weights)) {
-    const fs::path folder = fs::path(weights).parent_path();
-    if (fs::path(weights).filename() != "model.safetensors" || !fs::exists(folder / "recipe.toml")) return {};
+    const fs::path folder = fs::absolute(weights).parent_path();
+    if (fs::path(weights).filename() != "model.safetensors" || !fs::exists(folder / "checkpoint.json"))
+      return {};
     require_kind(recipe, weights, folder);
     return folder;
   }
@@ -59,11 +60,23 @@ fs::path start_of(const Recipe& recipe) {
   return folder;
 }
 
+void arrange_head(Model& model, const std::vector<int64_t>& rows) {
+  if (rows.empty()) return;
+  const torch::NoGradGuard no_grad;
+  const at::Tensor order = torch::tensor(rows, torch::kInt64);
+  for (const auto& item : model.module().named_parameters()) {
+    if (!item.key().starts_with("head.")) continue;
+    const at::Tensor& t = item.value();  // (labels), (labels, width) or (1, labels, width)
+    at::Tensor(t).copy_(t.index_select(std::max<int64_t>(0, t.dim() - 2), order.to(t.device())));
+  }
+}
+
 // Replaces the random weights by those of a model of the same structure, but of a head for other labels.
 void start(Model& model) {
   const fs::path folder = start_of(model.recipe());
   if (folder.empty()) return nn::load_weights(model.module(), model.recipe().weights);
   nn::load_weights(model.module(), folder / "model.safetensors", model.keeps_own(folder));
+  arrange_head(model, model.head_rows(folder));
 }
 
 // True of keys that change what a trained run answers, or how fast; the weights were trained with the others.

@@ -73,8 +73,18 @@ std::vector<std::string> read_labels(const fs::path& file) {
 }
 
 std::vector<std::string> head_of_other_labels(const std::vector<std::string>& labels, const fs::path& file) {
-  if (read_labels(file) == labels) return {};
+  const auto known = read_labels(file);
+  if (std::is_permutation(known.begin(), known.end(), labels.begin(), labels.end())) return {};
   return {"head"};
+}
+
+std::vector<int64_t> rows_of_labels(const std::vector<std::string>& labels, const fs::path& file) {
+  const auto known = read_labels(file);
+  std::vector<int64_t> rows;
+  if (known == labels || !head_of_other_labels(labels, file).empty()) return rows;
+  for (const auto& label : labels)
+    rows.push_back(std::find(known.begin(), known.end(), label) - known.begin());
+  return rows;
 }
 
 void add_group_figures(train::Evaluation& result, const std::vector<int64_t>& groups,
@@ -104,24 +114,11 @@ std::vector<std::string> note_of_vocabulary(const DataRequest& request) {
   return {"the vocabulary is that of " + request.vocabulary.string() + ", whose weights go with it"};
 }
 
-void settle_labels(std::vector<std::string>& labels, const std::vector<std::string>& known,
-                   const Renumber& renumber) {
-  if (labels == known || !std::is_permutation(known.begin(), known.end(), labels.begin(), labels.end()))
-    return;
-  std::vector<int64_t> numbers;
-  for (const auto& label : labels)
-    numbers.push_back(std::find(known.begin(), known.end(), label) - known.begin());
-  renumber(numbers);
-  labels = known;
-}
-
-void settle_labels(std::vector<std::string>& labels, const DataRequest& request, const char* file,
-                   const Renumber& renumber, std::vector<std::string>& notes) {
-  if (request.model || request.vocabulary.empty()) return;
-  const fs::path place = request.vocabulary / file;
-  const std::vector<std::string> known = read_labels(place);
-  settle_labels(labels, known, renumber);
-  if (labels != known && !request.resumes) notes.push_back(note_of_new_head(labels.size(), place));
+void note_head(std::vector<std::string>& notes, const DataRequest& request,
+               const std::vector<std::string>& labels, const char* file) {
+  if (request.model || request.resumes || request.vocabulary.empty()) return;
+  const fs::path known = request.vocabulary / file;
+  if (!head_of_other_labels(labels, known).empty()) notes.push_back(note_of_new_head(labels.size(), known));
 }
 
 std::string note_of_new_head(size_t labels, const fs::path& known) {

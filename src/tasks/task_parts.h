@@ -40,6 +40,9 @@ std::vector<std::string> read_labels(const std::filesystem::path& file);
 /// its checkpoint, are others: "head"; else none.
 std::vector<std::string> head_of_other_labels(const std::vector<std::string>& labels,
                                               const std::filesystem::path& file);
+/// Model::head_rows for these labels.
+std::vector<int64_t> rows_of_labels(const std::vector<std::string>& labels,
+                                    const std::filesystem::path& file);
 
 /// Accuracy and count of each group of the examples, with the share of its commonest label beside. `groups`:
 /// of each example, below 0 of none; `name_of` a group: "attractors=2".
@@ -50,15 +53,9 @@ void add_group_figures(train::Evaluation& result, const std::vector<int64_t>& gr
 Recipe recipe_of_vocabulary(const DataRequest& request);
 /// What there is to say where one is taken; a note or none.
 std::vector<std::string> note_of_vocabulary(const DataRequest& request);
-/// Told the new number of each label.
-using Renumber = std::function<void(const std::vector<int64_t>&)>;
-/// Labels that are the known ones in another order get the order of these.
-void settle_labels(std::vector<std::string>& labels, const std::vector<std::string>& known,
-                   const Renumber& renumber);
-/// The same with those in this file of the checkpoint whose vocabulary is taken: its last layer knows them by
-/// that order. Adds what there is to say where they are others.
-void settle_labels(std::vector<std::string>& labels, const DataRequest& request, const char* file,
-                   const Renumber& renumber, std::vector<std::string>& notes);
+/// Adds what there is to say where the labels in this file of that checkpoint are others.
+void note_head(std::vector<std::string>& notes, const DataRequest& request,
+               const std::vector<std::string>& labels, const char* file);
 std::string note_of_new_head(size_t labels, const std::filesystem::path& known);
 
 /// The checksums of the files that a run's data were read from, by the files' names.

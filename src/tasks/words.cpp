@@ -44,7 +44,7 @@ std::vector<std::string> labelled(const at::Tensor& probabilities, const std::ve
   return answers;
 }
 
-at::Tensor stored_words(const fs::path& weights, const std::string& name) {
+at::Tensor stored_vectors(const fs::path& weights, const std::string& name) {
   const auto stored = nn::read_safetensors(weights);
   const auto* embedding = stored.find(name);
   TORCH_CHECK(embedding && embedding->dim() == 2, weights.string(), " has no embeddings");

@@ -32,7 +32,7 @@ void check_same_labels(const std::vector<std::string>& found, const std::vector<
 std::vector<std::string> labelled(const at::Tensor& probabilities, const std::vector<std::string>& labels);
 
 /// The vectors of words (words, width) that a file of weights has under this name.
-at::Tensor stored_words(const std::filesystem::path& weights, const std::string& name);
+at::Tensor stored_vectors(const std::filesystem::path& weights, const std::string& name);
 
 /// Loads a checkpoint's weights; an error asks whether words and labels belong to them.
 void load_with_words(torch::nn::Module& module, const std::filesystem::path& weights,

@@ -61,7 +61,7 @@ TEST(Compare, prints_one_table_and_stores_everything) {
        {"parameters", "of the encoder", "model file", "accuracy, test set", "4 attractors", "majority",
         "points to real", "95% interval", "so the twin is", "accuracy, dev set", "training step",
         "inference, batch 1 ", "inference, batch 32", "\u00b1", "Single layers, 16 -> 16, float32",
-        "octonion", "The runs are in both", "quatrain predict both/"})
+        "octonion", "The runs are in both", "quatrain predict both/", "compare both --seeds 4\n"})
     EXPECT_THAT(outcome.out, HasSubstr(words));
   EXPECT_THAT(outcome.error, HasSubstr("[4/4] real seed 2"));
 

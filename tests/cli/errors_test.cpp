@@ -150,6 +150,8 @@ std::vector<Section> sections() {
          file("my.toml", "[[twins]]\nname = \"a\"\ntask.data = \"sst\"\n")},
         {"lists nested too deep", kRecipe, 2, file("my.toml", "a = " + std::string(100000, '['))},
         {"weights that do not exist", kTrain + " --weights nowhere", 2},
+        {"weights of nowhere", kTrain + " --weights ''", 2},
+        {"a run in the place of that it starts from", "train run --weights run --out run --overwrite", 2},
         {"weights of another model", kTrain + " --weights run --set model.width=64"},
         {"weights of a run of another kind", "train hamilton --out run2 --weights run", 2}}},
       {"Data",

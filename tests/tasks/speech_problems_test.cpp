@@ -156,16 +156,18 @@ TEST_F(SpeechProblemsTest, OtherClassesGetALastLayerOfTheirOwn) {
     std::string note;
   };
   for (const auto& [word, setting, classes, note] :
-       {Case{"low", "task.units=words", 4, "the classes are the 4 of"},
+       {Case{"low", "task.units=words", 4, "the classes are the 3 of"},
         {"other", "task.units=words", 2,
-         "the last layer starts from random weights: the labels of these data, 2 in all"},
+         "the last layer starts from random weights: the labels of these data, 1 in all"},
         {"low", "task.units=characters", 4,
-         "the last layer starts from random weights: the labels of these data, 4 in all"},
+         "the last layer starts from random weights: the labels of these data, 3 in all"},
         {"low", "task.objective=utterance", 1,
          "the last layer starts from random weights: the labels of these data, 1 in all"}}) {
     std::ofstream(file("train.tsv")) << "train0.wav\t" << word << "\ntrain1.wav\t" << word << "\n";
     const auto data = load({"train.weights=" + (folder_ / "run").string(), setting});
     EXPECT_THAT(data->notes(), testing::Contains(HasSubstr(note)));
+    const auto resumed = load({setting}, {.vocabulary = folder_ / "run" / "best", .resumes = true});
+    EXPECT_THAT(resumed->notes(), testing::Not(testing::Contains(HasSubstr(note))));
     const auto model = make_model(data->recipe(), *data);
     for (const auto& item : model->module().named_parameters()) {
       const bool anew = item.key().starts_with("output.") && note.starts_with("the last layer");

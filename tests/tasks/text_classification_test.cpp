@@ -210,14 +210,9 @@ TEST_F(OwnTextsTest, ARunGoesOnWithTheSameTextsAlone) {
   EXPECT_THAT(told, testing::IsEmpty());
 }
 
-// The last layer knows them by their numbers. A checkpoint's file of weights is as good as its run.
-TEST_F(OwnTextsTest, LabelsInAnotherOrderGetTheRunsOrder) {
+// They bring their rows of the last layer along. A checkpoint's file of weights is as good as its run.
+TEST_F(OwnTextsTest, LabelsInAnotherOrderKeepTheLastLayer) {
   learn({.folder = folder_ / "run"});
-  const auto targets = [](const Data& data) {
-    return data.make_task(make_model(data.recipe(), data))->evaluate("test", {}).targets;
-  };
-  const auto plain = targets(*load());
-  EXPECT_EQ(plain, (std::vector<int64_t>{1, 0, 0}));  // bad is 0, good 1
   const auto trained = load_run(folder_ / "run")->module().named_parameters();
   fs::copy(folder_ / "run" / "best", folder_ / "copy");
   for (const bool other_order : {false, true}) {
@@ -227,9 +222,12 @@ TEST_F(OwnTextsTest, LabelsInAnotherOrderGetTheRunsOrder) {
     EXPECT_THAT(data->notes(), testing::Contains(testing::HasSubstr("the vocabulary is that of")));
     EXPECT_THAT(data->notes(), testing::Not(testing::Contains(testing::HasSubstr("random weights"))));
     const auto model = make_model(data->recipe(), *data);
-    for (const auto& item : model->module().named_parameters())
-      EXPECT_TRUE(torch::equal(item.value(), trained[item.key()])) << item.key();
-    EXPECT_EQ(targets(*data), other_order ? (std::vector<int64_t>{0, 1, 1}) : plain);
+    for (const auto& item : model->module().named_parameters()) {
+      at::Tensor expected = trained[item.key()];
+      if (other_order && item.key().starts_with("head."))
+        expected = expected.flip(std::max<int64_t>(0, expected.dim() - 2));
+      EXPECT_TRUE(torch::equal(item.value(), expected)) << item.key();
+    }
   }
 }
 

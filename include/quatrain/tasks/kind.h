@@ -89,9 +89,12 @@ class QUATRAIN_API Model {
   /// Writes into a checkpoint's folder what is needed beside the weights and the recipe.
   virtual void store(const std::filesystem::path& folder) const;
   /// The modules that keep the weights they were made with where training starts from those of this
-  /// checkpoint, in which they mean something else: the head of other labels. A RecipeError where more does
-  /// (other words).
+  /// checkpoint, in which they mean something else: the head of other labels. A RecipeError where all do
+  /// (other features).
   virtual std::vector<std::string> keeps_own(const std::filesystem::path& checkpoint) const;
+  /// Where that checkpoint has the same labels in another order: the row that each of ours has in its module
+  /// `head`. Else none.
+  virtual std::vector<int64_t> head_rows(const std::filesystem::path& checkpoint) const;
   /// A new model of the same structure over another algebra, to which real weights can be converted; an error
   /// where the kind has none.
   virtual std::unique_ptr<Model> in_algebra(const std::string& algebra) const;
@@ -149,7 +152,8 @@ struct QUATRAIN_API DataRequest {
   const Model* model = nullptr;  ///< a trained one, whose words and labels they shall have
   /// Is told what is being done where that takes long.
   std::function<void(const std::string&)> tell = {};
-  /// A checkpoint whose vocabulary is taken where kinds would learn one. Empty: that of the run that
+  /// A checkpoint whose vocabulary is taken where kinds would learn one, and whatever else goes with its
+  /// weights: classes of speech, the scale of pixels, words' vectors. Empty: that of the run that
   /// `train.weights` names, if it names one.
   std::filesystem::path vocabulary = {};
   bool resumes = false;  ///< that checkpoint is the run's own: there is nothing to say of it

@@ -12,10 +12,10 @@
 ///
 /// A form is kept beside its weight, and counts only while all that it was made from is what it was: the
 /// weight's data pointer, type, version and sizes, those of A and of its factors, the number of the factors
-/// that are followed beside A, and of memory that others hold too a few of the values. A weight may have
-/// several: batches alternate between ways. Writes that leave pointer and version alone (`.data`, some fused
-/// optimizers) are met by a second rule: a weight whose gradient was computed is in training, and nothing is
-/// kept for it until drop_prepared, which layers call in train(), eval() and after loading.
+/// that are followed beside A, and on a CPU, of memory that others hold too, a few of the values. A weight
+/// may have several: batches alternate between ways. Writes that leave pointer and version alone (`.data`,
+/// some fused optimizers) are met by a second rule: a weight whose gradient was computed is in training, and
+/// nothing is kept for it until drop_prepared, which layers call in train(), eval() and after loading.
 namespace quatrain::ops {
 
 /// Which form: who reads it, and in which type. The same type may be made of a weight that was read in

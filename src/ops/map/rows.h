@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "ops/engine/engine.h"
@@ -13,16 +14,26 @@ using engine::Blocks;
 using engine::Pieces;
 
 /// Memories of a thread for what cannot be made in its place. They grow; what a call needed by way of
-/// exception is given back by a later one, as Scratch does.
+/// exception is given back when many have needed less.
 enum class Spare { inputs, gradients, result };
 template <Spare which>
 float* spare(int64_t count) {
   constexpr int64_t kKept = 1 << 23;  // values
-  static thread_local std::vector<float> memory;
-  const auto size = static_cast<int64_t>(memory.size());
-  if (count > size || (size > kKept && count <= size / 2))
-    memory = std::vector<float>(static_cast<size_t>(count));
-  return memory.data();
+  constexpr int kMany = 100;          // calls
+  struct Memory {
+    std::unique_ptr<float[]> values;
+    int64_t size = 0;
+    int needed_less = 0;
+  };
+  static thread_local Memory memory;
+  const bool less = memory.size > kKept && count <= memory.size / 2;
+  memory.needed_less = less ? memory.needed_less + 1 : 0;
+  if (count > memory.size || memory.needed_less == kMany) {
+    memory.values.reset();
+    memory.values = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(count));
+    memory.size = count;
+  }
+  return memory.values.get();
 }
 
 /// True where n components of `width` values lie side by side in float32 rows.

@@ -130,13 +130,8 @@ std::unique_ptr<Data> load_images_of(Recipe recipe, const DataRequest& request) 
   if (trained) source.classes = trained->classes;
   data::ImageSplits splits = data::load_images(source, telling(request));
   name_classes(recipe, splits.classes);
-  const auto renumber = [&](const std::vector<int64_t>& numbers) {
-    for (auto* set : {&splits.train, &splits.dev, &splits.test})
-      if (set->size() > 0) set->labels = torch::tensor(numbers, torch::kInt64).index_select(0, set->labels);
-  };
   std::vector<std::string> notes = notes_of(splits.bad);
-  if (trained) settle_labels(splits.classes, trained->classes, renumber);
-  settle_labels(splits.classes, request, kClassesFile, renumber, notes);
+  note_head(notes, request, splits.classes, kClassesFile);
   if (trained) require_same(splits.classes, trained->classes);
   const data::PixelScale scale = trained                      ? trained->scale()
                                  : request.vocabulary.empty() ? data::measure_pixels(splits.train.images)

@@ -101,6 +101,10 @@ std::vector<std::string> ImageModel::keeps_own(const fs::path& checkpoint) const
   return head_of_other_labels(classes, checkpoint / kClassesFile);
 }
 
+std::vector<int64_t> ImageModel::head_rows(const fs::path& checkpoint) const {
+  return rows_of_labels(classes, checkpoint / kClassesFile);
+}
+
 // The first convolution keeps its channels; where n does not divide them, it stays real.
 std::unique_ptr<Model> ImageModel::in_algebra(const std::string& algebra) const {
   Recipe recipe = recipe_alone();

@@ -28,6 +28,7 @@ class ImageModel : public Model {
   size_t portion() const override { return static_cast<size_t>(std::min<int64_t>(64, recipe_.batch)); }
   void store(const std::filesystem::path& folder) const override;
   std::vector<std::string> keeps_own(const std::filesystem::path& checkpoint) const override;
+  std::vector<int64_t> head_rows(const std::filesystem::path& checkpoint) const override;
   std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
 
   const ImageOptions& own() const { return recipe_.own<ImageOptions>(); }

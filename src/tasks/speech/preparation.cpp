@@ -245,13 +245,16 @@ SpeechClasses classes_of(const SpeechTaskOptions& own, const std::vector<data::U
                      trained.has_tokens() == own.has_tokens();
   const bool all_known =
       std::ranges::all_of(heard.names(), [&](const std::string& name) { return known.id(name) >= 0; });
-  if (!alike || !all_known) {
-    notes.push_back(note_of_new_head(heard.names().size(), file));
-    return heard;
-  }
-  notes.push_back("the classes are the " + std::to_string(known.size()) + " of " + file.string() +
-                  ", of which these data have " + std::to_string(heard.size()));
-  return known;
+  const auto named = [](const SpeechClasses& classes) {
+    return classes.size() - (classes.id(SpeechClasses::kBlankName) >= 0);
+  };
+  const bool known_all = alike && all_known;
+  if (!request.resumes)
+    notes.push_back(known_all
+                        ? "the classes are the " + std::to_string(named(known)) + " of " + file.string() +
+                              ", of which these data have " + std::to_string(named(heard))
+                        : note_of_new_head(static_cast<size_t>(named(heard)), file));
+  return known_all ? known : heard;
 }
 
 }  // namespace

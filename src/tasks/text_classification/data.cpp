@@ -108,12 +108,7 @@ std::unique_ptr<Data> load_text(Recipe recipe, const DataRequest& request) {
   }
   data::Splits splits = data::load(source);
   std::vector<std::string> notes = note_of_vocabulary(request);
-  const auto renumber = [&](const std::vector<int64_t>& numbers) {
-    for (auto* examples : {&splits.train, &splits.dev, &splits.test})
-      for (auto& example : *examples) example.label = numbers[static_cast<size_t>(example.label)];
-  };
-  if (model) settle_labels(splits.labels, model->labels, renumber);
-  settle_labels(splits.labels, request, kLabelsFile, renumber, notes);
+  note_head(notes, request, splits.labels, kLabelsFile);
   own.source.tokenizer = splits.tokenizer;
   if (model) check_same_labels(splits.labels, model->labels);
   data::Vocabulary vocabulary = model ? model->vocabulary
@@ -126,7 +121,7 @@ std::unique_ptr<Data> load_text(Recipe recipe, const DataRequest& request) {
       if (request.split != name) std::vector<data::Example>().swap(*examples);
   if (!model) notes.push_back(label_counts(splits.labels, labels_of(splits.train), "texts"));
   const int64_t width =
-      has_words ? stored_words(request.vocabulary / "model.safetensors", TextModel::kWords).size(1) : 0;
+      has_words ? stored_vectors(request.vocabulary / "model.safetensors", TextModel::kWords).size(1) : 0;
   return std::make_unique<TextData>(std::move(recipe), std::move(splits), std::move(vocabulary), width,
                                     std::move(notes));
 }

@@ -39,7 +39,7 @@ class TextKind : public Kind {
   std::unique_ptr<Model> load_model(Recipe recipe, const fs::path& folder) const override {
     const fs::path weights = folder / "model.safetensors";
     const bool pretrained = !recipe.own<TextOptions>().vectors.empty();
-    const int64_t width = pretrained ? stored_words(weights, TextModel::kWords).size(1) : 0;
+    const int64_t width = pretrained ? stored_vectors(weights, TextModel::kWords).size(1) : 0;
     auto model =
         std::make_unique<TextModel>(std::move(recipe), data::Vocabulary::load(folder / kVocabularyFile),
                                     read_labels(folder / kLabelsFile), width);

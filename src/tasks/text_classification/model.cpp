@@ -89,6 +89,10 @@ std::vector<std::string> TextModel::keeps_own(const fs::path& checkpoint) const 
   return head_of_other_labels(labels, checkpoint / kLabelsFile);
 }
 
+std::vector<int64_t> TextModel::head_rows(const fs::path& checkpoint) const {
+  return rows_of_labels(labels, checkpoint / kLabelsFile);
+}
+
 // The weights of component-wise attention mean something else than those of real attention.
 std::unique_ptr<Model> TextModel::in_algebra(const std::string& algebra) const {
   Recipe recipe = recipe_alone();

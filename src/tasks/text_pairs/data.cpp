@@ -75,7 +75,7 @@ void require_answers(const data::TextPairSplits& splits, const data::TextPairSou
 }  // namespace
 
 TextPairData::TextPairData(Recipe recipe, data::TextPairSplits splits, data::Vocabulary vocabulary,
-                           const std::vector<std::string>& notes, const DataRequest& request)
+                           const DataRequest& request)
     : Data(std::move(recipe)), vocabulary_(std::move(vocabulary)) {
   const auto& own = recipe_.own<TextPairTaskOptions>();
   auto sets = std::make_shared<TextPairSets>();
@@ -103,7 +103,7 @@ TextPairData::TextPairData(Recipe recipe, data::TextPairSplits splits, data::Voc
     notes_.push_back(bad.set + " set: " + counted(bad.count, "pair") + " left out (" + bad.reason +
                      "), the first at " + bad.first);
   if (request.model) return;  // a trained model has its words
-  notes_.insert(notes_.end(), notes.begin(), notes.end());
+  note_head(notes_, request, splits.labels, kLabelsFile);
   if (request.split.empty())
     notes_.push_back(label_counts(splits.labels, sets_->sets.at("train").encoded->first.labels, "pairs"));
   if (own.model.train_words)
@@ -133,7 +133,7 @@ void TextPairData::find_vectors(const DataRequest& request) {
 // it does not have.
 void TextPairData::take_vectors(const DataRequest& request) {
   const auto& own = recipe_.own<TextPairTaskOptions>();
-  const at::Tensor of_run = stored_words(request.vocabulary / "model.safetensors", TextPairModel::kWords);
+  const at::Tensor of_run = stored_vectors(request.vocabulary / "model.safetensors", TextPairModel::kWords);
   width_of_run_ = of_run.size(1);
   if (own.model.train_words) return;  // the vocabulary is the run's, too
   const auto known = data::Vocabulary::load(request.vocabulary / kVocabularyFile);
@@ -237,21 +237,13 @@ std::unique_ptr<Data> load_text_pair_data(Recipe recipe, const DataRequest& requ
   source.only = request.split;
   if (model && !source.only.empty()) source.labels = model->labels;
   data::TextPairSplits splits = data::load_text_pairs(source);
-  std::vector<std::string> notes;
-  const auto renumber = [&](const std::vector<int64_t>& numbers) {
-    for (auto* pairs : {&splits.train, &splits.dev, &splits.test})
-      for (auto& pair : *pairs) pair.label = numbers[static_cast<size_t>(pair.label)];
-  };
-  if (model && !splits.ranked) settle_labels(splits.labels, model->labels, renumber);
-  if (!splits.ranked) settle_labels(splits.labels, request, kLabelsFile, renumber, notes);  // else 1 is right
   own.source.tokenizer = splits.tokenizer;
   if (splits.ranked && request.split.empty() && !request.model) require_answers(splits, own.source);
   if (model) check_same_labels(splits.labels, model->labels);
   data::Vocabulary vocabulary = model       ? model->vocabulary
                                 : has_words ? data::Vocabulary::load(request.vocabulary / kVocabularyFile)
                                             : words_of(splits, own);
-  return std::make_unique<TextPairData>(std::move(recipe), std::move(splits), std::move(vocabulary), notes,
-                                        request);
+  return std::make_unique<TextPairData>(std::move(recipe), std::move(splits), std::move(vocabulary), request);
 }
 
 }  // namespace quatrain::tasks

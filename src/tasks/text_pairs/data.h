@@ -27,7 +27,7 @@ struct TextPairSets {
 class TextPairData : public Data {
  public:
   TextPairData(Recipe recipe, data::TextPairSplits splits, data::Vocabulary vocabulary,
-               const std::vector<std::string>& notes, const DataRequest& request);
+               const DataRequest& request);
 
   bool has(std::string_view split) const override { return sets_->sets.contains(split); }
   /// {first, second}.

@@ -56,7 +56,7 @@ class TextPairKind : public Kind {
 
   std::unique_ptr<Model> load_model(Recipe recipe, const std::filesystem::path& folder) const override {
     const auto weights = folder / "model.safetensors";
-    const int64_t width = stored_words(weights, TextPairModel::kWords).size(1);
+    const int64_t width = stored_vectors(weights, TextPairModel::kWords).size(1);
     auto labels = read_labels(folder / kLabelsFile);
     const bool ranked = recipe.own<TextPairTaskOptions>().ranked();
     if (ranked && labels.size() != 2)  // one score tells two labels apart, so the weights fit any number

@@ -156,6 +156,10 @@ std::vector<std::string> TextPairModel::keeps_own(const fs::path& checkpoint) co
   return modules;
 }
 
+std::vector<int64_t> TextPairModel::head_rows(const fs::path& checkpoint) const {
+  return ranked() ? std::vector<int64_t>{} : rows_of_labels(labels, checkpoint / kLabelsFile);
+}
+
 // Behind attention the numbers a and b are compared as a, b, ab and a - b: another algebra has other
 // products, in other places, which no weight makes up for.
 std::unique_ptr<Model> TextPairModel::in_algebra(const std::string& algebra) const {

@@ -30,6 +30,7 @@ class TextPairModel : public Model {
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;
   void store(const std::filesystem::path& folder) const override;
   std::vector<std::string> keeps_own(const std::filesystem::path& checkpoint) const override;
+  std::vector<int64_t> head_rows(const std::filesystem::path& checkpoint) const override;
   std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
 
   bool ranked() const;
