@@ -170,11 +170,9 @@ std::string more_seeds(const Comparison& comparison) {
   for (size_t i = 0; i < seeds.size(); ++i) in_turn = in_turn && seeds[i] == first + i;
   if (in_turn) return std::to_string(seeds.size() + 2);
   for (int more = 0; more < 2; ++more) seeds.push_back(1 + *std::max_element(seeds.begin(), seeds.end()));
-  std::vector<std::string> list;
-  for (const uint64_t seed : seeds) list.push_back(std::to_string(seed));
-  std::string text = list.front();
-  for (size_t i = 1; i < list.size(); ++i) text += "," + list[i];
-  return text;
+  std::string list;
+  for (const uint64_t seed : seeds) list += (list.empty() ? "" : ",") + std::to_string(seed);
+  return list;
 }
 
 }  // namespace

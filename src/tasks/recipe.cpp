@@ -92,11 +92,11 @@ void describe_shared(Recipe& recipe, Keys& keys) {
   train::describe(recipe.train, keys);
   constexpr double kMost = 1 << 20;
   keys.number("batch", recipe.batch, 1, kMost, "Examples in a batch.");
-  keys.text("weights", recipe.weights,
-            "What to start from: a run's folder (its best checkpoint), a checkpoint's `model.safetensors`, "
-            "or another "
-            "safetensors file of a model of the same architecture. Empty: new random weights. `--weights` "
-            "sets it.")
+  keys.text(
+          "weights", recipe.weights,
+          "What to start from: a run's folder (its best checkpoint), a checkpoint's `model.safetensors`, or "
+          "another safetensors file of a model of the same architecture. Empty: new random weights. "
+          "`--weights` sets it.")
       .is_path();
   keys.number("threads", recipe.threads, 0, 1024, "Threads to compute with; 0: as many as torch takes.")
       .may_change();

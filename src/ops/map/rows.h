@@ -29,6 +29,7 @@ float* spare(int64_t count) {
   const bool less = memory.size > kKept && count <= memory.size / 2;
   memory.needed_less = less ? memory.needed_less + 1 : 0;
   if (count > memory.size || memory.needed_less == kMany) {
+    memory.size = 0;  // should there be no memory
     memory.values.reset();
     memory.values = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(count));
     memory.size = count;
