@@ -23,6 +23,7 @@ else:
 
 __all__ = ["Run", "RunModel", "load", "write_tensorboard"]
 
+
 class _Part(nn.Module):
     """A part of a model: it holds the parameters under their names in C++."""
 

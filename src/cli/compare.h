@@ -61,6 +61,8 @@ struct Comparison {
   std::vector<bench::Row> layers;  ///< single ones beside torch's
 };
 
+/// "1,2,3": how --seeds takes them, and how they are stored.
+std::string list_of_seeds(const std::vector<uint64_t>& seeds);
 /// Throws a RecipeError where a folder below the comparison's holds a run of another recipe.
 void check_runs(const Comparison& comparison);
 /// Throws where a twin cannot start from the weights that the recipe names, before any is trained.

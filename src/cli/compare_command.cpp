@@ -57,12 +57,6 @@ std::vector<uint64_t> parse_seeds(const std::string& text, uint64_t first) {
   return seeds;
 }
 
-std::string join(const std::vector<uint64_t>& seeds) {
-  std::string text;
-  for (const uint64_t seed : seeds) text += (text.empty() ? "" : ",") + std::to_string(seed);
-  return seeds.size() == 1 ? text + "," : text;  // a list even then
-}
-
 // Single layers where the sizes pay.
 void measure_layers(Comparison& comparison, const tasks::Recipe::Compare& options) {
   const std::vector<int64_t> batches{1, 32, 128, 1024};
@@ -91,6 +85,12 @@ std::string stored_seeds(const fs::path& folder) {
 }
 
 }  // namespace
+
+std::string list_of_seeds(const std::vector<uint64_t>& seeds) {
+  std::string text;
+  for (const uint64_t seed : seeds) text += (text.empty() ? "" : ",") + std::to_string(seed);
+  return seeds.size() == 1 ? text + "," : text;  // a list even then
+}
 
 int compare_command(const CompareArguments& arguments) {
   check_json(arguments.json);
@@ -126,7 +126,7 @@ int compare_command(const CompareArguments& arguments) {
   check_weights(comparison, *data);
   fs::create_directories(comparison.folder);
   write_text(comparison.folder / "recipe.toml", tasks::to_toml(data->recipe()));
-  write_text(comparison.folder / kSeedsFile, join(comparison.seeds) + "\n");
+  write_text(comparison.folder / kSeedsFile, list_of_seeds(comparison.seeds) + "\n");
 
   watch_for_stop();
   print_notes(data->notes());

@@ -170,9 +170,7 @@ std::string more_seeds(const Comparison& comparison) {
   for (size_t i = 0; i < seeds.size(); ++i) in_turn = in_turn && seeds[i] == first + i;
   if (in_turn) return std::to_string(seeds.size() + 2);
   for (int more = 0; more < 2; ++more) seeds.push_back(1 + *std::max_element(seeds.begin(), seeds.end()));
-  std::string list;
-  for (const uint64_t seed : seeds) list += (list.empty() ? "" : ",") + std::to_string(seed);
-  return list;
+  return list_of_seeds(seeds);
 }
 
 }  // namespace

@@ -13,6 +13,13 @@
 #include "train/checksum.h"
 
 namespace quatrain::tasks {
+namespace {
+
+bool same_in_any_order(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  return std::is_permutation(a.begin(), a.end(), b.begin(), b.end());
+}
+
+}  // namespace
 
 namespace fs = std::filesystem;
 
@@ -73,15 +80,14 @@ std::vector<std::string> read_labels(const fs::path& file) {
 }
 
 std::vector<std::string> head_of_other_labels(const std::vector<std::string>& labels, const fs::path& file) {
-  const auto known = read_labels(file);
-  if (std::is_permutation(known.begin(), known.end(), labels.begin(), labels.end())) return {};
+  if (same_in_any_order(read_labels(file), labels)) return {};
   return {"head"};
 }
 
 std::vector<int64_t> rows_of_labels(const std::vector<std::string>& labels, const fs::path& file) {
   const auto known = read_labels(file);
   std::vector<int64_t> rows;
-  if (known == labels || !head_of_other_labels(labels, file).empty()) return rows;
+  if (known == labels || !same_in_any_order(known, labels)) return rows;
   for (const auto& label : labels)
     rows.push_back(std::find(known.begin(), known.end(), label) - known.begin());
   return rows;

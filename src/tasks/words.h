@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "quatrain/data/vocabulary.h"
+#include "tasks/task_parts.h"
 
 /// What kinds that label texts keep beside a checkpoint's weights, and how they answer.
 namespace quatrain::tasks {
@@ -19,6 +20,14 @@ inline constexpr uint64_t kSeedOfUnknown = 1;
 
 inline constexpr const char* kVocabularyFile = "vocabulary.txt";
 inline constexpr const char* kLabelsFile = "labels.txt";
+
+/// Texts become words as those of the run did whose vocabulary is taken.
+template <class Own>
+void take_word_options(Own& own, const DataRequest& request) {
+  const Recipe known = recipe_of_vocabulary(request);
+  own.vocabulary = known.own<Own>().vocabulary;
+  own.source.tokenizer = known.own<Own>().source.tokenizer;
+}
 
 /// Writes vocabulary.txt and labels.txt.
 void store_words(const std::filesystem::path& folder, const data::Vocabulary& vocabulary,

@@ -1,5 +1,7 @@
 #include "ops/map/prepared.h"
 
+#include <c10/util/hash.h>
+
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -32,12 +34,12 @@ uint64_t sample_of(const at::Tensor& t) {
   if (!t.device().is_cpu() || t.numel() == 0 || !t.is_contiguous()) return 0;
   const auto size = static_cast<int64_t>(t.element_size());
   const auto* const bytes = static_cast<const char*>(t.const_data_ptr());
-  uint64_t sample = 1;
+  uint64_t sample = 0;
   for (int64_t i = 0; i < kValues; ++i) {
     uint64_t value = 0;
     std::memcpy(&value, bytes + (t.numel() - 1) * i / (kValues - 1) * size,
                 std::min<size_t>(sizeof(value), static_cast<size_t>(size)));
-    sample = (sample ^ value) * 0x9e3779b97f4a7c15ULL;
+    sample = c10::hash_combine(sample, value);
   }
   return sample;
 }

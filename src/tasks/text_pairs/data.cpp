@@ -137,10 +137,13 @@ void TextPairData::take_vectors(const DataRequest& request) {
   width_of_run_ = of_run.size(1);
   if (own.model.train_words) return;  // the vocabulary is the run's, too
   const auto known = data::Vocabulary::load(request.vocabulary / kVocabularyFile);
-  std::vector<int64_t> rows;  // of the run; kUnknown of words that it does not have
-  for (int64_t id = 0; id < vocabulary_.size(); ++id) rows.push_back(known.id(vocabulary_.word(id)));
-  const int64_t all = words_in(vocabulary_),
-                kept = all - (std::count(rows.begin(), rows.end(), data::Vocabulary::kUnknown) - 1);
+  std::vector<int64_t> here, there;  // the numbers of what both have
+  for (int64_t id = 0; id < vocabulary_.size(); ++id) {
+    const int64_t of_known = known.id(vocabulary_.word(id));
+    if (of_known == data::Vocabulary::kUnknown && id != of_known) continue;
+    here.push_back(id), there.push_back(of_known);
+  }
+  const int64_t all = words_in(vocabulary_), kept = std::ssize(here) - 2;  // <pad> and <unk>
   vectors_ = own.vectors.empty() || kept == all
                  ? data::draw_vectors(vocabulary_, width_of_run_, kSeedOfUnknown)
                  : data::load_vectors(own.vectors, vocabulary_, kSeedOfUnknown);
@@ -148,9 +151,9 @@ void TextPairData::take_vectors(const DataRequest& request) {
     recipe_.refuse("task.vectors", "must have vectors as long as those of the run's words, " +
                                        std::to_string(width_of_run_) + ", got " +
                                        std::to_string(vectors_.values.size(1)));
-  for (int64_t id = 0; id < vocabulary_.size(); ++id)
-    if (const int64_t row = rows[static_cast<size_t>(id)]; row != data::Vocabulary::kUnknown || id == row)
-      vectors_.values[id].copy_(of_run[row]);
+  vectors_.values.index_copy_(
+      0, at::tensor(here, at::kLong),
+      of_run.index_select(0, at::tensor(there, at::kLong)).to(vectors_.values.scalar_type()));
   if (request.resumes) return;
   std::string others;
   if (kept < all)
@@ -228,11 +231,7 @@ std::unique_ptr<Data> load_text_pair_data(Recipe recipe, const DataRequest& requ
   const auto* model = dynamic_cast<const TextPairModel*>(request.model);
   // Words whose vectors are not trained are those of the data, known to the run or not.
   const bool has_words = !model && !request.vocabulary.empty() && own.model.train_words;
-  if (has_words) {
-    const Recipe known = recipe_of_vocabulary(request);
-    own.vocabulary = known.own<TextPairTaskOptions>().vocabulary;
-    own.source.tokenizer = known.own<TextPairTaskOptions>().source.tokenizer;
-  }
+  if (has_words) take_word_options(own, request);
   data::TextPairSource source = own.source;
   source.only = request.split;
   if (model && !source.only.empty()) source.labels = model->labels;
