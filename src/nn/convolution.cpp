@@ -16,7 +16,7 @@ std::vector<int64_t> values(const torch::ExpandingArray<D>& sizes) {
 }
 
 template <bool transposed>
-std::string layer_name(size_t D) {
+std::string convolution_name(size_t D) {
   return (transposed ? "ConvTranspose" : "Conv") + std::to_string(D) + "d";
 }
 
@@ -50,7 +50,7 @@ std::vector<std::pair<int64_t, int64_t>> sides(const Options& options) {
 template <size_t D, bool transposed>
 ConvNdImpl<D, transposed>::ConvNdImpl(Options options) : options(std::move(options)) {
   const auto& o = this->options;
-  const std::string layer = layer_name<transposed>(D);
+  const std::string layer = convolution_name<transposed>(D);
   const char* const name = layer.c_str();
   const int64_t n = o.algebra().n, groups = o.groups();
   require(groups >= 1, name, ": groups must be at least 1, got ", groups);
@@ -108,7 +108,7 @@ std::string ConvNdImpl<D, transposed>::bound_to_algebra() const {
 
 template <size_t D, bool transposed>
 void ConvNdImpl<D, transposed>::pretty_print(std::ostream& stream) const {
-  stream << "quatrain::nn::" << layer_name<transposed>(D) << "(" << options.in_channels() << " -> "
+  stream << "quatrain::nn::" << convolution_name<transposed>(D) << "(" << options.in_channels() << " -> "
          << options.out_channels() << ", kernel_size=" << at::IntArrayRef(values(options.kernel_size()))
          << ", stride=" << at::IntArrayRef(values(options.stride()));
   if (options.groups() > 1) stream << ", groups=" << options.groups();
@@ -159,14 +159,14 @@ at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional
   if (std::any_of(before.begin(), before.end(), [](int64_t pixels) { return pixels > 0; }))
     x = at::pad(x, before, name_of(options.padding_mode()));
   if (size) {
-    require(size->size() == D, layer_name<transposed>(D), ": output_size must have ", D, " axes, got ",
+    require(size->size() == D, convolution_name<transposed>(D), ": output_size must have ", D, " axes, got ",
             *size);
     for (size_t axis = 0; axis < D; ++axis) {
       const int64_t least = (x.size(static_cast<int64_t>(axis) + 2) - 1) * to.stride[axis] -
                             2 * to.padding[axis] + to.dilation[axis] * ((*options.kernel_size())[axis] - 1) +
                             1;
       const int64_t more = (*size)[axis] - least, most = std::max(to.stride[axis], to.dilation[axis]);
-      require(more >= 0 && more < most, layer_name<transposed>(D), ": output_size must be from ", least,
+      require(more >= 0 && more < most, convolution_name<transposed>(D), ": output_size must be from ", least,
               " to ", least + most - 1, " on axis ", axis, ", got ", (*size)[axis]);
       to.output_padding[axis] = more;
     }
@@ -178,7 +178,7 @@ at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional
   ops::ConvolutionEpilogue after = *epilogue;
   if (bias.defined()) {
     for (const auto& [argument, t] : {std::pair{"scale", after.scale}, std::pair{"shift", after.shift}})
-      require(!t.defined() || t.sizes() == bias.sizes(), layer_name<transposed>(D), ": ", argument,
+      require(!t.defined() || t.sizes() == bias.sizes(), convolution_name<transposed>(D), ": ", argument,
               " must have out_channels = ", bias.size(0), " values, got ", t.sizes());
     const at::Tensor moved = after.scale.defined() ? after.scale * bias : bias;
     after.shift = after.shift.defined() ? moved + after.shift : moved;

@@ -45,8 +45,13 @@ LabelCounts LabelTally::all() const {
 double LabelTally::f1() const {
   if (labels() == 2) return of(1).f1();
   double sum = 0;
-  for (const auto& label : of_label_) sum += label.f1();
-  return of_label_.empty() ? 0 : sum / static_cast<double>(labels());
+  int64_t met = 0;
+  for (const LabelCounts& label : of_label_) {
+    if (label.answers + label.examples == 0) continue;
+    sum += label.f1();
+    ++met;
+  }
+  return met == 0 ? 0 : sum / static_cast<double>(met);
 }
 
 std::string LabelTally::confusion_table(const std::vector<std::string>& names,

@@ -18,7 +18,7 @@ nn::TransformerEncoderLayerOptions layer_options(const char* algebra,
   return nn::TransformerEncoderLayerOptions(32, 2).feed_forward(64).algebra(algebra).norm(norm).dropout(0);
 }
 
-const std::vector<nn::NormStyle> kStyles{nn::NormStyle::post, nn::NormStyle::pre, nn::NormStyle::phydi};
+const std::vector<nn::NormStyle> kNormStyles{nn::NormStyle::post, nn::NormStyle::pre, nn::NormStyle::phydi};
 
 TEST(NnEncoder, OneComponentIsTorchsEncoderLayer) {
   torch::manual_seed(0);
@@ -151,7 +151,7 @@ TEST(NnEncoder, PackedCountsArePhydis) {
 TEST(NnEncoder, GradientsReachEveryParameter) {
   torch::manual_seed(2);
   for (const char* algebra : {"real", "quaternion", "octonion", "phm(4)", "wkp(2)"})
-    for (const nn::NormStyle style : kStyles)
+    for (const nn::NormStyle style : kNormStyles)
       for (const bool packed : {false, true}) {
         nn::TransformerEncoder encoder(
             nn::TransformerEncoderOptions(layer_options(algebra, style).packed(packed).dropout(0.1), 2));
@@ -174,7 +174,7 @@ TEST(NnEncoder, GradientsReachEveryParameter) {
 TEST(NnEncoder, PaddingDoesNotMatter) {
   torch::manual_seed(3);
   for (const char* algebra : {"real", "quaternion", "phm(4)"})
-    for (const nn::NormStyle style : kStyles) {
+    for (const nn::NormStyle style : kNormStyles) {
       nn::TransformerEncoder encoder(nn::TransformerEncoderOptions(layer_options(algebra, style), 2));
       encoder->eval();
       const at::Tensor x = torch::randn({2, 5, 32});
@@ -186,7 +186,7 @@ TEST(NnEncoder, PaddingDoesNotMatter) {
 
 TEST(NnEncoder, CloneMovesAndTrains) {
   torch::manual_seed(4);
-  for (const nn::NormStyle style : kStyles) {
+  for (const nn::NormStyle style : kNormStyles) {
     nn::TransformerEncoder encoder(nn::TransformerEncoderOptions(layer_options("phm(4)", style), 2));
     encoder->eval();
     const at::Tensor x = torch::randn({2, 5, 32}), before = encoder(x);

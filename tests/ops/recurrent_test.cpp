@@ -20,7 +20,7 @@ using Tensors = std::vector<at::Tensor>;
 constexpr Cell kCells[] = {Cell::lstm, Cell::lstm_printed, Cell::gru, Cell::rnn_tanh, Cell::rnn_relu};
 
 // A recurrence and its arguments; `learned`: a learned A of n components.
-struct Problem {
+struct Sequences {
   Cell cell = Cell::lstm;
   std::string algebra = "quaternion";
   int64_t n = 4, p = 5;
@@ -34,7 +34,7 @@ struct Problem {
 };
 
 // z, h0, c0 (empty without memory), bias, S..., A...; those of a projection after those of the gates.
-Tensors arguments(const Problem& q, at::ScalarType type = torch::kDouble) {
+Tensors arguments(const Sequences& q, at::ScalarType type = torch::kDouble) {
   const int64_t gates = ops::gates(q.cell), width = q.n * q.p;
   int64_t rows = 0;
   for (const int64_t size : q.sizes) rows += size;
@@ -54,13 +54,13 @@ Tensors arguments(const Problem& q, at::ScalarType type = torch::kDouble) {
   return all;
 }
 
-at::Tensor mask_of(const Problem& q, const at::Tensor& h0) {
+at::Tensor mask_of(const Sequences& q, const at::Tensor& h0) {
   if (!q.masked) return {};
   const auto generator = torch::make_generator<at::CPUGeneratorImpl>(7);
   return (torch::rand(h0.sizes(), generator, torch::kFloat) < 0.7).to(h0.scalar_type()) / 0.7;
 }
 
-Tensors run(const Problem& q, const Tensors& a) {
+Tensors run(const Sequences& q, const Tensors& a) {
   std::vector<ops::RecurrentMap> all;
   for (size_t k = 0; k < q.maps(); ++k)
     all.push_back({a[4 + k], {q.algebra, q.learned() ? a[4 + q.maps() + k] : at::Tensor(), {}}});
@@ -71,7 +71,7 @@ Tensors run(const Problem& q, const Tensors& a) {
 }
 
 // The same through H, row by row, from the equations.
-Tensors expected(const Problem& q, const Tensors& a) {
+Tensors expected(const Sequences& q, const Tensors& a) {
   const int64_t n = q.n, p = q.p;
   const auto by_gate = [&](const at::Tensor& t) { return t.reshape({n, -1, p}); };  // a row
   const auto matrix = [&](size_t k) {
@@ -126,8 +126,8 @@ Tensors gradients(const Tensors& outputs, const Tensors& of, bool create_graph =
   return torch::autograd::grad({sum}, of, {}, true, create_graph, true);
 }
 
-std::vector<Problem> problems() {
-  std::vector<Problem> all;
+std::vector<Sequences> problems() {
+  std::vector<Sequences> all;
   for (const Cell cell : kCells) {
     all.push_back({.cell = cell});
     all.push_back({.cell = cell, .sizes = {3, 3, 2, 2, 1}, .masked = true, .reverse = true});
@@ -145,14 +145,14 @@ std::vector<Problem> problems() {
   return all;
 }
 
-std::string text(const Problem& q) {
+std::string text(const Sequences& q) {
   return std::string(ops::name(q.cell)) + " " + q.algebra + " n=" + std::to_string(q.n) +
          (q.separate ? " separate" : "") + " projection=" + std::to_string(q.projection);
 }
 
 TEST(Recurrence, IsTheEquations) {
   torch::manual_seed(1);
-  for (const Problem& q : problems()) {
+  for (const Sequences& q : problems()) {
     const Tensors a = arguments(q), ours = run(q, a), theirs = expected(q, a);
     for (size_t i = 0; i < theirs.size(); ++i)
       EXPECT_LT(relative_error(ours[i], theirs[i]), 1e-12) << text(q) << ", output " << i;
@@ -168,7 +168,7 @@ TEST(Recurrence, IsTheEquations) {
 
 TEST(Recurrence, InFloat32OnTheEngine) {
   torch::manual_seed(2);
-  for (Problem q : problems()) {
+  for (Sequences q : problems()) {
     if (q.sizes.size() > 1) q.sizes = {17, 17, 16, 5, 5, 1};
     const Tensors wide = arguments(q);
     Tensors a;
@@ -192,7 +192,7 @@ TEST(Recurrence, InFloat32OnTheEngine) {
 
 TEST(Recurrence, HasASecondDerivative) {
   torch::manual_seed(3);
-  for (const Problem& q : problems()) {
+  for (const Sequences& q : problems()) {
     const Tensors a = arguments(q);
     const auto twice = [&](const Tensors& outputs) {
       Tensors first;
@@ -215,7 +215,7 @@ TEST(Recurrence, HasASecondDerivative) {
 TEST(Recurrence, QuaternionGradientsAreTheClosedForm) {
   torch::manual_seed(4);
   constexpr int64_t kSteps = 5, kUnits = 3, kOutputs = 2;
-  const Problem q{.cell = Cell::rnn_tanh, .p = kUnits, .sizes = {1, 1, 1, 1, 1}, .bias = false};
+  const Sequences q{.cell = Cell::rnn_tanh, .p = kUnits, .sizes = {1, 1, 1, 1, 1}, .bias = false};
   const Tensors a = arguments(q);
   const auto doubles = torch::TensorOptions(torch::kDouble);
   const at::Tensor S_hy = torch::randn({4, kOutputs, kUnits}, doubles).requires_grad_(),
@@ -259,7 +259,7 @@ TEST(Recurrence, QuaternionGradientsAreTheClosedForm) {
 // Over many steps the weights are combined once, so that the factored way serves few rows too.
 TEST(Recurrence, TrainsALearnedMapOnItsFactors) {
   torch::manual_seed(6);
-  const Problem q{.algebra = "learned", .p = 64, .sizes = std::vector<int64_t>(9, 16)};
+  const Sequences q{.algebra = "learned", .p = 64, .sizes = std::vector<int64_t>(9, 16)};
   const Tensors wide = arguments(q);
   Tensors a;
   for (const at::Tensor& t : wide) a.push_back(t.detach().to(torch::kFloat).requires_grad_());
@@ -275,7 +275,7 @@ TEST(Recurrence, TrainsALearnedMapOnItsFactors) {
 TEST(Recurrence, HasTheSameBitsOnAnyNumberOfThreads) {
   torch::manual_seed(5);
   const std::vector<int64_t> few{5, 5, 3, 1}, many{70, 70, 69, 33, 32, 4};
-  std::vector<Problem> all;
+  std::vector<Sequences> all;
   for (const Cell cell : {Cell::lstm, Cell::gru}) {
     all.push_back({.cell = cell, .p = 64, .sizes = {1, 1, 1}});
     all.push_back({.cell = cell, .p = 67, .sizes = few, .masked = true, .reverse = true});
@@ -285,7 +285,7 @@ TEST(Recurrence, HasTheSameBitsOnAnyNumberOfThreads) {
     all.push_back({.cell = cell, .algebra = "learned", .p = 128, .sizes = {16, 16}, .separate = true});
   }
   const int before = at::get_num_threads();
-  for (const Problem& q : all) {
+  for (const Sequences& q : all) {
     Tensors a = arguments(q, torch::kFloat), found[2];
     for (int i = 0; i < 2; ++i) run(q, a);  // a learned tensor that is met again has factors
     for (const int threads : {1, 2, 3}) {
@@ -306,7 +306,7 @@ TEST(Recurrence, HasTheSameBitsOnAnyNumberOfThreads) {
 }
 
 TEST(Recurrence, WithoutSteps) {
-  Problem q;
+  Sequences q;
   q.sizes = {};
   const Tensors a = arguments(q, torch::kFloat);
   const Tensors outputs = run(q, a);
@@ -322,7 +322,7 @@ TEST(Recurrence, WithoutSteps) {
 }
 
 TEST(Recurrence, RefusesWhatDoesNotFit) {
-  const Problem q;
+  const Sequences q;
   const Tensors a = arguments(q, torch::kFloat);
   const auto with = [&](size_t place, const at::Tensor& t) {
     Tensors changed = a;
@@ -336,7 +336,7 @@ TEST(Recurrence, RefusesWhatDoesNotFit) {
   EXPECT_THROW(with(4, torch::randn({4, 20, 6})), c10::Error);
   EXPECT_THROW(with(0, torch::randn({12, 80}, torch::kDouble)), c10::Error);
   EXPECT_THROW(with(1, at::Tensor(torch::randn({5, 20}))), c10::Error);
-  const auto refusal = [](const Problem& asked, const Tensors& arguments) -> std::string {
+  const auto refusal = [](const Sequences& asked, const Tensors& arguments) -> std::string {
     try {
       run(asked, arguments);
     } catch (const c10::Error& error) {
@@ -344,7 +344,7 @@ TEST(Recurrence, RefusesWhatDoesNotFit) {
     }
     return "not refused";
   };
-  const Problem projecting{.projection = 3};
+  const Sequences projecting{.projection = 3};
   Tensors changed = arguments(projecting, torch::kFloat);
   changed[5] = torch::randn({4, 4, 5});
   EXPECT_THAT(refusal(projecting, changed),
@@ -352,13 +352,13 @@ TEST(Recurrence, RefusesWhatDoesNotFit) {
   changed[5] = torch::randn({4, 3, 6});
   EXPECT_THAT(refusal(projecting, changed),
               testing::HasSubstr("the weights S must have the shape [4, 24, 3]"));
-  for (const Problem& empty : {Problem{.p = 0}, Problem{.p = 0, .projection = 3}})
+  for (const Sequences& empty : {Sequences{.p = 0}, Sequences{.p = 0, .projection = 3}})
     EXPECT_THAT(refusal(empty, arguments(empty)), testing::HasSubstr("each S must have a unit or more"));
-  const Problem gru{.cell = Cell::gru, .projection = 3};
+  const Sequences gru{.cell = Cell::gru, .projection = 3};
   EXPECT_THAT(refusal(gru, arguments(gru, torch::kFloat)),
               testing::HasSubstr("one for each of the 3, got 2"));
   for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{4, 5, 3}, {4, 4, 4, 0}, {4, 4}}) {
-    Problem wrong;
+    Sequences wrong;
     wrong.sizes = sizes;
     EXPECT_THROW(run(wrong, a), c10::ValueError);
   }

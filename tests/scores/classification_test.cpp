@@ -20,8 +20,10 @@ TEST(F1, OfTwoLabelsIsThatOfTheSecond) {
 }
 
 TEST(F1, OfMoreLabelsIsTheMean) {
-  EXPECT_DOUBLE_EQ(tally_of({{0, 0}, {1, 1}, {2, 1}}, 3).f1(), (1 + 2.0 / 3 + 0) / 3);
-  EXPECT_DOUBLE_EQ(tally_of({}, 0).f1(), 0);
+  const double of_three = (1 + 2.0 / 3 + 0) / 3;
+  EXPECT_DOUBLE_EQ(tally_of({{0, 0}, {1, 1}, {2, 1}}, 3).f1(), of_three);
+  EXPECT_DOUBLE_EQ(tally_of({{0, 0}, {1, 1}, {2, 1}}, 5).f1(), of_three);  // two more that nobody met
+  EXPECT_DOUBLE_EQ(tally_of({}, 3).f1(), 0);
 }
 
 TEST(LabelTally, CountsEachLabelAndAll) {

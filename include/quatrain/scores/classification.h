@@ -33,8 +33,8 @@ class QUATRAIN_API LabelTally {
   int64_t labels() const { return static_cast<int64_t>(of_label_.size()); }
   LabelCounts all() const;
   const LabelCounts& of(int64_t label) const { return of_label_[static_cast<size_t>(label)]; }
-  /// Of two labels the F1 of the second, of more the mean over all. A label that is neither answered nor
-  /// there counts as 0.
+  /// Of two labels the F1 of the second, of more the mean over those that are answered or there, as
+  /// scikit-learn's macro average has it; 0 without any.
   double f1() const;
   /// The confusion matrix as a file of lines, under the line TITLE, tab, "answer", tab, "count": wrong
   /// answers before right ones, the most frequent first. Pairs that did not occur have no line.
