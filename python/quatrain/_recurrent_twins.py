@@ -58,19 +58,18 @@ def kept_from(layer: nn.Module) -> str:
 def real_state(layer: nn.Module) -> dict[str, Tensor]:
     """The parameters that a layer has, or would have, as the real layer of its kind; of a layer of torch, its own.
 
-    A weight is its matrix H, put together where several weights hold parts of it.
+    A weight is its matrix H, put together where several weights hold parts of it. Autograd follows where it may.
     """
-    found = {name: parameter.detach() for name, parameter in layer.named_parameters(recurse=False)}
+    found: dict[str, Tensor] = dict(layer.named_parameters(recurse=False))
     if not isinstance(layer, HypercomplexLayer):
         return found
     pieces: dict[str, list[tuple[Place, Tensor]]] = {}
-    with torch.no_grad():
-        for weight in layer.weights():
-            for part in weight.parts(layer):
-                del found[part.name]
-            place = layer.place_in_real(weight.key)
-            H = weight.matrix(layer)
-            pieces.setdefault(place.name, []).append((place, H if place.columns is None else H[:, place.columns.argsort()]))
+    for weight in layer.weights():
+        for part in weight.parts(layer):
+            del found[part.name]
+        place = layer.place_in_real(weight.key)
+        H = weight.matrix(layer)
+        pieces.setdefault(place.name, []).append((place, H if place.columns is None else H[:, place.columns.argsort()]))
     for name, values in found.items():
         place = layer.place_in_real(name)
         pieces.setdefault(place.name, []).append((place, values))
@@ -118,7 +117,8 @@ def recurrent_twin(layer: nn.Module, spec: Spec, fresh: bool) -> tuple[Hypercomp
     twin: HypercomplexLayer = _OURS.get(type(layer), type(layer))(
         **_options(layer, spec), device=first.device, dtype=first.dtype, algebra=spec
     )
-    errors: list[Any] = [None] * len(twin.weights()) if fresh else set_nearest(twin, real_state(layer))
+    with torch.no_grad():
+        errors: list[Any] = [None] * len(twin.weights()) if fresh else set_nearest(twin, real_state(layer))
     trained = {}
     for name, parameter in layer.named_parameters(recurse=False):
         place = layer.place_in_real(name) if isinstance(layer, HypercomplexLayer) else Place(name)

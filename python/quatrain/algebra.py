@@ -177,6 +177,11 @@ class Spec:
         """What is stored beside weights: the notation of what is learned, the name and the hash of a fixed algebra."""
         return self.text if self.learned else f"{self.name} {get(self.name).hash}"
 
+    @classmethod
+    def of_identity(cls, identity: str) -> Spec:
+        """The algebra of weights with this ``identity``. Raises ValueError where there is none of its name."""
+        return cls.parse(identity if identity.endswith(")") else identity.rpartition(" ")[0])
+
     def is_same(self, identity: str) -> bool:
         """Whether weights with this ``identity`` are of this algebra.
 

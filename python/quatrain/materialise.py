@@ -102,8 +102,10 @@ def _state_and_options(layer: Any) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def _written_out(layer: Any) -> nn.Module:
     """The layer of torch that computes the same."""
     first = next(layer.parameters())
-    with torch.no_grad():
+    trains = any(one.requires_grad for one in layer.parameters())
+    with torch.enable_grad():  # which tells what is made of a frozen parameter alone
         state, options = _state_and_options(layer)
+    with torch.no_grad():
         made: nn.Module = _TORCHS[type(layer)](**options, device=first.device, dtype=first.dtype)
         for name, parameter in made.named_parameters():
             # Two directions may share their weights, and one bias may be all there is.
@@ -112,7 +114,7 @@ def _written_out(layer: Any) -> nn.Module:
                 parameter.zero_()
             else:
                 parameter.copy_(found)
-            parameter.requires_grad_(any(one.requires_grad for one in layer.parameters()))
+            parameter.requires_grad_(trains if found is None else found.requires_grad)
     return made.train(layer.training)
 
 

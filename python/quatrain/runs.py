@@ -42,7 +42,7 @@ class RunModel(nn.Module):
     computed with: then a call raises RuntimeError.
     """
 
-    def __init__(self, run: Any, algebras: dict[str, str]) -> None:
+    def __init__(self, run: Any, algebras: dict[str, Spec]) -> None:
         super().__init__()
         self._run = run
         #: what C++ computes with: (table of a module, key in it, what must stand there, name to the user)
@@ -56,10 +56,10 @@ class RunModel(nn.Module):
             part, leaf = self._part_of(name)
             part.register_buffer(leaf, tensor)
             self._own.append((part._buffers, leaf, tensor, name))
-        for name, notation in algebras.items():
+        for name, spec in algebras.items():
             layer = self.get_submodule(name)
             if isinstance(layer, _Part):
-                layer.layer_spec = Spec.parse(notation)
+                layer.layer_spec = spec
         self.train(False)
 
     def _part_of(self, name: str) -> tuple[nn.Module, str]:
@@ -173,7 +173,9 @@ def load(run: str | os.PathLike[str]) -> Run:
     load_training()
     loaded = torch.classes.quatrain.Run(os.fspath(run))
     _, _, metadata = torch.ops.quatrain.read_safetensors(os.fspath(folder / "model.safetensors"))
-    algebras = {key.partition("/")[2]: text.split()[0] for key, text in metadata.items() if key.startswith("algebra/")}
+    algebras = {
+        key.partition("/")[2]: Spec.of_identity(text) for key, text in metadata.items() if key.startswith("algebra/")
+    }
     return Run(
         RunModel(loaded, algebras),
         loaded.kind(),

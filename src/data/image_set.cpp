@@ -53,9 +53,10 @@ ImageGathering::ImageGathering(const ImageSource& source, const AfterImages& aft
     : source_(source), after_images_(after_images), side_(side) {
   TORCH_CHECK(side >= kLeastSide && side <= kMostSide, "data: the side of pictures must be from ", kLeastSide,
               " to ", kMostSide, ", got ", side);
-  TORCH_CHECK(source.dev_share >= 0 && source.test_share >= 0 && source.dev_share + source.test_share < 1,
+  const double test_share = source.reader == "folders" ? source.test_share : 0;  // the others' own
+  TORCH_CHECK(source.dev_share >= 0 && test_share >= 0 && source.dev_share + test_share < 1,
               "data: dev_share and test_share must be at least 0, and less than 1 together, got ",
-              source.dev_share, " and ", source.test_share);
+              source.dev_share, " and ", test_share);
 }
 
 void ImageGathering::refuse(ImagePart part, const std::string& reason, const std::string& place,

@@ -2,6 +2,10 @@
 
 #include <torch/types.h>
 
+#include <csetjmp>
+#include <cstring>
+#include <new>
+
 #include "data/image_decoders.h"
 
 namespace quatrain::data {
@@ -27,6 +31,71 @@ bool has_end(std::string_view bytes) {
   return false;
 }
 
+/// What one of libpng's streams reads or writes, and why it stopped.
+struct Stream {
+  std::string_view from;
+  std::string to;
+  std::string message;
+};
+
+void read_bytes(png_structp png, png_bytep to, size_t count) {
+  auto& stream = *static_cast<Stream*>(png_get_io_ptr(png));
+  if (count > stream.from.size()) png_error(png, "it ends too soon");
+  std::memcpy(to, stream.from.data(), count);
+  stream.from.remove_prefix(count);
+}
+void write_bytes(png_structp png, png_bytep from, size_t count) {
+  bool written = true;
+  try {
+    static_cast<Stream*>(png_get_io_ptr(png))->to.append(reinterpret_cast<const char*>(from), count);
+  } catch (const std::bad_alloc&) {
+    written = false;  // an exception must not pass through C
+  }
+  if (!written) png_error(png, "there is no memory for it");
+}
+[[noreturn]] void stop(png_structp png, png_const_charp why) {
+  try {
+    static_cast<Stream*>(png_get_error_ptr(png))->message = why;
+  } catch (const std::bad_alloc&) {
+  }
+  png_longjmp(png, 1);
+}
+void say_nothing(png_structp, png_const_charp) {}
+
+/// The same file without interlacing in stream.to; false where it is damaged. What jumps back here leaves
+/// nothing to destroy.
+bool write_plain(Stream& stream, png_structp in, png_structp out, png_infop info) {
+  if (!in || !out || !info) return false;
+  if (setjmp(png_jmpbuf(in))) return false;
+  if (setjmp(png_jmpbuf(out))) return false;
+  png_set_read_fn(in, &stream, read_bytes);
+  png_read_png(in, info, PNG_TRANSFORM_IDENTITY, nullptr);
+  png_set_IHDR(out, info, png_get_image_width(in, info), png_get_image_height(in, info),
+               png_get_bit_depth(in, info), png_get_color_type(in, info), PNG_INTERLACE_NONE,
+               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  png_set_write_fn(out, &stream, write_bytes, nullptr);
+  png_set_compression_level(out, 0);
+  png_write_png(out, info, PNG_TRANSFORM_IDENTITY, nullptr);
+  return true;
+}
+
+bool is_interlaced_16(std::string_view bytes) {
+  constexpr size_t kDepth = 24, kInterlace = 28;  // places in the file's header
+  return bytes.size() > kInterlace && bytes[kDepth] == 16 && bytes[kInterlace] == 1;
+}
+
+/// libpng's simple reader gives wrong pixels for interlaced ones of 16 bits, and up to 1.6.50 writes behind
+/// its memory (CVE-2025-65018).
+bool without_interlacing(Stream& stream) {
+  png_structp in = png_create_read_struct(PNG_LIBPNG_VER_STRING, &stream, stop, say_nothing);
+  png_structp out = png_create_write_struct(PNG_LIBPNG_VER_STRING, &stream, stop, say_nothing);
+  png_infop info = in ? png_create_info_struct(in) : nullptr;
+  const bool done = write_plain(stream, in, out, info);
+  png_destroy_read_struct(&in, &info, nullptr);
+  png_destroy_write_struct(&out, nullptr);
+  return done;
+}
+
 }  // namespace
 
 at::Tensor decode_png(std::string_view bytes, const std::string& name, int64_t most_pixels) {
@@ -37,6 +106,13 @@ at::Tensor decode_png(std::string_view bytes, const std::string& name, int64_t m
   };
   check(png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) != 0);
   check_pixels(name, png.height, png.width, most_pixels);
+  Stream plain{.from = bytes, .to = {}, .message = {}};
+  if (is_interlaced_16(bytes)) {
+    check(without_interlacing(plain), plain.message.c_str());
+    png_image_free(&png);
+    png.version = PNG_IMAGE_VERSION;
+    check(png_image_begin_read_from_memory(&png, plain.to.data(), plain.to.size()) != 0);
+  }
   png.format = PNG_FORMAT_RGB;
   // Without this 16 bits are taken for linear light where the file does not say what they are.
   png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;

@@ -57,6 +57,11 @@ at::Tensor FrameTransitions::priors() const {
   return (smoothed / smoothed.sum()).log();
 }
 
+at::Tensor FrameTransitions::seen() const {
+  const at::Tensor counts = outgoing();
+  return counts.sum().item<int64_t>() > 0 ? counts > 0 : torch::ones_like(counts, torch::kBool);
+}
+
 std::map<std::string, at::Tensor> FrameTransitions::state() const {
   return {{"transitions", transitions_.clone()}, {"starts", starts_.clone()}, {"ends", ends_.clone()}};
 }

@@ -26,7 +26,7 @@ void check_scale(const char* function, const char* name, double value) {
 
 struct FrameViterbi::Tables {
   int64_t classes;
-  std::vector<double> starts, ends, priors;  // (C), scaled
+  std::vector<double> starts, ends, priors;  // (C), scaled; infinite priors of what was never seen
   std::vector<double> transitions;           // (C, C), scaled: [to, from]
   std::vector<double> most;                  // (C): of each row of them, without staying
 };
@@ -47,11 +47,13 @@ FrameViterbi::FrameViterbi(const FrameTransitions& transitions, const ViterbiOpt
   const auto change = options.insertion * (1 - torch::eye(transitions.classes(), torch::kDouble));
   const auto into = (transitions.log_probabilities() * options.transition_scale + change).t();
   const auto staying = torch::eye(transitions.classes(), torch::kBool);
-  const auto most = into.masked_fill(staying, -std::numeric_limits<double>::infinity()).amax(1);
-  tables_ = std::make_unique<Tables>(
-      Tables{transitions.classes(), numbers(transitions.starts() * options.transition_scale),
-             numbers(transitions.ends() * options.transition_scale),
-             numbers(transitions.priors() * options.prior_scale), numbers(into), numbers(most)});
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto most = into.masked_fill(staying, -kInfinity).amax(1);
+  const auto priors =
+      (transitions.priors() * options.prior_scale).masked_fill(~transitions.seen(), kInfinity);
+  tables_ = std::make_unique<Tables>(Tables{
+      transitions.classes(), numbers(transitions.starts() * options.transition_scale),
+      numbers(transitions.ends() * options.transition_scale), numbers(priors), numbers(into), numbers(most)});
 }
 FrameViterbi::~FrameViterbi() = default;
 FrameViterbi::FrameViterbi(FrameViterbi&&) noexcept = default;
@@ -132,7 +134,9 @@ at::Tensor scaled_likelihoods(const at::Tensor& log_posteriors, const FrameTrans
                   log_posteriors.is_floating_point(),
               "scaled_likelihoods: log-posteriors must be floating-point numbers (..., ",
               transitions.classes(), "), got ", log_posteriors.scalar_type(), " of ", log_posteriors.sizes());
-  return log_posteriors - (transitions.priors() * prior_scale).to(log_posteriors.options());
+  const at::Tensor priors = (transitions.priors() * prior_scale).to(log_posteriors.options());
+  return (log_posteriors - priors)
+      .masked_fill(~transitions.seen().to(log_posteriors.device()), kUnseenLikelihood);
 }
 
 }  // namespace quatrain::models

@@ -161,7 +161,9 @@ std::vector<std::string> changed_data(const Data& data, const fs::path& run) {
 Answers answer(Model& model, std::span<const std::string> lines) {
   Answers result;
   const auto problem_of = [&](const std::string& line) {
-    const std::string problem = line_problem(line);
+    // The name of a file may have any bytes.
+    const bool is_name = model.answers_the_rest() && line.find('\0') == line.npos;
+    const std::string problem = is_name ? "" : line_problem(line);
     return problem.empty() ? model.line_problem(line) : problem;
   };
   std::vector<std::string> good;

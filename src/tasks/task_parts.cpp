@@ -115,6 +115,18 @@ Recipe recipe_of_vocabulary(const DataRequest& request) {
   return read_recipe((request.vocabulary / "recipe.toml").string());
 }
 
+void refuse_overruled(Recipe asked, Recipe taken, const DataRequest& request) {
+  const auto before = keys_of(asked), after = keys_of(taken);
+  for (size_t i = 0; i < before.size(); ++i) {
+    const std::string name = before[i].full_name();
+    const auto origin = asked.origins.find(name);
+    if (origin != asked.origins.end() && origin->second.starts_with("--set ") &&
+        before[i].get() != after[i].get())
+      asked.refuse(name, "would do nothing: the vocabulary is that of " + request.vocabulary.string() +
+                             ", whose weights go with it");
+  }
+}
+
 std::vector<std::string> note_of_vocabulary(const DataRequest& request) {
   if (request.model || request.resumes || request.vocabulary.empty()) return {};
   return {"the vocabulary is that of " + request.vocabulary.string() + ", whose weights go with it"};

@@ -51,6 +51,15 @@ void add_group_figures(train::Evaluation& result, const std::vector<int64_t>& gr
 
 /// The recipe of the checkpoint whose vocabulary is taken (DataRequest::vocabulary).
 Recipe recipe_of_vocabulary(const DataRequest& request);
+/// An error where a setting of the command line has another value in `taken`, which has that run's.
+void refuse_overruled(Recipe asked, Recipe taken, const DataRequest& request);
+/// Gives the options of a kind those of that recipe which belong to its vocabulary: take(own, known).
+template <class Own, class Take>
+void take_options(Recipe& recipe, const DataRequest& request, const Take& take) {
+  const Recipe asked = recipe, known = recipe_of_vocabulary(request);
+  take(recipe.own<Own>(), known.own<Own>());
+  if (!request.resumes) refuse_overruled(asked, recipe, request);
+}
 /// What there is to say where one is taken; a note or none.
 std::vector<std::string> note_of_vocabulary(const DataRequest& request);
 /// Adds what there is to say where the labels in this file of that checkpoint are others.

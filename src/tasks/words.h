@@ -23,10 +23,11 @@ inline constexpr const char* kLabelsFile = "labels.txt";
 
 /// Texts become words as those of the run did whose vocabulary is taken.
 template <class Own>
-void take_word_options(Own& own, const DataRequest& request) {
-  const Recipe known = recipe_of_vocabulary(request);
-  own.vocabulary = known.own<Own>().vocabulary;
-  own.source.tokenizer = known.own<Own>().source.tokenizer;
+void take_word_options(Recipe& recipe, const DataRequest& request) {
+  take_options<Own>(recipe, request, [](Own& own, const Own& known) {
+    own.vocabulary = known.vocabulary;
+    own.source.tokenizer = known.source.tokenizer;
+  });
 }
 
 /// Writes vocabulary.txt and labels.txt.

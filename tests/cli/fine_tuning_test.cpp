@@ -56,6 +56,14 @@ TEST_F(FineTuning, a_run_goes_on_and_is_timed_without_that_it_started_from) {
   EXPECT_EQ(place_.run("bench model half --seconds 0.1").code, 0);
 }
 
+TEST_F(FineTuning, settings_of_the_vocabulary_that_would_do_nothing_are_refused) {
+  expect_refused(tune("--set task.min_count=7 --out new"),
+                 "--set task.min_count=7: task.min_count would do nothing: the vocabulary is that of");
+  EXPECT_FALSE(fs::exists(place_.path("new")));
+  const Outcome outcome = tune("--set task.min_count=1 --out new");  // as it was
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+}
+
 TEST_F(FineTuning, weights_beside_a_recipe_are_no_checkpoint) {
   fs::create_directories(place_.path("mine"));
   for (const char* file : {"recipe.toml", "model.safetensors"})

@@ -93,13 +93,16 @@ std::string message_of(const std::function<void()>& call) {
   return "";
 }
 
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
 /// The best of the paths through all pairs of labels.
 Recognition best_of_pairs(const at::Tensor& posteriors, const FrameTransitions& transitions,
                           const ViterbiOptions& options) {
   const int64_t classes = transitions.classes(), frames = posteriors.size(0);
   const auto change = options.insertion * (1 - torch::eye(classes, torch::kDouble));
   const auto follow = transitions.log_probabilities() * options.transition_scale + change;
-  const auto local = posteriors - transitions.priors() * options.prior_scale;
+  const auto priors = transitions.priors().masked_fill(~transitions.seen(), kNever);
+  const auto local = posteriors - priors * options.prior_scale;
   at::Tensor best = transitions.starts() * options.transition_scale + local[0];
   std::vector<at::Tensor> from;
   for (int64_t t = 1; t < frames; ++t) {
@@ -267,6 +270,23 @@ TEST(FrameViterbi, PriorsAreSubtracted) {
                 scaled_likelihoods(torch::zeros({2, 3}), transitions);
               }),
               HasSubstr("floating-point numbers (..., 4), got Float of [2, 3]"));
+}
+
+TEST(FrameViterbi, WhatWasNeverSeenIsNoAnswer) {
+  FrameTransitions transitions(kClasses);
+  transitions.add(Labels{0, 0, 1, 1, 1, 0});  // neither 2 nor 3
+  EXPECT_TRUE(transitions.seen().equal(torch::tensor({true, true, false, false})));
+  // Rare, so that its prior would make it the likeliest.
+  const auto frames = torch::tensor({0.5, 0.3, 0.15, 0.05}).log().expand({7, kClasses});
+  for (const double prior_scale : {0.0, 1.0, 10.0})
+    for (const auto& token : viterbi(frames, transitions, {.prior_scale = prior_scale}).tokens)
+      EXPECT_LT(token.token, 2);
+  for (const auto type : {torch::kFloat, torch::kHalf}) {
+    const auto scaled = scaled_likelihoods(frames.to(type), transitions);
+    EXPECT_TRUE((scaled.narrow(1, 2, 2) == kUnseenLikelihood).all().item<bool>());
+    EXPECT_GT(scaled.narrow(1, 0, 2).min().item<double>(), -10);
+  }
+  EXPECT_TRUE(FrameTransitions(kClasses).seen().all().item<bool>());
 }
 
 TEST(FrameViterbi, RefusesBadFramesAndOptions) {

@@ -150,22 +150,56 @@ TEST(Convolution, LearnedStructuresHaveGradients) {
     }
 }
 
+/// Of whom first and then second derivatives are taken: bits of x, F and A.
+std::vector<at::Tensor> second_derivatives(int wanted, torch::Dtype type, bool reference,
+                                           const ConvolutionOptions& options) {
+  torch::manual_seed(6);
+  std::vector<at::Tensor> all, leaves;
+  for (const std::vector<int64_t>& sizes :
+       {std::vector<int64_t>{2, 8, 4, 5}, {4, 3, 2, 3, 3}, std::vector<int64_t>{4, 4, 4}}) {
+    all.push_back(torch::randn(sizes, torch::kDouble).to(type).requires_grad_(wanted >> all.size() & 1));
+    if (all.back().requires_grad()) leaves.push_back(all.back());
+  }
+  const at::Tensor y = reference ? convolution_of_H(all[0], all[1], {}, all[2], options)
+                                 : ops::convolution(all[0], all[1], {}, {"learned", all[2], {}}, options);
+  at::Tensor sum;
+  for (const at::Tensor& first : torch::autograd::grad({y.sin().sum()}, leaves, {}, true, true))
+    sum = sum.defined() ? sum + first.pow(2).sum() : first.pow(2).sum();
+  return torch::autograd::grad({sum}, leaves);
+}
+
 TEST(Convolution, SecondDerivatives) {
-  const auto run = [](bool reference) {
-    torch::manual_seed(6);
-    const auto make = [](at::IntArrayRef sizes) {
-      return torch::randn(sizes, torch::kDouble).requires_grad_();
-    };
-    const at::Tensor x = make({2, 8, 4, 5}), F = make({4, 3, 2, 3, 2}), A = make({4, 4, 4});
-    const ConvolutionOptions options{.stride = {1, 2}, .padding = {1}};
-    const at::Tensor y = reference ? convolution_of_H(x, F, {}, A, options)
-                                   : ops::convolution(x, F, {}, {"learned", A, {}}, options);
-    const auto first = torch::autograd::grad({y.sin().sum()}, {x, F, A}, {}, true, true);
-    return torch::autograd::grad({first[0].pow(2).sum() + first[1].pow(2).sum() + first[2].pow(2).sum()},
-                                 {x, F, A});
-  };
-  const auto got = run(false), expected = run(true);
-  for (size_t i = 0; i < 3; ++i) EXPECT_LT(relative_error(got[i], expected[i]), 1e-11) << i;
+  // Any of the three may be frozen, and no way may answer for more than it was asked.
+  for (const Way way : {Way::automatic, Way::factored, Way::materialised})
+    for (const int64_t stride : {1, 2})
+      for (int wanted = 1; wanted < 8; ++wanted) {
+        SCOPED_TRACE(c10::str(ops::name(way), ", stride ", stride, ", wanted ", wanted));
+        const ConvolutionOptions options{.stride = {1, stride}, .padding = {1}, .way = way};
+        const auto expected = second_derivatives(wanted, torch::kDouble, true, options),
+                   in_float = second_derivatives(wanted, torch::kFloat, false, options);
+        for (size_t i = 0; i < expected.size(); ++i)
+          EXPECT_LT(relative_error(in_float[i], expected[i]), 2e-4) << i;
+        if (way == Way::factored) continue;  // float64 is composed, without factors of a learned A
+        const auto in_double = second_derivatives(wanted, torch::kDouble, false, options);
+        for (size_t i = 0; i < expected.size(); ++i)
+          EXPECT_LT(relative_error(in_double[i], expected[i]), 1e-11) << i;
+      }
+}
+
+TEST(Convolution, GradientsAreThoseAskedFor) {
+  torch::manual_seed(6);
+  const at::Tensor x = torch::randn({2, 8, 4, 5}), F = torch::randn({4, 3, 2, 3, 3}),
+                   A = torch::randn({4, 4, 4}), grad = torch::randn({2, 12, 4, 5});
+  for (const Way way : {Way::factored, Way::materialised})
+    for (int mask = 0; mask < 8; ++mask) {
+      SCOPED_TRACE(c10::str(ops::name(way), ", mask ", mask));
+      const bool of_x = mask & 1, of_F = mask & 2, of_A = mask & 4;
+      const auto [dx, dF, dA] = ops::convolution_backward(grad, x, F, {"learned", A, {}},
+                                                          {.padding = {1}, .way = way}, {of_x, of_F, of_A});
+      EXPECT_EQ(dx.defined(), of_x);
+      EXPECT_EQ(dF.defined(), of_F);
+      EXPECT_EQ(dA.defined(), of_A);
+    }
 }
 
 TEST(Convolution, StridesAndEmptyBatches) {

@@ -98,6 +98,25 @@ def test_a_network_and_its_norms():
     assert isinstance(quatrain.materialise(model.train(), fold_norms=True)[0][1], torch.nn.BatchNorm2d)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.Conv2d(8, 8, 3, algebra="phm(4)"),
+        lambda: nn.Linear(8, 8),
+        lambda: nn.LSTM(8, 8),
+        lambda: quatrain.convert(torch.nn.MultiheadAttention(8, 2), "quaternion")[0],
+    ],
+)
+def test_what_is_frozen_stays_so(make):
+    layer = make()
+    for name, parameter in layer.named_parameters():
+        parameter.requires_grad_("bias" in name)
+    with torch.no_grad():
+        written = quatrain.materialise(layer)
+    for name, parameter in written.named_parameters():
+        assert parameter.requires_grad == ("bias" in name) and parameter.is_leaf, name
+
+
 def test_what_is_written_needs_no_package(tmp_path):
     model, x = network(), torch.randn(5, 4, 6, 6)
     written = quatrain.materialise(model, fold_norms=True)

@@ -210,6 +210,16 @@ def test_another_kind_is_loaded_alike(tmp_path):
         run.predict(["1 2"])
 
 
+@pytest.mark.parametrize("algebra", ["phm(4, trained_rank=6)", "phm(quaternion, trained_rank=8)", "wkp(4)", "tessarine"])
+def test_every_notation_of_an_algebra_is_read(tmp_path, algebra):
+    run = [PROGRAM, "train", "agreement", "--out", tmp_path / "run", "--set", f"model.algebra={algebra}"]
+    run += [part for change in ("train.steps=1", "agreement.train=40", "agreement.dev=20", "agreement.test=20") for part in ("--set", change)]
+    done = subprocess.run(run, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    specs = [part.layer_spec for part in quatrain.load(tmp_path / "run").model.modules() if hasattr(part, "layer_spec")]
+    assert quatrain.algebra.Spec.parse(algebra) in specs
+
+
 @pytest.mark.parametrize("kind", ["seq2seq", "language_model"])
 def test_runs_of_pieces_answer_lines(tmp_path, kind):
     """What docs/python.md says of them: their words are C++'s alone, and the model takes numbers."""

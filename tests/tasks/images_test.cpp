@@ -295,7 +295,9 @@ TEST_F(ImagesTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(error({"task.data=folders", "augmentation.padding=12"}),
               HasSubstr("augmentation.padding must be less than the side of a picture, 12, got 12"));
   EXPECT_THAT(error({"augmentation.cutout=33"}), HasSubstr("augmentation.cutout must be at most"));
-  EXPECT_THAT(error({"task.dev_share=0.6", "task.test_share=0.5"}), HasSubstr("less than 1 together"));
+  EXPECT_THAT(error({"task.data=folders", "task.dev_share=0.6", "task.test_share=0.5"}),
+              HasSubstr("less than 1 together"));
+  EXPECT_EQ(error({"task.data=cifar10", "task.dev_share=0.95"}), "no error");  // which have a test set
   EXPECT_THAT(error({"task.data=pictures"}), HasSubstr("task.data"));
   EXPECT_EQ(error({"model.algebra=octonion", "model.real_stem=true"}), "no error");
 }

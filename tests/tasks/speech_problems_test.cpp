@@ -1,6 +1,7 @@
 #include "quatrain/data/kaldi_archive.h"
 #include "tasks/changed_set.h"
 #include "tasks/speech_runs.h"
+#include "train/finite.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -117,6 +118,17 @@ TEST_F(SpeechProblemsTest, WordsOfTheTestSetAloneAreErrorsThatAreCounted) {
   EXPECT_EQ(result.test.at("count"), 4);
   EXPECT_GT(result.test.at("error_rate"), 0);
   EXPECT_NEAR(result.test.at("loss"), known.test.at("loss"), 1e-5);  // an unheard word has none
+}
+
+// The answers are numbers, though no text of the set can be learned.
+TEST_F(SpeechProblemsTest, ASetOfUnheardWordsHasAnInfiniteLoss) {
+  test::write_tones(folder_ / "tones", 8, 2, 2, 2);
+  uint64_t state = 3;
+  test::write_recording(file("new.wav"), test::say({1}, state));
+  std::ofstream(file("test.tsv")) << "new.wav\tunheard\n";
+  const train::Result result = learn({"train.epochs=1"});
+  EXPECT_EQ(result.test.at("loss"), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(train::doubt_of(result.test, "test"), "");
 }
 
 // What .trn files cannot hold must not end a run that was trained.

@@ -33,6 +33,7 @@ class QUATRAIN_API FrameTransitions {
   at::Tensor starts() const;             ///< (C): that an utterance begins with it
   at::Tensor ends() const;    ///< (C): that an utterance ends behind it, in place of what may follow
   at::Tensor priors() const;  ///< (C): of a frame
+  at::Tensor seen() const;    ///< (C), bool: what was added at all; without a frame all
 
   /// The counts as int64 tensors: transitions (C, C), starts (C) and ends (C). More utterances can be added
   /// to what is loaded. Loading counts of other sizes, or no counts of utterances, is an error.
@@ -61,7 +62,7 @@ struct QUATRAIN_API ViterbiOptions {
 /// a row from a long one: where that counts, label states of phones instead. The confidence is the mean
 /// posterior of the label over its frames. The score is the sum of posteriors, less priors, and of
 /// transitions, as ViterbiOptions weights them. Of equally good predecessors a label itself comes first, then
-/// the first.
+/// the first. A label that no frame was counted of is never an answer: its prior would make it the likeliest.
 ///
 /// Memory: for each label the segments of its best path. Paths share what they have in common, which is all
 /// but the last segments, and what no path needs is freed.
@@ -95,7 +96,8 @@ QUATRAIN_API Recognition viterbi(const at::Tensor& log_posteriors, const FrameTr
 
 /// Log posteriors (..., C) less prior_scale times the log priors, in the posteriors' type: by Bayes' rule
 /// the log-likelihoods of the frames up to a number that is the same for all classes, as hybrid decoders
-/// want them.
+/// want them. Those of classes that no frame was counted of are kUnseenLikelihood.
+constexpr double kUnseenLikelihood = -1e4;  ///< never chosen, and a number in every type
 QUATRAIN_API at::Tensor scaled_likelihoods(const at::Tensor& log_posteriors,
                                            const FrameTransitions& transitions, double prior_scale = 1);
 

@@ -226,8 +226,21 @@ class Recurrent(HypercomplexLayer):
         first = ", batch_first=True" if self.batch_first else ""
         return (
             f"{self.input_size}, {self.hidden_size}{projection}, algebra={self._spec}, num_layers={self.num_layers}, "
-            f"bias={self.bias}{first}, dropout={self.dropout}, bidirectional={self.bidirectional}"
+            f"bias={self.bias}{first}, dropout={self.dropout}, bidirectional={self.bidirectional}{self._chosen()}"
         )
+
+    def _chosen(self) -> str:
+        """What seldom is other than usual, and changes what the layer computes or starts with."""
+        usual: dict[str, Any] = {
+            "gates": "automatic", "single_bias": False, "recurrent_dropout": 0, "share_directions": False,
+            "direction_first": False, "initialiser": "glorot", "chrono": 0, "forget_bias": 0,
+        }  # fmt: skip
+        chosen = {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
+        if self.cell.endswith("_printed"):
+            chosen["printed"] = True
+        if self.cell == "rnn_relu":
+            chosen["nonlinearity"] = "relu"
+        return "".join(f", {name}={value!r}" for name, value in chosen.items())
 
 
 @shows_arguments

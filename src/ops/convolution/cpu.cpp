@@ -103,9 +103,9 @@ class Resolved {
       plane::run_direct(plane_, taken, weights, in, out, epilogue);
   }
 
-  /// The gradients of F and, where it is wanted, of A, from images of a and the
-  /// gradient of those of b. That of A needs the gradients of all n n blocks of H, which give F's too.
-  std::tuple<at::Tensor, at::Tensor> weight_gradients(const at::Tensor& a, const at::Tensor& b,
+  /// The gradients of F and A that are wanted, from images of a and the gradient of those of b. That of A
+  /// needs the gradients of all n n blocks of H, which give F's too.
+  std::tuple<at::Tensor, at::Tensor> weight_gradients(const at::Tensor& a, const at::Tensor& b, bool of_F,
                                                       bool of_A) const {
     const engine::Mixings& f = factors();
     const int64_t n = plane_.n;
@@ -129,8 +129,8 @@ class Resolved {
     run_weights(pass, a, b, blocks);
     const auto [dS, dA] =
         traced::weight_gradients(blocks.permute({0, 2, 1, 3}).reshape({n * rows, n * columns}),
-                                 matrices_of(F_), call_.map, true, true);
-    return {dS.view(F_.sizes()), dA};
+                                 matrices_of(F_), call_.map, of_F, true);
+    return {of_F ? dS.view(F_.sizes()) : dS, dA};
   }
 
  private:
@@ -248,7 +248,7 @@ Gradients convolution_backward_cpu(const at::Tensor& grad, const at::Tensor& x, 
   }
   if ((mask[1] || mask[2]) && resolved.on_engine()) {
     std::tie(dF, dA) =
-        resolved.weight_gradients(call.transposed ? grad : x, call.transposed ? x : grad, mask[2]);
+        resolved.weight_gradients(call.transposed ? grad : x, call.transposed ? x : grad, mask[1], mask[2]);
     mask[1] = mask[2] = false;
   }
   if (mask[0] || mask[1] || mask[2]) {

@@ -138,9 +138,10 @@ struct Backward : torch::autograd::Function<Node> {
     ctx->saved_data["mask"] = static_cast<int64_t>(mask[0] | mask[1] << 1 | mask[2] << 2);
     const at::AutoDispatchBelowADInplaceOrView below;
     const auto [dx, dS, dA] = Form::apply_backward(grad, x, S, call, mask, std::nullopt);
-    variable_list outputs;  // only those that are defined
-    for (const at::Tensor& t : {dx, dS, dA})
-      if (t.defined()) outputs.push_back(t);
+    const std::array parts{dx, dS, dA};
+    variable_list outputs;  // only those that are asked for
+    for (size_t part = 0; part < 3; ++part)
+      if (mask[part]) outputs.push_back(parts[part]);
     return outputs;
   }
 

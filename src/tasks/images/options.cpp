@@ -145,7 +145,7 @@ void ImageOptions::check(const Recipe& recipe) const {
   if (augmentation.cutout > side())
     recipe.refuse("augmentation.cutout", "must be at most the side of a picture, " + std::to_string(side()) +
                                              ", got " + std::to_string(augmentation.cutout));
-  if (source.dev_share + source.test_share >= 1)
+  if (source.reader == "folders" && source.dev_share + source.test_share >= 1)
     recipe.refuse("task.dev_share", "and task.test_share must be less than 1 together");
 }
 

@@ -88,7 +88,8 @@ std::unique_ptr<Data> load_texts(Recipe recipe, const DataRequest& request) {
   Pieces pieces = [&] {
     if (model) return model->pieces;
     if (!request.vocabulary.empty()) {
-      own.pieces = recipe_of_vocabulary(request).own<LanguageOptions>().pieces;
+      take_options<LanguageOptions>(recipe, request,
+                                    [](auto& of_run, const auto& known) { of_run.pieces = known.pieces; });
       return TextPredictor::load_pieces(request.vocabulary);
     }
     data::PieceOptions options = own.pieces;

@@ -169,9 +169,10 @@ std::unique_ptr<Data> load_pairs(Recipe recipe, const DataRequest& request) {
   PairPieces pieces = [&] {
     if (model) return model->pieces;
     if (request.vocabulary.empty()) return learn_pieces(*corpus, own, recipe.train.seed, request.tell);
-    const Recipe known = recipe_of_vocabulary(request);
-    own.pieces = known.own<Seq2SeqTaskOptions>().pieces;
-    own.joint = known.own<Seq2SeqTaskOptions>().joint;
+    take_options<Seq2SeqTaskOptions>(recipe, request, [](auto& of_run, const auto& known) {
+      of_run.pieces = known.pieces;
+      of_run.joint = known.joint;
+    });
     own.check(recipe);  // again
     return PairPieces::load(request.vocabulary, own.joint);
   }();

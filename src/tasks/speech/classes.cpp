@@ -121,9 +121,13 @@ std::vector<int64_t> frame_classes(const SpeechTaskOptions& options, const data:
     const int64_t centre = (options.bank.snip_edges ? options.bank.length_samples() : shift) / 2;
     return data::phone_labels(utterance, frames, place(shift), place(centre));
   }
+  const char* const other_framing = options.source.stored_features ? ""
+                                    : options.bank.snip_edges
+                                        ? "; frames up to the edges are features.snip_edges = false"
+                                        : "; Kaldi's own framing is features.snip_edges = true";
   TORCH_CHECK(static_cast<int64_t>(utterance.labels.size()) == frames,
               "its alignment must have a label for each of its ", frames, " frames, got ",
-              utterance.labels.size(), "; Kaldi's own framing is features.snip_edges = true");
+              utterance.labels.size(), other_framing);
   return {utterance.labels.begin(), utterance.labels.end()};
 }
 

@@ -11,14 +11,24 @@ class Ctc : public SpeechDecoder {
 
   void push(const at::Tensor& scores) override { decoder_.push(scores.to(torch::kFloat).log_softmax(1)); }
   std::vector<HeardToken> heard() const override { return named(decoder_.result()); }
-  std::vector<HeardToken> finish() override { return named(decoder_.finish()); }
+  std::vector<HeardToken> finish() override {
+    auto all = named(decoder_.finish());
+    if (!all.empty() && is_gap(all.back())) all.pop_back();
+    return all;
+  }
 
  private:
+  // Between two characters one gap is as good as several, and before the first there is none.
   std::vector<HeardToken> named(const std::vector<models::Recognition>& best) const {
     std::vector<HeardToken> all;
-    for (const auto& token : best.front().tokens)
-      all.push_back({model_.parts.classes.name(token.token), token.begin, token.end, token.confidence});
+    for (const auto& token : best.front().tokens) {
+      HeardToken heard{model_.parts.classes.name(token.token), token.begin, token.end, token.confidence};
+      if (!is_gap(heard) || !(all.empty() || is_gap(all.back()))) all.push_back(std::move(heard));
+    }
     return all;
+  }
+  bool is_gap(const HeardToken& token) const {
+    return model_.own().units == Units::characters && token.text == SpeechClasses::kSpace;
   }
   const SpeechModel& model_;
   models::CtcDecoder decoder_;

@@ -247,7 +247,8 @@ void SpeechModel::require_heard(const std::string& what, int64_t samples) const 
 
 std::string SpeechModel::line_problem(const std::string& line) const {
   if (!own().answers_lines())
-    return "this run reads stored features (features.source = stored), it cannot hear audio files";
+    throw RecipeError(
+        "this run reads stored features (features.source = stored), it cannot hear audio files");
   std::error_code error;
   if (fs::status(line, error).type() == fs::file_type::not_found)
     return "there is no audio file " + quote(line);

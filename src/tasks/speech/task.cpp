@@ -32,7 +32,7 @@ uint64_t joined(uint64_t a, uint64_t b) {
 struct SpeechTask::Scored {
   at::Tensor scores;             // (steps, B, classes), zero behind an utterance's end
   std::vector<int64_t> lengths;  // rows of each
-  at::Tensor losses;   // (B); not finite where ctc cannot align, or a token is none of the training set's
+  at::Tensor losses;   // (B); infinite where ctc cannot align, or a token is none of the training set's
   at::Tensor classes;  // of frames: (B, steps), -1 behind the end
   int64_t units = 0;   // what the loss is a mean over
 };
@@ -51,14 +51,15 @@ SpeechTask::Scored SpeechTask::score(const SpeechSplit& split, const std::vector
   const SpeechRows rows_of(split, *model_);
   Scored scored;
   std::vector<at::Tensor> rows, wanted;
-  std::vector<float> unlearnable;  // of each utterance 0, or NaN where the training set lacks a token
+  std::vector<double> unlearnable;  // of each utterance 0, or infinity where the training set lacks a token
   for (const int64_t i : utterances) {
     const uint64_t seed = mask_seed ? joined(*mask_seed, static_cast<uint64_t>(i)) : 0;
     rows.push_back(rows_of(i, mask_seed ? &seed : nullptr));
     scored.lengths.push_back(rows.back().size(0));
     const auto& targets = split.targets_of(i);
     const bool known = std::ranges::find(targets, -1) == targets.end();
-    unlearnable.push_back(known || own.objective == Objective::frames ? 0 : std::nanf(""));
+    unlearnable.push_back(
+        known || own.objective == Objective::frames ? 0 : std::numeric_limits<double>::infinity());
     wanted.push_back(torch::tensor(own.objective == Objective::frames
                                        ? frame_classes(own, split.set->utterance(i), split.set->frames(i))
                                        : targets,
@@ -69,7 +70,7 @@ SpeechTask::Scored SpeechTask::score(const SpeechSplit& split, const std::vector
   scored.scores = std::get<0>(rnn::pad_packed_sequence(rnn::PackedSequence(scores, packed.batch_sizes())));
   const at::Tensor lengths = torch::tensor(scored.lengths);
   const at::Tensor values = scored.scores.to(torch::kFloat);
-  const at::Tensor no_loss = torch::tensor(unlearnable).to(device);
+  const at::Tensor no_loss = torch::tensor(unlearnable, torch::kFloat).to(device);
   switch (own.objective) {
     case Objective::ctc: {
       std::vector<int64_t> counts;
@@ -137,12 +138,14 @@ train::Evaluation SpeechTask::evaluate(std::string_view name, const std::functio
   std::vector<std::vector<int64_t>> frames(heard.size(), {0, 0});  // wrong, all
   double loss = 0;
   int64_t units = 0;
+  bool numbers = true;
   for (int64_t batch = 0; batch < order.batches(); ++batch) {
     std::vector<int64_t> utterances;
     for (const int64_t place : order.batch(0, batch))
       utterances.push_back(split.usable[static_cast<size_t>(place)]);
     const Scored scored = score(split, utterances, nullptr);
     const at::Tensor finite = scored.losses.isfinite();
+    numbers = numbers && !scored.losses.isnan().any().item<bool>();
     loss += scored.losses.where(finite, torch::zeros_like(scored.losses)).sum().item<double>();
     units += own.objective == Objective::frames ? scored.units : finite.sum().item<int64_t>();
     const at::Tensor scores = scored.scores.cpu();
@@ -174,8 +177,9 @@ train::Evaluation SpeechTask::evaluate(std::string_view name, const std::functio
                                "]");
     }
   }
-  // No number where no utterance has a loss: none can be aligned, or the scores are no numbers.
-  figures["loss"] = units > 0 ? loss / static_cast<double>(units) : std::numeric_limits<double>::quiet_NaN();
+  using Limits = std::numeric_limits<double>;
+  const double mean = units > 0 ? loss / static_cast<double>(units) : Limits::infinity();
+  figures["loss"] = numbers ? mean : Limits::quiet_NaN();  // of answers that are no numbers it is none
   figures["count"] = static_cast<double>(heard.size());
   if (own.has_tokens()) {
     figures["error_rate"] = report.counts().error_rate();

@@ -95,7 +95,7 @@ std::unique_ptr<Data> load_text(Recipe recipe, const DataRequest& request) {
   if (!own.vectors.empty()) own.vectors = find_data_file(own.vectors, own.source.folder);
   const auto* model = dynamic_cast<const TextModel*>(request.model);
   const bool has_words = !model && !request.vocabulary.empty();
-  if (has_words) take_word_options(own, request);
+  if (has_words) take_word_options<TextOptions>(recipe, request);
   data::Source source = own.source;
   source.only = request.split;
   if (model && !source.only.empty()) {

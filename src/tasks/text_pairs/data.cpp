@@ -231,7 +231,7 @@ std::unique_ptr<Data> load_text_pair_data(Recipe recipe, const DataRequest& requ
   const auto* model = dynamic_cast<const TextPairModel*>(request.model);
   // Words whose vectors are not trained are those of the data, known to the run or not.
   const bool has_words = !model && !request.vocabulary.empty() && own.model.train_words;
-  if (has_words) take_word_options(own, request);
+  if (has_words) take_word_options<TextPairTaskOptions>(recipe, request);
   data::TextPairSource source = own.source;
   source.only = request.split;
   if (model && !source.only.empty()) source.labels = model->labels;
