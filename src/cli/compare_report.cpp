@@ -13,6 +13,7 @@
 #include "support/numbers.h"
 #include "support/shell_word.h"
 #include "support/text.h"
+#include "train/finite.h"
 
 namespace quatrain::cli {
 namespace {
@@ -55,7 +56,10 @@ std::string mean_text(const tasks::Figure& figure, const std::vector<double>& va
 // "+1.4": of a share in points.
 std::string signed_difference(const tasks::Figure& figure, double value) {
   const bool share = figure.format == tasks::Figure::Format::share;
-  return (value >= 0 ? "+" : "") + (share ? fixed(100 * value, 1) : fixed(value, 2));
+  const std::string text = share ? fixed(100 * value, 1) : fixed(value, 2);
+  const bool zero = text.find_first_of("123456789") == text.npos;
+  if (zero && text.starts_with('-')) return "+" + text.substr(1);
+  return (text.starts_with('-') ? "" : "+") + text;
 }
 
 const tasks::About& about(const Comparison& comparison) {
@@ -162,6 +166,16 @@ std::string legend(const Comparison& comparison) {
   return text.empty() ? text : text + "\n";
 }
 
+// Of answers that are no numbers a table says nothing.
+std::string doubts(const Comparison& comparison) {
+  std::string text;
+  for (const auto& twin : comparison.twins)
+    for (const auto& run : twin.runs)
+      if (const std::string doubt = train::doubt_of(run.result.test, "test"); !doubt.empty())
+        text += twin.recipe.name + ", seed " + std::to_string(run.seed) + ": " + doubt + "\n";
+  return text;
+}
+
 // What --seeds takes for two more: a number where they count up from the recipe's, else a list.
 std::string more_seeds(const Comparison& comparison) {
   std::vector<uint64_t> seeds = comparison.seeds;
@@ -216,7 +230,7 @@ std::string report(const Comparison& comparison) {
                           ? ""
                           : " on the CPU; trained on " + quatrain::join({devices.begin(), devices.end()})) +
                      "\n\n" + table.text();
-  text += legend(comparison) + "\n" + bench::linear_table(comparison.layers);
+  text += legend(comparison) + doubts(comparison) + "\n" + bench::linear_table(comparison.layers);
   const auto& last = comparison.twins.back();
   text += "\nThe runs are in " + comparison.folder.string() + ". Next:\n";
   if (last.recipe.options->answers_lines())

@@ -12,6 +12,7 @@
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/progress.h"
 #include "support/text.h"
+#include "train/finite.h"
 #include "train/records.h"
 #include "train/run_files.h"
 
@@ -84,7 +85,10 @@ class Runner {
     try {
       for (size_t s = 0; s < seeds; ++s) {
         trial.runs.push_back(train(twin, rate, comparison_.seeds[s]));
-        sum += trial.runs.back().result.dev.at(twin.recipe.selecting().name);
+        const train::Figures& dev = trial.runs.back().result.dev;
+        if (const std::string doubt = train::doubt_of(dev, "dev"); !doubt.empty())
+          throw train::NotFinite(doubt);
+        sum += dev.at(twin.recipe.selecting().name);
       }
     } catch (const train::NotFinite& error) {
       std::fprintf(stderr, "%s: the rate %s is left out: %s\n", twin.recipe.name.c_str(), rate.c_str(),

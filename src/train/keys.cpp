@@ -68,7 +68,7 @@ void describe(TrainerOptions& options, Keys& keys) {
   keys.number("rate", o.learning_rate, 1e-12, 1e3, "Highest learning rate.");
   keys.number("weight_decay", o.weight_decay, 0, 1e3,
               "Weight decay, of weights alone where `decay_all` is off.");
-  keys.flag("decay_all", o.decay_all, "Biases, norms, factors of residuals and learned algebras decay too.").only("train.weight_decay above 0", [&o] { return o.weight_decay > 0; });
+  keys.flag("decay_all", o.decay_all, "Everything else decays too: biases, norms, embeddings, factors of residuals and learned algebras.").only("train.weight_decay above 0", [&o] { return o.weight_decay > 0; });
   keys.number("beta1", o.beta1, 0, 0.999999, "adam, adamw: memory of the mean gradient.").only("train.optimizer = adam or adamw", [&o] { return o.kind == O::adam || o.kind == O::adamw; });
   keys.number("beta2", o.beta2, 0, 0.9999999, "adam, adamw, rmsprop: memory of the squared gradient.").only("train.optimizer = adam, adamw or rmsprop", [&o] { return o.kind == O::adam || o.kind == O::adamw || o.kind == O::rmsprop; });
   keys.number("momentum", o.momentum, 0, 0.999999, "sgd, rmsprop: momentum.").only("train.optimizer = sgd or rmsprop", [&o] { return o.kind == O::sgd || o.kind == O::rmsprop; });

@@ -38,7 +38,8 @@ void note_evaluation(PlateauState& state, const ScheduleOptions& options, double
 }
 
 bool is_better(double figure, const std::optional<double>& best, bool higher_is_better) {
-  if (!best || std::isnan(*best)) return true;
+  if (!best) return true;
+  if (std::isnan(*best)) return !std::isnan(figure);
   return higher_is_better ? figure > *best : figure < *best;
 }
 

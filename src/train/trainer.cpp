@@ -229,11 +229,15 @@ class Run {
                 "', but its evaluation has no such figure");
     metrics_->evaluation(state_.step, "dev", evaluation.figures, seconds_since(start));
     for (const auto& sample : evaluation.samples) tell(sample);
-    state_.last = found->second;
+    const std::string doubt = doubt_of(evaluation.figures, "dev");
+    if (!doubt.empty()) tell(c10::str("step ", state_.step, ": ", doubt));
+    // An accuracy is a number even of answers that are none.
+    const double figure = doubt.empty() ? found->second : std::nan("");
+    state_.last = figure;
     state_.evaluated_step = state_.step;
-    note_evaluation(state_.plateau, options_.schedule, found->second, selection.higher_is_better);
-    if (is_better(found->second, state_.best, selection.higher_is_better)) {
-      state_.best = found->second;
+    note_evaluation(state_.plateau, options_.schedule, figure, selection.higher_is_better);
+    if (is_better(figure, state_.best, selection.higher_is_better)) {
+      state_.best = figure;
       state_.best_step = state_.step;
       state_.best_figures = evaluation.figures;
       state_.bad = 0;

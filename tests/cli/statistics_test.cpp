@@ -267,6 +267,10 @@ TEST(Difference, of_few_has_an_interval_too) {
 
 TEST(Statistics, student_t_is_that_of_the_tables) {
   EXPECT_NEAR(student_t(0.025, 1), 12.70620474, 1e-7);
+  EXPECT_NEAR(student_t(0.025, 1.01), 12.41273850, 1e-6);  // with two seeds
+  EXPECT_NEAR(student_t(0.025, 1.05), 11.36190767, 1e-6);
+  EXPECT_NEAR(student_t(0.025, 1.4), 6.65700257, 1e-6);
+  EXPECT_NEAR(student_t(1e-6, 1.1) / 102685.806901, 1, 1e-6);
   EXPECT_NEAR(student_t(0.025, 3.5), 2.94008864, 1e-7);
   EXPECT_NEAR(student_t(0.003125, 9), 3.54650850, 1e-7);
   EXPECT_NEAR(student_t(0.025, 1e6), 1.95996636, 1e-7);

@@ -234,6 +234,41 @@ TEST(Linear, OnlyWantedGradientsAreComputed) {
   EXPECT_TRUE(S.grad().defined());
 }
 
+// Of many rows and much wider outputs, whose gradients the sums over rows do not transpose.
+TEST(Linear, GradientsOfWideOutputs) {
+  for (const char* algebra : {"quaternion", "complex", "learned", "factored"})
+    for (const auto& [m, p, rows] : {std::tuple{65, 16, 1100}, {160, 7, 515}, {70, 1, 77}, {200, 48, 513}}) {
+      SCOPED_TRACE(c10::str(algebra, ", ", p, " to ", m, ", ", rows, " rows"));
+      torch::manual_seed(7);
+      const int64_t n = algebra == std::string("complex") ? 2 : 4;
+      const bool has_A = algebra == std::string("learned") || algebra == std::string("factored");
+      const auto f64 = torch::kDouble;
+      const at::Tensor x = torch::randn({rows, n * p}, f64), S = torch::randn({n, m, p}, f64),
+                       grad = torch::randn({rows, n * m}, f64),
+                       A = algebra == std::string("factored") ? torch::randn({3, n, 7}, f64)
+                                                              : torch::randn({n, n, n}, f64);
+      const auto gradients = [&](torch::Dtype type, bool reference) {
+        const at::Tensor S_ = S.to(type).requires_grad_(), A_ = A.to(type).requires_grad_();
+        const at::Tensor table = !has_A ? table_of(algebra)
+                                 : algebra == std::string("learned")
+                                     ? A_
+                                     : torch::einsum("ir,br,ar->iab", {A_[0], A_[1], A_[2]});
+        const Product product{algebra, has_A ? A_ : at::Tensor(), {}};
+        const at::Tensor y =
+            reference ? torch::linear(x, torch::einsum("iab,imp->ambp", {table, S_}).reshape({n * m, n * p}))
+                      : ops::linear(x.to(type), S_, {}, product, Way::factored);
+        return torch::autograd::grad({y}, has_A ? std::vector{S_, A_} : std::vector{S_},
+                                     {grad.to(y.scalar_type())});
+      };
+      const auto expected = gradients(f64, true);
+      for (const auto& [type, tolerance] : {std::pair{torch::kFloat, 1e-5}, {torch::kBFloat16, 2e-2}}) {
+        const auto got = gradients(type, false);
+        for (size_t i = 0; i < got.size(); ++i)
+          EXPECT_LT(relative_error(got[i], expected[i]), tolerance) << type << i;
+      }
+    }
+}
+
 TEST(Linear, ComputeTypeAndAutocast) {
   const Problem t = make(4, 6, 8, 4, torch::kFloat);
   at::Tensor S = t.S.clone().requires_grad_();

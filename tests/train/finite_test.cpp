@@ -51,6 +51,25 @@ TEST_F(FiniteTest, RunningStatisticsThatAreNotFiniteReachNoCheckpoint) {
   }
 }
 
+// Whatever figure selects: an accuracy is a number even of answers that are none.
+TEST_F(FiniteTest, AnswersThatAreNoNumbersAreNotSelected) {
+  ToyTask task;
+  task.selecting = "true_loss";  // which falls with every evaluation
+  task.scripted = {1, std::nan(""), std::nan(""), 1, 1};
+  std::vector<std::string> told;
+  RunOptions where = run_;
+  where.on_message = [&](const std::string& text) { told.push_back(text); };
+  EXPECT_EQ(Trainer(task, toy_options(), where).run().best_step, 24);
+  EXPECT_THAT(told,
+              testing::ElementsAre(testing::HasSubstr("step 12: the loss of the dev set is not a number"),
+                                   testing::HasSubstr("step 18: the loss of the dev set")));
+  ToyTask worse;
+  worse.selecting = "true_loss";
+  worse.scripted = {1, std::nan("")};
+  where.folder = run_.folder.string() + "-2";
+  EXPECT_EQ(Trainer(worse, toy_options(), where).run().best_step, 6);
+}
+
 TEST_F(FiniteTest, ATestLossThatIsNoNumberIsTold) {
   ToyTask task;
   task.scripted = {1, 1, 1, 1, std::nan("")};

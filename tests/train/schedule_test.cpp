@@ -94,6 +94,7 @@ TEST(ScheduleTest, PlateauWaitsAsLongAsToldAndKeepsItsFloor) {
 TEST(ScheduleTest, BetterMeansBetter) {
   EXPECT_TRUE(is_better(std::nan(""), std::nullopt, true));
   EXPECT_TRUE(is_better(0.1, std::nan(""), true));
+  EXPECT_FALSE(is_better(std::nan(""), std::nan(""), true));
   EXPECT_FALSE(is_better(std::nan(""), 0.1, false));
   EXPECT_TRUE(is_better(0.1, 0.2, false));
   EXPECT_FALSE(is_better(0.1, 0.2, true));

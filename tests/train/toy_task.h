@@ -78,7 +78,7 @@ class ToyTask : public Task {
         scripted.empty() ? loss : scripted.at(std::min(evaluated.size(), scripted.size()) - 1);
     return {{{"loss", figure}, {"true_loss", loss}}, {1, 0}, {1, 1}};
   }
-  Selection selection() const override { return {"loss", false}; }
+  Selection selection() const override { return {selecting, false}; }
   void store(const std::filesystem::path& folder) const override {
     if (store_fails) throw std::runtime_error("the disk is full");
     std::ofstream(folder / "words.txt") << words;
@@ -87,7 +87,8 @@ class ToyTask : public Task {
   Figures facts() override { return {{"answers", 7}}; }
 
   bool dev = true, test = true;
-  std::vector<double> scripted;  // figures to give instead of the true ones
+  std::string selecting = "loss";
+  std::vector<double> scripted;  // losses to give instead of the true ones
   bool store_fails = false;      // no checkpoint can be written
   std::string words = "a\n";     // what is stored
   std::function<void()> on_evaluate, on_loss;

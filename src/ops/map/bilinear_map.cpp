@@ -258,6 +258,7 @@ void BilinearMap::weight_gradient(int64_t rows, const Blocks& g, Pieces x, const
                                   StructureSums* sums) const {
   if (rows == 0) return;
   if (way() == Way::factored) {
+    if (transposes_inputs(rows, x, accumulate)) return weight_gradient_across(rows, g, x[0], dS, sums);
     const engine::Piece gradients{transposed(g), rows};
     engine::Pass pass = weight_pass(rows, {&gradients, 1}, x);
     pass.C = dS, pass.accumulate = accumulate;
@@ -286,6 +287,29 @@ void BilinearMap::weight_gradient(int64_t rows, const Blocks& g, Pieces x, const
     for (size_t i = 0; i < dA.size(); ++i) sums->A[i] += dA[i];
   }
   if (dS.data && !direct) move({to, m_ * p_, p_, false, at::kFloat}, dS, n_, m_, 0, p_, accumulate);
+}
+
+bool BilinearMap::transposes_inputs(int64_t rows, Pieces x, bool accumulate) const {
+  // Both matrices of weights that are transposed after all, against what gradients have more than inputs.
+  return !accumulate && x.size() == 1 && rows * (m_ - p_) > 4 * m_ * p_;
+}
+
+void BilinearMap::weight_gradient_across(int64_t rows, const Blocks& g, const engine::Piece& x,
+                                         const Blocks& dS, StructureSums* sums) const {
+  const engine::Piece inputs{transposed(x.blocks), rows}, gradients{g, m_};
+  engine::Pass pass = this->pass(p_, m_, rows);
+  pass.A = {&inputs, 1}, pass.left = &factors_->V_in;
+  pass.B = {&gradients, 1}, pass.right = &factors_->W_in;
+  pass.out = &factors_->U_out;
+  at::Tensor result, S;
+  if (dS.data) result = recycled_empty({n_, p_, m_}), pass.C = blocks_of(result);
+  if (sums) {
+    S = recycled_empty({n_, p_, m_});
+    move_across(blocks_of(S_), blocks_of(S), n_, p_, m_);
+    pass.probe = blocks_of(S), pass.sums = sums->U.data();
+  }
+  engine::run(pass);
+  if (dS.data) move_across(pass.C, dS, n_, m_, p_);
 }
 
 void BilinearMap::sum_products(int64_t rows, const Blocks& g, Pieces x, const float* products,

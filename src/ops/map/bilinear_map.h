@@ -137,6 +137,11 @@ class QUATRAIN_API BilinearMap {
   engine::Pass forward_pass(int64_t rows, engine::Pieces x, const engine::Pieces& S) const;
   engine::Pass transposed_pass(int64_t rows, engine::Pieces g, const engine::Pieces& S) const;
   engine::Pass weight_pass(int64_t rows, engine::Pieces g, engine::Pieces x) const;
+  /// The gradient of S sums over rows, along which one of its operands is transposed: g, or where x is much
+  /// narrower x, and then the result.
+  bool transposes_inputs(int64_t rows, engine::Pieces x, bool accumulate) const;
+  void weight_gradient_across(int64_t rows, const engine::Blocks& g, const engine::Piece& x,
+                              const engine::Blocks& dS, StructureSums* sums) const;
   engine::Stream stream() const;
   /// y (+)= H x + bias, or H^T x (`transposed`), into plain rows; x is first put side by side where it must
   /// be.

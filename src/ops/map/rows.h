@@ -1,11 +1,14 @@
 #pragma once
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <limits>
 #include <memory>
 #include <vector>
 
 #include "ops/engine/engine.h"
+#include "ops/engine/operands.h"
 
 /// Rows of n components in a BilinearMap's hands: as they lie, or put side by side.
 namespace quatrain::ops {
@@ -61,6 +64,27 @@ inline void move(const Blocks& from, const Blocks& to, int64_t n, int64_t rows, 
     to.dtype == at::kFloat ? run(k.combine_f_f, floats, to_floats) : run(k.combine_f_b, floats, to_halves);
   else
     to.dtype == at::kFloat ? run(k.combine_b_f, halves, to_floats) : run(k.combine_b_b, halves, to_halves);
+}
+
+/// Writes the transposes of n matrices, as rows x columns.
+inline void move_across(const Blocks& from, const Blocks& to, int64_t n, int64_t rows, int64_t columns) {
+  constexpr int64_t kTogether = 16;     // rows: whole lines of `from`
+  constexpr int64_t kValues = 1 << 15;  // for one thread
+  const engine::Mixing copies = engine::Mixing::copies(n);
+  Blocks across = from;
+  across.transposed = true;
+  const auto write = [&]<class T>(T* out) {
+    const int64_t grain = std::max<int64_t>(1, kValues / (n * columns * kTogether));
+    at::parallel_for(0, (rows + kTogether - 1) / kTogether, grain, [&](int64_t begin, int64_t end) {
+      const int64_t row = begin * kTogether, count = std::min(end * kTogether, rows) - row;
+      engine::mix_block(kernels::cpu::active(), copies, across, n, row, 0, count, columns, out + row * to.row,
+                        to.component, to.row);
+    });
+  };
+  if (to.dtype == at::kFloat)
+    write(static_cast<float*>(to.data));
+  else
+    write(static_cast<kernels::cpu::bf16*>(to.data));
 }
 
 /// Pieces as plain rows of n components of `width` values together: as they lie, or put side by side.

@@ -4,6 +4,7 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
+#include "data/random.h"
 #include "quatrain/algebra.h"
 #include "quatrain/ops.h"
 #include "quatrain/train/session.h"
@@ -46,8 +47,8 @@ class Regression : public train::Task {
   train::BatchLoss loss(int64_t epoch, int64_t index) override {
     const Examples& all = splits_->at("train");
     if (epoch != epoch_) {
-      auto generator =
-          at::detail::createCPUGenerator(model_->recipe().train.seed + static_cast<uint64_t>(epoch));
+      auto generator = at::detail::createCPUGenerator(data::mixed(model_->recipe().train.seed) +
+                                                      static_cast<uint64_t>(epoch));
       order_ = torch::randperm(all.x.size(0), generator);
       epoch_ = epoch;
     }
