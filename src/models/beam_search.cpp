@@ -108,6 +108,9 @@ class Search {
     for (const SearchTask& task : tasks_) {
       check_all(task.banned);
       check_all({task.prefix});
+      for (const int64_t token : task.prefix)
+        TORCH_CHECK_VALUE(token != options_.begin && token != options_.end && token != options_.pad,
+                          "beam_search: a prefix must not have marks, got ", token);
     }
   }
 

@@ -29,9 +29,9 @@ at::Tensor LanguageModelDecoder::step(const at::Tensor& tokens, const at::Tensor
   TORCH_CHECK(rows <= rows_ && parents.size(0) == rows, "LanguageModelDecoder: at most ", rows_,
               " hypotheses and a parent for each, got ", rows, " tokens and ", parents.size(0), " parents");
   TORCH_CHECK(place < capacity_, "LanguageModelDecoder: there is room for ", capacity_, " words of a text");
-  table_.grow(parents);
-  const at::Tensor seen = table_.seen(), lengths = table_.lengths();
   at::Tensor x = model_->inputs->forward(tokens.unsqueeze(1), place).squeeze(1);
+  table_.grow(parents);  // after what a wrong token would end
+  const at::Tensor seen = table_.seen(), lengths = table_.lengths();
   for (size_t i = 0; i < caches_.size(); ++i) {
     caches_[i].table = seen, caches_[i].lengths = lengths;
     x = model_->layers->layers[i]->as<nn::TransformerEncoderLayerImpl>()->step(x, place, caches_[i]);

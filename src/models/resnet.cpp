@@ -101,6 +101,7 @@ Residual parse_residual(std::string_view name) {
 }
 
 std::vector<int64_t> divisible_widths(std::vector<int64_t> widths, int64_t n) {
+  TORCH_CHECK_VALUE(n >= 1, "divisible_widths: n must be at least 1, got ", n);
   for (int64_t& width : widths) width = std::max(n, (width + n / 2) / n * n);
   return widths;
 }

@@ -50,12 +50,13 @@ at::Tensor Seq2SeqDecoder::hidden(const at::Tensor& tokens, const at::Tensor& pa
   TORCH_CHECK(rows <= rows_ && parents.size(0) == rows, "Seq2SeqDecoder: at most ", rows_,
               " hypotheses and a parent for each, got ", rows, " tokens and ", parents.size(0), " parents");
   TORCH_CHECK(place < capacity_, "Seq2SeqDecoder: there is room for ", capacity_, " words of a target");
-  sentences_ = place == 0 ? parents : sentences_.index_select(0, parents);
-  table_.grow(parents);
-  const at::Tensor seen = table_.seen(), lengths = table_.lengths();
-  const at::Tensor places = source_places_.index_select(0, sentences_),
-                   source_lengths = source_lengths_.index_select(0, sentences_);
+  const at::Tensor sentences = place == 0 ? parents : sentences_.index_select(0, parents),
+                   places = source_places_.index_select(0, sentences),
+                   source_lengths = source_lengths_.index_select(0, sentences);
   at::Tensor x = model_->target->forward(tokens.unsqueeze(1), place).squeeze(1);
+  table_.grow(parents);  // after what a wrong token or sentence would end
+  sentences_ = sentences;
+  const at::Tensor seen = table_.seen(), lengths = table_.lengths();
   for (size_t i = 0; i < self_.size(); ++i) {
     self_[i].table = seen, self_[i].lengths = lengths;
     cross_[i].table = places, cross_[i].lengths = source_lengths;

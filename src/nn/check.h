@@ -24,6 +24,7 @@ void require(bool condition, const Parts&... parts) {
 inline void require_divisible(const char* layer, const char* argument, int64_t value, int64_t divisor,
                               const char* divisor_text) {
   require(value > 0, layer, ": ", argument, " must be positive, got ", value);
+  require(divisor > 0, layer, ": ", divisor_text, " must be positive, got ", divisor);
   if (value % divisor == 0) return;
   const int64_t below = value / divisor * divisor;
   refuse(layer, ": ", argument, " must be divisible by ", divisor_text, " = ", divisor, ", got ", value,

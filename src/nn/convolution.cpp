@@ -159,8 +159,11 @@ at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional
   if (std::any_of(before.begin(), before.end(), [](int64_t pixels) { return pixels > 0; }))
     x = at::pad(x, before, name_of(options.padding_mode()));
   if (size) {
-    require(size->size() == D, convolution_name<transposed>(D), ": output_size must have ", D, " axes, got ",
-            *size);
+    // As torch's: with or without batch and channels.
+    const auto axes = static_cast<int64_t>(size->size()), all = given.dim();
+    require(axes == static_cast<int64_t>(D) || axes == all, convolution_name<transposed>(D),
+            ": output_size must have ", D, " axes, or ", all, ", got ", *size);
+    size = size->slice(static_cast<size_t>(axes) - D);
     for (size_t axis = 0; axis < D; ++axis) {
       const int64_t least = (x.size(static_cast<int64_t>(axis) + 2) - 1) * to.stride[axis] -
                             2 * to.padding[axis] + to.dilation[axis] * ((*options.kernel_size())[axis] - 1) +

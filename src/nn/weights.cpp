@@ -81,6 +81,12 @@ std::vector<std::string> problems(const NamedTensors& state, const torch::nn::Mo
   for (const auto& [name, tensor] : file.tensors)
     if (!known.contains(name) && !is_part(name, without))
       result.push_back(c10::str("the file's '", name, "' ", tensor.sizes(), " is not in the model"));
+  for (const std::string& part : without) {
+    const auto belongs = [&](const std::string& name) { return is_part(name, {part}); };
+    if (!std::ranges::any_of(known, belongs) &&
+        !std::ranges::any_of(file.tensors, [&](const auto& item) { return belongs(item.first); }))
+      result.push_back("neither has a part '" + part + "' that could be left out");
+  }
   return result;
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <vector>
 
 /// What acts on a call: autograd, traces, and torch.func.
 namespace quatrain::ops {
@@ -44,6 +45,23 @@ inline bool is_compiled() {
   for (const Key mode : {Key::FUNCTIONAL, Key::PROXY, Key::FAKE})
     if (c10::impl::TorchDispatchModeTLS::get_mode(mode)) return true;
   return false;
+}
+
+/// t.unflatten(axis, into) and t.flatten(first, first + 1), which batched gradients (is_grads_batched) have
+/// no rules for.
+inline at::Tensor split_axis(const at::Tensor& t, int64_t axis, std::initializer_list<c10::SymInt> into) {
+  std::vector<c10::SymInt> sizes = t.sym_sizes().vec();
+  const auto at = sizes.begin() + (axis < 0 ? axis + t.dim() : axis);
+  sizes.insert(sizes.erase(at), into);
+  return t.reshape_symint(sizes);
+}
+
+inline at::Tensor join_axes(const at::Tensor& t, int64_t first) {
+  std::vector<c10::SymInt> sizes = t.sym_sizes().vec();
+  const auto at = sizes.begin() + (first < 0 ? first + t.dim() : first);
+  *at *= *(at + 1);
+  sizes.erase(at + 1);
+  return t.reshape_symint(sizes);
 }
 
 /// Gradients of lookups may be sparse.

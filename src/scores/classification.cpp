@@ -1,6 +1,7 @@
 #include "quatrain/scores/classification.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace quatrain::scores {
 namespace {
@@ -23,7 +24,22 @@ double LabelCounts::f1() const {
   return share(2 * right, answers + examples);
 }
 
+LabelTally::LabelTally(int64_t labels) {
+  if (labels < 0)
+    throw std::invalid_argument("LabelTally: the number of labels must not be negative, got " +
+                                std::to_string(labels));
+  of_label_.resize(static_cast<size_t>(labels));
+}
+
+const LabelCounts& LabelTally::of(int64_t label) const {
+  if (label < 0 || label >= labels())
+    throw std::invalid_argument("LabelTally: labels must be from 0 to " + std::to_string(labels() - 1) +
+                                ", got " + std::to_string(label));
+  return of_label_[static_cast<size_t>(label)];
+}
+
 void LabelTally::add(int64_t answer, int64_t target) {
+  of(answer), of(target);  // which refuse what is none
   LabelCounts &answered = of_label_[static_cast<size_t>(answer)],
               &wanted = of_label_[static_cast<size_t>(target)];
   answered.right += answer == target;
@@ -56,6 +72,9 @@ double LabelTally::f1() const {
 
 std::string LabelTally::confusion_table(const std::vector<std::string>& names,
                                         const std::string& title) const {
+  if (names.size() != of_label_.size())
+    throw std::invalid_argument("LabelTally: there must be a name for each of " + std::to_string(labels()) +
+                                " labels, got " + std::to_string(names.size()));
   using Line = std::pair<std::pair<int64_t, int64_t>, int64_t>;
   std::vector<Line> lines(confusions_.begin(), confusions_.end());
   std::ranges::stable_sort(lines, {}, [](const Line& line) {

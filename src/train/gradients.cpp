@@ -36,6 +36,8 @@ Gradients make_gradients(Task& task, const TrainerOptions& options, at::DeviceTy
       const Autocast autocast(options.bf16, device);
       batch = task.loss(epoch, index);
     }
+    TORCH_CHECK(batch.examples > 0, "train: the task's loss must be of one example or more, got ",
+                batch.examples, " for batch ", index, " of epoch ", epoch);
     const double loss = batch.loss.item<double>();
     if (!std::isfinite(loss)) {
       made.problem = {"loss", loss, index};

@@ -65,7 +65,7 @@ double schedule_scale(const ScheduleOptions& options, int64_t step, int64_t step
       return options.floor + (1 - options.floor) * (1 + std::cos(M_PI * part)) / 2;
     }
     case ScheduleKind::step: {
-      const int64_t every = options.every > 0 ? options.every : steps_per_epoch;
+      const int64_t every = std::max<int64_t>(1, options.every > 0 ? options.every : steps_per_epoch);
       return warmup * std::pow(options.factor, static_cast<double>((step - 1) / every));
     }
     case ScheduleKind::plateau:

@@ -385,6 +385,10 @@ class Run {
 Trainer::Trainer(Task& task, TrainerOptions options, RunOptions run, Session session)
     : task_(task), options_(std::move(options)), run_(std::move(run)), session_(session) {
   check(options_, run_, task_);
+  if (const at::Device asked = parse_device(options_.device); !asked.is_cpu() && session_.device().is_cpu())
+    throw std::invalid_argument("train: device = " + options_.device +
+                                ", but the session is on the CPU: give the Trainer a Session(\"" +
+                                options_.device + "\")");
 }
 
 Result Trainer::run() {

@@ -192,6 +192,8 @@ TEST(BeamSearch, RefusesWhatCannotBe) {
   EXPECT_THROW(search(0, 1, {}), c10::ValueError);
   EXPECT_THROW(search(2, 3, {}), c10::ValueError);
   EXPECT_THROW(search(2, 1, {.longest = 1, .prefix = {4, 4}}), c10::ValueError);
+  for (const int64_t mark : {SearchOptions().begin, SearchOptions().end, SearchOptions().pad})
+    EXPECT_THROW(search(2, 1, {.longest = 5, .prefix = {4, mark}}), c10::ValueError);
   for (const int64_t unknown : {6, -1, 1000000000})
     EXPECT_THROW(search(2, 1, {.longest = 5, .prefix = {4, unknown}}), c10::ValueError);
   for (const auto& banned : {Tokens{}, Tokens{6}, Tokens{4, -1}}) {

@@ -56,6 +56,11 @@ TEST(LanguageModelDecoder, StepsGiveWhatTheWholeGives) {
             const at::Tensor tokens = torch::randint(kTokens, {parents.size(0)}, torch::kLong);
             so_far = step == 0 ? tokens.unsqueeze(1)
                                : torch::cat({so_far.index_select(0, parents), tokens.unsqueeze(1)}, 1);
+            // A step that fails changes nothing.
+            EXPECT_THROW(decoder.step(tokens + kTokens, parents), c10::Error);
+            if (step > 0) {
+              EXPECT_THROW(decoder.step(tokens, parents + 100), c10::Error);
+            }
             EXPECT_LT(relative_error(decoder.step(tokens, parents), model(so_far).select(1, step)), 1e-12);
             EXPECT_EQ(decoder.length(), step + 1);
             parents = torch::randint(parents.size(0), {step == 0 ? 6 : step == 3 ? 2 : 5}, torch::kLong);

@@ -186,6 +186,9 @@ TEST(Seq2SeqDecoder, StepsGiveWhatTheWholeGives) {
           const at::Tensor expected =
               model(source.index_select(0, sentences), so_far, padding.index_select(0, sentences))
                   .select(1, step);
+          // A step that fails changes nothing.
+          EXPECT_THROW(decoder.step(tokens + 1000, parents), c10::Error);
+          EXPECT_THROW(decoder.step(tokens, parents + 100), c10::Error);
           EXPECT_LT(relative_error(decoder.step(tokens, parents), expected), 1e-12) << step;
           parents = torch::randint(parents.size(0), {step == 0 ? 6 : step == 3 ? 2 : 5}, torch::kLong);
         }

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
+#include <torch/nn/modules/container/any.h>
+#include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 #include <torch/serialize.h>
@@ -14,6 +16,7 @@
 #include <sstream>
 
 #include "nn/reference.h"
+#include "quatrain/models/text_classifier.h"
 #include "quatrain/nn.h"
 #include "quatrain/nn/safetensors.h"
 #include "quatrain/nn/weights.h"
@@ -287,6 +290,34 @@ TEST_F(NnLayer, OptionsOfItsOwnTakeTheSharedOnes) {
   EXPECT_EQ(cell.algebra().text(), "phm(4)");
   EXPECT_FALSE(cell.bias());
   EXPECT_EQ(cell.way(), ops::Way::mixed);
+}
+
+// As torch's do: arguments with defaults may be left out.
+TEST(Layer, StandsInASequential) {
+  const at::Tensor x = torch::ones({2, 3, 8}), rows = torch::ones({2, 8}),
+                   words = torch::ones({2, 3}, torch::kLong);
+  const auto sizes = [](torch::nn::Sequential model, const at::Tensor& input) {
+    return model->forward(input).sizes().vec();
+  };
+  EXPECT_EQ(sizes(torch::nn::Sequential(TransformerEncoderLayer(8, 2), Linear(8, 4)), x),
+            (std::vector<int64_t>{2, 3, 4}));
+  EXPECT_EQ(sizes(torch::nn::Sequential(
+                      TransformerEncoder(TransformerEncoderOptions(TransformerEncoderLayerOptions(8, 2), 2))),
+                  x),
+            x.sizes().vec());
+  EXPECT_EQ(sizes(torch::nn::Sequential(GRUCell(8, 8), RNNCell(8, 4)), rows), (std::vector<int64_t>{2, 4}));
+  EXPECT_EQ(sizes(torch::nn::Sequential(models::TextClassifier(
+                      models::TextClassifierOptions(20, 5).width(16).heads(2).feed_forward(32).layers(1))),
+                  words),
+            (std::vector<int64_t>{2, 5}));
+  torch::nn::AnyModule lstm(LSTM(8, 8)), gru(GRU(8, 8)), cell(LSTMCell(8, 8)),
+      attention(MultiheadAttention(8, 2)), decoder(TransformerDecoderLayer(8, 2));
+  using State = std::tuple<at::Tensor, at::Tensor>;
+  EXPECT_EQ((std::get<0>(lstm.forward<std::tuple<at::Tensor, State>>(x)).sizes()), x.sizes());
+  EXPECT_EQ(std::get<0>(gru.forward<State>(x)).sizes(), x.sizes());
+  EXPECT_EQ(std::get<0>(cell.forward<State>(rows)).sizes(), rows.sizes());
+  EXPECT_EQ(std::get<0>(attention.forward<State>(x, x, x)).sizes(), x.sizes());
+  EXPECT_EQ(decoder.forward(x, x).sizes(), x.sizes());
 }
 
 }  // namespace

@@ -114,6 +114,7 @@ TEST_F(WeightsTest, AModuleKeepsItsOwnWhereItIsLeftOut) {
   EXPECT_TRUE(torch::equal(wider->named_parameters()["embedding.weight"],
                            source->named_parameters()["embedding.weight"]));
   EXPECT_ANY_THROW(load_weights(*wider, path_, {"hea"}));  // a name is a whole one
+  EXPECT_ANY_THROW(load_weights(*target, path_, {"haed"}));
 }
 
 TEST_F(WeightsTest, BuffersAndUnusedBiasesTravel) {

@@ -208,6 +208,40 @@ TEST(Recurrence, HasASecondDerivative) {
   }
 }
 
+// Its inputs may have to do with each other: a state that came of the same weights, gates made of the state,
+// one tensor twice.
+TEST(Recurrence, RecordsItsGradientForInputsThatDependOnEachOther) {
+  torch::manual_seed(3);
+  for (const Cell cell : kCells)
+    for (const bool learned : {false, true})
+      for (const auto type : {torch::kFloat, torch::kDouble}) {
+        const Sequences q{
+            .cell = cell, .algebra = learned ? "learned" : "quaternion", .sizes = {3}, .separate = learned};
+        Tensors a = arguments(q, type);
+        SCOPED_TRACE(text(q));
+        if (learned)  // one A for all maps
+          for (size_t k = 1; k < q.maps(); ++k) a[4 + q.maps() + k] = a[4 + q.maps()];
+        const auto loss = [&] {
+          Tensors step = a;
+          at::Tensor sum = torch::zeros({}, type);
+          for (int t = 0; t < 4; ++t) {
+            const Tensors outputs = run(q, step);
+            step[1] = outputs[1];
+            if (ops::has_memory(cell)) step[2] = t == 2 ? outputs[1] : outputs[2];  // h is c, once
+            step[0] = a[0] + outputs[1].sum();
+            sum = sum + outputs[0].pow(2).sum();
+          }
+          return sum;
+        };
+        const Tensors plain = torch::autograd::grad({loss()}, a, {}, {}, false, true),
+                      recorded = torch::autograd::grad({loss()}, a, {}, true, true, true);
+        for (size_t i = 0; i < a.size(); ++i)
+          if (plain[i].defined() && plain[i].numel() > 0) {
+            EXPECT_LT(relative_error(recorded[i], plain[i]), type == torch::kFloat ? 2e-5 : 1e-11) << i;
+          }
+      }
+}
+
 // Backpropagation through time in closed form, QRNN (12), (13) and appendix 6.3 with the printed errors
 // mended, of h_t = tanh(W_hh (x) h_{t-1} + z_t), p_t = sigmoid(W_hy (x) h_t) and half the squares of p_t -
 // y_t: e_t = (p_t - y_t) . beta', dW_hy = sum_t e_t (x) conj(h_t), d_t = (conj(W_hy)^T (x) e_t + conj(W_hh)^T

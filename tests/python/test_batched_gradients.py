@@ -1,6 +1,7 @@
 """Several gradients at once: torch.autograd.grad(is_grads_batched=True) and what is built on it."""
 
 import pytest
+import quatrain
 import torch
 from quatrain import nn
 
@@ -50,6 +51,17 @@ def test_gradients_of_gradients_too(layer):
     y, inputs = made(layer, "phm(4, trained_rank=6)")
     (dx,) = torch.autograd.grad(y.square().sum(), inputs[0], create_graph=True)
     expect_each(dx, inputs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_operators_of_attention_and_matching(dtype):
+    torch.manual_seed(1)
+    a, b, g = (torch.randn(2, 3, 8, dtype=dtype, requires_grad=True) for _ in range(3))
+    matched = quatrain.ops.hypercomplex_matching(a, b, "quaternion", 4)
+    expect_each(matched, [a, b])
+    attention = nn.MultiheadAttention(8, 2, algebra="quaternion").to(dtype)
+    (da,) = torch.autograd.grad(attention(a, b, g)[0].square().sum(), a, create_graph=True)
+    expect_each(da, [a, b, g])
 
 
 def test_jacobians_and_hessians_are_vectorised():

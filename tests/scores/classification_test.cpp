@@ -26,6 +26,18 @@ TEST(F1, OfMoreLabelsIsTheMean) {
   EXPECT_DOUBLE_EQ(tally_of({}, 3).f1(), 0);
 }
 
+TEST(LabelTally, RefusesWhatIsNoLabel) {
+  LabelTally tally(2);
+  for (const int64_t label : {-1, 2, 3000000}) {
+    EXPECT_THROW(tally.add(label, 0), std::invalid_argument);
+    EXPECT_THROW(tally.add(0, label), std::invalid_argument);
+    EXPECT_THROW(tally.of(label), std::invalid_argument);
+  }
+  EXPECT_EQ(tally.all().answers, 0);
+  EXPECT_THROW(tally.confusion_table({"one"}, "label"), std::invalid_argument);
+  EXPECT_THROW(LabelTally(-1), std::invalid_argument);
+}
+
 TEST(LabelTally, CountsEachLabelAndAll) {
   const LabelTally tally = tally_of({{0, 0}, {0, 1}, {0, 1}, {1, 1}, {2, 0}}, 4);
   EXPECT_DOUBLE_EQ(tally.all().recall(), 2.0 / 5);

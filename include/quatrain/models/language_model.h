@@ -2,6 +2,7 @@
 
 #include <torch/arg.h>
 #include <torch/nn/cloneable.h>
+#include <torch/nn/modules/common.h>
 #include <torch/nn/pimpl.h>
 
 #include "quatrain/models/sequence_options.h"
@@ -41,6 +42,9 @@ class QUATRAIN_API LanguageModelImpl : public torch::nn::Cloneable<LanguageModel
   TokenInputs inputs{nullptr};
   nn::TransformerEncoder layers{nullptr};
   nn::Linear output{nullptr};
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(at::Tensor())})
 };
 TORCH_MODULE(LanguageModel);
 

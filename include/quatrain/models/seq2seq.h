@@ -2,6 +2,7 @@
 
 #include <torch/arg.h>
 #include <torch/nn/cloneable.h>
+#include <torch/nn/modules/common.h>
 #include <torch/nn/pimpl.h>
 
 #include "quatrain/models/sequence_options.h"
@@ -62,6 +63,9 @@ class QUATRAIN_API Seq2SeqImpl : public torch::nn::Cloneable<Seq2SeqImpl> {
   nn::TransformerEncoder encoder{nullptr};
   nn::TransformerDecoder decoder{nullptr};
   nn::Linear output{nullptr};
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({2, torch::nn::AnyValue(at::Tensor())}, {3, torch::nn::AnyValue(at::Tensor())})
 };
 TORCH_MODULE(Seq2Seq);
 

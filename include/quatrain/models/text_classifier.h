@@ -2,6 +2,7 @@
 
 #include <torch/arg.h>
 #include <torch/nn/cloneable.h>
+#include <torch/nn/modules/common.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/pimpl.h>
 
@@ -64,6 +65,9 @@ class QUATRAIN_API TextClassifierImpl : public torch::nn::Cloneable<TextClassifi
 
  private:
   at::Tensor positions_;  // (max_length, width), constant
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(at::Tensor())})
 };
 TORCH_MODULE(TextClassifier);
 

@@ -2,6 +2,7 @@
 
 #include <torch/arg.h>
 #include <torch/nn/cloneable.h>
+#include <torch/nn/modules/common.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/pimpl.h>
 
@@ -50,6 +51,9 @@ class QUATRAIN_API TokenInputsImpl : public torch::nn::Cloneable<TokenInputsImpl
   at::Tensor places(int64_t first, int64_t length) const;
 
   at::Tensor sinusoids_;  // (max_length, width), constant
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(int64_t{0})})
 };
 TORCH_MODULE(TokenInputs);
 

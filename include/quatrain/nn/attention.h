@@ -2,6 +2,7 @@
 
 #include <torch/arg.h>
 #include <torch/nn/cloneable.h>
+#include <torch/nn/modules/common.h>
 #include <torch/nn/pimpl.h>
 
 #include <string>
@@ -110,8 +111,8 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
   /// weights are those before dropout. Without a batch: (L, width), (S, width), padding (S).
   ///
   /// Arguments stand in the order of torch::nn::MultiheadAttention, whose key_padding_mask is `padding` and
-  /// whose attn_mask is `mask`. One thing differs: a bool mask of torch's module is true where a query does
-  /// NOT see a key.
+  /// whose attn_mask is `mask`. One thing differs: a bool mask of Python's torch.nn is true where a query
+  /// does NOT see a key, and torch's C++ module adds it to the scores as ones.
   std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& query, const at::Tensor& key,
                                              const at::Tensor& value, const at::Tensor& padding = {},
                                              bool need_weights = false, const at::Tensor& mask = {},
@@ -170,6 +171,10 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
   ops::AttentionOptions with_own(ops::AttentionOptions how) const;
 
   AttentionKind kind_;
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({3, torch::nn::AnyValue(at::Tensor())}, {4, torch::nn::AnyValue(false)},
+                           {5, torch::nn::AnyValue(at::Tensor())}, {6, torch::nn::AnyValue(false)})
 };
 TORCH_MODULE(MultiheadAttention);
 

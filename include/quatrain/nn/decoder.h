@@ -2,6 +2,7 @@
 
 #include <torch/arg.h>
 #include <torch/nn/cloneable.h>
+#include <torch/nn/modules/common.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/pimpl.h>
 
@@ -54,6 +55,9 @@ class QUATRAIN_API TransformerDecoderLayerImpl : public torch::nn::Cloneable<Tra
   /// The three sub-layers with their norms and sums.
   template <class Self, class Cross>
   at::Tensor sub_layers(const at::Tensor& x, const Self& self, const Cross& cross);
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({2, torch::nn::AnyValue(at::Tensor())}, {3, torch::nn::AnyValue(at::Tensor())})
 };
 TORCH_MODULE(TransformerDecoderLayer);
 
@@ -77,6 +81,9 @@ class QUATRAIN_API TransformerDecoderImpl : public torch::nn::Cloneable<Transfor
   TransformerDecoderOptions options;
   torch::nn::ModuleList layers{nullptr};
   LayerNorm norm{nullptr};
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({2, torch::nn::AnyValue(at::Tensor())}, {3, torch::nn::AnyValue(at::Tensor())})
 };
 TORCH_MODULE(TransformerDecoder);
 

@@ -2,6 +2,7 @@
 
 #include <torch/arg.h>
 #include <torch/nn/cloneable.h>
+#include <torch/nn/modules/common.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/pimpl.h>
 
@@ -143,6 +144,9 @@ class QUATRAIN_API TransformerEncoderLayerImpl : public torch::nn::Cloneable<Tra
   /// The two sub-layers with their norms and sums.
   template <class Self>
   at::Tensor sub_layers(const at::Tensor& x, const Self& self);
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(at::Tensor())}, {2, torch::nn::AnyValue(false)})
 };
 TORCH_MODULE(TransformerEncoderLayer);
 
@@ -167,6 +171,9 @@ class QUATRAIN_API TransformerEncoderImpl : public torch::nn::Cloneable<Transfor
   TransformerEncoderOptions options;
   torch::nn::ModuleList layers{nullptr};
   LayerNorm norm{nullptr};
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(at::Tensor())}, {2, torch::nn::AnyValue(false)})
 };
 TORCH_MODULE(TransformerEncoder);
 

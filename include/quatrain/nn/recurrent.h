@@ -1,6 +1,7 @@
 #pragma once
 
 #include <torch/arg.h>
+#include <torch/nn/modules/common.h>
 #include <torch/nn/pimpl.h>
 #include <torch/nn/utils/rnn.h>
 
@@ -174,6 +175,9 @@ class QUATRAIN_API LSTMImpl : public RecurrentModule<LSTMImpl> {
       const torch::nn::utils::rnn::PackedSequence& x, std::optional<State> state = {});
 
   LSTMOptions options;
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(std::optional<State>())})
 };
 TORCH_MODULE(LSTM);
 
@@ -196,6 +200,9 @@ class QUATRAIN_API GRUImpl : public RecurrentModule<GRUImpl> {
       const torch::nn::utils::rnn::PackedSequence& x, const at::Tensor& h = {});
 
   GRUOptions options;
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(at::Tensor())})
 };
 TORCH_MODULE(GRU);
 
@@ -221,6 +228,9 @@ class QUATRAIN_API RNNImpl : public RecurrentModule<RNNImpl> {
       const torch::nn::utils::rnn::PackedSequence& x, const at::Tensor& h = {});
 
   RNNOptions options;
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(at::Tensor())})
 };
 TORCH_MODULE(RNN);
 

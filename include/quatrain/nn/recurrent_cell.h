@@ -1,6 +1,7 @@
 #pragma once
 
 #include <torch/arg.h>
+#include <torch/nn/modules/common.h>
 #include <torch/nn/pimpl.h>
 
 #include <optional>
@@ -63,6 +64,9 @@ class QUATRAIN_API LSTMCellImpl : public RecurrentCellModule<LSTMCellImpl> {
                                              std::optional<std::tuple<at::Tensor, at::Tensor>> state = {});
 
   LSTMCellOptions options;
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(std::optional<std::tuple<at::Tensor, at::Tensor>>())})
 };
 TORCH_MODULE(LSTMCell);
 
@@ -84,6 +88,9 @@ class QUATRAIN_API GRUCellImpl : public RecurrentCellModule<GRUCellImpl> {
   at::Tensor forward(const at::Tensor& x, const at::Tensor& h = {});
 
   GRUCellOptions options;
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(at::Tensor())})
 };
 TORCH_MODULE(GRUCell);
 
@@ -107,6 +114,9 @@ class QUATRAIN_API RNNCellImpl : public RecurrentCellModule<RNNCellImpl> {
   at::Tensor forward(const at::Tensor& x, const at::Tensor& h = {});
 
   RNNCellOptions options;
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(at::Tensor())})
 };
 TORCH_MODULE(RNNCell);
 

@@ -25,14 +25,15 @@ struct QUATRAIN_API LabelCounts {
 /// The answers to a set of examples.
 class QUATRAIN_API LabelTally {
  public:
-  /// Labels are numbered from 0.
-  explicit LabelTally(int64_t labels) : of_label_(static_cast<size_t>(labels)) {}
+  /// Labels are numbered from 0. A negative number of them, and labels and names that do not belong to them,
+  /// are a std::invalid_argument.
+  explicit LabelTally(int64_t labels);
 
   void add(int64_t answer, int64_t target);
 
   int64_t labels() const { return static_cast<int64_t>(of_label_.size()); }
   LabelCounts all() const;
-  const LabelCounts& of(int64_t label) const { return of_label_[static_cast<size_t>(label)]; }
+  const LabelCounts& of(int64_t label) const;
   /// Of two labels the F1 of the second, of more the mean over those that are answered or there, as
   /// scikit-learn's macro average has it; 0 without any.
   double f1() const;

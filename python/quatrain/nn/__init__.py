@@ -1,4 +1,5 @@
-"""The layers as ``torch.nn.Module``s: the same names, arguments, defaults and parameter names as in C++.
+"""The layers as ``torch.nn.Module``s: the same layers, defaults and parameter names as in C++; arguments are called as torch's are in
+either language.
 
 Components are concatenated on the last axis: [r .. | i .. | j .. | k ..]. Nothing is computed here: each layer calls the
 operators of ``quatrain.ops``.

@@ -138,24 +138,24 @@ AttentionGradients attention_backward(const AttentionCall& call, const at::Tenso
   const auto with_mask = [&D](const at::Tensor& t) { return D.defined() ? t * D : t; };
   // (B, L or S, n, h, m) <-> what each map weights, (B, h, maps, L or S, m): one map weights all components.
   const auto to_maps = [&](const at::Tensor& t) {
-    return maps.count == 1 ? t.permute({0, 3, 1, 2, 4}).flatten(3).unsqueeze(2) : t.permute({0, 3, 2, 1, 4});
+    return maps.count == 1 ? join_axes(t.permute({0, 3, 1, 2, 4}), 3).unsqueeze(2)
+                           : t.permute({0, 3, 2, 1, 4});
   };
   const auto from_maps = [&](const at::Tensor& t) {
-    return maps.count == 1 ? t.squeeze(2).unflatten_symint(-1, {n, m}).permute({0, 2, 3, 1, 4})
+    return maps.count == 1 ? split_axis(t.squeeze(2), -1, {n, m}).permute({0, 2, 3, 1, 4})
                            : t.permute({0, 3, 2, 1, 4});
   };
 
-  const at::Tensor G = maps.seen.without_blind(to_maps(grad.unflatten_symint(-1, {n, heads, m})), 3);
+  const at::Tensor G = maps.seen.without_blind(to_maps(split_axis(grad, -1, {n, heads, m})), 3);
   const at::Tensor dV = at::matmul(with_mask(P).transpose(-1, -2), G);
   const at::Tensor dP = with_mask(at::matmul(G, to_maps(maps.values).transpose(-1, -2)));
   const at::Tensor scores =
-      (P * (dP - (P * dP).sum(-1, true)) * maps.scale).flatten(2, 3);  // (B, h, maps L, S)
-  const at::Tensor dqueries = at::matmul(scores, maps.keys)
-                                  .unflatten_symint(2, {maps.count, Q.sym_size(1)})
-                                  .unflatten_symint(-1, {n, m})
-                                  .permute({0, 3, 2, 4, 1, 5});  // (B, L, maps, n, h, m)
-  const at::Tensor dkeys = at::matmul(scores.transpose(-1, -2), maps.queries).unflatten_symint(-1, {n, m});
-  const at::Tensor dQ = maps.count == 1 ? dqueries.squeeze(2) : mix(dqueries.flatten(2, 3), call, false);
+      join_axes(P * (dP - (P * dP).sum(-1, true)) * maps.scale, 2);  // (B, h, maps L, S)
+  const at::Tensor by_map = split_axis(at::matmul(scores, maps.keys), 2, {maps.count, Q.sym_size(1)});
+  const at::Tensor dqueries =
+      split_axis(by_map, -1, {n, m}).permute({0, 3, 2, 4, 1, 5});  // (B, L, maps, n, h, m)
+  const at::Tensor dkeys = split_axis(at::matmul(scores.transpose(-1, -2), maps.queries), -1, {n, m});
+  const at::Tensor dQ = maps.count == 1 ? dqueries.squeeze(2) : mix(join_axes(dqueries, 2), call, false);
   return {dQ.contiguous(), dkeys.permute({0, 2, 3, 1, 4}).contiguous(), from_maps(dV).contiguous()};
 }
 

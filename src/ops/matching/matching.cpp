@@ -37,7 +37,7 @@ variable_list composed_backward(const MatchedNumbers& numbers, const at::Tensor&
                                 const at::Tensor& b) {
   const c10::SymInt m = a.sym_size(-1) / numbers.n;
   const auto A = a.unflatten_symint(-1, {numbers.n, m}), B = b.unflatten_symint(-1, {numbers.n, m});
-  const auto G = grad.unflatten_symint(-1, {numbers.n, 4, m}).unbind(-2);
+  const auto G = split_axis(grad, -1, {numbers.n, 4, m}).unbind(-2);
   std::vector<WeightedSum> of_a(static_cast<size_t>(numbers.n)), of_b(static_cast<size_t>(numbers.n));
   for (const auto& [c, i, j, value] : numbers.terms) {
     const at::Tensor g = G[2].select(-2, c);
@@ -49,7 +49,7 @@ variable_list composed_backward(const MatchedNumbers& numbers, const at::Tensor&
     for (const WeightedSum& sum : sums) parts.push_back(sum.or_zeros_like(A.select(-2, 0)));
     return at::stack(parts, -2);
   };
-  return {(G[0] + G[3] + joined(of_a)).flatten(-2), (G[1] - G[3] + joined(of_b)).flatten(-2)};
+  return {join_axes(G[0] + G[3] + joined(of_a), -2), join_axes(G[1] - G[3] + joined(of_b), -2)};
 }
 
 bool kernels_take(const at::Tensor& t) {

@@ -33,6 +33,16 @@ Optional optional(const at::Tensor& t) {
   return t.defined() ? Optional(t) : std::nullopt;
 }
 
+/// Each input as a place of its own in autograd's graph. Derivatives with respect to these are partial ones:
+/// what one input has to do with another, as a state that came of the same weights, is not followed.
+RecurrenceInputs apart(const RecurrenceInputs& in) {
+  const auto alias = [](const at::Tensor& t) { return wants_grad(t) ? t.view_as(t) : t; };
+  RecurrenceInputs result{alias(in.z), alias(in.h0), alias(in.c0), alias(in.bias), {}, {}};
+  for (const at::Tensor& t : in.S) result.S.push_back(alias(t));
+  for (const at::Tensor& t : in.A) result.A.push_back(alias(t));
+  return result;
+}
+
 }  // namespace
 
 // What profiles name.
@@ -69,7 +79,8 @@ struct Recurrence : torch::autograd::Function<Recurrence> {
       const auto from = saved.begin() + static_cast<std::ptrdiff_t>(begin);
       return variable_list(from, from + static_cast<std::ptrdiff_t>(count));
     };
-    const RecurrenceInputs in{saved[0], saved[1], saved[2], saved[3], part(8, maps), part(8 + maps, learned)};
+    RecurrenceInputs in{saved[0], saved[1], saved[2], saved[3], part(8, maps), part(8 + maps, learned)};
+    if (at::GradMode::is_enabled()) in = apart(in);
     const variable_list factors = part(8 + maps + learned, saved.size() - 8 - maps - learned);
     RecurrenceCall call = make_recurrence_call(saved[6], in.S, ctx->saved_data["algebra"].toStringRef(), in.A,
                                                factors, optional(in.bias), optional(saved[7]), "lstm",
