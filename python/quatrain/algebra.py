@@ -180,7 +180,7 @@ class Spec:
     @classmethod
     def of_identity(cls, identity: str) -> Spec:
         """The algebra of weights with this ``identity``. Raises ValueError where there is none of its name."""
-        return cls.parse(identity if identity.endswith(")") else identity.rpartition(" ")[0])
+        return cls.parse(identity if identity.endswith(")") else identity.partition(" ")[0])
 
     def is_same(self, identity: str) -> bool:
         """Whether weights with this ``identity`` are of this algebra.

@@ -102,19 +102,19 @@ def _state_and_options(layer: Any) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def _written_out(layer: Any) -> nn.Module:
     """The layer of torch that computes the same."""
     first = next(layer.parameters())
-    trains = any(one.requires_grad for one in layer.parameters())
-    with torch.enable_grad():  # which tells what is made of a frozen parameter alone
+    with torch.inference_mode(False), torch.enable_grad():  # which tells what is made of a frozen parameter alone
         state, options = _state_and_options(layer)
     with torch.no_grad():
         made: nn.Module = _TORCHS[type(layer)](**options, device=first.device, dtype=first.dtype)
         for name, parameter in made.named_parameters():
             # Two directions may share their weights, and one bias may be all there is.
-            found = state.get(name, state.get(name.removesuffix("_reverse")))
-            if found is None:
-                parameter.zero_()
+            source = name if name in state else name.removesuffix("_reverse")
+            if source in state:
+                parameter.copy_(state[source])
             else:
-                parameter.copy_(found)
-            parameter.requires_grad_(trains if found is None else found.requires_grad)
+                parameter.zero_()
+                source = source.replace("bias_hh", "bias_ih")
+            parameter.requires_grad_(source not in state or state[source].requires_grad)
     return made.train(layer.training)
 
 

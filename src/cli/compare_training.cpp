@@ -84,11 +84,11 @@ class Runner {
     double sum = 0;
     try {
       for (size_t s = 0; s < seeds; ++s) {
-        trial.runs.push_back(train(twin, rate, comparison_.seeds[s]));
-        const train::Figures& dev = trial.runs.back().result.dev;
-        if (const std::string doubt = train::doubt_of(dev, "dev"); !doubt.empty())
+        TwinRun run = train(twin, rate, comparison_.seeds[s]);
+        if (const std::string doubt = train::doubt_of(run.result.dev, "dev"); !doubt.empty())
           throw train::NotFinite(doubt);
-        sum += dev.at(twin.recipe.selecting().name);
+        sum += run.result.dev.at(twin.recipe.selecting().name);
+        trial.runs.push_back(std::move(run));
       }
     } catch (const train::NotFinite& error) {
       std::fprintf(stderr, "%s: the rate %s is left out: %s\n", twin.recipe.name.c_str(), rate.c_str(),

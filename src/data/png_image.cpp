@@ -4,7 +4,6 @@
 
 #include <csetjmp>
 #include <cstring>
-#include <new>
 
 #include "data/image_decoders.h"
 
@@ -48,7 +47,7 @@ void write_bytes(png_structp png, png_bytep from, size_t count) {
   bool written = true;
   try {
     static_cast<Stream*>(png_get_io_ptr(png))->to.append(reinterpret_cast<const char*>(from), count);
-  } catch (const std::bad_alloc&) {
+  } catch (...) {
     written = false;  // an exception must not pass through C
   }
   if (!written) png_error(png, "there is no memory for it");
@@ -56,7 +55,7 @@ void write_bytes(png_structp png, png_bytep from, size_t count) {
 [[noreturn]] void stop(png_structp png, png_const_charp why) {
   try {
     static_cast<Stream*>(png_get_error_ptr(png))->message = why;
-  } catch (const std::bad_alloc&) {
+  } catch (...) {
   }
   png_longjmp(png, 1);
 }
@@ -69,12 +68,17 @@ bool write_plain(Stream& stream, png_structp in, png_structp out, png_infop info
   if (setjmp(png_jmpbuf(in))) return false;
   if (setjmp(png_jmpbuf(out))) return false;
   png_set_read_fn(in, &stream, read_bytes);
+  // Texts and other chunks that no pixel depends on may be many, long and wrong.
+  png_set_keep_unknown_chunks(in, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+  static const png_byte pixels[] = "gAMA\0cHRM\0sRGB\0iCCP\0sBIT\0bKGD\0tRNS";
+  png_set_keep_unknown_chunks(in, PNG_HANDLE_CHUNK_AS_DEFAULT, pixels, sizeof(pixels) / 5);
   png_read_png(in, info, PNG_TRANSFORM_IDENTITY, nullptr);
   png_set_IHDR(out, info, png_get_image_width(in, info), png_get_image_height(in, info),
                png_get_bit_depth(in, info), png_get_color_type(in, info), PNG_INTERLACE_NONE,
                PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
   png_set_write_fn(out, &stream, write_bytes, nullptr);
   png_set_compression_level(out, 0);
+  png_set_filter(out, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
   png_write_png(out, info, PNG_TRANSFORM_IDENTITY, nullptr);
   return true;
 }
@@ -110,7 +114,6 @@ at::Tensor decode_png(std::string_view bytes, const std::string& name, int64_t m
   if (is_interlaced_16(bytes)) {
     check(without_interlacing(plain), plain.message.c_str());
     png_image_free(&png);
-    png.version = PNG_IMAGE_VERSION;
     check(png_image_begin_read_from_memory(&png, plain.to.data(), plain.to.size()) != 0);
   }
   png.format = PNG_FORMAT_RGB;

@@ -160,10 +160,10 @@ at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional
     x = at::pad(x, before, name_of(options.padding_mode()));
   if (size) {
     // As torch's: with or without batch and channels.
-    const auto axes = static_cast<int64_t>(size->size()), all = given.dim();
-    require(axes == static_cast<int64_t>(D) || axes == all, convolution_name<transposed>(D),
+    const auto count = static_cast<int64_t>(size->size()), all = given.dim();
+    require(count == static_cast<int64_t>(D) || count == all, convolution_name<transposed>(D),
             ": output_size must have ", D, " axes, or ", all, ", got ", *size);
-    size = size->slice(static_cast<size_t>(axes) - D);
+    size = size->slice(static_cast<size_t>(count) - D);
     for (size_t axis = 0; axis < D; ++axis) {
       const int64_t least = (x.size(static_cast<int64_t>(axis) + 2) - 1) * to.stride[axis] -
                             2 * to.padding[axis] + to.dilation[axis] * ((*options.kernel_size())[axis] - 1) +

@@ -3,6 +3,7 @@
 #include <torch/optim.h>
 #include <torch/types.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -19,12 +20,17 @@ using Json = nlohmann::ordered_json;
 const std::string kGenerator = "generator/";      // before the kind of its device
 constexpr const char* kStructure = "/structure";  // after the name of a learned A: its factors
 
+// A figure that is no number is another thing than none.
+constexpr const char* kNoNumber = "nan";
+
 Json optional(const std::optional<double>& value) {
-  return value ? Json(*value) : Json();
+  if (!value) return Json();
+  return std::isnan(*value) ? Json(kNoNumber) : Json(*value);
 }
 
 std::optional<double> optional(const Json& value) {
-  return value.is_null() ? std::nullopt : std::optional(value.get<double>());
+  if (value.is_null()) return std::nullopt;
+  return value == kNoNumber ? std::nan("") : value.get<double>();
 }
 
 Json to_json(const State& s) {

@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "cli/program.h"
 #include "quatrain/tasks/recipe.h"
@@ -228,10 +229,12 @@ TEST_F(ConvertTest, weights_of_another_model_are_refused) {
 
 TEST_F(ConvertTest, fine_tuning_keeps_the_vocabulary_and_outlives_the_run_that_it_began_with) {
   const std::string words = place_.read("run/best/vocabulary.txt");
+  const std::string few = std::regex_replace(place_.read("run/best/recipe.toml"),
+                                             std::regex("max_vocabulary = [0-9]+"), "max_vocabulary = 5");
+  ASSERT_THAT(few, HasSubstr("max_vocabulary = 5\n"));
+  place_.write("few.toml", few);
   const Outcome tuned =
-      place_.run("train text" + kSmall +
-                 " --twin real --set model.heads=2 --set task.max_vocabulary=5 --weights run "
-                 "--set train.steps=1 --data data --out tuned");
+      place_.run("train few.toml --weights run --set train.steps=1 --data data --out tuned");
   EXPECT_EQ(tuned.code, 0) << tuned.error;
   EXPECT_THAT(tuned.error, HasSubstr("the vocabulary is that of "));
   std::filesystem::remove_all(place_.path("run"));

@@ -79,6 +79,7 @@ std::vector<Section> sections() {
         {"`--set` without a table", kTrain + " --set width=64", 2},
         {"`--set` of an unknown key", kTrain + " --set model.widht=64", 2},
         {"`--set` of a key that would do nothing", kTrain + " --set train.momentum=0.9", 2},
+        {"`--set` of words that a base run overrules", kTrain + " --weights run --set task.min_count=7", 2},
         {"a seed that is not a number", kTrain + " --seed x", 2},
         {"an unknown twin", kTrain + " --twin quaternoin", 2},
         {"`--resume` without naming a run", "train text --data data --resume", 2},

@@ -71,6 +71,14 @@ TEST(ImageTest, SixteenBitsBecomeEight) {
             << side << ", type " << type;
     }
   }
+  // Chunks that no pixel depends on are not read, wrong or not: a text without a keyword.
+  std::string with_text =
+      png_file(random_picture(9, 9).to(torch::kInt32) * 257, PNG_COLOR_TYPE_RGB, 16, true);
+  std::string chunk("\0\0\0\2tEXt\0x", 10);
+  const auto sum = static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(chunk.data()) + 4, 6));
+  for (int shift = 24; shift >= 0; shift -= 8) chunk += static_cast<char>(sum >> shift);
+  with_text.insert(33, chunk);  // behind the header
+  EXPECT_TRUE(decode(with_text).equal(random_picture(9, 9)));
   const std::string whole =
       png_file(random_picture(30, 30).to(torch::kInt32) * 257, PNG_COLOR_TYPE_RGB, 16, true);
   for (const size_t cut : {whole.size() / 2, whole.size() - 12})

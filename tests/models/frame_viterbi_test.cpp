@@ -101,8 +101,8 @@ Recognition best_of_pairs(const at::Tensor& posteriors, const FrameTransitions& 
   const int64_t classes = transitions.classes(), frames = posteriors.size(0);
   const auto change = options.insertion * (1 - torch::eye(classes, torch::kDouble));
   const auto follow = transitions.log_probabilities() * options.transition_scale + change;
-  const auto priors = transitions.priors().masked_fill(~transitions.seen(), kNever);
-  const auto local = posteriors - priors * options.prior_scale;
+  const auto priors = (transitions.priors() * options.prior_scale).masked_fill(~transitions.seen(), kNever);
+  const auto local = posteriors - priors;
   at::Tensor best = transitions.starts() * options.transition_scale + local[0];
   std::vector<at::Tensor> from;
   for (int64_t t = 1; t < frames; ++t) {

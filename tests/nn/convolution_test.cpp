@@ -113,7 +113,9 @@ TEST(Convolution, TransposedOptionsMeanWhatTorchsMean) {
   const at::Tensor W = expanded(*layer, {3, 3}).transpose(0, 1);  // torch's (d, k, kernel)
   const auto theirs = [&](int64_t more) { return at::conv_transpose2d(x, W, layer->bias, 2, 1, more); };
   EXPECT_LT(largest_error(layer(x), theirs(1)), 1e-5);
-  EXPECT_LT(largest_error(layer->forward_to_size(x, {9, 7}), theirs(0)), 1e-5);
+  for (const std::vector<int64_t>& size : {std::vector<int64_t>{9, 7}, {2, 12, 9, 7}})
+    EXPECT_LT(largest_error(layer->forward_to_size(x, size), theirs(0)), 1e-5);
+  EXPECT_ANY_THROW(layer->forward_to_size(x, {12, 9, 7}));
   const std::vector<int64_t> large{9, 12};
   EXPECT_THAT([&] { layer->forward_to_size(x, large); },
               ThrowsMessage<std::exception>(HasSubstr("from 7 to 8")));

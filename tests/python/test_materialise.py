@@ -104,6 +104,7 @@ def test_a_network_and_its_norms():
         lambda: nn.Conv2d(8, 8, 3, algebra="phm(4)"),
         lambda: nn.Linear(8, 8),
         lambda: nn.LSTM(8, 8),
+        lambda: nn.LSTM(8, 8, single_bias=True, bidirectional=True, direction_first=True),
         lambda: quatrain.convert(torch.nn.MultiheadAttention(8, 2), "quaternion")[0],
     ],
 )

@@ -94,10 +94,12 @@ class QUATRAIN_API FrameViterbi {
 QUATRAIN_API Recognition viterbi(const at::Tensor& log_posteriors, const FrameTransitions& transitions,
                                  const ViterbiOptions& options = {});
 
+/// Of what was never seen: never chosen, and a number in every type (-9,984 in bfloat16).
+constexpr double kUnseenLikelihood = -1e4;
+
 /// Log posteriors (..., C) less prior_scale times the log priors, in the posteriors' type: by Bayes' rule
 /// the log-likelihoods of the frames up to a number that is the same for all classes, as hybrid decoders
 /// want them. Those of classes that no frame was counted of are kUnseenLikelihood.
-constexpr double kUnseenLikelihood = -1e4;  ///< never chosen, and a number in every type
 QUATRAIN_API at::Tensor scaled_likelihoods(const at::Tensor& log_posteriors,
                                            const FrameTransitions& transitions, double prior_scale = 1);
 

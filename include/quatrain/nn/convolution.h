@@ -82,8 +82,8 @@ class QUATRAIN_API ConvNdImpl : public HypercomplexModule<ConvNdImpl<D, transpos
   /// residual sum and an activation cost nothing of their own, where no gradient is asked for
   /// (ops::ConvolutionEpilogue).
   at::Tensor forward_with_epilogue(const at::Tensor& x, const ops::ConvolutionEpilogue& epilogue);
-  /// The transposed convolution with the output padding that makes the result's spatial axes so large; an
-  /// error where none does.
+  /// The transposed convolution with the output padding that makes the result's spatial axes so large (D
+  /// numbers, or the result's whole shape); an error where none does.
   at::Tensor forward_to_size(const at::Tensor& x, at::IntArrayRef output_size) requires transposed;
 
   Options options;

@@ -67,7 +67,8 @@ class QUATRAIN_API Model {
   virtual torch::nn::Module& module() = 0;
   virtual at::Tensor forward(const std::vector<at::Tensor>& input) = 0;
 
-  /// Why a line of UTF-8 cannot be answered; empty where it can.
+  /// Why a line cannot be answered; empty where it can. A line is UTF-8, or where lines name files any bytes
+  /// but NUL. A RecipeError where none can.
   virtual std::string line_problem(const std::string& line) const;
   /// An answer, without its line's end, for each line; a LineError where one has none.
   virtual std::vector<std::string> predict(const std::vector<std::string>& lines) = 0;

@@ -1,5 +1,5 @@
-"""The layers as ``torch.nn.Module``s: the same layers, defaults and parameter names as in C++; arguments are called as torch's are in
-either language.
+"""The layers as ``torch.nn.Module``s: the same layers, defaults and parameter names as in C++. Arguments that torch.nn has too are called as in
+torch.nn, but for ``padding`` and ``mask`` of attention.
 
 Components are concatenated on the last axis: [r .. | i .. | j .. | k ..]. Nothing is computed here: each layer calls the
 operators of ``quatrain.ops``.

@@ -177,9 +177,11 @@ train::Evaluation SpeechTask::evaluate(std::string_view name, const std::functio
                                "]");
     }
   }
-  using Limits = std::numeric_limits<double>;
-  const double mean = units > 0 ? loss / static_cast<double>(units) : Limits::infinity();
-  figures["loss"] = numbers ? mean : Limits::quiet_NaN();  // of answers that are no numbers it is none
+  // Of answers that are no numbers it is none; where no text can be learned there is none.
+  if (!numbers)
+    figures["loss"] = std::numeric_limits<double>::quiet_NaN();
+  else if (units > 0)
+    figures["loss"] = loss / static_cast<double>(units);
   figures["count"] = static_cast<double>(heard.size());
   if (own.has_tokens()) {
     figures["error_rate"] = report.counts().error_rate();
