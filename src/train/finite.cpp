@@ -22,6 +22,7 @@ std::string first_not_finite(const torch::nn::Module& model) {
 std::string doubt_of(const Figures& figures, const std::string& set) {
   const auto loss = figures.find("loss");
   if (loss == figures.end() || !std::isnan(loss->second)) return "";
+  if (const auto with = figures.find(kWithLoss); with != figures.end() && with->second == 0) return "";
   return "the loss of the " + set +
          " set is not a number, and neither are the answers that its other figures are made of";
 }

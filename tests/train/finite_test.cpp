@@ -70,6 +70,15 @@ TEST_F(FiniteTest, AnswersThatAreNoNumbersAreNotSelected) {
   EXPECT_EQ(Trainer(worse, toy_options(), where).run().best_step, 6);
 }
 
+// What no figure is and what is no number stay different things on the disk.
+TEST_F(FiniteTest, AResumedRunRemembersThatItsBestIsNoNumber) {
+  ToyTask begun, resumed;
+  begun.scripted = resumed.scripted = {std::nan("")};
+  EXPECT_EQ(Trainer(begun, toy_options(9), run_).run().best_step, 6);
+  run_.existing = Existing::resume;
+  EXPECT_EQ(Trainer(resumed, toy_options(24), run_).run().best_step, 6);
+}
+
 TEST_F(FiniteTest, ATestLossThatIsNoNumberIsTold) {
   ToyTask task;
   task.scripted = {1, 1, 1, 1, std::nan("")};

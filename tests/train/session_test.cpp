@@ -145,6 +145,16 @@ TEST_F(DeviceTest, ACheckpointThatNamesNoDeviceIsOfTheCpu) {
   expect_same_bits(copies(resumed.model()), copies(straight.model()));
 }
 
+TEST_F(DeviceTest, IsTheSessionsOrRefused) {
+  ToyTask task;
+  TrainerOptions o = toy_options();
+  for (const char* device : {"cuda", "banana"}) {
+    o.device = device;
+    EXPECT_THROW(Trainer(task, o, {.folder = folder_ / "run"}), std::invalid_argument) << device;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
+}
+
 class CudaTest : public DeviceTest {
  protected:
   void SetUp() override {

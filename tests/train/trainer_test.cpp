@@ -236,16 +236,6 @@ TEST_F(TrainerTest, ALossThatIsNotFiniteStopsTheRunAndKeepsTheLastCheckpoint) {
   }
 }
 
-TEST_F(TrainerTest, RefusesADeviceThatIsNotTheSessions) {
-  ToyTask task;
-  TrainerOptions o = toy_options();
-  for (const char* device : {"cuda", "banana"}) {
-    o.device = device;
-    EXPECT_THROW(Trainer(task, o, run("run")), std::invalid_argument) << device;
-  }
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
-}
-
 TEST_F(TrainerTest, RefusesABatchOfNoExamples) {
   for (const int64_t examples : {0, -16}) {
     ToyTask task;
@@ -254,16 +244,6 @@ TEST_F(TrainerTest, RefusesABatchOfNoExamples) {
         message_of([&] { Trainer(task, toy_options(), run("run" + std::to_string(examples))).run(); }),
         testing::HasSubstr("the task's loss must be of one example or more"));
   }
-}
-
-// What no figure is and what is no number are different things after a stop too.
-TEST_F(TrainerTest, AResumedRunRemembersThatItsBestIsNoNumber) {
-  ToyTask whole, begun, resumed;
-  for (ToyTask* task : {&whole, &begun, &resumed}) task->scripted = {std::nan("")};
-  const int64_t best = Trainer(whole, toy_options(), run("whole")).run().best_step;
-  EXPECT_EQ(best, 6);
-  stopped_at(begun, toy_options(), run("parts"), 9);
-  EXPECT_EQ(Trainer(resumed, toy_options(), run("parts", Existing::resume)).run().best_step, best);
 }
 
 TEST_F(TrainerTest, StepsThatAreNotFiniteCanBeSkippedAndAreCounted) {

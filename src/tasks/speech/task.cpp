@@ -14,6 +14,7 @@
 #include "tasks/speech/kind.h"
 #include "tasks/speech/report.h"
 #include "tasks/task_parts.h"
+#include "train/finite.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -177,11 +178,10 @@ train::Evaluation SpeechTask::evaluate(std::string_view name, const std::functio
                                "]");
     }
   }
-  // Of answers that are no numbers it is none; where no text can be learned there is none.
-  if (!numbers)
-    figures["loss"] = std::numeric_limits<double>::quiet_NaN();
-  else if (units > 0)
-    figures["loss"] = loss / static_cast<double>(units);
+  // No number where no text can be learned, which is said, or where the answers are no numbers.
+  figures["loss"] =
+      numbers && units > 0 ? loss / static_cast<double>(units) : std::numeric_limits<double>::quiet_NaN();
+  if (numbers) figures[train::kWithLoss] = static_cast<double>(units);
   figures["count"] = static_cast<double>(heard.size());
   if (own.has_tokens()) {
     figures["error_rate"] = report.counts().error_rate();
