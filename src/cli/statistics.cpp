@@ -121,12 +121,12 @@ double student_t(double chance, double degrees) {
   // Simpson's rule from the angle up to where the density vanishes. There, where v is below 2, it has no
   // derivative: in s with u = end - width s^4 it has three.
   const auto above = [&](double angle) {
-    const double end = std::min(std::numbers::pi / 2, angle + 12 / std::sqrt(v)), width = end - angle;
+    const double end = std::min(std::numbers::pi / 2, angle + 12 / std::sqrt(v)), width = end - angle,
+                 beyond = std::numbers::pi / 2 - end;
     constexpr int kSteps = 1000;
     double sum = 0;
     for (int i = 0; i <= kSteps; ++i) {
-      const double s = static_cast<double>(i) / kSteps;
-      const double from_end = width * s * s * s * s, beyond = std::numbers::pi / 2 - end;
+      const double s = static_cast<double>(i) / kSteps, from_end = width * s * s * s * s;
       const double density = std::pow(std::max(std::sin(beyond + from_end), 0.0), v - 1);
       sum += (i == 0 || i == kSteps ? 1 : i % 2 ? 4 : 2) * density * 4 * width * s * s * s;
     }

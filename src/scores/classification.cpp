@@ -10,6 +10,14 @@ double share(int64_t part, int64_t all) {
   return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
 }
 
+template <class Counts>
+auto& counts_of(Counts& of_label, int64_t label) {
+  if (label < 0 || label >= std::ssize(of_label))
+    throw std::invalid_argument("LabelTally: labels must be from 0 to " +
+                                std::to_string(std::ssize(of_label) - 1) + ", got " + std::to_string(label));
+  return of_label[static_cast<size_t>(label)];
+}
+
 }  // namespace
 
 double LabelCounts::precision() const {
@@ -32,16 +40,11 @@ LabelTally::LabelTally(int64_t labels) {
 }
 
 const LabelCounts& LabelTally::of(int64_t label) const {
-  if (label < 0 || label >= labels())
-    throw std::invalid_argument("LabelTally: labels must be from 0 to " + std::to_string(labels() - 1) +
-                                ", got " + std::to_string(label));
-  return of_label_[static_cast<size_t>(label)];
+  return counts_of(of_label_, label);
 }
 
 void LabelTally::add(int64_t answer, int64_t target) {
-  of(answer), of(target);  // which refuse what is none
-  LabelCounts &answered = of_label_[static_cast<size_t>(answer)],
-              &wanted = of_label_[static_cast<size_t>(target)];
+  LabelCounts &answered = counts_of(of_label_, answer), &wanted = counts_of(of_label_, target);
   answered.right += answer == target;
   ++answered.answers;
   ++wanted.examples;

@@ -132,7 +132,7 @@ std::vector<int64_t> frame_classes(const SpeechTaskOptions& options, const data:
 }
 
 std::string text_of(const SpeechTaskOptions& options, const std::vector<std::string>& tokens) {
-  if (options.objective != Objective::ctc || options.units != Units::characters) return joined(tokens);
+  if (!options.of_characters()) return joined(tokens);
   std::string text;
   for (const auto& token : tokens) text += token == SpeechClasses::kSpace ? " " : token;
   return text;

@@ -27,9 +27,7 @@ class Ctc : public SpeechDecoder {
     }
     return all;
   }
-  bool is_gap(const HeardToken& token) const {
-    return model_.own().units == Units::characters && token.text == SpeechClasses::kSpace;
-  }
+  bool is_gap(const HeardToken& token) const { return model_.own().of_characters() && token.is_gap(); }
   const SpeechModel& model_;
   models::CtcDecoder decoder_;
 };

@@ -101,8 +101,8 @@ class SpeechLive : public Live {
     const auto now = settled(heard);
     auto [tokens, again] =
         news_of(told_, now, [this](const HeardToken& a, const HeardToken& b) { return same(a, b); });
-    if (!again && of_characters()) {
-      const auto first = std::ranges::find_if_not(tokens, is_gap);
+    if (!again && model_.own().of_characters()) {
+      const auto first = std::ranges::find_if_not(tokens, &HeardToken::is_gap);
       tokens = tokens.subspan(static_cast<size_t>(first - tokens.begin()));
     }
     std::string line = again ? kAgain : "";
@@ -114,8 +114,10 @@ class SpeechLive : public Live {
   // What may still grow waits for what follows it: a word of characters, and the time of a token.
   std::span<const HeardToken> settled(std::span<const HeardToken> heard) const {
     size_t waiting = 0;
-    if (of_characters())
-      waiting = static_cast<size_t>(std::find_if(heard.rbegin(), heard.rend(), is_gap) - heard.rbegin()) + 1;
+    if (model_.own().of_characters())
+      waiting = static_cast<size_t>(std::ranges::find_if(heard.rbegin(), heard.rend(), &HeardToken::is_gap) -
+                                    heard.rbegin()) +
+                1;
     else if (model_.own().decode.times && model_.own().objective != Objective::utterance)
       waiting = 1;
     return heard.first(heard.size() - std::min(waiting, heard.size()));
@@ -129,11 +131,6 @@ class SpeechLive : public Live {
            (own.objective != Objective::utterance ||
             std::llround(a.confidence * kWritten) == std::llround(b.confidence * kWritten));
   }
-
-  bool of_characters() const {
-    return model_.own().objective == Objective::ctc && model_.own().units == Units::characters;
-  }
-  static bool is_gap(const HeardToken& token) { return token.text == SpeechClasses::kSpace; }
 
   SpeechModel& model_;
   int64_t rate_;

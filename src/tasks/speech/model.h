@@ -32,6 +32,9 @@ struct HeardToken {
   std::string text;
   int64_t begin = 0, end = 0;  ///< rows of the network, one past the last
   double confidence = 0;
+
+  /// Of characters: what stands between words.
+  bool is_gap() const { return text == SpeechClasses::kSpace; }
 };
 
 std::vector<std::string> texts_of(std::span<const HeardToken> tokens);

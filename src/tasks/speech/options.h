@@ -85,6 +85,8 @@ struct SpeechTaskOptions : Options {
   double row_seconds() const { return frame_seconds() * static_cast<double>(stack); }
   /// False where frames have classes of an alignment, whose tokens nobody knows.
   bool has_tokens() const { return objective != Objective::frames || source.reader == "timit"; }
+  /// True where a text is written by its characters, and words are what stands between gaps.
+  bool of_characters() const { return objective == Objective::ctc && units == Units::characters; }
   /// False where phones are all that is learned and scored.
   bool needs_words() const {
     return source.reader != "timit" || objective == Objective::utterance ||

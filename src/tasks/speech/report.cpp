@@ -69,8 +69,7 @@ scores::ErrorCounts SpeechReport::add(const data::Utterance& utterance,
 
 std::map<std::string, std::string> SpeechReport::files(const std::string& split) const {
   std::string errors = scores::error_line(label_of(options_), counts()) + "\n";
-  if (options_.objective == Objective::ctc && options_.units == Units::characters)
-    errors += scores::error_line("WER", words_) + "\n";
+  if (options_.of_characters()) errors += scores::error_line("WER", words_) + "\n";
   errors += scores::sentence_error_line(counts()) + "\n";
   if (speakers_.size() > 1)
     for (const auto& [speaker, of_speaker] : speakers_)
