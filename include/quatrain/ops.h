@@ -199,8 +199,8 @@ struct QUATRAIN_API Decomposition {
 
 /// Options of decompose.
 struct QUATRAIN_API DecomposeOptions {
-  /// 0: the generic rank of n (1, 3, 5, 8, 11, 15, 20, 26, 32, 39 at n = 1 .. 10), then up to 2 more. Larger
-  /// n needs a rank, and is refused without.
+  /// 0: the generic rank of n (1, 3, 5, 8, 11, 15, 20, 26, 32, 39 at n = 1 .. 10), then up to 2 more. For a
+  /// larger n none are found without a rank. At most 4,096.
   int64_t rank = 0;
   double tolerance = 1e-6;  ///< largest relative error
   int64_t starts = 6;       ///< random starts a rank

@@ -115,9 +115,9 @@ def add(
     >>> algebra.add("swap", [[[1, 0], [0, 1]], [[0, 1], [1, 0]]]).properties.commutative
     True
     """
-    if torch.as_tensor(table).is_complex():  # torch would drop the imaginary parts
+    if torch.as_tensor(table, device="cpu").is_complex():  # torch would drop the imaginary parts
         raise ValueError(f"algebra {name}: the table must be of real numbers, got complex ones")
-    _ops.algebra_add(name, torch.as_tensor(table, dtype=torch.float64), list(factors or ()), list(conjugation or ()))
+    _ops.algebra_add(name, torch.as_tensor(table, dtype=torch.float64, device="cpu"), list(factors or ()), list(conjugation or ()))
     return get(name)
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,10 +25,27 @@ __all__ = ["Run", "RunModel", "load", "write_tensorboard"]
 
 
 class _Part(nn.Module):
-    """A part of a model: it holds the parameters under their names in C++."""
+    """A part of a model: it holds the parameters under their names in C++, and is trained or evaluated by itself."""
 
     #: of a hypercomplex layer
     layer_spec: Spec | None = None
+
+    def __init__(self, run: Any, name: str) -> None:
+        super().__init__()
+        self._run, self._name = run, name
+
+    def train(self, mode: bool = True) -> _Part:
+        self._run.train(self._name, mode)
+        return super().train(mode)
+
+    def _refuse_hook(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            f"RunModel: '{self._name}' is computed in C++, which would call no hook on it: register the hook on the model, or "
+            "make a network of quatrain.nn of a run of pictures by quatrain.models.ResNet.from_run"
+        )
+
+    register_forward_hook = register_forward_pre_hook = _refuse_hook
+    register_full_backward_hook = register_full_backward_pre_hook = register_backward_hook = _refuse_hook
 
 
 class RunModel(nn.Module):
@@ -67,7 +84,8 @@ class RunModel(nn.Module):
         *path, leaf = name.split(".")
         for step in path:
             if step not in part._modules:
-                part.add_module(step, _Part())
+                inner = part._name + "." + step if isinstance(part, _Part) else step
+                part.add_module(step, _Part(self._run, inner))
                 self._own.append((cast(dict[str, Any], part._modules), step, part._modules[step], step))
             part = cast(nn.Module, part._modules[step])
         return part, leaf
@@ -87,11 +105,27 @@ class RunModel(nn.Module):
         return cast(Tensor, self._run.forward(list(inputs)))
 
     def train(self, mode: bool = True) -> RunModel:
-        self._run.train(mode)
+        self._run.train("", mode)
         return super().train(mode)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> RunModel:
+        """Moves the tensors in their places, buffers too, since C++ computes with these."""
+        with torch.no_grad():
+            for own in [one for _, _, one, _ in self._own if isinstance(one, Tensor)]:
+                moved = fn(own)
+                if not torch._has_compatible_shallow_copy_type(own, moved):
+                    raise TypeError(f"RunModel: the C++ model cannot be moved to {moved.device}")
+                if moved is not own:
+                    own.data = moved
+                if own.grad is not None:
+                    own.grad.data = fn(own.grad)
+        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RunModel:
         raise TypeError("RunModel: the model of a run cannot be copied: load the run once more")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("RunModel: the model of a run cannot be pickled: load the run once more where it is wanted")
 
 
 def _text(number: int, line: str | os.PathLike[str]) -> str:

@@ -12,7 +12,6 @@
 #include "quatrain/models/pair_encoder.h"
 #include "quatrain/nn/factorize.h"
 #include "quatrain/nn/parameters.h"
-#include "support/numbers.h"
 
 namespace quatrain::bench {
 namespace {
@@ -119,12 +118,7 @@ Contest contest_of(const PairsCase& asked) {
                      hidden("gates", asked.gates),
                      hidden("dtype", "float32")};
   contender.more = [](const Found& found) {
-    Field one{.title = "to torch's LSTM", .text = "-"};
-    if (const auto torchs = found.find("torch"); torchs != found.end()) {
-      const double ratio = found.at("ours").time.median / torchs->second.time.median;
-      one.key = "ratio_torch", one.value = ratio, one.text = fixed(ratio, 2);
-    }
-    return std::vector<Field>{one};
+    return std::vector<Field>{ratio_to(found, "torch", "torch's LSTM")};
   };
   contest.contenders.push_back(std::move(contender));
   return contest;

@@ -56,7 +56,11 @@ int64_t peak_memory(const std::function<std::function<void()>()>& make) {
   if (::pipe(ends.data()) != 0) throw std::system_error(errno, std::generic_category(), "peak_memory: pipe");
   malloc_trim(0);
   const pid_t child = ::fork();
-  if (child < 0) throw std::system_error(errno, std::generic_category(), "peak_memory: fork");
+  if (child < 0) {
+    const int error = errno;
+    for (const int end : ends) ::close(end);
+    throw std::system_error(error, std::generic_category(), "peak_memory: fork");
+  }
   if (child == 0) {
     std::string answer;
     try {
@@ -64,6 +68,8 @@ int64_t peak_memory(const std::function<std::function<void()>()>& make) {
     } catch (const std::exception& error) {
       answer = std::string("!") + error.what();
       answer.resize(std::min(answer.find('\n'), answer.size()));  // torch's have a backtrace below
+    } catch (...) {                                               // nothing goes on in a copy of the parent
+      answer = "!it was stopped";
     }
     const bool written = ::write(ends[1], answer.data(), answer.size()) >= 0;
     ::_exit(written ? 0 : 1);  // nothing of the parent is flushed or destroyed here

@@ -71,6 +71,7 @@ std::vector<std::string> notes(const AverageArguments& arguments, const std::vec
 int average_command(const AverageArguments& arguments) {
   if (!fs::is_directory(arguments.run))
     throw UsageError("average: '" + arguments.run + "' is not a run: name the folder of a run");
+  refuse_inside_checkpoint(arguments.out);
   if (fs::exists(arguments.out))
     throw UsageError("average: '" + arguments.out + "' exists already: choose another --out");
   const train::Session session(arguments.device);

@@ -19,9 +19,18 @@ int bench_convolution_command(const BenchConvolutionArguments& a) {
               if (winograd != "auto" && winograd != "none" && (a.kernel != 3 || a.stride != 1))
                 throw UsageError("bench: --winograd " + winograd + " is of --kernel 3 and --stride 1 alone");
               check_sizes(algebra, {{"--channels", a.channels[i]}});
-              cases.push_back({algebra, a.channels[i], a.images[a.images.size() == 1 ? 0 : i], batch, a.depth,
-                               a.kernel, a.stride, winograd, bench::dtype_of(a.dtype), a.order == "last",
-                               threads, pass == "training"});
+              cases.push_back({.algebra = algebra,
+                               .channels = a.channels[i],
+                               .image = a.images[a.images.size() == 1 ? 0 : i],
+                               .batch = batch,
+                               .depth = a.depth,
+                               .kernel = a.kernel,
+                               .stride = a.stride,
+                               .winograd = winograd,
+                               .dtype = bench::dtype_of(a.dtype),
+                               .channels_last = a.order == "last",
+                               .threads = threads,
+                               .training = pass == "training"});
             }
   return run_bench(bench::convolution(cases, a.seconds), a.json);
 }

@@ -10,8 +10,14 @@ int bench_encoder_command(const BenchEncoderArguments& a) {
   for (const auto& algebra : a.algebras) {
     check_sizes(algebra, {{"--width", a.width, a.heads}, {"--feed-forward", a.feed_forward}});
     for (const int threads : threads_or_default(a.threads)) {
-      bench::EncoderCase one{algebra, a.width,   a.heads, a.feed_forward, a.sequence,
-                             a.batch, a.dropout, threads, false};
+      bench::EncoderCase one{.algebra = algebra,
+                             .width = a.width,
+                             .heads = a.heads,
+                             .feed_forward = a.feed_forward,
+                             .sequence = a.sequence,
+                             .batch = a.batch,
+                             .dropout = a.dropout,
+                             .threads = threads};
       cases.push_back(one);
       one.batch = one.sequence = 1;
       cases.push_back(one);

@@ -12,8 +12,15 @@ int bench_pairs_command(const BenchPairsArguments& a) {
         for (const int64_t width : a.widths) {
           check_sizes(algebra, {{"--sizes", width}});
           if (a.model == "encoder") check_sizes(algebra, {{"--word-width", a.word_width}});
-          cases.push_back({a.model, algebra, width, a.word_width, a.gates, a.batch, a.words, threads,
-                           pass == "training"});
+          cases.push_back({.model = a.model,
+                           .algebra = algebra,
+                           .width = width,
+                           .word_width = a.word_width,
+                           .gates = a.gates,
+                           .batch = a.batch,
+                           .words = a.words,
+                           .threads = threads,
+                           .training = pass == "training"});
         }
   return run_bench(bench::pairs(cases, a.seconds), a.json);
 }

@@ -223,9 +223,10 @@ int check_command(const CheckArguments& arguments) {
     for (const auto& [name, checksum] : result.files)
       checks.make(name, [&] { return look_at_file(run / name, checksum); });
   }
-  if (fs::exists(run / train::kShortlistFile) && train::find_damage(run / "best").empty() &&
-      tasks::read_recipe((run / "best" / "recipe.toml").string()).about().name == "seq2seq")
+  if (fs::exists(run / train::kShortlistFile) && train::find_damage(run / "best").empty())
     checks.make(train::kShortlistFile, [&] {
+      if (tasks::read_recipe((run / "best" / "recipe.toml").string()).about().name != "seq2seq")
+        return std::string("of no use to this kind of task");
       tasks::load_run(run, {tasks::Setting::parse("decode.shortlist=true")});
       return std::string("of the run's pieces");
     });

@@ -15,6 +15,11 @@ namespace {
 
 void add_out(CLI::App& command, RecipeArguments& arguments) {
   command.add_option("--out", arguments.out, "Folder to write (default: runs/RECIPE-DATE-TIME)")
+      ->check(
+          [](const std::string& folder) {
+            return folder.empty() ? "must name a folder, got an empty text" : "";
+          },
+          "", "")
       ->type_name("FOLDER");
 }
 

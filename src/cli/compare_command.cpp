@@ -100,6 +100,7 @@ int compare_command(const CompareArguments& arguments) {
     throw tasks::RecipeError(
         "recipe '" + recipe.name +
         "' has no twins to compare: add [[twins]] tables, as 'quatrain recipes show agreement' does");
+  if (!arguments.out.empty()) refuse_inside_checkpoint(arguments.out);
   Comparison comparison;
   comparison.folder = !arguments.out.empty() ? fs::path(arguments.out) : file.folder;
   const bool known = arguments.seeds.empty() && !comparison.folder.empty();

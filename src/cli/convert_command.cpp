@@ -10,6 +10,7 @@
 #include "cli/console.h"
 #include "cli/convert.h"
 #include "cli/json_file.h"
+#include "cli/run_folder.h"
 #include "quatrain/tasks/run.h"
 #include "support/shell_word.h"
 
@@ -57,6 +58,7 @@ Json to_json(const nn::ConversionReport& report, const ConvertArguments& argumen
 int write_for_other(const ConvertArguments& arguments) {
   if (!arguments.where.empty() || !arguments.except.empty() || arguments.heads > 0)
     throw UsageError("convert: --where, --except and --heads are for another algebra, not for --to");
+  refuse_inside_checkpoint(arguments.out);
   if (fs::exists(arguments.out))
     throw UsageError("convert: '" + arguments.out + "' exists: choose another name");
   const auto model = tasks::load_run(arguments.in);
@@ -92,6 +94,7 @@ int convert_command(const ConvertArguments& arguments) try {
   if (spec.n == 1)
     throw UsageError("convert: --algebra must be hypercomplex, like quaternion or 'phm(4)', got " +
                      arguments.algebra);
+  refuse_inside_checkpoint(arguments.out);
   const bool run = fs::is_directory(arguments.in);
   if (!run && !fs::exists(arguments.in))
     throw UsageError("convert: there is no weights file or run '" + arguments.in + "'");

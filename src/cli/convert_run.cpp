@@ -1,11 +1,13 @@
 #include <torch/types.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "cli/convert.h"
 #include "quatrain/nn/weights.h"
 #include "quatrain/tasks/run.h"
 #include "support/atomic_file.h"
+#include "support/atomic_folder.h"
 #include "train/checkpoint.h"
 
 namespace quatrain::cli {
@@ -31,14 +33,16 @@ nn::ConversionReport convert_run(const ConvertArguments& arguments) {
 
   if (fs::exists(out / "last") || fs::exists(out / "result.json"))
     throw UsageError("convert: '" + arguments.out + "' holds a run that was trained: choose another folder");
-  fs::create_directories(out);
-  train::write_checkpoint(out, "best", 0, [&](const fs::path& folder) {
+  std::optional<AtomicFolder> made;
+  if (!fs::exists(out)) made.emplace(out);
+  train::write_checkpoint(made ? made->path() : out, "best", 0, [&](const fs::path& folder) {
     nn::save_weights(twin->module(), folder / "model.safetensors");
     tasks::Recipe recipe = twin->recipe();
     recipe.weights = out.string();  // where training starts
     write_text(folder / "recipe.toml", tasks::to_toml(recipe));
     twin->store(folder);
   });
+  if (made) made->commit();
   return report;
 }
 

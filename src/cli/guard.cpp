@@ -26,11 +26,7 @@ std::string with_way_out(const std::string& sentence) {
   std::smatch found;
   if (!std::regex_search(sentence, found, refused)) return sentence;
   std::string amount = found[1].str() + " " + found[2].str();
-  if (found[2] == "bytes") {
-    char gibibytes[32];
-    std::snprintf(gibibytes, sizeof gibibytes, "%.1f GiB", std::stod(found[1].str()) / (1 << 30));
-    amount = gibibytes;
-  }
+  if (found[2] == "bytes") amount = bytes(std::stod(found[1].str()));
   return "out of memory: " + amount + " were asked for at once; " + kSmaller;
 }
 

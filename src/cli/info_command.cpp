@@ -111,8 +111,8 @@ int info_algebras_command() {
   std::printf(
       "\nn: dimension. R: rank of the factors that are known, so that a layer costs R/n^2 of the real one's "
       "arithmetic.\n"
-      "Also by signature: clifford(p,q), clifford(p,q,r), cyclic(n). Learned: phm(n), phm(ALGEBRA), "
-      "wkp(n).\n");
+      "Also by signature: clifford(p,q), clifford(p,q,r), cyclic(n), negacyclic(n), group_z2(m). "
+      "Learned: phm(n), phm(ALGEBRA), wkp(n).\n");
   return kSuccess;
 }
 

@@ -11,7 +11,7 @@
 
 namespace quatrain::cli {
 
-std::vector<std::string> LineReader::next(size_t most) {
+std::vector<std::string> LineInput::next(size_t most) {
   constexpr size_t kMostBytes = 8 << 20;
   std::vector<std::string> lines;
   std::string line;
@@ -29,7 +29,7 @@ std::vector<std::string> LineReader::next(size_t most) {
   return lines;
 }
 
-bool LineReader::take(std::string& line) {
+bool LineInput::take(std::string& line) {
   if (skips_) {
     const auto end = buffer_.find('\n', begin_);
     begin_ = scanned_ = end == buffer_.npos ? buffer_.size() : end + 1;
@@ -57,12 +57,12 @@ bool LineReader::take(std::string& line) {
 }
 
 // True where a read would not wait.
-bool LineReader::waiting() const {
+bool LineInput::waiting() const {
   pollfd poller{descriptor_, POLLIN, 0};
   return ::poll(&poller, 1, 0) > 0;
 }
 
-void LineReader::fill() {
+void LineInput::fill() {
   constexpr size_t kPortion = 1 << 16;
   buffer_.erase(0, begin_);
   scanned_ -= begin_;

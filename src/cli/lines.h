@@ -8,10 +8,10 @@ namespace quatrain::cli {
 
 /// Lines from a file descriptor, in the portions in which they come: a pipe that pauses hands over what it
 /// has, so that whoever waits for an answer gets one.
-class LineReader {
+class LineInput {
  public:
   /// A line of more than `longest` bytes is handed over cut to one more than that: whoever asks refuses it.
-  LineReader(int descriptor, size_t longest) : descriptor_(descriptor), longest_(longest) {}
+  LineInput(int descriptor, size_t longest) : descriptor_(descriptor), longest_(longest) {}
 
   /// The next lines without their ends, at most `most` and some 8 MiB: waits for one, then takes those that
   /// are there already. Empty at the end of the input. A last line needs no end; "\r\n" ends a line too.

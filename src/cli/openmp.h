@@ -2,8 +2,9 @@
 
 namespace quatrain::cli {
 
-/// Starts the program again with a short GOMP_SPINCOUNT, unless the environment says how OpenMP's threads
-/// wait. To be called before anything is read or written; returns where nothing has to be done.
+/// Sees that OpenMP has a short GOMP_SPINCOUNT, unless the environment says how its threads wait. Mostly a
+/// function that runs before the libraries are initialised has done so; else the program is started again.
+/// To be called before anything is read or written.
 ///
 /// By default a thread that waits for the others spins for milliseconds. Where they have to share a processor
 /// with other work, that keeps them from it: training on two threads of a busy machine was seen to take 70

@@ -85,7 +85,7 @@ void answer_lines(tasks::Model& model, bool skips_bad, std::span<const std::stri
 }
 
 Progress answer_input(tasks::Model& model, bool skips_bad) {
-  LineReader reader(STDIN_FILENO, kLongestLine);
+  LineInput reader(STDIN_FILENO, kLongestLine);
   Progress so_far;
   if (::isatty(STDIN_FILENO))
     std::fprintf(stderr, "%s a line; end with Ctrl-D\n", model.recipe().about().reads.c_str());

@@ -59,8 +59,8 @@ std::vector<RecipeFile> known_recipes() {
     all[std::string(name)] = {std::string(text), std::string(name) + ".toml", std::string(name), {}};
   // A recipe here hides one of the same name that came with the program.
   std::error_code none;
-  for (const auto& entry : fs::directory_iterator("recipes", none))
-    if (entry.path().extension() == ".toml") all[entry.path().stem().string()] = from_file(entry.path());
+  for (fs::directory_iterator entry("recipes", none), end; !none && entry != end; entry.increment(none))
+    if (entry->path().extension() == ".toml") all[entry->path().stem().string()] = from_file(entry->path());
   std::vector<RecipeFile> list;
   for (auto& [name, recipe] : all) list.push_back(std::move(recipe));
   return list;

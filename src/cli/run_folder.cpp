@@ -6,6 +6,7 @@
 #include "quatrain/train/checkpoint.h"
 #include "support/shell_word.h"
 #include "support/text.h"
+#include "train/checkpoint.h"
 #include "train/run_files.h"
 
 namespace quatrain::cli {
@@ -20,8 +21,20 @@ std::vector<tasks::Setting> parse_settings(const std::vector<std::string>& texts
 
 namespace {
 
+// True of a converted run that has not been trained: its recipe names the folder that it was written to, and
+// it may have been moved.
+bool starts_from_itself(const fs::path& run) {
+  return !run.empty() && train::has_checkpoint(run, "best") && !train::has_checkpoint(run) &&
+         train::step_of(run / "best") == 0 && !fs::exists(run / train::kResultFile);
+}
+
 tasks::Recipe read_chosen(const RecipeFile& file, const RecipeArguments& arguments,
-                          const std::function<void(tasks::Recipe&)>& choose) {
+                          const std::function<void(tasks::Recipe&)>& choose_twins) {
+  const auto choose = [&](tasks::Recipe& recipe) {
+    if (!recipe.weights.empty() && starts_from_itself(file.folder))
+      recipe.weights = fs::absolute(file.folder).lexically_normal().string();
+    choose_twins(recipe);
+  };
   auto settings = parse_settings(arguments.settings);
   if (!arguments.split.empty()) settings.push_back({"task.split", arguments.split, "--split"});
   return tasks::parse_recipe(file.text, file.origin, file.name, settings, choose);
@@ -47,6 +60,14 @@ tasks::Recipe read_with_twins(const RecipeFile& file, const TwinsArguments& argu
     }
     recipe.twins = std::move(wanted);
   });
+}
+
+void refuse_inside_checkpoint(const fs::path& out) {
+  for (fs::path place = fs::weakly_canonical(fs::absolute(out)); place.has_relative_path();
+       place = place.parent_path())
+    if (fs::exists(place / "checkpoint.json"))
+      throw UsageError("'" + out.string() + "' belongs to '" + place.string() +
+                       "', a checkpoint, which training replaces as a whole: choose a place outside of it");
 }
 
 FreshFolder::FreshFolder(const std::string& name, const std::string& part) {

@@ -20,6 +20,10 @@ tasks::Recipe read_one(const RecipeFile& file, const RecipeArguments& arguments,
 /// The same with the wanted twins alone, in the order in which they were asked for.
 tasks::Recipe read_with_twins(const RecipeFile& file, const TwinsArguments& arguments);
 
+/// Throws a UsageError where OUT is a part of a run's checkpoint, which is replaced whole while the run
+/// trains.
+void refuse_inside_checkpoint(const std::filesystem::path& out);
+
 /// Makes a folder of its own, runs/NAME[-PART]-DATE-TIME, which goes with the object where nothing was put
 /// into it.
 class FreshFolder {

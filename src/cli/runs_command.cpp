@@ -43,9 +43,9 @@ void find_runs(const fs::path& folder, int depth, Found& found) {
     found.left_out.push_back(train::sentence_of(error));
     return;
   }
-  for (const auto& entry : entries)
-    if (entry.is_directory(none))  // a link may lead to a run, but not round in circles
-      find_runs(entry.path(), entry.is_symlink(none) ? kDeepest : depth + 1, found);
+  for (; entries != fs::directory_iterator(); entries.increment(none))
+    if (entries->is_directory(none))  // a link may lead to a run, but not round in circles
+      find_runs(entries->path(), entries->is_symlink(none) ? kDeepest : depth + 1, found);
 }
 
 // What is known of a run, whatever of it is there. Its weights are not read: there may be hundreds of runs.

@@ -28,7 +28,7 @@ std::vector<std::string> read_lines(const std::string& file) {
   std::vector<std::string> lines;
   if (file == "-") {
     constexpr size_t kPortion = 4096;
-    LineReader reader(STDIN_FILENO, kLongestLine);
+    LineInput reader(STDIN_FILENO, kLongestLine);
     for (auto more = reader.next(kPortion); !more.empty(); more = reader.next(kPortion))
       for (std::string& line : more) keep(std::move(line), "standard input", lines);
     return lines;

@@ -9,21 +9,29 @@ std::atomic<bool> requested{false};
 std::atomic<int> signal_number{SIGINT};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
-void on_signal(int number) {
-  signal_number = number;
-  requested = true;
-  // The next one of any kind takes its usual effect.
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
-  std::signal(SIGHUP, SIG_DFL);
-}
-
 constexpr std::array kStops{SIGINT, SIGTERM, SIGHUP};
 volatile std::sig_atomic_t held_signal = 0;
 
+bool is_ignored(int number) {
+  struct sigaction now {};
+  return sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+// The next one of any kind takes its usual effect; what is ignored stays so.
+void let_next_through() {
+  for (const int stop : kStops)
+    if (!is_ignored(stop)) std::signal(stop, SIG_DFL);
+}
+
+void on_signal(int number) {
+  signal_number = number;
+  requested = true;
+  let_next_through();
+}
+
 void hold(int number) {
   held_signal = number;
-  for (const int stop : kStops) std::signal(stop, SIG_DFL);
+  let_next_through();
 }
 
 }  // namespace
@@ -53,9 +61,7 @@ void catch_stops() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   // Under nohup a run outlives its terminal.
-  struct sigaction before {};
-  if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
-    sigaction(SIGHUP, &action, nullptr);
+  if (!is_ignored(SIGHUP)) sigaction(SIGHUP, &action, nullptr);
 }
 
 void watch_for_stop() {

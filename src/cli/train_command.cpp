@@ -61,6 +61,7 @@ int train_command(const TrainArguments& arguments) {
         "--from must name a checkpoint that training can continue from, last or an older one such as "
         "step-000120, got '" +
         arguments.from + "'");
+  if (!arguments.out.empty()) refuse_inside_checkpoint(arguments.out);
   fs::path folder = arguments.out;
   if (folder.empty() && arguments.resume) folder = file.folder;
   if (arguments.resume && arguments.out.empty() && (file.folder.empty() || !train::holds_run(folder)))
@@ -116,7 +117,8 @@ int train_command(const TrainArguments& arguments) {
   }
   if (!trains)
     print_note("nothing is left to train: the run ended at step " + grouped(result.steps) +
-               " (train.steps and train.epochs say how long it is)");
+               (result.stopped_early ? ", stopped early (train.patience says when; 0: never)"
+                                     : " (train.steps and train.epochs say how long it is)"));
   print_result(result, recipe, folder);
   return kSuccess;
 }

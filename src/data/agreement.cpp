@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/agreement_lexicon.h"
+#include "data/generated_sizes.h"
 #include "data/random.h"
 #include "data/text_file.h"
 
@@ -173,11 +174,7 @@ class Grammar {
 };
 
 void check(const AgreementOptions& options) {
-  const std::pair<const char*, int64_t> sizes[] = {
-      {"train", options.train}, {"dev", options.dev}, {"test", options.test}};
-  for (const auto& [set, size] : sizes) {
-    TORCH_CHECK(size >= 1, "generate_agreement: ", set, " must be at least 1, got ", size);
-  }
+  check_sizes("generate_agreement", options.train, options.dev, options.test);
   double sum = 0;
   for (const double share : options.shares) {
     TORCH_CHECK(std::isfinite(share) && share >= 0,

@@ -1,13 +1,13 @@
 #include "quatrain/data/back_off_model.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <numbers>
 
 #include "data/line_file.h"
 #include "data/text_file.h"
+#include "support/parse_number.h"
 
 namespace quatrain::data {
 namespace {
@@ -121,12 +121,10 @@ class BackOffModelReader {
   }
 
   float number(std::string_view text, const char* what) const {
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const auto narrow = static_cast<float>(value);
-    TORCH_CHECK(error == std::errc() && end == text.data() + text.size() && std::isfinite(narrow),
-                lines_.place(), ": the ", what, " must be a finite number, got ", quote(text));
-    return narrow;
+    const auto value = static_cast<float>(parse_number<double>(text).value_or(NAN));
+    TORCH_CHECK(std::isfinite(value), lines_.place(), ": the ", what, " must be a finite number, got ",
+                quote(text));
+    return value;
   }
 
   // Reads the n-grams of an order into ngrams_, and the line behind them.

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
-struct gzFile_s;
+#include "data/content.h"
 
 namespace quatrain::data {
 
@@ -17,7 +17,7 @@ class ByteFile {
  public:
   explicit ByteFile(std::filesystem::path file);
 
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return content_.file(); }
   int64_t offset() const { return offset_; }  ///< of the byte that comes next; of the decompressed content
   /// How many bytes are left; not known of a compressed file.
   std::optional<int64_t> left() const;
@@ -34,13 +34,10 @@ class ByteFile {
   void seek(int64_t offset);
 
  private:
-  struct Close {
-    void operator()(gzFile_s* stream) const;
-  };
-  void check_read() const;
+  bool refill();  // true where there is more
 
-  std::filesystem::path path_;
-  std::unique_ptr<gzFile_s, Close> stream_;
+  Content content_;
+  std::string_view rest_;  // of its portion
   int64_t offset_ = 0;
   std::optional<int64_t> size_;  // of a plain file
 };

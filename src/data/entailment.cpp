@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/generated_sizes.h"
 #include "data/random.h"
 #include "quatrain/data/text_pairs.h"
 
@@ -113,9 +114,7 @@ class PairGrammar {
 };
 
 void check(const EntailmentOptions& options) {
-  for (const auto& [set, size] :
-       {std::pair{"train", options.train}, {"dev", options.dev}, {"test", options.test}})
-    TORCH_CHECK(size >= 1, "generate_entailment: ", set, " must be at least 1, got ", size);
+  check_sizes("generate_entailment", options.train, options.dev, options.test);
   TORCH_CHECK(options.order_share >= 0 && options.order_share <= 1,
               "generate_entailment: order_share must be from 0 to 1, got ", options.order_share);
 }

@@ -88,12 +88,10 @@ at::Tensor triangles_of(const FilterBankOptions& options, int64_t padded) {
 }  // namespace
 
 const char* name(WindowShape shape) {
-  return find_name(kShapes, shape);
+  return name_of(kShapes, shape);
 }
 WindowShape parse_window_shape(std::string_view text) {
-  const WindowShape* shape = find_value(kShapes, text);
-  TORCH_CHECK(shape, "filter_bank: window must be one of ", list_names(kShapes), ", got '", text, "'");
-  return *shape;
+  return parse_name(kShapes, "filter_bank: window", text);
 }
 
 FilterBank::FilterBank(const FilterBankOptions& options)

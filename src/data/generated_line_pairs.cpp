@@ -1,5 +1,7 @@
 #include "data/generated_line_pairs.h"
 
+#include <c10/util/Exception.h>
+
 #include <unordered_set>
 #include <utility>
 
@@ -40,12 +42,6 @@ LinePair train_line(uint64_t seed, int64_t i, const std::string& cause, const Dr
     if (std::optional<LinePair> line = draw(random)) return *std::move(line);
     TORCH_CHECK(tries < kMostTries, cause, " no question for the training set; ask for more values");
   }
-}
-
-void check_sizes(const char* function, int64_t train, int64_t dev, int64_t test) {
-  const std::pair<const char*, int64_t> sizes[] = {{"train", train}, {"dev", dev}, {"test", test}};
-  for (const auto& [set, size] : sizes)
-    TORCH_CHECK(size >= 1, function, ": ", set, " must be at least 1, got ", size);
 }
 
 }  // namespace quatrain::data

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <c10/util/Exception.h>
-
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -31,8 +29,5 @@ std::vector<LinePair> different_lines(uint64_t seed, GeneratedSet set, int64_t c
 
 /// Line i of the training set. `cause` as before: ".. leave".
 LinePair train_line(uint64_t seed, int64_t i, const std::string& cause, const DrawLine& draw);
-
-/// Each set needs a line.
-void check_sizes(const char* function, int64_t train, int64_t dev, int64_t test);
 
 }  // namespace quatrain::data

@@ -123,6 +123,10 @@ class Table {
 
 std::vector<std::vector<int64_t>> likely_targets(const EncodedLinePairs& pairs, int64_t sources,
                                                  int64_t targets, const Model1Options& options) {
+  for (const auto& [name, value] : {std::pair("best", options.best),
+                                    {"iterations", options.iterations},
+                                    {"candidates", options.candidates}})
+    TORCH_CHECK(value >= 1, "likely_targets: ", name, " must be at least 1, got ", value);
   Table table(pairs, sources, targets, options);
   for (int64_t iteration = 1; iteration <= options.iterations; ++iteration) {
     if (options.tell) options.tell(iteration);

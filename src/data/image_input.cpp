@@ -27,13 +27,11 @@ int64_t red_channel(ColourMode mode) {
 }  // namespace
 
 const char* name(ColourMode mode) {
-  return find_name(kColourModeNames, mode);
+  return name_of(kColourModeNames, mode);
 }
 
 ColourMode parse_colour_mode(std::string_view text) {
-  const ColourMode* mode = find_value(kColourModeNames, text);
-  TORCH_CHECK(mode, "colour: must be one of ", list_names(kColourModeNames), ", got ", quote(text));
-  return *mode;
+  return parse_name(kColourModeNames, "colour:", text);
 }
 
 int64_t channels(ColourMode mode) {

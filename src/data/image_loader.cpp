@@ -14,6 +14,7 @@
 
 #include "data/image_writer.h"
 #include "data/random.h"
+#include "support/parts.h"
 
 namespace quatrain::data {
 
@@ -35,7 +36,7 @@ class ImageLoader::Maker {
         writer_(options.scale, options.mode, set_.images.size(2), set_.images.size(3)) {}
 
   const ImageSet& set() const { return set_; }
-  int64_t batches() const { return (set_.size() + options_.batch_size - 1) / options_.batch_size; }
+  int64_t batches() const { return count_parts(set_.size(), options_.batch_size); }
 
   ImageBatch make(Number number) {
     const auto order = order_of(number.epoch);

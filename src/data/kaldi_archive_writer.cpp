@@ -46,28 +46,32 @@ void KaldiArchiveWriter::write(const std::string& key, const at::Tensor& matrix)
   const auto values = matrix.detach().to(torch::kCPU, torch::kFloat).contiguous();
   TORCH_CHECK(values.isfinite().all().item<bool>(), "KaldiArchiveWriter: the matrix of ", quote(key),
               " must hold finite numbers of single precision, but some are not");
-  TORCH_CHECK(keys_.insert(key).second, "KaldiArchiveWriter: the key ", quote(key), " was written before");
+  TORCH_CHECK(!keys_.contains(key), "KaldiArchiveWriter: the key ", quote(key), " was written before");
 
   std::string bytes = key + ' ';
-  lines_ +=
+  const std::string line =
       bytes + named_.string() + ':' + std::to_string(offset_ + static_cast<int64_t>(bytes.size())) + '\n';
   bytes += std::string("\0BFM ", 5);
   for (const int64_t size : values.sizes()) {
     bytes += '\4';
     append(bytes, static_cast<int32_t>(size));
   }
-  archive_->write(bytes.data(), bytes.size());
-  archive_->write(values.data_ptr<float>(), values.nbytes());
+  // An entry that was not written whole leaves an archive that cannot be closed.
+  auto archive = std::move(archive_);
+  archive->write(bytes.data(), bytes.size());
+  archive->write(values.data_ptr<float>(), values.nbytes());
   offset_ += static_cast<int64_t>(bytes.size() + values.nbytes());
+  keys_.insert(key);
+  lines_ += line;
+  archive_ = std::move(archive);
 }
 
 void KaldiArchiveWriter::close() {
   TORCH_CHECK(archive_, "KaldiArchiveWriter: ", named_.string(), " is closed already");
-  script_->write(lines_.data(), lines_.size());
-  archive_->commit();
-  script_->commit();
-  archive_.reset();
-  script_.reset();
+  const auto archive = std::move(archive_), script = std::move(script_);
+  script->write(lines_.data(), lines_.size());
+  archive->commit();
+  script->commit();
 }
 
 }  // namespace quatrain::data

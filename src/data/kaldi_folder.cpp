@@ -1,7 +1,6 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "data/speech_readers.h"
 #include "data/split_files.h"
 #include "data/text_file.h"
+#include "support/parse_number.h"
 
 namespace quatrain::data {
 namespace fs = std::filesystem;
@@ -22,10 +22,8 @@ struct Line {
 };
 
 std::optional<double> decimal(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
+  const auto value = parse_number<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 /// As Kaldi writes them: from 0 on, or the sides of a call.

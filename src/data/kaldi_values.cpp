@@ -3,13 +3,13 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
 
 #include "data/text_file.h"
+#include "support/parse_number.h"
 
 namespace quatrain::data {
 namespace {
@@ -310,11 +310,9 @@ class Value {
 
   float text_number() {
     const std::string text = word();
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty() || error != std::errc() || end != text.data() + text.size())
-      fail("holds " + quote(text) + ", which is no number");
-    return static_cast<float>(value);
+    const auto value = parse_number<double>(text);
+    if (!value) fail("holds " + quote(text) + ", which is no number");
+    return static_cast<float>(*value);
   }
 
   /// Numbers up to the end of the line, which must be there: the last number may be cut off otherwise.

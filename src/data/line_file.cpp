@@ -1,57 +1,31 @@
 #include "data/line_file.h"
 
-#include <zlib.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <utility>
 
 #include "data/text_file.h"
 
 namespace quatrain::data {
 namespace {
 
-constexpr size_t kPortion = 1 << 16;
 // With a byte order mark and a carriage return, and one byte more, so that its length tells that it is too
 // long.
 constexpr size_t kMostKept = kLongestLine + 8;
 
 }  // namespace
 
-void LineFile::Close::operator()(gzFile_s* stream) const {
-  gzclose_r(stream);
-}
-
-LineFile::LineFile(std::filesystem::path file) : file_(std::move(file)) {
-  try {
-    check_file(file_);
-  } catch (const std::invalid_argument& error) {
-    TORCH_CHECK(false, "data: ", file_.string(), " cannot be read: ", error.what());
-  }
-  stream_.reset(gzopen(file_.c_str(), "rb"));
-  TORCH_CHECK(stream_, "data: ", file_.string(), " cannot be opened for reading: check its permissions");
-  gzbuffer(stream_.get(), kPortion);
-  portion_.resize(kPortion);
-}
+LineFile::LineFile(std::filesystem::path file) : content_(std::move(file)) {}
 
 std::string LineFile::place() const {
-  return data::place(file_, number_);
+  return data::place(file(), number_);
 }
 
 bool LineFile::refill() {
-  const int count = gzread(stream_.get(), portion_.data(), kPortion);
-  if (count <= 0) {
-    int error = Z_OK;
-    const char* what = gzerror(stream_.get(), &error);
-    TORCH_CHECK(error != Z_ERRNO, "data: reading ", file_.string(), " failed after line ", number_, ": ",
-                std::strerror(errno));
-    TORCH_CHECK(
-        error == Z_OK || error == Z_STREAM_END, "data: ", file_.string(), " is a compressed file that is ",
-        error == Z_BUF_ERROR ? std::string("cut off") : "damaged (" + std::string(what ? what : "") + ")",
-        " after line ", number_, "; copy or compress it again");
-  }
-  rest_ = {portion_.data(), static_cast<size_t>(std::max(count, 0))};
-  return count > 0;
+  rest_ = content_.next();
+  if (rest_.empty()) content_.check("after line " + std::to_string(number_));
+  return !rest_.empty();
 }
 
 bool LineFile::next(std::string_view& line) {
@@ -61,7 +35,7 @@ bool LineFile::next(std::string_view& line) {
   };
   for (bool begun = false;; begun = true) {
     if (rest_.empty() && !refill()) {
-      TORCH_CHECK(begun || number_ > 0, "data: ", file_.string(), " is empty");
+      TORCH_CHECK(begun || number_ > 0, "data: ", file().string(), " is empty");
       if (!begun) return false;
       line = begun_;  // the last one, without an end
       break;

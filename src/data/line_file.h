@@ -2,14 +2,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "data/content.h"
 #include "quatrain/api.h"
-
-struct gzFile_s;
 
 namespace quatrain::data {
 
@@ -27,18 +24,13 @@ class QUATRAIN_API LineFile {
 
   int64_t number() const { return number_; }  ///< of the last line, from 1 on
   std::string place() const;                  ///< "FILE:LINE"
-  const std::filesystem::path& file() const { return file_; }
+  const std::filesystem::path& file() const { return content_.file(); }
 
  private:
   bool refill();
 
-  struct QUATRAIN_API Close {
-    void operator()(gzFile_s* stream) const;
-  };
-  std::filesystem::path file_;
-  std::unique_ptr<gzFile_s, Close> stream_;
-  std::vector<char> portion_;
-  std::string_view rest_;  // of the portion
+  Content content_;
+  std::string_view rest_;  // of its portion
   std::string begun_;      // of a line that began in an earlier portion
   int64_t number_ = 0;
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "data/generated_line_pairs.h"
+#include "data/generated_sizes.h"
 #include "data/line_pair_files.h"
 #include "data/split_files.h"
 #include "data/text_file.h"
@@ -133,7 +134,10 @@ class GeneratedCorpus final : public LinePairCorpus {
  private:
   /// Dev and test, which are few; one line of train.
   static LinePairSplits held_out(LinePairSource source) {
-    check_sizes("data", source.math.train, source.math.dev, source.math.test);
+    if (source.reader == kMath)
+      check_sizes("data", source.math.train, source.math.dev, source.math.test);
+    else
+      check_sizes("data", source.reverse.train, source.reverse.dev, source.reverse.test);
     source.math.train = source.reverse.train = 1;
     return source.reader == kMath ? generate_math(source.math) : generate_reverse(source.reverse);
   }

@@ -14,12 +14,10 @@ constexpr EnumNames<TextForm, 3> kTextFormNames{
 }  // namespace
 
 const char* name(TextForm form) {
-  return find_name(kTextFormNames, form);
+  return name_of(kTextFormNames, form);
 }
 TextForm parse_text_form(std::string_view text) {
-  const TextForm* form = find_value(kTextFormNames, text);
-  TORCH_CHECK(form, "text: must be one of ", list_names(kTextFormNames), ", got ", quote(text));
-  return *form;
+  return parse_name(kTextFormNames, "text:", text);
 }
 
 std::string whole_words(std::string text, TextForm form) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "data/random.h"
+#include "support/parts.h"
 
 namespace quatrain::data {
 namespace {
@@ -90,7 +91,7 @@ int64_t Loader::examples() const {
 }
 
 int64_t Loader::batches() const {
-  return (examples() + options_.batch_size - 1) / options_.batch_size;
+  return count_parts(examples(), options_.batch_size);
 }
 
 void Loader::arrange(int64_t epoch) {

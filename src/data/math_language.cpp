@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "data/generated_line_pairs.h"
+#include "data/generated_sizes.h"
 #include "data/random.h"
 #include "support/enum_names.h"
 
@@ -74,12 +75,10 @@ std::vector<LinePair> lines_of(const MathOptions& options, GeneratedSet set, int
 }  // namespace
 
 const char* name(MathSplit split) {
-  return find_name(kSplits, split);
+  return name_of(kSplits, split);
 }
 MathSplit parse_math_split(std::string_view text) {
-  const MathSplit* split = find_value(kSplits, text);
-  TORCH_CHECK(split, "math: split must be one of ", list_names(kSplits), ", got '", text, "'");
-  return *split;
+  return parse_name(kSplits, "math: split", text);
 }
 
 LinePair math_line(const MathOptions& options, int64_t i) {

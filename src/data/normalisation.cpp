@@ -16,12 +16,10 @@ constexpr double kNoVariance = 1e-10;
 }  // namespace
 
 const char* name(NormalisationScale scale) {
-  return find_name(kScales, scale);
+  return name_of(kScales, scale);
 }
 NormalisationScale parse_normalisation_scale(std::string_view text) {
-  const NormalisationScale* scale = find_value(kScales, text);
-  TORCH_CHECK(scale, "normalisation: scale must be one of ", list_names(kScales), ", got '", text, "'");
-  return *scale;
+  return parse_name(kScales, "normalisation: scale", text);
 }
 
 Normalisation::Normalisation(int64_t bands, int64_t components, NormalisationScale scale)

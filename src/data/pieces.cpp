@@ -33,7 +33,7 @@ std::string title(PieceKind kind, std::string_view content) {
 }  // namespace
 
 const char* name(PieceKind kind) {
-  return find_name(kPieceKindNames, kind);
+  return name_of(kPieceKindNames, kind);
 }
 bool is_sentencepiece(PieceKind kind) {
   return kind == PieceKind::unigram || kind == PieceKind::bpe;
@@ -47,9 +47,7 @@ std::string in_one_line(std::string text) {
   return text;
 }
 PieceKind parse_piece_kind(std::string_view text) {
-  const PieceKind* kind = find_value(kPieceKindNames, text);
-  TORCH_CHECK(kind, "pieces: must be one of ", list_names(kPieceKindNames), ", got ", quote(text));
-  return *kind;
+  return parse_name(kPieceKindNames, "pieces:", text);
 }
 
 Pieces::Pieces(std::shared_ptr<const State> state) : state_(std::move(state)) {}

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/generated_line_pairs.h"
+#include "data/generated_sizes.h"
 
 namespace quatrain::data {
 namespace {

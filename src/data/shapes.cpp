@@ -8,7 +8,7 @@
 #include <numbers>
 #include <vector>
 
-#include "data/generated_line_pairs.h"
+#include "data/generated_sizes.h"
 #include "data/in_threads.h"
 #include "data/random.h"
 #include "quatrain/data/image_set.h"

@@ -26,7 +26,7 @@ void for_each_line(const std::filesystem::path& file,
 /// The columns between tabs.
 std::vector<std::string_view> columns(std::string_view line);
 
-/// Without the spaces, tabs and carriage returns at both ends.
+/// Without the white space of ASCII at both ends.
 std::string_view trimmed(std::string_view text);
 
 /// What the labels' column may be called in the first line of a user's file, in any case.

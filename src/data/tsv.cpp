@@ -88,7 +88,8 @@ void require_sets(const Splits& splits, const std::filesystem::path& file) {
 Splits cut(const std::filesystem::path& file, const Shares& shares) {
   TORCH_CHECK(std::filesystem::exists(file), "data: there is no ", file.string());
   TORCH_CHECK(std::filesystem::is_regular_file(file), "data: a split is of one file, got ", file.string(),
-              " (a folder's train.tsv, dev.tsv and test.tsv are split already)");
+              " (a folder's train.tsv, dev.tsv and test.tsv are split already: leave the split out, with "
+              "--set task.split= where a recipe has one)");
   auto rows = read_rows(file);
   Splits splits;
   splits.labels = labels_of(file, rows);

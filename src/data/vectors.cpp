@@ -3,13 +3,13 @@
 #include <torch/types.h>
 
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <numbers>
 
 #include "data/random.h"
 #include "data/text_file.h"
+#include "support/parse_number.h"
 
 namespace quatrain::data {
 namespace fs = std::filesystem;
@@ -127,9 +127,9 @@ void read_text(const fs::path& file, Rows& rows) {
     if (!to) return;
     for (int64_t i = 0; i < dim; ++i) {
       const auto& text = fields[static_cast<size_t>(i + 1)];
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to[i]);
-      TORCH_CHECK(error == std::errc() && end == text.data() + text.size(), place(file, number), ": column ",
-                  i + 2, " must be a number, got ", quote(text));
+      const auto value = parse_number<float>(text);
+      TORCH_CHECK(value, place(file, number), ": column ", i + 2, " must be a number, got ", quote(text));
+      to[i] = *value;
     }
     check_finite(to, dim, place(file, number), fields[0]);
   });

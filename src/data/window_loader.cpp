@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "support/parts.h"
+
 namespace quatrain::data {
 
 WindowBatch WindowBatch::to(at::Device device) const {
@@ -21,7 +23,7 @@ WindowLoader::WindowLoader(std::shared_ptr<const TokenStore> text, int64_t batch
 }
 
 int64_t WindowLoader::batches() const {
-  return (column_ + length_ - 1) / length_;
+  return count_parts(column_, length_);
 }
 
 int64_t WindowLoader::tokens() const {

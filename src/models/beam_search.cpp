@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "models/next_tokens.h"
-#include "nn/enum_names.h"
+#include "support/enum_names.h"
 
 namespace quatrain::models {
 namespace {
@@ -230,11 +230,11 @@ class Search {
 }  // namespace
 
 const char* name(LengthPenalty penalty) {
-  return nn::name_in(kPenalties, penalty);
+  return name_of(kPenalties, penalty);
 }
 
 LengthPenalty parse_length_penalty(std::string_view text) {
-  return nn::parse_in(kPenalties, "length_penalty", text);
+  return parse_name(kPenalties, "length_penalty", text);
 }
 
 double length_penalty(const SearchOptions& options, int64_t length) {

@@ -14,6 +14,7 @@ FrameTransitions::FrameTransitions(int64_t classes, double smoothing)
   transitions_ = torch::zeros({classes, classes}, torch::kLong);
   starts_ = torch::zeros({classes}, torch::kLong);
   ends_ = torch::zeros({classes}, torch::kLong);
+  of_class_ = torch::zeros({classes}, torch::kLong);
 }
 
 void FrameTransitions::add(std::span<const int64_t> labels) {
@@ -26,24 +27,22 @@ void FrameTransitions::add(std::span<const int64_t> labels) {
   for (size_t t = 1; t < labels.size(); ++t) ++transitions[labels[t - 1] * classes_ + labels[t]];
   ++starts_.mutable_data_ptr<int64_t>()[labels.front()];
   ++ends_.mutable_data_ptr<int64_t>()[labels.back()];
-}
-
-at::Tensor FrameTransitions::outgoing() const {
-  return transitions_.sum(1) + ends_;
+  auto* of_class = of_class_.mutable_data_ptr<int64_t>();
+  for (const int64_t label : labels) ++of_class[label];
 }
 
 int64_t FrameTransitions::frames() const {
-  return outgoing().sum().item<int64_t>();
+  return of_class_.sum().item<int64_t>();
 }
 
 // A class is followed by one of C classes, or by the end.
 at::Tensor FrameTransitions::log_probabilities() const {
-  const auto sums = outgoing().to(torch::kDouble) + smoothing_ * static_cast<double>(classes_ + 1);
+  const auto sums = of_class_.to(torch::kDouble) + smoothing_ * static_cast<double>(classes_ + 1);
   return ((transitions_.to(torch::kDouble) + smoothing_) / sums.unsqueeze(1)).log();
 }
 
 at::Tensor FrameTransitions::ends() const {
-  const auto sums = outgoing().to(torch::kDouble) + smoothing_ * static_cast<double>(classes_ + 1);
+  const auto sums = of_class_.to(torch::kDouble) + smoothing_ * static_cast<double>(classes_ + 1);
   return ((ends_.to(torch::kDouble) + smoothing_) / sums).log();
 }
 
@@ -53,13 +52,12 @@ at::Tensor FrameTransitions::starts() const {
 }
 
 at::Tensor FrameTransitions::priors() const {
-  const auto smoothed = outgoing().to(torch::kDouble) + smoothing_;
+  const auto smoothed = of_class_.to(torch::kDouble) + smoothing_;
   return (smoothed / smoothed.sum()).log();
 }
 
 at::Tensor FrameTransitions::seen() const {
-  const at::Tensor counts = outgoing();
-  return counts.sum().item<int64_t>() > 0 ? counts > 0 : torch::ones_like(counts, torch::kBool);
+  return frames() > 0 ? of_class_ > 0 : torch::ones_like(of_class_, torch::kBool);
 }
 
 std::map<std::string, at::Tensor> FrameTransitions::state() const {
@@ -91,6 +89,7 @@ void FrameTransitions::load(const std::map<std::string, at::Tensor>& state) {
   transitions_ = transitions;
   starts_ = starts;
   ends_ = ends;
+  of_class_ = behind;
 }
 
 }  // namespace quatrain::models

@@ -18,6 +18,14 @@ namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
+void check(const SamplingOptions& options, const char* function) {
+  nn::require(options.temperature >= 0, function, ": temperature must be at least 0, got ",
+              options.temperature);
+  nn::require(options.top_k >= 0, function, ": top_k must be at least 0, got ", options.top_k);
+  nn::require(options.top_p > 0 && options.top_p <= 1, function,
+              ": top_p must be above 0 and at most 1, got ", options.top_p);
+}
+
 // A text that goes on.
 struct Text {
   size_t place;                 // among the prompts
@@ -96,6 +104,7 @@ class Generation {
 }  // namespace
 
 int64_t sample(const std::vector<double>& scores, const SamplingOptions& options, double draw) {
+  check(options, "sample");
   for (const double score : scores)
     if (std::isnan(score) || score == -kNever) return -1;
   const auto best = std::max_element(scores.begin(), scores.end());
@@ -132,9 +141,7 @@ std::vector<Continuation> generate(LanguageModel model, const std::vector<std::v
   nn::require(options.context >= 1 && options.tokens >= 1,
               "generate: context and tokens must be at least 1, got ", options.context, " and ",
               options.tokens);
-  nn::require(options.sampling.temperature >= 0 && options.sampling.top_k >= 0 &&
-                  options.sampling.top_p > 0 && options.sampling.top_p <= 1,
-              "generate: temperature and top_k must be at least 0, top_p above 0 and at most 1");
+  check(options.sampling, "generate");
   for (const auto& prompt : prompts) nn::require(!prompt.empty(), "generate: every prompt must have a token");
   std::vector<size_t> order(prompts.size());
   std::iota(order.begin(), order.end(), 0);

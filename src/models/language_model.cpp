@@ -4,7 +4,7 @@
 
 #include "models/sequence_parts.h"
 #include "nn/check.h"
-#include "nn/enum_names.h"
+#include "support/enum_names.h"
 
 namespace quatrain::models {
 
@@ -16,10 +16,10 @@ constexpr EnumNames<OutputLayer, 3> kOutputs{
 }  // namespace
 
 const char* name(OutputLayer output) {
-  return nn::name_in(kOutputs, output);
+  return name_of(kOutputs, output);
 }
 OutputLayer parse_output_layer(std::string_view text) {
-  return nn::parse_in(kOutputs, "output", text);
+  return parse_name(kOutputs, "output", text);
 }
 
 LanguageModelImpl::LanguageModelImpl(LanguageModelOptions options) : options(std::move(options)) {

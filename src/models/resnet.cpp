@@ -13,9 +13,9 @@
 #include <cmath>
 
 #include "nn/check.h"
-#include "nn/enum_names.h"
 #include "ops/panels.h"
 #include "quatrain/nn/norm.h"
+#include "support/enum_names.h"
 
 namespace quatrain::models {
 
@@ -85,19 +85,19 @@ bool infers(const torch::nn::Module& module, const ResNetOptions& options) {
 }  // namespace
 
 const char* name(ConvolutionNorm norm) {
-  return nn::name_in(kNorms, norm);
+  return name_of(kNorms, norm);
 }
 
 ConvolutionNorm parse_convolution_norm(std::string_view name) {
-  return nn::parse_in(kNorms, "norm", name);
+  return parse_name(kNorms, "norm", name);
 }
 
 const char* name(Residual residual) {
-  return nn::name_in(kResiduals, residual);
+  return name_of(kResiduals, residual);
 }
 
 Residual parse_residual(std::string_view name) {
-  return nn::parse_in(kResiduals, "residual", name);
+  return parse_name(kResiduals, "residual", name);
 }
 
 std::vector<int64_t> divisible_widths(std::vector<int64_t> widths, int64_t n) {

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "nn/check.h"
-#include "nn/enum_names.h"
 #include "quatrain/models/positions.h"
+#include "support/enum_names.h"
 
 namespace quatrain::models {
 
@@ -20,10 +20,10 @@ constexpr EnumNames<Positions, 2> kPositions{
 }  // namespace
 
 const char* name(Positions positions) {
-  return nn::name_in(kPositions, positions);
+  return name_of(kPositions, positions);
 }
 Positions parse_positions(std::string_view text) {
-  return nn::parse_in(kPositions, "positions", text);
+  return parse_name(kPositions, "positions", text);
 }
 
 TokenInputsImpl::TokenInputsImpl(TokenInputsOptions options) : options(std::move(options)) {

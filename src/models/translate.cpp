@@ -11,10 +11,10 @@
 #include "models/share_out.h"
 #include "models/token_lists.h"
 #include "nn/check.h"
-#include "nn/enum_names.h"
 #include "ops/memory/step_memory.h"
 #include "quatrain/models/seq2seq_decoder.h"
 #include "quatrain/ops.h"
+#include "support/enum_names.h"
 
 namespace quatrain::models {
 namespace {
@@ -158,11 +158,11 @@ class Translation {
 }  // namespace
 
 const char* name(Projection projection) {
-  return nn::name_in(kProjections, projection);
+  return name_of(kProjections, projection);
 }
 
 Projection parse_projection(std::string_view text) {
-  return nn::parse_in(kProjections, "projection", text);
+  return parse_name(kProjections, "projection", text);
 }
 
 std::vector<std::vector<Hypothesis>> translate(const Ensemble& ensemble, const std::vector<Tokens>& sources,

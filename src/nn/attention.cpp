@@ -2,7 +2,8 @@
 
 #include <torch/types.h>
 
-#include "nn/enum_names.h"
+#include "nn/check.h"
+#include "support/enum_names.h"
 
 namespace quatrain::nn {
 
@@ -24,16 +25,16 @@ AttentionKind kind_of(const MultiheadAttentionOptions& options) {
 }  // namespace
 
 const char* name(AttentionKind kind) {
-  return name_in(kKinds, kind);
+  return name_of(kKinds, kind);
 }
 AttentionKind parse_attention_kind(std::string_view text) {
-  return parse_in(kKinds, "attention", text);
+  return parse_name(kKinds, "attention", text);
 }
 const char* name(HeadSplit split) {
-  return name_in(kSplits, split);
+  return name_of(kSplits, split);
 }
 HeadSplit parse_head_split(std::string_view text) {
-  return parse_in(kSplits, "split", text);
+  return parse_name(kSplits, "split", text);
 }
 
 std::string attention_problem(AttentionKind asked, const AlgebraSpec& algebra, HeadSplit split,

@@ -21,7 +21,7 @@ std::string convolution_name(size_t D) {
 }
 
 template <class Mode>
-const char* name_of(const Mode& mode) {
+const char* mode_name(const Mode& mode) {
   if (std::holds_alternative<torch::enumtype::kReflect>(mode)) return "reflect";
   if (std::holds_alternative<torch::enumtype::kReplicate>(mode)) return "replicate";
   return std::holds_alternative<torch::enumtype::kCircular>(mode) ? "circular" : "constant";
@@ -68,7 +68,7 @@ ConvNdImpl<D, transposed>::ConvNdImpl(Options options) : options(std::move(optio
   if constexpr (transposed) {
     require(padding, name, ": padding must be a number of pixels, got same or valid");
     require(std::holds_alternative<torch::enumtype::kZeros>(o.padding_mode()), name,
-            ": padding_mode must be zeros, got ", name_of(o.padding_mode()));
+            ": padding_mode must be zeros, got ", mode_name(o.padding_mode()));
   } else {
     for (const int64_t size : values(o.output_padding()))
       require(size == 0, name, ": output_padding is a transposed convolution's, got ", size);
@@ -157,7 +157,7 @@ at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional
     before.insert(before.begin(), {left - both, right - both});  // the last axis first
   }
   if (std::any_of(before.begin(), before.end(), [](int64_t pixels) { return pixels > 0; }))
-    x = at::pad(x, before, name_of(options.padding_mode()));
+    x = at::pad(x, before, mode_name(options.padding_mode()));
   if (size) {
     // As torch's: with or without batch and channels.
     const auto count = static_cast<int64_t>(size->size()), all = given.dim();

@@ -8,23 +8,23 @@ namespace quatrain::nn {
 
 EmbeddingImpl::EmbeddingImpl(EmbeddingOptions options) : options(std::move(options)) {
   const int64_t n = this->options.algebra().n;
-  require_divisible("Embedding", "tokens", this->options.tokens(), n, "n");
-  require_divisible("Embedding", "width", this->options.width(), n, "n");
+  require_divisible("Embedding", "num_embeddings", this->options.num_embeddings(), n, "n");
+  require_divisible("Embedding", "embedding_dim", this->options.embedding_dim(), n, "n");
   EmbeddingImpl::reset();
 }
 
 void EmbeddingImpl::reset() {
   WeightOptions weight;
   weight.algebra = options.algebra();
-  weight.in = options.width();
-  weight.out = options.tokens();
+  weight.in = options.embedding_dim();
+  weight.out = options.num_embeddings();
   weight.decays = false;
   weight.initialiser = options.initialiser();
   make(*this, std::move(weight));
 }
 
 void EmbeddingImpl::pretty_print(std::ostream& stream) const {
-  stream << "quatrain::nn::Embedding(" << options.tokens() << " x " << options.width()
+  stream << "quatrain::nn::Embedding(" << options.num_embeddings() << " x " << options.embedding_dim()
          << ", algebra=" << options.algebra().text() << ")";
 }
 

@@ -3,8 +3,9 @@
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/types.h>
 
-#include "nn/enum_names.h"
+#include "nn/check.h"
 #include "nn/residual.h"
+#include "support/enum_names.h"
 
 namespace quatrain::nn {
 
@@ -27,16 +28,16 @@ at::Tensor forward_by_words(Layer& layer, const at::Tensor& x, const at::Tensor&
 }  // namespace
 
 const char* name(NormStyle style) {
-  return name_in(kNorms, style);
+  return name_of(kNorms, style);
 }
 NormStyle parse_norm_style(std::string_view text) {
-  return parse_in(kNorms, "norm", text);
+  return parse_name(kNorms, "norm", text);
 }
 const char* name(Scope scope) {
-  return name_in(kScopes, scope);
+  return name_of(kScopes, scope);
 }
 Scope parse_scope(std::string_view text) {
-  return parse_in(kScopes, "scope", text);
+  return parse_name(kScopes, "scope", text);
 }
 
 TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(TransformerEncoderLayerOptions options)

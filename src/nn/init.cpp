@@ -6,7 +6,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "nn/enum_names.h"
+#include "nn/check.h"
+#include "support/enum_names.h"
 
 namespace quatrain::nn {
 
@@ -35,11 +36,11 @@ void uniform_with_variance_(const at::Tensor& S, double variance, std::optional<
 }  // namespace
 
 const char* name(Initialiser initialiser) {
-  return name_in(kInitialisers, initialiser);
+  return name_of(kInitialisers, initialiser);
 }
 
 Initialiser parse_initialiser(std::string_view text) {
-  return parse_in(kInitialisers, "initialiser", text);
+  return parse_name(kInitialisers, "initialiser", text);
 }
 
 Fans real_fans(const at::Tensor& S, int64_t maps) {

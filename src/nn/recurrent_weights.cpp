@@ -5,7 +5,7 @@
 #include <torch/utils.h>
 
 #include "nn/check.h"
-#include "nn/enum_names.h"
+#include "support/enum_names.h"
 
 namespace quatrain::nn {
 
@@ -22,17 +22,19 @@ const char* letters(ops::Cell cell) {
 }  // namespace
 
 const char* name(Gates gates) {
-  return name_in(kGates, gates);
+  return name_of(kGates, gates);
 }
 
 Gates parse_gates(std::string_view name) {
-  return parse_in(kGates, "gates", name);
+  return parse_name(kGates, "gates", name);
 }
 
 void RecurrentWeights::Options::check(const char* layer) const {
   require_divisible(layer, "input_size", input, map.algebra.n, "n");
   require_divisible(layer, "hidden_size", hidden, map.algebra.n, "n");
   require_probability(layer, "recurrent_dropout", recurrent.recurrent_dropout);
+  require(map.bias || forget_bias == 0, layer, ": forget_bias = ", forget_bias,
+          " starts biases, and bias = false leaves none");
   const int64_t chrono = recurrent.chrono;
   if (chrono == 0) return;
   require(chrono >= 3 && chrono <= 1000000000, layer,

@@ -116,15 +116,11 @@ std::vector<uint32_t> numbered(std::vector<std::string> words,
 }  // namespace
 
 const char* name(BleuTokenizer tokenizer) {
-  if (const char* found = find_name(kTokenizerNames, tokenizer)) return found;
-  throw std::invalid_argument("name: no tokenizer of BLEU has the number " +
-                              std::to_string(static_cast<int>(tokenizer)));
+  return name_of(kTokenizerNames, tokenizer);
 }
 
 BleuTokenizer parse_bleu_tokenizer(std::string_view name) {
-  if (const auto* found = find_value(kTokenizerNames, name)) return *found;
-  throw std::invalid_argument("bleu: the tokenizer must be one of " + list_names(kTokenizerNames) + ", got " +
-                              quote(name));
+  return parse_name(kTokenizerNames, "bleu: the tokenizer", name);
 }
 
 BleuCounts& BleuCounts::operator+=(const BleuCounts& other) {

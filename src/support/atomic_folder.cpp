@@ -1,9 +1,9 @@
 #include "support/atomic_folder.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -19,14 +19,14 @@ AtomicFolder::AtomicFolder(const fs::path& place, bool replaces_empty)
   if (!place_.has_filename()) place_ = place_.parent_path();
   refuse_existing();
   fs::create_directories(place_.parent_path());
-  std::string name = place_.string() + ".part.XXXXXX";
-  if (!::mkdtemp(name.data()))
-    throw std::runtime_error("cannot create a folder beside '" + place_.string() +
-                             "': " + std::strerror(errno));
-  beside_ = name;
-  const ::mode_t mask = ::umask(0);
-  ::umask(mask);
-  fs::permissions(beside_, static_cast<fs::perms>(0777 & ~mask));  // as any folder's, not as a private one's
+  // Not mkdtemp(), whose folders are private: this one will be a folder like others.
+  for (int number = 0;; ++number) {
+    beside_ = place_.string() + ".part." + std::to_string(::getpid()) + "." + std::to_string(number);
+    if (::mkdir(beside_.c_str(), 0777) == 0) return;
+    if (errno != EEXIST)
+      throw std::runtime_error("cannot create a folder beside '" + place_.string() +
+                               "': " + std::strerror(errno));
+  }
 }
 
 AtomicFolder::~AtomicFolder() {

@@ -6,7 +6,7 @@
 
 namespace quatrain {
 
-/// A folder that is written beside its place, under a name of its own (PLACE.part. and six letters), and
+/// A folder that is written beside its place, under a name of its own (PLACE.part.PROCESS.NUMBER), and
 /// renamed when it is whole: nobody sees a part of it. Without commit() nothing is left behind, unless the
 /// process is killed.
 class QUATRAIN_API AtomicFolder {

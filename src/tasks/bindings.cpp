@@ -15,7 +15,12 @@ class Run : public torch::CustomClassHolder {
   explicit Run(std::string folder) : model_(load_run(folder)) {}
 
   at::Tensor forward(std::vector<at::Tensor> input) { return model_->forward(input); }
-  void train(bool on) { model_->module().train(on); }
+  // The part of this name, and what is in it; "" is the whole.
+  void train(const std::string& part, bool on) {
+    for (const auto& module : model_->module().named_modules(/*name_prefix=*/"", /*include_self=*/true))
+      if (module.key() == part) return module.value()->train(on);
+    TORCH_CHECK_VALUE(false, "train: the model has no part '", part, "'");
+  }
   // Behind so many lines, as a problem's sentence counts them.
   std::vector<std::string> predict(const std::vector<std::string>& lines, int64_t before) {
     auto [answers, problem] = answer(*model_, lines);

@@ -19,7 +19,8 @@ QUATRAIN_API std::vector<Input> test_inputs(const Recipe& recipe, const Data& da
 QUATRAIN_API std::function<void()> inference_call(std::shared_ptr<Model> model,
                                                   std::shared_ptr<const std::vector<Input>> inputs);
 
-/// What Trainer does in a step, without its records: the recipe's batches in turn, the first `count` of them.
+/// What Trainer does with a batch, without its records: loss, gradients, clipping and a step of the
+/// optimizer, whatever the recipe accumulates. The recipe's batches in turn, the first `count` of them.
 QUATRAIN_API std::function<void()> training_call(const Recipe& recipe, const Data& data, int64_t count);
 
 /// Units (words, say) of the inputs together.

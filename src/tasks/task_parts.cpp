@@ -23,6 +23,22 @@ bool same_in_any_order(const std::vector<std::string>& a, const std::vector<std:
 
 namespace fs = std::filesystem;
 
+void load_own_weights(torch::nn::Module& module, const fs::path& folder, const std::string& files) {
+  try {
+    nn::load_weights(module, folder / "model.safetensors");
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(std::string(error.what()) + "; do " + files + " beside it belong to it?");
+  }
+}
+
+std::vector<std::string> notes_of(const data::BadExamples& bad, const std::string& what) {
+  std::vector<std::string> all;
+  for (const auto& one : bad.reasons)
+    all.push_back(one.set + (one.set.empty() ? "" : " set: ") + counted(one.count, what) + " left out (" +
+                  one.reason + "), the first at " + one.first);
+  return all;
+}
+
 train::Selection selection_by(const Figure& figure) {
   return {figure.name, figure.higher_is_better};
 }

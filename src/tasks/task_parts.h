@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "quatrain/data/bad_examples.h"
 #include "quatrain/data/example.h"
 #include "quatrain/tasks/about.h"
 #include "quatrain/tasks/kind.h"
@@ -27,6 +28,14 @@ double share_of(const std::vector<int64_t>& sums);
 /// file test.confusions.tsv. `part` is what a label is called.
 void add_label_figures(train::Evaluation& result, std::string_view split,
                        const std::vector<std::string>& labels, const std::string& part = "label");
+
+/// Loads the weights of a checkpoint. Where they do not fit, the error asks whether the files that the module
+/// was made by belong to them: "recipe.toml and classes.txt (10 classes)".
+void load_own_weights(torch::nn::Module& module, const std::filesystem::path& folder,
+                      const std::string& files);
+
+/// What there is to say of examples that were left out; `what` one is called: "pair".
+std::vector<std::string> notes_of(const data::BadExamples& bad, const std::string& what);
 
 /// Numbers of examples for a message: "3, 17, 20".
 std::string list_of(const std::vector<int64_t>& indices);

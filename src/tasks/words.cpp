@@ -51,15 +51,11 @@ at::Tensor stored_vectors(const fs::path& weights, const std::string& name) {
   return *embedding;
 }
 
-void load_with_words(torch::nn::Module& module, const fs::path& weights, const data::Vocabulary& vocabulary,
+void load_with_words(torch::nn::Module& module, const fs::path& folder, const data::Vocabulary& vocabulary,
                      const std::vector<std::string>& labels) {
-  try {
-    nn::load_weights(module, weights);
-  } catch (const std::runtime_error& error) {
-    throw std::runtime_error(std::string(error.what()) + "; do recipe.toml, vocabulary.txt (" +
-                             std::to_string(vocabulary.size()) + " words) and labels.txt (" +
-                             std::to_string(labels.size()) + " labels) beside it belong to it?");
-  }
+  load_own_weights(module, folder,
+                   "recipe.toml, vocabulary.txt (" + std::to_string(vocabulary.size()) +
+                       " words) and labels.txt (" + std::to_string(labels.size()) + " labels)");
 }
 
 }  // namespace quatrain::tasks

@@ -44,8 +44,8 @@ std::vector<std::string> labelled(const at::Tensor& probabilities, const std::ve
 /// The vectors of words (words, width) that a file of weights has under this name.
 at::Tensor stored_vectors(const std::filesystem::path& weights, const std::string& name);
 
-/// Loads a checkpoint's weights; an error asks whether words and labels belong to them.
-void load_with_words(torch::nn::Module& module, const std::filesystem::path& weights,
+/// load_own_weights of a model of words and labels.
+void load_with_words(torch::nn::Module& module, const std::filesystem::path& folder,
                      const data::Vocabulary& vocabulary, const std::vector<std::string>& labels);
 
 }  // namespace quatrain::tasks

@@ -26,6 +26,7 @@ constexpr const char* kWeightsFile = "model.safetensors";
 constexpr const char* kOlder = "step-";
 constexpr const char* kPart = ".part";
 constexpr const char* kOld = ".old";
+constexpr const char* kIfChanged = " (if you changed it, accept it with 'quatrain check RUN --accept')";
 constexpr const char* kDamaged = ".damaged";  // and with a number
 
 // A file without permission is not missing: it throws fs::filesystem_error with the system's reason.
@@ -123,15 +124,13 @@ Damage damage_of(const fs::path& folder, Look look) {
       damage.phrases.push_back(name + " is not a file");
     else if (bytes != facts["bytes"])
       damage.phrases.push_back(name + " has " + std::to_string(bytes) + " bytes instead of " +
-                               facts["bytes"].dump());
+                               facts["bytes"].dump() + (name == "recipe.toml" ? kIfChanged : ""));
     else if (look == Look::sizes)
       continue;
     else if (const auto why = refusal_of(file); !why.empty())
       unreadable(name, why);
     else if (checksum_of_file(file) != facts["xxh128"])
-      damage.phrases.push_back(name +
-                               " has changed since it was written (if you changed it, accept it with "
-                               "'quatrain check RUN --accept')");
+      damage.phrases.push_back(name + " has changed since it was written" + kIfChanged);
   }
   return damage;
 }
@@ -330,11 +329,10 @@ void remove_run(const fs::path& run_folder) {
   std::vector<fs::path> aside;
   for (const auto& entry : fs::directory_iterator(run_folder))
     if (const std::string name = entry.path().filename().string();
-        name.starts_with(std::string("best") + kDamaged) || is_counts_file(name) || is_answers_file(name))
+        name.starts_with(std::string("best") + kDamaged) || is_later_file(name))
       aside.push_back(entry.path());
   for (const fs::path& folder : aside) fs::remove_all(folder);
-  for (const char* name : {kMetricsFile, kResultFile, kPredictionsFile, kShortlistFile})
-    fs::remove(run_folder / name);
+  for (const char* name : {kMetricsFile, kResultFile}) fs::remove(run_folder / name);
 }
 
 }  // namespace quatrain::train

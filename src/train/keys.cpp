@@ -71,6 +71,7 @@ void describe(TrainerOptions& options, Keys& keys) {
   keys.flag("decay_all", o.decay_all, "Everything else decays too: biases, norms, embeddings, factors of residuals and learned algebras.").only("train.weight_decay above 0", [&o] { return o.weight_decay > 0; });
   keys.number("beta1", o.beta1, 0, 0.999999, "adam, adamw: memory of the mean gradient.").only("train.optimizer = adam or adamw", [&o] { return o.kind == O::adam || o.kind == O::adamw; });
   keys.number("beta2", o.beta2, 0, 0.9999999, "adam, adamw, rmsprop: memory of the squared gradient.").only("train.optimizer = adam, adamw or rmsprop", [&o] { return o.kind == O::adam || o.kind == O::adamw || o.kind == O::rmsprop; });
+  keys.number("epsilon", o.epsilon, 1e-30, 1, "adam, adamw, adagrad, rmsprop: added to the root of the squared gradient.").only("train.optimizer = adam, adamw, adagrad or rmsprop", [&o] { return o.kind != O::sgd; });
   keys.number("momentum", o.momentum, 0, 0.999999, "sgd, rmsprop: momentum.").only("train.optimizer = sgd or rmsprop", [&o] { return o.kind == O::sgd || o.kind == O::rmsprop; });
   keys.choice("schedule", s.kind, {S::constant, S::inverse_square_root, S::cosine, S::step, S::plateau},
               "The learning rate after the warm-up. `constant`: it stays. `inverse_square_root`: it falls with "

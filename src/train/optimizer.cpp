@@ -8,7 +8,7 @@
 #include <set>
 
 #include "quatrain/nn/parameters.h"
-#include "train/names.h"
+#include "support/enum_names.h"
 
 namespace quatrain::train {
 namespace {
@@ -80,7 +80,7 @@ const char* name(OptimizerKind kind) {
 }
 
 OptimizerKind parse_optimizer(std::string_view name) {
-  return parse_name(kKinds, name, "optimizer");
+  return parse_name(kKinds, "optimizer", name);
 }
 
 NamedParameters trained_parameters(torch::nn::Module& module) {
@@ -113,7 +113,6 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options
       return without_decay_in_last_group<optim::SGDOptions>(
           std::make_unique<optim::SGD>(groups, optim::SGDOptions(options.learning_rate)
                                                    .momentum(options.momentum)
-                                                   .nesterov(options.nesterov)
                                                    .weight_decay(options.weight_decay)));
     case OptimizerKind::adagrad:
       return without_decay_in_last_group<optim::AdagradOptions>(

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "train/names.h"
+#include "support/enum_names.h"
 
 namespace quatrain::train {
 namespace {
@@ -23,7 +23,7 @@ const char* name(ScheduleKind kind) {
 }
 
 ScheduleKind parse_schedule(std::string_view name) {
-  return parse_name(kKinds, name, "schedule");
+  return parse_name(kKinds, "schedule", name);
 }
 
 void note_evaluation(PlateauState& state, const ScheduleOptions& options, double figure,

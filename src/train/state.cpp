@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -20,17 +21,31 @@ using Json = nlohmann::ordered_json;
 const std::string kGenerator = "generator/";      // before the kind of its device
 constexpr const char* kStructure = "/structure";  // after the name of a learned A: its factors
 
-// A figure that is no number is another thing than none.
-constexpr const char* kNoNumber = "nan";
-
-Json optional(const std::optional<double>& value) {
-  if (!value) return Json();
-  return std::isnan(*value) ? Json(kNoNumber) : Json(*value);
+// JSON has no infinity and no NaN, and null is that there is no figure: they are texts.
+Json figure_json(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
-std::optional<double> optional(const Json& value) {
-  if (value.is_null()) return std::nullopt;
-  return value == kNoNumber ? std::nan("") : value.get<double>();
+double figure_of(const Json& json) {
+  if (json.is_null()) return std::nan("");  // of best_figures, as older versions wrote it
+  if (!json.is_string()) return json.get<double>();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return json == "inf" ? kInfinity : json == "-inf" ? -kInfinity : std::nan("");
+}
+
+Json figures_json(const Figures& figures) {
+  Json json = Json::object();
+  for (const auto& [name, value] : figures) json[name] = figure_json(value);
+  return json;
+}
+
+Json optional(const std::optional<double>& value) {
+  return value ? figure_json(*value) : Json();
+}
+
+std::optional<double> optional(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional(figure_of(json));
 }
 
 Json to_json(const State& s) {
@@ -42,7 +57,7 @@ Json to_json(const State& s) {
       {"last", optional(s.last)},
       {"best", optional(s.best)},
       {"best_step", s.best_step},
-      {"best_figures", s.best_figures},
+      {"best_figures", figures_json(s.best_figures)},
       {"bad", s.bad},
       {"stopped_early", s.stopped_early},
       {"plateau",
@@ -65,8 +80,7 @@ State from_json(const Json& json) {
   s.last = optional(json.at("last"));
   s.best = optional(json.at("best"));
   json.at("best_step").get_to(s.best_step);
-  for (const auto& [name, value] : json.at("best_figures").items())
-    s.best_figures[name] = value.is_null() ? std::nan("") : value.get<double>();
+  for (const auto& [name, value] : json.at("best_figures").items()) s.best_figures[name] = figure_of(value);
   json.at("bad").get_to(s.bad);
   json.at("stopped_early").get_to(s.stopped_early);
   s.plateau.best = optional(json.at("plateau").at("best"));

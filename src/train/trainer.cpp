@@ -10,6 +10,7 @@
 
 #include "quatrain/nn/weights.h"
 #include "quatrain/train/checkpoint.h"
+#include "support/parts.h"
 #include "support/version.h"
 #include "train/checkpoint.h"
 #include "train/finite.h"
@@ -69,15 +70,15 @@ class Run {
         model_(moved(task.model())),
         parameters_(trained_parameters(model_)),
         optimizer_(make_optimizer(options.optimizer, model_)) {
-    steps_per_epoch_ = (task.batches() + options.accumulate - 1) / options.accumulate;
+    steps_per_epoch_ = count_parts(task.batches(), options.accumulate);
     steps_ = steps_of(options, steps_per_epoch_);
   }
 
   Result go() {
-    refuse_existing();
+    refuse_existing(run_);
     fs::create_directories(run_.folder);
     const RunLock lock(run_.folder);
-    refuse_existing();
+    refuse_existing(run_);
     if (run_.existing == Existing::overwrite) remove_run(run_.folder);
     const auto told = [this](const std::string& text) { tell(text); };
     Start start =
@@ -124,12 +125,6 @@ class Run {
 
   void tell(const std::string& text) const {
     if (run_.on_message) run_.on_message(text);
-  }
-
-  void refuse_existing() const {
-    if (run_.existing == Existing::refuse && holds_run(run_.folder))
-      throw std::runtime_error("'" + run_.folder.string() +
-                               "' already contains a run: resume it, overwrite it, or choose another folder");
   }
 
   bool ended() const { return state_.stopped_early || state_.step >= steps_; }

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <limits>
 #include <stdexcept>
 
-#include "train/names.h"
+#include "quatrain/train/checkpoint.h"
+#include "support/enum_names.h"
+#include "train/run_files.h"
 
 namespace quatrain::train {
 namespace {
@@ -20,12 +24,29 @@ const char* name(NonFinite choice) {
 }
 
 NonFinite parse_nonfinite(std::string_view name) {
-  return parse_name(kNonFinite, name, "nonfinite");
+  return parse_name(kNonFinite, "nonfinite", name);
 }
 
 int64_t steps_of(const TrainerOptions& options, int64_t steps_per_epoch) {
-  const int64_t steps = options.epochs > 0 ? options.epochs * steps_per_epoch : options.steps;
+  int64_t steps = options.steps;
+  if (options.epochs > 0 && __builtin_mul_overflow(options.epochs, steps_per_epoch, &steps))
+    steps = std::numeric_limits<int64_t>::max();
   return options.steps > 0 ? std::min(steps, options.steps) : steps;
+}
+
+void refuse_existing(const RunOptions& run) {
+  if (run.existing == Existing::overwrite) return;
+  if (holds_run(run.folder)) {
+    if (run.existing == Existing::resume) return;
+    throw std::runtime_error("'" + run.folder.string() +
+                             "' already contains a run: resume it, overwrite it, or choose another folder");
+  }
+  if (!std::filesystem::is_directory(run.folder)) return;
+  for (const auto& entry : std::filesystem::directory_iterator(run.folder))
+    if (is_later_file(entry.path().filename().string()))
+      throw std::runtime_error("'" + entry.path().string() +
+                               "' is no run's, and a run in this folder would replace it: move it away, "
+                               "overwrite the folder, or choose another one");
 }
 
 void check(const TrainerOptions& options, const RunOptions& run, const Task& task) {
@@ -52,7 +73,6 @@ void check(const TrainerOptions& options, const RunOptions& run, const Task& tas
   require(o.beta2 >= 0 && o.beta2 < 1, "beta2 must be in [0, 1)", o.beta2);
   require(o.epsilon > 0, "epsilon must be above 0", o.epsilon);
   require(o.momentum >= 0, "momentum must not be negative", o.momentum);
-  require(!o.nesterov || o.momentum > 0, "nesterov needs a momentum above 0", o.momentum);
   require(s.warmup >= 0, "warmup must not be negative", s.warmup);
   require(s.warmup_share >= 0 && s.warmup_share <= 1, "warmup_share must be in [0, 1]", s.warmup_share);
   require(s.factor > 0 && s.factor <= 1, "the schedule's factor must be in (0, 1]", s.factor);

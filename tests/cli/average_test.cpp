@@ -124,6 +124,7 @@ TEST_F(AverageCommand, what_cannot_be_done_gets_a_sentence) {
   expect_refused("run --out mean --last 2 --best 2", 2, "--last excludes --best");
   fs::create_directory(place_.path("bare"));
   expect_refused("run --out bare", 2, "'bare' exists already: choose another --out");
+  expect_refused("run --out run/last/mean", 2, "belongs to");
   expect_refused("bare --out mean", 1, "0 checkpoints to average");
   place_.write("run/step-000008/model.safetensors", "torn");
   expect_refused("run --out mean", 1, "checkpoint 'run/step-000008' is damaged");

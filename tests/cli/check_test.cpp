@@ -80,7 +80,7 @@ TEST(CheckAdvice, a_file_that_is_gone_is_called_missing) {
   // Files that only some kinds leave.
   ASSERT_EQ(place
                 .run("train entailment_generated --data answers --set task.data=wikiqa --set model.width=40"
-                     " --set model.word_width=40 --set model.classifier_width=8 --set train.steps=2"
+                     " --set model.word_width=40 --set train.steps=2"
                      " --set train.evaluate_every=0 --set train.threads=1 --out ranks")
                 .code,
             0);

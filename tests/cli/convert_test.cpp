@@ -88,7 +88,11 @@ TEST_F(ConvertTest, runs_become_runs) {
   std::filesystem::rename(place_.path("small"), place_.path("moved"));
   const Outcome further = place_.run("train tuned --resume --set train.steps=2");
   EXPECT_EQ(further.code, 0) << further.error;
-  EXPECT_EQ(place_.run("train moved --set train.steps=1 --data data --out lost").code, 2);
+  // A folder that was moved starts from its own weights, whatever is where it was.
+  ASSERT_EQ(place_.run("convert run small --algebra 'phm(2)'").code, 0);
+  ASSERT_EQ(place_.run("train moved" + still + "again").code, 0);
+  EXPECT_NEAR(json::parse(place_.read("again/result.json"))["test"]["loss"].get<double>(),
+              converted["figures"]["loss"].get<double>(), 1e-5);
 }
 
 TEST_F(ConvertTest, weights_files_become_weights_files) {
@@ -188,6 +192,10 @@ TEST_F(ConvertTest, what_cannot_be_done_gets_a_sentence) {
   expect_refused("run run --algebra quaternion", 2, "'run' exists");
   expect_refused("run run --algebra quaternion --overwrite", 2, "is the run IN itself");
   expect_refused("run data --algebra quaternion", 2, "'data' exists");
+  expect_refused("run run/best/small --algebra quaternion", 2,
+                 "/run/best', a checkpoint, which training replaces");
+  expect_refused(kWeights + " " + kWeights + " --algebra quaternion --heads 2 --overwrite", 2,
+                 "a checkpoint");
   place_.write("torn.safetensors", "torn");
   expect_refused("torn.safetensors" + to, 1, "not a safetensors file");
   std::filesystem::create_directory(place_.path("bare"));

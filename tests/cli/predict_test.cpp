@@ -252,21 +252,21 @@ TEST_F(Predict, a_standard_output_that_is_closed_is_an_error) {
 }
 
 // What waits for an answer gets it before it writes on: lines come out in the portions in which they came in.
-TEST(LineReader, leaves_out_a_byte_order_mark) {
+TEST(LineInput, leaves_out_a_byte_order_mark) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const std::string text = "\xEF\xBB\xBFone\n\xEF\xBB\xBFtwo\n";
   ASSERT_GT(write(ends[1], text.data(), text.size()), 0);
   close(ends[1]);
-  LineReader reader(ends[0], 100000);
+  LineInput reader(ends[0], 100000);
   EXPECT_THAT(reader.next(10), ElementsAre("one", "\xEF\xBB\xBFtwo"));
   close(ends[0]);
 }
 
-TEST(LineReader, hands_over_what_is_there) {
+TEST(LineInput, hands_over_what_is_there) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  LineReader reader(ends[0], 100000);
+  LineInput reader(ends[0], 100000);
   const auto send = [&](const std::string& text) { return write(ends[1], text.data(), text.size()); };
   send("one\ntwo\nthr");
   EXPECT_THAT(reader.next(10), ElementsAre("one", "two"));

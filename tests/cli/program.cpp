@@ -155,11 +155,6 @@ void Background::wait_until_it_catches(int number) const {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
-std::string Background::environment() const {
-  std::ifstream file("/proc/" + std::to_string(process_) + "/environ", std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 int Background::wait() const {
   int status = 0;
   waitpid(process_, &status, 0);

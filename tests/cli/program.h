@@ -51,8 +51,6 @@ class Background {
   void signal(int number) const;
   /// Waits, at most a minute, until it has a handler for the signal.
   void wait_until_it_catches(int number) const;
-  /// What it was started with, or started itself anew with.
-  std::string environment() const;
   /// Its exit code, or 128 + the signal that ended it.
   int wait() const;
 

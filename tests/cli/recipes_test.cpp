@@ -31,9 +31,8 @@ std::string small_settings(const tasks::Recipe& recipe) {
   if (kind == "copy_memory") return all + " --set task.dev=4 --set task.test=4";
   const auto set = [&](const char* setting) { all += std::string(" --set ") + setting; };
   if (kind == "text_pairs") {
-    for (const char* key :
-         {"model.width=40", "model.word_width=40", "model.classifier_width=8", "train.batch=8",
-          "entailment.train=60", "entailment.dev=10", "entailment.test=10"})
+    for (const char* key : {"model.width=40", "model.word_width=40", "train.batch=8", "entailment.train=60",
+                            "entailment.dev=10", "entailment.test=10"})
       set(key);
     if (reader == "entailment") return all;
     const bool ranked = reader == "wikiqa" || reader == "trecqa";

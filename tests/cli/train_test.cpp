@@ -47,11 +47,13 @@ TEST(Train, a_device_that_is_not_there_is_refused) {
 
 TEST(Train, memory_that_there_is_not_is_refused) {
   const Workplace place;
-  // A weight of 2^20 x 2^20 values.
-  const Outcome outcome = place.run("train agreement --out big --set model.width=1048576");
+  // A quaternion weight of 2^20 x 2^20, behind the vectors of a few words.
+  const Outcome outcome = place.run(
+      "train reverse --out big --set model.width=1048576 --set reverse.symbols=2"
+      " --set reverse.dev=10 --set reverse.test=10");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.error,
-            "quatrain: out of memory: 4096.0 GiB were asked for at once; take a smaller model (the sizes in "
+            "quatrain: out of memory: 1100 GB were asked for at once; take a smaller model (the sizes in "
             "[model]) or smaller batches\n");
 }
 
@@ -94,6 +96,50 @@ TEST(Train, a_folder_that_holds_a_run_is_safe) {
   EXPECT_THAT(other.error, HasSubstr("model.width"));
   EXPECT_EQ(place.run(words + " --overwrite --seed 5").code, 0);
   EXPECT_EQ(result_of(place, "run")["seed"], 5);
+  for (const std::string out : {"/best", "/last/other"}) {
+    const Outcome inside = place.run(words + out);
+    EXPECT_EQ(inside.code, 2);
+    EXPECT_THAT(inside.error, HasSubstr("a checkpoint, which training replaces as a whole"));
+  }
+  EXPECT_EQ(place.run("train agreement --out ''").code, 2);
+}
+
+TEST(Train, files_that_are_no_runs_are_not_replaced) {
+  const Workplace place;
+  const std::string words = "train agreement" + kSmall + " --set train.steps=1 --out mine";
+  place.write("mine/notes.txt", "notes");
+  place.write("mine/predictions.tsv", "mine");
+  for (const std::string resume : {"", " --resume"}) {
+    const Outcome outcome = place.run(words + resume);
+    EXPECT_NE(outcome.code, 0);
+    EXPECT_THAT(outcome.error, HasSubstr("'mine/predictions.tsv' is no run's"));
+  }
+  EXPECT_EQ(place.read("mine/predictions.tsv"), "mine");
+  ASSERT_EQ(place.run(words + " --overwrite").code, 0);
+  EXPECT_EQ(place.read("mine/notes.txt"), "notes");
+}
+
+// Threads that wait do not keep others from the processor, whatever OpenMP's own default is.
+TEST(Train, openmp_waits_as_it_should) {
+  const Workplace place;
+  const auto shown = [&](const std::string& variables, bool bench = false) {
+    const std::string launcher = "env -u _ -u GOMP_SPINCOUNT OMP_DISPLAY_ENV=verbose " + variables;
+    const Outcome outcome = place.run_under(
+        launcher, bench ? "bench linear --sizes 8 --batch 1 --seconds 0.001"
+                        : "train agreement" + kSmall + " --set train.steps=1 --out run --overwrite");
+    EXPECT_EQ(outcome.code, 0) << outcome.error;
+    std::vector<std::string> counts;
+    const std::string name = "GOMP_SPINCOUNT = '";
+    for (size_t at = 0; (at = outcome.error.find(name, at)) != outcome.error.npos;) {
+      at += name.size();
+      counts.push_back(outcome.error.substr(at, outcome.error.find('\'', at) - at));
+    }
+    return counts;
+  };
+  EXPECT_THAT(shown("_=shell"), ElementsAre("10000"));
+  EXPECT_THAT(shown(""), ElementsAre(testing::_, "10000"));  // it has started itself again
+  EXPECT_THAT(shown("_=shell GOMP_SPINCOUNT=7"), ElementsAre("7"));
+  EXPECT_THAT(shown("_=shell", /*bench=*/true), ElementsAre(testing::Not("10000")));
 }
 
 TEST(Train, a_stopped_run_goes_on) {
@@ -106,8 +152,6 @@ TEST(Train, a_stopped_run_goes_on) {
                                  run,
                              place.path("background.error"));
     wait_for(place.path("run/metrics.jsonl"), 1000);
-    // Threads that wait do not keep others from the processor, whatever OpenMP's own default is.
-    EXPECT_THAT(program.environment(), HasSubstr("GOMP_SPINCOUNT="));
     program.signal(number);
     EXPECT_EQ(program.wait(), code);
     const std::string error = place.read("background.error");
@@ -235,6 +279,17 @@ TEST(Train, a_terminal_that_is_closed_stops_and_saves_unless_nohup_says_otherwis
     EXPECT_EQ(program.wait(), nohup ? 0 : 128 + SIGHUP);
     EXPECT_EQ(std::filesystem::exists(place.path("run/result.json")), nohup);
     EXPECT_GE(json::parse(place.read("run/last/checkpoint.json"))["step"], 1);
+    if (!nohup) continue;
+    // While it stops, a closed terminal still means nothing.
+    sigaction(SIGHUP, &ignore, &before);
+    const Background stopped(
+        "train agreement" + kSmall + " --set train.log_every=1 --set train.steps=1000000 --out " + run + "2",
+        place.path("background.error"));
+    sigaction(SIGHUP, &before, nullptr);
+    wait_for(place.path("run2/metrics.jsonl"), 1000);
+    stopped.signal(SIGTERM);
+    for (int i = 0; i < 100; ++i) stopped.signal(SIGHUP);
+    EXPECT_EQ(stopped.wait(), 128 + SIGTERM);
   }
 }
 

@@ -144,7 +144,7 @@ TEST(FilterBankTest, SaysWhatIsWrong) {
               }),
               HasSubstr("must be (samples), one channel"));
   EXPECT_THAT(error_of([] { parse_window_shape("hann"); }),
-              HasSubstr("must be one of povey, hamming, hanning, got 'hann'"));
+              HasSubstr("must be one of povey, hamming, hanning; got 'hann'"));
   EXPECT_EQ(parse_window_shape(name(WindowShape::hamming)), WindowShape::hamming);
 }
 

@@ -103,6 +103,12 @@ TEST(IbmModel1, KeepsWhatOccursMostAndCanBeStopped) {
   }
   options.after_pairs = [] { throw std::runtime_error("stopped"); };
   EXPECT_THROW(likely_targets(pairs, kMarks + kWords, kMarks + kWords, options), std::runtime_error);
+  for (int64_t Model1Options::*value :
+       {&Model1Options::best, &Model1Options::iterations, &Model1Options::candidates}) {
+    Model1Options none;
+    none.*value = 0;
+    EXPECT_THROW(likely_targets(pairs, kMarks + kWords, kMarks + kWords, none), c10::Error);
+  }
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ TEST(ImageInputTest, EachModeHasItsChannels) {
     EXPECT_EQ(to_input(images, scale, mode).size(1), channels(mode));
   }
   EXPECT_THAT(error_of([] { parse_colour_mode("cmyk"); }),
-              HasSubstr("must be one of rgb, zero_first, grey_first, zero_last, got \"cmyk\""));
+              HasSubstr("must be one of rgb, zero_first, grey_first, zero_last; got 'cmyk'"));
 }
 
 TEST(ImageLoaderTest, EveryPictureOccursOnce) {

@@ -268,7 +268,7 @@ TEST_F(KaldiArchiveTest, RefusesDamage) {
            {"u [ 1 2\n 3 ]\n", "has 2 columns in its first row, but 1 in row 1"},
            {"u [ 1 x ]\n", "holds \"x\", which is no number"},
            {"u [ 1 nan ]\n", "row 0, column 1"},
-           {"u [ 1 1e999 ]\n", "which is no number"},
+           {"u [ 1 1e999 ]\n", "no finite number of single precision in row 0, column 1"},
            {"u [ 1 [ ]\n", "which is no number"},
            {"u [ 1 ] 2\n", "goes on behind the \"]\""},
            {"u [ 1 \xff ]\n", "is no text of numbers"},
@@ -317,6 +317,13 @@ TEST_F(KaldiArchiveTest, WritesWhatItReads) {
   for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(read_kaldi_matrix(entries[i].location).equal(all[i].second));
   EXPECT_THAT(error_of([&] { writer.close(); }), HasSubstr("is closed already"));
   EXPECT_THAT(error_of([&] { writer.write("c", first); }), HasSubstr("takes no more entries"));
+}
+
+TEST_F(KaldiArchiveTest, ArchivesWithAnEntryThatFailedAreNotClosed) {
+  KaldiArchiveWriter writer("/dev/full", folder_ / "b.scp");
+  EXPECT_THROW(writer.write("a", torch::ones({1, 1})), std::runtime_error);
+  EXPECT_THAT(error_of([&] { writer.close(); }), HasSubstr("is closed already"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "b.scp"));
 }
 
 TEST_F(KaldiArchiveTest, LeavesNothingHalfWritten) {

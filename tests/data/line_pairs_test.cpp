@@ -72,7 +72,7 @@ TEST_F(PairsTest, ReadersAreListedAndKnownByName) {
             "shakespeare, got \"wmt\"");
   EXPECT_EQ(parse_text_form("bpe"), TextForm::bpe);
   EXPECT_EQ(error_of([] { parse_text_form("plain"); }),
-            "text: must be one of raw, tokenised, bpe, got \"plain\"");
+            "text: must be one of raw, tokenised, bpe; got 'plain'");
 }
 
 // Whoever scores a test set need not have what was trained on.
@@ -198,6 +198,15 @@ TEST_F(PairsTest, FilesMayBeCompressedWhateverTheirNames) {
   write("train.en", bytes.substr(0, bytes.size() - 100));
   EXPECT_THAT(error(source()),
               HasSubstr("data: DIR/train.en is a compressed file that is cut off after line"));
+
+  // Members stand one behind the other, and nothing else.
+  write("train.en", bytes + bytes), write("train.de.gz", many + many);
+  EXPECT_EQ(read(source()).size(), 40000u);
+  for (const std::string& second : {"\x1E" + bytes.substr(1), std::string(512, '\0') + bytes,
+                                    std::string("\x1F"), std::string("behind")}) {
+    write("train.en", bytes + second);
+    EXPECT_THAT(error(source()), HasSubstr("data: DIR/train.en is a compressed file that is "));
+  }
   std::string damaged = bytes;
   damaged[damaged.size() / 2] ^= 0x10;
   write("train.en", damaged);
@@ -379,6 +388,10 @@ TEST_F(PairsTest, GeneratedSetsAreThoseOfTheirLanguages) {
   EXPECT_EQ(read(from), backwards.train);
   EXPECT_EQ(read(from, "test"), backwards.test);
   EXPECT_THAT(open_line_pairs(from)->groups(), IsEmpty());
+  from.math.train = 0;  // another reader's
+  EXPECT_EQ(read(from), backwards.train);
+  from.reverse.train = 0;
+  EXPECT_THROW(open_line_pairs(from), std::exception);
 }
 
 TEST_F(PairsTest, AMillionGeneratedLinesAreMadeOneByOne) {

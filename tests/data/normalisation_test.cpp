@@ -97,7 +97,7 @@ TEST(NormalisationTest, SaysWhatIsWrong) {
   state.erase("mean");
   EXPECT_THAT(error_of([&] { normalisation.load(state); }), HasSubstr("no tensor 'mean'"));
   EXPECT_THAT(error_of([] { parse_normalisation_scale("band"); }),
-              HasSubstr("component, quaternion, got 'band'"));
+              HasSubstr("component, quaternion; got 'band'"));
   EXPECT_THAT(error_of([] { Normalisation none(0, 4); }), HasSubstr("at least 1, got 0 and 4"));
 }
 

@@ -235,7 +235,7 @@ TEST_F(PiecesTest, RefusesWhatCannotBe) {
   options.sample = 0;
   EXPECT_THAT(error(options), HasSubstr("sample must be at least 1 line"));
   EXPECT_EQ(error_of([] { parse_piece_kind("word"); }),
-            "pieces: must be one of characters, words, basic_english, unigram, bpe, got \"word\"");
+            "pieces: must be one of characters, words, basic_english, unigram, bpe; got 'word'");
   const auto pieces = train({"a"}, of(PieceKind::words));
   EXPECT_EQ(error_of([&] { pieces.piece(5); }), "Pieces::piece: id must be from 0 to 4, got 5");
   EXPECT_EQ(error_of([&] { pieces.decode({4, -1}); }), "Pieces::decode: ids must be from 0 to 4, got -1");

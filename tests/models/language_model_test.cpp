@@ -109,6 +109,12 @@ TEST(Sample, ScoresThatAreNoneGiveNone) {
   EXPECT_EQ(sample({1, inf}, {}, 0.5), -1);
   EXPECT_EQ(sample({-inf, -inf}, {}, 0.5), -1);
   EXPECT_EQ(sample({}, {}, 0.5), -1);
+  for (const SamplingOptions& wrong : {SamplingOptions{.temperature = -1},
+                                       {.temperature = inf - inf},
+                                       {.top_k = -1},
+                                       {.top_p = 0},
+                                       {.top_p = 1.5}})
+    EXPECT_THROW(sample({1, 2}, wrong, 0.5), std::invalid_argument);
   for (const double draw : {0.0, 0.5, 0.999999}) EXPECT_EQ(sample({-inf, 1, -inf}, {}, draw), 1);
 }
 

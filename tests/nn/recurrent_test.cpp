@@ -406,6 +406,7 @@ TEST(LSTM, RefusesBadOptionsAndInput) {
   EXPECT_THROW(LSTM(LSTMOptions(8, 8).chrono(2)), std::invalid_argument);
   EXPECT_THROW(LSTM(LSTMOptions(8, 8).chrono(50).bias(false)), std::invalid_argument);
   EXPECT_THROW(LSTM(LSTMOptions(8, 8).chrono(50).forget_bias(1)), std::invalid_argument);
+  EXPECT_THROW(LSTM(LSTMOptions(8, 8).forget_bias(1).bias(false)), std::invalid_argument);
   EXPECT_THROW(RNN(RNNOptions(8, 8).chrono(50)), std::invalid_argument);
   EXPECT_THROW(nn::GRUCell(nn::GRUCellOptions(8, 8).chrono(-1)), std::invalid_argument);
   LSTM layer(LSTMOptions(8, 8));

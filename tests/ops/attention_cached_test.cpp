@@ -65,6 +65,9 @@ TEST(CachedAttention, IsAttentionOverWhatTheTableNames) {
         for (at::Tensor* t : {&cache.query, &cache.keys, &cache.values}) *t = t->to(torch::kDouble);
         EXPECT_LT(relative_error(cache.attend(algebra), cache.literal(algebra)), 1e-12);
       }
+  const Cache cache(1, 1, 1, 1, 1, 1);
+  for (const double scale : {std::nan(""), std::numeric_limits<double>::infinity()})
+    EXPECT_THROW(cache.attend("real", scale), c10::Error);
 }
 
 TEST(CachedAttention, TakesAnyStridesAndNoRows) {

@@ -153,6 +153,8 @@ TEST(Decompose, RefusesARankThatIsTooLow) {
   EXPECT_GT(found.residual, 1e-6);
   EXPECT_LT(found.residual, 1);
   EXPECT_EQ(found.rank, 7);
+  for (const int64_t rank : {int64_t{-1}, int64_t{1} << 40})
+    EXPECT_THROW(decompose(table_of(algebra::get("quaternion")), {.rank = rank}), c10::Error);
 }
 
 TEST(Decompose, TakesTheRankItIsGiven) {

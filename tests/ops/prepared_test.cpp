@@ -192,10 +192,16 @@ TEST_F(Prepared, IsKeptOnceALayer) {
 
 TEST_F(Prepared, IsUsed) {
   run();
-  S_.data().mul_(2);  // unseen by version and identity: the documented exception
+  S_.data().view({-1})[3] = 1e3;  // one value, unseen by version and sample: the documented exception
   EXPECT_GT(relative_error(run(), expected()), 0.1);
   ops::drop_prepared(S_);
   EXPECT_LT(relative_error(run(), expected()), 1e-5);
+}
+
+TEST_F(Prepared, SeesWritesThatHaveNoVersion) {
+  run();
+  S_.data().mul_(2);  // as collectives write
+  expect_fresh("data");
 }
 
 TEST_F(Prepared, IsNotKeptUnlessConstant) {

@@ -28,6 +28,25 @@ def inputs(real, length=5, keys=7, batch=3):
     return x if real.batch_first else [t.transpose(0, 1) for t in x]
 
 
+def test_what_torch_refuses_is_refused():
+    real, opened = real_and_opened(batch_first=True)
+    Q, K, V = inputs(real)
+    for shapes in ((Q[None], K, V), (Q[0], K, V), (Q, K[0], V[0]), (Q, K, V[:, :3]), (Q, K, V[:1]), (Q, K[:1], V[:1]), (Q, K[..., :8], V)):
+        for need_weights in (True, False):
+            with pytest.raises(ValueError, match="TorchMultiheadAttention: "):
+                opened(*shapes, need_weights=need_weights)
+    for sizes in ((3, 4), (3, 9), (7,), (1, 7)):
+        with pytest.raises(ValueError, match="key_padding_mask must have the shape \\(3, 7\\)"):
+            opened(Q, K, V, key_padding_mask=torch.zeros(sizes, dtype=torch.bool))
+    for sizes in ((5, 5), (5, 9), (1, 7), (3, 5, 7)):
+        with pytest.raises(ValueError, match="attn_mask must have the shape \\(5, 7\\) or \\(12, 5, 7\\)"):
+            opened(Q, K, V, attn_mask=torch.zeros(sizes))
+    for dtype in (torch.uint8, torch.int64):
+        for mask in (dict(key_padding_mask=torch.zeros(3, 7, dtype=dtype)), dict(attn_mask=torch.zeros(5, 7, dtype=dtype))):
+            with pytest.raises(TypeError, match="must be bool \\(True: hidden\\) or floating point"):
+                opened(Q, K, V, **mask)
+
+
 def masks(kind, length=5, keys=7, batch=3, heads=4):
     boolean = torch.rand(length, keys) < 0.3
     boolean[:, 0] = False

@@ -248,6 +248,8 @@ def test_chrono_is_refused_where_it_starts_nothing():
         nn.LSTM(8, 16, bias=False, chrono=50)
     with pytest.raises(ValueError, match="leave forget_bias 0, got 1.0"):
         nn.LSTMCell(8, 16, chrono=50, forget_bias=1.0)
+    with pytest.raises(ValueError, match="forget_bias = 1.0 starts biases, and bias = False leaves none"):
+        nn.LSTM(8, 16, bias=False, forget_bias=1.0)
     assert nn.LSTM(8, 16, chrono=10**6, dtype=torch.float16).bias_ih_l0.isfinite().all()
 
 
@@ -287,3 +289,27 @@ def test_help_shows_the_arguments(layer):
     assert {"input_size", "hidden_size", "bias", "algebra", "gates", "chrono"} <= parameters.keys()
     assert "cell" not in parameters and not {"args", "kwargs"} & parameters.keys()
     assert "Args: those of" not in layer.__doc__ and "algebra" in layer.__doc__
+
+
+@pytest.mark.parametrize("layer, x", [(nn.LSTM(8, 8), (5, 3, 8)), (nn.GRU(8, 8), (5, 3, 8)), (nn.LSTMCell(8, 8), (3, 8))])
+def test_the_default_device_is_no_matter(layer, x):
+    x = torch.randn(x)
+    with torch.device("meta"):
+        there = layer(x)[0]
+    assert torch.equal(there, layer(x)[0])
+    S, h = [torch.randn(4, 8, 2)], torch.zeros(3, 8)
+    with pytest.raises(RuntimeError, match="batch_sizes must be on the CPU, .* got meta for inputs on cpu"):
+        quatrain.ops.recurrence(torch.randn(6, 32), torch.tensor([3, 3], device="meta"), h, h, S, "quaternion")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_no_number_stays_none_in_gradients_of_relu(dtype):
+    ours, theirs = nn.RNNCell(4, 4, nonlinearity="relu", algebra="real", dtype=dtype), torch.nn.RNNCell(4, 4, nonlinearity="relu", dtype=dtype)
+    gradients = []
+    for cell in (ours, theirs):
+        x = torch.ones(2, 4, dtype=dtype)
+        x[1] = float("nan")
+        x.requires_grad_()
+        cell(x).pow(2).sum().backward()
+        gradients.append(x.grad.isnan())
+    assert torch.equal(*gradients) and gradients[0][1].all() and not gradients[0][0].any()

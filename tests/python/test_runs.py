@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import pickle
 import subprocess
 import sys
 import wave
@@ -140,19 +141,12 @@ def test_what_is_no_text_is_refused(tmp_path):
 
 
 def replaced_by_prune(model):
-    torch.nn.utils.prune.l1_unstructured(model.head, "bias", amount=1)
+    with pytest.raises((RuntimeError, KeyError)):  # no hook is taken, and torch stumbles over that
+        torch.nn.utils.prune.l1_unstructured(model.head, "bias", amount=1)
 
 
 def replaced_by_parametrization(model):
     torch.nn.utils.parametrize.register_parametrization(model.head, "bias", torch.nn.Identity())
-
-
-def replaced_by_conversion(model):
-    torch.__future__.set_overwrite_module_params_on_conversion(True)
-    try:
-        model.double()
-    finally:
-        torch.__future__.set_overwrite_module_params_on_conversion(False)
 
 
 @pytest.mark.parametrize(
@@ -160,11 +154,9 @@ def replaced_by_conversion(model):
     [
         replaced_by_prune,
         replaced_by_parametrization,
-        replaced_by_conversion,
         lambda model: model.load_state_dict({name: value.clone() for name, value in model.state_dict().items()}, assign=True),
         lambda model: setattr(model.head, "bias", torch.nn.Parameter(model.head.bias.detach().clone())),
         lambda model: setattr(model, "head", torch.nn.Linear(4, 4)),
-        lambda model: model.to("meta"),
     ],
 )
 def test_replaced_parameters_are_refused(tmp_path, replace):
@@ -182,6 +174,44 @@ def test_replaced_parameters_are_refused(tmp_path, replace):
         run.model(tokens)
     with pytest.raises(RuntimeError, match="was replaced"):
         run.predict(["the keys"])
+
+
+def test_what_cannot_be_done_to_a_run_is_refused_and_changes_nothing(tmp_path):
+    train(tmp_path / "run", "model.algebra=quaternion")
+    model = quatrain.load(tmp_path / "run").model
+    tokens = torch.tensor([[2, 3, 4]])
+    before = model(tokens)
+    for move in (lambda: model.to("meta"), lambda: model.to_empty(device="meta")):
+        with pytest.raises(TypeError, match="RunModel: the C\\+\\+ model cannot be moved to meta"):
+            move()
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="RunModel: the model of a run cannot be"):
+            copied(model)
+    for hook in ("forward_hook", "forward_pre_hook", "full_backward_hook", "full_backward_pre_hook"):
+        with pytest.raises(RuntimeError, match="'head' is computed in C\\+\\+, which would call no hook on it"):
+            getattr(model.head, "register_" + hook)(lambda *args: None)
+    assert torch.equal(model.to("cpu").share_memory()(tokens), before)
+    assert (model.double()(tokens) - before).abs().max() < 1e-5 and model(tokens).dtype == torch.float64
+    assert torch.equal(model.float()(tokens), before)
+
+
+def test_a_part_is_trained_or_evaluated_by_itself(tmp_path):
+    changes = ["shapes.train=60", "shapes.dev=20", "shapes.test=20", "train.steps=2", "train.epochs=0", "train.batch=10", "train.evaluate_every=0"]
+    command = [PROGRAM, "train", "shapes", "--out", tmp_path / "run", *(part for setting in changes for part in ("--set", setting))]
+    assert subprocess.run(command, capture_output=True, text=True).returncode == 0
+    model = quatrain.load(tmp_path / "run").model
+    x = torch.randn(2, 4, 32, 32)
+    with torch.no_grad():
+        before = model(x)
+        torch.testing.assert_close(model.double()(x.double()), before.double(), rtol=1e-4, atol=1e-4)  # its buffers too
+        assert torch.equal(model.float()(x), before)
+    norms = [part for name, part in model.named_modules() if "running_mean" in dict(part.named_buffers(recurse=False))]
+    means = [part.running_mean.clone() for part in norms]
+    model.train()
+    for part in norms[1:]:
+        part.eval()  # batch statistics that stay as they are
+    model(x)
+    assert [torch.equal(part.running_mean, mean) for part, mean in zip(norms, means)] == [False] + [True] * (len(norms) - 1)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "vocabulary.txt", "recipe.toml", "labels.txt"])

@@ -106,7 +106,7 @@ TEST(Bleu, names_and_signature) {
     EXPECT_EQ(parse_bleu_tokenizer(name(tokenizer)), tokenizer);
   EXPECT_THAT([] { parse_bleu_tokenizer("intl"); },
               testing::ThrowsMessage<std::invalid_argument>(
-                  "bleu: the tokenizer must be one of 13a, none, char, got \"intl\""));
+                  "bleu: the tokenizer must be one of 13a, none, char; got 'intl'"));
   EXPECT_THAT(bleu_signature(kNone),
               testing::StartsWith("nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:quatrain-"));
 }

@@ -2,9 +2,12 @@
 
 #include "train/resume.h"
 
+#include <c10/util/StringUtil.h>
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <cmath>
+#include <limits>
 
 #include "quatrain/nn/weights.h"
 #include "quatrain/train/checkpoint.h"
@@ -208,6 +211,24 @@ TEST_F(ResumeTest, NothingIsWrittenIntoAFinishedRun) {
   ASSERT_EQ(again.places.size(), 1u);
   EXPECT_NE(again.places[0].parent_path(), run_);
   EXPECT_FALSE(fs::exists(again.places[0]));
+}
+
+TEST_F(ResumeTest, AnInfiniteBestStaysOne) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  TrainerOptions o = options(48);
+  o.patience = 2;
+  for (const double figure : {infinity, -infinity, std::nan("")}) {
+    fs::remove_all(run_);
+    ToyTask task, rest;
+    task.scripted = rest.scripted = {figure};
+    stop_at_ = 8;
+    train(task, o);
+    stop_at_ = -1, stop_ = false;
+    const Result result = train(rest, o);
+    EXPECT_TRUE(result.stopped_early);
+    EXPECT_EQ(result.steps, 18) << figure;
+    EXPECT_EQ(c10::str(result.dev.at("loss")), c10::str(figure));
+  }
 }
 
 TEST_F(ResumeTest, MorePatienceLiftsAnEarlyStop) {

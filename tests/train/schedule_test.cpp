@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+
+#include "quatrain/train/trainer.h"
 
 namespace quatrain::train {
 namespace {
@@ -106,7 +109,16 @@ TEST(ScheduleTest, NamesTravel) {
     EXPECT_EQ(parse_schedule(name(kind)), kind);
   EXPECT_THAT([] { parse_schedule("linear"); },
               testing::ThrowsMessage<std::invalid_argument>(
-                  testing::HasSubstr("'linear' is unknown: one of constant, ")));
+                  testing::HasSubstr("schedule must be one of constant, ")));
+}
+
+TEST(ScheduleTest, AnyNumberOfEpochsHasAnEnd) {
+  TrainerOptions o;
+  o.steps = 0, o.epochs = 1000000000000;
+  EXPECT_EQ(steps_of(o, 3), 3000000000000);
+  EXPECT_EQ(steps_of(o, 1000000000000), std::numeric_limits<int64_t>::max());
+  o.steps = 5;
+  EXPECT_EQ(steps_of(o, 1000000000000), 5);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "quatrain/train/trainer.h"
 
+#include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -411,7 +412,10 @@ TEST_F(TrainerTest, AutocastComputesInBfloat16AndKeepsTheWeights) {
   ToyTask task;
   TrainerOptions o = toy_options(2);
   o.bf16 = true;
+  at::autocast::set_autocast_dtype(at::kCPU, at::kHalf);  // of who trains, afterwards too
   Trainer(task, o, run("run")).run();
+  EXPECT_EQ(at::autocast::get_autocast_dtype(at::kCPU), at::kHalf);
+  at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
   EXPECT_EQ(task.last_dtype, at::kBFloat16);
   for (const at::Tensor& weight : copies(task.model())) EXPECT_EQ(weight.scalar_type(), at::kFloat);
 }

@@ -36,7 +36,8 @@ class QUATRAIN_API LineReader {
 class QUATRAIN_API TextCorpus {
  public:
   virtual ~TextCorpus();
-  /// "train", "dev" and "test" are asked for; every corpus has "train".
+  /// "train", "dev" and "test" are asked for; every corpus has "train", but for one that reads another set
+  /// alone (TextSource::only).
   virtual bool has(std::string_view split) const = 0;
   /// A split that is not there is an error.
   virtual std::unique_ptr<LineReader> open(std::string_view split) const = 0;

@@ -41,11 +41,10 @@ class QUATRAIN_API FrameTransitions {
   void load(const std::map<std::string, at::Tensor>& state);
 
  private:
-  at::Tensor outgoing() const;  // (C): of each class, what follows and the ends
-
   int64_t classes_;
   double smoothing_;
   at::Tensor transitions_, starts_, ends_;  // counts, int64
+  at::Tensor of_class_;                     // (C): of each class, what follows and the ends: its frames
 };
 
 /// How much counts for the best sequence of labels.

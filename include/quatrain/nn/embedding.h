@@ -13,23 +13,25 @@ namespace quatrain::nn {
 /// Of the options that maps share: `algebra`, `way` of scores(), and `initialiser`, which is lecun by
 /// default: rows of norm 1. There is no bias.
 struct QUATRAIN_API EmbeddingOptions : MapOptions<EmbeddingOptions> {
-  EmbeddingOptions(int64_t tokens, int64_t width) : tokens_(tokens), width_(width) {
+  EmbeddingOptions(int64_t num_embeddings, int64_t embedding_dim)
+      : num_embeddings_(num_embeddings), embedding_dim_(embedding_dim) {
     initialiser(Initialiser::lecun);
   }
   /// Number of rows; n must divide it.
-  TORCH_ARG(int64_t, tokens);
+  TORCH_ARG(int64_t, num_embeddings);
   /// Size of a row; n must divide it.
-  TORCH_ARG(int64_t, width);
+  TORCH_ARG(int64_t, embedding_dim);
 };
 
 /// A vector for each token: the rows of H = sum_i A_i (x) S_i (PHYDI's PHM embedding), torch's embedding at
 /// n = 1. A row is mixed of n rows of S; H is never written out. Parameters: those of HypercomplexWeight, S
-/// (n, tokens/n, width/n).
+/// (n, num_embeddings/n, embedding_dim/n).
 ///
-/// Shape: (...) int64 -> (..., width).
+/// Shape: (...) int64 -> (..., embedding_dim).
 class QUATRAIN_API EmbeddingImpl : public HypercomplexModule<EmbeddingImpl>, public HypercomplexWeight {
  public:
-  EmbeddingImpl(int64_t tokens, int64_t width) : EmbeddingImpl(EmbeddingOptions(tokens, width)) {}
+  EmbeddingImpl(int64_t num_embeddings, int64_t embedding_dim)
+      : EmbeddingImpl(EmbeddingOptions(num_embeddings, embedding_dim)) {}
   explicit EmbeddingImpl(EmbeddingOptions options);
 
   void reset() override;
@@ -39,7 +41,8 @@ class QUATRAIN_API EmbeddingImpl : public HypercomplexModule<EmbeddingImpl>, pub
   std::vector<HypercomplexWeight*> weights() override { return {this}; }
 
   at::Tensor forward(const at::Tensor& tokens);
-  /// H x: a score for each token. x (..., width) -> (..., tokens); an output layer whose weights are these.
+  /// H x: a score for each token. x (..., embedding_dim) -> (..., num_embeddings); an output layer whose
+  /// weights are these.
   at::Tensor scores(const at::Tensor& x);
 
   EmbeddingOptions options;

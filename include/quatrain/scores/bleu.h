@@ -34,7 +34,8 @@ struct QUATRAIN_API BleuCounts {
   bool operator==(const BleuCounts&) const = default;
 };
 
-/// The counts of one sentence. Both texts must be UTF-8, otherwise a std::invalid_argument says where.
+/// The counts of one sentence. Both texts must be UTF-8, otherwise a std::invalid_argument names the text
+/// and the byte.
 QUATRAIN_API BleuCounts bleu_counts(std::string_view hypothesis, std::string_view reference,
                                     BleuTokenizer tokenizer = BleuTokenizer::v13a);
 

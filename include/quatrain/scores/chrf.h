@@ -22,7 +22,8 @@ struct QUATRAIN_API ChrfCounts {
   bool operator==(const ChrfCounts&) const = default;
 };
 
-/// The counts of one sentence. Both texts must be UTF-8, otherwise a std::invalid_argument says where.
+/// The counts of one sentence. Both texts must be UTF-8, otherwise a std::invalid_argument names the text
+/// and the byte.
 QUATRAIN_API ChrfCounts chrf_counts(std::string_view hypothesis, std::string_view reference);
 
 /// chrF2, from 0 to 100: precision and recall, each averaged over the orders that both sides have, and of the

@@ -52,7 +52,6 @@ struct QUATRAIN_API ErrorCounts {
 
   int64_t errors() const { return substitutions + deletions + insertions; }
   int64_t reference_tokens() const { return hits + substitutions + deletions; }
-  int64_t hypothesis_tokens() const { return hits + substitutions + insertions; }
   /// Errors for each token of the references. 0 where there are neither, infinite where there are errors and
   /// no token.
   double error_rate() const;

@@ -27,7 +27,6 @@ struct QUATRAIN_API OptimizerOptions {
   double beta2 = 0.999;    ///< adam, adamw, rmsprop (there torch calls it alpha)
   double epsilon = 1e-8;   ///< all but sgd
   double momentum = 0;     ///< sgd, rmsprop
-  bool nesterov = false;   ///< sgd
 };
 
 /// What to do with a step whose loss or gradient is not finite: "stop" the run, or "skip" the step, which

@@ -55,7 +55,7 @@ struct QUATRAIN_API Result {
   double step_seconds_median = 0;  ///< over the latest steps, at most 1,000
   double examples_per_second = 0;  ///< of training
   int64_t skipped = 0;             ///< steps that were not finite and changed nothing
-  double final_loss = 0;           ///< mean training loss over the latest lines of the log
+  double final_loss = 0;           ///< mean training loss since the last line of the log, else that line's
   int64_t threads = 0;
   std::string device = "cpu";  ///< where the last steps were made: "cpu" or "cuda"
   uint64_t seed = 0;

@@ -27,7 +27,8 @@ class Embedding(HypercomplexLayer):
         initialiser: one of ``quatrain.init.INITIALISERS``; ``lecun`` gives rows of norm 1.
         way: how ``scores`` is evaluated.
 
-    Parameters: those of ``Linear`` without a bias; ``S`` is (n, tokens/n, width/n). Shape: (...) int64 -> (..., width).
+    Parameters: those of ``Linear`` without a bias; ``S`` is (n, num_embeddings/n,
+    embedding_dim/n). Shape: (...) int64 -> (..., embedding_dim).
 
     >>> import torch, quatrain
     >>> layer = quatrain.nn.Embedding(48, 16, algebra="phm(4)")
@@ -52,8 +53,8 @@ class Embedding(HypercomplexLayer):
     ) -> None:
         super().__init__()
         spec = Spec.parse(algebra)
-        _check.divisible("Embedding", "tokens", num_embeddings, spec.n)
-        _check.divisible("Embedding", "width", embedding_dim, spec.n)
+        _check.divisible("Embedding", "num_embeddings", num_embeddings, spec.n)
+        _check.divisible("Embedding", "embedding_dim", embedding_dim, spec.n)
         _check.choice("way", way, WAYS)
         self.num_embeddings, self.embedding_dim, self.initialiser, self.way = num_embeddings, embedding_dim, initialiser, way
         self._weight = self.add_weight(
@@ -87,13 +88,13 @@ class Embedding(HypercomplexLayer):
         return ops.embedding(input, S, self._structure(S) if A is None else A, self.factors is not None)
 
     def scores(self, x: Tensor) -> Tensor:
-        """H x, a score for each token: (..., width) -> (..., tokens). An output layer whose weights are these."""
+        """H x, a score for each token: (..., embedding_dim) -> (..., num_embeddings). An output layer whose weights are these."""
         S, algebra, A, factors, constant = self._weight.operands(self)
         return ops.linear(x, S, None, algebra, A, factors, self.way, None, constant)
 
     @property
     def weight(self) -> Tensor:
-        """H (tokens, width), differentiable: for code that looks at the vectors. Slow: it is built in every call.
+        """H (num_embeddings, embedding_dim), differentiable: for code that looks at the vectors. Slow: it is built in every call.
 
         Writing into it is an error, since it would change nothing.
         """
@@ -105,7 +106,7 @@ class Embedding(HypercomplexLayer):
         super().__setattr__(name, value)
 
     def matrix(self) -> Tensor:
-        """H (tokens, width), differentiable."""
+        """H (num_embeddings, embedding_dim), differentiable."""
         return self._weight.matrix(self)
 
     def extra_repr(self) -> str:

@@ -216,7 +216,7 @@ class Recurrent(HypercomplexLayer):
         c = self._start(c, batch, x, "c0") if memory else None
         width = self._state_size * (2 if self.bidirectional else 1)
         # Steps without a row are no steps; what autograd records is the same.
-        sizes = torch.full((steps if batch else 0,), batch, dtype=torch.int64)
+        sizes = torch.full((steps if batch else 0,), batch, dtype=torch.int64, device="cpu")
         rows, h, c = self._rows(by_step.reshape(-1, self.input_size), sizes, h, c)
         y = rows.view(steps, batch, width)
         return y.transpose(0, 1) if self.batch_first else y, h, c

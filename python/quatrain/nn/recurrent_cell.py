@@ -77,7 +77,7 @@ class RecurrentCell(HypercomplexLayer):
 
         first_h, first_c = start("h", h), start("c", c) if memory else None
         rows = first_h.shape[0]
-        one = torch.full((1 if rows else 0,), rows, dtype=torch.int64)  # a step without a row is none
+        one = torch.full((1 if rows else 0,), rows, dtype=torch.int64, device="cpu")  # a step without a row is none
         _, h, c = self._step_weights(self, x.reshape(-1, self.input_size), one, first_h, first_c, False)
         return h.view(sizes), None if c is None else c.view(sizes)
 

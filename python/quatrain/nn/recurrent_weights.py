@@ -41,6 +41,8 @@ def check_options(
     _check.choice("gates", gates, GATES)
     _check.choice("way", way, WAYS)
     _check.number(name, "forget_bias", forget_bias)
+    if forget_bias and not bias:
+        raise ValueError(f"{name}: forget_bias = {forget_bias} starts biases, and bias = False leaves none")
     _check.whole(name, "chrono", chrono)
     if chrono and not 3 <= chrono <= 10**9:
         raise ValueError(f"{name}: chrono must be a number of steps from 3 to 1000000000, or 0 for none, got {chrono}")

@@ -19,6 +19,16 @@ def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
     return layer
 
 
+def _check_mask(name: str, mask: Tensor | None, *sizes: tuple[int, ...]) -> None:
+    if mask is None:
+        return
+    if mask.dtype != torch.bool and not mask.is_floating_point():
+        raise TypeError(f"TorchMultiheadAttention: {name} must be bool (True: hidden) or floating point (added), got {mask.dtype}")
+    if tuple(mask.shape) not in sizes:
+        wanted = " or ".join(str(size) for size in sizes)
+        raise ValueError(f"TorchMultiheadAttention: {name} must have the shape {wanted}, got {tuple(mask.shape)}")
+
+
 def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """True becomes -inf; a float mask stays."""
     if mask.dtype == torch.bool:
@@ -86,6 +96,7 @@ class TorchMultiheadAttention(nn.Module):
         if is_causal and attn_mask is None:
             raise ValueError("TorchMultiheadAttention: is_causal is a hint about attn_mask, got none (give the mask too)")
         batched = query.dim() == 3
+        self._check(query, key, value, key_padding_mask, attn_mask)
         if not batched:
             query, key, value = query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0)
             key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
@@ -110,6 +121,30 @@ class TorchMultiheadAttention(nn.Module):
         if not batched:
             return y.squeeze(0), None if weights is None else weights.squeeze(0)
         return y if self.batch_first else y.transpose(0, 1), weights
+
+    def _check(self, query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, attn_mask: Tensor | None) -> None:
+        """Refuses what torch refuses: a wrong mask would hide other keys than it says."""
+        axes = "batch, length" if self.batch_first else "length, batch"
+        for name, x, width in (("query", query, self.embed_dim), ("key", key, self.kdim), ("value", value, self.vdim)):
+            if x.dim() not in (2, 3) or x.dim() != query.dim() or x.size(-1) != width:
+                raise ValueError(
+                    f"TorchMultiheadAttention: query, key and value must all be ({axes}, width) or all (length, width), of widths "
+                    f"{self.embed_dim}, {self.kdim} and {self.vdim}; got {name} {tuple(x.shape)} for query {tuple(query.shape)}"
+                )
+        if key.shape[:-1] != value.shape[:-1]:
+            raise ValueError(
+                f"TorchMultiheadAttention: key and value must have the same length and batch, got {tuple(key.shape)} and "
+                f"{tuple(value.shape)}"
+            )
+        length, batch = (0, None) if query.dim() == 2 else (1, 0) if self.batch_first else (0, 1)
+        if batch is not None and key.size(batch) != query.size(batch):
+            raise ValueError(
+                f"TorchMultiheadAttention: query and key must have the same batch, got {tuple(query.shape)} and {tuple(key.shape)}"
+            )
+        queries, keys = query.size(length), key.size(length)
+        texts = 1 if batch is None else query.size(batch)
+        _check_mask("key_padding_mask", padding, (keys,) if batch is None else (texts, keys))
+        _check_mask("attn_mask", attn_mask, (queries, keys), (texts * self.num_heads, queries, keys))
 
     def _heads(self, x: Tensor) -> Tensor:
         """(B, L, width) -> (B, heads, L, width/heads)."""

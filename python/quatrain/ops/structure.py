@@ -73,8 +73,8 @@ class Decomposition:
 def decompose(A: Tensor, rank: int = 0, tolerance: float = 1e-6, starts: int = 6, seed: int = 0) -> Decomposition:
     """Finds factors A[i, a, b] = sum_r U[i, r] W[a, r] V[b, r] of a structure tensor (n, n, n).
 
-    ``rank`` 0: the generic rank of n (1, 3, 5, 8, 11, 15, 20, 26, 32, 39 at n = 1 .. 10), then up to 2 more; larger n
-    needs a rank. ``tolerance``: largest relative error; ``starts``: random starts a rank.
+    ``rank`` 0: the generic rank of n (1, 3, 5, 8, 11, 15, 20, 26, 32, 39 at n = 1 .. 10), then up to 2 more; for a larger
+    n none are found without a rank. At most 4,096. ``tolerance``: largest relative error; ``starts``: random starts a rank.
     """
     factors, residual, condition = _ops.decompose(A, rank, tolerance, starts, seed)
     return Decomposition(tuple(factors), residual, condition)

@@ -90,7 +90,7 @@ template <Activation activation>
 void rnn_step_back(const CellStepBack& s) {
   each_vector(s.units, [&](Units u) {
     const Vec h = u.get(s.kept), dh = u.get(s.dh);
-    u.put(s.dz, activation == Activation::tanh ? dh * (1.0f - h * h) : (h > 0 ? dh : Vec{}));
+    u.put(s.dz, activation == Activation::tanh ? dh * (1.0f - h * h) : (h <= 0 ? Vec{} : dh));
     u.put(s.dh, Vec{});
   });
 }

@@ -40,15 +40,11 @@ void check_mask(const at::Tensor& mask, const at::Tensor& Q, const at::Tensor& K
 }  // namespace
 
 const char* name(ProductOrder order) {
-  const char* text = find_name(kOrders, order);
-  if (!text) throw std::invalid_argument("name: no name for this order of a product");
-  return text;
+  return name_of(kOrders, order);
 }
 
 ProductOrder parse_product_order(std::string_view name) {
-  if (const ProductOrder* order = find_value(kOrders, name)) return *order;
-  throw std::invalid_argument("order must be one of " + list_names(kOrders) + "; got '" + std::string(name) +
-                              "'");
+  return parse_name(kOrders, "order", name);
 }
 
 double AttentionCall::scale(const at::Tensor& query) const {
@@ -104,6 +100,8 @@ AttentionCall seeded_attention_call(std::string_view algebra, const OptionalTens
 }
 
 AttentionCall attention_call(const AttentionOptions& options) {
+  TORCH_CHECK(std::isfinite(options.scale.value_or(0)), "hypercomplex_attention: scale must be finite, got ",
+              options.scale.value_or(0));
   return {options, &find_algebra("hypercomplex_attention", options.algebra)};
 }
 
@@ -122,8 +120,6 @@ void check_attention(const AttentionCall& call, const at::Tensor& Q, const at::T
   const algebra::Algebra& algebra = *call.algebra;
   TORCH_CHECK(o.dropout >= 0 && o.dropout <= 1, "hypercomplex_attention: dropout must be from 0 to 1, got ",
               o.dropout);
-  TORCH_CHECK(!o.scale || std::isfinite(*o.scale), "hypercomplex_attention: scale must be finite, got ",
-              o.scale.value_or(0));
   TORCH_CHECK(o.causal || o.offset == 0,
               "hypercomplex_attention: offset is the place of the first query for causal = true, got ",
               o.offset, " without it");

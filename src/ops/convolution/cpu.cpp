@@ -10,6 +10,7 @@
 #include "ops/convolution/plane.h"
 #include "ops/convolution/schema.h"
 #include "ops/map/bilinear_map.h"
+#include "ops/map/choice.h"
 #include "ops/map/prepared.h"
 #include "ops/memory/recycled.h"
 #include "quatrain/layer_ops.h"

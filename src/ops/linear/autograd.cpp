@@ -5,6 +5,7 @@
 #include "ops/linear/derivatives.h"
 #include "ops/linear/schema.h"
 #include "ops/map/bilinear_map.h"
+#include "ops/map/choice.h"
 
 namespace quatrain::ops {
 

@@ -16,6 +16,7 @@
 #include "ops/constants.h"
 #include "ops/linear/linear.h"
 #include "ops/map/bilinear_map.h"
+#include "ops/map/choice.h"
 #include "ops/map/prepared.h"
 
 namespace quatrain::ops::composed {

@@ -8,6 +8,7 @@
 #include "ops/engine/options.h"
 #include "ops/linear/schema.h"
 #include "ops/map/bilinear_map.h"
+#include "ops/map/choice.h"
 #include "ops/map/prepared.h"
 #include "ops/memory/recycled.h"
 

@@ -7,6 +7,7 @@
 #include <torch/library.h>
 
 #include "ops/map/bilinear_map.h"
+#include "ops/map/choice.h"
 
 namespace quatrain::ops {
 

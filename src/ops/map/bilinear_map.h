@@ -15,10 +15,6 @@
 
 namespace quatrain::ops {
 
-/// True where products of bfloat16 are taken to be much faster than those of float32, as the processor has
-/// them or a Bfloat16Guard says. Elsewhere bfloat16 is multiplied in float32.
-bool has_fast_halves();
-
 /// One bilinear map y = (sum_i A_i (x) S_i) x: an algebra, or a learned A with its factors, and a weight S,
 /// resolved once and applied many times on a CPU. It alone knows which way is taken, with which factors, and
 /// what is packed.
@@ -164,12 +160,5 @@ class QUATRAIN_API BilinearMap {
   at::Tensor weight_;  // the S that was given: prepared forms stand beside it
   at::Tensor packed_, packed_transposed_, H_;
 };
-
-/// The way that the planner takes for a call, with the factors that are followed as far as they are known;
-/// does no work.
-Way foreseen_way(const at::Tensor& S, const Call& call, int64_t rows, at::ScalarType type);
-
-/// The planner's problem of one call; `engine` as on a device that has none.
-Problem make_problem(const at::Tensor& S, const Call& call, int64_t rows, at::ScalarType type);
 
 }  // namespace quatrain::ops

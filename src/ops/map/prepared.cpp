@@ -22,13 +22,8 @@ constexpr size_t kMostForms = 5;          // of a weight; the oldest makes room
 constexpr int64_t kOwnCache = 1 << 20;    // bytes; of a core
 constexpr int64_t kWorthAPage = 1 << 18;  // bytes; an eighth of one
 
-/// True where others hold this memory too: another tensor, as torch.nn.utils.vector_to_parameters makes them,
-/// or another process. What they write does not change this tensor's version.
-bool is_shared(const at::Tensor& t) {
-  return t.storage().use_count() > 1 || !t.storage().resizable();
-}
-
-/// A few of a tensor's values. 0 of what cannot be looked at, or not at once.
+/// A few of a tensor's values, since not every write changes its version: those of collectives do not, nor
+/// those by another tensor or process that holds this memory. 0 of what cannot be looked at, or not at once.
 uint64_t sample_of(const at::Tensor& t) {
   constexpr int64_t kValues = 8;
   if (!t.device().is_cpu() || t.numel() == 0 || !t.is_contiguous()) return 0;
@@ -51,7 +46,6 @@ struct Identity {
   const void* data;
   at::ScalarType dtype;
   uint32_t version;
-  bool was_shared;  // others may have written meanwhile, and be gone
   uint64_t sample;
   at::DimVector sizes, strides;
 
@@ -60,7 +54,6 @@ struct Identity {
         data(t.const_data_ptr()),
         dtype(t.scalar_type()),
         version(static_cast<uint32_t>(t._version())),
-        was_shared(is_shared(t)),
         sample(sample_of(t)),
         sizes(t.sizes()),
         strides(t.strides()) {}
@@ -68,7 +61,7 @@ struct Identity {
     return data == t.const_data_ptr() && dtype == t.scalar_type() &&
            version == static_cast<uint32_t>(t._version()) && t.sizes() == sizes && t.strides() == strides &&
            !storage.expired() && storage._unsafe_get_target() == t.storage().unsafeGetStorageImpl() &&
-           ((!was_shared && !is_shared(t)) || sample == sample_of(t));
+           sample == sample_of(t);
   }
 };
 

@@ -36,6 +36,7 @@ float* spare(int64_t count) {
     memory.values.reset();
     memory.values = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(count));
     memory.size = count;
+    memory.needed_less = 0;
   }
   return memory.values.get();
 }

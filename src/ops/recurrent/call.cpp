@@ -49,13 +49,11 @@ bool any_of(const RecurrenceCall& call, const InputCall& inputs, const at::Tenso
 }
 
 const char* name(Cell cell) {
-  return find_name(kCells, cell);
+  return name_of(kCells, cell);
 }
 
 Cell parse_cell(std::string_view name) {
-  if (const Cell* cell = find_value(kCells, name)) return *cell;
-  throw std::invalid_argument("cell must be one of " + list_names(kCells) + "; got '" + std::string(name) +
-                              "'");
+  return parse_name(kCells, "cell", name);
 }
 
 int64_t gates(Cell cell) {
@@ -101,6 +99,11 @@ void check_parts(const RecurrenceCall& call, const at::Tensor& like, const at::T
   TORCH_CHECK(call.batch_sizes.dim() == 1 && call.batch_sizes.scalar_type() == at::kLong,
               "recurrence: batch_sizes must be int64 (steps), got ", call.batch_sizes.scalar_type(), " ",
               call.batch_sizes.sym_sizes());
+  TORCH_CHECK(
+      call.batch_sizes.is_cpu() || call.batch_sizes.device() == like.device(),
+      "recurrence: batch_sizes must be on the CPU, as packed sequences have them, or where the inputs "
+      "are, got ",
+      call.batch_sizes.device(), " for inputs on ", like.device());
 }
 
 }  // namespace

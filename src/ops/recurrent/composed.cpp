@@ -103,7 +103,8 @@ StepGradients step_back(Cell cell, const at::Tensor& dh, const at::Tensor& dc,
     return {at::stack({dr, du, dn}, 2), at::stack({dr, du, dn * r}, 2), dh * u, {}};
   }
   const at::Tensor dz =
-      (cell == Cell::rnn_tanh ? dh * (1 - kept[0] * kept[0]) : dh * (kept[0] > 0)).unsqueeze(2);
+      (cell == Cell::rnn_tanh ? dh * (1 - kept[0] * kept[0]) : at::threshold_backward(dh, kept[0], 0))
+          .unsqueeze(2);
   return {dz, dz, {}, {}};
 }
 

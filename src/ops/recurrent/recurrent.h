@@ -36,7 +36,7 @@ struct RecurrenceCall {
 
   int64_t n() const { return S[0].size(0); }
   int64_t p() const { return (projects() ? S.back() : S[0]).size(2); }
-  /// Those of S that are of the gates.
+  /// Those of S that are of the gates: one for all, or one for each. One more is of the projection.
   size_t gate_maps() const {
     return S.size() == 1 || S.size() == static_cast<size_t>(gates(cell)) ? S.size() : S.size() - 1;
   }

@@ -52,7 +52,9 @@ Decomposition decompose(const at::Tensor& A, const DecomposeOptions& options) {
       A.defined() ? A.sizes() : at::IntArrayRef());
   TORCH_CHECK(A.is_floating_point(), "decompose: A must be a real floating-point tensor, got ",
               A.scalar_type());
-  TORCH_CHECK(options.rank >= 0, "decompose: rank must be positive, or 0 to choose it, got ", options.rank);
+  constexpr int64_t kMaxRank = 4096;  // that of trained factors
+  TORCH_CHECK(options.rank >= 0 && options.rank <= kMaxRank, "decompose: rank must be from 1 to ", kMaxRank,
+              ", or 0 to choose it, got ", options.rank);
   TORCH_CHECK(options.starts > 0, "decompose: starts must be positive, got ", options.starts);
   const at::NoGradGuard no_grad;
   const at::AutoDispatchBelowADInplaceOrView below_autograd;

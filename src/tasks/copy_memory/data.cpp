@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include "quatrain/train/session.h"
+#include "support/parts.h"
 #include "tasks/copy_memory/kind.h"
 #include "tasks/task_parts.h"
 
@@ -41,7 +42,7 @@ class CopyMemory : public train::Task {
 
   int64_t batches() const override {
     const int64_t size = model_->recipe().batch;
-    return (model_->own().train + size - 1) / size;
+    return count_parts(model_->own().train, size);
   }
 
   train::BatchLoss loss(int64_t epoch, int64_t index) override {

@@ -57,14 +57,6 @@ void name_classes(const Recipe& recipe, std::vector<std::string>& classes) {
   }
 }
 
-std::vector<std::string> notes_of(const data::BadExamples& bad) {
-  std::vector<std::string> all;
-  for (const auto& one : bad.reasons)
-    all.push_back(one.set + " set: " + counted(one.count, "picture") + " left out (" + one.reason +
-                  "), the first at " + one.first);
-  return all;
-}
-
 // Of a set to score that is a share of a folder, where one may expect that all of it is scored.
 std::optional<std::string> division_of(const data::ImageSplits& splits, const std::string& split,
                                        const std::filesystem::path& folder) {
@@ -130,7 +122,7 @@ std::unique_ptr<Data> load_images_of(Recipe recipe, const DataRequest& request) 
   if (trained) source.classes = trained->classes;
   data::ImageSplits splits = data::load_images(source, telling(request));
   name_classes(recipe, splits.classes);
-  std::vector<std::string> notes = notes_of(splits.bad);
+  std::vector<std::string> notes = notes_of(splits.bad, "picture");
   note_head(notes, request, splits.classes, kClassesFile);
   if (trained) require_same(splits.classes, trained->classes);
   const data::PixelScale scale = trained                      ? trained->scale()

@@ -1,6 +1,5 @@
 #include "tasks/images/kind.h"
 
-#include "quatrain/nn/weights.h"
 #include "tasks/images/data.h"
 #include "tasks/images/model.h"
 #include "tasks/task_parts.h"
@@ -40,12 +39,8 @@ class ImageKind : public Kind {
     // The scale comes with the weights.
     auto model = std::make_unique<ImageModel>(std::move(recipe), read_labels(folder / kClassesFile),
                                               data::PixelScale{});
-    try {
-      nn::load_weights(model->module(), folder / "model.safetensors");
-    } catch (const std::runtime_error& error) {
-      throw std::runtime_error(std::string(error.what()) + "; do recipe.toml and classes.txt (" +
-                               std::to_string(model->classes.size()) + " classes) beside it belong to it?");
-    }
+    load_own_weights(model->module(), folder,
+                     "recipe.toml and classes.txt (" + std::to_string(model->classes.size()) + " classes)");
     return model;
   }
 };

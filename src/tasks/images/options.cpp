@@ -74,7 +74,7 @@ void ImageOptions::describe(train::Keys& keys) {
   keys.number("dev_share", source.dev_share, 0, 0.99, "Share of the training set that is the dev set where the data have none.").only("task.data other than shapes", [this] { return source.reader != "shapes"; });
   keys.number("test_share", source.test_share, 0, 0.99, "Of `folders`: share that is the test set where the data have none.").only("task.data = folders", [this] { return source.reader == "folders"; });
   keys.flag("skip_bad", source.skip_bad,
-            "Bad pictures (a damaged file, a label that is no class) are counted and left out; else the first is an error.");
+            "Bad pictures (a damaged file, a label that is no class) are counted and left out; else the first is an error.").may_change_in_answers().only("task.data other than shapes", [this] { return source.reader != "shapes"; });
   keys.add("classes",
            [this] { return Value(with_spaces(classes)); },
            [this](const Value& value) { classes = data::split(std::get<std::string>(value), data::Tokenizer::whitespace); },

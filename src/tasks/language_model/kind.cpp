@@ -1,7 +1,7 @@
 #include "tasks/language_model/kind.h"
 
-#include "quatrain/nn/weights.h"
 #include "tasks/language_model/data.h"
+#include "tasks/task_parts.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -33,12 +33,8 @@ class LanguageKind : public Kind {
 
   std::unique_ptr<Model> load_model(Recipe recipe, const std::filesystem::path& folder) const override {
     auto model = std::make_unique<TextPredictor>(std::move(recipe), TextPredictor::load_pieces(folder));
-    try {
-      nn::load_weights(model->module(), folder / "model.safetensors");
-    } catch (const std::runtime_error& error) {
-      throw std::runtime_error(std::string(error.what()) + "; do recipe.toml and text.pieces (" +
-                               std::to_string(model->pieces.size()) + " pieces) beside it belong to it?");
-    }
+    load_own_weights(model->module(), folder,
+                     "recipe.toml and text.pieces (" + std::to_string(model->pieces.size()) + " pieces)");
     return model;
   }
 };

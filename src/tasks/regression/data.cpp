@@ -8,6 +8,7 @@
 #include "quatrain/algebra.h"
 #include "quatrain/ops.h"
 #include "quatrain/train/session.h"
+#include "support/parts.h"
 #include "tasks/regression/kind.h"
 #include "tasks/task_parts.h"
 
@@ -41,7 +42,7 @@ class Regression : public train::Task {
   int64_t batches() const override {
     const auto train = splits_->find("train");
     const int64_t size = model_->recipe().batch;
-    return train == splits_->end() ? 0 : (train->second.x.size(0) + size - 1) / size;
+    return train == splits_->end() ? 0 : count_parts(train->second.x.size(0), size);
   }
 
   train::BatchLoss loss(int64_t epoch, int64_t index) override {

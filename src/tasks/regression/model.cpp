@@ -4,25 +4,35 @@
 #include <torch/utils.h>
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <sstream>
 
 #include "quatrain/train/session.h"
+#include "support/parse_number.h"
+#include "support/text.h"
 
 namespace quatrain::tasks {
 namespace {
 
-// The numbers of a line, up to the first word that is not a number; the caller finds that by their count.
-std::vector<float> numbers_of(const std::string& line) {
-  std::vector<float> numbers;
+// The numbers of a line, or why it has none.
+struct Numbers {
+  std::vector<float> values;
+  std::string problem;
+};
+
+Numbers numbers_of(const std::string& line, int64_t wanted) {
+  Numbers numbers;
   std::istringstream words(line);
   for (std::string word; words >> word;) {
-    float number = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-    if (error != std::errc() || end != word.data() + word.size() || !std::isfinite(number)) return {};
-    numbers.push_back(number);
+    const auto number = parse_number<float>(word);
+    if (numbers.problem.empty() && !(number && std::isfinite(*number)))
+      numbers.problem = "number " + std::to_string(numbers.values.size() + 1) +
+                        " of a line must be a finite number in single precision, got " + quote(word);
+    numbers.values.push_back(number.value_or(0));
   }
+  if (const int64_t count = std::ssize(numbers.values); count != wanted)
+    numbers.problem = "a line must have " + std::to_string(wanted) +
+                      " numbers separated by spaces, this one has " + std::to_string(count);
   return numbers;
 }
 
@@ -59,16 +69,14 @@ at::Tensor RegressionModel::forward(const std::vector<at::Tensor>& input) {
 }
 
 std::string RegressionModel::line_problem(const std::string& line) const {
-  const auto count = static_cast<int64_t>(numbers_of(line).size());
-  if (count == own().inputs()) return "";
-  return "a line must have " + std::to_string(own().inputs()) + " numbers separated by spaces";
+  return numbers_of(line, own().inputs()).problem;
 }
 
 std::vector<std::string> RegressionModel::predict(const std::vector<std::string>& lines) {
   if (lines.empty()) return {};
   std::vector<float> numbers;
   for (const auto& line : lines)
-    for (const float number : numbers_of(line)) numbers.push_back(number);
+    for (const float number : numbers_of(line, own().inputs()).values) numbers.push_back(number);
   const at::Tensor x = torch::tensor(numbers).view({static_cast<int64_t>(lines.size()), own().inputs()});
   const at::Tensor y = regressor->forward(x.to(train::device_of(*regressor))).to(at::kCPU, at::kFloat);
   require_finite(y);

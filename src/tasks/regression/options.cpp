@@ -12,7 +12,7 @@ constexpr EnumNames<Rule, 2> kRules{{{Rule::product, "product"}, {Rule::rotation
 }  // namespace
 
 const char* name(Rule rule) {
-  return find_name(kRules, rule);
+  return name_of(kRules, rule);
 }
 
 void RegressionOptions::describe(train::Keys& keys) {

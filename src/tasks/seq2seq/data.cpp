@@ -135,9 +135,7 @@ std::unique_ptr<train::Task> PairData::make_task(std::shared_ptr<Model> model) c
 
 std::vector<std::string> PairData::notes() const {
   std::vector<std::string> all = vocabulary_note_;
-  for (const auto& bad : corpus_->bad().reasons)
-    all.push_back(bad.set + " set: " + counted(bad.count, "pair") + " left out (" + bad.reason +
-                  "), the first at " + bad.first);
+  for (std::string& note : notes_of(corpus_->bad(), "pair")) all.push_back(std::move(note));
   const int64_t most = recipe_.own<Seq2SeqTaskOptions>().limits.max_source;
   for (const auto& [split, set] : *sets_) {
     const data::PairsBeyond& beyond = set.encoded->left_out;

@@ -1,11 +1,11 @@
 #include "tasks/seq2seq/kind.h"
 
-#include "quatrain/nn/weights.h"
 #include "tasks/seq2seq/bleu_counts.h"
 #include "tasks/seq2seq/data.h"
 #include "tasks/seq2seq/model.h"
 #include "tasks/seq2seq/options.h"
 #include "tasks/seq2seq/shortlist.h"
+#include "tasks/task_parts.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -51,14 +51,9 @@ class Seq2SeqKind : public Kind {
     auto pieces = PairPieces::load(folder, own.joint);
     auto model = std::make_unique<Seq2SeqModel>(std::move(recipe), std::move(pieces));
     model->shortlist = std::move(shortlist);
-    try {
-      nn::load_weights(model->module(), folder / "model.safetensors");
-    } catch (const std::runtime_error& error) {
-      throw std::runtime_error(std::string(error.what()) + "; do recipe.toml and the vocabulary (" +
-                               std::to_string(model->pieces.source.size()) + " and " +
-                               std::to_string(model->pieces.target.size()) +
-                               " pieces) beside it belong to it?");
-    }
+    load_own_weights(model->module(), folder,
+                     "recipe.toml and the vocabulary (" + std::to_string(model->pieces.source.size()) +
+                         " and " + std::to_string(model->pieces.target.size()) + " pieces)");
     return model;
   }
 };

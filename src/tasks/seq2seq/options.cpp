@@ -35,11 +35,11 @@ std::vector<std::string> form_names() {
 }  // namespace
 
 const char* name(SelectBy select) {
-  return find_name(kSelectBy, select);
+  return name_of(kSelectBy, select);
 }
 
 const char* name(Reads reads) {
-  return find_name(kReads, reads);
+  return name_of(kReads, reads);
 }
 
 bool has_real_output(const models::Seq2SeqOptions& model) {

@@ -1,6 +1,5 @@
 #include "tasks/speech/kind.h"
 
-#include "quatrain/nn/weights.h"
 #include "tasks/speech/data.h"
 #include "tasks/speech/model.h"
 #include "tasks/speech/options.h"
@@ -50,13 +49,9 @@ class SpeechKind : public Kind {
     SpeechParts parts = SpeechParts::load(own, folder);
     const auto none = SpeechModel::empty_normalisation(own);  // that of the file comes with the weights
     auto model = std::make_unique<SpeechModel>(std::move(recipe), std::move(parts), none);
-    try {
-      nn::load_weights(model->module(), folder / "model.safetensors");
-    } catch (const std::runtime_error& error) {
-      throw std::runtime_error(std::string(error.what()) + "; do recipe.toml and classes.txt (" +
-                               std::to_string(model->parts.classes.size()) +
-                               " classes) beside it belong to it?");
-    }
+    load_own_weights(
+        model->module(), folder,
+        "recipe.toml and classes.txt (" + std::to_string(model->parts.classes.size()) + " classes)");
     return model;
   }
 };

@@ -62,13 +62,13 @@ void check_filter_bank(const Recipe& recipe, const data::FilterBankOptions& bank
 }  // namespace
 
 const char* name(Objective objective) {
-  return find_name(kObjectives, objective);
+  return name_of(kObjectives, objective);
 }
 const char* name(Units units) {
-  return find_name(kUnits, units);
+  return name_of(kUnits, units);
 }
 const char* name(NormaliseBy by) {
-  return find_name(kNormaliseBy, by);
+  return name_of(kNormaliseBy, by);
 }
 
 // One shape for all entries reads better than what fits on a line.
@@ -142,7 +142,7 @@ void SpeechTaskOptions::describe(train::Keys& keys) {
   keys.path("language", decode.language, "Of `ctc`: an ARPA file of a back-off language model of the units, for a beam above 1; empty: none.").may_change();
   keys.number("language_weight", decode.language_weight, 0, 100, "What its log-probabilities are multiplied by.").may_change_in_answers().only("a file in decode.language", [this] { return !decode.language.empty(); });
   keys.number("insertion", decode.insertion, -1000, 1000, "What each token adds to the score of an answer.").may_change_in_answers().only("task.objective = ctc or frames", [this] { return objective != Objective::utterance; });
-  keys.number("threshold", decode.threshold, 0.1, 1000, "Of `ctc`: tokens whose log-probability at a frame is so far below the best one's are not looked at.").may_change_in_answers().only("task.objective = ctc", [this] { return objective == Objective::ctc; });
+  keys.number("threshold", decode.threshold, 0.1, 1000, "Of `ctc`: tokens whose log-probability at a frame is so far below the best one's are not looked at.").may_change_in_answers().only("task.objective = ctc and a decode.beam above 1", [this] { return objective == Objective::ctc && decode.beam > 1; });
   keys.number("prior_scale", decode.prior_scale, 0, 10, "Of `frames`: how much of the classes' log-priors is subtracted.").may_change_in_answers().only("task.objective = frames", [this] { return objective == Objective::frames; });
   keys.number("transition_scale", decode.transition_scale, 0, 100, "Of `frames`: what the log-probabilities of going from class to class are multiplied by.").may_change_in_answers().only("task.objective = frames", [this] { return objective == Objective::frames; });
   train::Key& alignment = keys.add("alignment", [this] { return Value(std::string(decode.alignment == AlignmentRule::sclite ? "sclite" : "fewest_edits")); },

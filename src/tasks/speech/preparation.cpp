@@ -157,10 +157,7 @@ class Preparation {
 
   // What was left out first.
   std::vector<std::string> notes() const {
-    std::vector<std::string> all;
-    for (const auto& bad : bad_.reasons)
-      all.push_back(bad.set + (bad.set.empty() ? "" : " set: ") + counted(bad.count, "utterance") +
-                    " left out (" + bad.reason + "), the first at " + bad.first);
+    std::vector<std::string> all = notes_of(bad_, "utterance");
     all.insert(all.end(), notes_.begin(), notes_.end());
     return all;
   }

@@ -43,7 +43,7 @@ class TextKind : public Kind {
     auto model =
         std::make_unique<TextModel>(std::move(recipe), data::Vocabulary::load(folder / kVocabularyFile),
                                     read_labels(folder / kLabelsFile), width);
-    load_with_words(model->module(), weights, model->vocabulary, model->labels);
+    load_with_words(model->module(), folder, model->vocabulary, model->labels);
     return model;
   }
 };

@@ -99,9 +99,7 @@ TextPairData::TextPairData(Recipe recipe, data::TextPairSplits splits, data::Voc
   sets->checksums = checksums_of(data::text_pair_files(source));
   sets_ = std::move(sets);
 
-  for (const auto& bad : splits.bad.reasons)
-    notes_.push_back(bad.set + " set: " + counted(bad.count, "pair") + " left out (" + bad.reason +
-                     "), the first at " + bad.first);
+  for (std::string& note : notes_of(splits.bad, "pair")) notes_.push_back(std::move(note));
   if (request.model) return;  // a trained model has its words
   note_head(notes_, request, splits.labels, kLabelsFile);
   if (request.split.empty())

@@ -65,7 +65,7 @@ class TextPairKind : public Kind {
                                std::to_string(labels.size()) + "; copy it again");
     auto model = std::make_unique<TextPairModel>(
         std::move(recipe), data::Vocabulary::load(folder / kVocabularyFile), std::move(labels), width);
-    load_with_words(model->module(), weights, model->vocabulary, model->labels);
+    load_with_words(model->module(), folder, model->vocabulary, model->labels);
     return model;
   }
 };

@@ -21,7 +21,7 @@ std::vector<std::string> tokenizers_of_pairs() {
 }  // namespace
 
 const char* name(PairNetwork network) {
-  return find_name(kNetworks, network);
+  return name_of(kNetworks, network);
 }
 
 TextPairTaskOptions::TextPairTaskOptions() {
@@ -43,7 +43,7 @@ void TextPairTaskOptions::describe(train::Keys& keys) {
   keys.path("folder", source.folder,
             "Folder of the data. `--data` sets it; where both are empty, the environment's `QUATRAIN_DATA` "
             "counts.").may_change();
-  keys.flag("skip_bad", source.skip_bad, "Bad pairs (an empty side, an unknown label, text that is not UTF-8) are counted and left out; else the first is an error.").may_change_in_answers();
+  keys.flag("skip_bad", source.skip_bad, "Bad pairs (an empty side, an unknown label, text that is not UTF-8) are counted and left out; else the first is an error.").may_change_in_answers().only("a task.data that reads files", [this] { return source.reader != "entailment"; });
   keys.add("tokenizer",
            [this] { return Value(std::string(source.tokenizer ? data::name(*source.tokenizer) : kReadersOwn)); },
            [this](const Value& value) {
@@ -69,6 +69,8 @@ void TextPairTaskOptions::describe(train::Keys& keys) {
   keys.number("order_share", source.entailment.order_share, 0, 1, "Share of pairs whose label only the order of words tells.");
   keys.number("seed", source.entailment.seed, 0, kLargestCount, "Seed of the pairs.");
 
+  constexpr const char* kLstm = "model.network = lstm";
+  const auto of_lstm = [this] { return model.network == PairNetwork::lstm; };
   keys.table("model", "The network. Models over other algebras are twins of the same recipe.");
   keys.choice("network", model.network, {PairNetwork::attention, PairNetwork::lstm},
               "`attention`: words of either text are aligned with those of the other and compared (QNLP's Q-Att; DeAtt where the algebra is real). "
@@ -81,11 +83,11 @@ void TextPairTaskOptions::describe(train::Keys& keys) {
   keys.number("dropout", model.dropout, 0, 0.99, "Share of values dropped: of `attention`'s words and after each activation, or between the LSTM's layers and in its classifier.");
   keys.choice("initialiser", model.initialiser, {I::glorot, I::he, I::lecun, I::polar, I::polar_he, I::polar_paper, I::polar_paper_he}, "How weights are drawn.");
   keys.choice("attention", model.attention, {AttentionKind::automatic, AttentionKind::componentwise, AttentionKind::real},
-              "Of `attention`: softmax over n component-wise score maps or over one real map; `automatic` is component-wise where the algebra is fixed.");
-  keys.flag("shared_comparison", model.shared_comparison, "Of `attention`: one network compares the words of both texts; else each text has its own.");
-  keys.flag("bidirectional", model.bidirectional, "Of `lstm`: a second direction, from the last word to the first.");
-  keys.flag("compared", model.compared, "Of `lstm`: the classifier sees both texts' features, their difference and product; else the features alone.");
-  keys.number("classifier_width", model.classifier_width, 1, kLargestSize, "Of `lstm`: width of the real classifier's two layers.");
+              "Of `attention`: softmax over n component-wise score maps or over one real map; `automatic` is component-wise where the algebra is fixed.").only("model.network = attention and an algebra of n > 1", [this] { return model.network == PairNetwork::attention && model.algebra.n > 1; });
+  keys.flag("shared_comparison", model.shared_comparison, "Of `attention`: one network compares the words of both texts; else each text has its own.").only("model.network = attention", [this] { return model.network == PairNetwork::attention; });
+  keys.flag("bidirectional", model.bidirectional, "Of `lstm`: a second direction, from the last word to the first.").only(kLstm, of_lstm);
+  keys.flag("compared", model.compared, "Of `lstm`: the classifier sees both texts' features, their difference and product; else the features alone.").only(kLstm, of_lstm);
+  keys.number("classifier_width", model.classifier_width, 1, kLargestSize, "Of `lstm`: width of the real classifier's two layers.").only(kLstm, of_lstm);
 }
 // clang-format on
 
