@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.prune import BasePruningMethod
 
 from ._library import load_training
 from .algebra import Spec
@@ -35,8 +36,15 @@ class _Part(nn.Module):
         self._run, self._name = run, name
 
     def train(self, mode: bool = True) -> _Part:
-        self._run.train(self._name, mode)
-        return super().train(mode)
+        if self._run is not None:
+            self._run.train(self._name, mode)
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Of a copy, which holds values and is no part of the model in C++."""
+        return {**self.__dict__, "_run": None}
 
     def _refuse_hook(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
@@ -44,7 +52,12 @@ class _Part(nn.Module):
             "make a network of quatrain.nn of a run of pictures by quatrain.models.ResNet.from_run"
         )
 
-    register_forward_hook = register_forward_pre_hook = _refuse_hook
+    def register_forward_pre_hook(self, hook: Any, **kwargs: Any) -> Any:
+        if isinstance(hook, BasePruningMethod):  # of a parameter that it has replaced, which a call of the model refuses
+            return super().register_forward_pre_hook(hook, **kwargs)
+        return self._refuse_hook()
+
+    register_forward_hook = _refuse_hook
     register_full_backward_hook = register_full_backward_pre_hook = register_backward_hook = _refuse_hook
 
 
@@ -106,7 +119,9 @@ class RunModel(nn.Module):
 
     def train(self, mode: bool = True) -> RunModel:
         self._run.train("", mode)
-        return super().train(mode)
+        for module in self.modules():
+            module.training = mode
+        return self
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> RunModel:
         """Moves the tensors in their places, buffers too, since C++ computes with these."""

@@ -13,13 +13,14 @@
 namespace quatrain::cli {
 namespace {
 
+// As "$UNSET" is.
+std::string not_empty(const std::string& name) {
+  return name.empty() ? "must name what to write, got an empty text" : "";
+}
+
 void add_out(CLI::App& command, RecipeArguments& arguments) {
   command.add_option("--out", arguments.out, "Folder to write (default: runs/RECIPE-DATE-TIME)")
-      ->check(
-          [](const std::string& folder) {
-            return folder.empty() ? "must name a folder, got an empty text" : "";
-          },
-          "", "")
+      ->check(not_empty, "", "")
       ->type_name("FOLDER");
 }
 
@@ -123,7 +124,10 @@ void Program::add_average() {
       app_.add_subcommand("average", "Average the weights of a run's checkpoints into a run of its own");
   command->footer(kAverageFooter);
   command->add_option("run", average_.run, "Folder of a run")->required()->type_name("RUN");
-  command->add_option("--out", average_.out, "Folder of the new run")->required()->type_name("FOLDER");
+  command->add_option("--out", average_.out, "Folder of the new run")
+      ->required()
+      ->check(not_empty, "", "")
+      ->type_name("FOLDER");
   auto* last = command
                    ->add_option("--last", average_.last,
                                 "The latest checkpoints, at most so many (default: all that are kept)")
@@ -279,7 +283,7 @@ void Program::add_convert() {
     command->add_option(name, value, text)->type_name("PATTERN")->allow_extra_args(false);
   };
   command->add_option("in", a.in, "Weights or run of a real model")->required()->type_name("IN");
-  command->add_option("out", a.out, "What to write")->required()->type_name("OUT");
+  command->add_option("out", a.out, "What to write")->required()->check(not_empty, "", "")->type_name("OUT");
   auto* algebra = command
                       ->add_option("--algebra", a.algebra,
                                    "What the layers shall multiply with: quaternion, 'phm(4)' ...")

@@ -1,5 +1,6 @@
 #include "cli/run_folder.h"
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 
@@ -21,21 +22,23 @@ std::vector<tasks::Setting> parse_settings(const std::vector<std::string>& texts
 
 namespace {
 
-// True of a converted run that has not been trained: its recipe names the folder that it was written to, and
-// it may have been moved.
+// True of a run that was converted or averaged, and not trained: its recipe names the folder that it was
+// written to, and it may have been moved.
 bool starts_from_itself(const fs::path& run) {
-  return !run.empty() && train::has_checkpoint(run, "best") && !train::has_checkpoint(run) &&
-         train::step_of(run / "best") == 0 && !fs::exists(run / train::kResultFile);
+  if (run.empty() || !train::is_checkpoint(run / "best")) return false;
+  return train::is_average(run) || (train::step_of(run / "best") == 0 && !train::has_checkpoint(run) &&
+                                    !fs::exists(run / train::kResultFile));
 }
 
 tasks::Recipe read_chosen(const RecipeFile& file, const RecipeArguments& arguments,
                           const std::function<void(tasks::Recipe&)>& choose_twins) {
+  auto settings = parse_settings(arguments.settings);
+  const bool chosen = std::ranges::find(settings, "train.weights", &tasks::Setting::key) != settings.end();
   const auto choose = [&](tasks::Recipe& recipe) {
-    if (!recipe.weights.empty() && starts_from_itself(file.folder))
+    if (!chosen && !recipe.weights.empty() && starts_from_itself(file.folder))
       recipe.weights = fs::absolute(file.folder).lexically_normal().string();
     choose_twins(recipe);
   };
-  auto settings = parse_settings(arguments.settings);
   if (!arguments.split.empty()) settings.push_back({"task.split", arguments.split, "--split"});
   return tasks::parse_recipe(file.text, file.origin, file.name, settings, choose);
 }
@@ -63,9 +66,10 @@ tasks::Recipe read_with_twins(const RecipeFile& file, const TwinsArguments& argu
 }
 
 void refuse_inside_checkpoint(const fs::path& out) {
-  for (fs::path place = fs::weakly_canonical(fs::absolute(out)); place.has_relative_path();
+  std::error_code none;
+  for (fs::path place = fs::weakly_canonical(fs::absolute(out), none); place.has_relative_path();
        place = place.parent_path())
-    if (fs::exists(place / "checkpoint.json"))
+    if (train::is_checkpoint(place))
       throw UsageError("'" + out.string() + "' belongs to '" + place.string() +
                        "', a checkpoint, which training replaces as a whole: choose a place outside of it");
 }

@@ -14,6 +14,7 @@
 #include "quatrain/train/progress.h"
 #include "quatrain/train/trainer.h"
 #include "support/shell_word.h"
+#include "train/checkpoint.h"
 #include "train/run_lock.h"
 
 namespace quatrain::cli {
@@ -75,6 +76,10 @@ int train_command(const TrainArguments& arguments) {
         "'" + folder.string() +
         "' already contains a run: pass --resume to continue it, --overwrite to replace it, or another "
         "--out");
+  if (const fs::path file = train::answers_of_none(folder); !arguments.overwrite && !file.empty())
+    throw tasks::RecipeError("'" + file.string() +
+                             "' is no run's, and a run in this folder may replace it: move it away, pass "
+                             "--overwrite to replace it, or choose another --out");
   if (arguments.overwrite && lies_in(recipe.weights, folder))
     throw tasks::RecipeError("--overwrite would replace the run '" + folder.string() +
                              "' that training starts from (train.weights): pass another --out");

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -65,7 +66,19 @@ std::string_view Content::decompressed() {
       if (!between_members_ && error_ == 0) damage_ = "cut off";
       break;
     }
-    if (std::exchange(between_members_, false)) inflateReset(&z);
+    if (between_members_) {
+      // Zeros fill up the blocks of tapes, behind the last one.
+      const size_t zeros = std::min(read_.find_first_not_of('\0'), read_.size());
+      padded_ = padded_ || zeros > 0;
+      read_.remove_prefix(zeros);
+      if (read_.empty()) continue;
+      if (padded_ || read_.front() != '\x1F') {
+        damage_ = "damaged (other bytes follow a compressed part)";
+        break;
+      }
+      between_members_ = false;
+      inflateReset(&z);
+    }
     z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(read_.data()));
     z.avail_in = static_cast<uInt>(read_.size());
     const int state = inflate(&z, Z_NO_FLUSH);

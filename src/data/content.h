@@ -46,6 +46,7 @@ class QUATRAIN_API Content {
   std::unique_ptr<z_stream_s, Close> inflate_;
   std::vector<char> input_, output_;
   std::string_view read_;         // what was read and not handed on
+  bool padded_ = false;           // by zeros, behind which nothing comes
   bool between_members_ = false;  // where the file may end
   int error_ = 0;                 // of reading
   std::string damage_;            // "cut off"

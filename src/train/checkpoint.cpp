@@ -286,6 +286,19 @@ bool has_checkpoint(const fs::path& run_folder) {
   return has_checkpoint(run_folder, "last") || !older_checkpoints(run_folder).empty();
 }
 
+bool is_checkpoint(const fs::path& folder) {
+  std::error_code none;
+  return fs::is_regular_file(folder / kManifest, none) && read_manifest(folder).has_value();
+}
+
+fs::path answers_of_none(const fs::path& folder) {
+  std::error_code none;
+  if (!fs::is_directory(folder, none) || holds_run(folder)) return {};
+  for (fs::directory_iterator entry(folder, none), end; !none && entry != end; entry.increment(none))
+    if (is_answers_file(entry->path().filename().string())) return entry->path();
+  return {};
+}
+
 int64_t step_of(const fs::path& folder) {
   const auto manifest = read_manifest(folder);
   return manifest ? (*manifest)["step"].get<int64_t>() : 0;
@@ -329,7 +342,8 @@ void remove_run(const fs::path& run_folder) {
   std::vector<fs::path> aside;
   for (const auto& entry : fs::directory_iterator(run_folder))
     if (const std::string name = entry.path().filename().string();
-        name.starts_with(std::string("best") + kDamaged) || is_later_file(name))
+        name.starts_with(std::string("best") + kDamaged) || is_counts_file(name) || is_answers_file(name) ||
+        name == kShortlistFile)
       aside.push_back(entry.path());
   for (const fs::path& folder : aside) fs::remove_all(folder);
   for (const char* name : {kMetricsFile, kResultFile}) fs::remove(run_folder / name);

@@ -31,11 +31,18 @@ QUATRAIN_API void seal_checkpoint(const std::filesystem::path& checkpoint_folder
 /// The folders of a run's older checkpoints, step-N, the newest first.
 std::vector<std::filesystem::path> older_checkpoints(const std::filesystem::path& run_folder);
 
+/// True where a folder has the manifest of a checkpoint.
+QUATRAIN_API bool is_checkpoint(const std::filesystem::path& folder);
+
 /// The step of a checkpoint; 0 where its manifest cannot be read.
 QUATRAIN_API int64_t step_of(const std::filesystem::path& checkpoint_folder);
 
 /// Where write_checkpoint() puts what is not whole yet: nothing that stands there is worth keeping.
 QUATRAIN_API std::filesystem::path part_of(const std::filesystem::path& run_folder, const std::string& which);
+
+/// A file that is no run's, though it has the name of one of its answers, in a folder that holds no run; or
+/// "".
+QUATRAIN_API std::filesystem::path answers_of_none(const std::filesystem::path& folder);
 
 /// Removes a run's files, and no others.
 void remove_run(const std::filesystem::path& run_folder);

@@ -20,8 +20,8 @@ bool is_counts_file(const std::string& name) {
   return name.ends_with(kCounts);
 }
 
-bool is_later_file(const std::string& name) {
-  return is_counts_file(name) || name == kPredictionsFile || name == kShortlistFile ||
+bool is_answers_file(const std::string& name) {
+  return name == kPredictionsFile ||
          std::any_of(kAnswerEndings.begin(), kAnswerEndings.end(),
                      [&](const char* ending) { return name == std::string("test") + ending; });
 }

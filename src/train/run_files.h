@@ -25,8 +25,8 @@ QUATRAIN_API std::string counts_file(const std::string& figure);
 /// True for such a name.
 QUATRAIN_API bool is_counts_file(const std::string& name);
 
-/// True for the name of a file that scoring the test set, or a later command, puts into a run's folder.
-bool is_later_file(const std::string& name);
+/// True for the name of a file of the test set's answers.
+bool is_answers_file(const std::string& name);
 
 /// True where a run is the mean of another's checkpoints, which nothing can be trained on from.
 QUATRAIN_API bool is_average(const std::filesystem::path& run_folder);

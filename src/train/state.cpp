@@ -31,7 +31,8 @@ double figure_of(const Json& json) {
   if (json.is_null()) return std::nan("");  // of best_figures, as older versions wrote it
   if (!json.is_string()) return json.get<double>();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  return json == "inf" ? kInfinity : json == "-inf" ? -kInfinity : std::nan("");
+  if (json == "nan") return std::nan("");
+  return json == "inf" ? kInfinity : json == "-inf" ? -kInfinity : json.get<double>();
 }
 
 Json figures_json(const Figures& figures) {

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <stdexcept>
 
-#include "quatrain/train/checkpoint.h"
 #include "support/enum_names.h"
-#include "train/run_files.h"
+#include "train/checkpoint.h"
 
 namespace quatrain::train {
 namespace {
@@ -41,12 +39,11 @@ void refuse_existing(const RunOptions& run) {
     throw std::runtime_error("'" + run.folder.string() +
                              "' already contains a run: resume it, overwrite it, or choose another folder");
   }
-  if (!std::filesystem::is_directory(run.folder)) return;
-  for (const auto& entry : std::filesystem::directory_iterator(run.folder))
-    if (is_later_file(entry.path().filename().string()))
-      throw std::runtime_error("'" + entry.path().string() +
-                               "' is no run's, and a run in this folder would replace it: move it away, "
-                               "overwrite the folder, or choose another one");
+  if (const auto file = answers_of_none(run.folder); !file.empty())
+    throw std::runtime_error(
+        "'" + file.string() +
+        "' is no run's, and a run in this folder may replace it: move it away, overwrite "
+        "it, or choose another folder");
 }
 
 void check(const TrainerOptions& options, const RunOptions& run, const Task& task) {

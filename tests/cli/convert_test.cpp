@@ -90,6 +90,7 @@ TEST_F(ConvertTest, runs_become_runs) {
   EXPECT_EQ(further.code, 0) << further.error;
   // A folder that was moved starts from its own weights, whatever is where it was.
   ASSERT_EQ(place_.run("convert run small --algebra 'phm(2)'").code, 0);
+  EXPECT_EQ(place_.run("train moved --weights run" + still + "wrong").code, 1);  // a real run's do not fit
   ASSERT_EQ(place_.run("train moved" + still + "again").code, 0);
   EXPECT_NEAR(json::parse(place_.read("again/result.json"))["test"]["loss"].get<double>(),
               converted["figures"]["loss"].get<double>(), 1e-5);

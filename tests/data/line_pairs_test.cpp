@@ -202,6 +202,8 @@ TEST_F(PairsTest, FilesMayBeCompressedWhateverTheirNames) {
   // Members stand one behind the other, and nothing else.
   write("train.en", bytes + bytes), write("train.de.gz", many + many);
   EXPECT_EQ(read(source()).size(), 40000u);
+  write("train.en", bytes + bytes + std::string(100000, '\0'));  // as tapes have it
+  EXPECT_EQ(read(source()).size(), 40000u);
   for (const std::string& second : {"\x1E" + bytes.substr(1), std::string(512, '\0') + bytes,
                                     std::string("\x1F"), std::string("behind")}) {
     write("train.en", bytes + second);

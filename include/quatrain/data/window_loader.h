@@ -20,7 +20,7 @@ struct QUATRAIN_API WindowBatch {
 /// The first sequence of a store, cut into batch_size columns of equal length. Batch `index` is the window
 /// of `length` tokens of each column that begins at index * length; the last one is shorter where the columns
 /// end. Every token but the first is to be predicted once, except those that do not fill the columns. The
-/// batches are the same in each epoch, which is named as other loaders want it.
+/// batches are the same in each epoch: `epoch` is there so that all loaders are called alike.
 class QUATRAIN_API WindowLoader {
  public:
   /// A text too short for one token to be predicted in each column is an error.

@@ -57,9 +57,7 @@ at::Tensor split_activation(const at::Tensor& x, std::string_view name) {
 }  // namespace
 
 ActivationFunction activation(std::string_view name) {
-  if (const ActivationFunction* function = find_value(kActivations, name)) return *function;
-  throw std::invalid_argument("activation must be one of " + list_names(kActivations) + "; got '" +
-                              std::string(name) + "'");
+  return parse_name(kActivations, "activation", name);
 }
 
 ActivationFunction overwriting_activation(std::string_view name) {

@@ -24,28 +24,14 @@ constexpr EnumNames<Winograd, 4> kWinograd{
 constexpr EnumNames<Bfloat16, 3> kBfloat16{
     {{Bfloat16::automatic, "auto"}, {Bfloat16::widened, "widened"}, {Bfloat16::packed, "packed"}}};
 
-template <class Enum, size_t N>
-const char* name_in(const EnumNames<Enum, N>& names, Enum value) {
-  const char* text = find_name(names, value);
-  TORCH_CHECK(text, "no name for the value ", static_cast<int>(value));
-  return text;
-}
-
-template <class Enum, size_t N>
-Enum parse_in(const EnumNames<Enum, N>& names, const char* argument, std::string_view text) {
-  const Enum* value = find_value(names, text);
-  TORCH_CHECK(value, argument, " must be one of ", list_names(names), "; got '", text, "'");
-  return *value;
-}
-
 /// What an environment variable says, read once; automatic where it is not set.
 template <class E>
 E from_environment(const char* variable, E (*parse)(std::string_view)) {
   const char* text = std::getenv(variable);
   try {
     return text && *text ? parse(text) : E::automatic;
-  } catch (const c10::Error& error) {
-    TORCH_CHECK(false, "the environment's ", variable, ": ", error.what_without_backtrace());
+  } catch (const std::invalid_argument& error) {
+    TORCH_CHECK(false, "the environment's ", variable, ": ", error.what());
   }
 }
 
@@ -66,29 +52,29 @@ E requested(E argument, E environment) {
 }  // namespace
 
 const char* name(Way way) {
-  return name_in(kWays, way);
+  return name_of(kWays, way);
 }
 Way parse_way(std::string_view text) {
-  return parse_in(kWays, "way", text);
+  return parse_name(kWays, "way", text);
 }
 const char* name(Products products) {
-  return name_in(kProducts, products);
+  return name_of(kProducts, products);
 }
 Products parse_products(std::string_view text) {
-  return parse_in(kProducts, "products", text);
+  return parse_name(kProducts, "products", text);
 }
 const char* name(Bfloat16 products) {
-  return name_in(kBfloat16, products);
+  return name_of(kBfloat16, products);
 }
 Bfloat16 parse_bfloat16(std::string_view text) {
-  return parse_in(kBfloat16, "bfloat16", text);
+  return parse_name(kBfloat16, "bfloat16", text);
 }
 
 const char* name(Winograd winograd) {
-  return name_in(kWinograd, winograd);
+  return name_of(kWinograd, winograd);
 }
 Winograd parse_winograd(std::string_view text) {
-  return parse_in(kWinograd, "winograd", text);
+  return parse_name(kWinograd, "winograd", text);
 }
 
 template <class Option>
