@@ -6,6 +6,7 @@
 #include "quatrain/tasks/recipe.h"
 #include "quatrain/train/checkpoint.h"
 #include "support/nearest_name.h"
+#include "support/shell_word.h"
 #include "support/text.h"
 
 namespace quatrain::cli {
@@ -45,6 +46,11 @@ RecipeFile find_recipe(const std::string& what, const std::string& from) {
     if (recipe.name == what) return recipe;  // also beside a folder of data that is called like it
     names.push_back(recipe.name);
   }
+  if (folder && train::holds_run(what))  // it ended while the first checkpoint was written
+    throw tasks::RecipeError("the run '" + what +
+                             "' has no checkpoint, and so no recipe: name the recipe that it was begun with, "
+                             "as in quatrain train RECIPE --out " +
+                             shell_word(what) + " --resume");
   if (folder)
     throw tasks::RecipeError(
         "'" + what +

@@ -104,6 +104,16 @@ TEST(Train, a_folder_that_holds_a_run_is_safe) {
   EXPECT_EQ(place.run("train agreement --out ''").code, 2);
 }
 
+TEST(Train, a_run_without_a_checkpoint_asks_for_its_recipe) {
+  const Workplace place;
+  const std::string words = "train agreement" + kSmall + " --set train.steps=1 --out run";
+  place.write("run/metrics.jsonl", "");
+  const Outcome outcome = place.run("train run --resume");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.error, HasSubstr("as in quatrain train RECIPE --out run --resume"));
+  EXPECT_EQ(place.run(words + " --resume").code, 0);
+}
+
 TEST(Train, files_that_are_no_runs_are_not_replaced) {
   const Workplace place;
   const std::string words = "train agreement" + kSmall + " --set train.steps=1 --out mine";
