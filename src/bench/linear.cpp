@@ -133,7 +133,7 @@ Contest contest_of(const LinearCase& asked, bool forced) {
   }
   Contender contender;
   Field size = column("size", std::to_string(asked.in) + "x" + std::to_string(asked.out));
-  Field type = field("dtype", find_name(kDtypes, asked.dtype));
+  Field type = field("dtype", name_of(kDtypes, asked.dtype));
   type.title = "type";
   contender.asked = {field("algebra", asked.algebra), size, hidden("in", asked.in), hidden("out", asked.out),
                      field("batch", asked.batch),     type};

@@ -16,8 +16,8 @@ bool is_decided(std::string_view variable) {
 }
 
 // Before libraries are initialised, setenv() has no effect yet, and the array of the environment cannot grow.
-// So the entry is put in the place of `_`, the path that shells tell a program that they start. Not where it
-// measures, which is done with threads as other programs have them.
+// So the entry is put in the place of `_`, the path that shells tell a program that they start. `bench`
+// measures with threads as other programs have them.
 void set_spin_count(int count, char** words, char** environment) {
   if (count > 1 && std::string_view(words[1]) == "bench") return;
   char** underscore = nullptr;

@@ -134,12 +134,12 @@ class GeneratedCorpus final : public LinePairCorpus {
  private:
   /// Dev and test, which are few; one line of train.
   static LinePairSplits held_out(LinePairSource source) {
-    if (source.reader == kMath)
-      check_sizes("data", source.math.train, source.math.dev, source.math.test);
-    else
-      check_sizes("data", source.reverse.train, source.reverse.dev, source.reverse.test);
-    source.math.train = source.reverse.train = 1;
-    return source.reader == kMath ? generate_math(source.math) : generate_reverse(source.reverse);
+    const auto made = [](auto& options, const auto& generate) {
+      check_sizes("data", options.train, options.dev, options.test);
+      options.train = 1;
+      return generate(options);
+    };
+    return source.reader == kMath ? made(source.math, generate_math) : made(source.reverse, generate_reverse);
   }
   static std::vector<std::string> groups_of(LinePairSource source) {
     return held_out(std::move(source)).groups;

@@ -64,6 +64,8 @@ void ImageOptions::describe(train::Keys& keys) {
   using Norm = models::ConvolutionNorm;
   using I = nn::Initialiser;
   constexpr double kMost = 1e8;
+  constexpr const char* kFiles = "task.data other than shapes";
+  const auto of_files = [this] { return source.reader != "shapes"; };
 
   keys.table("task", "What is learned, from which pictures.");
   keys.text("data", source.reader, "The reader of the pictures' format; `shapes` are generated.", names_of(data::image_readers()));
@@ -71,10 +73,10 @@ void ImageOptions::describe(train::Keys& keys) {
             "Folder of the data. `--data` sets it; where both are empty, the environment's `QUATRAIN_DATA` "
             "counts.").may_change();
   keys.number("side", source.side, 2, 4096, "Of `planes` and `folders`: rows and columns of a picture; those of `folders` are brought to it.").only("task.data = planes or folders", [this] { return source.reader == "planes" || source.reader == "folders"; });
-  keys.number("dev_share", source.dev_share, 0, 0.99, "Share of the training set that is the dev set where the data have none.").only("task.data other than shapes", [this] { return source.reader != "shapes"; });
+  keys.number("dev_share", source.dev_share, 0, 0.99, "Share of the training set that is the dev set where the data have none.").only(kFiles, of_files);
   keys.number("test_share", source.test_share, 0, 0.99, "Of `folders`: share that is the test set where the data have none.").only("task.data = folders", [this] { return source.reader == "folders"; });
   keys.flag("skip_bad", source.skip_bad,
-            "Bad pictures (a damaged file, a label that is no class) are counted and left out; else the first is an error.").may_change_in_answers().only("task.data other than shapes", [this] { return source.reader != "shapes"; });
+            "Bad pictures (a damaged file, a label that is no class) are counted and left out; else the first is an error.").may_change_in_answers().only(kFiles, of_files);
   keys.add("classes",
            [this] { return Value(with_spaces(classes)); },
            [this](const Value& value) { classes = data::split(std::get<std::string>(value), data::Tokenizer::whitespace); },
