@@ -15,6 +15,7 @@ from typing import Sequence
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from . import _library as _library
 
@@ -64,12 +65,14 @@ class Algebra:
     @property
     def table(self) -> Tensor:
         """The structure tensor A (n, n, n), float64: A[i, a, b] is the coefficient of e_a in e_i e_b."""
-        return _ops.algebra_table(self.name)
+        with _disable_current_modes():  # an algebra's numbers exist under FakeTensorMode, too
+            return _ops.algebra_table(self.name)
 
     @property
     def factors(self) -> tuple[Tensor, Tensor, Tensor]:
         """U, V, W, each (n, R), float64: A[i, a, b] = sum_r U[i, r] W[a, r] V[b, r]."""
-        U, V, W = _ops.algebra_factors(self.name)
+        with _disable_current_modes():
+            U, V, W = _ops.algebra_factors(self.name)
         return U, V, W
 
     @property

@@ -327,6 +327,8 @@ class LayerFactors:
     rank: int
     #: their relative error
     error: float
+    #: of dA/d(U, V, W); infinite where its rank is below n^3
+    condition: float
     #: held, and used in eval mode; else the layer computes in another way
     sound: bool
 
@@ -371,5 +373,5 @@ def factorize(
                 best = weight.find_factors(layer, rank, tolerance, starts, seed)
                 part = [weight.key] if len(layer.weights()) > 1 else []
                 full = ".".join(filter(None, [name, *part]))
-                found.append(LayerFactors(full, weight.spec.n, best.rank, best.residual, best.sound))
+                found.append(LayerFactors(full, weight.spec.n, best.rank, best.residual, best.condition, best.sound))
     return FactorizeReport(found)

@@ -155,11 +155,7 @@ Contest contest_of(const LinearCase& asked, bool forced) {
 }  // namespace
 
 at::ScalarType dtype_of(std::string_view name) {
-  const at::ScalarType* dtype = find_value(kDtypes, name);
-  if (!dtype)
-    throw std::invalid_argument("bench: --dtype must be one of " + list_names(kDtypes) + ", got '" +
-                                std::string(name) + "'");
-  return *dtype;
+  return parse_name(kDtypes, "bench: --dtype", name);
 }
 
 Subject linear(const std::vector<LinearCase>& cases, double seconds, bool forced) {

@@ -8,6 +8,7 @@
 
 #include "data/pieces_state.h"
 #include "quatrain/data/tokenizer.h"
+#include "support/characters.h"
 #include "support/text.h"
 
 namespace quatrain::data {
@@ -19,15 +20,6 @@ std::pair<utf8proc_int32_t, size_t> first_character(std::string_view text) {
   const auto bytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
                                       static_cast<utf8proc_ssize_t>(text.size()), &character);
   return bytes > 0 ? std::pair(character, static_cast<size_t>(bytes)) : std::pair(-1, size_t{1});
-}
-
-/// What Python takes for white space.
-bool is_white(utf8proc_int32_t character) {
-  if (character < 128)
-    return character == ' ' || (character >= 9 && character <= 13) || (character >= 28 && character <= 31);
-  const auto category = utf8proc_category(character);
-  return character == 0x85 || category == UTF8PROC_CATEGORY_ZS || category == UTF8PROC_CATEGORY_ZL ||
-         category == UTF8PROC_CATEGORY_ZP;
 }
 
 /// In lower case, without double quotes, which torchtext takes out before anything else.
@@ -63,7 +55,7 @@ void each_basic_english(std::string_view line, const Take& take) {
     size_t next = i + bytes;
     if (rest.starts_with(kBreak)) {
       end_word(i, next = i + kBreak.size());
-    } else if (is_white(character) || kDropped.find(rest[0]) != kDropped.npos) {
+    } else if (is_white_space(static_cast<uint32_t>(character)) || kDropped.find(rest[0]) != kDropped.npos) {
       end_word(i, next);
     } else if (kWords.find(rest[0]) != kWords.npos) {
       end_word(i, next);

@@ -21,6 +21,11 @@ Layer layer_options(const RecurrentNetworkOptions& options) {
   return layer;
 }
 
+nn::Nonlinearity nonlinearity_of(ops::Cell cell) {
+  if (cell == ops::Cell::rnn_relu) return torch::kReLU;
+  return torch::kTanh;
+}
+
 }  // namespace
 
 RecurrentNetworkImpl::RecurrentNetworkImpl(RecurrentNetworkOptions options) : options(std::move(options)) {
@@ -38,8 +43,10 @@ void RecurrentNetworkImpl::reset() {
   else if (options.cell() == ops::Cell::gru)
     gru = register_module("layers", nn::GRU(layer_options<nn::GRUOptions>(options)));
   else
-    rnn = register_module("layers",
-                          nn::RNN(layer_options<nn::RNNOptions>(options).cell(options.cell()).chrono(0)));
+    rnn = register_module(
+        "layers",
+        nn::RNN(
+            layer_options<nn::RNNOptions>(options).nonlinearity(nonlinearity_of(options.cell())).chrono(0)));
   const int64_t width = options.hidden_size() * (options.bidirectional() ? 2 : 1);
   output = register_module("output", torch::nn::Linear(width, options.classes()));
 }

@@ -51,8 +51,7 @@ std::optional<Recurrence> torchs(const torch::nn::Module& module, const char* ce
     if (std::holds_alternative<torch::enumtype::kRNN_RELU>(o.mode())) result.cell = "rnn_relu";
     result.bidirectional = o.bidirectional(), result.projection = o.proj_size();
   } else if constexpr (requires { layer->options.nonlinearity(); }) {
-    if (std::holds_alternative<torch::enumtype::kReLU>(layer->options.nonlinearity()))
-      result.cell = "rnn_relu";
+    result.cell = ops::name(cell_of(layer->options.nonlinearity()));
   }
   return result;
 }
@@ -60,7 +59,7 @@ std::optional<Recurrence> torchs(const torch::nn::Module& module, const char* ce
 std::optional<Recurrence> recurrence_of(const torch::nn::Module& module) {
   const auto lstm = [](const auto& o) { return o.printed() ? ops::Cell::lstm_printed : ops::Cell::lstm; };
   const auto gru = [](const auto&) { return ops::Cell::gru; };
-  const auto rnn = [](const auto& o) { return o.cell(); };
+  const auto rnn = [](const auto& o) { return cell_of(o.nonlinearity()); };
   namespace tnn = torch::nn;
   for (const auto& found :
        {ours<LSTMImpl>(module, lstm), ours<LSTMCellImpl>(module, lstm), ours<GRUImpl>(module, gru),

@@ -76,13 +76,11 @@ std::tuple<PackedSequence, at::Tensor> GRUImpl::forward_with_packed_input(const 
 }
 
 RNNImpl::RNNImpl(RNNOptions options) : options(std::move(options)) {
-  require(ops::gates(this->options.cell()) == 1, "RNN: cell must be rnn_tanh or rnn_relu, got ",
-          ops::name(this->options.cell()));
   RNNImpl::reset();
 }
 
 void RNNImpl::reset() {
-  stack_.make(*this, "RNN", options.cell(), options);
+  stack_.make(*this, "RNN", cell_of(options.nonlinearity()), options);
 }
 
 void RNNImpl::pretty_print(std::ostream& stream) const {

@@ -92,13 +92,11 @@ at::Tensor GRUCellImpl::forward(const at::Tensor& x, const at::Tensor& h) {
 }
 
 RNNCellImpl::RNNCellImpl(RNNCellOptions options) : options(std::move(options)) {
-  require(ops::gates(this->options.cell()) == 1, "RNNCell: cell must be rnn_tanh or rnn_relu, got ",
-          ops::name(this->options.cell()));
   RNNCellImpl::reset();
 }
 
 void RNNCellImpl::reset() {
-  weights_.make(*this, weights_of("RNNCell", options.cell(), options));
+  weights_.make(*this, weights_of("RNNCell", cell_of(options.nonlinearity()), options));
 }
 
 void RNNCellImpl::pretty_print(std::ostream& stream) const {

@@ -29,6 +29,11 @@ Gates parse_gates(std::string_view name) {
   return parse_name(kGates, "gates", name);
 }
 
+ops::Cell cell_of(const Nonlinearity& nonlinearity) {
+  return std::holds_alternative<torch::enumtype::kReLU>(nonlinearity) ? ops::Cell::rnn_relu
+                                                                      : ops::Cell::rnn_tanh;
+}
+
 void RecurrentWeights::Options::check(const char* layer) const {
   require_divisible(layer, "input_size", input, map.algebra.n, "n");
   require_divisible(layer, "hidden_size", hidden, map.algebra.n, "n");

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "scores/characters.h"
 #include "scores/ngrams.h"
+#include "support/characters.h"
 #include "support/enum_names.h"
 #include "support/version.h"
 
@@ -82,7 +82,7 @@ std::vector<std::string> words_of(std::string_view text, bool each, const char* 
   std::vector<std::string> words;
   bool inside = false;
   for (const auto& [code, bytes] : characters(text, what)) {
-    if (is_space(code)) {
+    if (is_white_space(code)) {
       inside = false;
       continue;
     }
@@ -96,7 +96,7 @@ std::vector<std::string> words_of(std::string_view text, bool each, const char* 
 std::string_view strip_end(std::string_view text, const char* what) {
   const auto all = characters(text, what);
   size_t count = all.size();
-  while (count > 0 && is_space(all[count - 1].code)) text.remove_suffix(all[--count].bytes.size());
+  while (count > 0 && is_white_space(all[count - 1].code)) text.remove_suffix(all[--count].bytes.size());
   return text;
 }
 

@@ -1,7 +1,7 @@
 #include "quatrain/scores/chrf.h"
 
-#include "scores/characters.h"
 #include "scores/ngrams.h"
+#include "support/characters.h"
 #include "support/version.h"
 
 namespace quatrain::scores {
@@ -11,7 +11,7 @@ std::vector<uint32_t> without_space(std::string_view text, const char* what) {
   std::vector<uint32_t> codes;
   codes.reserve(text.size());
   for (const auto& character : characters(text, what))
-    if (!is_space(character.code)) codes.push_back(character.code);
+    if (!is_white_space(character.code)) codes.push_back(character.code);
   return codes;
 }
 

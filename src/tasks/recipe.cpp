@@ -171,6 +171,11 @@ void check(const Recipe& recipe) {
   for (const auto& twin : recipe.twins) twin_recipe(recipe, twin);
 }
 
+bool acts_on_answers(const train::Key& key) {
+  if (key.table == "train") return key.name == "threads";
+  return key.table != "compare" && (key.free || key.answers);
+}
+
 void check_used(const Recipe& recipe, const std::vector<Setting>& settings) {
   std::vector<Recipe> all;
   for (const auto& twin : recipe.twins) all.push_back(twin_recipe(recipe, twin));

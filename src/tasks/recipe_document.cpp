@@ -28,6 +28,9 @@ another kind is an error that says so.
 (`algebra = "phm(4)"`); keys of `[train]` with their table's name (`train.rate = 5e-4`). The twin called `real` is what the
 others are compared with; where there is none, the first is.
 
+The column *later* says where another value may be given than the one that a run was trained with: `resume`, when the
+run goes on (`train RUN --resume`); `answers`, in `evaluate` and `predict`; `predict`, in `predict` alone.
+
 PHM, QNLP, PHYDI and QRNN are papers: [references.md](references.md). This page is made from the program's own keys by
 `quatrain recipes document`.
 )md";
@@ -43,17 +46,25 @@ std::string values_of(const Key& key) {
   return out.str();
 }
 
+std::string later_of(const Key& key) {
+  std::string text = key.free ? "`resume`" : "";
+  if (acts_on_answers(key))
+    text += (text.empty() ? "" : ", ") + std::string(key.predicts ? "`predict`" : "`answers`");
+  return text;
+}
+
 void write(std::ostringstream& out, const train::KeyTable& table, const std::vector<Key>& keys) {
   static constexpr const char* kTypes[] = {"boolean", "integer", "number", "string"};
   out << "\n### [" << table.name << "]\n\n"
-      << table.description << "\n\n| key | type | default | values | what |\n|---|---|---|---|---|\n";
+      << table.description
+      << "\n\n| key | type | default | values | later | what |\n|---|---|---|---|---|---|\n";
   for (const Key& key : keys) {
     if (key.table != table.name) continue;
     const train::Value value = key.get();
     const auto* number = std::get_if<double>(&value);
     out << "| `" << key.name << "` | " << kTypes[value.index()] << " | `"
         << (number ? number_text(*number) : toml_text(value)) << "` | " << values_of(key) << " | "
-        << key.description << " |\n";
+        << later_of(key) << " | " << key.description << " |\n";
   }
 }
 

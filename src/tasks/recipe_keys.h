@@ -18,6 +18,10 @@ void describe_shared(Recipe& recipe, train::Keys& keys);
 /// Gives several keys their values, one after the other.
 void apply(Recipe& recipe, const std::vector<Setting>& settings);
 
+/// True of keys that change what a trained run answers, or how fast; the weights were trained with the
+/// others.
+bool acts_on_answers(const train::Key& key);
+
 /// Refuses settings of keys that say nothing in the recipe, nor in any of its twins.
 void check_used(const Recipe& recipe, const std::vector<Setting>& settings);
 

@@ -79,11 +79,8 @@ void start(Model& model) {
   arrange_head(model, model.head_rows(folder));
 }
 
-// True of keys that change what a trained run answers, or how fast; the weights were trained with the others.
-bool acts_on_answers(const train::Key& key, Use use) {
-  if (use == Use::scores && key.predicts) return false;
-  if (key.table == "train") return key.name == "threads";
-  return key.table != "compare" && (key.free || key.answers);
+bool acts(const train::Key& key, Use use) {
+  return acts_on_answers(key) && !(use == Use::scores && key.predicts);
 }
 
 void check_answers(const Recipe& recipe, const std::vector<Setting>& settings, Use use) {
@@ -92,14 +89,13 @@ void check_answers(const Recipe& recipe, const std::vector<Setting>& settings, U
   for (const Setting& setting : settings) {
     const auto key = std::find_if(keys.begin(), keys.end(),
                                   [&](const auto& one) { return one.full_name() == setting.key; });
-    if (key == keys.end() || acts_on_answers(*key, use))
-      continue;  // an unknown one is told when it is applied
+    if (key == keys.end() || acts(*key, use)) continue;  // an unknown one is told when it is applied
     if (key->predicts)
       throw RecipeError(setting.origin + ": " + setting.key +
                         " would do nothing: it says what quatrain predict writes");
     std::vector<std::string> acting;
     for (const auto& one : keys)
-      if (acts_on_answers(one, use) && one.table != "train") acting.push_back(one.full_name());
+      if (acts(one, use) && one.table != "train") acting.push_back(one.full_name());
     acting.emplace_back("train.threads");
     throw RecipeError(setting.origin + ": " + setting.key +
                       " cannot be changed in a run that is trained; these can: " + join(acting));

@@ -1,6 +1,7 @@
 #include "cli/program.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -20,6 +21,15 @@ namespace quatrain::cli {
 namespace fs = std::filesystem;
 
 namespace {
+
+// Programs inherit what is ignored under nohup or in the background of a script, and the user's data folder.
+struct PlainSurroundings : testing::Environment {
+  void SetUp() override {
+    for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE}) ::signal(number, SIG_DFL);
+    unsetenv("QUATRAIN_DATA");
+  }
+};
+[[maybe_unused]] const auto* const kPlain = testing::AddGlobalTestEnvironment(new PlainSurroundings);
 
 int code_of(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -404,7 +404,7 @@ TEST(Train, a_run_that_is_killed_again_and_again_gives_the_same_bits) {
       "train agreement" + kSmall +
       " --set train.steps=60 --set train.evaluate_every=20 --set train.checkpoint_every=3 --set "
       "train.log_every=1"
-      " --twin phm4 --set train.optimizer=rmsprop --set train.rate=0.001 --out ";
+      " --twin phm4 --set train.optimizer=rmsprop --set train.rate=0.001 --set train.threads=2 --out ";
   ASSERT_EQ(place.run(words + "whole").code, 0);
   const std::string run = place.path("run").string();
   int killed = 0;

@@ -59,7 +59,7 @@ TEST(ConvertRecurrent, TorchsWeightsAreTaken) {
                                                           torch::nn::LSTMOptions(12, 8).proj_size(4));
   take_torchs<nn::GRU, nn::GRUOptions, torch::nn::GRU>(nn::GRUOptions(12, 8), torch::nn::GRUOptions(12, 8));
   take_torchs<nn::RNN, nn::RNNOptions, torch::nn::RNN>(
-      nn::RNNOptions(12, 8).cell(ops::Cell::rnn_relu),
+      nn::RNNOptions(12, 8).nonlinearity(torch::kReLU),
       torch::nn::RNNOptions(12, 8).nonlinearity(torch::kReLU));
 }
 

@@ -87,7 +87,7 @@ TEST(GRU, RealOnesAreTorchs) {
 TEST(RNN, RealOnesAreTorchs) {
   compare_with_torch<RNN, RNNOptions, torch::nn::RNN>(RNNOptions(10, 8), torch::nn::RNNOptions(10, 8));
   compare_with_torch<RNN, RNNOptions, torch::nn::RNN>(
-      RNNOptions(10, 8).cell(ops::Cell::rnn_relu), torch::nn::RNNOptions(10, 8).nonlinearity(torch::kReLU));
+      RNNOptions(10, 8).nonlinearity(torch::kReLU), torch::nn::RNNOptions(10, 8).nonlinearity(torch::kReLU));
 }
 
 // A quaternion layer is a real one with its H, whose gates are taken out of the components.
@@ -402,7 +402,6 @@ TEST(LSTM, RefusesBadOptionsAndInput) {
   EXPECT_THROW(LSTM(LSTMOptions(8, 8).direction_first(true)), std::invalid_argument);
   for (const int64_t projection : {8, 12, -4, 2})
     EXPECT_THROW(LSTM(LSTMOptions(8, 8).proj_size(projection)), std::invalid_argument);
-  EXPECT_THROW(RNN(RNNOptions(8, 8).cell(ops::Cell::gru)), std::invalid_argument);
   EXPECT_THROW(LSTM(LSTMOptions(8, 8).chrono(2)), std::invalid_argument);
   EXPECT_THROW(LSTM(LSTMOptions(8, 8).chrono(50).bias(false)), std::invalid_argument);
   EXPECT_THROW(LSTM(LSTMOptions(8, 8).chrono(50).forget_bias(1)), std::invalid_argument);

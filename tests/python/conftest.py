@@ -1,6 +1,7 @@
 """Lets the package run over the library under test, whose path is in QUATRAIN_LIBRARY (make test sets it)."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -10,6 +11,10 @@ if not os.environ.get("QUATRAIN_LIBRARY"):
     raise pytest.UsageError("QUATRAIN_LIBRARY must name the library under test, libquatrain.so (make test sets it)")
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "examples" / "python")]
+
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):  # programs inherit what nohup or a script's `&` ignores
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 import torch  # noqa: E402
 

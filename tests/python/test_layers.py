@@ -229,6 +229,17 @@ def test_meta_forward_gives_shapes():
     assert encoder(device="meta", dtype=torch.half).layers[0].norm1.weight.dtype == torch.half
 
 
+@pytest.mark.parametrize("notation", ["real", "quaternion", "phm(4)", "wkp(4)"])
+def test_fake_tensors_go_through_layers_made_among_them(notation):
+    with torch._subclasses.FakeTensorMode():
+        embedding = nn.Embedding(8, 16, algebra=notation)
+        assert embedding(torch.arange(8)).shape == (8, 16)
+        assert embedding.scores(torch.empty(2, 16)).shape == (2, 8)
+        assert layer(notation)(torch.empty(5, 8)).shape == (5, 12)
+        assert nn.LSTM(8, 16, algebra=notation)(torch.empty(3, 2, 8))[0].shape == (3, 2, 16)
+        assert nn.Conv2d(8, 16, 3, algebra=notation)(torch.empty(2, 8, 5, 5)).shape == (2, 16, 3, 3)
+
+
 def test_initialisation_by_generator():
     S = [init.glorot_(torch.empty(4, 3, 2), generator=torch.Generator().manual_seed(5)) for _ in range(2)]
     assert torch.equal(*S)

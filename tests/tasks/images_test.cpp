@@ -11,6 +11,7 @@
 #include "tasks/changed_set.h"
 #include "tasks/settings.h"
 #include "temporary_folder.h"
+#include "threads.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -138,6 +139,7 @@ TEST_F(ImagesTest, NormsMayWhiten) {
 }
 
 TEST_F(ImagesTest, ResumesBitForBitWithinAnEpoch) {
+  const test::Threads threads(2);
   for (const char* algebra : {"quaternion", "phm(2)", "real"}) {
     const auto data =
         load_data(recipe_of({std::string("model.algebra=") + algebra, "augmentation.cutout=6"}));

@@ -50,16 +50,6 @@ select = "exact"
 
 class Seq2SeqKindTest : public test::FolderTest {
  protected:
-  // Layers this small gain nothing from a second thread.
-  void SetUp() override {
-    test::FolderTest::SetUp();
-    at::set_num_threads(1);
-  }
-  void TearDown() override {
-    at::set_num_threads(threads_);
-    test::FolderTest::TearDown();
-  }
-
   Recipe recipe(const std::vector<std::string>& settings = {}) {
     return parse_recipe(kBackwards, "backwards.toml", "backwards", settings_of_tests(settings));
   }
@@ -105,9 +95,6 @@ class Seq2SeqKindTest : public test::FolderTest {
     }
     return "no error";
   }
-
- private:
-  const int threads_ = at::get_num_threads();
 };
 
 }  // namespace quatrain::tasks

@@ -9,6 +9,7 @@
 #include "quatrain/train/checkpoint.h"
 #include "tasks/changed_set.h"
 #include "tasks/seq2seq_runs.h"
+#include "threads.h"
 #include "train/autocast.h"
 
 namespace quatrain::tasks {
@@ -36,6 +37,7 @@ TEST_F(Seq2SeqKindTest, LearnsToReverseAndAnswers) {
 }
 
 TEST_F(Seq2SeqKindTest, ResumesBitForBitWithinAnEpoch) {
+  const test::Threads threads(2);
   for (const char* pieces : {"characters", "unigram"}) {
     const Recipe whole = corpus({std::string("vocabulary.pieces=") + pieces, "vocabulary.size=60",
                                  "model.dropout=0.1", "train.batch_tokens=60"});
@@ -61,7 +63,7 @@ TEST_F(Seq2SeqKindTest, LearnsAndAnswersInBfloat16) {
   const train::Autocast autocast(true, at::kCPU);
   const auto answers = model->predict(lines);
   EXPECT_EQ(answers[0], answers[2]);
-  at::set_num_threads(2);
+  const test::Threads threads(2);
   EXPECT_EQ(model->predict(lines), answers);
 }
 

@@ -13,6 +13,7 @@
 #include "quatrain/train/trainer.h"
 #include "tasks/changed_set.h"
 #include "tasks/settings.h"
+#include "threads.h"
 #include "train/toy_task.h"
 
 namespace quatrain::tasks {
@@ -122,6 +123,7 @@ TEST_F(TextClassificationTest, LossIsTheMeanOverExamples) {
 }
 
 TEST_F(TextClassificationTest, LearnsAndResumesWithTheSameBits) {
+  const test::Threads threads(2);
   const data::Splits splits = texts();
   for (const char* algebra : {"real", "quaternion", "phm(4)"}) {
     SCOPED_TRACE(algebra);

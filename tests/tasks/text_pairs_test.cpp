@@ -18,6 +18,7 @@
 #include "tasks/changed_set.h"
 #include "tasks/settings.h"
 #include "temporary_folder.h"
+#include "threads.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -226,6 +227,7 @@ TEST_F(TextPairsKindTest, NegativesAreForRankedAnswers) {
 }
 
 TEST_F(TextPairsKindTest, ResumesBitForBitWithinAnEpoch) {
+  const test::Threads threads(2);
   for (const std::string network : {"attention", "lstm"}) {
     auto settings = write_answers();
     settings.insert(settings.end(), {"train.steps=12", "train.evaluate_every=4", "model.dropout=0.1",

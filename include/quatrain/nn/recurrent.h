@@ -208,8 +208,7 @@ TORCH_MODULE(GRU);
 
 struct QUATRAIN_API RNNOptions : RecurrentLayerOptions<RNNOptions> {
   using RecurrentLayerOptions::RecurrentLayerOptions;
-  /// rnn_tanh or rnn_relu.
-  TORCH_ARG(ops::Cell, cell) = ops::Cell::rnn_tanh;
+  TORCH_ARG(Nonlinearity, nonlinearity) = torch::kTanh;
 };
 
 /// A plain recurrence over any algebra, h_t = tanh(W * x_t + R * h_{t-1} + b) (QRNN (6)); at n = 1

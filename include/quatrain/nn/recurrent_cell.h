@@ -96,8 +96,7 @@ TORCH_MODULE(GRUCell);
 
 struct QUATRAIN_API RNNCellOptions : RecurrentCellOptions<RNNCellOptions> {
   using RecurrentCellOptions::RecurrentCellOptions;
-  /// rnn_tanh or rnn_relu.
-  TORCH_ARG(ops::Cell, cell) = ops::Cell::rnn_tanh;
+  TORCH_ARG(Nonlinearity, nonlinearity) = torch::kTanh;
 };
 
 /// One step of an RNN; see LSTMCell.

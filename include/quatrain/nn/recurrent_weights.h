@@ -1,10 +1,12 @@
 #pragma once
 
 #include <torch/arg.h>
+#include <torch/enum.h>
 
 #include <optional>
 #include <string>
 #include <tuple>
+#include <variant>
 #include <vector>
 
 #include "quatrain/nn/layer.h"
@@ -21,6 +23,11 @@ namespace quatrain::nn {
 enum class Gates { automatic, packed, separate };
 QUATRAIN_API const char* name(Gates gates);
 QUATRAIN_API Gates parse_gates(std::string_view name);
+
+/// What a plain recurrence takes its sum through: torch::kTanh or torch::kReLU, as torch::nn::RNNOptions has
+/// it.
+using Nonlinearity = std::variant<torch::enumtype::kTanh, torch::enumtype::kReLU>;
+QUATRAIN_API ops::Cell cell_of(const Nonlinearity& nonlinearity);
 
 /// Options of recurrent layers and cells.
 struct QUATRAIN_API RecurrentSettings {

@@ -60,12 +60,16 @@ class Embedding(HypercomplexLayer):
         self._weight = self.add_weight(
             spec, embedding_dim, num_embeddings, initialiser=initialiser, device=device, dtype=dtype, decays=False
         )
-        # No buffer: to_empty would leave it empty, load_state_dict(assign=True) on the meta device.
-        self._table = None if spec.n == 1 or spec.learns_structure else get(spec.operand).table
+        # No buffer: to_empty would leave it empty, load_state_dict(assign=True) on the meta device. Numbers, not a tensor:
+        # FakeTensorMode refuses tensors that were made outside of it.
+        self._table = None if spec.n == 1 or spec.learns_structure else get(spec.operand).table.tolist()
         self._place_table()
 
     def _place_table(self) -> None:
-        self._placed = None if self._table is None else self._table.to(self.S.device, self.S.dtype)
+        self._placed = None if self._table is None else self._table_like(self.S)
+
+    def _table_like(self, S: Tensor) -> Tensor:
+        return torch.tensor(self._table, device=S.device, dtype=S.dtype)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Embedding:
         super()._apply(fn, recurse)
@@ -77,7 +81,7 @@ class Embedding(HypercomplexLayer):
         placed = self._placed
         if self._table is None or placed is not None and placed.device == S.device and placed.dtype is S.dtype:
             return placed
-        return self._table.to(S.device, S.dtype)  # S came from elsewhere than a move of the layer
+        return self._table_like(S)  # S came from elsewhere than a move of the layer
 
     def reset_parameters(self) -> None:
         """Draws S and A anew by the initialiser, as the C++ layer does from the same seed."""

@@ -265,7 +265,7 @@ class HypercomplexLayer(nn.Module):
         if dtype is not None and not dtype.is_floating_point:
             raise TypeError(f"{type(self).__name__}: dtype must be a floating-point type, got {dtype}")
         n = spec.n
-        if n == 1 and get(spec.operand).table.item() != 1:  # embeddings, attention, files and conversions take n = 1 for the reals
+        if n == 1 and not get(spec.operand).properties.unital:  # embeddings, attention, files and conversions take n = 1 for the reals
             raise ValueError(
                 f"algebra: a layer with n = 1 is the real one, whose table is 1, got {spec.name} with another table (take real; "
                 "its weights take up the factor)"

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "quatrain/data/phones.h"
-#include "scores/characters.h"
 #include "support/atomic_file.h"
+#include "support/characters.h"
 #include "support/text.h"
 
 namespace quatrain::tasks {
@@ -19,7 +19,7 @@ std::vector<std::string> characters_of(const std::vector<std::string>& words) {
   std::vector<std::string> all;
   for (const auto& word : words) {
     if (!all.empty()) all.emplace_back(SpeechClasses::kSpace);
-    for (const auto& character : scores::characters(word, "speech")) all.emplace_back(character.bytes);
+    for (const auto& character : characters(word, "speech")) all.emplace_back(character.bytes);
   }
   return all;
 }

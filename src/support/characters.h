@@ -9,7 +9,7 @@
 #include "support/text.h"
 
 /// Text as Python's str sees it.
-namespace quatrain::scores {
+namespace quatrain {
 
 /// A character and the bytes that it was written with.
 struct Character {
@@ -35,10 +35,10 @@ inline std::vector<Character> characters(std::string_view text, const char* what
 }
 
 /// What str.split() and str.strip() take for white space.
-inline bool is_space(uint32_t code) {
+inline bool is_white_space(uint32_t code) {
   return (code >= 0x09 && code <= 0x0D) || (code >= 0x1C && code <= 0x20) || code == 0x85 || code == 0xA0 ||
          code == 0x1680 || (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 ||
          code == 0x202F || code == 0x205F || code == 0x3000;
 }
 
-}  // namespace quatrain::scores
+}  // namespace quatrain
