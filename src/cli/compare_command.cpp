@@ -138,8 +138,10 @@ int compare_command(const CompareArguments& arguments) {
     find_differences(comparison);
     std::fprintf(stderr, "measuring the twins in turns\n");
     measure_twins(comparison, *data);
-    std::fprintf(stderr, "measuring single layers in turns\n");
-    measure_layers(comparison, recipe.compare);
+    if (recipe.compare.layer_seconds > 0) {
+      std::fprintf(stderr, "measuring single layers in turns\n");
+      measure_layers(comparison, recipe.compare);
+    }
   } catch (const Stopped&) {
     std::fprintf(stderr, "stopped; nothing is lost, continue with: quatrain compare %s\n",
                  shell_word(comparison.folder).c_str());

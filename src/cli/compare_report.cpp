@@ -230,7 +230,8 @@ std::string report(const Comparison& comparison) {
                           ? ""
                           : " on the CPU; trained on " + quatrain::join({devices.begin(), devices.end()})) +
                      "\n\n" + table.text();
-  text += legend(comparison) + doubts(comparison) + "\n" + bench::linear_table(comparison.layers);
+  text += legend(comparison) + doubts(comparison);
+  if (!comparison.layers.empty()) text += "\n" + bench::linear_table(comparison.layers);
   const auto& last = comparison.twins.back();
   text += "\nThe runs are in " + comparison.folder.string() + ". Next:\n";
   if (last.recipe.options->answers_lines())

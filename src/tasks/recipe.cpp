@@ -115,7 +115,7 @@ void describe_shared(Recipe& recipe, Keys& keys) {
               "Approximate number of seconds for which the twins' times are measured.")
       .may_change();
   keys.number("layer_seconds", compare.layer_seconds, 0, 1e5,
-              "Approximate number of seconds for which single layers are measured.")
+              "Approximate number of seconds for which single layers are measured; 0: they are not.")
       .may_change();
   keys.number("layer_width", compare.layer_width, 8, 16384,
               "Inputs and outputs of the single layers; a multiple of 8.")

@@ -208,6 +208,7 @@ algebra = "real"
   const Outcome outcome = place.run("compare answers.toml --seeds 2 --out both");
   ASSERT_EQ(outcome.code, 0) << outcome.error;
   EXPECT_THAT(outcome.out, testing::ContainsRegex("P@1, test set[^\n]*\n *points to real"));
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("Single layers")));
   const json all = json::parse(place.read("both/compare.json"));
   EXPECT_EQ(all["judging"], "map");
   const auto &quaternion = all["twins"][0], &real = all["twins"][1];

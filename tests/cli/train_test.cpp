@@ -50,7 +50,8 @@ TEST(Train, memory_that_there_is_not_is_refused) {
   // A quaternion weight of 2^20 x 2^20, behind the vectors of a few words.
   const Outcome outcome = place.run(
       "train reverse --out big --set model.width=1048576 --set reverse.symbols=2"
-      " --set reverse.dev=10 --set reverse.test=10");
+      " --set reverse.dev=10 --set reverse.test=10 --set model.positions=learned --set "
+      "model.max_positions=32");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.error,
             "quatrain: out of memory: 1100 GB were asked for at once; take a smaller model (the sizes in "

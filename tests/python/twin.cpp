@@ -114,7 +114,7 @@ Twin make(const std::string& kind, const std::string& algebra) {
                                  .gates(nn::Gates::packed)
                                  .single_bias(true)
                                  .batch_first(true)
-                                 .cell(quatrain::ops::Cell::rnn_relu)));
+                                 .nonlinearity(torch::kReLU)));
   if (kind == "resnet")
     return of(models::ResNet(models::ResNetOptions(4, 5).algebra(algebra).widths({8, 16, 16, 32})));
   if (kind == "fixup")
