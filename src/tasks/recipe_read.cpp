@@ -6,10 +6,12 @@
 #include "support/nearest_name.h"
 #include "tasks/recipe_keys.h"
 #include "tasks/recipe_toml.h"
+#include "train/checkpoint.h"
 
 // Recipes and settings as they are written.
 namespace quatrain::tasks {
 
+namespace fs = std::filesystem;
 using train::Key;
 using train::Value;
 
@@ -252,6 +254,14 @@ void read_tables(Recipe& recipe, const toml::table& root, const std::string& ori
   }
 }
 
+// A stored recipe is called like its run, not like its file.
+std::string name_of_file(const fs::path& path) {
+  const fs::path whole = fs::absolute(path).lexically_normal();
+  if (whole.filename() != "recipe.toml") return whole.stem().string();
+  const fs::path folder = whole.parent_path();
+  return (train::is_checkpoint(folder) ? folder.parent_path() : folder).filename().string();
+}
+
 }  // namespace
 
 void apply(Recipe& recipe, const Setting& setting) {
@@ -293,7 +303,7 @@ std::string read_recipe_text(const std::string& path) {
 
 Recipe read_recipe(const std::string& path, const std::vector<Setting>& settings) {
   const std::string text = read_recipe_text(path);
-  return parse_recipe(text, path, std::filesystem::path(path).stem().string(), settings);
+  return parse_recipe(text, path, name_of_file(path), settings);
 }
 
 }  // namespace quatrain::tasks
