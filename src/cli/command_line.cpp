@@ -225,7 +225,9 @@ void Program::add_score() {
   command->add_option("hypotheses", score_.hypotheses, "Lines to score; - is the standard input")
       ->required()
       ->type_name("HYPOTHESES");
-  command->add_option("references", score_.references, "What each line should be")
+  command
+      ->add_option("references", score_.references,
+                   "What each line should be; several files are several references of each")
       ->required()
       ->type_name("REFERENCES");
   command

@@ -99,7 +99,8 @@ struct ShortlistArguments {
 int shortlist_command(const ShortlistArguments& arguments);
 
 struct ScoreArguments {
-  std::string hypotheses, references;
+  std::string hypotheses;
+  std::vector<std::string> references;
   std::string tokenize = "13a";
   std::string json;
 };

@@ -67,11 +67,13 @@ Examples:
   quatrain predict runs/mine --set decode.shortlist=true < lines.txt)";
 
 inline constexpr const char* kScoreFooter =
-    R"(Line by line, HYPOTHESES and REFERENCES belong together. The scores are sacrebleu's; the signatures say how they
-were computed.
+    R"(Line by line, HYPOTHESES and REFERENCES belong together. Several files of references give each line as many: BLEU
+counts a word where one of them has it, chrF2 takes the closest. The scores are sacrebleu's; the signatures say how
+they were computed.
 
 Examples:
   quatrain score translations.txt references.txt
+  quatrain score translations.txt first.txt second.txt
   quatrain predict runs/mine < test.en | quatrain score - test.de
   quatrain score tokenised.txt tokenised-references.txt --tokenize none)";
 

@@ -54,29 +54,36 @@ std::string joined(const std::array<double, scores::BleuCounts::kOrders>& precis
 
 int score_command(const ScoreArguments& arguments) {
   check_json(arguments.json);
-  if (arguments.references == "-")
-    throw UsageError("score: REFERENCES must be a file; only HYPOTHESES may be the standard input, -");
+  for (const auto& file : arguments.references)
+    if (file == "-")
+      throw UsageError("score: REFERENCES must be a file; only HYPOTHESES may be the standard input, -");
   const auto tokenizer = scores::parse_bleu_tokenizer(arguments.tokenize);
-  const auto references = read_lines(arguments.references), hypotheses = read_lines(arguments.hypotheses);
-  if (hypotheses.size() != references.size())
-    throw std::runtime_error("score: both files must have the same number of lines, got " +
-                             std::to_string(hypotheses.size()) + " in " + arguments.hypotheses + " and " +
-                             std::to_string(references.size()) + " in " + arguments.references);
-  if (references.empty())
-    throw std::runtime_error("score: " + arguments.references + " is empty: there is nothing to score");
+  std::vector<std::vector<std::string>> references;
+  for (const auto& file : arguments.references) references.push_back(read_lines(file));
+  const auto hypotheses = read_lines(arguments.hypotheses);
+  for (size_t r = 0; r < references.size(); ++r) {
+    if (hypotheses.size() != references[r].size())
+      throw std::runtime_error("score: both files must have the same number of lines, got " +
+                               std::to_string(hypotheses.size()) + " in " + arguments.hypotheses + " and " +
+                               std::to_string(references[r].size()) + " in " + arguments.references[r]);
+    if (references[r].empty())
+      throw std::runtime_error("score: " + arguments.references[r] + " is empty: there is nothing to score");
+  }
   scores::BleuCounts words;
   scores::ChrfCounts characters;
-  for (size_t i = 0; i < references.size(); ++i) {
-    words += scores::bleu_counts(hypotheses[i], references[i], tokenizer);
-    characters += scores::chrf_counts(hypotheses[i], references[i]);
+  for (size_t i = 0; i < hypotheses.size(); ++i) {
+    std::vector<std::string_view> of_line;
+    for (const auto& lines : references) of_line.push_back(lines[i]);
+    words += scores::bleu_counts(hypotheses[i], of_line, tokenizer);
+    characters += scores::chrf_counts(hypotheses[i], of_line);
   }
   const double bleu = scores::bleu(words), chrf = scores::chrf(characters);
   const double penalty = scores::brevity_penalty(words);
   const auto precisions = scores::bleu_precisions(words);
-  const std::string bleu_signature = scores::bleu_signature(tokenizer),
-                    chrf_signature = scores::chrf_signature();
+  const std::string bleu_signature = scores::bleu_signature(tokenizer, references.size()),
+                    chrf_signature = scores::chrf_signature(references.size());
   if (!arguments.json.empty())
-    write_json({{"lines", references.size()},
+    write_json({{"lines", hypotheses.size()},
                 {"bleu",
                  {{"score", bleu},
                   {"precisions", precisions},

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <ranges>
 #include <unordered_map>
 
 #include "scores/ngrams.h"
@@ -133,19 +135,32 @@ BleuCounts& BleuCounts::operator+=(const BleuCounts& other) {
   return *this;
 }
 
-BleuCounts bleu_counts(std::string_view hypothesis, std::string_view reference, BleuTokenizer tokenizer) {
+BleuCounts bleu_counts(std::string_view hypothesis, std::span<const std::string_view> references,
+                       BleuTokenizer tokenizer) {
+  if (references.empty()) throw std::invalid_argument("bleu: there must be a reference");
   std::unordered_map<std::string, uint32_t> numbers;
-  const auto ours = numbered(tokenize(hypothesis, tokenizer, "bleu: the hypothesis"), numbers);
-  const auto theirs = numbered(tokenize(reference, tokenizer, "bleu: the reference"), numbers);
-  const auto overlap = overlaps<BleuCounts::kOrders>(ours, theirs);
+  std::vector<std::vector<uint32_t>> words;
+  words.push_back(numbered(tokenize(hypothesis, tokenizer, "bleu: the hypothesis"), numbers));
+  for (const auto reference : references)
+    words.push_back(numbered(tokenize(reference, tokenizer, "bleu: the reference"), numbers));
+  const auto overlap = overlaps<BleuCounts::kOrders>(words);
   BleuCounts counts;
   for (size_t n = 0; n < BleuCounts::kOrders; ++n) {
     counts.matched[n] = overlap[n].matched;
     counts.total[n] = overlap[n].hypothesis;
   }
-  counts.hypothesis_length = static_cast<int64_t>(ours.size());
-  counts.reference_length = static_cast<int64_t>(theirs.size());
+  counts.hypothesis_length = static_cast<int64_t>(words.front().size());
+  const auto distance = [&](const std::vector<uint32_t>& reference) {
+    const auto length = static_cast<int64_t>(reference.size());
+    return std::pair(std::abs(length - counts.hypothesis_length), length);
+  };
+  counts.reference_length =
+      std::ranges::min(words | std::views::drop(1) | std::views::transform(distance)).second;
   return counts;
+}
+
+BleuCounts bleu_counts(std::string_view hypothesis, std::string_view reference, BleuTokenizer tokenizer) {
+  return bleu_counts(hypothesis, {&reference, 1}, tokenizer);
 }
 
 double brevity_penalty(const BleuCounts& counts) {
@@ -174,9 +189,9 @@ double bleu(const BleuCounts& counts) {
   return brevity_penalty(counts) * std::exp(logarithms / BleuCounts::kOrders);
 }
 
-std::string bleu_signature(BleuTokenizer tokenizer) {
-  return std::string("nrefs:1|case:mixed|eff:no|tok:") + name(tokenizer) + "|smooth:exp|version:quatrain-" +
-         version();
+std::string bleu_signature(BleuTokenizer tokenizer, size_t references) {
+  return "nrefs:" + std::to_string(references) + "|case:mixed|eff:no|tok:" + name(tokenizer) +
+         "|smooth:exp|version:quatrain-" + version();
 }
 
 }  // namespace quatrain::scores

@@ -1,5 +1,7 @@
 #include "quatrain/scores/chrf.h"
 
+#include <stdexcept>
+
 #include "scores/ngrams.h"
 #include "support/characters.h"
 #include "support/version.h"
@@ -27,15 +29,27 @@ ChrfCounts& ChrfCounts::operator+=(const ChrfCounts& other) {
 }
 
 ChrfCounts chrf_counts(std::string_view hypothesis, std::string_view reference) {
-  const auto overlap = overlaps<ChrfCounts::kOrders>(without_space(hypothesis, "chrf: the hypothesis"),
-                                                     without_space(reference, "chrf: the reference"));
+  const std::array sides{without_space(hypothesis, "chrf: the hypothesis"),
+                         without_space(reference, "chrf: the reference")};
+  const auto overlap = overlaps<ChrfCounts::kOrders>(sides);
   ChrfCounts counts;
   for (size_t n = 0; n < ChrfCounts::kOrders; ++n) {
-    counts.hypothesis[n] = overlap[n].reference > 0 ? overlap[n].hypothesis : 0;
-    counts.reference[n] = overlap[n].reference;
+    counts.hypothesis[n] = overlap[n].references > 0 ? overlap[n].hypothesis : 0;
+    counts.reference[n] = overlap[n].references;
     counts.matched[n] = overlap[n].matched;
   }
   return counts;
+}
+
+ChrfCounts chrf_counts(std::string_view hypothesis, std::span<const std::string_view> references) {
+  if (references.empty()) throw std::invalid_argument("chrf: there must be a reference");
+  ChrfCounts best;
+  double highest = -1;
+  for (const auto reference : references) {
+    const ChrfCounts counts = chrf_counts(hypothesis, reference);
+    if (const double score = chrf(counts); score > highest) highest = score, best = counts;
+  }
+  return best;
 }
 
 double chrf(const ChrfCounts& counts) {
@@ -55,8 +69,9 @@ double chrf(const ChrfCounts& counts) {
   return 100 * (1 + kRecall) * precision * recall / (kRecall * precision + recall);
 }
 
-std::string chrf_signature() {
-  return std::string("nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:quatrain-") + version();
+std::string chrf_signature(size_t references) {
+  return "nrefs:" + std::to_string(references) + "|case:mixed|eff:yes|nc:6|nw:0|space:no|version:quatrain-" +
+         version();
 }
 
 }  // namespace quatrain::scores

@@ -26,6 +26,13 @@ TEST(Score, prints_scores_and_signatures) {
   EXPECT_EQ(place.run("score - references", place.read("hypotheses")).out, outcome.out);
   place.write("marked", "\xEF\xBB\xBF" + place.read("hypotheses"));
   EXPECT_EQ(place.run("score marked references").out, outcome.out);
+  place.write("others", "Another plan.\nNo melon\n");
+  const Outcome several = place.run("score hypotheses references others");
+  EXPECT_THAT(several.out, HasSubstr("nrefs:2|case:mixed|eff:no"));
+  EXPECT_THAT(several.out, HasSubstr("100.0/100.0/100.0/100.0"));
+  place.write("few", "Another plan.\n");
+  EXPECT_THAT(place.run("score hypotheses references few").error,
+              HasSubstr("got 2 in hypotheses and 1 in few"));
 }
 
 TEST(Score, counts_words_as_asked) {

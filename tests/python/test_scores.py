@@ -18,10 +18,11 @@ PIECES = [*"abcXYZ0123456789.,.,.,-'\"&<>()[]{}/:;@!?+*%$#^_`|~\\", "&quot;", "&
 
 
 def scores(tmp_path, hypotheses, references, tokenize):
-    for name, lines in (("hypotheses", hypotheses), ("references", references)):
-        (tmp_path / name).write_bytes("".join(line + "\n" for line in lines).encode())
+    files = [tmp_path / "hypotheses", *(tmp_path / f"references{i}" for i in range(len(references)))]
+    for file, lines in zip(files, (hypotheses, *references)):
+        file.write_bytes("".join(line + "\n" for line in lines).encode())
     done = subprocess.run(
-        [PROGRAM, "score", tmp_path / "hypotheses", tmp_path / "references", "--tokenize", tokenize, "--json", "-"],
+        [PROGRAM, "score", *files, "--tokenize", tokenize, "--json", "-"],
         capture_output=True,
         text=True,
     )
@@ -29,15 +30,15 @@ def scores(tmp_path, hypotheses, references, tokenize):
     return json.loads(done.stdout)
 
 
-def compare(tmp_path, hypotheses, references, tokenize):
+def compare(tmp_path, hypotheses, *references, tokenize):
     ours = scores(tmp_path, hypotheses, references, tokenize)
     bleu, chrf = sacrebleu.BLEU(tokenize=tokenize, force=True), sacrebleu.CHRF()
-    score = bleu.corpus_score(hypotheses, [references])
+    score = bleu.corpus_score(hypotheses, references)
     assert ours["bleu"]["score"] == pytest.approx(score.score, rel=1e-9, abs=1e-12)
     assert ours["bleu"]["precisions"] == pytest.approx(score.precisions, rel=1e-9)
     assert ours["bleu"]["brevity_penalty"] == pytest.approx(score.bp, rel=1e-9)
     assert (ours["bleu"]["hypothesis_length"], ours["bleu"]["reference_length"]) == (score.sys_len, score.ref_len)
-    assert ours["chrf"]["score"] == pytest.approx(chrf.corpus_score(hypotheses, [references]).score, rel=1e-9, abs=1e-12)
+    assert ours["chrf"]["score"] == pytest.approx(chrf.corpus_score(hypotheses, references).score, rel=1e-9, abs=1e-12)
     for name, metric in (("bleu", bleu), ("chrf", chrf)):
         assert ours[name]["signature"].split("|version:")[0] == str(metric.get_signature()).split("|version:")[0]
     return ours
@@ -54,14 +55,17 @@ def test_random_text(tmp_path, tokenize):
     generator = random.Random(0)
     for lines in (1, 2, 5, 300):
         references = ["".join(generator.choices(PIECES, k=generator.randrange(60))) for _ in range(lines)]
-        compare(tmp_path, [spoiled(line, generator) for line in references], references, tokenize)
+        hypotheses = [spoiled(line, generator) for line in references]
+        compare(tmp_path, hypotheses, references, tokenize=tokenize)
+        others = [[spoiled(line, generator) for line in references] for _ in range(2)]
+        compare(tmp_path, hypotheses, *others, references, tokenize=tokenize)
 
 
 @pytest.mark.parametrize("tokenize", ["13a", "none", "char"])
 def test_sentences(tmp_path, tokenize):
     references = ["Two young, white males are outside near many bushes.", "Several men in hard hats are operating a giant pulley system."] * 3
     hypotheses = ["Two young white men are outside near bushes.", "Several men in hard hats operate a giant system.", "", "A", "Two", "men operating"]
-    assert 0 < compare(tmp_path, hypotheses, references, tokenize)["bleu"]["score"] < 60
+    assert 0 < compare(tmp_path, hypotheses, references, tokenize=tokenize)["bleu"]["score"] < 60
     for one in ("", "word", "two words", "no match at all, none"):
-        compare(tmp_path, [one], ["word"], tokenize)
-        compare(tmp_path, ["word"], [one], tokenize)
+        compare(tmp_path, [one], ["word"], tokenize=tokenize)
+        compare(tmp_path, ["word"], [one], tokenize=tokenize)

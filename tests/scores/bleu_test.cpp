@@ -26,6 +26,18 @@ TEST(Bleu, counts_by_hand) {
   EXPECT_NEAR(bleu(counts), std::exp(-0.5) * std::pow(75 * (100 / 3.0) * 25 * 25, 0.25), 1e-9);
 }
 
+TEST(Bleu, several_references_are_one_with_all_they_have) {
+  // "the" twice as in the first, "cat sat" as in the second; 3 and 5 words are as close to 4, and the shorter
+  // counts.
+  const std::vector<std::string_view> references{"the the mat on it", "a cat sat"};
+  const auto counts = bleu_counts("the the cat sat", references, kNone);
+  EXPECT_EQ(counts.matched, (Orders{4, 2, 0, 0}));
+  EXPECT_EQ(counts.reference_length, 3);
+  EXPECT_EQ(bleu_counts("a b", std::vector<std::string_view>{"a b c", "a b c"}, kNone),
+            bleu_counts("a b", "a b c", kNone));
+  EXPECT_THROW(bleu_counts("a", std::vector<std::string_view>{}, kNone), std::invalid_argument);
+}
+
 TEST(Bleu, counts_add_up) {
   auto sum = bleu_counts("a b c d e", "a b c d e", kNone);
   EXPECT_NEAR(bleu(sum), 100, 1e-9);

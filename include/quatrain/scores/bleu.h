@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -25,17 +26,20 @@ QUATRAIN_API BleuTokenizer parse_bleu_tokenizer(std::string_view name);
 struct QUATRAIN_API BleuCounts {
   static constexpr int kOrders = 4;
 
-  std::array<int64_t, kOrders> matched{};  ///< of the hypothesis, each at most as often as in the reference
-  std::array<int64_t, kOrders> total{};    ///< of the hypothesis
-  int64_t hypothesis_length = 0;           ///< in words
-  int64_t reference_length = 0;
+  /// Of the hypothesis, each at most as often as in the reference that has it most often.
+  std::array<int64_t, kOrders> matched{};
+  std::array<int64_t, kOrders> total{};  ///< of the hypothesis
+  int64_t hypothesis_length = 0;         ///< in words
+  int64_t reference_length = 0;          ///< of the reference whose length is closest, of two the shorter
 
   BleuCounts& operator+=(const BleuCounts& other);
   bool operator==(const BleuCounts&) const = default;
 };
 
-/// The counts of one sentence. Both texts must be UTF-8, otherwise a std::invalid_argument names the text
-/// and the byte.
+/// The counts of one sentence beside one reference or several. All texts must be UTF-8, otherwise a
+/// std::invalid_argument names the text and the byte; it is one too where there is no reference.
+QUATRAIN_API BleuCounts bleu_counts(std::string_view hypothesis, std::span<const std::string_view> references,
+                                    BleuTokenizer tokenizer = BleuTokenizer::v13a);
 QUATRAIN_API BleuCounts bleu_counts(std::string_view hypothesis, std::string_view reference,
                                     BleuTokenizer tokenizer = BleuTokenizer::v13a);
 
@@ -50,7 +54,7 @@ QUATRAIN_API std::array<double, BleuCounts::kOrders> bleu_precisions(const BleuC
 /// hypotheses hold no n-gram of some order.
 QUATRAIN_API double bleu(const BleuCounts& counts);
 
-/// How the score was computed, as sacrebleu writes it, with Quatrain's version.
-QUATRAIN_API std::string bleu_signature(BleuTokenizer tokenizer = BleuTokenizer::v13a);
+/// How the score was computed, as sacrebleu writes it, with Quatrain's version. `references`: of a sentence.
+QUATRAIN_API std::string bleu_signature(BleuTokenizer tokenizer = BleuTokenizer::v13a, size_t references = 1);
 
 }  // namespace quatrain::scores

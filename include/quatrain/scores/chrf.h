@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,15 +23,18 @@ struct QUATRAIN_API ChrfCounts {
   bool operator==(const ChrfCounts&) const = default;
 };
 
-/// The counts of one sentence. Both texts must be UTF-8, otherwise a std::invalid_argument names the text
-/// and the byte.
+/// The counts of one sentence beside its reference, or beside that of several with which chrF is highest. All
+/// texts must be UTF-8, otherwise a std::invalid_argument names the text and the byte; it is one too where
+/// there is no reference.
+QUATRAIN_API ChrfCounts chrf_counts(std::string_view hypothesis,
+                                    std::span<const std::string_view> references);
 QUATRAIN_API ChrfCounts chrf_counts(std::string_view hypothesis, std::string_view reference);
 
 /// chrF2, from 0 to 100: precision and recall, each averaged over the orders that both sides have, and of the
 /// two the F-score that weighs recall twice.
 QUATRAIN_API double chrf(const ChrfCounts& counts);
 
-/// How the score was computed, as sacrebleu writes it, with Quatrain's version.
-QUATRAIN_API std::string chrf_signature();
+/// How the score was computed, as sacrebleu writes it, with Quatrain's version. `references`: of a sentence.
+QUATRAIN_API std::string chrf_signature(size_t references = 1);
 
 }  // namespace quatrain::scores
