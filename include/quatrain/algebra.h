@@ -73,7 +73,7 @@ class QUATRAIN_API Algebra {
 /// `split_complex`, `dual`, `split_quaternion`, `tessarine`, `bicomplex`, `dual_quaternion`, ...,
 /// `clifford(p,q)`, `clifford(p,q,r)`, `cyclic(n)`, `negacyclic(n)`, `group_z2(m)`, or one that was added; n
 /// up to 64. docs/algebras.md lists them with their bases. Built on first use. An unknown name's error names
-/// the nearest known one. Thread-safe; the reference stays valid.
+/// a known one that is near. Thread-safe; the reference stays valid.
 QUATRAIN_API const Algebra& get(std::string_view name);
 
 /// Adds a user's algebra. `table` is A row-major (n, n, n), n up to 64. Adding the same table twice under one

@@ -18,7 +18,7 @@ namespace quatrain::ops {
 ///                 (QRNN (20)-(24), every function component by component)
 ///   lstm_printed  the same with h_t = o c_t, as PHM prints it
 ///   gru           r, z, n: n = tanh(x_n + sigmoid(r) y_n), h_t = (1 - sigmoid(z)) n + sigmoid(z) h_{t-1}
-///   rnn_tanh, rnn_relu  h_t = tanh(x + y), or its positive part (QRNN (6))
+///   rnn_tanh, rnn_relu  h_t = tanh(x + y), or max(0, x + y) (QRNN (6))
 enum class Cell { lstm, lstm_printed, gru, rnn_tanh, rnn_relu };
 QUATRAIN_API const char* name(Cell cell);
 /// The inverse; an unknown name is an error that lists the known ones.

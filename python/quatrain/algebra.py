@@ -93,7 +93,7 @@ class Algebra:
 def get(name: str) -> Algebra:
     """The algebra of a name or signature: ``quaternion``, ``octonion``, ``clifford(2,1,0)``, ``cyclic(5)`` ...
 
-    Raises ValueError where there is none; the message names the nearest known one.
+    Raises ValueError where there is none; the message names a known one that is near.
     """
     return Algebra(*_ops.algebra_describe(name))
 

@@ -149,7 +149,7 @@ def _kept_from(layer: nn.Module) -> str:
             return "its groups are runs of channels, where a hypercomplex layer's are parts of every component"
     elif parametrize.is_parametrized(layer, "weight"):
         return _COMPUTED
-    elif type(layer) not in (nn.Linear, layers.Linear):
+    elif type(layer) not in (nn.Linear, layers.Linear, layers.Embedding):
         kind = "a convolution" if isinstance(layer, tuple(_CONVOLUTIONS)) else "a linear layer"
         return f"is a {type(layer).__name__}, which may do more than {kind}"
     if (type(layer) is nn.Linear or type(layer) in _CONVOLUTIONS) and "weight" not in layer._parameters:
@@ -187,21 +187,26 @@ def _own_options(layer: nn.Module) -> dict[str, Any]:
 
 def _filled(twin: Any, layer: Any, weight: Tensor, matrix: Tensor, fresh: bool) -> tuple[nn.Module, float | None]:
     """The layer with the nearest weights to a matrix and the other's bias, to train what that trains; the relative error."""
-    error = None
+    error, bias = None, getattr(layer, "bias", None)
     if not fresh:
         with torch.no_grad():
             error = twin.weights()[0].set_nearest(twin, matrix)
-            if layer.bias is not None:
-                twin.bias.copy_(layer.bias)
+            if bias is not None:
+                twin.bias.copy_(bias)
     for part in twin.weights()[0].parts(twin):
         part.value.requires_grad_(weight.requires_grad)
-    if layer.bias is not None:
-        twin.bias.requires_grad_(layer.bias.requires_grad)
+    if bias is not None:
+        twin.bias.requires_grad_(bias.requires_grad)
     return twin.train(layer.training), error
 
 
 def _twin(layer: Any, weight: Tensor, spec: Spec, sizes: tuple[int, int], fresh: bool) -> tuple[nn.Module, float | None]:
     """The layer to stand in its place, and the relative error of its matrix."""
+    twin: Any
+    if isinstance(layer, layers.Embedding):
+        options = {"initialiser": layer.initialiser, "way": layer.way}
+        twin = layers.Embedding(*sizes[::-1], device=weight.device, dtype=weight.dtype, algebra=spec, **options)
+        return _filled(twin, layer, weight, weight.detach().reshape(sizes[1], sizes[0]), fresh)
     twin = layers.Linear(*sizes, layer.bias is not None, weight.device, weight.dtype, algebra=spec, **_own_options(layer))
     return _filled(twin, layer, weight, weight.detach().reshape(sizes[1], sizes[0]), fresh)
 
@@ -229,6 +234,8 @@ def convert(
 ) -> tuple[_Model, ConversionReport]:
     """Replaces the linear layers, convolutions and recurrent layers of a model, torch's and real ones of ours, by hypercomplex ones.
 
+    A real ``Embedding`` of ours is replaced too; torch's stays.
+
     The weights become the nearest hypercomplex ones: with a fixed algebra by projection, with a learned one as the best sum
     of n Kronecker products. The model is changed in place and returned with a report; only a model that is itself such a
     layer is returned as a new one. Parameters are new tensors: make the optimizer afterwards.
@@ -245,7 +252,8 @@ def convert(
     Skipped, with the reason in the report: sizes that n does not divide, convolutions with groups, weights that are tied to
     another module, what ``where`` excludes, layers that are hypercomplex already, lazy layers that have no weights yet,
     subclasses of torch's layers, layers with hooks or with a weight that is computed (``weight_norm``, ``prune``). Raises
-    ValueError for weights on the meta device without ``fresh``.
+    ValueError without ``fresh`` for weights on the meta device, weights that are not finite, and trained factors
+    (``trained_rank``), which have no nearest ones.
 
     ``torch.nn.MultiheadAttention`` reads its projections' weights itself, so it is replaced whole, by
     ``quatrain.nn.TorchMultiheadAttention`` with the layers ``q_proj``, ``k_proj``, ``v_proj`` and ``out_proj``.
@@ -341,12 +349,12 @@ class FactorizeReport:
 
     @property
     def learned(self) -> int:
-        """Layers with a learned A."""
+        """Weights with a learned A."""
         return len(self.layers)
 
     @property
     def sound(self) -> int:
-        """How many of these layers have sound factors."""
+        """How many of these weights have sound factors."""
         return sum(layer.sound for layer in self.layers)
 
     def __str__(self) -> str:

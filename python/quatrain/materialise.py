@@ -196,7 +196,7 @@ def materialise(model: nn.Module, fold_norms: bool = False) -> nn.Module:
     Args:
         model: any module; it stays as it is.
         fold_norms: folds torch's batch norms that are in eval mode into the weights of the layer right before: behind a
-            convolution, or behind a ``Linear`` of rows (B, features), in a ``torch.nn.Sequential`` or a ResNet. An ``Identity``
+            convolution, or behind a ``Linear``, whose outputs must then be rows (B, features), in a ``torch.nn.Sequential`` or a ResNet. An ``Identity``
             stands in their place.
 
     Raises ValueError, which names the layer, where torch has none that is the same: attention and Transformers of ours,

@@ -74,7 +74,14 @@ class _State:
         for extra in ("scale_param", "zero_kernel"):
             if begin + extra in self.rest:
                 raise ValueError(f"{self.what}: '{self.prefix}{begin}{extra}' is of a map that rotates, W x conj(W), not of W x")
-        return torch.stack(parts).transpose(1, 2).contiguous(), self.rest.pop(begin + "bias", None)
+        return torch.stack(parts).transpose(1, 2).contiguous(), self.bias(begin, 4 * parts[0].size(1))
+
+    def bias(self, begin: str, outputs: int) -> Tensor | None:
+        """The bias (outputs) of a map, where it has one."""
+        bias = self.rest.pop(begin + "bias", None)
+        if bias is not None and bias.shape != (outputs,):
+            raise ValueError(f"{self.what}: '{self.prefix}{begin}bias' must have the shape ({outputs},), got {tuple(bias.shape)}")
+        return bias
 
     def learned(self, names: tuple[str, str], axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
         """A (n, n, n) and S (n, out/n, in/n, kernel...) with one of these numbers of axes."""
@@ -114,7 +121,7 @@ def linear(state: Mapping[str, Tensor], prefix: str = "") -> nn.Linear:
     A: Tensor | None = None
     if "a" in tensors.rest:
         A, S = tensors.learned(("a", "s"), (3,))
-        bias = tensors.rest.pop("bias", None)
+        bias = tensors.bias("", S.size(0) * S.size(1))
     else:
         S, bias = tensors.map("")
     n = S.size(0)
@@ -216,6 +223,8 @@ def _real_state(source: Source, state: _State, layers: int) -> tuple[dict[str, T
         for which, kind in enumerate(("ih", "hh")):
             matrices, biases = _gates(source, state, number, which)
             real[f"weight_{kind}_l{number}"] = torch.cat([matrices[gate] for gate in order])
+            if biases and len(biases) < len(order):
+                raise ValueError(f"{state.what}: layer {number} has biases of {len(biases)} of its {len(order)} gates ({kind})")
             if biases:
                 real[f"bias_{kind}_l{number}"] = torch.cat([biases[gate] for gate in order])
                 kinds = max(kinds, which + 1)
@@ -252,6 +261,7 @@ def recurrent(
     (LSTM(12, 8, algebra=quaternion, num_layers=1, bias=False, dropout=0.0, bidirectional=False), {'fco.bias': tensor([0., 0., 0.])})
     """
     _check.choice("published.recurrent: source", source, tuple(SOURCES))
+    _check.choice("published.recurrent: nonlinearity", nonlinearity, ("tanh", "relu"))
     kind, tensors = SOURCES[source], _State("published.recurrent", state, prefix)
     layers = _count_layers(kind, tensors)
     real, biases = _real_state(kind, tensors, layers)

@@ -158,6 +158,22 @@ def test_linear_layers_of_a_and_s(n):
         linear({"fc.a": a}, "fc")
 
 
+@pytest.mark.parametrize("values", [1, 5])
+def test_biases_have_a_value_for_each_output(values):
+    wrong = {"fc.bias": torch.zeros(values)}
+    with pytest.raises(ValueError, match=r"'fc.bias' must have the shape \(8,\)"):
+        linear(weights_of("fc", 12, 8, bias=False) | wrong, "fc")
+    with pytest.raises(ValueError, match=r"'fc.bias' must have the shape \(8,\)"):
+        linear({"fc.a": torch.randn(2, 2, 2), "fc.s": torch.randn(2, 4, 3)} | wrong, "fc")
+    gates = {name: t for gate in "ifoc" for map, size in ((f"w{gate}x", 12), (f"u{gate}h", 8)) for name, t in weights_of(map, size, 8, False).items()}
+    with pytest.raises(ValueError, match="must have the shape"):
+        recurrent(gates | {"wix.bias": torch.zeros(values)}, "orkis.QLSTM")
+    with pytest.raises(ValueError, match="biases of 1 of its 4 gates"):
+        recurrent(gates | {"wix.bias": torch.zeros(8)}, "orkis.QLSTM")
+    with pytest.raises(ValueError, match="nonlinearity must be one of"):
+        recurrent(gates, "orkis.QLSTM", nonlinearity="nope")
+
+
 def test_wrong_states_are_one_sentence():
     state, _ = made("speechbrain.QLSTM", 2, 2)
     with pytest.raises(ValueError, match="source must be one of orkis.QLSTM"):

@@ -39,9 +39,9 @@ QUATRAIN_API const char* name(ConvolutionNorm norm);
 QUATRAIN_API ConvolutionNorm parse_convolution_norm(std::string_view name);
 
 /// A PHResNet for small images. `algebra`, `initialiser` (he) and `way` are those of all its convolutions,
-/// which have no bias.
+/// which have no bias by default.
 struct QUATRAIN_API ResNetOptions : nn::MapOptions<ResNetOptions> {
-  /// Images of so many channels, n divides them, or 3 where the first convolution is real.
+  /// Images of so many channels; n divides them, unless the first convolution is real.
   ResNetOptions(int64_t in_channels, int64_t classes) : in_channels_(in_channels), classes_(classes) {
     initialiser(nn::Initialiser::he).bias(false);
   }
@@ -66,7 +66,7 @@ class QUATRAIN_API ResNetBlockImpl : public torch::nn::Cloneable<ResNetBlockImpl
  public:
   ResNetBlockImpl(const ResNetOptions& options, int64_t in, int64_t width, int64_t stride);
   void reset() override;
-  /// (B, in, h, w) -> (B, out(), h / stride, w / stride)
+  /// (B, in, h, w) -> (B, out(), h / stride, w / stride), rounded up
   at::Tensor forward(const at::Tensor& x);
   int64_t out() const { return out_; }
 

@@ -84,7 +84,7 @@ struct QUATRAIN_API MultiheadAttentionOptions : MapOptions<MultiheadAttentionOpt
                                                 HeadOptions<MultiheadAttentionOptions> {
   MultiheadAttentionOptions(int64_t width, int64_t heads) : width_(width), heads_(heads) {}
   TORCH_ARG(int64_t, width);
-  /// n * heads must divide the width (heads, where the split is `printed`).
+  /// n * heads must divide the width (n and heads, where the split is `printed`).
   TORCH_ARG(int64_t, heads);
 };
 
@@ -110,9 +110,10 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
   /// attention weights (B, heads, maps, L, S) with maps = n (component-wise) or 1; else undefined. The
   /// weights are those before dropout. Without a batch: (L, width), (S, width), padding (S).
   ///
-  /// Arguments stand in the order of torch::nn::MultiheadAttention, whose key_padding_mask is `padding` and
-  /// whose attn_mask is `mask`. One thing differs: a bool mask of Python's torch.nn is true where a query
-  /// does NOT see a key, and torch's C++ module adds it to the scores as ones.
+  /// The first six arguments stand in the order of torch::nn::MultiheadAttention, whose key_padding_mask is
+  /// `padding` and whose attn_mask is `mask`; the seventh does not. These differ from it: the batch comes
+  /// first; weights are returned where they are asked for, of each head; a bool mask of Python's torch.nn is
+  /// true where a query does NOT see a key, and torch's C++ module adds it to the scores as ones.
   std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& query, const at::Tensor& key,
                                              const at::Tensor& value, const at::Tensor& padding = {},
                                              bool need_weights = false, const at::Tensor& mask = {},

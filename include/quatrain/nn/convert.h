@@ -21,15 +21,15 @@ struct QUATRAIN_API ConvertOptions {
   ConvertOptions(const char* algebra) : algebra_(algebra) {}
   /// The algebra to convert the layers to.
   TORCH_ARG(AlgebraSpec, algebra);
-  /// Which linear layers to convert, by dotted name and module; all by default.
+  /// Which layers to convert, by dotted name and module; all by default.
   TORCH_ARG(Where, where);
   /// New weights by the layers' initialiser, for a model yet to be trained; else the nearest weights.
   TORCH_ARG(bool, fresh) = false;
 };
 
-/// Converts the linear and recurrent layers of a module, in place: real quatrain::nn::Linear, LSTM, GRU, RNN
-/// and cells wherever they are held, and torch::nn::Linear in a torch::nn::Sequential. The weights become the
-/// nearest hypercomplex ones (ops::nearest).
+/// Converts the layers of a module, in place: real quatrain::nn::Linear, Embedding, convolutions, LSTM, GRU,
+/// RNN and cells wherever they are held, and torch::nn::Linear in a torch::nn::Sequential. The weights become
+/// the nearest hypercomplex ones (ops::nearest).
 ///
 /// If all layers of a real MultiheadAttention are converted, the module itself becomes one over the algebra,
 /// with attention = real and its channels in the new order of heads. Its weights can then be loaded into a

@@ -11,7 +11,7 @@
 namespace quatrain::nn {
 
 /// Of the options that maps share: `algebra`, `way` of scores(), and `initialiser`, which is lecun by
-/// default: rows of norm 1. There is no bias.
+/// default: rows whose mean square norm is 1. There is no bias.
 struct QUATRAIN_API EmbeddingOptions : MapOptions<EmbeddingOptions> {
   EmbeddingOptions(int64_t num_embeddings, int64_t embedding_dim)
       : num_embeddings_(num_embeddings), embedding_dim_(embedding_dim) {

@@ -23,8 +23,8 @@ struct QUATRAIN_API LayerFactors {
 
 /// What factorize found.
 struct QUATRAIN_API FactorizeReport {
-  int64_t learned = 0;  ///< layers with a learned A
-  int64_t sound = 0;    ///< layers of these whose factors are sound
+  int64_t learned = 0;  ///< weights with a learned A
+  int64_t sound = 0;    ///< of these, those whose factors are sound
   std::vector<LayerFactors> layers;
 
   /// One line for each layer, in aligned columns.

@@ -23,7 +23,7 @@ namespace quatrain::nn {
 ///   glorot          uniform, fans of the real layer (QNLP's component-wise Glorot); the default everywhere
 ///   he              the same with He's variance
 ///   lecun           normal, variance 1/d: each output has the variance of the inputs; for embeddings, whose
-///                   rows then have norm 1
+///                   rows then have the mean square norm 1
 ///   polar           isotropic: n independent normal components a number, what QRNN (29) means; Var(H) is
 ///                   Glorot's
 ///   polar_he        the same with He's variance

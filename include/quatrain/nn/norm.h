@@ -49,7 +49,7 @@ struct QUATRAIN_API WhiteningNormOptions {
 
 /// Batch norm that whitens the n components of each unit together, the quaternion batch norm of Gaudet and
 /// Maida (2018) for any n: mean 0, covariance I, then a symmetric matrix and a shift (ops::whitening_norm).
-/// At n = 1 it is torch's batch norm.
+/// At n = 1 it is torch's batch norm of the same eps.
 ///
 /// Parameters: `weight` (n (n + 1) / 2, channels / n), the lower triangles of the symmetric matrices row by
 /// row, I / sqrt(n) at the start, so that a number has the mean square 1; `bias` (channels), zero. Buffers:

@@ -78,10 +78,11 @@ struct RecurrentSettingsOptions {
 /// The weights of one recurrent layer in one direction, and what it computes of a sequence.
 ///
 /// Not a module: its parameters are registered in the layer that holds it, under torch's names with S for
-/// weight: `S_ih` and `S_hh` (n, gates p, d/n) of packed gates, `S_ii`, `S_if`, ... `S_ho` (n, p, d/n) of
-/// separate ones; A, w and factors likewise; `bias_ih` and `bias_hh` (n gates p), where the gates of each
-/// component lie side by side; `S_hr` (n, q, p) of a projection. p = hidden_size / n; q = proj_size / n, or p
-/// without a projection. The state h has n q values, and c n p. All names end with the suffix.
+/// weight: `S_ih` (n, gates p, d/n) and `S_hh` (n, gates p, q) of packed gates, `S_ii`, `S_if`, ... (n, p,
+/// d/n) and `S_hi`, ... `S_ho` (n, p, q) of separate ones; A, w and factors likewise; `bias_ih` and `bias_hh`
+/// (n gates p), where the gates of each component lie side by side; `S_hr` (n, q, p) of a projection. p =
+/// hidden_size / n; q = proj_size / n, or p without a projection. The state h has n q values, and c n p. All
+/// names end with the suffix.
 class QUATRAIN_API RecurrentWeights {
  public:
   struct Options {

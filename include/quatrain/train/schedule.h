@@ -44,8 +44,8 @@ struct QUATRAIN_API PlateauState {
   int64_t reductions = 0;
 };
 
-/// True where a figure beats the best one so far, or there is none yet. A figure that is not a number beats
-/// nothing.
+/// True where a figure beats the best one so far. The first one always does; after it a figure that is not a
+/// number beats nothing.
 QUATRAIN_API bool is_better(double figure, const std::optional<double>& best, bool higher_is_better);
 
 /// Notes an evaluation's figure.

@@ -90,7 +90,7 @@ class ResNetBlock(nn.Module):
     Parameters beside those of its layers: ``alpha`` () of phydi and code; of fixup ``before1``, ``after1`` ..., which are added
     before and after each convolution, and ``scale``, what the branch is multiplied with, ().
 
-    Shape: (B, in_channels, h, w) -> (B, out_channels, h / stride, w / stride).
+    Shape: (B, in_channels, h, w) -> (B, out_channels, h / stride, w / stride), rounded up.
 
     >>> import torch, quatrain
     >>> block = quatrain.models.ResNetBlock(8, 16, stride=2, residual="phydi", algebra="phm(4)")

@@ -1,5 +1,5 @@
-"""The layers as ``torch.nn.Module``s: the same layers, defaults and parameter names as in C++. Arguments that torch.nn has too are called as in
-torch.nn, but for ``padding`` and ``mask`` of attention.
+"""The layers as ``torch.nn.Module``s: the same layers, defaults and parameter names as in C++. Linear layers, convolutions and recurrent layers have
+torch.nn's arguments in its order; attention, Transformers, ``LayerNorm`` and ``Dropout`` have their own, and the batch comes first.
 
 Components are concatenated on the last axis: [r .. | i .. | j .. | k ..]. Nothing is computed here: each layer calls the
 operators of ``quatrain.ops``.

@@ -13,6 +13,8 @@ from ..algebra import Spec
 
 
 def whole(layer: str, argument: str, value: Any) -> int:
+    if isinstance(value, bool):  # a flag in the place of a number, as where torch has another argument there
+        raise TypeError(f"{layer}: {argument} must be an int, got {value}")
     try:
         return operator.index(value)
     except TypeError:

@@ -66,7 +66,7 @@ class MultiheadAttention(nn.Module):
 
     Args:
         width: size of the last axis.
-        heads: n * heads must divide the width (heads, where the split is ``printed``).
+        heads: n * heads must divide the width (n and heads, where the split is ``printed``).
         dropout: of the attention weights.
         bias, initialiser, way: of the projections.
         algebra: of the projections.
@@ -149,8 +149,8 @@ class MultiheadAttention(nn.Module):
         query sees a key, or added to the scores. ``causal``: query l sees the keys 0 .. l. Without a batch: (L, width),
         (S, width), padding (S).
 
-        The words of ``torch.nn.MultiheadAttention`` are taken too, by name, with its meaning: ``key_padding_mask`` is
-        ``padding``, ``is_causal`` is ``causal``, and ``attn_mask``, (L, S) or (B heads, L, S), is bool, **true where a query
+        Three words of ``torch.nn.MultiheadAttention`` are taken too, by name: ``key_padding_mask`` is ``padding``,
+        ``is_causal`` is ``causal`` (and needs no mask), and ``attn_mask``, (L, S) or (B heads, L, S), is bool, **true where a query
         does not see a key**, or added to the scores. A floating ``padding`` is added to the scores, as torch does.
 
         Returns the output (B, L, width) and, where ``need_weights``, the attention weights (B, heads, maps, L, S) before

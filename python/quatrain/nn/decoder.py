@@ -14,7 +14,8 @@ class TransformerDecoderLayer(TransformerLayer):
     """One layer of a Transformer decoder: causal self-attention, attention to an encoder's output, feed-forward.
 
     At n = 1, post-norm, it computes what ``torch.nn.TransformerDecoderLayer`` does with a causal mask. The arguments are
-    those of ``TransformerEncoderLayer``; ``packed`` is of the self-attention alone.
+    those of ``TransformerEncoderLayer``; ``packed`` is of the self-attention alone. The batch comes first, and ``padding`` stands
+    where torch has the mask.
 
     Children: ``attention``, ``cross_attention``, ``feed_forward``, ``norm1``, ``norm2``, ``norm3`` (none with PHYDI, whose one
     parameter of its own is ``alpha``, a scalar). Shape: x (B, L, width), memory (B, S, width), padding (B, L) and

@@ -24,11 +24,11 @@ class Embedding(HypercomplexLayer):
         num_embeddings: number of rows; n must divide it.
         embedding_dim: size of a row; n must divide it. Of torch's other arguments there are ``device`` and ``dtype`` alone.
         algebra: ``quaternion``, ``phm(4)``, ``real`` ...
-        initialiser: one of ``quatrain.init.INITIALISERS``; ``lecun`` gives rows of norm 1.
+        initialiser: one of ``quatrain.init.INITIALISERS``; ``lecun`` gives rows whose mean square norm is 1.
         way: how ``scores`` is evaluated.
 
     Parameters: those of ``Linear`` without a bias; ``S`` is (n, num_embeddings/n,
-    embedding_dim/n). Shape: (...) int64 -> (..., embedding_dim).
+    embedding_dim/n). Shape: (...) int64 or int32 -> (..., embedding_dim).
 
     >>> import torch, quatrain
     >>> layer = quatrain.nn.Embedding(48, 16, algebra="phm(4)")

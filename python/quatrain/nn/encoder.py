@@ -191,11 +191,12 @@ class TransformerLayer(nn.Module):
 class TransformerEncoderLayer(TransformerLayer):
     """One layer of a Transformer encoder: self-attention and feed-forward with residuals.
 
-    At n = 1, post-norm, it computes what ``torch.nn.TransformerEncoderLayer`` does.
+    At n = 1, post-norm, it computes what ``torch.nn.TransformerEncoderLayer`` does, the batch first; its second input is
+    ``padding``, where torch has the mask.
 
     Args:
-        width, heads: n * heads must divide the width.
-        feed_forward: hidden size of the feed-forward.
+        width, heads: n * heads must divide the width (n and heads, where ``split`` is ``printed``).
+        feed_forward: hidden size of the feed-forward; n must divide it, where ``scope`` is ``full``.
         algebra: of the linear maps; ``scope`` "partial": only of those of the attention (QNLP).
         norm: ``post``: x = norm(x + F(x)); ``pre``: x = x + F(norm(x)); ``phydi``: x = x + alpha F(x), no norms, one
             learned alpha, zero at the start (PHYDI (2), (5)).

@@ -48,10 +48,11 @@ class Recurrent(HypercomplexLayer):
         way: how the maps of the inputs are evaluated.
         cell, forget_bias: set by the layers that derive from it.
 
-    Parameters: torch's names with S for weight, ``S_ih_l0`` and ``S_hh_l0`` (n, gates p, d/n) of packed gates, ``S_ii_l0``,
-    ``S_if_l0``, ... ``S_ho_l0`` (n, p, d/n) of separate ones, with ``A``, ``w`` and ``factors`` likewise; ``bias_ih_l0`` and
-    ``bias_hh_l0`` (n gates p), where the gates of each component lie side by side; p = hidden_size / n. A projection's
-    ``S_hr_l0`` is (n, proj_size / n, p).
+    Parameters: torch's names with S for weight, ``S_ih_l0`` (n, gates p, d/n) and ``S_hh_l0`` (n, gates p, q) of packed gates,
+    ``S_ii_l0``, ``S_if_l0``, ... (n, p, d/n) and ``S_hi_l0``, ... ``S_ho_l0`` (n, p, q) of separate ones, with ``A``, ``w`` and
+    ``factors`` likewise; ``bias_ih_l0`` and ``bias_hh_l0`` (n gates p), where the gates of each component lie side by side. A
+    projection's ``S_hr_l0`` is (n, q, p). p = hidden_size / n; q = proj_size / n, or p without a projection; d is input_size, or
+    for the layers above the first the directions times n q.
     """
 
     def __init__(

@@ -265,6 +265,10 @@ class HypercomplexLayer(nn.Module):
         if dtype is not None and not dtype.is_floating_point:
             raise TypeError(f"{type(self).__name__}: dtype must be a floating-point type, got {dtype}")
         n = spec.n
+        _check.divisible("add_weight", "in_features", in_features, n)
+        _check.divisible("add_weight", "out_features", out_features, n)
+        if name + suffix in self._parameters:
+            raise ValueError(f"add_weight: the layer has a parameter {name + suffix} already: give this weight another name or suffix")
         if n == 1 and not get(spec.operand).properties.unital:  # embeddings, attention, files and conversions take n = 1 for the reals
             raise ValueError(
                 f"algebra: a layer with n = 1 is the real one, whose table is 1, got {spec.name} with another table (take real; "

@@ -13,7 +13,7 @@ class WhiteningNorm(nn.Module):
     """Batch norm that whitens the n components of each unit together (Gaudet and Maida 2018, for any n).
 
     Each unit gets the mean 0 and the covariance I over batch and pixels, then a learned symmetric matrix and a shift. At n = 1
-    it is torch's batch norm.
+    it is torch's batch norm of the same eps.
 
     Args:
         channels: size of axis 1; n divides it.

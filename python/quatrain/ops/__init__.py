@@ -1,8 +1,9 @@
 """The operators ``torch.ops.quatrain.*`` as typed functions.
 
 Every system of the papers is one bilinear map, y = (sum_i A_i (x) S_i) x + b, with A of shape (n, n, n) indexed
-[i, row, column], S of shape (n, k/n, d/n), and the components of x and y concatenated on the last axis. Errors in shape,
-type and device are RuntimeError, unknown names ValueError: one sentence each.
+[i, row, column], S of shape (n, k/n, d/n), and the components of x and y concatenated on the last axis. Arguments that
+do not fit are ValueError or, as in torch's own operators, RuntimeError, and an index out of range is IndexError: one sentence
+each.
 """
 
 from .attention import cut_heads, hypercomplex_alignment, hypercomplex_attention, hypercomplex_attention_with_weights
