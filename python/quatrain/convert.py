@@ -15,6 +15,7 @@ from . import ops
 from ._recurrent_twins import WeightConversion, is_recurrent, kept_from, recurrent_twin
 from .algebra import Spec
 from .nn.torch_attention import TorchMultiheadAttention, leave_fast_paths
+from .runs import RunModel
 
 __all__ = ["ConversionReport", "FactorizeReport", "LayerConversion", "LayerFactors", "convert", "factorize"]
 
@@ -204,7 +205,7 @@ def _twin(layer: Any, weight: Tensor, spec: Spec, sizes: tuple[int, int], fresh:
     """The layer to stand in its place, and the relative error of its matrix."""
     twin: Any
     if isinstance(layer, layers.Embedding):
-        options = {"initialiser": layer.initialiser, "way": layer.way}
+        options: dict[str, Any] = {"initialiser": layer.initialiser, "way": layer.way}
         twin = layers.Embedding(*sizes[::-1], device=weight.device, dtype=weight.dtype, algebra=spec, **options)
         return _filled(twin, layer, weight, weight.detach().reshape(sizes[1], sizes[0]), fresh)
     twin = layers.Linear(*sizes, layer.bias is not None, weight.device, weight.dtype, algebra=spec, **_own_options(layer))
@@ -265,6 +266,8 @@ def convert(
     (1, 'n = 4 does not divide 2')
     """
     spec = Spec.parse(algebra)
+    if isinstance(model, RunModel):
+        raise ValueError("convert: the model of a run is computed in C++ and stays as it is: the program converts it, quatrain convert RUN NEW")
     if spec.trained_rank and not fresh:
         raise ValueError(
             f"convert: trained factors have no nearest weights in closed form, got algebra = {spec} (take fresh = True, or "

@@ -175,8 +175,8 @@ void Program::add_predict() {
   auto* live =
       command->add_flag("--live", predict_.live,
                         "The standard input is sound: raw samples of one channel, 16 bits each, the low "
-                        "byte first. What is new in the answer is a line, or = and the whole of it where "
-                        "told words have changed; the last line is the whole answer");
+                        "byte first. What is new in the answer is a line, or = and the whole answer so far "
+                        "where printed words have changed; the last line is the whole answer");
   command
       ->add_option("--rate", predict_.rate, "Samples in a second of --live (default: as the run was trained)")
       ->check(CLI::Range(100, 1000000))

@@ -131,6 +131,7 @@ int compare_command(const CompareArguments& arguments) {
 
   watch_for_stop();
   print_notes(data->notes());
+  print_notes(tasks::notes_of_missing_sets(*data));
   std::fprintf(stderr, "comparing %zu twins of %s into %s\n", comparison.twins.size(), file.name.c_str(),
                comparison.folder.c_str());
   try {

@@ -32,6 +32,29 @@ void print_notes(const std::vector<std::string>& notes) {
   for (const auto& note : notes) print_note(note);
 }
 
+StatusLine::StatusLine()
+    : terminal_(::isatty(STDERR_FILENO) != 0),
+      next_(std::chrono::steady_clock::now() + std::chrono::seconds(1)) {}
+
+StatusLine::~StatusLine() {
+  clear();
+}
+
+void StatusLine::show(const std::string& text) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!terminal_ || now < next_) return;
+  clear();
+  std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);
+  drawn_ = true;
+  next_ = now + std::chrono::milliseconds(200);
+}
+
+void StatusLine::clear() {
+  if (drawn_) std::fputs("\r\x1b[K", stderr);
+  drawn_ = false;
+}
+
 void forgive_closed_output(const std::string& command) {
   constexpr std::string_view kLeaveFiles[] = {"train", "average", "shortlist", "plot", "convert", "compare"};
   if (std::find(std::begin(kLeaveFiles), std::end(kLeaveFiles), command) == std::end(kLeaveFiles) ||

@@ -66,7 +66,15 @@ int evaluate_command(const EvaluateArguments& arguments) {
     throw std::runtime_error("the data have no " + arguments.split +
                              " set to score: name another set with --split, or other data with --data");
   const auto task = data->make_task(model);
-  const auto figures = train::score(*task, arguments.split, recipe.train.bf16, {}).figures;
+  const auto figures =
+      [&] {
+        StatusLine status;
+        int64_t batches = 0;
+        return train::score(*task, arguments.split, recipe.train.bf16, [&] {
+          status.show("scoring the " + arguments.split + " set: batch " + grouped(++batches));
+        });
+      }()
+          .figures;
 
   if (const std::string doubt = train::doubt_of(figures, arguments.split); !doubt.empty()) {
     print_notes({doubt});

@@ -34,8 +34,8 @@ inline constexpr const char* kEvaluateFooter = R"(Examples:
   quatrain evaluate runs/translation --set decode.beam=1    figures of greedy translations)";
 
 inline constexpr const char* kPredictFooter =
-    R"(For each line in a line goes out, in order, with tabs between. What they hold is the run's kind of task: where texts are
-classified, the label, then the probability of every label in the order of the run's labels.txt; of a picture (a file) the
+    R"(Prints one line for each line that it reads, in order, with tabs between. What is in it depends on the kind of run:
+where texts are classified, the label, then the probability of every label in the order of the run's labels.txt; of a picture (a file) the
 likeliest class and its probability; of a recording (a file) what was said; where lines become lines, the best target, or
 several with their scores (decode.best, decode.scores). Where lines become lines, decode.reads lets a line have the
 beginning of its target, or a target to be scored, behind a tab. The kind regression reads the input's numbers with spaces
@@ -43,8 +43,8 @@ between (two quaternions are 8), copy_memory the symbols as digits without space
 
 --with answers together with other runs of the same pieces: each token by the mean of their probabilities.
 
---set takes the keys that say how a trained run answers: those of [decode], [generate] and [evaluate], task.folder,
-task.vectors and train.threads; the error of another key lists them. The recipe that is stored stays as it is.
+--set takes the keys that say how a trained run answers, such as those of [decode] and [generate]; the error of another
+key lists them. The recipe that is stored stays as it is.
 
 Examples:
   echo "a fine film" | quatrain predict runs/mine

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <span>
 #include <system_error>
 
@@ -64,6 +65,7 @@ void join(tasks::Model& model, const PredictArguments& arguments, const train::S
 // How many lines there were, and how many of them have an empty answer because they have none.
 struct Progress {
   size_t lines = 0, unanswered = 0;
+  std::optional<StatusLine> status;  // where the answers go elsewhere
 };
 
 // Answers lines, which follow those of `so_far` of what `place` names.
@@ -73,10 +75,12 @@ void answer_lines(tasks::Model& model, bool skips_bad, std::span<const std::stri
     const auto [answers, problem] = tasks::answer(model, lines);
     write(answers);
     so_far.lines += answers.size();
+    if (so_far.status) so_far.status->show(counted(static_cast<int64_t>(so_far.lines), "line") + " answered");
     if (problem.empty()) return;
     const std::string sentence = place + " " + std::to_string(so_far.lines + 1) + ": " + problem;
     if (!skips_bad && !model.answers_the_rest())
       throw std::runtime_error(sentence + " (--skip-bad answers the other lines)");
+    if (so_far.status) so_far.status->clear();
     print_note("quatrain: " + sentence);
     write({""});
     ++so_far.lines, ++so_far.unanswered;
@@ -84,25 +88,23 @@ void answer_lines(tasks::Model& model, bool skips_bad, std::span<const std::stri
   }
 }
 
-Progress answer_input(tasks::Model& model, bool skips_bad) {
+void answer_input(tasks::Model& model, bool skips_bad, Progress& so_far) {
   LineInput reader(STDIN_FILENO, kLongestLine);
-  Progress so_far;
   if (::isatty(STDIN_FILENO))
     std::fprintf(stderr, "%s a line; end with Ctrl-D\n", model.recipe().about().reads.c_str());
   for (;;) {
     const auto lines = reader.next(model.portion());
-    if (lines.empty()) return so_far;
+    if (lines.empty()) return;
     answer_lines(model, skips_bad, lines, "standard input, line", so_far);
   }
 }
 
-Progress answer_arguments(tasks::Model& model, bool skips_bad, const std::vector<std::string>& lines) {
-  Progress so_far;
+void answer_arguments(tasks::Model& model, bool skips_bad, const std::vector<std::string>& lines,
+                      Progress& so_far) {
   while (so_far.lines < lines.size()) {
     const size_t count = std::min(model.portion(), lines.size() - so_far.lines);
     answer_lines(model, skips_bad, std::span(lines).subspan(so_far.lines, count), "argument", so_far);
   }
-  return so_far;
 }
 
 // Sound from the standard input, which a signal may end: what is in the pipe then was said before it.
@@ -197,11 +199,14 @@ int predict_command(const PredictArguments& arguments) {
   const torch::NoGradGuard no_grad;
   const train::Autocast autocast(model->recipe().train.bf16, session.device().type());
   Progress progress;
+  if (!::isatty(STDOUT_FILENO)) progress.status.emplace();
   if (arguments.live)
     answer_sound(*model, arguments.rate);
+  else if (arguments.lines.empty())
+    answer_input(*model, arguments.skip_bad, progress);
   else
-    progress = arguments.lines.empty() ? answer_input(*model, arguments.skip_bad)
-                                       : answer_arguments(*model, arguments.skip_bad, arguments.lines);
+    answer_arguments(*model, arguments.skip_bad, arguments.lines, progress);
+  progress.status.reset();
   if (const std::string text = model->summary(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
   throw_if_stopped();
   if (progress.unanswered > 0)

@@ -104,6 +104,7 @@ int train_command(const TrainArguments& arguments) {
   run.from = arguments.from;
   run.stop = &stop_requested();
   print_notes(data->notes());
+  print_notes(tasks::notes_of_missing_sets(*data));
   const auto algebra = tasks::find_value(recipe, "model.algebra");
   std::fprintf(stderr, "training %s%s into %s\n", file.name.c_str(),
                algebra ? (" (" + *algebra + ")").c_str() : "", folder.c_str());

@@ -114,6 +114,13 @@ std::unique_ptr<Data> load_data(Recipe recipe, const DataRequest& request) {
   return kind.load_data(std::move(recipe), settled);
 }
 
+std::vector<std::string> notes_of_missing_sets(const Data& data) {
+  std::vector<std::string> notes;
+  if (!data.has("dev")) notes.emplace_back("there is no dev set: the last weights count as the best");
+  if (!data.has("test")) notes.emplace_back("there is no test set: nothing is scored at the end");
+  return notes;
+}
+
 std::unique_ptr<Model> make_model(const Recipe& recipe, const Data& data, bool with_weights) {
   torch::manual_seed(recipe.train.seed);
   auto model = data.make_model(recipe);

@@ -139,13 +139,13 @@ void refuse_overruled(Recipe asked, Recipe taken, const DataRequest& request) {
     if (origin != asked.origins.end() && origin->second.starts_with("--set ") &&
         before[i].get() != after[i].get())
       asked.refuse(name, "would do nothing: the vocabulary is that of " + request.vocabulary.string() +
-                             ", whose weights go with it");
+                             ", from which the weights are taken");
   }
 }
 
 std::vector<std::string> note_of_vocabulary(const DataRequest& request) {
   if (request.model || request.resumes || request.vocabulary.empty()) return {};
-  return {"the vocabulary is that of " + request.vocabulary.string() + ", whose weights go with it"};
+  return {"the vocabulary is that of " + request.vocabulary.string() + ", from which the weights are taken"};
 }
 
 void note_head(std::vector<std::string>& notes, const DataRequest& request,

@@ -124,7 +124,8 @@ Damage damage_of(const fs::path& folder, Look look) {
       damage.phrases.push_back(name + " is not a file");
     else if (bytes != facts["bytes"])
       damage.phrases.push_back(name + " has " + std::to_string(bytes) + " bytes instead of " +
-                               facts["bytes"].dump() + (name == "recipe.toml" ? kIfChanged : ""));
+                               facts["bytes"].dump() +
+                               (name == "recipe.toml" || name == kWeightsFile ? kIfChanged : ""));
     else if (look == Look::sizes)
       continue;
     else if (const auto why = refusal_of(file); !why.empty())

@@ -89,6 +89,22 @@ TEST(Linear, LowPrecisionTypes) {
   }
 }
 
+TEST(Linear, LargeHalvesAreFiniteWhereTheRealLayersAre) {
+  torch::manual_seed(5);
+  for (const char* name : {"quaternion", "octonion"}) {
+    const at::Tensor table = table_of(name);
+    const int64_t n = table.size(0);
+    const at::Tensor S = (torch::randn({n, 256 / n, 256 / n}) / 16).to(torch::kHalf),
+                     x = (torch::randn({256, 256}) * 12000).clamp(-65000, 65000).to(torch::kHalf);
+    const at::Tensor y =
+        torch::linear(x.to(torch::kFloat), expanded(table, S.to(torch::kDouble)).to(torch::kFloat));
+    const at::Tensor got = ops::linear(x, S, {}, {name, {}, {}});
+    EXPECT_TRUE(got.isfinite().logical_or((y.abs() > 65000)).all().item<bool>()) << name;
+    EXPECT_LT(relative_error(got.clamp(-65000, 65000), y.clamp(-65000, 65000).to(torch::kDouble)), 1e-3)
+        << name;
+  }
+}
+
 TEST(Linear, AnyLeadingShapeStridesAndSizes) {
   torch::manual_seed(3);
   const at::Tensor S = torch::randn({4, 6, 5}, torch::kDouble);

@@ -171,6 +171,9 @@ TEST(Planner, Convolutions) {
   const auto H = is(Way::materialised, 0);
   EXPECT_EQ(planned([](auto&) {}), is(Way::factored, 2));
   EXPECT_EQ(planned([](auto& p) { p.n = 1; }), H);
+  EXPECT_EQ(planned([](auto& p) { p.width = 2048; }), is(Way::factored, 2));
+  EXPECT_EQ(planned([](auto& p) { p.width = 2050; }), is(Way::factored, 0));
+  EXPECT_EQ(planned([](auto& p) { p.width = 2050; }, Way::automatic, Winograd::f2), is(Way::factored, 2));
   EXPECT_EQ(planned([](auto& p) { p.units_in = 8; }), H);
   EXPECT_EQ(planned([](auto& p) { p.units_out = 9; }), is(Way::factored, 2));
   EXPECT_EQ(planned([](auto& p) { p.units_out = 9, p.gives_A = true; }), H);

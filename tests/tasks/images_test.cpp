@@ -320,10 +320,10 @@ TEST_F(ImagesTest, APictureThatIsAloneInItsBatchIsRefusedWhereItIsTooSmall) {
 
 TEST_F(ImagesTest, ADevSetWithoutPicturesIsSaid) {
   test::write_colours(folder_ / "colours", 4, 2, 2);
-  EXPECT_THAT(load({})->notes(), testing::IsEmpty());
+  EXPECT_THAT(notes_of_missing_sets(*load({})), testing::IsEmpty());
   fs::remove_all(file("dev"));
-  EXPECT_THAT(load({"task.dev_share=0"})->notes(),
-              ElementsAre("the dev set is empty: the last weights count"));
+  EXPECT_THAT(notes_of_missing_sets(*load({"task.dev_share=0"})),
+              ElementsAre("there is no dev set: the last weights count as the best"));
 }
 
 TEST_F(ImagesTest, BadPicturesAreNamedOrLeftOut) {

@@ -22,6 +22,9 @@ QUATRAIN_API std::unique_ptr<Model> make_model(const Recipe& recipe, const Data&
 QUATRAIN_API std::unique_ptr<train::Task> make_task(const Recipe& recipe, const Data& data,
                                                     bool with_weights = true);
 
+/// What there is to say before a training on data without a dev or a test set; nothing where both are there.
+QUATRAIN_API std::vector<std::string> notes_of_missing_sets(const Data& data);
+
 /// What a run that is loaded is for: settings that say what `predict` writes change no figure of a set.
 enum class Use { answers, scores };
 

@@ -239,6 +239,8 @@ Way plan(const Problem& problem, Way asked) {
               "the way 'factored' needs factors of the learned A (see decompose); pass them or take mixed or "
               "materialised");
   if (asked != Way::automatic) return asked;
+  // Sums of H stay in float32; those of the other ways are rounded, to twice the error, and overflow earlier.
+  if (problem.narrow) return Way::materialised;
   // A few rows that go through H are filled up to as many as are planned for.
   if (problem.alone && problem.rank > 0)
     return problem.n > 1 && cost(problem, Way::mixed) < cost(problem, Way::factored) ? Way::mixed
@@ -285,6 +287,12 @@ int64_t winograd_tile(const ConvolutionProblem& p, Winograd asked) {
   if (asked == Winograd::none || !p.fits_winograd || !(p.engine || p.plain_products)) return 0;
   if (asked != Winograd::automatic) return asked == Winograd::f2 ? 2 : 4;
   if (!p.engine && p.planes < kFewPlanes) return 0;
+  // A panel is a row of tiles at least. One that is far from the second level cache gains nothing.
+  constexpr int64_t kLargestRow = 8 << 20;  // bytes
+  const auto row = [&](int64_t m) {
+    return (m + 2) * (m + 2) * ((p.width + m - 1) / m) * p.n * std::max(p.units_in, p.units_out) * 4;
+  };
+  if (p.engine && row(2) > kLargestRow) return 0;
   const bool several = p.height > 4 && p.width > 4;
   if (several && p.less_precision && winograd_products(p, 4) < winograd_products(p, 2)) return 4;
   return winograd_products(p, 2) < 9 * p.height * p.width ? 2 : 0;

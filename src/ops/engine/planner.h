@@ -22,6 +22,7 @@ struct Problem {
   bool learned = false;        ///< A, or its factors: their mixtures have no zeros
   bool followed = false;       ///< the factors are those of a learned A, followed while it trains
   bool factors_train = false;  ///< the factors themselves are learned
+  bool narrow = false;         ///< float16, in which mixtures and their products may overflow
   bool halves = false;         ///< bfloat16, and real products of it are much faster than those of float32
   bool packed = false;         ///< the factors allow products in bfloat16: their mixtures may be rounded
   bool slow_dense = false;     ///< ATen's float32 products have half the speed of the engine's

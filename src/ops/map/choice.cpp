@@ -64,6 +64,7 @@ Problem make_problem(const at::Tensor& S, const Call& call, int64_t rows, at::Sc
   problem.learned = call.learned();
   problem.factors_train = call.factored();
   problem.element_size = static_cast<int64_t>(at::elementSize(type));
+  problem.narrow = type == at::kHalf;
   problem.prepared = call.constant;
   problem.traffic = fixed ? 0 : static_cast<int64_t>(requested_traffic());
   problem.threads = fixed ? 1 : at::get_num_threads();

@@ -73,7 +73,7 @@ void require_same(const std::vector<std::string>& classes, const std::vector<std
   if (classes != known)
     throw std::runtime_error("the classes of the pictures (" + shorten(join(classes)) +
                              ") differ from the run's (" + shorten(join(known)) +
-                             "): use pictures of the run's classes");
+                             "): use pictures of the run's classes, below FOLDER/test where some have none");
 }
 
 }  // namespace
@@ -138,8 +138,6 @@ std::unique_ptr<Data> load_images_of(Recipe recipe, const DataRequest& request) 
     sets.emplace(name, std::move(*set));
   }
   if (!request.folder.empty() && divided) notes.push_back(*divided);
-  if (request.split.empty() && !sets.contains("dev"))
-    notes.push_back("the dev set is empty: the last weights count");
   return std::make_unique<ImageData>(std::move(recipe), std::move(sets), std::move(splits.classes), scale,
                                      std::move(notes), std::move(checksums));
 }

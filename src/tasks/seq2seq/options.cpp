@@ -89,7 +89,7 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   keys.number("max_source", limits.max_source, 0, kLargestSize,
               "Training pairs whose source has more tokens are left out, and sources to translate are cut off there; 0: no limit.");
   keys.number("max_target", limits.max_target, 0, kLargestSize, "Training pairs whose target has more tokens are left out; 0: no limit.");
-  keys.number("max_ratio", limits.max_ratio, 0, 1e6, "Training pairs of which one side has so many times the other's tokens are left out; 0: no limit.");
+  keys.number("max_ratio", limits.max_ratio, 0, 1e6, "Training pairs are left out where one side has more than this many times the tokens of the other; 0: no limit.");
 
   keys.table("math", "Generated assignments and questions (QNLP's mathematical language understanding), where `task.data` is `math`.");
   keys.number("lowest", source.math.lowest, -1e9, 1e9, "Smallest value of a variable.").only(kMath, is_math);
@@ -139,11 +139,11 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   keys.number("alpha", translation.search.alpha, -10, 10, "Of the length penalty; 0: none.").may_change_in_answers();
   keys.number("shortest", translation.search.shortest, 0, kLargestSize, "Fewest tokens of a target.").may_change_in_answers();
   keys.number("no_repeat", translation.search.no_repeat, 0, kLargestSize,
-              "No so many tokens in a row come twice in a target; 0: they may.").may_change_in_answers();
+              "A sequence of this many tokens comes at most once in a target; 0: no limit.").may_change_in_answers();
   keys.text("banned", banned,
             "Phrases that no target has, with ` | ` between, as the target's pieces cut them; `<unk>`: the unknown token.").may_change_in_answers();
-  keys.number("longest_factor", translation.longest_factor, 0, 1000, "A target has at most so many times its source's tokens ..").may_change_in_answers();
-  keys.number("longest_offset", translation.longest_offset, 0, kLargestSize, ".. and so many more.").may_change_in_answers();
+  keys.number("longest_factor", translation.longest_factor, 0, 1000, "A target has at most this many times the tokens of its source, and `longest_offset` more.").may_change_in_answers();
+  keys.number("longest_offset", translation.longest_offset, 0, kLargestSize, "Tokens that a target may have beyond `longest_factor` times those of its source.").may_change_in_answers();
   keys.number("longest", translation.longest, 1, kLargestSize, "Most tokens of a target.").may_change_in_answers();
   keys.number("best", translation.search.best, 1, 10000, "How many hypotheses `predict` writes for a line, with tabs between.").only_predicts().only("decode.reads = source or beginning", [this] { return reads != Reads::pair; });
   keys.flag("scores", scores, "`predict` writes the score before each hypothesis, with a tab between.").only_predicts().only("decode.reads = source or beginning", [this] { return reads != Reads::pair; });

@@ -296,11 +296,6 @@ PreparedSpeech prepare_speech(Recipe& recipe, const DataRequest& request) {
   auto notes = preparation.notes();
   notes.insert(notes.begin(), class_notes.begin(), class_notes.end());
   if (const auto note = note_of_numbers(own); note && !trained) notes.insert(notes.begin(), *note);
-  if (request.split.empty() && !splits.contains("dev"))
-    notes.emplace_back("the dev set is empty: the last weights count");
-  if (request.split.empty() && !splits.contains("test"))
-    notes.emplace_back(
-        "the test set is empty: nothing is scored at the end (task.test_speakers can name its speakers)");
   return {std::move(splits), std::move(classes), std::move(notes), std::move(preparation.checksums)};
 }
 
