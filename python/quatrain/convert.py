@@ -151,7 +151,7 @@ def _kept_from(layer: nn.Module) -> str:
     elif parametrize.is_parametrized(layer, "weight"):
         return _COMPUTED
     elif type(layer) not in (nn.Linear, layers.Linear, layers.Embedding):
-        kind = "a convolution" if isinstance(layer, tuple(_CONVOLUTIONS)) else "a linear layer"
+        kind = "an embedding" if isinstance(layer, layers.Embedding) else "a convolution" if isinstance(layer, tuple(_CONVOLUTIONS)) else "a linear layer"
         return f"is a {type(layer).__name__}, which may do more than {kind}"
     if (type(layer) is nn.Linear or type(layer) in _CONVOLUTIONS) and "weight" not in layer._parameters:
         return _COMPUTED

@@ -44,6 +44,13 @@ Table table_of(const std::vector<tasks::Figure>& described, const train::Figures
   return table;
 }
 
+train::Figures score(train::Task& task, const std::string& split, bool bf16) {
+  StatusLine status;
+  int64_t batches = 0;
+  const auto show = [&] { status.show("scoring the " + split + " set: batch " + grouped(++batches)); };
+  return train::score(task, split, bf16, show).figures;
+}
+
 }  // namespace
 
 int evaluate_command(const EvaluateArguments& arguments) {
@@ -66,15 +73,7 @@ int evaluate_command(const EvaluateArguments& arguments) {
     throw std::runtime_error("the data have no " + arguments.split +
                              " set to score: name another set with --split, or other data with --data");
   const auto task = data->make_task(model);
-  const auto figures =
-      [&] {
-        StatusLine status;
-        int64_t batches = 0;
-        return train::score(*task, arguments.split, recipe.train.bf16, [&] {
-          status.show("scoring the " + arguments.split + " set: batch " + grouped(++batches));
-        });
-      }()
-          .figures;
+  const auto figures = score(*task, arguments.split, recipe.train.bf16);
 
   if (const std::string doubt = train::doubt_of(figures, arguments.split); !doubt.empty()) {
     print_notes({doubt});

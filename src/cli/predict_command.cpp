@@ -1,4 +1,5 @@
 #include <poll.h>
+#include <sys/stat.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 #include <unistd.h>
@@ -67,6 +68,12 @@ struct Progress {
   size_t lines = 0, unanswered = 0;
   std::optional<StatusLine> status;  // where the answers go elsewhere
 };
+
+// Beside answers that go to a terminal, also through a pipe, or lines that are typed, it would be in the way.
+bool shows_status() {
+  struct stat output {};
+  return !::isatty(STDIN_FILENO) && ::fstat(STDOUT_FILENO, &output) == 0 && S_ISREG(output.st_mode);
+}
 
 // Answers lines, which follow those of `so_far` of what `place` names.
 void answer_lines(tasks::Model& model, bool skips_bad, std::span<const std::string> lines,
@@ -199,7 +206,7 @@ int predict_command(const PredictArguments& arguments) {
   const torch::NoGradGuard no_grad;
   const train::Autocast autocast(model->recipe().train.bf16, session.device().type());
   Progress progress;
-  if (!::isatty(STDOUT_FILENO)) progress.status.emplace();
+  if (shows_status()) progress.status.emplace();
   if (arguments.live)
     answer_sound(*model, arguments.rate);
   else if (arguments.lines.empty())

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 RecipeFile from_file(const fs::path& path) {
-  return {tasks::read_recipe_text(path.string()), path.string(), path.stem().string(), {}};
+  return {tasks::read_recipe_text(path.string()), path.string(), tasks::recipe_name(path), {}};
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ int score_command(const ScoreArguments& arguments) {
   const auto hypotheses = read_lines(arguments.hypotheses);
   for (size_t r = 0; r < references.size(); ++r) {
     if (hypotheses.size() != references[r].size())
-      throw std::runtime_error("score: both files must have the same number of lines, got " +
+      throw std::runtime_error("score: all files must have the same number of lines, got " +
                                std::to_string(hypotheses.size()) + " in " + arguments.hypotheses + " and " +
                                std::to_string(references[r].size()) + " in " + arguments.references[r]);
     if (references[r].empty())

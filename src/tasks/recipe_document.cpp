@@ -47,6 +47,7 @@ std::string values_of(const Key& key) {
 }
 
 std::string later_of(const Key& key) {
+  if (key.table == "compare") return "";
   std::string text = key.free ? "`resume`" : "";
   if (acts_on_answers(key))
     text += (text.empty() ? "" : ", ") + std::string(key.predicts ? "`predict`" : "`answers`");

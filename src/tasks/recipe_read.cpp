@@ -254,14 +254,6 @@ void read_tables(Recipe& recipe, const toml::table& root, const std::string& ori
   }
 }
 
-// A stored recipe is called like its run, not like its file.
-std::string name_of_file(const fs::path& path) {
-  const fs::path whole = fs::absolute(path).lexically_normal();
-  if (whole.filename() != "recipe.toml") return whole.stem().string();
-  const fs::path folder = whole.parent_path();
-  return (train::is_checkpoint(folder) ? folder.parent_path() : folder).filename().string();
-}
-
 }  // namespace
 
 void apply(Recipe& recipe, const Setting& setting) {
@@ -301,9 +293,16 @@ std::string read_recipe_text(const std::string& path) {
   }
 }
 
+std::string recipe_name(const fs::path& path) {
+  const fs::path whole = fs::absolute(path).lexically_normal(), folder = whole.parent_path();
+  const fs::path named = train::is_checkpoint(folder) ? folder.parent_path() : folder;
+  const bool stored = whole.filename() == "recipe.toml" && named.has_filename();
+  return (stored ? named.filename() : whole.stem()).string();
+}
+
 Recipe read_recipe(const std::string& path, const std::vector<Setting>& settings) {
   const std::string text = read_recipe_text(path);
-  return parse_recipe(text, path, name_of_file(path), settings);
+  return parse_recipe(text, path, recipe_name(path), settings);
 }
 
 }  // namespace quatrain::tasks

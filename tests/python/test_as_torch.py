@@ -284,3 +284,15 @@ def test_fx_is_told_what_it_cannot_trace():
 
     model, x = nn.Sequential(quatrain.nn.Conv2d(8, 8, 3), nn.ReLU()), torch.randn(2, 8, 6, 6)
     torch.testing.assert_close(torch.fx.GraphModule(model, Tracer().trace(model))(x), model(x))
+
+
+def test_a_flag_is_no_number():
+    with pytest.raises(TypeError, match="Dropout: n must be an int, got True"):
+        quatrain.nn.Dropout(0.5, True)  # torch's second argument is inplace
+
+
+@pytest.mark.parametrize("layer, before", [(quatrain.nn.RNN, (8, 8, 1)), (quatrain.nn.RNNCell, (8, 8, True))])
+def test_the_fourth_argument_of_an_rnn_is_shown(layer, before):
+    arguments = inspect.signature(layer).parameters
+    assert list(arguments)[3] == "nonlinearity" and arguments["nonlinearity"].default == "tanh"
+    assert layer(*before, "relu").cell == "rnn_relu"

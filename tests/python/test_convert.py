@@ -136,3 +136,14 @@ def test_factorize():
     assert ops.rank("learned", model.linear1.A, model.linear1.weights()[0].factored[1:]) == report.layers[0].rank
     with pytest.raises(ValueError, match="learned A"):
         nn.Linear(8, 8).find_factors()
+
+
+def test_our_real_embedding_converts_and_torchs_stays():
+    table = nn.Embedding(8, 16, algebra="quaternion").matrix().detach()
+    ours, theirs = nn.Embedding(8, 16, algebra="real"), torch.nn.Embedding(8, 16)
+    with torch.no_grad():
+        ours.S.copy_(table.unsqueeze(0))
+    model, report = quatrain.convert(torch.nn.ModuleList([ours, theirs]), "quaternion")
+    assert [layer.name for layer in report.layers] == ["0"] and report.layers[0].error < 1e-6
+    torch.testing.assert_close(model[0](torch.arange(8)), table)
+    assert model[1] is theirs

@@ -107,3 +107,14 @@ def test_kernels_and_packed_maps():
     weight = layer.add_weight("phm(2)", 4, 6, kernel=(3, 3), name="F", maps=3)
     assert layer.F.shape == (2, 3, 2, 3, 3) and weight.matrix(layer).shape == (6, 4 * 9)
     assert nn.MultiheadAttention(480, 2, algebra="real", packed=True).packed.S.var().item() == pytest.approx(1 / 480, rel=0.03)
+
+
+def test_weights_that_do_not_fit_are_refused():
+    layer = nn.HypercomplexLayer()
+    with pytest.raises(ValueError, match="in_features must be divisible by n = 4, got 7"):
+        layer.add_weight("quaternion", 7, 8)
+    with pytest.raises(ValueError, match="out_features must be divisible by n = 4, got 10"):
+        layer.add_weight("quaternion", 8, 10)
+    layer.add_weight("quaternion", 8, 8)
+    with pytest.raises(ValueError, match="has a parameter S already"):
+        layer.add_weight("quaternion", 8, 8)

@@ -34,6 +34,8 @@ def test_the_same_logits(tmp_path, settings):
     train(tmp_path / "run", *settings)
     run = quatrain.load(tmp_path / "run")
     assert not run.model.training and len(run.labels) == 2 and run.vocabulary[:2] == ["<pad>", "<unk>"]
+    with pytest.raises(ValueError, match="quatrain convert RUN"):
+        quatrain.convert(run.model, "quaternion")
     tokens = torch.randint(1, len(run.vocabulary), (4, 9))
     tokens[1, 5:] = 0
     save_file({"x": tokens}, tmp_path / "input")

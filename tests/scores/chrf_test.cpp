@@ -34,6 +34,12 @@ TEST(Chrf, of_little_is_nothing) {
   EXPECT_NEAR(chrf(chrf_counts("word", "word")), 100, 1e-9);
 }
 
+TEST(Chrf, the_closest_of_several_references_counts) {
+  const std::vector<std::string_view> references{"xyz", "abd", "abc"};
+  EXPECT_EQ(chrf_counts("abc", references), chrf_counts("abc", "abc"));
+  EXPECT_THROW(chrf_counts("abc", std::vector<std::string_view>{}), std::invalid_argument);
+}
+
 TEST(Chrf, characters_are_unicodes) {
   const auto counts = chrf_counts("\xC3\xBC\xC2\xA0\xF0\x9F\x98\x80", "\xC3\xBC\xF0\x9F\x98\x80");
   EXPECT_EQ(counts.matched, (CharacterOrders{2, 1, 0, 0, 0, 0}));

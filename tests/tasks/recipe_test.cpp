@@ -342,6 +342,8 @@ TEST(Recipe, an_empty_file_is_a_recipe) {
   std::ofstream(path).close();
   EXPECT_THAT(differing_keys(read_recipe(path), Recipe{}), IsEmpty());
   EXPECT_EQ(read_recipe(path).name, "empty");
+  EXPECT_EQ(recipe_name("runs/mine/recipe.toml"), "mine");
+  EXPECT_EQ(recipe_name("/recipe.toml"), "recipe");
 }
 
 TEST(Recipe, those_of_the_project_are_read) {

@@ -280,6 +280,7 @@ TEST_F(SpeechProblemsTest, ADevSetThatIsMissingIsSaid) {
   fs::remove(file("test.tsv"));
   EXPECT_THAT(notes_of_missing_sets(*load({})),
               ElementsAre(dev, "there is no test set: nothing is scored at the end"));
+  EXPECT_THAT(load({})->notes(), ElementsAre("task.test_speakers can name the speakers of a test set"));
 }
 
 // A run that must name a class says so; a transcript may be empty.
@@ -339,7 +340,8 @@ TEST_F(SpeechProblemsTest, AlignmentsThatDoNotFitAreNamed) {
   auto skipping = settings;
   skipping.push_back("task.skip_bad=true");
   EXPECT_THAT(load(skipping)->notes(),
-              ElementsAre(HasSubstr("train set: 1 utterance left out (the alignment does not fit)")));
+              ElementsAre(HasSubstr("train set: 1 utterance left out (the alignment does not fit)"),
+                          HasSubstr("task.test_speakers")));
 }
 
 TEST_F(SpeechProblemsTest, AlignmentsOfOtherClassesAreNamed) {

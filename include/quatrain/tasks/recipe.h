@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -140,7 +141,9 @@ QUATRAIN_API Recipe parse_recipe(std::string_view text, const std::string& origi
                                  const std::function<void(Recipe&)>& choose = {});
 /// The text of a recipe's file, which must be a regular file of at most 1 MiB. Throws RecipeError.
 QUATRAIN_API std::string read_recipe_text(const std::string& path);
-/// The same from a file; the recipe's name is the file's.
+/// What the recipe of a file is called: like the file, or like the run or folder whose recipe.toml it is.
+QUATRAIN_API std::string recipe_name(const std::filesystem::path& path);
+/// The same from a file, called as recipe_name says.
 QUATRAIN_API Recipe read_recipe(const std::string& path, const std::vector<Setting>& settings = {});
 
 /// Gives one key its value. An unknown key's error names the nearest, or the kind that has it; a bad value's

@@ -289,10 +289,8 @@ int64_t winograd_tile(const ConvolutionProblem& p, Winograd asked) {
   if (!p.engine && p.planes < kFewPlanes) return 0;
   // A panel is a row of tiles at least. One that is far from the second level cache gains nothing.
   constexpr int64_t kLargestRow = 8 << 20;  // bytes
-  const auto row = [&](int64_t m) {
-    return (m + 2) * (m + 2) * ((p.width + m - 1) / m) * p.n * std::max(p.units_in, p.units_out) * 4;
-  };
-  if (p.engine && row(2) > kLargestRow) return 0;
+  const int64_t row = 16 * ((p.width + 1) / 2) * p.n * std::max(p.units_in, p.units_out) * 4;
+  if (p.engine && row > kLargestRow) return 0;
   const bool several = p.height > 4 && p.width > 4;
   if (several && p.less_precision && winograd_products(p, 4) < winograd_products(p, 2)) return 4;
   return winograd_products(p, 2) < 9 * p.height * p.width ? 2 : 0;

@@ -236,7 +236,8 @@ class Rectangle {
   const bool may_fetch_ = !kPacked<T> && takes_own_products(),
              rows_next_ = may_fetch_ && fetches_rows(p_, panels_, b_.depth),
              own_ = may_fetch_ && (p_.packed || rows_next_);
-  Left<T> left_{p_, rows_ + b_.tile, b_.depth, own_&& reads_in_place(p_)};
+  const bool in_place_ = own_ && reads_in_place(p_);
+  Left<T> left_{p_, rows_ + b_.tile, b_.depth, in_place_};
   T* right_ = nullptr;
   Few<float*> products_{R_}, kept_{p_.products ? R_ : 0};
   Upcoming upcoming_;  // rows, where they are fetched

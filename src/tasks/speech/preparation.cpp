@@ -296,6 +296,8 @@ PreparedSpeech prepare_speech(Recipe& recipe, const DataRequest& request) {
   auto notes = preparation.notes();
   notes.insert(notes.begin(), class_notes.begin(), class_notes.end());
   if (const auto note = note_of_numbers(own); note && !trained) notes.insert(notes.begin(), *note);
+  if (request.split.empty() && !splits.contains("test"))
+    notes.emplace_back("task.test_speakers can name the speakers of a test set");
   return {std::move(splits), std::move(classes), std::move(notes), std::move(preparation.checksums)};
 }
 
