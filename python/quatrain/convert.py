@@ -182,8 +182,8 @@ def _recurrent_lines(name: str, weights: list[WeightConversion], before: int, af
 
 def _own_options(layer: nn.Module) -> dict[str, Any]:
     """What only our layers have."""
-    ours = isinstance(layer, layers.Linear)
-    return {"initialiser": layer.initialiser, "way": layer.way, "maps": layer.maps} if ours else {}
+    names = {layers.Linear: ("initialiser", "way", "maps"), layers.Embedding: ("initialiser", "way")}
+    return {name: getattr(layer, name) for name in names.get(type(layer), ())}
 
 
 def _filled(twin: Any, layer: Any, weight: Tensor, matrix: Tensor, fresh: bool) -> tuple[nn.Module, float | None]:
@@ -204,11 +204,11 @@ def _filled(twin: Any, layer: Any, weight: Tensor, matrix: Tensor, fresh: bool) 
 def _twin(layer: Any, weight: Tensor, spec: Spec, sizes: tuple[int, int], fresh: bool) -> tuple[nn.Module, float | None]:
     """The layer to stand in its place, and the relative error of its matrix."""
     twin: Any
+    like: dict[str, Any] = {"device": weight.device, "dtype": weight.dtype, "algebra": spec, **_own_options(layer)}
     if isinstance(layer, layers.Embedding):
-        options: dict[str, Any] = {"initialiser": layer.initialiser, "way": layer.way}
-        twin = layers.Embedding(*sizes[::-1], device=weight.device, dtype=weight.dtype, algebra=spec, **options)
-        return _filled(twin, layer, weight, weight.detach().reshape(sizes[1], sizes[0]), fresh)
-    twin = layers.Linear(*sizes, layer.bias is not None, weight.device, weight.dtype, algebra=spec, **_own_options(layer))
+        twin = layers.Embedding(*sizes[::-1], **like)
+    else:
+        twin = layers.Linear(*sizes, layer.bias is not None, **like)
     return _filled(twin, layer, weight, weight.detach().reshape(sizes[1], sizes[0]), fresh)
 
 

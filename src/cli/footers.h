@@ -35,11 +35,11 @@ inline constexpr const char* kEvaluateFooter = R"(Examples:
 
 inline constexpr const char* kPredictFooter =
     R"(Prints one line for each line that it reads, in order, with tabs between. What is in it depends on the kind of run:
-where texts are classified, the label, then the probability of every label in the order of the run's labels.txt; of a picture (a file) the
-likeliest class and its probability; of a recording (a file) what was said; where lines become lines, the best target, or
-several with their scores (decode.best, decode.scores). Where lines become lines, decode.reads lets a line have the
-beginning of its target, or a target to be scored, behind a tab. The kind regression reads the input's numbers with spaces
-between (two quaternions are 8), copy_memory the symbols as digits without spaces (10 of them).
+where texts are classified, the label, then the probability of every label in the order of the run's labels.txt; of a
+picture (a file) the likeliest class and its probability; of a recording (a file) what was said; where lines become lines,
+the best target, or several with their scores (decode.best, decode.scores). Where lines become lines, decode.reads lets a
+line have the beginning of its target, or a target to be scored, behind a tab. The kind regression reads the input's
+numbers with spaces between (two quaternions are 8), copy_memory the symbols as digits without spaces (10 of them).
 
 --with answers together with other runs of the same pieces: each token by the mean of their probabilities.
 

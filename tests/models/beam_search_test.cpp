@@ -10,6 +10,7 @@
 
 #include "models/translators.h"
 #include "system_memory.h"
+#include "threads.h"
 
 namespace {
 
@@ -109,18 +110,17 @@ TEST(BeamSearch, ScoresOfBannedTokensAreLeftAsTheyWere) {
 
 TEST(Translate, ExactAnswersDoNotDependOnTheBatch) {
   torch::manual_seed(5);
-  const int threads = at::get_num_threads();
   for (const char* algebra : {"real", "quaternion", "phm(4)", "octonion"}) {
     SCOPED_TRACE(algebra);
     Seq2Seq model = trained_like(algebra);
     const auto sources = random_sources(24, 24, 161);  // to 162 tokens
     auto options = translation(4, 2, 1, models::LengthPenalty::power);
     options.longest = 40;
-    at::set_num_threads(2);
+    const test::Threads threads(2);
     options.batch = 16;
     const auto together = models::translate(model, sources, options);
     for (const int count : {1, 2}) {
-      at::set_num_threads(count);
+      const test::Threads so_many(count);
       for (size_t i = 0; i < sources.size(); ++i) {
         const auto alone = models::translate(model, {sources[i]}, options);
         ASSERT_EQ(alone[0].size(), together[i].size());
@@ -130,7 +130,6 @@ TEST(Translate, ExactAnswersDoNotDependOnTheBatch) {
         }
       }
     }
-    at::set_num_threads(threads);
     options.exact = false;
     const auto free = models::translate(model, sources, options);
     for (size_t i = 0; i < sources.size(); ++i) EXPECT_NEAR(free[i][0].score, together[i][0].score, 1e-5);

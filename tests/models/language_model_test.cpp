@@ -15,6 +15,7 @@
 #include "quatrain/models/language_model_decoder.h"
 #include "quatrain/models/score_text.h"
 #include "quatrain/nn/parameters.h"
+#include "threads.h"
 
 namespace quatrain::models {
 namespace {
@@ -216,14 +217,13 @@ TEST(Generate, AContinuationDependsOnItsPromptAndSeedAlone) {
     for (const auto& one : all) tokens.push_back(one.tokens);
     return tokens;
   };
+  const test::Threads two(2);
   const auto all = tokens_of(generate(model, prompts, seeds, options));
   EXPECT_GT(std::set(all.begin(), all.end()).size(), 60);
   for (const size_t i : {size_t{0}, size_t{33}, size_t{69}})
     EXPECT_EQ(generate(model, {prompts[i]}, {seeds[i]}, options)[0].tokens, all[i]);
-  const int threads = torch::get_num_threads();
-  torch::set_num_threads(1);
+  const test::Threads one(1);
   EXPECT_EQ(tokens_of(generate(model, prompts, seeds, options)), all);
-  torch::set_num_threads(threads);
 }
 
 TEST(Generate, EndsAndNeverChoosesWhatItMust) {
@@ -277,15 +277,14 @@ TEST(ScoreText, ATextsScoreDependsOnItAlone) {
     const auto tokens = prompt(1 + 17 * i, i);
     texts.emplace_back(tokens.begin(), tokens.end());
   }
+  const test::Threads two(2);
   const auto all = score_texts(model, texts, {8, 3});
-  const int threads = torch::get_num_threads();
-  torch::set_num_threads(1);
+  const test::Threads one(1);
   for (size_t i = 0; i < texts.size(); ++i) {
     const auto alone = score_texts(model, {texts[i]}, {8, 3})[0];
     EXPECT_EQ(alone.log_probability, all[i].log_probability) << i;
     EXPECT_EQ(alone.tokens, static_cast<int64_t>(texts[i].size()) - 1);
   }
-  torch::set_num_threads(threads);
 }
 
 TEST(ScoreText, IsAPlainLoop) {

@@ -9,6 +9,7 @@
 
 #include "quatrain/nn/parameters.h"
 #include "system_memory.h"
+#include "threads.h"
 
 namespace quatrain::models {
 namespace {
@@ -145,8 +146,7 @@ TEST(ResNet, ANormThatTrainsTakesTheWholeBatch) {
 
 // Of pictures whose first stages are large, a few at a time.
 TEST(ResNet, EvaluatesManyPicturesInPanels) {
-  const int threads = torch::get_num_threads();
-  torch::set_num_threads(1);
+  const test::Threads threads(1);
   for (const int64_t depth : {18, 50}) {
     torch::manual_seed(13);
     ResNet net(small("quaternion", Residual::plain, depth));
@@ -160,7 +160,6 @@ TEST(ResNet, EvaluatesManyPicturesInPanels) {
     EXPECT_LE(system.largest(), x.nbytes() + 4096) << depth;
     EXPECT_EQ(net(x.narrow(0, 0, 0)).size(0), 0);
   }
-  torch::set_num_threads(threads);
 }
 
 TEST(ResNet, EveryKindLearns) {

@@ -35,6 +35,7 @@ def test_one_openmp_runtime():
     """Both work with threads; then the process's memory holds one runtime."""
     done = python(
         "import torch, quatrain\n"
+        "torch.set_num_threads(2)\n"
         "torch.randn(512, 512) @ torch.randn(512, 512)\n"
         "quatrain.nn.Linear(512, 512, algebra='quaternion')(torch.randn(512, 512)).sum().backward()\n"
         "print({line.split()[-1] for line in open('/proc/self/maps') if '/lib' in line})"

@@ -320,6 +320,7 @@ TEST_F(ImagesTest, APictureThatIsAloneInItsBatchIsRefusedWhereItIsTooSmall) {
 
 TEST_F(ImagesTest, ADevSetWithoutPicturesIsSaid) {
   test::write_colours(folder_ / "colours", 4, 2, 2);
+  EXPECT_THAT(load({})->notes(), testing::IsEmpty());
   EXPECT_THAT(notes_of_missing_sets(*load({})), testing::IsEmpty());
   fs::remove_all(file("dev"));
   EXPECT_THAT(notes_of_missing_sets(*load({"task.dev_share=0"})),

@@ -342,6 +342,8 @@ TEST_F(SpeechProblemsTest, AlignmentsThatDoNotFitAreNamed) {
   EXPECT_THAT(load(skipping)->notes(),
               ElementsAre(HasSubstr("train set: 1 utterance left out (the alignment does not fit)"),
                           HasSubstr("task.test_speakers")));
+  EXPECT_THAT(notes_of_missing_sets(*load(skipping)),
+              ElementsAre(HasSubstr("no dev set"), HasSubstr("no test set")));
 }
 
 TEST_F(SpeechProblemsTest, AlignmentsOfOtherClassesAreNamed) {
@@ -366,6 +368,7 @@ TEST_F(SpeechProblemsTest, AlignmentsOfOtherClassesAreNamed) {
       ElementsAre("test set: 12 frames of classes that the training set does not have, which cannot be "
                   "recognised, the first \"7\"",
                   "test set: 2 utterances with such frames alone, which are scored but have no loss"));
+  EXPECT_THAT(notes_of_missing_sets(*load(settings)), ElementsAre(HasSubstr("no dev set")));
   EXPECT_GT(learn(settings).test.at("loss"), 0);
   write_set("train", {"0 1 1 1 0", "0 1 40000 1 0"});  // Kaldi's transition ids are such
   EXPECT_THAT(error_of_load(settings),
