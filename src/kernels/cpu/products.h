@@ -14,8 +14,8 @@ constexpr int kWidth = kProductVectors * kLanes;  // of a tile
 // So few rows have too few sums under way in tiles of that width: theirs are twice as wide.
 constexpr int kFewRows = kLanes == 16 ? 3 : 2, kMostVectors = 2 * kProductVectors;
 
-/// A product's operands, a tile's corner in all links, and what is fetched meanwhile: from `ahead`, which
-/// moves on by `step` bytes for each row of w.
+/// A product's operands, the corner of some tiles below each other in all links, and what is fetched
+/// meanwhile: from `ahead`, which moves on by `step` bytes for each row of w.
 struct ProductTile {
   const Links& links;
   int64_t x_at, w_at;
@@ -28,11 +28,11 @@ struct ProductTile {
   int64_t step;
 };
 
-/// y = x w of so many rows and vectors of columns, or of the first `part` columns of one vector; of all
-/// links, of which there is at least one. A function of its own, in whose registers nothing of the others is
-/// kept.
+/// y = x w of `tiles` times so many rows, and of vectors of columns, or of the first `part` columns of one
+/// vector; of all links, of which there is at least one. Moves on to the rows below. A function of its own,
+/// in whose registers nothing of the others is kept.
 template <int rows, int vectors, bool whole>
-[[gnu::noinline]] void product_tile(const ProductTile& t, int64_t part) {
+[[gnu::noinline]] void product_tiles(ProductTile& t, int64_t tiles, int64_t part) {
   // Lines that a row of w is long, of tiles of this width, or of those that a row ends with.
   constexpr int kLong = vectors > kProductVectors ? vectors : kProductVectors,
                 kFetchedLines = kLong * kLanes * 4 > kCacheLine ? kLong * kLanes * 4 / kCacheLine : 1;
@@ -41,48 +41,74 @@ template <int rows, int vectors, bool whole>
   // for each row, which the compiler would make of constant distances, fills the registers from 8 rows on.
   constexpr int kTogether = 4;
   int64_t one = t.x_row, three = 3 * t.x_row;
-  for (int64_t link = 0; link < t.links.count; ++link) {
-    Vec sum[rows][vectors] = {};
-    const float* w = t.links.w[link] + t.w_at;
-    const float* x[(rows + kTogether - 1) / kTogether];
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    for (int64_t link = 0; link < t.links.count; ++link) {
+      Vec sum[rows][vectors] = {};
+      const float* w = t.links.w[link] + t.w_at;
+      const float* x[(rows + kTogether - 1) / kTogether];
 #pragma GCC unroll 3
-    for (int i = 0; i < rows; i += kTogether) x[i / kTogether] = t.links.x[link] + t.x_at + i * t.x_row;
+      for (int i = 0; i < rows; i += kTogether) x[i / kTogether] = t.links.x[link] + t.x_at + i * t.x_row;
 #pragma GCC unroll 2
-    for (int64_t k = 0; k < t.depth; ++k, w += t.w_row, ahead += t.step) {
-      asm("" : "+r"(one), "+r"(three));  // not constant, as far as the compiler sees
-      Vec b[vectors];
+      for (int64_t k = 0; k < t.depth; ++k, w += t.w_row, ahead += t.step) {
+        asm("" : "+r"(one), "+r"(three));  // not constant, as far as the compiler sees
+        Vec b[vectors];
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) b[v] = whole ? load(w + v * kLanes) : load_part(w, part);
+        for (int v = 0; v < vectors; ++v) b[v] = whole ? load(w + v * kLanes) : load_part(w, part);
 #pragma GCC unroll 4
-      for (int line = 0; line < kFetchedLines; ++line) __builtin_prefetch(ahead + line * kCacheLine, 0, 2);
+        for (int line = 0; line < kFetchedLines; ++line) __builtin_prefetch(ahead + line * kCacheLine, 0, 2);
+#pragma GCC unroll 12
+        for (int i = 0; i < rows; ++i) {
+          const int64_t distances[kTogether] = {0, one, 2 * one, three};
+          const Vec a = x[i / kTogether][distances[i % kTogether]] - Vec{};  // in every lane
+#pragma GCC unroll 4
+          for (int v = 0; v < vectors; ++v) sum[i][v] += a * b[v];
+        }
+#pragma GCC unroll 3
+        for (const float*& of_four : x) ++of_four;
+      }
 #pragma GCC unroll 12
       for (int i = 0; i < rows; ++i) {
-        const int64_t distances[kTogether] = {0, one, 2 * one, three};
-        const Vec a = x[i / kTogether][distances[i % kTogether]] - Vec{};  // in every lane
+        float* const y = t.y + i * t.y_row;
 #pragma GCC unroll 4
-        for (int v = 0; v < vectors; ++v) sum[i][v] += a * b[v];
+        for (int v = 0; v < vectors; ++v)
+          if (whole)
+            store(y + v * kLanes, link > 0 ? load(y + v * kLanes) + sum[i][v] : sum[i][v]);
+          else
+            store_part(y, link > 0 ? load_part(y, part) + sum[i][v] : sum[i][v], part);
       }
-#pragma GCC unroll 3
-      for (const float*& of_four : x) ++of_four;
     }
-#pragma GCC unroll 12
-    for (int i = 0; i < rows; ++i) {
-      float* const y = t.y + i * t.y_row;
-#pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v)
-        if (whole)
-          store(y + v * kLanes, link > 0 ? load(y + v * kLanes) + sum[i][v] : sum[i][v]);
-        else
-          store_part(y, link > 0 ? load_part(y, part) + sum[i][v] : sum[i][v], part);
-    }
+    t.x_at += rows * t.x_row, t.y += rows * t.y_row;
   }
+  t.ahead = ahead;
 }
 
-template <int vectors, bool whole, int rows = kProductRows>
-inline void product_rows(int64_t count, const ProductTile& tile, int64_t part = 0) {
+/// One tile of `count` rows, at most `rows`.
+template <int vectors, bool whole, int rows>
+inline void product_rest(int64_t count, ProductTile& tile, int64_t part) {
   if constexpr (rows > 1)
-    if (count < rows) return product_rows<vectors, whole, rows - 1>(count, tile, part);
-  product_tile<rows, vectors, whole>(tile, part);
+    if (count < rows) return product_rest<vectors, whole, rows - 1>(count, tile, part);
+  product_tiles<rows, vectors, whole>(tile, 1, part);
+}
+
+/// Rows in tiles of `most`. What is left over is the last tile; if it had too few rows, whose sums it would
+/// wait for, it shares those of the tile before.
+template <int most>
+struct ProductRows {
+  int64_t tiles, rest, last;
+  explicit ProductRows(int64_t rows) : tiles(rows / most), rest(rows % most), last(0) {
+    if (tiles == 0 || rest == 0 || rest > most / 3) return;
+    --tiles;
+    last = (most + rest) / 2;
+    rest += most - last;
+  }
+  int64_t count() const { return tiles + (rest > 0) + (last > 0); }
+};
+
+template <int vectors, bool whole, int most>
+inline void product_columns(const ProductRows<most>& rows, ProductTile tile, int64_t part) {
+  if (rows.tiles > 0) product_tiles<most, vectors, whole>(tile, rows.tiles, part);
+  if (rows.rest > 0) product_rest<vectors, whole, most>(rows.rest, tile, part);
+  if (rows.last > 0) product_rest<vectors, whole, most>(rows.last, tile, part);
 }
 
 void product(const Links& links, int64_t x_row, int64_t rows, int64_t w_row, int64_t depth, int64_t cols,
@@ -92,30 +118,32 @@ void product(const Links& links, int64_t x_row, int64_t rows, int64_t w_row, int
       for (int64_t col = 0; col < cols; ++col) y[row * y_row + col] = 0;
     return;
   }
-  // Equal groups of rows: a last one of a row or two would wait for its sums.
-  const int64_t groups = (rows + kProductRows - 1) / kProductRows,
-                width = rows > kFewRows ? kWidth : kMostVectors * kLanes, tiles = (cols + width - 1) / width,
-                steps = groups * tiles * links.count * depth,
-                step = steps > 0 ? (next.count * 4 + steps - 1) / steps : 0;
-  const auto* const ahead = reinterpret_cast<const char*>(next.count > 0 ? next.from : y);
+  const ProductRows<kProductRows> in_tiles(rows);
+  const ProductRows<kFewRows> in_few(rows);
+  const bool few = rows <= kFewRows;
+  const int64_t width = few ? kMostVectors * kLanes : kWidth, tiles = (cols + width - 1) / width,
+                steps = in_tiles.count() * links.count * depth,  // for each tile of columns
+      step = steps * tiles > 0 ? (next.count * 4 + steps * tiles - 1) / (steps * tiles) : 0;
+  const auto* ahead = reinterpret_cast<const char*>(next.count > 0 ? next.from : y);
   ProductTile tile{links, 0, 0, x_row, w_row, depth, y, y_row, ahead, step};
-  for (int64_t col = 0; col < cols; col += width)
-    for (int64_t group = 0, row = 0; group < groups; ++group) {
-      const int64_t count = (rows - row) / (groups - group), left = cols - col < width ? cols - col : width;
-      tile.x_at = row * x_row, tile.w_at = col, tile.y = y + row * y_row + col;
-      int64_t done = 0;
-      const auto whole_tiles = [&]<int vectors, int most>() {
-        constexpr int kColumns = vectors * kLanes;
-        for (; done + kColumns <= left; done += kColumns, tile.w_at += kColumns, tile.y += kColumns)
-          product_rows<vectors, true, most>(count, tile);
-      };
-      if (width > kWidth) whole_tiles.template operator()<kMostVectors, kFewRows>();
-      whole_tiles.template operator()<kProductVectors, kProductRows>();
-      whole_tiles.template operator()<1, kProductRows>();
-      if (done < left) product_rows<1, false>(count, tile, left - done);
-      tile.ahead += links.count * depth * step;
-      row += count;
+  for (int64_t col = 0, done; col < cols; col += done) {
+    const int64_t left = cols - col;
+    tile.w_at = col, tile.y = y + col;
+    if (few && left >= kMostVectors * kLanes) {
+      product_columns<kMostVectors, true>(in_few, tile, 0);
+      done = kMostVectors * kLanes;
+    } else if (left >= kWidth) {
+      product_columns<kProductVectors, true>(in_tiles, tile, 0);
+      done = kWidth;
+    } else if (left >= kLanes) {
+      product_columns<1, true>(in_tiles, tile, 0);
+      done = kLanes;
+    } else {
+      product_columns<1, false>(in_tiles, tile, left);
+      done = left;
     }
+    tile.ahead = ahead + (col + done) / width * steps * step;
+  }
 }
 
 }  // namespace
