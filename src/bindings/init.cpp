@@ -79,7 +79,8 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
   m.def("real_fans(Tensor S, int maps=1) -> (float, float)", &real_fans);
   m.def("structure_power(Tensor A) -> float", [](const at::Tensor& A) { return nn::structure_power(A); });
   m.def("algebra_power(str algebra) -> float", &power_of);
-  m.def("sinusoidal_positions(int length, int width) -> Tensor", &models::sinusoidal_positions);
+  m.def("sinusoidal_positions(int length, int width) -> Tensor",
+        [](int64_t length, int64_t width) { return models::sinusoidal_positions(length, width); });
 }
 
 TORCH_LIBRARY_IMPL(quatrain, CompositeExplicitAutograd, m) {

@@ -16,10 +16,17 @@ namespace {
 constexpr EnumNames<LengthPenalty, 2> kPenalties{
     {{LengthPenalty::power, "power"}, {LengthPenalty::wu, "wu"}}};
 
+constexpr int64_t kNone = -1;
+
+// A token of a hypothesis, and where the one before it stands: hypotheses share their beginnings.
+struct Node {
+  int64_t before, token;
+  double score;
+};
+
 // A target that is not finished.
 struct Live {
-  std::vector<int64_t> tokens;
-  std::vector<double> token_scores;
+  int64_t last = kNone;  // its last token's node
   double sum = 0;
 };
 
@@ -35,7 +42,7 @@ bool better(const Candidate& a, const Candidate& b) {
 }
 
 struct Sentence {
-  int64_t number = 0;
+  int64_t number = 0;  // kNone: it has left
   std::vector<Live> live;
   std::vector<Hypothesis> finished;  // the best first
 };
@@ -65,13 +72,17 @@ class Search {
  public:
   Search(const std::vector<SearchTask>& tasks, const SearchOptions& options)
       : tasks_(tasks), options_(options), results_(tasks.size()) {
+    constexpr int64_t kMostFirst = 1 << 20;  // nodes that memory is taken for at once
+    int64_t nodes = 0;
     for (size_t i = 0; i < tasks.size(); ++i) {
       Sentence& sentence = sentences_.emplace_back();
       sentence.number = static_cast<int64_t>(i);
       sentence.live.resize(1);
       tokens_.push_back(options.begin);
       parents_.push_back(sentence.number);
+      nodes = std::min(kMostFirst, nodes + options.beam * std::min(tasks[i].longest, kMostFirst));
     }
+    nodes_.reserve(static_cast<size_t>(nodes));
   }
 
   std::vector<std::vector<Hypothesis>> run(const Step& step) {
@@ -84,7 +95,8 @@ class Search {
                         "beam_search: beam must be at most the vocabulary's ", logits.size(1),
                         " tokens, got ", options_.beam);
       if (length_ == 0) check_tokens(logits.size(1));
-      advance(NextTokens(logits, 2 * options_.beam, banned()));
+      find_banned();
+      advance(NextTokens(logits, 2 * options_.beam, banned_));
     }
     return std::move(results_);
   }
@@ -114,39 +126,47 @@ class Search {
     }
   }
 
+  // Writes the tokens that end with a node to `tokens_so_far_`.
+  void trace(int64_t last) {
+    tokens_so_far_.clear();
+    for (int64_t node = last; node != kNone; node = nodes_[static_cast<size_t>(node)].before)
+      tokens_so_far_.push_back(nodes_[static_cast<size_t>(node)].token);
+    std::reverse(tokens_so_far_.begin(), tokens_so_far_.end());
+  }
+
   // Of each row the tokens that may not follow it.
-  std::vector<std::vector<int64_t>> banned() const {
-    std::vector<std::vector<int64_t>> rows;
+  void find_banned() {
+    banned_.resize(tokens_.size());
+    size_t row = 0;
     for (const Sentence& sentence : sentences_)
       for (const Live& live : sentence.live) {
-        auto& tokens = rows.emplace_back(std::vector{options_.begin, options_.pad});
+        auto& tokens = banned_[row++];
+        tokens.assign({options_.begin, options_.pad});
         if (length_ < options_.shortest) tokens.push_back(options_.end);
-        add_repeats(live.tokens, options_.no_repeat, tokens);
-        for (const auto& sequence : options_.banned) add_last(live.tokens, sequence, tokens);
-        for (const auto& sequence : task(sentence).banned) add_last(live.tokens, sequence, tokens);
+        const auto& own = task(sentence).banned;
+        if (options_.no_repeat == 0 && options_.banned.empty() && own.empty()) continue;
+        trace(live.last);
+        add_repeats(tokens_so_far_, options_.no_repeat, tokens);
+        for (const auto& sequence : options_.banned) add_last(tokens_so_far_, sequence, tokens);
+        for (const auto& sequence : own) add_last(tokens_so_far_, sequence, tokens);
       }
-    return rows;
   }
 
   void advance(const NextTokens& next) {
     tokens_.clear(), parents_.clear();
     int64_t row = 0;
-    std::vector<Sentence> going;
     for (Sentence& sentence : sentences_) {
       const auto rows = static_cast<int64_t>(sentence.live.size());
       extend(sentence, row, next);
       row += rows;
-      if (!done(sentence)) {
-        going.push_back(std::move(sentence));
-        continue;
-      }
+      if (!done(sentence)) continue;
       auto& finished = sentence.finished;
       if (static_cast<int64_t>(finished.size()) > options_.best)
         finished.resize(static_cast<size_t>(options_.best));
-      results_[static_cast<size_t>(sentence.number)] = std::move(finished);
+      results_[static_cast<size_t>(std::exchange(sentence.number, kNone))] = std::move(finished);
     }
+    std::erase_if(sentences_, [](const Sentence& sentence) { return sentence.number == kNone; });
     ++length_;
-    sentences_ = std::move(going);
   }
 
   // What may follow the rows of a sentence, the best first.
@@ -176,29 +196,39 @@ class Search {
     candidates_.resize(most);
   }
 
+  // The hypothesis that ends with a node, and with the end mark's score.
+  Hypothesis hypothesis(int64_t last, double end_score, double sum) {
+    trace(last);
+    Hypothesis made{tokens_so_far_, {}, sum, sum / length_penalty(options_, length_ + 1)};
+    for (int64_t node = last; node != kNone; node = nodes_[static_cast<size_t>(node)].before)
+      made.token_scores.push_back(nodes_[static_cast<size_t>(node)].score);
+    std::reverse(made.token_scores.begin(), made.token_scores.end());
+    made.token_scores.push_back(end_score);
+    return made;
+  }
+
   void extend(Sentence& sentence, int64_t first_row, const NextTokens& next) {
+    for (int64_t row = first_row; row < first_row + std::ssize(sentence.live); ++row)
+      if (!next.is_finite(row)) throw NotFiniteError(static_cast<size_t>(sentence.number));
     collect(sentence, first_row, next);
-    std::vector<Live> living;
+    living_.clear();
     const size_t begin_of_rows = tokens_.size();
     for (size_t rank = 0; rank < candidates_.size(); ++rank) {
       const Candidate& candidate = candidates_[rank];
-      const Live& from = sentence.live[static_cast<size_t>(candidate.row - first_row)];
+      const int64_t last = sentence.live[static_cast<size_t>(candidate.row - first_row)].last;
       const bool ends = candidate.token == options_.end;
       if (ends && rank >= static_cast<size_t>(options_.beam)) continue;
-      if (!ends && living.size() == static_cast<size_t>(options_.beam)) continue;
-      std::vector<double> token_scores = from.token_scores;
-      token_scores.push_back(candidate.score);
+      if (!ends && living_.size() == static_cast<size_t>(options_.beam)) continue;
       if (ends) {
-        sentence.finished.push_back({from.tokens, std::move(token_scores), candidate.sum,
-                                     candidate.sum / length_penalty(options_, length_ + 1)});
+        sentence.finished.push_back(hypothesis(last, candidate.score, candidate.sum));
         continue;
       }
-      Live& live = living.emplace_back(Live{from.tokens, std::move(token_scores), candidate.sum});
-      live.tokens.push_back(candidate.token);
+      living_.push_back({static_cast<int64_t>(nodes_.size()), candidate.sum});
+      nodes_.push_back({last, candidate.token, candidate.score});
       tokens_.push_back(candidate.token);
       parents_.push_back(candidate.row);
     }
-    sentence.live = std::move(living);
+    sentence.live.swap(living_);
     std::stable_sort(sentence.finished.begin(), sentence.finished.end(),
                      [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
     if (!done(sentence)) return;
@@ -210,9 +240,8 @@ class Search {
     if (sentence.live.empty() || static_cast<int64_t>(finished.size()) >= options_.beam) return true;
     if (static_cast<int64_t>(finished.size()) < options_.best) return false;
     // The most that a living one can reach: no further loss, and the kindest length.
-    const auto tokens = static_cast<int64_t>(sentence.live.front().tokens.size());
     const double kindest =
-        std::max(length_penalty(options_, tokens + 1), length_penalty(options_, task(sentence).longest + 1));
+        std::max(length_penalty(options_, length_ + 2), length_penalty(options_, task(sentence).longest + 1));
     double most = -std::numeric_limits<double>::infinity();
     for (const Live& live : sentence.live) most = std::max(most, live.sum / kindest);
     return finished[static_cast<size_t>(options_.best - 1)].score >= most;
@@ -223,7 +252,12 @@ class Search {
   std::vector<std::vector<Hypothesis>> results_;
   std::vector<Sentence> sentences_;        // those that are not done
   std::vector<int64_t> tokens_, parents_;  // of their rows
+  std::vector<Node> nodes_;                // of all hypotheses that live or lived
+  // Kept from step to step for their memory.
   std::vector<Candidate> candidates_;
+  std::vector<Live> living_;
+  std::vector<std::vector<int64_t>> banned_;
+  std::vector<int64_t> tokens_so_far_;
   int64_t length_ = 0;  // tokens of every living hypothesis
 };
 

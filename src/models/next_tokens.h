@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -11,9 +12,11 @@ namespace quatrain::models {
 class NextTokens {
  public:
   /// logits (rows, vocabulary): the scores, of any type and device. `most`: how many tokens are found for a
-  /// row. `banned`: of each row the tokens that are not among them. Scores that are not finite are an error.
+  /// row. `banned`: of each row the tokens that are not among them.
   NextTokens(const at::Tensor& logits, int64_t most, const std::vector<std::vector<int64_t>>& banned);
 
+  /// Whether a row's scores are finite. Nothing else is said of those of a row where they are not.
+  bool is_finite(int64_t row) const { return std::isfinite(total_.const_data_ptr<double>()[row]); }
   int64_t count() const { return best_.size(1); }  ///< found for each row: `most`, or the whole vocabulary
   /// Number i of a row, the likeliest first, equal ones by their token: a banned one's log-probability is
   /// minus infinity.

@@ -58,7 +58,7 @@ at::Tensor TokenInputsImpl::places(int64_t first, int64_t length) const {
     return positions->weight.narrow(0, first, length);
   }
   if (first + length <= options.max_length()) return sinusoids_.narrow(0, first, length);
-  return sinusoidal_positions(first + length, options.width()).narrow(0, first, length);
+  return sinusoidal_positions(length, options.width(), first);
 }
 
 at::Tensor TokenInputsImpl::forward(const at::Tensor& tokens, int64_t first) {

@@ -181,8 +181,12 @@ std::vector<std::vector<Hypothesis>> translate(const Ensemble& ensemble, const s
   for_each_batch(
       sizes, places, options,
       [&](const std::vector<size_t>& batch) {
-        auto found = translation(batch);
-        for (size_t i = 0; i < batch.size(); ++i) results[batch[i]] = std::move(found[i]);
+        try {
+          auto found = translation(batch);
+          for (size_t i = 0; i < batch.size(); ++i) results[batch[i]] = std::move(found[i]);
+        } catch (const NotFiniteError& error) {
+          throw NotFiniteError(batch[error.sentence()]);
+        }
       },
       after_batch);
   return results;

@@ -1,11 +1,13 @@
 #include "quatrain/models/beam_search.h"
 
+#include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "models/translators.h"
@@ -136,6 +138,50 @@ TEST(Translate, ExactAnswersDoNotDependOnTheBatch) {
   }
 }
 
+// Whose products round by the number of rows, if they are left to.
+TEST(Translate, ExactAnswersInBfloat16DoNotDependOnTheBatch) {
+  torch::manual_seed(5);
+  for (const char* algebra : {"real", "quaternion", "phm(4)"}) {
+    SCOPED_TRACE(algebra);
+    Seq2Seq model = trained_like(algebra, 200);
+    const auto sources = random_sources(24, 200, 90);
+    auto options = translation(4, 1, 1, models::LengthPenalty::power);
+    options.longest = 12;
+    options.batch = 24;
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    at::autocast::set_autocast_dtype(at::kCPU, torch::kBFloat16);
+    const auto together = models::translate(model, sources, options);
+    for (size_t i = 0; i < sources.size(); i += 3)
+      EXPECT_EQ(models::translate(model, {sources[i]}, options)[0][0].token_scores,
+                together[i][0].token_scores);
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    at::autocast::clear_cache();
+  }
+}
+
+TEST(BeamSearch, ScoresThatAreNotFiniteAreErrorsOfTheirSentence) {
+  SearchOptions options;
+  options.beam = 2;
+  int64_t steps = 0;
+  const auto search = [&] {
+    models::beam_search(
+        [&](const Tokens& tokens, const Tokens&) {
+          at::Tensor logits = torch::arange(9, torch::kFloat).repeat({std::ssize(tokens), 1});
+          // Of the second of three sentences, one of whose two rows.
+          if (++steps == 3) logits.index_put_({3, 7}, std::numeric_limits<float>::quiet_NaN());
+          return logits;
+        },
+        {{.longest = 5, .prefix = {}}, {.longest = 5, .prefix = {}}, {.longest = 5, .prefix = {}}}, options);
+  };
+  try {
+    search();
+    FAIL() << "no error";
+  } catch (const models::NotFiniteError& error) {
+    EXPECT_EQ(error.sentence(), 1U);
+  }
+  EXPECT_EQ(steps, 3);
+}
+
 // Steps after the third take no memory for tensors from the system: a translation five times as long takes
 // no more blocks. (How many it takes before depends on sizes that happen to share one.)
 TEST(Translate, LongerAnswersTakeNoMoreMemory) {
@@ -152,6 +198,9 @@ TEST(Translate, LongerAnswersTakeNoMoreMemory) {
     };
     blocks(40);  // prepares weights
     EXPECT_LE(blocks(200), blocks(40)) << algebra;
+    // Beyond the places of the sinusoids that are kept.
+    const int64_t far = 600;
+    EXPECT_LE(blocks(far + 100), blocks(far)) << algebra;
   }
 }
 

@@ -94,6 +94,7 @@ TEST(TextClassifier, LongTextsComputeTheirPositions) {
 
 TEST(TextClassifier, SinusoidsAreTensor2Tensors) {
   const at::Tensor positions = models::sinusoidal_positions(20, 9);
+  EXPECT_TRUE(models::sinusoidal_positions(3, 9, 17).equal(positions.narrow(0, 17, 3)));
   for (const int64_t p : {0, 1, 19})
     for (int64_t wave = 0; wave < 4; ++wave) {
       const double angle = static_cast<double>(p) * std::pow(1e-4, static_cast<double>(wave) / 3);

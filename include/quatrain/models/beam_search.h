@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
 
 #include <cstdint>
 #include <functional>
@@ -40,6 +41,18 @@ struct QUATRAIN_API Hypothesis {
   double score = 0;                  ///< the same with the length penalty, by which hypotheses are ranked
 };
 
+/// Thrown where a model's scores for a sentence are not finite.
+class QUATRAIN_API NotFiniteError : public c10::ValueError {
+ public:
+  explicit NotFiniteError(size_t sentence)
+      : c10::ValueError({__func__, __FILE__, __LINE__}, "beam_search: the model's scores are not finite"),
+        sentence_(sentence) {}
+  size_t sentence() const { return sentence_; }  ///< its place, from 0
+
+ private:
+  size_t sentence_;
+};
+
 /// One step of a model for a batch of hypotheses: the last token of each, and of which row of the step before
 /// it continues; at the first step, of which sentence. Returns the scores (logits) of what follows, (rows,
 /// vocabulary). See Seq2SeqDecoder::step.
@@ -63,7 +76,7 @@ struct QUATRAIN_API SearchTask {
 /// may have what is banned and repeat itself. A hypothesis that nothing may follow ends.
 ///
 /// Returns for each sentence its `best` hypotheses, the best first; fewer where there are not so many. Equal
-/// scores are ordered by row, then by token.
+/// scores are ordered by row, then by token. Scores that are not finite are a NotFiniteError.
 QUATRAIN_API std::vector<std::vector<Hypothesis>> beam_search(const Step& step,
                                                               const std::vector<SearchTask>& sentences,
                                                               const SearchOptions& options = {});

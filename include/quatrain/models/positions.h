@@ -8,6 +8,7 @@ namespace quatrain::models {
 
 /// Sinusoidal positions (length, width), float32, as Tensor2Tensor lays them out: sines in the first half,
 /// cosines in the second, wavelengths from 2 pi to 20,000 pi in geometric steps; a last odd column is zero.
-QUATRAIN_API at::Tensor sinusoidal_positions(int64_t length, int64_t width);
+/// The first row is of place `first`.
+QUATRAIN_API at::Tensor sinusoidal_positions(int64_t length, int64_t width, int64_t first = 0);
 
 }  // namespace quatrain::models

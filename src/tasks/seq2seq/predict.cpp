@@ -42,9 +42,7 @@ bool has_word(const std::string& text) {
   return data::word_problem(text, data::Tokenizer::whitespace).empty();
 }
 
-void require_finite(double score, size_t line) {
-  if (!std::isfinite(score)) throw LineError(line, "the model's scores are not finite");
-}
+constexpr const char* kNotFinite = "the model's scores are not finite";
 
 constexpr int kDigits = 4;  // of scores
 
@@ -112,7 +110,7 @@ std::vector<Seq2SeqModel::Written> Seq2SeqModel::write(const std::vector<std::st
     const Tokens rest(targets[i].begin() + static_cast<std::ptrdiff_t>(beginning.tokens), targets[i].end());
     std::string text;
     if (own().replace_unknown && std::find(rest.begin(), rest.end(), Pieces::kUnknown) != rest.end()) {
-      const auto words = data::split(lines[i], data::Tokenizer::whitespace);
+      const auto words = pieces.source.cut(lines[i]);
       for (size_t j = 0; j < rest.size(); ++j)
         text += (j == 0 ? "" : " ") + (rest[j] == Pieces::kUnknown
                                            ? words[static_cast<size_t>(all[i].places[beginning.tokens + j])]
@@ -164,14 +162,19 @@ Seq2SeqModel::Asked Seq2SeqModel::read(const std::vector<std::string>& lines) {
 }
 
 std::vector<std::string> Seq2SeqModel::search(const Asked& asked) {
-  const auto found = translate(asked.sources, own().translation, asked.targets);
+  const auto found = [&] {
+    try {
+      return translate(asked.sources, own().translation, asked.targets);
+    } catch (const models::NotFiniteError& error) {
+      throw LineError(asked.places[error.sentence()], kNotFinite);
+    }
+  }();
   std::vector<std::string> lines;  // of each hypothesis, as all that follows
   std::vector<Tokens> sources, targets;
   std::vector<Beginning> beginnings;
   for (size_t i = 0; i < found.size(); ++i) {
     tokens_ += static_cast<int64_t>(found[i].front().tokens.size()) + 1;
     for (const auto& hypothesis : found[i]) {
-      require_finite(hypothesis.score, asked.places[i]);
       lines.push_back(asked.lines[i]);
       sources.push_back(asked.sources[i]);
       targets.push_back(hypothesis.tokens);
@@ -202,7 +205,7 @@ std::vector<std::string> Seq2SeqModel::score(const Asked& asked) {
   std::vector<std::string> answers(asked.count);
   for (size_t i = 0; i < scores.size(); ++i) {
     const double sum = std::accumulate(scores[i].begin(), scores[i].end(), 0.0);
-    require_finite(sum, asked.places[i]);
+    if (!std::isfinite(sum)) throw LineError(asked.places[i], kNotFinite);
     std::string& answer = answers[asked.places[i]];
     answer = fixed(sum, kDigits) + "\t" + std::to_string(scores[i].size());
     if (own().alignments) answer += "\t" + pairs_of(places[i]);
