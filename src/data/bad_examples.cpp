@@ -21,4 +21,8 @@ void BadExamples::add(std::string_view set, std::string_view reason, const std::
   }
 }
 
+void BadExamples::forget(std::string_view set) {
+  std::erase_if(reasons, [&](const Reason& reason) { return reason.set == set; });
+}
+
 }  // namespace quatrain::data

@@ -13,10 +13,12 @@ namespace {
 // With a byte order mark and a carriage return, and one byte more, so that its length tells that it is too
 // long.
 constexpr size_t kMostKept = kLongestLine + 8;
+// Behind so many bytes a line is cut at the next white space.
+constexpr size_t kLongPart = kLongestLine / 2;
 
 }  // namespace
 
-LineFile::LineFile(std::filesystem::path file) : content_(std::move(file)) {}
+LineFile::LineFile(std::filesystem::path file, bool cuts) : content_(std::move(file)), cuts_(cuts) {}
 
 std::string LineFile::place() const {
   return data::place(file(), number_);
@@ -30,6 +32,7 @@ bool LineFile::refill() {
 
 bool LineFile::next(std::string_view& line) {
   begun_.clear();
+  const bool follows = std::exchange(goes_on_, false);
   const auto keep = [this](std::string_view part) {
     begun_.append(part.substr(0, kMostKept - std::min(kMostKept, begun_.size())));
   };
@@ -42,6 +45,14 @@ bool LineFile::next(std::string_view& line) {
     }
     const size_t end = rest_.find('\n');
     const std::string_view part = rest_.substr(0, end);
+    const size_t space = cuts_ && begun_.size() >= kLongPart ? part.find_first_of(kSpace) : part.npos;
+    if (space != part.npos) {
+      keep(part.substr(0, space + 1));
+      line = begun_;
+      rest_.remove_prefix(space + 1);
+      goes_on_ = true;
+      break;
+    }
     if (end != rest_.npos && !begun) {
       line = part;
     } else {
@@ -51,8 +62,8 @@ bool LineFile::next(std::string_view& line) {
     rest_.remove_prefix(end == rest_.npos ? rest_.size() : end + 1);
     if (end != std::string_view::npos) break;
   }
-  if (++number_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
-  if (line.ends_with('\r')) line.remove_suffix(1);
+  if (!follows && ++number_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
+  if (!goes_on_ && line.ends_with('\r')) line.remove_suffix(1);
   return true;
 }
 

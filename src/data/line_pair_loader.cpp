@@ -105,6 +105,10 @@ EncodedLinePairs encode(LinePairReader& reader, const Pieces& source, const Piec
   for (LinePair pair; reader.next(pair);) {
     auto from = source.encode(pair.source);
     const auto to = target.encode(pair.target);
+    if (limits.cut_sources && limits.max_source > 0 && std::ssize(from) > limits.max_source) {
+      from.resize(static_cast<size_t>(limits.max_source));
+      ++set.cut;
+    }
     if (leave_out(static_cast<int64_t>(from.size()), static_cast<int64_t>(to.size()), limits, set.left_out))
       continue;
     from.push_back(Pieces::kEnd);

@@ -286,7 +286,7 @@ LinePairCorpus::LinePairCorpus(TextForm text, std::vector<std::string> groups)
 LinePairCorpus::~LinePairCorpus() = default;
 
 std::shared_ptr<BadExamples> LinePairCorpus::count_anew(std::string_view split) const {
-  std::erase_if(bad_->reasons, [&](const BadExamples::Reason& reason) { return reason.set == split; });
+  bad_->forget(split);
   return bad_;
 }
 

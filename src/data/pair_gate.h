@@ -13,15 +13,16 @@
 
 namespace quatrain::data {
 
-/// What becomes of bad pairs of a set.
+/// What becomes of bad pairs of a set, or of bad lines.
 struct BadPairRule {
   std::shared_ptr<BadExamples> counted;
   std::string set;
   bool skip = false;  ///< false: an error
   Tokenizer tokenizer = Tokenizer::whitespace;
+  const char* what = "pairs";
 };
 
-/// Refuses pairs, of lines or of texts, or counts them.
+/// Refuses pairs, of lines or of texts, or single lines, or counts them.
 class PairGate {
  public:
   explicit PairGate(BadPairRule rule) : rule_(std::move(rule)) {}
@@ -50,7 +51,7 @@ class PairGate {
                   file);
   }
   bool refuse(const std::string& reason, const std::string& problem, const LineFile& file) {
-    TORCH_CHECK(rule_.skip, file.place(), ": ", problem, "; skip_bad leaves such pairs out");
+    TORCH_CHECK(rule_.skip, file.place(), ": ", problem, "; skip_bad leaves such ", rule_.what, " out");
     rule_.counted->add(rule_.set, reason, file.place());
     return false;
   }

@@ -102,6 +102,11 @@ class PieceList final : public Pieces::State {
     const auto found = ids_.find(piece);
     return found == ids_.end() ? Pieces::kUnknown : found->second;
   }
+  std::vector<std::string> cut(std::string_view line) const override {
+    std::vector<std::string> texts;
+    each_piece(kind_, line, [&](std::string_view piece) { texts.emplace_back(piece); });
+    return texts;
+  }
   std::vector<int32_t> encode(std::string_view line) const override {
     std::vector<int32_t> ids;
     each_piece(kind_, line, [&](std::string_view piece) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "data/pieces_state.h"
 #include "data/random.h"
 #include "support/numbers.h"
+#include "support/telling.h"
 #include "support/text.h"
 
 namespace quatrain::data {
@@ -45,6 +45,9 @@ class PieceModel final : public Pieces::State {
   int64_t id(std::string_view piece) const override {
     const auto* const mark = std::find(std::begin(kMarks), std::end(kMarks), piece);
     return mark != std::end(kMarks) ? mark - kMarks : processor_.PieceToId(piece);
+  }
+  std::vector<std::string> cut(std::string_view) const override {
+    TORCH_CHECK(false, "Pieces::cut: the pieces must be characters or words, got ", name(kind_));
   }
   std::vector<int32_t> encode(std::string_view line) const override {
     std::vector<int> ids;
@@ -85,9 +88,7 @@ using Tell = std::function<void(const std::string&)>;
 /// At most so many lines, each with the same chance. Every few seconds `tell` hears how many were read.
 std::vector<std::string> drawn_lines(const NextLine& next_line, const PieceOptions& options,
                                      const Tell& tell) {
-  using Clock = std::chrono::steady_clock;
-  constexpr auto kBetween = std::chrono::seconds(5);
-  auto told = Clock::now();
+  Telling telling(tell);
   Random random(options.seed);
   std::vector<std::string> lines;
   const auto most = static_cast<uint64_t>(options.sample);
@@ -95,10 +96,7 @@ std::vector<std::string> drawn_lines(const NextLine& next_line, const PieceOptio
   for (std::string line; next_line(line);) {
     if (is_blank(line)) continue;
     ++count;
-    if (tell && count % 1024 == 0 && Clock::now() - told >= kBetween) {
-      tell("vocabulary: " + grouped(static_cast<int64_t>(count)) + " lines read");
-      told = Clock::now();
-    }
+    telling([&] { return "vocabulary: " + grouped(static_cast<int64_t>(count)) + " lines read"; });
     if (count <= most) {
       lines.push_back(line);
     } else if (const uint64_t place = random.below(count); place < most) {

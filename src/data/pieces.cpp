@@ -105,6 +105,9 @@ int64_t Pieces::id(std::string_view piece) const {
 std::vector<int32_t> Pieces::encode(std::string_view line) const {
   return state_->encode(line);
 }
+std::vector<std::string> Pieces::cut(std::string_view line) const {
+  return state_->cut(line);
+}
 
 std::string Pieces::decode(const std::vector<int64_t>& ids) const {
   std::vector<int> text;

@@ -19,6 +19,7 @@ struct Pieces::State {
   virtual std::string piece(int64_t id) const = 0;
   virtual int64_t id(std::string_view piece) const = 0;
   virtual std::vector<int32_t> encode(std::string_view line) const = 0;
+  virtual std::vector<std::string> cut(std::string_view line) const = 0;
   /// Numbers of pieces that are no marks other than <unk>.
   virtual std::string decode(const std::vector<int>& ids) const = 0;
   /// What a file holds, without its first line. Equal contents are equal pieces.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "data/line_file.h"
+#include "data/pair_gate.h"
 #include "data/split_files.h"
 #include "data/text_file.h"
 
@@ -31,29 +32,33 @@ const std::vector<TextEntry>& text_entries() {
 
 class FileLines final : public LineReader {
  public:
-  explicit FileLines(const fs::path& file) : file_(file) {}
+  FileLines(const fs::path& file, BadPairRule rule) : file_(file, /*cuts=*/true), gate_(std::move(rule)) {}
   bool next(std::string& line) override {
-    std::string_view text;
-    if (!file_.next(text)) return false;
-    const std::string problem = line_problem(text);
-    TORCH_CHECK(problem.empty(), file_.place(), ": ", problem);
-    line = text;
-    return true;
+    for (std::string_view text; file_.next(text);) {
+      if (!gate_.fits(text, file_) || !gate_.is_text(text, file_)) continue;
+      line = text;
+      return true;
+    }
+    return false;
   }
+  bool goes_on() const override { return file_.goes_on(); }
   std::string place() const override { return file_.place(); }
 
  private:
   LineFile file_;
+  PairGate gate_;
 };
 
 class FileText final : public TextCorpus {
  public:
-  FileText(TextForm text, fs::path folder, std::map<std::string, fs::path, std::less<>> sets)
-      : TextCorpus(text), folder_(std::move(folder)), sets_(std::move(sets)) {}
+  FileText(TextForm text, fs::path folder, std::map<std::string, fs::path, std::less<>> sets, bool skip_bad)
+      : TextCorpus(text), folder_(std::move(folder)), sets_(std::move(sets)), skip_bad_(skip_bad) {}
   bool has(std::string_view split) const override { return sets_.contains(split); }
   std::vector<fs::path> files(std::string_view split) const override { return {find(split)}; }
   std::unique_ptr<LineReader> open(std::string_view split) const override {
-    return std::make_unique<FileLines>(find(split));
+    BadPairRule rule{count_anew(split), std::string(split), skip_bad_};
+    rule.what = "lines";
+    return std::make_unique<FileLines>(find(split), std::move(rule));
   }
 
  private:
@@ -68,12 +73,18 @@ class FileText final : public TextCorpus {
 
   fs::path folder_;
   std::map<std::string, fs::path, std::less<>> sets_;
+  bool skip_bad_;
 };
 
 }  // namespace
 
 LineReader::~LineReader() = default;
 TextCorpus::~TextCorpus() = default;
+
+std::shared_ptr<BadExamples> TextCorpus::count_anew(std::string_view split) const {
+  bad_->forget(split);
+  return bad_;
+}
 
 const std::vector<Reader>& text_readers() {
   static const std::vector<Reader> all = [] {
@@ -99,7 +110,7 @@ std::unique_ptr<TextCorpus> open_text(const TextSource& source) {
         sets.emplace(split, found);
     TORCH_CHECK(sets.contains(needed), "data: the ", entry.reader.name, " format needs ",
                 (folder / file).string(), " or ", file, ".gz, but there is neither");
-    return std::make_unique<FileText>(entry.text, folder, std::move(sets));
+    return std::make_unique<FileText>(entry.text, folder, std::move(sets), source.skip_bad);
   }
   TORCH_CHECK(false, "data: the reader of text must be one of ", join(known), ", got ", quote(source.reader));
 }
@@ -111,7 +122,7 @@ TokenStore encode_text(LineReader& reader, const Pieces& pieces, bool mark_ends,
   while (reader.next(line)) {
     auto ids = pieces.encode(line);
     if (ids.empty()) continue;
-    if (mark_ends) {
+    if (mark_ends && !reader.goes_on()) {
       ids.push_back(Pieces::kEnd);
       ++marked;
     }

@@ -101,6 +101,8 @@ TEST_F(PiecesTest, BasicEnglishIsTorchtexts) {
   EXPECT_THAT(cut(pieces, line),
               ElementsAre("it", "'", "s", "quoted", "a", ".", "b", "(", "see", ")", "x", ",", "y", "!", "?",
                           "end", "end", "\xC3\xA9t\xC3\xA9", "=", "@-@", "$5", "ab"));
+  EXPECT_EQ(pieces.cut(line), cut(pieces, line));
+  EXPECT_THAT(pieces.cut("Lost, word"), ElementsAre("lost", ",", "word"));
   EXPECT_THAT(pieces.encode(" \" ; "), IsEmpty());
 }
 

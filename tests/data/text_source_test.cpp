@@ -1,6 +1,7 @@
 #include "quatrain/data/text_source.h"
 
 #include "support.h"
+#include "support/text.h"
 
 namespace quatrain::data {
 namespace {
@@ -78,6 +79,48 @@ TEST_F(TextSourceTest, BadLinesAreErrors) {
   ASSERT_TRUE(reader->next(line));
   EXPECT_THAT(error_of([&] { reader->next(line); }),
               HasSubstr("train.txt:2: the text must be UTF-8, but byte 2"));
+}
+
+TEST_F(TextSourceTest, BadLinesAreLeftOutAndCountedIfAsked) {
+  const std::string word(kLongestLine + 1, 'w');
+  write("train.txt", "good\nb\xFF\nfine\n" + word + "\nc\xFF\nlast\n");
+  TextSource skipping = source();
+  skipping.skip_bad = true;
+  const auto corpus = open_text(skipping);
+  for (int twice = 0; twice < 2; ++twice)
+    EXPECT_THAT(lines(*corpus->open("train")), ElementsAre("good", "fine", "last"));
+  ASSERT_EQ(corpus->bad().reasons.size(), 2U);
+  EXPECT_EQ(corpus->bad().reasons[0].count, 2);
+  EXPECT_EQ(corpus->bad().reasons[0].first, (folder_ / "train.txt:2").string());
+  EXPECT_EQ(corpus->bad().reasons[1].reason, "a line has more than 1 MiB");
+}
+
+// A text of a single line is as long as the text.
+TEST_F(TextSourceTest, LongLinesAreReadInParts) {
+  std::string line;
+  for (int64_t word = 0; line.size() < 3 * kLongestLine; ++word) line += "w" + std::to_string(word) + " ";
+  write("train.txt", "a b\n" + line + "end\r\nc\n");
+  const auto corpus = open_text(source());
+  const auto reader = corpus->open("train");
+  std::string whole;
+  std::vector<std::string> places;
+  int64_t parts = 0;
+  for (std::string part; reader->next(part);) {
+    ASSERT_LE(part.size(), kLongestLine);
+    places.push_back(reader->place());
+    EXPECT_TRUE(!reader->goes_on() || part.back() == ' ');
+    parts += reader->goes_on();
+    whole += part + (reader->goes_on() ? "" : "|");
+  }
+  EXPECT_EQ(whole, "a b|" + line + "end|c|");
+  EXPECT_GE(parts, 3);
+  EXPECT_EQ(places[1], places[2]);
+  EXPECT_EQ(places.back(), (folder_ / "train.txt:3").string());
+
+  const auto pieces = words_of(*corpus->open("train"));
+  int64_t ends = 0;
+  encode_text(*corpus->open("train"), pieces, true, &ends);
+  EXPECT_EQ(ends, 3);
 }
 
 TEST_F(TextSourceTest, ATextBecomesOneSequence) {

@@ -5,7 +5,10 @@
 #include <torch/utils.h>
 
 #include <fstream>
+#include <iterator>
+#include <limits>
 
+#include "quatrain/data/pieces.h"
 #include "quatrain/train/checkpoint.h"
 #include "tasks/changed_set.h"
 #include "tasks/seq2seq_runs.h"
@@ -159,8 +162,49 @@ TEST_F(Seq2SeqKindTest, BadPairsAreErrorsOrCounted) {
                                      "task.folder=" + folder_.string(), "task.skip_bad=true",
                                      "task.max_source=10", "vocabulary.pieces=characters"}))
                        ->notes();
-  EXPECT_THAT(cut, testing::Contains(
-                       "test set: 3 sources cut at 10 tokens (task.max_source) where it is translated"));
+  EXPECT_THAT(cut, testing::Contains("test set: 3 sources cut at 10 tokens (task.max_source)"));
+}
+
+// Whatever was learned: its lines may be longer than any that the model was trained on.
+TEST_F(Seq2SeqKindTest, AnySetIsScored) {
+  learn(corpus({"model.positions=learned", "model.max_positions=40", "vocabulary.pieces=characters"}),
+        {.folder = folder_ / "run"});
+  const std::string long_line(50, 'a');
+  std::ofstream(folder_ / "test.low", std::ios::app) << long_line << "\na b\n";
+  std::ofstream(folder_ / "test.up", std::ios::app) << "A\n" << long_line << "\n";
+  const std::shared_ptr<Model> model = load_run(folder_ / "run");
+  const auto data = load_data(model->recipe(), {folder_.string(), "test", model.get()});
+  EXPECT_THAT(data->notes(),
+              testing::IsSupersetOf({"test set: 1 source cut at 39 tokens (model.max_positions)",
+                                     "test set: 1 pair left out of the loss, beyond model.max_positions"}));
+  const auto figures = data->make_task(model)->evaluate("test", [] {}).figures;
+  EXPECT_TRUE(std::isfinite(figures.at("loss")));
+  std::ifstream lines(folder_ / "test.low");
+  EXPECT_EQ(figures.at("count"), std::count(std::istreambuf_iterator<char>(lines), {}, '\n'));
+}
+
+TEST_F(Seq2SeqKindTest, BatchesThatCannotFillAreNoted) {
+  const auto notes = [&](const std::vector<std::string>& settings) {
+    return load_data(corpus(settings))->notes();
+  };
+  const auto note = HasSubstr("tokens, and train.batch_tokens = 4,096 are not reached");
+  EXPECT_THAT(notes({"train.batch=8", "train.batch_tokens=4096"}), testing::Contains(note));
+  EXPECT_THAT(notes({"train.batch=10000", "train.batch_tokens=4096"}), testing::Not(testing::Contains(note)));
+  EXPECT_THAT(notes({"train.batch=8"}), testing::Not(testing::Contains(note)));
+}
+
+TEST_F(Seq2SeqKindTest, ScoresThatAreNotFiniteAreTold) {
+  learn(corpus({"vocabulary.pieces=characters", "vocabulary.joint=false", "model.share_embeddings=false"}),
+        {.folder = folder_ / "run"});
+  const auto model = load_run(folder_ / "run", settings_of_tests({"decode.beam=3", "decode.best=2"}));
+  const auto b = data::Pieces::load(folder_ / "run/best/source.pieces").id("b");
+  const torch::NoGradGuard no_grad;
+  model->module().named_parameters()["source.embedding.S"].select(1, b).fill_(
+      std::numeric_limits<float>::quiet_NaN());
+  const std::vector<std::string> lines{"a", "a c", "a b", "c"};
+  const Answers answers = answer(*model, lines);
+  EXPECT_EQ(answers.answers.size(), 2U);
+  EXPECT_EQ(answers.problem, "the model's scores are not finite");
 }
 
 TEST_F(Seq2SeqKindTest, RulesThatJoinKeys) {
@@ -180,8 +224,8 @@ TEST_F(Seq2SeqKindTest, RulesThatJoinKeys) {
   EXPECT_THAT(refused({"reverse.longest=2", "reverse.shortest=3"}), HasSubstr("reverse.longest"));
   EXPECT_THAT(
       refused({"decode.replace_unknown=true"}),
-      HasSubstr("decode.replace_unknown = true needs vocabulary.pieces = words, whose tokens are words "
-                "to be copied, got characters"));
+      HasSubstr("decode.replace_unknown = true needs vocabulary.pieces = words or basic_english, whose "
+                "tokens are words to be copied, got characters"));
   EXPECT_THAT(refused({"model.positions=learned", "model.max_positions=31"}),
               HasSubstr("model.max_positions must be at least 32 with decode.exact = true, got 31"));
   EXPECT_EQ(refused({"model.positions=learned", "model.max_positions=31", "decode.exact=false"}), "no error");

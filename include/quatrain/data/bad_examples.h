@@ -21,6 +21,8 @@ struct QUATRAIN_API BadExamples {
   std::vector<Reason> reasons;
   int64_t count() const;
   void add(std::string_view set, std::string_view reason, const std::string& place);
+  /// Before a set is read again.
+  void forget(std::string_view set);
 };
 
 }  // namespace quatrain::data

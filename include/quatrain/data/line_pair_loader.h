@@ -14,11 +14,12 @@
 
 namespace quatrain::data {
 
-/// Pairs beyond these are left out of a training set. In tokens, without marks; 0: no limit.
+/// Pairs beyond these are left out of a set. In tokens, without marks; 0: no limit.
 struct QUATRAIN_API LinePairLimits {
   int64_t max_source = 0;
   int64_t max_target = 0;
-  double max_ratio = 0;  ///< of the longer side to the shorter one
+  double max_ratio = 0;      ///< of the longer side to the shorter one
+  bool cut_sources = false;  ///< longer sources are cut at max_source instead, as they are to be translated
 };
 
 /// Pairs that are left out, each counted by the first limit that it is beyond.
@@ -33,6 +34,7 @@ struct QUATRAIN_API EncodedLinePairs {
   TokenStore target;            ///< without marks
   std::vector<int64_t> groups;  ///< of each pair; empty where no pair has one
   PairsBeyond left_out;
+  int64_t cut = 0;  ///< sources, LinePairLimits::cut_sources
   int64_t size() const { return source.size(); }
 };
 

@@ -77,6 +77,9 @@ class QUATRAIN_API Pieces {
   /// Without begin and end marks; a text never becomes a mark other than <unk>. A line without words gives
   /// none.
   std::vector<int32_t> encode(std::string_view line) const;
+  /// What `encode` looks up, one text for each number: characters, words, basic_english. SentencePiece's
+  /// pieces are an error.
+  std::vector<std::string> cut(std::string_view line) const;
   /// The text as a reader would write it. <pad>, <s> and </s> are left out, <unk> is written so.
   std::string decode(const std::vector<int64_t>& ids) const;
   /// The same of what follows a text: with the space before its first word, which SentencePiece leaves out.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "quatrain/api.h"
+#include "quatrain/data/bad_examples.h"
 #include "quatrain/data/dataset.h"
 #include "quatrain/data/line_pairs.h"
 #include "quatrain/data/pieces.h"
@@ -19,15 +20,19 @@ struct QUATRAIN_API TextSource {
   std::string reader = "text";   ///< a name among text_readers()
   std::filesystem::path folder;  ///< where the files lie
   std::string only = "";         ///< the one set that must be there; empty: train
+  bool skip_bad = false;         ///< bad lines are counted and left out; else the first one is an error
 };
 
 /// Lines read one after another, in bounded memory. Errors are c10::Error: a line that is not UTF-8, has NUL
-/// bytes or more than 1 MiB, a damaged .gz file, an empty file.
+/// bytes or a word of more than half a MiB, a damaged .gz file, an empty file.
 class QUATRAIN_API LineReader {
  public:
   virtual ~LineReader();
-  /// Reads the next line, without its end; false at the end.
+  /// Reads the next line, without its end; false at the end. A line of more than half a MiB is read in
+  /// several parts, which end with white space.
   virtual bool next(std::string& line) = 0;
+  /// True where the last line was such a part, and the next one follows in it.
+  virtual bool goes_on() const = 0;
   /// Where the last line came from, for messages: "train.txt:17".
   virtual std::string place() const = 0;
 };
@@ -44,12 +49,17 @@ class QUATRAIN_API TextCorpus {
   /// The files that a split is read from.
   virtual std::vector<std::filesystem::path> files(std::string_view split) const = 0;
   TextForm text() const { return text_; }
+  /// Of the sets that have been read, the lines that were left out.
+  const BadExamples& bad() const { return *bad_; }
 
  protected:
-  explicit TextCorpus(TextForm text) : text_(text) {}
+  explicit TextCorpus(TextForm text) : text_(text), bad_(std::make_shared<BadExamples>()) {}
+  /// Where the lines of a set that are left out are counted, from none on.
+  std::shared_ptr<BadExamples> count_anew(std::string_view split) const;
 
  private:
   TextForm text_;
+  std::shared_ptr<BadExamples> bad_;
 };
 
 /// text, wikitext2.

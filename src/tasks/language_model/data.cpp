@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "quatrain/data/tokenizer.h"
+#include "support/numbers.h"
+#include "support/telling.h"
 #include "tasks/data_folder.h"
 #include "tasks/language_model/task.h"
 #include "tasks/task_parts.h"
@@ -14,21 +16,26 @@ namespace {
 
 using data::Pieces;
 
-// Lines as another reader gives them; their words are counted.
+// Lines as another reader gives them, which are told of; their words are counted.
 class CountedLines : public data::LineReader {
  public:
-  explicit CountedLines(std::unique_ptr<data::LineReader> lines) : lines_(std::move(lines)) {}
+  CountedLines(std::unique_ptr<data::LineReader> lines, std::string set, const DataRequest& request)
+      : lines_(std::move(lines)), set_(std::move(set)), telling_(request.tell) {}
   bool next(std::string& line) override {
     if (!lines_->next(line)) return false;
     words_ += static_cast<int64_t>(data::split(line, data::Tokenizer::whitespace).size());
+    telling_([this] { return set_ + " text: " + grouped(words_) + " words read"; });
     return true;
   }
+  bool goes_on() const override { return lines_->goes_on(); }
   std::string place() const override { return lines_->place(); }
   int64_t words() const { return words_; }
 
  private:
   std::unique_ptr<data::LineReader> lines_;
+  std::string set_;
   int64_t words_ = 0;
+  Telling telling_;
 };
 
 }  // namespace
@@ -38,13 +45,13 @@ LanguageData::LanguageData(Recipe recipe, const data::TextCorpus& corpus, Pieces
     : Data(std::move(recipe)),
       pieces_(std::move(pieces)),
       only_scored_(!request.split.empty()),
-      vocabulary_note_(note_of_vocabulary(request)),
+      notes_(note_of_vocabulary(request)),
       sets_(std::make_shared<TextSets>()),
       checksums_(std::make_shared<Checksums>()) {
   const bool mark_ends = recipe_.own<LanguageOptions>().mark_ends;
   for (const char* split : {"train", "dev", "test"}) {
     if (!corpus.has(split) || (only_scored_ && request.split != split)) continue;
-    CountedLines lines(corpus.open(split));
+    CountedLines lines(corpus.open(split), split, request);
     int64_t ends = 0;
     const auto text =
         std::make_shared<const data::TokenStore>(data::encode_text(lines, pieces_, mark_ends, &ends));
@@ -54,6 +61,7 @@ LanguageData::LanguageData(Recipe recipe, const data::TextCorpus& corpus, Pieces
     sets_->emplace(split, TextSet{text, lines.words() + ends});
     add_checksums(*checksums_, corpus.files(split));
   }
+  for (std::string& note : notes_of(corpus.bad(), "line")) notes_.push_back(std::move(note));
 }
 
 std::vector<Input> LanguageData::inputs(std::string_view split, const Recipe& recipe, int64_t size,

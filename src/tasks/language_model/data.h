@@ -34,13 +34,13 @@ class LanguageData : public Data {
                             int64_t count) const override;
   std::unique_ptr<Model> make_model(const Recipe& recipe) const override;
   std::unique_ptr<train::Task> make_task(std::shared_ptr<Model> model) const override;
-  std::vector<std::string> notes() const override { return vocabulary_note_; }
+  std::vector<std::string> notes() const override { return notes_; }
   Checksums checksums() const override { return *checksums_; }
 
  private:
   data::Pieces pieces_;
   bool only_scored_;
-  std::vector<std::string> vocabulary_note_;
+  std::vector<std::string> notes_;
   std::shared_ptr<TextSets> sets_;
   std::shared_ptr<Checksums> checksums_;  // of the files, by name
 };

@@ -3,9 +3,12 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "quatrain/train/checkpoint.h"
 #include "support/numbers.h"
+#include "support/telling.h"
 #include "tasks/data_folder.h"
 #include "tasks/seq2seq/bleu_counts.h"
 #include "tasks/seq2seq/task.h"
@@ -43,36 +46,74 @@ PairPieces learn_pieces(const data::LinePairCorpus& corpus, const Seq2SeqTaskOpt
   return {both, both};
 }
 
-// Where positions are learned, every text needs its places, with the mark of its end or beginning.
+// How many tokens a text may have beside its mark: a place for each, where positions are learned.
+std::optional<int64_t> most_places(const Seq2SeqTaskOptions& own) {
+  if (own.model.positions() != models::Positions::learned) return std::nullopt;
+  return own.model.max_length() - 1;
+}
+
+// Before a training every text needs its places, where positions are learned: they may still be more.
 void check_positions(const Recipe& recipe, const std::string& split, const data::EncodedLinePairs& pairs) {
   const auto& own = recipe.own<Seq2SeqTaskOptions>();
-  if (own.model.positions() != models::Positions::learned) return;
+  const auto most = most_places(own);
+  if (!most) return;
   int64_t longest = 0;
   for (int64_t i = 0; i < pairs.size(); ++i)
     longest = std::max({longest, pairs.source.length(i), pairs.target.length(i) + 1});
-  if (longest > own.model.max_length())
+  if (longest > *most + 1)
     recipe.refuse("model.max_positions",
                   "must be at least " + std::to_string(longest) + ", the longest text of the " + split +
                       " set with its mark, got " + std::to_string(own.model.max_length()) +
                       " (or take model.positions = sinusoidal)");
 }
 
-// Pairs as another reader gives them, which are kept.
-class KeptPairs : public data::LinePairReader {
+// Of a set that is scored: sources are cut as where they are translated. Those of a trained model are also
+// cut where its places end, and targets that are longer have no loss.
+data::LinePairLimits limits_of_scoring(const Seq2SeqTaskOptions& own, bool trained) {
+  data::LinePairLimits limits;
+  limits.cut_sources = true;
+  limits.max_source = own.limits.max_source;
+  if (const auto most = most_places(own); trained && most) {
+    limits.max_source = limits.max_source > 0 ? std::min(limits.max_source, *most) : *most;
+    limits.max_target = *most;
+  }
+  return limits;
+}
+
+// Pairs as another reader gives them, which are told of, and kept where it is said where.
+class WatchedPairs : public data::LinePairReader {
  public:
-  KeptPairs(std::unique_ptr<data::LinePairReader> pairs, std::vector<data::LinePair>& kept)
-      : pairs_(std::move(pairs)), kept_(kept) {}
+  WatchedPairs(std::unique_ptr<data::LinePairReader> pairs, std::string set, const DataRequest& request,
+               std::vector<data::LinePair>* kept)
+      : pairs_(std::move(pairs)), set_(std::move(set)), telling_(request.tell), kept_(kept) {}
   bool next(data::LinePair& pair) override {
     if (!pairs_->next(pair)) return false;
-    kept_.push_back(pair);
+    if (kept_) kept_->push_back(pair);
+    ++count_;
+    telling_([this] { return set_ + " set: " + grouped(count_) + " pairs read"; });
     return true;
   }
   std::string place() const override { return pairs_->place(); }
 
  private:
   std::unique_ptr<data::LinePairReader> pairs_;
-  std::vector<data::LinePair>& kept_;
+  std::string set_;
+  int64_t count_ = 0;
+  Telling telling_;
+  std::vector<data::LinePair>* kept_;
 };
+
+// Where a batch has far fewer tokens than it may, because its pairs are limited too.
+std::string note_of_batches(const Recipe& recipe, const data::EncodedLinePairs& pairs) {
+  const int64_t most = recipe.own<Seq2SeqTaskOptions>().batch_tokens;
+  const double longer = static_cast<double>(std::max(pairs.source.numbers(), pairs.target.numbers())) /
+                        static_cast<double>(pairs.size());
+  const auto tokens = std::llround(static_cast<double>(recipe.batch) * longer);
+  if (most == 0 || 2 * tokens > most || recipe.batch >= pairs.size()) return "";
+  return "train.batch = " + std::to_string(recipe.batch) + " pairs have about " + grouped(tokens) +
+         " tokens, and train.batch_tokens = " + grouped(most) + " are not reached: raise train.batch to " +
+         "fill batches";
+}
 
 }  // namespace
 
@@ -90,12 +131,11 @@ PairData::PairData(Recipe recipe, std::unique_ptr<data::LinePairCorpus> corpus, 
     if (!corpus_->has(split) || (only_scored_ && request.split != split)) continue;
     PairSet& set = (*sets_)[split];
     const bool trains = !only_scored_ && std::string_view(split) == "train";
-    auto reader = corpus_->open(split);
-    if (!trains) reader = std::make_unique<KeptPairs>(std::move(reader), set.lines);
-    set.encoded = std::make_shared<data::EncodedLinePairs>(
-        data::encode(*reader, pieces_.source, pieces_.target, trains ? own.limits : data::LinePairLimits{}));
+    WatchedPairs pairs(corpus_->open(split), split, request, trains ? nullptr : &set.lines);
+    set.encoded = std::make_shared<data::EncodedLinePairs>(data::encode(
+        pairs, pieces_.source, pieces_.target, trains ? own.limits : limits_of_scoring(own, only_scored_)));
     add_checksums(*checksums_, corpus_->files(split));
-    check_positions(recipe_, split, *set.encoded);
+    if (!only_scored_) check_positions(recipe_, split, *set.encoded);
   }
 }
 
@@ -136,21 +176,26 @@ std::unique_ptr<train::Task> PairData::make_task(std::shared_ptr<Model> model) c
 std::vector<std::string> PairData::notes() const {
   std::vector<std::string> all = vocabulary_note_;
   for (std::string& note : notes_of(corpus_->bad(), "pair")) all.push_back(std::move(note));
-  const int64_t most = recipe_.own<Seq2SeqTaskOptions>().limits.max_source;
+  const auto& own = recipe_.own<Seq2SeqTaskOptions>();
+  const data::LinePairLimits of_scoring = limits_of_scoring(own, only_scored_);
+  const char* const places = "model.max_positions";
   for (const auto& [split, set] : *sets_) {
+    const bool trains = set.lines.empty();
     const data::PairsBeyond& beyond = set.encoded->left_out;
-    for (const auto& [count, limit] : {std::pair{beyond.max_source, "max_source"},
-                                       {beyond.max_target, "max_target"},
-                                       {beyond.max_ratio, "max_ratio"}})
+    for (const auto& [count, limit] : {std::pair{beyond.max_source, "task.max_source"},
+                                       {beyond.max_target, trains ? "task.max_target" : places},
+                                       {beyond.max_ratio, "task.max_ratio"}})
       if (count > 0)
-        all.push_back(split + " set: " + counted(count, "pair") + " left out, beyond task." + limit);
-    if (most == 0 || set.lines.empty()) continue;  // those that train are left out, not cut
-    int64_t cut = 0;
-    for (int64_t i = 0; i < set.encoded->size(); ++i) cut += set.encoded->source.length(i) - 1 > most;
-    if (cut > 0)
-      all.push_back(split + " set: " + counted(cut, "source") + " cut at " + std::to_string(most) +
-                    " tokens (task.max_source) where it is translated");
+        all.push_back(split + " set: " + counted(count, "pair") + " left out" +
+                      (trains ? "" : " of the loss") + ", beyond " + limit);
+    if (set.encoded->cut > 0)
+      all.push_back(split + " set: " + counted(set.encoded->cut, "source") + " cut at " +
+                    std::to_string(of_scoring.max_source) + " tokens (" +
+                    (of_scoring.max_source == own.limits.max_source ? "task.max_source" : places) + ")");
   }
+  if (const auto train = sets_->find("train"); train != sets_->end() && !only_scored_)
+    if (std::string note = note_of_batches(recipe_, *train->second.encoded); !note.empty())
+      all.push_back(std::move(note));
   if (corpus_->groups().empty())  // answers of several words
     all.push_back("BLEU is sacrebleu's: " + scores::bleu_signature(bleu_tokenizer(corpus_->text())));
   return all;

@@ -87,7 +87,7 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
            "whose references are scored as they stand. `automatic` is the reader's own.").values = form_names();
   keys.flag("skip_bad", source.skip_bad, "Bad pairs (an empty side, text that is not UTF-8) are counted and left out; else the first is an error.").may_change_in_answers().only(kFiles, of_files);
   keys.number("max_source", limits.max_source, 0, kLargestSize,
-              "Training pairs whose source has more tokens are left out, and sources to translate are cut off there; 0: no limit.");
+              "Training pairs whose source has more tokens are left out, and sources to translate or to score are cut off there; 0: no limit.");
   keys.number("max_target", limits.max_target, 0, kLargestSize, "Training pairs whose target has more tokens are left out; 0: no limit.");
   keys.number("max_ratio", limits.max_ratio, 0, 1e6, "Training pairs are left out where one side has more than this many times the tokens of the other; 0: no limit.");
 
@@ -150,9 +150,9 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   keys.flag("alignments", alignments,
             "`predict` writes after each hypothesis, with a tab between, which token of the source each token comes from: pairs `source-target` of places, from 0.").only_predicts();
   keys.flag("replace_unknown", replace_unknown,
-            "An unknown word of an answer becomes the source's word at its aligned place. It needs `vocabulary.pieces = \"words\"`.").may_change_in_answers();
+            "An unknown word of an answer becomes the source's word at its aligned place. It needs `vocabulary.pieces = \"words\"` or `\"basic_english\"`.").may_change_in_answers();
   keys.flag("exact", translation.exact,
-            "An answer of `predict` is a function of its line alone, bit for bit, whatever the other lines and however many the threads.").may_change_in_answers();
+            "On a CPU an answer of `predict` is a function of its line alone, bit for bit, whatever the other lines and however many the threads.").may_change_in_answers();
   keys.choice("projection", translation.projection, {Projection::float32, Projection::bfloat16},
               "The type in which the output layer scores tokens while targets are searched for. `bfloat16` is faster, above all with a large vocabulary and on machines with AMX; its scores have two to three digits.").may_change_in_answers();
   keys.flag("shortlist", shortlist,
@@ -187,10 +187,11 @@ void Seq2SeqTaskOptions::check(const Recipe& recipe) const {
     recipe.refuse("decode.shortlist",
                   "= true needs an output layer with a row for each token: model.output = real, or tied with "
                   "model.embedding_in_algebra = false");
-  if (replace_unknown && pieces.kind != data::PieceKind::words)
+  if (replace_unknown && !data::is_of_words(pieces.kind))
     recipe.refuse(
         "decode.replace_unknown",
-        std::string("= true needs vocabulary.pieces = words, whose tokens are words to be copied, got ") +
+        std::string("= true needs vocabulary.pieces = words or basic_english, whose tokens are words "
+                    "to be copied, got ") +
             data::name(pieces.kind));
   if (select == SelectBy::bleu && source.reader == "math")
     recipe.refuse(

@@ -19,16 +19,25 @@ namespace {
 
 namespace F = torch::nn::functional;
 
-constexpr int64_t kEvaluationTokens = 4096;  // of a batch whose loss is computed
+constexpr int64_t kEvaluationTokens = 4096;  // of a batch whose loss is computed, and that are given scores
 
-// The sum of the losses of a batch's tokens. Only places that hold a token are given scores.
+// The sum of the losses of a batch's tokens. Only places that hold a token are given scores; where nothing
+// is learned of them, those of a long target one portion after the other, since together they would not fit
+// into memory.
 at::Tensor token_losses(models::Seq2Seq& network, const data::LinePairBatch& batch, double smoothing) {
   const at::Tensor hidden = network->hidden(batch.target, network->encode(batch.source, batch.source_padding),
                                             batch.target_padding, batch.source_padding);
   const at::Tensor places = batch.target_padding.logical_not().flatten().nonzero().squeeze(1);
-  const at::Tensor scores = network->scores(hidden.flatten(0, 1).index_select(0, places));
-  return F::cross_entropy(scores, batch.following.flatten().index_select(0, places),
-                          F::CrossEntropyFuncOptions().label_smoothing(smoothing).reduction(torch::kSum));
+  const auto loss_of = [&](const at::Tensor& some) {
+    const at::Tensor scores = network->scores(hidden.flatten(0, 1).index_select(0, some));
+    return F::cross_entropy(scores, batch.following.flatten().index_select(0, some),
+                            F::CrossEntropyFuncOptions().label_smoothing(smoothing).reduction(torch::kSum));
+  };
+  if (at::GradMode::is_enabled() || places.size(0) <= kEvaluationTokens) return loss_of(places);
+  at::Tensor sum;
+  for (const at::Tensor& some : places.split(kEvaluationTokens))
+    sum = sum.defined() ? sum + loss_of(some) : loss_of(some);
+  return sum;
 }
 
 }  // namespace
@@ -84,7 +93,7 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
   auto& figures = result.figures;
   figures["loss"] = loss_of(set, after_batch);
   figures["perplexity"] = std::exp(figures["loss"]);
-  figures["count"] = static_cast<double>(set.encoded->size());
+  figures["count"] = static_cast<double>(set.lines.empty() ? set.encoded->size() : std::ssize(set.lines));
   const auto& own = model_->own();
   models::TranslationOptions how = own.translation;
   const bool training = loader_ && split == "dev";
