@@ -25,8 +25,8 @@ void add_out(CLI::App& command, RecipeArguments& arguments) {
 }
 
 // --set of a run that is trained.
-void add_free_settings(CLI::App& command, std::vector<std::string>& settings) {
-  command
+CLI::Option* add_free_settings(CLI::App& command, std::vector<std::string>& settings) {
+  return command
       .add_option(
           "--set", settings,
           "Override a key of the run's recipe that its weights do not depend on (decode.beam); may be "
@@ -299,6 +299,16 @@ void Program::add_convert() {
   patterns("--where", a.where, "Convert the layers of these names only; may be repeated");
   patterns("--except", a.except, "Leave the layers of these names; may be repeated");
   command
+  command->add_option("--data", a.data, "With --to kaldi: folder of the recordings (default: the run's)")
+      ->type_name("FOLDER")
+      ->check(CLI::ExistingDirectory)
+      ->needs(to);
+  command
+      ->add_option("--split", a.split,
+                   "With --to kaldi: the only set, train, dev or test (default: dev and test)")
+      ->check(CLI::IsMember({"train", "dev", "test"}))
+      ->needs(to);
+  add_free_settings(*command, a.settings)->needs(to);
       ->add_option("--heads", a.heads, "Heads of the attention, where IN is a weights file of Quatrain's own")
       ->check(CLI::Range(1, 1 << 16));
   command->add_option("--json", a.json, "Write the report as JSON; - is the standard output")

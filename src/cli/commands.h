@@ -110,7 +110,9 @@ struct ConvertArguments {
   std::string in;
   std::string out;
   std::string algebra;
-  std::string to;                   ///< a format to write a run in for another program; empty: none
+  std::string to;           ///< a format to write a run in for another program; empty: none
+  std::string data, split;  ///< of a format that scores data
+  std::vector<std::string> settings;
   std::vector<std::string> where;   ///< patterns of names; none: the rule of names
   std::vector<std::string> except;  ///< patterns of names that stay
   int64_t heads = 0;

@@ -58,12 +58,19 @@ Json to_json(const nn::ConversionReport& report, const ConvertArguments& argumen
 int write_for_other(const ConvertArguments& arguments) {
   if (!arguments.where.empty() || !arguments.except.empty() || arguments.heads > 0)
     throw UsageError("convert: --where, --except and --heads are for another algebra, not for --to");
-  refuse_inside_checkpoint(arguments.out);
-  if (fs::exists(arguments.out))
-    throw UsageError("convert: '" + arguments.out + "' exists: choose another name");
-  const auto model = tasks::load_run(arguments.in);
+  require_new("convert", arguments.out);
+  const auto model = tasks::load_run(arguments.in, parse_settings(arguments.settings), tasks::Use::scores);
+  const auto& formats = model->recipe().about().exports;
+  const bool chooses = !arguments.data.empty() || !arguments.split.empty() || !arguments.settings.empty();
+  if (chooses && std::ranges::any_of(formats, [&](const auto& format) {
+        return format.name == arguments.to && !format.scores_data;
+      }))
+    throw UsageError("convert: --data, --split and --set say what is scored, and --to " + arguments.to +
+                     " writes the model alone: leave them out");
+  tasks::set_threads(model->recipe());
   const torch::NoGradGuard no_grad;
-  const auto notes = model->export_to(arguments.to, arguments.out);
+  const auto notes = model->export_to(
+      {.format = arguments.to, .folder = arguments.out, .data = arguments.data, .split = arguments.split});
   std::printf("The run %s is written for %s, in %s.\n", arguments.in.c_str(), arguments.to.c_str(),
               arguments.out.c_str());
   for (const auto& note : notes) std::printf("  %s\n", note.c_str());

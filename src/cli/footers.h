@@ -97,7 +97,8 @@ Examples:
   quatrain convert runs/mine runs/mine-phm4 --algebra 'phm(4)'
   quatrain train runs/mine-phm4 --out runs/tuned --set train.steps=0 --set train.epochs=1 --set train.warmup_share=0.1
   quatrain convert model.safetensors small.safetensors --algebra quaternion --where 'encoder.*'
-  quatrain convert runs/translation out --to ctranslate2    a run that translates, any algebra, real attention)";
+  quatrain convert runs/translation out --to ctranslate2    a run that translates, any algebra, real attention
+  quatrain convert runs/frames out --to kaldi --data new --split test    scores of recordings, for a decoder)";
 
 inline constexpr const char* kCompareFooter = R"(Examples:
   quatrain compare agreement --twins real,quaternion,phm4     generated sentences

@@ -74,6 +74,11 @@ void refuse_inside_checkpoint(const fs::path& out) {
                        "', a checkpoint, which training replaces as a whole: choose a place outside of it");
 }
 
+void require_new(const std::string& command, const fs::path& out) {
+  refuse_inside_checkpoint(out);
+  if (fs::exists(out)) throw UsageError(command + ": '" + out.string() + "' exists: choose another name");
+}
+
 FreshFolder::FreshFolder(const std::string& name, const std::string& part) {
   const std::time_t now = std::time(nullptr);
   std::array<char, 32> date{};

@@ -24,6 +24,10 @@ tasks::Recipe read_with_twins(const RecipeFile& file, const TwinsArguments& argu
 /// trains.
 void refuse_inside_checkpoint(const std::filesystem::path& out);
 
+/// Throws a UsageError where the folder that a command is to make is there already, or would be a part of a
+/// checkpoint.
+void require_new(const std::string& command, const std::filesystem::path& out);
+
 /// Makes a folder of its own, runs/NAME[-PART]-DATE-TIME, which goes with the object where nothing was put
 /// into it.
 class FreshFolder {

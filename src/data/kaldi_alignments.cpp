@@ -8,6 +8,24 @@
 
 namespace quatrain::data {
 namespace fs = std::filesystem;
+namespace {
+
+std::vector<fs::path> archives_in(const fs::path& folder) {
+  std::vector<fs::path> archives;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("ali.") && (name.ends_with(".ark") || name.ends_with(".gz")))
+      archives.push_back(entry.path());
+  }
+  std::sort(archives.begin(), archives.end());
+  return archives;
+}
+
+}  // namespace
+
+bool KaldiAlignments::are_in(const fs::path& folder) {
+  return fs::exists(folder / "ali.scp") || !archives_in(folder).empty();
+}
 
 KaldiAlignments::KaldiAlignments(const fs::path& folder,
                                  const std::function<bool(const std::string& utterance)>& is_wanted) {
@@ -15,15 +33,9 @@ KaldiAlignments::KaldiAlignments(const fs::path& folder,
     for (auto& entry : read_kaldi_script(folder / "ali.scp")) locations_.insert({entry.key, entry.location});
     return;
   }
-  std::vector<fs::path> archives;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("ali.") && (name.ends_with(".ark") || name.ends_with(".gz")))
-      archives.push_back(entry.path());
-  }
-  TORCH_CHECK(!archives.empty(), "data: there is no ali.scp, ali.ark, ali.gz, ali.*.ark or ali.*.gz in ",
-              folder.string(), "; alignments need one of them, as ali-to-pdf writes it");
-  std::sort(archives.begin(), archives.end());
+  const auto archives = archives_in(folder);
+  TORCH_CHECK(!archives.empty(), "data: there is no ", kFiles, " in ", folder.string(),
+              "; alignments need one of them, as ali-to-pdf writes it");
   for (const auto& archive : archives) read(archive, is_wanted);
 }
 

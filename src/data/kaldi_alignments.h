@@ -15,6 +15,10 @@ namespace quatrain::data {
 /// that is in two: c10::Error.
 class KaldiAlignments {
  public:
+  /// What a folder must hold one of.
+  static constexpr const char* kFiles = "ali.scp, ali.ark, ali.gz, ali.*.ark or ali.*.gz";
+  static bool are_in(const std::filesystem::path& folder);
+
   /// Of archives only what is wanted is kept.
   KaldiAlignments(const std::filesystem::path& folder,
                   const std::function<bool(const std::string& utterance)>& is_wanted);

@@ -57,29 +57,31 @@ class KaldiFolder {
       : gathering_(gathering), folder_(std::move(folder)), set_(std::move(set)) {}
 
   void read() {
-    const bool stored = gathering_.source().stored_features;
+    const auto& source = gathering_.source();
+    if (source.alignments && set_ != "train" && set_ != source.only && !KaldiAlignments::are_in(folder_))
+      return gathering_.note("the " + set_ + " set is left out, because there is no " +
+                             KaldiAlignments::kFiles + " in " + folder_.string());
+    const bool stored = source.stored_features;
     const bool named = fs::exists(folder_ / "utt2spk"), cut = !stored && fs::exists(folder_ / "segments");
     const auto recordings = stored ? std::vector<Line>() : lines("wav.scp");
     for (const auto& line : recordings) recordings_.emplace(line.key, &line);
-    const auto texts = lines("text");
+    const auto texts = source.words ? lines("text") : std::vector<Line>();
     for (const auto& line : texts) texts_.emplace(line.key, &line);
     if (named)
       for (auto& line : lines("utt2spk")) speakers_.emplace(line.key, line.rest);
-    std::optional<KaldiAlignments> alignments;
-    if (gathering_.source().alignments)
-      alignments.emplace(folder_, [&](const std::string& key) { return texts_.contains(key); });
-
     const char* const list = stored ? "feats.scp" : cut ? "segments" : "wav.scp";
-    for (const auto& line : stored || cut ? lines(list) : recordings) {
+    const auto utterances = stored || cut ? lines(list) : recordings;
+    std::optional<KaldiAlignments> alignments;
+    if (source.alignments) {
+      std::set<std::string_view> names;
+      for (const auto& line : utterances) names.insert(line.key);
+      alignments.emplace(folder_, [&](const std::string& key) { return names.contains(key); });
+    }
+
+    for (const auto& line : utterances) {
       Utterance utterance;
       utterance.id = line.key;
-      const auto text = texts_.find(line.key);
-      if (text == texts_.end()) {
-        refuse("an utterance has no text", line, "the utterance " + quote(line.key) + " has no line in text");
-        continue;
-      }
-      utterance.tokens = split(text->second->rest, Tokenizer::whitespace);
-      texts_.erase(text);
+      if (source.words && !take_text(utterance, line)) continue;
       const auto speaker = speakers_.find(line.key);
       if (named && (speaker == speakers_.end() || speaker->second.empty())) {
         refuse("an utterance has no speaker", line,
@@ -103,6 +105,17 @@ class KaldiFolder {
  private:
   void refuse(const std::string& reason, const Line& line, const std::string& problem) {
     gathering_.refuse(set_, reason, line.place, problem);
+  }
+
+  bool take_text(Utterance& utterance, const Line& line) {
+    const auto text = texts_.find(line.key);
+    if (text == texts_.end()) {
+      refuse("an utterance has no text", line, "the utterance " + quote(line.key) + " has no line in text");
+      return false;
+    }
+    utterance.tokens = split(text->second->rest, Tokenizer::whitespace);
+    texts_.erase(text);
+    return true;
   }
 
   /// A file's lines: a name, which no other line of the file has, and the rest.
@@ -248,7 +261,8 @@ class KaldiFolder {
   }
 
   std::string needed_files() const {
-    return gathering_.source().stored_features ? "feats.scp and text" : "wav.scp and text";
+    const auto& source = gathering_.source();
+    return std::string(source.stored_features ? "feats.scp" : "wav.scp") + (source.words ? " and text" : "");
   }
 
   SpeechGathering& gathering_;
@@ -270,8 +284,10 @@ void read_kaldi_folders(SpeechGathering& gathering) {
   };
   if (!folder.empty() && fs::exists(folder / list)) return KaldiFolder(gathering, folder, "train").read();
   const std::string& needed = gathering.settle(folder_of);
-  const std::string names = needed + "/" + list + " and " + needed + "/text";
+  const std::string text = gathering.source().words ? " and " + needed + "/text" : "";
+  const std::string names = needed + "/" + list + text;
   check_folder("kaldi", folder, names);
+  if (gathering.lacks_wanted()) return;
   TORCH_CHECK(!folder_of(needed).empty(), "data: there is no ", list, " in ", folder.string(), " or ",
               (folder / needed).string(), "; the kaldi format needs ", names);
   for (const std::string set : {"train", "dev", "test"}) {

@@ -56,8 +56,10 @@ SpeechGathering::SpeechGathering(const SpeechSource& source) : source_(source) {
 
 const std::string& SpeechGathering::settle(const std::function<fs::path(const std::string&)>& find) {
   // Speakers who are a set may be in any.
-  alone_ = !source_.only.empty() && source_.dev_speakers.empty() && source_.test_speakers.empty() &&
-           (!find(source_.only).empty() || find("train").empty());
+  if (source_.only.empty() || !source_.dev_speakers.empty() || !source_.test_speakers.empty()) return needed_;
+  const bool there = !find(source_.only).empty();
+  lacks_wanted_ = !there && source_.only_if_there;
+  alone_ = there || lacks_wanted_ || find("train").empty();
   if (alone_) needed_ = source_.only;
   return needed_;
 }
@@ -144,9 +146,10 @@ SpeechCorpus SpeechGathering::finish() {
       TORCH_CHECK(speakers_.contains(speaker), "data: there is no speaker ", quote(speaker), " in ",
                   source_.folder.string(), ", only ",
                   speakers_.size() > 20 ? std::to_string(speakers_.size()) + " others"
-                                        : join({speakers_.begin(), speakers_.end()}));
+                                        : join({speakers_.begin(), speakers_.end()}),
+                  corpus_.notes.empty() ? "" : "; " + join(corpus_.notes));
   const auto& needed = needed_ == "train" ? corpus_.train : needed_ == "dev" ? corpus_.dev : corpus_.test;
-  TORCH_CHECK(!needed.empty(), "data: ", source_.folder.string(), " has no utterance ",
+  TORCH_CHECK(lacks_wanted_ || !needed.empty(), "data: ", source_.folder.string(), " has no utterance ",
               needed_ == "train" ? "to train on" : "of the " + needed_ + " set", " in the ", source_.reader,
               " format",
               corpus_.bad.count() > 0

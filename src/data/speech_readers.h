@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "quatrain/data/speech_corpus.h"
 
@@ -33,17 +34,22 @@ class SpeechGathering {
   void for_each_line(const std::filesystem::path& file, std::string_view set,
                      const std::function<void(std::string_view line, const std::string& place)>& take);
 
+  /// A sentence that whoever reads the corpus shall know.
+  void note(std::string sentence) { corpus_.notes.push_back(std::move(sentence)); }
+
   const SpeechSource& source() const { return source_; }
   /// Settles which set there must be: the one that is wanted, which is read alone, or train, with all others,
   /// where that is there and the wanted one is not. `find` gives the path of a set, or an empty one.
   const std::string& settle(const std::function<std::filesystem::path(const std::string& set)>& find);
   bool reads(const std::string& set) const { return !alone_ || set == needed_; }
+  /// The wanted set is not there, and need not be.
+  bool lacks_wanted() const { return lacks_wanted_; }
   SpeechCorpus finish();
 
  private:
   const SpeechSource& source_;
   std::string needed_ = "train";
-  bool alone_ = false;
+  bool alone_ = false, lacks_wanted_ = false;
   SpeechCorpus corpus_;
   struct Header {
     int64_t rate, frames, channels;

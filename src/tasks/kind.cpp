@@ -55,12 +55,13 @@ std::unique_ptr<Model> Model::in_algebra(const std::string&) const {
                               " cannot be converted to another algebra");
 }
 
-std::vector<std::string> Model::export_to(const std::string& format, const std::filesystem::path&) const {
+std::vector<std::string> Model::export_to(const ExportRequest& request) const {
+  const std::string& format = request.format;
   std::vector<std::string> able, formats;
   for (const Kind* kind : kinds())
-    for (const auto& one : kind->about().exports) {
-      if (one == format) able.push_back(kind->about().name);
-      if (std::find(formats.begin(), formats.end(), one) == formats.end()) formats.push_back(one);
+    for (const auto& [name, scores_data] : kind->about().exports) {
+      if (name == format) able.push_back(kind->about().name);
+      if (std::find(formats.begin(), formats.end(), name) == formats.end()) formats.push_back(name);
     }
   if (able.empty())
     throw RecipeError("there is no format '" + format + "' to write a model in" +

@@ -7,6 +7,7 @@
 
 #include "cli/program.h"
 #include "quatrain/tasks/recipe.h"
+#include "tasks/speech_corpora.h"
 
 namespace quatrain::cli {
 namespace {
@@ -131,6 +132,7 @@ TEST_F(ConvertTest, only_models_that_translate_are_written_for_ctranslate2) {
   expect_refused("run out --to ctranslate3", 2, "(did you mean ctranslate2?)");
   expect_refused("run out --to ctranslate2 --algebra quaternion", 2, "excludes");
   expect_refused("run out --to ctranslate2 --heads 2", 2, "are for another algebra");
+  expect_refused("run out --algebra quaternion --split dev", 2, "--split requires --to");
   expect_refused("run run --to ctranslate2", 2, "'run' exists: choose another name");
   expect_refused(kWeights + " out --to ctranslate2", 2, "is not a run");
   EXPECT_FALSE(exists("out") || exists("out.part"));
@@ -167,6 +169,12 @@ TEST(ConvertTranslators, are_written_for_ctranslate2) {
   EXPECT_EQ(place.read("made2/source.spm"), kept.substr(kept.find('\n') + 1));
   EXPECT_EQ(place.read("made2/target.spm"), place.read("made2/source.spm"));
 
+  for (const std::string what : {"--split dev", "--data .", "--set decode.beam=2"}) {
+    const Outcome chosen = place.run("convert run made3 --to ctranslate2 " + what);
+    EXPECT_EQ(chosen.code, 2);
+    EXPECT_THAT(chosen.error, HasSubstr("say what is scored, and --to ctranslate2 writes the model alone"));
+  }
+
   ASSERT_EQ(place.run(train + "--out componentwise").code, 0);
   const Outcome refused = place.run("convert componentwise made3 --to ctranslate2");
   EXPECT_EQ(refused.code, 2);
@@ -176,6 +184,34 @@ TEST(ConvertTranslators, are_written_for_ctranslate2) {
       "over quaternion (train with attention = real)\n");
   EXPECT_FALSE(std::filesystem::exists(place.path("made3")) ||
                std::filesystem::exists(place.path("made3.part")));
+}
+
+// What is to be decoded has neither an alignment nor a text.
+TEST(ConvertSpeech, other_recordings_are_scored_for_kaldi) {
+  const Workplace place;
+  const std::vector<int16_t> samples(800, 100);
+  for (const std::string folder : {"data/train", "new/test"}) {
+    std::filesystem::create_directories(place.path(folder));
+    test::write_recording(place.path(folder + "/a.wav"), samples);
+    place.write(folder + "/wav.scp", folder.substr(0, folder.find('/')) + " a.wav\n");
+  }
+  place.write("data/train/ali.ark", "data 0 0 0 0 0 1 1 1 1 1\n");
+  const Outcome trained = place.run(
+      "train yesno --data data --out run --set task.data=kaldi --set task.objective=frames --set "
+      "features.stack=1 --set features.speeds= --set model.hidden=8 --set train.steps=1");
+  ASSERT_EQ(trained.code, 0) << trained.error;
+  const Outcome none = place.run("convert run made --to kaldi");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.error, HasSubstr("neither a dev nor a test set to score: name another set"));
+  const Outcome outcome = place.run("convert run made --to kaldi --data new --set decode.prior_scale=0.5");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(outcome.out, HasSubstr("test.ark holds the log posteriors of 2 classes"));
+  EXPECT_THAT(place.read("made/test.scp"), testing::StartsWith("new "));
+  EXPECT_EQ(place.run("convert run seen --to kaldi --split train").code, 0);
+  EXPECT_THAT(place.read("seen/train.scp"), testing::StartsWith("data "));
+  const Outcome shown = place.run("convert run other --to kaldi --set decode.times=true");
+  EXPECT_EQ(shown.code, 2);
+  EXPECT_THAT(shown.error, HasSubstr("decode.times would do nothing"));
 }
 
 TEST_F(ConvertTest, what_cannot_be_done_gets_a_sentence) {

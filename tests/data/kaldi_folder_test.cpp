@@ -78,6 +78,22 @@ TEST_F(KaldiFolderTest, OneSetIsReadAlone) {
   EXPECT_THAT(corpus.test, IsEmpty());
 }
 
+TEST_F(KaldiFolderTest, WhatNobodyWantsNeedNotBeThere) {
+  std::filesystem::remove(folder_ / "train/text");
+  SpeechSource source;
+  source.reader = "kaldi";
+  source.folder = folder_;
+  EXPECT_THAT(error_of([&] { load_speech(source); }), HasSubstr("needs wav.scp and text"));
+  source.words = false;
+  const auto corpus = load_speech(source);
+  ASSERT_EQ(corpus.train.size(), 2u);
+  EXPECT_THAT(corpus.train[0].tokens, IsEmpty());
+  source.only = "test";
+  source.only_if_there = true;
+  const auto none = load_speech(source);
+  EXPECT_TRUE(none.train.empty() && none.dev.empty() && none.test.empty());
+}
+
 TEST_F(KaldiFolderTest, ReadsSegments) {
   write("train/text", "u1 one\nu2 two\nu3 three\n");
   write("train/segments", "u1 rec1 0.25 0.5\nu2 rec2 0.5 -1\nu3 rec1 0.9 1.3\n");

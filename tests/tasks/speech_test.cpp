@@ -298,7 +298,7 @@ TEST_F(SpeechTest, FramesAndTheirPhones) {
   EXPECT_THAT(model->predict({file("dr1/mdave0/si1.wav")})[0], StartsWith("sil "));
 
   // For a hybrid decoder: log posterior less log prior of each frame and class.
-  model->export_to("kaldi", folder_ / "made");
+  model->export_to({.format = "kaldi", .folder = folder_ / "made"});
   const auto entries = data::read_kaldi_script(folder_ / "made" / "test.scp");
   ASSERT_EQ(entries.size(), 2);
   const at::Tensor scores = data::read_kaldi_matrix(entries[0].location);
@@ -359,7 +359,7 @@ TEST_F(SpeechTest, AlignmentsAndStoredFeaturesOfKaldi) {
   EXPECT_THAT(what_is_said([&] { answer(*model, std::vector<std::string>{"any.wav"}); }),
               HasSubstr("this run reads stored features"));
   // There is no dev set.
-  model->export_to("kaldi", folder_ / "made");
+  model->export_to({.format = "kaldi", .folder = folder_ / "made"});
   EXPECT_TRUE(std::filesystem::exists(folder_ / "made/test.ark"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "made/dev.ark"));
   // Other features than the run's are refused.

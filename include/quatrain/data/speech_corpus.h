@@ -50,7 +50,8 @@ struct QUATRAIN_API Utterance {
 /// A corpus without its audio. The dev set selects; the test set is scored once.
 struct QUATRAIN_API SpeechCorpus {
   std::vector<Utterance> train, dev, test;
-  BadExamples bad;  ///< empty unless skipping was asked for
+  BadExamples bad;                 ///< empty unless skipping was asked for
+  std::vector<std::string> notes;  ///< a sentence for each set that is left out as a whole
 };
 
 /// Where utterances come from.
@@ -66,9 +67,14 @@ struct QUATRAIN_API SpeechSource {
   /// Of kaldi and tsv, where no speakers are named: the one set that is wanted, train, dev or test, which is
   /// read alone where there are files of it; empty: all.
   std::string only = "";
+  bool only_if_there = false;    ///< of kaldi: where there are no files of that set, the corpus is empty
   bool stored_features = false;  ///< of kaldi: the features of feats.scp instead of audio
-  bool alignments = false;       ///< of kaldi: each utterance has a class for each frame
-  bool words = true;             ///< of timit: off where phones are enough; files of words are not read then
+  /// Of kaldi: each utterance has a class for each frame. A dev or test set whose folder has no alignment at
+  /// all is left out, unless it is the one that is wanted.
+  bool alignments = false;
+  /// Of timit and kaldi: off where nobody needs words; files of words are not read then, and need not be
+  /// there.
+  bool words = true;
 };
 
 /// timit, kaldi, tsv, fsdd, yesno.
@@ -77,12 +83,12 @@ struct QUATRAIN_API SpeechSource {
 ///          left out. What lies below a folder train or test is in that set, all is train where there are
 ///          none; there is no dev set.
 ///   kaldi  The folders train, dev (or valid, or val) and test, or one folder that is train, each with a
-///          wav.scp and text, utt2spk and segments if need be, whose fifth field may name a channel: 0 or 1,
-///          A or B. A path of wav.scp that does not start at the root is looked for in the set's folder, then
-///          where the program runs. Commands are refused, never run. With stored_features feats.scp takes the
-///          place of wav.scp and segments. With alignments there is ali.scp, or else archives ali.ark,
-///          ali.gz, ali.*.ark or ali.*.gz, of int32 vectors as ali-to-pdf or ali-to-phones --per-frame write
-///          them.
+///          wav.scp and text (unless words are off), utt2spk and segments if need be, whose fifth field may
+///          name a channel: 0 or 1, A or B. A path of wav.scp that does not start at the root is looked for
+///          in the set's folder, then where the program runs. Commands are refused, never run. With
+///          stored_features feats.scp takes the place of wav.scp and segments. With alignments there is
+///          ali.scp, or else archives ali.ark, ali.gz, ali.*.ark or ali.*.gz, of int32 vectors as ali-to-pdf
+///          or ali-to-phones --per-frame write them.
 ///   tsv    train.tsv, dev.tsv (or valid, or val), test.tsv: audio path (from the file's folder on), tab,
 ///          text, and another tab and a speaker if known. A first line "path text" is a header.
 ///   fsdd   Spoken digits, DIGIT_SPEAKER_INDEX.wav; index 0 to 4 is test, 5 to 9 dev, the rest train.

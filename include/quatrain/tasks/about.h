@@ -29,6 +29,12 @@ struct QUATRAIN_API Figure {
   double (*of_counts)(const std::vector<int64_t>& sums) = nullptr;
 };
 
+/// A format for another program that Model::export_to() writes.
+struct QUATRAIN_API ExportFormat {
+  std::string name;
+  bool scores_data = false;  ///< what is written are answers to data, and not the model
+};
+
 /// What a kind is and reports.
 struct QUATRAIN_API About {
   std::string name;             ///< `task.kind`
@@ -39,7 +45,7 @@ struct QUATRAIN_API About {
   std::vector<Figure> facts;    ///< of Task::facts(), shown where runs are compared
   /// An evaluation holds an answer for each example, so that two models are compared example by example.
   bool answers = false;
-  std::vector<std::string> exports = {};  ///< the formats that Model::export_to() writes
+  std::vector<ExportFormat> exports = {};
 };
 
 /// What the kind of that name is; null where there is none.

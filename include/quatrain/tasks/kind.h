@@ -41,6 +41,14 @@ class QUATRAIN_API LineError : public std::runtime_error {
 /// Throws a LineError where a row of what is computed for lines is not finite.
 QUATRAIN_API void require_finite(const at::Tensor& rows);
 
+/// What is to be written for another program.
+struct QUATRAIN_API ExportRequest {
+  std::string format;            ///< one of About::exports
+  std::filesystem::path folder;  ///< that is made; it must not exist
+  std::string data = {};         ///< of formats that score data: their folder; empty: the run's own
+  std::string split = {};        ///< the only set of these; empty: dev and test
+};
+
 /// Answers to a recording that is still being made.
 class QUATRAIN_API Live {
  public:
@@ -99,11 +107,9 @@ class QUATRAIN_API Model {
   /// A new model of the same structure over another algebra, to which real weights can be converted; an error
   /// where the kind has none.
   virtual std::unique_ptr<Model> in_algebra(const std::string& algebra) const;
-  /// Writes the model for another program, in a format of About::exports, as a folder that must not exist;
-  /// what to know of its use, a sentence each. A RecipeError where the kind has no such format, or the format
-  /// no such model.
-  virtual std::vector<std::string> export_to(const std::string& format,
-                                             const std::filesystem::path& folder) const;
+  /// Writes the model for another program; what to know of its use, a sentence each. A RecipeError where the
+  /// kind has no such format, or the format no such model.
+  virtual std::vector<std::string> export_to(const ExportRequest& request) const;
   /// How many lines are best answered together.
   virtual size_t portion() const { return 2048; }
 

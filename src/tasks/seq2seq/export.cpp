@@ -43,9 +43,9 @@ std::string how_to_cut(PieceKind kind, const fs::path& folder) {
 
 }  // namespace
 
-std::vector<std::string> Seq2SeqModel::export_to(const std::string& format, const fs::path& folder) const {
-  if (format != "ctranslate2") return Model::export_to(format, folder);
-  AtomicFolder made(folder);
+std::vector<std::string> Seq2SeqModel::export_to(const ExportRequest& request) const {
+  if (request.format != "ctranslate2") return Model::export_to(request);
+  AtomicFolder made(request.folder);
   try {
     models::write_ctranslate2(made.path(), network, texts_of(pieces.source), texts_of(pieces.target));
   } catch (const std::invalid_argument& error) {
@@ -58,7 +58,7 @@ std::vector<std::string> Seq2SeqModel::export_to(const std::string& format, cons
     write_sentencepiece(pieces.target, made.path() / "target.spm");
   }
   made.commit();
-  std::vector<std::string> notes{how_to_cut(kind, folder) + "; CTranslate2 adds </s> itself"};
+  std::vector<std::string> notes{how_to_cut(kind, request.folder) + "; CTranslate2 adds </s> itself"};
   if (own().limits.max_source > 0)
     notes.push_back("CTranslate2 cuts sources where its max_input_length says, 1,024 by default, not at " +
                     std::to_string(own().limits.max_source) + " pieces");

@@ -33,7 +33,7 @@ class Seq2SeqKind : public Kind {
                     {"loss", "loss", Format::number, false, "", true}},
         .facts = {{"encoder_parameters", "of the layers", Format::count}},
         .answers = true,
-        .exports = {"ctranslate2"},
+        .exports = {{.name = "ctranslate2"}},
     };
     return about;
   }

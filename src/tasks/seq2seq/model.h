@@ -45,8 +45,7 @@ class Seq2SeqModel : public Model {
     return static_cast<size_t>(
         std::max(own().translation.batch, std::min<int64_t>(8 * own().translation.batch, 2048)));
   }
-  std::vector<std::string> export_to(const std::string& format,
-                                     const std::filesystem::path& folder) const override;
+  std::vector<std::string> export_to(const ExportRequest& request) const override;
 
   const Seq2SeqTaskOptions& own() const { return recipe_.own<Seq2SeqTaskOptions>(); }
   /// A line as the network reads it.

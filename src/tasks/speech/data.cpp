@@ -129,12 +129,12 @@ std::unique_ptr<Data> load_speech_data(Recipe recipe, const DataRequest& request
                                       std::move(prepared.checksums), !request.split.empty());
 }
 
-std::optional<SpeechSplit> load_speech_split(const std::string& name, const SpeechModel& model) {
+SpeechSound load_sound(const std::string& set, const std::string& folder, const SpeechModel& model) {
   Recipe settled = model.recipe();
-  auto splits = prepare_speech(settled, {.split = name, .model = &model}).splits;
-  const auto found = splits.find(name);
-  if (found == splits.end()) return std::nullopt;
-  return std::move(found->second);
+  auto prepared = prepare_speech(settled, {.folder = folder, .split = set, .model = &model}, Labels::none);
+  const auto found = prepared.splits.find(set);
+  if (found == prepared.splits.end()) return {};
+  return {std::move(found->second), std::move(prepared.notes)};
 }
 
 }  // namespace quatrain::tasks

@@ -63,8 +63,13 @@ class SpeechData : public Data {
 /// See Kind::load_data.
 std::unique_ptr<Data> load_speech_data(Recipe recipe, const DataRequest& request);
 
-/// A set of a trained model's recipe, with its classes; none where the data do not have it.
-std::optional<SpeechSplit> load_speech_split(const std::string& name, const SpeechModel& model);
+/// The sound of a set, with what there is to say of it. It needs no labels.
+struct SpeechSound {
+  std::optional<SpeechSplit> split;  ///< none where the data do not have the set
+  std::vector<std::string> notes;
+};
+/// `folder`: of the data; empty: that of the model's recipe.
+SpeechSound load_sound(const std::string& set, const std::string& folder, const SpeechModel& model);
 
 /// The energies of a number in the set with their derivatives, as they are before they are normalised.
 at::Tensor features_of(const SpeechTaskOptions& own, const data::SpeechSet& set, int64_t i);

@@ -33,7 +33,7 @@ class SpeechKind : public Kind {
                     {"sentence_error_rate", "wrong utterances", Format::share, false, "", true},
                     {"loss", "loss", Format::number, false, "", true}},
         .facts = {{"encoder_parameters", "of the layers", Format::count}},
-        .exports = {"kaldi"},
+        .exports = {{.name = "kaldi", .scores_data = true}},
     };
     return about;
   }

@@ -61,8 +61,7 @@ class SpeechModel : public Model {
   void store(const std::filesystem::path& folder) const override { parts.save(folder); }
   std::vector<std::string> keeps_own(const std::filesystem::path& checkpoint) const override;
   std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
-  std::vector<std::string> export_to(const std::string& format,
-                                     const std::filesystem::path& folder) const override;
+  std::vector<std::string> export_to(const ExportRequest& request) const override;
 
   const SpeechTaskOptions& own() const { return recipe_.own<SpeechTaskOptions>(); }
   /// No frames yet, by the sizes and the scale of the recipe.

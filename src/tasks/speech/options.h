@@ -87,10 +87,9 @@ struct SpeechTaskOptions : Options {
   bool has_tokens() const { return objective != Objective::frames || source.reader == "timit"; }
   /// True where a text is written by its characters, and words are what stands between gaps.
   bool of_characters() const { return objective == Objective::ctc && units == Units::characters; }
-  /// False where phones are all that is learned and scored.
+  /// False where phones or the classes of an alignment are all that is learned and scored.
   bool needs_words() const {
-    return source.reader != "timit" || objective == Objective::utterance ||
-           (objective == Objective::ctc && units != Units::phones);
+    return objective == Objective::utterance || (objective == Objective::ctc && units != Units::phones);
   }
   std::vector<double> speed_factors() const;
   /// The model with its sizes.

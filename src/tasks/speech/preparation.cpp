@@ -42,8 +42,8 @@ std::string checksum_of_labels(const data::Utterance& utterance) {
 // Makes a set, and says what of it cannot be used.
 class Preparation {
  public:
-  Preparation(const Recipe& recipe, const DataRequest& request, data::BadExamples bad)
-      : own_(recipe.own<SpeechTaskOptions>()), request_(request), bad_(std::move(bad)) {
+  Preparation(const Recipe& recipe, const DataRequest& request, Labels labels, data::BadExamples bad)
+      : own_(recipe.own<SpeechTaskOptions>()), request_(request), labels_(labels), bad_(std::move(bad)) {
     if (own_.source.stored_features) return;
     try {
       bank_.emplace(own_.bank);
@@ -118,7 +118,8 @@ class Preparation {
         cut.insert(&utterance);
         if (name == "train") continue;
       }
-      if (own_.objective == Objective::frames && !aligned(name, utterance, frames, classes, unknown))
+      if (labels_ == Labels::needed && own_.objective == Objective::frames &&
+          !aligned(name, utterance, frames, classes, unknown))
         continue;
       split.usable.push_back(i);
     }
@@ -136,8 +137,9 @@ class Preparation {
                 " set is of a class that the training set has (the first is ", quote(unknown.first),
                 "); take the alignments of both from the same acoustic model");
     if (!silent.empty())
-      notes_.push_back(name + " set: " + counted(std::ssize(silent), "utterance") + " without a frame" +
-                       (name == "train" ? ", left out" : ", to which the answer is empty"));
+      notes_.push_back(
+          name + " set: " + counted(std::ssize(silent), "utterance") + " without a frame" +
+          (name == "train" || labels_ == Labels::none ? ", left out" : ", to which the answer is empty"));
     if (!cut.empty())
       notes_.push_back(name + " set: " + counted(std::ssize(cut), "utterance") +
                        " too short for their tokens" +
@@ -211,6 +213,7 @@ class Preparation {
   const SpeechTaskOptions& own_;
   std::optional<data::FilterBank> bank_;  // of audio
   const DataRequest& request_;
+  Labels labels_;
   data::BadExamples bad_;
   std::vector<std::string> notes_;
 };
@@ -256,17 +259,20 @@ SpeechClasses classes_of(const SpeechTaskOptions& own, const std::vector<data::U
 
 }  // namespace
 
-PreparedSpeech prepare_speech(Recipe& recipe, const DataRequest& request) {
+PreparedSpeech prepare_speech(Recipe& recipe, const DataRequest& request, Labels labels) {
   auto& own = recipe.own<SpeechTaskOptions>();
   settle_folder(own.source.reader, own.source.folder, data::speech_readers(), request.folder, recipe.name);
   data::SpeechSource source = own.source;
   source.dev_speakers = data::split(own.dev_speakers, data::Tokenizer::whitespace);
   source.test_speakers = data::split(own.test_speakers, data::Tokenizer::whitespace);
-  source.alignments = own.objective == Objective::frames && own.source.reader == "kaldi";
+  source.alignments =
+      labels == Labels::needed && own.objective == Objective::frames && own.source.reader == "kaldi";
   source.only = request.split;
+  source.only_if_there = labels == Labels::none;
   source.words = own.needs_words();
   data::SpeechCorpus corpus = data::load_speech(source);
   const auto& first = !corpus.train.empty() ? corpus.train : !corpus.dev.empty() ? corpus.dev : corpus.test;
+  if (first.empty()) return {};
   if (own.source.stored_features) {
     const int64_t columns = data::read_stored_features(first.front()).size(1);
     TORCH_CHECK(!request.model || columns == own.bank.bands, "data: the stored features in ",
@@ -282,7 +288,7 @@ PreparedSpeech prepare_speech(Recipe& recipe, const DataRequest& request) {
   std::vector<std::string> class_notes;
   SpeechClasses classes =
       trained ? trained->parts.classes : classes_of(own, corpus.train, request, class_notes);
-  Preparation preparation(recipe, request, std::move(corpus.bad));
+  Preparation preparation(recipe, request, labels, std::move(corpus.bad));
   SpeechSplits splits;
   const std::pair<const char*, std::vector<data::Utterance>*> sets[] = {
       {"train", &corpus.train}, {"dev", &corpus.dev}, {"test", &corpus.test}};
@@ -294,6 +300,7 @@ PreparedSpeech prepare_speech(Recipe& recipe, const DataRequest& request) {
     if (split.set->size() > 0) splits.emplace(name, std::move(split));
   }
   auto notes = preparation.notes();
+  notes.insert(notes.begin(), corpus.notes.begin(), corpus.notes.end());
   notes.insert(notes.begin(), class_notes.begin(), class_notes.end());
   if (const auto note = note_of_numbers(own); note && !trained) notes.insert(notes.begin(), *note);
   if (request.split.empty() && !splits.contains("test"))

@@ -17,8 +17,12 @@ struct PreparedSpeech {
   Checksums checksums;
 };
 
+/// Whether what was said, and when, is there to learn from or to score against; or sound alone is to be
+/// heard.
+enum class Labels { needed, none };
+
 /// Reads the sets that are asked for and sorts out what cannot be used; with task.skip_bad that is left out
 /// and counted, else it is an error. The recipe is settled: its folder, rate and bands.
-PreparedSpeech prepare_speech(Recipe& recipe, const DataRequest& request);
+PreparedSpeech prepare_speech(Recipe& recipe, const DataRequest& request, Labels labels = Labels::needed);
 
 }  // namespace quatrain::tasks
