@@ -307,6 +307,8 @@ std::unique_ptr<Live> SpeechModel::listen(int64_t rate) {
   return std::make_unique<SpeechLive>(*this, rate > 0 ? rate : own().bank.rate);
 }
 
+    } catch (const LineError& error) {
+      throw LineError(i, error.what());
 std::string SpeechModel::summary() const {
   if (heard_ == 0) return {};
   return fixed(heard_, 1) + " s heard in " + seconds(worked_) + ", " + fixed(heard_ / worked_, 1) +

@@ -70,8 +70,13 @@ Recogniser::Recogniser(SpeechModel& model, int64_t rate, const data::Normalisati
     : model_(model), by_(by), features_(model.own(), rate), scores_(model), decoder_(make_decoder(model)) {}
 
 void Recogniser::hear(const at::Tensor& features) {
-  if (const at::Tensor scores = scores_.push(by_ ? by_->apply(features) : features); scores.size(0) > 0)
-    decoder_->push(scores);
+  decode(scores_.push(by_ ? by_->apply(features) : features));
+}
+
+void Recogniser::decode(const at::Tensor& scores) {
+  if (scores.size(0) == 0) return;
+  require_finite(scores.unsqueeze(0));
+  decoder_->push(scores);
 }
 
 void Recogniser::push(const at::Tensor& samples) {
@@ -80,7 +85,7 @@ void Recogniser::push(const at::Tensor& samples) {
 
 std::vector<HeardToken> Recogniser::finish() {
   features_.finish([this](const at::Tensor& features) { hear(features); });
-  if (const at::Tensor scores = scores_.finish(); scores.size(0) > 0) decoder_->push(scores);
+  decode(scores_.finish());
   return decoder_->finish();
 }
 

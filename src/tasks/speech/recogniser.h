@@ -63,12 +63,14 @@ class Recogniser {
   /// `rate`: of the samples. `by`, which must live as long: whose mean and scale features get; null: none.
   Recogniser(SpeechModel& model, int64_t rate, const data::Normalisation* by);
 
+  /// A LineError where the network's scores are not finite, here or at the end.
   void push(const at::Tensor& samples);
   std::vector<HeardToken> heard() const { return decoder_->heard(); }
   std::vector<HeardToken> finish();
 
  private:
   void hear(const at::Tensor& features);
+  void decode(const at::Tensor& scores);
 
   SpeechModel& model_;
   const data::Normalisation* by_;
