@@ -156,6 +156,9 @@ void Program::add_evaluate() {
   command->add_option("--split", evaluate_.split, "Which set: train, dev or test")
       ->check(CLI::IsMember({"train", "dev", "test"}))
       ->capture_default_str();
+  command->add_option("--out", evaluate_.out, "Folder to write what was answered, and where it is wrong")
+      ->check(not_empty, "", "")
+      ->type_name("FOLDER");
   command->add_option("--device", evaluate_.device, kDevice)->type_name("DEVICE")->capture_default_str();
   add_free_settings(*command, evaluate_.settings);
   command->add_option("--json", evaluate_.json, "Write the figures as JSON; - is the standard output")
@@ -296,9 +299,6 @@ void Program::add_convert() {
                               "(translation), kaldi (log posteriors of speech)")
                  ->type_name("FORMAT")
                  ->excludes(algebra);
-  patterns("--where", a.where, "Convert the layers of these names only; may be repeated");
-  patterns("--except", a.except, "Leave the layers of these names; may be repeated");
-  command
   command->add_option("--data", a.data, "With --to kaldi: folder of the recordings (default: the run's)")
       ->type_name("FOLDER")
       ->check(CLI::ExistingDirectory)
@@ -309,6 +309,9 @@ void Program::add_convert() {
       ->check(CLI::IsMember({"train", "dev", "test"}))
       ->needs(to);
   add_free_settings(*command, a.settings)->needs(to);
+  patterns("--where", a.where, "Convert the layers of these names only; may be repeated");
+  patterns("--except", a.except, "Leave the layers of these names; may be repeated");
+  command
       ->add_option("--heads", a.heads, "Heads of the attention, where IN is a weights file of Quatrain's own")
       ->check(CLI::Range(1, 1 << 16));
   command->add_option("--json", a.json, "Write the report as JSON; - is the standard output")

@@ -43,6 +43,7 @@ struct EvaluateArguments {
   std::string run;
   std::string data;
   std::string split = "test";
+  std::string out;  ///< a folder for the files of the evaluation; empty: none
   std::string device = "cpu";
   std::string json;
   std::vector<std::string> settings;

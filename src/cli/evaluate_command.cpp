@@ -9,6 +9,8 @@
 #include "cli/run_folder.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/session.h"
+#include "support/atomic_file.h"
+#include "support/atomic_folder.h"
 #include "support/text.h"
 #include "train/finite.h"
 #include "train/score.h"
@@ -44,17 +46,27 @@ Table table_of(const std::vector<tasks::Figure>& described, const train::Figures
   return table;
 }
 
-train::Figures score(train::Task& task, const std::string& split, bool bf16) {
+train::Evaluation score(train::Task& task, const std::string& split, bool bf16) {
   StatusLine status;
   int64_t batches = 0;
   const auto show = [&] { status.show("scoring the " + split + " set: batch " + grouped(++batches)); };
-  return train::score(task, split, bf16, show).figures;
+  return train::score(task, split, bf16, show);
+}
+
+void write_files(const train::Evaluation& evaluation, const std::string& split, const std::string& folder) {
+  if (evaluation.files.empty())
+    throw std::runtime_error("evaluate: scoring the " + split +
+                             " set of this run makes figures and no files: leave out --out");
+  AtomicFolder made(folder);
+  for (const auto& [name, text] : evaluation.files) write_text(made.path() / name, text);
+  made.commit();
 }
 
 }  // namespace
 
 int evaluate_command(const EvaluateArguments& arguments) {
   check_json(arguments.json);
+  if (!arguments.out.empty()) require_new("evaluate", arguments.out);
   const train::Session session(arguments.device);
   const std::shared_ptr<tasks::Model> model =
       tasks::load_run(arguments.run, parse_settings(arguments.settings), tasks::Use::scores);
@@ -73,17 +85,25 @@ int evaluate_command(const EvaluateArguments& arguments) {
     throw std::runtime_error("the data have no " + arguments.split +
                              " set to score: name another set with --split, or other data with --data");
   const auto task = data->make_task(model);
-  const auto figures = score(*task, arguments.split, recipe.train.bf16);
+  const train::Evaluation evaluation = score(*task, arguments.split, recipe.train.bf16);
+  const train::Figures& figures = evaluation.figures;
 
   if (const std::string doubt = train::doubt_of(figures, arguments.split); !doubt.empty()) {
     print_notes({doubt});
     notes.push_back(doubt);
   }
   // The table comes first: a disk that is full takes no figure away.
-  if (arguments.json != "-")
+  if (arguments.json != "-") {
     std::fputs(table_of(recipe.about().figures, figures, arguments.split).text().c_str(), stdout);
+    for (const auto& line : evaluation.lines) std::printf("%s\n", line.c_str());
+  }
+  if (!arguments.out.empty()) write_files(evaluation, arguments.split, arguments.out);
   if (!arguments.json.empty())
-    write_json({{"run", arguments.run}, {"split", arguments.split}, {"figures", figures}, {"notes", notes}},
+    write_json({{"run", arguments.run},
+                {"split", arguments.split},
+                {"figures", figures},
+                {"lines", evaluation.lines},
+                {"notes", notes}},
                arguments.json);
   return kSuccess;
 }

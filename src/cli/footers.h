@@ -31,6 +31,7 @@ Examples:
 inline constexpr const char* kEvaluateFooter = R"(Examples:
   quatrain evaluate runs/mine
   quatrain evaluate runs/mine --split dev --json -
+  quatrain evaluate runs/mine --data new --out answers    and the answers, where the kind keeps them
   quatrain evaluate runs/translation --set decode.beam=1    figures of greedy translations)";
 
 inline constexpr const char* kPredictFooter =

@@ -64,7 +64,7 @@ void add_label_figures(train::Evaluation& result, std::string_view split,
     figures["f1" + of] = counts.f1();
     figures["count" + of] = static_cast<double>(counts.examples);
   }
-  if (split == "test") result.files["test.confusions.tsv"] = tally.confusion_table(labels, part);
+  result.files[std::string(split) + ".confusions.tsv"] = tally.confusion_table(labels, part);
 }
 
 std::string list_of(const std::vector<int64_t>& indices) {

@@ -24,8 +24,8 @@ train::Selection selection_by(const Figure& figure);
 double share_of(const std::vector<int64_t>& sums);
 
 /// What the predictions and targets of an evaluation, numbers of labels, say of the answers: accuracy, F1 and
-/// count; those and the precision of each label that occurs ("precision/label=good"); and of the test set the
-/// file test.confusions.tsv. `part` is what a label is called.
+/// count; those and the precision of each label that occurs ("precision/label=good"); and the file
+/// SPLIT.confusions.tsv. `part` is what a label is called.
 void add_label_figures(train::Evaluation& result, std::string_view split,
                        const std::vector<std::string>& labels, const std::string& part = "label");
 

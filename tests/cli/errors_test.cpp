@@ -98,6 +98,7 @@ std::vector<Section> sections() {
         {"a shortlist of a run that does not translate", "shortlist run", 2},
         {"averaging the latest checkpoints and the best", "average run --out mean --last 2 --best 2", 2},
         {"averaging into a folder that exists", "average run --out data", 2},
+        {"`evaluate --out` already exists", "evaluate run --out data", 2},
         {"writing a run for a program that has no such models", "convert run out --to ctranslate2", 2},
         {"writing a run in an unknown format", "convert run out --to onnx", 2},
         {"neither an algebra nor a format to convert to", "convert run out", 2},

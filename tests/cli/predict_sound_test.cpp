@@ -130,6 +130,23 @@ TEST_F(PredictSound, live_tells_each_word_once) {
   EXPECT_TRUE(lines.back().starts_with(told)) << live.out;
 }
 
+// What scoring the test set at the end of training left in the run's folder, of any set.
+TEST_F(PredictSound, evaluate_writes_what_was_heard) {
+  const Outcome outcome = place_->run("evaluate run --out heard");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("all +8 .*\n%WER .*\n%SER .*\n$"));
+  for (const std::string name : {"errors.txt", "ref.trn", "hyp.trn", "ctm", "confusions.tsv"})
+    EXPECT_EQ(place_->read("heard/test." + name), place_->read("run/test." + name)) << name;
+  const Outcome again = place_->run("evaluate run --out heard");
+  EXPECT_EQ(again.code, 2);
+  EXPECT_EQ(again.error, "quatrain: evaluate: 'heard' exists: choose another name\n");
+  EXPECT_EQ(again.out, "");
+  EXPECT_EQ(place_->run("evaluate run --out run/best/heard").code, 2);
+  ASSERT_EQ(place_->run("evaluate run --split dev --out dev").code, 0);
+  EXPECT_THAT(place_->read("dev/dev.hyp.trn"), HasSubstr("-dev0.wav)\n"));
+  EXPECT_THAT(place_->run("evaluate run --json -").out, HasSubstr("\"%WER "));
+}
+
 TEST_F(PredictSound, live_refuses_what_needs_the_end) {
   const Outcome both = place_->run("predict both --live", samples_of("tones/test0.wav"));
   EXPECT_EQ(both.code, 2);

@@ -334,6 +334,8 @@ TEST(Evaluate, gives_the_figures_of_the_run_again) {
   const Outcome dev = place.run("evaluate run --split dev --data data --json -");
   EXPECT_EQ(json::parse(dev.out)["figures"]["accuracy"], result_of(place, "run")["dev"]["accuracy"]);
   EXPECT_THAT(place.run("evaluate run --split train").out, testing::ContainsRegex("train set +examples"));
+  EXPECT_EQ(place.run("evaluate run --out scored").code, 0);
+  EXPECT_EQ(place.read("scored/test.confusions.tsv"), place.read("run/test.confusions.tsv"));
   // A file that cannot be made is told before anything is scored, and one that cannot be filled takes the
   // table from nobody.
   const Outcome refused = place.run("evaluate run --json nowhere/figures.json");

@@ -39,8 +39,11 @@ struct QUATRAIN_API Evaluation {
   std::map<std::string, ExampleCounts> counts = {};
   /// A few examples with their answers, a line each, that are shown while a run trains.
   std::vector<std::string> samples = {};
-  /// Texts by the name of the file that keeps them in the run's folder: the answers to the test set.
+  /// Texts by the name of the file that keeps them: the answers to the set. A run's folder has those of the
+  /// test set.
   std::map<std::string, std::string> files = {};
+  /// Lines that are shown below the figures, such as "%WER 15.10 [ 90 / 596, 10 ins, 30 del, 50 sub ]".
+  std::vector<std::string> lines = {};
 };
 
 /// The figure of the dev set that selects the best checkpoint and stops early.

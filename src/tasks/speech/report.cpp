@@ -67,10 +67,16 @@ scores::ErrorCounts SpeechReport::add(const data::Utterance& utterance,
   return counts;
 }
 
+std::vector<std::string> SpeechReport::lines() const {
+  std::vector<std::string> all{scores::error_line(label_of(options_), counts())};
+  if (options_.of_characters()) all.push_back(scores::error_line("WER", words_));
+  all.push_back(scores::sentence_error_line(counts()));
+  return all;
+}
+
 std::map<std::string, std::string> SpeechReport::files(const std::string& split) const {
-  std::string errors = scores::error_line(label_of(options_), counts()) + "\n";
-  if (options_.of_characters()) errors += scores::error_line("WER", words_) + "\n";
-  errors += scores::sentence_error_line(counts()) + "\n";
+  std::string errors;
+  for (const auto& line : lines()) errors += line + "\n";
   if (speakers_.size() > 1)
     for (const auto& [speaker, of_speaker] : speakers_)
       errors += speaker + " " + scores::error_line(label_of(options_), of_speaker) + "\n";

@@ -22,6 +22,8 @@ class SpeechReport {
                           const std::vector<HeardToken>& heard);
   const scores::ErrorCounts& counts() const { return tally_.counts(); }
 
+  /// The error rates as Kaldi prints them: of the tokens, of characters also of their words, of sentences.
+  std::vector<std::string> lines() const;
   /// SPLIT.ref.trn, SPLIT.hyp.trn, SPLIT.ctm, SPLIT.errors.txt and SPLIT.confusions.tsv.
   std::map<std::string, std::string> files(const std::string& split) const;
 

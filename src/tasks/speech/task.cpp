@@ -186,7 +186,10 @@ train::Evaluation SpeechTask::evaluate(std::string_view name, const std::functio
   if (own.has_tokens()) {
     figures["error_rate"] = report.counts().error_rate();
     figures["sentence_error_rate"] = report.counts().sentence_error_rate();
-    if (!training) result.files = report.files(std::string(name));
+    if (!training) {
+      result.lines = report.lines();
+      result.files = report.files(std::string(name));
+    }
   } else {
     result.counts.erase("error_rate");
   }
