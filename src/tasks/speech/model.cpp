@@ -149,6 +149,24 @@ std::vector<std::string> texts_of(std::span<const HeardToken> tokens) {
   return texts;
 }
 
+std::vector<HeardToken> timed_of(const SpeechTaskOptions& options, std::span<const HeardToken> tokens) {
+  if (!options.of_characters()) return {tokens.begin(), tokens.end()};
+  std::vector<HeardToken> words;
+  for (auto token = tokens.begin(); token != tokens.end();) {
+    const auto end = std::find_if(token, tokens.end(), [](const auto& one) { return one.is_gap(); });
+    if (const auto count = end - token; count > 0) {
+      HeardToken word{"", token->begin, (end - 1)->end, 0};
+      for (; token != end; ++token) {
+        word.text += token->text;
+        word.confidence += token->confidence / static_cast<double>(count);
+      }
+      words.push_back(std::move(word));
+    }
+    if (token != tokens.end()) ++token;
+  }
+  return words;
+}
+
 void SpeechParts::save(const fs::path& folder) const {
   classes.save(folder);
   if (transitions) write_state(transitions->state(), folder / kTransitions);
@@ -228,11 +246,12 @@ std::string SpeechModel::written(std::span<const HeardToken> tokens, double leng
     text += "\t" + fixed(tokens.front().confidence, 4);
   if (!own().decode.times) return text;
   text += "\t";
-  for (const auto& token : tokens) {
+  const auto timed = timed_of(own(), tokens);
+  for (const auto& token : timed) {
     const auto time = [&](int64_t row) {
       return fixed(std::min(static_cast<double>(row) * own().row_seconds(), length), 2);
     };
-    text += (&token == &tokens.front() ? "" : " ") + time(token.begin) + "-" + time(token.end);
+    text += (&token == &timed.front() ? "" : " ") + time(token.begin) + "-" + time(token.end);
   }
   return text;
 }
@@ -288,6 +307,8 @@ std::vector<std::string> SpeechModel::predict(const std::vector<std::string>& li
       answers.push_back(answer(lines[i]));
     } catch (const c10::Error& error) {
       throw LineError(i, error.what_without_backtrace());
+    } catch (const LineError& error) {
+      throw LineError(i, error.what());
     }
   }
   return answers;
@@ -307,8 +328,6 @@ std::unique_ptr<Live> SpeechModel::listen(int64_t rate) {
   return std::make_unique<SpeechLive>(*this, rate > 0 ? rate : own().bank.rate);
 }
 
-    } catch (const LineError& error) {
-      throw LineError(i, error.what());
 std::string SpeechModel::summary() const {
   if (heard_ == 0) return {};
   return fixed(heard_, 1) + " s heard in " + seconds(worked_) + ", " + fixed(heard_ / worked_, 1) +

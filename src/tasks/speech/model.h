@@ -39,6 +39,9 @@ struct HeardToken {
 
 std::vector<std::string> texts_of(std::span<const HeardToken> tokens);
 
+/// What has a time of its own: each token, or of characters each word, with the mean of their confidences.
+std::vector<HeardToken> timed_of(const SpeechTaskOptions& options, std::span<const HeardToken> tokens);
+
 /// Recurrent layers that hear.
 class SpeechModel : public Model {
  public:

@@ -152,7 +152,7 @@ void SpeechTaskOptions::describe(train::Keys& keys) {
            "How errors are counted: `fewest_edits`, as Kaldi does, or with the weights of NIST's `sclite`.");
   alignment.values = {"fewest_edits", "sclite"};
   alignment.may_change_in_answers();
-  keys.flag("times", decode.times, "Answers of `predict` end with a tab and the seconds of each token, such as `0.25-0.61`.").only_predicts();
+  keys.flag("times", decode.times, "Answers of `predict` end with a tab and the seconds of each token (of each word, where these are characters), such as `0.25-0.61`.").only_predicts();
   keys.number("piece", decode.piece, 1, 1e5, "Of bidirectional models: seconds of a long recording that are heard at a time.").may_change().only("model.bidirectional = true", [this] { return model.bidirectional(); });
   keys.number("context", decode.context, 0, 1e4, "Of bidirectional models: seconds heard before and after such a piece.").may_change().only("model.bidirectional = true", [this] { return model.bidirectional(); });
 }

@@ -50,7 +50,7 @@ scores::ErrorCounts SpeechReport::add(const data::Utterance& utterance,
   const bool part = !utterance.recording.empty();
   const std::string recording = part ? plain(utterance.recording, true) : id;
   const double begin = part ? static_cast<double>(utterance.begin) / static_cast<double>(utterance.rate) : 0;
-  for (const auto& token : heard) {
+  for (const auto& token : timed_of(options_, heard)) {
     // The last row may end behind the utterance. Of stored features only the rows are known.
     const auto seconds = [&](int64_t row) {
       const double time = static_cast<double>(row) * options_.row_seconds();
