@@ -4,6 +4,8 @@
 #include <torch/custom_class.h>
 
 #include "quatrain/tasks/run.h"
+#include "quatrain/train/session.h"
+#include "train/autocast.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -23,6 +25,7 @@ class Run : public torch::CustomClassHolder {
   }
   // Behind so many lines, as a problem's sentence counts them.
   std::vector<std::string> predict(const std::vector<std::string>& lines, int64_t before) {
+    const train::Autocast autocast(model_->recipe().train.bf16, train::device_of(model_->module()).type());
     auto [answers, problem] = answer(*model_, lines);
     TORCH_CHECK_VALUE(problem.empty(), "predict: line ", before + std::ssize(answers) + 1, ": ", problem);
     return answers;

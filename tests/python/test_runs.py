@@ -121,6 +121,23 @@ def test_answers_are_the_programs(tmp_path):
     assert run.kind == "text_classification" and run.recipe["agreement"]["train"] == 200
 
 
+def test_a_run_in_bfloat16_answers_in_bfloat16(tmp_path):
+    train(tmp_path / "run", "model.algebra=quaternion", "train.precision=bfloat16", "train.steps=60", "train.evaluate_every=60")
+    lines = [f"the keys to the cabinet {word}" for word in ("", "of", "and the key", "near the keys of", "the the the")]
+
+    def programs():
+        done = subprocess.run([PROGRAM, "predict", tmp_path / "run"], input="\n".join(lines) + "\n", capture_output=True, text=True)
+        return done.stdout.splitlines()
+
+    answers = programs()
+    assert quatrain.load(tmp_path / "run").predict(lines) == answers
+    # In single precision they are others, so that the comparison says something.
+    recipe = tmp_path / "run" / "best" / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("bfloat16", "float32"))
+    subprocess.run([PROGRAM, "check", tmp_path / "run", "--accept"], capture_output=True, check=True)
+    assert quatrain.load(tmp_path / "run").predict(lines) == programs() != answers
+
+
 def test_what_is_no_text_is_refused(tmp_path):
     train(tmp_path / "run", "model.algebra=quaternion")
     run = quatrain.load(tmp_path / "run")
