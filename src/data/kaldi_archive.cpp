@@ -81,7 +81,7 @@ std::string resolve_location(std::string_view text, const fs::path& folder) {
   const fs::path file = parse_location(text).file;
   const fs::path beside = folder / file;
   const auto behind = trimmed(text).substr(file.native().size());
-  return (fs::exists(beside) || !fs::exists(file) ? beside : file).string() + std::string(behind);
+  return (is_there(beside) || !is_there(file) ? beside : file).string() + std::string(behind);
 }
 
 std::string key_problem(std::string_view key) {

@@ -151,9 +151,9 @@ class KaldiFolder {
       return false;
     }
     utterance.path = folder_ / line.rest;
-    if (!fs::exists(utterance.path) && fs::exists(line.rest)) utterance.path = line.rest;
+    if (!is_there(utterance.path) && is_there(line.rest)) utterance.path = line.rest;
     const size_t colon = line.rest.rfind(':');
-    if (!fs::exists(utterance.path) && colon != std::string::npos &&
+    if (!is_there(utterance.path) && colon != std::string::npos &&
         whole_number(line.rest.substr(colon + 1))) {
       refuse("a recording is in an archive", line,
              "the recording " + quote(line.key) + " is a place in an archive (" + shorten(line.rest) +

@@ -71,8 +71,11 @@ void SpeechGathering::refuse(std::string_view set, const std::string& reason, co
 }
 
 bool SpeechGathering::open_audio(Utterance& utterance, std::string_view set, const std::string& place) {
-  if (!fs::exists(utterance.path)) {
-    refuse(set, "the audio file is missing", place, "there is no audio file " + utterance.path.string());
+  if (!is_there(utterance.path)) {
+    constexpr size_t kLongest = 300;  // of a sentence about one name
+    const std::string name = utterance.path.string();
+    refuse(set, "the audio file is missing", place,
+           "there is no audio file " + (name.size() > kLongest ? shorten(name) : name));
     return false;
   }
   auto found = opened_.find(utterance.path);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <system_error>
 
 #include "data/line_file.h"
 #include "support/text.h"
@@ -55,6 +56,13 @@ std::optional<int64_t> whole_number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+bool is_there(const fs::path& file) {
+  std::error_code error;
+  const bool there = fs::exists(file, error);
+  if (error && error != std::errc::filename_too_long) throw fs::filesystem_error("exists", file, error);
+  return there;
 }
 
 void check_folder(const std::string& reader, const fs::path& folder, const std::string& files,

@@ -42,6 +42,9 @@ std::string readable(std::string_view bytes);
 /// A whole number in decimal digits, or nothing.
 std::optional<int64_t> whole_number(std::string_view text);
 
+/// False also where no file can have that name, because it is too long.
+bool is_there(const std::filesystem::path& file);
+
 /// An error where the folder is not given, missing or a file; `files` says what it should contain, and
 /// `otherwise` what to do with a file.
 void check_folder(const std::string& reader, const std::filesystem::path& folder, const std::string& files,

@@ -23,6 +23,7 @@ struct Target {
 
 extern "C" {
 int fuzz_algebra(const uint8_t*, size_t);
+int fuzz_arpa(const uint8_t*, size_t);
 int fuzz_audio(const uint8_t*, size_t);
 int fuzz_images(const uint8_t*, size_t);
 int fuzz_kaldi(const uint8_t*, size_t);
@@ -31,6 +32,7 @@ int fuzz_pieces(const uint8_t*, size_t);
 int fuzz_readers(const uint8_t*, size_t);
 int fuzz_recipe(const uint8_t*, size_t);
 int fuzz_safetensors(const uint8_t*, size_t);
+int fuzz_speech(const uint8_t*, size_t);
 int fuzz_text_pairs(const uint8_t*, size_t);
 int fuzz_vectors(const uint8_t*, size_t);
 int fuzz_vocabulary(const uint8_t*, size_t);
@@ -54,15 +56,14 @@ TEST_P(Replay, FindsNothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, Replay,
-                         testing::Values(Target{"algebra", fuzz_algebra}, Target{"audio", fuzz_audio},
-                                         Target{"images", fuzz_images}, Target{"kaldi", fuzz_kaldi},
-                                         Target{"pairs", fuzz_pairs}, Target{"pieces", fuzz_pieces},
-                                         Target{"readers", fuzz_readers}, Target{"recipe", fuzz_recipe},
-                                         Target{"safetensors", fuzz_safetensors},
-                                         Target{"text_pairs", fuzz_text_pairs},
-                                         Target{"vectors", fuzz_vectors},
-                                         Target{"vocabulary", fuzz_vocabulary}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    , Replay,
+    testing::Values(Target{"algebra", fuzz_algebra}, Target{"arpa", fuzz_arpa}, Target{"audio", fuzz_audio},
+                    Target{"images", fuzz_images}, Target{"kaldi", fuzz_kaldi}, Target{"pairs", fuzz_pairs},
+                    Target{"pieces", fuzz_pieces}, Target{"readers", fuzz_readers},
+                    Target{"recipe", fuzz_recipe}, Target{"safetensors", fuzz_safetensors},
+                    Target{"speech", fuzz_speech}, Target{"text_pairs", fuzz_text_pairs},
+                    Target{"vectors", fuzz_vectors}, Target{"vocabulary", fuzz_vocabulary}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
