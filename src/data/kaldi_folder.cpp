@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -48,6 +49,21 @@ std::optional<Cut> cut_of(const std::vector<std::string>& fields) {
   const auto channel = names_channel ? channel_of(fields[3]) : std::nullopt;
   if (names_channel && !channel) return std::nullopt;
   return Cut{*begin, *end, channel};
+}
+
+/// Kaldi's table of phones: the name of each class of an alignment.
+void read_class_names(SpeechGathering& gathering, const fs::path& file) {
+  std::map<int32_t, std::string> names;
+  std::set<std::string> known;
+  gathering.for_each_line(file, "", [&](std::string_view line, const std::string& place) {
+    const auto fields = split(line, Tokenizer::whitespace);
+    const auto number = fields.size() == 2 ? whole_number(fields[1]) : std::nullopt;
+    TORCH_CHECK(number && *number >= 0 && *number <= std::numeric_limits<int32_t>::max(), place,
+                ": a line must be a name and the number of its class, got ", quote(line));
+    TORCH_CHECK(known.insert(fields[0]).second && names.emplace(*number, fields[0]).second, place,
+                ": names and numbers must differ, but one of ", quote(line), " is that of a line before");
+  });
+  gathering.name_classes(std::move(names));
 }
 
 /// One set's folder.
@@ -282,6 +298,8 @@ void read_kaldi_folders(SpeechGathering& gathering) {
       return fs::exists(folder / stem / list) ? folder / stem : fs::path();
     });
   };
+  if (gathering.source().alignments && !folder.empty() && fs::exists(folder / "phones.txt"))
+    read_class_names(gathering, folder / "phones.txt");
   if (!folder.empty() && fs::exists(folder / list)) return KaldiFolder(gathering, folder, "train").read();
   const std::string& needed = gathering.settle(folder_of);
   const std::string text = gathering.source().words ? " and " + needed + "/text" : "";

@@ -34,6 +34,7 @@ class SpeechGathering {
   void for_each_line(const std::filesystem::path& file, std::string_view set,
                      const std::function<void(std::string_view line, const std::string& place)>& take);
 
+  void name_classes(std::map<int32_t, std::string> names) { corpus_.class_names = std::move(names); }
   /// A sentence that whoever reads the corpus shall know.
   void note(std::string sentence) { corpus_.notes.push_back(std::move(sentence)); }
 

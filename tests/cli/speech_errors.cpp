@@ -69,6 +69,13 @@ Section speech_errors() {
         kHear + " --set task.data=kaldi --set task.objective=frames --set features.stack=1 --set "
                 "features.speeds=",
         1, tones([](const auto& folder) { as_kaldi(folder, (folder / "train0.wav").string()); })},
+       {"a table of phones without numbers",
+        kHear + " --set task.data=kaldi --set task.objective=frames --set features.stack=1 --set "
+                "features.speeds=",
+        1, tones([](const auto& folder) {
+          as_kaldi(folder, (folder / "train0.wav").string());
+          write(folder / "phones.txt", "sil\nlow\n");
+        })},
        {"a range of Kaldi's that runs backwards",
         kHear + " --set task.data=kaldi --set features.source=stored --set features.speeds=", 1,
         tones([](const auto& folder) {

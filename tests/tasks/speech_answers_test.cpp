@@ -65,6 +65,68 @@ TEST_F(SpeechAnswersTest, CharactersBecomeWordsWithTimes) {
   EXPECT_GE(most, 2);
 }
 
+// A table of phones beside the sets makes their alignment what was said.
+class SpeechPhonesTest : public SpeechRuns {
+ protected:
+  void SetUp() override {
+    uint64_t state = 3;
+    for (const std::string set : {"train", "test"}) {
+      const auto place = folder_ / "tones" / set;
+      std::filesystem::create_directories(place);
+      std::ofstream list(place / "wav.scp"), labels(place / "ali.ark");
+      for (int i = 0; i < 6; ++i) {  // 5 frames of noise, 15 of a tone, 5 of noise
+        const std::string id = set + std::to_string(i);
+        test::write_recording(place / (id + ".wav"), test::say({i % 2}, state));
+        list << id << " " << id << ".wav\n";
+        labels << id;
+        for (int t = 0; t < 25; ++t) labels << (t < 5 || t >= 20 ? " 0" : i % 2 ? " 2" : " 1");
+        labels << "\n";
+      }
+    }
+  }
+  void name_classes(const std::string& table) const { std::ofstream(file("phones.txt")) << table; }
+  std::string answer_of(const std::string& run) const {
+    return load_run(folder_ / run)->predict({file("test/test0.wav")})[0];
+  }
+  const std::vector<std::string> settings_{"task.data=kaldi", "task.objective=frames", "features.stack=1",
+                                           "train.epochs=60", "train.batch=2"};
+};
+
+TEST_F(SpeechPhonesTest, AlignmentsWithNamesAreWhatWasSaid) {
+  name_classes("sil 0\nlow 1\nmid 2\nnever 7\n");
+  const train::Result result = learn(settings_);
+  EXPECT_LT(result.test.at("error_rate"), 0.1);
+  EXPECT_LT(result.test.at("frame_error"), 0.1);
+  const auto run = folder_ / "run";
+  EXPECT_THAT(text_of(run / "test.errors.txt"), StartsWith("%PER "));
+  EXPECT_THAT(text_of(run / "test.ref.trn"), StartsWith("sil low sil (test0-test0)\nsil mid sil (test1-"));
+  EXPECT_EQ(text_of(run / "best" / "classes.txt"), "sil\nlow\nmid\n");
+  const torch::NoGradGuard no_grad;
+  EXPECT_EQ(answer_of("run"), "sil low sil");
+  // A run that is scored later knows its names itself.
+  std::filesystem::remove(file("phones.txt"));
+  const std::shared_ptr<Model> model = load_run(run);
+  const auto data = load_data(model->recipe(), {(folder_ / "tones").string(), "test", model.get()});
+  EXPECT_EQ(train::score(*data->make_task(model), "test", false, {}).files.at("test.ref.trn"),
+            text_of(run / "test.ref.trn"));
+}
+
+TEST_F(SpeechPhonesTest, AClassWithoutANameLeavesAllTheirNumbers) {
+  name_classes("sil 0\nlow 1\n");
+  EXPECT_THAT(
+      load(settings_)->notes(),
+      testing::Contains("phones.txt has no name for the class 2, which the alignment of \"train1\" has: "
+                        "the classes keep their numbers, and no phone error rate is counted"));
+  EXPECT_FALSE(learn(settings_).test.contains("error_rate"));
+  const torch::NoGradGuard no_grad;
+  EXPECT_EQ(answer_of("run"), "0 1 0");
+  name_classes("sil 0\nlow\n");
+  EXPECT_THAT(error_of_load(settings_),
+              HasSubstr("phones.txt:2: a line must be a name and the number of its"));
+  name_classes("sil 0\nsil 1\n");
+  EXPECT_THAT(error_of_load(settings_), HasSubstr("phones.txt:2: names and numbers must differ"));
+}
+
 TEST_F(SpeechAnswersTest, EverySetHasItsErrorsAndTranscripts) {
   test::write_tones(folder_ / "tones", 20, 4, 4, 2);
   learn({"task.units=characters", "features.stack=1", "train.epochs=1"});

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,6 +53,8 @@ struct QUATRAIN_API SpeechCorpus {
   std::vector<Utterance> train, dev, test;
   BadExamples bad;                 ///< empty unless skipping was asked for
   std::vector<std::string> notes;  ///< a sentence for each set that is left out as a whole
+  /// Of alignments: what phones.txt calls their classes; empty: there is none.
+  std::map<int32_t, std::string> class_names;
 };
 
 /// Where utterances come from.
@@ -88,7 +91,8 @@ struct QUATRAIN_API SpeechSource {
 ///          in the set's folder, then where the program runs. Commands are refused, never run. With
 ///          stored_features feats.scp takes the place of wav.scp and segments. With alignments there is
 ///          ali.scp, or else archives ali.ark, ali.gz, ali.*.ark or ali.*.gz, of int32 vectors as ali-to-pdf
-///          or ali-to-phones --per-frame write them.
+///          or ali-to-phones --per-frame write them; and beside the sets' folders may lie a phones.txt, with
+///          the name and the number of a class in each line.
 ///   tsv    train.tsv, dev.tsv (or valid, or val), test.tsv: audio path (from the file's folder on), tab,
 ///          text, and another tab and a speaker if known. A first line "path text" is a header.
 ///   fsdd   Spoken digits, DIGIT_SPEAKER_INDEX.wav; index 0 to 4 is test, 5 to 9 dev, the rest train.

@@ -41,9 +41,9 @@ std::vector<std::string> phones_of(const data::Utterance& utterance) {
 
 }  // namespace
 
-SpeechClasses::SpeechClasses(const SpeechTaskOptions& options,
-                             const std::vector<data::Utterance>& utterances) {
-  if (options.objective == Objective::frames && options.has_tokens()) {
+SpeechClasses::SpeechClasses(const SpeechTaskOptions& options, const std::vector<data::Utterance>& utterances,
+                             const std::map<int32_t, std::string>& names) {
+  if (options.objective == Objective::frames && options.is_timit()) {
     for (const auto& phone : data::timit_phones()) add(phone);
     return;
   }
@@ -58,7 +58,10 @@ SpeechClasses::SpeechClasses(const SpeechTaskOptions& options,
             " can be told apart; if these are transition ids, Kaldi's ali-to-pdf makes classes of them");
         last = std::max(last, label);
       }
-    for (int32_t i = 0; i <= last; ++i) add(std::to_string(i));
+    for (int32_t i = 0; i <= last; ++i) {
+      const auto named = names.find(i);
+      add(named == names.end() ? std::to_string(i) : named->second);
+    }
     return;
   }
   std::set<std::string> all;
@@ -77,17 +80,35 @@ void SpeechClasses::add(std::string name) {
   names_.push_back(std::move(name));
 }
 
+bool SpeechClasses::are_named() const {
+  for (int64_t i = 0; i < size(); ++i)
+    if (name(i) != std::to_string(i)) return true;
+  return false;
+}
+
+std::vector<std::string> SpeechClasses::phones_of_alignment(const data::Utterance& utterance) const {
+  std::vector<std::string> phones;
+  int32_t before = -1;
+  for (const int32_t label : utterance.labels) {
+    if (label != before) phones.push_back(label < size() ? name(label) : std::to_string(label));
+    before = label;
+  }
+  return phones;
+}
+
 std::vector<std::string> SpeechClasses::tokens_of(const SpeechTaskOptions& options,
-                                                  const data::Utterance& utterance) {
+                                                  const data::Utterance& utterance) const {
   if (options.objective == Objective::utterance) return {joined(utterance.tokens)};
-  if (options.objective == Objective::frames)
-    return options.has_tokens() ? phones_of(utterance) : std::vector<std::string>{};
+  if (options.objective == Objective::frames) {
+    if (options.is_timit()) return phones_of(utterance);
+    return options.classes_named ? phones_of_alignment(utterance) : std::vector<std::string>{};
+  }
   if (options.units == Units::phones) return phones_of(utterance);
   return options.units == Units::characters ? characters_of(utterance.tokens) : utterance.tokens;
 }
 
 std::string SpeechClasses::scored(const SpeechTaskOptions& options, const std::string& name) {
-  if (options.objective != Objective::frames || !options.has_tokens()) return name;
+  if (options.objective != Objective::frames || !options.is_timit()) return name;
   const int64_t folded = data::phone_folding()[static_cast<size_t>(data::timit_phone(name))];
   return folded < 0 ? "" : data::folded_phones()[static_cast<size_t>(folded)];
 }
@@ -112,7 +133,7 @@ SpeechClasses SpeechClasses::load(const std::filesystem::path& folder) {
 
 std::vector<int64_t> frame_classes(const SpeechTaskOptions& options, const data::Utterance& utterance,
                                    int64_t frames) {
-  if (options.has_tokens()) {
+  if (options.is_timit()) {
     // Phones have their places at the recording's own rate, frames at that of the filter bank.
     const auto place = [&](int64_t samples) {
       return static_cast<double>(samples * utterance.rate) / static_cast<double>(options.bank.rate);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -21,12 +22,14 @@ class SpeechClasses {
 
   SpeechClasses() = default;
   /// Those that occur in a training set, in the order of their bytes; an error where ctc's blank would be
-  /// one.
-  SpeechClasses(const SpeechTaskOptions& options, const std::vector<data::Utterance>& utterances);
+  /// one. `names`: of an alignment's classes; one without a name is called by its number.
+  SpeechClasses(const SpeechTaskOptions& options, const std::vector<data::Utterance>& utterances,
+                const std::map<int32_t, std::string>& names = {});
 
-  /// What is to be recognised of an utterance, as it is scored.
-  static std::vector<std::string> tokens_of(const SpeechTaskOptions& options,
-                                            const data::Utterance& utterance);
+  /// What is to be recognised of an utterance, as it is scored. Of an alignment whose classes have names it
+  /// is each stretch of one class.
+  std::vector<std::string> tokens_of(const SpeechTaskOptions& options,
+                                     const data::Utterance& utterance) const;
   /// What a text or phones become that a network named one after the other: TIMIT's phones among 39.
   static std::string scored(const SpeechTaskOptions& options, const std::string& name);
 
@@ -35,6 +38,8 @@ class SpeechClasses {
   /// -1 where there is none.
   int64_t id(const std::string& name) const;
   const std::vector<std::string>& names() const { return names_; }
+  /// Some are called by other names than their numbers.
+  bool are_named() const;
 
   static constexpr const char* kFile = "classes.txt";  ///< of a checkpoint, a name a line
   void save(const std::filesystem::path& folder) const;
@@ -43,6 +48,7 @@ class SpeechClasses {
 
  private:
   void add(std::string name);
+  std::vector<std::string> phones_of_alignment(const data::Utterance& utterance) const;
 
   std::vector<std::string> names_;
   std::unordered_map<std::string, int64_t> ids_;

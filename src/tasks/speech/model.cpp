@@ -184,6 +184,7 @@ SpeechParts SpeechParts::load(const SpeechTaskOptions& options, const fs::path& 
 SpeechModel::SpeechModel(Recipe recipe, SpeechParts given, const data::Normalisation& training)
     : Model(std::move(recipe)), parts(std::move(given)), network(own().network(parts.classes.size())) {
   for (const auto& [name, tensor] : training.state()) network->register_buffer(kBuffers + name, tensor);
+  recipe_.own<SpeechTaskOptions>().classes_named = parts.classes.are_named();
   if (own().decode.language.empty()) return;
   language_ = std::make_shared<const data::BackOffModel>(own().decode.language);
   ctc_options(/*best_path=*/false);  // not only after training does it show that words are missing

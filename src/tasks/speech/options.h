@@ -39,6 +39,7 @@ struct SpeechTaskOptions : Options {
 
   data::FilterBankOptions bank{.rate = 0};  ///< rate 0: that of the first recording
   bool columns_read = false;                ///< the bands are the columns of the stored features
+  bool classes_named = false;               ///< those of an alignment, by its phones.txt or by the model
   int64_t derivatives = 3;
   NormaliseBy normalise = NormaliseBy::training;
   data::NormalisationScale scale = data::NormalisationScale::quaternion;
@@ -66,7 +67,9 @@ struct SpeechTaskOptions : Options {
   std::string selecting() const override {
     return objective == Objective::frames ? "frame_error" : "error_rate";
   }
-  std::string judging() const override { return has_tokens() ? "error_rate" : "frame_error"; }
+  std::string judging() const override {
+    return objective != Objective::frames || is_timit() ? "error_rate" : "frame_error";
+  }
 
   /// Files hold audio, and not the features that a run of stored ones reads.
   bool answers_lines() const override { return !source.stored_features; }
@@ -83,8 +86,9 @@ struct SpeechTaskOptions : Options {
   }
   /// The same of the network's rows.
   double row_seconds() const { return frame_seconds() * static_cast<double>(stack); }
+  bool is_timit() const { return source.reader == "timit"; }
   /// False where frames have classes of an alignment, whose tokens nobody knows.
-  bool has_tokens() const { return objective != Objective::frames || source.reader == "timit"; }
+  bool has_tokens() const { return objective != Objective::frames || is_timit() || classes_named; }
   /// True where a text is written by its characters, and words are what stands between gaps.
   bool of_characters() const { return objective == Objective::ctc && units == Units::characters; }
   /// False where phones or the classes of an alignment are all that is learned and scored.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -53,7 +54,8 @@ class Preparation {
     }
   }
 
-  SpeechSplit split(const std::string& name, std::vector<data::Utterance> utterances) {
+  SpeechSplit split(const std::string& name, std::vector<data::Utterance> utterances,
+                    const SpeechClasses& classes) {
     SpeechSplit split;
     const auto speeds = name == "train" ? own_.speed_factors() : std::vector<double>{1};
     const auto factors = request_.split.empty() ? speeds : std::vector<double>{1};
@@ -79,7 +81,7 @@ class Preparation {
     const std::string once = heard;
     for (size_t i = 1; i < speeds.size(); ++i) heard += once;
     for (const auto& utterance : split.set->utterances()) {
-      split.tokens.push_back(SpeechClasses::tokens_of(own_, utterance));
+      split.tokens.push_back(classes.tokens_of(own_, utterance));
       for (const auto& token : split.tokens.back()) heard += "\n" + token;
       heard += "\n" + checksum_of_labels(utterance);
     }
@@ -230,11 +232,25 @@ std::optional<std::string> note_of_numbers(const SpeechTaskOptions& own) {
          (algebra.n > kMostComponents ? "" : "; " + key + std::to_string(algebra.n - 1) + " makes it so");
 }
 
+// Names of an alignment's classes, where all of them have one.
+std::map<int32_t, std::string> names_of(const data::SpeechCorpus& corpus, std::vector<std::string>& notes) {
+  if (corpus.class_names.empty()) return {};
+  for (const auto& utterance : corpus.train)
+    for (const int32_t label : utterance.labels)
+      if (!corpus.class_names.contains(label)) {
+        notes.push_back("phones.txt has no name for the class " + std::to_string(label) +
+                        ", which the alignment of " + quote(utterance.id) +
+                        " has: the classes keep their numbers, and no phone error rate is counted");
+        return {};
+      }
+  return corpus.class_names;
+}
+
 // The classes of a training set; or those of the run from whose weights training starts, where they are all
 // among them: a small set lacks a letter or two.
-SpeechClasses classes_of(const SpeechTaskOptions& own, const std::vector<data::Utterance>& train,
+SpeechClasses classes_of(const SpeechTaskOptions& own, const data::SpeechCorpus& corpus,
                          const DataRequest& request, std::vector<std::string>& notes) {
-  SpeechClasses heard(own, train);
+  SpeechClasses heard(own, corpus.train, names_of(corpus, notes));
   if (request.vocabulary.empty()) return heard;
   const std::filesystem::path file = request.vocabulary / SpeechClasses::kFile;
   SpeechClasses known = SpeechClasses::load(request.vocabulary);
@@ -286,15 +302,15 @@ PreparedSpeech prepare_speech(Recipe& recipe, const DataRequest& request, Labels
 
   const auto* trained = dynamic_cast<const SpeechModel*>(request.model);
   std::vector<std::string> class_notes;
-  SpeechClasses classes =
-      trained ? trained->parts.classes : classes_of(own, corpus.train, request, class_notes);
+  SpeechClasses classes = trained ? trained->parts.classes : classes_of(own, corpus, request, class_notes);
+  own.classes_named = own.objective == Objective::frames && !own.is_timit() && classes.are_named();
   Preparation preparation(recipe, request, labels, std::move(corpus.bad));
   SpeechSplits splits;
   const std::pair<const char*, std::vector<data::Utterance>*> sets[] = {
       {"train", &corpus.train}, {"dev", &corpus.dev}, {"test", &corpus.test}};
   for (const auto& [name, utterances] : sets) {
     if (utterances->empty() || (!request.split.empty() && request.split != name)) continue;
-    SpeechSplit split = preparation.split(name, std::move(*utterances));
+    SpeechSplit split = preparation.split(name, std::move(*utterances), classes);
     preparation.number(split, name, classes);
     preparation.measure_speakers(split);
     if (split.set->size() > 0) splits.emplace(name, std::move(split));
