@@ -321,6 +321,16 @@ TEST(Train, paths_of_a_run_hold_from_everywhere) {
   EXPECT_EQ(result_of(place, "run")["steps"], 4);
 }
 
+TEST(Evaluate, refuses_to_write_files_where_there_are_none) {
+  const Workplace place;
+  ASSERT_EQ(place.run("train hamilton --set train.steps=2 --set train.threads=1 --out run").code, 0);
+  const Outcome outcome = place.run("evaluate run --out files");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("test set"));  // the table comes first
+  EXPECT_THAT(outcome.error, HasSubstr("of this run makes figures and no files: leave out --out"));
+  EXPECT_FALSE(std::filesystem::exists(place.path("files")));
+}
+
 TEST(Evaluate, gives_the_figures_of_the_run_again) {
   const Workplace place;
   place.make_data();

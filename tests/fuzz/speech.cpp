@@ -20,7 +20,8 @@ struct SpeechReader {
 const std::vector<SpeechReader> kSpeechReaders{
     {'k',
      "kaldi",
-     {"train/wav.scp", "train/text", "train/utt2spk", "train/segments", "train/ali.ark", "test/wav.scp"}},
+     {"train/wav.scp", "train/text", "train/utt2spk", "train/segments", "train/ali.ark", "test/wav.scp",
+      "phones.txt"}},
     {'m', "timit", {"dr1/anna/si1.phn", "dr1/anna/si1.wrd", "dr1/anna/si2.phn", "dr1/anna/si2.txt"}},
     {'t', "tsv", {"train.tsv", "dev.tsv", "test.tsv"}},
 };
