@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from . import nn, ops
+from . import models, nn, ops
 from ._recurrent_twins import set_nearest
+from .models.resnet import _DEPTHS, norm_name
 from .nn import _check
 
-__all__ = ["SOURCES", "Source", "convolution", "linear", "recurrent"]
+__all__ = ["SOURCES", "Source", "convolution", "linear", "recurrent", "resnet"]
 
 _COMPONENTS = ("r_weight", "i_weight", "j_weight", "k_weight")
 
@@ -62,6 +63,11 @@ class _State:
             raise ValueError(f"{self.what}: there is no '{self.prefix}{name}'")
         return self.rest.pop(name)
 
+    def below(self, name: str) -> _State:
+        """Those whose names begin with this one and a dot; they stay in ``rest``."""
+        whole = {self.prefix + rest: tensor for rest, tensor in self.rest.items()}
+        return _State(self.what, whole, self.prefix + name)
+
     def map(self, name: str) -> tuple[Tensor, Tensor | None]:
         """S (4, out/4, in/4) of a quaternion map, and its bias."""
         begin = name + "." if name else ""
@@ -94,6 +100,27 @@ class _State:
                 f"(n, out/n, in/n{kernel}), got {list(A.shape)} and {list(S.shape)}"
             )
         return A, A[0, 0, 0] * S if n == 1 else S  # a real layer of ours has no A
+
+    def convolution(self) -> tuple[Tensor, Tensor, Tensor | None, bool]:
+        """A, F and kron_weights of a convolution, and whether it has a bias that is not zero, which is never added."""
+        where = f"{self.what}: '{self.prefix}"
+        A, F = self.learned(("a", "s") if "A" not in self.rest and "a" in self.rest else ("A", "F"), (4, 5, 6))
+        n, w = A.size(0), self.rest.pop("kron_weights", None)
+        if w is not None and w.numel() != n:
+            raise ValueError(f"{where}kron_weights' must have n = {n} values, got {list(w.shape)}")
+        for second in ("A2", "F2"):
+            if second in self.rest:
+                raise ValueError(f"{where}{second}' is of a second sum, H = sum A (x) F + sum A2 (x) F2, which no layer of ours has")
+        if w is not None and n == 1:
+            F = w.reshape(()) * F
+        kernel = list(F.shape[3:])
+        if w is not None and any(size > 1 for size in kernel):
+            raise ValueError(
+                f"{where}kron_weights' is of a product that scatters A over the kernel, so only kernels of one place are the same "
+                f"here, got {kernel}"
+            )
+        bias = self.rest.pop("bias", None)
+        return A, F, w, bias is not None and bool(bias.any())
 
 
 def linear(state: Mapping[str, Tensor], prefix: str = "") -> nn.Linear:
@@ -156,25 +183,10 @@ def convolution(state: Mapping[str, Tensor], prefix: str = "", **options: Any) -
     Conv2d(6, 8, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), algebra=phm(2), bias=False)
     """
     tensors = _State("published.convolution", state, prefix)
-    where = f"published.convolution: '{tensors.prefix}"
-    A, F = tensors.learned(("a", "s") if "A" not in tensors.rest and "a" in tensors.rest else ("A", "F"), (4, 5, 6))
-    n, w = A.size(0), tensors.rest.get("kron_weights")
-    if w is not None and w.numel() != n:
-        raise ValueError(f"{where}kron_weights' must have n = {n} values, got {list(w.shape)}")
-    for second in ("A2", "F2"):
-        if second in tensors.rest:
-            raise ValueError(f"{where}{second}' is of a second sum, H = sum A (x) F + sum A2 (x) F2, which no layer of ours has")
-    if w is not None and n == 1:
-        F = w.reshape(()) * F
-    kernel = tuple(F.shape[3:])
-    if w is not None and any(size > 1 for size in kernel):
-        raise ValueError(
-            f"{where}kron_weights' is of a product that scatters A over the kernel, so only kernels of one place are the same "
-            f"here, got {list(kernel)}"
-        )
-    bias = tensors.rest.get("bias")
-    if bias is not None and bias.any():
-        warnings.warn(f"{where}bias' is dropped: the published layer never adds it", stacklevel=2)
+    A, F, w, biased = tensors.convolution()
+    n, kernel = A.size(0), tuple(F.shape[3:])
+    if biased:
+        warnings.warn(f"published.convolution: '{tensors.prefix}bias' is dropped: the published layer never adds it", stacklevel=2)
     kinds: tuple[Any, ...] = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
     layer: nn.Conv1d | nn.Conv2d | nn.Conv3d = kinds[len(kernel) - 1](
         n * F.size(2),
@@ -191,6 +203,109 @@ def convolution(state: Mapping[str, Tensor], prefix: str = "", **options: Any) -
             if mine is not None and theirs is not None:
                 mine.copy_(theirs.reshape(mine.shape))
     return layer
+
+
+def _resnet_names(blocks: Sequence[int], convolutions: int) -> dict[str, str]:
+    """By the names of our layers those of the published ones."""
+    names = {"stem": "conv1", "stem_norm": "bn1", "head": "linear"}
+    parts = {f"conv{number}": f"conv{number}" for number in range(1, convolutions + 1)}
+    parts |= {norm_name(name): name.replace("conv", "bn") for name in parts}
+    parts |= {"shortcut": "shortcut.0", "shortcut_norm": "shortcut.1", "alpha": "res_weight"}
+    places = [f"layer{stage}.{number}" for stage, count in enumerate(blocks, 1) for number in range(count)]
+    for block, place in enumerate(places):
+        names |= {f"blocks.{block}.{ours}": f"{place}.{theirs}" for ours, theirs in parts.items()}
+    return names
+
+
+def _resnet_tensors(tensors: _State, names: Mapping[str, str]) -> tuple[dict[str, Tensor], list[str]]:
+    """The tensors under our names; the published convolutions that have a bias."""
+    found: dict[str, Tensor] = {}
+    biased = []
+    for ours, theirs in names.items():
+        part, last = tensors.below(theirs), ours.split(".")[-1]
+        if last == "alpha":
+            found |= {ours: tensor for name, tensor in tensors.rest.items() if name == theirs}
+        elif last == "shortcut" and not part.rest:
+            continue
+        elif last in ("stem", "shortcut") or last.startswith("conv"):
+            A, F, _, drops = part.convolution()
+            found |= {f"{ours}.F": F} | ({f"{ours}.A": A} if A.size(0) > 1 else {})
+            biased += [theirs] if drops else []
+        else:
+            found |= {f"{ours}.{name}": tensor for name, tensor in part.rest.items()}
+    return found, biased
+
+
+def resnet(state: Mapping[str, Tensor], prefix: str = "") -> models.ResNet:
+    """The network with the weights of HyperNets' or PHYDI's ``PHCResNet`` and ``PHCResNetLarge``, in eval mode.
+
+    Depth, widths, n and classes are those of the tensors. Where the blocks have ``res_weight``, the network is
+    ``residual="code"``, and else ``"plain"``. Scores are equal for images of 32 x 32 pixels, of which the published network
+    takes the mean. The convolutions' biases are never added; they are dropped, with one warning where some are not zero.
+
+    Args:
+        state: a state dict with ``conv1``, ``bn1``, ``layer1`` to ``layer4`` and ``linear``.
+        prefix: of these names, without the last dot: ``module`` of a network that was trained in parallel.
+
+    Raises ValueError where a tensor is missing, has another shape or belongs to a network that ours is not: other numbers of
+    blocks, a product with ``kron_weights`` over a kernel of more than one place, a second sum, Fixup.
+
+    >>> state = torch.load("phcresnet18.pt", weights_only=True)  # doctest: +SKIP
+    >>> quatrain.published.resnet(state)  # doctest: +SKIP
+    """
+    tensors = _State("published.resnet", state, prefix)
+    where = f"published.resnet: '{tensors.prefix}"
+    if "bias1" in tensors.rest:
+        raise ValueError(f"{where}bias1' is of a network with Fixup, which adds it to the first convolution; ours adds nothing there")
+    blocks = tuple(len({name.split(".")[1] for name in tensors.rest if name.startswith(f"layer{stage}.")}) for stage in range(1, 5))
+    convolutions = 3 if any(name.startswith("layer1.0.conv3.") for name in tensors.rest) else 2
+    depth = next((depth for depth, made in _DEPTHS.items() if made == (blocks, convolutions == 3)), None)
+    if depth is None:
+        raise ValueError(
+            f"{where}layer1' to 'layer4' must have as many blocks as a ResNet of depth {', '.join(map(str, _DEPTHS))}, got "
+            f"{list(blocks)} of {convolutions} convolutions"
+        )
+    names = _resnet_names(blocks, convolutions)
+    found, biased = _resnet_tensors(tensors, names)
+    if biased:
+        warnings.warn(
+            f"published.resnet: the biases of {len(biased)} convolutions, the first '{tensors.prefix}{biased[0]}', are dropped: the "
+            "published layers never add them",
+            stacklevel=2,
+        )
+    stem, first = found["stem.F"], [found[f"blocks.{sum(blocks[:stage])}.conv1.F"] for stage in range(4)]
+    n = first[0].size(0)
+    net = models.ResNet(
+        stem.size(0) * stem.size(2),
+        tensors.below("linear").take("bias").numel(),
+        depth=depth,
+        widths=[F.size(0) * F.size(1) for F in first],
+        residual="code" if any(name.endswith("alpha") for name in found) else "plain",
+        real_stem=stem.size(0) < n,
+        algebra=f"phm({n})",
+        device=stem.device,
+        dtype=stem.dtype,
+    )
+
+    def told(name: str) -> str:
+        owner, _, last = name.rpartition(".")
+        return tensors.prefix + (names.get(name) or f"{names[owner]}.{last}")
+
+    mine = net.state_dict()
+    for name, tensor in mine.items():
+        theirs = found.setdefault(name, tensor) if name.endswith("num_batches_tracked") else found.get(name)
+        if theirs is None:
+            raise ValueError(f"published.resnet: there is no '{told(name)}'")
+        if theirs.numel() != tensor.numel() or (theirs.dim() > 1 and theirs.shape != tensor.shape):
+            raise ValueError(f"published.resnet: '{told(name)}' must have the shape {list(tensor.shape)}, got {list(theirs.shape)}")
+        found[name] = theirs.reshape(tensor.shape)
+    known = tuple(f"{layer}." for layer in names.values())
+    others = [tensors.prefix + name for name in tensors.rest if not f"{name}.".startswith(known)]
+    others += [told(name) for name in found if name not in mine]
+    if others:
+        raise ValueError(f"published.resnet: '{others[0]}' is of a network that ours is not")
+    net.load_state_dict(found)
+    return net.eval()
 
 
 def _gates(source: Source, state: _State, number: int, which: int) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

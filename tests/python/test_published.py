@@ -3,7 +3,9 @@
 import pytest
 import quatrain
 import torch
-from quatrain.published import SOURCES, convolution, linear, recurrent
+from quatrain.published import SOURCES, convolution, linear, recurrent, resnet
+from torch import nn
+from torch.nn import functional
 
 try:
     from speechbrain.nnet.quaternion_networks import q_linear, q_RNN
@@ -234,6 +236,119 @@ def test_convolutions_that_are_not_the_same():
         convolution(state | {"conv.kron_weights": torch.ones(3)}, "conv")
     with pytest.raises(ValueError, match="there is no 'A'"):
         convolution(state)
+
+
+class TheirConvolution(nn.Module):
+    """H = sum_i A_i (x) F_i, and a bias that is drawn and never added."""
+
+    def __init__(self, n, inputs, outputs, size, stride, names=("A", "F")):
+        super().__init__()
+        self.stride, self.names = stride, names
+        self.register_parameter(names[0], nn.Parameter(torch.randn(n, n, n) / n**0.5))
+        self.register_parameter(names[1], nn.Parameter(torch.randn(n, outputs // n, inputs // n, size, size) / (size * inputs**0.5)))
+        self.bias = nn.Parameter(torch.randn(outputs))
+
+    def forward(self, x):
+        A, F = (getattr(self, name) for name in self.names)
+        H = torch.einsum("iab,ipqhw->apbqhw", A, F)
+        return functional.conv2d(x, H.reshape(self.bias.numel(), x.size(1), *F.shape[3:]), None, self.stride, F.size(3) // 2)
+
+
+class TheirBlock(nn.Module):
+    def __init__(self, n, inputs, width, stride, bottleneck, rezero, **more):
+        super().__init__()
+        outputs = 4 * width if bottleneck else width
+        sizes = [(inputs, width, 1, 1), (width, width, 3, stride), (width, outputs, 1, 1)] if bottleneck else [(inputs, width, 3, stride), (width, width, 3, 1)]
+        self.count = len(sizes)
+        for number, size in enumerate(sizes, 1):
+            setattr(self, f"conv{number}", TheirConvolution(n, *size, **more))
+            setattr(self, f"bn{number}", nn.BatchNorm2d(size[1]))
+        self.shortcut = nn.Sequential()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(TheirConvolution(n, inputs, outputs, 1, stride, **more), nn.BatchNorm2d(outputs))
+        if rezero:
+            self.res_weight = nn.Parameter(torch.randn(1))
+
+    def forward(self, x):
+        y = x
+        for number in range(1, self.count + 1):
+            y = getattr(self, f"bn{number}")(getattr(self, f"conv{number}")(y))
+            y = y.relu() if number < self.count else y
+        if hasattr(self, "res_weight"):
+            return self.shortcut(x) + self.res_weight * y.relu()
+        return (y + self.shortcut(x)).relu()
+
+
+class TheirResNet(nn.Module):
+    def __init__(self, n, blocks, bottleneck, rezero, channels, widths=(12, 24, 24, 36), **more):
+        super().__init__()
+        self.conv1, self.bn1 = TheirConvolution(n, channels, widths[0], 3, 1, **more), nn.BatchNorm2d(widths[0])
+        inputs = widths[0]
+        for stage, (count, width) in enumerate(zip(blocks, widths), 1):
+            layer = nn.Sequential()
+            for number in range(count):
+                layer.append(TheirBlock(n, inputs, width, 2 if stage > 1 and number == 0 else 1, bottleneck, rezero, **more))
+                inputs = 4 * width if bottleneck else width
+            setattr(self, f"layer{stage}", layer)
+        self.linear = nn.Linear(inputs, 7)
+        for part in self.modules():
+            if isinstance(part, nn.BatchNorm2d):
+                for values in (part.weight, part.bias, part.running_mean):
+                    nn.init.normal_(values, 0.5, 0.2)
+                nn.init.uniform_(part.running_var, 0.5, 2)
+
+    def forward(self, x):
+        x = self.bn1(self.conv1(x)).relu()
+        for stage in range(1, 5):
+            x = getattr(self, f"layer{stage}")(x)
+        return self.linear(functional.avg_pool2d(x, 4).flatten(1))
+
+
+@pytest.mark.parametrize("n, channels", [(1, 3), (2, 4), (3, 3), (4, 4)])
+@pytest.mark.parametrize("depth, blocks, bottleneck", [(18, (2, 2, 2, 2), False), (34, (3, 4, 6, 3), False), (50, (3, 4, 6, 3), True)])
+@pytest.mark.parametrize("rezero, more", [(False, {}), (True, {"names": ("a", "s")})])
+def test_whole_networks(n, channels, depth, blocks, bottleneck, rezero, more):
+    torch.manual_seed(3)
+    theirs = TheirResNet(n, blocks, bottleneck, rezero, channels, **more).eval()
+    with pytest.warns(UserWarning, match="the biases of .* convolutions, the first 'module.conv1', are dropped") as warned:
+        net = resnet({f"module.{name}": tensor for name, tensor in theirs.state_dict().items()}, "module")
+    assert len(warned) == 1 and not net.training
+    assert (net.depth, net.classes, net.residual) == (depth, 7, "code" if rezero else "plain")
+    assert net.blocks[0].conv1.algebra == (f"phm({n})" if n > 1 else "real")
+    x = torch.randn(2, channels, 32, 32)
+    with torch.no_grad():
+        expected = theirs(x)
+        torch.testing.assert_close(net(x), expected, rtol=1e-3, atol=1e-4 * float(expected.abs().max()))
+    assert torch.equal(net.stem_norm.running_var, theirs.bn1.running_var)
+
+
+def test_networks_that_ours_is_not():
+    def state(**more):
+        return TheirResNet(2, (2, 2, 2, 2), False, False, 4).state_dict() | more
+
+    names = list(state())
+    quiet = {name: tensor if not name.endswith("bias") or "bn" in name or "linear" in name else 0 * tensor for name, tensor in state().items()}
+    resnet(quiet)  # without a warning
+    resnet({name: tensor for name, tensor in quiet.items() if not name.endswith("num_batches_tracked")})
+    for change, reason in (
+        ({"bias1": torch.ones(1)}, "'bias1' is of a network with Fixup"),
+        ({"layer4.2.conv1.A": torch.ones(1)}, r"must have as many blocks as a ResNet of depth 18, 34, .*, got \[2, 2, 2, 3\] of 2 conv"),
+        ({"conv1.kron_weights": torch.ones(2)}, "'conv1.kron_weights' is of a product that scatters A over the kernel"),
+        ({"layer2.0.conv1.A2": torch.ones(2, 2, 2)}, "'layer2.0.conv1.A2' is of a second sum"),
+        ({"layer2.0.shortcut.1.weight": torch.ones(3)}, r"'layer2.0.shortcut.1.weight' must have the shape \[24\], got \[3\]"),
+        ({"layer3.1.conv2.F": torch.ones(2, 12, 6, 3, 3)}, r"'layer3.1.conv2.F' must have the shape \[2, 12, 12, 3, 3\], got"),
+        ({"layer1.1.shortcut.0.A": torch.ones(2, 2, 2), "layer1.1.shortcut.0.F": torch.ones(2, 6, 6, 1, 1)}, "'layer1.1.shortcut.0.F' is of a network"),
+        ({"layer1.1.extra": torch.ones(1)}, "'layer1.1.extra' is of a network that ours is not"),
+        ({"layer1.1.res_weight": torch.ones(1)}, "there is no 'layer1.0.res_weight'"),
+    ):
+        with pytest.raises(ValueError, match=f"published.resnet: .*{reason}"):
+            resnet(quiet | change)
+    for missing in ("conv1.A", "layer4.1.bn2.running_var", "layer2.0.shortcut.0.F", "linear.bias", "linear.weight"):
+        assert missing in names
+        with pytest.raises(ValueError, match=f"there is no '{missing}'"):
+            resnet({name: tensor for name, tensor in quiet.items() if name != missing})
+    with pytest.raises(ValueError, match=r"must have as many blocks .*, got \[0, 0, 0, 0\]"):
+        resnet(quiet, "module")
 
 
 @pytest.mark.skipif(q_RNN is None, reason="speechbrain is not installed (pip install speechbrain)")
