@@ -214,7 +214,7 @@ def _twin(layer: Any, weight: Tensor, spec: Spec, sizes: tuple[int, int], fresh:
 
 def _convolution_twin(layer: Any, weight: Tensor, spec: Spec, fresh: bool) -> tuple[nn.Module, float | None]:
     """The same of a convolution."""
-    own = ("initialiser", "way", "winograd") if isinstance(layer, _OUR_CONVOLUTIONS) and not layer.transposed else ()
+    own = ("initialiser", "way", *(() if layer.transposed else ("winograd",))) if isinstance(layer, _OUR_CONVOLUTIONS) else ()
     names = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "padding_mode", "output_padding", *own)
     options = {name: getattr(layer, name) for name in names if hasattr(layer, name)}
     made: Any = _CONVOLUTIONS.get(type(layer), type(layer))

@@ -141,6 +141,15 @@ def test_networks_of_torchs_layers_are_converted():
     torch.testing.assert_close(exact(x), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"])
+def test_convert_keeps_what_only_ours_have(kind):
+    own = {"initialiser": "he", "way": "factored"} | ({} if "Transpose" in kind else {"winograd": "4x4"})
+    layer, _ = quatrain.convert(getattr(nn, kind)(8, 12, 3, algebra="real", **own), "quaternion")
+    assert layer.algebra == "quaternion" and {name: getattr(layer, name) for name in own} == own
+    fresh, _ = quatrain.convert(getattr(nn, kind)(8, 12, 3, algebra="real", **own), "quaternion", fresh=True)
+    assert fresh.initialiser == "he"
+
+
 @pytest.mark.parametrize(
     "make, words",
     [
