@@ -158,6 +158,24 @@ TEST_F(ImagesTest, ResumesBitForBitWithinAnEpoch) {
   }
 }
 
+TEST_F(ImagesTest, BatchesAreMadeByAsManyThreadsAsTheRunHas) {
+  test::write_colours(folder_ / "colours", 12, 4, 5);
+  const auto running = [] {
+    return std::distance(fs::directory_iterator("/proc/self/task"), fs::directory_iterator());
+  };
+  const auto data = load({});
+  const auto made_with = [&](int count) {
+    const test::Threads threads(count);
+    make_task(data->recipe(), *data);  // those of torch, which stay
+    const auto before = running();
+    const auto task = make_task(data->recipe(), *data);
+    return running() - before;
+  };
+  EXPECT_EQ(made_with(3), 3);
+  EXPECT_EQ(made_with(1), 1);
+  EXPECT_EQ(made_with(20), 8);
+}
+
 TEST_F(ImagesTest, OtherPicturesAreRefusedAndNamed) {
   test::write_colours(folder_ / "colours", 4, 2, 2);
   learn(*load({"train.steps=1"}), {.folder = folder_ / "run"});
@@ -393,6 +411,20 @@ TEST_F(ImagesTest, FilesThatAreNoneAreNamed) {
                                               file("test/sea/1.png")});
   EXPECT_EQ(answers.size(), 1);
   EXPECT_THAT(problem, HasSubstr("text.png"));
+  const test::Threads threads(3);  // the first of several is told, whichever is read first
+  test::write_bytes(folder_ / "other.png", "neither is this");
+  const auto both = [&](const char* first, const char* second) {
+    const std::string good = file("test/sea/0.png");
+    try {
+      model->predict({good, (folder_ / first).string(), good, (folder_ / second).string()});
+    } catch (const LineError& error) {
+      return std::to_string(error.line()) +
+             (std::string(error.what()).find(first) != std::string::npos ? " right" : "");
+    }
+    return std::string("no error");
+  };
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(both("text.png", "other.png"), "1 right");
+  EXPECT_EQ(both("other.png", "text.png"), "1 right");
   EXPECT_THAT(answers[0], testing::ContainsRegex("^(tree|water|light)\t"));
 }
 

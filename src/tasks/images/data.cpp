@@ -1,5 +1,6 @@
 #include "tasks/images/data.h"
 
+#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include <algorithm>
@@ -81,6 +82,10 @@ void require_same(const std::vector<std::string>& classes, const std::vector<std
 data::ImageLoaderOptions loading(const Recipe& recipe, const data::PixelScale& scale, bool training) {
   const auto& own = recipe.own<ImageOptions>();
   data::ImageLoaderOptions options;
+  // As many threads as the run has, each with a batch that waits; more would fill memory with batches.
+  constexpr int64_t kMostThreads = 8;
+  options.threads = std::min<int64_t>(at::get_num_threads(), kMostThreads);
+  options.ahead = std::max(options.ahead, options.threads);
   options.batch_size = recipe.batch;
   options.shuffle = training;
   options.seed = recipe.train.seed;

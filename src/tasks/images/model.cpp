@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include "data/in_threads.h"
 #include "quatrain/data/image.h"
 #include "quatrain/nn/safetensors.h"
 #include "quatrain/train/session.h"
@@ -73,15 +74,19 @@ std::string ImageModel::line_problem(const std::string& line) const {
 }
 
 std::vector<std::string> ImageModel::predict(const std::vector<std::string>& lines) {
-  std::vector<at::Tensor> pictures;
-  for (size_t i = 0; i < lines.size(); ++i) {
+  if (lines.empty()) return {};
+  std::vector<at::Tensor> pictures(lines.size());
+  std::vector<std::string> problems(lines.size());
+  data::for_each_in_threads(static_cast<int64_t>(lines.size()), [&](int64_t number) {
+    const auto i = static_cast<size_t>(number);
     try {
-      pictures.push_back(data::fit_image(data::read_image(lines[i]), own().side(), lines[i]));
+      pictures[i] = data::fit_image(data::read_image(lines[i]), own().side(), lines[i]);
     } catch (const c10::Error& error) {
-      throw LineError(i, error.what_without_backtrace());
+      problems[i] = error.what_without_backtrace();
     }
-  }
-  if (pictures.empty()) return {};
+  });
+  for (size_t i = 0; i < problems.size(); ++i)
+    if (!problems[i].empty()) throw LineError(i, problems[i]);
   const at::Tensor input = data::to_input(torch::stack(pictures), scale(), own().mode());
   const at::Tensor shares = score(input.to(train::device_of(*network))).exp().cpu();
   require_finite(shares);
