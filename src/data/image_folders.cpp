@@ -1,6 +1,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <set>
 #include <system_error>
@@ -28,7 +29,9 @@ struct ClassCount {
   int64_t train = 0, bad = 0, held_out = 0;
 };
 
-constexpr const char* kWhat = "a folder for each class, with its .png, .jpg or .jpeg files";
+constexpr std::array kEndings{".png", ".jpg", ".jpeg", ".jpe", ".jfif"};
+constexpr const char* kWhat = "a folder for each class, with its .png, .jpg, .jpeg, .jpe or .jfif files";
+constexpr const char* kOtherEnding = "they end in neither .png, .jpg, .jpeg, .jpe nor .jfif";
 // Pictures that are decoded together, in as many threads as there are.
 constexpr int64_t kAtOnce = 256, kBytesAtOnce = 1 << 26;
 
@@ -47,8 +50,7 @@ std::vector<fs::path> sorted_entries(const fs::path& folder, bool folders) {
 }
 
 bool is_image(const fs::path& file) {
-  const std::string ending = lower_case(file.extension().string());
-  return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
+  return std::ranges::find(kEndings, lower_case(file.extension().string())) != kEndings.end();
 }
 
 /// The pictures that lie in the folder itself.
@@ -58,24 +60,24 @@ std::vector<fs::path> images_in(const fs::path& folder) {
   return files;
 }
 
-void add_images(std::vector<fs::path>& files, const fs::path& folder, std::set<fs::path>& seen) {
+void add_files_below(std::vector<fs::path>& files, const fs::path& folder, std::set<fs::path>& seen) {
   std::error_code error;
   const fs::path place = fs::canonical(folder, error);
   TORCH_CHECK(!error, "data: the folder ", folder.string(), " cannot be read: ", error.message());
   if (!seen.insert(place).second) return;
-  std::ranges::move(images_in(folder), std::back_inserter(files));
-  for (const auto& sub : sorted_entries(folder, /*folders=*/true)) add_images(files, sub, seen);
+  std::ranges::move(sorted_entries(folder, /*folders=*/false), std::back_inserter(files));
+  for (const auto& sub : sorted_entries(folder, /*folders=*/true)) add_files_below(files, sub, seen);
 }
 
-/// The pictures of a class, in its folder and the folders below. A folder is read once, and none that the
-/// class lies in: links may lead there.
-std::vector<fs::path> images_of(const fs::path& folder) {
+/// The files of a class, in its folder and the folders below. A folder is read once, and none that the class
+/// lies in: links may lead there.
+std::vector<fs::path> files_of(const fs::path& folder) {
   std::error_code error;
   fs::path above = fs::canonical(folder.parent_path(), error);
   std::set<fs::path> seen{above.root_path()};
   for (; above.has_relative_path(); above = above.parent_path()) seen.insert(above);
   std::vector<fs::path> files;
-  add_images(files, folder, seen);
+  add_files_below(files, folder, seen);
   return files;
 }
 
@@ -139,29 +141,32 @@ void count_others(ImageGathering& gathering, const Layout& layout) {
   for (const auto& [part, folder] : {std::pair{ImagePart::train, layout.train},
                                      {ImagePart::dev, layout.dev},
                                      {ImagePart::test, layout.test}})
-    if (!folder.empty())
+    if (!folder.empty() && gathering.reads(part))
       for (const auto& image : images_in(folder))
         gathering.leave_out(part, "they are in no folder of a class", image.string());
   const fs::path& whole = gathering.source().folder;
-  if (layout.train.empty() || layout.train == whole) return;
+  if (layout.train.empty() || layout.train == whole || !gathering.reads(ImagePart::train)) return;
   constexpr const char* kBeside = "they are beside train, and not in it";
   for (const auto& image : images_in(whole)) gathering.leave_out(ImagePart::train, kBeside, image.string());
   for (const auto& folder : sorted_entries(whole, /*folders=*/true)) {
     std::error_code error;
     const fs::directory_iterator readable(folder, error);
     if (error || folder == layout.train || folder == layout.dev || folder == layout.test) continue;
-    for (const auto& image : images_of(folder))
-      gathering.leave_out(ImagePart::train, kBeside, image.string());
+    for (const auto& file : files_of(folder))
+      if (is_image(file)) gathering.leave_out(ImagePart::train, kBeside, file.string());
   }
 }
 
 void add_files(std::vector<ImageFile>& files, ImageGathering& gathering, const fs::path& folder,
                ImagePart part, const std::vector<std::string>& classes) {
+  if (folder.empty() || !gathering.reads(part)) return;
   const std::string whose = gathering.needed() == ImagePart::train ? "the training set" : "the model";
   for (const auto& entry : sorted_entries(folder, /*folders=*/true)) {
     const auto found = std::ranges::find(classes, entry.filename().string());
-    for (auto& file : images_of(entry))
-      if (found != classes.end())
+    for (auto& file : files_of(entry))
+      if (!is_image(file))
+        gathering.leave_out(part, kOtherEnding, file.string());
+      else if (found != classes.end())
         files.push_back({std::move(file), part, found - classes.begin()});
       else
         gathering.refuse(part, whose + " has not their class", file.string(),
@@ -190,23 +195,33 @@ std::vector<ImageFile> list_files(ImageGathering& gathering, std::vector<std::st
   const ImageSource& source = gathering.source();
   const Layout layout = find_layout(gathering);
   if (layout.train.empty()) return list_files(gathering, layout, classes);
+  gathering.read_wanted();
   gathering.divide(layout.dev.empty(), layout.test.empty());
   const double dev_share = layout.dev.empty() ? source.dev_share : 0;
   const double test_share = layout.test.empty() ? source.test_share : 0;
   std::vector<ImageFile> files;
   for (const auto& folder : sorted_entries(layout.train, /*folders=*/true)) {
-    const auto images = images_of(folder);
-    TORCH_CHECK(!images.empty(), "data: the class ", folder.string(),
-                " has no picture (.png, .jpg or .jpeg); remove the folder, or put pictures there");
-    for (const auto& image : images)
-      files.push_back({image, part_of(image, folder, dev_share, test_share), std::ssize(classes)});
+    bool empty = true;
+    for (auto& file : files_of(folder)) {
+      const ImagePart part = part_of(file, folder, dev_share, test_share);
+      if (is_image(file)) {
+        empty = false;
+        files.push_back({std::move(file), part, std::ssize(classes)});
+      } else if (gathering.reads(part)) {
+        gathering.leave_out(part, kOtherEnding, file.string());
+      }
+    }
+    TORCH_CHECK(
+        !empty, "data: the class ", folder.string(),
+        " has no picture (.png, .jpg, .jpeg, .jpe or .jfif); remove the folder, or put pictures there");
     classes.push_back(folder.filename().string());
   }
   TORCH_CHECK(!classes.empty(), "data: there is no folder of a class in ", layout.train.string(),
               "; the folders format needs ", kWhat);
-  if (!layout.dev.empty()) add_files(files, gathering, layout.dev, ImagePart::dev, classes);
-  if (!layout.test.empty()) add_files(files, gathering, layout.test, ImagePart::test, classes);
+  add_files(files, gathering, layout.dev, ImagePart::dev, classes);
+  add_files(files, gathering, layout.test, ImagePart::test, classes);
   count_others(gathering, layout);
+  gathering.pass_over(std::erase_if(files, [&](const auto& file) { return !gathering.reads(file.part); }));
   return files;
 }
 
@@ -249,10 +264,11 @@ void read_image_folders(ImageGathering& gathering) {
         gathering.refuse(part, "the file cannot be read as a picture", path.string(), problems[i]);
       else
         gathering.add(part, {images[i].data_ptr<uint8_t>(), static_cast<size_t>(images[i].numel())}, label,
-                      path.string());
+                      path.string(), path.lexically_relative(gathering.source().folder).string());
     }
   }
-  if (gathering.needed() == ImagePart::train) check_counts(counts, classes, gathering.source().folder);
+  // Of the other sets the classes' pictures are not known to be good.
+  if (gathering.reads_all()) check_counts(counts, classes, gathering.source().folder);
 }
 
 }  // namespace quatrain::data

@@ -30,12 +30,20 @@ class ImageGathering {
               const std::string& sentence);
   /// Counts a picture that belongs to no class.
   void leave_out(ImagePart part, const std::string& reason, const std::string& place);
-  /// Takes a picture, 3 * side * side bytes, whose label is to be among the classes.
-  void add(ImagePart part, std::span<const uint8_t> image, int64_t label, const std::string& place);
-  /// Says that a set is read without the others.
-  void read_alone(ImagePart part) { needed_ = part; }
+  /// Takes a picture, 3 * side * side bytes, whose label is to be among the classes. The name of its file is
+  /// kept of a set to score.
+  void add(ImagePart part, std::span<const uint8_t> image, int64_t label, const std::string& place,
+           std::string name = "");
+  /// Says that a set is there without the others.
+  void read_alone(ImagePart part) { needed_ = part, only_ = part; }
+  /// Says that the others are there, and are not read where one set is wanted and the classes are known.
+  void read_wanted();
   /// The set that there must be.
   ImagePart needed() const { return needed_; }
+  bool reads(ImagePart part) const { return !only_ || only_ == part; }
+  bool reads_all() const { return !only_; }
+  /// Counts pictures of sets that are not read.
+  void pass_over(size_t count) { splits_.passed_over += static_cast<int64_t>(count); }
   /// Says of which sets the training set's folder gives a share.
   void divide(bool dev, bool test) { splits_.divided_dev = dev, splits_.divided_test = test; }
   /// To be called before the first picture is added.
@@ -49,12 +57,14 @@ class ImageGathering {
   struct Rows {
     SequenceStore<uint8_t> images;
     std::vector<int64_t> labels;
+    std::vector<std::string> names;
   };
   ImageSet finish(Rows& rows) const;
 
   const ImageSource& source_;
   const AfterImages& after_images_;
   ImagePart needed_ = ImagePart::train;
+  std::optional<ImagePart> only_;
   int64_t side_, done_ = 0;
   std::array<Rows, kImageParts.size()> rows_;
   ImageSplits splits_;

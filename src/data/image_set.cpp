@@ -69,6 +69,11 @@ void ImageGathering::leave_out(ImagePart part, const std::string& reason, const 
   splits_.bad.add(kImageParts[static_cast<size_t>(part)], reason, place);
 }
 
+void ImageGathering::read_wanted() {
+  if (source_.only.empty() || source_.classes.empty()) return;
+  only_ = wanted(source_).value_or(ImagePart::train);
+}
+
 void ImageGathering::set_classes(std::vector<std::string> classes) {
   TORCH_CHECK(classes.size() >= 2, "data: ", source_.folder.string(),
               " must have pictures of at least two classes, got ",
@@ -77,7 +82,7 @@ void ImageGathering::set_classes(std::vector<std::string> classes) {
 }
 
 void ImageGathering::add(ImagePart part, std::span<const uint8_t> image, int64_t label,
-                         const std::string& place) {
+                         const std::string& place, std::string name) {
   const auto classes = static_cast<int64_t>(splits_.classes.size());
   if (label < 0 || label >= classes)
     return refuse(part, "the label is not among the classes", place,
@@ -86,6 +91,7 @@ void ImageGathering::add(ImagePart part, std::span<const uint8_t> image, int64_t
   Rows& rows = rows_[static_cast<size_t>(part)];
   rows.images.append(image);
   rows.labels.push_back(label);
+  if (!name.empty() && part != ImagePart::train) rows.names.push_back(std::move(name));
   if (after_images_) after_images_(++done_);
 }
 
@@ -94,6 +100,7 @@ ImageSet ImageGathering::finish(Rows& rows) const {
   store->finish();
   ImageSet set;
   set.labels = torch::tensor(rows.labels, torch::kInt64);
+  set.names = std::move(rows.names);
   set.images = store->size() == 0 ? torch::empty({0, 3, side_, side_}, torch::kUInt8)
                                   : torch::from_blob(
                                         const_cast<uint8_t*>((*store)[0].data()),
@@ -105,13 +112,13 @@ ImageSplits ImageGathering::finish() {
   const auto& labels = rows_[static_cast<size_t>(needed_)].labels;
   const bool trains = needed_ == ImagePart::train;
   TORCH_CHECK(
-      !labels.empty(), "data: ", source_.folder.string(), " has no picture ",
+      !labels.empty() || !reads(needed_), "data: ", source_.folder.string(), " has no picture ",
       trains ? "to train on" : std::string("of the ") + kImageParts[static_cast<size_t>(needed_)] + " set",
       " in the ", source_.reader, " format",
       splits_.bad.count() > 0 ? "; the first of " + std::to_string(splits_.bad.count()) + " bad ones: " +
                                     splits_.bad.reasons[0].first + ", " + splits_.bad.reasons[0].reason
                               : "");
-  TORCH_CHECK(!trains || std::ranges::count(labels, labels[0]) < std::ssize(labels),
+  TORCH_CHECK(!trains || !reads(needed_) || std::ranges::count(labels, labels[0]) < std::ssize(labels),
               "data: all pictures to train on in ", source_.folder.string(), " are of the class ",
               quote(splits_.classes[static_cast<size_t>(labels[0])]), "; there must be two classes at least");
   splits_.train = finish(rows_[static_cast<size_t>(ImagePart::train)]);

@@ -14,8 +14,9 @@ inline constexpr const char* kMetricsFile = "metrics.jsonl";
 inline constexpr const char* kResultFile = "result.json";
 inline constexpr const char* kPredictionsFile = "predictions.tsv";
 /// What tasks keep of a scored set: its answers, and where they are wrong.
-inline constexpr std::array<const char*, 7> kAnswerEndings = {
-    ".hypotheses.txt", ".ranking.tsv", ".confusions.tsv", ".errors.txt", ".ref.trn", ".hyp.trn", ".ctm"};
+inline constexpr std::array<const char*, 8> kAnswerEndings = {
+    ".hypotheses.txt", ".ranking.tsv", ".confusions.tsv", ".answers.tsv",
+    ".errors.txt",     ".ref.trn",     ".hyp.trn",        ".ctm"};
 inline constexpr const char* kShortlistFile =
     "shortlist";  ///< made later: the likely target tokens of each token
 inline constexpr const char* kAverageFile = "average.json";  ///< in best/ of a mean: of which checkpoints

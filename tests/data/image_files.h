@@ -10,8 +10,15 @@
 #include <string_view>
 #include <vector>
 
+#include "quatrain/data/image_set.h"
+
 /// Pictures as files, made byte for byte by the libraries that read them.
 namespace quatrain::data {
+
+inline std::vector<int64_t> labels_of(const ImageSet& set) {
+  const auto labels = set.labels.contiguous();
+  return {labels.data_ptr<int64_t>(), labels.data_ptr<int64_t>() + labels.numel()};
+}
 
 /// A picture (3, height, width), uint8, of random pixels.
 inline at::Tensor random_picture(int64_t height, int64_t width, uint64_t seed = 0) {

@@ -93,6 +93,10 @@ TEST_F(ImagesTest, ColoursAreLearnedAndTold) {
   EXPECT_EQ(text_of(run / "best" / "classes.txt"), "leaf\nsea\nsun\n");
   EXPECT_EQ(text_of(run / "test.confusions.tsv"),
             "class\tanswer\tcount\nleaf\tleaf\t5\nsea\tsea\t5\nsun\tsun\t5\n");
+  EXPECT_THAT(
+      text_of(run / "test.answers.tsv"),
+      testing::AllOf(StartsWith("file\tclass\tanswer\ntest/leaf/0.png\tleaf\tleaf\ntest/leaf/1.png\t"),
+                     testing::EndsWith("\ntest/sun/4.png\tsun\tsun\n")));
 
   const torch::NoGradGuard no_grad;
   const auto model = load_run(run);
@@ -220,6 +224,30 @@ TEST_F(ImagesTest, ATestSetIsScoredWithoutATrainingSet) {
   for (const auto& [from, to] : {std::pair{"leaf", "a"}, {"sea", "b"}, {"sun", "c"}})
     fs::rename(folder_ / "colours/test" / from, folder_ / "colours/test" / to);
   EXPECT_EQ(accuracy_of("named", named), accuracy);
+}
+
+// Nor does it matter what the others' pictures hold, and how many there are is known without reading them.
+TEST_F(ImagesTest, PicturesOfOtherSetsMayBeDamaged) {
+  test::write_colours(folder_ / "colours", 12, 4, 0);
+  const std::vector<std::string> divided{"task.test_share=0.3"};
+  const double accuracy = learn(divided).test.at("accuracy");
+  const std::string scored = text_of(folder_ / "run" / "test.answers.tsv");
+  int damaged = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder_ / "colours"))
+    if (const std::string name = entry.path().lexically_relative(folder_ / "colours").string();
+        entry.is_regular_file() && scored.find("\n" + name + "\t") == scored.npos) {
+      test::write_bytes(entry.path(), "no picture");
+      ++damaged;
+    }
+  EXPECT_GT(damaged, 12);
+  EXPECT_LT(damaged, 48);
+  EXPECT_THAT(error_of_load(divided), HasSubstr("skip_bad leaves such pictures out"));
+  const torch::NoGradGuard no_grad;
+  const std::shared_ptr<Model> model = load_run(folder_ / "run");
+  const auto data = load(divided, {.split = "test", .model = model.get()});
+  EXPECT_THAT(data->notes(), ElementsAre(StartsWith("the test set is " + std::to_string(48 - damaged) +
+                                                    " of the 36 pictures, chosen by their names")));
+  EXPECT_EQ(data->make_task(model)->evaluate("test", {}).figures.at("accuracy"), accuracy);
 }
 
 // What a colour has is the training set's, also where another set is scored.

@@ -20,6 +20,8 @@ namespace quatrain::data {
 struct QUATRAIN_API ImageSet {
   at::Tensor images;  ///< (N, 3, side, side), uint8: red, green, blue
   at::Tensor labels;  ///< (N), int64: places in ImageSplits::classes
+  /// Of the dev and test sets of folders: the files, by their paths below the source's folder.
+  std::vector<std::string> names{};
   int64_t size() const { return images.defined() ? images.size(0) : 0; }
 };
 
@@ -30,6 +32,7 @@ struct QUATRAIN_API ImageSplits {
   BadExamples bad;                   ///< left out where that was asked for; in no class (folders)
   /// True where dev and test are a share of the training set's folder, because they have none (folders).
   bool divided_dev = false, divided_test = false;
+  int64_t passed_over = 0;  ///< pictures of the sets that were not read (ImageSource::only)
 };
 
 /// Where pictures come from.
@@ -43,7 +46,8 @@ struct QUATRAIN_API ImageSource {
   /// none; of the others exactly so many are drawn, by seeds that never change.
   double dev_share = 0.1, test_share = 0.1;
   /// Of planes and folders: the one set that is wanted, train, dev or test; empty: all. Where there is no
-  /// training set, a dev or test set is read alone.
+  /// training set, a dev or test set is read alone. Where `classes` are given too, the pictures of the other
+  /// sets of folders are counted and not read.
   std::string only = "";
   /// The classes of such a set, by their numbers, by which it must call its own; empty: those that it has.
   std::vector<std::string> classes = {};
@@ -58,11 +62,11 @@ struct QUATRAIN_API ImageSource {
 ///   planes    train.u8, a picture after the other, each as its red, green and blue plane of side x side
 ///             bytes, row after row, and train.labels.u8, a byte a picture; the same of dev (or valid, or
 ///             val) and test, and the names of classes in classes.txt, a line each
-///   folders   CLASS/NAME.png, .jpg or .jpeg (quatrain/data/image.h) in train, dev (or valid, or val) and
-///             test, or in the folder itself; a class may have folders of any depth. Classes are numbered in
-///             the order of their names' bytes. Pictures become side x side (fit_image). Names that begin
-///             with a dot and other endings are passed over; pictures beside the classes, or in a folder
-///             beside train, are counted as left out
+///   folders   CLASS/NAME.png, .jpg, .jpeg, .jpe or .jfif (quatrain/data/image.h) in train, dev (or valid, or
+///             val) and test, or in the folder itself; a class may have folders of any depth. Classes are
+///             numbered in the order of their names' bytes. Pictures become side x side (fit_image). Names
+///             that begin with a dot are passed over; a class's files with other endings, and pictures beside
+///             the classes or in a folder beside train, are counted as left out
 ///   shapes    generated (quatrain/data/shapes.h)
 /// Without its file of names a class is called by its number.
 QUATRAIN_API const std::vector<Reader>& image_readers();

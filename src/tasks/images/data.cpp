@@ -63,7 +63,7 @@ std::optional<std::string> division_of(const data::ImageSplits& splits, const st
                                        const std::filesystem::path& folder) {
   const bool of_dev = split == "dev", of_test = split == "test";
   if (!(of_dev && splits.divided_dev) && !(of_test && splits.divided_test)) return std::nullopt;
-  const int64_t all = splits.train.size() + splits.dev.size() + splits.test.size();
+  const int64_t all = splits.train.size() + splits.dev.size() + splits.test.size() + splits.passed_over;
   return "the " + split + " set is " + std::to_string((of_dev ? splits.dev : splits.test).size()) +
          " of the " + counted(all, "picture") + ", chosen by their names, because there is no folder " +
          (folder / split).string() + ": put the classes' folders into it, and all their pictures are scored";

@@ -29,6 +29,20 @@ void check_last_batch(const ImageModel& model, int64_t pictures) {
                       std::to_string(kReduction) + " rows a batch norm needs two; take another number");
 }
 
+// A line for each picture; a name may hold what ends a column or a line.
+std::string answers_of(const train::Evaluation& found, const std::vector<std::string>& files,
+                       const std::vector<std::string>& classes) {
+  std::string lines = "file\tclass\tanswer\n";
+  for (size_t i = 0; i < files.size(); ++i) {
+    std::string file = files[i];
+    std::ranges::replace_if(
+        file, [](char c) { return c == '\t' || c == '\n' || c == '\r'; }, ' ');
+    lines += file + "\t" + classes[static_cast<size_t>(found.targets[i])] + "\t" +
+             classes[static_cast<size_t>(found.predictions[i])] + "\n";
+  }
+  return lines;
+}
+
 }  // namespace
 
 ImageTask::ImageTask(std::shared_ptr<ImageModel> model, std::shared_ptr<const ImageSets> sets,
@@ -78,6 +92,8 @@ train::Evaluation ImageTask::evaluate(std::string_view split, const std::functio
     if (after_batch) after_batch();
   }
   add_label_figures(result, split, model_->classes, "class");
+  if (const auto& files = found->second.names; split == "test" && !files.empty())
+    result.files["test.answers.tsv"] = answers_of(result, files, model_->classes);
   const auto all = static_cast<double>(std::max<int64_t>(loader.examples(), 1));
   result.figures["loss"] = loss / all;
   if (classes > kTop) result.figures["top5"] = static_cast<double>(near) / all;
