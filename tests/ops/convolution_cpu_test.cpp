@@ -276,6 +276,40 @@ TEST(ConvolutionPlane, BackAgainstAStride) {
   with(6, 6, {1, 2}, {.stride = {2}, .padding = {3}});
 }
 
+// What a stride leaves out takes neither memory nor time.
+TEST(ConvolutionPlane, AStrideMayBeLargerThanTheImage) {
+  const auto with = [](std::vector<int64_t> kernel, ConvolutionOptions options, int64_t height, int64_t width,
+                       int64_t depth = 1) {
+    PlaneCase c{.batch = 3, .height = height, .width = width, .kernel = std::move(kernel), .depth = depth};
+    options.way = Way::factored;
+    c.options = options;
+    expect_plane(c);
+  };
+  constexpr int64_t kHuge = 1'000'000'007;
+  with({3, 3}, {.stride = {7, kHuge}, .padding = {1}}, 5, 6);
+  with({3, 3}, {.stride = {kHuge}}, 3, 40);
+  with({3, 3, 2}, {.stride = {kHuge, 2, kHuge}, .padding = {1}}, 5, 6, 4);
+  with({2, 3}, {.stride = {kHuge, 2}, .padding = {0, 1}, .transposed = true}, 1, 4);
+  with({2, 3}, {.stride = {kHuge, 3}, .transposed = true, .output_padding = {5, 2}}, 1, 4);
+  with({1, 3, 2}, {.stride = {kHuge, kHuge, 4}, .dilation = {3}, .transposed = true, .output_padding = {2}},
+       1, 4);
+}
+
+// The weights that are kept belong to the phases that a result has.
+TEST(ConvolutionPlane, ASmallResultDoesNotPackForALargeOne) {
+  torch::manual_seed(5);
+  const at::NoGradGuard no_grad;
+  const at::Tensor F = torch::randn({4, 8, 8, 3, 3});
+  ConvolutionOptions options{.stride = {5}, .padding = {1}, .transposed = true, .way = Way::factored};
+  for (const int64_t side : {1, 4, 1}) {
+    const at::Tensor x = torch::randn({2, 32, side, side});
+    options.constant = true;
+    const at::Tensor kept = ops::convolution(x, F, {}, {"quaternion", {}, {}}, options);
+    options.constant = false;
+    EXPECT_TRUE(kept.equal(ops::convolution(x, F, {}, {"quaternion", {}, {}}, options))) << side;
+  }
+}
+
 // torch's own gradient of such weights writes beyond its memory (8 channels, channels last, two threads).
 TEST(ConvolutionPlane, OnePixelWithAStride) {
   const int threads = at::get_num_threads();

@@ -131,7 +131,7 @@ OPERATORS = {
     "masked_mean": lambda: dict(x=torch.randn(2, 5, 8), padding=torch.rand(2, 5) < 0.5),
 }
 
-INTEGERS = [0, 1, -1, 2, 3, 4, 7, 64, 2**31, 2**32, 2**40, 2**62, 2**63 - 1, -(2**31), -(2**63)]
+INTEGERS = [0, 1, -1, 2, 3, 4, 7, 64, 10**9, 2**31, 2**32, 2**40, 2**62, 2**63 - 1, -(2**31), -(2**63)]
 NUMBERS = [float("nan"), float("inf"), -float("inf"), 0.0, -0.0, -1.0, 0.5, 1.0, 2.0, 1e308, 5e-324]
 TEXTS = ["real", "quaternion", "octonion", "dual", "clifford(1,1)", "clifford(99999999999999999999,1)", "cyclic(64)", "phm(4)", "learned", "",
          "x" * 10000, "\0", "quaternoin", "query_key", "key_query", "relu", "factored", "4x4", "group_z2(-1)"]  # fmt: skip

@@ -157,10 +157,13 @@ class Resolved {
     };
     if (!call_.map.constant || !forward) return fill(recycled_empty({size}));
     const auto reader = plan_.tile == 0 ? Form::direct : plan_.tile == 2 ? Form::winograd2 : Form::winograd4;
-    return prepared(
-        F_, call_.map, versions_,
-        {reader, Way::factored, at::kFloat, F_.scalar_type(), map_->followed(), geometry_of(call_)},
-        [&] { return fill(at::empty({size}, F_.options().dtype(at::kFloat))); });
+    at::DimVector geometry = geometry_of(call_);
+    // A result that is smaller than a stride has fewer phases (direct_view.h).
+    for (int axis = 0; call_.transposed && axis < plane::kAxes; ++axis)
+      geometry.push_back(std::min(plane_.stride[axis], plane_.a_size[axis]));
+    return prepared(F_, call_.map, versions_,
+                    {reader, Way::factored, at::kFloat, F_.scalar_type(), map_->followed(), geometry},
+                    [&] { return fill(at::empty({size}, F_.options().dtype(at::kFloat))); });
   }
 
   Versions versions_;  // before anything is read

@@ -63,7 +63,7 @@ kernels::cpu::Fetched MixedRows::fresh_of(const Panel& panel) const {
                 y = last_met(view_.down, panel.first % view_.height, in_.height),
                 x = panel.left > 0 ? last_met(view_.across, panel.left, in_.width) : 0,
                 pixels = panel.left > 0 ? panel.width() * view_.across.stride
-                                        : panel.rows() * view_.down.stride * in_.width;
+                                        : panel.rows() * std::min(view_.down.stride, in_.height) * in_.width;
   return {in_.pixel(slice / view_.depth * in_.depth + z, y, x), pixels * in_.channels};
 }
 

@@ -33,17 +33,18 @@ struct Axis {
       phases.push_back({0, 0, 1, kernel, -padding, dilation});
       return;
     }
-    step = plane.stride[axis];
-    const int64_t common = std::gcd(dilation, step);
+    const int64_t apart = plane.stride[axis], common = std::gcd(dilation, apart);
+    // Phases from there on have no pixel. Two, so that the result's pixels are not taken for the grid's.
+    step = std::min(apart, std::max<int64_t>(plane.a_size[axis], 2));
     int64_t first = 0, last = 0;
     for (int64_t at = 0; at < step; ++at) {
-      Phase phase{at, 0, step / common, 0, 0, dilation / common};
+      Phase phase{at, 0, apart / common, 0, 0, dilation / common};
       // Where the first place would meet the input, were its pixels as close as the result's.
       int64_t met = at - (dilation * (kernel - 1) - plane.padding[axis]);
-      while (phase.place < kernel && met % step != 0) ++phase.place, met += dilation;
+      while (phase.place < kernel && met % apart != 0) ++phase.place, met += dilation;
       if (phase.place < kernel) {
         phase.count = (kernel - 1 - phase.place) / phase.apart + 1;
-        phase.begin = met / step;
+        phase.begin = met / apart;
         first = std::min(first, phase.begin);
         last = std::max(last, phase.begin + (phase.count - 1) * phase.next);
       }
