@@ -13,16 +13,20 @@
 
 namespace quatrain::ops {
 
-/// Winograd's transforms, which a 3 x 3 convolution of stride 1 without dilation may take on a CPU in
-/// float32, also in the planes of three axes, and in float64, below the factors of its algebra:
+/// Winograd's transforms, which a 3 x 3 convolution of stride 1 without dilation, with a padding of at most
+/// 2, may take on a CPU below the factors of its algebra: in float32, also in the planes of three axes; in
+/// bfloat16 where the processor multiplies it in float32; in float64 with two axes and one group, but for a
+/// pass that gives the gradient of a learned A:
 ///   automatic  F(2 x 2, 3 x 3) where it saves time; F(4 x 4, 3 x 3) where it saves more and PyTorch was told
-///   that
-///              a CPU's convolutions may be less exact (torch.backends.mkldnn.conv.fp32_precision = "tf32",
-///              "bf16")
+///              that a CPU's convolutions may be less exact (torch.backends.mkldnn.conv.fp32_precision =
+///              "tf32", "bf16")
 ///   none       never
 ///   f2         F(2 x 2, 3 x 3): 4/9 of the multiplications, errors as without
 ///   f4         F(4 x 4, 3 x 3) at the points 0, +-3/4, +-3/2: 1/4 of them; errors are some four times larger
-/// Convolutions of other kernels and strides go without, whatever is asked for.
+/// f2 and f4 are taken wherever the way is `factored`, because it is asked for or because the planner takes
+/// it. The planner takes it for real convolutions (n = 1) too, where f2 or f4 is asked for, but not for those
+/// of few units (docs/engine.md lists how many; in float32 8 of a component in a group, and fewer). All
+/// other convolutions go without, whatever is asked for, and so does a learned A that has no factors.
 enum class Winograd { automatic, none, f2, f4 };
 
 /// "auto", "none", "2x2", "4x4".

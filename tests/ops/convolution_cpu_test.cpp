@@ -1,4 +1,4 @@
-// The engine's ways of a convolution, each forced, against H in float64; numbers of threads; epilogues.
+// The engine's way without transforms, forced, against H in float64; epilogues.
 
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -22,29 +22,6 @@ using test::convolution_of_H;
 using test::expect_plane;
 using test::PlaneCase;
 using test::relative_error;
-
-TEST(ConvolutionPlane, WinogradOfEverySizeOfImage) {
-  for (const Winograd winograd : {Winograd::f2, Winograd::f4})
-    for (const auto& [height, width] : {std::pair{1, 1}, {2, 5}, {4, 4}, {7, 9}, {8, 8}, {13, 3}, {2, 140}})
-      for (const bool transposed : {false, true}) {
-        SCOPED_TRACE(std::string(ops::name(winograd)) + ", " + std::to_string(height) + " x " +
-                     std::to_string(width));
-        PlaneCase c{.height = height, .width = width};
-        c.options.winograd = winograd, c.options.transposed = transposed;
-        expect_plane(c, winograd == Winograd::f2 ? 2e-6 : 2e-5);
-      }
-}
-
-TEST(ConvolutionPlane, WinogradOfEveryPaddingAndGroup) {
-  for (const Winograd winograd : {Winograd::f2, Winograd::f4})
-    for (const int64_t groups : {1, 2, 4})
-      for (const int64_t padding : {0, 1, 2, 3}) {
-        SCOPED_TRACE(std::to_string(groups) + " groups, padding " + std::to_string(padding));
-        PlaneCase c{.batch = 3};
-        c.options.winograd = winograd, c.options.groups = groups, c.options.padding = {padding, 1};
-        expect_plane(c, 2e-5);
-      }
-}
 
 TEST(ConvolutionPlane, DirectOfEveryOption) {
   const auto with = [](std::vector<int64_t> kernel, ConvolutionOptions options) {
@@ -106,52 +83,6 @@ TEST(ConvolutionPlane, PixelsThatAreNotMetLeaveNoTrace) {
   const auto grads = torch::autograd::grad({y.sum()}, {x, F});
   EXPECT_TRUE(y.isfinite().all().item<bool>());
   for (const at::Tensor& grad : grads) EXPECT_TRUE(grad.isfinite().all().item<bool>());
-}
-
-TEST(ConvolutionPlane, WinogradInFloat64) {
-  for (const Winograd winograd : {Winograd::f2, Winograd::f4})
-    for (const auto& [height, width] : {std::pair{1, 2}, {2, 5}, {7, 9}, {2, 140}, {40, 40}})
-      for (const auto& [down, across] : {std::pair{0, 1}, {1, 1}, {2, 0}})
-        for (const bool transposed : {false, true}) {
-          if (height + 2 * (transposed ? 2 - down : down) < 3 ||
-              width + 2 * (transposed ? 2 - across : across) < 3)
-            continue;
-          SCOPED_TRACE(std::string(ops::name(winograd)) + ", " + std::to_string(height) + " x " +
-                       std::to_string(width) + (transposed ? ", transposed" : ""));
-          PlaneCase c{.batch = 3, .height = height, .width = width, .type = torch::kDouble};
-          c.options.winograd = winograd, c.options.transposed = transposed,
-          c.options.padding = {down, across};
-          expect_plane(c, 1e-12);
-        }
-}
-
-// Planes behind each other: alone and many, met by some or all of the kernel's planes, in panels that end
-// within an image and after several.
-TEST(ConvolutionPlane, WinogradOfThreeAxes) {
-  for (const Winograd winograd : {Winograd::f2, Winograd::f4})
-    for (const auto& [depth, planes, padding, dilation] : {std::tuple{1, 3, 1, 1},
-                                                           {2, 3, 1, 1},
-                                                           {9, 3, 1, 1},
-                                                           {5, 2, 0, 1},
-                                                           {4, 1, 0, 1},
-                                                           {4, 1, 2, 1},
-                                                           {6, 3, 3, 2},
-                                                           {7, 3, 0, 3},
-                                                           {2, 4, 5, 3},
-                                                           {25, 3, 1, 1}})
-      for (const auto& [height, width] : {std::pair{4, 4}, {3, 5}, {2, 140}})
-        for (const bool transposed : {false, true}) {
-          if (width == 140 && depth > 2) continue;
-          if (transposed && 2 * padding > depth - 1 + dilation * (planes - 1)) continue;  // nothing is left
-          SCOPED_TRACE(std::string(ops::name(winograd)) + ", depth " + std::to_string(depth) + ", kernel's " +
-                       std::to_string(planes) + ", " + std::to_string(height) + " x " +
-                       std::to_string(width) + (transposed ? ", transposed" : ""));
-          PlaneCase c{.height = height, .width = width, .kernel = {planes, 3, 3}, .depth = depth};
-          c.options.winograd = winograd, c.options.transposed = transposed;
-          c.options.padding = {padding, 1, 1}, c.options.dilation = {dilation, 1, 1};
-          c.options.groups = depth == 2 ? 2 : 1;
-          expect_plane(c, winograd == Winograd::f2 ? 2e-6 : 2e-5);
-        }
 }
 
 TEST(ConvolutionPlane, DirectOfThreeAxes) {
@@ -472,46 +403,6 @@ TEST(ConvolutionPlane, WhatTheEngineDoesNotMultiplyIsFinishedToo) {
             EXPECT_TRUE(y.is_contiguous(format));
             EXPECT_TRUE(x.equal(before));
           }
-}
-
-TEST(ConvolutionPlane, GuardsChoose) {
-  const at::Tensor x = torch::randn({2, 64, 8, 8}), F = torch::randn({4, 16, 16, 3, 3});
-  const auto run = [&](Winograd winograd) {
-    return ops::convolution(x, F, {}, {"quaternion", {}, {}}, {.padding = {1}, .winograd = winograd});
-  };
-  const at::Tensor by_f2 = run(Winograd::f2), by_f4 = run(Winograd::f4), direct = run(Winograd::none);
-  EXPECT_TRUE(torch::equal(run(Winograd::automatic), by_f2));
-  EXPECT_FALSE(torch::equal(by_f2, by_f4));
-  EXPECT_FALSE(torch::equal(by_f2, direct));
-  {
-    const ops::WinogradGuard guard(Winograd::f4);
-    EXPECT_TRUE(torch::equal(run(Winograd::automatic), by_f4));
-    EXPECT_TRUE(torch::equal(run(Winograd::none), direct));
-    const ops::WayGuard way(Way::materialised);
-    EXPECT_FALSE(torch::equal(run(Winograd::automatic), by_f4));
-  }
-  {
-    using at::Float32Backend, at::Float32Op, at::Float32Precision;
-    auto& context = at::globalContext();
-    const auto before = context.float32Precision(Float32Backend::MKLDNN, Float32Op::CONV);
-    context.setFloat32Precision(Float32Backend::MKLDNN, Float32Op::CONV, Float32Precision::TF32);
-    EXPECT_TRUE(torch::equal(run(Winograd::automatic), by_f4));
-    EXPECT_TRUE(torch::equal(run(Winograd::f2), by_f2));
-    context.setFloat32Precision(Float32Backend::MKLDNN, Float32Op::CONV, before);
-    EXPECT_TRUE(torch::equal(run(Winograd::automatic), by_f2));
-  }
-  const at::Tensor x64 = torch::randn({8, 64, 8, 8}, torch::kDouble), F64 = F.to(torch::kDouble);
-  const auto run64 = [&](Way way, Winograd winograd) {
-    return ops::convolution(x64, F64, {}, {"quaternion", {}, {}},
-                            {.padding = {1}, .way = way, .winograd = winograd});
-  };
-  EXPECT_TRUE(torch::equal(run64(Way::automatic, Winograd::automatic), run64(Way::factored, Winograd::f2)));
-  EXPECT_FALSE(
-      torch::equal(run64(Way::automatic, Winograd::automatic), run64(Way::factored, Winograd::none)));
-  EXPECT_FALSE(torch::equal(run64(Way::factored, Winograd::none), run64(Way::materialised, Winograd::none)));
-  EXPECT_FALSE(torch::equal(run64(Way::factored, Winograd::f4), run64(Way::factored, Winograd::f2)));
-  EXPECT_EQ(ops::parse_winograd("4x4"), Winograd::f4);
-  EXPECT_THROW(ops::parse_winograd("3x3"), std::invalid_argument);
 }
 
 }  // namespace

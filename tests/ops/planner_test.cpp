@@ -192,6 +192,17 @@ TEST(Planner, Convolutions) {
   EXPECT_EQ(planned([](auto&) {}, Way::automatic, Winograd::f4), is(Way::factored, 4));
   EXPECT_EQ(planned([](auto& p) { p.fits_winograd = false; }, Way::factored, Winograd::f2),
             is(Way::factored, 0));
+  // Tiles that are asked for are taken by real layers too, where they pay.
+  const auto real = [](ops::ConvolutionProblem& p) { p.n = 1; };
+  EXPECT_EQ(planned(real, Way::automatic, Winograd::f4), is(Way::factored, 4));
+  EXPECT_EQ(planned(real, Way::factored), is(Way::factored, 2));
+  EXPECT_EQ(planned(real, Way::automatic, Winograd::none), H);
+  EXPECT_EQ(planned(real, Way::materialised, Winograd::f2), H);
+  EXPECT_EQ(planned([&](auto& p) { real(p), p.fits_winograd = false; }, Way::automatic, Winograd::f2), H);
+  EXPECT_EQ(planned([&](auto& p) { real(p), p.units_in = 9; }, Way::automatic, Winograd::f2),
+            is(Way::factored, 2));
+  EXPECT_EQ(planned([&](auto& p) { real(p), p.units_in = 8; }, Way::automatic, Winograd::f2), H);
+  EXPECT_EQ(planned([](auto& p) { p.units_in = 8; }, Way::automatic, Winograd::f2), H);
   // Without the engine, in float64 and in other types.
   const auto doubles = [](ops::ConvolutionProblem& p) { p.engine = false, p.plain_products = true; };
   EXPECT_EQ(planned(doubles), is(Way::factored, 2));
@@ -201,7 +212,11 @@ TEST(Planner, Convolutions) {
   EXPECT_EQ(planned([&](auto& p) { doubles(p), p.units_in = 12; }), H);
   EXPECT_EQ(planned([&](auto& p) { doubles(p), p.axes = 3; }), H);
   EXPECT_EQ(planned([&](auto& p) { doubles(p), p.gives_A = true; }), H);
+  EXPECT_EQ(planned([&](auto& p) { doubles(p), p.n = 1; }, Way::automatic, Winograd::f2),
+            is(Way::factored, 2));
+  EXPECT_EQ(planned([&](auto& p) { doubles(p), p.gives_A = true; }, Way::automatic, Winograd::f2), H);
   EXPECT_EQ(planned([](auto& p) { p.engine = false; }), H);
+  EXPECT_EQ(planned([](auto& p) { p.engine = false; }, Way::automatic, Winograd::f2), H);
   for (const Winograd asked : {Winograd::automatic, Winograd::f2})  // transforms would be rounded in float16
     EXPECT_EQ(planned([](auto& p) { p.engine = false; }, Way::factored, asked), is(Way::factored, 0));
 }

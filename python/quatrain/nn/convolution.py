@@ -262,8 +262,9 @@ class _Plain(_Convolution):
         algebra: what the layer multiplies with: ``quaternion``, ``phm(4)``, ``wkp(4)``, ``real`` ...
         initialiser: one of ``quatrain.init.INITIALISERS``.
         way: how the map is evaluated; the planner chooses by default.
-        winograd: which of Winograd's transforms a 3 x 3 convolution takes; ``4x4`` is faster and less exact; ``auto``
-            takes it where ``torch.backends.mkldnn.conv.fp32_precision`` is ``"tf32"`` or ``"bf16"``.
+        winograd: which of Winograd's transforms a 3 x 3 convolution takes, also a real one of more than a few channels;
+            ``4x4`` is faster and less exact; ``auto`` takes it where ``torch.backends.mkldnn.conv.fp32_precision`` is
+            ``"tf32"`` or ``"bf16"``.
 
     Parameters: ``A`` (n, n, n), or ``factors``, and ``w`` as of ``Linear``; ``F`` (n, k/n, d/(n groups), kernel...);
     ``bias`` (k), zero at start.

@@ -48,6 +48,7 @@ class Resolved {
                engine = dtype == at::kFloat || widened;
     const int64_t planes = plane_.batch * plane_.b_size[plane::kDeep], height = plane_.b_size[plane::kDown],
                   width = plane_.b_size[plane::kAcross];
+    const bool fits = fits_winograd(F, call) && (engine || (call.axes() == 2 && call.groups == 1));
     plan_ = plan({.n = plane_.n,
                   .units_in = plane_.a_in_group(),
                   .units_out = plane_.b_in_group(),
@@ -55,7 +56,7 @@ class Resolved {
                   .planes = planes,
                   .height = height,
                   .width = width,
-                  .fits_winograd = fits_winograd(F, call),
+                  .fits_winograd = fits,
                   .engine = engine,
                   .plain_products = dtype == at::kDouble,
                   .fast_dense = widened && engine::multiplies_halves(),
@@ -64,7 +65,7 @@ class Resolved {
                  call.map.way, call.winograd);
     composes_factors_ =
         call.map.way == Way::factored || (plan_.way == Way::factored && !engine && call.map.rank() > 0);
-    if (!engine || plan_.way != Way::factored || x.numel() == 0 || plane_.n == 1) return;
+    if (!engine || plan_.way != Way::factored || x.numel() == 0) return;
     // Factors that are followed beside a learned A may be missing, and are not insisted on.
     if (call.map.rank() > 0) call_.map.way = Way::factored;
     map_.emplace(matrices_of(F), call_.map, planes * height * width, at::kFloat, pass,

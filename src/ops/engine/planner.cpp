@@ -301,7 +301,8 @@ int64_t winograd_tile(const ConvolutionProblem& p, Winograd asked) {
 ConvolutionPlan plan(const ConvolutionProblem& problem, Way way, Winograd winograd) {
   // R groups of three axes are slow in ATen, and the composed form has no factors' gradients of a learned A.
   const bool composed = problem.plain_products && problem.axes < 3 && !problem.gives_A,
-             pays = problem.n > 1 && (problem.engine || composed) &&
+             asked = problem.fits_winograd && (winograd == Winograd::f2 || winograd == Winograd::f4),
+             pays = (problem.n > 1 || asked) && (problem.engine || composed) &&
                     std::min(problem.units_in, problem.units_out) >= fewest_units(problem);
   if (way == Way::factored || (way == Way::automatic && pays))
     return {Way::factored, winograd_tile(problem, winograd)};

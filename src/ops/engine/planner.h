@@ -51,7 +51,7 @@ struct ConvolutionProblem {
   int64_t axes = 2;
   int64_t planes = 0;             ///< of b (plane.h), of all images
   int64_t height = 0, width = 0;  ///< pixels of one
-  bool fits_winograd = false;     ///< 3 x 3 in a plane, stride 1
+  bool fits_winograd = false;     ///< 3 x 3 in a plane, stride 1; of the composed form one group, two axes
   bool engine = false;            ///< the engine makes R products of the type; else the composed form does
   bool plain_products = false;    ///< ATen's real convolutions of the type are plain products: float64
   bool fast_dense = false;        ///< they have twice the speed of the engine's products: bfloat16
@@ -66,7 +66,8 @@ struct ConvolutionPlan {
 };
 
 /// What is asked for, or what measured as the fastest. Way::mixed, which a convolution has not, is H, and a
-/// kernel that transforms do not fit has none. Where there are no factors of a learned A, H replaces them.
+/// kernel that transforms do not fit has none. A real layer (n = 1) is H, unless tiles are asked for that fit
+/// and pay. Where there are no factors of a learned A, H replaces them.
 QUATRAIN_API ConvolutionPlan plan(const ConvolutionProblem& problem, Way way, Winograd winograd);
 
 /// True where the R products of a forward pass are to be kept for the gradient of A: as a ProductsGuard or

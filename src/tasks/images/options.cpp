@@ -118,7 +118,7 @@ void ImageOptions::describe(train::Keys& keys) {
   keys.add("winograd",
            [this] { return Value(std::string(ops::name(model.winograd()))); },
            [this](const Value& value) { model.winograd(ops::parse_winograd(std::get<std::string>(value))); },
-           "How 3 x 3 convolutions are computed; errors of `4x4` are some four times larger than without.").values = {"auto", "none", "2x2", "4x4"};
+           "How 3 x 3 convolutions are computed; errors of `4x4` are some four times larger than without. `2x2` and `4x4` are taken by real convolutions too, but not by the first one, which has few channels.").values = {"auto", "none", "2x2", "4x4"};
   keys.choice("initialiser", model.map_settings.initialiser, {I::glorot, I::he, I::lecun, I::polar, I::polar_he, I::polar_paper, I::polar_paper_he},
               "How weights are drawn; fans count the whole kernel.");
 
