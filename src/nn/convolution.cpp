@@ -156,8 +156,10 @@ at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional
     to.padding.push_back(both);
     before.insert(before.begin(), {left - both, right - both});  // the last axis first
   }
-  if (std::any_of(before.begin(), before.end(), [](int64_t pixels) { return pixels > 0; }))
-    x = at::pad(x, before, mode_name(options.padding_mode()));
+  if (std::any_of(before.begin(), before.end(), [](int64_t pixels) { return pixels > 0; })) {
+    const at::MemoryFormat order = x.suggest_memory_format();
+    x = at::pad(x, before, mode_name(options.padding_mode())).contiguous(order);  // not every mode keeps it
+  }
   if (size) {
     // As torch's: with or without batch and channels.
     const auto count = static_cast<int64_t>(size->size()), all = given.dim();

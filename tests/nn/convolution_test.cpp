@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/functional/conv.h>
 #include <torch/nn/functional/padding.h>
+#include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -62,6 +65,57 @@ TEST(Convolution, OptionsMeanWhatTorchsMean) {
     check(Conv2dOptions(8, 4, 3).padding({1, 2}).padding_mode(torch::kReplicate), {}, pad(torch::kReplicate));
     check(Conv2dOptions(8, 4, 3).padding({1, 2}).padding_mode(torch::kCircular), {}, pad(torch::kCircular));
   }
+}
+
+// Gradients too, of every mode and order, and results lie as the images do.
+template <class Layer, class Torchs, class Options, class TorchsOptions>
+void expect_padded_as_torchs(Options options, TorchsOptions theirs, std::vector<int64_t> image,
+                             at::MemoryFormat last) {
+  torch::manual_seed(4);
+  Layer layer(options.algebra("quaternion"));
+  Torchs torchs(theirs);
+  layer->to(at::kDouble), torchs->to(at::kDouble);
+  const at::Tensor H = expanded(*layer, *options.kernel_size());
+  {
+    const torch::NoGradGuard no_grad;
+    torchs->weight.copy_(H), torchs->bias.copy_(layer->bias.normal_());
+  }
+  const at::Tensor images = torch::randn(image, at::kDouble);
+  for (const at::MemoryFormat order : {at::MemoryFormat::Contiguous, last}) {
+    layer->zero_grad(), torchs->zero_grad();
+    const at::Tensor x = images.clone().contiguous(order).requires_grad_(),
+                     z = images.clone().requires_grad_();
+    const at::Tensor y = layer(x), wanted = torchs(z), g = torch::randn_like(wanted);
+    EXPECT_TRUE(y.is_contiguous(order));
+    EXPECT_LT(largest_error(y, wanted), 1e-12);
+    y.backward(g), wanted.backward(g);
+    EXPECT_TRUE(x.grad().is_contiguous(order));
+    EXPECT_LT(largest_error(x.grad(), z.grad()), 1e-12);
+    EXPECT_LT(largest_error(layer->bias.grad(), torchs->bias.grad()), 1e-12);
+    const auto dF = torch::autograd::grad({H}, {layer->S}, {torchs->weight.grad()}, /*retain_graph=*/true);
+    EXPECT_LT(largest_error(layer->S.grad(), dF[0]), 1e-12);
+  }
+}
+
+TEST(Convolution, PaddedImagesHaveTorchsGradientsAndTheirOrder) {
+  const auto check = [](auto mode, const char* name) {
+    SCOPED_TRACE(name);
+    expect_padded_as_torchs<Conv2d, torch::nn::Conv2d>(
+        Conv2dOptions(8, 4, 3).padding({1, 2}).padding_mode(mode),
+        torch::nn::Conv2dOptions(8, 4, 3).padding({1, 2}).padding_mode(mode), {2, 8, 5, 6},
+        at::MemoryFormat::ChannelsLast);
+    // Square, since torch's own layer in C++ takes the axes of `same` in the other order.
+    expect_padded_as_torchs<Conv2d, torch::nn::Conv2d>(
+        Conv2dOptions(8, 4, 4).padding(torch::kSame).padding_mode(mode),
+        torch::nn::Conv2dOptions(8, 4, 4).padding(torch::kSame).padding_mode(mode), {2, 8, 5, 6},
+        at::MemoryFormat::ChannelsLast);
+    expect_padded_as_torchs<Conv3d, torch::nn::Conv3d>(
+        Conv3dOptions(8, 4, 3).padding({0, 1, 2}).padding_mode(mode),
+        torch::nn::Conv3dOptions(8, 4, 3).padding({0, 1, 2}).padding_mode(mode), {2, 8, 4, 5, 6},
+        at::MemoryFormat::ChannelsLast3d);
+  };
+  check(torch::kZeros, "zeros"), check(torch::kReflect, "reflect");
+  check(torch::kReplicate, "replicate"), check(torch::kCircular, "circular");
 }
 
 TEST(Convolution, OneAndThreeAxes) {

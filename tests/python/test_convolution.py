@@ -15,11 +15,17 @@ PLAIN = [
     ("Conv2d", (3,), dict(groups=2)),
     ("Conv3d", ((1, 3, 2),), dict(padding="valid")),
 ]
+PADDED = [
+    (kind, (3,), dict(padding=padding, padding_mode=mode))
+    for kind, padding in (("Conv1d", 2), ("Conv2d", (2, 1)), ("Conv3d", 1), ("Conv2d", "same"))
+    for mode in ("zeros", "reflect", "replicate", "circular")
+]
 TURNED = [
     ("ConvTranspose1d", (3, 2), dict(padding=1, output_padding=1)),
     ("ConvTranspose2d", ((3, 2),), dict(stride=(2, 1), dilation=(1, 2))),
     ("ConvTranspose3d", (2,), dict(bias=False)),
 ]
+ALL = PLAIN + PADDED + TURNED
 
 
 def image(kind, channels=8):
@@ -52,8 +58,67 @@ def test_each_is_torchs_layer_with_its_kernel(kind, arguments, options, algebra)
             torchs.bias.copy_(layer.bias.normal_())
     torch.testing.assert_close(layer(x), torchs(x), rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(layer.eval()(x), torchs(x), rtol=1e-4, atol=1e-5)
-    layer(x).square().sum().backward()
-    assert all(parameter.grad is not None for parameter in layer.parameters())
+
+
+# torch's layer has the kernel's gradient, and the kernel is a function of the weights.
+@pytest.mark.parametrize("algebra", ["real", "quaternion", "phm(4)", "wkp(2)", "phm(2, trained_rank=3)"])
+@pytest.mark.parametrize("kind, arguments, options", [case for case in ALL if "groups" not in case[2]])
+def test_gradients_are_those_of_torchs_layer(kind, arguments, options, algebra):
+    layer = getattr(nn, kind)(8, 12, *arguments, algebra=algebra, dtype=torch.float64, **options)
+    torchs = getattr(torch.nn, kind)(8, 12, *arguments, dtype=torch.float64, **options)
+    kernel = layer.weight + 0
+    with torch.no_grad():
+        torchs.weight.copy_(kernel)
+        if layer.bias is not None:
+            torchs.bias.copy_(layer.bias.normal_())
+    x = image(kind).double().requires_grad_()
+    z = x.detach().clone().requires_grad_()
+    y, wanted = layer(x), torchs(z)
+    g = torch.randn_like(wanted)
+    y.backward(g), wanted.backward(g)
+    torch.testing.assert_close(x.grad, z.grad)
+    if layer.bias is not None:
+        torch.testing.assert_close(layer.bias.grad, torchs.bias.grad)
+    weights = [(name, weight) for name, weight in layer.named_parameters() if name != "bias"]
+    gradients = torch.autograd.grad(kernel, [weight for _, weight in weights], torchs.weight.grad)
+    for (name, weight), gradient in zip(weights, gradients):
+        torch.testing.assert_close(weight.grad, gradient, msg=lambda text: f"{name}: {text}")
+
+
+@pytest.mark.parametrize("mode", ["zeros", "reflect", "replicate", "circular"])
+@pytest.mark.parametrize("padding", [1, "same"])
+@pytest.mark.parametrize("kind, last", [("Conv2d", torch.channels_last), ("Conv3d", torch.channels_last_3d)])
+def test_results_lie_as_x_does(kind, last, padding, mode):
+    options = dict(padding=padding, padding_mode=mode)
+    layer, torchs = getattr(nn, kind)(8, 12, 4, algebra="real", **options), getattr(torch.nn, kind)(8, 12, 4, **options)
+    with torch.no_grad():
+        layer.F[0], layer.bias[:] = torchs.weight, torchs.bias
+    for order in torch.contiguous_format, last:
+        x = image(kind).contiguous(memory_format=order).requires_grad_()
+        y = layer(x)
+        assert y.is_contiguous(memory_format=order)
+        torch.testing.assert_close(y, torchs(x), rtol=1e-4, atol=1e-5)
+        y.sum().backward()
+        assert x.grad.is_contiguous(memory_format=order)
+        finished = layer.forward_with_epilogue(x.detach(), activation="relu")
+        assert finished.is_contiguous(memory_format=order)
+        torch.testing.assert_close(finished, y.detach().relu(), rtol=1e-4, atol=1e-5)
+    many = torch.func.vmap(layer)(torch.stack([image(kind).contiguous(memory_format=last)] * 2))
+    assert many.shape == (2, *y.shape)
+
+
+# But for what docs/engine.md lists.
+@pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
+def test_images_are_not_copied_whole(order):
+    layer = nn.Conv2d(64, 64, 3, padding=1, bias=False)
+    x, g = (torch.randn(2, 64, 8, 8).contiguous(memory_format=order) for _ in range(2))
+    x.requires_grad_()
+    layer(x).backward(g)
+    x.grad = layer.F.grad = None
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        layer(x).backward(g)
+    names = {event.name for event in profile.events()}
+    assert "quatrain::convolution_backward" in names and not names & {"aten::copy_", "aten::clone"}
 
 
 def test_output_size_is_torchs():

@@ -38,6 +38,15 @@ def _sizes(layer: str, argument: str, given: Sizes, axes: int, least: int) -> tu
     return sizes
 
 
+def _channels_last(x: Tensor) -> bool:
+    """True where a batch of images lies channels last, by the rule of ``Tensor::suggest_memory_format``."""
+    if x.dim() < 4:
+        return False
+    batch, channels, *pixels = x.stride()
+    order = (channels * x.shape[1], *reversed(pixels), batch)
+    return 0 < channels < batch and all(inner <= outer for inner, outer in zip(order, order[1:]))
+
+
 class _Convolution(HypercomplexLayer):
     """What all of them share. ``_axes``: how many spatial ones."""
 
@@ -138,7 +147,11 @@ class _Convolution(HypercomplexLayer):
         sides, zeros = self._sides(), self.padding_mode == "zeros"
         both = [min(one) if zeros else 0 for one in sides]
         before = [pixels - done for one, done in zip(reversed(sides), reversed(both)) for pixels in one]
-        return functional.pad(x, before, "constant" if zeros else self.padding_mode) if any(before) else x, both
+        if not any(before):
+            return x, both
+        padded = functional.pad(x, before, "constant" if zeros else self.padding_mode)
+        # Not every mode keeps the order. An order that is asked for by its name is not known to vmap.
+        return padded.movedim(1, -1).contiguous().movedim(-1, 1) if _channels_last(x) else padded, both
 
     def _run(self, x: Tensor, output_padding: Sequence[int]) -> Tensor:
         F, algebra, A, factors, constant = self._weight.operands(self)

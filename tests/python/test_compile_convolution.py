@@ -1,0 +1,62 @@
+"""Convolutions compiled and exported, with images of any size, equal to eager."""
+
+import pytest
+import torch
+from quatrain import nn
+
+LAYERS = {
+    "Conv1d": lambda: nn.Conv1d(8, 12, 3, padding=2, padding_mode="circular"),
+    "Conv2d": lambda: nn.Conv2d(8, 12, 3, padding=1, algebra="phm(4)"),
+    "Conv2d-reflect": lambda: nn.Conv2d(8, 12, (3, 2), stride=2, padding=1, padding_mode="reflect"),
+    "Conv2d-circular": lambda: nn.Conv2d(8, 12, 3, padding="same", padding_mode="circular", algebra="wkp(2)"),
+    "Conv3d": lambda: nn.Conv3d(8, 12, 3, padding=1, stride=(1, 2, 1)),
+    "Conv3d-replicate": lambda: nn.Conv3d(8, 12, 3, padding=1, padding_mode="replicate", algebra="phm(2)"),
+    "ConvTranspose1d": lambda: nn.ConvTranspose1d(8, 12, 3, stride=2, padding=1, output_padding=1),
+    "ConvTranspose2d": lambda: nn.ConvTranspose2d(8, 12, 3, stride=2, algebra="phm(4)"),
+    "ConvTranspose3d": lambda: nn.ConvTranspose3d(8, 12, 2, stride=2, bias=False),
+}
+ORDERS = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+def images(name, larger=0):
+    sizes = (6, 7, 5)[: int(name.partition("-")[0][-2])]
+    return torch.randn(2 + larger, 8, *(size + larger for size in sizes))
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+
+
+def run(layer, f, x):
+    layer.zero_grad()
+    x = x.detach().requires_grad_()
+    y = f(x)
+    y.square().sum().backward()
+    return [y.detach(), x.grad, *(parameter.grad for parameter in layer.parameters())]
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["channels first", "channels last"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_compiled_for_every_size(name, last):
+    layer = LAYERS[name]()
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager", dynamic=True)
+    for larger in (0, 3):
+        x = images(name, larger)
+        if last and x.dim() in ORDERS:
+            x = x.contiguous(memory_format=ORDERS[x.dim()])
+        found, wanted = run(layer, compiled, x), run(layer, layer, x)
+        for got, expected in zip(found, wanted, strict=True):
+            torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
+        assert found[0].stride() == wanted[0].stride()
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_exported_for_every_size(name):
+    layer, x = LAYERS[name]().eval(), images(name)
+    free = {axis: torch.export.Dim.AUTO for axis in range(x.dim()) if axis != 1}
+    with torch.no_grad():
+        exported = torch.export.export(layer, (x,), dynamic_shapes=(free,)).module()
+        for larger in (0, 3):
+            x = images(name, larger)
+            torch.testing.assert_close(exported(x), layer(x), rtol=1e-4, atol=1e-5)
