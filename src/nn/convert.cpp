@@ -3,17 +3,16 @@
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/any.h>
 #include <torch/nn/modules/container/sequential.h>
-#include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include <functional>
 #include <map>
-#include <typeinfo>
 #include <vector>
 
 #include "nn/fill_nearest.h"
 #include "nn/real_state.h"
+#include "nn/torch_layers.h"
 #include "quatrain/nn/attention.h"
 #include "quatrain/nn/linear.h"
 #include "quatrain/ops.h"
@@ -42,26 +41,23 @@ class Converter {
   void visit(torch::nn::Module& module, const std::string& name) {
     if (auto* layer = dynamic_cast<HypercomplexLayer*>(&module)) {
       hypercomplex(module, *layer, name);
-    } else if (const auto* torchs = dynamic_cast<const torch::nn::LinearImpl*>(&module)) {
-      torch_linear(*torchs, nullptr, name);
-    } else if (const char* kind = is_recurrent(module)     ? "a recurrent layer"
-                                  : is_convolution(module) ? "a convolution"
-                                                           : nullptr) {
-      const int64_t count = parameter_count(module);
+    } else if (const auto torchs = torch_layer(module)) {
+      replacement(module, *torchs, nullptr, name);
+    } else if (is_recurrent(module)) {
       const at::Tensor first = module.parameters(false).front();
-      LayerConversion kept = line(name, first.size(1), first.size(0), count);
+      LayerConversion kept = line(name, first.size(1), first.size(0), parameter_count(module));
       kept.skipped =
-          kind + std::string(" of torch::nn is held by its type: build quatrain::nn's and take fill_nearest");
+          "a recurrent layer of torch::nn is held by its type: build quatrain::nn's and take fill_nearest";
       report_.layers.push_back(std::move(kept));
     } else if (auto* found = dynamic_cast<MultiheadAttentionImpl*>(&module);
                !found || !attention(*found, name)) {
       auto* sequential = dynamic_cast<torch::nn::SequentialImpl*>(&module);
       for (const auto& child : module.named_children()) {
         const std::string full = joined(name, child.key());
-        const auto* torchs = dynamic_cast<const torch::nn::LinearImpl*>(child.value().get());
+        const auto torchs = torch_layer(*child.value());
         if (!torchs)
           visit(*child.value(), full);
-        else if (Linear twin = torch_linear(*torchs, sequential, full); !twin.is_empty())
+        else if (auto twin = replacement(*child.value(), *torchs, sequential, full); !twin.is_empty())
           changes_.emplace_back([sequential, key = child.key(), before = child.value(), twin] {
             replace(*sequential, key, before.get(), twin);
           });
@@ -79,10 +75,10 @@ class Converter {
 
   // A Sequential calls the modules in its list, but reports its children: both must be replaced.
   static void replace(torch::nn::SequentialImpl& sequential, const std::string& name,
-                      const torch::nn::Module* before, const Linear& after) {
+                      const torch::nn::Module* before, const torch::nn::AnyModule& after) {
     for (torch::nn::AnyModule& module : sequential)
-      if (module.ptr().get() == before) module = torch::nn::AnyModule(after);
-    sequential.replace_module(name, after);
+      if (module.ptr().get() == before) module = after;
+    sequential.replace_module(name, after.ptr());
   }
 
   // Why a layer stays as it is; empty where it does not.
@@ -160,22 +156,31 @@ class Converter {
     }
   }
 
-  // The layer to stand in its place; null where it stays.
-  Linear torch_linear(const torch::nn::LinearImpl& layer, const torch::nn::SequentialImpl* sequential,
-                      const std::string& name) {
-    const int64_t in = layer.options.in_features(), out = layer.options.out_features();
-    LayerConversion done = line(name, in, out, parameter_count(layer));
-    done.skipped = reason(name, layer, layer.weight, "weight", in, out);
-    if (done.skipped.empty() && (!sequential || typeid(layer) != typeid(torch::nn::LinearImpl)))
-      done.skipped = "a torch::nn::Linear can be replaced only in a torch::nn::Sequential";
-    Linear twin{nullptr};
+  // The layer to stand in the place of one of torch's; empty where that stays.
+  torch::nn::AnyModule replacement(const torch::nn::Module& module, const TorchLayer& layer,
+                                   const torch::nn::SequentialImpl* sequential, const std::string& name) {
+    LayerConversion done = line(name, layer.in, layer.out, parameter_count(module));
+    done.skipped = reason(name, module, layer.weight, "weight", layer.in, layer.out);
+    if (done.skipped.empty() && layer.groups > 1)
+      done.skipped =
+          "its groups are runs of channels, where a hypercomplex layer's are parts of every component";
+    torch::nn::AnyModule twin;
+    if (done.skipped.empty() && sequential) twin = twin_of(module, options_.algebra());
+    if (done.skipped.empty() && twin.is_empty())
+      done.skipped = (layer.convolution ? "a convolution of torch::nn" : "a torch::nn::Linear") +
+                     std::string(" can be replaced only in a torch::nn::Sequential");
     if (done.skipped.empty()) {
-      twin = Linear(LinearOptions(in, out).algebra(options_.algebra()).bias(layer.bias.defined()));
-      settle(*twin, layer.weight, layer.is_training());
-      if (!options_.fresh()) done.error = set_nearest(*twin, layer.weight.detach(), layer.bias);
-      keep_frozen(*twin, layer.weight.requires_grad());
-      if (layer.bias.defined()) twin->bias.set_requires_grad(layer.bias.requires_grad());
-      done.after = parameter_count(*twin);
+      torch::nn::Module& made = *twin.ptr();
+      auto& weight = dynamic_cast<HypercomplexWeight&>(made);
+      settle(made, layer.weight, module.is_training());
+      const at::Tensor bias = layer.bias.defined() ? made.named_parameters(false)["bias"] : at::Tensor();
+      if (!options_.fresh()) {
+        done.error = weight.set_nearest(layer.H.detach());
+        if (bias.defined()) bias.copy_(layer.bias);
+      }
+      keep_frozen(weight, layer.weight.requires_grad());
+      if (bias.defined()) bias.set_requires_grad(layer.bias.requires_grad());
+      done.after = parameter_count(made);
     }
     report_.layers.push_back(std::move(done));
     return twin;

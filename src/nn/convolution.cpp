@@ -1,56 +1,17 @@
 #include "quatrain/nn/convolution.h"
 
-#include <torch/enum.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include "nn/check.h"
+#include "nn/convolution_options.h"
 
 namespace quatrain::nn {
-
-namespace {
-
-template <size_t D>
-std::vector<int64_t> values(const torch::ExpandingArray<D>& sizes) {
-  return {sizes->begin(), sizes->end()};
-}
-
-template <bool transposed>
-std::string convolution_name(size_t D) {
-  return (transposed ? "ConvTranspose" : "Conv") + std::to_string(D) + "d";
-}
-
-template <class Mode>
-const char* mode_name(const Mode& mode) {
-  if (std::holds_alternative<torch::enumtype::kReflect>(mode)) return "reflect";
-  if (std::holds_alternative<torch::enumtype::kReplicate>(mode)) return "replicate";
-  return std::holds_alternative<torch::enumtype::kCircular>(mode) ? "circular" : "constant";
-}
-
-/// Pixels before and behind each axis.
-template <class Options>
-std::vector<std::pair<int64_t, int64_t>> sides(const Options& options) {
-  std::vector<std::pair<int64_t, int64_t>> result;
-  const auto kernel = values(options.kernel_size()), dilation = values(options.dilation());
-  for (size_t axis = 0; axis < kernel.size(); ++axis) {
-    if (const auto* given = std::get_if<typename Options::Sizes>(&options.padding())) {
-      result.emplace_back((**given)[axis], (**given)[axis]);
-    } else if (std::holds_alternative<torch::enumtype::kSame>(options.padding())) {
-      const int64_t all = dilation[axis] * (kernel[axis] - 1);
-      result.emplace_back(all / 2, all - all / 2);  // an odd pixel is behind, as torch has it
-    } else {
-      result.emplace_back(0, 0);
-    }
-  }
-  return result;
-}
-
-}  // namespace
 
 template <size_t D, bool transposed>
 ConvNdImpl<D, transposed>::ConvNdImpl(Options options) : options(std::move(options)) {
   const auto& o = this->options;
-  const std::string layer = convolution_name<transposed>(D);
+  const std::string layer = convolution_name(D, transposed);
   const char* const name = layer.c_str();
   const int64_t n = o.algebra().n, groups = o.groups();
   require(groups >= 1, name, ": groups must be at least 1, got ", groups);
@@ -108,7 +69,7 @@ std::string ConvNdImpl<D, transposed>::bound_to_algebra() const {
 
 template <size_t D, bool transposed>
 void ConvNdImpl<D, transposed>::pretty_print(std::ostream& stream) const {
-  stream << "quatrain::nn::" << convolution_name<transposed>(D) << "(" << options.in_channels() << " -> "
+  stream << "quatrain::nn::" << convolution_name(D, transposed) << "(" << options.in_channels() << " -> "
          << options.out_channels() << ", kernel_size=" << at::IntArrayRef(values(options.kernel_size()))
          << ", stride=" << at::IntArrayRef(values(options.stride()));
   if (options.groups() > 1) stream << ", groups=" << options.groups();
@@ -147,7 +108,7 @@ at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional
                              .way = options.way(),
                              .winograd = options.winograd()};
   // The operator pads with zeros, as many on both sides.
-  const auto around = sides(options);
+  const auto around = sides<D>(options);
   const bool zeros = std::holds_alternative<torch::enumtype::kZeros>(options.padding_mode());
   std::vector<int64_t> before;
   to.padding.clear();
@@ -163,7 +124,7 @@ at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional
   if (size) {
     // As torch's: with or without batch and channels.
     const auto count = static_cast<int64_t>(size->size()), all = given.dim();
-    require(count == static_cast<int64_t>(D) || count == all, convolution_name<transposed>(D),
+    require(count == static_cast<int64_t>(D) || count == all, convolution_name(D, transposed),
             ": output_size must have ", D, " axes, or ", all, ", got ", *size);
     size = size->slice(static_cast<size_t>(count) - D);
     for (size_t axis = 0; axis < D; ++axis) {
@@ -171,7 +132,7 @@ at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional
                             2 * to.padding[axis] + to.dilation[axis] * ((*options.kernel_size())[axis] - 1) +
                             1;
       const int64_t more = (*size)[axis] - least, most = std::max(to.stride[axis], to.dilation[axis]);
-      require(more >= 0 && more < most, convolution_name<transposed>(D), ": output_size must be from ", least,
+      require(more >= 0 && more < most, convolution_name(D, transposed), ": output_size must be from ", least,
               " to ", least + most - 1, " on axis ", axis, ", got ", (*size)[axis]);
       to.output_padding[axis] = more;
     }
@@ -183,7 +144,7 @@ at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional
   ops::ConvolutionEpilogue after = *epilogue;
   if (bias.defined()) {
     for (const auto& [argument, t] : {std::pair{"scale", after.scale}, std::pair{"shift", after.shift}})
-      require(!t.defined() || t.sizes() == bias.sizes(), convolution_name<transposed>(D), ": ", argument,
+      require(!t.defined() || t.sizes() == bias.sizes(), convolution_name(D, transposed), ": ", argument,
               " must have out_channels = ", bias.size(0), " values, got ", t.sizes());
     const at::Tensor moved = after.scale.defined() ? after.scale * bias : bias;
     after.shift = after.shift.defined() ? moved + after.shift : moved;

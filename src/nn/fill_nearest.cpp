@@ -10,8 +10,10 @@
 #include "nn/check.h"
 #include "nn/head_order.h"
 #include "nn/real_state.h"
+#include "nn/torch_layers.h"
 #include "quatrain/nn/attention.h"
 #include "quatrain/nn/convert.h"
+#include "quatrain/nn/linear.h"
 #include "quatrain/nn/multiplies_inputs.h"
 #include "quatrain/ops.h"
 
@@ -96,6 +98,7 @@ class Filler {
   void weights(const torch::nn::Module& real, torch::nn::Module& twin, HypercomplexLayer& layer,
                const std::string& name) {
     require_same_recurrence(real, twin, shown(name));
+    require_same_convolution(real, twin, shown(name));
     const auto* from = dynamic_cast<const HypercomplexLayer*>(&real);
     if (from && from->algebra().text() == layer.algebra().text() && keys(*from) == keys(layer)) {
       copy_weights(real, twin, layer, name);
@@ -194,8 +197,8 @@ class Filler {
       tensors(real.named_parameters(false), twin.named_parameters(false), name);
       ops::drop_prepared(twin.S);
     } else {
-      const double error =
-          set_nearest(twin, ordered(ordered(H, 0, rows), 1, columns), ordered(bias, 0, rows));
+      if (twin.bias.defined()) twin.bias.copy_(ordered(bias, 0, rows));
+      const double error = twin.set_nearest(ordered(ordered(H, 0, rows), 1, columns));
       if (same.empty() || twin.options.algebra().n > 1) {
         line.error = error;
         line.skipped.clear();
@@ -236,12 +239,6 @@ class Filler {
 };
 
 }  // namespace
-
-double set_nearest(LinearImpl& layer, const at::Tensor& H, const at::Tensor& bias) {
-  const at::NoGradGuard no_grad;
-  if (layer.bias.defined()) layer.bias.copy_(bias);
-  return layer.set_nearest(H);
-}
 
 void fill_part(const torch::nn::Module& real, torch::nn::Module& twin, const std::string& name,
                ConversionReport& report) {

@@ -2,13 +2,13 @@
 
 #include <torch/enum.h>
 #include <torch/nn/module.h>
-#include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/rnn.h>
 #include <torch/types.h>
 
 #include <optional>
 
 #include "nn/check.h"
+#include "nn/torch_layers.h"
 #include "quatrain/nn/recurrent.h"
 #include "quatrain/nn/recurrent_cell.h"
 
@@ -71,39 +71,7 @@ std::optional<Recurrence> recurrence_of(const torch::nn::Module& module) {
   return {};
 }
 
-// Hands over one of torch's convolutions as what it is; no other module.
-void look_at_convolution(const torch::nn::Module& module, const auto& look) {
-  const auto found = [&](const auto* layer) {
-    if (layer) look(*layer);
-  };
-  namespace tnn = torch::nn;
-  found(dynamic_cast<const tnn::Conv1dImpl*>(&module));
-  found(dynamic_cast<const tnn::Conv2dImpl*>(&module));
-  found(dynamic_cast<const tnn::Conv3dImpl*>(&module));
-  found(dynamic_cast<const tnn::ConvTranspose1dImpl*>(&module));
-  found(dynamic_cast<const tnn::ConvTranspose2dImpl*>(&module));
-  found(dynamic_cast<const tnn::ConvTranspose3dImpl*>(&module));
-}
-
-// H of one of torch's convolutions; undefined for other modules.
-at::Tensor kernel_matrix(const torch::nn::Module& module) {
-  at::Tensor H;
-  look_at_convolution(module, [&](const auto& layer) {
-    require(layer.options.groups() == 1, "fill_nearest: ", module.name(), " must have one group, got ",
-            layer.options.groups(),
-            "; those of torch are runs of channels, ours are parts of every component");
-    H = (layer.options.transposed() ? layer.weight.transpose(0, 1) : layer.weight).flatten(1);
-  });
-  return H;
-}
-
 }  // namespace
-
-bool is_convolution(const torch::nn::Module& module) {
-  bool found = false;
-  look_at_convolution(module, [&](const auto&) { found = true; });
-  return found;
-}
 
 bool is_recurrent(const torch::nn::Module& module) {
   return recurrence_of(module).has_value();
@@ -133,10 +101,14 @@ RealState::RealState(const torch::nn::Module& module) {
       add(weight->key(), weight->matrix(), part_count(*weight));
       for (const auto& part : weight->parts()) rest.erase(part.name);
     }
-  const at::Tensor kernel = kernel_matrix(module);
+  const auto torchs = torch_layer(module);
+  const bool convolution = torchs && torchs->convolution;
+  require(!convolution || torchs->groups == 1, "fill_nearest: ", module.name(), " must have one group, got ",
+          convolution ? torchs->groups : 0,
+          "; those of torch are runs of channels, ours are parts of every component");
   for (const auto& item : rest) {
-    const bool is_kernel = kernel.defined() && item.key() == "weight";
-    add(is_kernel ? "F" : item.key(), is_kernel ? kernel : item.value(), item.value().numel());
+    const bool is_kernel = convolution && item.key() == "weight";
+    add(is_kernel ? "F" : item.key(), is_kernel ? torchs->H : item.value(), item.value().numel());
   }
   for (const auto& [name, parts] : pieces) {
     std::vector<at::Tensor> values, rows;

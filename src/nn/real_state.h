@@ -34,9 +34,6 @@ class RealState {
   std::map<std::string, Found> found_;
 };
 
-/// One of torch's convolutions.
-bool is_convolution(const torch::nn::Module& module);
-
 /// One of torch's recurrent layers or cells, or of ours.
 bool is_recurrent(const torch::nn::Module& module);
 

@@ -16,6 +16,7 @@
 
 #include "quatrain/algebra.h"
 #include "quatrain/nn/convert.h"
+#include "quatrain/nn/linear.h"
 #include "quatrain/nn/weights.h"
 
 namespace quatrain::nn {
@@ -271,11 +272,107 @@ TEST(Convolution, TakesTheNearestOfTorchsWeights) {
   Conv2d runs(Conv2dOptions(8, 8, 3).groups(2).algebra("real"));
   EXPECT_THAT([&] { fill_nearest(*runs, *ours); },
               ThrowsMessage<std::exception>(HasSubstr("its groups are parts of every component")));
-  torch::nn::Sequential model(runs, torch::nn::Conv2d(8, 8, 3));
+  torch::nn::Sequential model(runs, grouped, torch::nn::Conv2d(8, 6, 3), torch::nn::Linear(8, 8));
   const ConversionReport report = convert(*model, ConvertOptions("quaternion"));
-  ASSERT_EQ(report.layers.size(), 2u);
+  ASSERT_EQ(report.layers.size(), 4u);
   EXPECT_THAT(report.layers[0].skipped, HasSubstr("its groups are parts of every component"));
-  EXPECT_THAT(report.layers[1].skipped, HasSubstr("a convolution of torch::nn is held by its type"));
+  EXPECT_THAT(report.layers[1].skipped, HasSubstr("its groups are runs of channels"));
+  EXPECT_EQ(report.layers[2].skipped, "n = 4 does not divide 6");
+  torch::nn::Conv2d alone(8, 8, 3);
+  EXPECT_EQ(convert(*alone, "quaternion").layers[0].skipped,
+            "a convolution of torch::nn can be replaced only in a torch::nn::Sequential");
+}
+
+// Options, weights, the mode, what is frozen, and reports are those of the layer that stood there.
+template <class Torchs, class Ours>
+void expect_replaced(Torchs torchs, Ours exact, const at::Tensor& x) {
+  {
+    const torch::NoGradGuard no_grad;
+    const bool turned = torchs->options.transposed();
+    const at::Tensor& W = torchs->weight;
+    torchs->weight.copy_(
+        exact->matrix().view_as(turned ? W.transpose(0, 1).contiguous() : W).transpose(0, turned));
+  }
+  torchs->weight.set_requires_grad(false);
+  torch::nn::Sequential model(torchs, torch::nn::ReLU());
+  model->eval();
+  const at::Tensor expected = model->forward(x);
+  const int64_t before = torchs->weight.numel() + (torchs->bias.defined() ? torchs->bias.numel() : 0);
+  const ConversionReport report = convert(*model, "quaternion");
+  ASSERT_EQ(report.converted(), 1);
+  EXPECT_EQ(report.layers[0].in, 8);
+  EXPECT_EQ(report.layers[0].out, 12);
+  EXPECT_EQ(report.layers[0].before, before);
+  EXPECT_LT(report.layers[0].error.value(), 1e-6);
+  EXPECT_LT(largest_error(model->forward(x), expected), 1e-5);
+  using Layer = typename Ours::ContainedType;
+  const auto& made = model->template at<Layer>(0);
+  EXPECT_EQ(&made.S, &model->children()[0]->template as<Layer>()->S);
+  EXPECT_FALSE(made.S.requires_grad() || made.is_training());
+  EXPECT_EQ(made.bias.defined(), torchs->bias.defined());
+}
+
+TEST(Convolution, TorchsInASequentialAreReplaced) {
+  torch::manual_seed(8);
+  namespace tnn = torch::nn;
+  expect_replaced(tnn::Conv1d(tnn::Conv1dOptions(8, 12, 3).stride(2).padding(1).bias(false)),
+                  Conv1d(8, 12, 3), torch::randn({2, 8, 9}));
+  expect_replaced(tnn::Conv2d(tnn::Conv2dOptions(8, 12, {3, 2})
+                                  .padding(torch::kSame)
+                                  .dilation({1, 2})
+                                  .padding_mode(torch::kReflect)),
+                  Conv2d(8, 12, torch::ExpandingArray<2>({3, 2})), torch::randn({2, 8, 7, 6}));
+  expect_replaced(tnn::Conv3d(tnn::Conv3dOptions(8, 12, 2)), Conv3d(8, 12, 2), torch::randn({2, 8, 3, 4, 3}));
+  expect_replaced(tnn::ConvTranspose1d(tnn::ConvTranspose1dOptions(8, 12, 3)), ConvTranspose1d(8, 12, 3),
+                  torch::randn({2, 8, 5}));
+  expect_replaced(
+      tnn::ConvTranspose2d(tnn::ConvTranspose2dOptions(8, 12, 3).stride(2).padding(1).output_padding(1)),
+      ConvTranspose2d(8, 12, 3), torch::randn({2, 8, 4, 4}));
+  expect_replaced(tnn::ConvTranspose3d(tnn::ConvTranspose3dOptions(8, 12, 2)), ConvTranspose3d(8, 12, 2),
+                  torch::randn({2, 8, 2, 3, 3}));
+}
+
+// Weights of equal size are not enough: another kernel or stride is another layer.
+TEST(Convolution, TheNearestWeightsAreOfTheSameConvolution) {
+  namespace tnn = torch::nn;
+  const auto refusal = [](auto real, auto twin, const std::string& words) {
+    EXPECT_THAT([&] { fill_nearest(*real, *twin); },
+                ThrowsMessage<std::invalid_argument>(HasSubstr("fill_nearest: the module must " + words)));
+  };
+  const auto with = [](auto change) {
+    Conv2dOptions options(8, 8, 3);
+    change(options);
+    return Conv2d(options);
+  };
+  const Conv2d plain(Conv2dOptions(8, 8, 3).algebra("real"));
+  const tnn::Conv2d torchs(8, 8, 3);
+  for (const int of_torch : {0, 1}) {
+    const auto differs = [&](auto twin, const std::string& words) {
+      of_torch ? refusal(torchs, twin, words) : refusal(plain, twin, words);
+    };
+    differs(Conv1d(8, 8, 9), "have one kind in both models, got Conv2d and Conv1d");
+    differs(ConvTranspose2d(8, 8, 3), "have one kind in both models, got Conv2d and ConvTranspose2d");
+    differs(Conv2d(8, 8, torch::ExpandingArray<2>({1, 9})),
+            "have one kernel_size in both models, got [3, 3] and [1, 9]");
+    differs(with([](auto& o) { o.stride(2); }), "have one stride in both models, got [1, 1] and [2, 2]");
+    differs(with([](auto& o) { o.dilation({1, 2}); }), "have one dilation in both");
+    differs(
+        with([](auto& o) { o.padding(1); }),
+        "have one padding before and behind each axis in both models, got (0, 0), (0, 0) and (1, 1), (1, 1)");
+    differs(with([](auto& o) { o.groups(2); }), "have one number of groups in both models, got 1 and 2");
+    differs(Linear(8, 8), "be a linear layer in both models");
+  }
+  refusal(Conv2d(Conv2dOptions(8, 8, 3).padding(1).padding_mode(torch::kReflect).algebra("real")),
+          with([](auto& o) { o.padding(1); }),
+          "have one padding_mode in both models, got reflect and constant");
+  refusal(ConvTranspose2d(ConvTranspose2dOptions(8, 8, 3).stride(2).algebra("real")),
+          ConvTranspose2d(ConvTranspose2dOptions(8, 8, 3).stride(2).output_padding(1)),
+          "have one output_padding in both models");
+  refusal(tnn::Linear(8, 8), Conv2d(8, 8, 1), "be a convolution in both models, got ");
+  // The same said otherwise, and a mode that pads nothing.
+  const Conv2d same(Conv2dOptions(8, 8, 3).padding(1).algebra("real"));
+  EXPECT_NO_THROW(fill_nearest(*same, *with([](auto& o) { o.padding(torch::kSame); })));
+  EXPECT_NO_THROW(fill_nearest(*plain, *with([](auto& o) { o.padding_mode(torch::kCircular); })));
 }
 
 TEST(Convolution, BadOptionsAreNamed) {

@@ -28,22 +28,23 @@ struct QUATRAIN_API ConvertOptions {
 };
 
 /// Converts the layers of a module, in place: real quatrain::nn::Linear, Embedding, convolutions, LSTM, GRU,
-/// RNN and cells wherever they are held, and torch::nn::Linear in a torch::nn::Sequential. The weights become
-/// the nearest hypercomplex ones (ops::nearest).
+/// RNN and cells wherever they are held, and torch::nn::Linear and torch's six convolutions in a
+/// torch::nn::Sequential. The weights become the nearest hypercomplex ones (ops::nearest).
 ///
 /// If all layers of a real MultiheadAttention are converted, the module itself becomes one over the algebra,
 /// with attention = real and its channels in the new order of heads. Its weights can then be loaded into a
 /// model that was built over the algebra. Types, devices, training mode and requires_grad stay. Skipped, with
 /// the reason in the report: sizes that n does not divide, weights that another layer shares, what `where`
-/// excludes, torch::nn::Linear that other modules hold by type. Parameters are new tensors: make the
-/// optimizer afterwards.
+/// excludes, layers of torch::nn that other modules hold by type, convolutions with groups. Parameters are
+/// new tensors: make the optimizer afterwards.
 QUATRAIN_API ConversionReport convert(torch::nn::Module& module, const ConvertOptions& options);
 
 /// Sets the weights of `twin` to those of `real`, the nearest ones where algebras differ: for a model built
 /// twice, with options that differ in the algebra alone. Children, parameters and buffers must have the same
 /// names, else std::invalid_argument says what differs, and the weights that were set before it stay set.
-/// `real` may have layers of torch::nn where the twin has a Linear, an LSTM, GRU, RNN or a cell. Recurrent
-/// layers must have the same cell and order of directions (direction_first). Each head of a
+/// `real` may have layers of torch::nn where the twin has a Linear, a convolution, an LSTM, GRU, RNN or a
+/// cell. Recurrent layers must have the same cell and order of directions (direction_first), convolutions the
+/// same kernel, stride, padding, dilation and groups. Each head of a
 /// MultiheadAttention keeps its channels. Where n does not divide a layer's outputs and the twin has the next
 /// multiple, as models of sequences fill up their vocabularies, the rows beyond become zero. A twin with
 /// component-wise attention is filled too, but computes something else than the real one's attention.
