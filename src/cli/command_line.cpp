@@ -35,6 +35,14 @@ CLI::Option* add_free_settings(CLI::App& command, std::vector<std::string>& sett
       ->allow_extra_args(false);
 }
 
+CLI::Option* add_with(CLI::App& command, std::vector<std::string>& runs) {
+  return command
+      .add_option("--with", runs,
+                  "Answer together with this run: by the mean of all their probabilities; may be repeated")
+      ->type_name("RUN")
+      ->allow_extra_args(false);
+}
+
 constexpr const char* kDevice = "Where to compute: cpu, cuda or cuda:N";
 
 // An option that is --set KEY.
@@ -156,6 +164,7 @@ void Program::add_evaluate() {
   command->add_option("--split", evaluate_.split, "Which set: train, dev or test")
       ->check(CLI::IsMember({"train", "dev", "test"}))
       ->capture_default_str();
+  add_with(*command, evaluate_.with);
   command->add_option("--out", evaluate_.out, "Folder to write what was answered, and where it is wrong")
       ->check(not_empty, "", "")
       ->type_name("FOLDER");
@@ -191,12 +200,7 @@ void Program::add_predict() {
           "A line that cannot be read gets an empty answer and a sentence, and the others are answered; "
           "the exit code is 1 then. Runs of speech and images always do so")
       ->excludes(live);
-  command
-      ->add_option("--with", predict_.with,
-                   "Answer together with this run: by the mean of all their probabilities; may be repeated")
-      ->excludes(live)
-      ->type_name("RUN")
-      ->allow_extra_args(false);
+  add_with(*command, predict_.with)->excludes(live);
   add_free_settings(*command, predict_.settings);
   command->add_option("--device", predict_.device, kDevice)->type_name("DEVICE")->capture_default_str();
   command->callback([this] { chosen_ = [this] { return predict_command(predict_); }; });

@@ -43,7 +43,8 @@ struct EvaluateArguments {
   std::string run;
   std::string data;
   std::string split = "test";
-  std::string out;  ///< a folder for the files of the evaluation; empty: none
+  std::string out;                ///< a folder for the files of the evaluation; empty: none
+  std::vector<std::string> with;  ///< runs that answer together with it
   std::string device = "cpu";
   std::string json;
   std::vector<std::string> settings;

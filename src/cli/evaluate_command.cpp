@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/ensembles.h"
 #include "cli/figures.h"
 #include "cli/json_file.h"
 #include "cli/run_folder.h"
@@ -72,6 +73,7 @@ int evaluate_command(const EvaluateArguments& arguments) {
       tasks::load_run(arguments.run, parse_settings(arguments.settings), tasks::Use::scores);
   const tasks::Recipe& recipe = model->recipe();
   session.move(model->module());
+  join_runs(*model, arguments.run, arguments.with, session);
   tasks::set_threads(recipe);
   const auto data = tasks::load_data(recipe, {arguments.data, arguments.split, model.get()});
   std::vector<std::string> notes = data->notes();
@@ -100,6 +102,7 @@ int evaluate_command(const EvaluateArguments& arguments) {
   if (!arguments.out.empty()) write_files(evaluation, arguments.split, arguments.out);
   if (!arguments.json.empty())
     write_json({{"run", arguments.run},
+                {"with", arguments.with},
                 {"split", arguments.split},
                 {"figures", figures},
                 {"lines", evaluation.lines},

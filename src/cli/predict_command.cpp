@@ -14,6 +14,7 @@
 
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/ensembles.h"
 #include "cli/lines.h"
 #include "cli/run_folder.h"
 #include "cli/stop.h"
@@ -45,20 +46,6 @@ void write(const std::vector<std::string>& answers) {
       if (written < 0 && errno == EINTR) continue;
       if (written <= 0) throw std::runtime_error("cannot write the standard output");
       begin += static_cast<size_t>(written);
-    }
-  }
-}
-
-// Loads other runs, with which the model shall answer.
-void join(tasks::Model& model, const PredictArguments& arguments, const train::Session& session) {
-  for (const auto& run : arguments.with) {
-    const auto other = tasks::load_run(run);
-    session.move(other->module());
-    try {
-      model.answer_with(*other);
-    } catch (const tasks::RecipeError& error) {
-      throw tasks::RecipeError("the runs '" + arguments.run + "' and '" + run +
-                               "' cannot answer together: " + error.what());
     }
   }
 }
@@ -201,7 +188,7 @@ int predict_command(const PredictArguments& arguments) {
   const train::Session session(arguments.device);
   const auto model = tasks::load_run(arguments.run, parse_settings(arguments.settings));
   session.move(model->module());
-  join(*model, arguments, session);
+  join_runs(*model, arguments.run, arguments.with, session);
   tasks::set_threads(model->recipe());
   const torch::NoGradGuard no_grad;
   const train::Autocast autocast(model->recipe().train.bf16, session.device().type());

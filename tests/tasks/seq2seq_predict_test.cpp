@@ -230,6 +230,18 @@ TEST_F(Seq2SeqPredictTest, SeveralRunsAnswerWithTheMeanOfTheirProbabilities) {
   first->answer_with(*second);
   EXPECT_NEAR(probability(*first), (one + other) / 2, 1e-4 * (one + other));
 
+  // Sets are scored so, too: no worse than the mean of the losses, and alone as before.
+  const auto loss = [&](const std::string& run, const Model* with) {
+    const std::shared_ptr<Model> scored = model({}, run);
+    if (with) scored->answer_with(*with);
+    const auto data = load_data(scored->recipe(), {"", "test", scored.get()});
+    return data->make_task(scored)->evaluate("test", [] {}).figures.at("loss");
+  };
+  const double both = loss("first", second.get()),
+               mean = (loss("first", nullptr) + loss("second", nullptr)) / 2;
+  EXPECT_LT(both, mean);
+  EXPECT_NEAR(loss("first", model({}, "first").get()), loss("first", nullptr), 1e-5);
+
   learn(recipe({"train.steps=1"}), {.folder = folder_ / "characters"});
   try {
     first->answer_with(*model({}, "characters"));

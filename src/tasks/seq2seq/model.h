@@ -80,13 +80,14 @@ class Seq2SeqModel : public Model {
   models::Seq2Seq network{nullptr};
   /// Of the run that it was loaded from, where decode.shortlist asks for it.
   std::shared_ptr<const models::Shortlist> shortlist;
+  /// The network, and those that answer with it.
+  models::Ensemble ensemble() const;
 
  private:
   struct Asked;
   Asked read(const std::vector<std::string>& lines);
   std::vector<std::string> search(const Asked& asked);
   std::vector<std::string> score(const Asked& asked);
-  models::Ensemble ensemble() const;
   int64_t longest_source() const;
   /// Most tokens of a target that is given, and the key that says so.
   std::pair<int64_t, const char*> longest_given() const;

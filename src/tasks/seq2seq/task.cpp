@@ -24,13 +24,23 @@ constexpr int64_t kEvaluationTokens = 4096;  // of a batch whose loss is compute
 // The sum of the losses of a batch's tokens. Only places that hold a token are given scores; where nothing
 // is learned of them, those of a long target one portion after the other, since together they would not fit
 // into memory.
-at::Tensor token_losses(models::Seq2Seq& network, const data::LinePairBatch& batch, double smoothing) {
-  const at::Tensor hidden = network->hidden(batch.target, network->encode(batch.source, batch.source_padding),
-                                            batch.target_padding, batch.source_padding);
+at::Tensor token_losses(const models::Ensemble& ensemble, const data::LinePairBatch& batch,
+                        double smoothing) {
+  std::vector<at::Tensor> hidden;
+  for (models::Seq2Seq network : ensemble.models)
+    hidden.push_back(network
+                         ->hidden(batch.target, network->encode(batch.source, batch.source_padding),
+                                  batch.target_padding, batch.source_padding)
+                         .flatten(0, 1));
   const at::Tensor places = batch.target_padding.logical_not().flatten().nonzero().squeeze(1);
   const auto loss_of = [&](const at::Tensor& some) {
-    const at::Tensor scores = network->scores(hidden.flatten(0, 1).index_select(0, some));
-    return F::cross_entropy(scores, batch.following.flatten().index_select(0, some),
+    std::vector<at::Tensor> scores;
+    for (size_t i = 0; i < hidden.size(); ++i) {
+      models::Seq2Seq network = ensemble.models[i];
+      scores.push_back(network->scores(hidden[i].index_select(0, some)));
+    }
+    return F::cross_entropy(models::Ensemble::mean(std::move(scores)),
+                            batch.following.flatten().index_select(0, some),
                             F::CrossEntropyFuncOptions().label_smoothing(smoothing).reduction(torch::kSum));
   };
   if (at::GradMode::is_enabled() || places.size(0) <= kEvaluationTokens) return loss_of(places);
@@ -74,11 +84,12 @@ double Seq2SeqTask::loss_of(const PairSet& set, const std::function<void()>& aft
   options.batch_tokens = kEvaluationTokens;
   options.shuffle = false;
   data::LinePairLoader loader(set.encoded, options);
+  const models::Ensemble ensemble = model_->ensemble();
   double sum = 0;
   int64_t tokens = 0;
   for (int64_t i = 0; i < loader.batches(); ++i) {
     const auto batch = loader.batch(0, i).to(train::device_of(model_->module()));
-    sum += token_losses(model_->network, batch, 0).item<double>();
+    sum += token_losses(ensemble, batch, 0).item<double>();
     tokens += batch.tokens;
     if (after_batch) after_batch();
   }
