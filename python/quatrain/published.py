@@ -224,11 +224,13 @@ def _resnet_tensors(tensors: _State, names: Mapping[str, str]) -> tuple[dict[str
     for ours, theirs in names.items():
         part, last = tensors.below(theirs), ours.split(".")[-1]
         if last == "alpha":
-            found |= {ours: tensor for name, tensor in tensors.rest.items() if name == theirs}
+            found |= {ours: tensors.rest[theirs]} if theirs in tensors.rest else {}
         elif last == "shortcut" and not part.rest:
             continue
         elif last in ("stem", "shortcut") or last.startswith("conv"):
             A, F, _, drops = part.convolution()
+            if part.rest:
+                raise ValueError(f"{part.what}: '{part.prefix}{next(iter(part.rest))}' is of no layer of a ResNet")
             found |= {f"{ours}.F": F} | ({f"{ours}.A": A} if A.size(0) > 1 else {})
             biased += [theirs] if drops else []
         else:

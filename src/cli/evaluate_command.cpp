@@ -94,12 +94,11 @@ int evaluate_command(const EvaluateArguments& arguments) {
     print_notes({doubt});
     notes.push_back(doubt);
   }
-  // The table comes first: a disk that is full takes no figure away.
+  // The figures come first: a disk that is full takes none of them away.
   if (arguments.json != "-") {
     std::fputs(table_of(recipe.about().figures, figures, arguments.split).text().c_str(), stdout);
     for (const auto& line : evaluation.lines) std::printf("%s\n", line.c_str());
   }
-  if (!arguments.out.empty()) write_files(evaluation, arguments.split, arguments.out);
   if (!arguments.json.empty())
     write_json({{"run", arguments.run},
                 {"with", arguments.with},
@@ -108,6 +107,7 @@ int evaluate_command(const EvaluateArguments& arguments) {
                 {"lines", evaluation.lines},
                 {"notes", notes}},
                arguments.json);
+  if (!arguments.out.empty()) write_files(evaluation, arguments.split, arguments.out);
   return kSuccess;
 }
 

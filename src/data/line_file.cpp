@@ -13,7 +13,7 @@ namespace {
 // With a byte order mark and a carriage return, and one byte more, so that its length tells that it is too
 // long.
 constexpr size_t kMostKept = kLongestLine + 8;
-// Behind so many bytes a line is cut at the next white space.
+// Behind so many bytes a line is cut at the next space.
 constexpr size_t kLongPart = kLongestLine / 2;
 
 }  // namespace
@@ -45,7 +45,7 @@ bool LineFile::next(std::string_view& line) {
     }
     const size_t end = rest_.find('\n');
     const std::string_view part = rest_.substr(0, end);
-    const size_t space = cuts_ && begun_.size() >= kLongPart ? part.find_first_of(kSpace) : part.npos;
+    const size_t space = cuts_ && begun_.size() >= kLongPart ? part.find_first_of(" \t") : part.npos;
     if (space != part.npos) {
       keep(part.substr(0, space + 1));
       line = begun_;

@@ -15,7 +15,7 @@ namespace quatrain::data {
 /// or cut off.
 class QUATRAIN_API LineFile {
  public:
-  /// `cuts`: a long line with white space is read in several parts, none longer than kLongestLine.
+  /// `cuts`: a long line with spaces is read in several parts, none longer than kLongestLine.
   explicit LineFile(std::filesystem::path file, bool cuts = false);
 
   /// The next line without its end ("\n" or "\r\n") and, at the file's beginning, without a byte order mark;

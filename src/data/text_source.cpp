@@ -35,7 +35,12 @@ class FileLines final : public LineReader {
   FileLines(const fs::path& file, BadPairRule rule) : file_(file, /*cuts=*/true), gate_(std::move(rule)) {}
   bool next(std::string& line) override {
     for (std::string_view text; file_.next(text);) {
-      if (!gate_.fits(text, file_) || !gate_.is_text(text, file_)) continue;
+      if (text.size() > kLongestLine) {
+        gate_.refuse("a word has more than half a MiB",
+                     "a line must have a space in every half MiB, this one has none in more", file_);
+        continue;
+      }
+      if (!gate_.is_text(text, file_)) continue;
       line = text;
       return true;
     }
@@ -119,14 +124,16 @@ TokenStore encode_text(LineReader& reader, const Pieces& pieces, bool mark_ends,
   TokenStore store;
   int64_t marked = 0;
   std::string line;
+  bool begun = false;  // a line with pieces
   while (reader.next(line)) {
     auto ids = pieces.encode(line);
-    if (ids.empty()) continue;
-    if (mark_ends && !reader.goes_on()) {
+    begun = begun || !ids.empty();
+    if (mark_ends && begun && !reader.goes_on()) {
       ids.push_back(Pieces::kEnd);
       ++marked;
     }
-    store.extend(ids);
+    begun = begun && reader.goes_on();
+    if (!ids.empty()) store.extend(ids);
   }
   TORCH_CHECK(store.numbers() > 0, "encode_text: the text must have at least one piece, but up to ",
               reader.place(), " there is none");

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/lines.h"
@@ -218,6 +219,12 @@ TEST(PredictTogether, runs_of_the_same_pieces_do_and_others_are_named) {
   EXPECT_NEAR(score("one --with two"), (one + two) / 2, 1e-3 * (one + two));
   EXPECT_NEAR(score("one --with two --with two"), (one + 2 * two) / 3, 1e-3 * (one + two));
   EXPECT_EQ(place.run("predict one --with one", "a b c\n").out, place.run("predict one", "a b c\n").out);
+  const auto loss = [&](const std::string& runs) {
+    const Outcome outcome = place.run("evaluate " + runs + " --json -");
+    EXPECT_EQ(outcome.code, 0) << outcome.error;
+    return nlohmann::json::parse(outcome.out)["figures"]["loss"].get<double>();
+  };
+  EXPECT_LT(loss("one --with two"), (loss("one") + loss("two")) / 2);
   const auto refused = [&](const std::string& runs, const std::string& sentence) {
     const Outcome outcome = place.run("predict " + runs, "a b c\n");
     EXPECT_EQ(outcome.code, 2);

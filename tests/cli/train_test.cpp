@@ -329,6 +329,9 @@ TEST(Evaluate, refuses_to_write_files_where_there_are_none) {
   EXPECT_THAT(outcome.out, HasSubstr("test set"));  // the table comes first
   EXPECT_THAT(outcome.error, HasSubstr("of this run makes figures and no files: leave out --out"));
   EXPECT_FALSE(std::filesystem::exists(place.path("files")));
+  const Outcome figures = place.run("evaluate run --out files --json -");
+  EXPECT_EQ(figures.code, 1);
+  EXPECT_TRUE(json::parse(figures.out)["figures"].is_object());
 }
 
 TEST(Evaluate, gives_the_figures_of_the_run_again) {

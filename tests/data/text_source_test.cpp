@@ -92,7 +92,7 @@ TEST_F(TextSourceTest, BadLinesAreLeftOutAndCountedIfAsked) {
   ASSERT_EQ(corpus->bad().reasons.size(), 2U);
   EXPECT_EQ(corpus->bad().reasons[0].count, 2);
   EXPECT_EQ(corpus->bad().reasons[0].first, (folder_ / "train.txt:2").string());
-  EXPECT_EQ(corpus->bad().reasons[1].reason, "a line has more than 1 MiB");
+  EXPECT_EQ(corpus->bad().reasons[1].reason, "a word has more than half a MiB");
 }
 
 // A text of a single line is as long as the text.
@@ -121,6 +121,12 @@ TEST_F(TextSourceTest, LongLinesAreReadInParts) {
   int64_t ends = 0;
   encode_text(*corpus->open("train"), pieces, true, &ends);
   EXPECT_EQ(ends, 3);
+
+  // Whose last part has nothing but white space.
+  const std::string half(kLongestLine / 2 + (1 << 17), 'w');
+  write("dev.txt", "a " + half + " \r\nb\n");
+  encode_text(*open_text(source())->open("dev"), pieces, true, &ends);
+  EXPECT_EQ(ends, 2);
 }
 
 TEST_F(TextSourceTest, ATextBecomesOneSequence) {

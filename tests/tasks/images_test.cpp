@@ -232,6 +232,12 @@ TEST_F(ImagesTest, PicturesOfOtherSetsMayBeDamaged) {
   const std::vector<std::string> divided{"task.test_share=0.3"};
   const double accuracy = learn(divided).test.at("accuracy");
   const std::string scored = text_of(folder_ / "run" / "test.answers.tsv");
+  {
+    const torch::NoGradGuard no_grad;
+    const std::shared_ptr<Model> scoring = load_run(folder_ / "run");
+    const auto dev = load(divided, {.split = "dev", .model = scoring.get()});
+    EXPECT_TRUE(dev->make_task(scoring)->evaluate("dev", {}).files.contains("dev.answers.tsv"));
+  }
   int damaged = 0;
   for (const auto& entry : fs::recursive_directory_iterator(folder_ / "colours"))
     if (const std::string name = entry.path().lexically_relative(folder_ / "colours").string();

@@ -32,7 +32,7 @@ struct QUATRAIN_API ImageSplits {
   BadExamples bad;                   ///< left out where that was asked for; in no class (folders)
   /// True where dev and test are a share of the training set's folder, because they have none (folders).
   bool divided_dev = false, divided_test = false;
-  int64_t passed_over = 0;  ///< pictures of the sets that were not read (ImageSource::only)
+  int64_t passed_over = 0;  ///< pictures of the training set's folder that were not read (ImageSource::only)
 };
 
 /// Where pictures come from.
@@ -47,7 +47,7 @@ struct QUATRAIN_API ImageSource {
   double dev_share = 0.1, test_share = 0.1;
   /// Of planes and folders: the one set that is wanted, train, dev or test; empty: all. Where there is no
   /// training set, a dev or test set is read alone. Where `classes` are given too, the pictures of the other
-  /// sets of folders are counted and not read.
+  /// sets of folders are not read.
   std::string only = "";
   /// The classes of such a set, by their numbers, by which it must call its own; empty: those that it has.
   std::vector<std::string> classes = {};

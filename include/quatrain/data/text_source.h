@@ -24,12 +24,12 @@ struct QUATRAIN_API TextSource {
 };
 
 /// Lines read one after another, in bounded memory. Errors are c10::Error: a line that is not UTF-8, has NUL
-/// bytes or a word of more than half a MiB, a damaged .gz file, an empty file.
+/// bytes or no space in more than about half a MiB, a damaged .gz file, an empty file.
 class QUATRAIN_API LineReader {
  public:
   virtual ~LineReader();
   /// Reads the next line, without its end; false at the end. A line of more than half a MiB is read in
-  /// several parts, which end with white space.
+  /// several parts, which end with a space.
   virtual bool next(std::string& line) = 0;
   /// True where the last line was such a part, and the next one follows in it.
   virtual bool goes_on() const = 0;

@@ -40,22 +40,21 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const Optional& bia
   check_bias(bias, S);
   const at::ScalarType type = call.compute_dtype(x);
   const int64_t rows = rows_of(x);
-  BilinearMap map(S, call, rows, type);
   const auto planned = static_cast<int64_t>(requested_rows());
-  if (planned > 0 && rows > 0 && !products && !map.rows_stand_alone()) {
-    // Products of few rows, and of any number in narrow types, round by how many there are.
-    const bool narrow = type == at::kBFloat16 || type == at::kHalf;
-    const at::Tensor matrix = x.reshape({rows, x.size(-1)});
-    const auto as_asked = [&](const at::Tensor& y) { return y.reshape(sizes_with(x, map.n() * map.m())); };
-    if (rows < planned)
-      return as_asked(forward(at::constant_pad_nd(matrix, {0, 0, 0, planned - rows}), S, bias, call, nullptr)
-                          .narrow(0, 0, rows));
-    if (narrow && rows > planned) {
-      std::vector<at::Tensor> parts;
-      for (const at::Tensor& part : matrix.split(planned))
-        parts.push_back(forward(part, S, bias, call, nullptr));
-      return as_asked(at::cat(parts));
-    }
+  // Products of few rows, and of any number in narrow types, round by how many there are.
+  const bool narrow = type == at::kBFloat16 || type == at::kHalf;
+  if (narrow && planned > 0 && rows > planned && !products) {
+    std::vector<at::Tensor> parts;
+    for (const at::Tensor& part : x.reshape({rows, x.size(-1)}).split(planned))
+      parts.push_back(forward(part, S, bias, call, nullptr));
+    return at::cat(parts).reshape(sizes_with(x, parts[0].size(-1)));
+  }
+  BilinearMap map(S, call, rows, type);
+  if (rows > 0 && rows < planned && !products && !map.rows_stand_alone()) {
+    const at::Tensor filled = at::constant_pad_nd(x.reshape({rows, x.size(-1)}), {0, 0, 0, planned - rows});
+    return forward(filled, S, bias, call, nullptr)
+        .narrow(0, 0, rows)
+        .reshape(sizes_with(x, map.n() * map.m()));
   }
   if (!map.on_engine() || (map.n() == 1 && map.way() == Way::materialised && !map.packs_H()))
     return composed::linear(x, S, bias, map.call());

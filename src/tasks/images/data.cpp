@@ -4,11 +4,11 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <chrono>
 #include <set>
 
 #include "quatrain/data/image_set.h"
 #include "support/numbers.h"
+#include "support/telling.h"
 #include "support/text.h"
 #include "tasks/data_folder.h"
 #include "tasks/images/model.h"
@@ -18,14 +18,11 @@
 namespace quatrain::tasks {
 namespace {
 
-// Tells every few seconds how far reading is.
+// Tells now and then how far reading is.
 data::AfterImages telling(const DataRequest& request) {
   if (!request.tell) return {};
-  return [tell = request.tell, last = std::chrono::steady_clock::now()](int64_t done) mutable {
-    using namespace std::chrono_literals;
-    if (std::chrono::steady_clock::now() - last < 5s) return;
-    last = std::chrono::steady_clock::now();
-    tell(grouped(done) + " pictures read");
+  return [telling = Telling(request.tell)](int64_t done) mutable {
+    telling([&] { return grouped(done) + " pictures read"; });
   };
 }
 

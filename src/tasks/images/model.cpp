@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include <atomic>
+
 #include "data/in_threads.h"
 #include "quatrain/data/image.h"
 #include "quatrain/nn/safetensors.h"
@@ -77,16 +79,19 @@ std::vector<std::string> ImageModel::predict(const std::vector<std::string>& lin
   if (lines.empty()) return {};
   std::vector<at::Tensor> pictures(lines.size());
   std::vector<std::string> problems(lines.size());
+  std::atomic first_bad = lines.size();  // what follows it is answered later
   data::for_each_in_threads(static_cast<int64_t>(lines.size()), [&](int64_t number) {
     const auto i = static_cast<size_t>(number);
+    if (i > first_bad) return;
     try {
       pictures[i] = data::fit_image(data::read_image(lines[i]), own().side(), lines[i]);
     } catch (const c10::Error& error) {
       problems[i] = error.what_without_backtrace();
+      for (size_t known = first_bad; i < known && !first_bad.compare_exchange_weak(known, i);) {
+      }
     }
   });
-  for (size_t i = 0; i < problems.size(); ++i)
-    if (!problems[i].empty()) throw LineError(i, problems[i]);
+  if (first_bad < lines.size()) throw LineError(first_bad, problems[first_bad]);
   const at::Tensor input = data::to_input(torch::stack(pictures), scale(), own().mode());
   const at::Tensor shares = score(input.to(train::device_of(*network))).exp().cpu();
   require_finite(shares);

@@ -92,8 +92,9 @@ train::Evaluation ImageTask::evaluate(std::string_view split, const std::functio
     if (after_batch) after_batch();
   }
   add_label_figures(result, split, model_->classes, "class");
-  if (const auto& files = found->second.names; split == "test" && !files.empty())
-    result.files["test.answers.tsv"] = answers_of(result, files, model_->classes);
+  const bool training = train_ && split == "dev";
+  if (const auto& files = found->second.names; !training && !files.empty())
+    result.files[std::string(split) + ".answers.tsv"] = answers_of(result, files, model_->classes);
   const auto all = static_cast<double>(std::max<int64_t>(loader.examples(), 1));
   result.figures["loss"] = loss / all;
   if (classes > kTop) result.figures["top5"] = static_cast<double>(near) / all;

@@ -21,7 +21,7 @@ void LanguageOptions::describe(train::Keys& keys) {
   keys.path("folder", source.folder,
             "Folder of the data. `--data` sets it; where both are empty, the environment's `QUATRAIN_DATA` "
             "counts.").may_change();
-  keys.flag("skip_bad", source.skip_bad, "Bad lines (text that is not UTF-8, a word of half a MiB) are counted and left out; else the first is an error.").may_change_in_answers();
+  keys.flag("skip_bad", source.skip_bad, "Bad lines (text that is not UTF-8, no space in half a MiB) are counted and left out; else the first is an error.").may_change_in_answers();
   keys.flag("mark_ends", mark_ends,
             "An end mark stands behind each line that is not empty, as a token of the text. A prompt then begins a line, and its continuation ends with the line.");
   keys.number("window", windows.window, 1, kLargestSize,

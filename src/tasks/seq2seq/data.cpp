@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <limits>
 
 #include "quatrain/train/checkpoint.h"
 #include "support/numbers.h"
@@ -46,37 +46,31 @@ PairPieces learn_pieces(const data::LinePairCorpus& corpus, const Seq2SeqTaskOpt
   return {both, both};
 }
 
-// How many tokens a text may have beside its mark: a place for each, where positions are learned.
-std::optional<int64_t> most_places(const Seq2SeqTaskOptions& own) {
-  if (own.model.positions() != models::Positions::learned) return std::nullopt;
-  return own.model.max_length() - 1;
-}
-
 // Before a training every text needs its places, where positions are learned: they may still be more.
 void check_positions(const Recipe& recipe, const std::string& split, const data::EncodedLinePairs& pairs) {
   const auto& own = recipe.own<Seq2SeqTaskOptions>();
-  const auto most = most_places(own);
-  if (!most) return;
+  if (own.model.positions() != models::Positions::learned) return;
   int64_t longest = 0;
   for (int64_t i = 0; i < pairs.size(); ++i)
     longest = std::max({longest, pairs.source.length(i), pairs.target.length(i) + 1});
-  if (longest > *most + 1)
+  if (longest > own.model.max_length())
     recipe.refuse("model.max_positions",
                   "must be at least " + std::to_string(longest) + ", the longest text of the " + split +
                       " set with its mark, got " + std::to_string(own.model.max_length()) +
                       " (or take model.positions = sinusoidal)");
 }
 
-// Of a set that is scored: sources are cut as where they are translated. Those of a trained model are also
-// cut where its places end, and targets that are longer have no loss.
-data::LinePairLimits limits_of_scoring(const Seq2SeqTaskOptions& own, bool trained) {
+// Of a set that is scored: sources are cut as where they are translated. Those of trained models are also cut
+// where their places end, and targets that are longer have no loss.
+data::LinePairLimits limits_of_scoring(const Seq2SeqTaskOptions& own, const Model* trained) {
   data::LinePairLimits limits;
   limits.cut_sources = true;
   limits.max_source = own.limits.max_source;
-  if (const auto most = most_places(own); trained && most) {
-    limits.max_source = limits.max_source > 0 ? std::min(limits.max_source, *most) : *most;
-    limits.max_target = *most;
-  }
+  const auto* model = dynamic_cast<const Seq2SeqModel*>(trained);
+  if (!model || model->most_places() == std::numeric_limits<int64_t>::max()) return limits;
+  limits.max_target = model->most_places();
+  limits.max_source =
+      limits.max_source > 0 ? std::min(limits.max_source, limits.max_target) : limits.max_target;
   return limits;
 }
 
@@ -123,6 +117,7 @@ PairData::PairData(Recipe recipe, std::unique_ptr<data::LinePairCorpus> corpus, 
       corpus_(std::move(corpus)),
       pieces_(std::move(pieces)),
       only_scored_(!request.split.empty()),
+      scoring_(limits_of_scoring(recipe_.own<Seq2SeqTaskOptions>(), only_scored_ ? request.model : nullptr)),
       vocabulary_note_(note_of_vocabulary(request)),
       sets_(std::make_shared<std::map<std::string, PairSet, std::less<>>>()),
       checksums_(std::make_shared<Checksums>()) {
@@ -132,8 +127,8 @@ PairData::PairData(Recipe recipe, std::unique_ptr<data::LinePairCorpus> corpus, 
     PairSet& set = (*sets_)[split];
     const bool trains = !only_scored_ && std::string_view(split) == "train";
     WatchedPairs pairs(corpus_->open(split), split, request, trains ? nullptr : &set.lines);
-    set.encoded = std::make_shared<data::EncodedLinePairs>(data::encode(
-        pairs, pieces_.source, pieces_.target, trains ? own.limits : limits_of_scoring(own, only_scored_)));
+    set.encoded = std::make_shared<data::EncodedLinePairs>(
+        data::encode(pairs, pieces_.source, pieces_.target, trains ? own.limits : scoring_));
     add_checksums(*checksums_, corpus_->files(split));
     if (!only_scored_) check_positions(recipe_, split, *set.encoded);
   }
@@ -177,7 +172,6 @@ std::vector<std::string> PairData::notes() const {
   std::vector<std::string> all = vocabulary_note_;
   for (std::string& note : notes_of(corpus_->bad(), "pair")) all.push_back(std::move(note));
   const auto& own = recipe_.own<Seq2SeqTaskOptions>();
-  const data::LinePairLimits of_scoring = limits_of_scoring(own, only_scored_);
   const char* const places = "model.max_positions";
   for (const auto& [split, set] : *sets_) {
     const bool trains = set.lines.empty();
@@ -190,8 +184,8 @@ std::vector<std::string> PairData::notes() const {
                       (trains ? "" : " of the loss") + ", beyond " + limit);
     if (set.encoded->cut > 0)
       all.push_back(split + " set: " + counted(set.encoded->cut, "source") + " cut at " +
-                    std::to_string(of_scoring.max_source) + " tokens (" +
-                    (of_scoring.max_source == own.limits.max_source ? "task.max_source" : places) + ")");
+                    std::to_string(scoring_.max_source) + " tokens (" +
+                    (scoring_.max_source == own.limits.max_source ? "task.max_source" : places) + ")");
   }
   if (const auto train = sets_->find("train"); train != sets_->end() && !only_scored_)
     if (std::string note = note_of_batches(recipe_, *train->second.encoded); !note.empty())

@@ -39,6 +39,7 @@ class PairData : public Data {
   std::unique_ptr<data::LinePairCorpus> corpus_;
   PairPieces pieces_;
   bool only_scored_;
+  data::LinePairLimits scoring_;  // of sets that are not trained on
   std::vector<std::string> vocabulary_note_;
   std::shared_ptr<std::map<std::string, PairSet, std::less<>>> sets_;
   std::shared_ptr<Checksums> checksums_;  // of the files, by name

@@ -82,6 +82,8 @@ class Seq2SeqModel : public Model {
   std::shared_ptr<const models::Shortlist> shortlist;
   /// The network, and those that answer with it.
   models::Ensemble ensemble() const;
+  /// The most tokens beside a mark that all of them have a place for.
+  int64_t most_places() const;
 
  private:
   struct Asked;

@@ -14,15 +14,6 @@ namespace {
 
 using data::Pieces;
 
-// The most tokens beside a mark that all models have a place for.
-int64_t most_places(const models::Ensemble& ensemble) {
-  int64_t most = std::numeric_limits<int64_t>::max();
-  for (const auto& network : ensemble.models)
-    if (network->options.positions() == models::Positions::learned)
-      most = std::min(most, network->options.max_length() - 1);
-  return most;
-}
-
 // "0-0 1-1": places of a source's tokens and of a target's.
 std::string pairs_of(const std::vector<int64_t>& places) {
   std::string text;
@@ -58,8 +49,16 @@ struct Seq2SeqModel::Asked {
   std::vector<Beginning> beginnings = {};          // where those are given
 };
 
+int64_t Seq2SeqModel::most_places() const {
+  int64_t most = std::numeric_limits<int64_t>::max();
+  for (const auto& network : ensemble().models)
+    if (network->options.positions() == models::Positions::learned)
+      most = std::min(most, network->options.max_length() - 1);
+  return most;
+}
+
 int64_t Seq2SeqModel::longest_source() const {
-  const int64_t most = most_places(ensemble());
+  const int64_t most = most_places();
   return own().limits.max_source > 0 ? std::min(most, own().limits.max_source) : most;
 }
 
@@ -70,7 +69,7 @@ std::pair<int64_t, const char*> Seq2SeqModel::longest_given() const {
   if (own().reads == Reads::pair && limits.max_target > most.first)
     most = {limits.max_target, "task.max_target"};
   if (own().reads == Reads::pair && limits.max_target == 0) most.first = std::numeric_limits<int64_t>::max();
-  const int64_t places = most_places(ensemble());
+  const int64_t places = most_places();
   return places < most.first ? std::pair(places, "model.max_positions") : most;
 }
 
@@ -88,7 +87,7 @@ std::vector<std::vector<models::Hypothesis>> Seq2SeqModel::translate(
   models::TranslationOptions options = asked;
   options.search.banned = banned_;
   options.shortlist = shortlist;
-  options.longest = std::min(options.longest, most_places(ensemble()));
+  options.longest = std::min(options.longest, most_places());
   return models::translate(ensemble(), sources, options, prefixes, after_batch);
 }
 

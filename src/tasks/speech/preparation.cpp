@@ -3,7 +3,6 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,6 +10,7 @@
 #include "quatrain/data/derivatives.h"
 #include "quatrain/data/tokenizer.h"
 #include "support/numbers.h"
+#include "support/telling.h"
 #include "support/text.h"
 #include "tasks/data_folder.h"
 #include "train/checksum.h"
@@ -60,16 +60,14 @@ class Preparation {
     const auto speeds = name == "train" ? own_.speed_factors() : std::vector<double>{1};
     const auto factors = request_.split.empty() ? speeds : std::vector<double>{1};
     const auto all = std::ssize(utterances);
-    auto last = std::chrono::steady_clock::now();
+    Telling telling(request_.tell);
     std::string heard;  // what tells these recordings from all others
     const auto tell = [&](int64_t done, const at::Tensor& read) {
-      using namespace std::chrono_literals;
       const auto bytes = read.contiguous();
       heard += train::checksum({static_cast<const char*>(bytes.data_ptr()), bytes.nbytes()});
-      if (!request_.tell || std::chrono::steady_clock::now() - last < 5s) return;
-      last = std::chrono::steady_clock::now();
-      request_.tell("features: " + grouped(done) + " of " + grouped(all) + " utterances of the " + name +
-                    " set");
+      telling([&] {
+        return "features: " + grouped(done) + " of " + grouped(all) + " utterances of the " + name + " set";
+      });
     };
     const auto unreadable = [&](const data::Utterance& utterance, const std::string& why) {
       leave_out(name, utterance, "the recording cannot be read", why);
