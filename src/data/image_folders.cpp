@@ -30,8 +30,6 @@ struct ClassCount {
 };
 
 constexpr std::array kEndings{".png", ".jpg", ".jpeg", ".jpe", ".jfif"};
-constexpr const char* kWhat = "a folder for each class, with its .png, .jpg, .jpeg, .jpe or .jfif files";
-constexpr const char* kOtherEnding = "they end in neither .png, .jpg, .jpeg, .jpe nor .jfif";
 // Pictures that are decoded together, in as many threads as there are.
 constexpr int64_t kAtOnce = 256, kBytesAtOnce = 1 << 26;
 
@@ -51,6 +49,22 @@ std::vector<fs::path> sorted_entries(const fs::path& folder, bool folders) {
 
 bool is_image(const fs::path& file) {
   return std::ranges::find(kEndings, lower_case(file.extension().string())) != kEndings.end();
+}
+
+/// All endings, for messages. `last`: the word before the last one.
+std::string endings_of_images(const std::string& last) {
+  std::string text = kEndings[0];
+  for (size_t i = 1; i < kEndings.size(); ++i)
+    text += (i + 1 < kEndings.size() ? ", " : " " + last + " ") + kEndings[i];
+  return text;
+}
+
+std::string other_ending() {
+  return "they end in neither " + endings_of_images("nor");
+}
+
+std::string needed_files() {
+  return "a folder for each class, with its " + endings_of_images("or") + " files";
 }
 
 /// The pictures that lie in the folder itself.
@@ -110,7 +124,7 @@ void check_classes(const fs::path& folder) {
 
 Layout find_layout(ImageGathering& gathering) {
   const ImageSource& source = gathering.source();
-  check_folder(source.reader, source.folder, kWhat);
+  check_folder(source.reader, source.folder, needed_files());
   // One of pictures alone is a class, whatever its name.
   const auto folder = [&](const std::string& name) {
     const fs::path here = source.folder / name;
@@ -165,7 +179,7 @@ void add_files(std::vector<ImageFile>& files, ImageGathering& gathering, const f
     const auto found = std::ranges::find(classes, entry.filename().string());
     for (auto& file : files_of(entry))
       if (!is_image(file))
-        gathering.leave_out(part, kOtherEnding, file.string());
+        gathering.leave_out(part, other_ending(), file.string());
       else if (found != classes.end())
         files.push_back({std::move(file), part, found - classes.begin()});
       else
@@ -208,16 +222,15 @@ std::vector<ImageFile> list_files(ImageGathering& gathering, std::vector<std::st
         empty = false;
         files.push_back({std::move(file), part, std::ssize(classes)});
       } else if (gathering.reads(part)) {
-        gathering.leave_out(part, kOtherEnding, file.string());
+        gathering.leave_out(part, other_ending(), file.string());
       }
     }
-    TORCH_CHECK(
-        !empty, "data: the class ", folder.string(),
-        " has no picture (.png, .jpg, .jpeg, .jpe or .jfif); remove the folder, or put pictures there");
+    TORCH_CHECK(!empty, "data: the class ", folder.string(), " has no picture (", endings_of_images("or"),
+                "); remove the folder, or put pictures there");
     classes.push_back(folder.filename().string());
   }
   TORCH_CHECK(!classes.empty(), "data: there is no folder of a class in ", layout.train.string(),
-              "; the folders format needs ", kWhat);
+              "; the folders format needs ", needed_files());
   add_files(files, gathering, layout.dev, ImagePart::dev, classes);
   add_files(files, gathering, layout.test, ImagePart::test, classes);
   count_others(gathering, layout);

@@ -197,13 +197,16 @@ class Search {
   }
 
   // The hypothesis that ends with a node, and with the end mark's score.
-  Hypothesis hypothesis(int64_t last, double end_score, double sum) {
-    trace(last);
-    Hypothesis made{tokens_so_far_, {}, sum, sum / length_penalty(options_, length_ + 1)};
-    for (int64_t node = last; node != kNone; node = nodes_[static_cast<size_t>(node)].before)
-      made.token_scores.push_back(nodes_[static_cast<size_t>(node)].score);
+  Hypothesis hypothesis(int64_t last, double end_score, double sum) const {
+    Hypothesis made{{}, {end_score}, sum, sum / length_penalty(options_, length_ + 1)};
+    while (last != kNone) {
+      const Node& node = nodes_[static_cast<size_t>(last)];
+      made.tokens.push_back(node.token);
+      made.token_scores.push_back(node.score);
+      last = node.before;
+    }
+    std::reverse(made.tokens.begin(), made.tokens.end());
     std::reverse(made.token_scores.begin(), made.token_scores.end());
-    made.token_scores.push_back(end_score);
     return made;
   }
 
