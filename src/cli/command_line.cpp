@@ -86,7 +86,7 @@ int Program::run(int count, char** words) {
   try {
     app_.parse(count, words);
   } catch (const CLI::Success& success) {  // --help, --version
-    return app_.exit(success);
+    return run_guarded([&] { return app_.exit(success); });
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "quatrain: %s\n", explain(error, app_, {words + 1, words + count}).c_str());
     return kUsage;

@@ -26,10 +26,11 @@ class Workplace {
   void write(const std::string& name, const std::string& text) const;
   std::string read(const std::string& name) const;
 
-  /// `quatrain WORDS`, as a shell reads them, with `input` on the standard input.
+  /// `quatrain WORDS`, as a shell reads them, with `input` on the standard input: in a child of this process,
+  /// which has loaded its libraries.
   Outcome run(const std::string& words, const std::string& input = "") const;
 
-  /// The same as `LAUNCHER quatrain WORDS`.
+  /// The same as `LAUNCHER quatrain WORDS`, in a process of its own.
   Outcome run_under(const std::string& launcher, const std::string& words,
                     const std::string& input = "") const;
 
@@ -37,6 +38,7 @@ class Workplace {
   std::string make_data() const;
 
  private:
+  int call(const std::string& launcher, const std::string& words) const;
   void write_text_pairs(const std::string& part, int count) const;
 
   std::filesystem::path folder_;
