@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -103,7 +104,9 @@ int shortlist_command(const ShortlistArguments& arguments);
 struct ScoreArguments {
   std::string hypotheses;
   std::vector<std::string> references;
-  std::string tokenize = "13a";
+  std::string metric = "bleu";
+  std::optional<std::string> tokenize, alignment;  // of BLEU, and of error rates
+  std::string confusions;
   std::string json;
 };
 int score_command(const ScoreArguments& arguments);

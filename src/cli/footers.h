@@ -72,11 +72,15 @@ inline constexpr const char* kScoreFooter =
 counts a word where one of them has it, chrF2 takes the closest. The scores are sacrebleu's; the signatures say how
 they were computed.
 
+--metric wer and cer count the errors of recognised speech, as Kaldi prints them. Two files of the ending .trn are
+matched by their utterances, others line by line.
+
 Examples:
   quatrain score translations.txt references.txt
   quatrain score translations.txt first.txt second.txt
   quatrain predict runs/mine < test.en | quatrain score - test.de
-  quatrain score tokenised.txt tokenised-references.txt --tokenize none)";
+  quatrain score tokenised.txt tokenised-references.txt --tokenize none
+  quatrain score test.hyp.trn test.ref.trn --metric wer)";
 
 inline constexpr const char* kCheckFooter =
     R"(Reads checkpoints (sizes, checksums, weights, optimizer), metrics, result and predictions, and says of each

@@ -8,6 +8,7 @@
 #include "cli/console.h"
 #include "cli/json_file.h"
 #include "cli/lines.h"
+#include "cli/score.h"
 #include "data/line_file.h"
 #include "quatrain/scores/bleu.h"
 #include "quatrain/scores/chrf.h"
@@ -24,7 +25,15 @@ void keep(std::string line, const std::string& place, std::vector<std::string>& 
   lines.push_back(std::move(line));
 }
 
-std::vector<std::string> read_lines(const std::string& file) {
+std::string joined(const std::array<double, scores::BleuCounts::kOrders>& precisions) {
+  std::string all;
+  for (const double precision : precisions) all += (all.empty() ? "" : "/") + fixed(precision, 1);
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::string> scored_lines(const std::string& file) {
   std::vector<std::string> lines;
   if (file == "-") {
     constexpr size_t kPortion = 4096;
@@ -44,31 +53,29 @@ std::vector<std::string> read_lines(const std::string& file) {
   return lines;
 }
 
-std::string joined(const std::array<double, scores::BleuCounts::kOrders>& precisions) {
-  std::string all;
-  for (const double precision : precisions) all += (all.empty() ? "" : "/") + fixed(precision, 1);
-  return all;
+void require_as_many(size_t hypotheses, size_t references, const ScoreArguments& arguments, size_t of) {
+  const std::string& file = arguments.references[of];
+  if (hypotheses != references)
+    throw std::runtime_error("score: all files must have the same number of lines, got " +
+                             std::to_string(hypotheses) + " in " + arguments.hypotheses + " and " +
+                             std::to_string(references) + " in " + file);
+  if (references == 0) throw std::runtime_error("score: " + file + " is empty: there is nothing to score");
 }
-
-}  // namespace
 
 int score_command(const ScoreArguments& arguments) {
   check_json(arguments.json);
   for (const auto& file : arguments.references)
     if (file == "-")
       throw UsageError("score: REFERENCES must be a file; only HYPOTHESES may be the standard input, -");
-  const auto tokenizer = scores::parse_bleu_tokenizer(arguments.tokenize);
+  if (arguments.metric != "bleu") return score_errors(arguments);
+  if (arguments.alignment || !arguments.confusions.empty())
+    throw UsageError("score: --alignment and --confusions are of --metric wer and cer, got bleu");
+  const auto tokenizer = scores::parse_bleu_tokenizer(arguments.tokenize.value_or("13a"));
   std::vector<std::vector<std::string>> references;
-  for (const auto& file : arguments.references) references.push_back(read_lines(file));
-  const auto hypotheses = read_lines(arguments.hypotheses);
-  for (size_t r = 0; r < references.size(); ++r) {
-    if (hypotheses.size() != references[r].size())
-      throw std::runtime_error("score: all files must have the same number of lines, got " +
-                               std::to_string(hypotheses.size()) + " in " + arguments.hypotheses + " and " +
-                               std::to_string(references[r].size()) + " in " + arguments.references[r]);
-    if (references[r].empty())
-      throw std::runtime_error("score: " + arguments.references[r] + " is empty: there is nothing to score");
-  }
+  for (const auto& file : arguments.references) references.push_back(scored_lines(file));
+  const auto hypotheses = scored_lines(arguments.hypotheses);
+  for (size_t r = 0; r < references.size(); ++r)
+    require_as_many(hypotheses.size(), references[r].size(), arguments, r);
   scores::BleuCounts words;
   scores::ChrfCounts characters;
   for (size_t i = 0; i < hypotheses.size(); ++i) {

@@ -347,7 +347,16 @@ std::vector<Section> sections() {
         {"empty files", "score empty.txt empty.txt", 1, file("empty.txt", "")},
         {"Latin-1", "score data/dev.tsv latin1.txt", 1, file("latin1.txt", "a\ncaf\xE9\n")},
         {"references from the standard input", "score data/dev.tsv -", 2},
-        {"an unknown tokenizer", "score data/dev.tsv data/dev.tsv --tokenize intl", 2}}},
+        {"an unknown tokenizer", "score data/dev.tsv data/dev.tsv --tokenize intl", 2},
+        {"words of BLEU for an error rate", "score data/dev.tsv data/dev.tsv --metric wer --tokenize none",
+         2},
+        {"confusions of BLEU", "score data/dev.tsv data/dev.tsv --confusions confusions.tsv", 2},
+        {"several references of an error rate", "score data/dev.tsv data/dev.tsv data/dev.tsv --metric cer",
+         2},
+        {"a transcript beside lines", "score data/hyp.trn data/dev.tsv --metric wer", 2,
+         file("data/hyp.trn", "a (b-1)\n")},
+        {"a transcript without a name", "score data/hyp.trn data/hyp.trn --metric wer", 1,
+         file("data/hyp.trn", "a film\n")}}},
   };
 }
 

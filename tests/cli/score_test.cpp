@@ -51,5 +51,43 @@ TEST(Score, counts_words_as_asked) {
   EXPECT_EQ(lengths("char"), 11);
 }
 
+TEST(Score, counts_errors_of_recognised_speech) {
+  const Workplace place;
+  place.write("references", "a b c d\ne f\n\n");
+  place.write("hypotheses", "a x c\ne f\ng\n");
+  const Outcome words = place.run("score hypotheses references --metric wer --confusions confusions.tsv");
+  EXPECT_EQ(words.code, 0) << words.error;
+  EXPECT_EQ(words.out, "%WER 50.00 [ 3 / 6, 1 ins, 1 del, 1 sub ]\n%SER 66.67 [ 2 / 3 ]\n");
+  EXPECT_EQ(
+      place.read("confusions.tsv"),
+      "reference\thypothesis\tcount\n***\tg\t1\nb\tx\t1\nd\t***\t1\na\ta\t1\nc\tc\t1\ne\te\t1\nf\tf\t1\n");
+  const auto json = nlohmann::json::parse(place.run("score hypotheses references --metric cer --json -").out);
+  EXPECT_EQ(json["hits"], 7);  // of 7 + 3 characters: "d" and the space before it are missing
+  EXPECT_EQ(json["deletions"], 2);
+  EXPECT_NEAR(json["cer"].get<double>(), .4, 1e-12);
+}
+
+TEST(Score, matches_transcripts_by_their_utterances) {
+  const Workplace place;
+  place.write("ref.trn", "a b (ann-1)\nc d (bob-1)\n");
+  place.write("hyp.trn", "c x (bob-1)\na b (ann-1)\n");
+  EXPECT_THAT(place.run("score hyp.trn ref.trn --metric wer").out, HasSubstr("%WER 25.00 [ 1 / 4,"));
+  place.write("hyp.trn", "a b (ann-1)\n");
+  EXPECT_THAT(place.run("score hyp.trn ref.trn --metric wer").error,
+              HasSubstr("(bob-1) is in ref.trn and not in hyp.trn"));
+  place.write("hyp.trn", "a b (ann-1)\na b (ann-1)\n");
+  EXPECT_THAT(place.run("score hyp.trn ref.trn --metric wer").error, HasSubstr("hyp.trn has two of (ann-1)"));
+}
+
+// The weights of NIST's sclite favour hits, with more edits in all.
+TEST(Score, aligns_as_asked) {
+  const Workplace place;
+  place.write("references", "a b c d e\n");
+  place.write("hypotheses", "d e x y z\n");
+  const std::string words = "score hypotheses references --metric wer --alignment ";
+  EXPECT_THAT(place.run(words + "fewest_edits").out, HasSubstr("[ 5 / 5, 0 ins, 0 del, 5 sub ]"));
+  EXPECT_THAT(place.run(words + "sclite").out, HasSubstr("[ 6 / 5, 3 ins, 3 del, 0 sub ]"));
+}
+
 }  // namespace
 }  // namespace quatrain::cli

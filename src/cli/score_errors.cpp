@@ -1,0 +1,128 @@
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/console.h"
+#include "cli/json_file.h"
+#include "cli/score.h"
+#include "quatrain/data/tokenizer.h"
+#include "quatrain/scores/error_rate.h"
+#include "quatrain/scores/transcripts.h"
+#include "support/atomic_file.h"
+#include "support/characters.h"
+
+namespace quatrain::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Tokens = std::vector<std::string>;
+
+struct Pair {
+  Tokens reference, hypothesis;
+};
+
+bool is_trn(const std::string& file) {
+  return std::filesystem::path(file).extension() == ".trn";
+}
+
+// The space between words is one, as where runs of characters are scored.
+Tokens characters_of(const Tokens& words) {
+  Tokens all;
+  for (const auto& word : words) {
+    if (!all.empty()) all.emplace_back("<space>");
+    for (const auto& character : characters(word, "score")) all.emplace_back(character.bytes);
+  }
+  return all;
+}
+
+std::string name_of(const scores::Transcript& transcript) {
+  return transcript.speaker + (transcript.speaker.empty() ? "" : "-") + transcript.utterance;
+}
+
+std::map<std::string, Tokens> by_name(const std::string& file) {
+  std::map<std::string, Tokens> all;
+  for (auto& transcript : scores::read_trn(file)) {
+    const std::string name = name_of(transcript);
+    if (!all.emplace(name, std::move(transcript.tokens)).second)
+      throw std::runtime_error("score: each utterance must have one line, but " + file + " has two of (" +
+                               name + ")");
+  }
+  return all;
+}
+
+// Of utterances, in the order of their names.
+std::vector<Pair> pairs_of_trn(const std::string& hypotheses, const std::string& references) {
+  auto said = by_name(references), heard = by_name(hypotheses);
+  const auto require_all = [](const auto& these, const auto& those, const std::string& of_these,
+                              const std::string& of_those) {
+    for (const auto& [name, tokens] : these)
+      if (!those.contains(name))
+        throw std::runtime_error("score: both files must have the same utterances, but (" + name +
+                                 ") is in " + of_these + " and not in " + of_those);
+  };
+  require_all(said, heard, references, hypotheses);
+  require_all(heard, said, hypotheses, references);
+  std::vector<Pair> pairs;
+  for (auto& [name, tokens] : said) pairs.push_back({std::move(tokens), std::move(heard.at(name))});
+  return pairs;
+}
+
+std::vector<Pair> pairs_of_lines(const ScoreArguments& arguments) {
+  const auto references = scored_lines(arguments.references[0]),
+             hypotheses = scored_lines(arguments.hypotheses);
+  require_as_many(hypotheses.size(), references.size(), arguments, 0);
+  const auto words = [](const std::string& line) { return data::split(line, data::Tokenizer::whitespace); };
+  std::vector<Pair> pairs;
+  for (size_t i = 0; i < references.size(); ++i)
+    pairs.push_back({words(references[i]), words(hypotheses[i])});
+  return pairs;
+}
+
+std::vector<Pair> pairs_of(const ScoreArguments& arguments) {
+  const std::string &hypotheses = arguments.hypotheses, &references = arguments.references[0];
+  if (is_trn(hypotheses) != is_trn(references))
+    throw UsageError("score: both files must be .trn or neither, got " + hypotheses + " and " + references);
+  auto pairs = is_trn(hypotheses) ? pairs_of_trn(hypotheses, references) : pairs_of_lines(arguments);
+  if (pairs.empty())
+    throw std::runtime_error("score: " + references + " is empty: there is nothing to score");
+  return pairs;
+}
+
+Json json_of(const std::string& label, const scores::ErrorCounts& counts) {
+  return {{label, counts.error_rate()},
+          {"hits", counts.hits},
+          {"substitutions", counts.substitutions},
+          {"deletions", counts.deletions},
+          {"insertions", counts.insertions},
+          {"sentences", counts.sentences},
+          {"wrong_sentences", counts.wrong_sentences}};
+}
+
+}  // namespace
+
+int score_errors(const ScoreArguments& arguments) {
+  if (arguments.references.size() > 1)
+    throw UsageError("score: --metric " + arguments.metric + " takes one file of references, got " +
+                     std::to_string(arguments.references.size()));
+  if (arguments.tokenize) throw UsageError("score: --tokenize is of --metric bleu, got " + arguments.metric);
+  const bool of_words = arguments.metric == "wer";
+  scores::ErrorTally tally(arguments.alignment.value_or("") == "sclite"
+                               ? scores::AlignmentRule::sclite
+                               : scores::AlignmentRule::fewest_edits);
+  for (auto& [reference, hypothesis] : pairs_of(arguments)) {
+    if (of_words)
+      tally.add(reference, hypothesis);
+    else
+      tally.add(characters_of(reference), characters_of(hypothesis));
+  }
+  if (!arguments.confusions.empty())
+    write_text(arguments.confusions, scores::confusion_table(tally.confusions()));
+  if (!arguments.json.empty()) write_json(json_of(arguments.metric, tally.counts()), arguments.json);
+  if (arguments.json == "-") return kSuccess;
+  std::printf("%s\n%s\n", scores::error_line(of_words ? "WER" : "CER", tally.counts()).c_str(),
+              scores::sentence_error_line(tally.counts()).c_str());
+  return kSuccess;
+}
+
+}  // namespace quatrain::cli
