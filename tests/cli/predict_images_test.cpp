@@ -38,6 +38,17 @@ TEST_F(PredictImages, files_are_arguments_or_lines) {
             arguments.out);
 }
 
+TEST_F(PredictImages, name_the_likeliest_classes) {
+  const std::string words = "predict run colours/test/sea/0.png --set evaluate.top=";
+  const std::string one = place_->run(words + "1").out;
+  const Outcome two = place_->run(words + "2");
+  EXPECT_EQ(two.code, 0) << two.error;
+  EXPECT_EQ(two.out.substr(0, one.size() - 1) + "\n", one);
+  EXPECT_THAT(two.out, testing::MatchesRegex("sea\t[01]\\.[0-9]+\t(leaf|sun)\t[01]\\.[0-9]+\n"));
+  const std::string all = place_->run(words + "5").out;  // there are three
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\t'), 5);
+}
+
 TEST_F(PredictImages, a_bad_file_leaves_the_others_their_answers) {
   test::write_bytes(place_->path("cut.png"), test::colour_png(0, 1).substr(0, 200));
   const std::string files = "colours/test/sea/0.png nowhere.png cut.png colours/test/sun/1.png";

@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "data/in_threads.h"
@@ -95,11 +96,15 @@ std::vector<std::string> ImageModel::predict(const std::vector<std::string>& lin
   const at::Tensor input = data::to_input(torch::stack(pictures), scale(), own().mode());
   const at::Tensor shares = score(input.to(train::device_of(*network))).exp().cpu();
   require_finite(shares);
-  const auto [best, places] = shares.max(1);
+  const auto [sorted, places] = shares.sort(/*stable=*/true, 1, /*descending=*/true);
+  const int64_t named = std::min(own().top, shares.size(1));
   std::vector<std::string> answers;
-  for (int64_t i = 0; i < shares.size(0); ++i)
-    answers.push_back(classes[static_cast<size_t>(places[i].item<int64_t>())] + "\t" +
-                      fixed(best[i].item<double>(), 4));
+  for (int64_t i = 0; i < shares.size(0); ++i) {
+    std::string& answer = answers.emplace_back();
+    for (int64_t k = 0; k < named; ++k)
+      answer += (k > 0 ? "\t" : "") + classes[static_cast<size_t>(places[i][k].item<int64_t>())] + "\t" +
+                fixed(sorted[i][k].item<double>(), 4);
+  }
   return answers;
 }
 
