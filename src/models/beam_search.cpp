@@ -240,7 +240,9 @@ class Search {
 
   bool done(const Sentence& sentence) const {
     const auto& finished = sentence.finished;
-    if (sentence.live.empty() || static_cast<int64_t>(finished.size()) >= options_.beam) return true;
+    if (sentence.live.empty()) return true;
+    const auto count = static_cast<double>(finished.size());
+    if (options_.patience > 0 && count >= static_cast<double>(options_.beam) * options_.patience) return true;
     if (static_cast<int64_t>(finished.size()) < options_.best) return false;
     // The most that a living one can reach: no further loss, and the kindest length.
     const double kindest =
@@ -286,6 +288,8 @@ std::vector<std::vector<Hypothesis>> beam_search(const Step& step, const std::ve
                     "beam_search: best must be from 1 to beam = ", options.beam, ", got ", options.best);
   TORCH_CHECK_VALUE(std::isfinite(options.alpha), "beam_search: alpha must be a finite number, got ",
                     options.alpha);
+  TORCH_CHECK_VALUE(options.patience == 0 || options.patience >= 1,
+                    "beam_search: patience must be 0 or at least 1, got ", options.patience);
   TORCH_CHECK_VALUE(options.no_repeat >= 0, "beam_search: no_repeat must be at least 0, got ",
                     options.no_repeat);
   check_banned(options.banned);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <ranges>
 #include <unordered_map>
 
 #include "scores/ngrams.h"
@@ -155,7 +154,7 @@ BleuCounts bleu_counts(std::string_view hypothesis, std::span<const std::string_
     return std::pair(std::abs(length - counts.hypothesis_length), length);
   };
   counts.reference_length =
-      std::ranges::min(words | std::views::drop(1) | std::views::transform(distance)).second;
+      distance(*std::ranges::min_element(words.begin() + 1, words.end(), {}, distance)).second;
   return counts;
 }
 

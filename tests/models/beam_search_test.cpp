@@ -49,6 +49,49 @@ TEST(BeamSearch, EqualsAPlainLoopInDoublePrecision) {
   }
 }
 
+TEST(BeamSearch, PatienceEqualsAPlainLoopInDoublePrecision) {
+  torch::manual_seed(4);
+  Seq2Seq model = trained_like("quaternion");
+  model->to(torch::kDouble);
+  const auto sources = random_sources(9);
+  for (const double patience : {1.5, 0.0}) {
+    auto options = translation(2, 2, 1, models::LengthPenalty::power);
+    options.search.patience = patience;
+    const auto found = models::translate(model, sources, options);
+    for (size_t i = 0; i < sources.size(); ++i) {
+      const auto expected =
+          plain_search({model}, sources[i], static_cast<int64_t>(sources[i].size()) + 3, options.search);
+      ASSERT_EQ(found[i].size(), expected.size()) << patience << " " << i;
+      for (size_t k = 0; k < expected.size(); ++k)
+        EXPECT_EQ(found[i][k].tokens, expected[k].tokens) << patience << " " << i << " " << k;
+    }
+  }
+}
+
+// Two hypotheses are finished after two tokens; the likeliest third one goes on with certain tokens.
+TEST(BeamSearch, PatienceWaitsForALongerTarget) {
+  const auto search = [](double patience) {
+    int step = 0;
+    const auto next = [&](const Tokens& tokens, const Tokens&) {
+      const int now = step++;
+      at::Tensor chances = torch::zeros({static_cast<int64_t>(tokens.size()), 6}, torch::kDouble);
+      for (size_t row = 0; row < tokens.size(); ++row) {
+        const at::Tensor of_row = chances[static_cast<int64_t>(row)];
+        of_row[3] = now == 0 ? .3 : now == 1 ? (tokens[row] == 4 ? .2 : .9) : now == 2 ? 0 : 1;  // the end
+        of_row[4] = now == 0 ? .6 : now == 1 ? (tokens[row] == 4 ? .8 : .1) : now == 2 ? 1 : 0;
+        of_row[5] = now == 0 ? .1 : 0;
+      }
+      return chances.log();
+    };
+    SearchOptions options;
+    options.beam = 2;
+    options.patience = patience;
+    return models::beam_search(next, {models::SearchTask{}}, options)[0][0].tokens;
+  };
+  EXPECT_EQ(search(1), (Tokens{4}));
+  for (const double patience : {2.0, 0.0}) EXPECT_EQ(search(patience), (Tokens{4, 4, 4})) << patience;
+}
+
 // Nine tokens, five of them words: without bans they come again and again, and with them none may be left.
 TEST(BeamSearch, BansEqualAPlainLoopInDoublePrecision) {
   torch::manual_seed(14);
@@ -250,6 +293,9 @@ TEST(BeamSearch, RefusesWhatCannotBe) {
     options.banned = {banned};
     EXPECT_THROW(models::beam_search(step, {models::SearchTask{}}, options), c10::ValueError);
   }
+  SearchOptions hasty;
+  hasty.patience = 0.5;
+  EXPECT_THROW(models::beam_search(step, {models::SearchTask{}}, hasty), c10::ValueError);
   SearchOptions negative;
   negative.no_repeat = -1;
   EXPECT_THROW(models::beam_search(step, {models::SearchTask{}}, negative), c10::ValueError);

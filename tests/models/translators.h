@@ -118,7 +118,8 @@ inline std::vector<models::Hypothesis> plain_search(const std::vector<models::Se
       finished.push_back({path.tokens, path.scores, path.sum, score});
     }
     std::stable_sort(finished.begin(), finished.end(), by_score);
-    if (live.empty() || finished.size() >= static_cast<size_t>(options.beam)) break;
+    const double enough = options.patience > 0 ? static_cast<double>(options.beam) * options.patience : 1e300;
+    if (live.empty() || static_cast<double>(finished.size()) >= enough) break;
     double most = -1e300;
     for (const Path& path : live)
       for (auto length = static_cast<int64_t>(path.tokens.size()) + 1; length <= longest + 1; ++length)

@@ -137,6 +137,8 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   keys.choice("length_penalty", translation.search.penalty, {LengthPenalty::power, LengthPenalty::wu},
               "What log-probabilities are divided by: `power`: L^alpha; `wu`: ((5 + L) / 6)^alpha; L counts the end mark.").may_change_in_answers();
   keys.number("alpha", translation.search.alpha, -10, 10, "Of the length penalty; 0: none.").may_change_in_answers();
+  keys.number("patience", translation.search.patience, 0, 10000,
+              "The search for a target ends at beam times so many finished hypotheses, or where no other can win; 0: only there.").may_change_in_answers();
   keys.number("shortest", translation.search.shortest, 0, kLargestSize, "Fewest tokens of a target.").may_change_in_answers();
   keys.number("no_repeat", translation.search.no_repeat, 0, kLargestSize,
               "A sequence of this many tokens comes at most once in a target; 0: no limit.").may_change_in_answers();
@@ -170,6 +172,9 @@ void Seq2SeqTaskOptions::check(const Recipe& recipe) const {
                       std::to_string(translation.search.shortest));
   if (model.share_embeddings() && !joint)
     recipe.refuse("model.share_embeddings", "= true needs vocabulary.joint = true (set one of the two)");
+  if (translation.search.patience > 0 && translation.search.patience < 1)
+    recipe.refuse("decode.patience",
+                  "must be 0 or at least 1, got " + short_number(translation.search.patience));
   if (translation.search.best > translation.search.beam)
     recipe.refuse("decode.best", "must be at most decode.beam = " + std::to_string(translation.search.beam) +
                                      ", got " + std::to_string(translation.search.best));
