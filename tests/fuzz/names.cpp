@@ -6,6 +6,7 @@
 #include "quatrain/train/optimizer.h"
 #include "quatrain/train/trainer.h"
 #include "tasks/text_classification/options.h"
+#include "train/checkpoint.h"
 
 // In the place of the layers and optimizers, whose names a recipe may hold, and of the kinds' data and
 // models: the words do not matter, that there are some does. So the recipe's target needs nothing that
@@ -31,6 +32,9 @@ namespace nn {
 const char* name(AttentionKind value) {
   return word(value);
 }
+std::string attention_problem(AttentionKind, const AlgebraSpec&, HeadSplit, const char*) {
+  return {};
+}
 const char* name(HeadSplit value) {
   return word(value);
 }
@@ -46,6 +50,9 @@ const char* name(Scope value) {
 }  // namespace nn
 
 namespace train {
+bool is_checkpoint(const std::filesystem::path&) {
+  return false;
+}
 const char* name(NonFinite value) {
   return word(value);
 }
