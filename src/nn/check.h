@@ -2,6 +2,7 @@
 
 #include <c10/util/StringUtil.h>
 
+#include <cmath>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -29,6 +30,11 @@ inline void require_divisible(const char* layer, const char* argument, int64_t v
   const int64_t below = value / divisor * divisor;
   refuse(layer, ": ", argument, " must be divisible by ", divisor_text, " = ", divisor, ", got ", value,
          " (nearest: ", below > 0 ? c10::str(below, ", ") : std::string(), below + divisor, ")");
+}
+
+inline void require_at_least_zero(const char* layer, const char* argument, double value) {
+  require(std::isfinite(value) && value >= 0, layer, ": ", argument,
+          " must be a finite number that is at least 0, got ", value);
 }
 
 inline void require_probability(const char* layer, const char* argument, double p) {

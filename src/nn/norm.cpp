@@ -13,6 +13,7 @@ namespace quatrain::nn {
 LayerNormImpl::LayerNormImpl(LayerNormOptions options) : options(options) {
   require(options.n() >= 1, "LayerNorm: n must be at least 1, got ", options.n());
   require_divisible("LayerNorm", "width", options.width(), options.per_component() ? options.n() : 1, "n");
+  require_at_least_zero("LayerNorm", "eps", options.eps());
   LayerNormImpl::reset();
 }
 
@@ -43,6 +44,8 @@ WhiteningNormImpl::WhiteningNormImpl(WhiteningNormOptions options) : options(opt
   require(options.n() >= 1 && options.n() <= 64, "WhiteningNorm: n must be between 1 and 64, got ",
           options.n());
   require_divisible("WhiteningNorm", "channels", options.channels(), options.n(), "n");
+  require_at_least_zero("WhiteningNorm", "eps", options.eps());
+  require_probability("WhiteningNorm", "momentum", options.momentum());
   WhiteningNormImpl::reset();
 }
 
@@ -52,11 +55,11 @@ void WhiteningNormImpl::reset() {
   bias = register_parameter("bias", torch::empty({options.channels()}));
   running_mean = register_buffer("running_mean", torch::empty({options.channels()}));
   running_covariance = register_buffer("running_covariance", torch::empty({n, n, units}));
-  reset_running_stats();
   reset_parameters();
 }
 
 void WhiteningNormImpl::reset_parameters() {
+  reset_running_stats();
   const at::NoGradGuard no_grad;
   const int64_t n = options.n();
   weight.zero_();

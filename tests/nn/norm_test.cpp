@@ -139,6 +139,40 @@ TEST(NnNorm, WhiteningKeepsTypeAndPlaces) {
   EXPECT_TRUE(torch::equal(copy->forward(x), layer(x)));
 }
 
+TEST(NnNorm, ParametersAndStatisticsGoBackTogether) {
+  nn::WhiteningNorm layer(8);
+  layer(mixed({3}, 4).narrow(1, 0, 8));
+  ASSERT_NE(layer->running_mean.abs().sum().item<double>(), 0);
+  layer->reset_parameters();
+  EXPECT_EQ(layer->running_mean.abs().sum().item<double>(), 0);
+  EXPECT_TRUE(layer->running_covariance.select(2, 0).equal(torch::eye(4)));
+}
+
+TEST(NnNorm, NumbersOutOfRangeAreRefused) {
+  const auto refuses = [](const auto& options, const char* sentence) {
+    using Options = std::decay_t<decltype(options)>;
+    try {
+      if constexpr (std::is_same_v<Options, nn::LayerNormOptions>)
+        nn::LayerNorm{options};
+      else
+        nn::WhiteningNorm{options};
+    } catch (const std::invalid_argument& error) {
+      EXPECT_STREQ(error.what(), sentence);
+      return;
+    }
+    ADD_FAILURE() << "not refused: " << sentence;
+  };
+  refuses(nn::LayerNormOptions(8).eps(-1),
+          "LayerNorm: eps must be a finite number that is at least 0, got -1");
+  refuses(nn::LayerNormOptions(8).eps(NAN),
+          "LayerNorm: eps must be a finite number that is at least 0, got nan");
+  refuses(nn::WhiteningNormOptions(8).eps(INFINITY),
+          "WhiteningNorm: eps must be a finite number that is at least 0, got inf");
+  refuses(nn::WhiteningNormOptions(8).momentum(1.5),
+          "WhiteningNorm: momentum must be between 0 and 1, got 1.5");
+  nn::LayerNorm{nn::LayerNormOptions(8).eps(0)};
+}
+
 TEST(NnNorm, WhiteningRefusesWhatItCannotWhiten) {
   EXPECT_THROW(nn::WhiteningNorm(nn::WhiteningNormOptions(10)), std::invalid_argument);
   EXPECT_THROW(nn::WhiteningNorm(nn::WhiteningNormOptions(10).n(0)), std::invalid_argument);

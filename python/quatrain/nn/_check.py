@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import operator
 from typing import Any, Sequence
@@ -35,6 +36,12 @@ def divisible(layer: str, argument: str, value: int, divisor: int, text: str = "
 def number(layer: str, argument: str, value: Any, hint: str = "") -> None:
     if not isinstance(value, numbers.Real):
         raise TypeError(f"{layer}: {argument} must be a number, got {value!r}{hint}")
+
+
+def at_least_zero(layer: str, argument: str, value: float) -> None:
+    number(layer, argument, value)
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{layer}: {argument} must be a finite number that is at least 0, got {value}")
 
 
 def probability(layer: str, argument: str, p: float) -> None:

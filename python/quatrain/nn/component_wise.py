@@ -33,7 +33,12 @@ class Activation(nn.Module):
 
 
 def dropout(x: Tensor, p: float, training: bool, n: int = 1, per_unit: bool = False) -> Tensor:
-    """Dropout of (..., n m), scaled by 1/(1 - p); the identity where ``training`` is false."""
+    """Dropout of (..., n m), scaled by 1/(1 - p); the identity where ``training`` is false.
+
+    Raises ValueError where p is not from 0 to 1, RuntimeError where n does not divide the last axis.
+    """
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout: p must be between 0 and 1, got {p}")
     return ops.hypercomplex_dropout(x, p, training, n, per_unit) if training and p != 0 else x
 
 
@@ -71,9 +76,12 @@ class LayerNorm(nn.Module):
         width: size of the last axis.
         n: number of components on it.
         per_component: each component is normalised by itself, over its width/n values.
-        eps: added to the variance.
+        eps: added to the variance; a finite number that is at least 0.
 
     Parameters: ``weight`` and ``bias``, both (width). Shape: (..., width) -> the same.
+
+    Raises:
+        ValueError: n does not divide the width, or a number is out of range.
 
     >>> import torch, quatrain
     >>> quatrain.nn.LayerNorm(8, n=4, per_component=True)(torch.randn(3, 8)).shape
@@ -92,6 +100,7 @@ class LayerNorm(nn.Module):
         super().__init__()
         _check.at_least_one("LayerNorm", "n", n)
         _check.divisible("LayerNorm", "width", width, n if per_component else 1)
+        _check.at_least_zero("LayerNorm", "eps", eps)
         self.width, self.n, self.per_component, self.eps = width, n, per_component, eps
         self.weight = nn.Parameter(torch.empty(width, device=device, dtype=dtype))
         self.bias = nn.Parameter(torch.empty(width, device=device, dtype=dtype))

@@ -18,12 +18,18 @@ class WhiteningNorm(nn.Module):
     Args:
         channels: size of axis 1; n divides it.
         n: number of components on it.
-        eps: added to the variances.
-        momentum: the share of a batch in the running statistics; None, as torch takes it, is refused.
+        eps: added to the variances; a finite number that is at least 0.
+        momentum: the share of a batch in the running statistics, from 0 to 1; None, as torch takes it, is refused.
 
-    Parameters: ``weight`` (n (n + 1) / 2, channels / n), the lower triangles of the symmetric matrices row by row, I / sqrt(n)
-    at the start, so that a number has the mean square 1; ``bias`` (channels), zero. Buffers: ``running_mean`` (channels),
-    ``running_covariance`` (n, n, channels / n). Shape: (B, channels, ...) -> the same, with any number of spatial axes.
+    Parameters: ``weight`` (n (n + 1) / 2, channels / n), the lower triangles of the symmetric matrices row by row, I /
+    sqrt(n) at the start, so that a number has the mean square 1; ``bias`` (channels), zero. Buffers: ``running_mean``
+    (channels), ``running_covariance`` (n, n, channels / n). Shape: (B, channels, ...) -> the same, with any number of
+    spatial axes. Computed in float32 at least.
+
+    Raises:
+        ValueError: n does not divide the channels, or a number is out of range.
+        RuntimeError: in a call, fewer than 2 values of each channel while training; as ``torch.linalg.LinAlgError`` a
+            covariance without a Cholesky factor.
 
     >>> import torch, quatrain
     >>> y = quatrain.nn.WhiteningNorm(8)(torch.randn(32, 8, 5, 5) @ torch.randn(5, 5))
@@ -49,8 +55,9 @@ class WhiteningNorm(nn.Module):
         if not 1 <= n <= 64:
             raise ValueError(f"WhiteningNorm: n must be between 1 and 64, got {n}")
         _check.divisible("WhiteningNorm", "channels", channels, n)
-        _check.number("WhiteningNorm", "eps", eps)
+        _check.at_least_zero("WhiteningNorm", "eps", eps)
         _check.number("WhiteningNorm", "momentum", momentum, " (there is no average over all batches)" if momentum is None else "")
+        _check.probability("WhiteningNorm", "momentum", momentum)
         self.channels, self.n, self.eps, self.momentum = channels, n, eps, momentum
         units = channels // n
         self.weight = nn.Parameter(torch.empty(n * (n + 1) // 2, units, device=device, dtype=dtype))
