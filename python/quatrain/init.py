@@ -1,8 +1,10 @@
 """Initialisers of weights S (n, out/n, in/n) and structure tensors A (n, n, n), drawn in C++.
 
 All fill in place, take an optional generator (default: torch's global one), and record no gradient: the same seed gives
-the same values as the C++ layer. The rule: the entries of H = sum_i A_i (x) S_i have, on average over its n x n blocks,
-the variance that Glorot (or He) gives the **real** layer of the same size k x d.
+the same values as the C++ layer. They raise ValueError for an unknown name, for S that is not (n, out/n, in/n,
+kernel...) and for A of another size. C++ also has ``initialise_factors_`` and ``factors_power``. The rule: the entries
+of H = sum_i A_i (x) S_i have, on average over its n x n blocks, the variance that Glorot (or He) gives the **real**
+layer of the same size k x d.
 
 >>> import torch, quatrain
 >>> S = torch.empty(4, 16, 16)
@@ -26,6 +28,7 @@ __all__ = [
     "identity_structure_",
     "initialise_gate_biases_",
     "initialise_weight_",
+    "lecun_",
     "polar_",
     "polar_paper_",
     "random_structure_",
@@ -51,24 +54,34 @@ def initialise_weight_(
     return S
 
 
-def glorot_(S: Tensor, power: float = 1.0, generator: Generator | None = None) -> Tensor:
+def glorot_(S: Tensor, power: float = 1.0, generator: Generator | None = None, maps: int = 1) -> Tensor:
     """S ~ U(-a, a), a^2 = 6/(fan_in + fan_out) / power with real fans: Var(H) is Glorot's."""
-    return initialise_weight_(S, "glorot", power, generator)
+    return initialise_weight_(S, "glorot", power, generator, maps)
 
 
-def he_(S: Tensor, power: float = 1.0, generator: Generator | None = None) -> Tensor:
+def he_(S: Tensor, power: float = 1.0, generator: Generator | None = None, maps: int = 1) -> Tensor:
     """S ~ U(-a, a), a^2 = 6/fan_in / power: Var(H) is He's."""
-    return initialise_weight_(S, "he", power, generator)
+    return initialise_weight_(S, "he", power, generator, maps)
 
 
-def polar_(S: Tensor, he: bool = False, power: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Isotropic polar (QRNN (29)): S ~ N(0, sigma^2), sigma^2 = 2/(fan_in + fan_out) / power, or 2/fan_in with ``he``."""
-    return initialise_weight_(S, "polar_he" if he else "polar", power, generator)
+def lecun_(S: Tensor, power: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """S ~ N(0, 1/fan_in / power): Var(H) is LeCun's."""
+    return initialise_weight_(S, "lecun", power, generator)
 
 
-def polar_paper_(S: Tensor, he: bool = False, generator: Generator | None = None) -> Tensor:
+def polar_(
+    S: Tensor, he: bool = False, power: float = 1.0, generator: Generator | None = None, maps: int = 1
+) -> Tensor:
+    """Isotropic polar (QRNN (29)): S ~ N(0, sigma^2), sigma^2 = 2/(fan_in + fan_out) / power.
+
+    With ``he`` sigma^2 = 2/fan_in / power.
+    """
+    return initialise_weight_(S, "polar_he" if he else "polar", power, generator, maps)
+
+
+def polar_paper_(S: Tensor, he: bool = False, generator: Generator | None = None, maps: int = 1) -> Tensor:
     """QRNN Algorithm 1 as printed: 12 times below Glorot's variance, its axes correlated."""
-    return initialise_weight_(S, "polar_paper_he" if he else "polar_paper", 1.0, generator)
+    return initialise_weight_(S, "polar_paper_he" if he else "polar_paper", 1.0, generator, maps)
 
 
 def initialise_structure_(A: Tensor, algebra: str, generator: Generator | None = None) -> Tensor:
@@ -83,8 +96,9 @@ def initialise_gate_biases_(
 ) -> Tensor:
     """The bias of a cell's input maps, (n * gates * p): zero, but an ``lstm``'s forget gates start with ``forget_bias``.
 
-    With ``chrono`` steps (Tallec and Ollivier 2018) an lstm's forget gates start with log U(1, chrono - 1) and its input gates with
-    their opposite, a ``gru``'s update gates with the former.
+    With ``chrono`` steps (Tallec and Ollivier 2018) an lstm's forget gates start with log U(1, chrono - 1) and its
+    input gates with their opposite, a ``gru``'s update gates with the former. ``forget_bias`` is of ``lstm`` and
+    ``lstm_printed`` without ``chrono``; ``chrono`` is 0, or at least 3 for cells with gates; else it is a ValueError.
     """
     with torch.no_grad():
         _ops.initialise_gate_biases_(bias, n, cell, forget_bias, chrono, generator=generator)
@@ -112,5 +126,8 @@ def real_fans(S: Tensor, maps: int = 1) -> tuple[float, float]:
 
 
 def structure_power(A: Tensor | str) -> float:
-    """Var(H) / Var(S) of a structure tensor or of a named algebra: |A|^2 / n^2, 1 for the quaternions."""
+    """Var(H) / Var(S) of a structure tensor or of a named algebra: |A|^2 / n^2, 1 for the quaternions.
+
+    ``A``: (n, n, n), or the name.
+    """
     return _ops.algebra_power(A) if isinstance(A, str) else _ops.structure_power(A)

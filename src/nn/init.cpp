@@ -27,6 +27,11 @@ double wanted_variance(const at::Tensor& S, bool he, int64_t maps) {
   return he ? 2 / fans.in : 2 / (fans.in + fans.out);
 }
 
+void check_structure(const char* function, const at::Tensor& A) {
+  require(A.dim() == 3 && A.size(0) >= 1 && A.size(1) == A.size(0) && A.size(2) == A.size(0), function,
+          ": A must be (n, n, n), got ", A.sizes());
+}
+
 void uniform_with_variance_(const at::Tensor& S, double variance, std::optional<at::Generator> generator) {
   const at::NoGradGuard no_grad;
   const double bound = std::sqrt(3 * variance);
@@ -110,12 +115,14 @@ void initialise_weight_(const at::Tensor& S, Initialiser initialiser, double pow
 }
 
 void random_structure_(const at::Tensor& A, std::optional<at::Generator> generator) {
+  check_structure("random_structure_", A);
   const at::NoGradGuard no_grad;
   A.normal_(0, 1, std::move(generator));
   A.div_(A.norm(2, at::IntArrayRef{0}, /*keepdim=*/true));
 }
 
 void identity_structure_(const at::Tensor& A) {
+  check_structure("identity_structure_", A);
   const at::NoGradGuard no_grad;
   A.zero_();
   A[0].fill_diagonal_(1);
@@ -132,6 +139,9 @@ void table_structure_(const at::Tensor& A, std::string_view algebra) {
 
 void initialise_structure_(const at::Tensor& A, const algebra::Spec& spec,
                            std::optional<at::Generator> generator) {
+  check_structure("initialise_structure_", A);
+  require(A.size(0) == spec.n, "initialise_structure_: A must be (n, n, n) with n = ", spec.n, " for ",
+          spec.text(), ", got ", A.sizes());
   switch (spec.start) {
     case algebra::Spec::Start::random:
       return random_structure_(A, std::move(generator));
@@ -199,6 +209,7 @@ void initialise_gate_biases_(const at::Tensor& bias, int64_t n, ops::Cell cell, 
 }
 
 double structure_power(const at::Tensor& A) {
+  check_structure("structure_power", A);
   return A.detach().to(at::kDouble).square().sum().item<double>() /
          static_cast<double>(A.size(0) * A.size(0));
 }

@@ -131,6 +131,29 @@ TEST(NnInit, Structures) {
   EXPECT_THROW(nn::table_structure_(A, "octonion"), std::invalid_argument);
 }
 
+TEST(NnInit, AStructureHasTheShapeOfItsAlgebra) {
+  const auto refusal = [](const auto& fill) {
+    try {
+      fill();
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+    return std::string("not refused");
+  };
+  const at::Tensor flat = torch::zeros({3, 4, 4}), small = torch::zeros({3, 3, 3});
+  EXPECT_EQ(refusal([&] { nn::random_structure_(flat); }),
+            "random_structure_: A must be (n, n, n), got [3, 4, 4]");
+  EXPECT_EQ(refusal([&] { nn::identity_structure_(flat); }),
+            "identity_structure_: A must be (n, n, n), got [3, 4, 4]");
+  EXPECT_EQ(refusal([&] { nn::structure_power(flat); }),
+            "structure_power: A must be (n, n, n), got [3, 4, 4]");
+  for (const char* algebra : {"phm(4)", "phm(quaternion)", "phm(identity(4))"})
+    EXPECT_EQ(refusal([&] { nn::initialise_structure_(small, algebra::Spec::parse(algebra)); }),
+              std::string("initialise_structure_: A must be (n, n, n) with n = 4 for ") + algebra +
+                  ", got [3, 3, 3]");
+  EXPECT_EQ(small.abs().sum().item<double>(), 0);
+}
+
 TEST(NnInit, TheSeedDecides) {
   for (const char* algebra : {"real", "quaternion", "phm(4)"})
     for (const nn::Initialiser kind :

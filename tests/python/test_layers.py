@@ -249,6 +249,12 @@ def test_initialisation_by_generator():
     assert torch.equal(init.table_structure_(torch.empty(4, 4, 4), "quaternion").double(), algebra.get("quaternion").table)
     assert torch.equal(init.identity_structure_(torch.empty(3, 3, 3))[0], torch.eye(3))
     assert init.real_fans(torch.empty(4, 3, 2)) == (8, 12)
+    S = init.lecun_(torch.empty(4, 64, 64))
+    assert S.var().item() * 4 * 64 == pytest.approx(1, rel=0.1)
+    for fill in (init.glorot_, init.he_, init.polar_, init.polar_paper_):
+        wide, one = (fill(torch.empty(4, 30, 2), generator=torch.Generator().manual_seed(5), maps=maps) for maps in (3, 1))
+        fans = [sum(init.real_fans(one, maps)) if fill is not init.he_ else 8 for maps in (3, 1)]
+        torch.testing.assert_close(wide * fans[0] ** 0.5, one * fans[1] ** 0.5)
 
 
 @pytest.mark.parametrize(
@@ -266,6 +272,13 @@ def test_initialisation_by_generator():
         (lambda: layer()(torch.randn(3, 8).double()), RuntimeError, "convert one"),
         (lambda: layer()(torch.ones(3, 8, dtype=torch.int64)), RuntimeError, "floating point"),
         (lambda: layer()(torch.empty(3, 8, device="meta")), RuntimeError, "meta"),
+        (lambda: nn.dropout(torch.ones(4), 7.0, False), ValueError, "dropout: p must be between 0 and 1, got 7.0"),
+        (lambda: init.identity_structure_(torch.zeros(3, 4, 4)), ValueError, r"A must be \(n, n, n\), got \[3, 4, 4\]"),
+        (lambda: init.structure_power(torch.zeros(3, 4, 4)), ValueError, r"structure_power: A must be \(n, n, n\), got \[3, 4, 4\]"),
+        (lambda: init.initialise_structure_(torch.zeros(3, 3, 3), "phm(4)"), ValueError, r"with n = 4 for phm\(4\), got \[3, 3, 3\]"),
+        (lambda: nn.LayerNorm(8, eps=-1.0), ValueError, "LayerNorm: eps must be a finite number that is at least 0, got -1.0"),
+        (lambda: nn.WhiteningNorm(8, eps=float("nan")), ValueError, "WhiteningNorm: eps must be a finite number that is at least 0, got nan"),
+        (lambda: nn.WhiteningNorm(8, momentum=1.5), ValueError, "WhiteningNorm: momentum must be between 0 and 1, got 1.5"),
         (lambda: nn.Dropout(1.5), ValueError, "Dropout: p must be between 0 and 1, got 1.5"),
         (lambda: nn.LayerNorm(10, n=4, per_component=True), ValueError, "divisible by n = 4"),
         (lambda: nn.Activation("rlu"), ValueError, "activation must be one of identity"),

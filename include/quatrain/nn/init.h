@@ -12,7 +12,7 @@
 
 /// Initialisers of weights S (n, k/n, d/n, kernel...) and structure tensors A (n, n, n). All fill in place,
 /// take an optional generator (default: the global one, which torch::manual_seed seeds), and record no
-/// gradient.
+/// gradient. They throw std::invalid_argument for an unknown name and for a tensor of another shape.
 ///
 /// The rule: the entries of H = sum_i A_i (x) S_i have, on average over its n x n blocks, the variance that
 /// Glorot (or He) gives the **real** layer of the same size k x d: 2/(k + d), or 2/d (times the receptive
@@ -87,14 +87,15 @@ QUATRAIN_API void initialise_factors_(const at::Tensor& factors, const algebra::
 
 /// The bias of a cell's input maps, (n * gates * p): zero, but the forget gates of an lstm, which start with
 /// `forget_bias`. With `chrono` steps (Tallec and Ollivier 2018) an lstm's forget gates start with log U(1,
-/// chrono - 1) and its input gates with their opposite, a gru's update gates with the former. Without gates,
-/// and with chrono, `forget_bias` is 0.
+/// chrono - 1) and its input gates with their opposite, a gru's update gates with the former. `forget_bias`
+/// is of lstm and lstm_printed without chrono; `chrono` is 0, or at least 3 for cells with gates; else it
+/// throws std::invalid_argument.
 QUATRAIN_API void initialise_gate_biases_(const at::Tensor& bias, int64_t n, ops::Cell cell,
                                           double forget_bias = 0, int64_t chrono = 0,
                                           std::optional<at::Generator> generator = {});
 
 /// Var(H) / Var(S) of a structure tensor, averaged over the n x n blocks: |A|^2 / n^2. 1 for the quaternions
-/// and for PHM's start, 3/4 for the dual numbers, 1/n for the identity.
+/// and for PHM's start, 3/4 for the dual numbers, 1/n for the identity. A is (n, n, n).
 QUATRAIN_API double structure_power(const at::Tensor& A);
 /// The same of a fixed algebra's table.
 QUATRAIN_API double structure_power(std::string_view algebra);
