@@ -214,7 +214,7 @@ def _twin(layer: Any, weight: Tensor, spec: Spec, sizes: tuple[int, int], fresh:
 
 def _convolution_twin(layer: Any, weight: Tensor, spec: Spec, fresh: bool) -> tuple[nn.Module, float | None]:
     """The same of a convolution."""
-    own = ("initialiser", "way", *(() if layer.transposed else ("winograd",))) if isinstance(layer, _OUR_CONVOLUTIONS) else ()
+    own = ("initialiser", "way", "winograd") if isinstance(layer, _OUR_CONVOLUTIONS) else ()
     names = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "padding_mode", "output_padding", *own)
     options = {name: getattr(layer, name) for name in names if hasattr(layer, name)}
     made: Any = _CONVOLUTIONS.get(type(layer), type(layer))
@@ -334,11 +334,11 @@ class LayerFactors:
     #: of its layer, dotted, as in ``named_modules``; with its own where there are several
     name: str
     n: int
-    #: of the best factors; the factored way costs rank / n^2 of the real layer
+    #: of the best try, sound or not; the factored way costs rank / n^2 of the real layer
     rank: int
-    #: their relative error
+    #: relative error of the best try
     error: float
-    #: of dA/d(U, V, W); infinite where its rank is below n^3
+    #: of dA/d(U, V, W); infinite where its rank is below n^3, or no try is sound
     condition: float
     #: held, and used in eval mode; else the layer computes in another way
     sound: bool
@@ -363,7 +363,7 @@ class FactorizeReport:
     def __str__(self) -> str:
         rows = [["layer", "n", "rank", "error", ""]]
         for layer in self.layers:
-            sizes = [str(layer.n), str(layer.rank) if layer.sound else "-", f"{layer.error:.3g}"]
+            sizes = [str(layer.n), str(layer.rank), f"{layer.error:.3g}"]
             rows.append([layer.name or "the model", *sizes, "" if layer.sound else "no sound factors"])
         return _columns(rows)
 

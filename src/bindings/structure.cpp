@@ -24,12 +24,12 @@ int64_t rank(std::string_view algebra, const Optional& A, at::TensorList factors
   return ops::rank(product_of(algebra, A, factors));
 }
 
-/// {U, V, W} or nothing, the residual, the condition.
-std::tuple<std::vector<at::Tensor>, double, double> decompose(const at::Tensor& A, int64_t rank,
-                                                              double tolerance, int64_t starts,
-                                                              int64_t seed) {
+/// {U, V, W} or nothing, the rank, the residual, the condition.
+std::tuple<std::vector<at::Tensor>, int64_t, double, double> decompose(const at::Tensor& A, int64_t rank,
+                                                                       double tolerance, int64_t starts,
+                                                                       int64_t seed) {
   const ops::Decomposition found = ops::decompose(A, {rank, tolerance, starts, static_cast<uint64_t>(seed)});
-  return {found.sound ? found.factors : std::vector<at::Tensor>{}, found.residual, found.condition};
+  return {found.factors, found.rank, found.residual, found.condition};
 }
 
 std::vector<int64_t> structure_report(const at::Tensor& A) {
@@ -57,8 +57,8 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
   m.def("materialise(Tensor S, str algebra, Tensor? A=None) -> Tensor", &materialise);
   m.def("rank(str algebra, Tensor? A, Tensor[] factors) -> int", &rank);
   m.def(
-      "decompose(Tensor A, int rank=0, float tolerance=1e-06, int starts=6, int seed=0) -> (Tensor[], float, "
-      "float)",
+      "decompose(Tensor A, int rank=0, float tolerance=1e-06, int starts=6, int seed=0) -> (Tensor[], int, "
+      "float, float)",
       &decompose);
   m.def("structure_report(Tensor A) -> int[]", &structure_report);
   m.def("structure_state(Tensor A) -> Tensor[]", &structure_state);

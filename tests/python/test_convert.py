@@ -134,7 +134,7 @@ def test_factorize():
     assert (report.learned, report.sound) == (2, 2) and all(layer.rank <= 3 and layer.error < 1e-6 for layer in report.layers)
     assert model.linear1.has_factors() and "linear2" in str(report)
     assert ops.rank("learned", model.linear1.A, model.linear1.weights()[0].factored[1:]) == report.layers[0].rank
-    with pytest.raises(ValueError, match="learned A"):
+    with pytest.raises(ValueError, match="find_factors: A must be learned, got algebra = quaternion"):
         nn.Linear(8, 8).find_factors()
 
 

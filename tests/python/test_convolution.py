@@ -5,7 +5,7 @@ import copy
 import pytest
 import quatrain
 import torch
-from quatrain import nn
+from quatrain import nn, ops
 
 PLAIN = [
     ("Conv1d", (3,), dict(stride=2, padding=1)),
@@ -208,11 +208,28 @@ def test_networks_of_torchs_layers_are_converted():
 
 @pytest.mark.parametrize("kind", ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"])
 def test_convert_keeps_what_only_ours_have(kind):
-    own = {"initialiser": "he", "way": "factored"} | ({} if "Transpose" in kind else {"winograd": "4x4"})
+    own = {"initialiser": "he", "way": "factored", "winograd": "4x4"}
     layer, _ = quatrain.convert(getattr(nn, kind)(8, 12, 3, algebra="real", **own), "quaternion")
     assert layer.algebra == "quaternion" and {name: getattr(layer, name) for name in own} == own
     fresh, _ = quatrain.convert(getattr(nn, kind)(8, 12, 3, algebra="real", **own), "quaternion", fresh=True)
     assert fresh.initialiser == "he"
+
+
+def test_a_transposed_convolution_takes_the_transforms_it_is_asked_for():
+    layers = [nn.ConvTranspose2d(64, 64, 3, padding=1, way="factored", winograd=how) for how in ("none", "4x4")]
+    layers[1].load_state_dict(layers[0].state_dict())
+    with torch.no_grad():
+        x = torch.randn(2, 64, 16, 16)
+        plain, turned = (layer(x) for layer in layers)
+    assert not torch.equal(plain, turned)  # rounded otherwise
+    torch.testing.assert_close(plain, turned, rtol=1e-3, atol=1e-4)
+
+
+def test_the_operator_finishes_values_as_the_layer_does():
+    layer, x = nn.Conv2d(8, 12, 3, padding=1, bias=False), torch.randn(2, 8, 5, 5)
+    scale, shift = torch.randn(2, 12)
+    y = ops.convolution_with_epilogue(x, layer.F, scale, shift, activation="relu", algebra="quaternion", padding=1)
+    torch.testing.assert_close(y, layer.forward_with_epilogue(x, scale, shift, activation="relu"))
 
 
 @pytest.mark.parametrize(
@@ -224,6 +241,7 @@ def test_convert_keeps_what_only_ours_have(kind):
         (lambda: nn.Conv2d(8, 4, 3, padding="full"), "padding must be one of same, valid; got 'full'"),
         (lambda: nn.Conv2d(8, 4, (3, 3, 3)), "kernel_size must be a number or 2 of them"),
         (lambda: nn.Conv2d(8, 4, 3, padding_mode="mirror"), "padding_mode must be one of zeros"),
+        (lambda: nn.ConvTranspose2d(8, 4, 3, winograd="f4"), "winograd must be one of auto, none, 2x2, 4x4; got 'f4'"),
         (lambda: nn.ConvTranspose2d(8, 4, 3, padding_mode="reflect"), "padding_mode must be zeros"),
         (lambda: nn.ConvTranspose2d(8, 4, 3, padding="same"), "padding must be a number of pixels, got 'same'"),
         (lambda: setattr(nn.Conv2d(8, 4, 3), "dilation", (1, 0)), "dilation must be at least 1, got 0"),

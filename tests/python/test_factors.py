@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from quatrain import algebra, factorize, nn, ops
 from test_layers import by_definition, layer
 
 
@@ -18,6 +19,30 @@ def test_factorize(notation):
         assert not module.has_factors()
         torch.testing.assert_close(module(x), by_definition(module, x))
     assert layer().factorize() and not layer().has_factors()
+
+
+@pytest.mark.parametrize(
+    "make", [nn.Linear, nn.Embedding, lambda *sizes, **options: nn.Conv2d(*sizes, 3, **options)], ids=["linear", "embedding", "conv"]
+)
+def test_each_layer_with_one_weight_has_them(make):
+    module = make(8, 16, algebra="phm(4)")
+    assert not module.has_factors() and module.factorize() and module.has_factors()
+    found = module.find_factors(rank=8)
+    assert found.sound == (found.residual < 1e-6) and found.rank == 8
+    fixed = make(8, 16)
+    assert fixed.factorize()
+    with pytest.raises(ValueError, match="find_factors: A must be learned, got algebra = quaternion"):
+        fixed.find_factors()
+
+
+def test_the_best_try_is_told_though_it_is_not_sound():
+    found = ops.decompose(algebra.get("quaternion").table, rank=5)
+    assert not found.sound and found.factors == () and found.rank == 5
+    assert 1e-6 < found.residual < 1 and found.condition == float("inf")
+    nothing = ops.decompose(torch.zeros(2, 2, 2))
+    assert nothing.rank == 0 and nothing.residual == nothing.condition == float("inf")
+    report = factorize(layer("phm(4)"), rank=5)
+    assert report.sound == 0 and report.layers[0].rank == 5 and " 5 " in str(report)
 
 
 def test_factors_are_of_the_very_values_of_A():

@@ -13,11 +13,11 @@ namespace quatrain::nn {
 
 /// What became of a weight whose A is learned.
 struct QUATRAIN_API LayerFactors {
-  std::string name;      ///< the layer's, dotted as in named_modules; then the weight's, where it has several
-  int64_t n = 0;         ///< A is (n, n, n)
-  int64_t rank = 0;      ///< of the best factors; the factored way costs rank / n^2 of the real layer
-  double error = 0;      ///< their relative error
-  double condition = 0;  ///< of dA/d(U, V, W); infinite where its rank is below n^3
+  std::string name;  ///< the layer's, dotted as in named_modules; then the weight's, where it has several
+  int64_t n = 0;     ///< A is (n, n, n)
+  int64_t rank = 0;  ///< of the best try, sound or not; the factored way costs rank / n^2 of the real layer
+  double error = 0;  ///< relative error of the best try
+  double condition = 0;  ///< of dA/d(U, V, W); infinite where its rank is below n^3, or no try is sound
   bool sound = false;    ///< kept and used in eval mode; if not, the layer computes in another way
 };
 

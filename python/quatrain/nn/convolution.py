@@ -12,7 +12,7 @@ from ..algebra import Spec
 from ..init import Initialiser
 from . import _check
 from ._computed import computed
-from .weight import WAYS, HypercomplexLayer, Way
+from .weight import WAYS, OneWeightLayer, Way
 
 _convolution = torch.ops.quatrain.convolution.default
 _convolution_with_epilogue = torch.ops.quatrain.convolution_with_epilogue.default
@@ -47,14 +47,12 @@ def _channels_last(x: Tensor) -> bool:
     return 0 < channels < batch and all(inner <= outer for inner, outer in zip(order, order[1:]))
 
 
-class _Convolution(HypercomplexLayer):
+class _Convolution(OneWeightLayer):
     """What all of them share. ``_axes``: how many spatial ones."""
 
     _axes: int
     transposed = False
 
-    A: Tensor | None
-    factors: Tensor | None
     w: Tensor | None
     F: Tensor
     bias: Tensor | None
@@ -233,18 +231,6 @@ class _Convolution(HypercomplexLayer):
         for name, value in sizes.items():
             setattr(self, name, value)
 
-    def matrix(self) -> Tensor:
-        """H = sum_i A_i (x) F_i from the channels of x, times the kernel, to those of y; differentiable."""
-        return self._weight.matrix(self)
-
-    def factorize(self, rank: int = 0, tolerance: float = 1e-6, starts: int = 6, seed: int = 0) -> bool:
-        """Computes the factors of a learned A, so that eval mode may take the factored way; True where they are sound."""
-        return self.A is None or self._weight.find_factors(self, rank, tolerance, starts, seed).sound
-
-    def has_factors(self) -> bool:
-        """True where factors are held and still fit A."""
-        return self._weight.has_factors(self)
-
     def extra_repr(self) -> str:
         usual = {
             "padding": (0,) * self._axes,
@@ -345,9 +331,10 @@ class Conv3d(_Plain):
 class _Turned(_Convolution):
     r"""The transposed convolution: H = sum_i A_i (x) F_i maps each pixel of x to a kernel's size of pixels, which are added up.
 
-    H goes from input to output as in a convolution, so this is not its adjoint, which would conjugate. Arguments are those
-    of torch's layer of the same name, in its order; ``algebra``, ``initialiser``, ``way`` and ``groups`` are those of
-    ``Conv2d``. Parameters: ``F`` (n, d/n, k/(n groups), kernel...), ``A`` or ``factors`` and ``w``; ``bias`` (k).
+    H goes from input to output as in a convolution, so this is not its adjoint, which would conjugate. Arguments are
+    those of torch's layer of the same name, in its order; ``algebra``, ``initialiser``, ``way``, ``winograd`` and
+    ``groups`` are those of ``Conv2d``. Parameters: ``F`` (n, d/n, k/(n groups), kernel...), ``A`` or ``factors`` and
+    ``w``; ``bias`` (k).
 
     Shape: (B, d, spatial...) or (d, spatial...) -> the same with k channels.
 
@@ -375,13 +362,14 @@ class _Turned(_Convolution):
         algebra: str | Spec = "quaternion",
         initialiser: Initialiser = "glorot",
         way: Way = "auto",
+        winograd: Winograd = "auto",
     ) -> None:
         super().__init__()
         layer = type(self).__name__
         if padding_mode != "zeros":
             raise ValueError(f"{layer}: padding_mode must be zeros, got {padding_mode!r}")
         self._make(
-            in_channels, out_channels, kernel_size, stride, dilation, groups, bias, device, dtype, algebra, initialiser, way, "auto"
+            in_channels, out_channels, kernel_size, stride, dilation, groups, bias, device, dtype, algebra, initialiser, way, winograd
         )  # fmt: skip
         self.padding_mode = padding_mode
         self._set(padding=padding, output_padding=output_padding)

@@ -12,10 +12,10 @@ from ..algebra import Spec, get
 from ..init import Initialiser
 from . import _check
 from ._computed import computed
-from .weight import WAYS, HypercomplexLayer, Way
+from .weight import WAYS, OneWeightLayer, Way
 
 
-class Embedding(HypercomplexLayer):
+class Embedding(OneWeightLayer):
     """A vector for each token: the rows of H = sum_i A_i (x) S_i (PHYDI's PHM embedding), torch's embedding at n = 1.
 
     A row is mixed of n rows of S; H is never written out. So no row can stay zero: there is no padding_idx.
@@ -30,14 +30,16 @@ class Embedding(HypercomplexLayer):
     Parameters: those of ``Linear`` without a bias; ``S`` is (n, num_embeddings/n,
     embedding_dim/n). Shape: (...) int64 or int32 -> (..., embedding_dim).
 
+    Raises:
+        ValueError: n does not divide a size, or a name is unknown.
+        IndexError: in a call, a token outside [0, num_embeddings).
+
     >>> import torch, quatrain
     >>> layer = quatrain.nn.Embedding(48, 16, algebra="phm(4)")
     >>> layer(torch.tensor([[1, 5, 47]])).shape
     torch.Size([1, 3, 16])
     """
 
-    A: Tensor | None
-    factors: Tensor | None
     S: Tensor
 
     def __init__(
@@ -108,10 +110,6 @@ class Embedding(HypercomplexLayer):
         if name == "weight":
             raise AttributeError("Embedding: weight is the matrix H, computed from S and A, and cannot be set: write into S")
         super().__setattr__(name, value)
-
-    def matrix(self) -> Tensor:
-        """H (num_embeddings, embedding_dim), differentiable."""
-        return self._weight.matrix(self)
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}, algebra={self.spec}"

@@ -7,17 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .. import ops
 from ..algebra import Spec
 from ..init import Initialiser
 from . import _check
 from ._computed import computed
-from .weight import WAYS, HypercomplexLayer, Way
+from .weight import WAYS, OneWeightLayer, Way
 
 _linear = torch.ops.quatrain.linear.default
 
 
-class Linear(HypercomplexLayer):
+class Linear(OneWeightLayer):
     r"""y = H x + b with H = sum_i A_i (x) S_i (PHM (3.2)).
 
     The left Hamilton product W * x at the quaternions, PHM's layer where A is learned, WKP's H = sum_i w_i A_i (x) S_i
@@ -52,8 +51,6 @@ class Linear(HypercomplexLayer):
 
     in_features: int
     out_features: int
-    A: Tensor | None
-    factors: Tensor | None
     w: Tensor | None
     S: Tensor
     bias: Tensor | None
@@ -115,26 +112,6 @@ class Linear(HypercomplexLayer):
                 "quatrain.convert, which gives a layer the nearest weights"
             )
         super().__setattr__(name, value)
-
-    def matrix(self) -> Tensor:
-        """H (k, d) = sum_i A_i (x) S_i, differentiable."""
-        return self._weight.matrix(self)
-
-    def factorize(self, rank: int = 0, tolerance: float = 1e-6, starts: int = 6, seed: int = 0) -> bool:
-        """Computes the factors of a learned A, so that eval mode may take the factored way; True where they are sound.
-
-        They stay outside the state dict, follow ``deepcopy`` and ``to``, and are ignored from the moment that A (or w)
-        differs from what they were computed for. Always True without work where A is not learned.
-        """
-        return self.A is None or self.find_factors(rank, tolerance, starts, seed).sound
-
-    def find_factors(self, rank: int = 0, tolerance: float = 1e-6, starts: int = 6, seed: int = 0) -> ops.Decomposition:
-        """What ``factorize`` found, sound or not. Raises ValueError where A is not learned."""
-        return self._weight.find_factors(self, rank, tolerance, starts, seed)
-
-    def has_factors(self) -> bool:
-        """True where factors are held and still fit A."""
-        return self._weight.has_factors(self)
 
     def extra_repr(self) -> str:
         return (

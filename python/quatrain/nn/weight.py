@@ -147,7 +147,7 @@ class HypercomplexWeight:
         """Computes the factors of a learned A; they are held where they are sound. Raises ValueError where A is not learned."""
         structure = self._effective_structure(layer)
         if structure is None:
-            raise ValueError(f"linear: factors are of a learned A, got algebra = {self.spec}")
+            raise ValueError(f"find_factors: A must be learned, got algebra = {self.spec}")
         structure = structure.detach().clone()
         found = ops.decompose(structure, rank, tolerance, starts, seed)
         self.factored = (structure, *found.factors) if found.sound else None
@@ -369,3 +369,31 @@ class HypercomplexLayer(nn.Module):
             if mine is not None and copied is not None and not mine.is_meta:
                 ops.set_structure_state(copied, ops.structure_state(mine))
         return result
+
+
+class OneWeightLayer(HypercomplexLayer):
+    """What layers with one weight share."""
+
+    _weight: HypercomplexWeight
+    A: Tensor | None
+    factors: Tensor | None
+
+    def matrix(self) -> Tensor:
+        """H (outputs, inputs) = sum_i A_i (x) S_i, differentiable; a convolution's is (outputs, inputs times kernel)."""
+        return self._weight.matrix(self)
+
+    def factorize(self, rank: int = 0, tolerance: float = 1e-6, starts: int = 6, seed: int = 0) -> bool:
+        """Computes the factors of a learned A, so that eval mode may take the factored way; True where they are sound.
+
+        They stay outside the state dict, follow ``deepcopy`` and ``to``, and are ignored from the moment that A (or w)
+        differs from what they were computed for. Always True without work where A is not learned.
+        """
+        return self.A is None or self.find_factors(rank, tolerance, starts, seed).sound
+
+    def find_factors(self, rank: int = 0, tolerance: float = 1e-6, starts: int = 6, seed: int = 0) -> ops.Decomposition:
+        """What ``factorize`` found, sound or not. Raises ValueError where A is not learned."""
+        return self._weight.find_factors(self, rank, tolerance, starts, seed)
+
+    def has_factors(self) -> bool:
+        """True where factors are held and still fit A."""
+        return self._weight.has_factors(self)

@@ -14,12 +14,20 @@ _ops = torch.ops.quatrain
 
 
 def materialise(S: Tensor, algebra: str = "real", A: Tensor | None = None) -> Tensor:
-    """H = sum_i A_i (x) S_i of shape (k, d): the real matrix of a layer. Differentiable in S and A."""
+    """H = sum_i A_i (x) S_i of shape (k, d): the real matrix of a layer. Differentiable in S and A.
+
+    ``S``: (n, k/n, d/n). ``A``: (n, n, n) where it is learned, (3, n, R) where it is factored, None for a fixed
+    algebra.
+    """
     return _ops.materialise(S, algebra, A)
 
 
 def rank(algebra: str = "real", A: Tensor | None = None, factors: Sequence[Tensor] = ()) -> int:
-    """Rank R of the factors at hand: of a fixed algebra's, or of those given; 0 without factors."""
+    """Rank R of the factors at hand: of a fixed algebra's, or of those given; 0 without factors.
+
+    ``A``: (n, n, n) where it is learned, (3, n, R) where it is factored, None for a fixed algebra. ``factors``: U, V, W
+    (n, R) of a learned A, or none.
+    """
     return _ops.rank(algebra, A, list(factors))
 
 
@@ -39,7 +47,10 @@ def nearest(H: Tensor, algebra: str) -> Nearest:
     """The A and S whose sum_i A_i (x) S_i is nearest to ``H`` (k, d) in the Frobenius norm.
 
     A least-squares projection with a fixed algebra, the best sum of n Kronecker products with a learned one (``phm(n)``,
-    ``wkp(n)``). Computed in float64, not differentiable.
+    ``wkp(n)``). H = 0 has the error 0. Computed in float64, not differentiable.
+
+    Raises ValueError where the algebra is unknown or has trained factors, n does not divide a size, or H is not a
+    matrix of finite values, and TypeError where it is not floating point.
 
     >>> import torch, quatrain
     >>> H = quatrain.ops.materialise(torch.randn(4, 3, 2), "quaternion")
@@ -56,18 +67,17 @@ class Decomposition:
 
     #: U, V, W (n, R) in float64, or none where no start reached the tolerance
     factors: tuple[Tensor, ...]
-    #: relative error of the best try
+    #: of the best try, sound or not; 0: nothing was tried
+    rank: int
+    #: relative error of the best try; infinite where nothing was tried
     residual: float
-    #: condition of dA/d(U, V, W); infinite where its rank is below n^3
+    #: condition of dA/d(U, V, W); infinite where its rank is below n^3 (above 1e7), or no try was sound
     condition: float
 
     @property
     def sound(self) -> bool:
+        """Whether the residual is below the tolerance."""
         return bool(self.factors)
-
-    @property
-    def rank(self) -> int:
-        return self.factors[0].size(1) if self.factors else 0
 
 
 def decompose(A: Tensor, rank: int = 0, tolerance: float = 1e-6, starts: int = 6, seed: int = 0) -> Decomposition:
@@ -76,8 +86,8 @@ def decompose(A: Tensor, rank: int = 0, tolerance: float = 1e-6, starts: int = 6
     ``rank`` 0: the generic rank of n (1, 3, 5, 8, 11, 15, 20, 26, 32, 39 at n = 1 .. 10), then up to 2 more; for a larger
     n none are found without a rank. At most 4,096. ``tolerance``: largest relative error; ``starts``: random starts a rank.
     """
-    factors, residual, condition = _ops.decompose(A, rank, tolerance, starts, seed)
-    return Decomposition(tuple(factors), residual, condition)
+    factors, *found = _ops.decompose(A, rank, tolerance, starts, seed)
+    return Decomposition(tuple(factors), *found)
 
 
 @dataclasses.dataclass(frozen=True)
