@@ -44,8 +44,8 @@ Json to_json(const nn::ConversionReport& report, const ConvertArguments& argumen
   Json layers = Json::array();
   for (const auto& layer : report.layers)
     layers.push_back({{"name", layer.name},
-                      {"in", layer.in},
-                      {"out", layer.out},
+                      {"in", layer.in_features},
+                      {"out", layer.out_features},
                       {"before", layer.before},
                       {"after", layer.after},
                       {"error", layer.error ? Json(*layer.error) : Json()},

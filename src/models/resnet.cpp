@@ -106,9 +106,10 @@ std::vector<int64_t> divisible_widths(std::vector<int64_t> widths, int64_t n) {
   return widths;
 }
 
-ResNetBlockImpl::ResNetBlockImpl(const ResNetOptions& options, int64_t in, int64_t width, int64_t stride)
+ResNetBlockImpl::ResNetBlockImpl(const ResNetOptions& options, int64_t in_channels, int64_t width,
+                                 int64_t stride)
     : options(options),
-      in_(in),
+      in_(in_channels),
       width_(width),
       stride_(stride),
       out_(find_depth(options.depth()).bottleneck ? kExpansion * width : width) {
@@ -240,7 +241,7 @@ void ResNetImpl::reset() {
   for (size_t stage = 0; stage < widths.size(); ++stage)
     for (int64_t i = 0; i < depth.blocks[stage]; ++i) {
       ResNetBlock block(options, in, widths[stage], stage > 0 && i == 0 ? 2 : 1);
-      in = block->out();
+      in = block->out_channels();
       blocks->push_back(block);
     }
   head = register_module("head", torch::nn::Linear(in, options.classes()));
@@ -273,8 +274,9 @@ at::Tensor ResNetImpl::forward(const at::Tensor& x) {
   ops::ConvolutionEpilogue epilogue = stem_norm.is_empty() ? ops::ConvolutionEpilogue() : riding(stem_norm);
   epilogue.activation = "relu";
   // The first stages' pictures are large: a few at a time stay in the cache.
-  const ops::PanelSizes sizes = {
-      .items = x.size(0), .rows = x.size(2) * x.size(3), .widest = blocks[0]->as<ResNetBlockImpl>()->out()};
+  const ops::PanelSizes sizes = {.items = x.size(0),
+                                 .rows = x.size(2) * x.size(3),
+                                 .widest = blocks[0]->as<ResNetBlockImpl>()->out_channels()};
   const int64_t panel = ops::items_of_panel(sizes, pictures, is_training());
   const size_t early = blocks_in_panels(panel * sizes.rows);
   const at::Tensor y = ops::by_panels(sizes.items, panel, [&](int64_t first, int64_t count) {

@@ -16,8 +16,8 @@ std::string ConversionReport::table() const {
   text.row({"layer", "in", "out", "parameters", "after", "error"});
   for (const LayerConversion& layer : layers) {
     std::vector<std::string> row{layer_name(layer.name),
-                                 grouped(layer.in),
-                                 grouped(layer.out),
+                                 grouped(layer.in_features),
+                                 grouped(layer.out_features),
                                  grouped(layer.before),
                                  layer.skipped.empty() ? grouped(layer.after) : "-",
                                  layer.error ? short_number(*layer.error) : "-"};

@@ -98,7 +98,8 @@ class Converter {
     if (n() > 1)
       if (std::string bound = layer.bound_to_algebra(); !bound.empty()) return bound;
     for (const HypercomplexWeight* weight : layer.weights()) {
-      const auto found = reason(name, module, weight->S, weight->key(), weight->in(), weight->out());
+      const auto found =
+          reason(name, module, weight->S, weight->key(), weight->in_features(), weight->out_features());
       if (!found.empty()) return found;
     }
     return "";
@@ -117,7 +118,8 @@ class Converter {
     for (const HypercomplexWeight* weight : layer.weights()) {
       int64_t count = 0;
       for (const auto& part : weight->parts()) count += part.value.numel();
-      result.push_back(line(weight_name(name, layer, *weight), weight->in(), weight->out(), count));
+      result.push_back(
+          line(weight_name(name, layer, *weight), weight->in_features(), weight->out_features(), count));
       rest -= count;
     }
     result.front().before += rest;
@@ -229,8 +231,8 @@ class Converter {
     size_t place = 0;
     for (const auto& child : attention.named_children()) {
       const auto& before = *child.value()->as<LinearImpl>();
-      LayerConversion done =
-          line(joined(name, child.key()), before.in(), before.out(), parameter_count(before));
+      LayerConversion done = line(joined(name, child.key()), before.in_features(), before.out_features(),
+                                  parameter_count(before));
       if (!options_.fresh()) done.error = filled.layers[place++].error;
       done.after = parameter_count(*twin->named_children()[child.key()]);
       report_.layers.push_back(std::move(done));

@@ -70,7 +70,7 @@ class StateConverter {
                                 size,
                                 {},
                                 reason(layer, name, tensor)});
-      if (own_) report_.layers.back().in *= tensor.size(0);
+      if (own_) report_.layers.back().in_features *= tensor.size(0);
       if (own_ && report_.layers.back().skipped.empty()) attention_of(layer);
     }
     for (LayerConversion& layer : report_.layers)
@@ -170,7 +170,7 @@ class StateConverter {
     if (own_) {
       const std::string child = layer.name.substr(layer.name.rfind('.') + 1);
       const bool output = child == "output";
-      const at::Tensor order = order_of(layer.name, layer.in, child == "packed" ? 3 : 1);
+      const at::Tensor order = order_of(layer.name, layer.in_features, child == "packed" ? 3 : 1);
       if (order.defined()) {
         H = H.index_select(output ? 1 : 0, order);
         const auto bias = std::find_if(state_.tensors.begin(), state_.tensors.end(),

@@ -44,8 +44,8 @@ template <size_t D, bool transposed>
 void ConvNdImpl<D, transposed>::reset() {
   WeightOptions weight;
   weight.algebra = options.algebra();
-  weight.in = options.in_channels() / (transposed ? 1 : options.groups());
-  weight.out = options.out_channels() / (transposed ? options.groups() : 1);
+  weight.in_features = options.in_channels() / (transposed ? 1 : options.groups());
+  weight.out_features = options.out_channels() / (transposed ? options.groups() : 1);
   weight.kernel = values(options.kernel_size());
   weight.inputs_first = transposed;
   weight.initialiser = options.initialiser();

@@ -16,8 +16,8 @@ EmbeddingImpl::EmbeddingImpl(EmbeddingOptions options) : options(std::move(optio
 void EmbeddingImpl::reset() {
   WeightOptions weight;
   weight.algebra = options.algebra();
-  weight.in = options.embedding_dim();
-  weight.out = options.num_embeddings();
+  weight.in_features = options.embedding_dim();
+  weight.out_features = options.num_embeddings();
   weight.decays = false;
   weight.initialiser = options.initialiser();
   make(*this, std::move(weight));

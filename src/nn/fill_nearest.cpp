@@ -126,8 +126,8 @@ class Filler {
       weight->drop_prepared();
       const int64_t count = part_count(*weight);
       report_.layers.push_back({weight_name(name, layer, *weight),
-                                weight->in(),
-                                weight->out(),
+                                weight->in_features(),
+                                weight->out_features(),
                                 count,
                                 count,
                                 {},
@@ -149,14 +149,16 @@ class Filler {
     report_.algebra = layer.algebra().text();
     for (HypercomplexWeight* weight : layer.weights()) {
       const auto [place, whole] = take(weight->key());
-      const at::Tensor H = filled_up(whole, weight->out(), layer.algebra().n);
+      const at::Tensor H = filled_up(whole, weight->out_features(), layer.algebra().n);
       const std::string full = weight_name(name, layer, *weight);
-      const int64_t columns = weight->S.numel() * weight->S.size(0) / weight->out();  // with the kernel
-      require(H.dim() >= 2 && H.size(0) == weight->out() && H.numel() == columns * H.size(0),
+      const int64_t columns =
+          weight->S.numel() * weight->S.size(0) / weight->out_features();  // with the kernel
+      require(H.dim() >= 2 && H.size(0) == weight->out_features() && H.numel() == columns * H.size(0),
               "fill_nearest: '", full, "' must have one size in both models, got ", H.sizes(), " and ",
-              weight->in(), " -> ", weight->out());
+              weight->in_features(), " -> ", weight->out_features());
       const int64_t before = real.count(place.name) * whole.size(0) / real.rows(place.name);
-      LayerConversion line{full, weight->in(), weight->out(), before, part_count(*weight), {}, {}};
+      LayerConversion line{
+          full, weight->in_features(), weight->out_features(), before, part_count(*weight), {}, {}};
       line.error = weight->set_nearest(H);
       for (const auto& part : weight->parts()) own.erase(part.name);
       report_.layers.push_back(std::move(line));

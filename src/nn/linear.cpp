@@ -20,8 +20,8 @@ LinearImpl::LinearImpl(LinearOptions options) : options(std::move(options)) {
 void LinearImpl::reset() {
   WeightOptions weight;
   weight.algebra = options.algebra();
-  weight.in = options.in_features();
-  weight.out = options.out_features();
+  weight.in_features = options.in_features();
+  weight.out_features = options.out_features();
   weight.maps = options.maps();
   weight.initialiser = options.initialiser();
   make(*this, std::move(weight));

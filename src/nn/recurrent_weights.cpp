@@ -60,7 +60,7 @@ void RecurrentWeights::make(torch::nn::Module& layer, Options options) {
                             const std::string& between) {
     WeightOptions weight;
     weight.algebra = made_.map.algebra;
-    weight.in = in, weight.out = out, weight.maps = maps;
+    weight.in_features = in, weight.out_features = out, weight.maps = maps;
     weight.initialiser = made_.map.initialiser;
     weight.name = "S", weight.suffix = "_" + between + made_.suffix;
     map.make(layer, std::move(weight));

@@ -58,7 +58,7 @@ void HypercomplexWeight::make(torch::nn::Module& layer, WeightOptions options) {
       A = parameter("A", {n, n, n});
     if (spec.weighted) w = parameter("w", {n});
   }
-  std::vector<int64_t> sizes{n, made_.out / n, made_.in / n};
+  std::vector<int64_t> sizes{n, made_.out_features / n, made_.in_features / n};
   if (made_.inputs_first) std::swap(sizes[1], sizes[2]);
   sizes.insert(sizes.end(), made_.kernel.begin(), made_.kernel.end());
   S = parameter(made_.name.c_str(), sizes);
@@ -129,7 +129,7 @@ at::Tensor HypercomplexWeight::effective_structure() const {
 }
 
 ops::Decomposition HypercomplexWeight::find_factors(const ops::DecomposeOptions& decompose) {
-  TORCH_CHECK(A.defined(), "linear: factors are found of a learned A, got algebra = ", spec().text());
+  TORCH_CHECK_VALUE(A.defined(), "find_factors: A must be learned, got algebra = ", spec().text());
   const at::NoGradGuard no_grad;
   const at::Tensor structure = effective_structure().detach().clone(at::MemoryFormat::Contiguous);
   ops::Decomposition found = ops::decompose(structure, decompose);

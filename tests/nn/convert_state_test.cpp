@@ -138,8 +138,8 @@ TEST_F(ConvertStateTest, OurOwnModelsComputeTheSame) {
       const ConversionReport report = convert_state(state, ConvertStateOptions(algebra).heads(2));
       EXPECT_EQ(report.converted(), packed ? 8 : 12);
       EXPECT_EQ(of(report, "head").skipped, "n = 4 does not divide 3");
-      EXPECT_EQ(of(report, "encoder.layers.0.feed_forward.linear1").in, 16);
-      EXPECT_EQ(of(report, "encoder.layers.0.feed_forward.linear1").out, 32);
+      EXPECT_EQ(of(report, "encoder.layers.0.feed_forward.linear1").in_features, 16);
+      EXPECT_EQ(of(report, "encoder.layers.0.feed_forward.linear1").out_features, 32);
       auto twin = classifier(algebra, packed);
       write_safetensors(folder_ / "twin.safetensors", state.tensors, state.metadata);
       load_weights(*twin, folder_ / "twin.safetensors");

@@ -31,7 +31,7 @@ double largest_error(const at::Tensor& a, const at::Tensor& b) {
 
 // The real layer of torch that has the same matrices: H (k, d, kernel...).
 at::Tensor expanded(const HypercomplexWeight& weight, at::IntArrayRef kernel) {
-  std::vector<int64_t> sizes{weight.out(), weight.in()};
+  std::vector<int64_t> sizes{weight.out_features(), weight.in_features()};
   sizes.insert(sizes.end(), kernel.begin(), kernel.end());
   return weight.matrix().view(sizes);
 }
@@ -300,8 +300,8 @@ void expect_replaced(Torchs torchs, Ours exact, const at::Tensor& x) {
   const int64_t before = torchs->weight.numel() + (torchs->bias.defined() ? torchs->bias.numel() : 0);
   const ConversionReport report = convert(*model, "quaternion");
   ASSERT_EQ(report.converted(), 1);
-  EXPECT_EQ(report.layers[0].in, 8);
-  EXPECT_EQ(report.layers[0].out, 12);
+  EXPECT_EQ(report.layers[0].in_features, 8);
+  EXPECT_EQ(report.layers[0].out_features, 12);
   EXPECT_EQ(report.layers[0].before, before);
   EXPECT_LT(report.layers[0].error.value(), 1e-6);
   EXPECT_LT(largest_error(model->forward(x), expected), 1e-5);

@@ -43,7 +43,7 @@ class CellImpl : public HypercomplexModule<CellImpl> {
   void reset() override {
     WeightOptions weight;
     weight.algebra = options.algebra();
-    weight.in = weight.out = options.width();
+    weight.in_features = weight.out_features = options.width();
     weight.suffix = "_input";
     input.make(*this, weight);
     weight.suffix = "_state";

@@ -20,8 +20,8 @@ TEST(NnWeight, HasTheNamesAndAxesItIsGiven) {
   } holder;
   WeightOptions options;
   options.algebra = "phm(4)";
-  options.in = 8;
-  options.out = 12;
+  options.in_features = 8;
+  options.out_features = 12;
   options.kernel = {3, 2};
   options.name = "F";
   options.suffix = "_down";

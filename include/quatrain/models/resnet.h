@@ -64,11 +64,11 @@ struct QUATRAIN_API ResNetOptions : nn::MapOptions<ResNetOptions> {
 /// channels or the size changes a 1 x 1 convolution `shortcut` with its `shortcut_norm`.
 class QUATRAIN_API ResNetBlockImpl : public torch::nn::Cloneable<ResNetBlockImpl> {
  public:
-  ResNetBlockImpl(const ResNetOptions& options, int64_t in, int64_t width, int64_t stride);
+  ResNetBlockImpl(const ResNetOptions& options, int64_t in_channels, int64_t width, int64_t stride);
   void reset() override;
-  /// (B, in, h, w) -> (B, out(), h / stride, w / stride), rounded up
+  /// (B, in_channels, h, w) -> (B, out_channels(), h / stride, w / stride), rounded up.
   at::Tensor forward(const at::Tensor& x);
-  int64_t out() const { return out_; }
+  int64_t out_channels() const { return out_; }
 
   ResNetOptions options;
   std::vector<nn::Conv2d> convolutions;
@@ -96,10 +96,13 @@ TORCH_MODULE(ResNetBlock);
 /// pixels lie with their channels together (channels last), whatever the input's memory is.
 class QUATRAIN_API ResNetImpl : public torch::nn::Cloneable<ResNetImpl> {
  public:
-  /// Throws std::invalid_argument where there is no such depth, or n does not divide a width.
+  /// Throws std::invalid_argument where there is no such depth, where widths are not four or n does not
+  /// divide one of them, where n does not divide in_channels unless the first convolution is real, and where
+  /// classes are none.
   explicit ResNetImpl(ResNetOptions options);
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
+  /// Throws c10::ValueError where x has another shape than (B, in_channels, h, w).
   at::Tensor forward(const at::Tensor& x);
 
   ResNetOptions options;

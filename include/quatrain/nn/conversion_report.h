@@ -12,7 +12,7 @@ namespace quatrain::nn {
 /// What became of one layer, or of one weight of a recurrent layer.
 struct QUATRAIN_API LayerConversion {
   std::string name;  ///< dotted, as in named_modules, with the weight's behind it; empty: the module itself
-  int64_t in = 0, out = 0;
+  int64_t in_features = 0, out_features = 0;
   int64_t before = 0;  ///< parameters, bias included
   int64_t after = 0;   ///< the same number where it was skipped
   std::optional<double>

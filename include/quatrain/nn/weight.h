@@ -15,14 +15,14 @@ namespace quatrain::nn {
 /// The shape and the names of a weight.
 struct QUATRAIN_API WeightOptions {
   AlgebraSpec algebra;
-  int64_t in = 0;   ///< d; n must divide it
-  int64_t out = 0;  ///< k; n must divide it
+  int64_t in_features = 0;   ///< d; n must divide it
+  int64_t out_features = 0;  ///< k; n must divide it
   /// Further axes of S: a convolution's kernel.
   std::vector<int64_t> kernel;
   /// S is (n, d/n, k/n, kernel...), as torch holds the weights of a transposed convolution.
   bool inputs_first = false;
-  /// How many maps lie beside each other in `out`, as Q, K and V of a packed projection do or the gates of a
-  /// recurrent cell: the weight is drawn with the fans of one.
+  /// How many maps lie beside each other in `out_features`, as Q, K and V of a packed projection do or the
+  /// gates of a recurrent cell: the weight is drawn with the fans of one.
   int64_t maps = 1;
   /// Whether weight decay applies to S.
   bool decays = true;
@@ -49,8 +49,8 @@ class QUATRAIN_API HypercomplexWeight {
   void draw();
 
   const AlgebraSpec& spec() const { return made_.algebra; }
-  int64_t in() const { return made_.in; }
-  int64_t out() const { return made_.out; }
+  int64_t in_features() const { return made_.in_features; }
+  int64_t out_features() const { return made_.out_features; }
   /// The name of S in the layer.
   std::string key() const { return made_.name + made_.suffix; }
 
@@ -81,7 +81,7 @@ class QUATRAIN_API HypercomplexWeight {
   /// differs from the values they were computed for. Where A is not learned, it does nothing and returns
   /// true. Must not be called while another thread runs forward().
   bool factorize(const ops::DecomposeOptions& options = {});
-  /// What factorize() found, sound or not. An error where A is not learned.
+  /// What factorize() found, sound or not. Throws c10::ValueError where A is not learned.
   ops::Decomposition find_factors(const ops::DecomposeOptions& options = {});
   /// True where factors are held and still fit A.
   bool has_factors() const;
