@@ -16,6 +16,10 @@
 /// Every system of the papers is one bilinear map, y = (sum_i A_i (x) S_i) x + b, with A of shape (n, n, n)
 /// indexed [i, row, column], S of shape (n, k/n, d/n), and the components of x and y concatenated on the last
 /// axis.
+///
+/// Errors are one sentence with the function, the argument, the rule and the value: std::invalid_argument or
+/// c10::ValueError for an unknown name or a number out of range, c10::IndexError for a token out of range,
+/// c10::TypeError where `nearest` gets no floating-point matrix, else c10::Error (shapes, types, devices).
 namespace quatrain::ops {
 
 /// Sets an option of the operators in this thread for the lifetime of the guard, which then restores the
@@ -143,9 +147,9 @@ QUATRAIN_API int64_t rank(const Product& product);
 /// H = sum_i A_i (x) S_i of shape (k, d): the real matrix of a layer. Differentiable in S and A.
 QUATRAIN_API at::Tensor materialise(const at::Tensor& S, const Product& product);
 
-/// The rows of H = sum_i A_i (x) S_i that tokens name: tokens (...) int64 in [0, k), S (n, k/n, d/n) -> (...,
-/// d). H is never written out: each row is mixed of n rows of S. Differentiable in S and A; a token outside
-/// is an error.
+/// The rows of H = sum_i A_i (x) S_i that tokens name: tokens (...) int64 or int32 in [0, k), S (n, k/n, d/n)
+/// -> (..., d). H is never written out: each row is mixed of n rows of S. Differentiable in S and A. Throws
+/// c10::IndexError for a token outside [0, k).
 QUATRAIN_API at::Tensor embedding(const at::Tensor& tokens, const at::Tensor& S, const Product& product);
 
 /// Forgets what was prepared from S. Layers call it in train(), eval() and after loading. Needed by hand only
@@ -163,8 +167,9 @@ QUATRAIN_API PreparedSize prepared_size();
 /// best first. QUATRAIN_CPU_ISA chooses another; a name that is not here is an error of the first call.
 QUATRAIN_API std::vector<std::string> instruction_sets();
 
-/// Component-wise product a * b of two tensors of hypercomplex numbers: (..., n m) and (..., n m) broadcast
-/// on the leading axes, components concatenated on the last axis.
+/// Product a * b of two tensors of m hypercomplex numbers, number by number (QNLP (1)): (a * b)_c = sum_{i,j}
+/// A[i, c, j] a_i b_j. (..., n m) and (..., n m) broadcast on the leading axes, components concatenated on
+/// the last axis.
 QUATRAIN_API at::Tensor hamilton_product(const at::Tensor& a, const at::Tensor& b, std::string_view algebra);
 /// The conjugate, component by component: (..., n m) -> (..., n m).
 QUATRAIN_API at::Tensor hypercomplex_conjugate(const at::Tensor& a, std::string_view algebra);
@@ -191,10 +196,11 @@ QUATRAIN_API void set_structure_state(const at::Tensor& A, const at::Tensor& sta
 /// Numerical factors of a structure tensor.
 struct QUATRAIN_API Decomposition {
   std::vector<at::Tensor> factors;  ///< {U, V, W}, float64, (n, R); empty where none were found
-  int64_t rank = 0;
-  double residual = 0;   ///< relative error of the best try
-  double condition = 0;  ///< condition of dA/d(U, V, W); infinite where its rank is below n^3 (above 1e7)
-  bool sound = false;    ///< residual below the tolerance
+  int64_t rank = 0;                 ///< of the best try, sound or not; 0: nothing was tried
+  double residual = 0;              ///< relative error of the best try; infinite where nothing was tried
+  /// Condition of dA/d(U, V, W); infinite where its rank is below n^3 (above 1e7), or no try was sound.
+  double condition = 0;
+  bool sound = false;  ///< residual below the tolerance
 };
 
 /// Options of decompose.
@@ -220,13 +226,16 @@ struct QUATRAIN_API Nearest {
   double error = 0;  ///< |H - sum_i A_i (x) S_i| / |H|, Frobenius norms, with A and S as they are returned
 };
 
-/// Finds the A and S whose sum_i A_i (x) S_i is nearest to `weight` (out, in) in the Frobenius norm.
+/// Finds the A and S whose sum_i A_i (x) S_i is nearest to H (out, in) in the Frobenius norm.
 ///
 /// With a fixed algebra that is a least-squares projection; among equally near weights the smallest are
 /// taken. With a learned one (`phm(n)`, `wkp(n)` with w = 1; where its training would start does not matter)
 /// it is the best sum of n Kronecker products, by Van Loan and Pitsianis; |A_i| = |S_i|, except where fewer
-/// than n terms give all of `weight`: then S_i is zero for the others and A_i is not. Computed in float64.
-/// Not differentiable.
-QUATRAIN_API Nearest nearest(const at::Tensor& weight, std::string_view algebra);
+/// than n terms give all of H: then S_i is zero for the others and A_i is not. H = 0 has the error 0.
+/// Computed in float64. Not differentiable.
+///
+/// Throws c10::ValueError where the algebra is unknown or has trained factors, n does not divide a size, or H
+/// is not a matrix of finite values, and c10::TypeError where it is not floating point.
+QUATRAIN_API Nearest nearest(const at::Tensor& H, std::string_view algebra);
 
 }  // namespace quatrain::ops

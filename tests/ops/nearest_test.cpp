@@ -197,9 +197,9 @@ TEST_F(NearestTest, EmptyMatricesAreNearToEmptyWeights) {
 }
 
 TEST_F(NearestTest, BadInputGetsASentence) {
-  const auto refusal = [](const torch::Tensor& weight, const char* algebra) {
+  const auto refusal = [](const torch::Tensor& H, const char* algebra) {
     try {
-      nearest(weight, algebra);
+      nearest(H, algebra);
     } catch (const c10::Error& error) {
       return std::string(error.what_without_backtrace());
     }
@@ -208,7 +208,8 @@ TEST_F(NearestTest, BadInputGetsASentence) {
   EXPECT_THAT(refusal(torch::zeros({8, 6}), "quaternion"),
               HasSubstr("must be divisible by n = 4 (quaternion), got [8, 6]"));
   EXPECT_THAT(refusal(torch::zeros({8, 8}), "phm(4, trained_rank=6)"), HasSubstr("trained factors"));
-  EXPECT_THAT(refusal(torch::zeros({8}), "quaternion"), HasSubstr("must be a matrix (out, in), got [8]"));
+  EXPECT_THAT(refusal(torch::zeros({8}), "quaternion"),
+              HasSubstr("nearest: H must be a matrix (out, in), got [8]"));
   EXPECT_THAT(refusal(torch::zeros({8, 8}), "quaternoin"), HasSubstr("quaternion"));
   EXPECT_THAT(refusal(torch::zeros({8, 8}, torch::kLong), "complex"), HasSubstr("floating point"));
   EXPECT_THAT(refusal(torch::full({8, 8}, std::numeric_limits<double>::quiet_NaN()), "phm(2)"),

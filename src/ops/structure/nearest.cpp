@@ -29,17 +29,15 @@ algebra::Spec parse(std::string_view text) {
   }
 }
 
-algebra::Spec check(const at::Tensor& weight, std::string_view text) {
+algebra::Spec check(const at::Tensor& H, std::string_view text) {
   const algebra::Spec spec = parse(text);
   TORCH_CHECK_VALUE(spec.trained_rank == 0, "nearest: trained factors (", text,
                     ") have no nearest weights in closed form: take a learned A, such as phm(", spec.n, ")");
-  TORCH_CHECK_VALUE(weight.dim() == 2, "nearest: weight must be a matrix (out, in), got ", weight.sizes());
-  TORCH_CHECK_TYPE(weight.is_floating_point(), "nearest: weight must be real floating point, got ",
-                   weight.scalar_type());
+  TORCH_CHECK_VALUE(H.dim() == 2, "nearest: H must be a matrix (out, in), got ", H.sizes());
+  TORCH_CHECK_TYPE(H.is_floating_point(), "nearest: H must be real floating point, got ", H.scalar_type());
   for (const int64_t axis : {0, 1})
-    TORCH_CHECK_VALUE(weight.size(axis) % spec.n == 0,
-                      "nearest: the sizes of weight must be divisible by n = ", spec.n, " (", text, "), got ",
-                      weight.sizes());
+    TORCH_CHECK_VALUE(H.size(axis) % spec.n == 0, "nearest: the sizes of H must be divisible by n = ", spec.n,
+                      " (", text, "), got ", H.sizes());
   return spec;
 }
 
@@ -83,55 +81,55 @@ Summands factor(const at::Tensor& R, int64_t n, double unit) {
   return result;
 }
 
-Tensors nearest_any(const at::Tensor& weight, std::string_view text) {
-  const algebra::Spec spec = check(weight, text);
-  const int64_t n = spec.n, k = weight.size(0) / n, d = weight.size(1) / n;
-  const at::Tensor H = weight.to(at::kDouble);
-  TORCH_CHECK_VALUE(H.isfinite().all().item<bool>(), "nearest: weight must be finite, got nan or inf in ",
-                    weight.sizes());
-  const at::Tensor R = blocks_to_rows(H, n);
+Tensors nearest_any(const at::Tensor& H, std::string_view text) {
+  const algebra::Spec spec = check(H, text);
+  const int64_t n = spec.n, k = H.size(0) / n, d = H.size(1) / n;
+  const at::Tensor values = H.to(at::kDouble);
+  TORCH_CHECK_VALUE(values.isfinite().all().item<bool>(), "nearest: H must be finite, got nan or inf in ",
+                    H.sizes());
+  const at::Tensor R = blocks_to_rows(values, n);
   Summands found;
   if (spec.learned) {
-    found = R.numel() > 0 ? factor(R, n, epsilon(weight.scalar_type()))
+    found = R.numel() > 0 ? factor(R, n, epsilon(H.scalar_type()))
                           : Summands{at::ones({n, n * n}, R.options()), at::empty({n, 0}, R.options())};
   } else {
-    found.A = table_tensor(algebra::get(spec.name), at::kDouble, weight.device()).view({n, n * n});
+    found.A = table_tensor(algebra::get(spec.name), at::kDouble, H.device()).view({n, n * n});
     found.S = project(R, found.A);
   }
-  const at::Tensor A = found.A.to(weight.scalar_type(), false, /*copy=*/true);
-  const at::Tensor S = found.S.to(weight.scalar_type());
+  const at::Tensor A = found.A.to(H.scalar_type(), false, /*copy=*/true);
+  const at::Tensor S = found.S.to(H.scalar_type());
   // The error of what is returned, its rounding included.
   const at::Tensor norm = R.norm(), rest = (R - A.to(at::kDouble).t().matmul(S.to(at::kDouble))).norm();
   const at::Tensor error = at::where(norm.eq(0), rest, rest / norm);
   return {S.reshape({n, k, d}).contiguous(), A.reshape({n, n, n}).contiguous(), error};
 }
 
-Tensors nearest_meta(const at::Tensor& weight, std::string_view text) {
-  const algebra::Spec spec = check(weight, text);
+Tensors nearest_meta(const at::Tensor& H, std::string_view text) {
+  const algebra::Spec spec = check(H, text);
   const int64_t n = spec.n;
-  return {weight.new_empty({n, weight.size(0) / n, weight.size(1) / n}), weight.new_empty({n, n, n}),
-          weight.new_empty({}, at::kDouble)};
+  return {H.new_empty({n, H.size(0) / n, H.size(1) / n}), H.new_empty({n, n, n}),
+          H.new_empty({}, at::kDouble)};
 }
 
 // Not differentiable: what comes out is a start, with no graph behind it.
-Tensors nearest_autograd(const at::Tensor& weight, std::string_view text) {
+Tensors nearest_autograd(const at::Tensor& H, std::string_view text) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("quatrain::nearest", "")
                              .typed<Tensors(const at::Tensor&, std::string_view)>();
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return op.call(weight.detach(), text);
+  return op.call(H.detach(), text);
 }
 
 }  // namespace
 
-Nearest nearest(const at::Tensor& weight, std::string_view algebra) {
+Nearest nearest(const at::Tensor& H, std::string_view algebra) {
   const at::NoGradGuard no_grad;
-  const auto [S, A, error] = nearest_autograd(weight, algebra);
+  const auto [S, A, error] = nearest_autograd(H, algebra);
   return {S, A, error.item<double>()};
 }
 
 TORCH_LIBRARY_FRAGMENT(quatrain, m) {
-  m.def("nearest(Tensor weight, str algebra) -> (Tensor S, Tensor A, Tensor error)");
+  m.def("nearest(Tensor H, str algebra) -> (Tensor S, Tensor A, Tensor error)");
 }
 TORCH_LIBRARY_IMPL(quatrain, CompositeExplicitAutograd, m) {
   m.impl("nearest", &nearest_any);
