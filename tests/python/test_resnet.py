@@ -65,9 +65,11 @@ def small(algebra="quaternion", **options):
 @pytest.mark.parametrize("algebra", ["real", "quaternion", "phm(4)", "wkp(4)", "phm(4, trained_rank=6)"])
 @pytest.mark.parametrize("depth", [18, 50])
 @pytest.mark.parametrize("residual", ["plain", "phydi", "code", "fixup"])
-def test_answers_are_the_same_with_and_without_gradients(residual, depth, algebra):
+@pytest.mark.parametrize("bias", [False, True])
+def test_answers_are_the_same_with_and_without_gradients(residual, depth, algebra, bias):
     """Without gradients norms, sums and activations ride on the convolutions."""
-    net, x = small(algebra, residual=residual, depth=depth), torch.randn(2, 4, 8, 8)
+    net, x = small(algebra, residual=residual, depth=depth, bias=bias), torch.randn(2, 4, 8, 8)
+    assert any(name.endswith("conv1.bias") for name, _ in net.named_parameters()) == bias
     expected = net(x).detach()
     assert expected.std() > 1e-3
     with torch.no_grad():

@@ -122,6 +122,7 @@ Twin make(const std::string& kind, const std::string& algebra) {
                                  .algebra(algebra)
                                  .depth(50)
                                  .widths({8, 8, 16, 16})
+                                 .bias(true)
                                  .residual(models::Residual::fixup)));
   if (kind == "classifier") {
     models::TextClassifier model(

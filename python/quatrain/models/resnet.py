@@ -113,6 +113,7 @@ class ResNetBlock(nn.Module):
         depth: int = 18,
         residual: Residual = "plain",
         norm: ConvolutionNorm = "batch",
+        bias: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
         algebra: str | Spec = "quaternion",
@@ -131,7 +132,7 @@ class ResNetBlock(nn.Module):
 
         def add(name: str, from_: int, to: int, kernel: int, step: int) -> None:
             options: dict[str, Any] = {"algebra": algebra, "initialiser": initialiser, "way": way, "winograd": winograd}
-            setattr(self, name, Conv2d(from_, to, kernel, step, kernel // 2, bias=False, **options, **at))
+            setattr(self, name, Conv2d(from_, to, kernel, step, kernel // 2, bias=bias, **options, **at))
             if residual != "fixup":
                 setattr(self, norm_name(name), _norm(norm, to, n, at))
 
@@ -254,10 +255,11 @@ class ResNet(nn.Module):
         residual: what a block makes of its input x, through its shortcut s, and its branch F: ``plain`` ReLU(s(x) + F(x));
             ``phydi`` s(x) + alpha F(x), with an alpha that is learned and 0 at the start (PHYDI (3)); ``code``
             s(x) + alpha ReLU(F(x)), as its authors' program has it; ``fixup`` ReLU(s(x) + F(x)) without norms, with scalars
-            around each convolution.
+            around each convolution (Zhang et al. 2019, who have two scalars more, before the stem's ReLU and the head).
         norm: ``batch``, or ``whitening`` of each unit (``WhiteningNorm``); fixup has none, whatever stands here.
         real_stem: the first convolution is real.
-        algebra, initialiser, way, winograd: of all convolutions, which have no bias.
+        bias: whether the convolutions have one.
+        algebra, initialiser, way, winograd: of all convolutions.
 
     Children: ``stem``, ``stem_norm``, ``blocks``, ``head``. Shape: (B, in_channels, h, w) -> (B, classes). Inside, pixels lie
     with their channels together (channels last), whatever the input's memory is.
@@ -284,6 +286,7 @@ class ResNet(nn.Module):
         residual: Residual = "plain",
         norm: ConvolutionNorm = "batch",
         real_stem: bool = False,
+        bias: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
         algebra: str | Spec = "quaternion",
@@ -301,9 +304,9 @@ class ResNet(nn.Module):
         _check.at_least_one("ResNet", "classes", classes)
         self.in_channels, self.classes, self.depth, self.residual = in_channels, classes, depth, residual
         at: dict[str, Any] = {"device": device, "dtype": dtype}
-        options = at | {"algebra": spec, "initialiser": initialiser, "way": way, "winograd": winograd}
+        options = at | {"bias": bias, "algebra": spec, "initialiser": initialiser, "way": way, "winograd": winograd}
         first = options | {"algebra": "real"} if real_stem else options
-        self.stem = Conv2d(in_channels, widths[0], 3, padding=1, bias=False, **first)
+        self.stem = Conv2d(in_channels, widths[0], 3, padding=1, **first)
         self.stem_norm = None if residual == "fixup" else _norm(norm, widths[0], spec.n, at)
         self.blocks = nn.ModuleList()
         channels = widths[0]
