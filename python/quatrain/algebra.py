@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from . import _library as _library
 
-__all__ = ["Algebra", "Properties", "Spec", "add", "add_from_file", "get", "names"]
+__all__ = ["Algebra", "Properties", "Spec", "add", "add_from_file", "add_from_weights", "get", "names"]
 
 _ops = torch.ops.quatrain
 
@@ -112,7 +112,11 @@ def add(
     """Adds an algebra of your own.
 
     ``table`` is A (n, n, n), n up to 64; ``factors`` U, V, W (n, R) are checked against it; ``conjugation`` (n signs)
-    is (1, -1, ..., -1) by default. Raises ValueError where the name is taken by another table.
+    is (1, -1, ..., -1) by default. Adding the same once more does no harm.
+
+    Raises ValueError where the name is no identifier, is reserved, or is taken by another table or conjugation; where
+    the table is not of n^3 finite real numbers, n from 1 to 64, the largest of a size from 1e-6 to 1e6; where factors
+    miss it by more than 1e-12 of that; and where the conjugation is not n signs.
 
     >>> from quatrain import algebra
     >>> algebra.add("swap", [[[1, 0], [0, 1]], [[0, 1], [1, 0]]]).properties.commutative
@@ -125,8 +129,21 @@ def add(
 
 
 def add_from_file(path: str | os.PathLike[str]) -> Algebra:
-    """Reads an algebra from a ``.json`` or ``.toml`` file (docs/algebras.md) and adds it."""
+    """Reads an algebra from a ``.json`` or ``.toml`` file (docs/algebras.md) and adds it.
+
+    Raises ValueError, which names the file, where it cannot be read, ends otherwise, lacks a key or has one that is
+    unknown, and for what ``add`` refuses.
+    """
     return get(_ops.algebra_add_from_file(os.fspath(path)))
+
+
+def add_from_weights(path: str | os.PathLike[str]) -> None:
+    """Adds the algebras of a file of weights that this process does not know; C++'s ``nn::add_algebras``.
+
+    So a model over a table of your own can be built before its weights are loaded. Raises RuntimeError, which names the
+    file, where it cannot be read, or a name is taken by another table.
+    """
+    _ops.add_algebras(os.fspath(path))
 
 
 @dataclasses.dataclass(frozen=True)

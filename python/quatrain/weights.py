@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Iterator
+from typing import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -38,11 +38,14 @@ def _state(module: nn.Module) -> dict[str, Tensor]:
 
 
 def save_model(module: nn.Module, path: str | os.PathLike[str]) -> None:
-    """Writes all parameters and buffers by their names.
+    """Writes all parameters and buffers by their names; C++'s ``nn::save_weights``.
 
     For each hypercomplex layer the metadata hold its algebra and the hash of its table, since weights of different
     algebras have the same names and shapes; the tables themselves travel along. The C++ program reads the file. It is
     written beside and renamed: a reader sees the old one or the new one, whole.
+
+    Raises ValueError where a parameter is spread over several processes, and RuntimeError, which names the file, where
+    it cannot be written.
 
     >>> import tempfile, torch, quatrain
     >>> one, two = (quatrain.nn.Linear(8, 8, algebra="quaternion") for _ in range(2))
@@ -77,14 +80,23 @@ def _algebra_problem(layer: str, spec: Spec, metadata: dict[str, str]) -> str | 
     return None if same else f"{shown} was trained with the algebra {stored}, the model has {spec.identity}"
 
 
-def _problems(module: nn.Module, tensors: dict[str, Tensor], metadata: dict[str, str]) -> Iterator[str]:
+def _is_part(name: str, modules: Sequence[str]) -> bool:
+    """True of these modules and of what they consist of."""
+    return any(name == module or name.startswith(module + ".") for module in modules)
+
+
+def _problems(
+    module: nn.Module, tensors: dict[str, Tensor], metadata: dict[str, str], without: Sequence[str]
+) -> Iterator[str]:
     for layer, spec in _layers(module):
         problem = _algebra_problem(layer, spec, metadata)
-        if problem:
+        if problem and not _is_part(layer, without):
             yield problem
     state = _state(module)
     for name, tensor in state.items():
         stored = tensors.get(name)
+        if _is_part(name, without):
+            continue
         if stored is None:
             yield f"the model's '{name}' {list(tensor.shape)} is not in the file"
         elif stored.shape != tensor.shape:
@@ -92,20 +104,26 @@ def _problems(module: nn.Module, tensors: dict[str, Tensor], metadata: dict[str,
         elif stored.dtype != tensor.dtype and not (stored.is_floating_point() and tensor.is_floating_point()):
             yield f"'{name}' has type {stored.dtype}, the model's {tensor.dtype}"
     for name, stored in tensors.items():
-        if name not in state:
+        if name not in state and not _is_part(name, without):
             yield f"the file's '{name}' {list(stored.shape)} is not in the model"
+    for part in without:
+        if not any(_is_part(name, [part]) for name in (*state, *tensors)):
+            yield f"neither has a part '{part}' that could be left out"
 
 
-def load_model(module: nn.Module, path: str | os.PathLike[str]) -> None:
-    """Reads what ``save_model`` or the C++ program wrote into a module of the same make.
+def load_model(module: nn.Module, path: str | os.PathLike[str], without: Sequence[str] = ()) -> None:
+    """Reads what ``save_model`` or the C++ program wrote into a module of the same make; C++'s ``nn::load_weights``.
 
     Names, shapes, algebras and table hashes must fit; else RuntimeError says which layer or tensor differs and how, and
-    nothing is changed. Floating types may differ: values are converted to the module's.
+    nothing is changed. Floating types may differ: values are converted to the module's. Modules named in ``without``
+    (``head``, ``encoder.layers.0``) keep their values, whatever the file has of them.
     """
     names, values, metadata = _ops.read_safetensors(os.fspath(path))
     tensors = dict(zip(names, values))
-    found = list(_problems(module, tensors, metadata))
+    found = list(_problems(module, tensors, metadata, without))
     if found:
         more = f" (and {len(found) - 1} more differences)" if len(found) > 1 else ""
         raise RuntimeError(f"load_model: '{os.fspath(path)}' does not fit the model: {found[0]}{more}")
-    module.load_state_dict(tensors)
+    # What is left out, and it alone, is missing now.
+    taken = {name: tensor for name, tensor in tensors.items() if not _is_part(name, without)}
+    module.load_state_dict(taken, strict=not without)

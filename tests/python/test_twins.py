@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 import torch
+from quatrain import algebra as algebras
 from quatrain import load_model, models, nn, save_model
 from safetensors.torch import load_file, save_file
 from text_classifier import TextClassifier
@@ -36,7 +37,7 @@ KINDS = {
     "convolution_transposed": lambda algebra: nn.ConvTranspose1d(8, 12, 3, 2, groups=1, algebra=algebra, initialiser="he"),
     "whitening": lambda algebra: nn.WhiteningNorm(8),
     "resnet": lambda algebra: models.ResNet(4, 5, widths=(8, 16, 16, 32), algebra=algebra),
-    "fixup": lambda algebra: models.ResNet(4, 5, depth=50, widths=(8, 8, 16, 16), residual="fixup", algebra=algebra),
+    "fixup": lambda algebra: models.ResNet(4, 5, depth=50, widths=(8, 8, 16, 16), residual="fixup", bias=True, algebra=algebra),
     "embedding": lambda algebra: nn.Embedding(56, 16, algebra=algebra),
     "classifier": lambda algebra: TextClassifier(50, 3, width=16, heads=2, feed_forward=32, algebra=algebra),
 }
@@ -138,6 +139,32 @@ def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(RuntimeError, match="missing"):
         load_model(other, tmp_path / "missing")
     assert torch.equal(other.S, before)
+
+
+def test_parts_may_keep_their_values(tmp_path):
+    def model(algebra, classes):
+        return torch.nn.ModuleDict({"body": nn.Linear(8, 8), "head": nn.Linear(8, classes, algebra=algebra)})
+
+    one, other = model("quaternion", 4), model("complex", 6)
+    save_model(one, tmp_path / "weights")
+    head = other["head"].S.clone()
+    load_model(other, tmp_path / "weights", without=["head"])
+    assert torch.equal(other["body"].S, one["body"].S) and torch.equal(other["head"].S, head)
+    with pytest.raises(RuntimeError, match="neither has a part 'haed' that could be left out"):
+        load_model(one, tmp_path / "weights", without=["haed"])
+    with pytest.raises(RuntimeError, match="layer 'head' was trained with the algebra quaternion"):
+        load_model(other, tmp_path / "weights", without=["body"])
+
+
+def test_algebras_of_a_file_are_added(tmp_path):
+    algebras.add("of_weights", -algebras.get("quaternion").table)
+    save_model(nn.Linear(8, 8, algebra="of_weights"), tmp_path / "weights")
+    bytes_ = (tmp_path / "weights").read_bytes().replace(b"of_weights", b"of_another")
+    (tmp_path / "other").write_bytes(bytes_)
+    algebras.add_from_weights(tmp_path / "other")
+    assert torch.equal(algebras.get("of_another").table, algebras.get("of_weights").table)
+    with pytest.raises(RuntimeError, match="missing"):
+        algebras.add_from_weights(tmp_path / "missing")
 
 
 def test_a_file_of_another_type_is_converted(tmp_path):
