@@ -1,4 +1,6 @@
-"""The operators ``torch.ops.quatrain.*`` as typed functions.
+"""The operators ``torch.ops.quatrain.*`` that users call, as typed functions.
+
+The other operators serve derivatives, layers and runs.
 
 Every system of the papers is one bilinear map, y = (sum_i A_i (x) S_i) x + b, with A of shape (n, n, n) indexed
 [i, row, column], S of shape (n, k/n, d/n), and the components of x and y concatenated on the last axis. Arguments that
@@ -20,6 +22,7 @@ from .components import (
 )
 from .maps import (
     convolution,
+    convolution_with_epilogue,
     drop_prepared,
     embedding,
     instruction_sets,
@@ -49,6 +52,7 @@ __all__ = [
     "Nearest",
     "StructureReport",
     "convolution",
+    "convolution_with_epilogue",
     "cut_heads",
     "decompose",
     "drop_prepared",

@@ -45,9 +45,10 @@ def hypercomplex_attention(
     ``offset`` = S - L where the queries are the last of the keys, as with a cache. What is hidden from all queries alike
     (padding, keys behind the last query's place, a mask with one row for all queries) may hold NaN.
 
-    ``key`` and ``value`` may be views of a longer cache: they are read where they lie. ``dropout`` acts on the weights, by
-    draws of torch's generator. It has second derivatives in float32 on a CPU with n maps; elsewhere it is torch's
-    ``scaled_dot_product_attention``, which has them under ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)``.
+    ``key`` and ``value`` may be views of a longer cache: they are read where they lie. ``dropout`` acts on the weights,
+    by draws of torch's generator. It has derivatives of any order with n maps in float32 on a CPU (but for heads too
+    large for the caches), with a mask that learns, and where weights are returned. Elsewhere it has those of torch's
+    ``scaled_dot_product_attention``, which are of any order under ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)``.
 
     >>> import torch, quatrain
     >>> Q, K, V = torch.randn(3, 2, 5, 4, 2, 3)

@@ -14,9 +14,10 @@ ACTIVATIONS: tuple[str, ...] = tuple(_ops.activation_names())
 
 
 def hamilton_product(a: Tensor, b: Tensor, algebra: str) -> Tensor:
-    """Component-wise product a * b of two tensors of hypercomplex numbers (QNLP (1)).
+    """Product a * b of two tensors of m hypercomplex numbers, number by number (QNLP (1)).
 
-    (..., n m) and (..., n m), broadcast on the leading axes, components concatenated on the last axis.
+    (a * b)_c = sum_{i,j} A[i, c, j] a_i b_j. (..., n m) and (..., n m), broadcast on the leading axes, components
+    concatenated on the last axis.
 
     >>> import torch, quatrain
     >>> i, j = torch.tensor([0., 1, 0, 0]), torch.tensor([0., 0, 1, 0])
@@ -49,8 +50,11 @@ def split_activation(x: Tensor, name: str) -> Tensor:
     return _ops.split_activation(x, name)
 
 
-def hypercomplex_dropout(x: Tensor, p: float = 0.5, training: bool = True, n: int = 1, per_unit: bool = False) -> Tensor:
-    """Dropout of (..., n m), scaled by 1/(1 - p): element by element, or ``per_unit``, all n components together."""
+def hypercomplex_dropout(x: Tensor, p: float, training: bool, n: int = 1, per_unit: bool = False) -> Tensor:
+    """Dropout of (..., n m), scaled by 1/(1 - p): element by element, or ``per_unit``, all n components together.
+
+    The identity where ``training`` is false. Raises ValueError where p is not from 0 to 1.
+    """
     return _ops.hypercomplex_dropout(x, p, training, n, per_unit)
 
 
@@ -75,6 +79,10 @@ def whitening_norm(
     ``x``: (B, n c, ...) -> the same. It whitens with the batch's own statistics while ``training``, else with the running
     ones, ``running_mean`` (n c) and ``running_covariance`` (n, n, c), which training moves towards the batch's by
     ``momentum``. ``weight`` (n (n + 1) / 2, c): the lower triangles of the symmetric gamma, row by row. ``bias``: (n c).
-    ``eps`` is added to the variances. A covariance without a Cholesky factor is an error (``torch.linalg.LinAlgError``).
+    ``eps`` is added to the variances. Computed in float32 at least (Gaudet and Maida 2018).
+
+    Raises RuntimeError while training with fewer than 2 values of each channel, and where one of the running statistics
+    is None and the other is not, or both are without training; ``torch.linalg.LinAlgError`` for a covariance without a
+    Cholesky factor.
     """
     return _ops.whitening_norm(x, weight, bias, running_mean, running_covariance, n, training, momentum, eps)

@@ -101,6 +101,42 @@ def convolution(
     # fmt: on
 
 
+def convolution_with_epilogue(
+    x: Tensor,
+    F: Tensor,
+    scale: Tensor | None = None,
+    shift: Tensor | None = None,
+    residual: Tensor | None = None,
+    activation: str = "identity",
+    algebra: str = "real",
+    A: Tensor | None = None,
+    factors: Sequence[Tensor] = (),
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    transposed: bool = False,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    way: str = "auto",
+    winograd: str = "auto",
+    dtype: torch.dtype | None = None,
+    constant: bool = False,
+) -> Tensor:
+    """activation(scale (H * x) + shift + residual), value by value; what is None is left out.
+
+    ``scale`` and ``shift``: (k), as of a batch norm in eval mode. ``residual``: of the result's shape. ``activation``:
+    one of ``ACTIVATIONS``. The others are those of ``convolution``. On a CPU in float32, where nothing needs a
+    gradient, values are finished while they are in the cache (identity, relu, tanh and sigmoid; others after it).
+    Elsewhere it is the convolution and ATen's calls, and differentiable.
+    """
+    # fmt: off
+    return _ops.convolution_with_epilogue(
+        x, F, scale, shift, residual, activation, algebra, A, factors, stride, padding, dilation, transposed, output_padding, groups, way,
+        winograd, dtype, constant
+    )
+    # fmt: on
+
+
 def recurrence(
     z: Tensor,
     batch_sizes: Tensor,
@@ -118,14 +154,15 @@ def recurrence(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """A recurrent layer after the products of its inputs: gates_t = z_t + H h_{t-1} + bias, (h_t, c_t) = cell(gates_t, c_{t-1}).
 
-    n components of p units each; h has q of each, p or what a projection makes of them. ``z``: (N, n gates p), the rows of
-    all steps one after the other, the gates of each component side by side. ``batch_sizes`` (T) int64 on the CPU: how many
-    rows each step has, which must not grow (torch's ``PackedSequence``). ``h0``: (B, n q), and where the cell has memory
-    ``c0``: (B, n p), B = batch_sizes[0]. ``S``: one map for all gates (n, gates p, q), or one a gate (n, p, q); after them,
-    of an lstm, that of a projection (n, q, p), whose product with h takes its place. ``A`` none or one for each, ``factors``
-    none or three for each. ``bias``: (n gates p), added to H h. ``mask``: (B, n q), what h is multiplied by before H.
-    ``cell``: ``lstm`` (gates i, f, g, o), ``lstm_printed``, ``gru`` (r, z, n), ``rnn_tanh``, ``rnn_relu``. Returns h of all
-    steps (N, n q), and the last h (B, n q) and c (B, n p) of each row, None without memory. Differentiable any number of
+    n components of p units each; h has q of each, p or what a projection makes of them. ``z``: (N, n gates p), the rows
+    of all steps one after the other, the gates of each component side by side. ``batch_sizes`` (T) int64, on the CPU or
+    where the inputs are: how many rows each step has (torch's ``PackedSequence``); they are at least 1, do not grow and
+    are N together, else it is a ValueError. ``h0``: (B, n q), and where the cell has memory ``c0``: (B, n p), B =
+    batch_sizes[0]. ``S``: one map for all gates (n, gates p, q), or one a gate (n, p, q); after them, of an lstm, that
+    of a projection (n, q, p), whose product with h takes its place. ``A`` none or one for each, ``factors`` none or
+    three for each. ``bias``: (n gates p), added to H h. ``mask``: (B, n q), what h is multiplied by before H. ``cell``:
+    ``lstm`` (gates i, f, g, o), ``lstm_printed``, ``gru`` (r, z, n), ``rnn_tanh``, ``rnn_relu``. Returns h of all steps
+    (N, n q), and the last h (B, n q) and c (B, n p) of each row, None without memory. Differentiable any number of
     times.
     """
     y, h, c, _ = _recurrence(z, batch_sizes, h0, c0, S, algebra, A, factors, bias, mask, cell, reverse, constant)
@@ -166,10 +203,11 @@ def recurrent_layer(
 
 
 def embedding(tokens: Tensor, S: Tensor, A: Tensor | None = None, factored: bool = False) -> Tensor:
-    """The rows of H = sum_i A_i (x) S_i that tokens name: (...) int64 in [0, k), S (n, k/n, d/n) -> (..., d).
+    """The rows of H = sum_i A_i (x) S_i that tokens name: (...) int64 or int32 in [0, k), S (n, k/n, d/n) -> (..., d).
 
-    ``A`` is the table of a fixed algebra or a learned structure (n, n, n), or where it is ``factored`` its U, V, W
-    (3, n, R); None where n = 1. H is never written out: each row is mixed of n rows of S.
+    ``A`` is the table of a fixed algebra or a learned structure (n, n, n), or where it is ``factored`` its U, V, W (3,
+    n, R); None where n = 1. H is never written out: each row is mixed of n rows of S. Raises IndexError for a token
+    outside [0, k).
     """
     return _ops.embedding(tokens, S, A, factored)
 

@@ -11,7 +11,10 @@ _ops = torch.ops.quatrain
 
 
 def masked_mean(x: Tensor, padding: Tensor) -> Tensor:
-    """The mean over the positions that are not padding: x (B, L, width), padding (B, L) bool -> (B, width)."""
+    """The mean over the positions that are not padding: x (B, L, width), padding (B, L) bool -> (B, width).
+
+    Padding is true where there is no word. The mean is zero where all is padding.
+    """
     return _ops.masked_mean(x, padding)
 
 
