@@ -67,7 +67,7 @@ struct QUATRAIN_API ConvolutionOptions {
 /// Returns (B, k, spatial...), in memory channels last where x's memory is (of two and three spatial axes),
 /// else contiguous. With n = 1 and A = 1 it is at::convolution. float64, float32, bfloat16, half.
 /// Differentiable any number of times in x, F, A and bias. On a CPU the engine serves, in float32, and in
-/// bfloat16 where float32 is as fast; elsewhere it is composed of ATen's calls.
+/// bfloat16 where float32 is as fast; elsewhere it is composed of ATen's calls. Errors: see ops.h.
 QUATRAIN_API at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const at::Tensor& bias,
                                     const Product& product, const ConvolutionOptions& options = {});
 
@@ -87,7 +87,9 @@ QUATRAIN_API at::Tensor convolution_with_epilogue(const at::Tensor& x, const at:
                                                   const Product& product, const ConvolutionEpilogue& epilogue,
                                                   const ConvolutionOptions& options = {});
 
-/// Gradients of `convolution` for (x, F, A), each only where the mask asks, else undefined.
+/// Gradients of `convolution` for (x, F, A), each of its argument's sizes and only where the mask asks, else
+/// undefined. grad: (B, k, spatial...), of the result's sizes. Throws c10::Error where sizes, types or
+/// devices do not fit. Differentiable any number of times.
 QUATRAIN_API std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
     const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F, const Product& product,
     const ConvolutionOptions& options, std::array<bool, 3> mask);

@@ -12,9 +12,10 @@
 #include "quatrain/api.h"
 
 /// What layers compute besides their linear maps, as C++ functions over the registered
-/// `torch.ops.quatrain.*`. All are differentiable and can be traced and batched on every device: they are
-/// composed of ATen's operators. On a CPU attention and dropout also have kernels of their own, forward and
-/// backward.
+/// `torch.ops.quatrain.*`. They are differentiable and can be traced and batched on every device, because
+/// they are composed of ATen's operators. On a CPU attention and dropout also have kernels of their own,
+/// forward and backward. Two functions serve inference alone and have no derivatives: `cached_attention` and
+/// `keep_words`, which is no registered operator. Errors: see ops.h.
 namespace quatrain::ops {
 
 /// A split activation: a real function applied to every component (QRNN (7)).
@@ -47,7 +48,9 @@ QUATRAIN_API at::Tensor hypercomplex_layer_norm(const at::Tensor& x, const at::T
 /// running ones, running_mean (n c) and running_covariance (n, n, c), which training moves towards the
 /// batch's by `momentum`, as torch's batch norm does; undefined ones stay so. weight (n (n + 1) / 2, c): the
 /// lower triangles of the symmetric gamma, row by row. bias (n c). eps is added to the variances. Computed in
-/// float32 at least. A covariance without a Cholesky factor is an error.
+/// float32 at least. While training there must be 2 values of each channel or more. The running statistics
+/// are given both or neither; without training they are needed. Throws c10::Error for these, and
+/// c10::LinAlgError for a covariance without a Cholesky factor.
 QUATRAIN_API at::Tensor whitening_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                                        const at::Tensor& running_mean, const at::Tensor& running_covariance,
                                        int64_t n, bool training, double momentum = 0.1, double eps = 1e-4);
@@ -105,8 +108,11 @@ struct AttentionOptions {
 ///
 /// Any strides are accepted: keys and values may be views of a longer cache, which is not copied as long as
 /// the m values are contiguous. Throws std::invalid_argument or c10::Error that name the argument and the
-/// rule where an algebra is unknown or shapes, types or devices do not fit. Differentiable any number of
-/// times.
+/// rule where an algebra is unknown or shapes, types or devices do not fit.
+///
+/// It has derivatives of any order with n maps in float32 on a CPU (but for heads too large for the caches),
+/// with a mask that learns, and where weights are returned. Elsewhere it has those of torch's
+/// scaled_dot_product_attention, which are of any order with SDPBackend::math.
 QUATRAIN_API at::Tensor hypercomplex_attention(const at::Tensor& query, const at::Tensor& key,
                                                const at::Tensor& value, const AttentionOptions& options = {});
 /// The same, with the attention weights before dropout, (B, heads, maps, L, S), maps = n or 1.

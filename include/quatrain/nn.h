@@ -1,6 +1,11 @@
 #pragma once
 
 /// The layers, in the idiom of torch::nn. Components are concatenated on the last axis; see docs/layers.md.
+///
+/// Constructors throw std::invalid_argument for sizes that n does not divide, numbers out of range and
+/// options that contradict each other. forward() throws what its operators throw (ops.h): c10::Error where
+/// shapes, types or devices do not fit. Each is one sentence with the layer, the argument, the rule and the
+/// value.
 #include "quatrain/nn/activation.h"
 #include "quatrain/nn/algebra_spec.h"
 #include "quatrain/nn/attention.h"

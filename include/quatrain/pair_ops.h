@@ -16,7 +16,7 @@ namespace quatrain::ops {
 /// (B, lb) bool, true where there is no word -> B' (B, la, n heads m) and A' (B, lb, n heads m). They are two
 /// calls of hypercomplex_attention, and follow its rules. On a CPU in float32 both directions of a pair of
 /// short texts share one map of scores a component, in both passes: where n > 1 and what a pair takes stays
-/// in the caches, such as 64 words of 200 quaternions each, or 32 octonions.
+/// in the caches, such as 64 words of 200 quaternions each, or 32 octonions. Errors: see ops.h.
 QUATRAIN_API std::tuple<at::Tensor, at::Tensor> hypercomplex_alignment(const at::Tensor& first,
                                                                        const at::Tensor& second,
                                                                        const at::Tensor& first_padding,

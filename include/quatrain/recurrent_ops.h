@@ -50,15 +50,16 @@ struct QUATRAIN_API RecurrenceOptions {
 ///
 /// n components of p units each, of which a projection makes q: a row of c holds n p values, a row of h n q,
 /// and a row of z n gates p, the gates of each component side by side. z: (N, n gates p), the rows of all
-/// steps one after the other; batch_sizes (T) int64 on the CPU: how many rows each step has, which must not
-/// grow, as in torch's PackedSequence; row b of a step goes on with row b of the step before. h0: (B, n q)
-/// and, where the cell has memory, c0: (B, n p), with B = batch_sizes[0]. maps: one for all gates, or one a
-/// gate, and after them that of a projection. bias: (n gates p), added to H h, or undefined. mask: (B, n q),
-/// what h_{t-1} is multiplied by before H, or undefined.
+/// steps one after the other; batch_sizes (T) int64, on the CPU or where the inputs are: how many rows each
+/// step has, as in torch's PackedSequence. They are at least 1, do not grow, and are N together; else it
+/// throws c10::ValueError. Row b of a step goes on with row b of the step before. h0: (B, n q) and, where the
+/// cell has memory, c0: (B, n p), with B = batch_sizes[0]. maps: one for all gates, or one a gate, and after
+/// them that of a projection. bias: (n gates p), added to H h, or undefined. mask: (B, n q), what h_{t-1} is
+/// multiplied by before H, or undefined.
 ///
 /// Returns h of all steps (N, n q), and the last h (B, n q) and c (B, n p) of each row; c is undefined for a
 /// cell without memory. On a CPU in float32 the engine applies H and the projection; elsewhere they
-/// are composed of `linear`. Differentiable any number of times.
+/// are composed of `linear`. Differentiable any number of times. Errors: see ops.h.
 QUATRAIN_API std::tuple<at::Tensor, at::Tensor, at::Tensor> recurrence(
     const at::Tensor& z, const at::Tensor& batch_sizes, const at::Tensor& h0, const at::Tensor& c0,
     const std::vector<RecurrentMap>& maps, const at::Tensor& bias, const at::Tensor& mask,

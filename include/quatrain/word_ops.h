@@ -6,7 +6,7 @@
 #include "quatrain/api.h"
 
 /// The words of a padded batch without the padding between them, for what treats each word by itself.
-/// `nn::Words` puts the three together.
+/// `nn::Words` puts the three together. Errors: see ops.h.
 namespace quatrain::ops {
 
 /// Where the words of a batch are, (words) int64, counted through its places text by text; padding (B, L)

@@ -112,8 +112,19 @@ class RunModel(nn.Module):
                 )
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """What the model of the run's kind takes: tokens (B, L) and, if need be, padding (B, L) of texts; pictures
-        (B, channels, side, side), normalised by the buffers ``pixel_mean`` and ``pixel_deviation``."""
+        """What the model of the run's kind makes of its inputs.
+
+        ``text_classification``: tokens (B, L) and, if need be, padding (B, L) bool -> (B, classes).
+        ``text_pairs``: two texts (B, la), (B, lb) -> (B, classes), one score where answers are ranked.
+        ``language_model``: tokens (B, L) -> (B, L, vocabulary).
+        ``seq2seq``: source (B, S), target (B, L) and both paddings or none -> (B, L, target vocabulary).
+        ``speech``: rows (N, inputs) and batch sizes (T) -> (N, classes).
+        ``images``: (B, channels, side, side), normalised by ``pixel_mean`` and ``pixel_deviation`` -> (B, classes).
+        ``copy_memory``: symbols (recall, B) -> (steps, B, symbols + 1), the scores of each step.
+        ``regression``: (B, inputs) -> (B, outputs).
+
+        Raises ValueError for another number of tensors, RuntimeError where a tensor of the model was replaced.
+        """
         self._check_own()
         return cast(Tensor, self._run.forward(list(inputs)))
 

@@ -108,7 +108,8 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
   /// `causal`: query l sees the keys 0 .. l. One mask serves all score maps; a query that sees no key gets
   /// zeros before the output projection. Returns the output (B, L, width) and, where `need_weights`, the
   /// attention weights (B, heads, maps, L, S) with maps = n (component-wise) or 1; else undefined. The
-  /// weights are those before dropout. Without a batch: (L, width), (S, width), padding (S).
+  /// weights are those before dropout. Without a batch: (L, width), (S, width), padding (S). In Python
+  /// padding may also be floating, which is added to the scores.
   ///
   /// The first six arguments stand in the order of torch::nn::MultiheadAttention, whose key_padding_mask is
   /// `padding` and whose attn_mask is `mask`; the seventh does not. These differ from it: the batch comes

@@ -37,6 +37,9 @@ struct QUATRAIN_API ConvertOptions {
 /// the reason in the report: sizes that n does not divide, weights that another layer shares, what `where`
 /// excludes, layers of torch::nn that other modules hold by type, convolutions with groups. Parameters are
 /// new tensors: make the optimizer afterwards.
+///
+/// Without `fresh` it throws c10::ValueError for weights that are not finite and for an algebra with trained
+/// factors, and then nothing is changed.
 QUATRAIN_API ConversionReport convert(torch::nn::Module& module, const ConvertOptions& options);
 
 /// Sets the weights of `twin` to those of `real`, the nearest ones where algebras differ: for a model built

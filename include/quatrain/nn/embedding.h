@@ -27,7 +27,7 @@ struct QUATRAIN_API EmbeddingOptions : MapOptions<EmbeddingOptions> {
 /// n = 1. A row is mixed of n rows of S; H is never written out. Parameters: those of HypercomplexWeight, S
 /// (n, num_embeddings/n, embedding_dim/n).
 ///
-/// Shape: (...) int64 -> (..., embedding_dim).
+/// Shape: (...) int64 or int32 -> (..., embedding_dim).
 class QUATRAIN_API EmbeddingImpl : public HypercomplexModule<EmbeddingImpl>, public HypercomplexWeight {
  public:
   EmbeddingImpl(int64_t num_embeddings, int64_t embedding_dim)
@@ -40,6 +40,7 @@ class QUATRAIN_API EmbeddingImpl : public HypercomplexModule<EmbeddingImpl>, pub
   void pretty_print(std::ostream& stream) const override;
   std::vector<HypercomplexWeight*> weights() override { return {this}; }
 
+  /// Throws c10::IndexError for a token outside [0, num_embeddings).
   at::Tensor forward(const at::Tensor& tokens);
   /// H x: a score for each token. x (..., embedding_dim) -> (..., num_embeddings); an output layer whose
   /// weights are these.

@@ -43,7 +43,7 @@ struct QUATRAIN_API BlockSettings {
 
 template <class Self>
 struct BlockOptions {
-  /// Width of the model; n * heads must divide it.
+  /// Width of the model; n * heads must divide it (n and heads, where the split is `printed`).
   Self& width(int64_t value) {
     block_settings.width = value;
     return self();
@@ -56,7 +56,7 @@ struct BlockOptions {
   }
   int64_t heads() const { return block_settings.heads; }
 
-  /// Hidden size of the feed-forward.
+  /// Hidden size of the feed-forward; n must divide it, where the scope is `full`.
   Self& feed_forward(int64_t value) {
     block_settings.feed_forward = value;
     return self();

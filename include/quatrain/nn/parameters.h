@@ -23,7 +23,8 @@ QUATRAIN_API ParameterReport parameter_report(const torch::nn::Module& module);
 
 /// The parameters to which weight decay applies: those that the weights of hypercomplex layers name
 /// (HypercomplexWeight::parts), S; not `A`, `factors`, `w`, `alpha`, biases, norms and embeddings. By role: a
-/// parameter of another kind of module does not decay, whatever its name.
+/// parameter of another kind of module does not decay, whatever its name. Python's parameter_groups makes an
+/// optimizer's groups of them.
 QUATRAIN_API std::vector<at::Tensor> decaying_parameters(const torch::nn::Module& module);
 
 }  // namespace quatrain::nn

@@ -155,6 +155,8 @@ struct QUATRAIN_API LSTMOptions : RecurrentLayerOptions<LSTMOptions> {
 };
 
 /// A long short-term memory over any algebra (QRNN (20)-(24), PHM 4.1); at n = 1 torch::nn::LSTM.
+///     i, f, g, o = W * x_t + R * h_{t-1} + b
+///     c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g),    h_t = sigmoid(o) tanh(c_t)
 ///
 /// Its parameters are those of RecurrentWeights, of layer l with the suffix `_l0`, `_l1` ..., of the second
 /// direction `_l0_reverse`.
@@ -186,6 +188,8 @@ struct QUATRAIN_API GRUOptions : RecurrentLayerOptions<GRUOptions> {
 };
 
 /// A gated recurrent unit over any algebra; at n = 1 torch::nn::GRU. Parameters as LSTM's.
+///     x = W * x_t + b,    y = R * h_{t-1} + b', for the gates r, z, n;    r = x_r + y_r,    z = x_z + y_z
+///     n = tanh(x_n + sigmoid(r) y_n),    h_t = (1 - sigmoid(z)) n + sigmoid(z) h_{t-1}
 class QUATRAIN_API GRUImpl : public RecurrentModule<GRUImpl> {
  public:
   GRUImpl(int64_t input_size, int64_t hidden_size) : GRUImpl(GRUOptions(input_size, hidden_size)) {}

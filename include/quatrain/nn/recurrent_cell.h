@@ -47,9 +47,9 @@ struct QUATRAIN_API LSTMCellOptions : RecurrentCellOptions<LSTMCellOptions> {
   TORCH_ARG(bool, printed) = false;
 };
 
-/// One step of an LSTM, for loops of one's own: x (B, d) or (d), states (B, hidden) or (hidden), zero where
-/// they are not given. Its parameters are those of RecurrentWeights without a suffix; at n = 1 it is
-/// torch::nn::LSTMCell.
+/// One step of an LSTM, by the equations of LSTM, for loops of one's own: x (B, d) or (d), states (B, hidden)
+/// or (hidden), zero where they are not given. Its parameters are those of RecurrentWeights without a suffix;
+/// at n = 1 it is torch::nn::LSTMCell.
 class QUATRAIN_API LSTMCellImpl : public RecurrentCellModule<LSTMCellImpl> {
  public:
   LSTMCellImpl(int64_t input_size, int64_t hidden_size)
@@ -74,7 +74,7 @@ struct QUATRAIN_API GRUCellOptions : RecurrentCellOptions<GRUCellOptions> {
   using RecurrentCellOptions::RecurrentCellOptions;
 };
 
-/// One step of a GRU; see LSTMCell.
+/// One step of a GRU, by the equations of GRU; see LSTMCell.
 class QUATRAIN_API GRUCellImpl : public RecurrentCellModule<GRUCellImpl> {
  public:
   GRUCellImpl(int64_t input_size, int64_t hidden_size)
@@ -99,7 +99,7 @@ struct QUATRAIN_API RNNCellOptions : RecurrentCellOptions<RNNCellOptions> {
   TORCH_ARG(Nonlinearity, nonlinearity) = torch::kTanh;
 };
 
-/// One step of an RNN; see LSTMCell.
+/// One step of an RNN, by the equation of RNN; see LSTMCell.
 class QUATRAIN_API RNNCellImpl : public RecurrentCellModule<RNNCellImpl> {
  public:
   RNNCellImpl(int64_t input_size, int64_t hidden_size)

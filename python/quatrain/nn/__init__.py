@@ -1,8 +1,14 @@
 """The layers as ``torch.nn.Module``s: the same layers, defaults and parameter names as in C++. Linear layers, convolutions and recurrent layers have
 torch.nn's arguments in its order; attention, Transformers, ``LayerNorm`` and ``Dropout`` have their own, and the batch comes first.
 
-Components are concatenated on the last axis: [r .. | i .. | j .. | k ..]. Nothing is computed here: each layer calls the
-operators of ``quatrain.ops``.
+Components are concatenated on the last axis: [r .. | i .. | j .. | k ..]. Maps, attention, norms and recurrences are
+operators of ``quatrain.ops``; layers add only residuals, scalars and biases to them. ``TorchMultiheadAttention`` alone
+computes as torch's module does, by torch's functions.
+
+Constructors raise ValueError for sizes that n does not divide, numbers out of range, unknown names and options that
+contradict each other, and TypeError for an argument of another type. A call raises ValueError or, as torch's own
+operators do, RuntimeError where shapes, types or devices do not fit, and TypeError for an input that is no tensor of
+floating-point numbers. Each is one sentence with the layer, the argument, the rule and the value.
 """
 
 from .attention import MultiheadAttention

@@ -56,10 +56,10 @@ def parameter_report(module: nn.Module) -> ParameterReport:
 
 
 def decaying_parameters(module: nn.Module) -> list[Tensor]:
-    """The parameters to which weight decay applies: S of every hypercomplex layer, not A, w, biases, norms, embeddings.
+    """The parameters to which weight decay applies: S of every hypercomplex layer (F of a convolution).
 
-    By role: a parameter of another kind of module does not decay, whatever its name. Where S is parametrized or pruned, what it
-    is computed from decays.
+    A, factors, w, alpha, biases, norms and embeddings do not decay. By role: a parameter of another kind of module does
+    not decay, whatever its name. Where S is parametrized or pruned, what it is computed from decays.
 
     >>> import quatrain
     >>> layer = quatrain.nn.Linear(8, 8, algebra="phm(4)")
@@ -71,6 +71,8 @@ def decaying_parameters(module: nn.Module) -> list[Tensor]:
 
 def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     """The trained parameters as two groups for an optimizer of torch, with and without weight decay.
+
+    C++ has ``decaying_parameters`` alone.
 
     >>> import torch, quatrain
     >>> layer = quatrain.nn.Linear(8, 8, algebra="phm(4)")

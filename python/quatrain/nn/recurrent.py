@@ -248,6 +248,9 @@ class Recurrent(HypercomplexLayer):
 class LSTM(Recurrent):
     """A long short-term memory over any algebra (QRNN (20)-(24), PHM 4.1); at n = 1 ``torch.nn.LSTM``.
 
+    With the gates i, f, g, o = W * x_t + R * h_{t-1} + b: c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g),
+    h_t = sigmoid(o) tanh(c_t).
+
     Args: those of ``Recurrent``, and
         forget_bias: what ``bias_ih`` of the forget gates starts with (0 in the papers).
         printed: h_t = o c_t, without sigmoid and tanh, as PHM prints it.
@@ -276,6 +279,9 @@ class LSTM(Recurrent):
 @shows_arguments
 class GRU(Recurrent):
     """A gated recurrent unit over any algebra; at n = 1 ``torch.nn.GRU``.
+
+    With x = W * x_t + b and y = R * h_{t-1} + b' of each gate r, z, n: r = x_r + y_r, z = x_z + y_z,
+    n = tanh(x_n + sigmoid(r) y_n), h_t = (1 - sigmoid(z)) n + sigmoid(z) h_{t-1}.
 
     Args: those of ``Recurrent``
 

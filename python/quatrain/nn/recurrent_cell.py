@@ -89,6 +89,8 @@ class RecurrentCell(HypercomplexLayer):
 class LSTMCell(RecurrentCell):
     """One step of an LSTM: x (batch, d) and states (batch, hidden_size) -> the next h and c; at n = 1 ``torch.nn.LSTMCell``.
 
+    The equations are those of ``LSTM``.
+
     Args: those of ``RecurrentCell``, and
         forget_bias: what ``bias_ih`` of the forget gates starts with (0 in the papers).
         printed: h_t = o c_t, without sigmoid and tanh, as PHM prints it.
@@ -107,6 +109,8 @@ class LSTMCell(RecurrentCell):
 class GRUCell(RecurrentCell):
     """One step of a GRU: x (batch, d) and h (batch, hidden_size) -> the next h; at n = 1 ``torch.nn.GRUCell``.
 
+    The equations are those of ``GRU``.
+
     Args: those of ``RecurrentCell``
     """
 
@@ -120,6 +124,8 @@ class GRUCell(RecurrentCell):
 @shows_arguments
 class RNNCell(RecurrentCell):
     """One step of an RNN: x (batch, d) and h (batch, hidden_size) -> the next h; at n = 1 ``torch.nn.RNNCell``.
+
+    The equation is that of ``RNN``.
 
     Args: those of ``RecurrentCell``, and
         nonlinearity: ``tanh`` or ``relu``; fourth, behind ``bias``, where the arguments go without names, as torch has it.

@@ -37,7 +37,10 @@ class Words:
         return self._index is not None
 
     def rows(self, places: Tensor) -> Tensor:
-        """(B, L, ...) -> (1, words, ...), differentiable to any order."""
+        """(B, L, ...) -> (1, words, ...), differentiable to any order.
+
+        Raises ValueError where places do not begin with the padding's sizes.
+        """
         if self._index is None or self.padding is None:
             return places
         if places.shape[:2] != self.padding.shape:
