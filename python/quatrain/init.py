@@ -105,14 +105,20 @@ def initialise_gate_biases_(
     return bias
 
 
+def _size_of(function: str, A: Tensor) -> int:
+    if A.dim() != 3 or len(set(A.shape)) != 1:
+        raise ValueError(f"{function}: A must be (n, n, n), got {list(A.shape)}")
+    return A.size(0)
+
+
 def random_structure_(A: Tensor, generator: Generator | None = None) -> Tensor:
     """PHM's start: A ~ N(0, 1), then each fibre A[:, a, b] scaled to norm 1, so that Var(H) = Var(S)."""
-    return initialise_structure_(A, f"phm({A.size(0)})", generator)
+    return initialise_structure_(A, f"phm({_size_of('random_structure_', A)})", generator)
 
 
 def identity_structure_(A: Tensor) -> Tensor:
     """A_0 = I, the others zero: a degenerate start (the other S_i get no gradient until A moves)."""
-    return initialise_structure_(A, f"phm(identity({A.size(0)}))")
+    return initialise_structure_(A, f"phm(identity({_size_of('identity_structure_', A)}))")
 
 
 def table_structure_(A: Tensor, algebra: str) -> Tensor:

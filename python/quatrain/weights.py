@@ -89,8 +89,9 @@ def _problems(
     module: nn.Module, tensors: dict[str, Tensor], metadata: dict[str, str], without: Sequence[str]
 ) -> Iterator[str]:
     for layer, spec in _layers(module):
-        problem = _algebra_problem(layer, spec, metadata)
-        if problem and not _is_part(layer, without):
+        there = any(name.startswith(layer and layer + ".") for name in tensors)  # else it is said of its tensors
+        problem = there and not _is_part(layer, without) and _algebra_problem(layer, spec, metadata)
+        if problem:
             yield problem
     state = _state(module)
     for name, tensor in state.items():
@@ -118,6 +119,8 @@ def load_model(module: nn.Module, path: str | os.PathLike[str], without: Sequenc
     nothing is changed. Floating types may differ: values are converted to the module's. Modules named in ``without``
     (``head``, ``encoder.layers.0``) keep their values, whatever the file has of them.
     """
+    if isinstance(without, str):
+        raise TypeError(f"load_model: without must be a list of names, got {without!r}")
     names, values, metadata = _ops.read_safetensors(os.fspath(path))
     tensors = dict(zip(names, values))
     found = list(_problems(module, tensors, metadata, without))

@@ -5,7 +5,7 @@
 
 namespace quatrain::cli {
 
-/// Throws where no such file can be made: asked before long work.
+/// Throws where no such file, of JSON or else, can be made: asked before long work.
 void check_json(const std::string& file);
 /// Writes JSON to a file, beside it and renamed; to standard output where the file is "-".
 void write_json(const nlohmann::ordered_json& json, const std::string& file);

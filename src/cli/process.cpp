@@ -29,7 +29,7 @@ int run(int count, char** words) {
 
 }  // namespace
 
-void run_process(int count, char** words) {
+void run_process(int count, char** words) noexcept {
   const int code = run(count, words);
   // What is left is to take back each operator that torch registered, a third of the time of a short command.
   std::fflush(nullptr);

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -11,6 +12,7 @@
 #include "quatrain/scores/transcripts.h"
 #include "support/atomic_file.h"
 #include "support/characters.h"
+#include "support/numbers.h"
 
 namespace quatrain::cli {
 namespace {
@@ -19,8 +21,11 @@ using Json = nlohmann::ordered_json;
 using Tokens = std::vector<std::string>;
 
 struct Pair {
+  std::string place;  // for messages
   Tokens reference, hypothesis;
 };
+
+constexpr size_t kMostPairs = size_t{1} << 30;  // of tokens: an alignment takes a byte for each
 
 bool is_trn(const std::string& file) {
   return std::filesystem::path(file).extension() == ".trn";
@@ -63,8 +68,11 @@ std::vector<Pair> pairs_of_trn(const std::string& hypotheses, const std::string&
   };
   require_all(said, heard, references, hypotheses);
   require_all(heard, said, hypotheses, references);
+  if (said.empty())
+    throw std::runtime_error("score: " + references + " has no utterance: there is nothing to score");
   std::vector<Pair> pairs;
-  for (auto& [name, tokens] : said) pairs.push_back({std::move(tokens), std::move(heard.at(name))});
+  for (auto& [name, tokens] : said)
+    pairs.push_back({"(" + name + ")", std::move(tokens), std::move(heard.at(name))});
   return pairs;
 }
 
@@ -75,22 +83,23 @@ std::vector<Pair> pairs_of_lines(const ScoreArguments& arguments) {
   const auto words = [](const std::string& line) { return data::split(line, data::Tokenizer::whitespace); };
   std::vector<Pair> pairs;
   for (size_t i = 0; i < references.size(); ++i)
-    pairs.push_back({words(references[i]), words(hypotheses[i])});
+    pairs.push_back({"line " + std::to_string(i + 1), words(references[i]), words(hypotheses[i])});
   return pairs;
 }
 
 std::vector<Pair> pairs_of(const ScoreArguments& arguments) {
   const std::string &hypotheses = arguments.hypotheses, &references = arguments.references[0];
   if (is_trn(hypotheses) != is_trn(references))
-    throw UsageError("score: both files must be .trn or neither, got " + hypotheses + " and " + references);
-  auto pairs = is_trn(hypotheses) ? pairs_of_trn(hypotheses, references) : pairs_of_lines(arguments);
-  if (pairs.empty())
-    throw std::runtime_error("score: " + references + " is empty: there is nothing to score");
-  return pairs;
+    throw UsageError("score: both files must be .trn or neither, got " + hypotheses + " and " + references +
+                     (hypotheses == "-" ? " (the standard input has lines)" : ""));
+  return is_trn(hypotheses) ? pairs_of_trn(hypotheses, references) : pairs_of_lines(arguments);
 }
 
 Json json_of(const std::string& label, const scores::ErrorCounts& counts) {
-  return {{label, counts.error_rate()},
+  // Infinite where there are errors and no token, which JSON does not have.
+  const double rate = counts.error_rate();
+  return {{label, std::isfinite(rate) ? Json(rate) : Json()},
+          {"sentence_error_rate", counts.sentence_error_rate()},
           {"hits", counts.hits},
           {"substitutions", counts.substitutions},
           {"deletions", counts.deletions},
@@ -106,15 +115,20 @@ int score_errors(const ScoreArguments& arguments) {
     throw UsageError("score: --metric " + arguments.metric + " takes one file of references, got " +
                      std::to_string(arguments.references.size()));
   if (arguments.tokenize) throw UsageError("score: --tokenize is of --metric bleu, got " + arguments.metric);
+  check_json(arguments.json);
+  check_json(arguments.confusions);
   const bool of_words = arguments.metric == "wer";
   scores::ErrorTally tally(arguments.alignment.value_or("") == "sclite"
                                ? scores::AlignmentRule::sclite
                                : scores::AlignmentRule::fewest_edits);
-  for (auto& [reference, hypothesis] : pairs_of(arguments)) {
-    if (of_words)
-      tally.add(reference, hypothesis);
-    else
-      tally.add(characters_of(reference), characters_of(hypothesis));
+  for (auto& [place, reference, hypothesis] : pairs_of(arguments)) {
+    if (!of_words) reference = characters_of(reference), hypothesis = characters_of(hypothesis);
+    if ((reference.size() + 1) * (hypothesis.size() + 1) > kMostPairs)
+      throw std::runtime_error("score: " + place + " is too long to align, with " +
+                               grouped(static_cast<int64_t>(reference.size())) + " and " +
+                               grouped(static_cast<int64_t>(hypothesis.size())) +
+                               (of_words ? " words" : " characters") + "; cut it in both files");
+    tally.add(reference, hypothesis);
   }
   if (!arguments.confusions.empty())
     write_text(arguments.confusions, scores::confusion_table(tally.confusions()));

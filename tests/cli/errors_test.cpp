@@ -355,6 +355,12 @@ std::vector<Section> sections() {
          2},
         {"a transcript beside lines", "score data/hyp.trn data/dev.tsv --metric wer", 2,
          file("data/hyp.trn", "a (b-1)\n")},
+        {"confusions into a folder that is not there",
+         "score data/dev.tsv data/dev.tsv --metric wer --confusions nowhere/confusions.tsv"},
+        {"confusions to the standard output", "score data/dev.tsv data/dev.tsv --metric wer --confusions -",
+         2},
+        {"lines of the standard input beside a transcript", "score - data/hyp.trn --metric wer", 2,
+         file("data/hyp.trn", "a (b-1)\n")},
         {"a transcript without a name", "score data/hyp.trn data/hyp.trn --metric wer", 1,
          file("data/hyp.trn", "a film\n")}}},
   };

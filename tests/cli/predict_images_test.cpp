@@ -47,6 +47,7 @@ TEST_F(PredictImages, name_the_likeliest_classes) {
   EXPECT_THAT(two.out, testing::MatchesRegex("sea\t[01]\\.[0-9]+\t(leaf|sun)\t[01]\\.[0-9]+\n"));
   const std::string all = place_->run(words + "5").out;  // there are three
   EXPECT_EQ(std::count(all.begin(), all.end(), '\t'), 5);
+  EXPECT_EQ(place_->run("evaluate run --set evaluate.top=2").code, 2);  // figures do not depend on it
 }
 
 TEST_F(PredictImages, a_bad_file_leaves_the_others_their_answers) {

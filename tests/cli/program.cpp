@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <wordexp.h>
 
+#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <iterator>
@@ -40,17 +41,23 @@ int code_of(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+// One of the standard files of a child.
+void open_as(int descriptor, const char* file, int flags) {
+  const int opened = ::open(file, flags, 0666);
+  if (opened < 0 || ::dup2(opened, descriptor) < 0) ::_exit(126);
+  ::close(opened);
+}
+
 // Runs the program in this process, a child of the tests, which loaded torch before it: loading takes most of
-// the time of a short command. Returns only where the words have what a shell alone can do.
+// the time of a short command. (No test computes with torch's threads, which a child would miss.) Returns
+// only where the words have what a shell alone can do.
 void run_forked(const fs::path& folder, const std::string& words) {
   wordexp_t split;
-  if (::chdir(folder.c_str()) != 0 ||
-      ::wordexp(("'" QUATRAIN_PROGRAM "' " + words).c_str(), &split, WRDE_NOCMD) != 0)
-    return;
-  constexpr int kWrite = O_WRONLY | O_CREAT | O_TRUNC;
-  ::dup2(::open(".in", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
-  ::dup2(::open(".out", kWrite | O_CLOEXEC, 0666), STDOUT_FILENO);
-  ::dup2(::open(".error", kWrite | O_CLOEXEC, 0666), STDERR_FILENO);
+  if (::chdir(folder.c_str()) != 0) ::_exit(126);
+  if (::wordexp(("'" QUATRAIN_PROGRAM "' " + words).c_str(), &split, WRDE_NOCMD) != 0) return;
+  open_as(STDIN_FILENO, ".in", O_RDONLY);
+  open_as(STDOUT_FILENO, ".out", O_WRONLY | O_CREAT | O_TRUNC);
+  open_as(STDERR_FILENO, ".error", O_WRONLY | O_CREAT | O_TRUNC);
   run_process(static_cast<int>(split.we_wordc), split.we_wordv);
 }
 
@@ -80,14 +87,17 @@ std::string Workplace::read(const std::string& name) const {
 
 Outcome Workplace::run(const std::string& words, const std::string& input) const {
   write(".in", input);
+  for (const char* old : {".out", ".error"}) fs::remove(path(old));
   std::fflush(nullptr);  // or the child would print it too
   const pid_t child = ::fork();
+  if (child < 0) throw std::runtime_error("the tests cannot fork");
   if (child == 0) {
     run_forked(folder_, words);
     ::_exit(call("", words));
   }
   int status = 0;
-  ::waitpid(child, &status, 0);
+  while (::waitpid(child, &status, 0) != child)
+    if (errno != EINTR) throw std::runtime_error("the tests lost a child");
   return {code_of(status), read(".out"), read(".error")};
 }
 

@@ -79,6 +79,25 @@ TEST(Score, matches_transcripts_by_their_utterances) {
   EXPECT_THAT(place.run("score hyp.trn ref.trn --metric wer").error, HasSubstr("hyp.trn has two of (ann-1)"));
 }
 
+// JSON has no infinity; errors beside no word at all have it.
+TEST(Score, has_no_rate_without_a_word_to_hear) {
+  const Workplace place;
+  place.write("references", "\n");
+  place.write("hypotheses", "a b\n");
+  const auto json = nlohmann::json::parse(place.run("score hypotheses references --metric wer --json -").out);
+  EXPECT_TRUE(json["wer"].is_null());
+  EXPECT_EQ(json["insertions"], 2);
+  EXPECT_EQ(json["sentence_error_rate"], 1);
+}
+
+TEST(Score, refuses_lines_that_are_too_long_to_align) {
+  const Workplace place;
+  place.write("long", std::string(40000, 'a') + "\n");
+  EXPECT_THAT(place.run("score long long --metric cer").error,
+              HasSubstr("line 1 is too long to align, with 40,000 and 40,000 characters"));
+  EXPECT_EQ(place.run("score long long --metric wer").code, 0);
+}
+
 // The weights of NIST's sclite favour hits, with more edits in all.
 TEST(Score, aligns_as_asked) {
   const Workplace place;

@@ -154,6 +154,11 @@ def test_parts_may_keep_their_values(tmp_path):
         load_model(one, tmp_path / "weights", without=["haed"])
     with pytest.raises(RuntimeError, match="layer 'head' was trained with the algebra quaternion"):
         load_model(other, tmp_path / "weights", without=["body"])
+    with pytest.raises(TypeError, match="without must be a list of names, got 'head'"):
+        load_model(other, tmp_path / "weights", without="head")
+    save_model(torch.nn.ModuleDict({"body": one["body"]}), tmp_path / "body")
+    with pytest.raises(RuntimeError, match="the model's 'head.S' .* is not in the file"):
+        load_model(one, tmp_path / "body")
 
 
 def test_algebras_of_a_file_are_added(tmp_path):

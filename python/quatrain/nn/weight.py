@@ -379,7 +379,8 @@ class OneWeightLayer(HypercomplexLayer):
     factors: Tensor | None
 
     def matrix(self) -> Tensor:
-        """H (outputs, inputs) = sum_i A_i (x) S_i, differentiable; a convolution's is (outputs, inputs times kernel)."""
+        """H (outputs, inputs) = sum_i A_i (x) S_i, differentiable; a convolution's is
+        (outputs, inputs times kernel), an embedding's (num_embeddings, embedding_dim)."""
         return self._weight.matrix(self)
 
     def factorize(self, rank: int = 0, tolerance: float = 1e-6, starts: int = 6, seed: int = 0) -> bool:

@@ -124,7 +124,7 @@ void ImageOptions::describe(train::Keys& keys) {
 
   keys.table("evaluate", "How pictures are scored and answered.");
   keys.flag("flip", mirrored, "An answer is the mean over the picture and its mirror image, at twice the work.").may_change_in_answers();
-  keys.number("top", top, 1, kMost, "An answer names so many classes with their probabilities, the likeliest first; no more than there are.").may_change_in_answers();
+  keys.number("top", top, 1, kMost, "An answer names so many classes with their probabilities, the likeliest first; no more than there are.").only_predicts();
 }
 // clang-format on
 
