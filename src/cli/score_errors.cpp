@@ -115,12 +115,9 @@ int score_errors(const ScoreArguments& arguments) {
     throw UsageError("score: --metric " + arguments.metric + " takes one file of references, got " +
                      std::to_string(arguments.references.size()));
   if (arguments.tokenize) throw UsageError("score: --tokenize is of --metric bleu, got " + arguments.metric);
-  check_json(arguments.json);
   check_json(arguments.confusions);
   const bool of_words = arguments.metric == "wer";
-  scores::ErrorTally tally(arguments.alignment.value_or("") == "sclite"
-                               ? scores::AlignmentRule::sclite
-                               : scores::AlignmentRule::fewest_edits);
+  scores::ErrorTally tally(scores::parse_alignment_rule(arguments.alignment.value_or("fewest_edits")));
   for (auto& [place, reference, hypothesis] : pairs_of(arguments)) {
     if (!of_words) reference = characters_of(reference), hypothesis = characters_of(hypothesis);
     if ((reference.size() + 1) * (hypothesis.size() + 1) > kMostPairs)

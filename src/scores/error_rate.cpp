@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <limits>
 
+#include "support/enum_names.h"
 #include "support/numbers.h"
 
 namespace quatrain::scores {
 namespace {
+
+constexpr EnumNames<AlignmentRule, 2> kRules{
+    {{AlignmentRule::fewest_edits, "fewest_edits"}, {AlignmentRule::sclite, "sclite"}}};
 
 struct Costs {
   int64_t substitution, deletion, insertion;
@@ -48,6 +52,14 @@ std::string percentage(double rate) {
 }
 
 }  // namespace
+
+const char* name(AlignmentRule rule) {
+  return name_of(kRules, rule);
+}
+
+AlignmentRule parse_alignment_rule(std::string_view name) {
+  return parse_name(kRules, "align_tokens: the rule", name);
+}
 
 std::vector<AlignedTokens> align_tokens(std::span<const std::string> reference,
                                         std::span<const std::string> hypothesis, AlignmentRule rule) {

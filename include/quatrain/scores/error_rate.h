@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,10 @@ enum class AlignmentRule : uint8_t {
   /// substitution is taken before an insertion, and that before a deletion.
   sclite,
 };
+/// "fewest_edits", "sclite".
+QUATRAIN_API const char* name(AlignmentRule rule);
+/// The inverse; an unknown name is a std::invalid_argument that lists the known ones.
+QUATRAIN_API AlignmentRule parse_alignment_rule(std::string_view name);
 
 /// Aligns two sequences of tokens, either of which may be empty. The steps are in the order of both. Takes a
 /// byte of memory for each pair of tokens.

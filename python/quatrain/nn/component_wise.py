@@ -37,8 +37,7 @@ def dropout(x: Tensor, p: float, training: bool, n: int = 1, per_unit: bool = Fa
 
     Raises ValueError where p is not from 0 to 1, RuntimeError where n does not divide the last axis.
     """
-    if not 0 <= p <= 1:
-        raise ValueError(f"dropout: p must be between 0 and 1, got {p}")
+    _check.probability("dropout", "p", p)
     return ops.hypercomplex_dropout(x, p, training, n, per_unit) if training and p != 0 else x
 
 

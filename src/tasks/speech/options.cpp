@@ -145,13 +145,8 @@ void SpeechTaskOptions::describe(train::Keys& keys) {
   keys.number("threshold", decode.threshold, 0.1, 1000, "Of `ctc`: tokens whose log-probability at a frame is so far below the best one's are not looked at.").may_change_in_answers().only("task.objective = ctc and a decode.beam above 1", [this] { return objective == Objective::ctc && decode.beam > 1; });
   keys.number("prior_scale", decode.prior_scale, 0, 10, "Of `frames`: how much of the classes' log-priors is subtracted.").may_change_in_answers().only("task.objective = frames", [this] { return objective == Objective::frames; });
   keys.number("transition_scale", decode.transition_scale, 0, 100, "Of `frames`: what the log-probabilities of going from class to class are multiplied by.").may_change_in_answers().only("task.objective = frames", [this] { return objective == Objective::frames; });
-  train::Key& alignment = keys.add("alignment", [this] { return Value(std::string(decode.alignment == AlignmentRule::sclite ? "sclite" : "fewest_edits")); },
-           [this](const Value& value) {
-             decode.alignment = std::get<std::string>(value) == "sclite" ? AlignmentRule::sclite : AlignmentRule::fewest_edits;
-           },
-           "How errors are counted: `fewest_edits`, as Kaldi does, or with the weights of NIST's `sclite`.");
-  alignment.values = {"fewest_edits", "sclite"};
-  alignment.may_change_in_answers();
+  keys.choice("alignment", decode.alignment, {AlignmentRule::fewest_edits, AlignmentRule::sclite},
+              "How errors are counted: `fewest_edits`, as Kaldi does, or with the weights of NIST's `sclite`.").may_change_in_answers();
   keys.flag("times", decode.times, "Answers of `predict` end with a tab and the seconds of each token (of each word, where these are characters), such as `0.25-0.61`.").only_predicts();
   keys.number("piece", decode.piece, 1, 1e5, "Of bidirectional models: seconds of a long recording that are heard at a time.").may_change().only("model.bidirectional = true", [this] { return model.bidirectional(); });
   keys.number("context", decode.context, 0, 1e4, "Of bidirectional models: seconds heard before and after such a piece.").may_change().only("model.bidirectional = true", [this] { return model.bidirectional(); });
