@@ -37,17 +37,19 @@ template <int rows, int vectors, bool whole>
   constexpr int kLong = vectors > kProductVectors ? vectors : kProductVectors,
                 kFetchedLines = kLong * kLanes * 4 > kCacheLine ? kLong * kLanes * 4 / kCacheLine : 1;
   const char* ahead = t.ahead;
-  // One pointer for four rows, and the distances of the others, which processors add as they load. A pointer
-  // for each row, which the compiler would make of constant distances, fills the registers from 8 rows on.
+  // One pointer for four rows, and the distances of the others in bytes, once and twice the first and the
+  // second, which processors add as they load. A pointer for each row, which the compiler would make of
+  // constant distances, fills the registers from 8 rows on.
   constexpr int kTogether = 4;
-  int64_t one = t.x_row, three = 3 * t.x_row;
+  int64_t one = 4 * t.x_row, three = 3 * one;
   for (int64_t tile = 0; tile < tiles; ++tile) {
     for (int64_t link = 0; link < t.links.count; ++link) {
       Vec sum[rows][vectors] = {};
       const float* w = t.links.w[link] + t.w_at;
-      const float* x[(rows + kTogether - 1) / kTogether];
+      const char* x[(rows + kTogether - 1) / kTogether];
 #pragma GCC unroll 3
-      for (int i = 0; i < rows; i += kTogether) x[i / kTogether] = t.links.x[link] + t.x_at + i * t.x_row;
+      for (int i = 0; i < rows; i += kTogether)
+        x[i / kTogether] = reinterpret_cast<const char*>(t.links.x[link] + t.x_at + i * t.x_row);
 #pragma GCC unroll 2
       for (int64_t k = 0; k < t.depth; ++k, w += t.w_row, ahead += t.step) {
         asm("" : "+r"(one), "+r"(three));  // not constant, as far as the compiler sees
@@ -59,12 +61,13 @@ template <int rows, int vectors, bool whole>
 #pragma GCC unroll 12
         for (int i = 0; i < rows; ++i) {
           const int64_t distances[kTogether] = {0, one, 2 * one, three};
-          const Vec a = x[i / kTogether][distances[i % kTogether]] - Vec{};  // in every lane
+          const char* const value = x[i / kTogether] + distances[i % kTogether];
+          const Vec a = *reinterpret_cast<const float*>(value) - Vec{};  // in every lane
 #pragma GCC unroll 4
           for (int v = 0; v < vectors; ++v) sum[i][v] += a * b[v];
         }
 #pragma GCC unroll 3
-        for (const float*& of_four : x) ++of_four;
+        for (const char*& of_four : x) of_four += sizeof(float);
       }
 #pragma GCC unroll 12
       for (int i = 0; i < rows; ++i) {
@@ -104,8 +107,9 @@ struct ProductRows {
   int64_t count() const { return tiles + (rest > 0) + (last > 0); }
 };
 
+/// A tile of columns, of all rows.
 template <int vectors, bool whole, int most>
-inline void product_columns(const ProductRows<most>& rows, ProductTile tile, int64_t part) {
+inline void product_columns(const ProductRows<most>& rows, ProductTile& tile, int64_t part) {
   if (rows.tiles > 0) product_tiles<most, vectors, whole>(tile, rows.tiles, part);
   if (rows.rest > 0) product_rest<vectors, whole, most>(rows.rest, tile, part);
   if (rows.last > 0) product_rest<vectors, whole, most>(rows.last, tile, part);
@@ -122,13 +126,14 @@ void product(const Links& links, int64_t x_row, int64_t rows, int64_t w_row, int
   const ProductRows<kFewRows> in_few(rows);
   const bool few = rows <= kFewRows;
   const int64_t width = few ? kMostVectors * kLanes : kWidth, tiles = (cols + width - 1) / width,
-                steps = in_tiles.count() * links.count * depth,  // for each tile of columns
-      step = steps * tiles > 0 ? (next.count * 4 + steps * tiles - 1) / (steps * tiles) : 0;
+                steps = in_tiles.count() * links.count * depth * tiles,
+                step = next.count > 0 && steps > 0 ? (next.count * 4 + steps - 1) / steps : 0;
   const auto* ahead = reinterpret_cast<const char*>(next.count > 0 ? next.from : y);
+  // One for all columns: a copy of what was written a moment ago would wait for it.
   ProductTile tile{links, 0, 0, x_row, w_row, depth, y, y_row, ahead, step};
   for (int64_t col = 0, done; col < cols; col += done) {
     const int64_t left = cols - col;
-    tile.w_at = col, tile.y = y + col;
+    tile.x_at = 0, tile.w_at = col, tile.y = y + col;
     if (few && left >= kMostVectors * kLanes) {
       product_columns<kMostVectors, true>(in_few, tile, 0);
       done = kMostVectors * kLanes;
@@ -142,7 +147,6 @@ void product(const Links& links, int64_t x_row, int64_t rows, int64_t w_row, int
       product_columns<1, false>(in_tiles, tile, left);
       done = left;
     }
-    tile.ahead = ahead + (col + done) / width * steps * step;
   }
 }
 
