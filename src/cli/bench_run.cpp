@@ -41,7 +41,7 @@ int run_bench(const bench::Subject& subject, const std::string& json) {
     throw_if_stopped();
     if (live) std::fprintf(stderr, "\rmeasuring %zu of %zu\033[K", step + 1, steps);
   };
-  check_json(json);
+  check_output(json);
   std::vector<bench::Row> rows;
   bool stopped = false;
   try {

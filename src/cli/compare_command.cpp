@@ -93,7 +93,7 @@ std::string list_of_seeds(const std::vector<uint64_t>& seeds) {
 }
 
 int compare_command(const CompareArguments& arguments) {
-  check_json(arguments.json);
+  check_output(arguments.json);
   const RecipeFile file = find_recipe(arguments.recipe);
   const tasks::Recipe recipe = read_with_twins(file, arguments);
   if (recipe.twins.empty())

@@ -90,7 +90,7 @@ void check_converted(const nn::ConversionReport& report, const std::string& in) 
 }
 
 int convert_command(const ConvertArguments& arguments) try {
-  check_json(arguments.json);
+  check_output(arguments.json);
   if (!arguments.to.empty()) return write_for_other(arguments);
   if (arguments.algebra.empty())
     throw UsageError("convert: --algebra is required, or --to, which writes a run for another program");

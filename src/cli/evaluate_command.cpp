@@ -66,7 +66,7 @@ void write_files(const train::Evaluation& evaluation, const std::string& split, 
 }  // namespace
 
 int evaluate_command(const EvaluateArguments& arguments) {
-  check_json(arguments.json);
+  check_output(arguments.json);
   if (!arguments.out.empty()) require_new("evaluate", arguments.out);
   const train::Session session(arguments.device);
   const std::shared_ptr<tasks::Model> model =

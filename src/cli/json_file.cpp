@@ -8,7 +8,7 @@
 
 namespace quatrain::cli {
 
-void check_json(const std::string& file) {
+void check_output(const std::string& file) {
   namespace fs = std::filesystem;
   const bool beside = !fs::exists(file) || fs::is_regular_file(file) || fs::is_directory(file);
   if (!file.empty() && file != "-" && beside) AtomicFile{file};  // leaves nothing

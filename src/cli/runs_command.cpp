@@ -117,7 +117,7 @@ std::string duration(const Json& facts) {
 }  // namespace
 
 int runs_command(const RunsArguments& arguments) {
-  check_json(arguments.json);
+  check_output(arguments.json);
   if (!fs::is_directory(arguments.folder))
     throw UsageError("runs: there is no folder '" + arguments.folder + "': name the one your runs are in");
   Found found;

@@ -63,7 +63,7 @@ void require_as_many(size_t hypotheses, size_t references, const ScoreArguments&
 }
 
 int score_command(const ScoreArguments& arguments) {
-  check_json(arguments.json);
+  check_output(arguments.json);
   for (const auto& file : arguments.references)
     if (file == "-")
       throw UsageError("score: REFERENCES must be a file; only HYPOTHESES may be the standard input, -");

@@ -41,14 +41,10 @@ Tokens characters_of(const Tokens& words) {
   return all;
 }
 
-std::string name_of(const scores::Transcript& transcript) {
-  return transcript.speaker + (transcript.speaker.empty() ? "" : "-") + transcript.utterance;
-}
-
 std::map<std::string, Tokens> by_name(const std::string& file) {
   std::map<std::string, Tokens> all;
   for (auto& transcript : scores::read_trn(file)) {
-    const std::string name = name_of(transcript);
+    const std::string name = transcript.name();
     if (!all.emplace(name, std::move(transcript.tokens)).second)
       throw std::runtime_error("score: each utterance must have one line, but " + file + " has two of (" +
                                name + ")");
@@ -115,7 +111,7 @@ int score_errors(const ScoreArguments& arguments) {
     throw UsageError("score: --metric " + arguments.metric + " takes one file of references, got " +
                      std::to_string(arguments.references.size()));
   if (arguments.tokenize) throw UsageError("score: --tokenize is of --metric bleu, got " + arguments.metric);
-  check_json(arguments.confusions);
+  check_output(arguments.confusions);
   const bool of_words = arguments.metric == "wer";
   scores::ErrorTally tally(scores::parse_alignment_rule(arguments.alignment.value_or("fewest_edits")));
   for (auto& [place, reference, hypothesis] : pairs_of(arguments)) {

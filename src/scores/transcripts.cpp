@@ -35,8 +35,7 @@ std::string trn_line(const Transcript& transcript) {
   }
   if (!transcript.speaker.empty()) check_field("trn", "speaker", transcript.speaker, "()-");
   check_field("trn", "utterance", transcript.utterance, transcript.speaker.empty() ? "()-" : "()");
-  return line + "(" + transcript.speaker + (transcript.speaker.empty() ? "" : "-") + transcript.utterance +
-         ")";
+  return line + "(" + transcript.name() + ")";
 }
 
 Transcript parse_trn_line(std::string_view line) {

@@ -12,6 +12,7 @@
 #include "support/text.h"
 #include "tasks/task_parts.h"
 #include "train/run_files.h"
+#include "train/state.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -153,6 +154,7 @@ std::unique_ptr<Model> load_checkpoint(const fs::path& folder, const std::vector
   Recipe recipe = read_recipe(file, settings);
   const Kind& kind = *recipe.kind;
   auto model = kind.load_model(std::move(recipe), folder);
+  train::load_structures(model->module(), folder);
   model->module().eval();
   return model;
 }

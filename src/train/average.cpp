@@ -39,7 +39,8 @@ void require(bool holds, const Checkpoint& a, const Checkpoint& b, const std::st
     throw std::runtime_error("the checkpoints " + quoted(a) + " and " + quoted(b) + " have no mean: " + what);
 }
 
-// What is needed beside the weights to use the model; all checkpoints of a run have the same.
+// What is needed beside the weights to use the model: all checkpoints of a run have the same, but for the
+// factors of learned algebras, which move to the mean.
 void copy_meaning(const Checkpoint& from, const fs::path& folder) {
   const std::set<std::string> own{kWeights, "recipe.toml", "checkpoint.json", "training.json",
                                   "training.safetensors"};
@@ -156,8 +157,9 @@ Result write_average(Task& task, const std::vector<Checkpoint>& checkpoints, con
     write_text(folder / "recipe.toml", options.recipe);
     write_text(folder / kAverageFile, record_of(checkpoints, options.best ? task.selection().figure : ""));
   });
-  const fs::path weights = run.path() / "best" / kWeights;
+  const fs::path best = run.path() / "best", weights = best / kWeights;
   nn::load_weights(task.model(), weights);
+  load_structures(task.model(), best);
 
   const State state = read_state(newest.folder);
   Result result;

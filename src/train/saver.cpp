@@ -9,6 +9,7 @@
 #include "support/atomic_file.h"
 #include "train/checkpoint.h"
 #include "train/sentence.h"
+#include "train/state.h"
 
 namespace quatrain::train {
 namespace {
@@ -16,8 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // What is needed to use a model.
-void write_model(const Task& task, const nn::Safetensors& weights, const fs::path& folder) {
+void write_model(const Task& task, const nn::Safetensors& weights, const nn::NamedTensors& structures,
+                 const fs::path& folder) {
   nn::write_safetensors(folder / "model.safetensors", weights.tensors, weights.metadata);
+  write_structures(structures, folder);
   if (const std::string recipe = task.recipe(); !recipe.empty()) write_text(folder / "recipe.toml", recipe);
   task.store(folder);
 }
@@ -34,7 +37,7 @@ Saver::Saver(Task& task, Metrics& metrics, fs::path run_folder, int64_t keep, in
       saved_step_(saved_step) {}
 
 void Saver::best(int64_t step, bool continues) {
-  unsaved_best_ = Best{step, nn::weights_of(task_.model())};
+  unsaved_best_ = Best{step, nn::weights_of(task_.model()), structures_of(task_.model())};
   if (write_best(continues)) return;
   for (auto& [name, tensor] : unsaved_best_->weights.tensors) tensor = tensor.detach().clone();
 }
@@ -46,7 +49,7 @@ bool Saver::last(int64_t step, const Fill& fill, bool continues) {
     write_checkpoint(
         folder_, "last", step,
         [&](const fs::path& folder) {
-          write_model(task_, nn::weights_of(task_.model()), folder);
+          write_model(task_, nn::weights_of(task_.model()), structures_of(task_.model()), folder);
           fill(folder);
         },
         keep_);
@@ -62,8 +65,9 @@ std::string Saver::kept() const {
 
 bool Saver::write_best(bool continues) {
   return attempt(unsaved_best_->step, continues, [&] {
-    write_checkpoint(folder_, "best", unsaved_best_->step,
-                     [&](const fs::path& folder) { write_model(task_, unsaved_best_->weights, folder); });
+    write_checkpoint(folder_, "best", unsaved_best_->step, [&](const fs::path& folder) {
+      write_model(task_, unsaved_best_->weights, unsaved_best_->structures, folder);
+    });
     unsaved_best_.reset();
   });
 }

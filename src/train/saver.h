@@ -41,6 +41,7 @@ class Saver {
   struct Best {
     int64_t step;
     nn::Safetensors weights;
+    nn::NamedTensors structures;
   };
 
   bool write_best(bool continues);

@@ -19,7 +19,34 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 const std::string kGenerator = "generator/";      // before the kind of its device
-constexpr const char* kStructure = "/structure";  // after the name of a learned A: its factors
+constexpr const char* kStructure = "/structure";  // after the name of a learned A, in older checkpoints
+constexpr const char* kStructureFile = "structure.safetensors";
+
+/// `older`: where else a checkpoint may have them; what is found there is taken out.
+void take_structures(const NamedParameters& parameters, const std::filesystem::path& folder,
+                     nn::NamedTensors& older) {
+  const auto file = folder / kStructureFile;
+  nn::Safetensors stored;
+  if (std::filesystem::exists(file)) stored = nn::read_safetensors(file);
+  for (const auto& [name, parameter] : parameters) {
+    at::Tensor state;
+    if (const at::Tensor* held = stored.find(name)) state = *held;
+    std::erase_if(older, [&, &name = name](const auto& item) {
+      if (item.first != name + kStructure) return false;
+      state = item.second;
+      return true;
+    });
+    try {
+      ops::set_structure_state(parameter, state);
+    } catch (const c10::Error& error) {
+      throw std::runtime_error(
+          "'" + file.string() + "' does not belong to the weights beside it, '" + name +
+          "': " + error.what_without_backtrace() +
+          "; put the right file back, or delete it and accept that (quatrain check RUN "
+          "--accept): then the model computes without factors, and training finds new ones");
+    }
+  }
+}
 
 // JSON has no infinity and no NaN, and null is that there is no figure: they are texts.
 Json figure_json(double value) {
@@ -101,14 +128,28 @@ State from_json(const Json& json) {
 
 }  // namespace
 
+nn::NamedTensors structures_of(torch::nn::Module& module) {
+  nn::NamedTensors structures;
+  for (const auto& [name, parameter] : trained_parameters(module))
+    if (const at::Tensor held = ops::structure_state(parameter); held.defined())
+      structures.emplace_back(name, held);
+  return structures;
+}
+
+void write_structures(const nn::NamedTensors& structures, const std::filesystem::path& folder) {
+  if (!structures.empty()) nn::write_safetensors(folder / kStructureFile, structures);
+}
+
+void load_structures(torch::nn::Module& module, const std::filesystem::path& folder) {
+  nn::NamedTensors none;
+  take_structures(trained_parameters(module), folder, none);
+}
+
 void save_state(const State& state, const Session& session, const torch::optim::Optimizer& optimizer,
                 const NamedParameters& parameters, const std::filesystem::path& folder) {
   nn::NamedTensors tensors = optimizer_state(optimizer, parameters);
   for (const auto& [kind, generator] : session.generators())
     tensors.emplace_back(kGenerator + kind, generator);
-  for (const auto& [name, parameter] : parameters)
-    if (const at::Tensor held = ops::structure_state(parameter); held.defined())
-      tensors.emplace_back(name + kStructure, held);
   nn::write_safetensors(folder / "training.safetensors", tensors);
   write_state(state, folder);
 }
@@ -138,13 +179,7 @@ State load_state(const Session& session, torch::optim::Optimizer& optimizer,
   });
   TORCH_CHECK(!generators.empty(), "'", (folder / "training.safetensors").string(),
               "' has no generator state");
-  for (const auto& [name, parameter] : parameters) {
-    const auto held = std::find_if(tensors.begin(), tensors.end(), [&, &name = name](const auto& item) {
-      return item.first == name + kStructure;
-    });
-    ops::set_structure_state(parameter, held == tensors.end() ? at::Tensor() : held->second);
-    if (held != tensors.end()) tensors.erase(held);
-  }
+  take_structures(parameters, folder, tensors);
   load_optimizer_state(optimizer, parameters, tensors);
   session.set_generators(generators, static_cast<uint64_t>(state.step));
   return state;

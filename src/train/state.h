@@ -8,6 +8,7 @@
 #include <string>
 
 #include "quatrain/api.h"
+#include "quatrain/nn/safetensors.h"
 #include "quatrain/train/optimizer.h"
 #include "quatrain/train/schedule.h"
 #include "quatrain/train/session.h"
@@ -37,6 +38,13 @@ struct State {
   int64_t metrics_lines = 0;   ///< of metrics.jsonl that are this checkpoint's
   std::string device = "cpu";  ///< the kind that it was trained on
 };
+
+/// What training knows of the factors of each learned A (ops::structure_state), by its parameter's name.
+nn::NamedTensors structures_of(torch::nn::Module& module);
+/// Writes them as structure.safetensors, where there are any.
+void write_structures(const nn::NamedTensors& structures, const std::filesystem::path& folder);
+/// Gives them to a model that was loaded from the same checkpoint: its factors serve in eval mode, too.
+QUATRAIN_API void load_structures(torch::nn::Module& module, const std::filesystem::path& folder);
 
 /// Writes training.json and training.safetensors: the state, the optimizer's moments, the session's
 /// generators.

@@ -286,9 +286,10 @@ class Run {
     }
     save_or_end("ends");
     Result result = base_result();
-    const fs::path best = find_checkpoint(run_.folder, "best") / "model.safetensors";
-    nn::load_weights(model_, best);
-    result.model_bytes = static_cast<int64_t>(fs::file_size(best));
+    const fs::path best = find_checkpoint(run_.folder, "best"), weights = best / "model.safetensors";
+    nn::load_weights(model_, weights);
+    load_structures(model_, best);
+    result.model_bytes = static_cast<int64_t>(fs::file_size(weights));
     result.weights = weights_checksum(run_.folder, "best");
     if (task_.has("test")) {
       Evaluation evaluation;

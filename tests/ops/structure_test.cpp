@@ -418,10 +418,10 @@ TEST(Structure, StatesOfHostileNumbersAreRefused) {
     return std::string("taken");
   };
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
-  constexpr int64_t kNorm = 3, kWait = 7;  // any number above 0, and any whole number
+  constexpr int64_t kWait = 7;  // any whole number
   for (int64_t place = 0; place < 11; ++place)
     for (const double value : {std::nan(""), kInfinite, -kInfinite, -1.0, 0.5, 1e300}) {
-      if ((place == kNorm && value > 0 && std::isfinite(value)) || (place == kWait && value == -1)) continue;
+      if (place == kWait && value == -1) continue;
       at::Tensor hostile = state.clone();
       hostile[place] = value;
       EXPECT_THAT(refusal(A, hostile), testing::HasSubstr("set_structure_state: ")) << place << ": " << value;
@@ -429,6 +429,16 @@ TEST(Structure, StatesOfHostileNumbersAreRefused) {
   at::Tensor hostile = state.clone();
   hostile[-1] = std::nan("");
   EXPECT_THAT(refusal(A, hostile), testing::HasSubstr("finite"));
+  constexpr int64_t kRank = 2, kFirst = 11, kLargest = 8;
+  for (int64_t place = kFirst; place < kFirst + 3 * 9 + 3 * 3 * state[kRank].item<int64_t>(); ++place) {
+    hostile = state.clone();  // A's values, then those of its factors
+    hostile[place] += 1;
+    EXPECT_THAT(refusal(A, hostile), testing::HasSubstr("those of the tensor")) << place;
+  }
+  const int64_t n = kLargest + 1, cells = n * n * n;
+  hostile = torch::cat({state.slice(0, 0, kFirst), torch::ones({cells + 6 * n})});
+  hostile[1] = n, hostile[kRank] = 1;
+  EXPECT_THAT(refusal(torch::ones({n, n, n}), hostile), testing::HasSubstr("from n = 2 to 8"));
   for (const at::Tensor& other : {torch::randn({27}), torch::randn({3, 9}), torch::randn({3, 3, 2})})
     EXPECT_THAT(refusal(other, state), testing::HasSubstr("(n, n, n)"));
   EXPECT_EQ(refusal(A, state), "taken");

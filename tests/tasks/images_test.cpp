@@ -6,6 +6,7 @@
 
 #include "data/image_files.h"
 #include "data/picture_files.h"
+#include "quatrain/ops.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/trainer.h"
 #include "tasks/changed_set.h"
@@ -119,6 +120,31 @@ TEST_F(ImagesTest, ColoursAreLearnedAndTold) {
   EXPECT_EQ(same[0], same[1]);
   const auto straight = model->predict(both);
   EXPECT_NE(straight[0], straight[1]);
+}
+
+TEST_F(ImagesTest, ALearnedAlgebrasFactorsAreLoadedWithItsRun) {
+  test::write_colours(folder_ / "colours", 12, 4, 5);
+  const auto train = [&](const char* steps, const char* run) {
+    learn(*load({steps, "train.evaluate_every=3", "model.algebra=phm(4)", "model.widths=64 64 64 64"}),
+          {.folder = folder_ / run, .existing = train::Existing::resume});
+  };
+  train("train.steps=6", "run"), train("train.steps=3", "parts"), train("train.steps=6", "parts");
+  for (const std::string name : {"best/structure", "last/structure", "last/model"})
+    EXPECT_EQ(text_of(folder_ / "run" / (name + ".safetensors")),
+              text_of(folder_ / "parts" / (name + ".safetensors")));
+  const torch::NoGradGuard no_grad;
+  std::vector<std::vector<std::string>> answers;
+  for (const bool with : {true, false}) {
+    const auto model = load_run(folder_ / "run");
+    int held = 0;
+    for (const auto& item : model->module().named_parameters()) {
+      held += ops::structure_report(item.value()).rank > 0;
+      if (!with) ops::set_structure_state(item.value(), {});
+    }
+    EXPECT_GE(held, 5);
+    answers.push_back(model->predict({file("test/sea/0.png"), file("test/leaf/1.png")}));
+  }
+  EXPECT_EQ(answers[0], answers[1]);
 }
 
 TEST_F(ImagesTest, ShapesAreFitted) {

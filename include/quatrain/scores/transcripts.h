@@ -17,6 +17,8 @@ struct QUATRAIN_API Transcript {
   std::vector<std::string> tokens;
   std::string speaker;    ///< without "-", which ends it in a file; may be empty
   std::string utterance;  ///< of this speaker
+  /// As a file .trn has it: "speaker-utterance", or "utterance" of no speaker.
+  std::string name() const { return speaker.empty() ? utterance : speaker + "-" + utterance; }
   bool operator==(const Transcript&) const = default;
 };
 

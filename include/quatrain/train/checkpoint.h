@@ -23,8 +23,9 @@ enum class Look { sizes, bytes };
 /// complete one that remains. A run without this checkpoint is an error; so is a checkpoint with a file that
 /// is missing, cut short or changed, and the error names the file and the newest sound checkpoint.
 ///
-/// In it: model.safetensors, recipe.toml, what the task stored (vocabulary.txt), checkpoint.json (sizes and
-/// checksums of the files); in all but "best" also training.safetensors and training.json.
+/// In it: model.safetensors, structure.safetensors (of learned algebras), recipe.toml, what the task stored
+/// (vocabulary.txt), checkpoint.json (sizes and checksums of the files); in all but "best" also
+/// training.safetensors and training.json.
 QUATRAIN_API Checkpoint open_checkpoint(const std::filesystem::path& run_folder, const std::string& which);
 /// Its folder.
 QUATRAIN_API std::filesystem::path find_checkpoint(const std::filesystem::path& run_folder,

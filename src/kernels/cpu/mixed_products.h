@@ -54,10 +54,10 @@ template <int rows, int vectors, int count, Made made, bool whole>
 #pragma GCC unroll 4
   for (int i = 0; i < (made == Made::copied ? count : 4); ++i)
     in[i] = made == Made::copied ? tile.input(i, 0) : tile.input(0, i);
-  const float* x[rows];
+  const char* x[rows];
 #pragma GCC unroll 4
-  for (int i = 0; i < rows; ++i) x[i] = tile.x + i * tile.x_row;
-  int64_t one = tile.x_output, three = 3 * tile.x_output;
+  for (int i = 0; i < rows; ++i) x[i] = reinterpret_cast<const char*>(tile.x + i * tile.x_row);
+  int64_t one = tile.x_output * static_cast<int64_t>(sizeof(float)), three = 3 * one;
   const char* ahead = tile.ahead;
   Vec sum[rows][count][vectors] = {};
   int64_t at = tile.w_at;
@@ -79,11 +79,11 @@ template <int rows, int vectors, int count, Made made, bool whole>
     for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 4
       for (int t = 0; t < count; ++t) {
-        const Vec a = x[i][distances[t]] - Vec{};  // in every lane
+        const Vec a = *reinterpret_cast<const float*>(x[i] + distances[t]) - Vec{};  // in every lane
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; ++v) sum[i][t][v] += a * mixtures[v][t];
       }
-      ++x[i];
+      x[i] += sizeof(float);
     }
   }
 #pragma GCC unroll 4

@@ -37,11 +37,11 @@ template <int rows, int vectors, bool whole>
   constexpr int kLong = vectors > kProductVectors ? vectors : kProductVectors,
                 kFetchedLines = kLong * kLanes * 4 > kCacheLine ? kLong * kLanes * 4 / kCacheLine : 1;
   const char* ahead = t.ahead;
-  // One pointer for four rows, and the distances of the others in bytes, once and twice the first and the
-  // second, which processors add as they load. A pointer for each row, which the compiler would make of
-  // constant distances, fills the registers from 8 rows on.
+  // One pointer for four rows, and the distances of the others in bytes, one, 2 * one and three, which
+  // processors add as they load. A pointer for each row, which the compiler would make of constant distances,
+  // fills the registers from 8 rows on.
   constexpr int kTogether = 4;
-  int64_t one = 4 * t.x_row, three = 3 * one;
+  int64_t one = t.x_row * static_cast<int64_t>(sizeof(float)), three = 3 * one;
   for (int64_t tile = 0; tile < tiles; ++tile) {
     for (int64_t link = 0; link < t.links.count; ++link) {
       Vec sum[rows][vectors] = {};
@@ -125,11 +125,12 @@ void product(const Links& links, int64_t x_row, int64_t rows, int64_t w_row, int
   const ProductRows<kProductRows> in_tiles(rows);
   const ProductRows<kFewRows> in_few(rows);
   const bool few = rows <= kFewRows;
-  const int64_t width = few ? kMostVectors * kLanes : kWidth, tiles = (cols + width - 1) / width,
+  const int64_t width = few ? kMostVectors * kLanes : kWidth, rest = cols % width,
+                tiles = cols / width + rest / kWidth + rest % kWidth / kLanes + (rest % kLanes > 0),
                 steps = in_tiles.count() * links.count * depth * tiles,
                 step = next.count > 0 && steps > 0 ? (next.count * 4 + steps - 1) / steps : 0;
   const auto* ahead = reinterpret_cast<const char*>(next.count > 0 ? next.from : y);
-  // One for all columns: a copy of what was written a moment ago would wait for it.
+  // One for all columns: a copy of it is read by vectors, which wait for the values just written one by one.
   ProductTile tile{links, 0, 0, x_row, w_row, depth, y, y_row, ahead, step};
   for (int64_t col = 0, done; col < cols; col += done) {
     const int64_t left = cols - col;

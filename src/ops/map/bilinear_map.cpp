@@ -44,17 +44,17 @@ BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::Scala
     problem.rank = structure::followed_rank(n_);
     problem.followed = true;
     if (plan(problem, call_.way) == Way::factored) {
-      const bool insist = call_.way == Way::factored;
-      // A backward pass runs on what its forward pass ran on; a constant A on what training left.
-      if (pass == Pass::backward || (call_.constant && !insist)) held_ = structure::find(*call_.A);
-      if (!held_ && (insist || (pass == Pass::forward && !call_.constant)))
-        held_ = structure::follow(*call_.A, insist);
+      const structure::Search search = search_of(call_);
+      // A backward pass runs on what its forward pass ran on.
+      if (pass == Pass::backward || search == structure::Search::never) held_ = structure::find(*call_.A);
+      if (!held_ && (pass == Pass::forward || search == structure::Search::now))
+        held_ = structure::follow(*call_.A, search);
     }
     problem.rank = held_ ? held_->rank : 0;
   }
   call_.way = plan(problem, call_.way);
   if (held_ && call_.way != Way::factored) {
-    if (pass == Pass::forward) structure::count_on_H(*call_.A);
+    if (pass == Pass::forward && !call_.constant) structure::count_on_H(*call_.A);
     held_ = nullptr;
   }
   // The composed form prepares weights in another order.

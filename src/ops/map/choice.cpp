@@ -39,6 +39,11 @@ Problem make_cpu_problem(const at::Tensor& S, const Call& call, int64_t rows, at
   return problem;
 }
 
+structure::Search search_of(const Call& call) {
+  if (call.way == Way::factored) return structure::Search::now;
+  return call.constant ? structure::Search::never : structure::Search::at_times;
+}
+
 bool may_follow(const Problem& problem, const Call& call) {
   return problem.engine && call.learned() && problem.rank == 0 && structure::followed_rank(problem.n) > 0;
 }
@@ -77,9 +82,7 @@ Way foreseen_way(const at::Tensor& S, const Call& call, int64_t rows, at::Scalar
     problem.rank = structure::followed_rank(problem.n);
     problem.followed = true;
     if (plan(problem, call.way) == Way::factored) {
-      const bool insist = call.way == Way::factored;
-      const auto known = structure::foreseen_rank(*call.A, insist);
-      problem.rank = known ? *known : call.constant && !insist ? 0 : problem.rank;
+      problem.rank = structure::foreseen_rank(*call.A, search_of(call)).value_or(problem.rank);
     } else {
       problem.rank = 0;
     }

@@ -2,6 +2,7 @@
 
 #include "ops/engine/planner.h"
 #include "ops/map/call.h"
+#include "ops/structure/structure.h"
 
 /// The planner's questions about a map.
 namespace quatrain::ops {
@@ -11,6 +12,8 @@ Problem make_problem(const at::Tensor& S, const Call& call, int64_t rows, at::Sc
 /// The same on a CPU.
 Problem make_cpu_problem(const at::Tensor& S, const Call& call, int64_t rows, at::ScalarType type);
 
+/// When a call with a learned A searches for factors of it.
+structure::Search search_of(const Call& call);
 /// A learned A without factors of its own may have some that are followed while it trains.
 bool may_follow(const Problem& problem, const Call& call);
 

@@ -25,16 +25,21 @@ bool has_values(const at::Tensor& t, const std::vector<double>& values);
 /// The generic rank of n x n x n where factors are followed (n = 2 .. 8), else 0.
 int64_t followed_rank(int64_t n);
 
-/// Factors for A's present values, moved there; null where this step must run on H. A tensor that is met for
-/// the first time runs on H, since temporaries never come again; not so where the caller insists.
-std::shared_ptr<const Factors> follow(const at::Tensor& A, bool insist = false);
+/// When factors are searched for: never, in eval mode; in training at some steps where those that were
+/// followed are lost; or now, where the caller insists.
+enum class Search { never, at_times, now };
 
-/// What `follow` holds, if it fits A's present values; does no work.
+/// Factors for A's present values, moved there; null where this call must run on H. A tensor that is met for
+/// the first time runs on H, since temporaries never come again; not so where the caller insists. With
+/// `Search::never` what training gets is as if this had not been called.
+std::shared_ptr<const Factors> follow(const at::Tensor& A, Search search);
+
+/// What `follow` holds, if it fits A's present values; neither moves it nor asks for memory.
 std::shared_ptr<const Factors> find(const at::Tensor& A);
 
 /// The rank of what `follow` would give for A's present values, 0 for H; nothing where that is not known
-/// before it is tried.
-std::optional<int64_t> foreseen_rank(const at::Tensor& A, bool insist);
+/// before it is tried. With `Search::never` it is the rank of factors that can be expected to get there.
+std::optional<int64_t> foreseen_rank(const at::Tensor& A, Search search);
 
 /// Counts, once for each of A's values, that a pass which `follow` gave factors for ran on H all the same.
 void count_on_H(const at::Tensor& A);
