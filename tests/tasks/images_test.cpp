@@ -137,10 +137,9 @@ TEST_F(ImagesTest, ALearnedAlgebrasFactorsAreLoadedWithItsRun) {
   for (const bool with : {true, false}) {
     const auto model = load_run(folder_ / "run");
     int held = 0;
-    for (const auto& item : model->module().named_parameters()) {
-      held += ops::structure_report(item.value()).rank > 0;
-      if (!with) ops::set_structure_state(item.value(), {});
-    }
+    for (const auto& item : model->module().named_parameters())
+      if (held += ops::structure_report(item.value()).rank > 0; !with)
+        ops::set_structure_state(item.value(), {});
     EXPECT_GE(held, 5);
     answers.push_back(model->predict({file("test/sea/0.png"), file("test/leaf/1.png")}));
   }
