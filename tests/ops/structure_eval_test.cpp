@@ -1,6 +1,7 @@
 // Eval mode takes the factors that training follows, and changes nothing of what training gets.
 
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/optim.h>
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -65,6 +66,26 @@ TEST(StructureInEval, TakesTheFactorsThatTrainingFollowsAndChangesNothingOfIt) {
     parameters.push_back({A.detach(), leaves[1].detach()});
   }
   for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(torch::equal(parameters[0][i], parameters[1][i])) << i;
+}
+
+TEST(StructureInEval, StoredFactorsGiveTheSameBits) {
+  torch::manual_seed(16);
+  const at::Tensor x = torch::randn({kRows, 512}), S = torch::randn({4, 128, 128}),
+                   A = structure_of_four().requires_grad_(), copy = A.detach().clone().requires_grad_();
+  for (int time = 0; time < 2; ++time) ops::linear(x, S, {}, {"learned", A, {}});
+  ops::set_structure_state(copy, ops::structure_state(A));
+  const auto gradient = [&](const at::Tensor& of) {
+    const at::Tensor y = ops::linear(x, S, {}, {"learned", of, {}});
+    return torch::autograd::grad({y.square().sum()}, {of})[0];
+  };
+  for (int step = 0; step < 2; ++step) {  // at the values that were stored, and at others
+    EXPECT_TRUE(torch::equal(gradient(A), gradient(copy))) << step;
+    EXPECT_TRUE(torch::equal(in_eval(x, S, A), in_eval(x, S, copy))) << step;
+    const torch::NoGradGuard no_grad;
+    A.add_(torch::full({4, 4, 4}, 1e-3)), copy.copy_(A);
+  }
+  EXPECT_EQ(ops::structure_report(copy).on_H, 0);
+  EXPECT_EQ(ops::structure_report(copy).solved, ops::structure_report(A).solved);
 }
 
 TEST(StructureInEval, LeavesFactorsThatCannotFollow) {

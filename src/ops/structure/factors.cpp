@@ -326,7 +326,12 @@ at::Tensor gradient(const Factors& f, const std::vector<float>& dU, const std::v
   at::Tensor dA;
   on_one_thread([&] {
     Vector y;
-    if (!solve(f, image, y)) {
+    Factors whole;
+    if (!f.inverse.defined()) {
+      whole = f;
+      if (!restore(whole)) return;
+    }
+    if (!solve(f.inverse.defined() ? f : whole, image, y)) {
       Factors fresh = f;
       if (!(renew(fresh) < kCondition) || !solve(fresh, image, y)) return;
     }

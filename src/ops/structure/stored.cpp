@@ -7,7 +7,6 @@
 #include <limits>
 #include <mutex>
 
-#include "ops/engine/threads.h"
 #include "ops/kept.h"
 #include "ops/structure/fit.h"
 #include "ops/structure/state.h"
@@ -150,12 +149,8 @@ void set_structure_state(const at::Tensor& A, const at::Tensor& stored) {
       squared_norm(error) <= 1e-12 * squared_norm(state.values),
       "set_structure_state: the factors of a state must be those of the tensor that it is of; take what "
       "structure_state gave");
-  bool sound = false;
-  on_one_thread([&] { sound = structure::restore(*factors); });
-  if (sound) {
-    structure::finish(*factors, all[kScale]);
-    state.factors = std::move(factors);
-  }
+  structure::finish(*factors, all[kScale]);
+  state.factors = std::move(factors);  // without the inverse, which may not be needed
   kept::put(A, fresh);
 }
 

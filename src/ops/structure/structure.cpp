@@ -124,7 +124,7 @@ std::shared_ptr<const Factors> move(const Factors& from, const Vector& target, d
   auto moved = std::make_shared<Factors>(from);
   bool sound = false;
   work.unlocked([&] {
-    sound = follow_to(*moved, target);
+    sound = (moved->inverse.defined() || restore(*moved)) && follow_to(*moved, target);
     if (sound) finish(*moved, scale);
   });
   return sound ? moved : nullptr;
