@@ -30,20 +30,22 @@ void take_structures(const NamedParameters& parameters, const std::filesystem::p
   if (std::filesystem::exists(file)) stored = nn::read_safetensors(file);
   for (const auto& [name, parameter] : parameters) {
     at::Tensor state;
+    std::filesystem::path from = file;
     if (const at::Tensor* held = stored.find(name)) state = *held;
     std::erase_if(older, [&, &name = name](const auto& item) {
       if (item.first != name + kStructure) return false;
-      state = item.second;
+      state = item.second, from = folder / "training.safetensors";
       return true;
     });
     try {
       ops::set_structure_state(parameter, state);
-    } catch (const c10::Error& error) {
+    } catch (const c10::Error&) {
       throw std::runtime_error(
-          "'" + file.string() + "' does not belong to the weights beside it, '" + name +
-          "': " + error.what_without_backtrace() +
-          "; put the right file back, or delete it and accept that (quatrain check RUN "
-          "--accept): then the model computes without factors, and training finds new ones");
+          "'" + from.string() + "' does not belong to the weights beside it: its factors of '" + name +
+          "' are not theirs; put the right file back" +
+          (from == file ? ", or delete it and accept that (quatrain check RUN --accept): then the model "
+                          "computes without factors, and training finds new ones"
+                        : ""));
     }
   }
 }

@@ -45,8 +45,10 @@ BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::Scala
     problem.followed = true;
     if (plan(problem, call_.way) == Way::factored) {
       const structure::Search search = search_of(call_);
-      // A backward pass runs on what its forward pass ran on.
-      if (pass == Pass::backward || search == structure::Search::never) held_ = structure::find(*call_.A);
+      // A backward pass runs on what its forward pass ran on; where A trains, that was never eval mode's.
+      const bool in_eval = search == structure::Search::never;
+      if (pass == Pass::backward || in_eval)
+        held_ = structure::find(*call_.A, in_eval || !call_.A->requires_grad());
       if (!held_ && (pass == Pass::forward || search == structure::Search::now))
         held_ = structure::follow(*call_.A, search);
     }

@@ -326,15 +326,10 @@ at::Tensor gradient(const Factors& f, const std::vector<float>& dU, const std::v
   at::Tensor dA;
   on_one_thread([&] {
     Vector y;
-    Factors whole;
-    if (!f.inverse.defined()) {
-      whole = f;
-      if (!restore(whole)) return;
-    }
-    if (!solve(f.inverse.defined() ? f : whole, image, y)) {
-      Factors fresh = f;
+    Factors fresh = f;
+    const bool whole = f.inverse.defined() || restore(fresh);
+    if (!whole || !solve(fresh, image, y))
       if (!(renew(fresh) < kCondition) || !solve(fresh, image, y)) return;
-    }
     dA = at::empty({f.n, f.n, f.n}, at::kDouble);
     std::copy(y.begin(), y.end(), dA.mutable_data_ptr<double>());
   });

@@ -28,7 +28,7 @@ struct Factors {
   std::shared_ptr<const engine::Mixings> mixings;  ///< of A itself
 
   /// (J J^T)^-1 of the factors when it was last renewed, n^3 x n^3 in float32: it preconditions. Undefined,
-  /// as is `weakest`, of factors that were stored, until they are moved or A's gradient is taken.
+  /// as is `weakest`, of factors that were stored: who moves them or takes A's gradient makes it.
   at::Tensor inverse;
   Vector base_U, base_V, base_W;  ///< those factors
   at::Tensor weakest;             ///< J's weakest direction there, a unit vector of n^3 values in float64

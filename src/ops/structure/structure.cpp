@@ -89,12 +89,12 @@ int64_t followed_rank(int64_t n) {
   return n >= 2 && n <= kLargest ? generic_rank(n) : 0;
 }
 
-std::shared_ptr<const Factors> find(const at::Tensor& A) {
+std::shared_ptr<const Factors> find(const at::Tensor& A, bool visited) {
   const auto state = kept::find<State>(A);
   if (!state) return nullptr;
   const std::lock_guard lock(state->mutex);
   if (has_values(A, state->values)) return state->factors;
-  return has_values(A, state->visit.values) ? state->visit.factors : nullptr;
+  return visited && has_values(A, state->visit.values) ? state->visit.factors : nullptr;
 }
 
 std::optional<int64_t> foreseen_rank(const at::Tensor& A, Search search) {
@@ -103,7 +103,7 @@ std::optional<int64_t> foreseen_rank(const at::Tensor& A, Search search) {
   if (!state) return first_time;
   const std::lock_guard lock(state->mutex);
   if (state->values.empty()) return first_time;
-  const int64_t rank = state->factors ? state->factors->rank : 0;
+  const int64_t rank = state->factors && state->factors->n == A.size(0) ? state->factors->rank : 0;
   const bool same = has_values(A, state->values);
   if (search != Search::never) return same && state->decided(search) ? std::optional(rank) : std::nullopt;
   if (!same && has_values(A, state->visit.values)) return state->visit.factors ? rank : 0;

@@ -34,8 +34,9 @@ enum class Search { never, at_times, now };
 /// `Search::never` what training gets is as if this had not been called.
 std::shared_ptr<const Factors> follow(const at::Tensor& A, Search search);
 
-/// What `follow` holds, if it fits A's present values; neither moves it nor asks for memory.
-std::shared_ptr<const Factors> find(const at::Tensor& A);
+/// What `follow` holds, if it fits A's present values; neither moves it nor asks for memory. `visited`: what
+/// it holds for eval mode counts too.
+std::shared_ptr<const Factors> find(const at::Tensor& A, bool visited);
 
 /// The rank of what `follow` would give for A's present values, 0 for H; nothing where that is not known
 /// before it is tried. With `Search::never` it is the rank of factors that can be expected to get there.
