@@ -11,7 +11,6 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "quatrain/nn/weights.h"
 #include "quatrain/train/optimizer.h"
 #include "support/atomic_file.h"
 #include "support/atomic_folder.h"
@@ -157,9 +156,8 @@ Result write_average(Task& task, const std::vector<Checkpoint>& checkpoints, con
     write_text(folder / "recipe.toml", options.recipe);
     write_text(folder / kAverageFile, record_of(checkpoints, options.best ? task.selection().figure : ""));
   });
-  const fs::path best = run.path() / "best", weights = best / kWeights;
-  nn::load_weights(task.model(), weights);
-  load_structures(task.model(), best);
+  const fs::path best = run.path() / "best";
+  load_model(task.model(), best);
 
   const State state = read_state(newest.folder);
   Result result;
@@ -173,7 +171,7 @@ Result write_average(Task& task, const std::vector<Checkpoint>& checkpoints, con
   result.facts = task.facts();
   for (const auto& [name, parameter] : trained_parameters(task.model()))
     result.parameters += parameter.numel();
-  result.model_bytes = static_cast<int64_t>(fs::file_size(weights));
+  result.model_bytes = static_cast<int64_t>(fs::file_size(best / kWeights));
   result.weights = weights_checksum(run.path(), "best");
   result.threads = at::get_num_threads();
   result.device = state.device;

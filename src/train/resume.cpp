@@ -112,8 +112,7 @@ Best look_at_best(const fs::path& run_folder) {
 
 // The result of a finished run, with the best weights in the model.
 Result stored_result(const Resumed& r, const Checkpoint& best) {
-  nn::load_weights(r.task.model(), best.folder / "model.safetensors");
-  load_structures(r.task.model(), best.folder);
+  load_model(r.task.model(), best.folder);
   return read_result(r.run.folder);
 }
 

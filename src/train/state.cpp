@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "quatrain/nn/safetensors.h"
+#include "quatrain/nn/weights.h"
 #include "quatrain/ops.h"
 #include "support/atomic_file.h"
 #include "train/own_json.h"
@@ -145,6 +145,11 @@ void write_structures(const nn::NamedTensors& structures, const std::filesystem:
 void load_structures(torch::nn::Module& module, const std::filesystem::path& folder) {
   nn::NamedTensors none;
   take_structures(trained_parameters(module), folder, none);
+}
+
+void load_model(torch::nn::Module& module, const std::filesystem::path& folder) {
+  nn::load_weights(module, folder / "model.safetensors");
+  load_structures(module, folder);
 }
 
 void save_state(const State& state, const Session& session, const torch::optim::Optimizer& optimizer,

@@ -45,6 +45,8 @@ nn::NamedTensors structures_of(torch::nn::Module& module);
 void write_structures(const nn::NamedTensors& structures, const std::filesystem::path& folder);
 /// Gives them to a model that was loaded from the same checkpoint: its factors serve in eval mode, too.
 QUATRAIN_API void load_structures(torch::nn::Module& module, const std::filesystem::path& folder);
+/// A checkpoint's weights, and these.
+void load_model(torch::nn::Module& module, const std::filesystem::path& folder);
 
 /// Writes training.json and training.safetensors: the state, the optimizer's moments, the session's
 /// generators.

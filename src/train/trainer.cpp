@@ -8,7 +8,6 @@
 #include <chrono>
 #include <stdexcept>
 
-#include "quatrain/nn/weights.h"
 #include "quatrain/train/checkpoint.h"
 #include "support/parts.h"
 #include "support/version.h"
@@ -286,10 +285,9 @@ class Run {
     }
     save_or_end("ends");
     Result result = base_result();
-    const fs::path best = find_checkpoint(run_.folder, "best"), weights = best / "model.safetensors";
-    nn::load_weights(model_, weights);
-    load_structures(model_, best);
-    result.model_bytes = static_cast<int64_t>(fs::file_size(weights));
+    const fs::path best = find_checkpoint(run_.folder, "best");
+    load_model(model_, best);
+    result.model_bytes = static_cast<int64_t>(fs::file_size(best / "model.safetensors"));
     result.weights = weights_checksum(run_.folder, "best");
     if (task_.has("test")) {
       Evaluation evaluation;
