@@ -10,9 +10,9 @@ namespace {
 
 // Sums of a tile, its columns of w and a value of x fill the registers.
 constexpr int kProductRows = kLanes == 16 ? 12 : 6, kProductVectors = 2;
-constexpr int kWidth = kProductVectors * kLanes;  // of a tile
-// So few rows have too few sums under way in tiles of that width: theirs are twice as wide.
-constexpr int kFewRows = kLanes == 16 ? 3 : 2, kMostVectors = 2 * kProductVectors;
+// Fewer rows have too few sums under way in tiles of that width: theirs are wider.
+constexpr int kFewRows = kLanes == 16 ? 3 : 2, kMostVectors = 4;
+constexpr int kSomeRows = kLanes == 16 ? kFewRows : 4, kMoreVectors = 3;
 
 /// A product's operands, the corner of some tiles below each other in all links, and what is fetched
 /// meanwhile: from `ahead`, which moves on by `step` bytes for each row of w.
@@ -35,7 +35,7 @@ template <int rows, int vectors, bool whole>
 [[gnu::noinline]] void product_tiles(ProductTile& t, int64_t tiles, int64_t part) {
   // Lines that a row of w is long, of tiles of this width, or of those that a row ends with.
   constexpr int kLong = vectors > kProductVectors ? vectors : kProductVectors,
-                kFetchedLines = kLong * kLanes * 4 > kCacheLine ? kLong * kLanes * 4 / kCacheLine : 1;
+                kFetchedLines = (kLong * kLanes * 4 + kCacheLine - 1) / kCacheLine;
   const char* ahead = t.ahead;
   // One pointer for four rows, and the distances of the others in bytes, one, 2 * one and three, which
   // processors add as they load. A pointer for each row, which the compiler would make of constant distances,
@@ -115,6 +115,15 @@ inline void product_columns(const ProductRows<most>& rows, ProductTile& tile, in
   if (rows.last > 0) product_rest<vectors, whole, most>(rows.last, tile, part);
 }
 
+/// Of `left` columns those of the next tile.
+inline int64_t columns_of_tile(int64_t rows, int64_t left) {
+  const int64_t vectors = left / kLanes;
+  if (vectors == 0) return left;
+  if (rows <= kFewRows && vectors >= kMostVectors) return kMostVectors * kLanes;
+  if (rows <= kSomeRows && vectors >= kMoreVectors && vectors % 2) return kMoreVectors * kLanes;
+  return (vectors < kProductVectors ? vectors : kProductVectors) * kLanes;
+}
+
 void product(const Links& links, int64_t x_row, int64_t rows, int64_t w_row, int64_t depth, int64_t cols,
              float* y, int64_t y_row, const Fetched& next) {
   if (links.count == 0 || depth == 0) {
@@ -122,32 +131,28 @@ void product(const Links& links, int64_t x_row, int64_t rows, int64_t w_row, int
       for (int64_t col = 0; col < cols; ++col) y[row * y_row + col] = 0;
     return;
   }
+  if (rows == 0) return;
   const ProductRows<kProductRows> in_tiles(rows);
-  const ProductRows<kFewRows> in_few(rows);
-  const bool few = rows <= kFewRows;
-  const int64_t width = few ? kMostVectors * kLanes : kWidth, rest = cols % width,
-                tiles = cols / width + rest / kWidth + rest % kWidth / kLanes + (rest % kLanes > 0),
-                steps = in_tiles.count() * links.count * depth * tiles,
+  int64_t tiles = 0;
+  for (int64_t col = 0; col < cols; col += columns_of_tile(rows, cols - col)) ++tiles;
+  const int64_t steps = in_tiles.count() * links.count * depth * tiles,
                 step = next.count > 0 && steps > 0 ? (next.count * 4 + steps - 1) / steps : 0;
   const auto* ahead = reinterpret_cast<const char*>(next.count > 0 ? next.from : y);
   // One for all columns: a copy of it is read by vectors, which wait for the values just written one by one.
   ProductTile tile{links, 0, 0, x_row, w_row, depth, y, y_row, ahead, step};
-  for (int64_t col = 0, done; col < cols; col += done) {
-    const int64_t left = cols - col;
+  for (int64_t col = 0, width; col < cols; col += width) {
+    width = columns_of_tile(rows, cols - col);
     tile.x_at = 0, tile.w_at = col, tile.y = y + col;
-    if (few && left >= kMostVectors * kLanes) {
-      product_columns<kMostVectors, true>(in_few, tile, 0);
-      done = kMostVectors * kLanes;
-    } else if (left >= kWidth) {
+    if (width == kMostVectors * kLanes)
+      product_rest<kMostVectors, true, kFewRows>(rows, tile, 0);
+    else if (width == kMoreVectors * kLanes)
+      product_rest<kMoreVectors, true, kSomeRows>(rows, tile, 0);
+    else if (width == kProductVectors * kLanes)
       product_columns<kProductVectors, true>(in_tiles, tile, 0);
-      done = kWidth;
-    } else if (left >= kLanes) {
+    else if (width == kLanes)
       product_columns<1, true>(in_tiles, tile, 0);
-      done = kLanes;
-    } else {
-      product_columns<1, false>(in_tiles, tile, left);
-      done = left;
-    }
+    else
+      product_columns<1, false>(in_tiles, tile, width);
   }
 }
 
