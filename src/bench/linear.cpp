@@ -99,8 +99,7 @@ Contest contest_of(const LinearCase& asked, bool forced) {
   const Inputs inputs(asked);
   ours->eval();
   ours->factorize();
-  const ops::Product product = ours->product();
-  const int64_t rank = ops::rank(product), n = ours->options.algebra().n;
+  const int64_t rank = ops::rank(ours->operands(false).product), n = ours->options.algebra().n;
   ours->train(asked.training);
 
   const Forward materialised = [ours](const at::Tensor& v) {
@@ -140,7 +139,9 @@ Contest contest_of(const LinearCase& asked, bool forced) {
   const double limit = rank > 0 ? static_cast<double>(rank) / static_cast<double>(n * n) : 1;
   contender.more = [=, x = inputs.x](const Found& found) {
     // After its steps: a learned A has its factors, or has none, only since then.
-    const std::string planned = ops::name(ops::planned_way(x, ours->S, ours->product(), !asked.training));
+    const auto operands = ours->operands(asked.training);
+    const std::string planned =
+        ops::name(ops::planned_way(x, operands.S, operands.product, operands.constant));
     Field arithmetic{.key = "limit", .value = limit, .title = "limit", .text = fixed(limit, 2)};
     const double usual = found.at("ours").time.median / found.at("materialised").time.median;
     Field to_usual{.key = "ratio_materialised", .value = usual, .title = "to usual", .text = fixed(usual, 2)};

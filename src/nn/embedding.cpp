@@ -29,8 +29,7 @@ void EmbeddingImpl::pretty_print(std::ostream& stream) const {
 }
 
 at::Tensor EmbeddingImpl::forward(const at::Tensor& tokens) {
-  const Operands weight = operands(is_training());
-  return ops::embedding(tokens, weight.S, weight.product);
+  return ops::embedding(tokens, S, product());  // of whose rows only a few are multiplied
 }
 
 at::Tensor EmbeddingImpl::scores(const at::Tensor& x) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "nn/check.h"
+#include "ops/map/summands.h"
 #include "ops/structure/epsilon.h"
 
 namespace quatrain::nn {
@@ -30,7 +31,7 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-// Whether A is `before` in another type: rounded, or for WKP multiplied with w again.
+// Whether A is `before` in another type: rounded.
 bool is_rounded(const at::Tensor& A, const at::Tensor& before) {
   const at::Tensor then = before.to(at::kCPU, at::kDouble);
   const at::Tensor moved = (A.to(at::kCPU, at::kDouble) - then).abs().max();
@@ -94,44 +95,29 @@ std::vector<HypercomplexWeight::Part> HypercomplexWeight::parts() const {
 }
 
 HypercomplexWeight::Operands HypercomplexWeight::operands(bool training) const {
-  Operands result{S, product(training)};
-  if (training && w.defined()) {
-    // w_i scales A_i (x) S_i: taken on S, A itself is what the operator sees, and can follow from step to
-    // step.
-    std::vector<int64_t> sizes(static_cast<size_t>(S.dim()), 1);
-    sizes[0] = -1;
-    result.S = w.view(sizes) * S;
-    result.product.A = A;
-  }
-  // WKP's product w A is a new tensor in every call: nothing that was prepared from it could be found again.
-  result.constant = !training && (!w.defined() || (held_ && result.product.A.is_same(held_->A)));
+  if (!A.defined()) return {S, product(), !training};
+  Operands result{S, {"learned", A, {}}, !training};
+  // w_i scales A_i (x) S_i: taken on S, A itself is what the operator sees, whose factors can follow it.
+  if (w.defined()) result.S = ops::weighted_summands(S, w, result.constant);
+  if (!training && fits(A)) result.product.factors = held_->factors;
   return result;
 }
 
-ops::Product HypercomplexWeight::product(bool training) const {
+ops::Product HypercomplexWeight::product() const {
   if (factors.defined()) return {"factored", factors, {}};
   if (!A.defined()) return {fixed_name(spec()), {}, {}};
-  ops::Product map{"learned", effective_structure(), {}};
-  if (!training && fits(map.A)) {
-    map.factors = held_->factors;
-    if (w.defined() && !map.A.requires_grad()) map.A = held_->A;
-  }
-  return map;
+  return {"learned", w.defined() ? w.view({-1, 1, 1}) * A : A, {}};
 }
 
 at::Tensor HypercomplexWeight::matrix() const {
   const at::Tensor blocks = outputs_first();
-  return ops::materialise(blocks.dim() > 3 ? blocks.flatten(2) : blocks, product(/*training=*/true));
-}
-
-at::Tensor HypercomplexWeight::effective_structure() const {
-  return w.defined() ? w.view({-1, 1, 1}) * A : A;
+  return ops::materialise(blocks.dim() > 3 ? blocks.flatten(2) : blocks, product());
 }
 
 ops::Decomposition HypercomplexWeight::find_factors(const ops::DecomposeOptions& decompose) {
   TORCH_CHECK_VALUE(A.defined(), "find_factors: A must be learned, got algebra = ", spec().text());
   const at::NoGradGuard no_grad;
-  const at::Tensor structure = effective_structure().detach().clone(at::MemoryFormat::Contiguous);
+  const at::Tensor structure = A.detach().clone(at::MemoryFormat::Contiguous);
   ops::Decomposition found = ops::decompose(structure, decompose);
   held_ = found.sound ? std::make_shared<Held>(Held{structure, found.factors}) : nullptr;
   drop_prepared();
@@ -143,8 +129,7 @@ bool HypercomplexWeight::factorize(const ops::DecomposeOptions& decompose) {
 }
 
 bool HypercomplexWeight::has_factors() const {
-  const at::NoGradGuard no_grad;
-  return A.defined() && fits(effective_structure());
+  return A.defined() && fits(A);
 }
 
 bool HypercomplexWeight::fits(const at::Tensor& structure) const {
@@ -179,7 +164,7 @@ void HypercomplexWeight::after_move() {
   drop_prepared();
   if (!held_) return;
   const at::NoGradGuard no_grad;
-  const at::Tensor structure = effective_structure().detach();
+  const at::Tensor structure = A.detach();
   if (same_bits(structure, held_->A)) return;
   // In a finer type an A that was rounded once has digits that its factors do not have.
   const bool finer = ops::epsilon(structure.scalar_type()) < ops::epsilon(held_->A.scalar_type());

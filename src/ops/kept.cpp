@@ -52,13 +52,20 @@ class Registry {
   void put(const at::Tensor& t, const Key& key, Value value) {
     std::vector<Value> dead;
     const std::lock_guard lock(mutex_);
-    if (const auto found = entries_.find(key); found != entries_.end()) {
-      dead.push_back(std::move(found->second.value));
-      entries_.erase(found);
-    }
-    if (!value) return sweep(dead);
+    take(key, dead);
     grow(dead);
     entries_.emplace(key, Entry{t.storage().getWeakStorageImpl(), std::move(value)});
+  }
+
+  void remove(const Key& key) {
+    std::vector<Value> dead;
+    {
+      const std::lock_guard lock(mutex_);
+      take(key, dead);
+    }
+    dead.clear();  // which may end the life of what other values lie beside
+    const std::lock_guard lock(mutex_);
+    sweep(dead);
   }
 
   std::vector<Value> all(std::type_index type) {
@@ -76,6 +83,12 @@ class Registry {
   }
 
  private:
+  void take(const Key& key, std::vector<Value>& dead) {
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return;
+    dead.push_back(std::move(found->second.value));
+    entries_.erase(found);
+  }
   /// Removes dead entries so seldom that a new entry pays for only a few look-ups.
   void grow(std::vector<Value>& dead) {
     if (++added_ > kFew + entries_.size() / 8) sweep(dead);
@@ -110,7 +123,9 @@ Value find_or_add(const at::Tensor& t, std::type_index type, Value (*make)()) {
   return Registry::instance().find_or_add(t, key_of(t, type), make);
 }
 void put(const at::Tensor& t, std::type_index type, Value value) {
-  if (t.has_storage()) Registry::instance().put(t, key_of(t, type), std::move(value));
+  if (!t.has_storage()) return;
+  const Key key = key_of(t, type);
+  value ? Registry::instance().put(t, key, std::move(value)) : Registry::instance().remove(key);
 }
 std::vector<Value> all(std::type_index type) {
   return Registry::instance().all(type);

@@ -1,4 +1,5 @@
 // Prepared weights must never be stale: every road on which a weight can change in eval mode.
+#include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 #include <torch/optim.h>
 #include <torch/serialize.h>
@@ -24,7 +25,8 @@ std::vector<Case> cases() {
           {"quaternion", ops::Way::materialised},
           {"phm(4)", ops::Way::materialised},
           {"phm(4)", ops::Way::mixed},
-          {"wkp(4)", ops::Way::materialised}};
+          {"wkp(4)", ops::Way::materialised},
+          {"wkp(4)", ops::Way::mixed}};
 }
 
 /// Fills the cache by two calls, changes the layer, and asks for the present weights' result.
@@ -37,8 +39,8 @@ void expect_fresh_after(const std::function<void(nn::Linear&)>& change) {
     {
       const torch::NoGradGuard no_grad;
       layer(x);
-      // WKP's product w A is new in every call, and the mixed way reads S as it is.
-      if (algebra != "wkp(4)" && way != ops::Way::mixed) {
+      // The mixed way reads S as it is.
+      if (way != ops::Way::mixed) {
         EXPECT_GE(ops::prepared_size().weights, 1) << "nothing was kept, so nothing is tested";
       }
       EXPECT_LT(test::relative_error(layer(x), test::linear_reference(*layer, x)), 1e-5);
@@ -156,24 +158,78 @@ TEST(NnLinearCache, ANewLayerAtAnOldAddress) {
 TEST(NnLinearCache, WhatCouldNotBeFoundAgainIsNotKept) {
   nn::Linear layer(nn::LinearOptions(16, 32).algebra("wkp(4)").way(ops::Way::materialised));
   layer->eval();
-  const torch::NoGradGuard no_grad;
   const int64_t before = ops::prepared_size().weights;
-  layer(torch::randn({4, 16}));
+  layer(torch::randn({4, 16}));  // with gradients: w S is a new tensor
   EXPECT_EQ(ops::prepared_size().weights, before);
 }
 
-TEST(NnLinearCache, FactoredWkpIsKeptToo) {
+// Beside S lies w S, and beside w S what was made of it.
+TEST(NnLinearCache, WkpIsKept) {
   torch::manual_seed(5);
-  nn::Linear layer(nn::LinearOptions(16, 32).algebra("wkp(4)").way(ops::Way::factored));
-  ASSERT_TRUE(layer->factorize());
+  for (const ops::Way way : {ops::Way::factored, ops::Way::materialised}) {
+    nn::Linear layer(nn::LinearOptions(16, 32).algebra("wkp(4)").way(way));
+    ASSERT_TRUE(layer->factorize());
+    layer->eval();
+    const int64_t before = ops::prepared_size().weights;
+    const at::Tensor x = torch::randn({4, 16});
+    for (const bool inference : {false, true}) {
+      const c10::InferenceMode mode(inference);  // false records gradients
+      const torch::NoGradGuard no_grad;
+      layer(x);
+      EXPECT_EQ(ops::prepared_size().weights, before + 2) << inference;
+    }
+    const torch::NoGradGuard no_grad;
+    at::Tensor kept = layer->operands(false).S;
+    EXPECT_TRUE(layer->operands(false).S.is_same(kept));
+    EXPECT_TRUE(layer->operands(false).product.A.is_same(layer->A)) << "which training follows";
+    for (const at::Tensor& part : {layer->S, layer->w}) {
+      part.mul_(2);
+      EXPECT_FALSE(layer->operands(false).S.is_same(kept));
+      EXPECT_LT(test::relative_error(layer(x), test::linear_reference(*layer, x)), 1e-4);
+      EXPECT_TRUE(layer->has_factors()) << "they are A's, which stayed";
+    }
+    kept = layer->operands(false).S;
+    kept.zero_();  // which is not its reader's to do
+    EXPECT_LT(test::relative_error(layer(x), test::linear_reference(*layer, x)), 1e-4);
+    kept.reset();
+    ops::drop_prepared(layer->S);
+    EXPECT_EQ(ops::prepared_size().weights, before);
+  }
+}
+
+TEST(NnLinearCache, WkpInTrainingKeepsNothing) {
+  torch::manual_seed(6);
+  nn::Linear layer(nn::LinearOptions(16, 32).algebra("wkp(4)"));
   layer->eval();
-  const torch::NoGradGuard no_grad;
-  const int64_t before = ops::prepared_size().weights;
   const at::Tensor x = torch::randn({4, 16});
-  layer(x);
-  EXPECT_EQ(ops::prepared_size().weights, before + 1);
-  layer->S.mul_(2);
-  EXPECT_LT(test::relative_error(layer(x), test::linear_reference(*layer, x)), 1e-4);
+  const auto answer_is_fresh = [&] {
+    const torch::NoGradGuard no_grad;
+    return test::relative_error(layer(x), test::linear_reference(*layer, x)) < 1e-5;
+  };
+  EXPECT_TRUE(answer_is_fresh());
+  const int64_t before = ops::prepared_size().weights;
+  layer(x).sum().backward();
+  EXPECT_LT(ops::prepared_size().weights, before);
+  EXPECT_TRUE(answer_is_fresh());
+  layer->S.data().view(-1)[5] += 1;  // what no version tells of
+  EXPECT_TRUE(answer_is_fresh());
+  layer->eval();
+  EXPECT_TRUE(answer_is_fresh());
+  EXPECT_EQ(ops::prepared_size().weights, before);
+}
+
+TEST(NnLinearCache, OneSServesSeveralW) {
+  torch::manual_seed(7);
+  const auto options = nn::LinearOptions(16, 32).algebra("wkp(4)");
+  nn::Linear one(options), other(options);
+  const torch::NoGradGuard no_grad;
+  other->S = one->S, other->w.mul_(3);
+  one->eval(), other->eval();
+  const at::Tensor x = torch::randn({4, 16}), S = one->operands(false).S;
+  for (int turn = 0; turn < 2; ++turn)
+    for (nn::Linear layer : {one, other})
+      EXPECT_LT(test::relative_error(layer(x), test::linear_reference(*layer, x)), 1e-5);
+  EXPECT_TRUE(one->operands(false).S.is_same(S));
 }
 
 }  // namespace

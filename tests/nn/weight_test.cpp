@@ -57,10 +57,10 @@ TEST(NnWeight, FactorsFitTheValuesTheyWereComputedFor) {
     layer->eval();
     ASSERT_TRUE(layer->factorize());
     EXPECT_TRUE(layer->has_factors());
-    EXPECT_FALSE(layer->product().factors.empty());
+    EXPECT_FALSE(layer->operands(false).product.factors.empty());
     layer->A.mul_(1.01);
     EXPECT_FALSE(layer->has_factors()) << dtype;
-    EXPECT_TRUE(layer->product().factors.empty());
+    EXPECT_TRUE(layer->operands(false).product.factors.empty());
   }
 }
 

@@ -58,6 +58,25 @@ def test_factors_are_of_the_very_values_of_A():
     assert not module.to(torch.bfloat16).has_factors()  # outdated ones do not come back
 
 
+@pytest.mark.parametrize("inference", [False, True])
+def test_weights_of_summands_are_no_part_of_A(inference):
+    module, x = layer("wkp(2)").eval(), torch.randn(40, 8)
+    assert module.factorize()
+    with torch.no_grad():
+        for part in (module.w, module.S, module.w):
+            with torch.inference_mode(inference), torch.no_grad():  # without the mode gradients are recorded again
+                kept, _, A, factors, _ = module._weight.operands(module)
+                assert A is module.A and len(factors) == 3
+                assert module._weight.operands(module)[0].data_ptr() == kept.data_ptr()
+                assert torch.equal(kept, module.w[:, None, None] * module.S)
+                torch.testing.assert_close(module(x), by_definition(module, x), rtol=1e-4, atol=1e-5)
+            part.mul_(1.5)
+            assert module.has_factors()
+    y = module(x)
+    y.sum().backward()
+    assert all(p.grad is not None for p in module.parameters())
+
+
 @pytest.mark.parametrize("notation", ["phm(4)", "wkp(2)"])
 @pytest.mark.parametrize("between", [torch.bfloat16, torch.half, torch.float64])
 def test_answers_are_as_exact_as_their_type(notation, between):

@@ -74,6 +74,7 @@ def layer(dtype, cell="lstm", maps=1, learned=False, projected=0):
 
 # Operators on tensors, with arguments: all that a compiler may meet.
 CASES = {
+    "weighted_summands": lambda: [(S(), doubles(4), False), (doubles(4, 3, 2, 3, 3), doubles(4), True), (torch.randn(4, 3, 2), torch.randn(4), True)],
     "linear": lambda: [(doubles(5, 8), S(), doubles(12), "quaternion", None, []), (doubles(5, 8), S(), None, "learned", A(), [])],
     "linear_backward": lambda: [(doubles(5, 12), doubles(5, 8), S(), "quaternion", None, [], "auto", None, [True, True, False])],
     "materialise": lambda: [(S(), "quaternion"), (S(), "learned", A())],

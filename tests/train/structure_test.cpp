@@ -22,8 +22,8 @@ class StructureFileTest : public FolderTest {
   static at::Tensor state_of(ToyTask& task) { return ops::structure_state(A_of(task.model())); }
 
   /// Trains by factors, which are those of the weights at each evaluation; the first is the best.
-  void train() {
-    ToyTask task("phm(4)");
+  void train(const char* algebra = "phm(4)") {
+    ToyTask task(algebra);
     task.scripted = {1, 2};
     task.test = false;
     TrainerOptions options;
@@ -49,11 +49,13 @@ class StructureFileTest : public FolderTest {
   }
 };
 
-TEST_F(StructureFileTest, EachCheckpointHasThoseOfItsWeights) {
-  train();
+class StructureFileOf : public StructureFileTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(StructureFileOf, EachCheckpointHasThoseOfItsWeights) {
+  train(GetParam());
   std::vector<at::Tensor> states;
   for (const char* name : {"best", "last"}) {
-    ToyTask task("phm(4)");
+    ToyTask task(GetParam());
     nn::load_weights(task.model(), checkpoint(name) / "model.safetensors");
     EXPECT_FALSE(state_of(task).defined());
     load_structures(task.model(), checkpoint(name));
@@ -72,6 +74,8 @@ TEST_F(StructureFileTest, EachCheckpointHasThoseOfItsWeights) {
   }
   EXPECT_FALSE(torch::equal(states[0], states[1]));
 }
+
+INSTANTIATE_TEST_SUITE_P(Learned, StructureFileOf, testing::Values("phm(4)", "wkp(4)"));
 
 TEST_F(StructureFileTest, ModelsOfFixedAlgebrasHaveNone) {
   ToyTask task("quaternion");

@@ -45,9 +45,6 @@ class QUATRAIN_API LinearImpl : public HypercomplexModule<LinearImpl>, public Hy
   std::vector<HypercomplexWeight*> weights() override { return {this}; }
 
   at::Tensor forward(const at::Tensor& x);
-  /// What the operator is called with now: the algebra's name, or A (times w) and its factors where they are
-  /// sound.
-  ops::Product product() const { return HypercomplexWeight::product(is_training()); }
 
   LinearOptions options;
   at::Tensor bias;

@@ -63,21 +63,21 @@ class QUATRAIN_API HypercomplexWeight {
   /// All parameters, in their order.
   std::vector<Part> parts() const;
 
-  /// What an operator takes: S, what it is multiplied with, and whether that stays so from call to call, so
-  /// that prepared forms are worth keeping.
+  /// What an operator takes: S (for WKP w_i S_i, which in eval mode is kept between calls), what it is
+  /// multiplied with, and whether that stays so from call to call, so that prepared forms are worth keeping.
   struct Operands {
     at::Tensor S;
     ops::Product product;
     bool constant = false;
   };
   Operands operands(bool training) const;
-  /// The algebra's name, or A (times w) and in eval mode its factors, where they are held and fit.
-  ops::Product product(bool training) const;
+  /// What S itself is multiplied with: the algebra's name, or A, for WKP times w; differentiable.
+  ops::Product product() const;
   /// H (k, d), or (k, d times the kernel); differentiable.
   at::Tensor matrix() const;
 
   /// Computes the factors of a learned A numerically, so that eval mode may take the factored way; true where
-  /// they are sound. They stay outside the state dict, follow clone() and to(), and are ignored once A (or w)
+  /// they are sound. They stay outside the state dict, follow clone() and to(), and are ignored once A
   /// differs from the values they were computed for. Where A is not learned, it does nothing and returns
   /// true. Must not be called while another thread runs forward().
   bool factorize(const ops::DecomposeOptions& options = {});
@@ -104,14 +104,13 @@ class QUATRAIN_API HypercomplexWeight {
   at::Tensor S;
 
  private:
-  /// Factors {U, V, W} in float64, and the effective A that they were computed for, bit for bit. Immutable.
+  /// Factors {U, V, W} in float64, and the A that they were computed for, bit for bit. Immutable.
   struct Held {
     at::Tensor A;
     std::vector<at::Tensor> factors;
     bool rounded = false;  // a move rounded A since they were found
   };
 
-  at::Tensor effective_structure() const;
   at::Tensor outputs_first() const;
   bool fits(const at::Tensor& structure) const;
 

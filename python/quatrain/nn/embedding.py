@@ -90,7 +90,7 @@ class Embedding(OneWeightLayer):
         self._weight.draw(self)
 
     def forward(self, input: Tensor) -> Tensor:
-        S, _, A, _, _ = self._weight.operands(self)
+        S, (_, A) = self.S, self._weight.product(self)
         return ops.embedding(input, S, self._structure(S) if A is None else A, self.factors is not None)
 
     def scores(self, x: Tensor) -> Tensor:

@@ -18,6 +18,8 @@ from ._computed import is_wrapped
 Way = Literal["auto", "factored", "mixed", "materialised"]
 WAYS = get_args(Way)
 
+_weighted_summands = torch.ops.quatrain.weighted_summands.default
+
 
 def _stays(S: Tensor) -> bool:
     """Only what stays the same tensor from call to call is worth preparing. The class alone is asked sooner."""
@@ -57,7 +59,6 @@ class HypercomplexWeight:
         spec: Spec,
         in_features: int,
         out_features: int,
-        kernel_axes: int,
         initialiser: str,
         maps: int,
         name: str,
@@ -68,7 +69,6 @@ class HypercomplexWeight:
         self.decays, self.inputs_first = decays, inputs_first
         self.spec, self.in_features, self.out_features = spec, in_features, out_features
         self.initialiser, self.maps = initialiser, maps
-        self._summands = (-1, *(1 for _ in range(2 + kernel_axes)))
         #: the name of S in the layer
         self.key = name + suffix
         self._A, self._factors, self._w = "A" + suffix, "factors" + suffix, "w" + suffix
@@ -112,7 +112,8 @@ class HypercomplexWeight:
         return found or [getattr(layer, self.key)]
 
     def operands(self, layer: nn.Module) -> tuple[Tensor, str, Tensor | None, Sequence[Tensor], bool]:
-        """What ``quatrain.ops.linear`` takes: S, the algebra, A, its factors, and whether S is constant."""
+        """What ``quatrain.ops.linear`` takes: S (for WKP w_i S_i, which is kept in eval mode), the algebra, A, its factors, and
+        whether S is constant."""
         # nn.Module's search for a parameter costs half a microsecond each: taken from its dictionary, unless one is
         # computed (parametrized, pruned).
         held: dict[str, Any] = layer._parameters
@@ -121,34 +122,39 @@ class HypercomplexWeight:
             factors = self._get(layer, self._factors) if self._operand == "factored" else None
             return S, self._operand, factors, (), not layer.training and _stays(S)
         A = held[self._A] if self._A in held else getattr(layer, self._A)
-        w = self._get(layer, self._w) if self.spec.weighted else None
-        if layer.training:
-            if w is not None:  # w_i scales A_i (x) S_i: taken on S, A is what the operator can follow from step to step
-                S = w.view(*self._summands) * S
-            return S, "learned", A, (), False
-        effective = A if w is None else w.view(-1, 1, 1) * A
-        constant = w is None and _stays(S)
+        constant = not layer.training and _stays(S)
+        if self.spec.weighted:
+            w = self._get(layer, self._w)
+            if torch.compiler.is_compiling() and not layer.training:  # a program keeps nothing, and A is the smaller one
+                return S, "learned", w.view(-1, 1, 1) * A, (), False
+            # w_i scales A_i (x) S_i: taken on S, A itself is what the operator sees, whose factors can follow it.
+            constant = constant and _stays(w)
+            S = _weighted_summands(S, w, constant)
         factored = self.factored  # read once: another thread may move the layer
-        if factored is None or torch.compiler.is_compiling() or not self._fits(factored, effective):
-            return S, "learned", effective, (), constant
-        if w is not None and not effective.requires_grad:
-            effective, constant = factored[0], _stays(S)
-        return S, "learned", effective, factored[1:], constant
+        if layer.training or factored is None or torch.compiler.is_compiling() or not self._fits(factored, A):
+            return S, "learned", A, (), constant
+        return S, "learned", A, factored[1:], constant
+
+    def product(self, layer: nn.Module) -> tuple[str, Tensor | None]:
+        """What S itself is multiplied with: the algebra, and A where it is learned (for WKP times w) or its trained factors."""
+        A, factors, w = (self._get(layer, name) for name in (self._A, self._factors, self._w))
+        if A is None:
+            return self._operand, factors
+        return self._operand, A if w is None else w.view(-1, 1, 1) * A
 
     def matrix(self, layer: nn.Module) -> Tensor:
         """H (out, in), or (out, in times the kernel), differentiable."""
-        factors, S = self._get(layer, self._factors), self._outputs_first(self._get(layer, self.key))
-        structure = self._effective_structure(layer) if factors is None else factors
-        return ops.materialise(S.flatten(2) if S.dim() > 3 else S, self._operand, structure)
+        S = self._outputs_first(self._get(layer, self.key))
+        return ops.materialise(S.flatten(2) if S.dim() > 3 else S, *self.product(layer))
 
     def find_factors(
         self, layer: nn.Module, rank: int = 0, tolerance: float = 1e-6, starts: int = 6, seed: int = 0
     ) -> ops.Decomposition:
         """Computes the factors of a learned A; they are held where they are sound. Raises ValueError where A is not learned."""
-        structure = self._effective_structure(layer)
-        if structure is None:
+        A = self._get(layer, self._A)
+        if A is None:
             raise ValueError(f"find_factors: A must be learned, got algebra = {self.spec}")
-        structure = structure.detach().clone()
+        structure = A.detach().clone()
         found = ops.decompose(structure, rank, tolerance, starts, seed)
         self.factored = (structure, *found.factors) if found.sound else None
         self._rounded = False
@@ -157,8 +163,8 @@ class HypercomplexWeight:
 
     def has_factors(self, layer: nn.Module) -> bool:
         """True where factors are held and still fit A."""
-        factored, structure = self.factored, self._effective_structure(layer)
-        return factored is not None and structure is not None and self._fits(factored, structure)
+        factored, A = self.factored, self._get(layer, self._A)
+        return factored is not None and A is not None and self._fits(factored, A)
 
     def set_nearest(self, layer: nn.Module, H: Tensor) -> float:
         """Sets the parameters to the nearest of H (out, in); returns the relative error."""
@@ -188,26 +194,21 @@ class HypercomplexWeight:
     def after_move(self, layer: nn.Module) -> None:
         """Held factors follow an A that went to another type or device, but not one that was rounded to a finer type."""
         self.drop_prepared(layer)
-        structure = None if self.factored is None else self._effective_structure(layer)
-        if self.factored is None or structure is None or self._fits(self.factored, structure):
+        A = self._get(layer, self._A)
+        if self.factored is None or A is None or self._fits(self.factored, A):
             return
         made_for, *factors = self.factored
         self.factored = None
-        if structure.is_meta:
+        if A.is_meta:
             return
-        structure = structure.detach().clone()
+        structure = A.detach().clone()
         finer = torch.finfo(structure.dtype).eps < torch.finfo(made_for.dtype).eps
         now, then = structure.to("cpu", torch.float64), made_for.to("cpu", torch.float64)
-        # Rounded, or for WKP multiplied with w again.
         tolerance = 2 * torch.finfo(structure.dtype).eps * float(then.abs().max())
         if not torch.allclose(now, then, rtol=0, atol=tolerance) or self._rounded and finer:
             return
         self._rounded = self._rounded or not torch.equal(now, then)
         self.factored = (structure, *(factor.to(structure.device) for factor in factors))
-
-    def _effective_structure(self, layer: nn.Module) -> Tensor | None:
-        A, w = self._get(layer, self._A), self._get(layer, self._w)
-        return A if A is None or w is None else w.view(-1, 1, 1) * A
 
     @staticmethod
     def _fits(factored: tuple[Tensor, ...], structure: Tensor) -> bool:
@@ -274,9 +275,7 @@ class HypercomplexLayer(nn.Module):
                 f"algebra: a layer with n = 1 is the real one, whose table is 1, got {spec.name} with another table (take real; "
                 "its weights take up the factor)"
             )
-        weight = HypercomplexWeight(
-            spec, in_features, out_features, len(kernel), initialiser, maps, name, suffix, decays, inputs_first
-        )
+        weight = HypercomplexWeight(spec, in_features, out_features, initialiser, maps, name, suffix, decays, inputs_first)
 
         def add(part: str, there: bool, *shape: int) -> None:
             self.register_parameter(part, nn.Parameter(torch.empty(shape, device=device, dtype=dtype)) if there else None)
@@ -386,8 +385,8 @@ class OneWeightLayer(HypercomplexLayer):
     def factorize(self, rank: int = 0, tolerance: float = 1e-6, starts: int = 6, seed: int = 0) -> bool:
         """Computes the factors of a learned A, so that eval mode may take the factored way; True where they are sound.
 
-        They stay outside the state dict, follow ``deepcopy`` and ``to``, and are ignored from the moment that A (or w)
-        differs from what they were computed for. Always True without work where A is not learned.
+        They stay outside the state dict, follow ``deepcopy`` and ``to``, and are ignored from the moment that A differs from
+        what they were computed for. Always True without work where A is not learned.
         """
         return self.A is None or self.find_factors(rank, tolerance, starts, seed).sound
 

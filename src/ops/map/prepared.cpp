@@ -65,11 +65,17 @@ struct Identity {
   }
 };
 
+/// Inference tensors have none.
+uint32_t version_of(const at::Tensor& t) {
+  return t.is_inference() ? 0 : static_cast<uint32_t>(t._version());
+}
+
 struct Prepared {
   Form form;
   std::string algebra;
   std::vector<Identity> made_from;  // S; of a learned algebra A and its factors
   at::Tensor tensor;
+  uint32_t version = 0;  // of the tensor, which others may hold
 
   Prepared(const at::Tensor& S, const Call& call, const Form& form) : form(form), algebra(call.algebra) {
     made_from.emplace_back(S);
@@ -83,6 +89,7 @@ struct Prepared {
   }
   bool is(const at::Tensor& S, const Call& call, const Form& other) const {
     if (!reads_as(other) || form.followed != other.followed || algebra != call.algebra) return false;
+    if (version != version_of(tensor)) return false;
     const size_t learned = call.learned() ? 1 : 0;
     if (made_from.size() != 1 + learned + call.factors.size() || !made_from[0].is(S)) return false;
     if (call.learned() && !made_from[1].is(*call.A)) return false;
@@ -143,6 +150,7 @@ at::Tensor prepared(const at::Tensor& S, const Call& call, const Versions& read,
     const StepMemory::Pause outlives_steps;
     return build();
   }();
+  fresh.version = version_of(result);
   if (needs_huge_pages(result)) use_huge_pages(result);
   std::vector<Prepared> gone;  // freed without the lock
   const std::lock_guard lock(weight->mutex);
@@ -166,6 +174,14 @@ void prepare_in_place(const at::Tensor& S, const Call& call) {
     return;
   use_huge_pages(S);
   kept::put(S, std::make_shared<InHugePages>());
+}
+
+bool may_keep(const at::Tensor& S) {
+  if (!trackable(S)) return false;
+  const auto weight = kept::find<Weight>(S);
+  if (!weight) return true;
+  const std::lock_guard lock(weight->mutex);
+  return !weight->in_training;
 }
 
 void mark_in_training(const at::Tensor& S) {

@@ -28,7 +28,8 @@ struct Form {
     engine_transposed,
     direct,
     winograd2,
-    winograd4
+    winograd4,
+    summands  ///< those of WKP, which other forms are made from
   } reader = composed;
   Way way = Way::automatic;
   at::ScalarType dtype = at::kFloat, read_in = dtype;
@@ -53,6 +54,9 @@ QUATRAIN_API at::Tensor prepared(const at::Tensor& S, const Call& call, const Ve
 
 /// The same where the form is S as it lies: its memory is made fast to read, once.
 void prepare_in_place(const at::Tensor& S, const Call& call);
+
+/// True where a form of S could be kept: a write to it would be seen, and it is not in training.
+bool may_keep(const at::Tensor& S);
 
 /// Says that a gradient of S was computed: forget its forms, keep none until drop_prepared(S).
 void mark_in_training(const at::Tensor& S);
