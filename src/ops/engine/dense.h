@@ -29,8 +29,8 @@ QUATRAIN_API void multiply(int64_t M, int64_t N, int64_t K, const Matrix& a, con
 QUATRAIN_API void multiply_in_engine(int64_t M, int64_t N, int64_t K, const Matrix& a, const Matrix& b,
                                      const float* bias, bool accumulate, float* c, int64_t c_row);
 
-/// True where ATen's float32 products are MKL's and the processor has AVX-512 but is not Intel's: MKL takes
-/// AVX2 there, and the engine, whose small products are oneDNN's, is faster.
+/// True where ATen's float32 products are MKL's and the processor has AVX2 or more but is not Intel's: MKL
+/// takes no AVX-512 there and is slow with a few hundred rows, and the engine is faster.
 bool dense_is_slow();
 
 /// True where a product of so many rows with H (out, in) is faster with H packed: from 2 rows, below which a
