@@ -54,7 +54,7 @@ inline int64_t packed_matrices(const Pass& p) {
   return p.packed_unmixed ? p.n : p.rank;
 }
 inline int64_t block_columns(const Pass& p) {
-  return p.packed_unmixed ? layout().unmixed_columns : kColumns;
+  return p.packed_unmixed ? layout().few_columns : kColumns;
 }
 
 /// Where a right block starts in the packed order: blocks of columns, in them blocks of K.

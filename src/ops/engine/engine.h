@@ -134,11 +134,11 @@ void dots(const Blocks& probe, int64_t n, const float* products, int64_t rank, i
 /// oneDNN's pass over 64 columns at once. With the 16 registers of AVX2 they do not, and weights that come
 /// from the third level cache in rows of 64 columns take up to half as long again as in narrower ones.
 struct Layout {
-  int64_t columns;  ///< of a block that lie together
-  int64_t
-      few_columns;  ///< the same where a product has a handful of rows (mixed_rows.h): whole tiles of four
-  int64_t unmixed_columns;  ///< the same where weights are packed unmixed; divides kColumns
-  int64_t few_rows;         ///< for which weights that are packed unmixed are mixed but once; 0: nothing is
+  int64_t columns;      ///< of a block that lie together
+  int64_t few_columns;  ///< the same where a product has a handful of rows; divides kColumns
+  /// The same for one row of up to four components (mixed_rows.h): tiles of so few rows may be wider.
+  int64_t row_columns;
+  int64_t few_rows;  ///< for which weights that are packed unmixed are mixed but once; 0: nothing is
   int64_t tiles;  ///< of a panel, of all types: fewer make deeper blocks, whose products are mixed less often
 };
 /// This processor's, or that of the kernels which are forced when it is asked for first.

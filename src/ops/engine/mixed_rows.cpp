@@ -18,7 +18,7 @@ constexpr int64_t kWork = 1 << 17;        // products of a strip: enough to be w
 /// rows of n mixtures times packed blocks, in columns begin .. end of y.
 void multiply_streamed(const Stream& s, int64_t rows, const float* mixed, int64_t begin, int64_t end,
                        float* y) {
-  const int64_t depth = s.n * s.p, together = layout().few_columns;
+  const int64_t depth = s.n * s.p, together = s.together;
   for (int64_t col = begin; col < end;) {
     const int64_t block = col / together * together, width = std::min(together, s.m - block),
                   cols = std::min(block + width, end) - col;
@@ -31,9 +31,14 @@ void multiply_streamed(const Stream& s, int64_t rows, const float* mixed, int64_
 
 }  // namespace
 
+int64_t columns_together(int64_t vectors) {
+  constexpr int64_t kRow = 4;
+  return vectors <= kRow ? layout().row_columns : layout().few_columns;
+}
+
 void pack(const Stream& s, float* to) {
   const auto& k = kernels::cpu::active();
-  const int64_t together = layout().few_columns;
+  const int64_t together = s.together;
   at::parallel_for(0, (s.m + together - 1) / together, 1, [&](int64_t begin, int64_t end) {
     const float* from[kMaxComponents];
     Few<float*> out(s.n);
@@ -77,7 +82,7 @@ void run(const Stream& s) {
       first += piece.width;
     }
     // Of a packed block, whole ones.
-    const int64_t least = s.packed ? layout().few_columns : 16,
+    const int64_t least = s.packed ? s.together : 16,
                   strip = std::max<int64_t>(least, kWork / (s.n * s.p * rows * s.n) / least * least);
     at::parallel_for(0, (height + strip - 1) / strip, 1, [&](int64_t begin, int64_t end) {
       const int64_t first = top + begin * strip, count = top + std::min(end * strip, height) - first;

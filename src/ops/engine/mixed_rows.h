@@ -15,7 +15,11 @@ struct Stream {
   const Mixing* inputs = nullptr;  ///< n -> n^2: mixture a n + i holds A[i, a, :]
   const float* bias = nullptr;     ///< n m values
   const float* packed = nullptr;   ///< what `pack` made of S, read in its place
+  int64_t together = 0;            ///< columns that lie together in it
 };
+
+/// The best such columns for so many mixtures of inputs at a time.
+int64_t columns_together(int64_t vectors);
 
 /// S (float32) in the order of a product with x's mixtures, whose sums need not be gathered from lanes: n m p
 /// values, for maps that are applied so often that a copy is worth it.

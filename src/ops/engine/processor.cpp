@@ -11,7 +11,7 @@ namespace quatrain::ops::engine {
 const Layout& layout() {
   static const Layout known = [] {
     const std::string_view name = kernels::cpu::active().name;
-    return name == "avx2" ? Layout{32, 24, 16, 2, 1}
+    return name == "avx2" ? Layout{32, 16, 24, 2, 1}
                           : Layout{kColumns, kColumns / 2, kColumns / 2, name == "avx512" ? 4 : 0, 2};
   }();
   return known;

@@ -68,6 +68,7 @@ BilinearMap::BilinearMap(const at::Tensor& S, Call call, int64_t rows, at::Scala
   const bool as_it_is = S.scalar_type() == type || (type == at::kBFloat16 && S.scalar_type() == at::kFloat);
   S_ = (as_it_is ? S : S.to(type)).contiguous();
   is_H_ = n_ == 1 && call_.way == Way::materialised && call_.fixed() && call_.fixed()->table(0, 0, 0) == 1;
+  together_ = engine::columns_together(problem.rows * n_);
   worth_packing_ = call_.way == Way::mixed && call_.constant && S_.scalar_type() == at::kFloat &&
                    problem.traffic > 0 && problem.rows * n_ >= kPackedVectors;
   packs_H_ = is_H_ && call_.constant && engine::packs_dense(problem.rows, m_, p_);
@@ -108,7 +109,9 @@ void BilinearMap::prepare(bool transposed, bool often) {
       if (S_.is_alias_of(weight_)) prepare_in_place(weight_, call_);
       return;
     }
-    packed_ = prepared(weight_, call_, versions_, {Form::engine, way(), type_, S_.scalar_type()}, [&] {
+    Form form{Form::engine, way(), type_, S_.scalar_type()};
+    form.geometry = {together_};
+    packed_ = prepared(weight_, call_, versions_, form, [&] {
       const at::Tensor fresh = at::empty({S_.numel()}, S_.options());
       engine::pack(stream(), fresh.mutable_data_ptr<float>());
       return fresh;
@@ -180,6 +183,7 @@ engine::Stream BilinearMap::stream() const {
   stream.n = n_, stream.m = m_, stream.p = p_;
   stream.S = blocks_of(S_), stream.inputs = &mixtures_->rows();
   stream.packed = packed_.defined() ? packed_.const_data_ptr<float>() : nullptr;
+  stream.together = together_;
   return stream;
 }
 

@@ -153,6 +153,7 @@ class QUATRAIN_API BilinearMap {
   bool is_H_ = false;  // S is: the real layer
   bool packs_H_ = false;
   bool worth_packing_ = false;
+  int64_t together_ = 0;                            // columns of S that are packed beside each other
   bool keeps_unmixed_ = false;                      // weights of the factored way, for applications to inputs
   std::shared_ptr<const structure::Factors> held_;  // followed beside A
   std::shared_ptr<const Mixtures> mixtures_;

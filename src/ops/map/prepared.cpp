@@ -75,7 +75,7 @@ struct Prepared {
   std::string algebra;
   std::vector<Identity> made_from;  // S; of a learned algebra A and its factors
   at::Tensor tensor;
-  uint32_t version = 0;  // of the tensor, which others may hold
+  uint32_t version = 0;  // of the tensor: one that its reader wrote into is not found again
 
   Prepared(const at::Tensor& S, const Call& call, const Form& form) : form(form), algebra(call.algebra) {
     made_from.emplace_back(S);
