@@ -124,9 +124,9 @@ class HypercomplexWeight:
         A = held[self._A] if self._A in held else getattr(layer, self._A)
         constant = not layer.training and _stays(S)
         if self.spec.weighted:
-            w = self._get(layer, self._w)
             if torch.compiler.is_compiling() and not layer.training:  # a program keeps nothing, and A is the smaller one
-                return S, "learned", w.view(-1, 1, 1) * A, (), False
+                return S, *self.product(layer), (), False
+            w = self._get(layer, self._w)
             # w_i scales A_i (x) S_i: taken on S, A itself is what the operator sees, whose factors can follow it.
             constant = constant and _stays(w)
             S = _weighted_summands(S, w, constant)
