@@ -7,11 +7,6 @@ from quatrain.published import SOURCES, convolution, linear, recurrent, resnet
 from torch import nn
 from torch.nn import functional
 
-try:
-    from speechbrain.nnet.quaternion_networks import q_linear, q_RNN
-except ImportError:
-    q_RNN = None
-
 HIDDEN = 8
 
 
@@ -349,21 +344,3 @@ def test_networks_that_ours_is_not():
             resnet({name: tensor for name, tensor in quiet.items() if name != missing})
     with pytest.raises(ValueError, match=r"must have as many blocks .*, got \[0, 0, 0, 0\]"):
         resnet(quiet, "module")
-
-
-@pytest.mark.skipif(q_RNN is None, reason="speechbrain is not installed (pip install speechbrain)")
-@pytest.mark.parametrize("kind", ["QLSTM", "QRNN"])
-@pytest.mark.parametrize("bidirectional", [False, True])
-def test_speechbrains_own_layers(kind, bidirectional):
-    torch.manual_seed(2)
-    x = torch.randn(3, 7, 12)
-    theirs = getattr(q_RNN, kind)(2, x.shape, num_layers=2, bidirectional=bidirectional).eval()
-    with torch.no_grad():
-        for name, parameter in theirs.named_parameters():
-            if name.endswith("bias"):
-                parameter.normal_()
-    layer, rest = recurrent(theirs.state_dict(), f"speechbrain.{kind}", bidirectional=bidirectional)
-    torch.testing.assert_close(layer(x)[0], theirs(x)[0], rtol=1e-4, atol=1e-5)
-    assert not rest
-    theirs = q_linear.QLinear(2, [1, 12])
-    torch.testing.assert_close(linear(theirs.state_dict())(x), theirs(x))
