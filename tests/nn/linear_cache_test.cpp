@@ -218,6 +218,23 @@ TEST(NnLinearCache, WkpInTrainingKeepsNothing) {
   EXPECT_EQ(ops::prepared_size().weights, before);
 }
 
+// Nobody says so to S, beside which its product with the old w lies.
+TEST(NnLinearCache, WhatWasMadeOfAReplacedWGoes) {
+  torch::manual_seed(8);
+  nn::Linear layer(nn::LinearOptions(16, 32).algebra("wkp(4)").way(ops::Way::materialised));
+  layer->eval();
+  const torch::NoGradGuard no_grad;
+  const at::Tensor x = torch::randn({4, 16});
+  layer(x);
+  const ops::PreparedSize before = ops::prepared_size();
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    layer->w.set_data(torch::randn({4}));
+    EXPECT_LT(test::relative_error(layer(x), test::linear_reference(*layer, x)), 1e-4);
+    EXPECT_EQ(ops::prepared_size().bytes, before.bytes);
+    EXPECT_EQ(ops::prepared_size().weights, before.weights);
+  }
+}
+
 TEST(NnLinearCache, OneSServesSeveralW) {
   torch::manual_seed(7);
   const auto options = nn::LinearOptions(16, 32).algebra("wkp(4)");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <utility>
 
@@ -97,6 +98,11 @@ struct Prepared {
       if (!made_from[1 + learned + i].is(call.factors[i])) return false;
     return true;
   }
+  /// True where a tensor that it was made from is gone, so that it will never be found again.
+  bool is_orphaned() const {
+    return std::any_of(made_from.begin(), made_from.end(),
+                       [](const Identity& source) { return source.storage.expired(); });
+  }
 };
 
 /// What is kept beside a weight.
@@ -156,6 +162,10 @@ at::Tensor prepared(const at::Tensor& S, const Call& call, const Versions& read,
   const std::lock_guard lock(weight->mutex);
   if (weight->in_training || !unwritten) return result;
   auto& forms = weight->forms;
+  const auto orphans = std::stable_partition(forms.begin(), forms.end(),
+                                             [](const Prepared& known) { return !known.is_orphaned(); });
+  std::move(orphans, forms.end(), std::back_inserter(gone));
+  forms.erase(orphans, forms.end());
   // A form that reads as this one is out of date, or of another algebra over the same weight.
   const auto same =
       std::find_if(forms.begin(), forms.end(), [&](const Prepared& known) { return known.reads_as(form); });
