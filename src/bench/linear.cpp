@@ -132,7 +132,7 @@ Contest contest_of(const LinearCase& asked, bool forced) {
   }
   Contender contender;
   Field size = column("size", std::to_string(asked.in) + "x" + std::to_string(asked.out));
-  Field type = field("dtype", name_of(kDtypes, asked.dtype));
+  Field type = field("dtype", dtype_name(asked.dtype));
   type.title = "type";
   contender.asked = {field("algebra", asked.algebra), size, hidden("in", asked.in), hidden("out", asked.out),
                      field("batch", asked.batch),     type};
@@ -157,6 +157,10 @@ Contest contest_of(const LinearCase& asked, bool forced) {
 
 at::ScalarType dtype_of(std::string_view name) {
   return parse_name(kDtypes, "bench: --dtype", name);
+}
+
+const char* dtype_name(at::ScalarType dtype) {
+  return name_of(kDtypes, dtype);
 }
 
 Subject linear(const std::vector<LinearCase>& cases, double seconds, bool forced) {

@@ -23,6 +23,8 @@ struct LinearCase {
 
 /// "float32", "float64", "bfloat16" or "float16"; std::invalid_argument else.
 at::ScalarType dtype_of(std::string_view name);
+/// The inverse.
+const char* dtype_name(at::ScalarType dtype);
 
 /// The layers of the cases, about `seconds` for each; with `forced` every way beside the planner's choice.
 /// Measuring throws where an output is wrong.

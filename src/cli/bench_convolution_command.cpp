@@ -9,6 +9,10 @@ int bench_convolution_command(const BenchConvolutionArguments& a) {
   if (a.images.size() != 1 && a.images.size() != a.channels.size())
     throw UsageError("bench: --image must be one size, or one for each of --channels, got " +
                      std::to_string(a.images.size()) + " for " + std::to_string(a.channels.size()));
+  if (a.depth > 0 && a.axes == 1)
+    throw UsageError("bench: --depth is of images of three axes, not of --axes 1");
+  const int64_t axes = a.depth > 0 ? 3 : a.axes;
+  const bool transforms = a.kernel == 3 && a.stride == 1 && a.dilation == 1 && axes > 1;
   std::vector<bench::ConvolutionCase> cases;
   for (const auto& algebra : a.algebras)
     for (const int threads : threads_or_default(a.threads))
@@ -16,16 +20,24 @@ int bench_convolution_command(const BenchConvolutionArguments& a) {
         for (size_t i = 0; i < a.channels.size(); ++i)
           for (const int64_t batch : a.batches)
             for (const auto& winograd : a.winograd) {
-              if (winograd != "auto" && winograd != "none" && (a.kernel != 3 || a.stride != 1))
-                throw UsageError("bench: --winograd " + winograd + " is of --kernel 3 and --stride 1 alone");
-              check_sizes(algebra, {{"--channels", a.channels[i]}});
+              if (winograd != "auto" && winograd != "none" && !transforms)
+                throw UsageError("bench: --winograd " + winograd +
+                                 " is of --kernel 3 and --stride 1 alone, without --dilation and --axes 1");
+              const int64_t image = a.images[a.images.size() == 1 ? 0 : i];
+              const int64_t inputs = a.in_channels > 0 ? a.in_channels : a.channels[i];
+              check_sizes(algebra, {{.option = "--channels", .size = a.channels[i], .groups = a.groups}});
+              check_sizes(algebra, {{.option = "--in-channels", .size = inputs, .groups = a.groups}});
               cases.push_back({.algebra = algebra,
+                               .in_channels = inputs,
                                .channels = a.channels[i],
-                               .image = a.images[a.images.size() == 1 ? 0 : i],
+                               .image = image,
                                .batch = batch,
-                               .depth = a.depth,
+                               .axes = axes,
+                               .depth = a.depth > 0 ? a.depth : image,
                                .kernel = a.kernel,
                                .stride = a.stride,
+                               .dilation = a.dilation,
+                               .groups = a.groups,
                                .winograd = winograd,
                                .dtype = bench::dtype_of(a.dtype),
                                .channels_last = a.order == "last",

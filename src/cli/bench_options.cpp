@@ -137,7 +137,7 @@ void BenchOptions::add_pairs(CLI::App& bench) {
 }
 
 void BenchOptions::add_convolution(CLI::App& bench) {
-  auto* command = bench.add_subcommand("convolution", "Convolutions of two or three axes, beside torch's");
+  auto* command = bench.add_subcommand("convolution", "Convolutions of one to three axes, beside torch's");
   command->footer(kBenchConvolutionFooter);
   auto& a = convolution_;
   const auto list = [&](const char* name, auto& values, const char* text) {
@@ -148,14 +148,21 @@ void BenchOptions::add_convolution(CLI::App& bench) {
   };
   add_algebras(*command, a.algebras);
   list("--channels", a.channels, "Channels of input and output")->check(CLI::Range(1, 1 << 14));
+  number("--in-channels", a.in_channels, "Channels of the input, as of a first layer; 0: those of the output")
+      ->check(CLI::Range(0, 1 << 14));
   list("--image", a.images, "Height and width, one or one for each of --channels")
-      ->check(CLI::Range(1, 1 << 12));
+      ->check(CLI::Range(1, 1 << 20));
   list("--batch", a.batches, "Images at a time")->check(CLI::Range(1, 1 << 14));
-  number("--depth", a.depth, "Planes of images of three axes; 0: two axes")->check(CLI::Range(0, 1 << 12));
+  number("--axes", a.axes, "Spatial axes; 1: signals of so many values as --image says")
+      ->check(CLI::Range(1, 3));
+  number("--depth", a.depth, "Planes of images of three axes; 0: two axes, with --axes 3 as --image")
+      ->check(CLI::Range(0, 1 << 12));
   number("--kernel", a.kernel, "The kernel's size along each axis")->check(CLI::Range(1, 31));
   number("--stride", a.stride, "Stride")->check(CLI::Range(1, 31));
+  number("--dilation", a.dilation, "Distance of the kernel's values")->check(CLI::Range(1, 1 << 10));
+  number("--groups", a.groups, "Groups of channels")->check(CLI::Range(1, 1 << 14));
   list("--winograd", a.winograd, "Transforms")->check(CLI::IsMember({"auto", "none", "2x2", "4x4"}));
-  number("--dtype", a.dtype, "Type")->check(CLI::IsMember({"float32", "float64"}));
+  number("--dtype", a.dtype, "Type")->check(CLI::IsMember({"float32", "bfloat16", "float64"}));
   number("--order", a.order, "Channels in memory, of ours")->check(CLI::IsMember({"first", "last"}));
   list("--pass", a.passes, "Passes")->check(CLI::IsMember({"inference", "training"}));
   add_threads(*command, a.threads);

@@ -22,9 +22,11 @@ std::vector<int> threads_or_default(const std::vector<int>& asked) {
 void check_sizes(const std::string& algebra, const std::vector<AskedSize>& sizes) {
   try {
     const nn::AlgebraSpec spec(algebra);
-    for (const auto& [option, size, heads] : sizes)
+    for (const auto& [option, size, heads, groups] : sizes)
       if (heads > 0)
         nn::require_divisible("bench", option, size, spec.n * heads, "n * heads");
+      else if (groups > 1)
+        nn::require_divisible("bench", option, size, spec.n * groups, "n * groups");
       else
         nn::require_divisible("bench", option, size, spec.n, "n");
   } catch (const std::invalid_argument& error) {

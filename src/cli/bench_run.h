@@ -12,11 +12,12 @@ namespace quatrain::cli {
 /// The numbers of threads asked for; none: torch's.
 std::vector<int> threads_or_default(const std::vector<int>& asked);
 
-/// A size by the option that names it; of attention with its heads, which divide it too.
+/// A size by the option that names it; of attention with its heads, of a convolution with its groups, which
+/// divide it too.
 struct AskedSize {
   const char* option;
   int64_t size;
-  int64_t heads = 0;
+  int64_t heads = 0, groups = 0;
 };
 
 /// Before anything is measured: throws a UsageError where there is no such algebra or its n does not divide a

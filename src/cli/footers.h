@@ -137,7 +137,9 @@ inline constexpr const char* kBenchRecurrentFooter = R"(Examples:
 inline constexpr const char* kBenchConvolutionFooter = R"(Examples:
   quatrain bench convolution --threads 1
   quatrain bench convolution --channels 128 --image 28 --batch 8 --winograd none,2x2,4x4
-  quatrain bench convolution --kernel 3 --stride 2 --algebra quaternion 'phm(4)')";
+  quatrain bench convolution --kernel 3 --stride 2 --algebra quaternion 'phm(4)'
+  quatrain bench convolution --channels 64 --in-channels 4 --image 32
+  quatrain bench convolution --axes 1 --channels 256 --image 50000 --batch 1)";
 
 inline constexpr const char* kBenchPairsFooter = R"(Examples:
   quatrain bench pairs --threads 1

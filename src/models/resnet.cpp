@@ -246,6 +246,8 @@ void ResNetImpl::reset() {
     }
   head = register_module("head", torch::nn::Linear(in, options.classes()));
   if (options.residual() != Residual::fixup) return;
+  after_stem = register_parameter("after_stem", torch::zeros({}));
+  before_head = register_parameter("before_head", torch::zeros({}));
   const at::NoGradGuard no_grad;
   head->weight.zero_();
   head->bias.zero_();
@@ -265,13 +267,20 @@ at::Tensor ResNetImpl::forward(const at::Tensor& x) {
     for (size_t i = first; i < end; ++i) y = blocks[i]->as<ResNetBlockImpl>()->forward(y);
     return y;
   };
-  const auto classified = [&](const at::Tensor& y) { return head->forward(y.mean({2, 3})); };
+  const auto classified = [&](const at::Tensor& y) {
+    const at::Tensor mean = y.mean({2, 3});
+    return head->forward(before_head.defined() ? mean + before_head : mean);
+  };
   if (!infers(*this, options)) {
     at::Tensor y = stem->forward(pictures);
-    if (!stem_norm.is_empty()) y = stem_norm.forward(y);
+    y = stem_norm.is_empty() ? y + after_stem : stem_norm.forward(y);
     return classified(run(y.relu_(), 0, blocks->size()));
   }
-  ops::ConvolutionEpilogue epilogue = stem_norm.is_empty() ? ops::ConvolutionEpilogue() : riding(stem_norm);
+  ops::ConvolutionEpilogue epilogue;
+  if (stem_norm.is_empty())
+    epilogue.shift = after_stem.expand(stem->options.out_channels());
+  else
+    epilogue = riding(stem_norm);
   epilogue.activation = "relu";
   // The first stages' pictures are large: a few at a time stay in the cache.
   const ops::PanelSizes sizes = {.items = x.size(0),

@@ -93,8 +93,41 @@ TEST(BenchConvolution, prints_a_line_a_case) {
               HasSubstr("--image must be one size, or one for each of --channels, got 3 for 2"));
 }
 
+TEST(BenchConvolution, takes_first_layers_signals_dilations_and_groups) {
+  const Workplace place;
+  const std::string small = "bench convolution --channels 32 --image 8 --batch 2" + kQuick;
+  const Outcome first = place.run(small + " --in-channels 4 --dilation 2 --json first.json");
+  ASSERT_EQ(first.code, 0) << first.error;
+  for (const char* words : {" 4 to 32 ", "two axes, float32", "dilation"})
+    EXPECT_THAT(first.out, HasSubstr(words));
+  const auto check = [](const json& cases, int64_t parameters, const json& wanted) {
+    ASSERT_EQ(cases.size(), 2);
+    for (const auto& one : cases) {
+      EXPECT_EQ(one["parameters"], parameters);
+      for (const auto& [key, value] : wanted.items()) EXPECT_EQ(one[key], value) << key;
+      const bool reordered = one["pass"] == "inference" && one["axes"] == 2 && one["dtype"] == "float32";
+      EXPECT_EQ(one.contains("ratio_reordered"), reordered);
+    }
+  };
+  check(json::parse(place.read("first.json")), 4 * 32 * 9 / 4,
+        {{"in_channels", 4}, {"channels", 32}, {"axes", 2}, {"dilation", 2}, {"groups", 1}});
+  check(cases_of(place, small + " --axes 1 --order first"), 32 * 32 * 3 / 4, {{"axes", 1}, {"depth", 0}});
+  check(cases_of(place, small + " --axes 3 --groups 2"), 32 * 32 * 27 / 4 / 2,
+        {{"axes", 3}, {"depth", 8}, {"groups", 2}});
+  check(cases_of(place, small + " --groups 4 --algebra 'phm(2)'"), 32 * 32 * 9 / 2 / 4, {{"groups", 4}});
+  check(cases_of(place, small + " --dtype bfloat16"), 32 * 32 * 9 / 4, {{"dtype", "bfloat16"}});
+  for (const auto& [more, words] : std::vector<std::pair<std::string, std::string>>{
+           {" --groups 3", "--channels must be divisible by n * groups = 12, got 32"},
+           {" --in-channels 3", "--in-channels must be divisible by n = 4, got 3"},
+           {" --axes 1 --depth 3", "--depth is of images of three axes, not of --axes 1"}}) {
+    const Outcome outcome = place.run(small + more);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.error, HasSubstr(words));
+  }
+}
+
 TEST(BenchConvolution, names_no_transform_that_there_is_not) {
-  for (const std::string of : {"--kernel 5", "--stride 2"}) {
+  for (const std::string of : {"--kernel 5", "--stride 2", "--dilation 2", "--axes 1"}) {
     const Outcome outcome =
         Workplace().run("bench convolution --channels 32 --image 8 --batch 1 --winograd 4x4 " + of + kQuick);
     EXPECT_EQ(outcome.code, 2);

@@ -50,6 +50,43 @@ TEST_F(PredictImages, name_the_likeliest_classes) {
   EXPECT_EQ(place_->run("evaluate run --set evaluate.top=2").code, 2);  // figures do not depend on it
 }
 
+// Values of 16 bits are brought to 8, and grey becomes three equal colours.
+TEST_F(PredictImages, grey_and_16_bits_are_answered_as_8_bits_of_colours) {
+  constexpr int kSide = 12;
+  const auto value = [](int row, int column) { return static_cast<uint8_t>(row * 20 + column); };
+  std::string grey, wide;
+  for (int row = 0; row < kSide; ++row) {
+    grey += '\0', wide += '\0';
+    for (int column = 0; column < kSide; ++column) {
+      const char byte = static_cast<char>(value(row, column));
+      grey += byte;
+      for (int colour = 0; colour < 3; ++colour) wide += byte, wide += byte;  // v 257 is v of 8 bits
+    }
+  }
+  const auto equal = [&](int row, int column) {
+    return test::Pixel{value(row, column), value(row, column), value(row, column)};
+  };
+  test::write_bytes(place_->path("colours.png"), test::plain_png(kSide, kSide, equal));
+  test::write_bytes(place_->path("grey.png"), test::png_of_rows(kSide, kSide, 8, 0, grey));
+  test::write_bytes(place_->path("wide.png"), test::png_of_rows(kSide, kSide, 16, 2, wide));
+  const Outcome outcome = place_->run("predict run colours.png grey.png wide.png");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const std::string answer = outcome.out.substr(0, outcome.out.find('\n') + 1);
+  EXPECT_THAT(answer, testing::MatchesRegex("(leaf|sea|sun)\t[01]\\.[0-9]+\n"));
+  EXPECT_EQ(outcome.out, answer + answer + answer);
+}
+
+TEST_F(PredictImages, jpegs_are_answered_but_for_those_of_inks) {
+  for (const std::string name : {"jpeg", "jpeg_grey", "jpeg_cmyk"})  // behind a byte of the fuzz target
+    test::write_bytes(place_->path(name), place_->read(QUATRAIN_PICTURES + ("/" + name)).substr(1));
+  const Outcome outcome = place_->run("predict run jpeg jpeg_grey jpeg_cmyk");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.out,
+              testing::MatchesRegex("(leaf|sea|sun)\t[01]\\.[0-9]+\n(leaf|sea|sun)\t[01]\\.[0-9]+\n\n"));
+  EXPECT_THAT(outcome.error,
+              HasSubstr("quatrain: argument 3: image: the JPEG file jpeg_cmyk is stored in CMYK"));
+}
+
 TEST_F(PredictImages, a_bad_file_leaves_the_others_their_answers) {
   test::write_bytes(place_->path("cut.png"), test::colour_png(0, 1).substr(0, 200));
   const std::string files = "colours/test/sea/0.png nowhere.png cut.png colours/test/sun/1.png";

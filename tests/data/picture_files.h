@@ -13,7 +13,8 @@ namespace quatrain::test {
 
 using Pixel = std::array<uint8_t, 3>;
 
-inline std::string plain_png(int width, int height, const std::function<Pixel(int row, int column)>& pixel) {
+/// `rows`: of each row a zero, since no filter is used, and its values.
+inline std::string png_of_rows(int width, int height, char bits, char colour_type, const std::string& rows) {
   const auto number = [](uint32_t value) {
     std::string bytes;
     for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xFF);
@@ -27,12 +28,6 @@ inline std::string plain_png(int width, int height, const std::function<Pixel(in
     }
     return number(static_cast<uint32_t>(content.size())) + type + content + number(~crc);
   };
-  std::string rows;
-  for (int row = 0; row < height; ++row) {
-    rows += '\0';  // no filter
-    for (int column = 0; column < width; ++column)
-      for (const uint8_t value : pixel(row, column)) rows += static_cast<char>(value);
-  }
   uint32_t a = 1, b = 0;  // Adler's sums
   for (const char byte : rows) a = (a + static_cast<uint8_t>(byte)) % 65521, b = (b + a) % 65521;
   std::string stream("\x78\x01", 2);
@@ -46,8 +41,19 @@ inline std::string plain_png(int width, int height, const std::function<Pixel(in
   }
   stream += number(b << 16 | a);
   const std::string header = number(static_cast<uint32_t>(width)) + number(static_cast<uint32_t>(height)) +
-                             std::string("\x08\x02\0\0\0", 5);
+                             std::string{bits, colour_type, 0, 0, 0};
   return "\x89PNG\r\n\x1a\n" + chunk("IHDR", header) + chunk("IDAT", stream) + chunk("IEND", "");
+}
+
+inline std::string plain_png(int width, int height, const std::function<Pixel(int row, int column)>& pixel) {
+  constexpr char kThreeColours = 2;
+  std::string rows;
+  for (int row = 0; row < height; ++row) {
+    rows += '\0';
+    for (int column = 0; column < width; ++column)
+      for (const uint8_t value : pixel(row, column)) rows += static_cast<char>(value);
+  }
+  return png_of_rows(width, height, 8, kThreeColours, rows);
 }
 
 inline constexpr std::array kColours{"leaf", "sea", "sun"};

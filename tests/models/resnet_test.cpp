@@ -8,7 +8,10 @@
 #include <torch/utils.h>
 
 #include "quatrain/nn/parameters.h"
+#include "quatrain/nn/safetensors.h"
+#include "quatrain/nn/weights.h"
 #include "system_memory.h"
+#include "temporary_folder.h"
 #include "threads.h"
 
 namespace quatrain::models {
@@ -16,6 +19,8 @@ namespace {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
+
+class ResNetWeights : public test::FolderTest {};
 
 int64_t count_of(int64_t depth, const std::string& algebra, Residual residual = Residual::plain) {
   const bool three = algebra == "phm(3)";
@@ -38,6 +43,12 @@ TEST(ResNet, CountsArePhydis) {
   EXPECT_EQ(count_of(18, "phm(4)", Residual::phydi), 2'805'962 + 8);
   EXPECT_EQ(count_of(50, "phm(4)", Residual::phydi), 5'938'954 + 16);
   EXPECT_EQ(count_of(18, "wkp(4)"), 2'805'962 + 4 * 20);
+}
+
+// Norms have two numbers for each channel. Fixup has five scalars for each of eight blocks instead, and two.
+TEST(ResNet, CountsOfFixupAreZhangs) {
+  const int64_t first = 64 * 5, others = (128 + 256 + 512) * 5;  // channels behind a norm
+  EXPECT_EQ(count_of(18, "phm(4)", Residual::fixup), 2'805'962 - 2 * (first + others) + 8 * 5 + 2);
 }
 
 TEST(ResNet, TheDeepestCountsArePhydis) {
@@ -83,6 +94,34 @@ TEST(ResNet, BlocksAreWhatTheySay) {
                                                               : s + 0.7 * torch::relu(F);
     EXPECT_LT((block(x) - expected).abs().max().item<double>(), 1e-5);
   }
+}
+
+// Zhang et al. add a scalar before the stem's ReLU and one before the head.
+TEST(ResNet, FixupIsWhatItSays) {
+  torch::manual_seed(14);
+  ResNet net(small("quaternion", Residual::fixup));
+  {
+    const at::NoGradGuard no_grad;
+    net->after_stem.fill_(.3), net->before_head.fill_(-.2);
+    net->head->weight.normal_();
+  }
+  const at::Tensor x = torch::randn({2, 4, 8, 8});
+  at::Tensor y = torch::relu(net->stem(x) + .3);
+  for (const auto& block : *net->blocks) y = block->as<ResNetBlockImpl>()->forward(y);
+  const at::Tensor expected = net->head(y.mean({2, 3}) - .2);
+  EXPECT_TRUE(torch::allclose(net(x), expected, 1e-5, 1e-5));
+}
+
+TEST_F(ResNetWeights, OfFixupWithoutTheScalarsOfTheStemAndTheHeadAreRefused) {
+  ResNet net(small("quaternion", Residual::fixup));
+  nn::Safetensors weights = nn::weights_of(*net);
+  std::erase_if(weights.tensors,
+                [](const auto& item) { return item.first == "after_stem" || item.first == "before_head"; });
+  nn::write_safetensors(folder_ / "older", weights.tensors, weights.metadata);
+  EXPECT_THAT([&] { nn::load_weights(*net, folder_ / "older"); },
+              ThrowsMessage<std::runtime_error>(HasSubstr(
+                  "older' does not fit the model: the model's 'after_stem' [] is not in the file (and "
+                  "1 more differences)")));
 }
 
 // In eval mode without gradients norms, sums and activations ride on the convolutions.

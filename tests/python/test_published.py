@@ -250,39 +250,56 @@ class TheirConvolution(nn.Module):
 
 
 class TheirBlock(nn.Module):
-    def __init__(self, n, inputs, width, stride, bottleneck, rezero, **more):
+    def __init__(self, n, inputs, width, stride, bottleneck, residual, **more):
         super().__init__()
+        self.residual = residual
         outputs = 4 * width if bottleneck else width
         sizes = [(inputs, width, 1, 1), (width, width, 3, stride), (width, outputs, 1, 1)] if bottleneck else [(inputs, width, 3, stride), (width, width, 3, 1)]
         self.count = len(sizes)
         for number, size in enumerate(sizes, 1):
             setattr(self, f"conv{number}", TheirConvolution(n, *size, **more))
-            setattr(self, f"bn{number}", nn.BatchNorm2d(size[1]))
+            if residual != "fixup":
+                setattr(self, f"bn{number}", nn.BatchNorm2d(size[1]))
         self.shortcut = nn.Sequential()
         if stride != 1 or inputs != outputs:
-            self.shortcut = nn.Sequential(TheirConvolution(n, inputs, outputs, 1, stride, **more), nn.BatchNorm2d(outputs))
-        if rezero:
-            self.res_weight = nn.Parameter(torch.randn(1))
+            self.shortcut.append(TheirConvolution(n, inputs, outputs, 1, stride, **more))
+            if residual != "fixup":
+                self.shortcut.append(nn.BatchNorm2d(outputs))
+        scalars = {"code": ["res_weight"], "fixup": [f"bias{number + 1}{side}" for number in range(self.count) for side in "ab"] + ["scale"]}
+        for name in scalars.get(residual, []):
+            setattr(self, name, nn.Parameter(torch.randn(1)))
 
     def forward(self, x):
+        if self.residual == "fixup":
+            y = x
+            for number in range(1, self.count + 1):
+                y = getattr(self, f"conv{number}")(y + getattr(self, f"bias{number}a"))
+                y = y * self.scale if number == self.count else y
+                y = y + getattr(self, f"bias{number}b")
+                y = y.relu() if number < self.count else y
+            return (y + self.shortcut(x + self.bias1a if len(self.shortcut) else x)).relu()
         y = x
         for number in range(1, self.count + 1):
             y = getattr(self, f"bn{number}")(getattr(self, f"conv{number}")(y))
             y = y.relu() if number < self.count else y
-        if hasattr(self, "res_weight"):
+        if self.residual == "code":
             return self.shortcut(x) + self.res_weight * y.relu()
         return (y + self.shortcut(x)).relu()
 
 
 class TheirResNet(nn.Module):
-    def __init__(self, n, blocks, bottleneck, rezero, channels, widths=(12, 24, 24, 36), **more):
+    def __init__(self, n, blocks, bottleneck, residual, channels, widths=(12, 24, 24, 36), **more):
         super().__init__()
-        self.conv1, self.bn1 = TheirConvolution(n, channels, widths[0], 3, 1, **more), nn.BatchNorm2d(widths[0])
+        self.conv1 = TheirConvolution(n, channels, widths[0], 3, 1, **more)
+        if residual == "fixup":
+            self.bias1, self.bias2 = nn.Parameter(torch.randn(1)), nn.Parameter(torch.randn(1))
+        else:
+            self.bn1 = nn.BatchNorm2d(widths[0])
         inputs = widths[0]
         for stage, (count, width) in enumerate(zip(blocks, widths), 1):
             layer = nn.Sequential()
             for number in range(count):
-                layer.append(TheirBlock(n, inputs, width, 2 if stage > 1 and number == 0 else 1, bottleneck, rezero, **more))
+                layer.append(TheirBlock(n, inputs, width, 2 if stage > 1 and number == 0 else 1, bottleneck, residual, **more))
                 inputs = 4 * width if bottleneck else width
             setattr(self, f"layer{stage}", layer)
         self.linear = nn.Linear(inputs, 7)
@@ -293,40 +310,47 @@ class TheirResNet(nn.Module):
                 nn.init.uniform_(part.running_var, 0.5, 2)
 
     def forward(self, x):
-        x = self.bn1(self.conv1(x)).relu()
+        fixup = hasattr(self, "bias1")
+        x = (self.conv1(x) + self.bias1 if fixup else self.bn1(self.conv1(x))).relu()
         for stage in range(1, 5):
             x = getattr(self, f"layer{stage}")(x)
-        return self.linear(functional.avg_pool2d(x, 4).flatten(1))
+        x = functional.avg_pool2d(x, 4).flatten(1)
+        return self.linear(x + self.bias2 if fixup else x)
 
 
 @pytest.mark.parametrize("n, channels", [(1, 3), (2, 4), (3, 3), (4, 4)])
 @pytest.mark.parametrize("depth, blocks, bottleneck", [(18, (2, 2, 2, 2), False), (34, (3, 4, 6, 3), False), (50, (3, 4, 6, 3), True)])
-@pytest.mark.parametrize("rezero, more", [(False, {}), (True, {"names": ("a", "s")})])
-def test_whole_networks(n, channels, depth, blocks, bottleneck, rezero, more):
+@pytest.mark.parametrize("residual, more", [("plain", {}), ("code", {"names": ("a", "s")}), ("fixup", {})])
+def test_whole_networks(n, channels, depth, blocks, bottleneck, residual, more):
     torch.manual_seed(3)
-    theirs = TheirResNet(n, blocks, bottleneck, rezero, channels, **more).eval()
+    theirs = TheirResNet(n, blocks, bottleneck, residual, channels, **more).eval()
     with pytest.warns(UserWarning, match="the biases of .* convolutions, the first 'module.conv1', are dropped") as warned:
         net = resnet({f"module.{name}": tensor for name, tensor in theirs.state_dict().items()}, "module")
     assert len(warned) == 1 and not net.training
-    assert (net.depth, net.classes, net.residual) == (depth, 7, "code" if rezero else "plain")
+    assert (net.depth, net.classes, net.residual) == (depth, 7, residual)
     assert net.blocks[0].conv1.algebra == (f"phm({n})" if n > 1 else "real")
     x = torch.randn(2, channels, 32, 32)
     with torch.no_grad():
         expected = theirs(x)
         torch.testing.assert_close(net(x), expected, rtol=1e-3, atol=1e-4 * float(expected.abs().max()))
-    assert torch.equal(net.stem_norm.running_var, theirs.bn1.running_var)
+    if residual == "fixup":
+        assert net.after_stem == theirs.bias1 and net.before_head == theirs.bias2 and net.stem_norm is None
+    else:
+        assert torch.equal(net.stem_norm.running_var, theirs.bn1.running_var)
 
 
 def test_networks_that_ours_is_not():
     def state(**more):
-        return TheirResNet(2, (2, 2, 2, 2), False, False, 4).state_dict() | more
+        return TheirResNet(2, (2, 2, 2, 2), False, "plain", 4).state_dict() | more
 
     names = list(state())
     quiet = {name: tensor if not name.endswith("bias") or "bn" in name or "linear" in name else 0 * tensor for name, tensor in state().items()}
     resnet(quiet)  # without a warning
     resnet({name: tensor for name, tensor in quiet.items() if not name.endswith("num_batches_tracked")})
     for change, reason in (
-        ({"bias1": torch.ones(1)}, "'bias1' is of a network with Fixup"),
+        ({"bias1": torch.ones(1)}, "there is no 'bias2'"),
+        ({"bias2": torch.ones(1)}, "'bias2' is of a network that ours is not"),
+        ({"layer1.0.scale": torch.ones(1)}, "'layer1.0.scale' is of a network that ours is not"),
         ({"layer4.2.conv1.A": torch.ones(1)}, r"must have as many blocks as a ResNet of depth 18, 34, .*, got \[2, 2, 2, 3\] of 2 conv"),
         ({"conv1.kron_weights": torch.ones(2)}, "'conv1.kron_weights' is of a product that scatters A over the kernel"),
         ({"layer2.0.conv1.A2": torch.ones(2, 2, 2)}, "'layer2.0.conv1.A2' is of a second sum"),

@@ -19,9 +19,9 @@ namespace quatrain::models {
 ///   phydi  s(x) + alpha F(x), with batch norms; alpha is learned and 0 at the start, when each block is its
 ///          shortcut s (PHYDI (3))
 ///   code   s(x) + alpha ReLU(F(x)), as the paper's authors have it in their program
-///   fixup  ReLU(s(x) + F(x)) without norms (Zhang et al. 2019, who have two scalars more, before the stem's
-///          ReLU and the head): scalars around each convolution of a branch, the last of which is zero at the
-///          start, the others scaled down with the depth
+///   fixup  ReLU(s(x) + F(x)) without norms (Zhang et al. 2019): scalars around each convolution of a branch,
+///          the last of which is zero at the start, the others scaled down with the depth; and a scalar
+///          before the stem's ReLU and one before the head
 enum class Residual { plain, phydi, code, fixup };
 
 /// "plain", "phydi", "code", "fixup".
@@ -110,6 +110,7 @@ class QUATRAIN_API ResNetImpl : public torch::nn::Cloneable<ResNetImpl> {
   torch::nn::AnyModule stem_norm;
   torch::nn::ModuleList blocks{nullptr};
   torch::nn::Linear head{nullptr};
+  at::Tensor after_stem, before_head;  ///< () of fixup: added behind the stem, and before the head
 
  private:
   /// Those of the first blocks that work on as many rows as pay, where the first one has so many pixels.

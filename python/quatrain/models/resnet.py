@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from ..algebra import Spec
 from ..init import Initialiser
 from ..nn import Conv2d, WhiteningNorm, _check
-from ..nn.convolution import Winograd
+from ..nn._convolution import Winograd
 from ..nn.weight import Way
 from ..runs import Run
 
@@ -255,14 +255,15 @@ class ResNet(nn.Module):
         residual: what a block makes of its input x, through its shortcut s, and its branch F: ``plain`` ReLU(s(x) + F(x));
             ``phydi`` s(x) + alpha F(x), with an alpha that is learned and 0 at the start (PHYDI (3)); ``code``
             s(x) + alpha ReLU(F(x)), as its authors' program has it; ``fixup`` ReLU(s(x) + F(x)) without norms, with scalars
-            around each convolution (Zhang et al. 2019, who have two scalars more, before the stem's ReLU and the head).
+            around each convolution, before the stem's ReLU and before the head (Zhang et al. 2019).
         norm: ``batch``, or ``whitening`` of each unit (``WhiteningNorm``); fixup has none, whatever stands here.
         real_stem: the first convolution is real.
         bias: whether the convolutions have one.
         algebra, initialiser, way, winograd: of all convolutions.
 
-    Children: ``stem``, ``stem_norm``, ``blocks``, ``head``. Shape: (B, in_channels, h, w) -> (B, classes). Inside, pixels lie
-    with their channels together (channels last), whatever the input's memory is.
+    Children: ``stem``, ``stem_norm``, ``blocks``, ``head``. Parameters beside those of its layers: of fixup ``after_stem`` and
+    ``before_head`` (), which are added behind the stem and before the head. Shape: (B, in_channels, h, w) -> (B, classes).
+    Inside, pixels lie with their channels together (channels last), whatever the input's memory is.
 
     Raises:
         ValueError: there is no such depth, n does not divide a number of channels, or x has another shape.
@@ -275,6 +276,8 @@ class ResNet(nn.Module):
 
     stem: Conv2d
     stem_norm: nn.Module | None
+    after_stem: Tensor
+    before_head: Tensor
 
     def __init__(
         self,
@@ -317,14 +320,16 @@ class ResNet(nn.Module):
                 channels = block.out_channels
                 self.blocks.append(block)
         self.head = nn.Linear(channels, classes, **at)
+        if residual == "fixup":
+            self.after_stem, self.before_head = (nn.Parameter(torch.empty((), **at)) for _ in range(2))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Fixup's head zero; the children have their own: call it after theirs, as ``apply`` does."""
+        """Fixup's head and scalars zero; the children have their own: call it after theirs, as ``apply`` does."""
         if self.residual == "fixup":
             with torch.no_grad():
-                self.head.weight.zero_()
-                self.head.bias.zero_()
+                for parameter in (self.head.weight, self.head.bias, self.after_stem, self.before_head):
+                    parameter.zero_()
 
     @classmethod
     def from_run(cls, run: Run) -> ResNet:
@@ -358,15 +363,20 @@ class ResNet(nn.Module):
 
     def _layers(self, x: Tensor) -> Tensor:
         y = x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)  # vmap knows no memory formats
+        fixup = self.residual == "fixup"
         if _rides(self.stem, self.stem_norm):
             scale, shift = (None, None) if self.stem_norm is None else _scale_and_shift(self.stem_norm)
+            if fixup:
+                shift = self.after_stem.expand(self.stem.out_channels)
             y = self.stem.forward_with_epilogue(y, scale, shift, activation="relu")
         else:
             y = self.stem(y)
+            y = y + self.after_stem if fixup else y
             y = _relu(y, self.stem) if self.stem_norm is None else _relu(self.stem_norm(y), self.stem_norm)
         for block in self.blocks:
             y = block(y)
-        return cast(Tensor, self.head(y.mean((2, 3))))
+        mean = y.mean((2, 3))
+        return cast(Tensor, self.head(mean + self.before_head if fixup else mean))
 
     def forward(self, x: Tensor) -> Tensor:
         if x.dim() != 4 or x.size(1) != self.in_channels:

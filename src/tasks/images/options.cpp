@@ -108,7 +108,7 @@ void ImageOptions::describe(train::Keys& keys) {
   keys.add("widths",
            [this] { return Value(written(model.widths())); },
            [this](const Value& value) { model.widths(widths_of(std::get<std::string>(value))); },
-           "Channels of the four stages, with spaces between; n must divide them.");
+           "Channels of the four stages, with spaces between; n must divide them. PHYDI takes `60 120 240 516` at n = 3.");
   keys.choice("residual", model.residual(), {Residual::plain, Residual::phydi, Residual::code, Residual::fixup},
               "A block of input x with the branch F and the shortcut s. `plain`: ReLU(s(x) + F(x)). `phydi`: s(x) + alpha F(x), alpha learned and 0 at the start. "
               "`code`: s(x) + alpha ReLU(F(x)), as PHYDI's program has it. `fixup`: plain without batch norms.");
