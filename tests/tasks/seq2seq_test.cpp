@@ -95,6 +95,28 @@ TEST_F(Seq2SeqKindTest, TheHighestBleuSelects) {
             text_of(folder_ / "whole/best/model.safetensors"));
 }
 
+TEST_F(Seq2SeqKindTest, AnswersThatAreTheirSourceAreCounted) {
+  const std::vector<std::string> quick{"vocabulary.pieces=characters", "train.steps=200",
+                                       "train.evaluate_every=100", "train.rate=1e-2"};
+  const Recipe capitals = corpus(quick);
+  for (const std::string split : {"train", "dev", "test"}) {
+    const std::string lines = text_of(folder_ / (split + ".up"));  // are capitals already
+    for (const char* side : {".low", ".up"}) std::ofstream(folder_ / (split + side), std::ios::app) << lines;
+  }
+  const auto figures = learn(capitals).test;
+  std::ifstream sources(folder_ / "test.low"), answers(folder_ / "run/test.hypotheses.txt");
+  double same = 0;
+  for (std::string source, answer; std::getline(sources, source) && std::getline(answers, answer);)
+    same += source == answer;
+  EXPECT_GT(same, 0);
+  EXPECT_LT(same, 16);
+  EXPECT_EQ(figures.at("unchanged"), same / 16);
+
+  auto apart = quick;
+  apart.insert(apart.end(), {"vocabulary.joint=false", "model.share_embeddings=false"});
+  EXPECT_FALSE(learn(corpus(apart), {.folder = folder_ / "apart"}).test.contains("unchanged"));
+}
+
 TEST_F(Seq2SeqKindTest, ResumesBitForBitWithinAnEpoch) {
   const test::Threads threads(2);
   for (const char* pieces : {"characters", "unigram"}) {
