@@ -113,6 +113,20 @@ std::vector<std::vector<int64_t>> decoding_sources(const DecodingCase& asked) {
   return sources;
 }
 
+ScoredPairs decoding_pairs(const DecodingCase& asked, const models::Seq2Seq& model) {
+  DecodingCase few = asked;
+  few.batch = 4;
+  few.mixed = true;
+  ScoredPairs pairs{decoding_sources(few), {}, {}};
+  for (size_t i = 0; i < pairs.sources.size(); ++i) {
+    const at::Tensor words = torch::randint(kFirstWord, asked.vocabulary, {asked.target - 1}, torch::kLong);
+    pairs.targets.emplace_back(words.const_data_ptr<int64_t>(),
+                               words.const_data_ptr<int64_t>() + words.numel());
+  }
+  pairs.scores = models::score_targets(model, pairs.sources, pairs.targets);
+  return pairs;
+}
+
 Subject decoding(const std::vector<DecodingCase>& cases, double seconds) {
   Subject subject;
   if (!cases.empty()) {

@@ -33,4 +33,12 @@ models::Seq2Seq decoding_model(const DecodingCase& asked, bool real);
 /// The tokens of its sources, with the mark of their end.
 std::vector<std::vector<int64_t>> decoding_sources(const DecodingCase& asked);
 
+/// A few pairs that another program can be compared by.
+struct ScoredPairs {
+  std::vector<std::vector<int64_t>> sources;  ///< with the mark of their end
+  std::vector<std::vector<int64_t>> targets;  ///< random tokens
+  std::vector<std::vector<double>> scores;    ///< log-probabilities of a target's tokens and of its end mark
+};
+ScoredPairs decoding_pairs(const DecodingCase& asked, const models::Seq2Seq& model);
+
 }  // namespace quatrain::bench

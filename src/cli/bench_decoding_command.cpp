@@ -1,3 +1,4 @@
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "bench/decoding.h"
@@ -11,6 +12,8 @@
 namespace quatrain::cli {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 void check(const BenchDecodingArguments& a, const std::string& algebra) {
   check_sizes(algebra, {{"--width", a.width, a.heads}, {"--feed-forward", a.feed_forward}});
   if (a.output != "algebra") return;
@@ -19,7 +22,25 @@ void check(const BenchDecodingArguments& a, const std::string& algebra) {
   check_sizes(algebra, {{"--vocabulary", a.vocabulary}});
 }
 
-// The model of each algebra and the real one, as scripts/bench_ctranslate2 reads them, and the sources.
+// How a model scores a few pairs, for CTranslate2 to be compared with.
+std::string scores_of(const bench::ScoredPairs& pairs, const std::vector<std::string>& pieces) {
+  const auto texts = [&](const std::vector<int64_t>& tokens) {
+    Json all = Json::array();
+    for (const int64_t token : tokens) all.push_back(pieces[static_cast<size_t>(token)]);
+    return all;
+  };
+  Json all = Json::array();
+  for (size_t i = 0; i < pairs.scores.size(); ++i) {
+    const auto& source = pairs.sources[i];
+    all.push_back({{"source", texts({source.begin(), source.end() - 1})},  // CTranslate2 adds the end mark
+                   {"target", texts(pairs.targets[i])},
+                   {"log_probabilities", pairs.scores[i]}});
+  }
+  return all.dump() + "\n";
+}
+
+// The model of each algebra and the real one with scores, as scripts/bench_ctranslate2 reads them, and the
+// sources.
 void write_models(const BenchDecodingArguments& a, const std::vector<bench::DecodingCase>& cases) {
   std::vector<std::string> pieces{"<pad>", "<unk>", "<s>", "</s>"};
   while (static_cast<int64_t>(pieces.size()) < a.vocabulary)
@@ -30,8 +51,9 @@ void write_models(const BenchDecodingArguments& a, const std::vector<bench::Deco
   for (const auto& algebra : algebras) {
     bench::DecodingCase one = cases.front();
     one.algebra = algebra;
-    models::write_ctranslate2(folder.path() / algebra, bench::decoding_model(one, algebra == "real"), pieces,
-                              pieces);
+    const models::Seq2Seq model = bench::decoding_model(one, algebra == "real");
+    models::write_ctranslate2(folder.path() / algebra, model, pieces, pieces);
+    write_text(folder.path() / algebra / "scores.json", scores_of(bench::decoding_pairs(one, model), pieces));
   }
   bench::DecodingCase most = cases.front();
   for (const auto& one : cases) most.batch = std::max(most.batch, one.batch);

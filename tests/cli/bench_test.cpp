@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/program.h"
 
@@ -204,6 +205,32 @@ TEST(BenchDecoding, counts_target_tokens) {
   EXPECT_THAT(mixed.out, HasSubstr("1 to 5 tokens become 6"));
   EXPECT_EQ(place.run(words + " --output algebra --shortlist 20").code, 2);
   EXPECT_NE(place.run("bench decoding --width 30" + kQuick).code, 0);
+}
+
+// With what another program has to find before it is timed.
+TEST(BenchDecoding, writes_models_with_scores_of_pairs) {
+  const Workplace place;
+  const Outcome outcome = place.run(
+      "bench decoding --width 32 --heads 2 --feed-forward 64 --layers 1 --vocabulary 64 --source 5 --target "
+      "6 "
+      "--algebra quaternion --batch 3 --write made");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_EQ(std::ranges::count(place.read("made/sources.txt"), '\n'), 3);
+  std::set<double> first;
+  for (const std::string algebra : {"real", "quaternion"}) {
+    EXPECT_FALSE(place.read("made/" + algebra + "/model.bin").empty());
+    const json pairs = json::parse(place.read("made/" + algebra + "/scores.json"));
+    ASSERT_EQ(pairs.size(), 4U);
+    for (const auto& pair : pairs) {
+      EXPECT_EQ(pair["target"].size(), 5U);
+      EXPECT_EQ(pair["log_probabilities"].size(), 6U);  // the end mark's too
+      for (const json& piece : pair["source"]) EXPECT_EQ(piece.get<std::string>().front(), 'w');
+      for (const json& score : pair["log_probabilities"]) EXPECT_LT(score.get<double>(), 0);
+    }
+    EXPECT_EQ(pairs[3]["source"].size(), 5U);
+    first.insert(pairs[0]["log_probabilities"][0].get<double>());
+  }
+  EXPECT_EQ(first.size(), 2U) << "each model has its own";
 }
 
 TEST(BenchEncoder, splits_a_layer_into_its_parts) {

@@ -1,5 +1,3 @@
-#include <zlib.h>
-
 #include <set>
 
 #include "quatrain/data/dataset.h"
@@ -36,14 +34,6 @@ class PairsTest : public DataTest {
     for (size_t at; (at = text.find(folder_.string())) != std::string::npos;)
       text.replace(at, folder_.string().size(), "DIR");
     return text;
-  }
-  std::string compressed(const std::string& name, std::string_view text) const {
-    const auto file = folder_ / name;
-    gzFile stream = gzopen(file.c_str(), "wb");
-    gzwrite(stream, text.data(), static_cast<unsigned>(text.size()));
-    gzclose(stream);
-    std::ifstream back(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(back), {}};
   }
   void write_both(std::string_view source, std::string_view target) const {
     write("train.de", source);
@@ -191,6 +181,11 @@ TEST_F(PairsTest, FilesMayBeCompressedWhateverTheirNames) {
   const auto pairs = read(source());
   ASSERT_EQ(pairs.size(), 20000u);
   EXPECT_EQ(pairs[19999], (LinePair{"line 19999", "line 19999"}));
+  std::filesystem::remove(folder_ / "train.en");
+  compressed("train.en.gz", many);
+  EXPECT_EQ(read(source()), pairs);
+  std::filesystem::remove(folder_ / "train.en.gz");
+  write("train.en", bytes);
 
   write("train.de.gz", many);  // not compressed, whatever its name says
   EXPECT_EQ(read(source()).size(), 20000u);
@@ -318,6 +313,10 @@ TEST_F(PairsTest, TsvHasTwoColumns) {
   compressed("val.tsv.gz", "drei\tthree\n");
   EXPECT_EQ(read(source("tsv")), (std::vector<LinePair>{{"ein Hund", "a dog"}, {"zwei", "two"}}));
   EXPECT_EQ(read(source("tsv"), "dev"), (std::vector<LinePair>{{"drei", "three"}}));
+  std::filesystem::remove(folder_ / "train.tsv");
+  compressed("train.tsv.gz", "vier\tfour\n");
+  EXPECT_EQ(read(source("tsv")), (std::vector<LinePair>{{"vier", "four"}}));
+  std::filesystem::remove(folder_ / "train.tsv.gz");
   write("train.tsv", "eins\tone\nzwei\ndrei\tthree\t3\n\tfour\n");
   EXPECT_EQ(error(source("tsv")),
             "DIR/train.tsv:2: a line must have 2 columns (source, target) separated by one tab, got 1 in "

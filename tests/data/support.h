@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -28,6 +29,15 @@ class DataTest : public testing::Test {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file, std::ios::binary) << text;
     return file;
+  }
+  /// Writes it compressed by gzip, and gives the bytes.
+  std::string compressed(const std::string& name, std::string_view text) const {
+    const auto file = folder_ / name;
+    gzFile stream = gzopen(file.c_str(), "wb");
+    gzwrite(stream, text.data(), static_cast<unsigned>(text.size()));
+    gzclose(stream);
+    std::ifstream back(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(back), {}};
   }
 
   std::filesystem::path folder_;

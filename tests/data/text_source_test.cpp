@@ -37,6 +37,22 @@ TEST_F(TextSourceTest, TextsAreReadLineByLine) {
   EXPECT_THAT(error_of([&] { corpus->open("test"); }), HasSubstr("there is no test text in "));
 }
 
+TEST_F(TextSourceTest, FilesMayBeCompressed) {
+  std::string text;
+  std::vector<std::string> expected;
+  for (int i = 0; i < 20000; ++i) text += expected.emplace_back("line " + std::to_string(i)) + '\n';
+  compressed("train.txt.gz", text);
+  compressed("val.txt.gz", "a b\n");
+  write("test.txt.gz", "plain\n");  // not compressed, whatever its name says
+  const auto corpus = open_text(source());
+  EXPECT_THAT(corpus->files("dev"), ElementsAre(folder_ / "val.txt.gz"));
+  for (int twice = 0; twice < 2; ++twice) EXPECT_EQ(lines(*corpus->open("train")), expected);
+  EXPECT_THAT(lines(*corpus->open("dev")), ElementsAre("a b"));
+  EXPECT_THAT(lines(*corpus->open("test")), ElementsAre("plain"));
+  const auto pieces = words_of(*corpus->open("train"));
+  EXPECT_EQ(encode_text(*corpus->open("train"), pieces, true)[0].size(), 3 * expected.size());
+}
+
 TEST_F(TextSourceTest, TheOneSetThatIsScoredIsEnough) {
   write("test.txt", "x\n");
   TextSource only = source();

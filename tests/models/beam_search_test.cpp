@@ -24,8 +24,9 @@ using test::is_forbidden, test::plain_search, test::random_sources, test::Tokens
 
 TEST(BeamSearch, EqualsAPlainLoopInDoublePrecision) {
   torch::manual_seed(4);
-  for (const char* algebra : {"real", "quaternion", "phm(4)"}) {
-    Seq2Seq model = trained_like(algebra);
+  for (const test::Design& design : test::designs()) {
+    SCOPED_TRACE(testing::PrintToString(design));
+    Seq2Seq model = trained_like(design);
     model->to(torch::kDouble);
     const auto sources = random_sources(9);
     using P = models::LengthPenalty;
@@ -36,9 +37,9 @@ TEST(BeamSearch, EqualsAPlainLoopInDoublePrecision) {
       for (size_t i = 0; i < sources.size(); ++i) {
         const auto expected =
             plain_search({model}, sources[i], static_cast<int64_t>(sources[i].size()) + 3, options.search);
-        ASSERT_EQ(found[i].size(), expected.size()) << algebra << " " << i;
+        ASSERT_EQ(found[i].size(), expected.size()) << i;
         for (size_t k = 0; k < expected.size(); ++k) {
-          EXPECT_EQ(found[i][k].tokens, expected[k].tokens) << algebra << " " << i << " " << k;
+          EXPECT_EQ(found[i][k].tokens, expected[k].tokens) << i << " " << k;
           EXPECT_NEAR(found[i][k].score, expected[k].score, 1e-10);
           ASSERT_EQ(found[i][k].token_scores.size(), expected[k].tokens.size() + 1);
           lengths.insert(expected[k].tokens.size());
@@ -155,9 +156,11 @@ TEST(BeamSearch, ScoresOfBannedTokensAreLeftAsTheyWere) {
 
 TEST(Translate, ExactAnswersDoNotDependOnTheBatch) {
   torch::manual_seed(5);
-  for (const char* algebra : {"real", "quaternion", "phm(4)", "octonion"}) {
-    SCOPED_TRACE(algebra);
-    Seq2Seq model = trained_like(algebra);
+  auto all = test::designs();
+  all.push_back({"octonion"});
+  for (const test::Design& design : all) {
+    SCOPED_TRACE(testing::PrintToString(design));
+    Seq2Seq model = trained_like(design);
     const auto sources = random_sources(24, 24, 161);  // to 162 tokens
     auto options = translation(4, 2, 1, models::LengthPenalty::power);
     options.longest = 40;
@@ -185,9 +188,9 @@ TEST(Translate, ExactAnswersDoNotDependOnTheBatch) {
 // add all sums in one order, and this cannot fail there.
 TEST(Translate, ExactAnswersInBfloat16DoNotDependOnTheBatch) {
   torch::manual_seed(5);
-  for (const char* algebra : {"real", "quaternion", "phm(4)"}) {
-    SCOPED_TRACE(algebra);
-    Seq2Seq model = trained_like(algebra, 200);
+  for (const test::Design& design : test::designs()) {
+    SCOPED_TRACE(testing::PrintToString(design));
+    Seq2Seq model = trained_like(design, 200);
     const auto sources = random_sources(24, 200, 90);
     auto options = translation(4, 1, 1, models::LengthPenalty::power);
     options.longest = 12;
@@ -230,8 +233,8 @@ TEST(BeamSearch, ScoresThatAreNotFiniteAreErrorsOfTheirSentence) {
 // no more blocks. (How many it takes before depends on sizes that happen to share one.)
 TEST(Translate, LongerAnswersTakeNoMoreMemory) {
   torch::manual_seed(7);
-  for (const char* algebra : {"real", "quaternion", "phm(4)"}) {
-    Seq2Seq model = trained_like(algebra);
+  for (const test::Design& design : test::designs()) {
+    Seq2Seq model = trained_like(design);
     const auto sources = random_sources(3);
     const auto blocks = [&](int64_t length) {
       auto options = translation(4, 1, 1, models::LengthPenalty::power);
@@ -241,10 +244,10 @@ TEST(Translate, LongerAnswersTakeNoMoreMemory) {
       return system.blocks();
     };
     blocks(40);  // prepares weights
-    EXPECT_LE(blocks(200), blocks(40)) << algebra;
+    EXPECT_LE(blocks(200), blocks(40)) << design;
     // Beyond the places of the sinusoids that are kept.
     const int64_t far = 600;
-    EXPECT_LE(blocks(far + 100), blocks(far)) << algebra;
+    EXPECT_LE(blocks(far + 100), blocks(far)) << design;
   }
 }
 

@@ -72,7 +72,7 @@ TEST(AlignTargets, EqualsAPlainLoopInDoublePrecision) {
                                       {"phm(4)", Kind::real}})
     for (const int64_t layer : {-1, 0, 1}) {
       SCOPED_TRACE(std::string(algebra) + " " + nn::name(kind) + " " + std::to_string(layer));
-      Seq2Seq model = trained_like(algebra, 24, kind);
+      Seq2Seq model = trained_like(test::Design{algebra, kind});
       model->to(torch::kDouble);
       auto sources = random_sources(6);
       sources.push_back({3});  // an end mark alone

@@ -51,6 +51,8 @@ TEST(Seq2Seq, CountsAreThePapers) {
   EXPECT_EQ(weights_of(base("phm(4)")), 11016192);
   const Seq2SeqOptions eight = Seq2SeqOptions(8, 8).algebra("phm(8)");
   EXPECT_EQ(weights_of(eight), 5554176);
+  // Four times as many where the width is doubled, and not twice as many, as table 2 has them with a dagger.
+  EXPECT_EQ(weights_of(Seq2SeqOptions(eight).width(1024).heads(16).feed_forward(4096)), 4 * 5505024 + 49152);
 }
 
 // QNLP table 4: 2 + 2 layers of width 128, feed-forward 512.
@@ -166,9 +168,10 @@ TEST(Seq2SeqDecoder, StepsGiveWhatTheWholeGives) {
   const torch::NoGradGuard no_grad;
   for (const char* algebra : {"real", "quaternion", "phm(4)"})
     for (const nn::NormStyle norm : {nn::NormStyle::post, nn::NormStyle::pre, nn::NormStyle::phydi})
-      for (const bool packed : {false, true}) {
-        SCOPED_TRACE(std::string(algebra) + " " + nn::name(norm));
-        Seq2Seq model(small(algebra).norm(norm).packed(packed));
+      for (const auto& [packed, printed] : {std::pair{false, false}, {true, false}, {false, true}}) {
+        if (printed && norm == nn::NormStyle::pre) continue;
+        SCOPED_TRACE(std::string(algebra) + " " + nn::name(norm) + (printed ? " printed" : ""));
+        Seq2Seq model(small(algebra).norm(norm).packed(packed).printed(printed));
         if (norm == nn::NormStyle::phydi)
           for (const auto& item : model->named_parameters())
             if (item.key().ends_with("alpha")) item->fill_(0.5);

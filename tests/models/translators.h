@@ -4,6 +4,7 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <ostream>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,22 +17,48 @@ namespace quatrain::test {
 
 using Tokens = std::vector<int64_t>;
 
+/// What a small translator is made of.
+struct Design {
+  std::string algebra;
+  nn::AttentionKind attention = nn::AttentionKind::real;
+  /// Embedding and output are in the algebra, maps of attention are packed, and norms stand before.
+  bool whole = false;
+};
+inline std::ostream& operator<<(std::ostream& out, const Design& design) {
+  return out << design.algebra << " " << nn::name(design.attention) << (design.whole ? " whole" : "");
+}
+
+/// Those that a search is tested with.
+inline std::vector<Design> designs() {
+  using Kind = nn::AttentionKind;
+  return {{"real"},
+          {"quaternion"},
+          {"phm(4)"},
+          {"quaternion", Kind::componentwise},
+          {"quaternion", Kind::componentwise, true},
+          {"phm(4)", Kind::real, true}};
+}
+
 /// A small translator that is sharper than fresh weights are, so that hypotheses end at different lengths.
-inline models::Seq2Seq trained_like(const std::string& algebra, int64_t vocabulary = 24,
-                                    nn::AttentionKind attention = nn::AttentionKind::real) {
-  models::Seq2Seq model(models::Seq2SeqOptions(vocabulary, vocabulary)
-                            .width(32)
-                            .heads(2)
-                            .feed_forward(48)
-                            .encoder_layers(2)
-                            .decoder_layers(2)
-                            .algebra(algebra)
-                            .attention(attention)
-                            .dropout(0));
+inline models::Seq2Seq trained_like(const Design& design, int64_t vocabulary = 24) {
+  models::Seq2SeqOptions options(vocabulary, vocabulary);
+  options.width(32).heads(2).feed_forward(48).encoder_layers(2).decoder_layers(2).dropout(0);
+  options.algebra(design.algebra).attention(design.attention);
+  if (design.whole)
+    options.embedding_in_algebra(true)
+        .output(models::OutputLayer::algebra)
+        .packed(true)
+        .norm(nn::NormStyle::pre);
+  models::Seq2Seq model(options);
   const torch::NoGradGuard no_grad;
   for (auto& p : model->target->parameters()) p.mul_(3);
+  if (design.whole)
+    for (auto& p : model->output->parameters()) p.mul_(3);
   model->eval();
   return model;
+}
+inline models::Seq2Seq trained_like(const char* algebra, int64_t vocabulary = 24) {
+  return trained_like(Design{algebra}, vocabulary);
 }
 
 inline std::vector<Tokens> random_sources(int64_t count, int64_t vocabulary = 24, int64_t longest = 11) {

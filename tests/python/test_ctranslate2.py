@@ -69,6 +69,27 @@ PROGRAM = os.environ.get("QUATRAIN_PROGRAM")
 
 
 @pytest.mark.skipif(not PROGRAM, reason="QUATRAIN_PROGRAM names no program")
+def test_is_timed_where_scores_are_the_same(tmp_path):
+    sizes = "--width 32 --heads 2 --feed-forward 64 --layers 1 --vocabulary 64 --source 5 --target 6 --algebra quaternion --output algebra"
+    subprocess.run([PROGRAM, "bench", "decoding", *sizes.split(), "--write", tmp_path / "made"], check=True, capture_output=True)
+    script = Path(__file__).parents[2] / "scripts" / "bench_ctranslate2"
+    few = ["--batch", "2", "--beam", "1", "--threads", "1", "--length", "6", "--repeats", "1", "--source", tmp_path / "made/sources.txt"]
+
+    def bench(algebra, *more):
+        return subprocess.run([PYTHON, script, tmp_path / "made" / algebra, *few, *more], capture_output=True, text=True, env=ENVIRONMENT)
+
+    for algebra in ("real", "quaternion"):
+        done = bench(algebra, "--free")
+        assert done.returncode == 0, done.stderr
+        for line in done.stdout.splitlines():
+            case = json.loads(line)
+            assert case["checked"] and case["free"] and case["target_tokens"] <= 6 * case["sentences"]
+    (tmp_path / "made/real/scores.json").write_text((tmp_path / "made/quaternion/scores.json").read_text())
+    done = bench("real")
+    assert done.returncode != 0 and not done.stdout and "computes another function" in done.stderr
+
+
+@pytest.mark.skipif(not PROGRAM, reason="QUATRAIN_PROGRAM names no program")
 @pytest.mark.parametrize("pieces", ["words", "characters"])
 def test_a_run_translates_the_same(tmp_path, pieces):
     """What `quatrain convert --to ctranslate2` wrote of a trained run answers as `quatrain predict` does, greedily."""

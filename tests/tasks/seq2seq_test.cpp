@@ -4,9 +4,12 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
 
 #include "quatrain/data/pieces.h"
 #include "quatrain/train/checkpoint.h"
@@ -37,6 +40,81 @@ TEST_F(Seq2SeqKindTest, LearnsToReverseAndAnswers) {
   EXPECT_THAT(model->summary(), HasSubstr("10 tokens written"));
   // Each by itself.
   EXPECT_EQ(model->predict({"d e"}), (std::vector<std::string>{"e d"}));
+}
+
+// With the answers of the weights that are evaluated: while the loss selects, those of a greedy search.
+TEST_F(Seq2SeqKindTest, AnEvaluationShowsSentencesOfTheDevSet) {
+  for (const std::string select : {"loss", "exact"}) {
+    SCOPED_TRACE(select);
+    std::vector<std::string> told;
+    train::RunOptions run{.folder = folder_ / select};
+    run.on_message = [&](const std::string& text) {
+      if (text.find(" -> ") != std::string::npos) told.push_back(text);
+    };
+    learn(corpus({"train.select=" + select, "train.samples=3", "train.steps=80", "train.evaluate_every=40",
+                  "vocabulary.pieces=characters"}),
+          run);
+    ASSERT_EQ(told.size(), 6U);  // of two evaluations
+    const std::vector<std::string> sources{"ab", "deh", "ghkp"}, targets{"AB", "DEH", "GHKP"};
+    const bool greedy = select == "loss";
+    const auto answers = load_checkpoint(folder_ / select / "last",
+                                         settings_of_tests({greedy ? "decode.beam=1" : "decode.beam=4"}))
+                             ->predict(sources);
+    for (size_t i = 0; i < sources.size(); ++i) {
+      EXPECT_EQ(told[3 + i], sources[i] + " -> " + answers[i] + "  [" + targets[i] + "]");
+      EXPECT_THAT(told[i], testing::AllOf(testing::StartsWith(sources[i] + " -> "),
+                                          testing::EndsWith("  [" + targets[i] + "]")));
+    }
+  }
+}
+
+// At a rate that is too high, so that it rises and falls.
+TEST_F(Seq2SeqKindTest, TheHighestBleuSelects) {
+  const Recipe whole = recipe({"train.select=bleu", "train.rate=4e-2", "train.schedule=constant",
+                               "train.steps=160", "train.evaluate_every=20"});
+  const train::Result result = learn(whole, {.folder = folder_ / "whole"});
+  EXPECT_EQ(result.figure, "bleu");
+  std::map<int64_t, double> bleu;  // of each evaluation
+  std::ifstream lines(folder_ / "whole/metrics.jsonl");
+  for (std::string text; std::getline(lines, text);)
+    if (const auto line = nlohmann::json::parse(text); line["kind"] == "evaluation")
+      bleu[line["step"].get<int64_t>()] = line["figures"]["bleu"].get<double>();
+  ASSERT_EQ(bleu.size(), 8U);
+  const auto best = std::max_element(bleu.begin(), bleu.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  EXPECT_EQ(result.best_step, best->first);
+  EXPECT_EQ(result.dev.at("bleu"), best->second);
+  const auto data = load_data(whole);
+  const std::shared_ptr<Model> model = load_run(folder_ / "whole");
+  EXPECT_NEAR(data->make_task(model)->evaluate("dev", {}).figures.at("bleu"), best->second, 1e-9);
+
+  EXPECT_FALSE(learn_until(50, whole, folder_ / "half").finished);
+  const auto resumed = learn(whole, {.folder = folder_ / "half", .existing = train::Existing::resume});
+  EXPECT_EQ(resumed.best_step, result.best_step);
+  EXPECT_EQ(text_of(folder_ / "half/best/model.safetensors"),
+            text_of(folder_ / "whole/best/model.safetensors"));
+}
+
+TEST_F(Seq2SeqKindTest, AnswersThatAreTheirSourceAreCounted) {
+  const std::vector<std::string> quick{"vocabulary.pieces=characters", "train.steps=200",
+                                       "train.evaluate_every=100", "train.rate=1e-2"};
+  const Recipe capitals = corpus(quick);
+  for (const std::string split : {"train", "dev", "test"}) {
+    const std::string lines = text_of(folder_ / (split + ".up"));  // are capitals already
+    for (const char* side : {".low", ".up"}) std::ofstream(folder_ / (split + side), std::ios::app) << lines;
+  }
+  const auto figures = learn(capitals).test;
+  std::ifstream sources(folder_ / "test.low"), answers(folder_ / "run/test.hypotheses.txt");
+  double same = 0;
+  for (std::string source, answer; std::getline(sources, source) && std::getline(answers, answer);)
+    same += source == answer;
+  EXPECT_GT(same, 0);
+  EXPECT_LT(same, 16);
+  EXPECT_EQ(figures.at("unchanged"), same / 16);
+
+  auto apart = quick;
+  apart.insert(apart.end(), {"vocabulary.joint=false", "model.share_embeddings=false"});
+  EXPECT_FALSE(learn(corpus(apart), {.folder = folder_ / "apart"}).test.contains("unchanged"));
 }
 
 TEST_F(Seq2SeqKindTest, ResumesBitForBitWithinAnEpoch) {

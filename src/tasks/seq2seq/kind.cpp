@@ -29,6 +29,7 @@ class Seq2SeqKind : public Kind {
                      .margin = 0.5,
                      .of_counts = bleu_of},
                     {"chrf", "chrF", Format::number, true},
+                    {"unchanged", "unchanged", Format::share, false},
                     {"perplexity", "perplexity", Format::number, false, "", true},
                     {"loss", "loss", Format::number, false, "", true}},
         .facts = {{"encoder_parameters", "of the layers", Format::count}},

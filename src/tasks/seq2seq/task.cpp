@@ -39,8 +39,7 @@ at::Tensor token_losses(const models::Ensemble& ensemble, const data::LinePairBa
       models::Seq2Seq network = ensemble.models[i];
       scores.push_back(network->scores(hidden[i].index_select(0, some)));
     }
-    return F::cross_entropy(models::Ensemble::mean(std::move(scores)),
-                            batch.following.flatten().index_select(0, some),
+    return F::cross_entropy(models::Ensemble::mean(scores), batch.following.flatten().index_select(0, some),
                             F::CrossEntropyFuncOptions().label_smoothing(smoothing).reduction(torch::kSum));
   };
   if (at::GradMode::is_enabled() || places.size(0) <= kEvaluationTokens) return loss_of(places);
@@ -129,7 +128,7 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
   scores::BleuCounts bleu;
   train::ExampleCounts bleu_examples = bleu_columns();
   scores::ChrfCounts chrf;
-  int64_t right = 0;
+  int64_t right = 0, unchanged = 0;
   std::map<int64_t, std::pair<int64_t, int64_t>> by_group;  // right, all
   std::string hypotheses;
   for (size_t i = 0; i < count; ++i) {
@@ -149,6 +148,7 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
       ++all_there;
     }
     if (!has_ngrams) continue;
+    unchanged += answer == data::whole_words(set.lines[i].source, text_);
     const scores::BleuCounts of_line = scores::bleu_counts(answer, target, tokenizer);
     bleu += of_line;
     bleu_examples.examples.push_back(bleu_values(of_line));
@@ -160,6 +160,7 @@ train::Evaluation Seq2SeqTask::evaluate(std::string_view split, const std::funct
     figures["bleu"] = scores::bleu(bleu);
     figures["chrf"] = scores::chrf(chrf);
     result.counts["bleu"] = std::move(bleu_examples);
+    if (own.joint) figures["unchanged"] = static_cast<double>(unchanged) / static_cast<double>(count);
   }
   for (const auto& [group, counts] : by_group) {
     const std::string of = "/kind=" + groups_[static_cast<size_t>(group)];

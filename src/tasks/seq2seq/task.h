@@ -13,7 +13,8 @@ namespace quatrain::tasks {
 
 /// Trains and scores an encoder-decoder. Figures of a set: loss (nats a token, without label smoothing) and
 /// perplexity; where targets are searched for also exact (share of lines that are right to the last
-/// character, also by group), bleu and chrf.
+/// character, also by group), bleu, chrf and, of one vocabulary, unchanged (share of lines that equal their
+/// source).
 class Seq2SeqTask : public train::Task {
  public:
   using Sets = std::map<std::string, PairSet, std::less<>>;
