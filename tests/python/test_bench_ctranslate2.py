@@ -27,7 +27,8 @@ class Translator:
     def score_batch(self, sources, targets, **options):
         pairs = json.load(open(f"{self.folder}/scores.json"))
         assert (sources, targets) == ([pair["source"] for pair in pairs], [pair["target"] for pair in pairs])
-        return [SimpleNamespace(log_probs=[score + float(os.environ["OFF"]) for score in pair["log_probabilities"]]) for pair in pairs]
+        off = [float(value) for value in os.environ["OFF"].split()]
+        return [SimpleNamespace(log_probs=[score + by for score, by in zip(pair["log_probabilities"], off)]) for pair in pairs]
 """
 
 
@@ -37,8 +38,8 @@ def bench(tmp_path):
     (tmp_path / "model.bin").touch()
     (tmp_path / "sources").write_text("w4 w5 w6\nw7\n")
 
-    def run(*options, off=0.0):
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OFF": str(off)}
+    def run(*options, off="0 0"):
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OFF": off}
         command = [sys.executable, SCRIPT, tmp_path, "--source", tmp_path / "sources", "--batch", "2", "--beam", "1", "--threads", "1", *options]
         return subprocess.run(command, capture_output=True, text=True, env=environment)
 
@@ -60,9 +61,11 @@ def test_nothing_is_timed_where_scores_differ(bench, tmp_path):
     assert not any(case["checked"] for case in cases(bench()))
     pairs = [{"source": ["w4"], "target": ["w5"], "log_probabilities": [-1.5, -2.0]}]
     (tmp_path / "scores.json").write_text(json.dumps(pairs))
-    for off in (0.0, 9e-4, -9e-4):
+    for off in ("0 0", "9e-4 0", "0 -9e-4"):
         assert all(case["checked"] for case in cases(bench(off=off)))
-    for off in (2e-3, -2e-3, "nan"):
+    for off in ("2e-3 0", "0 -2e-3", "nan 0", "0 nan"):
         done = bench(off=off)
         assert done.returncode != 0 and not done.stdout
         assert "a token of pair 1 of" in done.stderr and "computes another function" in done.stderr
+    done = bench(off="0")
+    assert done.returncode != 0 and "has 2 log-probabilities, where CTranslate2 gives 1" in done.stderr
