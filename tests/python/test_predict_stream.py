@@ -48,25 +48,31 @@ def test_a_stop_leaves_whole_lines(run, tmp_path, how):
     assert written[:shorter] == whole[:shorter]
 
 
+def peak(run, portion, count, *settings):
+    """Memory (kB) that as many portions of 1,000 lines take, one after the other."""
+    process = subprocess.Popen([PROGRAM, "predict", run, *settings], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    answers = 0
+    for _ in range(count):
+        process.stdin.write(portion)
+        process.stdin.flush()
+        for _ in range(1000):
+            answers += process.stdout.readline().endswith("\n")
+    with open(f"/proc/{process.pid}/status") as status:
+        seen = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    process.communicate()
+    assert process.returncode == 0
+    assert answers == 1000 * count
+    return seen
+
+
 def test_a_million_lines_need_the_memory_of_a_few(run):
     """Most are empty, lest it take an hour: what is read, answered and written is as much for each."""
+    portion = "a b c\n" + "\n" * 999
+    few = peak(run, portion, 10)
+    assert peak(run, portion, 1000) < few + 16_000  # kB
 
-    def peak(count):
-        process = subprocess.Popen([PROGRAM, "predict", run], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        portion = "a b c\n" + "\n" * 999
-        seen = 0
-        answers = 0
-        for _ in range(count // 1000):
-            process.stdin.write(portion)
-            process.stdin.flush()
-            for _ in range(1000):
-                answers += process.stdout.readline().endswith("\n")
-        with open(f"/proc/{process.pid}/status") as status:
-            seen = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-        process.communicate()
-        assert process.returncode == 0
-        assert answers == count
-        return seen
 
-    few = peak(10_000)
-    assert peak(1_000_000) < few + 16_000  # kB
+def test_fifty_thousand_translations_need_the_memory_of_a_few(run):
+    """Their answers alone, if they were kept, would take 3,000 kB."""
+    few = peak(run, lines_of(1000), 5, "--set", "decode.longest=2")
+    assert peak(run, lines_of(1000), 50, "--set", "decode.longest=2") < few + 2_000  # kB
