@@ -3,10 +3,34 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <algorithm>
+
 #include "nn/check.h"
 #include "nn/convolution_options.h"
 
 namespace quatrain::nn {
+
+namespace {
+
+/// False for what is no batch of images, or has no pixel, which the operator refuses. Refuses padding that a
+/// mode would take from more pixels than the image has.
+bool can_be_padded(const std::string& layer, const at::Tensor& x, const std::string& mode,
+                   const std::vector<std::pair<int64_t, int64_t>>& around) {
+  const auto axes = static_cast<int64_t>(around.size());
+  if (x.dim() != axes + 2 ||
+      std::any_of(x.sizes().begin() + 2, x.sizes().end(), [](int64_t n) { return n < 1; }))
+    return false;
+  for (int64_t axis = 0; axis < axes && (mode == "reflect" || mode == "circular"); ++axis) {
+    const auto [before, behind] = around[static_cast<size_t>(axis)];
+    const int64_t pixels = x.size(2 + axis), most = mode == "reflect" ? pixels - 1 : pixels,
+                  got = std::max(before, behind);
+    require(got <= most, layer, ": with padding_mode ", mode, " padding must be at most ", most,
+            " on spatial axis ", axis, " of ", pixels, " pixels, got ", got);
+  }
+  return true;
+}
+
+}  // namespace
 
 template <size_t D, bool transposed>
 ConvNdImpl<D, transposed>::ConvNdImpl(Options options) : options(std::move(options)) {
@@ -117,10 +141,10 @@ at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional
     to.padding.push_back(both);
     before.insert(before.begin(), {left - both, right - both});  // the last axis first
   }
-  if (std::any_of(before.begin(), before.end(), [](int64_t pixels) { return pixels > 0; })) {
-    const at::MemoryFormat order = x.suggest_memory_format();
-    x = at::pad(x, before, mode_name(options.padding_mode())).contiguous(order);  // not every mode keeps it
-  }
+  const char* const mode = mode_name(options.padding_mode());
+  if (std::any_of(before.begin(), before.end(), [](int64_t pixels) { return pixels > 0; }) &&
+      can_be_padded(convolution_name(D, transposed), x, mode, around))
+    x = at::pad(x, before, mode).contiguous(x.suggest_memory_format());  // not every mode keeps it
   if (size) {
     // As torch's: with or without batch and channels.
     const auto count = static_cast<int64_t>(size->size()), all = given.dim();

@@ -59,9 +59,10 @@ TEST(ResNet, TheDeepestCountsArePhydis) {
   EXPECT_EQ(count_of(152, "phm(4)", Residual::phydi), 14'678'154 + 50);
 }
 
-ResNetOptions small(const std::string& algebra, Residual residual, int64_t depth = 18) {
+ResNetOptions small(const std::string& algebra, Residual residual, int64_t depth = 18,
+                    std::vector<int64_t> widths = {8, 16, 16, 32}) {
   ResNetOptions options(algebra == "real" ? 3 : 4, 5);
-  return options.algebra(algebra).depth(depth).residual(residual).widths({8, 16, 16, 32});
+  return options.algebra(algebra).depth(depth).residual(residual).widths(std::move(widths));
 }
 
 TEST(ResNet, EachBlockIsItsShortcutAtTheStart) {
@@ -125,37 +126,44 @@ TEST_F(ResNetWeights, OfFixupWithoutTheScalarsOfTheStemAndTheHeadAreRefused) {
 }
 
 // In eval mode without gradients norms, sums and activations ride on the convolutions.
+void expect_the_same_without_gradients(const ResNetOptions& options, torch::Dtype type) {
+  torch::manual_seed(3);
+  ResNet net(options);
+  {
+    const at::NoGradGuard no_grad;
+    for (auto& one : net->named_parameters())
+      if (one.value().dim() < 2) one.value().add_(torch::rand_like(one.value()), .3);
+    for (auto& one : net->named_buffers())
+      if (one.value().is_floating_point()) one.value().add_(torch::rand_like(one.value()));
+  }
+  net->to(type);
+  net->eval();
+  const at::Tensor x = torch::randn({2, net->options.in_channels(), 8, 8}, type);
+  const auto answers = [&] {
+    const at::NoGradGuard no_grad;
+    return net(x);
+  };
+  const double tolerance = type == at::kFloat ? 1e-4 : 1e-10;
+  EXPECT_TRUE(torch::allclose(answers(), net(x).detach(), tolerance, tolerance));
+  const at::NoGradGuard no_grad;
+  net->stem_norm.is_empty() ? net->stem->parameters()[0].mul_(2) : net->stem_norm.ptr()->buffers()[0].add_(1);
+  const at::Tensor changed = answers();
+  const at::AutoGradMode grad(true);
+  EXPECT_TRUE(torch::allclose(changed, net(x).detach(), tolerance, tolerance));
+}
+
 TEST(ResNet, AnswersAreTheSameWithAndWithoutGradients) {
-  for (const Residual residual : {Residual::plain, Residual::phydi, Residual::code, Residual::fixup})
+  for (const Residual residual : {Residual::plain, Residual::phydi, Residual::code, Residual::fixup}) {
     for (const std::string algebra : {"real", "quaternion", "phm(4)", "wkp(4)"})
       for (const int64_t depth : {18, 50})
         for (const auto type : {at::kFloat, at::kDouble}) {
           SCOPED_TRACE(algebra + ", " + name(residual) + ", depth " + std::to_string(depth));
-          torch::manual_seed(3);
-          ResNet net(small(algebra, residual, depth));
-          {
-            const at::NoGradGuard no_grad;
-            for (auto& one : net->named_parameters())
-              if (one.value().dim() < 2) one.value().add_(torch::rand_like(one.value()), .3);
-            for (auto& one : net->named_buffers())
-              if (one.value().is_floating_point()) one.value().add_(torch::rand_like(one.value()));
-          }
-          net->to(type);
-          net->eval();
-          const at::Tensor x = torch::randn({2, net->options.in_channels(), 8, 8}, type);
-          const auto answers = [&] {
-            const at::NoGradGuard no_grad;
-            return net(x);
-          };
-          const double tolerance = type == at::kFloat ? 1e-4 : 1e-10;
-          EXPECT_TRUE(torch::allclose(answers(), net(x).detach(), tolerance, tolerance));
-          const at::NoGradGuard no_grad;
-          net->stem_norm.is_empty() ? net->stem->parameters()[0].mul_(2)
-                                    : net->stem_norm.ptr()->buffers()[0].add_(1);
-          const at::Tensor changed = answers();
-          const at::AutoGradMode grad(true);
-          EXPECT_TRUE(torch::allclose(changed, net(x).detach(), tolerance, tolerance));
+          expect_the_same_without_gradients(small(algebra, residual, depth), type);
         }
+    // Of so many channels that the factors are used.
+    SCOPED_TRACE(std::string("wide, ") + name(residual));
+    expect_the_same_without_gradients(small("quaternion", residual, 18, {48, 48, 96, 96}), at::kFloat);
+  }
 }
 
 // One norm that goes on with the batch's statistics, as where the others are frozen.

@@ -119,6 +119,40 @@ TEST(Convolution, PaddedImagesHaveTorchsGradientsAndTheirOrder) {
   check(torch::kReplicate, "replicate"), check(torch::kCircular, "circular");
 }
 
+// A mode takes what it pads with from the image; torch's own refusals name neither the layer nor the option.
+TEST(Convolution, ImpossibleImagesAreRefusedInOneSentence) {
+  const auto refused = [](auto layer, std::vector<int64_t> image, const std::string& words) {
+    const at::Tensor x = torch::zeros(image);
+    EXPECT_THAT([&] { layer(x); }, ThrowsMessage<std::exception>(HasSubstr(words)));
+    EXPECT_THAT([&] { layer->forward_with_epilogue(x, {}); },
+                ThrowsMessage<std::exception>(HasSubstr(words)));
+  };
+  const auto with = [](auto mode) {
+    return Conv2d(Conv2dOptions(8, 4, 3).padding({1, 5}).padding_mode(mode));
+  };
+  refused(with(torch::kReflect), {2, 8, 6, 5},
+          "Conv2d: with padding_mode reflect padding must be at most 4 on spatial axis 1 of 5 pixels, got 5");
+  refused(with(torch::kReflect), {8, 1, 9}, "must be at most 0 on spatial axis 0 of 1 pixels, got 1");
+  refused(
+      with(torch::kCircular), {2, 8, 6, 4},
+      "Conv2d: with padding_mode circular padding must be at most 4 on spatial axis 1 of 4 pixels, got 5");
+  refused(Conv1d(Conv1dOptions(8, 4, 8).padding(torch::kSame).padding_mode(torch::kReflect)), {2, 8, 4},
+          "Conv1d: with padding_mode reflect padding must be at most 3 on spatial axis 0 of 4 pixels, got 4");
+  refused(Conv3d(Conv3dOptions(8, 4, 3).padding({0, 0, 2}).padding_mode(torch::kReflect)), {2, 8, 3, 3, 2},
+          "Conv3d: with padding_mode reflect padding must be at most 1 on spatial axis 2 of 2 pixels, got 2");
+  for (Conv2d layer : {with(torch::kReflect), with(torch::kReplicate), with(torch::kCircular),
+                       Conv2d(Conv2dOptions(8, 4, 2).padding(torch::kSame))}) {
+    refused(layer, {2, 8, 0, 9}, "x must have a pixel or more along each spatial axis, got [2, 8, 0, 9]");
+    refused(layer, {2, 2, 8, 7, 7}, "x must have the shape (batch, channels, height, width)");
+    refused(layer, {2, 4, 7, 7}, "x must have in_channels = 8");
+    EXPECT_EQ(layer(torch::zeros({0, 8, 7, 7})).size(0), 0);
+  }
+  // As much as there is.
+  EXPECT_NO_THROW(with(torch::kReflect)(torch::zeros({2, 8, 2, 6})));
+  EXPECT_NO_THROW(with(torch::kCircular)(torch::zeros({2, 8, 1, 5})));
+  EXPECT_NO_THROW(with(torch::kReplicate)(torch::zeros({2, 8, 1, 1})));
+}
+
 TEST(Convolution, OneAndThreeAxes) {
   torch::manual_seed(2);
   Conv1d one(Conv1dOptions(8, 4, 5).stride(2).padding(2));

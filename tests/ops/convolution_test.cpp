@@ -8,6 +8,8 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 
+#include <functional>
+
 #include "ops/convolution_reference.h"
 
 namespace quatrain {
@@ -202,7 +204,7 @@ TEST(Convolution, GradientsAreThoseAskedFor) {
     }
 }
 
-TEST(Convolution, StridesAndEmptyBatches) {
+TEST(Convolution, AnyStrides) {
   torch::manual_seed(8);
   const at::Tensor F = torch::randn({4, 2, 3, 3, 3});
   const ops::Product product{"quaternion", {}, {}};
@@ -216,11 +218,54 @@ TEST(Convolution, StridesAndEmptyBatches) {
                                                  test::table_of("quaternion"), options)),
               1e-5);
   }
-  const at::Tensor none = torch::randn({0, 12, 4, 4}).requires_grad_(), F_ = F.clone().requires_grad_();
-  const at::Tensor y = ops::convolution(none, F_, {}, product, options);
-  EXPECT_EQ(y.sizes(), (at::IntArrayRef{0, 8, 4, 4}));
-  const auto gradients = torch::autograd::grad({y.sum()}, {none, F_});
-  EXPECT_EQ(gradients[1].abs().sum().item<double>(), 0);
+}
+
+TEST(Convolution, EmptyBatches) {
+  const auto check = [](const std::string& algebra, torch::Dtype type, bool last, int64_t axes, Way way,
+                        const ConvolutionOptions& given) {
+    ConvolutionOptions options = given;
+    options.way = way;
+    const auto of = [axes](std::vector<int64_t> sizes, int64_t side) {
+      sizes.insert(sizes.end(), static_cast<size_t>(axes), side);
+      return sizes;
+    };
+    const int64_t groups = options.groups, side = options.transposed ? 4 : 9;
+    const auto format = !last       ? at::MemoryFormat::Contiguous
+                        : axes == 2 ? at::MemoryFormat::ChannelsLast
+                                    : at::MemoryFormat::ChannelsLast3d;
+    const at::Tensor x = torch::empty(of({0, 4 * 12}, side), type).contiguous(format).requires_grad_(),
+                     F = torch::randn(of({4, 12, 12 / groups}, 3), type).requires_grad_(),
+                     bias = torch::randn({4 * 12}, type).requires_grad_(),
+                     A = torch::randn({4, 4, 4}, type).requires_grad_();
+    const ops::Product product{algebra, algebra == "learned" ? A : at::Tensor(), {}};
+    const at::Tensor y = ops::convolution(x, F, bias, product, options);
+    EXPECT_EQ(y.sizes(), at::IntArrayRef(of({0, 4 * 12}, options.transposed ? 9 : 4)));
+    std::vector<at::Tensor> leaves{x, F, bias};
+    if (algebra == "learned") leaves.push_back(A);
+    const auto gradients = torch::autograd::grad({y.sum()}, leaves);
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      EXPECT_EQ(gradients[i].sizes(), leaves[i].sizes()) << i;
+      EXPECT_EQ(gradients[i].abs().sum().item<double>(), 0) << i;
+    }
+    const torch::NoGradGuard no_grad;
+    EXPECT_EQ(ops::convolution_with_epilogue(
+                  x, F, product, {torch::ones({48}, type), bias, torch::empty_like(y), "gelu"}, options)
+                  .sizes(),
+              y.sizes());
+  };
+  for (const std::string algebra : {"quaternion", "learned"})
+    for (const torch::Dtype type : {torch::kFloat, torch::kDouble, torch::kBFloat16})
+      for (const Way way : {Way::automatic, Way::factored, Way::materialised})
+        for (const int64_t axes : {1, 2, 3})
+          for (const bool last : {false, true})
+            for (const int64_t groups : {1, 3}) {
+              if (algebra == "learned" && way == Way::factored) continue;  // it needs factors
+              if (last && axes == 1) continue;
+              SCOPED_TRACE(c10::str(algebra, ", ", c10::toString(type), ", ", ops::name(way), ", ", axes,
+                                    " axes, ", groups, " groups", last ? ", channels last" : ""));
+              check(algebra, type, last, axes, way, {.stride = {2}, .groups = groups});
+              check(algebra, type, last, axes, way, {.stride = {2}, .transposed = true, .groups = groups});
+            }
 }
 
 TEST(Convolution, ConstantKernelsArePrepared) {
@@ -268,14 +313,18 @@ TEST(Convolution, ConstantKernelsServeEveryCall) {
   ops::drop_prepared(F);
 }
 
-std::string error_of(const at::Tensor& x, const at::Tensor& F, const ConvolutionOptions& options,
-                     const at::Tensor& bias = {}) {
+std::string error_of(const std::function<void()>& call) {
   try {
-    ops::convolution(x, F, bias, {"quaternion", {}, {}}, options);
+    call();
   } catch (const c10::Error& error) {
     return error.what_without_backtrace();
   }
   return "no error";
+}
+
+std::string error_of(const at::Tensor& x, const at::Tensor& F, const ConvolutionOptions& options,
+                     const at::Tensor& bias = {}) {
+  return error_of([&] { ops::convolution(x, F, bias, {"quaternion", {}, {}}, options); });
 }
 
 TEST(Convolution, ErrorsSayWhatIsWrong) {
@@ -298,6 +347,41 @@ TEST(Convolution, ErrorsSayWhatIsWrong) {
               HasSubstr("output_padding is for a transposed convolution"));
   EXPECT_THAT(error_of(x, F, {}, torch::randn({7})), HasSubstr("bias must have out_channels = 8 values"));
   EXPECT_THAT(error_of(x.to(torch::kDouble), F, {}), HasSubstr("convert one"));
+}
+
+// In each of the operators, for each number of axes.
+TEST(Convolution, ErrorsSayWhatIsImpossible) {
+  using testing::AllOf, testing::HasSubstr, testing::StartsWith;
+  const auto refused = [](std::vector<int64_t> image, std::vector<int64_t> kernel,
+                          const ConvolutionOptions& options, const std::string& words) {
+    std::vector<int64_t> sizes{2, 8};
+    sizes.insert(sizes.end(), image.begin(), image.end());
+    kernel.insert(kernel.begin(), {4, 2, 2});
+    const at::Tensor x = torch::zeros(sizes), F = torch::zeros(kernel), grad = torch::zeros({2, 8, 1, 1});
+    const ops::Product product{"quaternion", {}, {}};
+    EXPECT_THAT(error_of([&] { ops::convolution(x, F, {}, product, options); }),
+                AllOf(StartsWith("convolution: "), HasSubstr(words)));
+    EXPECT_THAT(error_of([&] { ops::convolution_with_epilogue(x, F, product, {}, options); }),
+                AllOf(StartsWith("convolution_with_epilogue: "), HasSubstr(words)));
+    EXPECT_THAT(error_of([&] {
+                  ops::convolution_backward(grad, x, F, product, options, {true, true, false});
+                }),
+                AllOf(StartsWith("convolution_backward: "), HasSubstr(words)));
+  };
+  const ConvolutionOptions turned{.padding = {4}, .transposed = true};
+  refused({5}, {3}, turned,
+          "the padding of 4 along spatial axis 0 leaves nothing of the result, for x [2, 8, 5]");
+  refused({9, 5}, {3, 3}, turned, "the padding of 4 along spatial axis 1 leaves nothing of the result");
+  refused({9, 5, 9}, {3, 3, 3}, turned, "the padding of 4 along spatial axis 1 leaves nothing of the result");
+  refused({1, 2}, {1, 2}, {.stride = {2}, .padding = {1, 2}, .transposed = true},
+          "the padding of 1 along spatial axis 0 leaves nothing of the result");
+  for (const bool transposed : {false, true})
+    for (const std::vector<int64_t>& image : {std::vector<int64_t>{0}, {4, 0}, {0, 4}, {4, 0, 4}})
+      refused(image, std::vector<int64_t>(image.size(), 1), {.padding = {1}, .transposed = transposed},
+              "x must have a pixel or more along each spatial axis, got [2, 8, ");
+  refused({4}, {5}, {}, "the kernel reaches over 5 pixels along spatial axis 0, the padded image has 4");
+  refused({4, 9, 4}, {3, 3, 3}, {.padding = {1}, .dilation = {1, 1, 3}},
+          "the kernel reaches over 7 pixels along spatial axis 2, the padded image has 6");
 }
 
 // Images so small that places of the kernel meet nothing but padding, where oneDNN writes no gradient.

@@ -14,6 +14,9 @@ LAYERS = {
     "ConvTranspose1d": lambda: nn.ConvTranspose1d(8, 12, 3, stride=2, padding=1, output_padding=1),
     "ConvTranspose2d": lambda: nn.ConvTranspose2d(8, 12, 3, stride=2, algebra="phm(4)"),
     "ConvTranspose3d": lambda: nn.ConvTranspose3d(8, 12, 2, stride=2, bias=False),
+    "Conv2d-groups": lambda: nn.Conv2d(8, 16, 3, padding=2, dilation=(2, 1), groups=2, algebra="phm(4)"),
+    "Conv2d-winograd": lambda: nn.Conv2d(8, 12, 3, padding=1, way="factored", winograd="4x4"),
+    "Conv2d-whitening": lambda: torch.nn.Sequential(nn.Conv2d(8, 12, 3, padding=1), nn.WhiteningNorm(12), torch.nn.ReLU(), nn.Conv2d(12, 8, 3)),
 }
 ORDERS = {4: torch.channels_last, 5: torch.channels_last_3d}
 

@@ -6,6 +6,7 @@ import pytest
 import quatrain
 import torch
 from quatrain import nn, ops
+from quatrain.materialise import _dense
 
 PLAIN = [
     ("Conv1d", (3,), dict(stride=2, padding=1)),
@@ -13,6 +14,7 @@ PLAIN = [
     ("Conv2d", ((4, 3),), dict(padding="same", dilation=(2, 1))),
     ("Conv2d", ((3, 2), (2, 1)), dict(padding=(2, 0), bias=False, padding_mode="circular")),
     ("Conv2d", (3,), dict(groups=2)),
+    ("Conv1d", (3, 2, 2, 2), dict(groups=2, padding_mode="reflect")),
     ("Conv3d", ((1, 3, 2),), dict(padding="valid")),
 ]
 PADDED = [
@@ -23,6 +25,7 @@ PADDED = [
 TURNED = [
     ("ConvTranspose1d", (3, 2), dict(padding=1, output_padding=1)),
     ("ConvTranspose2d", ((3, 2),), dict(stride=(2, 1), dilation=(1, 2))),
+    ("ConvTranspose2d", (3, 2), dict(groups=2)),
     ("ConvTranspose3d", (2,), dict(bias=False)),
 ]
 ALL = PLAIN + PADDED + TURNED
@@ -30,6 +33,19 @@ ALL = PLAIN + PADDED + TURNED
 
 def image(kind, channels=8):
     return torch.randn(2, channels, *(6, 7, 5)[: int(kind[-2])])
+
+
+def with_torchs(kind, arguments, options, algebra, dtype=None):
+    """A layer, torch's layer of the same map, whose groups are zeros between them, and the kernel as a function of the weights."""
+    groups = options.get("groups", 1)
+    layer = getattr(nn, kind)(8 * groups, 12 * groups, *arguments, algebra=algebra, dtype=dtype, **options)
+    torchs = getattr(torch.nn, kind)(8 * groups, 12 * groups, *arguments, dtype=dtype, **options | {"groups": 1})
+    kernel = _dense(layer.weight + 0, layer.spec.n, groups)
+    with torch.no_grad():
+        torchs.weight.copy_(kernel)
+        if layer.bias is not None:
+            torchs.bias.copy_(layer.bias.normal_())
+    return layer, torchs, kernel
 
 
 @pytest.mark.parametrize("kind, arguments, options", PLAIN + TURNED)
@@ -47,31 +63,20 @@ def test_real_ones_are_torchs(kind, arguments, options):
 
 
 @pytest.mark.parametrize("algebra", ["quaternion", "phm(4)", "wkp(2)", "phm(2, trained_rank=3)"])
-@pytest.mark.parametrize("kind, arguments, options", [case for case in PLAIN + TURNED if "groups" not in case[2]])
+@pytest.mark.parametrize("kind, arguments, options", PLAIN + TURNED)
 def test_each_is_torchs_layer_with_its_kernel(kind, arguments, options, algebra):
-    layer = getattr(nn, kind)(8, 12, *arguments, algebra=algebra, **options)
-    torchs = getattr(torch.nn, kind)(8, 12, *arguments, **options)
-    x = image(kind)
-    with torch.no_grad():
-        torchs.weight.copy_(layer.weight)
-        if layer.bias is not None:
-            torchs.bias.copy_(layer.bias.normal_())
+    layer, torchs, _ = with_torchs(kind, arguments, options, algebra)
+    x = image(kind, layer.in_channels)
     torch.testing.assert_close(layer(x), torchs(x), rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(layer.eval()(x), torchs(x), rtol=1e-4, atol=1e-5)
 
 
 # torch's layer has the kernel's gradient, and the kernel is a function of the weights.
 @pytest.mark.parametrize("algebra", ["real", "quaternion", "phm(4)", "wkp(2)", "phm(2, trained_rank=3)"])
-@pytest.mark.parametrize("kind, arguments, options", [case for case in ALL if "groups" not in case[2]])
+@pytest.mark.parametrize("kind, arguments, options", ALL)
 def test_gradients_are_those_of_torchs_layer(kind, arguments, options, algebra):
-    layer = getattr(nn, kind)(8, 12, *arguments, algebra=algebra, dtype=torch.float64, **options)
-    torchs = getattr(torch.nn, kind)(8, 12, *arguments, dtype=torch.float64, **options)
-    kernel = layer.weight + 0
-    with torch.no_grad():
-        torchs.weight.copy_(kernel)
-        if layer.bias is not None:
-            torchs.bias.copy_(layer.bias.normal_())
-    x = image(kind).double().requires_grad_()
+    layer, torchs, kernel = with_torchs(kind, arguments, options, algebra, torch.float64)
+    x = image(kind, layer.in_channels).double().requires_grad_()
     z = x.detach().clone().requires_grad_()
     y, wanted = layer(x), torchs(z)
     g = torch.randn_like(wanted)
@@ -107,18 +112,46 @@ def test_results_lie_as_x_does(kind, last, padding, mode):
     assert many.shape == (2, *y.shape)
 
 
+COPIED = {
+    "plain": lambda: nn.Conv2d(64, 64, 3, padding=1, bias=False),
+    "stride": lambda: nn.Conv2d(64, 64, 3, stride=2, padding=1, bias=False),
+    "transposed": lambda: nn.ConvTranspose2d(64, 64, 3, stride=2, padding=1, bias=False),
+    "groups": lambda: nn.Conv2d(128, 128, 3, padding=1, groups=2, bias=False),
+    "three axes": lambda: nn.Conv3d(64, 64, 3, padding=1, bias=False),
+    "one axis": lambda: nn.Conv1d(64, 64, 3, padding=1, bias=False),
+}
+
+
 # But for what docs/engine.md lists.
 @pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
-def test_images_are_not_copied_whole(order):
-    layer = nn.Conv2d(64, 64, 3, padding=1, bias=False)
-    x, g = (torch.randn(2, 64, 8, 8).contiguous(memory_format=order) for _ in range(2))
+@pytest.mark.parametrize("name", COPIED)
+def test_images_are_not_copied_whole(name, order):
+    layer = COPIED[name]()
+    x = torch.randn(2, layer.in_channels, *(8,) * len(layer.kernel_size))
+    if order == torch.channels_last and x.dim() > 3:
+        x = x.contiguous(memory_format=order if x.dim() == 4 else torch.channels_last_3d)
     x.requires_grad_()
-    layer(x).backward(g)
+    y = layer(x)
+    g = torch.randn_like(y)  # lies as y
+    y.backward(g)
     x.grad = layer.F.grad = None
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         layer(x).backward(g)
     names = {event.name for event in profile.events()}
     assert "quatrain::convolution_backward" in names and not names & {"aten::copy_", "aten::clone"}
+
+
+@pytest.mark.parametrize("algebra", ["real", "quaternion", "phm(4)"])
+@pytest.mark.parametrize("kind, arguments, options", ALL)
+def test_batches_may_be_empty(kind, arguments, options, algebra):
+    layer, torchs, _ = with_torchs(kind, arguments, options, algebra)
+    x = image(kind, layer.in_channels)[:0].requires_grad_()
+    y = layer(x)
+    assert y.shape == torchs(x).shape and y.shape[0] == 0
+    y.sum().backward()
+    assert x.grad.shape == x.shape and not any(weight.grad.any() for weight in layer.parameters())
+    with torch.no_grad():
+        assert layer.eval().forward_with_epilogue(x, activation="relu").shape == y.shape
 
 
 def test_output_size_is_torchs():
@@ -251,6 +284,8 @@ def test_the_operator_finishes_values_as_the_layer_does():
         (lambda: nn.Conv2d(16, 16, [3, "a"]), "Conv2d: kernel_size must be an int, got 'a'"),
         (lambda: nn.Conv2d(16, 16, 3, stride="2"), "Conv2d: stride must be an int, got '2'"),
         (lambda: nn.ConvTranspose2d(16, 16, 3, output_padding=0.5), "ConvTranspose2d: output_padding must be an int, got 0.5"),
+        (lambda: nn.ConvTranspose2d(8, 4, 3, padding=4)(image("Conv2d")), "the padding of 4 along spatial axis 0 leaves nothing of the result"),
+        (lambda: nn.ConvTranspose1d(8, 4, 3)(torch.zeros(2, 8, 0)), r"x must have a pixel or more along each spatial axis, got \[2, 8, 0\]"),
     ],
 )
 def test_bad_arguments_are_one_sentence(make, words):
@@ -258,17 +293,52 @@ def test_bad_arguments_are_one_sentence(make, words):
         make()
 
 
+def reflected(mode, padding):
+    return nn.Conv2d(8, 4, 3, padding=padding, padding_mode=mode)
+
+
+# A mode takes what it pads with from the image; torch's own refusals name neither the layer nor the option.
+@pytest.mark.parametrize(
+    "layer, sizes, words",
+    [
+        (reflected("reflect", (1, 5)), (2, 8, 6, 5), "Conv2d: with padding_mode reflect padding must be at most 4 on spatial axis 1 of 5 pixels, got 5"),
+        (reflected("reflect", 1), (8, 1, 9), "must be at most 0 on spatial axis 0 of 1 pixels, got 1"),
+        (reflected("circular", (1, 5)), (2, 8, 6, 4), "with padding_mode circular padding must be at most 4 on spatial axis 1 of 4 pixels, got 5"),
+        (nn.Conv1d(8, 4, 8, padding="same", padding_mode="reflect"), (2, 8, 4), "must be at most 3 on spatial axis 0 of 4 pixels, got 4"),
+        (nn.Conv3d(8, 4, 3, padding=(0, 0, 2), padding_mode="reflect"), (2, 8, 3, 3, 2), "at most 1 on spatial axis 2 of 2 pixels, got 2"),
+        *(
+            (layer, sizes, words)
+            for layer in (*(reflected(mode, 1) for mode in ("reflect", "replicate", "circular")), nn.Conv2d(8, 4, 2, padding="same"))
+            for sizes, words in (
+                ((2, 8, 0, 9), r"x must have a pixel or more along each spatial axis, got \[2, 8, 0, 9\]"),
+                ((2, 2, 8, 7, 7), r"x must have the shape \(batch, channels, height, width\)"),
+                ((2, 4, 7, 7), "x must have in_channels = 8"),
+            )
+        ),
+    ],
+)
+def test_impossible_images_are_refused_in_one_sentence(layer, sizes, words):
+    for call in (layer, layer.forward_with_epilogue):
+        with pytest.raises((ValueError, RuntimeError), match=words):
+            call(torch.zeros(sizes))
+
+
+def test_padding_may_take_all_that_there_is():
+    for mode, padding, sizes in (("reflect", (1, 5), (2, 6)), ("circular", (1, 5), (1, 5)), ("replicate", (1, 5), (1, 1))):
+        x = torch.randn(2, 8, *sizes)
+        assert reflected(mode, padding)(x).shape == torch.nn.Conv2d(8, 4, 3, padding=padding, padding_mode=mode)(x).shape
+
+
 @pytest.mark.parametrize("algebra", ["real", "quaternion", "wkp(2)"])
 @pytest.mark.parametrize("kind, arguments, options", PLAIN + TURNED)
 def test_epilogues_are_what_they_say(kind, arguments, options, algebra):
-    if "groups" in options:
-        options = options | {"groups": 1}
-    layer = getattr(nn, kind)(8, 12, *arguments, algebra=algebra, **options).eval()
+    groups = options.get("groups", 1)
+    layer = getattr(nn, kind)(8 * groups, 12 * groups, *arguments, algebra=algebra, **options).eval()
     if layer.bias is not None:
         torch.nn.init.normal_(layer.bias)
-    x, scale, shift = image(kind), torch.randn(12), torch.randn(12)
+    x, scale, shift = image(kind, 8 * groups), torch.randn(12 * groups), torch.randn(12 * groups)
     y = layer(x)
-    residual, around = torch.randn_like(y), (12,) + (1,) * (y.dim() - 2)
+    residual, around = torch.randn_like(y), (12 * groups,) + (1,) * (y.dim() - 2)
     for batch in (x, x[0]):
         plain = layer(batch)
         added = residual if batch is x else residual[0]

@@ -77,6 +77,15 @@ def test_answers_are_the_same_with_and_without_gradients(residual, depth, algebr
         assert_near(net.double()(x.double()), expected.double())
 
 
+@pytest.mark.parametrize("residual", ["plain", "phydi", "code", "fixup"])
+def test_answers_of_wide_networks_are_the_same_too(residual):
+    """Of so many channels that the factors are used."""
+    net, x = small(residual=residual, widths=(48, 48, 96, 96)), torch.randn(2, 4, 8, 8)
+    expected = net(x).detach()
+    with torch.no_grad():
+        assert_near(net(x), expected)
+
+
 def test_each_layer_is_one_operator_in_eval_mode():
     net, called = small(), []
 

@@ -138,6 +138,18 @@ class Convolution(OneWeightLayer):
         around = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
         return [(all // 2, all - all // 2) for all in around]  # an odd pixel is behind, as torch has it
 
+    def _check_mode(self, x: Tensor, sides: list[tuple[int, int]]) -> None:
+        """Refuses padding that the mode would take from more pixels than the image has."""
+        if self.padding_mode not in ("reflect", "circular"):
+            return
+        for axis, (pixels, one) in enumerate(zip(x.shape[2:], sides)):
+            most = pixels - 1 if self.padding_mode == "reflect" else pixels
+            if max(one) > most:
+                raise ValueError(
+                    f"{type(self).__name__}: with padding_mode {self.padding_mode} padding must be at most {most} on spatial axis "
+                    f"{axis} of {pixels} pixels, got {max(one)}"
+                )
+
     def _padded(self, x: Tensor) -> tuple[Tensor, list[int]]:
         """x as a batch, with what the operator does not pad; and the zeros that it does, as many on both sides."""
         _check.floating(type(self).__name__, x)
@@ -145,8 +157,10 @@ class Convolution(OneWeightLayer):
         sides, zeros = self._sides(), self.padding_mode == "zeros"
         both = [min(one) if zeros else 0 for one in sides]
         before = [pixels - done for one, done in zip(reversed(sides), reversed(both)) for pixels in one]
-        if not any(before):
+        # What is no batch of images, or has no pixel, the operator refuses.
+        if not any(before) or x.dim() != self._axes + 2 or any(pixels < 1 for pixels in x.shape[2:]):
             return x, both
+        self._check_mode(x, sides)
         padded = functional.pad(x, before, "constant" if zeros else self.padding_mode)
         # Not every mode keeps the order. An order that is asked for by its name is not known to vmap.
         return padded.movedim(1, -1).contiguous().movedim(-1, 1) if _channels_last(x) else padded, both

@@ -29,7 +29,10 @@ struct Axis {
   Axis(const Plane& plane, const Direction& way, AxisName axis) {
     const int64_t kernel = plane.kernel[axis], dilation = plane.dilation[axis];
     if (way.from_a) {
-      stride = plane.stride[axis], padding = plane.padding[axis], reach = (kernel - 1) * dilation + 1;
+      padding = plane.padding[axis], reach = (kernel - 1) * dilation + 1;
+      // With a longer one the result has a single pixel. ATen's products allocate memory for the rows'
+      // distance.
+      stride = std::min(plane.stride[axis], plane.a_size[axis] + 2 * padding);
       phases.push_back({0, 0, 1, kernel, -padding, dilation});
       return;
     }
