@@ -125,7 +125,8 @@ def load_model(module: nn.Module, path: str | os.PathLike[str], without: Sequenc
     tensors = dict(zip(names, values))
     found = list(_problems(module, tensors, metadata, without))
     if found:
-        more = f" (and {len(found) - 1} more differences)" if len(found) > 1 else ""
+        others = len(found) - 1
+        more = f" (and {others} more difference{'s' if others > 1 else ''})" if others else ""
         raise RuntimeError(f"load_model: '{os.fspath(path)}' does not fit the model: {found[0]}{more}")
     # What is left out, and it alone, is missing now.
     taken = {name: tensor for name, tensor in tensors.items() if not _is_part(name, without)}

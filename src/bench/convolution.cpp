@@ -3,6 +3,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "bench/linear.h"
@@ -195,16 +196,18 @@ Contest contest_of(const ConvolutionCase& asked) {
 Subject convolution(const std::vector<ConvolutionCase>& cases, double seconds) {
   Subject subject;
   const ConvolutionCase first = cases.empty() ? ConvolutionCase() : cases.front();
+  const bool square = std::ranges::all_of(cases, [](const auto& one) { return one.in_channels == one.channels; });
   subject.title = std::string("Convolutions of ") +
                   (first.axes == 3   ? "three axes"
                    : first.axes == 2 ? "two axes"
                                      : "one axis") +
-                  (first.in_channels == first.channels ? ", as many channels out as in, " : ", ") +
+                  (square ? ", as many channels out as in, " : ", ") +
                   dtype_name(first.dtype);
   subject.notes =
       "kernel: / stride. order: channels first or last in memory; torch's is the one that is faster for it. "
       "to "
-      "reordered: share of\nthe time of oneDNN with weights in its own order, which torch offers no user.\n";
+      "reordered: share of\nthe time of oneDNN with weights in its own order, which torch offers no user. "
+      "winograd: as asked for; what\nwrites H out, as layers of few units do, takes no transform.\n";
   subject.timing = {.seconds = seconds, .turn = 300e-6};
   for (const auto& asked : cases) {
     Case one{.threads = asked.threads, .training = asked.training};

@@ -9,9 +9,14 @@ int bench_convolution_command(const BenchConvolutionArguments& a) {
   if (a.images.size() != 1 && a.images.size() != a.channels.size())
     throw UsageError("bench: --image must be one size, or one for each of --channels, got " +
                      std::to_string(a.images.size()) + " for " + std::to_string(a.channels.size()));
-  if (a.depth > 0 && a.axes == 1)
-    throw UsageError("bench: --depth is of images of three axes, not of --axes 1");
-  const int64_t axes = a.depth > 0 ? 3 : a.axes;
+  if (a.depth > 0 && a.axes != 0 && a.axes != 3)
+    throw UsageError("bench: --depth is of images of three axes, not of --axes " + std::to_string(a.axes));
+  const int64_t axes = a.axes > 0 ? a.axes : a.depth > 0 ? 3 : 2;
+  constexpr int64_t kLongestSide = 1 << 12;
+  for (const int64_t image : a.images)
+    if (axes > 1 && image > kLongestSide)
+      throw UsageError("bench: --image must be at most " + std::to_string(kLongestSide) +
+                       " without --axes 1, got " + std::to_string(image));
   const bool transforms = a.kernel == 3 && a.stride == 1 && a.dilation == 1 && axes > 1;
   std::vector<bench::ConvolutionCase> cases;
   for (const auto& algebra : a.algebras)

@@ -153,9 +153,10 @@ void BenchOptions::add_convolution(CLI::App& bench) {
   list("--image", a.images, "Height and width, one or one for each of --channels")
       ->check(CLI::Range(1, 1 << 20));
   list("--batch", a.batches, "Images at a time")->check(CLI::Range(1, 1 << 14));
-  number("--axes", a.axes, "Spatial axes; 1: signals of so many values as --image says")
-      ->check(CLI::Range(1, 3));
-  number("--depth", a.depth, "Planes of images of three axes; 0: two axes, with --axes 3 as --image")
+  number("--axes", a.axes,
+         "Spatial axes; 1: signals of so many values as --image says; 0: three with --depth, else two")
+      ->check(CLI::Range(0, 3));
+  number("--depth", a.depth, "Planes of images of three axes; 0: as --image")
       ->check(CLI::Range(0, 1 << 12));
   number("--kernel", a.kernel, "The kernel's size along each axis")->check(CLI::Range(1, 31));
   number("--stride", a.stride, "Stride")->check(CLI::Range(1, 31));

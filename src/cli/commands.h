@@ -171,7 +171,7 @@ struct BenchConvolutionArguments {
   std::vector<std::string> algebras{"quaternion"}, winograd{"auto"};
   std::vector<int64_t> channels{64, 128, 256, 512}, images{32, 16, 8, 4}, batches{16};
   int64_t in_channels = 0;  ///< 0: as many as channels
-  int64_t axes = 2, depth = 0, kernel = 3, stride = 1, dilation = 1, groups = 1;
+  int64_t axes = 0, depth = 0, kernel = 3, stride = 1, dilation = 1, groups = 1;
   std::string order = "last", dtype = "float32";
   std::vector<int> threads;  ///< none: torch's number
   std::vector<std::string> passes{"inference", "training"};

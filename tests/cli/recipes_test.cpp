@@ -50,11 +50,9 @@ std::string small_settings(const tasks::Recipe& recipe) {
     for (const char* key : {"shapes.train=20", "shapes.dev=10", "shapes.test=10"}) set(key);
     return all;
   }
-  // 2, 3 and 4 times its 8 heads divide a language model's width.
-  const std::string width = kind == "language_model" ? "96" : "64";
-  set(("model.width=" + width).c_str());
-  set(("model.feed_forward=" + width).c_str());
-  for (const char* key : {"vocabulary.pieces=characters", "vocabulary.size=0"}) set(key);
+  for (const char* key :
+       {"model.width=64", "model.feed_forward=64", "vocabulary.pieces=characters", "vocabulary.size=0"})
+    set(key);
   if (kind == "language_model") {
     for (const char* key : {"model.layers=1", "task.data=text", "train.batch=4"}) set(key);
     return all + " --data prose";

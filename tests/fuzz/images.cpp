@@ -17,13 +17,15 @@ constexpr size_t kImageFactor = 100;
 void decode_and_fit(std::string_view content, size_t size, uint8_t bits) {
   using namespace quatrain;
   constexpr int64_t kPixels = 1 << 16;
-  // fit_image allows so many pixels on the way, of three bytes, and holds some copies of them.
-  constexpr size_t kFitted = size_t{16} * data::kMostPixels;
-  const bool fits = bits & kOther;
-  fuzz::read_or_refuse<c10::Error>(size + (fits ? kFitted / kImageFactor : 0), kImageFactor, [&] {
-    const at::Tensor image = data::decode_image(content, "a picture", kPixels);
-    if (fits) data::fit_image(image, bits & kNames ? 48 : 2, "a picture");
-  });
+  at::Tensor image;
+  fuzz::read_or_refuse<c10::Error>(size, kImageFactor,
+                                   [&] { image = data::decode_image(content, "a picture", kPixels); });
+  if (!image.defined() || !(bits & kOther)) return;
+  // A side of so many pixels beside the other one of all that were decoded; of three bytes, and some copies.
+  const int64_t side = bits & kNames ? 48 : 2;
+  const auto fitted = static_cast<size_t>(16 * std::min<int64_t>(data::kMostPixels, kPixels * side * side));
+  fuzz::read_or_refuse<c10::Error>(size + fitted / kImageFactor, kImageFactor,
+                                   [&] { data::fit_image(image, side, "a picture"); });
 }
 
 // Two pictures of two classes, since a training set of one class is refused.

@@ -122,7 +122,7 @@ TEST_F(ResNetWeights, OfFixupWithoutTheScalarsOfTheStemAndTheHeadAreRefused) {
   EXPECT_THAT([&] { nn::load_weights(*net, folder_ / "older"); },
               ThrowsMessage<std::runtime_error>(HasSubstr(
                   "older' does not fit the model: the model's 'after_stem' [] is not in the file (and "
-                  "1 more differences)")));
+                  "1 more difference)")));
 }
 
 // In eval mode without gradients norms, sums and activations ride on the convolutions.

@@ -152,23 +152,6 @@ TEST(Planner, AFewRowsOfARealLayerInBfloat16ReadTheLeastToo) {
   EXPECT_LT((y.to(at::kDouble) - expected).abs().max().item<double>(), 0.02);
 }
 
-// As a layer in eval mode is, whose gradients are taken after all.
-TEST(Planner, AWeightInTrainingIsNotPlannedAsPrepared) {
-  torch::manual_seed(2);
-  const ops::Product product{"quaternion", {}, {}};
-  int differ = 0;
-  for (const int64_t width : {32, 64, 128, 256, 512})
-    for (const int64_t rows : {1, 4, 16, 64, 256}) {
-      const at::Tensor x = torch::randn({rows, width}),
-                       S = torch::randn({4, width / 4, width / 4}).requires_grad_();
-      const Way in_training = ops::planned_way(x, S, product, false);
-      differ += ops::planned_way(x, S, product, true) != in_training;
-      ops::linear(x, S, {}, product, Way::automatic, {}, true).sum().backward();
-      EXPECT_EQ(ops::planned_way(x, S, product, true), in_training) << rows << ", " << width;
-    }
-  EXPECT_GT(differ, 0) << "nothing is tested";
-}
-
 TEST(Planner, SmallLayersOfManyProductsAreMaterialised) {
   EXPECT_EQ(chosen(8, 32, "sedenion", true), Way::materialised);
 }

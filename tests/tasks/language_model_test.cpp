@@ -367,8 +367,8 @@ TEST_F(LanguageKindTest, ARealRunHasTwinsInAlgebras) {
 
 // The recipe and its twins, small, on this text.
 TEST_F(LanguageKindTest, TheRecipeTrains) {
-  const std::vector<std::string> small{"task.data=text",     "model.width=24", "model.heads=2",
-                                       "model.layers=2",     "train.steps=2",  "model.feed_forward=24",
+  const std::vector<std::string> small{"task.data=text",     "model.width=32", "model.heads=2",
+                                       "model.layers=2",     "train.steps=2",  "model.feed_forward=32",
                                        "vocabulary.size=13", "train.batch=4"};
   const Recipe whole = read_recipe(QUATRAIN_RECIPES "/language_model.toml", settings_with_folder(small));
   ASSERT_GE(whole.twins.size(), 5);

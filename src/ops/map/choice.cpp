@@ -9,7 +9,6 @@
 #include "ops/engine/dense.h"
 #include "ops/engine/options.h"
 #include "ops/map/bilinear_map.h"
-#include "ops/map/prepared.h"
 
 namespace quatrain::ops {
 
@@ -25,7 +24,6 @@ Problem make_cpu_problem(const at::Tensor& S, const Call& call, int64_t rows, at
   Problem problem = make_problem(S, call, rows, type);
   problem.engine = (type == at::kFloat || type == at::kBFloat16) && rows * S.numel() > 0;
   problem.halves = type == at::kBFloat16 && has_fast_halves();
-  problem.prepared = problem.prepared && may_keep(S);
   problem.slow_dense = type == at::kFloat && engine::dense_is_slow();
   problem.alone = type == at::kFloat && problem.engine && requested_rows() != PlannedRows::automatic &&
                   engine::rows_stand_alone();

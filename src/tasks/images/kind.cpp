@@ -1,11 +1,24 @@
 #include "tasks/images/kind.h"
 
+#include <stdexcept>
+
+#include "quatrain/nn/safetensors.h"
 #include "tasks/images/data.h"
 #include "tasks/images/model.h"
 #include "tasks/task_parts.h"
 
 namespace quatrain::tasks {
 namespace {
+
+/// Runs of Fixup lack two of its scalars where they were trained before they were added.
+void check_fixup(const ImageModel& model, const std::filesystem::path& folder) {
+  const auto file = folder / "model.safetensors";
+  if (model.own().model.residual() == models::Residual::fixup &&
+      !nn::read_safetensors(file).find("after_stem"))
+    throw std::runtime_error("weights: '" + file.string() +
+                             "' is of a Fixup network without the scalars after_stem and before_head, which "
+                             "Quatrain's have had since: train it again");
+}
 
 class ImageKind : public Kind {
  public:
@@ -39,6 +52,7 @@ class ImageKind : public Kind {
     // The scale comes with the weights.
     auto model = std::make_unique<ImageModel>(std::move(recipe), read_labels(folder / kClassesFile),
                                               data::PixelScale{});
+    check_fixup(*model, folder);
     load_own_weights(model->module(), folder,
                      "recipe.toml and classes.txt (" + std::to_string(model->classes.size()) + " classes)");
     return model;
