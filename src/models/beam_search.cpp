@@ -72,17 +72,23 @@ class Search {
  public:
   Search(const std::vector<SearchTask>& tasks, const SearchOptions& options)
       : tasks_(tasks), options_(options), results_(tasks.size()) {
-    constexpr int64_t kMostFirst = 1 << 20;  // nodes that memory is taken for at once
-    int64_t nodes = 0;
+    constexpr int64_t kMostFirst = 1 << 20;  // what memory is taken for at once
+    const int64_t beam = std::min(options.beam, kMostFirst);
+    int64_t nodes = 0, longest = 0;
     for (size_t i = 0; i < tasks.size(); ++i) {
       Sentence& sentence = sentences_.emplace_back();
       sentence.number = static_cast<int64_t>(i);
+      sentence.live.reserve(static_cast<size_t>(beam));
       sentence.live.resize(1);
       tokens_.push_back(options.begin);
       parents_.push_back(sentence.number);
-      nodes = std::min(kMostFirst, nodes + options.beam * std::min(tasks[i].longest, kMostFirst));
+      const int64_t most = std::min(tasks[i].longest, kMostFirst);
+      longest = std::max(longest, most);
+      nodes = std::min(kMostFirst, nodes + beam * most);
     }
     nodes_.reserve(static_cast<size_t>(nodes));
+    living_.reserve(static_cast<size_t>(beam));
+    tokens_so_far_.reserve(static_cast<size_t>(longest));
   }
 
   std::vector<std::vector<Hypothesis>> run(const Step& step) {
@@ -96,7 +102,7 @@ class Search {
                         " tokens, got ", options_.beam);
       if (length_ == 0) check_tokens(logits.size(1));
       find_banned();
-      advance(NextTokens(logits, 2 * options_.beam, banned_));
+      advance(NextTokens(logits, 2 * options_.beam, banned_, buffers_));
     }
     return std::move(results_);
   }
@@ -141,9 +147,10 @@ class Search {
     for (const Sentence& sentence : sentences_)
       for (const Live& live : sentence.live) {
         auto& tokens = banned_[row++];
+        const auto& own = task(sentence).banned;
+        tokens.reserve(3 + options_.banned.size() + own.size());
         tokens.assign({options_.begin, options_.pad});
         if (length_ < options_.shortest) tokens.push_back(options_.end);
-        const auto& own = task(sentence).banned;
         if (options_.no_repeat == 0 && options_.banned.empty() && own.empty()) continue;
         trace(live.last);
         add_repeats(tokens_so_far_, options_.no_repeat, tokens);
@@ -210,6 +217,15 @@ class Search {
     return made;
   }
 
+  // Puts it in its place: equal scores in the order of their ends.
+  static void finish(Sentence& sentence, Hypothesis made) {
+    auto& finished = sentence.finished;
+    const auto place =
+        std::upper_bound(finished.begin(), finished.end(), made,
+                         [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+    finished.insert(place, std::move(made));
+  }
+
   void extend(Sentence& sentence, int64_t first_row, const NextTokens& next) {
     for (int64_t row = first_row; row < first_row + std::ssize(sentence.live); ++row)
       if (!next.is_finite(row)) throw NotFiniteError(static_cast<size_t>(sentence.number));
@@ -223,7 +239,7 @@ class Search {
       if (ends && rank >= static_cast<size_t>(options_.beam)) continue;
       if (!ends && living_.size() == static_cast<size_t>(options_.beam)) continue;
       if (ends) {
-        sentence.finished.push_back(hypothesis(last, candidate.score, candidate.sum));
+        finish(sentence, hypothesis(last, candidate.score, candidate.sum));
         continue;
       }
       living_.push_back({static_cast<int64_t>(nodes_.size()), candidate.sum});
@@ -232,8 +248,6 @@ class Search {
       parents_.push_back(candidate.row);
     }
     sentence.live.swap(living_);
-    std::stable_sort(sentence.finished.begin(), sentence.finished.end(),
-                     [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
     if (!done(sentence)) return;
     tokens_.resize(begin_of_rows), parents_.resize(begin_of_rows);
   }
@@ -263,6 +277,7 @@ class Search {
   std::vector<Live> living_;
   std::vector<std::vector<int64_t>> banned_;
   std::vector<int64_t> tokens_so_far_;
+  NextTokens::Buffers buffers_;
   int64_t length_ = 0;  // tokens of every living hypothesis
 };
 

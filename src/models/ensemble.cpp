@@ -23,7 +23,7 @@ at::Device Ensemble::device() const {
   return models.front()->target->embedding->parameters().front().device();
 }
 
-at::Tensor Ensemble::mean(std::vector<at::Tensor> scores) {
+at::Tensor Ensemble::mean(std::vector<at::Tensor>& scores) {
   if (scores.size() == 1) return scores.front();
   at::Tensor highest;
   for (at::Tensor& one : scores) {

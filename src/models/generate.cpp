@@ -3,11 +3,12 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <random>
+#include <span>
 
+#include "models/sampler.h"
 #include "models/share_out.h"
 #include "nn/check.h"
 #include "ops/memory/step_memory.h"
@@ -18,18 +19,13 @@ namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-void check(const SamplingOptions& options, const char* function) {
-  nn::require(options.temperature >= 0, function, ": temperature must be at least 0, got ",
-              options.temperature);
-  nn::require(options.top_k >= 0, function, ": top_k must be at least 0, got ", options.top_k);
-  nn::require(options.top_p > 0 && options.top_p <= 1, function,
-              ": top_p must be above 0 and at most 1, got ", options.top_p);
-}
+constexpr int64_t kMostReserved = 4096;  // tokens that memory is taken for at once
 
 // A text that goes on.
 struct Text {
   size_t place;                 // among the prompts
   std::vector<int64_t> tokens;  // the prompt's last ones, and what follows
+  size_t given;                 // of the prompt
   std::mt19937_64 random;
 
   double draw() { return static_cast<double>(random() >> 11) * 0x1p-53; }
@@ -40,98 +36,70 @@ class Generation {
   Generation(LanguageModel model, const GenerationOptions& options)
       : model_(std::move(model)),
         options_(options),
-        device_(model_->inputs->embedding->parameters().front().device()) {}
+        device_(model_->inputs->embedding->parameters().front().device()),
+        sampler_(options.sampling) {}
 
   void operator()(std::vector<Text> texts, std::vector<Continuation>& results) {
     const auto& o = options_;
     const ops::StepMemory memory;
     const ops::StepMemory::Guard of_all_steps(memory);
-    const auto rows = static_cast<int64_t>(texts.size());
-    LanguageModelDecoder decoder(model_, rows, o.context);
-    std::vector<int64_t> parents(texts.size());
-    std::iota(parents.begin(), parents.end(), 0);
+    LanguageModelDecoder decoder(model_, std::ssize(texts), o.context);
+    parents_.resize(texts.size());
+    std::iota(parents_.begin(), parents_.end(), 0);
     size_t start = 0;  // of the tokens that the decoder has, in each text
     while (!texts.empty()) {
       if (decoder.length() == o.context) {
-        decoder = LanguageModelDecoder(model_, rows, o.context);
+        decoder.clear();
         start = texts.front().tokens.size() - static_cast<size_t>(std::max<int64_t>(o.context / 2, 1));
       }
       const size_t next = start + static_cast<size_t>(decoder.length()) + 1;
-      const at::Tensor scores = step(decoder, texts, parents, next - 1);
-      const double* row = scores.const_data_ptr<double>();
-      parents.clear();
-      std::vector<Text> living;
-      for (size_t i = 0; i < texts.size(); ++i, row += scores.size(1)) {
+      const at::Tensor scores = step(decoder, texts, next - 1);
+      const auto size = static_cast<size_t>(scores.size(1));
+      double* row = scores.mutable_data_ptr<double>();
+      parents_.clear();
+      for (size_t i = 0; i < texts.size(); ++i, row += size) {
         Text& text = texts[i];
-        if (text.tokens.size() == next && !goes_on(text, row, scores.size(1), results[text.place])) continue;
-        parents.push_back(static_cast<int64_t>(i));
-        living.push_back(std::move(text));
+        if (text.tokens.size() == next && !goes_on(text, {row, size}, results[text.place])) continue;
+        const size_t place = parents_.size();
+        if (place != i) texts[place] = std::move(text);
+        parents_.push_back(static_cast<int64_t>(i));
       }
-      texts = std::move(living);
+      texts.erase(texts.begin() + std::ssize(parents_), texts.end());
     }
   }
 
  private:
   // Scores of what follows token `place` of each text, in double, on the CPU.
-  at::Tensor step(LanguageModelDecoder& decoder, const std::vector<Text>& texts,
-                  const std::vector<int64_t>& parents, size_t place) const {
-    std::vector<int64_t> tokens;
-    for (const Text& text : texts) tokens.push_back(text.tokens[place]);
+  at::Tensor step(LanguageModelDecoder& decoder, const std::vector<Text>& texts, size_t place) {
+    tokens_.clear();
+    for (const Text& text : texts) tokens_.push_back(text.tokens[place]);
     const auto move = [&](const std::vector<int64_t>& t) {
       return torch::tensor(t, torch::kLong).to(device_);
     };
-    return decoder.step(move(tokens), move(parents)).to(torch::kDouble).cpu().contiguous();
+    return decoder.step(move(tokens_), move(parents_)).to(torch::kDouble).cpu().contiguous();
   }
 
-  // False where the text ends.
-  bool goes_on(Text& text, const double* row, int64_t size, Continuation& result) const {
-    std::vector<double> scores(row, row + size);
+  // False where the text ends. What is never chosen loses its score.
+  bool goes_on(Text& text, std::span<double> scores, Continuation& result) {
     for (const int64_t token : options_.never)
-      if (token >= 0 && token < size) scores[static_cast<size_t>(token)] = kNever;
-    const int64_t token = sample(scores, options_.sampling, text.draw());
+      if (token >= 0 && token < std::ssize(scores)) scores[static_cast<size_t>(token)] = kNever;
+    const int64_t token = sampler_(scores, text.draw());
     result.finite = token >= 0;
-    if (token < 0 || token == options_.end) return false;
-    text.tokens.push_back(token);
-    result.tokens.push_back(token);
-    return static_cast<int64_t>(result.tokens.size()) < options_.tokens;
+    const bool ends = token < 0 || token == options_.end;
+    if (!ends) text.tokens.push_back(token);
+    if (!ends && std::ssize(text.tokens) < static_cast<int64_t>(text.given) + options_.tokens) return true;
+    result.tokens.assign(text.tokens.begin() + static_cast<std::ptrdiff_t>(text.given), text.tokens.end());
+    return false;
   }
 
   LanguageModel model_;
   const GenerationOptions& options_;
   at::Device device_;
+  Sampler sampler_;
+  std::vector<int64_t> tokens_, parents_;  // of a step, kept for their memory
 };
 
 }  // namespace
-
-int64_t sample(const std::vector<double>& scores, const SamplingOptions& options, double draw) {
-  check(options, "sample");
-  for (const double score : scores)
-    if (std::isnan(score) || score == -kNever) return -1;
-  const auto best = std::max_element(scores.begin(), scores.end());
-  if (best == scores.end() || *best == kNever) return -1;
-  if (options.temperature == 0) return best - scores.begin();
-  std::vector<int64_t> order(scores.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto score = [&](int64_t token) { return scores[static_cast<size_t>(token)]; };
-  const auto better = [&](int64_t a, int64_t b) {
-    return score(a) != score(b) ? score(a) > score(b) : a < b;
-  };
-  if (options.top_k > 0 && options.top_k < static_cast<int64_t>(order.size())) {
-    std::nth_element(order.begin(), order.begin() + options.top_k, order.end(), better);
-    order.resize(static_cast<size_t>(options.top_k));
-  }
-  std::sort(order.begin(), order.end(), better);
-  std::vector<double> sums;  // of the weights, the best first
-  double sum = 0;
-  for (const int64_t token : order)
-    sums.push_back(sum += std::exp((score(token) - *best) / options.temperature));
-  const auto below = [&](double limit) {  // the place of the first that reaches it
-    return std::min(std::lower_bound(sums.begin(), sums.end(), limit), sums.end() - 1);
-  };
-  if (options.top_p < 1) sums.erase(below(options.top_p * sum) + 1, sums.end());
-  const auto chosen = std::upper_bound(sums.begin(), sums.end(), draw * sums.back());
-  return order[static_cast<size_t>(std::min(chosen, sums.end() - 1) - sums.begin())];
-}
 
 std::vector<Continuation> generate(LanguageModel model, const std::vector<std::vector<int64_t>>& prompts,
                                    const std::vector<uint64_t>& seeds, const GenerationOptions& options) {
@@ -141,7 +109,7 @@ std::vector<Continuation> generate(LanguageModel model, const std::vector<std::v
   nn::require(options.context >= 1 && options.tokens >= 1,
               "generate: context and tokens must be at least 1, got ", options.context, " and ",
               options.tokens);
-  check(options.sampling, "generate");
+  check_sampling(options.sampling, "generate");
   for (const auto& prompt : prompts) nn::require(!prompt.empty(), "generate: every prompt must have a token");
   std::vector<size_t> order(prompts.size());
   std::iota(order.begin(), order.end(), 0);
@@ -155,7 +123,10 @@ std::vector<Continuation> generate(LanguageModel model, const std::vector<std::v
       const size_t place = order[static_cast<size_t>(i)];
       const auto& prompt = prompts[place];
       const auto kept = std::min(static_cast<int64_t>(prompt.size()), options.context);
-      texts.push_back({place, {prompt.end() - kept, prompt.end()}, std::mt19937_64(seeds[place])});
+      Text& text =
+          texts.emplace_back(Text{place, {}, static_cast<size_t>(kept), std::mt19937_64(seeds[place])});
+      text.tokens.reserve(static_cast<size_t>(kept + std::min(options.tokens, kMostReserved)));
+      text.tokens.assign(prompt.end() - kept, prompt.end());
     }
     Generation(model, options)(std::move(texts), results);
   });

@@ -44,7 +44,7 @@ at::Tensor log_probabilities(const Ensemble& ensemble, const std::vector<at::Ten
       Seq2Seq model = ensemble.models[i];
       scores.push_back(model->scores(hidden[i].narrow(0, begin, count)));
     }
-    at::Tensor logits = Ensemble::mean(std::move(scores));
+    at::Tensor logits = Ensemble::mean(scores);
     if (logits.scalar_type() != at::kDouble) logits = logits.to(at::kFloat);
     const at::Tensor following = tokens.narrow(0, begin, count).unsqueeze(1);
     parts.push_back(logits.gather(1, following).squeeze(1) - logits.logsumexp(1));

@@ -5,7 +5,13 @@
 namespace quatrain::models {
 
 HypothesisTable::HypothesisTable(int64_t rows, int64_t capacity, at::Device device)
-    : table_(torch::zeros({rows, capacity}, torch::TensorOptions(torch::kInt).device(device))) {}
+    : first_(torch::zeros({rows, capacity}, torch::TensorOptions(torch::kInt).device(device))),
+      table_(first_) {}
+
+void HypothesisTable::clear() {
+  table_ = first_;
+  length_ = 0;
+}
 
 void HypothesisTable::grow(const at::Tensor& parents) {
   const int64_t rows = parents.size(0);

@@ -1,12 +1,12 @@
 #include "models/next_tokens.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "kernels/cpu/kernels.h"
 
@@ -59,32 +59,35 @@ void find_best(const T* scores, int64_t count, const std::vector<T>& tops, int64
 }  // namespace
 
 NextTokens::NextTokens(const at::Tensor& logits, int64_t most,
-                       const std::vector<std::vector<int64_t>>& banned)
-    : logits_((logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat)).cpu().contiguous()) {
-  const int64_t rows = logits_.size(0), k = std::min(most, logits_.size(1));
-  total_ = at::empty({rows}, at::kDouble);
-  best_ = at::empty({rows, k}, at::kDouble);
-  tokens_ = at::empty({rows, k}, at::kLong);
-  logits_.scalar_type() == at::kDouble ? find(logits_.mutable_data_ptr<double>(), banned)
-                                       : find(logits_.mutable_data_ptr<float>(), banned);
+                       const std::vector<std::vector<int64_t>>& banned, Buffers& buffers)
+    : logits_((logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat)).cpu().contiguous()),
+      count_(std::min(most, logits_.size(1))),
+      buffers_(buffers) {
+  const auto rows = static_cast<size_t>(logits_.size(0)), found = rows * static_cast<size_t>(count_);
+  buffers_.total.resize(rows);
+  buffers_.best.resize(found);
+  buffers_.tokens.resize(found);
+  logits_.scalar_type() == at::kDouble ? find(logits_.mutable_data_ptr<double>(), banned, buffers_.doubles)
+                                       : find(logits_.mutable_data_ptr<float>(), banned, buffers_.floats);
 }
 
 template <class T>
-void NextTokens::find(T* logits, const std::vector<std::vector<int64_t>>& banned) {
-  const int64_t vocabulary = logits_.size(1), k = count();
-  double* const total = total_.mutable_data_ptr<double>();
-  double* const best = best_.mutable_data_ptr<double>();
-  int64_t* const tokens = tokens_.mutable_data_ptr<int64_t>();
-  at::parallel_for(0, logits_.size(0), 4, [&](int64_t begin, int64_t end) {
-    std::vector<T> tops(static_cast<size_t>((vocabulary + kTopBlock - 1) / kTopBlock)), hidden;
+void NextTokens::find(T* logits, const std::vector<std::vector<int64_t>>& banned,
+                      std::vector<Buffers::Scratch<T>>& scratch) {
+  const int64_t rows = logits_.size(0), vocabulary = logits_.size(1), k = count_;
+  if (std::ssize(scratch) < rows) scratch.resize(static_cast<size_t>(rows));
+  at::parallel_for(0, rows, 4, [&](int64_t begin, int64_t end) {
+    auto& [tops, hidden] = scratch[static_cast<size_t>(begin)];
+    tops.resize(static_cast<size_t>((vocabulary + kTopBlock - 1) / kTopBlock));
     for (int64_t row = begin; row < end; ++row) {
       T* const scores = logits + row * vocabulary;
-      total[row] = log_sum(scores, vocabulary, tops);
+      buffers_.total[static_cast<size_t>(row)] = log_sum(scores, vocabulary, tops);
       const auto& never = banned[static_cast<size_t>(row)];
       hidden.clear();
       for (const int64_t token : never)
         hidden.push_back(std::exchange(scores[token], -std::numeric_limits<T>::infinity()));
-      find_best(scores, vocabulary, tops, k, best + row * k, tokens + row * k);
+      find_best(scores, vocabulary, tops, k, buffers_.best.data() + row * k,
+                buffers_.tokens.data() + row * k);
       // Backwards, since a token may be banned twice.
       for (size_t i = never.size(); i-- > 0;) scores[never[i]] = hidden[i];
     }
@@ -95,7 +98,7 @@ double NextTokens::log_probability_of(int64_t row, int64_t token) const {
   const int64_t at = row * logits_.size(1) + token;
   const double score = logits_.scalar_type() == at::kDouble ? logits_.const_data_ptr<double>()[at]
                                                             : logits_.const_data_ptr<float>()[at];
-  return score - total_.const_data_ptr<double>()[row];
+  return score - total(row);
 }
 
 }  // namespace quatrain::models

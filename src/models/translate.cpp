@@ -38,31 +38,31 @@ class Batch {
     for (OutputProjection& projection : projections_) projection = projection.of(lists.all());
   }
 
-  at::Tensor step(Tokens tokens, const Tokens& parents) {
+  at::Tensor step(const Tokens& tokens, const Tokens& parents) {
     const at::Tensor sentences = lists_ ? find_sentences(tokens, parents) : at::Tensor();
-    const at::Tensor last = at::tensor(tokens, at::kLong).to(device_),
+    const at::Tensor last = at::tensor(lists_ ? tokens_ : tokens, at::kLong).to(device_),
                      before = at::tensor(parents, at::kLong).to(device_);
-    std::vector<at::Tensor> scores;
     for (size_t i = 0; i < decoders_.size(); ++i) {
       const ops::TrafficGuard traffic(static_cast<ops::Traffic>(decoders_[i].bytes_read()));
       const at::Tensor of_rows = projections_[i](decoders_[i].hidden(last, before));
-      scores.push_back(lists_ ? lists_->own(of_rows, sentences) : of_rows);
+      scores_.push_back(lists_ ? lists_->own(of_rows, sentences) : of_rows);
     }
-    at::Tensor mean = Ensemble::mean(std::move(scores));
+    at::Tensor mean = Ensemble::mean(scores_);
+    scores_.clear();
     if (lists_ && decoders_.size() > 1) lists_->hide(mean, sentences);
     return mean;
   }
 
  private:
-  // Of the rows; their tokens, which are places, become tokens.
-  at::Tensor find_sentences(Tokens& tokens, const Tokens& parents) {
-    Tokens sentences;
-    for (size_t row = 0; row < tokens.size(); ++row) {
+  // Of the rows. Writes the tokens at these places of their lists to `tokens_`.
+  at::Tensor find_sentences(const Tokens& places, const Tokens& parents) {
+    parents_sentences_.swap(sentences_);
+    sentences_.clear(), tokens_.clear();
+    for (size_t row = 0; row < places.size(); ++row) {
       const auto parent = static_cast<size_t>(parents[row]);
-      sentences.push_back(sentences_.empty() ? parents[row] : sentences_[parent]);
-      tokens[row] = lists_->token(static_cast<size_t>(sentences.back()), tokens[row]);
+      sentences_.push_back(parents_sentences_.empty() ? parents[row] : parents_sentences_[parent]);
+      tokens_.push_back(lists_->token(static_cast<size_t>(sentences_.back()), places[row]));
     }
-    sentences_ = std::move(sentences);
     return at::tensor(sentences_, at::kLong).to(device_);
   }
 
@@ -71,6 +71,9 @@ class Batch {
   std::vector<Seq2SeqDecoder> decoders_;
   const TokenLists* lists_ = nullptr;
   Tokens sentences_;  // of the rows of the last step
+  // Kept from step to step for their memory.
+  Tokens parents_sentences_, tokens_;
+  std::vector<at::Tensor> scores_;
 };
 
 class Translation {

@@ -15,10 +15,10 @@ using models::Ensemble;
 using models::Seq2Seq;
 using test::plain_search, test::random_sources, test::Tokens, test::trained_like, test::translation;
 
-std::vector<Seq2Seq> several(const std::vector<const char*>& algebras, at::ScalarType type = at::kFloat) {
+std::vector<Seq2Seq> several(const std::vector<test::Design>& designs, at::ScalarType type = at::kFloat) {
   std::vector<Seq2Seq> all;
-  for (const char* algebra : algebras) {
-    all.push_back(trained_like(algebra));
+  for (const test::Design& design : designs) {
+    all.push_back(trained_like(design));
     all.back()->to(type);
   }
   return all;
@@ -26,8 +26,12 @@ std::vector<Seq2Seq> several(const std::vector<const char*>& algebras, at::Scala
 
 TEST(Ensemble, EqualsAPlainLoopInDoublePrecision) {
   torch::manual_seed(21);
-  for (const auto& algebras : {std::vector{"real", "quaternion"}, {"phm(4)", "real", "real"}}) {
-    const auto all = several(algebras, at::kDouble);
+  using Kind = nn::AttentionKind;
+  for (const auto& designs :
+       {std::vector<test::Design>{{"real"}, {"quaternion"}},
+        {{"phm(4)"}, {"real"}, {"real"}},
+        {{"quaternion", Kind::componentwise}, {"quaternion", Kind::componentwise, true}}}) {
+    const auto all = several(designs, at::kDouble);
     const Ensemble ensemble(all);
     const auto sources = random_sources(7);
     auto options = translation(4, 4, 1, models::LengthPenalty::power);
@@ -73,7 +77,12 @@ TEST(Ensemble, OneModelIsItself) {
 
 TEST(Ensemble, ExactAnswersDoNotDependOnTheBatch) {
   torch::manual_seed(23);
-  const Ensemble ensemble(several({"real", "quaternion", "real", "phm(4)", "real", "octonion"}));
+  const Ensemble ensemble(several({{"real"},
+                                   {"quaternion"},
+                                   {"real"},
+                                   {"phm(4)"},
+                                   {"quaternion", nn::AttentionKind::componentwise, true},
+                                   {"octonion"}}));
   const auto sources = random_sources(16, 24, 101);
   auto options = translation(3, 1, 1, models::LengthPenalty::power);
   options.longest = 40;
@@ -91,8 +100,9 @@ TEST(Ensemble, ExactAnswersDoNotDependOnTheBatch) {
 }
 
 TEST(Ensemble, SmallProbabilitiesHaveAMean) {
-  const at::Tensor mean =
-      Ensemble::mean({torch::tensor({{0.0F, -200.0F, 5.0F}}), torch::tensor({{0.0F, -300.0F, 1.0F}})});
+  std::vector<at::Tensor> scores{torch::tensor({{0.0F, -200.0F, 5.0F}}),
+                                 torch::tensor({{0.0F, -300.0F, 1.0F}})};
+  const at::Tensor mean = Ensemble::mean(scores);
   const double a = -200 - std::log(1 + std::exp(5.0)), of_first = -std::log(1 + std::exp(5.0)),
                of_second = -std::log(1 + std::exp(1.0));
   EXPECT_NEAR(mean[0][1].item<double>(), a - std::log(2.0), 1e-4);

@@ -6,7 +6,10 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -68,6 +71,12 @@ TEST(LanguageModelDecoder, StepsGiveWhatTheWholeGives) {
           }
           const at::Tensor two = torch::zeros({2}, torch::kLong), seven = torch::zeros({7}, torch::kLong);
           EXPECT_THROW(decoder.step(two, two), c10::Error) << "it is full";
+          decoder.clear();
+          const at::Tensor six = torch::arange(6), others = six.flip(0);
+          const at::Tensor text = torch::stack({six, others}, 1), whole = model(text);
+          EXPECT_LT(relative_error(decoder.step(six, six), whole.select(1, 0)), 1e-12);
+          EXPECT_LT(relative_error(decoder.step(others, six), whole.select(1, 1)), 1e-12);
+          EXPECT_EQ(decoder.length(), 2);
           EXPECT_THROW(LanguageModelDecoder(model, 6, 5).step(seven, seven), c10::Error);
         }
       }
@@ -146,6 +155,40 @@ TEST(Sample, DrawsByProbability) {
   EXPECT_THAT(shares({.top_p = 0.8}), expected(1, {2, 3, 4}));
   // What top_k leaves is the whole for top_p.
   EXPECT_THAT(shares({.top_k = 2, .top_p = 0.6}), expected(1, {2, 4}));
+}
+
+// Of many tokens, most of which are never put in order.
+TEST(Sample, ChoosesAsIfAllWereSorted) {
+  torch::manual_seed(4);
+  for (const double spread : {0.01, 1.0, 5.0}) {
+    const at::Tensor drawn =
+        (torch::randn({1000}, torch::kDouble) * spread * 8).round() / 8;  // some are equal
+    std::vector<double> scores(drawn.const_data_ptr<double>(), drawn.const_data_ptr<double>() + 1000);
+    scores[17] = -std::numeric_limits<double>::infinity();
+    std::vector<int64_t> order(1000);
+    std::iota(order.begin(), order.end(), 0);
+    const auto score = [&](int64_t token) { return scores[static_cast<size_t>(token)]; };
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return score(a) > score(b); });
+    for (const SamplingOptions& options : {SamplingOptions{},
+                                           {.top_k = 300},
+                                           {.top_p = 0.5},
+                                           {.top_p = 0.999},
+                                           {.top_k = 100, .top_p = 0.9}}) {
+      std::vector<double> sums;
+      const size_t kept = options.top_k > 0 ? static_cast<size_t>(options.top_k) : order.size();
+      for (size_t i = 0; i < kept; ++i)
+        sums.push_back((sums.empty() ? 0 : sums.back()) + std::exp(score(order[i]) - score(order[0])));
+      const double limit = options.top_p * sums.back();
+      while (sums.size() > 1 && sums[sums.size() - 2] >= limit) sums.pop_back();
+      for (int i = 0; i < 500; ++i) {
+        const double draw = (i + 0.5) / 500;
+        const auto place = std::upper_bound(sums.begin(), sums.end(), draw * sums.back()) - sums.begin();
+        EXPECT_EQ(sample(scores, options, draw), order[static_cast<size_t>(place)])
+            << spread << " " << options.top_k << " " << options.top_p << " " << draw;
+      }
+      EXPECT_NE(sample(scores, options, std::nextafter(1.0, 0.0)), 17);
+    }
+  }
 }
 
 std::vector<int64_t> prompt(int64_t length, int64_t first) {

@@ -7,50 +7,18 @@
 #include <torch/utils.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstdlib>
-#include <new>
 
+#include "counted_new.h"
 #include "ops/engine/products.h"
 #include "ops/map/bilinear_map.h"
 #include "quatrain/ops.h"
-
-namespace {
-
-std::atomic<int64_t> allocations{0};
-
-void* counted(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size > 0 ? size : 1)) return memory;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) {
-  return counted(size);
-}
-void* operator new[](std::size_t size) {
-  return counted(size);
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
 
 namespace quatrain {
 namespace {
 
 using ops::BilinearMap;
 using ops::Way;
+using test::allocations;
 
 // What ATen's small product takes in each call.
 int64_t of_a_product() {

@@ -16,8 +16,9 @@ struct QUATRAIN_API Ensemble {
   at::Device device() const;  ///< of the first, where all must be
 
   /// What the models' scores (logits), each (.., vocabulary), say together, of the same shape: the logarithms
-  /// of the mean probabilities. Elementwise, but for the sums over the vocabulary.
-  static at::Tensor mean(std::vector<at::Tensor> scores);
+  /// of the mean probabilities. Elementwise, but for the sums over the vocabulary. Several are replaced by
+  /// their log-probabilities, so that both need no memory at once.
+  static at::Tensor mean(std::vector<at::Tensor>& scores);
 
   std::vector<Seq2Seq> models;
 };

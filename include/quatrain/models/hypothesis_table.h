@@ -19,12 +19,16 @@ class QUATRAIN_API HypothesisTable {
   /// alone.
   void grow(const at::Tensor& parents);
 
+  /// No words, as at first.
+  void clear();
+
   int64_t length() const { return length_; }  ///< words of each hypothesis
   at::Tensor seen() const;                    ///< (rows, length) int32: the slots of its words
   at::Tensor lengths() const;                 ///< (rows) int32, all `length`
 
  private:
-  at::Tensor table_;  // (rows, capacity) int32
+  at::Tensor first_;  // (rows, capacity) int32: the memory that a text begins in
+  at::Tensor table_;  // the same of the hypotheses that there are
   int64_t length_ = 0;
 };
 

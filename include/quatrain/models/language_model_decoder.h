@@ -29,6 +29,9 @@ class QUATRAIN_API LanguageModelDecoder {
   /// of the words that follow, (rows, vocabulary_size).
   at::Tensor step(const at::Tensor& tokens, const at::Tensor& parents);
 
+  /// Begins another text in the same memory.
+  void clear() { table_.clear(); }
+
   /// Words of each hypothesis so far.
   int64_t length() const { return table_.length(); }
   int64_t capacity() const { return capacity_; }
