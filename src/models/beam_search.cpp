@@ -68,6 +68,8 @@ void check_banned(const std::vector<std::vector<int64_t>>& sequences) {
     TORCH_CHECK_VALUE(!sequence.empty(), "beam_search: a banned sequence must have a token, got none");
 }
 
+constexpr size_t kMostBanned = 64;  // banned tokens that each row has memory for at once
+
 class Search {
  public:
   Search(const std::vector<SearchTask>& tasks, const SearchOptions& options)
@@ -148,7 +150,7 @@ class Search {
       for (const Live& live : sentence.live) {
         auto& tokens = banned_[row++];
         const auto& own = task(sentence).banned;
-        tokens.reserve(3 + options_.banned.size() + own.size());
+        tokens.reserve(3 + std::min(options_.banned.size() + own.size(), kMostBanned));
         tokens.assign({options_.begin, options_.pad});
         if (length_ < options_.shortest) tokens.push_back(options_.end);
         if (options_.no_repeat == 0 && options_.banned.empty() && own.empty()) continue;

@@ -87,7 +87,7 @@ class Generation {
     result.finite = token >= 0;
     const bool ends = token < 0 || token == options_.end;
     if (!ends) text.tokens.push_back(token);
-    if (!ends && std::ssize(text.tokens) < static_cast<int64_t>(text.given) + options_.tokens) return true;
+    if (!ends && std::ssize(text.tokens) - static_cast<int64_t>(text.given) < options_.tokens) return true;
     result.tokens.assign(text.tokens.begin() + static_cast<std::ptrdiff_t>(text.given), text.tokens.end());
     return false;
   }

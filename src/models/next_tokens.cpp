@@ -75,9 +75,10 @@ template <class T>
 void NextTokens::find(T* logits, const std::vector<std::vector<int64_t>>& banned,
                       std::vector<Buffers::Scratch<T>>& scratch) {
   const int64_t rows = logits_.size(0), vocabulary = logits_.size(1), k = count_;
-  if (std::ssize(scratch) < rows) scratch.resize(static_cast<size_t>(rows));
+  const auto threads = static_cast<size_t>(at::get_num_threads());
+  if (scratch.size() < threads) scratch.resize(threads);
   at::parallel_for(0, rows, 4, [&](int64_t begin, int64_t end) {
-    auto& [tops, hidden] = scratch[static_cast<size_t>(begin)];
+    auto& [tops, hidden] = scratch[static_cast<size_t>(at::get_thread_num())];
     tops.resize(static_cast<size_t>((vocabulary + kTopBlock - 1) / kTopBlock));
     for (int64_t row = begin; row < end; ++row) {
       T* const scores = logits + row * vocabulary;

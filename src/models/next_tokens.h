@@ -19,7 +19,7 @@ class NextTokens {
     };
     std::vector<double> total, best;
     std::vector<int64_t> tokens;
-    std::vector<Scratch<float>> floats;  ///< of a thread's rows, at the first of them
+    std::vector<Scratch<float>> floats;  ///< of each thread
     std::vector<Scratch<double>> doubles;
   };
 

@@ -11,7 +11,7 @@ namespace quatrain::models {
 /// Throws where a sampling option is out of range; `function` is the caller's name.
 void check_sampling(const SamplingOptions& options, const char* function);
 
-/// sample() again and again: after the first token of a vocabulary it takes no memory.
+/// sample() again and again: after its first call it takes no more memory for as many scores.
 class QUATRAIN_API Sampler {
  public:
   explicit Sampler(const SamplingOptions& options) : options_(options) {}

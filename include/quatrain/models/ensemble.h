@@ -16,8 +16,8 @@ struct QUATRAIN_API Ensemble {
   at::Device device() const;  ///< of the first, where all must be
 
   /// What the models' scores (logits), each (.., vocabulary), say together, of the same shape: the logarithms
-  /// of the mean probabilities. Elementwise, but for the sums over the vocabulary. Several are replaced by
-  /// their log-probabilities, so that both need no memory at once.
+  /// of the mean probabilities. Elementwise, but for the sums over the vocabulary. With several models
+  /// each tensor of `scores` is replaced by its log-probabilities, which saves memory.
   static at::Tensor mean(std::vector<at::Tensor>& scores);
 
   std::vector<Seq2Seq> models;
