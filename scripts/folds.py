@@ -1,8 +1,8 @@
 """The tables of scripts/results whose test sets are speakers: each fold trains the twins without its test speakers.
 
-Errors are added up over the folds, so that every recording is scored once a seed. The speakers of the next fold are dev. The interval of a difference takes
-the folds as what was drawn: their speakers, and the runs that were trained for them. Leaving out one fold in turn
-gives its standard error (the jackknife), and Student's t the rest.
+Errors are added up over the folds, so that every recording is scored once a seed. The speakers of the next fold are dev. The column of dev is the mean
+over the runs of the figure that selected their checkpoints. The interval of a difference takes the folds as what was drawn: their speakers, and the
+runs that were trained for them. Leaving out one fold in turn gives its standard error (the jackknife), and Student's t the rest.
 """
 
 import json
@@ -19,9 +19,9 @@ TIMIT = [
 ]  # fmt: skip
 # The recipe, the speakers of each fold, the seeds and the twins, of which the first is the reference.
 TABLES = {
-    "digits_speakers": ("digits", DIGITS, 3, ["lstm", "lstm-narrow", "qlstm"]),
-    "phonemes": ("phonemes", TIMIT, 1, ["lstm", "qlstm"]),
-    "phonemes_ctc": ("phonemes_ctc", TIMIT, 1, ["lstm", "qlstm"]),
+    "digits_speakers": ("digits", DIGITS, 5, ["lstm", "lstm-narrow", "qlstm"]),
+    "phonemes": ("phonemes", TIMIT, 2, ["lstm", "lstm-narrow", "qlstm"]),
+    "phonemes_ctc": ("phonemes_ctc", TIMIT, 2, ["lstm", "lstm-narrow", "qlstm"]),
 }
 LINE = re.compile(r"^(\S+) %\S+ \S+ \[ (\d+) / (\d+),")  # a speaker's line of test.errors.txt
 
@@ -100,16 +100,20 @@ def lines_of(twins, counts, results, folds, seeds):
     def of_fold(twin, i):
         return added([pair for runs in counts[twin][i].values() for pair in runs])
 
+    def mean_of(twin, split, figure):
+        shares = [result[split][figure] for result in results[twin]]
+        return f"{100 * sum(shares) / len(shares):.1f}"
+
     frames = "frame_error" in results[twins[0]][0]["test"]
-    lines = ["| twin | of the layers | " + ("wrong frames | " if frames else "") + "errors | spread over speakers | to "
-             + twins[0] + " | 95% interval |", "|---" * (6 + frames) + "|"]  # fmt: skip
+    dev = results[twins[0]][0]["figure"]  # what selected the checkpoint
+    columns = ["twin", "of the layers", "wrong frames of dev" if dev == "frame_error" else "errors of dev"]
+    columns += [*(["wrong frames"] if frames else []), "errors", "spread over speakers", f"to {twins[0]}", "95% interval"]
+    lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
     for twin in twins:
         rates = [errors / tokens for fold in counts[twin].values() for errors, tokens in map(added, fold.values())]
         errors, tokens = added([of_fold(twin, i) for i in range(folds)])
-        cells = [twin, f"{int(results[twin][0]['facts']['encoder_parameters']):,}"]
-        if frames:
-            shares = [result["test"]["frame_error"] for result in results[twin]]
-            cells.append(f"{100 * sum(shares) / len(shares):.1f}")
+        cells = [twin, f"{int(results[twin][0]['facts']['encoder_parameters']):,}", mean_of(twin, "dev", dev)]
+        cells += [mean_of(twin, "test", "frame_error")] if frames else []
         cells += [f"{100 * errors / tokens:.1f}", f"{100 * min(rates):.1f} to {100 * max(rates):.1f}, \u00b1 {100 * deviation(rates):.1f}"]
         if twin == twins[0]:
             cells += ["", ""]

@@ -5,6 +5,7 @@
 #include <torch/types.h>
 
 #include "ops/memory/step_memory.h"
+#include "quatrain/nn/dropout.h"
 
 namespace quatrain::models {
 
@@ -17,7 +18,8 @@ Layer layer_options(const RecurrentNetworkOptions& options) {
   layer.like(options);
   layer.recurrent_settings = options.recurrent_settings;
   layer.sizes = options.sizes;
-  layer.sizes.direction_first = options.bidirectional();  // as a real twin has it, whose weights can be taken
+  // As a real twin has it, whose weights can be taken; but a layer of the algebra reads whole numbers.
+  layer.sizes.direction_first = options.bidirectional() && options.dense() == 0;
   return layer;
 }
 
@@ -33,7 +35,7 @@ RecurrentNetworkImpl::RecurrentNetworkImpl(RecurrentNetworkOptions options) : op
 }
 
 void RecurrentNetworkImpl::reset() {
-  lstm = nullptr, gru = nullptr, rnn = nullptr;
+  lstm = nullptr, gru = nullptr, rnn = nullptr, dense = nullptr;
   // Twins with other cells share the options: those that a cell has no use for are left out.
   if (ops::has_memory(options.cell()))
     lstm =
@@ -48,7 +50,9 @@ void RecurrentNetworkImpl::reset() {
         nn::RNN(
             layer_options<nn::RNNOptions>(options).nonlinearity(nonlinearity_of(options.cell())).chrono(0)));
   const int64_t width = options.hidden_size() * (options.bidirectional() ? 2 : 1);
-  output = register_module("output", torch::nn::Linear(width, options.classes()));
+  if (options.dense() > 0)
+    dense = register_module("dense", nn::Linear(nn::LinearOptions(width, options.dense()).like(options)));
+  output = register_module("output", torch::nn::Linear(dense ? options.dense() : width, options.classes()));
 }
 
 void RecurrentNetworkImpl::pretty_print(std::ostream& stream) const {
@@ -56,14 +60,20 @@ void RecurrentNetworkImpl::pretty_print(std::ostream& stream) const {
          << " classes)";
 }
 
+at::Tensor RecurrentNetworkImpl::scores(const at::Tensor& y) {
+  if (!dense) return output->forward(y);
+  const at::Tensor kept = nn::dropout(y, options.dropout(), is_training(), options.algebra().n);
+  return output->forward(dense->forward(kept).tanh());
+}
+
 at::Tensor RecurrentNetworkImpl::forward(const at::Tensor& x) {
-  if (lstm) return output->forward(std::get<0>(lstm->forward(x)));
-  return output->forward(std::get<0>(gru ? gru->forward(x) : rnn->forward(x)));
+  if (lstm) return scores(std::get<0>(lstm->forward(x)));
+  return scores(std::get<0>(gru ? gru->forward(x) : rnn->forward(x)));
 }
 
 at::Tensor RecurrentNetworkImpl::forward(const torch::nn::utils::rnn::PackedSequence& x) {
-  if (lstm) return output->forward(std::get<0>(lstm->forward_with_packed_input(x)).data());
-  return output->forward(
+  if (lstm) return scores(std::get<0>(lstm->forward_with_packed_input(x)).data());
+  return scores(
       std::get<0>(gru ? gru->forward_with_packed_input(x) : rnn->forward_with_packed_input(x)).data());
 }
 
@@ -85,7 +95,7 @@ at::Tensor RecurrentNetworkImpl::advance(const at::Tensor& x, State& state) {
   } else {
     std::tie(y, state.h) = gru ? gru->forward(one, state.h) : rnn->forward(one, state.h);
   }
-  return output->forward(y.reshape({x.size(0), options.hidden_size()}));
+  return scores(y.reshape({x.size(0), options.hidden_size()}));
 }
 
 }  // namespace quatrain::models

@@ -15,6 +15,10 @@ void describe_recurrent(train::Keys& keys, models::RecurrentNetworkOptions& mode
               "What the layers do with their gates; `lstm_printed` has h = o c, as PHM prints it.");
   keys.number("hidden", model.sizes.hidden, 1, 1 << 16, "Size of the state; n must divide it.");
   keys.number("layers", model.sizes.layers, 1, 64, "Recurrent layers, one on top of the other.");
+  keys.number(
+      "dense", model.dense(), 0, 1 << 16,
+      "Width of a layer of the algebra, with tanh, between the recurrent layers and the output layer; "
+      "n must divide it. 0: none.");
   keys.choice(
           "gates", model.recurrent_settings.gates, {Gates::automatic, Gates::packed, Gates::separate},
           "`packed`: one map for all gates. `separate`: one a gate, each with its own A where it is learned "
@@ -35,7 +39,8 @@ void describe_recurrent(train::Keys& keys, models::RecurrentNetworkOptions& mode
               {I::glorot, I::he, I::lecun, I::polar, I::polar_he, I::polar_paper, I::polar_paper_he},
               "How weights are drawn; fans are those of one gate.");
   keys.number("dropout", model.drop_settings.dropout, 0, 0.99, "Share of values dropped between layers.")
-      .only("model.layers above 1", [&model] { return model.sizes.layers > 1; });
+      .only("model.layers above 1 or model.dense above 0",
+            [&model] { return model.sizes.layers > 1 || model.dense() > 0; });
   keys.number("recurrent_dropout", model.recurrent_settings.recurrent_dropout, 0, 0.99,
               "Share of the state's values dropped before its map, the same in all steps of a sequence.");
 }
@@ -54,10 +59,12 @@ void check_recurrent(const Recipe& recipe, const models::RecurrentNetworkOptions
   if (chrono > 0 && chrono < 3)
     recipe.refuse("model.chrono",
                   "must be a number of steps of at least 3, or 0 for none, got " + std::to_string(chrono));
-  if (model.hidden_size() % algebra.n == 0) return;
-  recipe.refuse("model.hidden", "must be divisible by n = " + std::to_string(algebra.n) + " (" +
-                                    algebra.text() + "), got " + std::to_string(model.hidden_size()) +
-                                    " (nearest: " + nearest_multiples(model.hidden_size(), algebra.n) + ")");
+  for (const auto& [key, size] :
+       {std::pair("model.hidden", model.hidden_size()), {"model.dense", model.dense()}})
+    if (size % algebra.n != 0)
+      recipe.refuse(key, "must be divisible by n = " + std::to_string(algebra.n) + " (" + algebra.text() +
+                             "), got " + std::to_string(size) +
+                             " (nearest: " + nearest_multiples(size, algebra.n) + ")");
 }
 
 }  // namespace quatrain::tasks

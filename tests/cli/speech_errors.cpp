@@ -114,6 +114,7 @@ Section speech_errors() {
        {"a rate at which a frame has no samples", kHear + " --set features.rate=1", 2, tones()},
        {"a number of bands that n does not divide",
         kHear + " --set features.bands=15 --set features.derivatives=0 --set features.stack=1", 2, tones()},
+       {"a dense layer whose width n does not divide", kHear + " --set model.dense=10", 2, tones()},
        {"speeds that are no numbers", kHear + " --set features.speeds=fast", 2, tones()},
        {"a language model for the best path", kHear + " --set decode.language=words.arpa", 2, tones()},
        {"a language model that is missing",
@@ -124,6 +125,10 @@ Section speech_errors() {
           heard()(place);
           place.write("words.arpa", "\\data\\\nngram 1=2\n");
         }},
+       {"more answers to a recording than the beam holds", "predict heard tones/test0.wav --set decode.best=3", 2,
+        heard()},
+       {"a dense layer that reads two directions, for another algebra", "convert heard other --algebra quaternion", 2,
+        heard(" --set model.bidirectional=true --set model.dense=8 --set model.algebra=real")},
        {"a file to be heard that is missing", "predict heard nowhere.wav", 1, heard(), "", true},
        {"a file to be heard that is no audio", "predict heard tones/train.tsv", 1, heard(), "", true},
        {"a folder to be heard", "predict heard tones", 1, heard(), "", true},

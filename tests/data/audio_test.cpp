@@ -1,12 +1,12 @@
 #include "quatrain/data/audio.h"
 
-#include <sndfile.h>
 #include <torch/types.h>
 
 #include <cmath>
 #include <numbers>
 
 #include "audio_files.h"
+#include "flac_files.h"
 #include "support.h"
 
 namespace quatrain::data {
@@ -25,16 +25,9 @@ class AudioTest : public DataTest {
   }
   Audio read(std::string_view bytes) const { return read_audio(write("a.wav", bytes)); }
 
-  /// A FLAC file of whole numbers of 16 bits.
   std::filesystem::path write_flac(const std::vector<int16_t>& samples, int channels = 1) const {
-    SF_INFO info{};
-    info.samplerate = 16000;
-    info.channels = channels;
-    info.format = SF_FORMAT_FLAC | SF_FORMAT_PCM_16;
     auto file = folder_ / "a.flac";
-    SNDFILE* stream = sf_open(file.c_str(), SFM_WRITE, &info);
-    sf_write_short(stream, samples.data(), static_cast<sf_count_t>(samples.size()));
-    sf_close(stream);
+    data::write_flac(file, samples, channels, 16000);
     return file;
   }
 };

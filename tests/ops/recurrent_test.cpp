@@ -19,7 +19,7 @@ using Tensors = std::vector<at::Tensor>;
 
 constexpr Cell kCells[] = {Cell::lstm, Cell::lstm_printed, Cell::gru, Cell::rnn_tanh, Cell::rnn_relu};
 
-// A recurrence and its arguments; `learned`: a learned A of n components.
+// A recurrence and its arguments; `learned`: a learned A of n components, or trained factors in its place.
 struct Sequences {
   Cell cell = Cell::lstm;
   std::string algebra = "quaternion";
@@ -27,7 +27,10 @@ struct Sequences {
   std::vector<int64_t> sizes{4, 4, 3, 1};
   bool separate = false, bias = true, masked = false, reverse = false;
   int64_t projection = 0;  // units of each component of h; 0 for none
-  bool learned() const { return algebra == "learned"; }
+  bool learned() const { return algebra == "learned" || algebra == "factored"; }
+  std::vector<int64_t> structure() const {
+    return algebra == "factored" ? std::vector<int64_t>{3, n, n + 2} : std::vector<int64_t>{n, n, n};
+  }
   size_t gate_maps() const { return static_cast<size_t>(separate ? ops::gates(cell) : 1); }
   size_t maps() const { return gate_maps() + (projection > 0 ? 1 : 0); }
   int64_t state() const { return n * (projection > 0 ? projection : p); }
@@ -50,7 +53,7 @@ Tensors arguments(const Sequences& q, at::ScalarType type = torch::kDouble) {
   for (size_t k = 0; k < q.gate_maps(); ++k) map(q.separate ? q.p : gates * q.p, q.state() / q.n);
   if (q.projection > 0) map(q.projection, q.p);
   if (q.learned())
-    for (size_t k = 0; k < q.maps(); ++k) all.push_back(draw({q.n, q.n, q.n}));
+    for (size_t k = 0; k < q.maps(); ++k) all.push_back(draw(q.structure()));
   return all;
 }
 
@@ -132,6 +135,8 @@ std::vector<Sequences> problems() {
     all.push_back({.cell = cell});
     all.push_back({.cell = cell, .sizes = {3, 3, 2, 2, 1}, .masked = true, .reverse = true});
     all.push_back({.cell = cell, .algebra = "learned", .n = 3, .p = 4, .separate = true});
+    all.push_back({.cell = cell, .algebra = "factored", .separate = true});
+    all.push_back({.cell = cell, .algebra = "factored", .n = 2, .p = 6, .masked = true, .reverse = true});
     all.push_back({.cell = cell, .algebra = "real", .n = 1, .p = 7, .bias = false});
     all.push_back({.cell = cell, .algebra = "complex", .n = 2, .p = 17, .sizes = {1}, .separate = true});
     all.push_back({.cell = cell, .algebra = "real", .n = 1, .p = 9, .sizes = {3}});
@@ -141,6 +146,7 @@ std::vector<Sequences> problems() {
     all.push_back({.cell = cell, .sizes = {3, 3, 2, 2, 1}, .masked = true, .reverse = true, .projection = 7});
     all.push_back({.cell = cell, .algebra = "learned", .n = 3, .p = 4, .separate = true, .projection = 2});
     all.push_back({.cell = cell, .algebra = "learned", .n = 2, .p = 4, .masked = true, .projection = 1});
+    all.push_back({.cell = cell, .algebra = "factored", .separate = true, .projection = 3});
   }
   return all;
 }

@@ -55,14 +55,15 @@ def test_convolutions(kind, algebra):
     torch.testing.assert_close(written(x), layer(x))
 
 
-@pytest.mark.parametrize("algebra", ["quaternion", "phm(2)"])
+@pytest.mark.parametrize("algebra", ["quaternion", "phm(2)", "phm(4, trained_rank=6)"])
 @pytest.mark.parametrize("kind", RECURRENT)
 def test_recurrent_layers(kind, algebra):
     layer = drawn(RECURRENT[kind]({"algebra": algebra, "dtype": WIDE}))
-    x, written = torch.randn(4, 3, 8, dtype=WIDE), quatrain.materialise(layer)
+    x, written = torch.randn(4, 3, 8, dtype=WIDE, requires_grad=True), quatrain.materialise(layer)
     assert is_torchs(written)
     for one, other in zip(flat(written(x)), flat(layer(x)), strict=True):
         torch.testing.assert_close(one, other)
+        torch.testing.assert_close(*(torch.autograd.grad(result.square().sum(), x)[0] for result in (one, other)))
 
 
 @pytest.mark.parametrize("cell", [nn.LSTMCell, nn.GRUCell, nn.RNNCell])

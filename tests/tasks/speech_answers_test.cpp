@@ -111,6 +111,43 @@ TEST_F(SpeechPhonesTest, AlignmentsWithNamesAreWhatWasSaid) {
             text_of(run / "test.ref.trn"));
 }
 
+// Viterbi's search takes words back, and each line with another answer says all of it.
+TEST_F(SpeechPhonesTest, FramesAreHeardLive) {
+  name_classes("sil 0\nlow 1\nmid 2\n");
+  learn(settings_);
+  uint64_t state = 9;
+  test::write_recording(file("long.wav"), test::say({0, 1, 1, 0, 0, 1}, state));
+  const at::Tensor samples = data::read_audio(file("long.wav")).samples[0];
+  const torch::NoGradGuard no_grad;
+  const auto model = load_run(folder_ / "run");
+  const std::string whole = model->predict({file("long.wav")})[0];
+  EXPECT_EQ(whole, "sil low sil mid sil mid sil low sil low sil mid sil");
+  for (const int64_t piece : {80, 333, 777}) {
+    const auto live = model->listen(0);
+    EXPECT_THAT(whole, StartsWith(noted(*live, samples, piece).text)) << piece;
+    EXPECT_EQ(live->finish(), whole) << piece;
+  }
+  {  // trial
+    for (int kind = 0; kind < 4; ++kind) {
+      std::vector<int16_t> mixed;
+      uint64_t s2 = 11;
+      for (int i = 0; i < 8000; ++i) {
+        const int part = i / (kind % 2 ? 160 : 320) % 2;
+        const double both = std::sin(2 * 3.14159265 * 400 * i / 8000) * (kind < 2 ? part == 0 : 1) + std::sin(2 * 3.14159265 * 1000 * i / 8000) * (kind < 2 ? part == 1 : 0.7 + 0.3 * part);
+        mixed.push_back(static_cast<int16_t>(4000 * both + test::next_number(s2, 401) - 200));
+      }
+      test::write_recording(file("mixed.wav"), mixed);
+      const at::Tensor m = data::read_audio(file("mixed.wav")).samples[0];
+      for (const char* scale : {"0.1", "1.0", "3.0", "10.0"}) {
+        const auto other = load_run(folder_ / "run", {Setting::parse(std::string("decode.transition_scale=") + scale)});
+        const auto live = other->listen(0);
+        const Noted told = noted(*live, m, 80);
+        std::cout << kind << " " << scale << " again " << told.again << " " << (live->finish()) << "\n";
+      }
+    }
+  }
+}
+
 TEST_F(SpeechPhonesTest, AClassWithoutANameLeavesAllTheirNumbers) {
   name_classes("sil 0\nlow 1\n");
   EXPECT_THAT(

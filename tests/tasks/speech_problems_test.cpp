@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "quatrain/nn/convert.h"
 #include "tasks/changed_set.h"
 #include "tasks/speech_runs.h"
 #include "train/finite.h"
@@ -147,6 +148,22 @@ TEST_F(SpeechProblemsTest, TextsThatLookLikeCommentsAreScored) {
   EXPECT_THAT(text_of(folder_ / "run" / "test.ref.trn"), HasSubstr("__ low ("));
 }
 
+// The columns of a real one are not those of a twin that joins its directions inside each component.
+TEST_F(SpeechProblemsTest, ADenseLayerOfBothDirectionsIsNotConverted) {
+  test::write_tones(folder_ / "tones", 8, 2, 2, 1);
+  for (const std::string both : {"true", "false"}) {
+    learn({"model.algebra=real", "model.dense=16", "model.bidirectional=" + both, "train.epochs=1"}, both);
+    const auto model = load_run(folder_ / both);
+    if (both == "true") {
+      EXPECT_THAT([&] { model->in_algebra("quaternion"); },
+                  testing::ThrowsMessage<RecipeError>(HasSubstr("train the network in quaternion anew")));
+    } else {
+      const auto twin = model->in_algebra("quaternion");
+      EXPECT_EQ(nn::fill_nearest(model->module(), twin->module()).converted(), 3);
+    }
+  }
+}
+
 TEST_F(SpeechProblemsTest, WeightsOfOtherFeaturesAreRefused) {
   test::write_tones(folder_ / "tones", 8, 2, 2, 2);
   learn({"train.epochs=1"});
@@ -274,10 +291,10 @@ TEST_F(SpeechProblemsTest, NumbersThatAreNoBandsAreNoted) {
 
 TEST_F(SpeechProblemsTest, ADevSetThatIsMissingIsSaid) {
   test::write_tones(folder_ / "tones", 8, 2, 2, 2);
-  fs::remove(file("dev.tsv"));
+  std::filesystem::remove(file("dev.tsv"));
   const std::string dev = "there is no dev set: the last weights count as the best";
   EXPECT_THAT(notes_of_missing_sets(*load({})), ElementsAre(dev));
-  fs::remove(file("test.tsv"));
+  std::filesystem::remove(file("test.tsv"));
   EXPECT_THAT(notes_of_missing_sets(*load({})),
               ElementsAre(dev, "there is no test set: nothing is scored at the end"));
   EXPECT_THAT(load({})->notes(), ElementsAre("task.test_speakers can name the speakers of a test set"));

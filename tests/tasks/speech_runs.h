@@ -67,4 +67,24 @@ class SpeechRuns : public test::FolderTest {
   }
 };
 
+/// What a listener would note down: lines that add to it, and such as take its place, which are counted.
+struct Noted {
+  std::string text;
+  int again = 0;
+};
+
+inline Noted noted(Live& live, const at::Tensor& samples, int64_t piece = 777) {
+  Noted told;
+  for (const at::Tensor& part : samples.split(piece)) {
+    const std::string news = live.push(part);
+    if (news.starts_with("= ")) {
+      told.text = news.substr(2);
+      ++told.again;
+    } else if (!news.empty()) {
+      told.text += (told.text.empty() ? "" : " ") + news;
+    }
+  }
+  return told;
+}
+
 }  // namespace quatrain::tasks

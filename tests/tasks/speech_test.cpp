@@ -71,19 +71,6 @@ TEST_F(SpeechTest, WordsAreHeard) {
   EXPECT_THAT(answer, testing::ContainsRegex("\t0\\.[0-9][0-9]-0\\.[0-9][0-9]"));
 }
 
-// What a listener would note down: lines that add to it, and such as take its place.
-std::string noted(Live& live, const at::Tensor& samples) {
-  std::string told;
-  for (const at::Tensor& part : samples.split(777)) {
-    const std::string news = live.push(part);
-    if (news.starts_with("= "))
-      told = news.substr(2);
-    else if (!news.empty())
-      told += (told.empty() ? "" : " ") + news;
-  }
-  return told;
-}
-
 TEST(SpeechNews, WhatChangedIsToldAgain) {
   const auto answer = [](const std::vector<std::string>& words) {
     std::vector<HeardToken> tokens;
@@ -116,7 +103,7 @@ TEST_F(SpeechTest, LiveAnswersOfEachKindComeTogether) {
     for (const char* setting : {"decode.beam=1", "decode.beam=8"}) {
       const auto model = load_run(folder_ / run, {Setting::parse(setting)});
       const auto live = model->listen(0);
-      const std::string told = noted(*live, samples);
+      const std::string told = noted(*live, samples).text;
       const std::string whole = live->finish();
       if (std::string(setting) == "decode.beam=1") {
         EXPECT_THAT(whole, StartsWith(told)) << run;
@@ -424,7 +411,8 @@ TEST_F(SpeechTest, EveryOptionOfFeaturesTrains) {
            {"features.band_masks=1", "features.time_masks=2"},
            {"features.rate=16000"},
            {"train.batch_seconds=2.0"},
-           {"model.cell=gru", "model.bidirectional=true", "model.share_directions=true"}}) {
+           {"model.cell=gru", "model.bidirectional=true", "model.share_directions=true"},
+           {"model.dense=16", "model.bidirectional=true"}}) {
     auto all = settings;
     all.push_back("train.epochs=1");
     const train::Result result = learn(all, "run-" + settings[0]);

@@ -216,7 +216,7 @@ TEST_F(OwnTextsTest, ARunGoesOnWithTheSameTextsAlone) {
 TEST_F(OwnTextsTest, LabelsInAnotherOrderKeepTheLastLayer) {
   learn({.folder = folder_ / "run"});
   const auto trained = load_run(folder_ / "run")->module().named_parameters();
-  fs::copy(folder_ / "run" / "best", folder_ / "copy");
+  std::filesystem::copy(folder_ / "run" / "best", folder_ / "copy");
   for (const bool other_order : {false, true}) {
     std::ofstream(folder_ / "copy" / "labels.txt") << (other_order ? "good\nbad\n" : "bad\ngood\n");
     const auto data = load({"task.folder=" + folder_.string(),
@@ -240,7 +240,7 @@ TEST_F(OwnTextsTest, VectorsComeWithTheWeights) {
                     vectors = "task.vectors=" + (folder_ / "vectors.txt").string();
   const auto data = load({folder, vectors});
   Trainer(*make_task(data->recipe(), *data), data->recipe().train, {.folder = folder_ / "run"}).run();
-  fs::remove(folder_ / "vectors.txt");
+  std::filesystem::remove(folder_ / "vectors.txt");
   const auto tuned = load({folder, vectors, "train.weights=" + (folder_ / "run").string()});
   const auto words = make_model(tuned->recipe(), *tuned)->module().named_parameters()["embedding.weight"];
   EXPECT_TRUE(words.equal(load_run(folder_ / "run")->module().named_parameters()["embedding.weight"]));

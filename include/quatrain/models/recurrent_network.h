@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "quatrain/nn/linear.h"
 #include "quatrain/nn/recurrent.h"
 
 namespace quatrain::ops {
@@ -22,10 +23,12 @@ struct QUATRAIN_API RecurrentNetworkOptions : nn::RecurrentLayerOptions<Recurren
   TORCH_ARG(ops::Cell, cell) = ops::Cell::lstm;
   /// What bias_ih of an lstm's forget gates starts with, where `chrono` is 0.
   TORCH_ARG(double, forget_bias) = 0;
+  /// Width of a layer of the same algebra between the recurrent ones and the scores; 0 for none.
+  TORCH_ARG(int64_t, dense) = 0;
 };
 
 /// Recurrent layers of any cell, and a real linear layer that scores classes at each step, as QRNN's acoustic
-/// models are.
+/// models are. With `dense` the scores are those of tanh(D * y): QRNN's table 3.
 class QUATRAIN_API RecurrentNetworkImpl : public torch::nn::Cloneable<RecurrentNetworkImpl> {
  public:
   explicit RecurrentNetworkImpl(RecurrentNetworkOptions options);
@@ -53,7 +56,11 @@ class QUATRAIN_API RecurrentNetworkImpl : public torch::nn::Cloneable<RecurrentN
   nn::LSTM lstm{nullptr};  // one of the three
   nn::GRU gru{nullptr};
   nn::RNN rnn{nullptr};
+  nn::Linear dense{nullptr};  // where the options ask for it
   torch::nn::Linear output{nullptr};
+
+ private:
+  at::Tensor scores(const at::Tensor& y);
 };
 TORCH_MODULE(RecurrentNetwork);
 

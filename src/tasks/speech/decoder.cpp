@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
+
 namespace quatrain::tasks {
 namespace {
 
@@ -10,18 +12,24 @@ class Ctc : public SpeechDecoder {
   Ctc(const SpeechModel& model, bool best_path) : model_(model), decoder_(model.ctc_options(best_path)) {}
 
   void push(const at::Tensor& scores) override { decoder_.push(scores.to(torch::kFloat).log_softmax(1)); }
-  std::vector<HeardToken> heard() const override { return named(decoder_.result()); }
-  std::vector<HeardToken> finish() override {
-    auto all = named(decoder_.finish());
-    if (!all.empty() && is_gap(all.back())) all.pop_back();
+  std::vector<HeardToken> heard() const override { return named(decoder_.result().front()); }
+  std::vector<HeardAnswer> finish() override {
+    std::vector<HeardAnswer> all;
+    for (const auto& found : decoder_.finish()) {
+      auto tokens = named(found);
+      if (!tokens.empty() && is_gap(tokens.back())) tokens.pop_back();
+      const auto same = [&](const HeardAnswer& other) { return texts_of(other.tokens) == texts_of(tokens); };
+      if (std::ranges::none_of(all, same)) all.push_back({std::move(tokens), found.score});
+      if (static_cast<int64_t>(all.size()) == model_.own().decode.best) break;
+    }
     return all;
   }
 
  private:
   // Between two characters one gap is as good as several, and before the first there is none.
-  std::vector<HeardToken> named(const std::vector<models::Recognition>& best) const {
+  std::vector<HeardToken> named(const models::Recognition& found) const {
     std::vector<HeardToken> all;
-    for (const auto& token : best.front().tokens) {
+    for (const auto& token : found.tokens) {
       HeardToken heard{model_.parts.classes.name(token.token), token.begin, token.end, token.confidence};
       if (!is_gap(heard) || !(all.empty() || is_gap(all.back()))) all.push_back(std::move(heard));
     }
@@ -42,7 +50,10 @@ class Frames : public SpeechDecoder {
 
   void push(const at::Tensor& scores) override { search_.push(scores.to(torch::kFloat).log_softmax(1)); }
   std::vector<HeardToken> heard() const override { return named(search_.result()); }
-  std::vector<HeardToken> finish() override { return named(search_.finish()); }
+  std::vector<HeardAnswer> finish() override {
+    const auto found = search_.finish();
+    return {{named(found), found.score}};
+  }
 
  private:
   std::vector<HeardToken> named(const models::Recognition& best) const {
@@ -71,8 +82,8 @@ class Label : public SpeechDecoder {
     const auto [share, label] = (sum_ / static_cast<double>(frames_)).softmax(0).max(0);
     return {{model_.parts.classes.name(label.item<int64_t>()), 0, frames_, share.item<double>()}};
   }
-  std::vector<HeardToken> finish() override {
-    auto all = heard();
+  std::vector<HeardAnswer> finish() override {
+    std::vector<HeardAnswer> all{{heard()}};
     sum_ = at::Tensor();
     frames_ = 0;
     return all;

@@ -18,11 +18,11 @@ class SpeechDecoder {
   virtual void push(const at::Tensor& scores) = 0;
   /// What was said so far.
   virtual std::vector<HeardToken> heard() const = 0;
-  /// What was said; a new recording begins.
-  virtual std::vector<HeardToken> finish() = 0;
+  /// What was said, the best answer first: of ctc up to decode.best. A new recording begins.
+  virtual std::vector<HeardAnswer> finish() = 0;
 };
 
-/// `best_path`: without beam and language model.
+/// `best_path`: without beam and language model, and one answer.
 std::unique_ptr<SpeechDecoder> make_decoder(const SpeechModel& model, bool best_path = false);
 
 }  // namespace quatrain::tasks

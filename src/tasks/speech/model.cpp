@@ -85,7 +85,7 @@ class SpeechLive : public Live {
   std::string finish() override {
     const Stopwatch work;
     const auto heard = recogniser_.finish();
-    if (heard.empty()) model_.require_heard("the sound", samples_);
+    if (heard.front().tokens.empty()) model_.require_heard("the sound", samples_);
     std::string answer = model_.written(heard, length());
     model_.count(0, work.seconds());
     told_.clear();
@@ -226,6 +226,8 @@ models::CtcDecoderOptions SpeechModel::ctc_options(bool best_path) const {
   options.blank = SpeechClasses::kBlank;
   if (best_path) return options;
   options.beam = decode.beam;
+  // Of characters several may read the same, with more or fewer gaps.
+  options.best = decode.best > 1 && own().of_characters() ? decode.beam : decode.best;
   options.token_threshold = decode.threshold;
   options.insertion_bonus = decode.insertion;
   options.language_weight = decode.language_weight;
@@ -253,6 +255,17 @@ std::string SpeechModel::written(std::span<const HeardToken> tokens, double leng
       return fixed(std::min(static_cast<double>(row) * own().row_seconds(), length), 2);
     };
     text += (&token == &timed.front() ? "" : " ") + time(token.begin) + "-" + time(token.end);
+  }
+  return text;
+}
+
+std::string SpeechModel::written(std::span<const HeardAnswer> answers, double length) const {
+  constexpr int kDigits = 4;
+  std::string text;
+  for (const auto& answer : answers) {
+    if (&answer != &answers.front()) text += "\t";
+    if (own().decode.scores) text += fixed(answer.score, kDigits) + "\t";
+    text += written(answer.tokens, length);
   }
   return text;
 }
@@ -295,7 +308,7 @@ std::string SpeechModel::answer(const std::string& path) {
   Recogniser recogniser(*this, info.rate, by);
   for_each_portion(path, [&](const at::Tensor& samples) { recogniser.push(samples); });
   const auto heard = recogniser.finish();
-  if (heard.empty()) require_heard("the audio file " + path, info.frames);
+  if (heard.front().tokens.empty()) require_heard("the audio file " + path, info.frames);
   std::string text = written(heard, info.seconds());
   count(info.seconds(), work.seconds());
   return text;
@@ -356,6 +369,11 @@ std::vector<std::string> SpeechModel::keeps_own(const fs::path& checkpoint) cons
 }
 
 std::unique_ptr<Model> SpeechModel::in_algebra(const std::string& algebra) const {
+  if (own().model.dense() > 0 && own().model.bidirectional())
+    throw RecipeError(
+        "model.dense of a bidirectional network reads its directions in another order in each algebra: train "
+        "the network in " +
+        algebra + " anew");
   Recipe recipe = recipe_alone();
   recipe.own<SpeechTaskOptions>().model.algebra(algebra);
   check(recipe);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "quatrain/api.h"
 #include "quatrain/data/back_off_model.h"
 #include "quatrain/data/normalisation.h"
 #include "quatrain/models/ctc_decoder.h"
@@ -37,13 +38,19 @@ struct HeardToken {
   bool is_gap() const { return text == SpeechClasses::kSpace; }
 };
 
+/// One of the answers to a recording.
+struct HeardAnswer {
+  std::vector<HeardToken> tokens;
+  double score = 0;  ///< of ctc: a logarithm, by which answers are ranked
+};
+
 std::vector<std::string> texts_of(std::span<const HeardToken> tokens);
 
 /// What has a time of its own: each token, or of characters each word, with the mean of their confidences.
 std::vector<HeardToken> timed_of(const SpeechTaskOptions& options, std::span<const HeardToken> tokens);
 
 /// Recurrent layers that hear.
-class SpeechModel : public Model {
+class QUATRAIN_API SpeechModel : public Model {
  public:
   /// `training`: the mean and scale of the training set's features. They become buffers of the network.
   SpeechModel(Recipe recipe, SpeechParts parts, const data::Normalisation& training);
@@ -76,6 +83,8 @@ class SpeechModel : public Model {
   /// What an answer says, with the seconds of its tokens where decode.times asks for them. `length`: the
   /// seconds of the recording, behind which the last row can end.
   std::string written(std::span<const HeardToken> tokens, double length) const;
+  /// All answers, with their scores where decode.scores asks for them.
+  std::string written(std::span<const HeardAnswer> answers, double length) const;
   /// Counts seconds of a recording, and of the work that its answer took, for summary().
   void count(double heard, double worked);
   /// The decoder of ctc by [decode], or the best path.

@@ -139,6 +139,8 @@ void SpeechTaskOptions::describe(train::Keys& keys) {
 
   keys.table("decode", "How scores of frames become an answer.");
   keys.number("beam", decode.beam, 1, 100000, "Of `ctc`: prefixes kept at each frame; 1: the best path.").may_change_in_answers().only("task.objective = ctc", [this] { return objective == Objective::ctc; });
+  keys.number("best", decode.best, 1, 100000, "Of `ctc`: how many answers `predict` writes for a recording, with tabs between.").only_predicts().only("task.objective = ctc", [this] { return objective == Objective::ctc; });
+  keys.flag("scores", decode.scores, "Of `ctc`: `predict` writes the score before each answer, with a tab between.").only_predicts().only("task.objective = ctc", [this] { return objective == Objective::ctc; });
   keys.path("language", decode.language, "Of `ctc`: an ARPA file of a back-off language model of the units, for a beam above 1; empty: none.").may_change();
   keys.number("language_weight", decode.language_weight, 0, 100, "What its log-probabilities are multiplied by.").may_change_in_answers().only("a file in decode.language", [this] { return !decode.language.empty(); });
   keys.number("insertion", decode.insertion, -1000, 1000, "What each token adds to the score of an answer.").may_change_in_answers().only("task.objective = ctc or frames", [this] { return objective != Objective::utterance; });
@@ -184,6 +186,9 @@ void SpeechTaskOptions::check(const Recipe& recipe) const {
   } else if (bank.rate > 0) {
     check_filter_bank(recipe, bank);
   }
+  if (decode.best > decode.beam)
+    recipe.refuse("decode.best", "must be at most decode.beam = " + std::to_string(decode.beam) + ", got " +
+                                     std::to_string(decode.best));
   if (!decode.language.empty() && objective != Objective::ctc)
     recipe.refuse("decode.language", "is of task.objective = ctc alone");
   if (!decode.language.empty() && decode.beam == 1)

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "quatrain/api.h"
 #include "quatrain/data/augmentation.h"
 #include "quatrain/data/filter_bank.h"
 #include "quatrain/data/normalisation.h"
@@ -31,7 +32,7 @@ enum class NormaliseBy { training, speaker, utterance, none };
 const char* name(NormaliseBy by);
 
 /// What a recipe of kind speech sets.
-struct SpeechTaskOptions : Options {
+struct QUATRAIN_API SpeechTaskOptions : Options {
   data::SpeechSource source;
   std::string dev_speakers, test_speakers;  ///< names with spaces between
   Objective objective = Objective::ctc;
@@ -52,7 +53,8 @@ struct SpeechTaskOptions : Options {
   int64_t samples = 3;  ///< utterances of the dev set shown at each evaluation
 
   struct Decode {
-    int64_t beam = 1;
+    int64_t beam = 1, best = 1;
+    bool scores = false;             ///< answers of `predict` begin with their scores
     std::filesystem::path language;  ///< an ARPA file; empty: none
     double language_weight = 0.5, insertion = 0, threshold = 12;
     double prior_scale = 1, transition_scale = 1;

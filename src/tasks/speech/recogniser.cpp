@@ -83,7 +83,7 @@ void Recogniser::push(const at::Tensor& samples) {
   features_.push(samples, [this](const at::Tensor& features) { hear(features); });
 }
 
-std::vector<HeardToken> Recogniser::finish() {
+std::vector<HeardAnswer> Recogniser::finish() {
   features_.finish([this](const at::Tensor& features) { hear(features); });
   decode(scores_.finish());
   return decoder_->finish();

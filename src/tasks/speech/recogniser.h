@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "quatrain/api.h"
 #include "quatrain/data/feature_stream.h"
 #include "quatrain/data/resampler.h"
 #include "tasks/speech/decoder.h"
@@ -37,7 +38,7 @@ class SoundFeatures {
 /// two directions hears pieces of decode.piece seconds, and decode.context seconds before and after each,
 /// whose scores are not used: a recording that is no longer than piece and context is heard as a whole. What
 /// is kept does not grow with the length of the recording.
-class ScoreStream {
+class QUATRAIN_API ScoreStream {
  public:
   explicit ScoreStream(SpeechModel& model);
 
@@ -66,7 +67,7 @@ class Recogniser {
   /// A LineError where the network's scores are not finite, here or at the end.
   void push(const at::Tensor& samples);
   std::vector<HeardToken> heard() const { return decoder_->heard(); }
-  std::vector<HeardToken> finish();
+  std::vector<HeardAnswer> finish();
 
  private:
   void hear(const at::Tensor& features);

@@ -160,7 +160,7 @@ train::Evaluation SpeechTask::evaluate(std::string_view name, const std::functio
       }
       if (!own.has_tokens()) continue;
       decoder->push(of_one);
-      heard[i] = decoder->finish();
+      heard[i] = std::move(decoder->finish().front().tokens);
     }
     if (after_batch) after_batch();
   }
