@@ -196,13 +196,13 @@ Contest contest_of(const ConvolutionCase& asked) {
 Subject convolution(const std::vector<ConvolutionCase>& cases, double seconds) {
   Subject subject;
   const ConvolutionCase first = cases.empty() ? ConvolutionCase() : cases.front();
-  const bool square = std::ranges::all_of(cases, [](const auto& one) { return one.in_channels == one.channels; });
+  const bool square =
+      std::ranges::all_of(cases, [](const auto& one) { return one.in_channels == one.channels; });
   subject.title = std::string("Convolutions of ") +
                   (first.axes == 3   ? "three axes"
                    : first.axes == 2 ? "two axes"
                                      : "one axis") +
-                  (square ? ", as many channels out as in, " : ", ") +
-                  dtype_name(first.dtype);
+                  (square ? ", as many channels out as in, " : ", ") + dtype_name(first.dtype);
   subject.notes =
       "kernel: / stride. order: channels first or last in memory; torch's is the one that is faster for it. "
       "to "

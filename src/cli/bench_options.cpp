@@ -156,8 +156,7 @@ void BenchOptions::add_convolution(CLI::App& bench) {
   number("--axes", a.axes,
          "Spatial axes; 1: signals of so many values as --image says; 0: three with --depth, else two")
       ->check(CLI::Range(0, 3));
-  number("--depth", a.depth, "Planes of images of three axes; 0: as --image")
-      ->check(CLI::Range(0, 1 << 12));
+  number("--depth", a.depth, "Planes of images of three axes; 0: as --image")->check(CLI::Range(0, 1 << 12));
   number("--kernel", a.kernel, "The kernel's size along each axis")->check(CLI::Range(1, 31));
   number("--stride", a.stride, "Stride")->check(CLI::Range(1, 31));
   number("--dilation", a.dilation, "Distance of the kernel's values")->check(CLI::Range(1, 1 << 10));

@@ -112,7 +112,8 @@ void load_weights(torch::nn::Module& module, const std::filesystem::path& path,
   const NamedTensors state = state_of(module);
   if (const auto found = problems(state, module, file, without); !found.empty()) {
     const std::string more =
-        found.size() > 1 ? " (and " + counted(static_cast<int64_t>(found.size()) - 1, "more difference") + ")" : "";
+        found.size() > 1 ? " (and " + counted(static_cast<int64_t>(found.size()) - 1, "more difference") + ")"
+                         : "";
     throw std::runtime_error("weights: '" + path.string() + "' does not fit the model: " + found.front() +
                              more);
   }

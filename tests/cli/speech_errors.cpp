@@ -125,9 +125,10 @@ Section speech_errors() {
           heard()(place);
           place.write("words.arpa", "\\data\\\nngram 1=2\n");
         }},
-       {"more answers to a recording than the beam holds", "predict heard tones/test0.wav --set decode.best=3", 2,
-        heard()},
-       {"a dense layer that reads two directions, for another algebra", "convert heard other --algebra quaternion", 2,
+       {"more answers to a recording than the beam holds",
+        "predict heard tones/test0.wav --set decode.best=3", 2, heard()},
+       {"a dense layer that reads two directions, for another algebra",
+        "convert heard other --algebra quaternion", 2,
         heard(" --set model.bidirectional=true --set model.dense=8 --set model.algebra=real")},
        {"a file to be heard that is missing", "predict heard nowhere.wav", 1, heard(), "", true},
        {"a file to be heard that is no audio", "predict heard tones/train.tsv", 1, heard(), "", true},

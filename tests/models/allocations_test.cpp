@@ -53,7 +53,8 @@ TEST(Allocations, DrawingATokenTakesNoMemory) {
   }
 }
 
-// What ATen takes for each tensor has less than a KiB; vectors of the rows, or of a large vocabulary, have more.
+// What ATen takes for each tensor has less than a KiB; vectors of the rows, or of a large vocabulary, have
+// more.
 int64_t large_allocations_of(const std::function<void()>& work) {
   work();  // prepares weights
   const int64_t before = test::large_allocations;

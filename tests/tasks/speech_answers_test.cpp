@@ -133,13 +133,16 @@ TEST_F(SpeechPhonesTest, FramesAreHeardLive) {
       uint64_t s2 = 11;
       for (int i = 0; i < 8000; ++i) {
         const int part = i / (kind % 2 ? 160 : 320) % 2;
-        const double both = std::sin(2 * 3.14159265 * 400 * i / 8000) * (kind < 2 ? part == 0 : 1) + std::sin(2 * 3.14159265 * 1000 * i / 8000) * (kind < 2 ? part == 1 : 0.7 + 0.3 * part);
+        const double both =
+            std::sin(2 * 3.14159265 * 400 * i / 8000) * (kind < 2 ? part == 0 : 1) +
+            std::sin(2 * 3.14159265 * 1000 * i / 8000) * (kind < 2 ? part == 1 : 0.7 + 0.3 * part);
         mixed.push_back(static_cast<int16_t>(4000 * both + test::next_number(s2, 401) - 200));
       }
       test::write_recording(file("mixed.wav"), mixed);
       const at::Tensor m = data::read_audio(file("mixed.wav")).samples[0];
       for (const char* scale : {"0.1", "1.0", "3.0", "10.0"}) {
-        const auto other = load_run(folder_ / "run", {Setting::parse(std::string("decode.transition_scale=") + scale)});
+        const auto other =
+            load_run(folder_ / "run", {Setting::parse(std::string("decode.transition_scale=") + scale)});
         const auto live = other->listen(0);
         const Noted told = noted(*live, m, 80);
         std::cout << kind << " " << scale << " again " << told.again << " " << (live->finish()) << "\n";
