@@ -30,7 +30,7 @@ class BestPath : public CtcDecoder::Search {
     ++frames_;
   }
 
-  std::vector<Recognition> result(bool) const override {
+  std::vector<Recognition> result(bool /*ended*/, int64_t /*most*/) const override {
     Recognition all{tokens_, score_};
     for (RecognisedToken& token : all.tokens)
       token.confidence = std::min(1.0, token.confidence / static_cast<double>(token.end - token.begin));
@@ -99,11 +99,15 @@ void CtcDecoder::push(const at::Tensor& log_probabilities) {
 }
 
 std::vector<Recognition> CtcDecoder::result() const {
-  return search_->result(false);
+  return search_->result(false, options_->best);
+}
+
+Recognition CtcDecoder::best() const {
+  return std::move(search_->result(false, 1).front());
 }
 
 std::vector<Recognition> CtcDecoder::finish() {
-  auto result = search_->result(true);
+  auto result = search_->result(true, options_->best);
   search_ = make_search(*options_);
   classes_ = 0;
   return result;

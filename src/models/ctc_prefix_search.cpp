@@ -99,7 +99,7 @@ class PrefixSearch : public CtcDecoder::Search {
     ++frames_;
   }
 
-  std::vector<Recognition> result(bool ended) const override {
+  std::vector<Recognition> result(bool ended, int64_t most) const override {
     std::vector<std::pair<double, const Beamed*>> ranked;
     for (const Beamed& one : beam_) {
       double score = one.sum() + one.extra;
@@ -108,8 +108,7 @@ class PrefixSearch : public CtcDecoder::Search {
     }
     std::stable_sort(ranked.begin(), ranked.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
-    if (static_cast<int64_t>(ranked.size()) > options_.best)
-      ranked.resize(static_cast<size_t>(options_.best));
+    if (std::ssize(ranked) > most) ranked.resize(static_cast<size_t>(most));
     std::vector<Recognition> best;
     for (const auto& [score, one] : ranked) best.push_back({one->best().tokens(), score});
     return best;

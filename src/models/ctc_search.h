@@ -14,8 +14,8 @@ class CtcDecoder::Search {
   virtual ~Search() = default;
   /// One frame more: its log-probabilities.
   virtual void advance(const double* frame, int64_t classes) = 0;
-  /// The best first; with the end's score where the utterance has `ended`.
-  virtual std::vector<Recognition> result(bool ended) const = 0;
+  /// Up to `most`, the best first; with the end's score where the utterance has `ended`.
+  virtual std::vector<Recognition> result(bool ended, int64_t most) const = 0;
 };
 
 /// The search over prefixes. The options must outlive it.

@@ -56,8 +56,9 @@ void RecurrentNetworkImpl::reset() {
 }
 
 void RecurrentNetworkImpl::pretty_print(std::ostream& stream) const {
-  stream << "quatrain::models::RecurrentNetwork(" << ops::name(options.cell()) << ", " << options.classes()
-         << " classes)";
+  stream << "quatrain::models::RecurrentNetwork(" << ops::name(options.cell()) << ", ";
+  if (dense) stream << "dense " << options.dense() << ", ";
+  stream << options.classes() << " classes)";
 }
 
 at::Tensor RecurrentNetworkImpl::scores(const at::Tensor& y) {

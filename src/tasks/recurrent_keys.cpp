@@ -38,7 +38,8 @@ void describe_recurrent(train::Keys& keys, models::RecurrentNetworkOptions& mode
   keys.choice("initialiser", model.map_settings.initialiser,
               {I::glorot, I::he, I::lecun, I::polar, I::polar_he, I::polar_paper, I::polar_paper_he},
               "How weights are drawn; fans are those of one gate.");
-  keys.number("dropout", model.drop_settings.dropout, 0, 0.99, "Share of values dropped between layers.")
+  keys.number("dropout", model.drop_settings.dropout, 0, 0.99,
+              "Share of values dropped between layers, and before a dense one.")
       .only("model.layers above 1 or model.dense above 0",
             [&model] { return model.sizes.layers > 1 || model.dense() > 0; });
   keys.number("recurrent_dropout", model.recurrent_settings.recurrent_dropout, 0, 0.99,

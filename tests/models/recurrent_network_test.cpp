@@ -81,7 +81,7 @@ TEST(RecurrentNetwork, TheDenseLayerReadsBothDirectionsComponentByComponent) {
     }
 }
 
-TEST(RecurrentNetwork, DropoutActsBeforeTheDenseLayer) {
+TEST(RecurrentNetwork, ADenseLayerTrainsWithDropout) {
   torch::manual_seed(3);
   const torch::NoGradGuard no_grad;
   RecurrentNetwork network(RecurrentNetworkOptions(8, 16, 5).dropout(0.5).dense(12));

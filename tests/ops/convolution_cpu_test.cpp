@@ -302,15 +302,16 @@ TEST(ConvolutionPlane, LearnedStructures) {
   const auto with = [](std::vector<int64_t> kernel, ConvolutionOptions options) {
     for (const std::string algebra : {"learned", "factored"})
       for (const int64_t n : {3, 4})
-        for (const bool transposed : {false, true}) {
-          SCOPED_TRACE(c10::str(algebra, ", n = ", n, ", kernel ", at::IntArrayRef(kernel), ", groups ",
-                                options.groups, ", dilation ", at::IntArrayRef(options.dilation),
-                                transposed ? ", transposed" : ""));
-          PlaneCase c{.algebra = algebra, .batch = 4, .height = 12, .width = 12, .kernel = kernel, .n = n};
-          c.units_in = c.units_out = 16 * options.groups, c.depth = 3;
-          c.options = options, c.options.transposed = transposed;
-          expect_plane(c, 2e-5);
-        }
+        for (const bool transposed : {false, true})
+          for (const Way way : {Way::automatic, Way::factored}) {
+            SCOPED_TRACE(c10::str(algebra, ", n = ", n, ", kernel ", at::IntArrayRef(kernel), ", groups ",
+                                  options.groups, ", dilation ", at::IntArrayRef(options.dilation),
+                                  transposed ? ", transposed, " : ", ", ops::name(way)));
+            PlaneCase c{.algebra = algebra, .batch = 4, .height = 12, .width = 12, .kernel = kernel, .n = n};
+            c.units_in = c.units_out = 16 * options.groups, c.depth = 3;
+            c.options = options, c.options.transposed = transposed, c.options.way = way;
+            expect_plane(c, 2e-5);
+          }
   };
   with({3, 3}, {.padding = {1}});
   with({3, 3}, {.padding = {1}, .groups = 2});

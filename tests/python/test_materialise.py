@@ -63,7 +63,7 @@ def test_recurrent_layers(kind, algebra):
     assert is_torchs(written)
     for one, other in zip(flat(written(x)), flat(layer(x)), strict=True):
         torch.testing.assert_close(one, other)
-        torch.testing.assert_close(*(torch.autograd.grad(result.square().sum(), x)[0] for result in (one, other)))
+        torch.testing.assert_close(*(torch.autograd.grad(result.square().sum(), x, retain_graph=True)[0] for result in (one, other)))
 
 
 @pytest.mark.parametrize("cell", [nn.LSTMCell, nn.GRUCell, nn.RNNCell])

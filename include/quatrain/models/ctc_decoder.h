@@ -59,6 +59,8 @@ class QUATRAIN_API CtcDecoder {
   /// The best recognitions of the frames so far, the best first; fewer than `best` where there are not so
   /// many. The end's score is not in them. Without a frame, one without tokens.
   std::vector<Recognition> result() const;
+  /// The first of them alone, which takes less time.
+  Recognition best() const;
   /// The same with the language model's score of the end. A new utterance begins.
   std::vector<Recognition> finish();
 

@@ -23,7 +23,8 @@ struct QUATRAIN_API RecurrentNetworkOptions : nn::RecurrentLayerOptions<Recurren
   TORCH_ARG(ops::Cell, cell) = ops::Cell::lstm;
   /// What bias_ih of an lstm's forget gates starts with, where `chrono` is 0.
   TORCH_ARG(double, forget_bias) = 0;
-  /// Width of a layer of the same algebra between the recurrent ones and the scores; 0 for none.
+  /// Width of a layer of the same algebra between the recurrent ones and the scores; 0 for none. `dropout`
+  /// acts before it too.
   TORCH_ARG(int64_t, dense) = 0;
 };
 

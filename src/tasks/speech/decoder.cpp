@@ -12,7 +12,7 @@ class Ctc : public SpeechDecoder {
   Ctc(const SpeechModel& model, bool best_path) : model_(model), decoder_(model.ctc_options(best_path)) {}
 
   void push(const at::Tensor& scores) override { decoder_.push(scores.to(torch::kFloat).log_softmax(1)); }
-  std::vector<HeardToken> heard() const override { return named(decoder_.result().front()); }
+  std::vector<HeardToken> heard() const override { return named(decoder_.best()); }
   std::vector<HeardAnswer> finish() override {
     std::vector<HeardAnswer> all;
     for (const auto& found : decoder_.finish()) {
