@@ -2,7 +2,9 @@
 
 #include <torch/types.h>
 
-#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
 
 namespace quatrain::tasks {
 namespace {
@@ -15,11 +17,11 @@ class Ctc : public SpeechDecoder {
   std::vector<HeardToken> heard() const override { return named(decoder_.best()); }
   std::vector<HeardAnswer> finish() override {
     std::vector<HeardAnswer> all;
+    std::set<std::vector<std::string>> read;
     for (const auto& found : decoder_.finish()) {
       auto tokens = named(found);
       if (!tokens.empty() && is_gap(tokens.back())) tokens.pop_back();
-      const auto same = [&](const HeardAnswer& other) { return texts_of(other.tokens) == texts_of(tokens); };
-      if (std::ranges::none_of(all, same)) all.push_back({std::move(tokens), found.score});
+      if (read.insert(texts_of(tokens)).second) all.push_back({std::move(tokens), found.score});
       if (static_cast<int64_t>(all.size()) == model_.own().decode.best) break;
     }
     return all;
