@@ -21,7 +21,7 @@ TIMIT = [
 TABLES = {
     "digits_speakers": ("digits", DIGITS, 5, ["lstm", "lstm-narrow", "qlstm"]),
     "phonemes": ("phonemes", TIMIT, 2, ["lstm", "lstm-narrow", "qlstm"]),
-    "phonemes_ctc": ("phonemes_ctc", TIMIT, 2, ["lstm", "qlstm"]),
+    "phonemes_ctc": ("phonemes_ctc", TIMIT, 2, ["lstm", "lstm-narrow", "qlstm"]),
 }
 LINE = re.compile(r"^(\S+) %\S+ \S+ \[ (\d+) / (\d+),")  # a speaker's line of test.errors.txt
 

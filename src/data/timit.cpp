@@ -239,8 +239,10 @@ std::vector<std::string> timit_speakers(const std::vector<std::string>& names) {
 }
 
 void read_timit(SpeechGathering& gathering) {
-  const auto& folder = gathering.source().folder;
+  fs::path folder = gathering.source().folder;
   check_folder("timit", folder, kNeeded);
+  // A folder of several sets has this one in a folder of its own.
+  if (const fs::path own = folder / "speech_timit_sample"; fs::is_directory(own)) folder = own;
   const auto sentences = find_sentences(folder);
   TORCH_CHECK(!sentences.empty(), "data: there is no .wav file below ", folder.string(),
               "; the timit format needs ", kNeeded);

@@ -99,6 +99,14 @@ TEST(Phones, LabelFrames) {
   EXPECT_THAT(error_of([&] { names(1); }), HasSubstr("no phones"));
 }
 
+TEST_F(TimitTest, IsFoundAmongOtherSets) {
+  record("speech_timit_sample/timit_sample/dr1-fvmh0/sx1");
+  write("speech_fsdd/fsdd/recordings/0_george_0.wav", recording(800, 8000));
+  const auto corpus = load_speech(source());
+  ASSERT_EQ(corpus.train.size(), 1u);
+  EXPECT_EQ(corpus.train[0].id, "fvmh0_sx1");
+}
+
 TEST_F(TimitTest, ReadsTheDiscsFolders) {
   record("TIMIT/TRAIN/DR1/FCJF0/SI1027", ".WAV", ".PHN", ".WRD");
   record("TIMIT/TRAIN/DR1/FCJF0/SA1", ".WAV", ".PHN", ".WRD");
