@@ -14,6 +14,7 @@
 
 #include "ops/memory/step_memory.h"
 #include "ops/reference.h"
+#include "quatrain/nn/factorize.h"
 #include "quatrain/nn/linear.h"
 #include "quatrain/nn/parameters.h"
 #include "quatrain/nn/recurrent_cell.h"
@@ -140,6 +141,13 @@ TEST(LSTM, IsARealOneWithItsMatrix) {
       EXPECT_LT(relative_error(parameters[i].grad(), wanted[i]), 1e-4) << "parameter " << i;
     for (const char* bias : {"bias_ih_l0", "bias_hh_l0"})
       EXPECT_LT(relative_error(by_gate(from[bias].grad()).flatten(), to[bias].grad()), 1e-4) << bias;
+    // Each learned A of the gates has factors of its own.
+    const auto found = nn::factorize(*ours);
+    EXPECT_EQ(found.sound, found.learned);
+    ours->eval();
+    const torch::NoGradGuard no_grad;
+    const ops::WayGuard factored(ops::Way::factored);
+    EXPECT_LT(relative_error(std::get<0>(ours->forward(x)), std::get<0>(theirs->forward(x))), 1e-4);
   }
 }
 

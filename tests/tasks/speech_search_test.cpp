@@ -1,6 +1,7 @@
 #include "quatrain/data/audio.h"
 #include "quatrain/data/tokenizer.h"
 #include "quatrain/scores/transcripts.h"
+#include "tasks/speech/report.h"
 #include "tasks/speech_runs.h"
 #include "train/score.h"
 
@@ -126,6 +127,30 @@ TEST_F(SpeechSearchTest, ErrorsAreAlignedAsSclitesWhereAsked) {
   };
   EXPECT_EQ(lines({})[0], "%WER 120.00 [ 6 / 5, 3 ins, 3 del, 0 sub ]");
   EXPECT_EQ(lines({"decode.alignment=fewest_edits"})[0], "%WER 100.00 [ 5 / 5, 0 ins, 0 del, 5 sub ]");
+}
+
+// Words that characters spell are aligned as the characters are.
+TEST(SpeechReportTest, WordsOfCharactersAreAlignedAsAsked) {
+  const auto spelled = [](const std::string& text) {
+    std::vector<std::string> characters;
+    for (const char c : text) characters.push_back(c == ' ' ? SpeechClasses::kSpace : std::string(1, c));
+    return characters;
+  };
+  std::vector<HeardToken> heard;
+  for (const auto& character : spelled("low mid high high high")) heard.emplace_back().text = character;
+  data::Utterance utterance;
+  utterance.id = "one", utterance.rate = 8000;
+  SpeechTaskOptions options;
+  options.objective = Objective::ctc;
+  options.units = Units::characters;
+  const auto words = [&](scores::AlignmentRule rule) {
+    options.decode.alignment = rule;
+    SpeechReport report(options);
+    report.add(utterance, spelled("never said these low mid"), heard);
+    return report.lines()[1];
+  };
+  EXPECT_EQ(words(scores::AlignmentRule::sclite), "%WER 120.00 [ 6 / 5, 3 ins, 3 del, 0 sub ]");
+  EXPECT_EQ(words(scores::AlignmentRule::fewest_edits), "%WER 100.00 [ 5 / 5, 0 ins, 0 del, 5 sub ]");
 }
 
 std::vector<std::string> fields_of(const std::string& answer) {

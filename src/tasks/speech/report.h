@@ -12,7 +12,7 @@
 namespace quatrain::tasks {
 
 /// What was recognised of a set, beside what was said.
-class SpeechReport {
+class QUATRAIN_API SpeechReport {
  public:
   explicit SpeechReport(const SpeechTaskOptions& options)
       : options_(options), tally_(options.decode.alignment) {}
