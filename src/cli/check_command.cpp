@@ -75,6 +75,9 @@ std::string look_at_checkpoint(const fs::path& run, const std::string& name, boo
   const fs::path folder = changed ? run / name : train::find_checkpoint(run, name);
   const auto model = tasks::load_checkpoint(folder);
   const tasks::Recipe& recipe = model->recipe();
+  if (const std::string other = train::other_run_beside(folder); !other.empty())
+    throw std::runtime_error("it is of another run than '" + other +
+                             "' beside it: put back what belongs to this run, or move the other's away");
   const auto parameters = train::trained_parameters(model->module());
   int64_t numbers = 0;
   if (const std::string what = train::first_not_finite(model->module()); !what.empty())
@@ -96,7 +99,7 @@ std::string look_at_checkpoint(const fs::path& run, const std::string& name, boo
     text += std::string(", ") + train::name(recipe.train.optimizer.kind) + ", step " + grouped(step);
   }
   if (!changed) return text;
-  train::seal_checkpoint(folder, step);
+  train::seal_checkpoint(folder, step, train::run_of(folder));
   return text + "; changed, and accepted as it is";
 }
 

@@ -11,6 +11,7 @@
 #include "cli/convert.h"
 #include "cli/json_file.h"
 #include "cli/run_folder.h"
+#include "cli/stop.h"
 #include "quatrain/tasks/run.h"
 #include "support/shell_word.h"
 
@@ -69,8 +70,20 @@ int write_for_other(const ConvertArguments& arguments) {
                      " writes the model alone: leave them out");
   tasks::set_threads(model->recipe());
   const torch::NoGradGuard no_grad;
-  const auto notes = model->export_to(
-      {.format = arguments.to, .folder = arguments.out, .data = arguments.data, .split = arguments.split});
+  const auto write = [&] {
+    return model->export_to({.format = arguments.to,
+                             .folder = arguments.out,
+                             .data = arguments.data,
+                             .split = arguments.split});
+  };
+  const bool scores_data = std::ranges::any_of(formats, [&](const auto& format) {
+    return format.name == arguments.to && format.scores_data;
+  });
+  const auto notes = [&] {
+    if (scores_data) return write();  // which takes its time
+    const HeldStop whole;             // nothing half-written is left
+    return write();
+  }();
   std::printf("The run %s is written for %s, in %s.\n", arguments.in.c_str(), arguments.to.c_str(),
               arguments.out.c_str());
   for (const auto& note : notes) std::printf("  %s\n", note.c_str());

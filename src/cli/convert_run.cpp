@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cli/convert.h"
+#include "cli/stop.h"
 #include "quatrain/nn/weights.h"
 #include "quatrain/tasks/run.h"
 #include "support/atomic_file.h"
@@ -33,9 +34,10 @@ nn::ConversionReport convert_run(const ConvertArguments& arguments) {
 
   if (fs::exists(out / "last") || fs::exists(out / "result.json"))
     throw UsageError("convert: '" + arguments.out + "' holds a run that was trained: choose another folder");
+  const HeldStop whole;  // nothing half-written is left
   std::optional<AtomicFolder> made;
   if (!fs::exists(out)) made.emplace(out);
-  train::write_checkpoint(made ? made->path() : out, "best", 0, [&](const fs::path& folder) {
+  train::write_checkpoint(made ? made->path() : out, "best", 0, "", [&](const fs::path& folder) {
     nn::save_weights(twin->module(), folder / "model.safetensors");
     tasks::Recipe recipe = twin->recipe();
     recipe.weights = out.string();  // where training starts

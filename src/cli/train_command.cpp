@@ -57,7 +57,7 @@ int train_command(const TrainArguments& arguments) {
   if (arguments.resume) train::refuse_training(arguments.out.empty() ? arguments.recipe : arguments.out);
   const RecipeFile file = find_recipe(arguments.recipe, arguments.from);
   const tasks::Recipe recipe = read_one(file, arguments, arguments.twin);
-  if (arguments.from != "last" && !arguments.from.starts_with("step-"))
+  if (arguments.from != "last" && arguments.from != "last.old" && !arguments.from.starts_with("step-"))
     throw tasks::RecipeError(
         "--from must name a checkpoint that training can continue from, last or an older one such as "
         "step-000120, got '" +

@@ -149,7 +149,7 @@ nn::Safetensors mean_of_weights(const std::vector<Checkpoint>& checkpoints) {
 Result write_average(Task& task, const std::vector<Checkpoint>& checkpoints, const AverageOptions& options) {
   const Checkpoint& newest = checkpoints.back();
   AtomicFolder run(options.folder);
-  write_checkpoint(run.path(), "best", newest.step, [&](const fs::path& folder) {
+  write_checkpoint(run.path(), "best", newest.step, "", [&](const fs::path& folder) {
     const nn::Safetensors mean = mean_of_weights(checkpoints);
     nn::write_safetensors(folder / kWeights, mean.tensors, mean.metadata);
     copy_meaning(newest, folder);

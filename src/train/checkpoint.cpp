@@ -111,6 +111,8 @@ Damage damage_of(const fs::path& folder, Look look) {
   if (!is_there(folder / kManifest)) return {{std::string(kManifest) + " is missing"}};
   const auto manifest = read_manifest(folder);
   if (!manifest) return {{std::string(kManifest) + " was changed, or another version of quatrain wrote it"}};
+  if (const auto named = step_in(folder); named && *named != (*manifest)["step"])
+    damage.phrases.push_back("its name is not that of its step, " + (*manifest)["step"].dump());
   for (const auto& [name, facts] : (*manifest)["files"].items()) {
     const fs::path file = folder / name;
     std::error_code error;
@@ -231,8 +233,10 @@ fs::path set_aside(const fs::path& folder) {
   return place;
 }
 
-void seal_checkpoint(const fs::path& folder, int64_t step) {
-  Json manifest{{"format", kFormat}, {"step", step}, {"files", Json::object()}};
+void seal_checkpoint(const fs::path& folder, int64_t step, const std::string& run) {
+  Json manifest{{"format", kFormat}, {"step", step}};
+  if (!run.empty()) manifest["run"] = run;
+  manifest["files"] = Json::object();
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.path().filename() != kManifest) files.push_back(entry.path());
@@ -247,7 +251,8 @@ void seal_checkpoint(const fs::path& folder, int64_t step) {
 }
 
 void write_checkpoint(const fs::path& run_folder, const std::string& which, int64_t step,
-                      const std::function<void(const fs::path&)>& fill, int64_t keep) {
+                      const std::string& run, const std::function<void(const fs::path&)>& fill,
+                      int64_t keep) {
   const fs::path place = run_folder / which;
   const fs::path part = part_of(run_folder, which);
   const fs::path old = beside(run_folder, which, kOld);
@@ -255,7 +260,7 @@ void write_checkpoint(const fs::path& run_folder, const std::string& which, int6
   fs::create_directory(part);  // not its parents: a run's folder that has vanished is not made again
   try {
     fill(part);
-    seal_checkpoint(part, step);
+    seal_checkpoint(part, step, run);
   } catch (...) {
     std::error_code ignored;  // what went wrong first is what is told
     fs::remove_all(part, ignored);
@@ -303,6 +308,23 @@ fs::path answers_of_none(const fs::path& folder) {
 int64_t step_of(const fs::path& folder) {
   const auto manifest = read_manifest(folder);
   return manifest ? (*manifest)["step"].get<int64_t>() : 0;
+}
+
+std::string run_of(const fs::path& folder) {
+  const auto manifest = read_manifest(folder);
+  return manifest && manifest->contains("run") && (*manifest)["run"].is_string() ? (*manifest)["run"] : "";
+}
+
+std::string other_run_beside(const fs::path& folder) {
+  const std::string run = run_of(folder);
+  if (run.empty()) return "";
+  std::vector<fs::path> all = older_checkpoints(folder.parent_path());
+  for (const char* which : {"best", "last"})
+    for (const char* ending : {kOld, ""}) all.insert(all.begin(), beside(folder.parent_path(), which, ending));
+  for (const fs::path& other : all)
+    if (const std::string its = is_there(other) ? run_of(other) : ""; !its.empty() && its != run)
+      return other.filename().string();
+  return "";
 }
 
 std::string weights_checksum(const fs::path& run_folder, const std::string& which) {

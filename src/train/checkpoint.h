@@ -11,13 +11,14 @@
 namespace quatrain::train {
 
 /// Puts a checkpoint in the place of the one before it. `fill` writes its files into a folder beside; then
-/// their sizes and checksums are noted, everything is put on the disk and the folder is renamed. At any
+/// their sizes and checksums are noted, everything is put on the disk and the folder is renamed. `run` says
+/// whose it is: the checkpoints of one run have the same, and "" is that of none. At any
 /// moment a whole checkpoint is there: the old one stays as WHICH.old until the new one has its name. With
 /// `keep` above 1, that many checkpoints stay, this one among them: older ones are called step-N.
 ///
 /// Where it fails, what was begun is removed and what was there stays.
 QUATRAIN_API void write_checkpoint(const std::filesystem::path& run_folder, const std::string& which,
-                                   int64_t step,
+                                   int64_t step, const std::string& run,
                                    const std::function<void(const std::filesystem::path&)>& fill,
                                    int64_t keep = 1);
 
@@ -26,7 +27,8 @@ QUATRAIN_API void write_checkpoint(const std::filesystem::path& run_folder, cons
 std::filesystem::path set_aside(const std::filesystem::path& checkpoint_folder);
 
 /// Notes the sizes and checksums of a checkpoint's files as they are.
-QUATRAIN_API void seal_checkpoint(const std::filesystem::path& checkpoint_folder, int64_t step);
+QUATRAIN_API void seal_checkpoint(const std::filesystem::path& checkpoint_folder, int64_t step,
+                                  const std::string& run);
 
 /// The folders of a run's older checkpoints, step-N, the newest first.
 std::vector<std::filesystem::path> older_checkpoints(const std::filesystem::path& run_folder);
@@ -36,6 +38,14 @@ QUATRAIN_API bool is_checkpoint(const std::filesystem::path& folder);
 
 /// The step of a checkpoint; 0 where its manifest cannot be read.
 QUATRAIN_API int64_t step_of(const std::filesystem::path& checkpoint_folder);
+
+/// Whose a checkpoint is, as write_checkpoint() was told; "" where that is not known: older versions did not
+/// say.
+QUATRAIN_API std::string run_of(const std::filesystem::path& checkpoint_folder);
+
+/// The name of a checkpoint beside this one that is another run's, as where folders were copied from one run
+/// to another; "" where there is none.
+QUATRAIN_API std::string other_run_beside(const std::filesystem::path& checkpoint_folder);
 
 /// Where write_checkpoint() puts what is not whole yet: nothing that stands there is worth keeping.
 QUATRAIN_API std::filesystem::path part_of(const std::filesystem::path& run_folder, const std::string& which);

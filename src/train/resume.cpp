@@ -126,7 +126,7 @@ void note_lines(const fs::path& run_folder, const fs::path& checkpoint, int64_t 
     write_state(state, folder);
   };
   constexpr int64_t kAllOlder = std::numeric_limits<int64_t>::max();
-  write_checkpoint(run_folder, "last", state.step, fill, kAllOlder);
+  write_checkpoint(run_folder, "last", state.step, run_of(checkpoint), fill, kAllOlder);
 }
 
 // A finished run drops its damaged lines too, and takes what is left for all: nothing else would ever put it
@@ -199,11 +199,16 @@ Start take_up(const Resumed& r) {
   if (r.run.from == "last" && !has_checkpoint(folder, "last") && (!has_checkpoint(folder) || is_done(r)))
     return begin(r);
   const fs::path from = open_checkpoint(folder, r.run.from).folder;
+  // Going on would replace the one by the other's, or score weights that were never selected.
+  if (const std::string other = other_run_beside(from); !other.empty())
+    refuse(folder, "its checkpoint '" + from.filename().string() + "' is of another run than '" + other +
+                       "' beside it: put back what belongs to this run, or move the other's away");
   check_same_data(r, from);  // first: another vocabulary makes another model
   nn::load_weights(r.task.model(), from / "model.safetensors");
   Start start;
   State& state = start.state = load_state(r.session, r.optimizer, r.parameters, from);
   start.saved_step = state.step;
+  start.run = run_of(from);
   if (state.steps_per_epoch != r.steps_per_epoch)
     refuse(folder, "an epoch has " + std::to_string(r.steps_per_epoch) +
                        " steps now, but in the checkpoint " + std::to_string(state.steps_per_epoch) +

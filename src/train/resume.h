@@ -17,6 +17,7 @@ namespace quatrain::train {
 struct Start {
   State state;
   int64_t saved_step = -1;       ///< of the checkpoint it goes on from; -1: it begins
+  std::string run;               ///< whose that checkpoint is (run_of); "" where it begins
   bool best_is_gone = false;     ///< the weights at hand are the best ones, and best/ does not hold them
   std::optional<Result> result;  ///< of a run that has nothing left to do; the model has its best weights
 };
@@ -36,7 +37,7 @@ struct Resumed {
 
 /// Takes up what the run's folder holds: weights, moments, generator and state of the checkpoint to resume
 /// from. Without a checkpoint the run begins, with the seed's generator. Checkpoints of other data are
-/// refused, and a folder whose run could only be started again.
+/// refused, and a folder whose run could only be started again or that has checkpoints of several runs.
 ///
 /// Selection continues from best/ where that is still as the state says. Else (it is damaged, deleted, or of
 /// a later step than the older checkpoint that is resumed) the next evaluation selects new ones.

@@ -27,11 +27,12 @@ void write_model(const Task& task, const nn::Safetensors& weights, const nn::Nam
 
 }  // namespace
 
-Saver::Saver(Task& task, Metrics& metrics, fs::path run_folder, int64_t keep, int64_t saved_step,
-             std::function<void(const std::string&)> tell)
+Saver::Saver(Task& task, Metrics& metrics, fs::path run_folder, std::string run, int64_t keep,
+             int64_t saved_step, std::function<void(const std::string&)> tell)
     : task_(task),
       metrics_(metrics),
       folder_(std::move(run_folder)),
+      run_(std::move(run)),
       keep_(keep),
       tell_(std::move(tell)),
       saved_step_(saved_step) {}
@@ -47,7 +48,7 @@ bool Saver::last(int64_t step, const Fill& fill, bool continues) {
   return attempt(step, continues, [&] {
     metrics_.sync();
     write_checkpoint(
-        folder_, "last", step,
+        folder_, "last", step, run_,
         [&](const fs::path& folder) {
           write_model(task_, nn::weights_of(task_.model()), structures_of(task_.model()), folder);
           fill(folder);
@@ -65,7 +66,7 @@ std::string Saver::kept() const {
 
 bool Saver::write_best(bool continues) {
   return attempt(unsaved_best_->step, continues, [&] {
-    write_checkpoint(folder_, "best", unsaved_best_->step, [&](const fs::path& folder) {
+    write_checkpoint(folder_, "best", unsaved_best_->step, run_, [&](const fs::path& folder) {
       write_model(task_, unsaved_best_->weights, unsaved_best_->structures, folder);
     });
     unsaved_best_.reset();

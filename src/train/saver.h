@@ -17,11 +17,12 @@ class Saver {
  public:
   using Fill = std::function<void(const std::filesystem::path&)>;
 
-  /// `saved_step` is that of the checkpoint the run goes on from, -1 without one; `tell` gets a sentence for
+  /// `run` goes into each checkpoint, and says whose it is. `saved_step` is that of the checkpoint the run
+  /// goes on from, -1 without one; `tell` gets a sentence for
   /// each checkpoint that cannot be written and without which training `continues`: else the run ends with a
   /// sentence of its own.
-  Saver(Task& task, Metrics& metrics, std::filesystem::path run_folder, int64_t keep, int64_t saved_step,
-        std::function<void(const std::string&)> tell);
+  Saver(Task& task, Metrics& metrics, std::filesystem::path run_folder, std::string run, int64_t keep,
+        int64_t saved_step, std::function<void(const std::string&)> tell);
 
   /// The model as it stands becomes the best checkpoint. Where that fails, its weights are kept in memory and
   /// tried again with the next checkpoint.
@@ -50,6 +51,7 @@ class Saver {
   Task& task_;
   Metrics& metrics_;
   std::filesystem::path folder_;
+  std::string run_;
   int64_t keep_;
   std::function<void(const std::string&)> tell_;
   std::optional<Best> unsaved_best_;

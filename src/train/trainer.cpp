@@ -12,6 +12,7 @@
 #include "support/parts.h"
 #include "support/version.h"
 #include "train/checkpoint.h"
+#include "train/checksum.h"
 #include "train/finite.h"
 #include "train/gradients.h"
 #include "train/metrics.h"
@@ -89,7 +90,10 @@ class Run {
     if (const auto losses = metrics.losses(state_.metrics_lines); !losses.empty()) tell(losses);
     state_.figure = task_.selection().figure;
     state_.device = session_.device_kind();
-    Saver saver(task_, metrics, run_.folder, options_.keep, start.saved_step, told);
+    // Whose its checkpoints are: two that began alike are one.
+    const std::string identity =
+        start.run.empty() ? checksum(task_.recipe() + std::to_string(options_.seed)) : start.run;
+    Saver saver(task_, metrics, run_.folder, identity, options_.keep, start.saved_step, told);
     metrics_ = &metrics;
     saver_ = &saver;
     resumed_seconds_ = state_.seconds;

@@ -93,6 +93,34 @@ TEST(CheckAdvice, a_file_that_is_gone_is_called_missing) {
   EXPECT_EQ(place.run("check ranks").code, 0);
 }
 
+TEST(CheckAdvice, checkpoints_of_another_run_are_told) {
+  const Workplace place;
+  ASSERT_EQ(place.run(kFinished).code, 0);
+  fs::rename(place.path("run"), place.path("other"));
+  ASSERT_EQ(place.run(kFinished + " --seed 2").code, 0);
+  fs::rename(place.path("run/best"), place.path("away"));
+  fs::copy(place.path("other/best"), place.path("run/best"));
+  const Outcome mixed = place.run("check run");
+  EXPECT_EQ(mixed.code, 1);
+  EXPECT_THAT(mixed.out, HasSubstr("it is of another run than 'best' beside it: put back what belongs to"));
+  EXPECT_THAT(place.run("train run --resume").error, HasSubstr("is of another run than 'best'"));
+  fs::remove_all(place.path("run/best"));
+  fs::rename(place.path("away"), place.path("run/best"));
+  EXPECT_EQ(place.run("check run").code, 0);
+
+  fs::copy(place.path("run/step-000008"), place.path("run/step-000009"));
+  EXPECT_THAT(place.run("check run").out, HasSubstr("its name is not that of its step, 8"));
+  EXPECT_THAT(place.run("average run --out mean").error, Not(HasSubstr("8, 8")));
+  fs::remove_all(place.path("run/step-000009"));
+
+  fs::remove(place.path("run/result.json"));
+  fs::rename(place.path("run/last"), place.path("run/last.old"));
+  fs::resize_file(place.path("run/best/model.safetensors"), 100);
+  EXPECT_THAT(place.run("predict run hello").error, HasSubstr("train run --resume --from last.old"));
+  EXPECT_EQ(place.run("train run --resume --from last.old --set train.steps=16").code, 0);
+  EXPECT_EQ(place.run("check run").code, 0);
+}
+
 TEST(CheckAdvice, a_folder_that_may_not_be_read_is_named) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";
   const Workplace place;

@@ -41,7 +41,7 @@ class AverageTest : public FolderTest {
     const fs::path place = folder_ / name;
     fs::create_directories(place);
     nn::write_safetensors(place / "model.safetensors", tensors, metadata);
-    seal_checkpoint(place, 1);
+    seal_checkpoint(place, 1, "");
     return {name, 1, place};
   }
 };

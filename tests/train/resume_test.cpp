@@ -184,6 +184,50 @@ TEST_F(ResumeTest, AnOlderCheckpointKnowsNothingOfLaterWeights) {
   }
 }
 
+// As where a backup brings back a part of a folder.
+TEST_F(ResumeTest, CheckpointsOfAnotherRunAreRefused) {
+  ToyTask one, two;
+  TrainerOptions otherwise = options();
+  otherwise.seed = 2;
+  train(one, otherwise);
+  fs::rename(run_, folder_ / "other");
+  train(two, options());
+  fs::rename(run_, folder_ / "own");
+  for (const std::string which : {"best", "last", "step-000012"})
+    for (const bool finished : {true, false}) {
+      SCOPED_TRACE(which);
+      fs::remove_all(run_);
+      fs::copy(folder_ / "own", run_, fs::copy_options::recursive);
+      fs::remove_all(run_ / which);
+      fs::copy(folder_ / "other" / which, run_ / which);
+      if (!finished) fs::remove(run_ / "result.json");
+      const std::string best = weights("best"), last = weights("last");
+      ToyTask again;
+      EXPECT_THAT(refusal(again, options(30)),
+                  AllOf(HasSubstr("is of another run than '"), HasSubstr("'" + which + "'")));
+      EXPECT_EQ(weights("best"), best);
+      EXPECT_EQ(weights("last"), last);
+      EXPECT_EQ(fs::exists(run_ / "result.json"), finished);
+    }
+  // What older versions wrote does not say whose it is.
+  seal_checkpoint(run_ / "step-000012", 12, "");
+  ToyTask older;
+  EXPECT_TRUE(train(older, options(30)).finished);
+}
+
+// The state between two renames.
+TEST_F(ResumeTest, AnOldLastCheckpointCanBeNamed) {
+  ToyTask straight, task, resumed;
+  const Result whole = train(straight, options(30));
+  fs::remove_all(run_);
+  train(task, options());
+  fs::rename(run_ / "last", run_ / "last.old");
+  EXPECT_EQ(sound_checkpoints(run_).front().name, "last.old");
+  EXPECT_EQ(train(resumed, options(30), "last.old").steps, 30);
+  EXPECT_TRUE(fs::exists(run_ / "last"));
+  EXPECT_FALSE(fs::exists(run_ / "last.old"));
+}
+
 TEST_F(ResumeTest, OtherWordsThanTheCheckpointsAreRefused) {
   ToyTask task, other;
   stop_at_ = 9;

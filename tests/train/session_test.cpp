@@ -113,7 +113,7 @@ class DeviceTest : public FolderTest {
     auto state = nlohmann::ordered_json::parse(contents(checkpoint / "training.json"));
     change(state);
     write_text(checkpoint / "training.json", state.dump(2) + "\n");
-    seal_checkpoint(checkpoint, state["step"]);
+    seal_checkpoint(checkpoint, state["step"], run_of(checkpoint));
   }
 
   std::string told_;
