@@ -71,14 +71,11 @@ int write_for_other(const ConvertArguments& arguments) {
   tasks::set_threads(model->recipe());
   const torch::NoGradGuard no_grad;
   const auto write = [&] {
-    return model->export_to({.format = arguments.to,
-                             .folder = arguments.out,
-                             .data = arguments.data,
-                             .split = arguments.split});
+    return model->export_to(
+        {.format = arguments.to, .folder = arguments.out, .data = arguments.data, .split = arguments.split});
   };
-  const bool scores_data = std::ranges::any_of(formats, [&](const auto& format) {
-    return format.name == arguments.to && format.scores_data;
-  });
+  const bool scores_data = std::ranges::any_of(
+      formats, [&](const auto& format) { return format.name == arguments.to && format.scores_data; });
   const auto notes = [&] {
     if (scores_data) return write();  // which takes its time
     const HeldStop whole;             // nothing half-written is left

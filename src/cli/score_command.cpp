@@ -17,12 +17,28 @@
 namespace quatrain::cli {
 namespace {
 
+namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 void keep(std::string line, const std::string& place, std::vector<std::string>& lines) {
   if (const std::string problem = line_problem(line); !problem.empty())
     throw std::runtime_error(place + ":" + std::to_string(lines.size() + 1) + ": " + problem);
   lines.push_back(std::move(line));
+}
+
+std::vector<std::string> files_of(const ScoreArguments& arguments) {
+  std::vector<std::string> files = arguments.references;
+  files.push_back(arguments.hypotheses);
+  return files;
+}
+
+void refuse_outputs_that_are_read(const ScoreArguments& arguments) {
+  for (const auto& [option, out] :
+       {std::pair("--json", arguments.json), {"--confusions", arguments.confusions}})
+    for (const auto& file : files_of(arguments))
+      if (std::error_code none; !out.empty() && fs::equivalent(out, file, none))
+        throw UsageError(std::string("score: ") + option + " would write over " + file +
+                         ", which is scored: choose another file");
 }
 
 std::string joined(const std::array<double, scores::BleuCounts::kOrders>& precisions) {
@@ -47,7 +63,7 @@ std::vector<std::string> scored_lines(const std::string& file) {
   } catch (const std::invalid_argument& error) {
     throw std::runtime_error("score: " + file + " cannot be read: " + error.what());
   }
-  if (std::filesystem::is_regular_file(file) && std::filesystem::file_size(file) == 0) return lines;
+  if (fs::is_regular_file(file) && fs::file_size(file) == 0) return lines;
   data::LineFile reader(file);
   for (std::string_view line; reader.next(line);) keep(std::string(line), file, lines);
   return lines;
@@ -67,9 +83,14 @@ int score_command(const ScoreArguments& arguments) {
   for (const auto& file : arguments.references)
     if (file == "-")
       throw UsageError("score: REFERENCES must be a file; only HYPOTHESES may be the standard input, -");
+  refuse_outputs_that_are_read(arguments);
   if (arguments.metric != "bleu") return score_errors(arguments);
   if (arguments.alignment || !arguments.confusions.empty())
     throw UsageError("score: --alignment and --confusions are of --metric wer and cer, got bleu");
+  for (const auto& file : files_of(arguments))
+    if (fs::path(file).extension() == ".trn")
+      throw UsageError("score: " + file +
+                       " has transcripts, whose names BLEU would count as words: add --metric wer or cer");
   const auto tokenizer = scores::parse_bleu_tokenizer(arguments.tokenize.value_or("13a"));
   std::vector<std::vector<std::string>> references;
   for (const auto& file : arguments.references) references.push_back(scored_lines(file));

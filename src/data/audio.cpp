@@ -15,7 +15,8 @@ namespace quatrain::data {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int64_t kBlock = 1 << 16;  // values read at once
+constexpr int64_t kBlock = 1 << 16;     // values read at once
+constexpr float kLargestSample = 1e9F;  // whose powers are finite, too
 
 /// Compressed codings inside a WAV file are left to other programs: speech is not kept in them, and their
 /// headers do not tell a length in frames.
@@ -84,8 +85,9 @@ at::Tensor AudioFile::read(int64_t most) {
     if (got < asked) check_complete(file_, info_.frames, next_ + frames);
   }
   for (size_t i = 0; i < values.size(); ++i) {
-    TORCH_CHECK(std::isfinite(values[i]), "audio: the samples of ", file_.string(),
-                " must be finite numbers, but in frame ", next_ + static_cast<int64_t>(i) / info_.channels,
+    TORCH_CHECK(std::abs(values[i]) <= kLargestSample, "audio: the samples of ", file_.string(),
+                " must be finite numbers of at most ", kLargestSample,
+                " in size (full scale is 1), but in frame ", next_ + static_cast<int64_t>(i) / info_.channels,
                 " (from 0 on) one is ", values[i], "; convert or record it again");
   }
   next_ += frames;

@@ -320,7 +320,8 @@ std::string other_run_beside(const fs::path& folder) {
   if (run.empty()) return "";
   std::vector<fs::path> all = older_checkpoints(folder.parent_path());
   for (const char* which : {"best", "last"})
-    for (const char* ending : {kOld, ""}) all.insert(all.begin(), beside(folder.parent_path(), which, ending));
+    for (const char* ending : {kOld, ""})
+      all.insert(all.begin(), beside(folder.parent_path(), which, ending));
   for (const fs::path& other : all)
     if (const std::string its = is_there(other) ? run_of(other) : ""; !its.empty() && its != run)
       return other.filename().string();

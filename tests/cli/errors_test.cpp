@@ -278,8 +278,8 @@ std::vector<Section> sections() {
        {{"a mean of one checkpoint", "average run --out mean", 1},
         {"a mean with a damaged checkpoint", "average run --out mean", 1,
          [](const Workplace& place) {
-           fs::copy(place.path("run/last"), place.path("run/step-000001"));
-           fs::remove(place.path("run/step-000001/training.json"));
+           fs::copy(place.path("run/last"), place.path("run/step-000002"));
+           fs::remove(place.path("run/step-000002/training.json"));
          }},
         {"no evaluated checkpoint", "predict run", 1,
          [](const Workplace& place) { fs::remove_all(place.path("run/best")); }},
@@ -351,6 +351,9 @@ std::vector<Section> sections() {
         {"words of BLEU for an error rate", "score data/dev.tsv data/dev.tsv --metric wer --tokenize none",
          2},
         {"confusions of BLEU", "score data/dev.tsv data/dev.tsv --confusions confusions.tsv", 2},
+        {"BLEU of transcripts", "score data/hyp.trn data/hyp.trn", 2, file("data/hyp.trn", "a film (one)\n")},
+        {"an output that is read", "score short.txt data/dev.tsv --json short.txt", 2,
+         file("short.txt", "a film\n")},
         {"several references of an error rate", "score data/dev.tsv data/dev.tsv data/dev.tsv --metric cer",
          2},
         {"a transcript beside lines", "score data/hyp.trn data/dev.tsv --metric wer", 2,

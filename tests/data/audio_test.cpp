@@ -206,7 +206,7 @@ TEST_F(AudioTest, SaysWhatIsWrong) {
                 HasSubstr("promises " + std::to_string(rate) + " samples a second, but there must be 1 to "));
   EXPECT_THAT(error(wav(std::string(512, '\0'), {.tag = 17, .bits = 4})), HasSubstr("a.wav"));
   EXPECT_THAT(error(wav(bytes_of(0.5F, NAN), {.tag = 3, .bits = 32})),
-              HasSubstr("must be finite numbers, but in frame 1"));
+              HasSubstr("must be finite numbers of at most 1e+09 in size (full scale is 1), but in frame 1"));
   EXPECT_THAT(error_of([&] { read_audio(folder_ / "none.wav"); }), HasSubstr("there is no such file"));
   EXPECT_THAT(error_of([&] { read_audio(folder_); }), HasSubstr("it is a folder"));
 }
