@@ -100,6 +100,7 @@ std::string look_at_checkpoint(const fs::path& run, const std::string& name, boo
   }
   if (!changed) return text;
   train::seal_checkpoint(folder, step, train::run_of(folder));
+  if (const auto left = train::find_damage(folder); !left.empty()) throw std::runtime_error(join(left));
   return text + "; changed, and accepted as it is";
 }
 

@@ -12,8 +12,8 @@
 #include "cli/gnuplot.h"
 #include "cli/metrics_file.h"
 #include "cli/recipe_files.h"
-#include "quatrain/train/checkpoint.h"
 #include "support/atomic_file.h"
+#include "train/checkpoint.h"
 #include "train/run_files.h"
 
 namespace quatrain::cli {
@@ -83,9 +83,9 @@ int plot_command(const PlotArguments& arguments) {
     if (train::is_average(run))
       throw UsageError("plot: '" + std::string(run) +
                        "' is a mean of checkpoints, which has no curves: name the run that it is of");
-    if (!train::parts_of(run).metrics && train::has_checkpoint(run, "best") && !train::has_checkpoint(run))
+    if (!train::parts_of(run).metrics && train::is_checkpoint(fs::path(run) / "best"))
       throw UsageError("plot: '" + std::string(run) +
-                       "' holds weights that were converted, which have no curves: train it, or name the run "
+                       "' holds weights without curves, as a converted run does: train it, or name the run "
                        "that they are of");
     metrics.push_back(read_metrics(run));
     for (const auto& damage : metrics.back().damage)

@@ -193,6 +193,15 @@ void retire(const fs::path& run_folder, const fs::path& old, int64_t keep) {
   fs::rename(old, place);
 }
 
+// Those that are there, under all their names.
+std::vector<fs::path> all_checkpoints(const fs::path& run_folder) {
+  std::vector<fs::path> all = older_checkpoints(run_folder);
+  for (const char* which : {"best", "last"})
+    for (const char* ending : {kOld, ""}) all.insert(all.begin(), beside(run_folder, which, ending));
+  std::erase_if(all, [](const fs::path& one) { return !is_there(one); });
+  return all;
+}
+
 }  // namespace
 
 std::vector<fs::path> older_checkpoints(const fs::path& run_folder) {
@@ -315,16 +324,17 @@ std::string run_of(const fs::path& folder) {
   return manifest && manifest->contains("run") && (*manifest)["run"].is_string() ? (*manifest)["run"] : "";
 }
 
+std::string name_of_run(const fs::path& run_folder) {
+  for (const fs::path& one : all_checkpoints(run_folder))
+    if (std::string its = run_of(one); !its.empty()) return its;
+  return "";
+}
+
 std::string other_run_beside(const fs::path& folder) {
   const std::string run = run_of(folder);
   if (run.empty()) return "";
-  std::vector<fs::path> all = older_checkpoints(folder.parent_path());
-  for (const char* which : {"best", "last"})
-    for (const char* ending : {kOld, ""})
-      all.insert(all.begin(), beside(folder.parent_path(), which, ending));
-  for (const fs::path& other : all)
-    if (const std::string its = is_there(other) ? run_of(other) : ""; !its.empty() && its != run)
-      return other.filename().string();
+  for (const fs::path& other : all_checkpoints(folder.parent_path()))
+    if (const std::string its = run_of(other); !its.empty() && its != run) return other.filename().string();
   return "";
 }
 

@@ -11,10 +11,10 @@
 namespace quatrain::train {
 
 /// Puts a checkpoint in the place of the one before it. `fill` writes its files into a folder beside; then
-/// their sizes and checksums are noted, everything is put on the disk and the folder is renamed. `run` says
-/// whose it is: the checkpoints of one run have the same, and "" is that of none. At any
-/// moment a whole checkpoint is there: the old one stays as WHICH.old until the new one has its name. With
-/// `keep` above 1, that many checkpoints stay, this one among them: older ones are called step-N.
+/// their sizes and checksums are noted, everything is put on the disk and the folder is renamed. `run` names
+/// the run that it belongs to, and is empty where it belongs to none. At any moment a whole checkpoint is
+/// there: the old one stays as WHICH.old until the new one has its name. With `keep` above 1, that many
+/// checkpoints stay, this one among them: older ones are called step-N.
 ///
 /// Where it fails, what was begun is removed and what was there stays.
 QUATRAIN_API void write_checkpoint(const std::filesystem::path& run_folder, const std::string& which,
@@ -39,12 +39,15 @@ QUATRAIN_API bool is_checkpoint(const std::filesystem::path& folder);
 /// The step of a checkpoint; 0 where its manifest cannot be read.
 QUATRAIN_API int64_t step_of(const std::filesystem::path& checkpoint_folder);
 
-/// Whose a checkpoint is, as write_checkpoint() was told; "" where that is not known: older versions did not
-/// say.
+/// The run that a checkpoint belongs to, as write_checkpoint() was told; "" where that is not known: older
+/// versions did not say.
 QUATRAIN_API std::string run_of(const std::filesystem::path& checkpoint_folder);
 
-/// The name of a checkpoint beside this one that is another run's, as where folders were copied from one run
-/// to another; "" where there is none.
+/// The first name that a checkpoint of this folder has for its run; "" where none has one.
+std::string name_of_run(const std::filesystem::path& run_folder);
+
+/// The name of a checkpoint beside this one that belongs to another run, as where folders were copied from
+/// one run to another; "" where there is none.
 QUATRAIN_API std::string other_run_beside(const std::filesystem::path& checkpoint_folder);
 
 /// Where write_checkpoint() puts what is not whole yet: nothing that stands there is worth keeping.

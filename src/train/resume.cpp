@@ -208,7 +208,7 @@ Start take_up(const Resumed& r) {
   Start start;
   State& state = start.state = load_state(r.session, r.optimizer, r.parameters, from);
   start.saved_step = state.step;
-  start.run = run_of(from);
+  start.run = name_of_run(folder);  // that of the others, where an older version wrote this one
   if (state.steps_per_epoch != r.steps_per_epoch)
     refuse(folder, "an epoch has " + std::to_string(r.steps_per_epoch) +
                        " steps now, but in the checkpoint " + std::to_string(state.steps_per_epoch) +

@@ -17,7 +17,7 @@ namespace quatrain::train {
 struct Start {
   State state;
   int64_t saved_step = -1;       ///< of the checkpoint it goes on from; -1: it begins
-  std::string run;               ///< whose that checkpoint is (run_of); "" where it begins
+  std::string run;               ///< the name that its checkpoints have for it; "" where none has one
   bool best_is_gone = false;     ///< the weights at hand are the best ones, and best/ does not hold them
   std::optional<Result> result;  ///< of a run that has nothing left to do; the model has its best weights
 };

@@ -17,10 +17,9 @@ class Saver {
  public:
   using Fill = std::function<void(const std::filesystem::path&)>;
 
-  /// `run` goes into each checkpoint, and says whose it is. `saved_step` is that of the checkpoint the run
-  /// goes on from, -1 without one; `tell` gets a sentence for
-  /// each checkpoint that cannot be written and without which training `continues`: else the run ends with a
-  /// sentence of its own.
+  /// `run` is the name of the run, which each checkpoint notes. `saved_step` is that of the checkpoint the
+  /// run goes on from, -1 without one; `tell` gets a sentence for each checkpoint that cannot be written and
+  /// without which training `continues`: else the run ends with a sentence of its own.
   Saver(Task& task, Metrics& metrics, std::filesystem::path run_folder, std::string run, int64_t keep,
         int64_t saved_step, std::function<void(const std::string&)> tell);
 

@@ -90,10 +90,9 @@ class Run {
     if (const auto losses = metrics.losses(state_.metrics_lines); !losses.empty()) tell(losses);
     state_.figure = task_.selection().figure;
     state_.device = session_.device_kind();
-    // Whose its checkpoints are: two that began alike are one.
-    const std::string identity =
+    const std::string name =
         start.run.empty() ? checksum(task_.recipe() + std::to_string(options_.seed)) : start.run;
-    Saver saver(task_, metrics, run_.folder, identity, options_.keep, start.saved_step, told);
+    Saver saver(task_, metrics, run_.folder, name, options_.keep, start.saved_step, told);
     metrics_ = &metrics;
     saver_ = &saver;
     resumed_seconds_ = state_.seconds;

@@ -58,7 +58,8 @@ const json& layer_of(const json& report, const std::string& name) {
 TEST_F(ConvertTest, runs_become_runs) {
   const Outcome outcome = place_.run("convert run small --algebra 'phm(4)' --json report.json");
   ASSERT_EQ(outcome.code, 0) << outcome.error;
-  EXPECT_THAT(place_.run("plot small --out small.svg").error, HasSubstr("which have no curves: train it"));
+  EXPECT_THAT(place_.run("plot small --out small.svg").error,
+              HasSubstr("holds weights without curves, as a converted run does"));
   EXPECT_THAT(outcome.out, HasSubstr("encoder.layers.0.attention.query"));
   EXPECT_THAT(outcome.out, HasSubstr("6 of 7 layers in the algebra phm(4); written to small"));
   const json report = json::parse(place_.read("report.json"));

@@ -209,10 +209,14 @@ TEST_F(ResumeTest, CheckpointsOfAnotherRunAreRefused) {
       EXPECT_EQ(weights("last"), last);
       EXPECT_EQ(fs::exists(run_ / "result.json"), finished);
     }
-  // What older versions wrote does not say whose it is.
+  // What older versions wrote does not say so; gone on from, it is of the run that the others name.
   seal_checkpoint(run_ / "step-000012", 12, "");
+  const std::string name = run_of(run_ / "last");
   ToyTask older;
-  EXPECT_TRUE(train(older, options(30)).finished);
+  TrainerOptions longer = otherwise;
+  longer.steps = 30;
+  EXPECT_TRUE(train(older, longer, "step-000012").finished);
+  EXPECT_EQ(run_of(run_ / "last"), name);
 }
 
 // The state between two renames.
@@ -220,10 +224,13 @@ TEST_F(ResumeTest, AnOldLastCheckpointCanBeNamed) {
   ToyTask straight, task, resumed;
   const Result whole = train(straight, options(30));
   fs::remove_all(run_);
-  train(task, options());
+  stop_at_ = 12;
+  train(task, options(30));
+  stop_at_ = -1, stop_ = false;
   fs::rename(run_ / "last", run_ / "last.old");
   EXPECT_EQ(sound_checkpoints(run_).front().name, "last.old");
-  EXPECT_EQ(train(resumed, options(30), "last.old").steps, 30);
+  EXPECT_EQ(train(resumed, options(30), "last.old").test, whole.test);
+  expect_same_bits(copies(resumed.model()), copies(straight.model()));
   EXPECT_TRUE(fs::exists(run_ / "last"));
   EXPECT_FALSE(fs::exists(run_ / "last.old"));
 }

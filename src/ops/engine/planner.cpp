@@ -179,7 +179,7 @@ bool leave_caches(double bytes, int64_t traffic) {
 /// The time to read prepared weights that do not stay in a cache; 0 for others. Measured on one thread: rows
 /// of S, four at a time, come at up to 22 GB/s on a Xeon with AMX, packed blocks at 17 on an EPYC of the
 /// fourth generation, since products fetch them in their order. Two threads read 1.3 to 1.9 times as fast
-/// there; more of them share a memory that no longer follows.
+/// there, for which the square root of their number stands. More than two were not measured.
 double memory_cost(const Problem& p, Way way) {
   constexpr double kRows = 20e3, kBlocks = 17e3;  // bytes a microsecond
   if (!p.prepared) return 0;
