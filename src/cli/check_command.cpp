@@ -75,9 +75,7 @@ std::string look_at_checkpoint(const fs::path& run, const std::string& name, boo
   const fs::path folder = changed ? run / name : train::find_checkpoint(run, name);
   const auto model = tasks::load_checkpoint(folder);
   const tasks::Recipe& recipe = model->recipe();
-  if (const std::string other = train::other_run_beside(folder); !other.empty())
-    throw std::runtime_error("it is of another run than '" + other +
-                             "' beside it: put back what belongs to this run, or move the other's away");
+  if (const std::string why = train::foreign(folder); !why.empty()) throw std::runtime_error("it " + why);
   const auto parameters = train::trained_parameters(model->module());
   int64_t numbers = 0;
   if (const std::string what = train::first_not_finite(model->module()); !what.empty())

@@ -84,10 +84,8 @@ std::vector<Checkpoint> checkpoints_to_average(const fs::path& run_folder, int64
   std::vector<Checkpoint> checkpoints;
   for (const auto& name : names) checkpoints.push_back(open_checkpoint(run_folder, name));
   for (const Checkpoint& one : checkpoints)
-    if (const std::string other = other_run_beside(one.folder); !other.empty())
-      throw std::runtime_error("the checkpoint '" + one.folder.string() + "' is of another run than '" +
-                               other +
-                               "' beside it: put back what belongs to this run, or move the other's away");
+    if (const std::string why = foreign(one.folder); !why.empty())
+      throw std::runtime_error("the checkpoint '" + one.folder.string() + "' " + why);
   std::reverse(checkpoints.begin(), checkpoints.end());
   return checkpoints;
 }

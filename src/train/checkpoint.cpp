@@ -330,11 +330,13 @@ std::string name_of_run(const fs::path& run_folder) {
   return "";
 }
 
-std::string other_run_beside(const fs::path& folder) {
+std::string foreign(const fs::path& folder) {
   const std::string run = run_of(folder);
   if (run.empty()) return "";
   for (const fs::path& other : all_checkpoints(folder.parent_path()))
-    if (const std::string its = run_of(other); !its.empty() && its != run) return other.filename().string();
+    if (const std::string its = run_of(other); !its.empty() && its != run)
+      return "is of another run than '" + other.filename().string() +
+             "' beside it: put back what belongs to this run, or move the other's away";
   return "";
 }
 

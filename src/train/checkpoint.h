@@ -46,9 +46,9 @@ QUATRAIN_API std::string run_of(const std::filesystem::path& checkpoint_folder);
 /// The first name that a checkpoint of this folder has for its run; "" where none has one.
 std::string name_of_run(const std::filesystem::path& run_folder);
 
-/// The name of a checkpoint beside this one that belongs to another run, as where folders were copied from
-/// one run to another; "" where there is none.
-QUATRAIN_API std::string other_run_beside(const std::filesystem::path& checkpoint_folder);
+/// What to say of a checkpoint beside which one of another run lies, as where folders were copied from one
+/// run to another: "is of another run than 'best' ..."; "" where there is none.
+QUATRAIN_API std::string foreign(const std::filesystem::path& checkpoint_folder);
 
 /// Where write_checkpoint() puts what is not whole yet: nothing that stands there is worth keeping.
 QUATRAIN_API std::filesystem::path part_of(const std::filesystem::path& run_folder, const std::string& which);

@@ -200,9 +200,8 @@ Start take_up(const Resumed& r) {
     return begin(r);
   const fs::path from = open_checkpoint(folder, r.run.from).folder;
   // Going on would replace the one by the other's, or score weights that were never selected.
-  if (const std::string other = other_run_beside(from); !other.empty())
-    refuse(folder, "its checkpoint '" + from.filename().string() + "' is of another run than '" + other +
-                       "' beside it: put back what belongs to this run, or move the other's away");
+  if (const std::string why = foreign(from); !why.empty())
+    refuse(folder, "its checkpoint '" + from.filename().string() + "' " + why);
   check_same_data(r, from);  // first: another vocabulary makes another model
   nn::load_weights(r.task.model(), from / "model.safetensors");
   Start start;

@@ -103,7 +103,8 @@ TEST(CheckAdvice, checkpoints_of_another_run_are_told) {
   const Outcome mixed = place.run("check run");
   EXPECT_EQ(mixed.code, 1);
   EXPECT_THAT(mixed.out, HasSubstr("it is of another run than 'best' beside it: put back what belongs to"));
-  EXPECT_THAT(place.run("train run --resume").error, HasSubstr("is of another run than 'best'"));
+  for (const std::string words : {"train run --resume", "average run --out mean"})
+    EXPECT_THAT(place.run(words).error, HasSubstr("is of another run than 'best'"));
   fs::remove_all(place.path("run/best"));
   fs::rename(place.path("away"), place.path("run/best"));
   EXPECT_EQ(place.run("check run").code, 0);
