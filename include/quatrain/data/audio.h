@@ -33,8 +33,8 @@ struct QUATRAIN_API Audio {
 ///
 /// Errors are c10::Error and name the file: it is missing or of another format, its header is damaged or
 /// does not say how long it is, it holds fewer frames than its header promises (both numbers are named), or
-/// a sample is no finite number. A file without any frames is none. A WAV that was written to a pipe, whose
-/// header holds the usual mark of an unknown length, goes on to the end of its file.
+/// a sample is no finite number or beyond 1e9. A file without any frames is none. A WAV that was written to a
+/// pipe, whose header holds the usual mark of an unknown length, goes on to the end of its file.
 class QUATRAIN_API AudioFile {
  public:
   explicit AudioFile(std::filesystem::path file);
