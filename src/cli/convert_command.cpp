@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/console.h"
 #include "cli/convert.h"
@@ -61,26 +62,20 @@ int write_for_other(const ConvertArguments& arguments) {
     throw UsageError("convert: --where, --except and --heads are for another algebra, not for --to");
   require_new("convert", arguments.out);
   const auto model = tasks::load_run(arguments.in, parse_settings(arguments.settings), tasks::Use::scores);
-  const auto& formats = model->recipe().about().exports;
+  const bool model_alone = std::ranges::any_of(model->recipe().about().exports, [&](const auto& format) {
+    return format.name == arguments.to && !format.scores_data;
+  });
   const bool chooses = !arguments.data.empty() || !arguments.split.empty() || !arguments.settings.empty();
-  if (chooses && std::ranges::any_of(formats, [&](const auto& format) {
-        return format.name == arguments.to && !format.scores_data;
-      }))
+  if (chooses && model_alone)
     throw UsageError("convert: --data, --split and --set say what is scored, and --to " + arguments.to +
                      " writes the model alone: leave them out");
   tasks::set_threads(model->recipe());
   const torch::NoGradGuard no_grad;
-  const auto write = [&] {
-    return model->export_to(
-        {.format = arguments.to, .folder = arguments.out, .data = arguments.data, .split = arguments.split});
-  };
-  const bool scores_data = std::ranges::any_of(
-      formats, [&](const auto& format) { return format.name == arguments.to && format.scores_data; });
-  const auto notes = [&] {
-    if (scores_data) return write();  // which takes its time
-    const HeldStop whole;             // nothing half-written is left
-    return write();
-  }();
+  std::optional<HeldStop> whole;  // nothing half-written is left; data take too long to be waited for
+  if (model_alone) whole.emplace();
+  const auto notes = model->export_to(
+      {.format = arguments.to, .folder = arguments.out, .data = arguments.data, .split = arguments.split});
+  whole.reset();
   std::printf("The run %s is written for %s, in %s.\n", arguments.in.c_str(), arguments.to.c_str(),
               arguments.out.c_str());
   for (const auto& note : notes) std::printf("  %s\n", note.c_str());

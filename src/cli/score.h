@@ -11,6 +11,9 @@ namespace quatrain::cli {
 /// The lines of a file, or of the standard input where it is "-".
 std::vector<std::string> scored_lines(const std::string& file);
 
+/// True of transcripts, whose lines end with a name.
+bool is_trn(const std::string& file);
+
 /// Throws where the hypotheses are not as many as those of reference `of`, or there are none.
 void require_as_many(size_t hypotheses, size_t references, const ScoreArguments& arguments, size_t of);
 

@@ -49,6 +49,10 @@ std::string joined(const std::array<double, scores::BleuCounts::kOrders>& precis
 
 }  // namespace
 
+bool is_trn(const std::string& file) {
+  return fs::path(file).extension() == ".trn";
+}
+
 std::vector<std::string> scored_lines(const std::string& file) {
   std::vector<std::string> lines;
   if (file == "-") {
@@ -88,7 +92,7 @@ int score_command(const ScoreArguments& arguments) {
   if (arguments.alignment || !arguments.confusions.empty())
     throw UsageError("score: --alignment and --confusions are of --metric wer and cer, got bleu");
   for (const auto& file : files_of(arguments))
-    if (fs::path(file).extension() == ".trn")
+    if (is_trn(file))
       throw UsageError("score: " + file +
                        " has transcripts, whose names BLEU would count as words: add --metric wer or cer");
   const auto tokenizer = scores::parse_bleu_tokenizer(arguments.tokenize.value_or("13a"));

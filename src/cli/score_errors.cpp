@@ -1,6 +1,5 @@
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -26,10 +25,6 @@ struct Pair {
 };
 
 constexpr size_t kMostPairs = size_t{1} << 30;  // of tokens: an alignment takes a byte for each
-
-bool is_trn(const std::string& file) {
-  return std::filesystem::path(file).extension() == ".trn";
-}
 
 // The space between words is one, as where runs of characters are scored.
 Tokens characters_of(const Tokens& words) {

@@ -321,7 +321,7 @@ int64_t step_of(const fs::path& folder) {
 
 std::string run_of(const fs::path& folder) {
   const auto manifest = read_manifest(folder);
-  return manifest && manifest->contains("run") && (*manifest)["run"].is_string() ? (*manifest)["run"] : "";
+  return manifest ? manifest->value("run", "") : "";
 }
 
 std::string name_of_run(const fs::path& run_folder) {
