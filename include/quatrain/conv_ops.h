@@ -64,10 +64,10 @@ struct QUATRAIN_API ConvolutionOptions {
 /// output channels in both, so the transposed convolution is not the other's adjoint, which would conjugate.
 /// bias: (k) or undefined. Channels of x and y are n components side by side.
 ///
-/// Returns (B, k, spatial...), in memory channels last where x's memory is (of two and three spatial axes),
-/// else contiguous. With n = 1 and A = 1 it is at::convolution. float64, float32, bfloat16, half.
-/// Differentiable any number of times in x, F, A and bias. On a CPU the engine serves, in float32, and in
-/// bfloat16 where float32 is as fast; elsewhere it is composed of ATen's calls. Errors: see ops.h.
+/// Returns (B, k, spatial...), in memory channels last where x's memory is (a signal's as that of a picture
+/// of height 1), else contiguous. With n = 1 and A = 1 it is at::convolution. float64, float32, bfloat16,
+/// half. Differentiable any number of times in x, F, A and bias. On a CPU the engine serves, in float32, and
+/// in bfloat16 where float32 is as fast; elsewhere it is composed of ATen's calls. Errors: see ops.h.
 QUATRAIN_API at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const at::Tensor& bias,
                                     const Product& product, const ConvolutionOptions& options = {});
 

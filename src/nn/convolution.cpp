@@ -7,6 +7,7 @@
 
 #include "nn/check.h"
 #include "nn/convolution_options.h"
+#include "ops/order.h"
 
 namespace quatrain::nn {
 
@@ -123,7 +124,8 @@ at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional
                                           const ops::ConvolutionEpilogue* epilogue) {
   constexpr int64_t axes = D;
   const bool single = given.dim() == axes + 1;
-  at::Tensor x = single ? given.unsqueeze(0) : given;
+  // With the channels where they lie, first or last.
+  at::Tensor x = single ? given.movedim(0, -1).unsqueeze(0).movedim(-1, 1) : given;
   ops::ConvolutionOptions to{.stride = values(options.stride()),
                              .dilation = values(options.dilation()),
                              .transposed = transposed,
@@ -144,7 +146,7 @@ at::Tensor ConvNdImpl<D, transposed>::run(const at::Tensor& given, std::optional
   const char* const mode = mode_name(options.padding_mode());
   if (std::any_of(before.begin(), before.end(), [](int64_t pixels) { return pixels > 0; }) &&
       can_be_padded(convolution_name(D, transposed), x, mode, around))
-    x = at::pad(x, before, mode).contiguous(x.suggest_memory_format());  // not every mode keeps it
+    x = ops::in_order(at::pad(x, before, mode), ops::format_of(x));  // not every mode keeps it
   if (size) {
     // As torch's: with or without batch and channels.
     const auto count = static_cast<int64_t>(size->size()), all = given.dim();

@@ -14,6 +14,7 @@
 
 #include <filesystem>
 
+#include "orders.h"
 #include "quatrain/algebra.h"
 #include "quatrain/nn/convert.h"
 #include "quatrain/nn/linear.h"
@@ -70,8 +71,7 @@ TEST(Convolution, OptionsMeanWhatTorchsMean) {
 
 // Gradients too, of every mode and order, and results lie as the images do.
 template <class Layer, class Torchs, class Options, class TorchsOptions>
-void expect_padded_as_torchs(Options options, TorchsOptions theirs, std::vector<int64_t> image,
-                             at::MemoryFormat last) {
+void expect_padded_as_torchs(Options options, TorchsOptions theirs, std::vector<int64_t> image) {
   torch::manual_seed(4);
   Layer layer(options.algebra("quaternion"));
   Torchs torchs(theirs);
@@ -82,15 +82,16 @@ void expect_padded_as_torchs(Options options, TorchsOptions theirs, std::vector<
     torchs->weight.copy_(H), torchs->bias.copy_(layer->bias.normal_());
   }
   const at::Tensor images = torch::randn(image, at::kDouble);
-  for (const at::MemoryFormat order : {at::MemoryFormat::Contiguous, last}) {
+  for (const bool last : {false, true}) {
     layer->zero_grad(), torchs->zero_grad();
-    const at::Tensor x = images.clone().contiguous(order).requires_grad_(),
+    const at::Tensor x = test::laid(images.clone(), last).requires_grad_(),
                      z = images.clone().requires_grad_();
     const at::Tensor y = layer(x), wanted = torchs(z), g = torch::randn_like(wanted);
-    EXPECT_TRUE(y.is_contiguous(order));
+    EXPECT_TRUE(test::lies(y, last));
     EXPECT_LT(largest_error(y, wanted), 1e-12);
+    EXPECT_TRUE(test::lies(layer(x.detach()[0]).unsqueeze(0), last));  // without a batch
     y.backward(g), wanted.backward(g);
-    EXPECT_TRUE(x.grad().is_contiguous(order));
+    EXPECT_TRUE(test::lies(x.grad(), last));
     EXPECT_LT(largest_error(x.grad(), z.grad()), 1e-12);
     EXPECT_LT(largest_error(layer->bias.grad(), torchs->bias.grad()), 1e-12);
     const auto dF = torch::autograd::grad({H}, {layer->S}, {torchs->weight.grad()}, /*retain_graph=*/true);
@@ -101,19 +102,19 @@ void expect_padded_as_torchs(Options options, TorchsOptions theirs, std::vector<
 TEST(Convolution, PaddedImagesHaveTorchsGradientsAndTheirOrder) {
   const auto check = [](auto mode, const char* name) {
     SCOPED_TRACE(name);
+    expect_padded_as_torchs<Conv1d, torch::nn::Conv1d>(
+        Conv1dOptions(8, 4, 3).padding(2).padding_mode(mode),
+        torch::nn::Conv1dOptions(8, 4, 3).padding(2).padding_mode(mode), {2, 8, 6});
     expect_padded_as_torchs<Conv2d, torch::nn::Conv2d>(
         Conv2dOptions(8, 4, 3).padding({1, 2}).padding_mode(mode),
-        torch::nn::Conv2dOptions(8, 4, 3).padding({1, 2}).padding_mode(mode), {2, 8, 5, 6},
-        at::MemoryFormat::ChannelsLast);
+        torch::nn::Conv2dOptions(8, 4, 3).padding({1, 2}).padding_mode(mode), {2, 8, 5, 6});
     // Square, since torch's own layer in C++ takes the axes of `same` in the other order.
     expect_padded_as_torchs<Conv2d, torch::nn::Conv2d>(
         Conv2dOptions(8, 4, 4).padding(torch::kSame).padding_mode(mode),
-        torch::nn::Conv2dOptions(8, 4, 4).padding(torch::kSame).padding_mode(mode), {2, 8, 5, 6},
-        at::MemoryFormat::ChannelsLast);
+        torch::nn::Conv2dOptions(8, 4, 4).padding(torch::kSame).padding_mode(mode), {2, 8, 5, 6});
     expect_padded_as_torchs<Conv3d, torch::nn::Conv3d>(
         Conv3dOptions(8, 4, 3).padding({0, 1, 2}).padding_mode(mode),
-        torch::nn::Conv3dOptions(8, 4, 3).padding({0, 1, 2}).padding_mode(mode), {2, 8, 4, 5, 6},
-        at::MemoryFormat::ChannelsLast3d);
+        torch::nn::Conv3dOptions(8, 4, 3).padding({0, 1, 2}).padding_mode(mode), {2, 8, 4, 5, 6});
   };
   check(torch::kZeros, "zeros"), check(torch::kReflect, "reflect");
   check(torch::kReplicate, "replicate"), check(torch::kCircular, "circular");

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <vector>
 
+#include "orders.h"
 #include "quatrain/layer_ops.h"
 
 namespace quatrain {
@@ -131,6 +132,10 @@ TEST(NnNorm, WhiteningKeepsTypeAndPlaces) {
   EXPECT_TRUE(y.is_contiguous());
   EXPECT_TRUE(layer(last).is_contiguous(at::MemoryFormat::ChannelsLast));
   EXPECT_TRUE(torch::allclose(layer(last), y, 1e-4, 1e-5));
+  const at::Tensor signals = x.flatten(2);
+  EXPECT_TRUE(test::lies(layer(signals), false));
+  EXPECT_TRUE(test::lies(layer(test::laid(signals, true)), true));
+  EXPECT_TRUE(torch::allclose(layer(test::laid(signals, true)), y.flatten(2), 1e-4, 1e-5));
   const at::Tensor rounded = layer(x.to(torch::kBFloat16));
   EXPECT_EQ(rounded.scalar_type(), torch::kBFloat16);
   EXPECT_LT((rounded - y).abs().max().item<double>(), 0.1);

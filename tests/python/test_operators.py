@@ -62,7 +62,9 @@ def kernels():
     return [(doubles(2, 8, 5, 4), doubles(4, 3, 2, 3, 3), quaternion, dict(padding=[1])), (doubles(2, 8, 5, 4), doubles(4, 3, 2, 2, 3), learned, dict(stride=[2, 1])),
             (doubles(2, 8, 5, 4).contiguous(memory_format=torch.channels_last).detach(), doubles(4, 3, 2, 3, 3), quaternion, dict(padding=[1], winograd="2x2")),
             (doubles(2, 16, 5), doubles(4, 4, 3, 3), quaternion, dict(stride=[2], groups=2, transposed=True, output_padding=[1])),
-            (torch.randn(2, 8, 5, 4), torch.randn(4, 3, 2, 3, 3), quaternion, dict(padding=[1], way="factored"))]
+            (torch.randn(2, 8, 5, 4), torch.randn(4, 3, 2, 3, 3), quaternion, dict(padding=[1], way="factored")),
+            (doubles(2, 7, 8).movedim(1, -1).detach(), doubles(4, 3, 2, 3), quaternion, dict(padding=[2], dilation=[2])),
+            (doubles(1, 8, 3, 4, 3), doubles(4, 3, 2, 3, 3, 3), quaternion, dict(padding=[1], winograd="4x4"))]
 
 
 def layer(dtype, cell="lstm", maps=1, learned=False, projected=0):
@@ -219,10 +221,11 @@ def test_other_operators_have_derivatives():
     differentiable(lambda x: ops.split_activation(x, "gelu"), (doubles(3, 8),))
 
 
-@pytest.mark.parametrize("case", range(2))
+@pytest.mark.parametrize("case", [0, 1, 3, 5, 6])
 def test_convolutions_have_derivatives(case):
     x, F, (algebra, A, _), options = kernels()[case]
-    tensors = [x, F, doubles(12)] + ([A] if A is not None else [])
+    units = F.shape[2] * options.get("groups", 1) if options.get("transposed") else F.shape[1]
+    tensors = [x, F, doubles(4 * units)] + ([A] if A is not None else [])
 
     def f(x, F, bias, A=None):
         return ops.convolution(x, F, bias, algebra, A, [], **options)

@@ -39,12 +39,14 @@ def _sizes(layer: str, argument: str, given: Sizes, axes: int, least: int) -> tu
 
 
 def _channels_last(x: Tensor) -> bool:
-    """True where a batch of images lies channels last, by the rule of ``Tensor::suggest_memory_format``."""
-    if x.dim() < 4:
-        return False
-    batch, channels, *pixels = x.stride()
-    order = (channels * x.shape[1], *reversed(pixels), batch)
-    return 0 < channels < batch and all(inner <= outer for inner, outer in zip(order, order[1:]))
+    """True where a batch of signals or images lies channels last, by the rule of ``Tensor::suggest_memory_format``."""
+    values = 0  # that an axis steps over at least: those of the axis before it
+    for axis in (1, *range(x.dim() - 1, 1, -1), 0):
+        stride, size = x.stride(axis), x.shape[axis]
+        if size == 0 or stride < values or axis == 0 and values == x.stride(1):
+            return False
+        values = stride * size
+    return x.stride(1) > 0
 
 
 class Convolution(OneWeightLayer):
@@ -153,7 +155,8 @@ class Convolution(OneWeightLayer):
     def _padded(self, x: Tensor) -> tuple[Tensor, list[int]]:
         """x as a batch, with what the operator does not pad; and the zeros that it does, as many on both sides."""
         _check.floating(type(self).__name__, x)
-        x = x.unsqueeze(0) if x.dim() == self._axes + 1 else x
+        # With the channels where they lie, first or last.
+        x = x.movedim(0, -1).unsqueeze(0).movedim(-1, 1) if x.dim() == self._axes + 1 else x
         sides, zeros = self._sides(), self.padding_mode == "zeros"
         both = [min(one) if zeros else 0 for one in sides]
         before = [pixels - done for one, done in zip(reversed(sides), reversed(both)) for pixels in one]

@@ -13,6 +13,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include "ops/order.h"
 #include "quatrain/layer_ops.h"
 
 namespace quatrain::ops {
@@ -107,9 +108,7 @@ at::Tensor whitening_norm_op(const at::Tensor& x, const at::Tensor& weight, cons
       at::linalg_solve_triangular(L, symmetric(weight.to(type), n), /*upper=*/false, /*left=*/false);
   const at::Tensor y =
       at::baddbmm(by_unit(bias, n, type), map, centred).reshape_symint({units, n, images, pixels});
-  const at::MemoryFormat format = x.suggest_memory_format();
-  const bool channels_last =
-      format == at::MemoryFormat::ChannelsLast || format == at::MemoryFormat::ChannelsLast3d;
+  const bool channels_last = format_of(x) != at::MemoryFormat::Contiguous;
   const at::Tensor laid = channels_last ? y.permute({2, 3, 1, 0}).flatten(2).transpose(1, 2)
                                         : y.permute({2, 1, 0, 3}).flatten(1, 2);
   return laid.reshape_symint(x.sym_sizes()).to(x.scalar_type());

@@ -157,9 +157,4 @@ bool fits_winograd(const at::Tensor& F, const ConvolutionCall& call) {
   return true;
 }
 
-at::MemoryFormat format_of(const at::Tensor& x) {
-  return in_function_transform() ? at::MemoryFormat::Contiguous
-                                 : x.suggest_memory_format();  // vmap knows no other
-}
-
 }  // namespace quatrain::ops

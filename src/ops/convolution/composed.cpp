@@ -60,9 +60,9 @@ at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional&
     const at::Tensor H = prepared(F, call.map, versions, form_of(call, Way::materialised, dtype), [&] {
       const at::Tensor kernel = expanded_kernel(F, call).to(dtype);
       // What is kept lies as oneDNN wants it for few pictures.
-      return call.map.constant ? kernel.contiguous(format_of(x)) : kernel;
+      return call.map.constant ? in_order(kernel, format_of(x)) : kernel;
     });
-    return convolution_with(H, x, F.size(0), bias, call).contiguous(format_of(x));
+    return in_order(convolution_with(H, x, F.size(0), bias, call), format_of(x));
   }
   at::Tensor y;
   if (const int64_t m = winograd_tile(x, F, call)) {
@@ -82,7 +82,7 @@ at::Tensor convolution(const at::Tensor& x, const at::Tensor& F, const Optional&
     sizes[0] = bias->size(0);
     y.add_(bias->to(dtype).view(sizes));
   }
-  return y.contiguous(format_of(x));
+  return in_order(y, format_of(x));
 }
 
 Gradients convolution_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F,
@@ -109,7 +109,7 @@ Gradients convolution_backward(const at::Tensor& grad, const at::Tensor& x, cons
   } else {
     std::tie(dx, dF, dA) = traced::convolution_backward(grad, x, F, call, mask);
   }
-  if (mask[0]) dx = dx.to(x.scalar_type()).contiguous(format_of(x));
+  if (mask[0]) dx = in_order(dx.to(x.scalar_type()), format_of(x));
   if (mask[1]) dF = dF.to(F.scalar_type()).contiguous();
   if (mask[2]) dA = dA.contiguous();
   return {dx, dF, dA};

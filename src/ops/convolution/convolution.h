@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/linear/linear.h"
+#include "ops/order.h"
 #include "quatrain/conv_ops.h"
 
 /// The operator `convolution`. A call goes through these files, in this order:
@@ -59,8 +60,6 @@ at::DimVector geometry_of(const ConvolutionCall& call);
 
 /// (B, k, spatial...).
 std::vector<c10::SymInt> result_sizes(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call);
-/// The order in memory of the result, and of x's gradient.
-at::MemoryFormat format_of(const at::Tensor& x);
 
 /// H at each place of the kernel, as at::convolution wants it, with the n components side by side in each
 /// group. Differentiable.

@@ -3,7 +3,6 @@
 
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
 #include "ops/convolution/epilogue.h"
@@ -177,7 +176,7 @@ class Resolved {
 };
 
 at::Tensor empty_result(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall& call) {
-  return at::empty(known_result_sizes(x, F, call), x.options().dtype(at::kFloat).memory_format(format_of(x)));
+  return empty_in_order(result_sizes(x, F, call), x.options().dtype(at::kFloat), format_of(x));
 }
 
 at::Tensor multiplied(const Resolved& resolved, const at::Tensor& x, const at::Tensor& F,
@@ -232,10 +231,9 @@ Gradients convolution_backward_cpu(const at::Tensor& grad, const at::Tensor& x, 
     if (mask[0]) {
       const at::Tensor met = dx.movedim(-1, 1);
       if (met.sizes() == x.sizes()) {
-        dx = met.contiguous(format_of(x));
+        dx = in_order(met, format_of(x));
       } else {
-        dx = at::empty(x.sizes(), met.options().memory_format(format_of(x)))
-                 .zero_();  // at::zeros has no format
+        dx = empty_in_order(x.sym_sizes(), met.options(), format_of(x)).zero_();  // at::zeros has no format
         met_pixels(dx, call).copy_(met);
       }
     }
@@ -246,7 +244,7 @@ Gradients convolution_backward_cpu(const at::Tensor& grad, const at::Tensor& x, 
   if (mask[1] || mask[2]) mark_in_training(F);
   if (mask[0] && resolved.on_engine()) {
     const at::Tensor g = plane::dense(grad);
-    at::Tensor to = at::empty(x.sizes(), x.options().dtype(at::kFloat).memory_format(format_of(x)));
+    const at::Tensor to = empty_in_order(x.sym_sizes(), x.options().dtype(at::kFloat), format_of(x));
     resolved.run(false, plane::images_of(g), plane::images_of(to), {});
     dx = to.to(x.scalar_type());
     mask[0] = false;

@@ -13,20 +13,18 @@ at::Tensor convolution_meta(const at::Tensor& x, const at::Tensor& F, const Opti
                             const ConvolutionCall& call) {
   check_convolution("convolution", x, F, call);
   check_convolution_bias(bias, F, call);
-  return at::empty_symint(result_sizes(x, F, call), x.options().dtype(call.map.compute_dtype(x)),
-                          format_of(x));
+  return empty_in_order(result_sizes(x, F, call), x.options().dtype(call.map.compute_dtype(x)), format_of(x));
 }
 
 Gradients convolution_backward_meta(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& F,
                                     const ConvolutionCall& call, Mask mask) {
   check_convolution("convolution_backward", x, F, call);
   check_convolution_grad(grad, x, F, call);
-  const auto like = [](const at::Tensor& t, bool wanted, at::MemoryFormat format) {
-    return wanted ? at::empty_symint(t.sym_sizes(), t.options(), format) : at::Tensor();
+  const auto like = [](const at::Tensor& t, bool wanted) {
+    return wanted ? at::empty_symint(t.sym_sizes(), t.options()) : at::Tensor();
   };
-  constexpr auto kPlain = at::MemoryFormat::Contiguous;
-  return {like(x, mask[0], format_of(x)), like(F, mask[1], kPlain),
-          call.map.learned() ? like(*call.map.A, mask[2], kPlain) : at::Tensor()};
+  return {mask[0] ? empty_in_order(x.sym_sizes(), x.options(), format_of(x)) : at::Tensor(), like(F, mask[1]),
+          call.map.learned() ? like(*call.map.A, mask[2]) : at::Tensor()};
 }
 
 }  // namespace

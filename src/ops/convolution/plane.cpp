@@ -27,7 +27,7 @@ Plane make_plane(const at::Tensor& x, const at::Tensor& F, const ConvolutionCall
 }
 
 at::Tensor dense(const at::Tensor& t) {
-  return t.to(at::kFloat).contiguous(format_of(t));
+  return in_order(t.to(at::kFloat), format_of(t));
 }
 
 Images images_of(const at::Tensor& t) {
@@ -36,7 +36,7 @@ Images images_of(const at::Tensor& t) {
           t.dim() == 5 ? t.size(2) : 1,
           t.dim() == 3 ? 1 : t.size(-2),
           t.size(-1),
-          t.dim() > 3 && !t.is_contiguous()};
+          !t.is_contiguous()};
 }
 
 void gather(const Images& images, int64_t slice, int64_t y, int64_t rows, float* to) {

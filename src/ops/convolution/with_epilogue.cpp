@@ -5,7 +5,6 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include "ops/convolution/schema.h"
@@ -60,8 +59,7 @@ at::Tensor by_meta(const at::Tensor& x, const at::Tensor& F, const ConvolutionFi
                    const ConvolutionCall& call) {
   check_convolution("convolution_with_epilogue", x, F, call);
   check_finish(finish, x, F, call);
-  return at::empty_symint(result_sizes(x, F, call), x.options().dtype(call.map.compute_dtype(x)),
-                          format_of(x));
+  return empty_in_order(result_sizes(x, F, call), x.options().dtype(call.map.compute_dtype(x)), format_of(x));
 }
 
 template <c10::DispatchKey key, c10::DeviceType device>
@@ -110,7 +108,7 @@ at::Tensor composed::finished(at::Tensor y, const ConvolutionFinish& finish, at:
   if (given(finish.scale)) y = y * by_channel(*finish.scale);
   if (given(finish.shift)) y = y + by_channel(*finish.shift);
   if (given(finish.residual)) y = y + *finish.residual;
-  return activation(finish.activation)(y).to(type).contiguous(format);
+  return in_order(activation(finish.activation)(y).to(type), format);
 }
 
 at::Tensor composed::convolution_with_epilogue(const at::Tensor& x, const at::Tensor& F,
