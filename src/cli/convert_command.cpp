@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "cli/console.h"
 #include "cli/convert.h"
@@ -71,11 +70,12 @@ int write_for_other(const ConvertArguments& arguments) {
                      " writes the model alone: leave them out");
   tasks::set_threads(model->recipe());
   const torch::NoGradGuard no_grad;
-  std::optional<HeldStop> whole;  // nothing half-written is left; data take too long to be waited for
-  if (model_alone) whole.emplace();
-  const auto notes = model->export_to(
-      {.format = arguments.to, .folder = arguments.out, .data = arguments.data, .split = arguments.split});
-  whole.reset();
+  watch_for_stop();  // nothing half-written is left
+  const auto notes = model->export_to({.format = arguments.to,
+                                       .folder = arguments.out,
+                                       .data = arguments.data,
+                                       .split = arguments.split,
+                                       .after_each = throw_if_stopped});
   std::printf("The run %s is written for %s, in %s.\n", arguments.in.c_str(), arguments.to.c_str(),
               arguments.out.c_str());
   for (const auto& note : notes) std::printf("  %s\n", note.c_str());

@@ -9,6 +9,7 @@
 #include "cli/figures.h"
 #include "cli/json_file.h"
 #include "quatrain/train/checkpoint.h"
+#include "support/atomic_folder.h"
 #include "train/own_json.h"
 #include "train/records.h"
 #include "train/run_files.h"
@@ -34,7 +35,12 @@ void find_runs(const fs::path& folder, int depth, Found& found) {
   fs::directory_iterator entries;
   try {
     if (train::holds_run(folder)) {
-      found.runs.push_back(folder);
+      if (AtomicFolder::is_unfinished(folder))
+        found.left_out.push_back("'" + folder.string() +
+                                 "' is not whole: it is being written, or was left by a process that was "
+                                 "killed; then delete it");
+      else
+        found.runs.push_back(folder);
       return;
     }
     if (depth == kDeepest) return;

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <regex>
 #include <stdexcept>
 #include <string>
 
@@ -14,6 +15,10 @@ namespace quatrain {
 
 namespace fs = std::filesystem;
 
+namespace {
+constexpr const char* kPart = ".part.";
+}  // namespace
+
 AtomicFolder::AtomicFolder(const fs::path& place, bool replaces_empty)
     : place_(fs::absolute(place).lexically_normal()), replaces_empty_(replaces_empty) {
   if (!place_.has_filename()) place_ = place_.parent_path();
@@ -21,7 +26,7 @@ AtomicFolder::AtomicFolder(const fs::path& place, bool replaces_empty)
   fs::create_directories(place_.parent_path());
   // Not mkdtemp(), whose folders are private: this one will be a folder like others.
   for (int number = 0;; ++number) {
-    beside_ = place_.string() + ".part." + std::to_string(::getpid()) + "." + std::to_string(number);
+    beside_ = place_.string() + kPart + std::to_string(::getpid()) + "." + std::to_string(number);
     if (::mkdir(beside_.c_str(), 0777) == 0) return;
     if (errno != EEXIST)
       throw std::runtime_error("cannot create a folder beside '" + place_.string() +
@@ -32,6 +37,11 @@ AtomicFolder::AtomicFolder(const fs::path& place, bool replaces_empty)
 AtomicFolder::~AtomicFolder() {
   std::error_code ignored;
   fs::remove_all(beside_, ignored);
+}
+
+bool AtomicFolder::is_unfinished(const fs::path& folder) {
+  static const std::regex name(R"(.*\.part\.\d+\.\d+)");
+  return std::regex_match(folder.filename().string(), name);
 }
 
 void AtomicFolder::commit() {

@@ -17,6 +17,9 @@ class QUATRAIN_API AtomicFolder {
   AtomicFolder(const AtomicFolder&) = delete;
   AtomicFolder& operator=(const AtomicFolder&) = delete;
 
+  /// True for the name of a folder that is not whole: it is being written, or a killed process left it.
+  static bool is_unfinished(const std::filesystem::path& folder);
+
   /// Where to write until commit().
   const std::filesystem::path& path() const { return beside_; }
   /// The files in it must be on the disk already, as AtomicFile puts them there.

@@ -86,7 +86,6 @@ class Run {
     if (start.result) return *start.result;
     state_ = std::move(start.state);
     Metrics metrics(run_.folder, state_.step, state_.evaluated_step, options_.log_every);
-    fs::remove(run_.folder / kResultFile);  // it will be another
     if (const auto losses = metrics.losses(state_.metrics_lines); !losses.empty()) tell(losses);
     state_.figure = task_.selection().figure;
     state_.device = session_.device_kind();

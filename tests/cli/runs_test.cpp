@@ -84,6 +84,10 @@ TEST(Runs, are_listed_with_their_figures) {
   fs::copy(place.path("runs/one"), place.path("links/caf\xE9"), fs::copy_options::recursive);
   EXPECT_EQ(json::parse(place.run("runs links --json -").out).size(), 2u);
   EXPECT_THAT(place.run("runs empty").out, HasSubstr("no run in 'empty'"));
+  fs::rename(place.path("links/caf\xE9"), place.path("links/mean.part.4711.0"));  // of a killed `average`
+  const Outcome unfinished = place.run("runs links --json -");
+  EXPECT_EQ(json::parse(unfinished.out).size(), 1u);
+  EXPECT_THAT(unfinished.error, HasSubstr("left out: 'links/mean.part.4711.0' is not whole"));
 }
 
 TEST(Check, names_what_is_damaged_and_train_offers_what_is_sound) {

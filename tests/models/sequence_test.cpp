@@ -49,10 +49,15 @@ TEST(Seq2Seq, CountsAreThePapers) {
   EXPECT_EQ(weights_of(base("quaternion")), 11010048);
   EXPECT_EQ(weights_of(base("phm(2)")), 22020864);
   EXPECT_EQ(weights_of(base("phm(4)")), 11016192);
-  const Seq2SeqOptions eight = Seq2SeqOptions(8, 8).algebra("phm(8)");
+  const Seq2SeqOptions eight = Seq2SeqOptions(8, 8).algebra("phm(8)"),
+                       sixteen = Seq2SeqOptions(16, 16).algebra("phm(16)");
   EXPECT_EQ(weights_of(eight), 5554176);
+  // 96 maps, each with a structure of 16 * 16 * 16 numbers.
+  EXPECT_EQ(weights_of(sixteen), 44040192 / 16 + 96 * 4096);
   // Four times as many where the width is doubled, and not twice as many, as table 2 has them with a dagger.
-  EXPECT_EQ(weights_of(Seq2SeqOptions(eight).width(1024).heads(16).feed_forward(4096)), 4 * 5505024 + 49152);
+  const auto doubled = [](Seq2SeqOptions of) { return of.width(1024).heads(16).feed_forward(4096); };
+  EXPECT_EQ(weights_of(doubled(eight)), 4 * 5505024 + 49152);
+  EXPECT_EQ(weights_of(doubled(base("phm(4)"))), 4 * 11010048 + 96 * 64);
 }
 
 // QNLP table 4: 2 + 2 layers of width 128, feed-forward 512.

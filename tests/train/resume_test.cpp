@@ -107,6 +107,19 @@ TEST_F(ResumeTest, TheAdviceForAFinishedRunWithoutItsBestWeightsIsTheOneThatHelp
   EXPECT_TRUE(train(resumed, options()).finished);
 }
 
+// It is that of the weights on the disk until others take their place.
+TEST_F(ResumeTest, AFinishedRunThatGoesOnKeepsItsResultUntilTheNextCheckpoint) {
+  ToyTask task, killed, stopped;
+  EXPECT_TRUE(train(task, options(24)).finished);
+  const std::string before = contents(run_ / "result.json");
+  killed.fail_at = 1;
+  EXPECT_THAT(refusal(killed, options(48)), HasSubstr("at step 25"));
+  EXPECT_EQ(contents(run_ / "result.json"), before);
+  stop_at_ = 26;
+  EXPECT_FALSE(train(stopped, options(48)).finished);
+  EXPECT_FALSE(fs::exists(run_ / "result.json"));
+}
+
 TEST_F(ResumeTest, AStoppedRunWithoutCheckpointsIsNotTrainedAnew) {
   ToyTask task, resumed;
   stop_at_ = 14;

@@ -47,6 +47,8 @@ struct QUATRAIN_API ExportRequest {
   std::filesystem::path folder;  ///< that is made; it must not exist
   std::string data = {};         ///< of formats that score data: their folder; empty: the run's own
   std::string split = {};        ///< the only set of these; empty: dev and test
+  /// Called after each item that is scored; what it throws ends the writing, and nothing is left of it.
+  std::function<void()> after_each = {};
 };
 
 /// Answers to a recording that is still being made.

@@ -37,6 +37,7 @@ std::vector<std::string> SpeechModel::export_to(const ExportRequest& request) co
       archive.write(split->set->utterance(i).id,
                     models::scaled_likelihoods(scores.log_softmax(1).cpu(), *parts.transitions,
                                                own().decode.prior_scale));
+      if (request.after_each) request.after_each();
     }
     archive.close();
     written += (written.empty() ? "" : " and ") + file;
