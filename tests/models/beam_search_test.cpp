@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "models/translators.h"
 #include "system_memory.h"
@@ -322,6 +323,47 @@ TEST(BeamSearch, EqualScoresGoByTheirTokens) {
   EXPECT_EQ(found[0].tokens, Tokens{1});  // 0 and 2 are marks that are never chosen
   EXPECT_EQ(found[1].tokens, Tokens{4});
   EXPECT_EQ(found[2].tokens, Tokens{5});
+}
+
+// The first step has a row for each sentence, later ones a row for each living hypothesis, and none of a
+// sentence that is done: the second one after its first step, the first one after its second.
+TEST(BeamSearch, StepsHaveTheRowsOfLivingHypotheses) {
+  using Rows = std::pair<Tokens, Tokens>;  // their tokens and parents
+  std::vector<Rows> asked;
+  Tokens sentences;  // of the rows of the step before
+  const auto step = [&](const Tokens& tokens, const Tokens& parents) {
+    const size_t now = asked.size();
+    asked.emplace_back(tokens, parents);
+    Tokens own;
+    for (const int64_t parent : parents)
+      own.push_back(now == 0 ? parent : sentences.at(static_cast<size_t>(parent)));
+    sentences = own;
+    at::Tensor chances = torch::zeros({std::ssize(tokens), 6}, torch::kDouble);
+    for (int64_t row = 0; row < std::ssize(tokens); ++row) {
+      const auto i = static_cast<size_t>(row);
+      const auto set = [&](double end, double four, double five) {
+        chances[row][3] = end, chances[row][4] = four, chances[row][5] = five;
+      };
+      set(1, 0, 0);
+      if (now == 0 && own[i] == 0) set(0, .3, .7);
+      if (now == 0 && own[i] == 1) set(.9, .1, 0);
+      if (now == 0 && own[i] == 2) set(0, .6, .4);
+      if (now == 1 && own[i] == 0) tokens[i] == 5 ? set(.9, .1, 0) : set(0, 1, 0);
+      if (now == 1 && own[i] == 2) tokens[i] == 4 ? set(0, .4, .6) : set(0, 1, 0);
+    }
+    return chances.log();
+  };
+  SearchOptions options;
+  options.beam = 2;
+  options.alpha = 0;
+  const auto found = models::beam_search(step, std::vector<models::SearchTask>(3), options);
+  ASSERT_EQ(asked.size(), 3U);
+  EXPECT_EQ(asked[0], (Rows{{2, 2, 2}, {0, 1, 2}}));
+  EXPECT_EQ(asked[1], (Rows{{5, 4, 4, 5}, {0, 0, 2, 2}}));
+  EXPECT_EQ(asked[2], (Rows{{4, 5}, {3, 2}}));
+  EXPECT_EQ(found[0][0].tokens, Tokens{5});
+  EXPECT_EQ(found[1][0].tokens, Tokens{});
+  EXPECT_EQ(found[2][0].tokens, (Tokens{5, 4}));
 }
 
 TEST(BeamSearch, GoesOnWhereALongerOneMayWin) {

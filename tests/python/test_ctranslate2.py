@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -89,31 +90,79 @@ def test_is_timed_where_scores_are_the_same(tmp_path):
     assert done.returncode != 0 and not done.stdout and "computes another function" in done.stderr
 
 
+# Cuts lines as the run does, translates greedily, and puts the translations together. usage: PIECES < lines > answers
+TRANSLATE = """
+import ctranslate2, json, sys
+pieces = sys.argv[1]
+if pieces in ("unigram", "bpe"):
+    import sentencepiece
+    source, target = (sentencepiece.SentencePieceProcessor(model_file=f"made/{side}.spm") for side in ("source", "target"))
+    cut, join = (lambda line: source.encode(line, out_type=str)), target.decode
+else:
+    cut, join = (str.split, " ".join) if pieces == "words" else (list, "".join)
+translator = ctranslate2.Translator("made", compute_type="float32", intra_threads=1)
+sources = [cut(line) for line in json.load(sys.stdin)]
+targets = [one.hypotheses[0] for one in translator.translate_batch(sources, beam_size=1, max_decoding_length=20)]
+if pieces in ("unigram", "bpe"):
+    assert all(target.id_to_piece(target.piece_to_id(piece)) == piece for made in targets for piece in made), "target.spm lacks pieces"
+json.dump({"sources": sources, "targets": targets, "answers": [join(target) for target in targets]}, sys.stdout)
+"""
+
+
+def converted_run(folder, pieces, settings):
+    """A run that is trained and written for CTranslate2 as `made`; how lines are translated by the one and by the other."""
+
+    def quatrain(*words, text=None):
+        done = subprocess.run([PROGRAM, *words], input=text, capture_output=True, text=True, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def here(lines):
+        limits = ["--set=decode.beam=1", "--set=decode.longest=20", "--set=decode.longest_offset=20"]
+        return quatrain("predict", "run", *limits, text="\n".join(lines) + "\n").splitlines()
+
+    def there(lines):
+        done = subprocess.run([PYTHON, "-c", TRANSLATE, pieces], input=json.dumps(lines), capture_output=True, text=True, cwd=folder, env=ENVIRONMENT)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    training = {"train.threads": 1, "train.evaluate_every": 60, "train.rate": 5e-3, "model.attention": "real", "model.width": 32, "model.heads": 2}
+    every = training | {"vocabulary.pieces": pieces} | settings
+    quatrain("train", "reverse", "--out", "run", *(f"--set={key}={value}" for key, value in every.items()))
+    quatrain("convert", "run", "made", "--to", "ctranslate2")
+    return here, there
+
+
 @pytest.mark.skipif(not PROGRAM, reason="QUATRAIN_PROGRAM names no program")
 @pytest.mark.parametrize("pieces", ["words", "characters"])
 def test_a_run_translates_the_same(tmp_path, pieces):
     """What `quatrain convert --to ctranslate2` wrote of a trained run answers as `quatrain predict` does, greedily."""
-
-    def quatrain(*words, text=None):
-        done = subprocess.run([PROGRAM, *words], input=text, capture_output=True, text=True, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    sizes = {"reverse.train": 2000, "reverse.dev": 20, "reverse.test": 20, "reverse.longest": 5, "reverse.symbols": 9, "model.width": 32, "model.heads": 2}
-    training = {"train.steps": 120, "train.threads": 1, "train.evaluate_every": 60, "train.rate": 5e-3, "model.attention": "real", "vocabulary.pieces": pieces}
-    quatrain("train", "reverse", "--out", "run", *(f"--set={key}={value}" for key, value in (sizes | training).items()))
-    quatrain("convert", "run", "made", "--to", "ctranslate2")
+    sizes = {"reverse.train": 2000, "reverse.dev": 20, "reverse.test": 20, "reverse.longest": 5, "reverse.symbols": 9, "train.steps": 120}
+    here, there = converted_run(tmp_path, pieces, sizes)
     lines = ["a b c", "d", "i h g f e", "a a b b", "c a"]
-    answers = quatrain("predict", "run", "--set", "decode.beam=1", text="\n".join(lines) + "\n").splitlines()
+    answers = here(lines)
     assert len({tuple(answer.split()) for answer in answers}) > 1
-    cut = (lambda line: line.split()) if pieces == "words" else list
-    translate = (
-        "import ctranslate2, json, sys; "
-        "translator = ctranslate2.Translator('made', compute_type='float32', intra_threads=1); "
-        "print(json.dumps([one.hypotheses[0] for one in translator.translate_batch(json.load(sys.stdin), beam_size=1)]))"
-    )
-    done = subprocess.run(
-        [PYTHON, "-c", translate], input=json.dumps([cut(line) for line in lines]), capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT
-    )
-    assert done.returncode == 0, done.stderr
-    assert [(" " if pieces == "words" else "").join(words) for words in json.loads(done.stdout)] == answers
+    assert there(lines)["answers"] == answers
+
+
+@pytest.mark.skipif(not PROGRAM, reason="QUATRAIN_PROGRAM names no program")
+@pytest.mark.parametrize("pieces, joint", [("unigram", False), ("bpe", True)])
+def test_a_run_of_sentencepieces_translates_the_same(tmp_path, pieces, joint):
+    """SentencePiece cuts lines by source.spm as the run did, and puts its answers together by target.spm."""
+    if subprocess.run([PYTHON, "-c", "import sentencepiece"], capture_output=True, env=ENVIRONMENT).returncode != 0:
+        pytest.skip(f"{PYTHON} has no sentencepiece (pip install sentencepiece)")
+    words = ["kato", "katoru", "minaru", "minato", "selo", "seloka", "toruka", "rukami"]
+    draw = random.Random(5)
+    for split, count in {"train": 400, "dev": 5, "test": 5}.items():
+        sources = [" ".join(draw.choices(words, k=draw.randint(1, 4))) for _ in range(count)]
+        (tmp_path / f"{split}.low").write_text("".join(f"{line}\n" for line in sources))
+        (tmp_path / f"{split}.up").write_text("".join(f"{line.upper()}\n" for line in sources))
+    data = {"task.data": "parallel", "task.folder": tmp_path, "task.source": "low", "task.target": "up"}
+    vocabularies = {"vocabulary.size": 44 if joint else 26, "vocabulary.joint": str(joint).lower(), "model.share_embeddings": str(joint).lower()}
+    here, there = converted_run(tmp_path, pieces, data | vocabularies | {"train.steps": 120, "train.batch": 32, "model.feed_forward": 64})
+    # Spaces that SentencePiece takes for one, and a letter that the pieces do not have.
+    lines = ["kato minaru", "selo", "rukami toruka  seloka", " minato kato ", "katoru", "qatoru selo"]
+    answers, made = here(lines), there(lines)
+    assert len(set(answers)) > 3
+    assert any(len(piece) > 2 for source in made["sources"] for piece in source) and any(len(piece) > 2 for target in made["targets"] for piece in target)
+    assert made["answers"] == answers

@@ -96,6 +96,35 @@ TEST_F(Seq2SeqKindTest, TheHighestBleuSelects) {
             text_of(folder_ / "whole/best/model.safetensors"));
 }
 
+// Of smoothing s: (1 - s) of the loss of the words themselves, and s of the mean loss of all words.
+TEST_F(Seq2SeqKindTest, TheLossThatIsLearnedIsSmoothedAndNoFigure) {
+  const auto data = load_data(recipe({"train.select=loss"}));
+  const auto task_of = [&](const char* smoothing) {
+    auto task =
+        make_task(recipe({"train.select=loss", std::string("train.label_smoothing=") + smoothing}), *data);
+    task->model().eval();  // without dropout both ways are the same
+    return task;
+  };
+  const auto plain = task_of("0.0");
+  const double words = plain->loss(0, 0).loss.item<double>();
+
+  const torch::NoGradGuard no_grad;
+  const auto model = make_model(data->recipe(), *data);  // of the same weights
+  const Input batch = data->inputs("train", data->recipe(), 64, 1).front();
+  const at::Tensor scores = model->forward(batch.tensors);
+  const at::Tensor places = batch.tensors.at(3).logical_not();  // that hold a token
+  const double all = -scores.log_softmax(-1).mean(-1).masked_select(places).mean().item<double>();
+  EXPECT_GT(all, std::log(static_cast<double>(scores.size(-1))));
+  EXPECT_GT(std::abs(all - words), 1e-2) << "smoothing could not be seen";
+
+  const double figure = plain->evaluate("dev", {}).figures.at("loss");
+  for (const auto& [name, share] : {std::pair{"0.1", 0.1}, {"0.5", 0.5}, {"0.9", 0.9}}) {
+    const auto smoothed = task_of(name);
+    EXPECT_NEAR(smoothed->loss(0, 0).loss.item<double>(), (1 - share) * words + share * all, 1e-5) << name;
+    EXPECT_EQ(smoothed->evaluate("dev", {}).figures.at("loss"), figure) << name;
+  }
+}
+
 TEST_F(Seq2SeqKindTest, AnswersThatAreTheirSourceAreCounted) {
   const std::vector<std::string> quick{"vocabulary.pieces=characters", "train.steps=200",
                                        "train.evaluate_every=100", "train.rate=1e-2"};

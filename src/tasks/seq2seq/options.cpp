@@ -83,8 +83,8 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
              if (const auto& name = std::get<std::string>(value); name != kAutomatic)
                source.text = data::parse_text_form(name);
            },
-           "What the lines are: `raw` text, whose BLEU is counted by the rules `13a`; `tokenised` text or `bpe` pieces, "
-           "whose references are scored as they stand. `automatic` is the reader's own.").values = form_names();
+           "What the lines are: `raw` text, whose BLEU is counted by the rules `13a`; `tokenised` text, whose words "
+           "are scored as they stand; `bpe` pieces, which are joined at `@@ ` in references as in answers, and whose words are then scored so. `automatic` is the reader's own.").values = form_names();
   keys.flag("skip_bad", source.skip_bad, "Bad pairs (an empty side, text that is not UTF-8) are counted and left out; else the first is an error.").may_change_in_answers().only(kFiles, of_files);
   keys.number("max_source", limits.max_source, 0, kLargestSize,
               "Training pairs whose source has more tokens are left out, and sources to translate or to score are cut off there; 0: no limit.");
