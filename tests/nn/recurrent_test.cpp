@@ -270,6 +270,7 @@ TEST(LSTM, ProjectedStatesGoOn) {
 
 // QRNN tables 1 and 2: four layers of N quaternions or 4 N reals, 40 quaternions of acoustic features, a real
 // output layer. LSTMs go both ways with the weights of one. How many classes there are is not printed.
+// Python counts the largest rows (test_papers.py).
 TEST(QRNN, SizesAreThePapers) {
   const auto within = [](int64_t ours, double millions) {
     EXPECT_NEAR(static_cast<double>(ours) / 1e6, millions, 0.015 * millions + 0.05);

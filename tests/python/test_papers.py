@@ -24,3 +24,20 @@ def test_phms_appendix():
     assert torch.equal(A, module.A) and torch.equal(S, module.S)
     with pytest.raises(ValueError, match="from_phm_blocks: B must be"):
         nn.from_phm_blocks(T, B)
+
+
+@pytest.mark.parametrize(
+    "make, algebra, millions",
+    [
+        (nn.RNN, "real", 33.4),
+        (nn.LSTM, "real", 176.3),
+        (nn.LSTM, "quaternion", 49.9),
+    ],
+)
+def test_the_largest_sizes_of_qrnn(make, algebra, millions):
+    """Tables 1 and 2 at a width of 2,048, counted without memory; tests/nn/recurrent_test.cpp has the other rows."""
+    both = dict(bidirectional=True, share_directions=True) if make is nn.LSTM else {}
+    layers = make(160, 2048, 4, algebra=algebra, single_bias=True, device="meta", **both)
+    output = (2 * 2048 + 1) * 1750 if both else (2048 + 1) * 1840
+    size = sum(p.numel() for p in layers.parameters()) + output
+    assert abs(size / 1e6 - millions) < 0.015 * millions + 0.05

@@ -1,6 +1,7 @@
 """Recurrent layers: torch's at n = 1, traces, packed sequences, states."""
 
 import copy
+import functools
 import inspect
 
 import numpy as np
@@ -313,3 +314,80 @@ def test_no_number_stays_none_in_gradients_of_relu(dtype):
         cell(x).pow(2).sum().backward()
         gradients.append(x.grad.isnan())
     assert torch.equal(*gradients) and gradients[0][1].all() and not gradients[0][0].any()
+
+
+@pytest.mark.parametrize("two_ways", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_dropout_is_between_the_layers(kind, two_ways):
+    """At a rate of 1 the second layer reads zeros, and what it answers is not dropped."""
+    make = functools.partial(getattr(nn, kind), bidirectional=two_ways)
+    both = make(8, 16, 2, dropout=1.0)
+    for parameter in both.parameters():
+        torch.nn.init.normal_(parameter, 0, 0.4)
+    with pytest.warns(UserWarning, match="does nothing with num_layers = 1"):
+        first, second = make(8, 16, dropout=1.0), make(32 if two_ways else 16, 16, dropout=1.0)
+    for number, layer in enumerate((first, second)):
+        layer.load_state_dict({name.replace(f"_l{number}", "_l0"): value for name, value in both.state_dict().items() if f"_l{number}" in name})
+    x = torch.randn(5, 3, 8)
+    read = first(x)[0]  # of one layer nothing is dropped
+    of_zeros, of_read = second(torch.zeros_like(read))[0], second(read)[0]
+    assert not torch.allclose(of_zeros, of_read, atol=0.01)
+    torch.testing.assert_close(both(x)[0], of_zeros)
+    packed = lambda rows: pack_padded_sequence(rows, torch.tensor([5, 4, 2]))
+    torch.testing.assert_close(both(packed(x))[0].data, second(packed(torch.zeros_like(read)))[0].data)
+    torch.testing.assert_close(both.eval()(x)[0], of_read)
+    torch.testing.assert_close(first.eval()(x)[0], read)
+
+
+def test_dropout_between_the_layers_has_its_rate():
+    layer = nn.RNN(8, 64, 2, bias=False, nonlinearity="relu", dropout=0.25)
+    with torch.no_grad():  # the second layer hands on what it reads
+        layer.S_hh_l1.zero_()
+        layer.S_ih_l1.zero_()[0].copy_(torch.eye(16))
+        x = torch.randn(20, 10, 8)
+        dropped = layer(x)[0]
+        read = layer.eval()(x)[0]
+    shares = (dropped / read)[read > 0.1]
+    kept = shares > 0.5
+    assert kept.numel() > 4000 and abs(kept.float().mean() - 0.75) < 0.03
+    torch.testing.assert_close(shares, kept / 0.75, rtol=0, atol=1e-3)
+
+
+CELL_OPTIONS = [
+    *((kind, dict(gates=gates, single_bias=single)) for kind in ("LSTM", "GRU") for gates in ("automatic", "separate", "packed") for single in (False, True)),
+    ("LSTM", dict(printed=True)),
+    ("LSTM", dict(printed=True, gates="separate", single_bias=True)),
+    ("RNN", dict()),
+    ("RNN", dict(nonlinearity="relu", single_bias=True)),
+]
+
+
+@pytest.mark.parametrize("algebra", ["quaternion", "phm(4)", "phm(2)"])
+@pytest.mark.parametrize("kind, options", CELL_OPTIONS)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_steps_of_cells_are_those_of_a_layer(kind, options, algebra, dtype):
+    layer, cell = (getattr(nn, name)(8, 16, algebra=algebra, dtype=dtype, **options) for name in (kind, kind + "Cell"))
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter, 0, 0.4)
+    cell.load_state_dict({name.removesuffix("_l0"): value for name, value in layer.state_dict().items()})
+    x = torch.randn(5, 3, 8, dtype=dtype)
+    given = [x, *torch.randn(2 if kind == "LSTM" else 1, 3, 16, dtype=dtype)]
+    found = []
+    for module in (layer, cell):
+        inputs = [each.clone().requires_grad_() for each in given]
+        x, *state = inputs
+        if module is layer:
+            y, last = layer(x, tuple(each[None] for each in state) if kind == "LSTM" else state[0][None])
+            states = [*y, *(last[1] if kind == "LSTM" else ())]
+        else:
+            states, last = [], tuple(state) if kind == "LSTM" else state[0]
+            for step in x:
+                last = cell(step, last)
+                states.append(last[0] if kind == "LSTM" else last)
+            states += [last[1]] if kind == "LSTM" else []
+        states = torch.stack(states)
+        weights = torch.linspace(-1, 1, states.numel(), dtype=dtype).view_as(states)
+        names = [name.removesuffix("_l0") for name, _ in module.named_parameters()]
+        gradients = torch.autograd.grad((weights * states).sum(), [*module.parameters(), *inputs])
+        found.append((states.detach(), dict(zip([*names, "x", "h", "c"], gradients))))
+    torch.testing.assert_close(*found, **(dict(rtol=1e-9, atol=1e-9) if dtype is torch.float64 else dict(rtol=1e-3, atol=1e-4)))

@@ -1,5 +1,10 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include "quatrain/data/audio.h"
 #include "quatrain/data/kaldi_archive.h"
+#include "quatrain/data/tokenizer.h"
 #include "system_memory.h"
 #include "tasks/speech/news.h"
 #include "tasks/speech_runs.h"
@@ -421,6 +426,57 @@ TEST_F(SpeechTest, EveryOptionOfFeaturesTrains) {
     EXPECT_EQ(load_run(folder_ / ("run-" + settings[0]))->predict({file("test0.wav")}).size(), 1)
         << settings[0];
   }
+}
+
+// A word takes .2 s and the pause before the first .05 s, and batches are of about equal lengths.
+TEST_F(SpeechTest, BatchesHoldSoManySeconds) {
+  test::write_tones(folder_ / "tones", 40, 2, 2, 4);
+  std::map<std::string, double> seconds;
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = "train" + std::to_string(i) + ".wav";
+    seconds[name] = static_cast<double>(data::read_audio(file(name)).samples.size(1)) / test::kRate;
+  }
+  // Most seconds with padding and most utterances of any batch, and how many batches there are.
+  struct Batches {
+    double longest = 0;
+    size_t most = 0;
+    int64_t count = 0;
+  };
+  const auto batches = [&](const std::vector<std::string>& settings) {
+    const auto data = load(settings);
+    const auto task = make_task(data->recipe(), *data);
+    Batches found{.count = task->batches()};
+    for (const int64_t epoch : {0, 1}) {
+      std::multiset<std::string> all;
+      for (int64_t i = 0; i < found.count; ++i) {
+        std::string names = task->describe_batch(epoch, i);
+        names = names.substr(names.find("utterances ") + 11);
+        std::ranges::replace(names, ',', ' ');
+        const auto batch = data::split(names, data::Tokenizer::whitespace);
+        double longest = 0;
+        for (const auto& name : batch) longest = std::max(longest, seconds.at(name));
+        all.insert(batch.begin(), batch.end());
+        found.most = std::max(found.most, batch.size());
+        if (batch.size() > 1)
+          found.longest = std::max(found.longest, longest * static_cast<double>(batch.size()));
+      }
+      EXPECT_EQ(all.size(), seconds.size());
+      for (const auto& [name, length] : seconds) EXPECT_EQ(all.count(name), 1) << name;
+    }
+    return found;
+  };
+  const Batches free = batches({}), two = batches({"train.batch_seconds=2.0"}),
+                pairs = batches({"train.batch_seconds=2.0", "train.batch=2"}),
+                half = batches({"train.batch_seconds=0.5"});
+  EXPECT_EQ(free.count, 5);
+  EXPECT_GT(free.longest, 5);
+  EXPECT_LE(two.longest, 2.0);
+  EXPECT_GT(two.longest, 1.5);
+  EXPECT_GT(two.count, free.count);
+  EXPECT_EQ(pairs.most, 2);
+  EXPECT_GE(pairs.count, 20);
+  EXPECT_LE(half.longest, 0.5);  // an utterance that is longer comes alone
+  EXPECT_GT(half.count, two.count);
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ struct RecurrentSettingsOptions {
   }
   bool single_bias() const { return recurrent_settings.single_bias; }
 
-  /// Dropout of the state before its map, with one mask for all steps of a sequence.
+  /// Dropout of the state before its map. A layer has one mask for all steps of a sequence; a cell draws a
+  /// new one in each call.
   Self& recurrent_dropout(double value) {
     recurrent_settings.recurrent_dropout = value;
     return self();

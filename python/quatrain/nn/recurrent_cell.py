@@ -22,7 +22,9 @@ class RecurrentCell(HypercomplexLayer):
         input_size: d, size of the input's last axis; n must divide it.
         hidden_size: size of the state; n must divide it.
         bias: whether there are biases. Up to here, and in ``device`` and ``dtype``, the arguments are torch's.
-        algebra, gates, single_bias, recurrent_dropout, initialiser, chrono, way: as in the layers, such as ``LSTM``.
+        algebra, gates, single_bias, initialiser, chrono, way: as in the layers, such as ``LSTM``.
+        recurrent_dropout: of the state before its map, with a new mask in each call, where a layer has one for all steps of a
+            sequence.
         cell, forget_bias: set by the cells that derive from it.
 
     Parameters: named as in the layers, without the number of one: ``S_ih``, ``S_hh``, ``bias_ih``, ``bias_hh``.

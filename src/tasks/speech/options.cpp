@@ -122,7 +122,7 @@ void SpeechTaskOptions::describe(train::Keys& keys) {
              factors_of(std::get<std::string>(value));
              speeds = std::get<std::string>(value);
            },
-           "Speed perturbation: the training set comes once at each of these factors, such as `0.9 1 1.1`; empty: as it is.").only_augments();
+           "Speed perturbation: the training set comes once at each of these factors, such as `0.9 1 1.1`; empty: as it is. Not for `task.objective = frames`, whose labels have their times, nor for stored features.").only_augments();
   keys.number("band_masks", masks.band_masks, 0, 100, "SpecAugment: bands of training utterances that are masked, whole numbers of all components; 0: none.").only_augments();
   keys.number("widest_mask", masks.widest, 0, 4096, "Bands that a mask covers at most.").only_augments().only("features.band_masks above 0", [this] { return masks.band_masks > 0; });
   keys.number("time_masks", masks.time_masks, 0, 100, "SpecAugment: stretches of time that are masked; 0: none.").only_augments();
