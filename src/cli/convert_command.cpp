@@ -76,6 +76,7 @@ int write_for_other(const ConvertArguments& arguments) {
                                        .data = arguments.data,
                                        .split = arguments.split,
                                        .after_each = throw_if_stopped});
+  throw_if_stopped();  // while what could not be interrupted was written
   std::printf("The run %s is written for %s, in %s.\n", arguments.in.c_str(), arguments.to.c_str(),
               arguments.out.c_str());
   for (const auto& note : notes) std::printf("  %s\n", note.c_str());

@@ -26,7 +26,7 @@ constexpr int kDeepest = 4;
 // What was found, and a sentence for each thing that cannot be looked at.
 struct Found {
   std::vector<fs::path> runs;
-  std::vector<std::string> left_out;
+  std::vector<std::string> left_out, unfinished;
 };
 
 // The runs in a folder and below it; a run holds no others.
@@ -36,9 +36,10 @@ void find_runs(const fs::path& folder, int depth, Found& found) {
   try {
     if (train::holds_run(folder)) {
       if (AtomicFolder::is_unfinished(folder))
-        found.left_out.push_back("'" + folder.string() +
-                                 "' is not whole: it is being written, or was left by a process that was "
-                                 "killed; then delete it");
+        found.unfinished.push_back(
+            "'" + folder.string() +
+            "' is not whole: it is being written, or a process that was killed left it; "
+            "delete it if no process writes it");
       else
         found.runs.push_back(folder);
       return;
@@ -138,6 +139,7 @@ int runs_command(const RunsArguments& arguments) {
     }
   }
   if (all.empty() && !found.left_out.empty()) throw std::runtime_error(found.left_out.front());
+  found.left_out.insert(found.left_out.end(), found.unfinished.begin(), found.unfinished.end());
   for (const auto& sentence : found.left_out)
     std::fprintf(stderr, "left out: %s\n", printable(sentence).c_str());
   if (!arguments.json.empty()) write_json(all, arguments.json);

@@ -11,7 +11,8 @@ constexpr int64_t kSignal = 3, kHeight = 2;  // axes of a batch of signals; the 
 }  // namespace
 
 at::MemoryFormat format_of(const at::Tensor& x) {
-  if (in_function_transform()) return at::MemoryFormat::Contiguous;  // vmap knows no other
+  // vmap knows no other.
+  if (in_function_transform() || x.is_contiguous()) return at::MemoryFormat::Contiguous;
   return (x.dim() == kSignal ? x.unsqueeze(kHeight) : x).suggest_memory_format();
 }
 

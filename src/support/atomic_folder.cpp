@@ -41,7 +41,7 @@ AtomicFolder::~AtomicFolder() {
 
 bool AtomicFolder::is_unfinished(const fs::path& folder) {
   static const std::regex name(R"(.*\.part\.\d+\.\d+)");
-  return std::regex_match(folder.filename().string(), name);
+  return std::regex_match((folder.has_filename() ? folder : folder.parent_path()).filename().string(), name);
 }
 
 void AtomicFolder::commit() {

@@ -260,8 +260,8 @@ void seal_checkpoint(const fs::path& folder, int64_t step, const std::string& ru
 }
 
 void write_checkpoint(const fs::path& run_folder, const std::string& which, int64_t step,
-                      const std::string& run, const std::function<void(const fs::path&)>& fill,
-                      int64_t keep) {
+                      const std::string& run, const std::function<void(const fs::path&)>& fill, int64_t keep,
+                      bool drops_result) {
   const fs::path place = run_folder / which;
   const fs::path part = part_of(run_folder, which);
   const fs::path old = beside(run_folder, which, kOld);
@@ -276,6 +276,7 @@ void write_checkpoint(const fs::path& run_folder, const std::string& which, int6
     throw;
   }
 
+  if (drops_result) fs::remove(run_folder / kResultFile);
   // A folder cannot be renamed over another, so the old one steps aside first; find_checkpoint knows the
   // moment between.
   if (fs::exists(place)) {

@@ -14,13 +14,14 @@ namespace quatrain::train {
 /// their sizes and checksums are noted, everything is put on the disk and the folder is renamed. `run` names
 /// the run that it belongs to, and is empty where it belongs to none. At any moment a whole checkpoint is
 /// there: the old one stays as WHICH.old until the new one has its name. With `keep` above 1, that many
-/// checkpoints stay, this one among them: older ones are called step-N.
+/// checkpoints stay, this one among them: older ones are called step-N. `drops_result`: the run has other
+/// weights now than those of its result, which goes when the new ones are on the disk.
 ///
 /// Where it fails, what was begun is removed and what was there stays.
 QUATRAIN_API void write_checkpoint(const std::filesystem::path& run_folder, const std::string& which,
                                    int64_t step, const std::string& run,
                                    const std::function<void(const std::filesystem::path&)>& fill,
-                                   int64_t keep = 1);
+                                   int64_t keep = 1, bool drops_result = false);
 
 /// Gives a damaged best/ another name, best.damaged, where a new one will be written: what is in it may be of
 /// use still. Its new folder.

@@ -137,7 +137,12 @@ void mend_metrics(const Resumed& r, const Start& start, const fs::path& checkpoi
   const int64_t expected = start.state.metrics_lines;
   int64_t left = expected;
   try {
-    if (const auto lines = whole_lines(folder); lines && *lines >= expected) return;
+    if (const auto lines = whole_lines(folder); lines && *lines >= expected) {
+      // Of steps that no checkpoint has, where the run went on from here and was killed.
+      if (*lines > expected && r.run.from == "last" && !checkpoint.empty())
+        Metrics(folder, start.state.step, start.state.evaluated_step, r.options.log_every);
+      return;
+    }
     const Metrics metrics(folder);
     left = metrics.lines();
     if (const auto losses = metrics.losses(expected); !losses.empty()) r.tell(losses);

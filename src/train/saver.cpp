@@ -8,7 +8,6 @@
 #include "quatrain/nn/weights.h"
 #include "support/atomic_file.h"
 #include "train/checkpoint.h"
-#include "train/run_files.h"
 #include "train/sentence.h"
 #include "train/state.h"
 
@@ -16,6 +15,8 @@ namespace quatrain::train {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr bool kDropsResult = true;  // of a run that was finished and goes on
 
 // What is needed to use a model.
 void write_model(const Task& task, const nn::Safetensors& weights, const nn::NamedTensors& structures,
@@ -53,9 +54,8 @@ bool Saver::last(int64_t step, const Fill& fill, bool continues) {
         [&](const fs::path& folder) {
           write_model(task_, nn::weights_of(task_.model()), structures_of(task_.model()), folder);
           fill(folder);
-          drop_result();
         },
-        keep_);
+        keep_, kDropsResult);
     saved_step_ = step;
   });
 }
@@ -68,17 +68,14 @@ std::string Saver::kept() const {
 
 bool Saver::write_best(bool continues) {
   return attempt(unsaved_best_->step, continues, [&] {
-    write_checkpoint(folder_, "best", unsaved_best_->step, run_, [&](const fs::path& folder) {
-      write_model(task_, unsaved_best_->weights, unsaved_best_->structures, folder);
-      drop_result();
-    });
+    write_checkpoint(
+        folder_, "best", unsaved_best_->step, run_,
+        [&](const fs::path& folder) {
+          write_model(task_, unsaved_best_->weights, unsaved_best_->structures, folder);
+        },
+        /*keep=*/1, kDropsResult);
     unsaved_best_.reset();
   });
-}
-
-// A run that was finished and goes on keeps its result as long as the checkpoints are those of the result.
-void Saver::drop_result() const {
-  fs::remove(folder_ / kResultFile);
 }
 
 bool Saver::attempt(int64_t step, bool continues, const std::function<void()>& write) {

@@ -45,7 +45,6 @@ class Saver {
   };
 
   bool write_best(bool continues);
-  void drop_result() const;
   bool attempt(int64_t step, bool continues, const std::function<void()>& write);
 
   Task& task_;

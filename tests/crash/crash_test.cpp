@@ -208,6 +208,40 @@ TEST_F(CrashTest, ADiskThatStaysFullEndsTheRunWithASentence) {
             contents(folder_ / "whole" / "best" / "model.safetensors"));
 }
 
+// A finished run that is told to train on: its result goes where other weights take the place of its own, and
+// not before.
+TEST_F(CrashTest, AFullDiskLeavesAFinishedRunItsResultOrOtherWeights) {
+  ASSERT_EQ(train("whole", small(), "quaternion", {}).code, 0);
+  TrainerOptions more = small();
+  more.steps = 30, more.patience = 0;
+  const auto begin = [&](const std::string& name) {
+    fs::copy(folder_ / "whole", folder_ / name, fs::copy_options::recursive);
+  };
+  begin("further");
+  const Ending further = train("further", more, "quaternion", {});
+  ASSERT_EQ(further.code, 0);
+  int kept = 0, dropped = 0, lost = 0;
+  const int64_t stride = soak() ? 1 : std::max<int64_t>(1, further.calls / 30);
+  for (int64_t call = 1; call < further.calls; call += stride) {
+    const std::string name = "full" + std::to_string(call);
+    SCOPED_TRACE(name);
+    begin(name);
+    std::vector<std::string> messages;
+    if (train(name, more, "quaternion", {Fault::full, call, 1'000'000}, &messages).code == 0) continue;
+    const auto same = [&](const char* which) {
+      const fs::path weights = fs::path(which) / "model.safetensors";
+      return contents(folder_ / name / weights) == contents(folder_ / "whole" / weights);
+    };
+    const bool is_there = fs::exists(folder_ / name / "result.json"), its = same("best") && same("last");
+    EXPECT_TRUE(its || !is_there);
+    ++(is_there ? kept : its ? lost : dropped);
+    fs::remove_all(folder_ / name);
+  }
+  EXPECT_GT(kept, 2);
+  EXPECT_GT(dropped, 2);
+  EXPECT_LT(10 * lost, kept + dropped);  // where a folder could not be renamed
+}
+
 TEST_F(CrashTest, OneProcessTrainsInAFolderAtATime) {
   int ready[2], done[2];
   ASSERT_EQ(::pipe(ready) | ::pipe(done), 0);

@@ -121,6 +121,24 @@ def test_results_lie_as_x_does(kind, padding, mode):
     assert many.shape == (2, *y.shape)
 
 
+@pytest.mark.parametrize("last", [False, True], ids=["channels first", "channels last"])
+@pytest.mark.parametrize("axes", [1, 2])
+@pytest.mark.parametrize("between", ["one channel", "one pixel"])
+def test_a_trace_knows_the_order_of_what_fits_both(between, axes, last):
+    """Strides of axes of one value, which a trace does not know, decide over no order."""
+    Conv, Back = getattr(nn, f"Conv{axes}d"), getattr(nn, f"ConvTranspose{axes}d")
+    if between == "one channel":
+        layers = torch.nn.Sequential(Conv(8, 1, 3, padding=1, algebra="real"), Conv(1, 8, 3, algebra="real"))
+    else:
+        layers = torch.nn.Sequential(Conv(8, 8, 3), Back(8, 8, 4))
+    for dtype in torch.float32, torch.float64:
+        x = laid(torch.randn(2, 8, *(3,) * axes, dtype=dtype), last)
+        y = layers.to(dtype)(x)
+        traced = copy.deepcopy(layers).to("meta")(torch.empty_strided(x.shape, x.stride(), dtype=dtype, device="meta"))
+        steps = [[stride for size, stride in zip(one.shape, one.stride()) if size > 1] for one in (y, traced)]
+        assert steps[0] == steps[1]
+
+
 COPIED = {
     "plain": lambda: nn.Conv2d(64, 64, 3, padding=1, bias=False),
     "stride": lambda: nn.Conv2d(64, 64, 3, stride=2, padding=1, bias=False),

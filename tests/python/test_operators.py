@@ -63,7 +63,7 @@ def kernels():
             (doubles(2, 8, 5, 4).contiguous(memory_format=torch.channels_last).detach(), doubles(4, 3, 2, 3, 3), quaternion, dict(padding=[1], winograd="2x2")),
             (doubles(2, 16, 5), doubles(4, 4, 3, 3), quaternion, dict(stride=[2], groups=2, transposed=True, output_padding=[1])),
             (torch.randn(2, 8, 5, 4), torch.randn(4, 3, 2, 3, 3), quaternion, dict(padding=[1], way="factored")),
-            (doubles(2, 7, 8).movedim(1, -1).detach(), doubles(4, 3, 2, 3), quaternion, dict(padding=[2], dilation=[2])),
+            (doubles(2, 7, 8).movedim(1, -1).detach().requires_grad_(), doubles(4, 3, 2, 3), quaternion, dict(padding=[2], dilation=[2])),
             (doubles(1, 8, 3, 4, 3), doubles(4, 3, 2, 3, 3, 3), quaternion, dict(padding=[1], winograd="4x4"))]
 
 

@@ -96,5 +96,21 @@ TEST_F(SpeechExportTest, WhatHasNoScoresIsSaid) {
   EXPECT_THAT(names("made/test.scp"), ElementsAre("test1"));
 }
 
+TEST_F(SpeechExportTest, WhatIsStoppedLeavesNothing) {
+  write_set(tones("train"), "train", true);
+  write_set(tones("test"), "test", true);
+  learn(settings_);
+  int scored = 0;
+  const auto stop = [&] {
+    if (++scored == 2) throw std::runtime_error("stopped");
+  };
+  EXPECT_THAT(what_is_said([&] {
+                trained()->export_to({.format = "kaldi", .folder = folder_ / "made", .after_each = stop});
+              }),
+              HasSubstr("stopped"));
+  for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    EXPECT_THAT(entry.path().filename().string(), testing::Not(testing::StartsWith("made")));
+}
+
 }  // namespace
 }  // namespace quatrain::tasks

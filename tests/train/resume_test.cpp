@@ -112,9 +112,14 @@ TEST_F(ResumeTest, AFinishedRunThatGoesOnKeepsItsResultUntilTheNextCheckpoint) {
   ToyTask task, killed, stopped;
   EXPECT_TRUE(train(task, options(24)).finished);
   const std::string before = contents(run_ / "result.json");
-  killed.fail_at = 1;
-  EXPECT_THAT(refusal(killed, options(48)), HasSubstr("at step 25"));
+  const std::string lines = contents(run_ / "metrics.jsonl");
+  ToyTask again;
+  killed.fail_at = 5;
+  EXPECT_THAT(refusal(killed, options(48)), HasSubstr("at step 29"));
   EXPECT_EQ(contents(run_ / "result.json"), before);
+  EXPECT_NE(contents(run_ / "metrics.jsonl"), lines);
+  EXPECT_TRUE(train(again, options(24)).finished);
+  EXPECT_EQ(contents(run_ / "metrics.jsonl"), lines);
   stop_at_ = 26;
   EXPECT_FALSE(train(stopped, options(48)).finished);
   EXPECT_FALSE(fs::exists(run_ / "result.json"));

@@ -39,7 +39,11 @@ def _sizes(layer: str, argument: str, given: Sizes, axes: int, least: int) -> tu
 
 
 def _channels_last(x: Tensor) -> bool:
-    """True where a batch of signals or images lies channels last, by the rule of ``Tensor::suggest_memory_format``."""
+    """True where a batch of signals or images lies channels last, by the rule of ``Tensor::suggest_memory_format``.
+
+    False where both orders fit."""
+    if x.is_contiguous():
+        return False
     values = 0  # that an axis steps over at least: those of the axis before it
     for axis in (1, *range(x.dim() - 1, 1, -1), 0):
         stride, size = x.stride(axis), x.shape[axis]
