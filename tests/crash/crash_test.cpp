@@ -229,8 +229,10 @@ TEST_F(CrashTest, AFullDiskLeavesAFinishedRunItsResultOrOtherWeights) {
     std::vector<std::string> messages;
     if (train(name, more, "quaternion", {Fault::full, call, 1'000'000}, &messages).code == 0) continue;
     const auto same = [&](const char* which) {
-      const fs::path weights = fs::path(which) / "model.safetensors";
-      return contents(folder_ / name / weights) == contents(folder_ / "whole" / weights);
+      const auto weights = [&](const std::string& run) {
+        return contents(find_checkpoint(folder_ / run, which) / "model.safetensors");
+      };
+      return weights(name) == weights("whole");
     };
     const bool is_there = fs::exists(folder_ / name / "result.json"), its = same("best") && same("last");
     EXPECT_TRUE(its || !is_there);
