@@ -57,6 +57,12 @@ def test_lengths_are_equal_or_free(bench):
     assert {case["target_tokens"] for case in cases(bench("--length", "2", "--free"))} == {3}
 
 
+def test_all_lines_are_translated_where_lengths_are_free(bench, tmp_path):
+    (tmp_path / "sources").write_text("".join("w4 " * length + "\n" for length in (3, 1, 5, 2, 4)))
+    assert {(case["sentences"], case["target_tokens"]) for case in cases(bench("--length", "6", "--free"))} == {(5, 15)}
+    assert {(case["sentences"], case["target_tokens"]) for case in cases(bench("--length", "6"))} == {(4, 24)}
+
+
 def test_nothing_is_timed_where_scores_differ(bench, tmp_path):
     assert not any(case["checked"] for case in cases(bench()))
     pairs = [{"source": ["w4"], "target": ["w5"], "log_probabilities": [-1.5, -2.0]}]
