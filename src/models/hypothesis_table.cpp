@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include "models/table_rows.h"
+
 namespace quatrain::models {
 
 HypothesisTable::HypothesisTable(int64_t rows, int64_t capacity, at::Device device)
@@ -15,9 +17,14 @@ void HypothesisTable::clear() {
 
 void HypothesisTable::grow(const at::Tensor& parents) {
   const int64_t rows = parents.size(0);
-  if (length_ > 0) table_ = table_.index_select(0, parents);
+  if (length_ > 0) table_ = table_rows(table_, parents);
   if (table_.size(0) != rows) table_ = table_.narrow(0, 0, rows).clone();
-  table_.select(1, length_).copy_(torch::arange(rows, table_.options()));
+  if (table_.is_cpu()) {
+    auto* slot = table_.mutable_data_ptr<int32_t>() + length_;
+    for (int32_t row = 0; row < rows; ++row, slot += table_.stride(0)) *slot = row;
+  } else {
+    table_.select(1, length_).copy_(torch::arange(rows, table_.options()));
+  }
   ++length_;
 }
 

@@ -5,6 +5,8 @@
 
 #include "models/sequence_parts.h"
 #include "models/step_guards.h"
+#include "models/table_rows.h"
+#include "nn/layer_steps.h"
 
 namespace quatrain::models {
 
@@ -15,16 +17,18 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
       capacity_(capacity),
       weight_bytes_(weight_bytes(*model_->decoder) + output_bytes(*model_->target, model_->output)),
       table_(std::max<int64_t>(rows, 0), std::max<int64_t>(capacity, 0), source.device()),
-      memory_(std::make_shared<ops::StepMemory>()) {
+      memory_(std::make_shared<ops::StepMemory>()),
+      layers_(std::make_shared<nn::LayerSteps>(model_->decoder->layers, model_->decoder->norm)) {
   TORCH_CHECK(!model_->is_training(), "Seq2SeqDecoder: the model must be in eval mode; call eval()");
   TORCH_CHECK(rows >= 1 && capacity >= 1, "Seq2SeqDecoder: rows and capacity must be at least 1, got ", rows,
               " and ", capacity);
   const torch::NoGradGuard no_grad;
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const int64_t sentences = source.size(0), length = source.size(1);
   const nn::Words words(source_padding);
   const at::Tensor memory = model_->encode_words(source, words);
   const auto ints = torch::TensorOptions(torch::kInt).device(source.device());
-  source_places_ = torch::arange(sentences, ints).unsqueeze(1).expand({sentences, length});
+  source_places_ = torch::arange(sentences, ints).unsqueeze(1).expand({sentences, length}).contiguous();
   source_lengths_ = source_padding.defined() ? source_padding.logical_not().sum(1, false, torch::kInt)
                                              : torch::full({sentences}, length, ints);
   if (source_padding.defined())
@@ -50,21 +54,18 @@ at::Tensor Seq2SeqDecoder::hidden(const at::Tensor& tokens, const at::Tensor& pa
   TORCH_CHECK(rows <= rows_ && parents.size(0) == rows, "Seq2SeqDecoder: at most ", rows_,
               " hypotheses and a parent for each, got ", rows, " tokens and ", parents.size(0), " parents");
   TORCH_CHECK(place < capacity_, "Seq2SeqDecoder: there is room for ", capacity_, " words of a target");
-  const at::Tensor sentences = place == 0 ? parents : sentences_.index_select(0, parents),
-                   places = source_places_.index_select(0, sentences),
-                   source_lengths = source_lengths_.index_select(0, sentences);
-  at::Tensor x = model_->target->forward(tokens.unsqueeze(1), place).squeeze(1);
+  const at::Tensor sentences = place == 0 ? parents : table_rows(sentences_, parents),
+                   places = table_rows(source_places_, sentences),
+                   source_lengths = table_rows(source_lengths_, sentences);
+  const at::Tensor x = model_->target->forward(tokens.unsqueeze(1), place).squeeze(1);
   table_.grow(parents);  // after what a wrong token or sentence would end
   sentences_ = sentences;
   const at::Tensor seen = table_.seen(), lengths = table_.lengths();
   for (size_t i = 0; i < self_.size(); ++i) {
     self_[i].table = seen, self_[i].lengths = lengths;
     cross_[i].table = places, cross_[i].lengths = source_lengths;
-    x = model_->decoder->layers[i]->as<nn::TransformerDecoderLayerImpl>()->step(x, place, self_[i],
-                                                                                cross_[i]);
   }
-  if (model_->decoder->norm) x = model_->decoder->norm->forward(x);
-  return x;
+  return (*layers_)(x, place, self_, cross_);
 }
 
 }  // namespace quatrain::models

@@ -10,6 +10,10 @@ namespace quatrain::ops {
 class StepMemory;
 }
 
+namespace quatrain::nn {
+class LayerSteps;
+}
+
 namespace quatrain::models {
 
 /// A text of a LanguageModel, word by word, for several hypotheses at once. Keys and values of the words so
@@ -41,6 +45,7 @@ class QUATRAIN_API LanguageModelDecoder {
   int64_t rows_, capacity_, weight_bytes_;
   HypothesisTable table_;
   std::shared_ptr<ops::StepMemory> memory_;
+  std::shared_ptr<nn::LayerSteps> layers_;
   std::vector<nn::AttentionCache> caches_;  // of each layer
 };
 

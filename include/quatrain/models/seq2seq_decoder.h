@@ -10,6 +10,10 @@ namespace quatrain::ops {
 class StepMemory;
 }
 
+namespace quatrain::nn {
+class LayerSteps;
+}
+
 namespace quatrain::models {
 
 /// The target of a Seq2Seq model, word by word, for several hypotheses at once. Keys and values of the words
@@ -48,6 +52,7 @@ class QUATRAIN_API Seq2SeqDecoder {
   at::Tensor sentences_;  // (rows) int64: of each hypothesis
   HypothesisTable table_;
   std::shared_ptr<ops::StepMemory> memory_;
+  std::shared_ptr<nn::LayerSteps> layers_;
   at::Tensor source_places_, source_lengths_;     // of each sentence: (sentences, S), (sentences) int32
   std::vector<nn::AttentionCache> self_, cross_;  // of each layer
 };

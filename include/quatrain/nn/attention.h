@@ -153,6 +153,10 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
 
   /// componentwise or real, also where the option is `automatic`.
   AttentionKind kind() const { return kind_; }
+  /// Components that heads are cut inside.
+  int64_t components() const;
+  /// What the scores are made with.
+  std::string score_algebra() const;
 
   MultiheadAttentionOptions options;
   Linear query{nullptr}, key{nullptr}, value{nullptr};
@@ -165,10 +169,6 @@ class QUATRAIN_API MultiheadAttentionImpl : public torch::nn::Cloneable<Multihea
   /// The same of one word of each row, x (rows, width): (rows, n, heads, m).
   at::Tensor word_heads_of(Linear& layer, const at::Tensor& x) const;
   at::Tensor attend_word(const at::Tensor& query, const AttentionCache& cache);
-  /// Components that heads are cut inside.
-  int64_t components() const;
-  /// What the scores are made with.
-  std::string score_algebra() const;
   /// The layer's own algebra and dropout put into what is seen.
   ops::AttentionOptions with_own(ops::AttentionOptions how) const;
 

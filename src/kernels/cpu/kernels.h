@@ -205,6 +205,9 @@ constexpr int64_t kTopBlock = 256;
 /// out.part apart.
 ///
 /// cell_step, cell_step_back: what Cell says, of any number of units.
+///
+/// layer_norm: y = weight (x - mean) / sqrt(variance + eps) + bias, each of the row's `parts` of `width`
+/// values by a mean and a variance of its own; y may be x.
 struct Table {
   const char* name;
   void (*combine_f_f)(const Mix&, const float* const* in, int64_t in_row, float* const* out, int64_t out_row,
@@ -255,6 +258,8 @@ struct Table {
                    int64_t tiles, int64_t parts, int64_t count, const float* bias);
   void (*cell_step)(Cell, const CellStep&);
   void (*cell_step_back)(Cell, const CellStepBack&);
+  void (*layer_norm)(const float* x, float* y, int64_t parts, int64_t width, const float* weight,
+                     const float* bias, float eps);
 };
 
 /// The table in use: the best one of this machine, or the one that QUATRAIN_CPU_ISA names.

@@ -12,6 +12,7 @@
 #include "kernels/cpu/epilogues.h"
 #include "kernels/cpu/mixed_products.h"
 #include "kernels/cpu/mixtures.h"
+#include "kernels/cpu/norms.h"
 #include "kernels/cpu/products.h"
 #include "kernels/cpu/scores.h"
 #include "kernels/cpu/streams.h"
@@ -101,7 +102,8 @@ constexpr Table make_table(const char* name) {
           &finish,
           &winograd,
           &cell_step,
-          &cell_step_back};
+          &cell_step_back,
+          &layer_norm};
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Attention over a cache: on a CPU in float32 row by row, from the places where keys and values lie;
 // elsewhere composed of a gather and attention.
 
+#include "ops/attention/cached.h"
+
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -84,88 +86,83 @@ at::Tensor composed_cached(const at::Tensor& query, const at::Tensor& keys, cons
   return hypercomplex_attention(query.unsqueeze(1), gather(keys), gather(values), how).squeeze(1);
 }
 
-/// Where a cache's words lie: so many values from one to the next.
-struct Places {
-  const float* data;
-  int64_t slot, place, component, head;
-  explicit Places(const at::Tensor& t)
-      : data(t.const_data_ptr<float>()),
-        slot(t.stride(0)),
-        place(t.stride(1)),
-        component(t.stride(2)),
-        head(t.stride(3)) {}
-};
-
 at::Tensor cached_attention_cpu(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
                                 const at::Tensor& table, const at::Tensor& lengths, std::string_view algebra,
                                 std::optional<double> scale) {
   const bool dense = query.stride(-1) == 1 && keys.stride(-1) == 1 && values.stride(-1) == 1;
   if (query.scalar_type() != at::kFloat || !dense || query.numel() == 0)
     return composed_cached(query, keys, values, table, lengths, algebra, scale);
-  const AttentionCall call = call_of(algebra, scale);
-  check(call, query, keys, values, table, lengths);
-  const int64_t rows = query.size(0), n = query.size(1), heads = query.size(2), m = query.size(3),
-                capacity = table.size(1);
-  const int64_t maps = call.algebra->n() == 1 ? 1 : n;
-  // One map takes the query as it is, scaled; n maps mix its components by the table.
-  const double factor = call.scale(n, m);
-  const engine::Mixing mixing = maps > 1 ? map_mixing(call, factor, true) : engine::Mixing();
-  const at::Tensor slots_of = table.stride(1) == 1 ? table : table.contiguous(),
-                   counts = lengths.contiguous();
-  const int64_t pitch = slots_of.stride(0);
-  const int32_t* const slot = slots_of.const_data_ptr<int32_t>();
-  const int32_t* const count = counts.const_data_ptr<int32_t>();
-  check_places(slots_of, counts, keys.size(0));
-  const Places from_keys(keys), from_values(values);
+  check(call_of(algebra, scale), query, keys, values, table, lengths);
+  const at::Tensor slots = table.stride(1) == 1 ? table : table.contiguous(), counts = lengths.contiguous();
+  check_places(slots, counts, keys.size(0));
+  const int64_t rows = query.size(0), n = query.size(1), heads = query.size(2), m = query.size(3);
   const at::Tensor result = at::empty({rows, n * heads * m}, query.options());
-  const float* const q = query.const_data_ptr<float>();
-  float* const y = result.mutable_data_ptr<float>();
-  const auto& k = kernels::cpu::active();
-  const int64_t filled = (capacity + 15) / 16 * 16;
-  // Of one row or several, all heads or some: a row's places are read once for all of them.
-  at::parallel_for(0, rows * heads, 8, [&](int64_t begin, int64_t end) {
-    engine::Scratch& memory = engine::scratch();
-    memory.begin(4 * maps * heads * (n * m + filled) + 16 * capacity + 256);
-    float* const mixed = memory.take<float>(maps * n * heads * m);
-    float* const weights = memory.take<float>(maps * heads * filled);
-    const float** const at_keys = memory.take<const float*>(capacity);
-    const float** const at_values = memory.take<const float*>(capacity);
-    for (int64_t task = begin; task < end;) {
-      const int64_t row = task / heads, head = task % heads, together = std::min(heads - head, end - task);
-      for (int64_t s = 0; s < count[row]; ++s) {
-        const int64_t of = slot[row * pitch + s];
-        at_keys[s] = from_keys.data + of * from_keys.slot + s * from_keys.place + head * from_keys.head;
-        at_values[s] =
-            from_values.data + of * from_values.slot + s * from_values.place + head * from_values.head;
-      }
-      const float* const first = q + row * query.stride(0) + head * query.stride(2);
-      const int64_t of_component = together * m;
-      if (maps > 1) {
-        k.combine_f_f(mixing.view(), row_of(first, n, query.stride(1)).data(), query.stride(2),
-                      row_of(mixed, maps * n, of_component).data(), m, together, m, nullptr,
-                      kernels::cpu::Store::set);
-      } else {
-        for (int64_t j = 0; j < n; ++j)
-          for (int64_t h = 0; h < together; ++h)
-            for (int64_t v = 0; v < m; ++v)
-              mixed[j * of_component + h * m + v] =
-                  static_cast<float>(factor) * first[j * query.stride(1) + h * query.stride(2) + v];
-      }
-      const kernels::cpu::Attended attended{static_cast<int32_t>(maps),
-                                            static_cast<int32_t>(n),
-                                            together,
-                                            m,
-                                            count[row],
-                                            {at_keys, from_keys.component, from_keys.head},
-                                            {at_values, from_values.component, from_values.head}};
-      k.attend(attended, mixed, weights, filled, y + row * n * heads * m + head * m, heads * m);
-      task += together;
-    }
-  });
+  const CachedAttention attention(algebra, n, heads, m, scale);
+  attention(
+      rows, {query.const_data_ptr<float>(), query.stride(0), query.stride(1), query.stride(2)},
+      CachedAttention::Places(keys), CachedAttention::Places(values),
+      {slots.const_data_ptr<int32_t>(), slots.stride(0), table.size(1), counts.const_data_ptr<int32_t>()},
+      result.mutable_data_ptr<float>());
   return result;
 }
 
 }  // namespace
+
+CachedAttention::CachedAttention(std::string_view algebra, int64_t n, int64_t heads, int64_t m,
+                                 std::optional<double> scale)
+    : n_(n), heads_(heads), m_(m) {
+  const AttentionCall call = call_of(algebra, scale);
+  maps_ = call.algebra->n() == 1 ? 1 : n;
+  const double factor = call.scale(n, m);
+  scale_ = static_cast<float>(factor);
+  // One map takes the query as it is, scaled; n maps mix its components by the table.
+  if (maps_ > 1) mixing_ = map_mixing(call, factor, true);
+}
+
+void CachedAttention::operator()(int64_t rows, const Query& query, const Places& keys, const Places& values,
+                                 const Seen& seen, float* y) const {
+  const auto& k = kernels::cpu::active();
+  const int64_t filled = (seen.length + 15) / 16 * 16;
+  // Of one row or several, all heads or some: a row's places are read once for all of them.
+  at::parallel_for(0, rows * heads_, 8, [&](int64_t begin, int64_t end) {
+    engine::Scratch& memory = engine::scratch();
+    memory.begin(4 * maps_ * heads_ * (n_ * m_ + filled) + 16 * seen.length + 256);
+    float* const mixed = memory.take<float>(maps_ * n_ * heads_ * m_);
+    float* const weights = memory.take<float>(maps_ * heads_ * filled);
+    const float** const at_keys = memory.take<const float*>(seen.length);
+    const float** const at_values = memory.take<const float*>(seen.length);
+    for (int64_t task = begin; task < end;) {
+      const int64_t row = task / heads_, head = task % heads_, together = std::min(heads_ - head, end - task);
+      const int64_t count = seen.count[row];
+      for (int64_t s = 0; s < count; ++s) {
+        const int64_t of = seen.slots[row * seen.pitch + s];
+        at_keys[s] = keys.data + of * keys.slot + s * keys.place + head * keys.head;
+        at_values[s] = values.data + of * values.slot + s * values.place + head * values.head;
+      }
+      const float* const first = query.data + row * query.row + head * query.head;
+      const int64_t of_component = together * m_;
+      if (maps_ > 1) {
+        k.combine_f_f(mixing_.view(), row_of(first, n_, query.component).data(), query.head,
+                      row_of(mixed, maps_ * n_, of_component).data(), m_, together, m_, nullptr,
+                      kernels::cpu::Store::set);
+      } else {
+        for (int64_t j = 0; j < n_; ++j)
+          for (int64_t h = 0; h < together; ++h)
+            for (int64_t v = 0; v < m_; ++v)
+              mixed[j * of_component + h * m_ + v] = scale_ * first[j * query.component + h * query.head + v];
+      }
+      const kernels::cpu::Attended attended{static_cast<int32_t>(maps_),
+                                            static_cast<int32_t>(n_),
+                                            together,
+                                            m_,
+                                            count,
+                                            {at_keys, keys.component, keys.head},
+                                            {at_values, values.component, values.head}};
+      k.attend(attended, mixed, weights, filled, y + row * n_ * heads_ * m_ + head * m_, heads_ * m_);
+      task += together;
+    }
+  });
+}
 
 at::Tensor cached_attention(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
                             const at::Tensor& table, const at::Tensor& lengths, const std::string& algebra,

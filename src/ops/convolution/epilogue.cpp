@@ -6,24 +6,13 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 
+#include "ops/engine/activation.h"
 #include "ops/linear/schema.h"
 #include "quatrain/layer_ops.h"
-#include "support/enum_names.h"
 
 namespace quatrain::ops {
 
 namespace {
-
-using kernels::cpu::Activation;
-
-std::optional<Activation> kernel_activation(std::string_view name) {
-  constexpr EnumNames<Activation, 4> kNames{{{Activation::identity, "identity"},
-                                             {Activation::relu, "relu"},
-                                             {Activation::tanh, "tanh"},
-                                             {Activation::sigmoid, "sigmoid"}}};
-  const Activation* found = find_value(kNames, name);
-  return found ? std::optional(*found) : std::nullopt;
-}
 
 at::Tensor plain(const Optional& t) {
   return given(t) ? t->to(at::kFloat).contiguous() : at::Tensor();
@@ -51,7 +40,7 @@ void finish_pixels(float* y, int64_t pixels, int64_t channels, const engine::Epi
 KernelEpilogue::KernelEpilogue(const ConvolutionFinish& finish)
     : scale_(plain(finish.scale)),
       shift_(plain(finish.shift)),
-      activation_(kernel_activation(finish.activation)) {
+      activation_(engine::kernel_activation(finish.activation)) {
   if (given(finish.residual)) residual_ = finish.residual->to(at::kFloat).movedim(1, -1).contiguous();
 }
 
@@ -59,7 +48,7 @@ engine::Epilogue KernelEpilogue::epilogue() const {
   engine::Epilogue epilogue;
   epilogue.scale = data(scale_), epilogue.bias = data(shift_);
   epilogue.residual.data = const_cast<float*>(data(residual_));
-  epilogue.activation = activation_.value_or(Activation::identity);
+  epilogue.activation = activation_.value_or(kernels::cpu::Activation::identity);
   return epilogue;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ops/engine/options.h"
+#include "ops/linear/resolved.h"
 #include "ops/linear/schema.h"
 #include "ops/map/bilinear_map.h"
 #include "ops/map/choice.h"
@@ -50,14 +51,13 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const Optional& bia
     return at::cat(parts).reshape(sizes_with(x, parts[0].size(-1)));
   }
   BilinearMap map(S, call, rows, type);
-  if (rows > 0 && rows < planned && !products && !map.rows_stand_alone()) {
+  if (fills_rows(map, rows) && !products) {
     const at::Tensor filled = at::constant_pad_nd(x.reshape({rows, x.size(-1)}), {0, 0, 0, planned - rows});
     return forward(filled, S, bias, call, nullptr)
         .narrow(0, 0, rows)
         .reshape(sizes_with(x, map.n() * map.m()));
   }
-  if (!map.on_engine() || (map.n() == 1 && map.way() == Way::materialised && !map.packs_H()))
-    return composed::linear(x, S, bias, map.call());
+  if (is_composed(map)) return composed::linear(x, S, bias, map.call());
   if (call.constant || map.way() == Way::materialised) map.prepare(false, map.worth_packing());
   const at::Tensor b = given(bias) ? typed(*bias, at::kFloat).contiguous() : at::Tensor();
   const at::Tensor inputs = map.matrix(x, rows, map.n() * map.p());

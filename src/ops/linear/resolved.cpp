@@ -1,0 +1,65 @@
+#include "ops/linear/resolved.h"
+
+#include <ATen/TensorOperators.h>
+
+#include "ops/engine/options.h"
+#include "ops/linear/schema.h"
+
+namespace quatrain::ops {
+
+namespace {
+
+const float* values_of(const at::Tensor& t) {
+  return t.defined() ? t.const_data_ptr<float>() : nullptr;
+}
+
+}  // namespace
+
+bool is_composed(const BilinearMap& map) {
+  return !map.on_engine() || (map.n() == 1 && map.way() == Way::materialised && !map.packs_H());
+}
+
+bool fills_rows(const BilinearMap& map, int64_t rows) {
+  return rows > 0 && rows < static_cast<int64_t>(requested_rows()) && !map.rows_stand_alone();
+}
+
+std::optional<ResolvedLinear> ResolvedLinear::of(const at::Tensor& S, const at::Tensor& bias,
+                                                 const Product& product, Way way, int64_t rows) {
+  if (!S.is_cpu() || S.scalar_type() != at::kFloat || rows == 0) return std::nullopt;
+  Call call = make_call(product);
+  call.way = requested_way(way);
+  call.constant = true;
+  check_weight("linear", S, call);
+  check_bias(bias.defined() ? Optional(bias) : std::nullopt, S);
+  BilinearMap map(S, std::move(call), rows, at::kFloat);
+  if (is_composed(map) || fills_rows(map, rows)) return std::nullopt;
+  map.prepare(false, map.worth_packing());
+  return ResolvedLinear(std::move(map), rows,
+                        bias.defined() ? bias.detach().to(at::kFloat).contiguous() : bias);
+}
+
+void ResolvedLinear::scale_by(const at::Tensor& alpha) {
+  const auto floats = bias_.defined() ? bias_.options() : at::TensorOptions(at::kFloat);
+  scale_ = alpha.detach().to(floats).expand({out_features()}).contiguous();
+  if (bias_.defined()) bias_ = bias_ * scale_;
+}
+
+void ResolvedLinear::apply(const float* x, const engine::Blocks& to, const Then& then) const {
+  const int64_t p = map_.p();
+  const engine::Piece inputs{{const_cast<float*>(x), p, in_features()}, p};
+  BilinearMap::Output output;
+  output.epilogue.scale = values_of(scale_);
+  output.epilogue.bias = values_of(bias_);
+  output.epilogue.activation = then.activation;
+  if (then.residual) {
+    output.epilogue.residual = to;
+    output.epilogue.residual.data = const_cast<float*>(then.residual);
+  }
+  map_.apply(rows_, {&inputs, 1}, to, output);
+}
+
+void ResolvedLinear::apply(const float* x, float* y, const Then& then) const {
+  apply(x, {y, map_.m(), out_features()}, then);
+}
+
+}  // namespace quatrain::ops
