@@ -23,7 +23,7 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
   TORCH_CHECK(rows >= 1 && capacity >= 1, "Seq2SeqDecoder: rows and capacity must be at least 1, got ", rows,
               " and ", capacity);
   const torch::NoGradGuard no_grad;
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;  // as StepGuards
   const int64_t sentences = source.size(0), length = source.size(1);
   const nn::Words words(source_padding);
   const at::Tensor memory = model_->encode_words(source, words);
@@ -34,6 +34,7 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
   if (source_padding.defined())
     TORCH_CHECK(source_padding.equal(torch::arange(length, ints) >= source_lengths_.unsqueeze(1)),
                 "Seq2SeqDecoder: padding must follow the words of a source");
+  TORCH_CHECK(source_lengths_.gt(0).all().item<bool>(), "Seq2SeqDecoder: a source must have a word");
   for (const auto& layer : *model_->decoder->layers) {
     auto& attention = *layer->as<nn::TransformerDecoderLayerImpl>();
     self_.push_back(attention.attention->make_cache(rows, capacity));
@@ -54,7 +55,7 @@ at::Tensor Seq2SeqDecoder::hidden(const at::Tensor& tokens, const at::Tensor& pa
   TORCH_CHECK(rows <= rows_ && parents.size(0) == rows, "Seq2SeqDecoder: at most ", rows_,
               " hypotheses and a parent for each, got ", rows, " tokens and ", parents.size(0), " parents");
   TORCH_CHECK(place < capacity_, "Seq2SeqDecoder: there is room for ", capacity_, " words of a target");
-  const at::Tensor sentences = place == 0 ? parents : table_rows(sentences_, parents),
+  const at::Tensor sentences = place == 0 ? parents.clone() : table_rows(sentences_, parents),
                    places = table_rows(source_places_, sentences),
                    source_lengths = table_rows(source_lengths_, sentences);
   const at::Tensor x = model_->target->forward(tokens.unsqueeze(1), place).squeeze(1);

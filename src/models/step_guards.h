@@ -9,8 +9,8 @@
 namespace quatrain::models {
 
 /// How a decoder's step runs: without gradients, on the memory of the step before, and knowing how many bytes
-/// of weights it reads. A step is many small operators, of which autograd's part would be a fifth of what
-/// each costs beside its arithmetic.
+/// of weights it reads. Autograd's part would be a fifth of what a small operator costs beside its
+/// arithmetic.
 struct StepGuards {
   StepGuards(ops::StepMemory& memory, int64_t weight_bytes)
       : memory(memory), traffic(static_cast<ops::Traffic>(weight_bytes)) {}

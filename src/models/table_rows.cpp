@@ -3,11 +3,14 @@
 #include <torch/types.h>
 
 #include <cstring>
+#include <vector>
 
 namespace quatrain::models {
 
 at::Tensor table_rows(const at::Tensor& table, const at::Tensor& rows) {
-  if (!table.is_cpu() || !rows.is_cpu() || !rows.is_contiguous()) return table.index_select(0, rows);
+  if (!table.is_cpu() || !table.is_contiguous() || !rows.is_cpu() || !rows.is_contiguous() ||
+      rows.dim() != 1 || rows.scalar_type() != at::kLong)
+    return table.index_select(0, rows);
   std::vector<int64_t> sizes = table.sizes().vec();
   sizes[0] = rows.size(0);
   const at::Tensor result = torch::empty(sizes, table.options());
@@ -19,7 +22,7 @@ at::Tensor table_rows(const at::Tensor& table, const at::Tensor& rows) {
   for (int64_t i = 0; i < sizes[0]; ++i, to += bytes) {
     TORCH_CHECK_INDEX(number[i] >= 0 && number[i] < count, "rows must be from 0 to ", count - 1, ", got ",
                       number[i]);
-    std::memcpy(to, from + static_cast<size_t>(number[i]) * bytes, bytes);
+    if (bytes > 0) std::memcpy(to, from + static_cast<size_t>(number[i]) * bytes, bytes);
   }
   return result;
 }

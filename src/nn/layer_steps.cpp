@@ -1,16 +1,20 @@
 #include "nn/layer_steps.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
+#include <c10/util/hash.h>
 #include <torch/types.h>
 
 #include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "kernels/cpu/kernels.h"
 #include "ops/attention/cached.h"
 #include "ops/engine/activation.h"
+#include "ops/engine/options.h"
 #include "ops/linear/resolved.h"
 
 namespace quatrain::nn {
@@ -21,6 +25,8 @@ using ops::CachedAttention;
 using ops::ResolvedLinear;
 using Then = ResolvedLinear::Then;
 using kernels::cpu::Activation;
+
+constexpr int64_t kValues = 1 << 15;  // of a norm, for one thread
 
 /// Thrown to say that step() serves.
 struct NotResolved {};
@@ -34,9 +40,9 @@ at::Tensor plain(const at::Tensor& t) {
   return t.detach().contiguous();
 }
 
-ResolvedLinear resolved(const Linear& layer, int64_t rows) {
+ResolvedLinear resolved(const Linear& layer, int64_t rows, const at::Tensor& alpha = {}) {
   const auto operands = layer->operands(false);
-  auto map = ResolvedLinear::of(operands.S, layer->bias, operands.product, layer->options.way(), rows);
+  auto map = ResolvedLinear::of(operands.S, layer->bias, operands.product, layer->options.way(), rows, alpha);
   if (!map) throw NotResolved();
   return std::move(*map);
 }
@@ -54,9 +60,11 @@ class NormOfRows {
   /// `to` may be `from`.
   void operator()(const float* from, float* to) const {
     const auto& k = kernels::cpu::active();
-    for (int64_t row = 0; row < rows_; ++row)
-      k.layer_norm(from + row * width_, to + row * width_, parts_, width_ / parts_,
-                   weight_.const_data_ptr<float>(), bias_.const_data_ptr<float>(), eps_);
+    const float *const weight = weight_.const_data_ptr<float>(), *const bias = bias_.const_data_ptr<float>();
+    at::parallel_for(0, rows_, std::max<int64_t>(1, kValues / width_), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row)
+        k.layer_norm(from + row * width_, to + row * width_, parts_, width_ / parts_, weight, bias, eps_);
+    });
   }
 
  private:
@@ -89,23 +97,22 @@ struct Buffers {
 
 class AttentionStep {
  public:
-  AttentionStep(const MultiheadAttentionImpl& layer, int64_t rows, bool self, const Buffers& buffers)
+  AttentionStep(const MultiheadAttentionImpl& layer, int64_t rows, bool self, const at::Tensor& alpha,
+                const Buffers& buffers)
       : rows_(rows),
         width_(layer.options.width()),
         n_(layer.components()),
         m_(width_ / n_ / layer.options.heads()),
         packed_(layer.options.packed()),
         query_(resolved(packed_ ? layer.packed : layer.query, rows)),
-        output_(resolved(layer.output, rows)),
-        attention_(layer.score_algebra(), n_, layer.options.heads(), m_, std::nullopt),
+        output_(resolved(layer.output, rows, alpha)),
+        attention_(layer.score_algebra(), n_, layer.options.heads(), m_),
         heads_(buffers.heads.mutable_data_ptr<float>()),
         mixed_(buffers.mixed.mutable_data_ptr<float>()) {
     if (!self || packed_) return;
     key_ = resolved(layer.key, rows);
     value_ = resolved(layer.value, rows);
   }
-
-  void scale_by(const at::Tensor& alpha) { output_.scale_by(alpha); }
 
   /// Of the word at `place`, whose key and value go into the cache.
   void over_words(const float* x, int64_t place, const AttentionCache& cache, float* y,
@@ -164,14 +171,12 @@ class AttentionStep {
 
 class FeedForwardStep {
  public:
-  FeedForwardStep(const FeedForwardImpl& layer, int64_t rows)
+  FeedForwardStep(const FeedForwardImpl& layer, int64_t rows, const at::Tensor& alpha)
       : linear1_(resolved(layer.linear1, rows)),
-        linear2_(resolved(layer.linear2, rows)),
+        linear2_(resolved(layer.linear2, rows, alpha)),
         activation_(ops::engine::kernel_activation(layer.options.activation())),
         function_(ops::overwriting_activation(layer.options.activation())),
         hidden_(at::empty({rows, layer.options.hidden()}, at::TensorOptions(at::kFloat))) {}
-
-  void scale_by(const at::Tensor& alpha) { linear2_.scale_by(alpha); }
 
   void operator()(const float* x, float* y, const Then& then) const {
     linear1_.apply(x, hidden_.mutable_data_ptr<float>(),
@@ -190,14 +195,11 @@ class FeedForwardStep {
 class LayerStep {
  public:
   LayerStep(const TransformerEncoderLayerImpl& layer, int64_t rows, const Buffers& buffers)
-      : LayerStep(layer, layer.norm2, rows, buffers) {
-    finish(layer.alpha);
-  }
+      : LayerStep(layer, layer.norm2, rows, buffers) {}
   LayerStep(const TransformerDecoderLayerImpl& layer, int64_t rows, const Buffers& buffers)
       : LayerStep(layer, layer.norm3, rows, buffers) {
-    cross_.emplace(*layer.cross_attention, rows, false, buffers);
+    cross_.emplace(*layer.cross_attention, rows, false, layer.alpha, buffers);
     if (layer.norm2) cross_norm_.emplace(layer.norm2, rows);
-    finish(layer.alpha);
   }
 
   const float* operator()(const float* start, int64_t place, const AttentionCache& self,
@@ -219,17 +221,10 @@ class LayerStep {
   LayerStep(const Layer& layer, const LayerNorm& last, int64_t rows, const Buffers& buffers)
       : block_(layer.options.block_settings),
         buffers_(buffers),
-        self_(*layer.attention, rows, true, buffers),
-        feed_forward_(*layer.feed_forward, rows) {
+        self_(*layer.attention, rows, true, layer.alpha, buffers),
+        feed_forward_(*layer.feed_forward, rows, layer.alpha) {
     if (layer.norm1) norm_.emplace(layer.norm1, rows);
     if (last) last_norm_.emplace(last, rows);
-  }
-
-  void finish(const at::Tensor& alpha) {
-    if (!alpha.defined()) return;
-    self_.scale_by(alpha);
-    if (cross_) cross_->scale_by(alpha);
-    feed_forward_.scale_by(alpha);
   }
 
   /// What residual_sum (residual.h) says, with alpha in F's last map and the sum behind it.
@@ -257,9 +252,9 @@ class LayerStep {
 };
 
 bool reads(const AttentionCache& cache) {
-  return cache.keys.stride(-1) == 1 && cache.values.stride(-1) == 1 && cache.table.stride(1) == 1 &&
-         cache.lengths.is_contiguous() && cache.keys.scalar_type() == at::kFloat &&
-         cache.values.scalar_type() == at::kFloat;
+  return cache.keys.is_cpu() && cache.table.is_cpu() && cache.keys.stride(-1) == 1 &&
+         cache.values.stride(-1) == 1 && cache.table.stride(1) == 1 && cache.lengths.is_contiguous() &&
+         cache.keys.scalar_type() == at::kFloat && cache.values.scalar_type() == at::kFloat;
 }
 
 class ResolvedLayers {
@@ -296,7 +291,30 @@ class ResolvedLayers {
 }  // namespace
 
 LayerSteps::LayerSteps(torch::nn::ModuleList layers, LayerNorm norm)
-    : layers_(std::move(layers)), norm_(std::move(norm)) {}
+    : layers_(std::move(layers)), norm_(std::move(norm)), parameters_(layers_->parameters()) {
+  if (norm_)
+    for (const at::Tensor& parameter : norm_->parameters()) parameters_.push_back(parameter);
+}
+
+LayerSteps::Resolved LayerSteps::resolved_for(int64_t rows) const {
+  size_t versions = 0;
+  for (const at::Tensor& parameter : parameters_)
+    versions = c10::hash_combine(versions, reinterpret_cast<size_t>(parameter.const_data_ptr()) +
+                                               (parameter.is_inference() ? 0 : parameter._version()));
+  return {rows, ops::requested_rows(), ops::requested_way(ops::Way::automatic), versions};
+}
+
+void LayerSteps::resolve(const Resolved& what, int64_t width) {
+  resolved_ = nullptr;
+  for_ = what;
+  try {
+    const auto layers = std::make_shared<const ResolvedLayers>(layers_, norm_, what.rows, width);
+    resolved_ = [layers](const at::Tensor& x, int64_t place, Caches self, Caches cross) {
+      return (*layers)(x, place, self, cross);
+    };
+  } catch (const NotResolved&) {
+  }
+}
 
 at::Tensor LayerSteps::operator()(const at::Tensor& x, int64_t place, Caches self, Caches cross) {
   const int64_t rows = x.size(0);
@@ -304,17 +322,11 @@ at::Tensor LayerSteps::operator()(const at::Tensor& x, int64_t place, Caches sel
   if (!is_plain(x) || rows == 0 || at::autocast::is_autocast_enabled(at::kCPU) ||
       !std::all_of(self.begin(), self.end(), reads) || !std::all_of(cross.begin(), cross.end(), reads))
     return by_operators(x, place, self, cross);
-  if (rows != rows_) {
-    resolved_ = nullptr;
-    rows_ = rows;
-    try {
-      const auto layers = std::make_shared<const ResolvedLayers>(layers_, norm_, rows, x.size(1));
-      resolved_ = [layers](const at::Tensor& words, int64_t at, Caches of_words, Caches of_memory) {
-        return (*layers)(words, at, of_words, of_memory);
-      };
-    } catch (const NotResolved&) {
-    }
-  }
+  for (const AttentionCache& cache : self)
+    TORCH_CHECK(place >= 0 && place < cache.keys.size(1) && rows <= cache.keys.size(0),
+                "LayerSteps: place must be from 0 to ", cache.keys.size(1) - 1, ", with at most ",
+                cache.keys.size(0), " rows, got ", place, " and ", rows);
+  if (const Resolved now = resolved_for(rows); now != for_) resolve(now, x.size(1));
   by_kernels_ = static_cast<bool>(resolved_);
   return by_kernels_ ? resolved_(x, place, self, cross) : by_operators(x, place, self, cross);
 }

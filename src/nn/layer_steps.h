@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "quatrain/nn/decoder.h"
 
@@ -15,8 +16,8 @@ namespace quatrain::nn {
 /// that took half of the time. Other types and devices, autocast, and maps that are not the engine's go
 /// through step().
 ///
-/// While it lives the layers are in eval mode, their parameters and all guards stay as they are, and all
-/// steps come from one thread at a time.
+/// The layers are in eval mode, and steps come from one thread at a time. Parameters may be written between
+/// two steps, as far as their versions tell.
 class QUATRAIN_API LayerSteps {
  public:
   /// `norm` may be null.
@@ -33,13 +34,25 @@ class QUATRAIN_API LayerSteps {
  private:
   using Caches = std::span<const AttentionCache>;
 
+  /// What the maps are resolved for.
+  struct Resolved {
+    int64_t rows = 0;
+    ops::PlannedRows planned = {};
+    ops::Way way = {};
+    uint64_t versions = 0;  ///< of all parameters, and where they lie
+    bool operator==(const Resolved&) const = default;
+  };
+
+  Resolved resolved_for(int64_t rows) const;
+  void resolve(const Resolved& what, int64_t width);
   at::Tensor by_operators(at::Tensor x, int64_t place, Caches self, Caches cross);
 
   torch::nn::ModuleList layers_;
   LayerNorm norm_;
   bool by_kernels_ = false;
-  int64_t rows_ = 0;  // of the last step; 0: there was none
-  // The layers, resolved for these; empty where step() serves.
+  std::vector<at::Tensor> parameters_;
+  Resolved for_;  // the last step; no rows: there was none
+  // The layers, resolved for it; empty where step() serves.
   std::function<at::Tensor(const at::Tensor& x, int64_t place, Caches self, Caches cross)> resolved_;
 };
 

@@ -185,6 +185,26 @@ TEST(Translate, ExactAnswersDoNotDependOnTheBatch) {
   }
 }
 
+// A step of 160 rows and one of 4, where ways that round by the number of rows may be taken.
+TEST(Translate, ExactAnswersOfManyRowsDoNotDependOnTheBatch) {
+  torch::manual_seed(6);
+  for (const test::Design& design : test::designs()) {
+    SCOPED_TRACE(testing::PrintToString(design));
+    Seq2Seq model = trained_like(design);
+    std::vector<Tokens> sources(40);
+    for (Tokens& source : sources) {
+      source.assign(6, 3);
+      for (size_t i = 0; i < 5; ++i) source[i] = torch::randint(4, 24, {}).item<int64_t>();
+    }
+    auto options = translation(4, 1, 1, models::LengthPenalty::power);
+    options.batch = 40;
+    const auto together = models::translate(model, sources, options);
+    for (size_t i = 0; i < sources.size(); i += 7)
+      EXPECT_EQ(models::translate(model, {sources[i]}, options)[0][0].token_scores,
+                together[i][0].token_scores);
+  }
+}
+
 // Whose products round by the number of rows, if they are left to. Processors without products of that type
 // add all sums in one order, and this cannot fail there.
 TEST(Translate, ExactAnswersInBfloat16DoNotDependOnTheBatch) {

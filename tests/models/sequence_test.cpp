@@ -212,6 +212,31 @@ TEST(Seq2SeqDecoder, StepsGiveWhatTheWholeGives) {
         }
 }
 
+TEST(Seq2SeqDecoder, ParentsMayLieAnywhere) {
+  torch::manual_seed(4);
+  Seq2Seq model(small());
+  model->eval();
+  const at::Tensor source = words(6, 5), tokens = words(3, 1, 48).squeeze(1), next = torch::tensor({2, 0, 1});
+  const auto scores = [&](const at::Tensor& sentences) {
+    models::Seq2SeqDecoder decoder(model, source, {}, 6, 4);
+    decoder.step(tokens, sentences);
+    return decoder.step(tokens, next);
+  };
+  EXPECT_TRUE(torch::equal(scores(torch::arange(6).slice(0, 0, 6, 2)), scores(torch::tensor({0, 2, 4}))));
+  EXPECT_TRUE(torch::equal(scores(torch::tensor({3}).expand({3})), scores(torch::tensor({3, 3, 3}))));
+  EXPECT_TRUE(torch::equal(scores(torch::tensor({1, 0, 5}, torch::kInt)), scores(torch::tensor({1, 0, 5}))));
+}
+
+TEST(Seq2SeqDecoder, RefusesASourceWithoutWords) {
+  for (const auto type : {torch::kFloat, torch::kDouble}) {
+    Seq2Seq model(small());
+    model->eval();
+    model->to(type);
+    const at::Tensor padding = torch::tensor({{false, false}, {true, true}});
+    EXPECT_THROW(models::Seq2SeqDecoder(model, words(2, 2), padding, 2, 3), c10::Error) << type;
+  }
+}
+
 TEST(Seq2SeqDecoder, StepsAfterTheThirdTakeNoMemory) {
   for (const std::string algebra : {"real", "quaternion", "phm(4)"}) {
     Seq2Seq model(small(algebra));

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/linear/resolved.h"
 #include "ops/reference.h"
 #include "quatrain/nn/encoder.h"
 
@@ -65,8 +66,19 @@ struct Caches {
   }
 };
 
-/// Words one after the other, for a number of rows that changes. `served`: whether kernels should be used.
-void compare(torch::nn::ModuleList layers, nn::LayerNorm norm, bool served = true) {
+/// Whether a processor multiplies a map on the engine. For real ones it may take ATen's products.
+bool on_engine(const nn::Linear& map, int64_t rows) {
+  const auto operands = map->operands(false);
+  return ops::ResolvedLinear::of(operands.S, map->bias, operands.product, map->options.way(), rows)
+      .has_value();
+}
+template <class Layer>
+bool served(const Layer& layer, int64_t rows) {
+  return on_engine(layer.feed_forward->linear1, rows) && on_engine(layer.attention->output, rows);
+}
+
+/// Words one after the other, for a number of rows that changes.
+void compare(torch::nn::ModuleList layers, nn::LayerNorm norm) {
   const torch::NoGradGuard no_grad;
   disturb(*layers);
   layers->eval();
@@ -86,7 +98,9 @@ void compare(torch::nn::ModuleList layers, nn::LayerNorm norm, bool served = tru
     kernels.see(rows, place + 1, slots, sentences);
     operators.see(rows, place + 1, slots, sentences);
     const at::Tensor y = steps(x, place, kernels.self, kernels.cross);
-    EXPECT_EQ(steps.by_kernels(), served);
+    EXPECT_EQ(steps.by_kernels(), kernels.cross.empty()
+                                      ? served(*layers[0]->as<nn::TransformerEncoderLayerImpl>(), rows)
+                                      : served(*layers[0]->as<nn::TransformerDecoderLayerImpl>(), rows));
     EXPECT_TRUE(torch::equal(x, before));
     at::Tensor expected = x;
     for (size_t i = 0; i < operators.self.size(); ++i)
@@ -163,23 +177,90 @@ TEST(LayerSteps, OperatorsServeWhatKernelsDoNot) {
   torch::manual_seed(7);
   const auto options = decoder_options().algebra("quaternion");
   torch::nn::ModuleList layers(TransformerDecoderLayer{options}, TransformerDecoderLayer{options});
-  {
-    const Autocast autocast;
-    const torch::NoGradGuard no_grad;
+  const Autocast autocast;
+  const torch::NoGradGuard no_grad;
+  layers->eval();
+  Caches caches(layers, torch::randn({2, kSource, kWidth}));
+  for (AttentionCache& cache : caches.cross)
+    cache.keys = cache.keys.to(at::kFloat), cache.values = cache.values.to(at::kFloat);
+  caches.see(3, 1, torch::zeros({kSlots, kWords}, torch::kInt), torch::zeros({kSlots}, torch::kInt));
+  LayerSteps steps(layers, nullptr);
+  EXPECT_EQ(steps(torch::randn({3, kWidth}), 0, caches.self, caches.cross).size(0), 3);
+  EXPECT_FALSE(steps.by_kernels());
+}
+
+// Where answers are to stand alone, neither the way nor a bit depends on how many rows there are.
+TEST(LayerSteps, RowsThatStandAloneDoNotDependOnTheirNumber) {
+  const torch::NoGradGuard no_grad;
+  const ops::PlannedRowsGuard planned(static_cast<ops::PlannedRows>(32));
+  for (const char* algebra : {"real", "quaternion", "phm(4)", "octonion"})
+    for (const ops::Way way : {ops::Way::automatic, ops::Way::mixed, ops::Way::materialised}) {
+      SCOPED_TRACE(std::string(algebra) + " " + ops::name(way));
+      torch::manual_seed(9);
+      const auto options =
+          nn::TransformerEncoderLayerOptions(64, 2).feed_forward(96).algebra(algebra).way(way);
+      torch::nn::ModuleList layers(nn::TransformerEncoderLayer{options});
+      layers->eval();
+      const at::Tensor x = torch::randn({40, 64});
+      const auto step = [&](int64_t rows) {
+        const auto ints = torch::TensorOptions(torch::kInt);
+        std::vector<AttentionCache> caches{
+            layers[0]->as<nn::TransformerEncoderLayerImpl>()->attention->make_cache(40, 1)};
+        caches[0].table = torch::arange(rows, ints).unsqueeze(1);
+        caches[0].lengths = torch::ones({rows}, ints);
+        LayerSteps steps(layers, nullptr);
+        const at::Tensor y = steps(x.narrow(0, 0, rows), 0, caches);
+        return std::pair(y, steps.by_kernels());
+      };
+      const auto [all, by_kernels] = step(40);
+      for (const int64_t rows : {1, 31, 32, 33}) {
+        const auto [some, same] = step(rows);
+        EXPECT_EQ(same, by_kernels) << rows;
+        EXPECT_TRUE(torch::equal(some, all.narrow(0, 0, rows))) << rows;
+      }
+    }
+}
+
+TEST(LayerSteps, SeesWeightsThatAreWrittenOrMoved) {
+  const torch::NoGradGuard no_grad;
+  for (const char* algebra : {"quaternion", "phm(4)", "wkp(4)"}) {
+    torch::manual_seed(11);
+    const auto options = nn::TransformerEncoderLayerOptions(64, 2).feed_forward(96).algebra(algebra);
+    torch::nn::ModuleList layers(nn::TransformerEncoderLayer{options});
     layers->eval();
-    Caches caches(layers, torch::randn({2, kSource, kWidth}));
-    for (AttentionCache& cache : caches.cross)
-      cache.keys = cache.keys.to(at::kFloat), cache.values = cache.values.to(at::kFloat);
-    caches.see(3, 1, torch::zeros({kSlots, kWords}, torch::kInt), torch::zeros({kSlots}, torch::kInt));
+    auto& layer = *layers[0]->as<nn::TransformerEncoderLayerImpl>();
+    const auto ints = torch::TensorOptions(torch::kInt);
+    std::vector<AttentionCache> caches{layer.attention->make_cache(3, 1)};
+    caches[0].table = torch::arange(3, ints).unsqueeze(1), caches[0].lengths = torch::ones({3}, ints);
+    const at::Tensor x = torch::randn({3, 64});
     LayerSteps steps(layers, nullptr);
-    EXPECT_EQ(steps(torch::randn({3, kWidth}), 0, caches.self, caches.cross).size(0), 3);
-    EXPECT_FALSE(steps.by_kernels());
+    steps(x, 0, caches);
+    for (auto& parameter : layer.parameters()) {
+      parameter.mul_(1.5);
+      EXPECT_LT(relative_error(steps(x, 0, caches), layer.step(x, 0, caches[0])), 2e-6) << algebra;
+    }
+    layers->to(torch::kDouble);
+    for (auto& parameter : layer.parameters()) parameter.mul_(1.5);
+    layers->to(torch::kFloat);
+    EXPECT_LT(relative_error(steps(x, 0, caches), layer.step(x, 0, caches[0])), 2e-6) << algebra;
+    EXPECT_TRUE(steps.by_kernels());
   }
-  // Products of a real layer whose rows are filled up for answers that stand alone are ATen's.
-  const ops::PlannedRowsGuard planned(static_cast<ops::PlannedRows>(64));
-  torch::nn::ModuleList real(
-      TransformerDecoderLayer{decoder_options().algebra("real").way(ops::Way::materialised)});
-  compare(real, nullptr, false);
+}
+
+TEST(LayerSteps, RefusesPlacesAndRowsThatCachesLack) {
+  const torch::NoGradGuard no_grad;
+  torch::nn::ModuleList layers(
+      nn::TransformerEncoderLayer{nn::TransformerEncoderLayerOptions(64, 2).algebra("quaternion")});
+  layers->eval();
+  const auto ints = torch::TensorOptions(torch::kInt);
+  std::vector<AttentionCache> caches{
+      layers[0]->as<nn::TransformerEncoderLayerImpl>()->attention->make_cache(3, 2)};
+  caches[0].table = torch::zeros({4, 2}, ints), caches[0].lengths = torch::ones({4}, ints);
+  LayerSteps steps(layers, nullptr);
+  EXPECT_THROW(steps(torch::randn({3, 64}), 2, caches), c10::Error);
+  EXPECT_THROW(steps(torch::randn({3, 64}), -1, caches), c10::Error);
+  EXPECT_THROW(steps(torch::randn({4, 64}), 0, caches), c10::Error);
+  EXPECT_NO_THROW(steps(torch::randn({3, 64}), 1, caches));
 }
 
 }  // namespace

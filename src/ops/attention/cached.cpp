@@ -92,12 +92,13 @@ at::Tensor cached_attention_cpu(const at::Tensor& query, const at::Tensor& keys,
   const bool dense = query.stride(-1) == 1 && keys.stride(-1) == 1 && values.stride(-1) == 1;
   if (query.scalar_type() != at::kFloat || !dense || query.numel() == 0)
     return composed_cached(query, keys, values, table, lengths, algebra, scale);
-  check(call_of(algebra, scale), query, keys, values, table, lengths);
+  const AttentionCall call = call_of(algebra, scale);
+  check(call, query, keys, values, table, lengths);
   const at::Tensor slots = table.stride(1) == 1 ? table : table.contiguous(), counts = lengths.contiguous();
   check_places(slots, counts, keys.size(0));
   const int64_t rows = query.size(0), n = query.size(1), heads = query.size(2), m = query.size(3);
   const at::Tensor result = at::empty({rows, n * heads * m}, query.options());
-  const CachedAttention attention(algebra, n, heads, m, scale);
+  const CachedAttention attention(call, n, heads, m);
   attention(
       rows, {query.const_data_ptr<float>(), query.stride(0), query.stride(1), query.stride(2)},
       CachedAttention::Places(keys), CachedAttention::Places(values),
@@ -108,10 +109,11 @@ at::Tensor cached_attention_cpu(const at::Tensor& query, const at::Tensor& keys,
 
 }  // namespace
 
-CachedAttention::CachedAttention(std::string_view algebra, int64_t n, int64_t heads, int64_t m,
-                                 std::optional<double> scale)
+CachedAttention::CachedAttention(std::string_view algebra, int64_t n, int64_t heads, int64_t m)
+    : CachedAttention(call_of(algebra, std::nullopt), n, heads, m) {}
+
+CachedAttention::CachedAttention(const AttentionCall& call, int64_t n, int64_t heads, int64_t m)
     : n_(n), heads_(heads), m_(m) {
-  const AttentionCall call = call_of(algebra, scale);
   maps_ = call.algebra->n() == 1 ? 1 : n;
   const double factor = call.scale(n, m);
   scale_ = static_cast<float>(factor);

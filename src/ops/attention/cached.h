@@ -3,9 +3,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
+#include "ops/attention/attention.h"
 #include "ops/engine/mixing.h"
 #include "quatrain/api.h"
 
@@ -15,7 +15,8 @@ namespace quatrain::ops {
 class QUATRAIN_API CachedAttention {
  public:
   /// Heads of n components of m values; one score map, or n by the algebra's table.
-  CachedAttention(std::string_view algebra, int64_t n, int64_t heads, int64_t m, std::optional<double> scale);
+  CachedAttention(const AttentionCall& call, int64_t n, int64_t heads, int64_t m);
+  CachedAttention(std::string_view algebra, int64_t n, int64_t heads, int64_t m);
 
   /// A row's query: components and heads lie so many values apart, rows too.
   struct Query {

@@ -51,7 +51,7 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const Optional& bia
     return at::cat(parts).reshape(sizes_with(x, parts[0].size(-1)));
   }
   BilinearMap map(S, call, rows, type);
-  if (fills_rows(map, rows) && !products) {
+  if (rows > 0 && rows < planned && !products && !map.rows_stand_alone()) {
     const at::Tensor filled = at::constant_pad_nd(x.reshape({rows, x.size(-1)}), {0, 0, 0, planned - rows});
     return forward(filled, S, bias, call, nullptr)
         .narrow(0, 0, rows)

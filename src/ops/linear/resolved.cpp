@@ -19,12 +19,9 @@ bool is_composed(const BilinearMap& map) {
   return !map.on_engine() || (map.n() == 1 && map.way() == Way::materialised && !map.packs_H());
 }
 
-bool fills_rows(const BilinearMap& map, int64_t rows) {
-  return rows > 0 && rows < static_cast<int64_t>(requested_rows()) && !map.rows_stand_alone();
-}
-
 std::optional<ResolvedLinear> ResolvedLinear::of(const at::Tensor& S, const at::Tensor& bias,
-                                                 const Product& product, Way way, int64_t rows) {
+                                                 const Product& product, Way way, int64_t rows,
+                                                 const at::Tensor& alpha) {
   if (!S.is_cpu() || S.scalar_type() != at::kFloat || rows == 0) return std::nullopt;
   Call call = make_call(product);
   call.way = requested_way(way);
@@ -32,15 +29,17 @@ std::optional<ResolvedLinear> ResolvedLinear::of(const at::Tensor& S, const at::
   check_weight("linear", S, call);
   check_bias(bias.defined() ? Optional(bias) : std::nullopt, S);
   BilinearMap map(S, std::move(call), rows, at::kFloat);
-  if (is_composed(map) || fills_rows(map, rows)) return std::nullopt;
+  const bool stands_alone = map.rows_stand_alone() || requested_rows() == PlannedRows::automatic;
+  if (is_composed(map) || !stands_alone) return std::nullopt;
   map.prepare(false, map.worth_packing());
-  return ResolvedLinear(std::move(map), rows,
-                        bias.defined() ? bias.detach().to(at::kFloat).contiguous() : bias);
+  return ResolvedLinear(std::move(map), rows, bias, alpha);
 }
 
-void ResolvedLinear::scale_by(const at::Tensor& alpha) {
-  const auto floats = bias_.defined() ? bias_.options() : at::TensorOptions(at::kFloat);
-  scale_ = alpha.detach().to(floats).expand({out_features()}).contiguous();
+ResolvedLinear::ResolvedLinear(BilinearMap map, int64_t rows, const at::Tensor& bias, const at::Tensor& alpha)
+    : map_(std::move(map)), rows_(rows) {
+  if (bias.defined()) bias_ = bias.detach().to(at::kFloat).contiguous();
+  if (!alpha.defined()) return;
+  scale_ = alpha.detach().to(at::kFloat).expand({out_features()}).contiguous();
   if (bias_.defined()) bias_ = bias_ * scale_;
 }
 

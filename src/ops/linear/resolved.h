@@ -8,9 +8,6 @@ namespace quatrain::ops {
 
 /// True where ATen's product, or the composed form, is what `linear` takes for a map on a CPU.
 bool is_composed(const BilinearMap& map);
-/// True where rows are filled up to those to plan for (PlannedRowsGuard), whose number the bits of a result
-/// depend on.
-bool fills_rows(const BilinearMap& map, int64_t rows);
 
 /// `linear` of a constant weight for a number of rows in float32 on a CPU, resolved once: whoever applies it
 /// again and again does without the operator's checks, look-ups and tensors. Results that nothing is done
@@ -18,19 +15,17 @@ bool fills_rows(const BilinearMap& map, int64_t rows);
 /// lives.
 class QUATRAIN_API ResolvedLinear {
  public:
-  /// None where the operator does not take the engine alone; take the operator then.
+  /// None where the operator does not take the engine alone, and where answers are to stand alone
+  /// (PlannedRowsGuard) and a row's bits would depend on the number of rows, whatever that is: take the
+  /// operator then. alpha, a scalar tensor or undefined, multiplies results, the bias among them.
   static std::optional<ResolvedLinear> of(const at::Tensor& S, const at::Tensor& bias, const Product& product,
-                                          Way way, int64_t rows);
+                                          Way way, int64_t rows, const at::Tensor& alpha = {});
 
-  /// What becomes of a result y, with alpha the scalar that it was resolved with: activation(alpha y +
-  /// residual). The residual lies as y does.
+  /// What becomes of a result: activation(result + residual). The residual lies as the result does.
   struct Then {
     const float* residual = nullptr;
     kernels::cpu::Activation activation = kernels::cpu::Activation::identity;
   };
-
-  /// Results are multiplied by alpha (a scalar tensor) from here on, the bias among them.
-  void scale_by(const at::Tensor& alpha);
 
   /// Rows of x lie side by side, those of y where `to` says.
   void apply(const float* x, const engine::Blocks& to, const Then& then) const;
@@ -43,8 +38,7 @@ class QUATRAIN_API ResolvedLinear {
   int64_t n() const { return map_.n(); }
 
  private:
-  ResolvedLinear(BilinearMap map, int64_t rows, at::Tensor bias)
-      : map_(std::move(map)), rows_(rows), bias_(std::move(bias)) {}
+  ResolvedLinear(BilinearMap map, int64_t rows, const at::Tensor& bias, const at::Tensor& alpha);
 
   BilinearMap map_;
   int64_t rows_;
