@@ -64,8 +64,8 @@ at::Tensor TokenInputsImpl::places(int64_t first, int64_t length) const {
 at::Tensor TokenInputsImpl::forward(const at::Tensor& tokens, int64_t first) {
   TORCH_CHECK(tokens.dim() == 2, "TokenInputs: tokens must be (batch, length), got ", tokens.sizes());
   at::Tensor x = embedding->forward(tokens);
-  const double scale = options.scale() ? std::sqrt(static_cast<double>(options.width())) : 1;
-  x = torch::add(places(first, tokens.size(1)).to(x.options()), x, scale);
+  if (options.scale()) x = x * std::sqrt(static_cast<double>(options.width()));
+  x = x + places(first, tokens.size(1)).to(x.options());
   return nn::dropout(x, options.dropout(), is_training());
 }
 

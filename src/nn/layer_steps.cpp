@@ -16,6 +16,7 @@
 #include "ops/engine/activation.h"
 #include "ops/engine/options.h"
 #include "ops/linear/resolved.h"
+#include "ops/map/prepared.h"
 
 namespace quatrain::nn {
 
@@ -252,9 +253,23 @@ class LayerStep {
 };
 
 bool reads(const AttentionCache& cache) {
-  return cache.keys.is_cpu() && cache.table.is_cpu() && cache.keys.stride(-1) == 1 &&
-         cache.values.stride(-1) == 1 && cache.table.stride(1) == 1 && cache.lengths.is_contiguous() &&
-         cache.keys.scalar_type() == at::kFloat && cache.values.scalar_type() == at::kFloat;
+  const auto dense = [](const at::Tensor& t) {
+    return t.is_cpu() && t.scalar_type() == at::kFloat && t.stride(-1) == 1;
+  };
+  return dense(cache.keys) && dense(cache.values) && cache.table.is_cpu() && cache.table.stride(1) == 1 &&
+         cache.lengths.is_cpu() && cache.lengths.is_contiguous();
+}
+bool writes(const AttentionCache& cache) {
+  return reads(cache) && cache.keys.is_contiguous() && cache.values.is_contiguous();
+}
+
+void check_rows(const at::Tensor& x, const AttentionCache& cache) {
+  TORCH_CHECK(cache.table.size(0) == x.size(0) && cache.lengths.size(0) == x.size(0) &&
+                  cache.table.size(1) <= cache.keys.size(1) && cache.values.sizes() == cache.keys.sizes() &&
+                  cache.keys.size(2) * cache.keys.size(3) * cache.keys.size(4) == x.size(1),
+              "LayerSteps: a cache for ", x.sizes(),
+              " must have a table (rows, length) and lengths (rows), got ", cache.table.sizes(), " and ",
+              cache.lengths.sizes(), " of keys ", cache.keys.sizes());
 }
 
 class ResolvedLayers {
@@ -269,6 +284,9 @@ class ResolvedLayers {
         layers_.emplace_back(*layer->as<TransformerEncoderLayerImpl>(), rows, buffers_);
     if (norm) norm_.emplace(norm, rows);
   }
+
+  ResolvedLayers(const ResolvedLayers&) = delete;  // layers refer to the buffers
+  ResolvedLayers& operator=(const ResolvedLayers&) = delete;
 
   at::Tensor operator()(const at::Tensor& x, int64_t place, std::span<const AttentionCache> self,
                         std::span<const AttentionCache> cross) const {
@@ -291,24 +309,36 @@ class ResolvedLayers {
 }  // namespace
 
 LayerSteps::LayerSteps(torch::nn::ModuleList layers, LayerNorm norm)
-    : layers_(std::move(layers)), norm_(std::move(norm)), parameters_(layers_->parameters()) {
+    : layers_(std::move(layers)),
+      norm_(std::move(norm)),
+      across_(layers_[0]->as<TransformerDecoderLayerImpl>() != nullptr),
+      parameters_(layers_->parameters()) {
   if (norm_)
     for (const at::Tensor& parameter : norm_->parameters()) parameters_.push_back(parameter);
 }
 
-LayerSteps::Resolved LayerSteps::resolved_for(int64_t rows) const {
+LayerSteps::Resolved LayerSteps::resolved_for(const at::Tensor& x) const {
   size_t versions = 0;
   for (const at::Tensor& parameter : parameters_)
-    versions = c10::hash_combine(versions, reinterpret_cast<size_t>(parameter.const_data_ptr()) +
-                                               (parameter.is_inference() ? 0 : parameter._version()));
-  return {rows, ops::requested_rows(), ops::requested_way(ops::Way::automatic), versions};
+    versions = c10::hash_combine(versions,
+                                 reinterpret_cast<size_t>(parameter.const_data_ptr()) + parameter._version());
+  return {.rows = x.size(0),
+          .width = x.size(1),
+          .threads = at::get_num_threads(),
+          .planned = ops::requested_rows(),
+          .traffic = ops::requested_traffic(),
+          .way = ops::requested_way(ops::Way::automatic),
+          .versions = versions,
+          .forgotten = ops::times_forgotten()};
 }
 
-void LayerSteps::resolve(const Resolved& what, int64_t width) {
+void LayerSteps::resolve(const Resolved& what) {
   resolved_ = nullptr;
   for_ = what;
+  met_.clear();
+  for (const at::Tensor& parameter : parameters_) met_.push_back(parameter.detach());
   try {
-    const auto layers = std::make_shared<const ResolvedLayers>(layers_, norm_, what.rows, width);
+    const auto layers = std::make_shared<const ResolvedLayers>(layers_, norm_, what.rows, what.width);
     resolved_ = [layers](const at::Tensor& x, int64_t place, Caches self, Caches cross) {
       return (*layers)(x, place, self, cross);
     };
@@ -317,16 +347,23 @@ void LayerSteps::resolve(const Resolved& what, int64_t width) {
 }
 
 at::Tensor LayerSteps::operator()(const at::Tensor& x, int64_t place, Caches self, Caches cross) {
-  const int64_t rows = x.size(0);
   by_kernels_ = false;
-  if (!is_plain(x) || rows == 0 || at::autocast::is_autocast_enabled(at::kCPU) ||
-      !std::all_of(self.begin(), self.end(), reads) || !std::all_of(cross.begin(), cross.end(), reads))
+  TORCH_CHECK(x.dim() == 2 && self.size() == layers_->size() && cross.size() == (across_ ? self.size() : 0),
+              "LayerSteps: x must be (rows, width), with a cache for each of the ", layers_->size(),
+              " layers, got ", x.sizes(), " and ", self.size(), " and ", cross.size(), " caches");
+  const auto is_inference = [](const at::Tensor& parameter) { return parameter.is_inference(); };
+  if (!is_plain(x) || x.size(0) == 0 || at::autocast::is_autocast_enabled(at::kCPU) ||
+      !std::all_of(self.begin(), self.end(), writes) || !std::all_of(cross.begin(), cross.end(), reads) ||
+      std::any_of(parameters_.begin(), parameters_.end(), is_inference))  // they have no version
     return by_operators(x, place, self, cross);
-  for (const AttentionCache& cache : self)
-    TORCH_CHECK(place >= 0 && place < cache.keys.size(1) && rows <= cache.keys.size(0),
+  for (const AttentionCache& cache : self) {
+    check_rows(x, cache);
+    TORCH_CHECK(place >= 0 && place < cache.keys.size(1) && x.size(0) <= cache.keys.size(0),
                 "LayerSteps: place must be from 0 to ", cache.keys.size(1) - 1, ", with at most ",
-                cache.keys.size(0), " rows, got ", place, " and ", rows);
-  if (const Resolved now = resolved_for(rows); now != for_) resolve(now, x.size(1));
+                cache.keys.size(0), " rows, got ", place, " and ", x.size(0));
+  }
+  for (const AttentionCache& cache : cross) check_rows(x, cache);
+  if (const Resolved now = resolved_for(x); now != for_) resolve(now);
   by_kernels_ = static_cast<bool>(resolved_);
   return by_kernels_ ? resolved_(x, place, self, cross) : by_operators(x, place, self, cross);
 }

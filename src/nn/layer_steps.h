@@ -12,19 +12,20 @@ namespace quatrain::nn {
 /// words in its caches.
 ///
 /// In float32 on a CPU maps are resolved once for a number of rows, and kernels do the rest on raw memory.
-/// The operators that a layer's own step() calls make some thirty tensors a layer; with a model of width 128
-/// that took half of the time. Other types and devices, autocast, and maps that are not the engine's go
-/// through step().
+/// The some thirty operators that a layer's own step() calls took half of the time with a model of width 128.
+/// Other types and devices, autocast, and maps that are not the engine's go through step().
 ///
-/// The layers are in eval mode, and steps come from one thread at a time. Parameters may be written between
-/// two steps, as far as their versions tell.
+/// The layers are in eval mode, their modules are those that they had at the start, and steps come from one
+/// thread at a time. Parameters that are written or moved between two steps are met as the operators meet
+/// them: by their versions and addresses, and after train(), eval(), loading or drop_prepared().
 class QUATRAIN_API LayerSteps {
  public:
   /// `norm` may be null.
   LayerSteps(torch::nn::ModuleList layers, LayerNorm norm);
 
-  /// x (rows, width) -> the same. The caches are those of the layers; `cross`, those of the memory, is empty
-  /// for an encoder.
+  /// x (rows, width) -> the same. The caches are one for each layer; `cross`, those of the memory, is empty
+  /// for an encoder. Their tables name slots that there are, and lengths are from 1 to the table's: unlike
+  /// cached_attention this does not look at them.
   at::Tensor operator()(const at::Tensor& x, int64_t place, std::span<const AttentionCache> self,
                         std::span<const AttentionCache> cross = {});
 
@@ -36,22 +37,27 @@ class QUATRAIN_API LayerSteps {
 
   /// What the maps are resolved for.
   struct Resolved {
-    int64_t rows = 0;
+    int64_t rows = 0, width = 0;
+    int threads = 0;
     ops::PlannedRows planned = {};
+    ops::Traffic traffic = {};
     ops::Way way = {};
-    uint64_t versions = 0;  ///< of all parameters, and where they lie
+    uint64_t versions = 0;   ///< of all parameters, and where they lie
+    uint64_t forgotten = 0;  ///< ops::times_forgotten
     bool operator==(const Resolved&) const = default;
   };
 
-  Resolved resolved_for(int64_t rows) const;
-  void resolve(const Resolved& what, int64_t width);
+  Resolved resolved_for(const at::Tensor& x) const;
+  void resolve(const Resolved& what);
   at::Tensor by_operators(at::Tensor x, int64_t place, Caches self, Caches cross);
 
   torch::nn::ModuleList layers_;
   LayerNorm norm_;
+  bool across_;  // the layers are a decoder's, which see the memory too
   bool by_kernels_ = false;
   std::vector<at::Tensor> parameters_;
-  Resolved for_;  // the last step; no rows: there was none
+  std::vector<at::Tensor> met_;  // the memory of those that were resolved, lest its address be another's
+  Resolved for_;                 // the last step; no rows: there was none
   // The layers, resolved for it; empty where step() serves.
   std::function<at::Tensor(const at::Tensor& x, int64_t place, Caches self, Caches cross)> resolved_;
 };

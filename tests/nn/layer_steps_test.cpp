@@ -244,6 +244,11 @@ TEST(LayerSteps, SeesWeightsThatAreWrittenOrMoved) {
     layers->to(torch::kFloat);
     EXPECT_LT(relative_error(steps(x, 0, caches), layer.step(x, 0, caches[0])), 2e-6) << algebra;
     EXPECT_TRUE(steps.by_kernels());
+    // What no version tells.
+    for (auto& parameter : layer.parameters()) parameter.set_requires_grad(false).data().mul_(1.5);
+    layers->train();
+    layers->eval();
+    EXPECT_LT(relative_error(steps(x, 0, caches), layer.step(x, 0, caches[0])), 2e-6) << algebra;
   }
 }
 
@@ -260,7 +265,12 @@ TEST(LayerSteps, RefusesPlacesAndRowsThatCachesLack) {
   EXPECT_THROW(steps(torch::randn({3, 64}), 2, caches), c10::Error);
   EXPECT_THROW(steps(torch::randn({3, 64}), -1, caches), c10::Error);
   EXPECT_THROW(steps(torch::randn({4, 64}), 0, caches), c10::Error);
+  EXPECT_THROW(steps(torch::randn({3, 64}), 1, caches), c10::Error) << "the table has four rows";
+  caches[0].table = torch::zeros({3, 2}, ints), caches[0].lengths = torch::ones({3}, ints);
   EXPECT_NO_THROW(steps(torch::randn({3, 64}), 1, caches));
+  EXPECT_THROW(steps(torch::randn({3, 32}), 1, caches), c10::Error);
+  EXPECT_THROW(steps(torch::randn({3, 64}), 1, {}), c10::Error);
+  EXPECT_THROW(steps(torch::randn({3, 64}), 1, caches, caches), c10::Error) << "an encoder has no memory";
 }
 
 }  // namespace

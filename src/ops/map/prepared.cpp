@@ -3,6 +3,7 @@
 #include <c10/util/hash.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <iterator>
 #include <mutex>
@@ -112,6 +113,8 @@ struct Weight {
   std::vector<Prepared> forms;
 };
 
+std::atomic<uint64_t> forgotten = 0;
+
 /// Kept beside a weight whose own memory is in huge pages.
 struct InHugePages {};
 
@@ -194,7 +197,12 @@ bool may_keep(const at::Tensor& S) {
   return !weight->in_training;
 }
 
+uint64_t times_forgotten() {
+  return forgotten.load();
+}
+
 void mark_in_training(const at::Tensor& S) {
+  ++forgotten;
   if (!trackable(S)) return;
   const auto weight = kept::beside<Weight>(S);
   std::vector<Prepared> gone;
@@ -204,6 +212,7 @@ void mark_in_training(const at::Tensor& S) {
 }
 
 void drop_prepared(const at::Tensor& S) {
+  ++forgotten;
   if (S.defined()) kept::forget<Weight>(S);
 }
 

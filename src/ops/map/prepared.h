@@ -58,6 +58,10 @@ void prepare_in_place(const at::Tensor& S, const Call& call);
 /// True where a form of S could be kept: a write to it would be seen, and it is not in training.
 bool may_keep(const at::Tensor& S);
 
+/// How often forms of any weight were told to be forgotten, by a gradient or by drop_prepared: who holds
+/// resolved maps makes them again where it is another.
+QUATRAIN_API uint64_t times_forgotten();
+
 /// Says that a gradient of S was computed: forget its forms, keep none until drop_prepared(S).
 void mark_in_training(const at::Tensor& S);
 
