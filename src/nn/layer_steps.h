@@ -1,9 +1,8 @@
 #pragma once
 
-#include <functional>
-#include <span>
 #include <vector>
 
+#include "nn/resolved_layers.h"
 #include "quatrain/nn/decoder.h"
 
 namespace quatrain::nn {
@@ -12,8 +11,8 @@ namespace quatrain::nn {
 /// words in its caches.
 ///
 /// In float32 on a CPU maps are resolved once for a number of rows, and kernels do the rest on raw memory.
-/// The some thirty operators that a layer's own step() calls took half of the time with a model of width 128.
-/// Other types and devices, autocast, and maps that are not the engine's go through step().
+/// A layer's own step() calls some thirty operators instead, which took half of the time with a model of
+/// width 128. Other types and devices, autocast, and maps that are not the engine's go through step().
 ///
 /// The layers are in eval mode, their modules are those that they had at the start, and steps come from one
 /// thread at a time. Parameters that are written or moved between two steps are met as the operators meet
@@ -26,15 +25,12 @@ class QUATRAIN_API LayerSteps {
   /// x (rows, width) -> the same. The caches are one for each layer; `cross`, those of the memory, is empty
   /// for an encoder. Their tables name slots that there are, and lengths are from 1 to the table's: unlike
   /// cached_attention this does not look at them.
-  at::Tensor operator()(const at::Tensor& x, int64_t place, std::span<const AttentionCache> self,
-                        std::span<const AttentionCache> cross = {});
+  at::Tensor operator()(const at::Tensor& x, int64_t place, Caches self, Caches cross = {});
 
   /// True where the last step went through the kernels.
   bool by_kernels() const { return by_kernels_; }
 
  private:
-  using Caches = std::span<const AttentionCache>;
-
   /// What the maps are resolved for.
   struct Resolved {
     int64_t rows = 0, width = 0;
@@ -58,8 +54,7 @@ class QUATRAIN_API LayerSteps {
   std::vector<at::Tensor> parameters_;
   std::vector<at::Tensor> met_;  // the memory of those that were resolved, lest its address be another's
   Resolved for_;                 // the last step; no rows: there was none
-  // The layers, resolved for it; empty where step() serves.
-  std::function<at::Tensor(const at::Tensor& x, int64_t place, Caches self, Caches cross)> resolved_;
+  StepOfLayers resolved_;        // for it; empty where step() serves
 };
 
 }  // namespace quatrain::nn
