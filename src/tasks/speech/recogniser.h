@@ -49,12 +49,15 @@ class QUATRAIN_API ScoreStream {
  private:
   at::Tensor score(const at::Tensor& rows);
   at::Tensor score_pieces(bool last);
+  void keep(const at::Tensor& rows);
+  void drop(int64_t rows);
 
   SpeechModel* model_;
   models::RecurrentNetworkImpl::State state_;
   at::Tensor features_;             // that do not make a row yet
-  at::Tensor rows_;                 // of two directions: those that are still needed
-  int64_t first_ = 0, scored_ = 0;  // of rows_: the number of its first one; rows whose scores were given
+  at::Tensor rows_;                 // of two directions: those that are still needed come first
+  int64_t kept_ = 0;                // how many
+  int64_t first_ = 0, scored_ = 0;  // the number of the first kept row; rows whose scores were given
   int64_t piece_, context_;         // rows
 };
 
