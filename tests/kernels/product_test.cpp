@@ -64,5 +64,16 @@ TEST(Product, SeveralLinks) {
         for (const int64_t cols : {5, 16, 33, 64, 87}) check_product(*k, links, rows, cols, 19);
 }
 
+// The rows of x lie 16, 32 or 64 values apart, for which a column of few outputs has tiles of its own.
+TEST(Product, RowsAtDistancesOfTheirOwn) {
+  for (const Table* k : test::tables())
+    for (const int64_t depth : {13, 29, 61})
+      for (const int64_t rows : {7, 8, 15, 16, 17, 31, 40, 50})
+        for (const int64_t cols : {16, 48}) {
+          check_product(*k, 1, rows, cols, depth);
+          check_product(*k, 3, rows, cols, depth);
+        }
+}
+
 }  // namespace
 }  // namespace quatrain::kernels::cpu

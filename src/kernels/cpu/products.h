@@ -85,6 +85,55 @@ template <int rows, int vectors, bool whole>
   t.ahead = ahead;
 }
 
+/// The same of one vector of columns and rows of x that lie `apart` values apart. A product whose operand
+/// lies at a constant distance is one operation, where a sum of two registers makes two of it. The tiles are
+/// so short that what they do beside products counts too.
+template <int rows, int apart>
+[[gnu::noinline]] void narrow_tiles(ProductTile& t, int64_t tiles) {
+  constexpr int kLines = 2, kFewLines = 4;
+  // Stores of floats may be to t, as far as the compiler sees: it would read t again after each.
+  const int64_t depth = t.depth, w_row = t.w_row, step = t.step, y_row = t.y_row, links = t.links.count;
+  const bool few = depth * step <= kFewLines * kCacheLine;  // lines of a tile, which are asked for at once
+  const char* ahead = t.ahead;
+  float* y = t.y;
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    for (int64_t link = 0; link < links; ++link) {
+      if (few)
+        for (const char* const end = ahead + depth * step; ahead < end; ahead += kCacheLine)
+          __builtin_prefetch(ahead, 0, 2);
+      Vec sum[rows] = {};
+      const float *w = t.links.w[link] + t.w_at, *x = t.links.x[link] + t.x_at;
+#pragma GCC unroll 2
+      for (int64_t k = 0; k < depth; ++k, w += w_row, ++x) {
+        const Vec b = load(w);
+        if (!few) {
+          for (int line = 0; line < kLines; ++line) __builtin_prefetch(ahead + line * kCacheLine, 0, 2);
+          ahead += step;
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; ++i) sum[i] += (x[i * apart] - Vec{}) * b;
+      }
+      float* to = y;
+#pragma GCC unroll 16
+      for (int i = 0; i < rows; ++i, to += y_row) {
+        asm("" : "+r"(to));  // or the compiler finds the addresses of all rows first, and keeps them
+        store(to, link > 0 ? load(to) + sum[i] : sum[i]);
+      }
+    }
+    t.x_at += rows * apart, y += rows * y_row;
+  }
+  t.ahead = ahead, t.y = y;
+}
+
+/// The first rows of one vector of columns, so many that a few or none are left.
+template <int apart>
+inline int64_t narrow_rows(ProductTile& tile, int64_t rows) {
+  constexpr int kTall = 16, kShort = 8;
+  if (rows >= kTall) narrow_tiles<kTall, apart>(tile, rows / kTall);
+  if (rows % kTall >= kShort) narrow_tiles<kShort, apart>(tile, 1);
+  return rows / kShort * kShort;
+}
+
 /// One tile of `count` rows, at most `rows`.
 template <int vectors, bool whole, int rows>
 inline void product_rest(int64_t count, ProductTile& tile, int64_t part) {
@@ -113,6 +162,26 @@ inline void product_columns(const ProductRows<most>& rows, ProductTile& tile, in
   if (rows.tiles > 0) product_tiles<most, vectors, whole>(tile, rows.tiles, part);
   if (rows.rest > 0) product_rest<vectors, whole, most>(rows.rest, tile, part);
   if (rows.last > 0) product_rest<vectors, whole, most>(rows.last, tile, part);
+}
+
+/// One vector of columns, of all rows.
+inline void product_column(int64_t rows, const ProductRows<kProductRows>& in_tiles, ProductTile& tile) {
+  int64_t done = 0;
+  if constexpr (kLanes == 16) switch (tile.x_row) {
+      case 16:
+        done = narrow_rows<16>(tile, rows);
+        break;
+      case 32:
+        done = narrow_rows<32>(tile, rows);
+        break;
+      case 64:
+        done = narrow_rows<64>(tile, rows);
+        break;
+    }
+  if (done == 0)
+    product_columns<1, true>(in_tiles, tile, 0);
+  else if (done < rows)
+    product_rest<1, true, kProductRows>(rows - done, tile, 0);
 }
 
 /// Of `left` columns those of the next tile.
@@ -150,7 +219,7 @@ void product(const Links& links, int64_t x_row, int64_t rows, int64_t w_row, int
     else if (width == kProductVectors * kLanes)
       product_columns<kProductVectors, true>(in_tiles, tile, 0);
     else if (width == kLanes)
-      product_columns<1, true>(in_tiles, tile, 0);
+      product_column(rows, in_tiles, tile);
     else
       product_columns<1, false>(in_tiles, tile, width);
   }

@@ -63,7 +63,8 @@ void ScoreStream::drop(int64_t rows) {
   kept_ -= rows;
   first_ += rows;
   float* const values = rows_.mutable_data_ptr<float>();
-  std::copy_n(values + rows * rows_.size(1), kept_ * rows_.size(1), values);  // to the front: they may overlap
+  std::copy_n(values + rows * rows_.size(1), kept_ * rows_.size(1),
+              values);  // to the front: they may overlap
 }
 
 at::Tensor ScoreStream::score_pieces(bool last) {
