@@ -4,29 +4,39 @@
 #include <torch/utils.h>
 
 #include "models/sequence_parts.h"
+#include "models/source_encoder.h"
 #include "models/step_guards.h"
 #include "models/table_rows.h"
 #include "nn/layer_steps.h"
 
 namespace quatrain::models {
 
+class Seq2SeqDecoder::Plans {
+ public:
+  explicit Plans(const Seq2Seq& model)
+      : encoder(model),
+        layers(model->decoder->layers, model->decoder->norm),
+        bytes(weight_bytes(*model->decoder) + output_bytes(*model->target, model->output)) {}
+
+  SourceEncoder encoder;
+  nn::LayerSteps layers;
+  int64_t bytes;  // of the weights that a step reads
+};
+
 Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at::Tensor& source_padding,
-                               int64_t rows, int64_t capacity)
+                               int64_t rows, int64_t capacity, std::shared_ptr<Plans> plans)
     : model_(std::move(model)),
       rows_(rows),
       capacity_(capacity),
-      weight_bytes_(weight_bytes(*model_->decoder) + output_bytes(*model_->target, model_->output)),
+      plans_(plans ? std::move(plans) : std::make_shared<Plans>(model_)),
       table_(std::max<int64_t>(rows, 0), std::max<int64_t>(capacity, 0), source.device()),
-      memory_(std::make_shared<ops::StepMemory>()),
-      layers_(std::make_shared<nn::LayerSteps>(model_->decoder->layers, model_->decoder->norm)) {
+      memory_(std::make_shared<ops::StepMemory>()) {
   TORCH_CHECK(!model_->is_training(), "Seq2SeqDecoder: the model must be in eval mode; call eval()");
   TORCH_CHECK(rows >= 1 && capacity >= 1, "Seq2SeqDecoder: rows and capacity must be at least 1, got ", rows,
               " and ", capacity);
   const torch::NoGradGuard no_grad;
   const at::AutoDispatchBelowADInplaceOrView below_autograd;  // as StepGuards
   const int64_t sentences = source.size(0), length = source.size(1);
-  const nn::Words words(source_padding);
-  const at::Tensor memory = model_->encode_words(source, words);
   const auto ints = torch::TensorOptions(torch::kInt).device(source.device());
   source_places_ = torch::arange(sentences, ints).unsqueeze(1).expand({sentences, length}).contiguous();
   source_lengths_ = source_padding.defined() ? source_padding.logical_not().sum(1, false, torch::kInt)
@@ -35,6 +45,8 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
     TORCH_CHECK(source_padding.equal(torch::arange(length, ints) >= source_lengths_.unsqueeze(1)),
                 "Seq2SeqDecoder: padding must follow the words of a source");
   TORCH_CHECK(source_lengths_.gt(0).all().item<bool>(), "Seq2SeqDecoder: a source must have a word");
+  const nn::Words words(source_padding);
+  const at::Tensor memory = plans_->encoder(source, words, source_lengths_);
   for (const auto& layer : *model_->decoder->layers) {
     auto& attention = *layer->as<nn::TransformerDecoderLayerImpl>();
     self_.push_back(attention.attention->make_cache(rows, capacity));
@@ -44,13 +56,17 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
   }
 }
 
+int64_t Seq2SeqDecoder::bytes_read() const {
+  return plans_->bytes;
+}
+
 at::Tensor Seq2SeqDecoder::step(const at::Tensor& tokens, const at::Tensor& parents) {
-  const StepGuards guards(*memory_, weight_bytes_);
+  const StepGuards guards(*memory_, plans_->bytes);
   return model_->scores(hidden(tokens, parents));
 }
 
 at::Tensor Seq2SeqDecoder::hidden(const at::Tensor& tokens, const at::Tensor& parents) {
-  const StepGuards guards(*memory_, weight_bytes_);
+  const StepGuards guards(*memory_, plans_->bytes);
   const int64_t rows = tokens.size(0), place = length();
   TORCH_CHECK(rows <= rows_ && parents.size(0) == rows, "Seq2SeqDecoder: at most ", rows_,
               " hypotheses and a parent for each, got ", rows, " tokens and ", parents.size(0), " parents");
@@ -66,7 +82,7 @@ at::Tensor Seq2SeqDecoder::hidden(const at::Tensor& tokens, const at::Tensor& pa
     self_[i].table = seen, self_[i].lengths = lengths;
     cross_[i].table = places, cross_[i].lengths = source_lengths;
   }
-  return (*layers_)(x, place, self_, cross_);
+  return plans_->layers(x, place, self_, cross_);
 }
 
 }  // namespace quatrain::models

@@ -4,6 +4,7 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 
 #include "models/output_projection.h"
@@ -22,15 +23,46 @@ namespace {
 constexpr EnumNames<Projection, 2> kProjections{
     {{Projection::float32, "float32"}, {Projection::bfloat16, "bfloat16"}}};
 
+// Those of each model.
+using Plans = std::vector<std::shared_ptr<Seq2SeqDecoder::Plans>>;
+
+// Plans of batches that are done, for those that follow: as many as batches were at work at once.
+class IdlePlans {
+ public:
+  explicit IdlePlans(size_t models) : models_(models) {}
+
+  Plans take() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return Plans(models_);
+    Plans plans = std::move(idle_.back());
+    idle_.pop_back();
+    return plans;
+  }
+  void give_back(Plans plans) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(plans));
+  }
+
+ private:
+  size_t models_;
+  std::mutex mutex_;
+  std::vector<Plans> idle_;
+};
+
 // The models at work on one batch, and the target tokens that its sentences may have.
 class Batch {
  public:
   Batch(const Ensemble& ensemble, const Padded& source, std::vector<OutputProjection> projections,
-        int64_t rows, int64_t capacity)
-      : device_(ensemble.device()), projections_(std::move(projections)) {
-    for (const Seq2Seq& model : ensemble.models)
-      decoders_.emplace_back(model, source.tokens, source.padding, rows, capacity);
+        int64_t rows, int64_t capacity, IdlePlans& idle)
+      : device_(ensemble.device()), projections_(std::move(projections)), idle_(idle), plans_(idle.take()) {
+    for (size_t i = 0; i < plans_.size(); ++i) {
+      decoders_.emplace_back(ensemble.models[i], source.tokens, source.padding, rows, capacity, plans_[i]);
+      plans_[i] = decoders_.back().plans();
+    }
   }
+  ~Batch() { idle_.give_back(std::move(plans_)); }
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
 
   // Restricts each sentence to its own tokens, by whose places the search knows them from here on.
   void restrict_to(const TokenLists& lists) {
@@ -68,6 +100,8 @@ class Batch {
 
   at::Device device_;
   std::vector<OutputProjection> projections_;
+  IdlePlans& idle_;
+  Plans plans_;
   std::vector<Seq2SeqDecoder> decoders_;
   const TokenLists* lists_ = nullptr;
   Tokens sentences_;  // of the rows of the last step
@@ -80,7 +114,12 @@ class Translation {
  public:
   Translation(const Ensemble& ensemble, const std::vector<Tokens>& sources,
               const std::vector<Tokens>& prefixes, const Places& places, const TranslationOptions& options)
-      : ensemble_(ensemble), sources_(sources), prefixes_(prefixes), options_(options), places_(places) {
+      : ensemble_(ensemble),
+        sources_(sources),
+        prefixes_(prefixes),
+        options_(options),
+        places_(places),
+        idle_(ensemble.models.size()) {
     const torch::NoGradGuard no_grad;
     for (const Seq2Seq& model : ensemble.models)
       projections_.emplace_back(model, options.projection, options.exact);
@@ -107,7 +146,7 @@ class Translation {
     const int64_t rows = sentences * options_.search.beam;
     const ops::StepMemory memory;
     const ops::StepMemory::Guard of_all_steps(memory);
-    Batch batch(ensemble_, source, projections_, rows, longest + 1);
+    Batch batch(ensemble_, source, projections_, rows, longest + 1, idle_);
     const Step step = [&](const Tokens& tokens, const Tokens& parents) {
       return batch.step(tokens, parents);
     };
@@ -156,6 +195,7 @@ class Translation {
   const TranslationOptions& options_;
   const Places& places_;
   std::vector<OutputProjection> projections_;  // of each model
+  mutable IdlePlans idle_;
 };
 
 }  // namespace

@@ -26,8 +26,12 @@ bool reads(const AttentionCache& cache) {
   return dense(cache.keys) && dense(cache.values) && cache.table.is_cpu() && cache.table.stride(1) == 1 &&
          cache.lengths.is_cpu() && cache.lengths.is_contiguous();
 }
+// The values of a word lie together.
 bool writes(const AttentionCache& cache) {
-  return reads(cache) && cache.keys.is_contiguous() && cache.values.is_contiguous();
+  const auto together = [](const at::Tensor& t) {
+    return t.stride(3) == t.size(4) && t.stride(2) == t.size(3) * t.size(4);
+  };
+  return reads(cache) && together(cache.keys) && together(cache.values);
 }
 
 void check_rows(const at::Tensor& x, const AttentionCache& cache) {
@@ -65,15 +69,27 @@ LayerSteps::Resolved LayerSteps::resolved_for(const at::Tensor& x) const {
           .forgotten = ops::times_forgotten()};
 }
 
-void LayerSteps::resolve(const Resolved& what) {
-  resolved_ = nullptr;
-  for_ = what;
-  met_.clear();
-  for (const at::Tensor& parameter : parameters_) met_.push_back(parameter.detach());
-  resolved_ = resolve_layers(layers_, norm_, what.rows, what.width);
+const StepOfLayers& LayerSteps::step_for(const Resolved& what) {
+  for (const Kept& kept : kept_)
+    if (kept.what == what) return kept.step;
+  if (kept_.empty() || kept_.back().what.versions != what.versions ||
+      kept_.back().what.forgotten != what.forgotten) {
+    kept_.clear();
+    met_.clear();
+    for (const at::Tensor& parameter : parameters_) met_.push_back(parameter.detach());
+  }
+  std::erase_if(kept_, [](const Kept& kept) { return !kept.what.is_few(); });
+  if (kept_.size() == kMostKept) kept_.erase(kept_.begin());
+  kept_.push_back({what, resolve_layers(layers_, norm_, what.rows, what.width)});
+  return kept_.back().step;
 }
 
 at::Tensor LayerSteps::operator()(const at::Tensor& x, int64_t place, Caches self, Caches cross) {
+  const at::Tensor y = apply_kernels(x, place, self, cross);
+  return y.defined() ? y : by_operators(x, place, self, cross);
+}
+
+at::Tensor LayerSteps::apply_kernels(const at::Tensor& x, int64_t place, Caches self, Caches cross) {
   by_kernels_ = false;
   TORCH_CHECK(x.dim() == 2 && self.size() == layers_->size() && cross.size() == (across_ ? self.size() : 0),
               "LayerSteps: x must be (rows, width), with a cache for each of the ", layers_->size(),
@@ -82,7 +98,7 @@ at::Tensor LayerSteps::operator()(const at::Tensor& x, int64_t place, Caches sel
   if (!is_plain(x) || x.size(0) == 0 || at::autocast::is_autocast_enabled(at::kCPU) ||
       !std::all_of(self.begin(), self.end(), writes) || !std::all_of(cross.begin(), cross.end(), reads) ||
       std::any_of(parameters_.begin(), parameters_.end(), is_inference))  // they have no version
-    return by_operators(x, place, self, cross);
+    return {};
   for (const AttentionCache& cache : self) {
     check_rows(x, cache);
     TORCH_CHECK(place >= 0 && place < cache.keys.size(1) && x.size(0) <= cache.keys.size(0),
@@ -90,9 +106,9 @@ at::Tensor LayerSteps::operator()(const at::Tensor& x, int64_t place, Caches sel
                 cache.keys.size(0), " rows, got ", place, " and ", x.size(0));
   }
   for (const AttentionCache& cache : cross) check_rows(x, cache);
-  if (const Resolved now = resolved_for(x); now != for_) resolve(now);
-  by_kernels_ = static_cast<bool>(resolved_);
-  return by_kernels_ ? resolved_(x, place, self, cross) : by_operators(x, place, self, cross);
+  const StepOfLayers& step = step_for(resolved_for(x));
+  by_kernels_ = static_cast<bool>(step);
+  return by_kernels_ ? step(x, place, self, cross) : at::Tensor();
 }
 
 at::Tensor LayerSteps::by_operators(at::Tensor x, int64_t place, Caches self, Caches cross) {

@@ -8,11 +8,12 @@
 namespace quatrain::nn {
 
 /// The layers of a decoder, or of a causal encoder, as its steps apply them: one word of each row, behind the
-/// words in its caches.
+/// words in its caches. The rows may as well be all words of some texts, whose caches then are of one place.
 ///
 /// In float32 on a CPU maps are resolved once for a number of rows, and kernels do the rest on raw memory.
 /// A layer's own step() calls some thirty operators instead, which took half of the time with a model of
-/// width 128. Other types and devices, autocast, and maps that are not the engine's go through step().
+/// width 128. What was resolved for a few rows is kept for the next step of as many. Other types and devices,
+/// autocast, and maps that are not the engine's go through step().
 ///
 /// The layers are in eval mode, their modules are those that they had at the start, and steps come from one
 /// thread at a time. Parameters that are written or moved between two steps are met as the operators meet
@@ -26,6 +27,8 @@ class QUATRAIN_API LayerSteps {
   /// for an encoder. Their tables name slots that there are, and lengths are from 1 to the table's: unlike
   /// cached_attention this does not look at them.
   at::Tensor operator()(const at::Tensor& x, int64_t place, Caches self, Caches cross = {});
+  /// The same by the kernels; undefined where they do not serve.
+  at::Tensor apply_kernels(const at::Tensor& x, int64_t place, Caches self, Caches cross = {});
 
   /// True where the last step went through the kernels.
   bool by_kernels() const { return by_kernels_; }
@@ -41,10 +44,17 @@ class QUATRAIN_API LayerSteps {
     uint64_t versions = 0;   ///< of all parameters, and where they lie
     uint64_t forgotten = 0;  ///< ops::times_forgotten
     bool operator==(const Resolved&) const = default;
+    bool is_few() const { return rows * width <= kFew; }
   };
+  struct Kept {
+    Resolved what;
+    StepOfLayers step;  // empty where step() serves
+  };
+  static constexpr int64_t kFew = 1 << 15;  // values of rows
+  static constexpr size_t kMostKept = 8;
 
   Resolved resolved_for(const at::Tensor& x) const;
-  void resolve(const Resolved& what);
+  const StepOfLayers& step_for(const Resolved& what);
   at::Tensor by_operators(at::Tensor x, int64_t place, Caches self, Caches cross);
 
   torch::nn::ModuleList layers_;
@@ -53,8 +63,7 @@ class QUATRAIN_API LayerSteps {
   bool by_kernels_ = false;
   std::vector<at::Tensor> parameters_;
   std::vector<at::Tensor> met_;  // the memory of those that were resolved, lest its address be another's
-  Resolved for_;                 // the last step; no rows: there was none
-  StepOfLayers resolved_;        // for it; empty where step() serves
+  std::vector<Kept> kept_;       // of these parameters, the last one last
 };
 
 }  // namespace quatrain::nn

@@ -104,6 +104,34 @@ TEST(TextClassifier, SinusoidsAreTensor2Tensors) {
   EXPECT_EQ(positions.select(1, 8).abs().sum().item<float>(), 0);
 }
 
+// Where no gradient is asked for a few words are placed without operators.
+TEST(TokenInputs, WordsHaveTheSameBitsWithoutAGradient) {
+  torch::manual_seed(6);
+  for (const char* algebra : {"real", "quaternion", "phm(4)"})
+    for (const auto positions : {models::Positions::sinusoidal, models::Positions::learned})
+      for (const bool scale : {true, false}) {
+        models::TokenInputs inputs(
+            models::TokenInputsOptions(20, 16).algebra(algebra).positions(positions).scale(scale).max_length(
+                9));
+        inputs->eval();
+        const at::Tensor tokens = torch::randint(20, {3, 4}, torch::kLong);
+        for (const int64_t first : {0, 5}) {
+          const at::Tensor expected = inputs(tokens, first).detach();
+          const torch::NoGradGuard no_grad;
+          const at::Tensor weights = inputs->embedding->S.clone();
+          EXPECT_TRUE(torch::allclose(inputs(tokens, first), expected, 1e-6, 1e-7)) << algebra;
+          if (std::string(algebra) == "real") {
+            EXPECT_TRUE(torch::equal(inputs(tokens, first), expected));
+            EXPECT_TRUE(torch::equal(inputs(tokens.t().to(torch::kInt).t(), first), expected));
+          }
+          EXPECT_TRUE(torch::equal(inputs->embedding->S, weights));
+        }
+        const torch::NoGradGuard no_grad;
+        EXPECT_THROW(inputs(tokens + 20), c10::Error);
+        EXPECT_THROW(inputs(tokens - 21), c10::Error);
+      }
+}
+
 TEST(TextClassifier, GradientsReachEveryParameter) {
   torch::manual_seed(4);
   for (const auto& o : {options("real"), options("quaternion"), options("phm(4)").scope(nn::Scope::partial),

@@ -10,10 +10,6 @@ namespace quatrain::ops {
 class StepMemory;
 }
 
-namespace quatrain::nn {
-class LayerSteps;
-}
-
 namespace quatrain::models {
 
 /// The target of a Seq2Seq model, word by word, for several hypotheses at once. Keys and values of the words
@@ -27,10 +23,14 @@ namespace quatrain::models {
 /// The model is in eval mode. Without gradients.
 class QUATRAIN_API Seq2SeqDecoder {
  public:
+  /// How a model's layers are applied, which takes a while to find out for a short sentence.
+  class Plans;
+
   /// source (sentences, S) int64, source_padding bool or undefined. `rows`: the most hypotheses at once;
-  /// `capacity`: the most words of a target, its start included.
+  /// `capacity`: the most words of a target, its start included. `plans`: those of a decoder of the same
+  /// model that is done, with the modules that it had then; null: its own.
   Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at::Tensor& source_padding, int64_t rows,
-                 int64_t capacity);
+                 int64_t capacity, std::shared_ptr<Plans> plans = nullptr);
 
   /// Puts tokens (rows) int64 behind the hypotheses `parents` (rows) int64, rows of the step before, of which
   /// some may come several times and others not at all; the first step has none, and takes for each row the
@@ -44,15 +44,16 @@ class QUATRAIN_API Seq2SeqDecoder {
   int64_t length() const { return table_.length(); }
   int64_t capacity() const { return capacity_; }
   /// Bytes of the weights that a step reads, those of the output layer among them (ops::Traffic).
-  int64_t bytes_read() const { return weight_bytes_; }
+  int64_t bytes_read() const;
+  const std::shared_ptr<Plans>& plans() const { return plans_; }
 
  private:
   Seq2Seq model_;
-  int64_t rows_, capacity_, weight_bytes_;
+  int64_t rows_, capacity_;
+  std::shared_ptr<Plans> plans_;
   at::Tensor sentences_;  // (rows) int64: of each hypothesis
   HypothesisTable table_;
   std::shared_ptr<ops::StepMemory> memory_;
-  std::shared_ptr<nn::LayerSteps> layers_;
   at::Tensor source_places_, source_lengths_;     // of each sentence: (sentences, S), (sentences) int32
   std::vector<nn::AttentionCache> self_, cross_;  // of each layer
 };

@@ -23,11 +23,12 @@ namespace quatrain::ops {
 
 namespace {
 
+/// A is undefined where rows are those of S.
 template <class T>
 void write_rows(const at::Tensor& tokens, const at::Tensor& S, const at::Tensor& A, at::Tensor& rows) {
   const int64_t n = S.size(0), units = S.size(1), width = S.size(2);
   const auto* const places = tokens.const_data_ptr<int64_t>();
-  const auto *const s = S.const_data_ptr<T>(), *const mixture = A.const_data_ptr<T>();
+  const auto *const s = S.const_data_ptr<T>(), *const mixture = A.defined() ? A.const_data_ptr<T>() : nullptr;
   auto* const y = rows.mutable_data_ptr<T>();
   constexpr int64_t kProducts = 1 << 15;  // that are worth a thread
   const int64_t grain = std::max<int64_t>(1, kProducts / std::max<int64_t>(1, n * n * width));
@@ -35,6 +36,10 @@ void write_rows(const at::Tensor& tokens, const at::Tensor& S, const at::Tensor&
     for (int64_t t = begin; t < end; ++t) {
       TORCH_CHECK_INDEX(places[t] >= 0 && places[t] < n * units, "embedding: tokens must be from 0 to ",
                         n * units - 1, ", got ", places[t]);
+      if (!mixture) {
+        std::copy_n(s + places[t] * width, width, y + t * width);
+        continue;
+      }
       const int64_t component = places[t] / units, unit = places[t] % units;
       for (int64_t b = 0; b < n; ++b) {
         T* const to = y + (t * n + b) * width;
@@ -52,14 +57,15 @@ void write_rows(const at::Tensor& tokens, const at::Tensor& S, const at::Tensor&
 /// Undefined where something watches, or the values lie otherwise.
 at::Tensor plain_rows(const at::Tensor& tokens, const at::Tensor& S, const at::Tensor& A) {
   const auto type = S.scalar_type();
-  if (in_function_transform() || !is_plain(tokens) || !is_plain(S) || !is_plain(A) || !S.is_contiguous() ||
-      (type != at::kFloat && type != at::kDouble) ||
+  if (in_function_transform() || !is_plain(tokens) || !is_plain(S) || (A.defined() && !is_plain(A)) ||
+      !S.is_contiguous() || (type != at::kFloat && type != at::kDouble) ||
       (at::GradMode::is_enabled() && (wants_grad(S) || wants_grad(A))))
     return {};
   std::vector<int64_t> sizes = tokens.sizes().vec();
   sizes.push_back(S.size(0) * S.size(2));
   at::Tensor rows = at::empty(sizes, S.options());
-  const at::Tensor places = tokens.to(at::kLong).contiguous(), mixtures = A.to(type).contiguous();
+  const at::Tensor places = tokens.to(at::kLong).contiguous(),
+                   mixtures = A.defined() ? A.to(type).contiguous() : A;
   type == at::kFloat ? write_rows<float>(places, S, mixtures, rows)
                      : write_rows<double>(places, S, mixtures, rows);
   return rows;
@@ -79,7 +85,8 @@ at::Tensor embedding_rows(const at::Tensor& tokens, const at::Tensor& S, const s
   const c10::SymInt n = S.sym_size(0), rows = S.sym_size(1), width = S.sym_size(2);
   if (!A || !A->defined()) {
     TORCH_CHECK(n == 1, "embedding: A goes with S of n > 1 blocks, got none for n = ", n);
-    return at::embedding(S.select(0, 0), tokens);
+    const at::Tensor found = plain_rows(tokens, S, {});
+    return found.defined() ? found : at::embedding(S.select(0, 0), tokens);
   }
   Call call;
   call.algebra = factored ? "factored" : "learned";
