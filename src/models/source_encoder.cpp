@@ -65,7 +65,9 @@ at::Tensor SourceEncoder::apply_kernels(const at::Tensor& rows, int64_t places, 
   };
   const std::vector<nn::AttentionCache> caches(model_->encoder->layers->size(),
                                                {words(), words(), seen.table, seen.lengths});
-  return layers_.apply_kernels(rows, 0, caches);
+  const at::Tensor y = layers_.apply_kernels(rows, 0, caches);
+  layers_.keep_few();  // a batch of as many words seldom follows
+  return y;
 }
 
 }  // namespace quatrain::models

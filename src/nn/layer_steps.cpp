@@ -78,10 +78,14 @@ const StepOfLayers& LayerSteps::step_for(const Resolved& what) {
     met_.clear();
     for (const at::Tensor& parameter : parameters_) met_.push_back(parameter.detach());
   }
-  std::erase_if(kept_, [](const Kept& kept) { return !kept.what.is_few(); });
+  keep_few();
   if (kept_.size() == kMostKept) kept_.erase(kept_.begin());
   kept_.push_back({what, resolve_layers(layers_, norm_, what.rows, what.width)});
   return kept_.back().step;
+}
+
+void LayerSteps::keep_few() {
+  std::erase_if(kept_, [](const Kept& kept) { return !kept.what.is_few(); });
 }
 
 at::Tensor LayerSteps::operator()(const at::Tensor& x, int64_t place, Caches self, Caches cross) {

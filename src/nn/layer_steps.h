@@ -30,6 +30,9 @@ class QUATRAIN_API LayerSteps {
   /// The same by the kernels; undefined where they do not serve.
   at::Tensor apply_kernels(const at::Tensor& x, int64_t place, Caches self, Caches cross = {});
 
+  /// Lets go of what was resolved for many rows, whose memory is worth more than the time.
+  void keep_few();
+
   /// True where the last step went through the kernels.
   bool by_kernels() const { return by_kernels_; }
 

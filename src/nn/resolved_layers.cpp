@@ -68,7 +68,7 @@ class NormOfRows {
 
 /// What all layers of a stack write to, rows of floats.
 struct Buffers {
-  at::Tensor results[3], normed, heads, mixed;
+  at::Tensor results[3], normed, heads, mixed, hidden;
 
   Buffers(int64_t rows, int64_t width) {
     const auto floats = at::TensorOptions(at::kFloat);
@@ -76,6 +76,13 @@ struct Buffers {
     normed = at::empty({rows, width}, floats);
     heads = at::empty({rows, 3 * width}, floats);  // query, or query, key and value together
     mixed = at::empty({rows, width}, floats);
+  }
+
+  /// That of a feed-forward, which those before it with as many values have too.
+  at::Tensor hidden_of(int64_t rows, int64_t values) {
+    if (!hidden.defined() || hidden.size(1) != values)
+      hidden = at::empty({rows, values}, at::TensorOptions(at::kFloat));
+    return hidden;
   }
 
   /// One that holds neither.
@@ -164,12 +171,12 @@ class AttentionStep {
 
 class FeedForwardStep {
  public:
-  FeedForwardStep(const FeedForwardImpl& layer, int64_t rows, const at::Tensor& alpha)
+  FeedForwardStep(const FeedForwardImpl& layer, int64_t rows, const at::Tensor& alpha, Buffers& buffers)
       : linear1_(resolved(layer.linear1, rows)),
         linear2_(resolved(layer.linear2, rows, alpha)),
         activation_(ops::engine::kernel_activation(layer.options.activation())),
         function_(ops::overwriting_activation(layer.options.activation())),
-        hidden_(at::empty({rows, layer.options.hidden()}, at::TensorOptions(at::kFloat))) {}
+        hidden_(buffers.hidden_of(rows, layer.options.hidden())) {}
 
   void operator()(const float* x, float* y, const Then& then) const {
     linear1_.apply(x, hidden_.mutable_data_ptr<float>(),
@@ -187,9 +194,9 @@ class FeedForwardStep {
 
 class LayerStep {
  public:
-  LayerStep(const TransformerEncoderLayerImpl& layer, int64_t rows, const Buffers& buffers)
+  LayerStep(const TransformerEncoderLayerImpl& layer, int64_t rows, Buffers& buffers)
       : LayerStep(layer, layer.norm2, rows, buffers) {}
-  LayerStep(const TransformerDecoderLayerImpl& layer, int64_t rows, const Buffers& buffers)
+  LayerStep(const TransformerDecoderLayerImpl& layer, int64_t rows, Buffers& buffers)
       : LayerStep(layer, layer.norm3, rows, buffers) {
     cross_.emplace(*layer.cross_attention, rows, false, layer.alpha, buffers);
     if (layer.norm2) cross_norm_.emplace(layer.norm2, rows);
@@ -211,11 +218,11 @@ class LayerStep {
   using Norm = std::optional<NormOfRows>;
 
   template <class Layer>
-  LayerStep(const Layer& layer, const LayerNorm& last, int64_t rows, const Buffers& buffers)
+  LayerStep(const Layer& layer, const LayerNorm& last, int64_t rows, Buffers& buffers)
       : block_(layer.options.block_settings),
         buffers_(buffers),
         self_(*layer.attention, rows, true, layer.alpha, buffers),
-        feed_forward_(*layer.feed_forward, rows, layer.alpha) {
+        feed_forward_(*layer.feed_forward, rows, layer.alpha, buffers) {
     if (layer.norm1) norm_.emplace(layer.norm1, rows);
     if (last) last_norm_.emplace(last, rows);
   }
