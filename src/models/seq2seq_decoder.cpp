@@ -13,11 +13,13 @@ namespace quatrain::models {
 
 class Seq2SeqDecoder::Plans {
  public:
-  explicit Plans(const Seq2Seq& model)
-      : encoder(model),
+  explicit Plans(const Seq2Seq& of)
+      : model(of),
+        encoder(model),
         layers(model->decoder->layers, model->decoder->norm),
         bytes(weight_bytes(*model->decoder) + output_bytes(*model->target, model->output)) {}
 
+  Seq2Seq model;
   SourceEncoder encoder;
   nn::LayerSteps layers;
   int64_t bytes;  // of the weights that a step reads
@@ -32,6 +34,10 @@ Seq2SeqDecoder::Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at
       table_(std::max<int64_t>(rows, 0), std::max<int64_t>(capacity, 0), source.device()),
       memory_(std::make_shared<ops::StepMemory>()) {
   TORCH_CHECK(!model_->is_training(), "Seq2SeqDecoder: the model must be in eval mode; call eval()");
+  TORCH_CHECK(plans_->model.get() == model_.get(), "Seq2SeqDecoder: the plans are of another model");
+  TORCH_CHECK(source.dim() == 2 && (!source_padding.defined() || source_padding.sizes() == source.sizes()),
+              "Seq2SeqDecoder: source must be (sentences, S) and padding the same, got ", source.sizes(),
+              " and ", source_padding.defined() ? source_padding.sizes() : at::IntArrayRef());
   TORCH_CHECK(rows >= 1 && capacity >= 1, "Seq2SeqDecoder: rows and capacity must be at least 1, got ", rows,
               " and ", capacity);
   const torch::NoGradGuard no_grad;

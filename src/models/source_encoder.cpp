@@ -54,11 +54,14 @@ at::Tensor SourceEncoder::operator()(const at::Tensor& source, const nn::Words& 
 }
 
 at::Tensor SourceEncoder::apply_kernels(const at::Tensor& rows, int64_t places, const at::Tensor& lengths) {
+  const int64_t counted = places > 0 ? places * lengths.size(0) : lengths.sum().item<int64_t>();
+  TORCH_CHECK(counted == rows.size(0), "SourceEncoder: lengths tell of ", counted, " rows, the source has ",
+              rows.size(0));
   const auto& attention = *model_->encoder->layers[0]->as<nn::TransformerEncoderLayerImpl>()->attention;
   const int64_t count = rows.size(0), width = rows.size(1), n = attention.components(),
                 heads = attention.options.heads(), m = width / n / heads;
   const Seen seen(count, places, lengths);
-  // A word is a slot with a single place, at which it also finds the table's.
+  // A word is a slot, and has the same memory at each of its places, of which there are as many as a table's.
   const auto words = [&] {
     return torch::empty({count, width}, rows.options())
         .as_strided({count, seen.table.size(1), n, heads, m}, {width, 0, heads * m, m, 1});

@@ -1,5 +1,6 @@
 #include "quatrain/models/token_inputs.h"
 
+#include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -25,9 +26,9 @@ bool is_plain_float(const at::Tensor& t) {
 
 constexpr int64_t kFewValues = 1 << 15;  // that are not worth a thread
 
-/// x scale + places, in x, with the bits of ATen's operators: a decoder asks for a few words at each step,
-/// and they would be a tenth of its time with a small model.
-void place_words(at::Tensor& x, float scale, const at::Tensor& places) {
+/// x scale + places, in x, with the bits of ATen's operators, which round twice: a decoder asks for a few
+/// words at each step, and they would be a tenth of its time with a small model.
+[[gnu::optimize("fp-contract=off")]] void place_words(at::Tensor& x, float scale, const at::Tensor& places) {
   auto* to = x.mutable_data_ptr<float>();
   const auto* const place = places.const_data_ptr<float>();
   const int64_t texts = x.size(0), values = places.numel();
@@ -87,7 +88,8 @@ at::Tensor TokenInputsImpl::forward(const at::Tensor& tokens, int64_t first) {
   at::Tensor x = embedding->forward(tokens);
   const double scale = options.scale() ? std::sqrt(static_cast<double>(options.width())) : 1;
   const at::Tensor of_places = places(first, tokens.size(1));
-  if (!is_training() && !ops::in_function_transform() && x.numel() <= kFewValues && is_plain_float(x) &&
+  const bool watched = ops::in_function_transform() || torch::jit::tracer::isTracing();
+  if (!is_training() && !watched && x.numel() <= kFewValues && is_plain_float(x) &&
       is_plain_float(of_places)) {
     place_words(x, static_cast<float>(scale), of_places);
     return x;

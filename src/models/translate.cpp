@@ -23,22 +23,21 @@ namespace {
 constexpr EnumNames<Projection, 2> kProjections{
     {{Projection::float32, "float32"}, {Projection::bfloat16, "bfloat16"}}};
 
-// Those of each model.
-using Plans = std::vector<std::shared_ptr<Seq2SeqDecoder::Plans>>;
+using PlansOfModels = std::vector<std::shared_ptr<Seq2SeqDecoder::Plans>>;
 
 // Plans of batches that are done, for those that follow: as many as batches were at work at once.
 class IdlePlans {
  public:
   explicit IdlePlans(size_t models) : models_(models) {}
 
-  Plans take() {
+  PlansOfModels take() {
     const std::lock_guard lock(mutex_);
-    if (idle_.empty()) return Plans(models_);
-    Plans plans = std::move(idle_.back());
+    if (idle_.empty()) return PlansOfModels(models_);
+    PlansOfModels plans = std::move(idle_.back());
     idle_.pop_back();
     return plans;
   }
-  void give_back(Plans plans) {
+  void give_back(PlansOfModels plans) {
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(plans));
   }
@@ -46,7 +45,7 @@ class IdlePlans {
  private:
   size_t models_;
   std::mutex mutex_;
-  std::vector<Plans> idle_;
+  std::vector<PlansOfModels> idle_;
 };
 
 // The models at work on one batch, and the target tokens that its sentences may have.
@@ -101,7 +100,7 @@ class Batch {
   at::Device device_;
   std::vector<OutputProjection> projections_;
   IdlePlans& idle_;
-  Plans plans_;
+  PlansOfModels plans_;
   std::vector<Seq2SeqDecoder> decoders_;
   const TokenLists* lists_ = nullptr;
   Tokens sentences_;  // of the rows of the last step

@@ -29,7 +29,9 @@ bool reads(const AttentionCache& cache) {
 // The values of a word lie together.
 bool writes(const AttentionCache& cache) {
   const auto together = [](const at::Tensor& t) {
-    return t.stride(3) == t.size(4) && t.stride(2) == t.size(3) * t.size(4);
+    const int64_t values = t.size(2) * t.size(3) * t.size(4);
+    return t.stride(3) == t.size(4) && t.stride(2) == t.size(3) * t.size(4) &&
+           (t.size(0) == 1 || t.stride(0) >= values);
   };
   return reads(cache) && together(cache.keys) && together(cache.values);
 }
@@ -85,7 +87,7 @@ const StepOfLayers& LayerSteps::step_for(const Resolved& what) {
 }
 
 void LayerSteps::keep_few() {
-  std::erase_if(kept_, [](const Kept& kept) { return !kept.what.is_few(); });
+  std::erase_if(kept_, [](const Kept& kept) { return kept.step && !kept.what.is_few(); });
 }
 
 at::Tensor LayerSteps::operator()(const at::Tensor& x, int64_t place, Caches self, Caches cross) {

@@ -8,7 +8,8 @@
 namespace quatrain::nn {
 
 /// The layers of a decoder, or of a causal encoder, as its steps apply them: one word of each row, behind the
-/// words in its caches. The rows may as well be all words of some texts, whose caches then are of one place.
+/// words in its caches. The rows may as well be all words of some texts: caches whose places all lie in the
+/// same memory keep the words of a single step, each in a slot.
 ///
 /// In float32 on a CPU maps are resolved once for a number of rows, and kernels do the rest on raw memory.
 /// A layer's own step() calls some thirty operators instead, which took half of the time with a model of

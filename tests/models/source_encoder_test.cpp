@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "ops/linear/resolved.h"
 #include "ops/reference.h"
 #include "quatrain/models/seq2seq_decoder.h"
 
@@ -50,6 +51,17 @@ struct Sources {
         padding(torch::arange(tokens.size(1)) >= lengths.unsqueeze(1)) {}
 };
 
+/// Whether a processor multiplies the layers' maps on the engine. For real ones it may take ATen's products.
+bool on_engine(Seq2Seq model, int64_t rows) {
+  const auto& layer = *model->encoder->layers[0]->as<nn::TransformerEncoderLayerImpl>();
+  const auto is = [&](const nn::Linear& map) {
+    const auto operands = map->operands(false);
+    return ops::ResolvedLinear::of(operands.S, map->bias, operands.product, map->options.way(), rows)
+        .has_value();
+  };
+  return is(layer.feed_forward->linear1) && is(layer.attention->output);
+}
+
 void compare(Seq2Seq model, SourceEncoder& encoder, const Sources& sources) {
   for (const at::Tensor& padding : {sources.padding, at::Tensor()}) {
     const nn::Words words(padding);
@@ -61,6 +73,10 @@ void compare(Seq2Seq model, SourceEncoder& encoder, const Sources& sources) {
     ASSERT_EQ(mine.sizes(), its.sizes());
     const at::Tensor some = (torch::arange(its.size(1)) < lengths.unsqueeze(1)).unsqueeze(2);
     EXPECT_LT(relative_error(mine * some, its * some), 2e-6) << sources.lengths;
+    const at::Tensor rows = words.rows(sources.tokens);
+    EXPECT_EQ(encoder.by_kernels(), sources.tokens.size(1) <= 64 &&
+                                        model->parameters()[0].scalar_type() == at::kFloat &&
+                                        on_engine(model, rows.numel()));
   }
 }
 
@@ -89,14 +105,29 @@ TEST(SourceEncoder, KernelsServeShortSourcesInFloat) {
     compare(model, encoder, Sources({words}));
     return encoder.by_kernels();
   };
-  EXPECT_TRUE(served(64));
+  EXPECT_EQ(served(64), on_engine(model, 64));
   EXPECT_FALSE(served(65));
-  EXPECT_TRUE(served(3));
+  EXPECT_EQ(served(3), on_engine(model, 3));
   model->to(torch::kDouble);
   EXPECT_FALSE(served(3));
 }
 
-// An answer does not depend on which sources are beside it, nor on the batches before.
+TEST(Seq2SeqDecoder, RefusesPaddingAndPlansOfOthers) {
+  const torch::NoGradGuard no_grad;
+  Seq2Seq model = in_eval(two_layers("quaternion")), other = in_eval(two_layers("quaternion"));
+  const at::Tensor source = torch::randint(40, {2, 8}, torch::kLong);
+  for (const int64_t texts : {1, 3})
+    EXPECT_THROW(Seq2SeqDecoder(model, source, torch::zeros({texts, 8}, torch::kBool), 2, 3), c10::Error);
+  EXPECT_THROW(Seq2SeqDecoder(model, source.flatten(), {}, 2, 3), c10::Error);
+  const Seq2SeqDecoder first(model, source, {}, 2, 3);
+  EXPECT_NO_THROW(Seq2SeqDecoder(model, source, {}, 2, 3, first.plans()));
+  EXPECT_THROW(Seq2SeqDecoder(other, source, {}, 2, 3, first.plans()), c10::Error);
+  const nn::Words words;
+  SourceEncoder encoder(model);
+  EXPECT_THROW(encoder(source, words, torch::full({3}, 8, torch::kInt)), c10::Error);
+}
+
+// An answer does not depend on the batches before.
 TEST(Seq2SeqDecoder, PlansOfAnotherChangeNoBit) {
   const torch::NoGradGuard no_grad;
   for (const char* algebra : {"real", "quaternion", "phm(4)"}) {
@@ -110,11 +141,14 @@ TEST(Seq2SeqDecoder, PlansOfAnotherChangeNoBit) {
     };
     std::shared_ptr<Seq2SeqDecoder::Plans> plans;
     for (int32_t round = 0; round < 2; ++round) {
-      for (int32_t count = 1; count < 12; ++count) {  // more numbers of rows than plans keep
+      // More numbers of rows than plans keep, and more rows than they keep plans for.
+      for (const int32_t count : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 40, 12, 30, 2}) {
         Sources sources(std::vector<int32_t>(static_cast<size_t>(count), 3 + count));
         EXPECT_TRUE(torch::equal(scores(sources, &plans), scores(sources, nullptr))) << algebra << count;
       }
       for (at::Tensor& weight : model->parameters()) weight.mul_(1.25);
+      model->train();
+      model->eval();
     }
   }
 }

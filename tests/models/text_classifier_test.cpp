@@ -115,6 +115,12 @@ TEST(TokenInputs, WordsHaveTheSameBitsWithoutAGradient) {
                 9));
         inputs->eval();
         const at::Tensor tokens = torch::randint(20, {3, 4}, torch::kLong);
+        {
+          // More words than are placed so, in parts.
+          const at::Tensor many = tokens.repeat({400, 1});
+          const torch::NoGradGuard no_grad;
+          EXPECT_TRUE(torch::equal(inputs(many).narrow(0, 6, 3), inputs(tokens)));
+        }
         for (const int64_t first : {0, 5}) {
           const at::Tensor expected = inputs(tokens, first).detach();
           const torch::NoGradGuard no_grad;

@@ -28,7 +28,8 @@ class QUATRAIN_API Seq2SeqDecoder {
 
   /// source (sentences, S) int64, source_padding bool or undefined. `rows`: the most hypotheses at once;
   /// `capacity`: the most words of a target, its start included. `plans`: those of a decoder of the same
-  /// model that is done, with the modules that it had then; null: its own.
+  /// model, with the modules that it had then, which is not used any more; null: its own. Throws c10::Error
+  /// for plans of another model, for padding of another shape, and for a source without words.
   Seq2SeqDecoder(Seq2Seq model, const at::Tensor& source, const at::Tensor& source_padding, int64_t rows,
                  int64_t capacity, std::shared_ptr<Plans> plans = nullptr);
 

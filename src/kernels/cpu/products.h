@@ -125,10 +125,17 @@ template <int rows, int apart>
   t.ahead = ahead, t.y = y;
 }
 
+constexpr int kTall = 16, kShort = 8;  // rows of narrow tiles
+
+/// How many tiles so many rows of one vector of columns take; 0: not narrow ones.
+inline int64_t narrow_count(int64_t x_row, int64_t rows) {
+  if (kLanes < 16 || rows < kShort || (x_row != 16 && x_row != 32 && x_row != 64)) return 0;
+  return rows / kTall + (rows % kTall >= kShort) + (rows % kShort > 0);
+}
+
 /// The first rows of one vector of columns, so many that a few or none are left.
 template <int apart>
 inline int64_t narrow_rows(ProductTile& tile, int64_t rows) {
-  constexpr int kTall = 16, kShort = 8;
   if (rows >= kTall) narrow_tiles<kTall, apart>(tile, rows / kTall);
   if (rows % kTall >= kShort) narrow_tiles<kShort, apart>(tile, 1);
   return rows / kShort * kShort;
@@ -202,9 +209,13 @@ void product(const Links& links, int64_t x_row, int64_t rows, int64_t w_row, int
   }
   if (rows == 0) return;
   const ProductRows<kProductRows> in_tiles(rows);
+  const int64_t narrow = narrow_count(x_row, rows);
   int64_t tiles = 0;
-  for (int64_t col = 0; col < cols; col += columns_of_tile(rows, cols - col)) ++tiles;
-  const int64_t steps = in_tiles.count() * links.count * depth * tiles,
+  for (int64_t col = 0, width; col < cols; col += width) {
+    width = columns_of_tile(rows, cols - col);
+    tiles += narrow > 0 && width == kLanes ? narrow : in_tiles.count();
+  }
+  const int64_t steps = links.count * depth * tiles,
                 step = next.count > 0 && steps > 0 ? (next.count * 4 + steps - 1) / steps : 0;
   const auto* ahead = reinterpret_cast<const char*>(next.count > 0 ? next.from : y);
   // One for all columns: a copy of it is read by vectors, which wait for the values just written one by one.

@@ -13,8 +13,8 @@ ScoreStream::ScoreStream(SpeechModel& model) : model_(&model) {
   const auto& own = model.own();
   piece_ = std::max<int64_t>(1, std::llround(own.decode.piece / own.row_seconds()));
   context_ = std::llround(own.decode.context / own.row_seconds());
-  features_ = torch::zeros({0, own.components() * own.bank.bands});
-  rows_ = torch::zeros({0, own.inputs()});
+  features_ = torch::zeros({0, own.components() * own.bank.bands}, torch::kFloat);
+  rows_ = torch::zeros({0, own.inputs()}, torch::kFloat);
 }
 
 at::Tensor ScoreStream::push(const at::Tensor& features) {
@@ -52,7 +52,7 @@ void ScoreStream::keep(const at::Tensor& rows) {
   if (needed > room) {
     const int64_t most = piece_ + 2 * context_ + rows.size(0);  // while pieces are heard as they come
     const at::Tensor before = rows_.narrow(0, 0, kept_);
-    rows_ = torch::empty({std::max(needed, std::min(2 * room, most)), rows_.size(1)});
+    rows_ = torch::empty({std::max(needed, std::min(2 * room, most)), rows_.size(1)}, rows_.options());
     rows_.narrow(0, 0, kept_).copy_(before);
   }
   rows_.narrow(0, kept_, rows.size(0)).copy_(rows);

@@ -41,6 +41,8 @@ class SoundFeatures {
 class QUATRAIN_API ScoreStream {
  public:
   explicit ScoreStream(SpeechModel& model);
+  ScoreStream(ScoreStream&&) = default;  // a copy would write to the same rows
+  ScoreStream& operator=(ScoreStream&&) = default;
 
   /// Normalised features (frames, components * bands); the scores that are final now, (rows, classes).
   at::Tensor push(const at::Tensor& features);
