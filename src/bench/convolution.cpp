@@ -45,6 +45,9 @@ struct Operands {
     algebra->train(asked.training);
   }
 
+  /// With the factors that were found, in inference.
+  ops::Product product() const { return algebra->operands(!options.constant).product; }
+
   /// Of torch's groups.
   at::Tensor H() const {
     std::vector<int64_t> sizes = F.sizes().slice(1).vec();
@@ -75,7 +78,7 @@ std::vector<at::Tensor> trained(const ConvolutionCase& asked, std::vector<at::Te
 Call our_pass(const ConvolutionCase& asked, const Operands& operands) {
   const at::Tensor x = laid_out(operands.x, asked.channels_last);
   const auto forward = [operands](const at::Tensor& v) {
-    return ops::convolution(v, operands.F, {}, operands.algebra->product(), operands.options);
+    return ops::convolution(v, operands.F, {}, operands.product(), operands.options);
   };
   const at::Tensor grad = torch::randn_like([&] {
     const torch::NoGradGuard no_grad;
@@ -133,9 +136,9 @@ Contest contest_of(const ConvolutionCase& asked) {
     const torch::NoGradGuard no_grad;
     const at::Tensor wanted = torchs(operands.by_groups(operands.x, 1).to(at::kDouble),
                                      operands.H().to(at::kDouble), operands.options),
-                     got = operands.by_groups(ops::convolution(operands.x, operands.F, {},
-                                                               operands.algebra->product(), operands.options),
-                                              1);
+                     got = operands.by_groups(
+                         ops::convolution(operands.x, operands.F, {}, operands.product(), operands.options),
+                         1);
     const double rule = asked.dtype == at::kBFloat16 ? 3e-2 : 1e-4;
     const double error = ((got.to(at::kDouble) - wanted).norm() / wanted.norm()).item<double>();
     TORCH_CHECK(error < rule, "bench: ", asked.algebra, " is off by ", error, ", must be below ", rule);

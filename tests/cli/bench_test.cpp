@@ -127,6 +127,15 @@ TEST(BenchConvolution, takes_first_layers_signals_dilations_and_groups) {
   }
 }
 
+TEST(BenchConvolution, times_learned_algebras_by_their_factors) {
+  const json cases = cases_of(Workplace(),
+                              "bench convolution --channels 64 --image 32 --batch 4 --pass inference "
+                              "--algebra 'phm(4)'" +
+                                  kQuick);
+  ASSERT_EQ(cases.size(), 1);
+  EXPECT_LT(cases[0]["prepared_bytes"], 64 * 64 * 9 * sizeof(float)) << "less than H takes";
+}
+
 TEST(BenchConvolution, names_no_transform_that_there_is_not) {
   for (const std::string of : {"--kernel 5", "--stride 2", "--dilation 2", "--axes 1"}) {
     const Outcome outcome =
