@@ -127,18 +127,30 @@ template <int rows, int apart>
 
 constexpr int kTall = 16, kShort = 8;  // rows of narrow tiles
 
-/// How many tiles so many rows of one vector of columns take; 0: not narrow ones.
-inline int64_t narrow_count(int64_t x_row, int64_t rows) {
-  if (kLanes < 16 || rows < kShort || (x_row != 16 && x_row != 32 && x_row != 64)) return 0;
-  return rows / kTall + (rows % kTall >= kShort) + (rows % kShort > 0);
-}
-
-/// The first rows of one vector of columns, so many that a few or none are left.
+/// The rows of one vector of columns, but for a few that may be left.
 template <int apart>
-inline int64_t narrow_rows(ProductTile& tile, int64_t rows) {
+void narrow_rows(ProductTile& tile, int64_t rows) {
   if (rows >= kTall) narrow_tiles<kTall, apart>(tile, rows / kTall);
   if (rows % kTall >= kShort) narrow_tiles<kShort, apart>(tile, 1);
-  return rows / kShort * kShort;
+}
+
+/// The one for rows of x at this distance; null where there is none.
+using NarrowRows = void (*)(ProductTile& tile, int64_t rows);
+inline NarrowRows narrow_rows_for(int64_t x_row, int64_t rows) {
+  if constexpr (kLanes == 16)
+    if (rows >= kShort) switch (x_row) {
+        case 16:
+          return &narrow_rows<16>;
+        case 32:
+          return &narrow_rows<32>;
+        case 64:
+          return &narrow_rows<64>;
+      }
+  return nullptr;
+}
+/// Tiles that it takes, with that of the rest.
+inline int64_t narrow_count(int64_t rows) {
+  return rows / kTall + (rows % kTall >= kShort) + (rows % kShort > 0);
 }
 
 /// One tile of `count` rows, at most `rows`.
@@ -171,26 +183,6 @@ inline void product_columns(const ProductRows<most>& rows, ProductTile& tile, in
   if (rows.last > 0) product_rest<vectors, whole, most>(rows.last, tile, part);
 }
 
-/// One vector of columns, of all rows.
-inline void product_column(int64_t rows, const ProductRows<kProductRows>& in_tiles, ProductTile& tile) {
-  int64_t done = 0;
-  if constexpr (kLanes == 16) switch (tile.x_row) {
-      case 16:
-        done = narrow_rows<16>(tile, rows);
-        break;
-      case 32:
-        done = narrow_rows<32>(tile, rows);
-        break;
-      case 64:
-        done = narrow_rows<64>(tile, rows);
-        break;
-    }
-  if (done == 0)
-    product_columns<1, true>(in_tiles, tile, 0);
-  else if (done < rows)
-    product_rest<1, true, kProductRows>(rows - done, tile, 0);
-}
-
 /// Of `left` columns those of the next tile.
 inline int64_t columns_of_tile(int64_t rows, int64_t left) {
   const int64_t vectors = left / kLanes;
@@ -209,11 +201,11 @@ void product(const Links& links, int64_t x_row, int64_t rows, int64_t w_row, int
   }
   if (rows == 0) return;
   const ProductRows<kProductRows> in_tiles(rows);
-  const int64_t narrow = narrow_count(x_row, rows);
+  const NarrowRows narrow = narrow_rows_for(x_row, rows);
   int64_t tiles = 0;
   for (int64_t col = 0, width; col < cols; col += width) {
     width = columns_of_tile(rows, cols - col);
-    tiles += narrow > 0 && width == kLanes ? narrow : in_tiles.count();
+    tiles += narrow && width == kLanes ? narrow_count(rows) : in_tiles.count();
   }
   const int64_t steps = links.count * depth * tiles,
                 step = next.count > 0 && steps > 0 ? (next.count * 4 + steps - 1) / steps : 0;
@@ -229,8 +221,11 @@ void product(const Links& links, int64_t x_row, int64_t rows, int64_t w_row, int
       product_rest<kMoreVectors, true, kSomeRows>(rows, tile, 0);
     else if (width == kProductVectors * kLanes)
       product_columns<kProductVectors, true>(in_tiles, tile, 0);
-    else if (width == kLanes)
-      product_column(rows, in_tiles, tile);
+    else if (width == kLanes && narrow) {
+      narrow(tile, rows);
+      if (rows % kShort > 0) product_rest<1, true, kProductRows>(rows % kShort, tile, 0);
+    } else if (width == kLanes)
+      product_columns<1, true>(in_tiles, tile, 0);
     else
       product_columns<1, false>(in_tiles, tile, width);
   }
