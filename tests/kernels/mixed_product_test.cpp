@@ -30,8 +30,8 @@ void check(const Table& k, const Sparse& mix, int64_t rows, int64_t cols, int64_
   k.combine_f_f(view, w.inputs(), w.row(), mixed.data(), mixed.row(), depth, cols, nullptr, Store::set);
   for (int32_t o = 0; o < outputs; ++o) {
     Matrices<float> expected(1, rows, cols, 0);
-    k.product({x.inputs() + o, mixed.inputs() + o, 1}, x.row(), rows, mixed.row(), depth, cols,
-              expected.data()[0], expected.row(), {});
+    const Links one{x.inputs() + o, mixed.inputs() + o, 1};
+    k.products(&one, 1, x.row(), rows, mixed.row(), depth, cols, expected.data(), expected.row(), {});
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < cols; ++j)
         ASSERT_EQ(y.at(o, i, j), expected.at(0, i, j)) << "output " << o << " at " << i << ", " << j;

@@ -162,13 +162,13 @@ constexpr int64_t kTopBlock = 256;
 /// read their right operand: out[row / 2][col][row % 2] = in[row][col], zero where the last pair lacks a row
 /// and in columns cols .. out_cols, which is a multiple of 16.
 ///
-/// product: y (rows x cols) = the sum over the links of x (rows x depth) w (depth x cols), rows x_row, w_row
-/// and y_row elements apart. Each link is one chain of sums, and they are added in their order: one chain
-/// through all would be less exact. What is needed next is fetched into the second level cache meanwhile, so
-/// that it arrives from memory while this is multiplied.
+/// products: y[i] (rows x cols) = the sum over the links of[i] of x (rows x depth) w (depth x cols), rows
+/// x_row, w_row and y_row elements apart; `count` of them. Each link is one chain of sums, and they are added
+/// in their order: one chain through all would be less exact. What is needed next is fetched into the second
+/// level cache meanwhile, so that it arrives from memory while this is multiplied.
 ///
 /// mixed_product: y[o] (rows x cols) = x_o (sum_e coefficient[e] w[source[e]]) of each output o of a mixture
-/// of pairs and copies (groups.h: has_cheap_outputs) with groups, as `product` of what `combine` makes of w,
+/// of pairs and copies (groups.h: has_cheap_outputs) with groups, as `products` of what `combine` makes of w,
 /// bit for bit, but nothing is made of it in memory. All w, and all y, have rows of the same distance; x_o
 /// lie x_output values apart.
 ///
@@ -229,8 +229,8 @@ struct Table {
   void (*multiply)(const Bilinear&, const float* const* a, int64_t a_row, const float* const* b,
                    int64_t b_row, float* const* out, int64_t out_row, int64_t rows, int64_t cols, Store);
   void (*pair)(const float* in, int64_t in_row, int64_t rows, int64_t cols, bf16* out, int64_t out_cols);
-  void (*product)(const Links&, int64_t x_row, int64_t rows, int64_t w_row, int64_t depth, int64_t cols,
-                  float* y, int64_t y_row, const Fetched&);
+  void (*products)(const Links* of, int64_t count, int64_t x_row, int64_t rows, int64_t w_row, int64_t depth,
+                   int64_t cols, float* const* y, int64_t y_row, const Fetched&);
   void (*mixed_product)(const Mix&, const float* const* w, int64_t w_row, int64_t depth, int64_t cols,
                         const float* x, int64_t x_output, int64_t x_row, int64_t rows, float* const* y,
                         int64_t y_row, const Fetched&);

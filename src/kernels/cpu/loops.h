@@ -87,7 +87,7 @@ constexpr Table make_table(const char* name) {
           &transpose<bf16, bf16>,
           &multiply,
           &pair,
-          &product,
+          &products,
           &mixed_product,
           &dots<float>,
           &dots<bf16>,

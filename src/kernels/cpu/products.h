@@ -17,7 +17,7 @@ constexpr int kSomeRows = kLanes == 16 ? kFewRows : 4, kMoreVectors = 3;
 /// A product's operands, the corner of some tiles below each other in all links, and what is fetched
 /// meanwhile: from `ahead`, which moves on by `step` bytes for each row of w.
 struct ProductTile {
-  const Links& links;
+  const Links* links;
   int64_t x_at, w_at;
   int64_t x_row;
   int64_t w_row;
@@ -43,13 +43,13 @@ template <int rows, int vectors, bool whole>
   constexpr int kTogether = 4;
   int64_t one = t.x_row * static_cast<int64_t>(sizeof(float)), three = 3 * one;
   for (int64_t tile = 0; tile < tiles; ++tile) {
-    for (int64_t link = 0; link < t.links.count; ++link) {
+    for (int64_t link = 0; link < t.links->count; ++link) {
       Vec sum[rows][vectors] = {};
-      const float* w = t.links.w[link] + t.w_at;
+      const float* w = t.links->w[link] + t.w_at;
       const char* x[(rows + kTogether - 1) / kTogether];
 #pragma GCC unroll 3
       for (int i = 0; i < rows; i += kTogether)
-        x[i / kTogether] = reinterpret_cast<const char*>(t.links.x[link] + t.x_at + i * t.x_row);
+        x[i / kTogether] = reinterpret_cast<const char*>(t.links->x[link] + t.x_at + i * t.x_row);
 #pragma GCC unroll 2
       for (int64_t k = 0; k < t.depth; ++k, w += t.w_row, ahead += t.step) {
         asm("" : "+r"(one), "+r"(three));  // not constant, as far as the compiler sees
@@ -85,57 +85,72 @@ template <int rows, int vectors, bool whole>
   t.ahead = ahead;
 }
 
-/// The same of one vector of columns and rows of x that lie `apart` values apart. A product whose operand
-/// lies at a constant distance is one operation, where a sum of two registers makes two of it. The tiles are
-/// so short that what they do beside products counts too.
+/// A tile of one vector of columns, of one link, and of rows of x that lie `apart` values apart; added to
+/// what is there, if `more`. A product whose operand lies at a constant distance is one operation, where a
+/// sum of two registers makes two of it. These tiles are so short that what they do beside products counts
+/// too.
 template <int rows, int apart>
-[[gnu::noinline]] void narrow_tiles(ProductTile& t, int64_t tiles) {
-  constexpr int kLines = 2, kFewLines = 4;
-  // Stores of floats may be to t, as far as the compiler sees: it would read t again after each.
-  const int64_t depth = t.depth, w_row = t.w_row, step = t.step, y_row = t.y_row, links = t.links.count;
-  const bool few = depth * step <= kFewLines * kCacheLine;  // lines of a tile, which are asked for at once
-  const char* ahead = t.ahead;
-  float* y = t.y;
-  for (int64_t tile = 0; tile < tiles; ++tile) {
-    for (int64_t link = 0; link < links; ++link) {
-      if (few)
-        for (const char* const end = ahead + depth * step; ahead < end; ahead += kCacheLine)
-          __builtin_prefetch(ahead, 0, 2);
-      Vec sum[rows] = {};
-      const float *w = t.links.w[link] + t.w_at, *x = t.links.x[link] + t.x_at;
-#pragma GCC unroll 2
-      for (int64_t k = 0; k < depth; ++k, w += w_row, ++x) {
-        const Vec b = load(w);
-        if (!few) {
-          for (int line = 0; line < kLines; ++line) __builtin_prefetch(ahead + line * kCacheLine, 0, 2);
-          ahead += step;
-        }
+[[gnu::noinline]] void narrow_tile(const float* x, const float* w, int64_t w_row, int64_t depth, float* y,
+                                   int64_t y_row, bool more) {
+  Vec sum[rows] = {};
+  const float* const end = x + depth;
+#pragma GCC unroll 1
+  for (; x < end; w += w_row, ++x) {
+    const Vec b = load(w);
 #pragma GCC unroll 16
-        for (int i = 0; i < rows; ++i) sum[i] += (x[i * apart] - Vec{}) * b;
-      }
-      float* to = y;
-#pragma GCC unroll 16
-      for (int i = 0; i < rows; ++i, to += y_row) {
-        asm("" : "+r"(to));  // or the compiler finds the addresses of all rows first, and keeps them
-        store(to, link > 0 ? load(to) + sum[i] : sum[i]);
-      }
-    }
-    t.x_at += rows * apart, y += rows * y_row;
+    for (int i = 0; i < rows; ++i) sum[i] += (x[i * apart] - Vec{}) * b;
   }
-  t.ahead = ahead, t.y = y;
+  if (more) {
+    float* from = y;
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i, from += y_row) {
+      asm("" : "+r"(from));
+      sum[i] = load(from) + sum[i];
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i, y += y_row) {
+    asm("" : "+r"(y));  // or the compiler finds the addresses of all rows first, and keeps them
+    store(y, sum[i]);
+  }
+}
+
+/// What such tiles have in common. `bytes` are fetched for each of them and each link.
+struct Narrow {
+  int64_t w_row, depth, y_row, bytes;
+};
+
+/// Tiles below each other, from x_at, w_at and y on. Fetches from `ahead` on, and gives where that ended.
+template <int rows, int apart>
+inline const char* narrow_tiles(const Links& links, int64_t x_at, int64_t w_at, const Narrow& n, float* y,
+                                int64_t tiles, const char* ahead) {
+  for (int64_t tile = 0; tile < tiles; ++tile, x_at += rows * apart, y += rows * n.y_row)
+    for (int64_t link = 0; link < links.count; ++link) {
+      for (const char* const end = ahead + n.bytes; ahead < end; ahead += kCacheLine)
+        __builtin_prefetch(ahead, 0, 2);
+      narrow_tile<rows, apart>(links.x[link] + x_at, links.w[link] + w_at, n.w_row, n.depth, y, n.y_row,
+                               link > 0);
+    }
+  return ahead;
 }
 
 constexpr int kTall = 16, kShort = 8;  // rows of narrow tiles
 
 /// The rows of one vector of columns, but for a few that may be left.
 template <int apart>
-void narrow_rows(ProductTile& tile, int64_t rows) {
-  if (rows >= kTall) narrow_tiles<kTall, apart>(tile, rows / kTall);
-  if (rows % kTall >= kShort) narrow_tiles<kShort, apart>(tile, 1);
+const char* narrow_rows(const Links& links, int64_t w_at, const Narrow& n, float* y, int64_t rows,
+                        const char* ahead) {
+  const int64_t tall = rows / kTall;
+  ahead = narrow_tiles<kTall, apart>(links, 0, w_at, n, y, tall, ahead);
+  if (rows % kTall >= kShort)
+    ahead = narrow_tiles<kShort, apart>(links, tall * kTall * apart, w_at, n, y + tall * kTall * n.y_row, 1,
+                                        ahead);
+  return ahead;
 }
 
 /// The one for rows of x at this distance; null where there is none.
-using NarrowRows = void (*)(ProductTile& tile, int64_t rows);
+using NarrowRows = const char* (*)(const Links& links, int64_t w_at, const Narrow& n, float* y, int64_t rows,
+                                   const char* ahead);
 inline NarrowRows narrow_rows_for(int64_t x_row, int64_t rows) {
   if constexpr (kLanes == 16)
     if (rows >= kShort) switch (x_row) {
@@ -192,14 +207,9 @@ inline int64_t columns_of_tile(int64_t rows, int64_t left) {
   return (vectors < kProductVectors ? vectors : kProductVectors) * kLanes;
 }
 
-void product(const Links& links, int64_t x_row, int64_t rows, int64_t w_row, int64_t depth, int64_t cols,
-             float* y, int64_t y_row, const Fetched& next) {
-  if (links.count == 0 || depth == 0) {
-    for (int64_t row = 0; row < rows; ++row)
-      for (int64_t col = 0; col < cols; ++col) y[row * y_row + col] = 0;
-    return;
-  }
-  if (rows == 0) return;
+void products(const Links* of, int64_t count, int64_t x_row, int64_t rows, int64_t w_row, int64_t depth,
+              int64_t cols, float* const* y, int64_t y_row, const Fetched& next) {
+  if (count == 0 || rows == 0) return;
   const ProductRows<kProductRows> in_tiles(rows);
   const NarrowRows narrow = narrow_rows_for(x_row, rows);
   int64_t tiles = 0;
@@ -207,27 +217,44 @@ void product(const Links& links, int64_t x_row, int64_t rows, int64_t w_row, int
     width = columns_of_tile(rows, cols - col);
     tiles += narrow && width == kLanes ? narrow_count(rows) : in_tiles.count();
   }
-  const int64_t steps = links.count * depth * tiles,
-                step = next.count > 0 && steps > 0 ? (next.count * 4 + steps - 1) / steps : 0;
-  const auto* ahead = reinterpret_cast<const char*>(next.count > 0 ? next.from : y);
-  // One for all columns: a copy of it is read by vectors, which wait for the values just written one by one.
-  ProductTile tile{links, 0, 0, x_row, w_row, depth, y, y_row, ahead, step};
-  for (int64_t col = 0, width; col < cols; col += width) {
-    width = columns_of_tile(rows, cols - col);
-    tile.x_at = 0, tile.w_at = col, tile.y = y + col;
-    if (width == kMostVectors * kLanes)
-      product_rest<kMostVectors, true, kFewRows>(rows, tile, 0);
-    else if (width == kMoreVectors * kLanes)
-      product_rest<kMoreVectors, true, kSomeRows>(rows, tile, 0);
-    else if (width == kProductVectors * kLanes)
-      product_columns<kProductVectors, true>(in_tiles, tile, 0);
-    else if (width == kLanes && narrow) {
-      narrow(tile, rows);
-      if (rows % kShort > 0) product_rest<1, true, kProductRows>(rows % kShort, tile, 0);
-    } else if (width == kLanes)
-      product_columns<1, true>(in_tiles, tile, 0);
-    else
-      product_columns<1, false>(in_tiles, tile, width);
+  int64_t steps = 0, step = 0;
+  if (next.count > 0) {
+    for (int64_t i = 0; i < count; ++i) steps += of[i].count * depth * tiles;
+    if (steps > 0) step = (next.count * 4 + steps - 1) / steps;
+  }
+  // One for all: a copy of it is read by vectors, which wait for the values just written one by one.
+  ProductTile tile{of, 0, 0, x_row, w_row, depth, *y, y_row, nullptr, step};
+  tile.ahead = reinterpret_cast<const char*>(next.count > 0 ? next.from : *y);
+  const Narrow n{w_row, depth, y_row, step * depth};
+  for (int64_t i = 0; i < count; ++i) {
+    if (of[i].count == 0 || depth == 0) {
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t col = 0; col < cols; ++col) y[i][row * y_row + col] = 0;
+      continue;
+    }
+    tile.links = of + i;
+    for (int64_t col = 0, width; col < cols; col += width) {
+      width = columns_of_tile(rows, cols - col);
+      if (width == kLanes && narrow) {
+        tile.ahead = narrow(of[i], col, n, y[i] + col, rows, tile.ahead);
+        if (rows % kShort == 0) continue;
+        const int64_t done = rows / kShort * kShort;
+        tile.x_at = done * x_row, tile.w_at = col, tile.y = y[i] + col + done * y_row;
+        product_rest<1, true, kProductRows>(rows % kShort, tile, 0);
+        continue;
+      }
+      tile.x_at = 0, tile.w_at = col, tile.y = y[i] + col;
+      if (width == kMostVectors * kLanes)
+        product_rest<kMostVectors, true, kFewRows>(rows, tile, 0);
+      else if (width == kMoreVectors * kLanes)
+        product_rest<kMoreVectors, true, kSomeRows>(rows, tile, 0);
+      else if (width == kProductVectors * kLanes)
+        product_columns<kProductVectors, true>(in_tiles, tile, 0);
+      else if (width == kLanes)
+        product_columns<1, true>(in_tiles, tile, 0);
+      else
+        product_columns<1, false>(in_tiles, tile, width);
+    }
   }
 }
 

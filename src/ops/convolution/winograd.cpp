@@ -34,7 +34,8 @@ using kernels::cpu::Fetched;
 using kernels::cpu::Square;
 using kernels::cpu::WinogradStep;
 
-constexpr int64_t kTiles = 64;     // of a panel, and rows of a product
+constexpr int64_t kTiles = 64;     // of a panel, and rows of a product at most
+constexpr int64_t kAtOnce = 24;    // so many are mixed, multiplied and combined in the first level cache
 constexpr int64_t kColumns = 64;   // of a product
 constexpr int64_t kFewTiles = 32;  // for each thread: with fewer the threads share the columns
 constexpr int64_t kMostPlaces = 36;
@@ -72,14 +73,18 @@ class Task {
         in_(in),
         out_(out),
         epilogue_(epilogue),
+        planes_(plane.kernel[kDeep]),
+        deep_(planes_ > 1 || plane.padding[kDeep] > 0),
         leaves_cache_(!engine::stays_in_cache(winograd_packed_size(plane, way, panels.m))) {
     const int64_t most = p_.most_inputs * p_.across, rows = std::min(kTiles, p_.height * p_.across);
     inputs_ = in.channels / plane.n, outputs_ = out.channels / plane.n;
     width_ = std::max(inputs_, outputs_);
     component_ = most * width_ + kSkew;
     position_ = plane.n * component_ + kSkew;
-    mixed_ = most * inputs_ + kSkew;
-    product_ = rows * kColumns + kSkew;
+    // Weights that leave the cache are read for as many tiles as there are.
+    step_ = std::min(rows, deep_ || leaves_cache_ ? kTiles : kAtOnce);
+    mixed_ = (deep_ ? most : step_) * width_ + kSkew;
+    product_ = step_ * kColumns + kSkew;
     const int64_t rows_in = in.last ? 0 : p_.t * in.width * in.channels,
                   rows_out = out.last ? 0 : p_.m * out.width * out.channels;
     engine::Scratch& memory = engine::scratch();
@@ -93,7 +98,11 @@ class Task {
     rows_in_ = memory.take<float>(rows_in), rows_out_ = memory.take<float>(rows_out);
     zeros_ = memory.take<float>(in.channels), dump_ = memory.take<float>(out.channels);
     std::fill_n(zeros_, in.channels, 0.f);
-    for (int64_t r = 0; r < way.rank; ++r) product_at_.push_back(products_ + r * product_);
+    left_.resize(static_cast<size_t>(way.rank)), right_.resize(left_.size());
+    for (size_t r = 0; r < left_.size(); ++r) {
+      links_.push_back({&left_[r], &right_[r], 1});
+      product_at_.push_back(products_ + static_cast<int64_t>(r) * product_);
+    }
     for (int64_t i = 0; i < p_.positions; ++i) position_at_.push_back(tiles_ + i * position_);
     pixels_in_.resize(static_cast<size_t>(p_.t * (p_.across * p_.m + 2)));
     pixels_out_.resize(static_cast<size_t>(p_.m * p_.across * p_.m));
@@ -111,11 +120,14 @@ class Task {
     // The pixels of the result are fetched, then those that the next panel meets.
     upcoming_ = {pixels_of(out_, first_, last_, 0),
                  pixels_of(in_, last_, std::min(last_ + p_.height, p_.tile_rows), 2 - top()),
-                 (tiles + kTiles - 1) / kTiles * (block_end_ - block_) * way_.rank * p_.positions};
+                 (tiles + step_ - 1) / step_ * (block_end_ - block_) * p_.positions};
     for (int64_t position = 0; position < p_.positions; ++position) {
-      mix(position, read_rows * p_.across);
-      for (int64_t tile = 0; tile < tiles; tile += kTiles)
-        multiply(position, tile, std::min(kTiles, tiles - tile));
+      if (deep_) mix(position, 0, read_rows * p_.across);
+      for (int64_t tile = 0; tile < tiles; tile += step_) {
+        const int64_t count = std::min(step_, tiles - tile);
+        if (!deep_) mix(position, tile, count);
+        multiply(position, tile, count);
+      }
     }
     for (int64_t row = first_; row < last_; ++row) write(row);
   }
@@ -150,47 +162,57 @@ class Task {
   }
 
   /// The inputs of a position that are not multiplied where they lie.
-  void mix(int64_t position, int64_t tiles) {
-    for (int64_t c = 0; c < plane_.n; ++c) components_[c] = component(position, c);
-    combine(mixing_->view(), components_, width_, mixture_at_.data(), inputs_, tiles, inputs_);
+  void mix(int64_t position, int64_t tile, int64_t tiles) {
+    for (int64_t c = 0; c < plane_.n; ++c) components_[c] = component(position, c) + tile * width_;
+    combine(mixing_->view(), components_, width_, mixture_at_.data(), width_, tiles, inputs_);
   }
 
   /// The results of some tiles of a position.
   void multiply(int64_t position, int64_t tile, int64_t tiles) {
-    const int64_t q = inputs_ / plane_.groups, m = outputs_ / plane_.groups, planes = plane_.kernel[kDeep];
+    const int64_t q = inputs_ / plane_.groups, m = outputs_ / plane_.groups;
     float* results[engine::kMaxComponents];
     for (int64_t block = block_; block < block_end_; ++block) {
       const int64_t group = block / p_.blocks, col = block % p_.blocks * kColumns,
                     cols = std::min(kColumns, m - col);
-      const float* weights = packed_ + (group * p_.positions + position) * way_.rank * planes * q * m + col;
-      for (int64_t r = 0; r < way_.rank; ++r) {
-        const int32_t plain = plain_[static_cast<size_t>(r)];
-        const float* const left = plain < 0 ? mixtures_ + r * mixed_ : components_[plain];
-        const int64_t left_row = plain < 0 ? inputs_ : width_;
-        float* const product = products_ + r * product_;
-        const Fetched pixels = upcoming_.next();
-        for (const Meeting& run : meetings_.runs) {
-          const int64_t begin = std::max(run.row * p_.across, tile),
-                        end = std::min((run.row + run.rows) * p_.across, tile + tiles),
-                        from = begin + (run.input - run.row) * p_.across;
-          if (begin >= end || (run.input < 0 && run.plane > 0)) continue;
-          const float* const tiles_of_run = left + from * left_row + group * q;
-          const float* const weights_of_run = weights + (r * planes + run.plane) * q * m;
-          float* const to = product + (begin - tile) * cols;
-          if (run.input < 0)
-            std::fill_n(to, (end - begin) * cols, 0.f);
-          else if (run.plane == 0)
-            engine::linked_product(end - begin, cols, q, {&tiles_of_run, &weights_of_run, 1}, left_row, m, to,
-                                   cols, leaves_cache_ ? Fetched{weights_of_run + q * m, q * m} : pixels);
-          else
-            at::native::cpublas::brgemm(end - begin, cols, q, left_row, m, cols, true, tiles_of_run,
-                                        weights_of_run, to);
-        }
+      const float* weights = packed_ + (group * p_.positions + position) * way_.rank * planes_ * q * m + col;
+      for (size_t r = 0; r < links_.size(); ++r) {
+        const int32_t plain = plain_[r];
+        left_[r] =
+            (plain < 0 ? mixtures_ + static_cast<int64_t>(r) * mixed_ : components_[plain]) + group * q;
+        right_[r] = weights + static_cast<int64_t>(r) * planes_ * q * m;
       }
+      if (deep_)
+        multiply_runs(tile, tiles, q, m, cols);
+      else
+        engine::linked_products(
+            tiles, cols, q, links_.data(), way_.rank, width_, m, product_at_.data(), cols,
+            leaves_cache_ ? Fetched{weights + q * m, way_.rank * q * m} : upcoming_.next());
       for (int64_t c = 0; c < plane_.n; ++c)
         results[c] = component(position, c) + tile * width_ + group * m + col;
       combine(way_.out->view(), product_at_.data(), cols, results, width_, tiles, cols);
     }
+  }
+
+  /// The products of tiles that meet those of several planes, whose sums they are.
+  void multiply_runs(int64_t tile, int64_t tiles, int64_t q, int64_t m, int64_t cols) {
+    for (size_t r = 0; r < links_.size(); ++r)
+      for (const Meeting& run : meetings_.runs) {
+        const int64_t begin = std::max(run.row * p_.across, tile),
+                      end = std::min((run.row + run.rows) * p_.across, tile + tiles),
+                      from = begin + (run.input - run.row) * p_.across;
+        if (begin >= end || (run.input < 0 && run.plane > 0)) continue;
+        const float* const tiles_of_run = left_[r] + from * width_;
+        const float* const weights_of_run = right_[r] + run.plane * q * m;
+        float* const to = product_at_[r] + (begin - tile) * cols;
+        if (run.input < 0)
+          std::fill_n(to, (end - begin) * cols, 0.f);
+        else if (run.plane == 0)
+          engine::linked_product(end - begin, cols, q, {&tiles_of_run, &weights_of_run, 1}, width_, m, to,
+                                 cols, leaves_cache_ ? Fetched{weights_of_run + q * m, q * m} : Fetched{});
+        else
+          at::native::cpublas::brgemm(end - begin, cols, q, width_, m, cols, true, tiles_of_run,
+                                      weights_of_run, to);
+      }
   }
 
   /// Rows without a gap are one long row.
@@ -269,7 +291,7 @@ class Task {
   const Images in_, out_;
   const engine::Epilogue& epilogue_;
   const kernels::cpu::Table& k_ = kernels::cpu::active();
-  int64_t width_, component_, position_, inputs_, outputs_, mixed_, product_;
+  int64_t step_, width_, component_, position_, inputs_, outputs_, mixed_, product_;
   int64_t first_ = 0, last_ = 0, block_ = 0, block_end_ = 0;
   float *tiles_, *mixtures_, *products_, *rows_in_, *rows_out_, *zeros_, *dump_;
   std::vector<float*> mixture_at_;  // of those that are made
@@ -277,9 +299,13 @@ class Task {
   std::vector<int32_t> plain_;
   const float* components_[engine::kMaxComponents];  // of a position
   Meetings meetings_;
-  std::vector<const float*> product_at_;
+  std::vector<float*> product_at_;
+  std::vector<const float*> left_, right_;
+  std::vector<kernels::cpu::Links> links_;
   std::vector<float*> position_at_, pixels_out_;
   std::vector<const float*> pixels_in_;
+  const int64_t planes_;
+  const bool deep_;  // planes of the input meet others of the result
   const bool leaves_cache_;
   engine::Upcoming upcoming_;
 };

@@ -28,7 +28,9 @@ bool has_bits_of_atens(const Table& table) {
   const auto same = [&](int64_t rows, int64_t cols) {
     std::vector<float> own(static_cast<size_t>(rows * cols)), atens = own;
     const float *const x = a.data(), *const w = b.data();
-    table.product({&x, &w, 1}, kDepth, rows, kColumns, kDepth, cols, own.data(), cols, {});
+    const Links links{&x, &w, 1};
+    float* const to = own.data();
+    table.products(&links, 1, kDepth, rows, kColumns, kDepth, cols, &to, cols, {});
     at::native::cpublas::brgemm(rows, cols, kDepth, kDepth, kColumns, cols, false, a.data(), b.data(),
                                 atens.data());
     return own == atens;
@@ -73,11 +75,19 @@ void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, in
 
 void linked_product(int64_t rows, int64_t cols, int64_t depth, const Links& links, int64_t a_row,
                     int64_t b_row, float* c, int64_t c_row, const Fetched& next) {
+  linked_products(rows, cols, depth, &links, 1, a_row, b_row, &c, c_row, next);
+}
+
+void linked_products(int64_t rows, int64_t cols, int64_t depth, const Links* of, int64_t count, int64_t a_row,
+                     int64_t b_row, float* const* c, int64_t c_row, const Fetched& next) {
   const Table& table = kernels::cpu::active();
-  if (takes_own(table)) return table.product(links, a_row, rows, b_row, depth, cols, c, c_row, next);
-  for (int64_t i = 0; i < links.count; ++i)
-    at::native::cpublas::brgemm(rows, cols, depth, a_row, b_row, c_row, i > 0, links.x[i], links.w[i], c);
-  for (int64_t row = 0; links.count == 0 && row < rows; ++row) std::fill_n(c + row * c_row, cols, 0.f);
+  if (takes_own(table)) return table.products(of, count, a_row, rows, b_row, depth, cols, c, c_row, next);
+  for (int64_t i = 0; i < count; ++i) {
+    const auto [x, w, links] = of[i];
+    for (int64_t l = 0; l < links; ++l)
+      at::native::cpublas::brgemm(rows, cols, depth, a_row, b_row, c_row, l > 0, x[l], w[l], c[i]);
+    for (int64_t row = 0; links == 0 && row < rows; ++row) std::fill_n(c[i] + row * c_row, cols, 0.f);
+  }
 }
 
 }  // namespace quatrain::ops::engine

@@ -21,6 +21,11 @@ void small_product(int64_t rows, int64_t cols, int64_t depth, const float* a, in
 void linked_product(int64_t rows, int64_t cols, int64_t depth, const kernels::cpu::Links& links,
                     int64_t a_row, int64_t b_row, float* c, int64_t c_row, const kernels::cpu::Fetched& next);
 
+/// `count` such products of one shape, each to its own C.
+void linked_products(int64_t rows, int64_t cols, int64_t depth, const kernels::cpu::Links* of, int64_t count,
+                     int64_t a_row, int64_t b_row, float* const* c, int64_t c_row,
+                     const kernels::cpu::Fetched& next);
+
 /// True where `linked_product` takes our own product, which has the bits of ATen's.
 QUATRAIN_API bool takes_own_products();
 
