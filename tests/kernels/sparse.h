@@ -24,7 +24,7 @@ struct Sparse {
   Sparse() = default;
   /// Groups of four and of two outputs that share two to six inputs of seven, followed by none, by one of
   /// their own, or by none, one, two .. in turn. Then the groups of four again with their first inputs in
-  /// pairs.
+  /// pairs, and once more with coefficients of 1 and -1 in the first pair.
   static Sparse of_groups() {
     enum class Own { none, one, rising };
     Sparse mix;
@@ -41,16 +41,20 @@ struct Sparse {
             }
             mix.end();
           }
-    for (int32_t shared = 4; shared <= 6; ++shared)
+    for (int32_t kind = 0; kind < 6; ++kind)
       for (const Own own : {Own::none, Own::one, Own::rising})
         for (const int32_t opposite : {0, 1, 2, 3})
           for (int32_t t = 0; t < 4; ++t) {
-            const int32_t further = own == Own::none ? 0 : own == Own::one ? 1 : t % (8 - shared);
+            const int32_t shared = 4 + kind % 3, further = own == Own::none  ? 0
+                                                           : own == Own::one ? 1
+                                                                             : t % (8 - shared);
             for (int32_t e = 0; e < shared + further; ++e) {
               mix.source.push_back((shared + opposite + e + (e < shared ? 0 : t)) % 7);
               const bool minus = e < 4 && e % 2 == 1 && (t % 2 == 1) != ((opposite >> (e / 2) & 1) == 1);
               const int32_t of_pair = e < 4 ? e / 2 : e;
-              const float size = 0.1F * static_cast<float>((of_pair * 5 + t * 3 + shared) % 13) - 0.55F;
+              const float size = kind >= 3 && e < 2
+                                     ? 1
+                                     : 0.1F * static_cast<float>((of_pair * 5 + t * 3 + shared) % 13) - 0.55F;
               mix.coefficient.push_back(minus ? -size : size);
             }
             mix.end();

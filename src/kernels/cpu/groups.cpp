@@ -21,7 +21,7 @@ int32_t common(const Mix& mix, int32_t first, int32_t count) {
   return found;
 }
 
-/// Sets `paired` and `opposite` of a group with these coefficients.
+/// Sets `paired`, `opposite` and `ones` of a group with these coefficients.
 void find_pairs(MixGroup& group, const float* coefficients) {
   if (group.count != 4 || group.common < 4) return;
   for (int32_t pair = 0; pair < 2; ++pair) {
@@ -32,6 +32,7 @@ void find_pairs(MixGroup& group, const float* coefficients) {
     group.opposite[pair] = opposite;
   }
   group.paired = true;
+  group.ones = std::all_of(coefficients, coefficients + group.count, [](float c) { return c == 1; });
 }
 
 }  // namespace

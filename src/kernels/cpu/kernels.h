@@ -20,12 +20,13 @@ enum class More : int32_t { none, one, any };
 /// Inputs of four outputs are `paired` where the first and the second have coefficients of one size in each,
 /// of one sign in every other output and of opposite signs in the rest, and the third and the fourth too:
 /// four sums and differences serve all four outputs, as in a transform of Hadamard's. `opposite` says of each
-/// pair whether the signs differ in the first output.
+/// pair whether the signs differ in the first output; `ones`, whether the first input has coefficients of 1.
 struct MixGroup {
   int32_t first, count, common, coefficients;
   More more;
   bool paired = false;
   bool opposite[2] = {};
+  bool ones = false;
 };
 
 /// Linear mixtures: output o is the sum over e in [begin[o], begin[o + 1]) of coefficient[e] * input

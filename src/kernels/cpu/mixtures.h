@@ -2,49 +2,12 @@
 
 // Linear mixtures of matrices, as they lie and transposed, for loops.h alone.
 
-#include "kernels/cpu/vectors.h"
+#include "kernels/cpu/mixed.h"
+#include "kernels/cpu/pairs.h"
 
 namespace quatrain::kernels::cpu {
 
 namespace {
-
-// Where other components lie between its rows, a matrix is most likely a tensor's, which may come from
-// memory, in more streams than a processor foresees: it is told of them this many rows ahead. Others are most
-// likely a panel that is in the cache. Only tiles of one row ask, and only for the inputs that are read
-// without a loop: most rows of a tensor are of these. Short rows gain less than that costs.
-constexpr int kAhead = 2;
-constexpr int64_t kLongRow = 64;
-
-/// Whose next rows are asked for before their turn.
-enum class Ahead { none, in, out };
-
-inline Ahead ahead_of(int64_t in_row, int64_t out_row, int64_t rows, int64_t cols) {
-  if (rows <= kAhead || cols < kLongRow) return Ahead::none;
-  return in_row >= 2 * cols ? Ahead::in : out_row >= 2 * cols ? Ahead::out : Ahead::none;
-}
-
-/// Has `vectors` vectors brought into the cache.
-template <int vectors, class T>
-[[gnu::always_inline]] inline void ask_for(const T* p) {
-#pragma GCC unroll 8
-  for (int i = 0; i * kInLine<T> < vectors * kLanes; ++i) __builtin_prefetch(p + i * kInLine<T>);
-}
-
-/// A call of `combine`.
-template <class In, class Out>
-struct Mixed {
-  const Mix& mix;
-  const In* const* in;
-  int64_t in_row;
-  Out* const* out;
-  int64_t out_row;
-  const float* const* bias;
-  Store how;
-  Ahead ahead;
-
-  /// Neither a bias nor what was there counts.
-  bool fresh() const { return !bias && how == Store::set; }
-};
 
 /// The first inputs of a group, so many as are read without a loop, and its outputs, at the first value of a
 /// row.
@@ -56,19 +19,10 @@ struct Operands {
   float factor[count];   ///< of it
 };
 
-constexpr uint32_t kSign = uint32_t{1} << 31;
-
-/// a + b and a - b, or the other way round where `flipped` has the sign's bits.
-[[gnu::always_inline]] inline void sum_and_difference(Vec a, Vec b, Bits flipped, Vec (&to)[2]) {
-  b = reinterpret_cast<Vec>(reinterpret_cast<Bits>(b) ^ flipped);
-  to[0] = a + b, to[1] = a - b;
-}
-
 /// height x width vectors of the `count` outputs of a group at column q; the last one of a row may have
 /// `lanes` lanes only. Inputs that they share are loaded once. The sums stay in registers, if GCC sees one
 /// loop over the vectors, not two.
-template <int count, int fixed, bool paired, int height, int width, bool part, bool fresh, class In,
-          class Out>
+template <int count, int fixed, int height, int width, bool part, bool fresh, class In, class Out>
 [[gnu::always_inline]] inline void combine_tile(const Mixed<In, Out>& call, const MixGroup& group,
                                                 const Operands<count, fixed, In, Out>& at, int64_t from,
                                                 int64_t q, int64_t lanes) {
@@ -97,24 +51,8 @@ template <int count, int fixed, bool paired, int height, int width, bool part, b
 #pragma GCC unroll 8
       for (int i = 0; i < kVectors; ++i) s[t][i] += factors[t] * x[i];
   };
-  if constexpr (paired) {
-    const Bits flipped[2] = {Bits{} + (group.opposite[0] ? kSign : 0),
-                             Bits{} + (group.opposite[1] ? kSign : 0)};
-    const float *const first = shared, *const second = shared + 2 * count;
-#pragma GCC unroll 8
-    for (int i = 0; i < kVectors; ++i) {
-      Vec u[2], v[2];  // for the outputs of even numbers, and of odd ones
-      sum_and_difference(get(at.in[0] + q + in_at(i)), get(at.in[1] + q + in_at(i)), flipped[0], u);
-      sum_and_difference(get(at.in[2] + q + in_at(i)), get(at.in[3] + q + in_at(i)), flipped[1], v);
 #pragma GCC unroll 4
-      for (int t = 0; t < count; ++t) s[t][i] += first[t] * u[t % 2];
-#pragma GCC unroll 4
-      for (int t = 0; t < count; ++t) s[t][i] += second[t] * v[t % 2];
-    }
-  } else {
-#pragma GCC unroll 4
-    for (int e = 0; e < fixed; ++e) add_shared(at.in[e] + q, shared + e * count);
-  }
+  for (int e = 0; e < fixed; ++e) add_shared(at.in[e] + q, shared + e * count);
   const int32_t* const source = mix.source + mix.begin[group.first];
   for (int32_t e = fixed; e < group.common; ++e)
     add_shared(call.in[source[e]] + from + q, shared + e * count);
@@ -139,7 +77,7 @@ template <int count, int fixed, bool paired, int height, int width, bool part, b
 }
 
 /// All columns of `height` rows, in tiles of `vectors` vectors where they allow it.
-template <int count, int fixed, bool paired, int height, int vectors, bool fresh, class In, class Out>
+template <int count, int fixed, int height, int vectors, bool fresh, class In, class Out>
 inline void combine_rows(const Mixed<In, Out>& call, const MixGroup& group, int64_t row, int64_t cols) {
   constexpr int kWide = vectors / height;
   const int64_t from = row * call.in_row, to = row * call.out_row;
@@ -165,32 +103,28 @@ inline void combine_rows(const Mixed<In, Out>& call, const MixGroup& group, int6
     if (out_ahead)
 #pragma GCC unroll 4
       for (int t = 0; t < count; ++t) ask_for<kWide>(at.out[t] + q + kAhead * call.out_row);
-    combine_tile<count, fixed, paired, height, kWide, false, fresh>(call, group, at, from, q, kLanes);
+    combine_tile<count, fixed, height, kWide, false, fresh>(call, group, at, from, q, kLanes);
   }
   for (; kWide > 1 && q + kLanes <= cols; q += kLanes)
-    combine_tile<count, fixed, paired, height, 1, false, fresh>(call, group, at, from, q, kLanes);
-  if (q < cols)
-    combine_tile<count, fixed, paired, height, 1, true, fresh>(call, group, at, from, q, cols - q);
+    combine_tile<count, fixed, height, 1, false, fresh>(call, group, at, from, q, kLanes);
+  if (q < cols) combine_tile<count, fixed, height, 1, true, fresh>(call, group, at, from, q, cols - q);
 }
 
 /// Rows from `row` to `end`.
-template <int count, int fixed, bool paired, bool fresh, class In, class Out>
+template <int count, int fixed, bool fresh, class In, class Out>
 void combine_group(const Mixed<In, Out>& call, const MixGroup& group, int64_t row, int64_t end,
                    int64_t cols) {
   // Sums fill half of the registers, of as many rows as that takes.
   constexpr int kSums = kLanes == 16 ? 16 : 8, kVectors = kSums / count < 8 ? kSums / count : 8;
   if constexpr (kVectors == 8)
     if (cols < 2 * kLanes)
-      for (; row + 8 <= end; row += 8)
-        combine_rows<count, fixed, paired, 8, 8, fresh>(call, group, row, cols);
+      for (; row + 8 <= end; row += 8) combine_rows<count, fixed, 8, 8, fresh>(call, group, row, cols);
   if constexpr (kVectors >= 4)
     if (cols < kVectors / 2 * kLanes)
-      for (; row + 4 <= end; row += 4)
-        combine_rows<count, fixed, paired, 4, kVectors, fresh>(call, group, row, cols);
+      for (; row + 4 <= end; row += 4) combine_rows<count, fixed, 4, kVectors, fresh>(call, group, row, cols);
   if (cols % (kVectors * kLanes))
-    for (; row + 2 <= end; row += 2)
-      combine_rows<count, fixed, paired, 2, kVectors, fresh>(call, group, row, cols);
-  for (; row < end; ++row) combine_rows<count, fixed, paired, 1, kVectors, fresh>(call, group, row, cols);
+    for (; row + 2 <= end; row += 2) combine_rows<count, fixed, 2, kVectors, fresh>(call, group, row, cols);
+  for (; row < end; ++row) combine_rows<count, fixed, 1, kVectors, fresh>(call, group, row, cols);
 }
 
 /// A mixture that is an input as it is. Sums start at +0, so that -0 becomes +0.
@@ -220,17 +154,17 @@ void combine_groups(const Mixed<In, Out>& call, int64_t rows, int64_t cols) {
       const MixGroup& group = mix.group[g];
       const int32_t o = group.first, e = mix.begin[o];
       if (group.paired)
-        combine_group<4, 4, true, fresh>(call, group, row, end, cols);
+        combine_pairs<fresh>(call, group, row, end, cols);
       else if (group.count == 4 && group.common >= 4)
-        combine_group<4, 4, false, fresh>(call, group, row, end, cols);
+        combine_group<4, 4, fresh>(call, group, row, end, cols);
       else if (group.count == 4)
-        combine_group<4, 2, false, fresh>(call, group, row, end, cols);
+        combine_group<4, 2, fresh>(call, group, row, end, cols);
       else if (group.count == 2)
-        combine_group<2, 2, false, fresh>(call, group, row, end, cols);
+        combine_group<2, 2, fresh>(call, group, row, end, cols);
       else if (fresh && cols >= 4 * kLanes && group.common == 1 && mix.coefficient[e] == 1)
         copy(call, mix.source[e], o, row, end, cols);
       else
-        combine_group<1, 0, false, fresh>(call, group, row, end, cols);
+        combine_group<1, 0, fresh>(call, group, row, end, cols);
     }
   }
 }
@@ -240,31 +174,6 @@ void combine(const Mix& mix, const In* const* in, int64_t in_row, Out* const* ou
              int64_t rows, int64_t cols, const float* const* bias, Store how) {
   const Mixed<In, Out> call{mix, in, in_row, out, out_row, bias, how, ahead_of(in_row, out_row, rows, cols)};
   call.fresh() ? combine_groups<true>(call, rows, cols) : combine_groups<false>(call, rows, cols);
-}
-
-/// The four outputs of a group in pairs, whose first four inputs are a, b, c and d, with the bits that
-/// `combine` gives them.
-[[gnu::always_inline]] inline void make_pairs(const Mix& mix, const MixGroup& group, Vec a, Vec b, Vec c,
-                                              Vec d, Vec (&to)[4]) {
-  const float* const shared = mix.shared + group.coefficients;
-  Vec u[2], v[2];  // for the outputs of even numbers, and of odd ones
-  sum_and_difference(a, b, Bits{} + (group.opposite[0] ? kSign : 0), u);
-  sum_and_difference(c, d, Bits{} + (group.opposite[1] ? kSign : 0), v);
-#pragma GCC unroll 4
-  for (int t = 0; t < 4; ++t) to[t] = Vec{} + shared[t] * u[t % 2];
-#pragma GCC unroll 4
-  for (int t = 0; t < 4; ++t) to[t] += shared[8 + t] * v[t % 2];
-}
-
-/// The same of tiles of vectors.
-inline void make_pairs(const Mix& mix, const MixGroup& group, const Vec (*in)[kLanes], Vec (&to)[4][kLanes]) {
-  const int32_t* const source = mix.source + mix.begin[group.first];
-  for (int i = 0; i < kLanes; ++i) {
-    Vec made[4];
-    make_pairs(mix, group, in[source[0]][i], in[source[1]][i], in[source[2]][i], in[source[3]][i], made);
-#pragma GCC unroll 4
-    for (int t = 0; t < 4; ++t) to[t][i] = made[t];
-  }
 }
 
 /// One tile of every input is transposed into the first level cache, then mixed from there.
