@@ -7,6 +7,7 @@
 #include "quatrain/api.h"
 #include "quatrain/data/derivatives.h"
 #include "quatrain/data/filter_bank.h"
+#include "quatrain/data/recent_rows.h"
 
 namespace quatrain::data {
 
@@ -30,10 +31,8 @@ class QUATRAIN_API FeatureStream {
 
   FilterBank bank_;
   Derivatives derivatives_;
-  at::Tensor samples_, energies_;                // the latest, which are still needed
-  int64_t first_sample_ = 0, first_energy_ = 0;  // of those kept
-  int64_t received_ = 0;                         // samples
-  int64_t computed_ = 0, given_ = 0;             // frames
+  RecentRows samples_, energies_;  // those that are still needed
+  int64_t given_ = 0;              // frames
 };
 
 }  // namespace quatrain::data

@@ -14,7 +14,7 @@ ScoreStream::ScoreStream(SpeechModel& model) : model_(&model) {
   piece_ = std::max<int64_t>(1, std::llround(own.decode.piece / own.row_seconds()));
   context_ = std::llround(own.decode.context / own.row_seconds());
   features_ = torch::zeros({0, own.components() * own.bank.bands}, torch::kFloat);
-  rows_ = torch::zeros({0, own.inputs()}, torch::kFloat);
+  rows_ = data::RecentRows(own.inputs());
 }
 
 at::Tensor ScoreStream::push(const at::Tensor& features) {
@@ -23,7 +23,7 @@ at::Tensor ScoreStream::push(const at::Tensor& features) {
   const at::Tensor rows = model_->stacked(features_.narrow(0, 0, whole));
   features_ = features_.narrow(0, whole, features_.size(0) - whole).clone();
   if (!model_->network->options.bidirectional()) return score(rows);
-  keep(rows);
+  rows_.append(rows);
   return score_pieces(/*last=*/false);
 }
 
@@ -31,7 +31,7 @@ at::Tensor ScoreStream::finish() {
   const at::Tensor rest = model_->stacked(features_);  // filled up with zeros
   at::Tensor scores;
   if (model_->network->options.bidirectional()) {
-    keep(rest);
+    rows_.append(rest);
     scores = score_pieces(/*last=*/true);
   } else {
     scores = score(rest);
@@ -46,41 +46,22 @@ at::Tensor ScoreStream::score(const at::Tensor& rows) {
   return model_->network->advance(x, state_).cpu();
 }
 
-// In memory that grows to what a piece needs and is used again: appending copies none of the rows before.
-void ScoreStream::keep(const at::Tensor& rows) {
-  const int64_t needed = kept_ + rows.size(0), room = rows_.size(0);
-  if (needed > room) {
-    const int64_t most = piece_ + 2 * context_ + rows.size(0);  // while pieces are heard as they come
-    const at::Tensor before = rows_.narrow(0, 0, kept_);
-    rows_ = torch::empty({std::max(needed, std::min(2 * room, most)), rows_.size(1)}, rows_.options());
-    rows_.narrow(0, 0, kept_).copy_(before);
-  }
-  rows_.narrow(0, kept_, rows.size(0)).copy_(rows);
-  kept_ = needed;
-}
-
-void ScoreStream::drop(int64_t rows) {
-  kept_ -= rows;
-  first_ += rows;
-  float* const values = rows_.mutable_data_ptr<float>();
-  std::copy_n(values + rows * rows_.size(1), kept_ * rows_.size(1),
-              values);  // to the front: they may overlap
-}
-
 at::Tensor ScoreStream::score_pieces(bool last) {
   std::vector<at::Tensor> all{torch::zeros({0, model_->network->options.classes()})};
   for (;;) {
-    const int64_t end = first_ + kept_;
+    const int64_t end = rows_.end();
     const bool rest = last && end <= scored_ + piece_ + context_;
     if (scored_ == end || (!rest && end <= scored_ + piece_ + context_)) break;
     const int64_t until = rest ? end : scored_ + piece_;
-    const int64_t from = std::max(first_, scored_ - context_), to = std::min(end, until + context_);
-    const at::Tensor heard =
-        rows_.narrow(0, from - first_, to - from).unsqueeze(1).to(train::device_of(*model_->network));
+    const int64_t from = std::max(rows_.begin(), scored_ - context_), to = std::min(end, until + context_);
+    const at::Tensor heard = rows_.kept()
+                                 .narrow(0, from - rows_.begin(), to - from)
+                                 .unsqueeze(1)
+                                 .to(train::device_of(*model_->network));
     const at::Tensor scores = model_->network->forward(heard).squeeze(1).cpu();
     all.push_back(scores.narrow(0, scored_ - from, until - scored_).to(torch::kFloat));
     scored_ = until;
-    drop(std::clamp<int64_t>(scored_ - context_ - first_, 0, kept_));
+    rows_.forget_before(scored_ - context_);
   }
   return torch::cat(all);
 }

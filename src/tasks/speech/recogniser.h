@@ -8,6 +8,7 @@
 
 #include "quatrain/api.h"
 #include "quatrain/data/feature_stream.h"
+#include "quatrain/data/recent_rows.h"
 #include "quatrain/data/resampler.h"
 #include "tasks/speech/decoder.h"
 #include "tasks/speech/model.h"
@@ -41,8 +42,6 @@ class SoundFeatures {
 class QUATRAIN_API ScoreStream {
  public:
   explicit ScoreStream(SpeechModel& model);
-  ScoreStream(ScoreStream&&) = default;  // a copy would write to the same rows
-  ScoreStream& operator=(ScoreStream&&) = default;
 
   /// Normalised features (frames, components * bands); the scores that are final now, (rows, classes).
   at::Tensor push(const at::Tensor& features);
@@ -51,16 +50,13 @@ class QUATRAIN_API ScoreStream {
  private:
   at::Tensor score(const at::Tensor& rows);
   at::Tensor score_pieces(bool last);
-  void keep(const at::Tensor& rows);
-  void drop(int64_t rows);
 
   SpeechModel* model_;
   models::RecurrentNetworkImpl::State state_;
-  at::Tensor features_;             // that do not make a row yet
-  at::Tensor rows_;                 // of two directions: those that are still needed come first
-  int64_t kept_ = 0;                // how many
-  int64_t first_ = 0, scored_ = 0;  // the number of the first kept row; rows whose scores were given
-  int64_t piece_, context_;         // rows
+  at::Tensor features_;      // that do not make a row yet
+  data::RecentRows rows_;    // of two directions: those that are still needed
+  int64_t scored_ = 0;       // rows whose scores were given
+  int64_t piece_, context_;  // rows
 };
 
 /// A recording from its samples to what is said in it, bit by bit.
