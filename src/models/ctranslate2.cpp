@@ -71,7 +71,7 @@ class Specification {
  public:
   explicit Specification(Seq2Seq& model) : options_(model->options) {
     const bool shares = options_.share_embeddings();
-    TokenInputs& source = shares ? model->target : model->source;
+    TokenInputs& source = model->source_inputs();
     const int64_t targets = options_.target_vocabulary();
     add("decoder/embeddings/weight", model->target->embedding->matrix().narrow(0, 0, targets));
     if (shares)

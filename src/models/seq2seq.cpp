@@ -45,7 +45,7 @@ at::Tensor Seq2SeqImpl::encode(const at::Tensor& tokens, const at::Tensor& sourc
 }
 
 at::Tensor Seq2SeqImpl::encode_words(const at::Tensor& tokens, const nn::Words& words) {
-  return encoder->forward_words(words.rows((source ? source : target)->forward(tokens)), words);
+  return encoder->forward_words(words.rows(source_inputs()->forward(tokens)), words);
 }
 
 at::Tensor Seq2SeqImpl::hidden(const at::Tensor& tokens, const at::Tensor& memory,

@@ -41,8 +41,7 @@ SourceEncoder::SourceEncoder(const Seq2Seq& model)
 
 at::Tensor SourceEncoder::operator()(const at::Tensor& source, const nn::Words& words,
                                      const at::Tensor& lengths) {
-  auto& inputs = model_->source ? model_->source : model_->target;
-  const at::Tensor rows = words.rows(inputs->forward(source));
+  const at::Tensor rows = words.rows(model_->source_inputs()->forward(source));
   by_kernels_ = false;
   if (source.is_cpu() && rows.scalar_type() == at::kFloat && source.size(1) <= kShort) {
     const bool are_places = rows.sizes().slice(0, 2) == source.sizes();

@@ -40,8 +40,10 @@ AtomicFolder::~AtomicFolder() {
 }
 
 bool AtomicFolder::is_unfinished(const fs::path& folder) {
-  static const std::regex name(R"(.*\.part\.\d+\.\d+)");
-  return std::regex_match((folder.has_filename() ? folder : folder.parent_path()).filename().string(), name);
+  static const std::regex numbers(R"(\d+\.\d+)");
+  const std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+  const size_t part = name.rfind(kPart);
+  return part != std::string::npos && std::regex_match(name.substr(part + std::strlen(kPart)), numbers);
 }
 
 void AtomicFolder::commit() {

@@ -1,4 +1,4 @@
-// Products with mixtures of weights, in every table: the bits of `product` with what `combine` makes, and no
+// Products with mixtures of weights, in every table: the bits of `products` with what `combine` makes, and no
 // byte beside the operands.
 
 #include <gtest/gtest.h>

@@ -97,11 +97,11 @@ template <class In, class Out>
 void check_groups(const Table& k) {
   const Sparse mix = Sparse::of_groups();
   std::set<std::tuple<int32_t, int32_t, More>> kinds;
-  std::set<std::tuple<int32_t, More, bool, bool>> pairs;
+  std::set<std::tuple<int32_t, More, bool, bool, bool>> pairs;
   for (int32_t g = 0; g < mix.view().groups; ++g) {
     const MixGroup& group = mix.view().group[g];
     if (group.paired)
-      pairs.emplace(group.common, group.more, group.opposite[0], group.opposite[1]);
+      pairs.emplace(group.common, group.more, group.opposite[0], group.opposite[1], group.ones);
     else
       kinds.emplace(group.count, group.common, group.more);
   }
@@ -109,7 +109,7 @@ void check_groups(const Table& k) {
     for (int32_t shared = 2; shared <= 6; ++shared)
       for (const More more : {More::none, More::one, More::any})
         ASSERT_TRUE(kinds.contains({count, shared, more})) << count << ", " << shared;
-  ASSERT_EQ(pairs.size(), 3 * 3 * 4);
+  ASSERT_EQ(pairs.size(), 2 * 3 * 3 * 4);
   for (const int64_t cols : {int64_t{9}, int64_t{16}, int64_t{64}, int64_t{131}})
     for (const int64_t rows : {1, 2, 3, 4, 9})
       for (const auto& [in_padding, out_padding] :

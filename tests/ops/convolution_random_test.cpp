@@ -41,7 +41,8 @@ class Drawn {
     for (int64_t axis = 0; axis < axes; ++axis) {
       const int64_t kernel = threes ? 3 : number(1, 4), stride = threes ? 1 : number(1, 3),
                     dilation = threes || one_in(2) ? 1 : number(2, 4), padding = number(0, 3),
-                    beyond = o.transposed && stride > 1 ? number(0, stride - 1) : 0,
+                    most = std::max(stride, dilation) - 1,
+                    beyond = o.transposed && most > 0 ? number(0, most) : 0,
                     reach = dilation * (kernel - 1) + 1;
       // So large that a pixel is left.
       const int64_t least = o.transposed ? (2 * padding - reach - beyond) / stride + 2 : reach - 2 * padding;

@@ -66,6 +66,7 @@ TEST(ConvolutionWinograd, OfThreeAxes) {
                                                            {5, 2, 0, 1},
                                                            {4, 1, 0, 1},
                                                            {4, 1, 2, 1},
+                                                           {3, 1, 0, 2},
                                                            {6, 3, 3, 2},
                                                            {7, 3, 0, 3},
                                                            {2, 4, 5, 3},
@@ -80,6 +81,7 @@ TEST(ConvolutionWinograd, OfThreeAxes) {
           PlaneCase c{.height = height, .width = width, .kernel = {planes, 3, 3}, .depth = depth};
           c.options.winograd = winograd, c.options.transposed = transposed;
           c.options.padding = {padding, 1, 1}, c.options.dilation = {dilation, 1, 1};
+          if (transposed && dilation > 1) c.options.output_padding = {1, 0, 0};
           c.options.groups = depth == 2 ? 2 : 1;
           expect_plane(c, winograd == Winograd::f2 ? 2e-6 : 2e-5);
         }

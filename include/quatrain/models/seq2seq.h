@@ -45,6 +45,8 @@ class QUATRAIN_API Seq2SeqImpl : public torch::nn::Cloneable<Seq2SeqImpl> {
   at::Tensor encode(const at::Tensor& source, const at::Tensor& source_padding = {});
   /// The same as rows, without padding between the words: (1, words, width).
   at::Tensor encode_words(const at::Tensor& source, const nn::Words& words);
+  /// What sources go through first: `source`, or `target` where the two share their embeddings.
+  TokenInputs& source_inputs() { return source ? source : target; }
   at::Tensor decode(const at::Tensor& target, const at::Tensor& memory, const at::Tensor& target_padding = {},
                     const at::Tensor& source_padding = {});
   /// decode() without the scores: hidden states (B, L, width).

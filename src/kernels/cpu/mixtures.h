@@ -2,7 +2,7 @@
 
 // Linear mixtures of matrices, as they lie and transposed, for loops.h alone.
 
-#include "kernels/cpu/mixed.h"
+#include "kernels/cpu/mixture_call.h"
 #include "kernels/cpu/pairs.h"
 
 namespace quatrain::kernels::cpu {

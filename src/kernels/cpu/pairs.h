@@ -3,7 +3,7 @@
 // Four outputs of a mixture that are made of sums and differences of pairs (kernels.h: MixGroup), for loops.h
 // alone.
 
-#include "kernels/cpu/mixed.h"
+#include "kernels/cpu/mixture_call.h"
 
 namespace quatrain::kernels::cpu {
 
@@ -18,8 +18,9 @@ inline Vec sign_of(bool opposite) {
 }
 
 /// Rows from `row` to `end` of a group's four outputs. Their first pair has no coefficients but 1 and -1 if
-/// `ones`; beyond the four that they share they have none, one, or any number. What does not change from
-/// vector to vector stays in registers.
+/// `ones`, where a sum of nothing but -0 may stay -0. Beyond the four inputs that they share they have none,
+/// one, or any number. What does not change from vector to vector stays in registers, as far as there are
+/// enough.
 template <bool ones, More more, bool fresh, class In, class Out>
 [[gnu::noinline]] void combine_pairs(const Mixed<In, Out>& call, const MixGroup& group, int64_t row,
                                      int64_t end, int64_t cols) {
@@ -64,10 +65,12 @@ template <bool ones, More more, bool fresh, class In, class Out>
     };
     int64_t q = 0;
     for (; q + kLanes <= cols; q += kLanes) {
+      if (in_ahead && q % kInLine<In> == 0)
 #pragma GCC unroll 4
-      for (int t = 0; in_ahead && t < kPaired; ++t) ask_for<1>(x[t] + q + kAhead * call.in_row);
+        for (const In* const input : x) ask_for<1>(input + q + kAhead * call.in_row);
+      if (out_ahead && q % kInLine<Out> == 0)
 #pragma GCC unroll 4
-      for (int t = 0; out_ahead && t < kPaired; ++t) ask_for<1>(y[t] + q + kAhead * call.out_row);
+        for (const Out* const output : y) ask_for<1>(output + q + kAhead * call.out_row);
       vector(
           q, [](const auto* p) { return load(p); }, [](auto* p, Vec s) { store(p, s); });
     }
@@ -107,7 +110,7 @@ void combine_pairs(const Mixed<In, Out>& call, const MixGroup& group, int64_t ro
 }
 
 /// The four outputs of a group in pairs, whose first four inputs are a, b, c and d, with the bits that
-/// `combine` gives them.
+/// `combine` gives them, but for the sign of a zero.
 [[gnu::always_inline]] inline void make_pairs(const Mix& mix, const MixGroup& group, Vec a, Vec b, Vec c,
                                               Vec d, Vec (&to)[4]) {
   const float* const shared = mix.shared + group.coefficients;

@@ -1,6 +1,6 @@
 #pragma once
 
-// A product of a few rows, for loops.h alone.
+// Small products, for loops.h alone.
 
 #include "kernels/cpu/vectors.h"
 
@@ -115,7 +115,7 @@ template <int rows, int apart>
   }
 }
 
-/// What such tiles have in common. `bytes` are fetched for each of them and each link.
+/// What such tiles have in common. `bytes` are fetched for each of them and each link, in whole lines.
 struct Narrow {
   int64_t w_row, depth, y_row, bytes;
 };

@@ -17,9 +17,6 @@ namespace {
 at::Tensor plain(const Optional& t) {
   return given(t) ? t->to(at::kFloat).contiguous() : at::Tensor();
 }
-const float* data(const at::Tensor& t) {
-  return t.defined() ? t.const_data_ptr<float>() : nullptr;
-}
 
 /// Pixels are rows of their channels.
 bool lies_by_pixels(const at::Tensor& y) {
@@ -46,8 +43,8 @@ KernelEpilogue::KernelEpilogue(const ConvolutionFinish& finish)
 
 engine::Epilogue KernelEpilogue::epilogue() const {
   engine::Epilogue epilogue;
-  epilogue.scale = data(scale_), epilogue.bias = data(shift_);
-  epilogue.residual.data = const_cast<float*>(data(residual_));
+  epilogue.scale = engine::values_or_null(scale_), epilogue.bias = engine::values_or_null(shift_);
+  epilogue.residual.data = const_cast<float*>(engine::values_or_null(residual_));
   epilogue.activation = activation_.value_or(kernels::cpu::Activation::identity);
   return epilogue;
 }

@@ -36,6 +36,7 @@ using kernels::cpu::WinogradStep;
 
 constexpr int64_t kTiles = 64;     // of a panel, and rows of a product at most
 constexpr int64_t kAtOnce = 24;    // so many are mixed, multiplied and combined in the first level cache
+constexpr int64_t kRows = 4;       // parts of a panel are a multiple of these
 constexpr int64_t kColumns = 64;   // of a product
 constexpr int64_t kFewTiles = 32;  // for each thread: with fewer the threads share the columns
 constexpr int64_t kMostPlaces = 36;
@@ -74,7 +75,7 @@ class Task {
         out_(out),
         epilogue_(epilogue),
         planes_(plane.kernel[kDeep]),
-        deep_(planes_ > 1 || plane.padding[kDeep] > 0),
+        deep_(planes_ > 1 || plane.padding[kDeep] > 0 || plane.a_size[kDeep] != plane.b_size[kDeep]),
         leaves_cache_(!engine::stays_in_cache(winograd_packed_size(plane, way, panels.m))) {
     const int64_t most = p_.most_inputs * p_.across, rows = std::min(kTiles, p_.height * p_.across);
     inputs_ = in.channels / plane.n, outputs_ = out.channels / plane.n;
@@ -117,14 +118,16 @@ class Task {
     const auto read_rows = static_cast<int64_t>(meetings_.inputs.size());
     for (int64_t row = 0; row < read_rows; ++row) read(row);
     const int64_t tiles = (last_ - first_) * p_.across;
+    const int64_t step = (equal_parts(tiles, step_, 1) + kRows - 1) / kRows * kRows,
+                  steps = (tiles + step - 1) / step;
     // The pixels of the result are fetched, then those that the next panel meets.
     upcoming_ = {pixels_of(out_, first_, last_, 0),
                  pixels_of(in_, last_, std::min(last_ + p_.height, p_.tile_rows), 2 - top()),
-                 (tiles + step_ - 1) / step_ * (block_end_ - block_) * p_.positions};
+                 steps * (block_end_ - block_) * p_.positions * (deep_ ? way_.rank : 1)};
     for (int64_t position = 0; position < p_.positions; ++position) {
       if (deep_) mix(position, 0, read_rows * p_.across);
-      for (int64_t tile = 0; tile < tiles; tile += step_) {
-        const int64_t count = std::min(step_, tiles - tile);
+      for (int64_t tile = 0; tile < tiles; tile += step) {
+        const int64_t count = std::min(step, tiles - tile);
         if (!deep_) mix(position, tile, count);
         multiply(position, tile, count);
       }
@@ -161,7 +164,7 @@ class Task {
     return tiles_ + position * position_ + c * component_;
   }
 
-  /// The inputs of a position that are not multiplied where they lie.
+  /// The inputs of some tiles of a position that are not multiplied where they lie.
   void mix(int64_t position, int64_t tile, int64_t tiles) {
     for (int64_t c = 0; c < plane_.n; ++c) components_[c] = component(position, c) + tile * width_;
     combine(mixing_->view(), components_, width_, mixture_at_.data(), width_, tiles, inputs_);
@@ -195,7 +198,8 @@ class Task {
 
   /// The products of tiles that meet those of several planes, whose sums they are.
   void multiply_runs(int64_t tile, int64_t tiles, int64_t q, int64_t m, int64_t cols) {
-    for (size_t r = 0; r < links_.size(); ++r)
+    for (size_t r = 0; r < links_.size(); ++r) {
+      const Fetched pixels = upcoming_.next();
       for (const Meeting& run : meetings_.runs) {
         const int64_t begin = std::max(run.row * p_.across, tile),
                       end = std::min((run.row + run.rows) * p_.across, tile + tiles),
@@ -208,11 +212,12 @@ class Task {
           std::fill_n(to, (end - begin) * cols, 0.f);
         else if (run.plane == 0)
           engine::linked_product(end - begin, cols, q, {&tiles_of_run, &weights_of_run, 1}, width_, m, to,
-                                 cols, leaves_cache_ ? Fetched{weights_of_run + q * m, q * m} : Fetched{});
+                                 cols, leaves_cache_ ? Fetched{weights_of_run + q * m, q * m} : pixels);
         else
           at::native::cpublas::brgemm(end - begin, cols, q, width_, m, cols, true, tiles_of_run,
                                       weights_of_run, to);
       }
+    }
   }
 
   /// Rows without a gap are one long row.
@@ -297,7 +302,7 @@ class Task {
   std::vector<float*> mixture_at_;  // of those that are made
   const engine::Mixing* mixing_;    // theirs
   std::vector<int32_t> plain_;
-  const float* components_[engine::kMaxComponents];  // of a position
+  const float* components_[engine::kMaxComponents];  // the first that were mixed last
   Meetings meetings_;
   std::vector<float*> product_at_;
   std::vector<const float*> left_, right_;
@@ -305,7 +310,7 @@ class Task {
   std::vector<float*> position_at_, pixels_out_;
   std::vector<const float*> pixels_in_;
   const int64_t planes_;
-  const bool deep_;  // planes of the input meet others of the result
+  const bool deep_;  // planes of the result may meet others of the input, or none
   const bool leaves_cache_;
   engine::Upcoming upcoming_;
 };

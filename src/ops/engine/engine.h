@@ -55,6 +55,11 @@ struct Piece {
 };
 using Pieces = std::span<const Piece>;
 
+/// A tensor's values, or null where it is undefined.
+inline const float* values_or_null(const at::Tensor& t) {
+  return t.defined() ? t.const_data_ptr<float>() : nullptr;
+}
+
 /// What becomes of a result y once it is whole, value by value: activation(scale y + bias + residual). Parts
 /// that are null are left out; scale and bias hold n N values, one a column of each component.
 struct Epilogue {

@@ -14,7 +14,7 @@ class Upcoming {
  public:
   Upcoming() = default;
   Upcoming(kernels::cpu::Fetched first, kernels::cpu::Fetched second, int64_t products)
-      : now_(first), later_(second), share_((first.count + second.count) / std::max<int64_t>(1, products)) {}
+      : now_(first), later_(second), share_(share_of(first.count + second.count, products)) {}
 
   /// What the next product fetches.
   kernels::cpu::Fetched next() {
@@ -25,6 +25,12 @@ class Upcoming {
   }
 
  private:
+  /// One product has less, where the first memory ends.
+  static int64_t share_of(int64_t count, int64_t products) {
+    const int64_t whole = std::max<int64_t>(1, products - 1);
+    return (count + whole - 1) / whole;
+  }
+
   kernels::cpu::Fetched now_, later_;
   int64_t share_ = 0;
 };

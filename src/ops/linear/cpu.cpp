@@ -62,7 +62,7 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& S, const Optional& bia
   const at::Tensor b = given(bias) ? typed(*bias, at::kFloat).contiguous() : at::Tensor();
   const at::Tensor inputs = map.matrix(x, rows, map.n() * map.p());
   BilinearMap::Output output;
-  output.epilogue.bias = b.defined() ? b.const_data_ptr<float>() : nullptr;
+  output.epilogue.bias = engine::values_or_null(b);
   if (products && map.way() == Way::factored) {
     *products = recycled_empty({map.rank(), rows, map.m()});
     output.products = products->mutable_data_ptr<float>();

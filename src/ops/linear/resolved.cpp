@@ -7,14 +7,6 @@
 
 namespace quatrain::ops {
 
-namespace {
-
-const float* values_of(const at::Tensor& t) {
-  return t.defined() ? t.const_data_ptr<float>() : nullptr;
-}
-
-}  // namespace
-
 bool is_composed(const BilinearMap& map) {
   return !map.on_engine() || (map.n() == 1 && map.way() == Way::materialised && !map.packs_H());
 }
@@ -47,8 +39,8 @@ void ResolvedLinear::apply(const float* x, const engine::Blocks& to, const Then&
   const int64_t p = map_.p();
   const engine::Piece inputs{{const_cast<float*>(x), p, in_features()}, p};
   BilinearMap::Output output;
-  output.epilogue.scale = values_of(scale_);
-  output.epilogue.bias = values_of(bias_);
+  output.epilogue.scale = engine::values_or_null(scale_);
+  output.epilogue.bias = engine::values_or_null(bias_);
   output.epilogue.activation = then.activation;
   if (then.residual) {
     output.epilogue.residual = to;

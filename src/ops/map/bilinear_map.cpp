@@ -182,7 +182,7 @@ engine::Stream BilinearMap::stream() const {
   engine::Stream stream;
   stream.n = n_, stream.m = m_, stream.p = p_;
   stream.S = blocks_of(S_), stream.inputs = &mixtures_->rows();
-  stream.packed = packed_.defined() ? packed_.const_data_ptr<float>() : nullptr;
+  stream.packed = engine::values_or_null(packed_);
   stream.together = together_;
   return stream;
 }

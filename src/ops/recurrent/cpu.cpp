@@ -29,8 +29,7 @@ States run(const RecurrenceCall& call, const at::Tensor& inputs, const GateMaps*
   if (memory) c.copy_(*c0);
   at::Tensor masked, mask;
   if (call.mask) mask = call.mask->contiguous(), masked = at::mul(h, mask);
-  const auto data = [](const at::Tensor& t) { return t.defined() ? t.const_data_ptr<float>() : nullptr; };
-  const float* const M = data(mask);
+  const float* const M = engine::values_or_null(mask);
   float *const H = h.mutable_data_ptr<float>(), *const C = c.mutable_data_ptr<float>(),
                *const R = r.mutable_data_ptr<float>(), *const Y = y.mutable_data_ptr<float>(),
                *const K = kept.mutable_data_ptr<float>(), *const U = output.mutable_data_ptr<float>(),

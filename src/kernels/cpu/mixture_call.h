@@ -1,6 +1,6 @@
 #pragma once
 
-// What a call of `combine` is given, and what it asks for before its turn, for loops.h alone.
+// What a call of `combine` is given, and how it asks for rows before their turn, for loops.h alone.
 
 #include "kernels/cpu/vectors.h"
 
@@ -10,8 +10,8 @@ namespace {
 
 // Where other components lie between its rows, a matrix is most likely a tensor's, which may come from
 // memory, in more streams than a processor foresees: it is told of them this many rows ahead. Others are most
-// likely a panel that is in the cache. Only tiles of one row ask, and only for the inputs that are read
-// without a loop: most rows of a tensor are of these. Short rows gain less than that costs.
+// likely a panel that is in the cache. Only tiles of one row and pairs ask, and only for the inputs that a
+// group shares: most rows of a tensor are of these. Short rows gain less than that costs.
 constexpr int kAhead = 2;
 constexpr int64_t kLongRow = 64;
 
