@@ -3,7 +3,7 @@
 #include "quatrain/data/recent_rows.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 
