@@ -132,7 +132,7 @@ void add_stream(const Table& k, const std::string& what, Function function, int6
   const auto y = std::make_shared<Matrices<float>>(n, kWidth);
   add(k, what, n * kWidth * kDepth * static_cast<int64_t>(sizeof(T)), products, [=] {
     function(weights->data(), static_cast<int32_t>(n), kDepth, kWidth, kDepth, z->values.data(), n,
-             y->values.data(), kWidth);
+             y->values.data(), kWidth, nullptr);
   });
 }
 

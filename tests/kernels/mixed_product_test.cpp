@@ -82,6 +82,39 @@ TEST(MixedProduct, AnyNumberOfCopies) {
       }
 }
 
+/// The four sums and differences of a transform of Hadamard's, times a factor; one sign is changed if asked.
+Sparse hadamard(float factor, bool changed) {
+  Sparse mix;
+  mix.begin = {0}, mix.source.clear(), mix.coefficient.clear(), mix.inputs = 4;
+  for (int32_t t = 0; t < 4; ++t) {
+    for (int32_t e = 0; e < 4; ++e) {
+      const bool minus = (((t & 1) * (e & 1) + (t >> 1) * (e >> 1)) % 2 == 1) != (changed && e >= 2);
+      mix.source.push_back(3 - e), mix.coefficient.push_back(minus ? -factor : factor);
+    }
+    mix.end();
+  }
+  mix.source.push_back(2), mix.coefficient.push_back(1);
+  mix.end();
+  mix.groups = Groups(mix.ungrouped());
+  return mix;
+}
+
+// Whether sums are multiplied by the factor or each mixture is, no bit is another one.
+TEST(MixedProduct, TransformsOfHadamard) {
+  for (const float factor : {1.F, 0.25F, 4.F, 0.3F, -0.25F})
+    for (const bool changed : {false, true}) {
+      const Sparse mix = hadamard(factor, changed);
+      ASSERT_TRUE(has_cheap_outputs(mix.view()));
+      const bool power = factor != 0.3F && factor != -0.25F;
+      EXPECT_EQ(mix.view().group[0].hadamard, power && !changed ? factor : 0) << factor << ", " << changed;
+      for (const Table* k : test::tables())
+        for (const int64_t rows : {1, 2, 3, 4, 6})
+          for (const int64_t cols : {7, 16, 40})
+            ASSERT_NO_FATAL_FAILURE(check(*k, mix, rows, cols, 21))
+                << k->name << ", " << factor << ", " << rows;
+    }
+}
+
 TEST(MixedProduct, OtherMixturesCostMore) {
   EXPECT_FALSE(has_cheap_outputs(Sparse().view()));
   EXPECT_FALSE(has_cheap_outputs(Sparse::of_groups().view()));

@@ -1,6 +1,8 @@
 #include "kernels/cpu/groups.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 
 namespace quatrain::kernels::cpu {
 
@@ -21,7 +23,7 @@ int32_t common(const Mix& mix, int32_t first, int32_t count) {
   return found;
 }
 
-/// Sets `paired`, `opposite` and `ones` of a group with these coefficients.
+/// Sets what a group with these coefficients has of pairs.
 void find_pairs(MixGroup& group, const float* coefficients) {
   if (group.count != 4 || group.common < 4) return;
   for (int32_t pair = 0; pair < 2; ++pair) {
@@ -33,6 +35,14 @@ void find_pairs(MixGroup& group, const float* coefficients) {
   }
   group.paired = true;
   group.ones = std::all_of(coefficients, coefficients + group.count, [](float c) { return c == 1; });
+  const float factor = coefficients[0];
+  const std::array<float, 8> sums = {factor, factor, factor, factor, factor, -factor, factor, -factor},
+                             signs = {factor, factor, -factor, -factor, factor, -factor, -factor, factor};
+  int exponent = 0;
+  if (std::equal(sums.begin(), sums.end(), coefficients) &&
+      std::equal(signs.begin(), signs.end(), coefficients + sums.size()) &&
+      std::frexp(factor, &exponent) == 0.5F)
+    group.hadamard = factor;
 }
 
 }  // namespace

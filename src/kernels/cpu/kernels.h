@@ -20,13 +20,16 @@ enum class More : int32_t { none, one, any };
 /// Inputs of four outputs are `paired` where the first and the second have coefficients of one size in each,
 /// of one sign in every other output and of opposite signs in the rest, and the third and the fourth too:
 /// four sums and differences serve all four outputs, as in a transform of Hadamard's. `opposite` says of each
-/// pair whether the signs differ in the first output; `ones`, whether the first input has coefficients of 1.
+/// pair whether the signs differ in the first output; `ones`, whether the first input has coefficients of 1;
+/// `hadamard` is the factor, a power of two, of four outputs that are it times (a + b) + (c + d), (a - b) +
+/// (c - d), (a + b) - (c + d) and (a - b) - (c - d), else 0.
 struct MixGroup {
   int32_t first, count, common, coefficients;
   More more;
   bool paired = false;
   bool opposite[2] = {};
   bool ones = false;
+  float hadamard = 0;
 };
 
 /// Linear mixtures: output o is the sum over e in [begin[o], begin[o + 1]) of coefficient[e] * input
@@ -48,7 +51,7 @@ struct Links {
   int64_t count;
 };
 
-/// Memory that is asked for before its turn.
+/// Memory that is asked for before its turn; none where `from` is null.
 struct Fetched {
   const float* from = nullptr;
   int64_t count = 0;  ///< of its values
@@ -178,7 +181,7 @@ constexpr int64_t kTopBlock = 256;
 /// stream_I: y[g * y_vector + row * 1] = sum_c sum_q weights[c][row][q] * z[(g * components + c) * cols + q]
 /// for vectors g, rows of the weights, and one component or more: each weight is read once from memory for
 /// all vectors. y, which must not overlap the others, may be read on the way. No bit of a value depends on
-/// the number of rows or vectors.
+/// the number of rows or vectors. In the end weights from `next` on, if any, are fetched.
 ///
 /// softmax: each row of x becomes exp(x + bias - max) / sum of these; `bias` is null or one value a column,
 /// which may be minus infinity where not all are. Rows of biases lie bias_row elements apart, 0 where all
@@ -240,9 +243,11 @@ struct Table {
   void (*dots_b)(const bf16* const* a, int32_t count_a, int64_t a_row, const float* const* b, int32_t count_b,
                  int64_t b_row, int64_t rows, int64_t cols, float* sums);
   void (*stream_f)(const float* const* weights, int32_t components, int64_t weight_row, int64_t rows,
-                   int64_t cols, const float* z, int64_t vectors, float* y, int64_t y_vector);
+                   int64_t cols, const float* z, int64_t vectors, float* y, int64_t y_vector,
+                   const float* next);
   void (*stream_b)(const bf16* const* weights, int32_t components, int64_t weight_row, int64_t rows,
-                   int64_t cols, const float* z, int64_t vectors, float* y, int64_t y_vector);
+                   int64_t cols, const float* z, int64_t vectors, float* y, int64_t y_vector,
+                   const bf16* next);
   void (*softmax)(float* x, int64_t x_row, int64_t rows, int64_t cols, const float* bias, int64_t bias_row);
   float (*exp_sum)(const float* x, int64_t cols, float* tops);
   void (*softmax_backward)(const float* y, int64_t y_row, float* dy, int64_t dy_row, int64_t rows,

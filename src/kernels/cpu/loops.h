@@ -7,6 +7,7 @@
 // All are bound by loads and stores: every input comes from the first or second level cache once for each
 // output that uses it, sums stay in registers, and a column tail goes through a padded vector.
 
+#include "kernels/cpu/attend.h"
 #include "kernels/cpu/cells.h"
 #include "kernels/cpu/dropout.h"
 #include "kernels/cpu/epilogues.h"

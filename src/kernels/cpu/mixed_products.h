@@ -8,14 +8,18 @@ namespace quatrain::kernels::cpu {
 
 namespace {
 
-// Sums of a tile, its mixtures and what they are made of fill the registers.
+// Sums of a tile, its mixtures and what they are made of fill the registers. A line of columns for any number
+// of rows, as far as they go: with two, one or two rows asked for weights from memory faster than it gives
+// them, and took up to 1.6 times as long; with half a line, one row took 1.9 times as long.
 constexpr int kMixedRows = kLanes == 16 ? 4 : 2, kMixedOutputs = 4;
+constexpr int kSingleVectors = kLanes == 16 ? 1 : 2;  // of a single row
 
-/// What a tile's mixtures are: four made of sums and differences of pairs, or inputs as they are.
-enum class Made { in_pairs, copied };
+/// What a tile's mixtures are: four made of sums and differences of pairs, the same without coefficients
+/// (whose one factor the sums are multiplied by in the end, which no bit depends on), or inputs as they are.
+enum class Made { in_pairs, as_hadamard, copied };
 
-/// Operands of consecutive outputs, and what is fetched meanwhile: from `ahead`, which moves on by `step`
-/// bytes for each row of w.
+/// Operands of consecutive outputs, and what is fetched meanwhile, two vectors for each row of w: from
+/// `ahead`, which moves on by `step` bytes each time.
 struct MixedTile {
   const Mix& mix;
   const float* const* w;
@@ -34,56 +38,73 @@ struct MixedTile {
   const float* input(int32_t t, int32_t e) const { return w[mix.source[mix.begin[first() + t] + e]]; }
 };
 
-/// A vector of each mixture, with the bits that `combine` gives it; `get` loads from an input.
-template <int count, Made made, class Get>
-[[gnu::always_inline]] inline void make_mixtures(const MixedTile& tile, const float* const (&in)[4],
-                                                 const Get& get, Vec (&to)[count]) {
+/// A vector of each mixture, of a vector of each input. Its bits are those that `combine` gives it.
+template <Made made, int count, int inputs>
+[[gnu::always_inline]] inline void make_mixtures(const MixedTile& tile, const Vec (&in)[inputs],
+                                                 Vec (&to)[count]) {
   if constexpr (made == Made::copied) {
 #pragma GCC unroll 4
-    for (int t = 0; t < count; ++t) to[t] = Vec{} + get(in[t]);
+    for (int t = 0; t < count; ++t) to[t] = in[t];
+  } else if constexpr (made == Made::as_hadamard) {
+    // Sums cost less beside products than products with 1 and -1 do.
+    const Vec a = in[0] + in[1], b = in[0] - in[1], c = in[2] + in[3], d = in[2] - in[3];
+    to[0] = a + c, to[1] = b + d, to[2] = a - c, to[3] = b - d;
   } else {
-    make_pairs(tile.mix, *tile.group, get(in[0]), get(in[1]), get(in[2]), get(in[3]), to);
+    make_pairs(tile.mix, *tile.group, in[0], in[1], in[2], in[3], to);
   }
 }
 
 /// `count` outputs of so many rows and vectors of columns, or of the first `part` columns of one vector. A
-/// function of its own, in whose registers nothing of the others is kept.
+/// function of its own, in whose registers nothing of the others is kept. There are just enough for its
+/// addresses if each advances by itself, as the empty asm makes it; an address that the compiler keeps in a
+/// vector costs a seventh.
 template <int rows, int vectors, int count, Made made, bool whole>
 [[gnu::noinline]] void mixed_tile(const MixedTile& tile, int64_t part) {
-  const float* in[4] = {};
+  constexpr int kInputs = made == Made::copied ? count : 4;
+  constexpr auto kValue = static_cast<int64_t>(sizeof(float));
+  constexpr int kFetchedLines = (2 * vectors * kLanes * kValue + kCacheLine - 1) / kCacheLine;
+  const float *in[kInputs], *x[rows];
 #pragma GCC unroll 4
-  for (int i = 0; i < (made == Made::copied ? count : 4); ++i)
-    in[i] = made == Made::copied ? tile.input(i, 0) : tile.input(0, i);
-  const char* x[rows];
+  for (int i = 0; i < kInputs; ++i)
+    in[i] = (made == Made::copied ? tile.input(i, 0) : tile.input(0, i)) + tile.w_at;
 #pragma GCC unroll 4
-  for (int i = 0; i < rows; ++i) x[i] = reinterpret_cast<const char*>(tile.x + i * tile.x_row);
-  int64_t one = tile.x_output * static_cast<int64_t>(sizeof(float)), three = 3 * one;
+  for (int i = 0; i < rows; ++i) x[i] = tile.x + i * tile.x_row;
+  const float* const end = x[0] + tile.depth;
   const char* ahead = tile.ahead;
+  const int64_t w_row = tile.w_row, step = tile.step;
+  int64_t one = tile.x_output * kValue, three = 3 * one;
   Vec sum[rows][count][vectors] = {};
-  int64_t at = tile.w_at;
-  for (int64_t k = 0; k < tile.depth; ++k, at += tile.w_row, ahead += tile.step) {
+  while (x[0] < end) {
     asm("" : "+r"(one), "+r"(three));  // products.h says why
     Vec mixtures[vectors][count];
 #pragma GCC unroll 2
-    for (int v = 0; v < vectors; ++v)
-      make_mixtures<count, made>(
-          tile, in,
-          [&](const float* w) {
-            return whole ? load(w + at + v * kLanes) : load_part(w + at + v * kLanes, part);
-          },
-          mixtures[v]);
-    for (const char* line = ahead; line < ahead + tile.step; line += kCacheLine)
-      __builtin_prefetch(line, 0, 2);
+    for (int v = 0; v < vectors; ++v) {
+      Vec inputs[kInputs];
+#pragma GCC unroll 4
+      for (int i = 0; i < kInputs; ++i)
+        inputs[i] = whole ? load(in[i] + v * kLanes) : load_part(in[i] + v * kLanes, part);
+      make_mixtures<made>(tile, inputs, mixtures[v]);
+    }
+#pragma GCC unroll 4
+    for (const float*& from : in) {
+      from += w_row;
+      asm("" : "+r"(from));
+    }
+#pragma GCC unroll 2
+    for (int line = 0; line < kFetchedLines; ++line) __builtin_prefetch(ahead + line * kCacheLine, 0, 2);
+    ahead += step;
     const int64_t distances[4] = {0, one, 2 * one, three};
 #pragma GCC unroll 4
     for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 4
       for (int t = 0; t < count; ++t) {
-        const Vec a = *reinterpret_cast<const float*>(x[i] + distances[t]) - Vec{};  // in every lane
+        const char* const value = reinterpret_cast<const char*>(x[i]) + distances[t];
+        const Vec a = *reinterpret_cast<const float*>(value) - Vec{};  // in every lane
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; ++v) sum[i][t][v] += a * mixtures[v][t];
       }
-      x[i] += sizeof(float);
+      ++x[i];
+      asm("" : "+r"(x[i]));
     }
   }
 #pragma GCC unroll 4
@@ -93,7 +114,8 @@ template <int rows, int vectors, int count, Made made, bool whole>
 #pragma GCC unroll 2
       for (int v = 0; v < vectors; ++v) {
         float* const y = tile.y[tile.first() + t] + i * tile.y_row + tile.y_at + v * kLanes;
-        whole ? store(y, sum[i][t][v]) : store_part(y, sum[i][t][v], part);
+        const Vec total = made == Made::as_hadamard ? tile.group->hadamard * sum[i][t][v] : sum[i][t][v];
+        whole ? store(y, total) : store_part(y, total, part);
       }
 }
 
@@ -117,27 +139,28 @@ inline void mixed_outputs(int32_t outputs, int64_t rows, const MixedTile& tile, 
   if constexpr (count > 1)
     if (outputs < count) return mixed_outputs<vectors, whole, most, count - 1>(outputs, rows, tile, part);
   if constexpr (count == kMixedOutputs)
-    if (tile.group->paired) return mixed_rows<vectors, count, Made::in_pairs, whole, most>(rows, tile, part);
+    if (tile.group->paired) {
+      if (tile.group->hadamard)
+        return mixed_rows<vectors, count, Made::as_hadamard, whole, most>(rows, tile, part);
+      return mixed_rows<vectors, count, Made::in_pairs, whole, most>(rows, tile, part);
+    }
   mixed_rows<vectors, count, Made::copied, whole, most>(rows, tile, part);
 }
 
 void mixed_product(const Mix& mix, const float* const* w, int64_t w_row, int64_t depth, int64_t cols,
                    const float* x, int64_t x_output, int64_t x_row, int64_t rows, float* const* y,
                    int64_t y_row, const Fetched& next) {
-  constexpr int kFewRows = kMixedRows / 2;  // these have too few sums under way in one vector
-  const int64_t tall = (rows + kMixedRows - 1) / kMixedRows, wide = rows > kFewRows ? 1 : 2,
-                across = (cols + wide * kLanes - 1) / (wide * kLanes);
+  const int64_t wide = (rows == 1 ? kSingleVectors : 1) * kLanes, tall = (rows + kMixedRows - 1) / kMixedRows,
+                across = (cols + wide - 1) / wide;
   int64_t parts = 0;
   for (int32_t group = 0; group < mix.groups; ++parts)
     group += mix.group[group].paired ? 1 : outputs_at(mix, group);
   const int64_t steps = tall * across * parts * depth;
   MixedTile tile{mix, w, w_row, depth, x_output, x_row, y, y_row, nullptr, x, 0, 0, nullptr, 0};
-  tile.step = steps > 0 ? next.count * 4 / steps : 0;
-  tile.ahead = reinterpret_cast<const char*>(next.count > 0 ? next.from : x);
+  tile.step = steps > 0 && next.from ? next.count * 4 / steps : 0;
+  tile.ahead = reinterpret_cast<const char*>(next.from ? next.from : x);
   for (int64_t col = 0; col < cols;) {
-    const int64_t left = cols - col, width = left >= 2 * kLanes ? wide * kLanes
-                                             : left < kLanes    ? left
-                                                                : kLanes;
+    const int64_t left = cols - col, width = left >= wide ? wide : left < kLanes ? left : kLanes;
     for (int64_t group = 0, row = 0; group < tall; ++group) {
       const int64_t count = (rows - row) / (tall - group);
       for (int32_t g = 0; g < mix.groups;) {
@@ -145,8 +168,8 @@ void mixed_product(const Mix& mix, const float* const* w, int64_t w_row, int64_t
         tile.group = &mix.group[g];
         tile.x = x + row * x_row + tile.first() * x_output;
         tile.w_at = col, tile.y_at = row * y_row + col;
-        if (width == 2 * kLanes)
-          mixed_outputs<2, true, kFewRows>(outputs, count, tile, 0);
+        if (width > kLanes)
+          mixed_outputs<kSingleVectors, true, 1>(outputs, count, tile, 0);
         else if (width == kLanes)
           mixed_outputs<1, true, kMixedRows>(outputs, count, tile, 0);
         else

@@ -35,6 +35,7 @@ struct Streamed {
   const float* z;
   float* y;
   int64_t y_vector;
+  const T* following;  ///< used after the last row, component for component; null: the rows that follow
 
   /// What is used so many rows after a row of a component: the next of its rows, or at a strip's end the
   /// first of those that follow it.
@@ -42,35 +43,10 @@ struct Streamed {
     const int64_t then = row + ahead, next = component + together;
     if (then < rows) return weights[component] + then * weight_row;
     if (next < components) return weights[next] + (then - rows) * weight_row;
+    if (following) return following + (weights[next % components] - weights[0]) + (then - rows) * weight_row;
     return weights[next % components] + then * weight_row;
   }
 };
-
-/// Lane j of the result is a's or b's (by bit `step` of j) value in lane j plus that in the lane `step` away.
-template <int step>
-inline Vec merged(Vec a, Vec b) {
-  const Lanes lane = lane_numbers(), odd = (lane & step) != 0;
-  const Lanes here = lane + (odd & kLanes), there = (lane ^ step) + (odd & kLanes);
-  return __builtin_shuffle(a, b, here) + __builtin_shuffle(a, b, there);
-}
-
-/// The sums of so many vectors, a power of two and no more than there are lanes, each in its lane. All are
-/// added in one order: no bit depends on how rows are cut into tiles.
-template <int count, int step = 1>
-inline Vec sums(const Vec* v) {
-  if constexpr (count == 1) {
-    Vec sum = v[0];
-#pragma GCC unroll 4
-    for (int further = step; further < kLanes; further *= 2)
-      sum += __builtin_shuffle(sum, lane_numbers() ^ further);
-    return sum;
-  } else {
-    Vec half[count / 2];
-#pragma GCC unroll 16
-    for (int i = 0; i < count / 2; ++i) half[i] = merged<step>(v[2 * i], v[2 * i + 1]);
-    return sums<count / 2, 2 * step>(half);
-  }
-}
 
 /// A tile of weight rows times a tile of vectors, of components first .. end; the sums stay in registers over
 /// the whole length. Weights of a later tile are fetched meanwhile, in the order in which they lie: memory is
@@ -129,7 +105,7 @@ inline void stream_rows(const Streamed<T>& call, int64_t first, int64_t end, int
 
 template <class T>
 void stream(const T* const* weights, int32_t components, int64_t weight_row, int64_t rows, int64_t cols,
-            const float* z, int64_t vectors, float* y, int64_t y_vector) {
+            const float* z, int64_t vectors, float* y, int64_t y_vector, const T* next) {
   const int64_t width = cols > 0 ? cols : 1, bytes = width * static_cast<int64_t>(sizeof(T));
   // Not of the number of rows or vectors: a sum's bits depend on it.
   int64_t together = kStreamVectorBytes / (kStreamVectors * 4 * width);
@@ -150,11 +126,13 @@ void stream(const T* const* weights, int32_t components, int64_t weight_row, int
                    .ahead = kStreamRows * (tiles > 1 ? tiles : 1),
                    .z = z,
                    .y = y,
-                   .y_vector = y_vector};
+                   .y_vector = y_vector,
+                   .following = nullptr};
   for (int64_t begin = 0; begin < rows; begin += strip) {
     call.rows = rows - begin < strip ? rows - begin : strip;
     for (int32_t c = 0; c < components; ++c) from[c] = weights[c] + begin * weight_row;
     call.y = y + begin;
+    if (begin + strip >= rows) call.following = next;
     for (int64_t first = 0; first < components; first += together) {
       const int64_t end = first + together < components ? first + together : components;
       int64_t vector = 0;

@@ -115,6 +115,32 @@ inline float sum(Vec v) {
   return joined(v, [](Vec a, Vec b) { return a + b; })[0];
 }
 
+/// Lane j of the result is a's or b's (by bit `step` of j) value in lane j plus that in the lane `step` away.
+template <int step>
+inline Vec merged(Vec a, Vec b) {
+  const Lanes lane = lane_numbers(), odd = (lane & step) != 0;
+  const Lanes here = lane + (odd & kLanes), there = (lane ^ step) + (odd & kLanes);
+  return __builtin_shuffle(a, b, here) + __builtin_shuffle(a, b, there);
+}
+
+/// The sums of so many vectors, a power of two and no more than there are lanes, each in its lane. All are
+/// added in one order: no bit depends on how rows are cut into tiles.
+template <int count, int step = 1>
+inline Vec sums(const Vec* v) {
+  if constexpr (count == 1) {
+    Vec sum = v[0];
+#pragma GCC unroll 4
+    for (int further = step; further < kLanes; further *= 2)
+      sum += __builtin_shuffle(sum, lane_numbers() ^ further);
+    return sum;
+  } else {
+    Vec half[count / 2];
+#pragma GCC unroll 16
+    for (int i = 0; i < count / 2; ++i) half[i] = merged<step>(v[2 * i], v[2 * i + 1]);
+    return sums<count / 2, 2 * step>(half);
+  }
+}
+
 /// Lanes x lanes, in registers: log2(lanes) rounds of two-source permutations.
 inline void transpose_tile(Vec (&v)[kLanes]) {
 #pragma GCC unroll 4

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/engine/few.h"
+#include "ops/engine/next_weights.h"
 #include "ops/engine/products.h"
 
 namespace quatrain::ops::engine {
@@ -19,12 +20,14 @@ constexpr int64_t kWork = 1 << 17;        // products of a strip: enough to be w
 void multiply_streamed(const Stream& s, int64_t rows, const float* mixed, int64_t begin, int64_t end,
                        float* y) {
   const int64_t depth = s.n * s.p, together = s.together;
+  const auto block_at = [&](int64_t col) { return s.packed + col / together * together * depth; };
+  const auto* const after = static_cast<const float*>(next_weights(block_at(begin)));
   for (int64_t col = begin; col < end;) {
     const int64_t block = col / together * together, width = std::min(together, s.m - block),
                   cols = std::min(block + width, end) - col;
-    const float* const part = s.packed + block * depth + (col - block);
+    const float* const part = block_at(col) + (col - block);
     linked_product(rows * s.n, cols, depth, {&mixed, &part, 1}, depth, width, y + col, s.m,
-                   {part + depth * width, depth * width});
+                   {col + cols < end ? block_at(col + cols) : after, depth * width});
     col += cols;
   }
 }
@@ -91,11 +94,13 @@ void run(const Stream& s) {
       if (s.S.dtype == at::kFloat) {
         const float* weights[kMaxComponents];
         pointers(s.S, s.n, first, 0, weights);
-        k.stream_f(weights, n, s.S.row, count, s.p, z, rows * s.n, y + first, s.m);
+        k.stream_f(weights, n, s.S.row, count, s.p, z, rows * s.n, y + first, s.m,
+                   static_cast<const float*>(next_weights(weights[0])));
       } else {
         const kernels::cpu::bf16* weights[kMaxComponents];
         pointers(s.S, s.n, first, 0, weights);
-        k.stream_b(weights, n, s.S.row, count, s.p, z, rows * s.n, y + first, s.m);
+        k.stream_b(weights, n, s.S.row, count, s.p, z, rows * s.n, y + first, s.m,
+                   static_cast<const kernels::cpu::bf16*>(next_weights(weights[0])));
       }
     });
     if (s.bias)

@@ -20,6 +20,7 @@
 #include <algorithm>
 
 #include "ops/engine/few.h"
+#include "ops/engine/next_weights.h"
 #include "ops/engine/scratch.h"
 #include "ops/engine/upcoming.h"
 
@@ -91,6 +92,7 @@ class Rectangle {
 
  private:
   void compute_panel() {
+    if (p_.packed) after_ = static_cast<const T*>(next_weights(packed(task_.col, 0)));
     for_depth([&](int64_t k0, int64_t depth) {
       left_.make(k_, task_.row, rows_, k0, depth);
       for_strips([&](int64_t col, int64_t cols) {
@@ -140,10 +142,11 @@ class Rectangle {
   const T* packed(int64_t col, int64_t k0) const {
     return static_cast<const T*>(p_.packed) + packed_offset<T>(p_, col, k0);
   }
-  /// The packed block that a single panel meets next.
+  /// The packed block that a single panel meets next; at the end the one that this thread is likely to begin
+  /// with in the next pass.
   const T* next_of(int64_t col, int64_t cols, int64_t k0, int64_t depth) const {
     if (col + cols < task_.col_end) return packed(col + cols, k0);
-    return packed(task_.col, k0 + depth < p_.K ? k0 + depth : 0);
+    return k0 + depth < p_.K ? packed(task_.col, k0 + depth) : after_;
   }
 
   /// The panel at `row` times the strip at `from`.
@@ -239,6 +242,7 @@ class Rectangle {
   const bool in_place_ = own_ && reads_in_place(p_);
   Left<T> left_{p_, rows_ + b_.tile, b_.depth, in_place_};
   T* right_ = nullptr;
+  const T* after_ = nullptr;  // packed weights of what this thread does next, as far as is known
   Few<float*> products_{R_}, kept_{p_.products ? R_ : 0};
   Upcoming upcoming_;  // rows, where they are fetched
 };
