@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "bench/convolution.h"
 #include "bench/linear.h"
 #include "cli/bench_run.h"
@@ -6,7 +8,7 @@
 namespace quatrain::cli {
 
 int bench_convolution_command(const BenchConvolutionArguments& a) {
-  if (a.images.size() != 1 && a.images.size() != a.channels.size())
+  if (a.images.size() > 1 && a.images.size() != a.channels.size())
     throw UsageError("bench: --image must be one size, or one for each of --channels, got " +
                      std::to_string(a.images.size()) + " for " + std::to_string(a.channels.size()));
   if (a.depth > 0 && a.axes != 0 && a.axes != 3)
@@ -28,7 +30,8 @@ int bench_convolution_command(const BenchConvolutionArguments& a) {
               if (winograd != "auto" && winograd != "none" && !transforms)
                 throw UsageError("bench: --winograd " + winograd +
                                  " is of --kernel 3 and --stride 1 alone, without --dilation and --axes 1");
-              const int64_t image = a.images[a.images.size() == 1 ? 0 : i];
+              const int64_t image = a.images.empty() ? std::max<int64_t>(1, 2048 / a.channels[i])
+                                                     : a.images[a.images.size() == 1 ? 0 : i];
               const int64_t inputs = a.in_channels > 0 ? a.in_channels : a.channels[i];
               check_sizes(algebra, {{.option = "--channels", .size = a.channels[i], .groups = a.groups}});
               check_sizes(algebra, {{.option = "--in-channels", .size = inputs, .groups = a.groups}});

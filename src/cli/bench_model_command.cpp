@@ -85,7 +85,8 @@ int bench_model_command(const BenchModelArguments& arguments) {
                      .make = [twin, &data](const bench::ModelPass& pass, int64_t count) {
                        return calls_of(twin, *data, pass, count);
                      }});
-  const std::vector<bench::ModelPass> passes{{true, asked.batch}, {false, 32}, {false, 1}};
+  std::vector<bench::ModelPass> passes{{true, asked.batch}};
+  for (const int64_t batch : arguments.batches) passes.push_back({false, batch});
   const int threads = at::get_num_threads();
   bench::Subject subject = bench::models(twins, passes, threads, recipe.about().unit, arguments.seconds);
   subject.title = recipe.name + ", fresh models, " + counted(threads, "thread");

@@ -150,7 +150,12 @@ void BenchOptions::add_convolution(CLI::App& bench) {
   list("--channels", a.channels, "Channels of input and output")->check(CLI::Range(1, 1 << 14));
   number("--in-channels", a.in_channels, "Channels of the input, as of a first layer; 0: those of the output")
       ->check(CLI::Range(0, 1 << 14));
-  list("--image", a.images, "Height and width, one or one for each of --channels")
+  command
+      ->add_option(
+          "--image", a.images,
+          "Height and width, one or one for each of --channels; by default 2048 / channels: 32 with 64 "
+          "of them, 4 with 512")
+      ->delimiter(',')
       ->check(CLI::Range(1, 1 << 20));
   list("--batch", a.batches, "Images at a time")->check(CLI::Range(1, 1 << 14));
   number("--axes", a.axes,
@@ -216,6 +221,12 @@ void BenchOptions::add_model(CLI::App& bench) {
   command->footer(kBenchModelFooter);
   add_recipe_options(*command, model_);
   add_twins(*command, model_);
+  command
+      ->add_option("--batch", model_.batches,
+                   "Inputs at a time in inference; training takes the recipe's batches")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 14))
+      ->capture_default_str();
   add_seconds(*command, model_.seconds);
   command->add_option("--json", model_.json, kJson)->type_name("FILE");
   command->callback([this] { *chosen_ = [this] { return bench_model_command(model_); }; });

@@ -169,7 +169,7 @@ int bench_recurrent_command(const BenchRecurrentArguments& arguments);
 
 struct BenchConvolutionArguments {
   std::vector<std::string> algebras{"quaternion"}, winograd{"auto"};
-  std::vector<int64_t> channels{64, 128, 256, 512}, images{32, 16, 8, 4}, batches{16};
+  std::vector<int64_t> channels{64, 128, 256, 512}, images, batches{16};
   int64_t in_channels = 0;  ///< 0: as many as channels
   int64_t axes = 0, depth = 0, kernel = 3, stride = 1, dilation = 1, groups = 1;
   std::string order = "last", dtype = "float32";
@@ -209,6 +209,7 @@ struct BenchPairsArguments {
 int bench_pairs_command(const BenchPairsArguments& arguments);
 
 struct BenchModelArguments : TwinsArguments {
+  std::vector<int64_t> batches{32, 1};  ///< of inference
   double seconds = 5;
   std::string json;
 };

@@ -38,8 +38,9 @@ inline constexpr const char* kPredictFooter =
     R"(Prints one line for each line that it reads, in order, with tabs between. What is in it depends on the kind of run:
 where texts are classified, the label, then the probability of every label in the order of the run's labels.txt; of a
 picture (a file) the likeliest class and its probability; of a recording (a file) what was said; where lines become lines,
-the best target, or several with their scores (decode.best, decode.scores). Where lines become lines, decode.reads lets a
-line have the beginning of its target, or a target to be scored, behind a tab. The kind regression reads the input's
+the best target, or several with their scores (decode.best, decode.scores); of a language model, what follows the line, as
+the keys of [generate] say (tokens, temperature, top_k, top_p, seed), or how likely the line is (generate.score). Where
+lines become lines, decode.reads lets a line have the beginning of its target, or a target to be scored, behind a tab. The kind regression reads the input's
 numbers with spaces between (two quaternions are 8), copy_memory the symbols as digits without spaces (10 of them).
 
 --with answers together with other runs of the same pieces: each token by the mean of their probabilities.
@@ -54,6 +55,7 @@ Examples:
   quatrain predict runs/pets cat.jpg dog.png
   arecord -t raw -f S16_LE -c 1 -r 8000 | quatrain predict runs/digits --live
   quatrain predict runs/translation --set decode.beam=8 --set decode.best=4 --set decode.scores=true < lines.txt
+  echo "It was a dark" | quatrain predict runs/book --set generate.temperature=0
   quatrain predict runs/seed1 --with runs/seed2 --with runs/seed3 < lines.txt
   quatrain predict runs/translation --set decode.reads=pair < sources-and-targets.tsv)";
 

@@ -8,16 +8,29 @@ namespace {
 
 struct Cifar {
   std::vector<std::string> subfolders, train, test;
-  const char* names;    // of classes
-  int64_t classes;      // as published
-  int64_t label_bytes;  // before a picture
-  int64_t label_at;     // which of them counts
+  const char* names;                         // of classes
+  int64_t classes;                           // as published
+  int64_t label_bytes;                       // before a picture
+  int64_t label_at;                          // which of them counts
+  const char* pickles = "cifar-100-python";  // folder of the version for Python
+  const char* pickle = "meta";               // a file of it
 };
+
+/// Names the version for Python, which torchvision downloads, where it is there in place of the binary one.
+void refuse_pickles(const ImageSource& source, const Cifar& cifar) {
+  for (const auto& sub : cifar.subfolders)
+    if (fs::exists(source.folder / sub / cifar.train[0])) return;
+  for (const auto& here : {source.folder / cifar.pickles, source.folder})
+    TORCH_CHECK(!fs::exists(here / cifar.pickle), "data: ", here.string(),
+                " is the set's version for Python; the ", source.reader,
+                " format needs the binary version, with ", cifar.train[0], ", which is another download");
+}
 
 void read_cifar(ImageGathering& gathering, const Cifar& cifar) {
   const auto& source = gathering.source();
   std::vector<std::string> files = cifar.train;
   files.insert(files.end(), cifar.test.begin(), cifar.test.end());
+  refuse_pickles(source, cifar);
   const fs::path folder = find_folder(source.reader, source.folder, cifar.subfolders, files);
   std::vector<std::string> classes = read_class_names(folder / cifar.names, cifar.classes);
   TORCH_CHECK(std::ssize(classes) == cifar.classes, "data: ", (folder / cifar.names).string(), " must name ",
@@ -54,7 +67,9 @@ void read_cifar10(ImageGathering& gathering) {
                          .names = "batches.meta.txt",
                          .classes = 10,
                          .label_bytes = 1,
-                         .label_at = 0});
+                         .label_at = 0,
+                         .pickles = "cifar-10-batches-py",
+                         .pickle = "batches.meta"});
 }
 
 void read_cifar100(ImageGathering& gathering) {

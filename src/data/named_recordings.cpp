@@ -5,13 +5,14 @@
 
 #include "data/speech_readers.h"
 #include "data/text_file.h"
+#include "support/text.h"
 
 /// Sets whose files' names say it all.
 namespace quatrain::data {
 namespace fs = std::filesystem;
 namespace {
 
-/// The WAV files of the first of folder/sub that has any, by the bytes of their names.
+/// The WAV files of the first of folder/sub that has any, or its FLAC files, by the bytes of their names.
 std::vector<fs::path> find_recordings(const SpeechSource& source, const std::vector<std::string>& subs,
                                       const std::string& names) {
   check_folder(source.reader, source.folder, names);
@@ -20,13 +21,15 @@ std::vector<fs::path> find_recordings(const SpeechSource& source, const std::vec
     const fs::path here = sub.empty() ? source.folder : source.folder / sub;
     tried.push_back(here.string());
     if (!fs::is_directory(here)) continue;
-    std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(here))
-      if (entry.path().extension() == ".wav") files.push_back(entry.path());
-    std::sort(files.begin(), files.end());
-    if (!files.empty()) return files;
+    for (const char* kind : {".wav", ".flac"}) {
+      std::vector<fs::path> files;
+      for (const auto& entry : fs::directory_iterator(here))
+        if (lower_case(entry.path().extension().string()) == kind) files.push_back(entry.path());
+      std::sort(files.begin(), files.end());
+      if (!files.empty()) return files;
+    }
   }
-  TORCH_CHECK(false, "data: there is no .wav file in ", join(tried), "; the ", source.reader,
+  TORCH_CHECK(false, "data: there is no .wav or .flac file in ", join(tried), "; the ", source.reader,
               " format needs ", names, " in one folder");
 }
 

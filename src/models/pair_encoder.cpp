@@ -25,6 +25,7 @@ void PairEncoderImpl::reset() {
                                                .trained(options.train_words())));
   nn::LSTMOptions lstm(options.input_size(), options.hidden_size());
   lstm.like(options);
+  if (options.num_layers() == 1) lstm.dropout(0);  // there is nothing between layers
   lstm.recurrent_settings = options.recurrent_settings;
   lstm.sizes = options.sizes;
   lstm.sizes.direction_first = options.bidirectional();  // as a real twin has it, whose weights can be taken

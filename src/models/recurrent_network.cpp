@@ -16,6 +16,7 @@ template <class Layer>
 Layer layer_options(const RecurrentNetworkOptions& options) {
   Layer layer(options.input_size(), options.hidden_size());
   layer.like(options);
+  if (options.num_layers() == 1) layer.dropout(0);  // it acts before `dense` alone
   layer.recurrent_settings = options.recurrent_settings;
   layer.sizes = options.sizes;
   // As a real twin has it, whose weights can be taken; but a layer of the algebra reads whole numbers.

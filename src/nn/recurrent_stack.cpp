@@ -24,6 +24,9 @@ void RecurrentStack::make(torch::nn::Module& layer, const char* name, RecurrentW
   state_ = first.projection > 0 ? first.projection : hidden_;
   require(sizes.layers >= 1, name, ": num_layers must be at least 1, got ", sizes.layers);
   require_probability(name, "dropout", dropout);
+  if (dropout > 0 && sizes.layers == 1)
+    TORCH_WARN(name, ": dropout is between the layers, so dropout = ", dropout,
+               " does nothing with num_layers = 1");
   for (const auto& [asked, option] :
        {std::pair(sizes.share_directions, "share_directions"), {sizes.direction_first, "direction_first"}})
     require(sizes.bidirectional || !asked, name, ": ", option, " needs two directions; set bidirectional");

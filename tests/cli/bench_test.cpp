@@ -88,6 +88,8 @@ TEST(BenchConvolution, prints_a_line_a_case) {
     EXPECT_EQ(one["dtype"], "float64");
     EXPECT_FALSE(one.contains("ratio_reordered"));
   }
+  // Without --image 2048 values in a row of all channels together.
+  EXPECT_EQ(cases_of(place, "bench convolution --channels 512 --batch 1" + kQuick)[0]["image"], 4);
   const Outcome outcome = place.run("bench convolution --channels 32,64 --image 8,4,2" + kQuick);
   EXPECT_NE(outcome.code, 0);
   EXPECT_THAT(outcome.error,
@@ -361,6 +363,12 @@ TEST(BenchModel, puts_every_twin_beside_the_real_one) {
   EXPECT_EQ(cases[2]["batch"], 32);
   EXPECT_EQ(cases[4]["batch"], 1);
   EXPECT_FALSE(std::filesystem::exists(place.path("runs")));
+
+  const Outcome asked = place.run(words + " --batch 5");
+  ASSERT_EQ(asked.code, 0) << asked.error;
+  const json fives = json::parse(place.read("cases.json"));
+  ASSERT_EQ(fives.size(), 2 * 2);
+  EXPECT_EQ(fives[2]["batch"], 5);
 }
 
 // Without a real twin one is made; without twins the recipe itself is the other.

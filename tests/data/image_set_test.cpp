@@ -120,6 +120,14 @@ TEST_F(ImageSetTest, ReadsCifar100) {
 
 TEST_F(ImageSetTest, RefusesDamagedCifar) {
   EXPECT_THAT(error("cifar10"), HasSubstr("there is no data_batch_1.bin"));
+  write("cifar-10-batches-py/batches.meta", "");
+  EXPECT_THAT(error("cifar10"), AllOf(HasSubstr("cifar-10-batches-py is the set's version for Python"),
+                                      HasSubstr("binary version")));
+  EXPECT_THAT(error("cifar100"), HasSubstr("there is no train.bin"));
+  write("meta", "");
+  EXPECT_THAT(error("cifar100"), HasSubstr(folder_.string() + " is the set's version for Python"));
+  std::filesystem::remove(folder_ / "meta");
+  std::filesystem::remove_all(folder_ / "cifar-10-batches-py");
   write_cifar10();
   std::filesystem::remove(folder_ / "data_batch_3.bin");
   EXPECT_THAT(error("cifar10"), HasSubstr("but no data_batch_3.bin"));

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include "audio_files.h"
+#include "flac_files.h"
 #include "quatrain/data/audio.h"
 #include "support.h"
 
@@ -169,6 +170,22 @@ TEST_F(SpeechCorpusTest, SortsSpokenDigits) {
               HasSubstr("no speaker \"eve\" in " + folder_.string() + ", only ann, bob"));
   held_out.dev_speakers = held_out.test_speakers = {"bob"};
   EXPECT_THAT(error_of([&] { load_speech(held_out); }), HasSubstr("\"bob\" is in both"));
+
+  // In any case; FLAC counts where there is no WAV.
+  std::filesystem::rename(folder_ / "recordings/7_bob_49.wav", folder_ / "recordings/7_bob_49.WAV");
+  const auto write_as_flac = [&](const std::string& name) {
+    std::filesystem::create_directories((folder_ / name).parent_path());
+    write_flac(folder_ / name, std::vector<int16_t>(10), 1, 8000);
+  };
+  write_as_flac("recordings/7_bob_10.flac");
+  EXPECT_THAT(ids(load_speech(source("fsdd")).train),
+              ElementsAre("7_ann_10", "7_ann_49", "7_bob_10", "7_bob_49"));
+  write_as_flac("other/7_eve_3.FLAC");
+  SpeechSource flac = source("fsdd");
+  flac.folder = folder_ / "other";
+  EXPECT_THAT(error_of([&] { load_speech(flac); }), HasSubstr("no utterance to train on"));
+  write_as_flac("other/7_eve_30.flac");
+  EXPECT_THAT(ids(load_speech(flac).train), ElementsAre("7_eve_30"));
 
   record("recordings/ten_ann_3.wav");
   EXPECT_THAT(error_of([&] { load_speech(source("fsdd")); }), HasSubstr("must be DIGIT_SPEAKER_INDEX.wav"));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "kernels/cpu/kernels.h"
 #include "kernels/matrices.h"
@@ -21,7 +22,7 @@ TEST(Kernels, AttendIsSoftmaxOverKeysAnywhere) {
   for (const Table* const* table = available(); *table; ++table) {
     const Table* k = *table;
     for (const auto& [maps, n] : {std::pair{1, 1}, std::pair{1, 4}, std::pair{4, 4}, std::pair{8, 8}})
-      for (const int64_t heads : {1, 3, 8})
+      for (const int64_t heads : {1, 3, 8, 13})
         for (const int64_t m : {1, 5, 16, 23, 64})
           for (const int64_t count : {1, 3, 17, 40}) {
             SCOPED_TRACE(std::string(k->name) + " " + std::to_string(maps) + " " + std::to_string(n) + " " +
@@ -76,6 +77,55 @@ TEST(Kernels, AttendIsSoftmaxOverKeysAnywhere) {
               }
           }
   }
+}
+
+// Heads are computed several at once; each has the bits that it has alone.
+TEST(Kernels, AttendedHeadsDoNotDependOnEachOther) {
+  constexpr int32_t kN = 4;
+  constexpr int64_t kHeads = 13, kCount = 19, kRow = 32;
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  for (const Table* const* table = available(); *table; ++table)
+    for (const int32_t maps : {1, 4})
+      for (const int64_t m : {5, 16, 32, 40}) {
+        SCOPED_TRACE(std::string((*table)->name) + " " + std::to_string(maps) + " " + std::to_string(m));
+        const int64_t component = kHeads * m, size = kN * component;
+        const auto drawn = [&](int64_t count) {
+          std::vector<float> values(static_cast<size_t>(count));
+          std::generate(values.begin(), values.end(), [&] { return 0.5F * normal(random); });
+          return values;
+        };
+        const std::vector<float> q = drawn(maps * size), memory = drawn(2 * kCount * size);
+        // The keys and values of all heads, or of those from `head` on.
+        const auto attended = [&](int64_t head, int64_t heads, const float* queries, float* y) {
+          std::vector<const float*> keys, values;
+          for (int64_t s = 0; s < kCount; ++s) {
+            keys.push_back(memory.data() + 2 * s * size + head * m);
+            values.push_back(memory.data() + (2 * s + 1) * size + head * m);
+          }
+          std::vector<float> weights(static_cast<size_t>(heads * maps * kRow));
+          const Attended of{
+              maps, kN, heads, m, kCount, {keys.data(), component, m}, {values.data(), component, m}};
+          (*table)->attend(of, queries, weights.data(), kRow, y, heads * m);
+          return weights;
+        };
+        std::vector<float> together(static_cast<size_t>(size)), alone(static_cast<size_t>(kN * m));
+        const std::vector<float> weights = attended(0, kHeads, q.data(), together.data());
+        for (int64_t head = 0; head < kHeads; ++head) {
+          std::vector<float> of_head;
+          for (int64_t row = 0; row < maps * kN; ++row) {
+            const float* const from = q.data() + row * component + head * m;
+            of_head.insert(of_head.end(), from, from + m);
+          }
+          const std::vector<float> own = attended(head, 1, of_head.data(), alone.data());
+          for (int64_t i = 0; i < maps * kRow; ++i)
+            ASSERT_EQ(own[static_cast<size_t>(i)], weights[static_cast<size_t>(head * maps * kRow + i)]);
+          for (int64_t c = 0; c < kN; ++c)
+            for (int64_t v = 0; v < m; ++v)
+              ASSERT_EQ(alone[static_cast<size_t>(c * m + v)],
+                        together[static_cast<size_t>(c * component + head * m + v)]);
+        }
+      }
 }
 
 }  // namespace

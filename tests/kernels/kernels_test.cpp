@@ -78,9 +78,10 @@ void check_stream(const Table& k, int32_t components, int64_t vectors, int64_t r
   weights.fill(seed);
   z.fill(seed + 1);
   // What is fetched in the end is never read.
-  const T* const nowhere = nullptr;
+  static const T last{};
+  const T* const past = &last + 1;
   stream_of<T>(k)(weights.inputs(), components, weights.row(), rows, cols, z.data()[0], vectors, y.data()[0],
-                  y.row(), rows % 2 ? nowhere : nowhere + 1);
+                  y.row(), rows % 2 ? nullptr : past);
   ASSERT_TRUE(y.gaps_are_untouched());
   for (int64_t g = 0; g < vectors; ++g)
     for (int64_t row = 0; row < rows; ++row) {

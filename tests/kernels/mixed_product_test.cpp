@@ -24,7 +24,7 @@ void check(const Table& k, const Sparse& mix, int64_t rows, int64_t cols, int64_
   // Operands of outputs side by side, as the engine's are.
   const int64_t x_output = rows * x.row();
   k.mixed_product(view, w.inputs(), w.row(), depth, cols, x.inputs()[0], x_output, x.row(), rows, y.data(),
-                  y.row(), {y.data()[0], cols});
+                  y.row(), rows % 2 ? Fetched{y.data()[0], cols} : Fetched{nullptr, cols});
   ASSERT_TRUE(y.gaps_are_untouched());
   Matrices<float> mixed(outputs, depth, cols, 0);
   k.combine_f_f(view, w.inputs(), w.row(), mixed.data(), mixed.row(), depth, cols, nullptr, Store::set);

@@ -195,6 +195,8 @@ TEST(LSTM, CountsArePHMs) {
   EXPECT_EQ(count("phm(2)"), 8 * (300 * 300 / 2 + 8) + 1200);
   EXPECT_EQ(count("phm(5)"), 8 * (300 * 300 / 5 + 125) + 1200);
   EXPECT_EQ(count("phm(10)"), 8 * (300 * 300 / 10 + 1000) + 1200);
+  // With torch's two biases.
+  EXPECT_EQ(nn::parameter_report(*LSTM(LSTMOptions(300, 300).algebra("real"))).total, 722400);
 }
 
 // Two layers of 64 units in two directions, whose states are projected to 16.
@@ -363,6 +365,25 @@ TEST(LSTM, StreamsWithoutNewMemory) {
     EXPECT_GT(blocks, 0);
     EXPECT_EQ(memory.blocks(), blocks) << algebra;
   }
+}
+
+/// Keeps what is warned of.
+class Warnings : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& warning) override { all.push_back(warning.msg()); }
+  std::vector<std::string> all;
+};
+
+TEST(LSTM, WarnsOfDropoutThatDoesNothing) {
+  Warnings warnings;
+  const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
+  LSTM(LSTMOptions(8, 8).dropout(0.1).num_layers(2));
+  LSTM(LSTMOptions(8, 8));
+  EXPECT_TRUE(warnings.all.empty());
+  LSTM(LSTMOptions(8, 8).dropout(0.1));
+  ASSERT_EQ(warnings.all.size(), 1u);
+  EXPECT_EQ(warnings.all[0],
+            "LSTM: dropout is between the layers, so dropout = 0.1 does nothing with num_layers = 1");
 }
 
 TEST(LSTM, ClonesTrainsAndDropsStates) {

@@ -377,6 +377,39 @@ def test_epilogues_are_what_they_say(kind, arguments, options, algebra):
             torch.testing.assert_close(tanh, (plain + shift.view(around)).tanh(), rtol=1e-4, atol=1e-5)
 
 
+class WithEpilogue(torch.nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, *arguments):
+        return self.layer.forward_with_epilogue(*arguments)
+
+
+@pytest.mark.parametrize("algebra", ["quaternion", "phm(2)"])
+@pytest.mark.parametrize("kind, activation", [("Conv1d", "tanh"), ("Conv2d", "sigmoid"), ("Conv3d", "identity"), ("ConvTranspose2d", "tanh")])
+def test_epilogues_have_the_gradients_of_differences(kind, activation, algebra):
+    layer = getattr(nn, kind)(4, 8, 2, algebra=algebra).double()
+    torch.nn.init.normal_(layer.bias)
+    x = image(kind, 4).double()[:1, ..., :3]
+    y = layer(x)
+    operands = [x, torch.randn(8).double(), torch.randn(8).double(), torch.randn_like(y), *layer.parameters()]
+    operands = [operand.detach().requires_grad_() for operand in operands]
+
+    def fused(x, scale, shift, residual, *parameters):
+        named = dict(zip((f"layer.{name}" for name, _ in layer.named_parameters()), parameters, strict=True))
+        return torch.func.functional_call(WithEpilogue(layer), named, (x, scale, shift, residual, activation))
+
+    assert torch.autograd.gradcheck(fused, operands, fast_mode=True)
+    assert torch.autograd.gradgradcheck(fused, operands, fast_mode=True)
+    # Those of float32 are of other code.
+    wanted = torch.autograd.grad(fused(*operands).square().sum(), operands)
+    layer.float()
+    floats = [operand.detach().float().requires_grad_() for operand in operands]
+    for found, expected in zip(torch.autograd.grad(fused(*floats).square().sum(), floats), wanted, strict=True):
+        torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-4)
+
+
 def test_epilogues_have_gradients_and_compile():
     layer, norm = nn.Conv2d(8, 12, 3, padding=1, algebra="phm(4)"), torch.nn.BatchNorm2d(12).eval()
     x, residual = image("Conv2d"), torch.randn(2, 12, 6, 7)

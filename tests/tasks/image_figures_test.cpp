@@ -3,6 +3,7 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "data/image_files.h"
@@ -70,6 +71,20 @@ TEST_F(ImageFiguresTest, TopFiveIsTheShareThatPredictNames) {
   EXPECT_DOUBLE_EQ(result.test.at("accuracy"), static_cast<double>(first) / 30);
   EXPECT_LT(first, among);
   EXPECT_LT(among, 30);
+}
+
+// With a share s of the target spread over all classes, the loss is (1 - s) times that without, plus s times
+// the mean over the classes: a straight line.
+TEST_F(ImageFiguresTest, TargetsAreSmoothed) {
+  const auto loss = [](const std::string& share) {
+    torch::manual_seed(1);
+    const auto data = load_data(
+        parse_recipe(kTenShapes, "ten.toml", "ten", settings_of_tests({"train.label_smoothing=" + share})));
+    return make_task(data->recipe(), *data)->loss(0, 0).loss.item<double>();
+  };
+  const double hard = loss("0"), half = loss("0.5"), most = loss("0.9");
+  EXPECT_GT(std::abs(half - hard), 1e-4);
+  EXPECT_NEAR((half - hard) / 0.5, (most - hard) / 0.9, 1e-5);
 }
 
 TEST(ImageRecipes, TwinsOfCifar10HaveThePapersNetworks) {

@@ -95,7 +95,8 @@ struct QUATRAIN_API SpeechSource {
 ///          the name and the number of a class in each line.
 ///   tsv    train.tsv, dev.tsv (or valid, or val), test.tsv: audio path (from the file's folder on), tab,
 ///          text, and another tab and a speaker if known. A first line "path text" is a header.
-///   fsdd   Spoken digits, DIGIT_SPEAKER_INDEX.wav; index 0 to 4 is test, 5 to 9 dev, the rest train.
+///   fsdd   Spoken digits, DIGIT_SPEAKER_INDEX.wav or .flac; index 0 to 4 is test, 5 to 9 dev, the rest
+///          train.
 ///   yesno  Hebrew's yes and no, 0_0_1_....wav with 1 for yes; of the sorted names every first is train and
 ///          every second test. There is no dev set.
 QUATRAIN_API const std::vector<Reader>& speech_readers();

@@ -23,7 +23,7 @@ int32_t common(const Mix& mix, int32_t first, int32_t count) {
   return found;
 }
 
-/// Sets what a group with these coefficients has of pairs.
+/// Sets `paired`, and what goes with it, of a group with these coefficients.
 void find_pairs(MixGroup& group, const float* coefficients) {
   if (group.count != 4 || group.common < 4) return;
   for (int32_t pair = 0; pair < 2; ++pair) {

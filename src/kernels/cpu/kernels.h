@@ -173,8 +173,8 @@ constexpr int64_t kTopBlock = 256;
 ///
 /// mixed_product: y[o] (rows x cols) = x_o (sum_e coefficient[e] w[source[e]]) of each output o of a mixture
 /// of pairs and copies (groups.h: has_cheap_outputs) with groups, as `products` of what `combine` makes of w,
-/// bit for bit, but nothing is made of it in memory. All w, and all y, have rows of the same distance; x_o
-/// lie x_output values apart.
+/// bit for bit for normal numbers, but nothing is made of it in memory. All w, and all y, have rows of the
+/// same distance; x_o lie x_output values apart.
 ///
 /// dots_I: sums[i * count_b + r] += sum over rows x cols of a[i][row][col] * b[r][row][col].
 ///

@@ -8,18 +8,19 @@ namespace quatrain::kernels::cpu {
 
 namespace {
 
-// Sums of a tile, its mixtures and what they are made of fill the registers. A line of columns for any number
-// of rows, as far as they go: with two, one or two rows asked for weights from memory faster than it gives
-// them, and took up to 1.6 times as long; with half a line, one row took 1.9 times as long.
+// Sums of a tile, its mixtures and what they are made of fill the registers. With two vectors of columns one
+// or two rows asked for weights from memory faster than it gives them, and took up to 1.6 times as long. But
+// a vector of AVX2 is half a line of memory, and a single row with one took 1.9 times as long.
 constexpr int kMixedRows = kLanes == 16 ? 4 : 2, kMixedOutputs = 4;
 constexpr int kSingleVectors = kLanes == 16 ? 1 : 2;  // of a single row
 
-/// What a tile's mixtures are: four made of sums and differences of pairs, the same without coefficients
-/// (whose one factor the sums are multiplied by in the end, which no bit depends on), or inputs as they are.
+/// What a tile's mixtures are: four made of sums and differences of pairs, the same without coefficients, or
+/// inputs as they are. The one factor of `as_hadamard`, a power of two, is multiplied with the sums in the
+/// end: the same bits, where nothing leaves the range of normal numbers.
 enum class Made { in_pairs, as_hadamard, copied };
 
-/// Operands of consecutive outputs, and what is fetched meanwhile, two vectors for each row of w: from
-/// `ahead`, which moves on by `step` bytes each time.
+/// Operands of consecutive outputs, and what is fetched meanwhile, twice the vectors of the tile for each row
+/// of w: from `ahead`, which moves on by `step` bytes each time.
 struct MixedTile {
   const Mix& mix;
   const float* const* w;
@@ -38,7 +39,8 @@ struct MixedTile {
   const float* input(int32_t t, int32_t e) const { return w[mix.source[mix.begin[first() + t] + e]]; }
 };
 
-/// A vector of each mixture, of a vector of each input. Its bits are those that `combine` gives it.
+/// A vector of each mixture, of a vector of each input: the bits that `combine` gives it, but for the factor
+/// of `as_hadamard` and for the sign of a zero.
 template <Made made, int count, int inputs>
 [[gnu::always_inline]] inline void make_mixtures(const MixedTile& tile, const Vec (&in)[inputs],
                                                  Vec (&to)[count]) {
@@ -158,7 +160,7 @@ void mixed_product(const Mix& mix, const float* const* w, int64_t w_row, int64_t
   const int64_t steps = tall * across * parts * depth;
   MixedTile tile{mix, w, w_row, depth, x_output, x_row, y, y_row, nullptr, x, 0, 0, nullptr, 0};
   tile.step = steps > 0 && next.from ? next.count * 4 / steps : 0;
-  tile.ahead = reinterpret_cast<const char*>(next.from ? next.from : x);
+  tile.ahead = reinterpret_cast<const char*>(tile.step > 0 ? next.from : x);
   for (int64_t col = 0; col < cols;) {
     const int64_t left = cols - col, width = left >= wide ? wide : left < kLanes ? left : kLanes;
     for (int64_t group = 0, row = 0; group < tall; ++group) {

@@ -218,13 +218,14 @@ void products(const Links* of, int64_t count, int64_t x_row, int64_t rows, int64
     tiles += narrow && width == kLanes ? narrow_count(rows) : in_tiles.count();
   }
   int64_t steps = 0, step = 0;
-  if (next.from) {
+  const bool fetches = next.from && next.count > 0;
+  if (fetches) {
     for (int64_t i = 0; i < count; ++i) steps += of[i].count * depth * tiles;
     if (steps > 0) step = (next.count * 4 + steps - 1) / steps;
   }
   // One for all: a copy of it is read by vectors, which wait for the values just written one by one.
   ProductTile tile{of, 0, 0, x_row, w_row, depth, *y, y_row, nullptr, step};
-  tile.ahead = reinterpret_cast<const char*>(next.from ? next.from : *y);
+  tile.ahead = reinterpret_cast<const char*>(fetches ? next.from : *y);
   const Narrow n{w_row, depth, y_row, step * depth};
   for (int64_t i = 0; i < count; ++i) {
     if (of[i].count == 0 || depth == 0) {

@@ -75,7 +75,7 @@ class Task {
         out_(out),
         epilogue_(epilogue),
         planes_(plane.kernel[kDeep]),
-        deep_(planes_ > 1 || plane.padding[kDeep] > 0 || plane.a_size[kDeep] != plane.b_size[kDeep]),
+        deep_(!Meetings::are_pairs(plane)),
         leaves_cache_(!engine::stays_in_cache(winograd_packed_size(plane, way, panels.m))) {
     const int64_t most = p_.most_inputs * p_.across, rows = std::min(kTiles, p_.height * p_.across);
     inputs_ = in.channels / plane.n, outputs_ = out.channels / plane.n;

@@ -44,6 +44,10 @@ void Meetings::find(const Plane& plane, bool from_a, int64_t first, int64_t coun
     }
 }
 
+bool Meetings::are_pairs(const Plane& plane) {
+  return plane.kernel[kDeep] == 1 && plane.padding[kDeep] == 0 && plane.a_size[kDeep] == plane.b_size[kDeep];
+}
+
 int64_t Meetings::most_inputs(const Plane& plane, bool from_a, int64_t count) {
   const int64_t planes = plane.kernel[kDeep], out_depth = (from_a ? plane.b_size : plane.a_size)[kDeep],
                 columns = std::min(count, count / out_depth + 2);

@@ -29,6 +29,8 @@ struct Meetings {
 
   /// Of `count` rows of the result from number `first` on.
   void find(const Plane& plane, bool from_a, int64_t first, int64_t count, int64_t down);
+  /// True where each plane of the result meets the plane of the input with its number, and no other.
+  static bool are_pairs(const Plane& plane);
   /// The most inputs that so many rows have.
   static int64_t most_inputs(const Plane& plane, bool from_a, int64_t count);
 

@@ -99,8 +99,8 @@ inline void multiply_block(int64_t rows, int64_t cols, int64_t depth, const floa
       continue;
     }
     const int64_t share = next->count / parts;
-    linked_product(rows, together, depth, {&a, &right, 1}, a_row, together, c + done, cols,
-                   {next->from + part * share, share});
+    const float* const from = next->from ? next->from + part * share : nullptr;
+    linked_product(rows, together, depth, {&a, &right, 1}, a_row, together, c + done, cols, {from, share});
   }
 }
 

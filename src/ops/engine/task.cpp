@@ -106,6 +106,7 @@ class Rectangle {
   }
 
   void compute_panels() {
+    if (p_.packed) after_ = packed(task_.col, 0);
     for_strips([&](int64_t col, int64_t cols) {
       for_depth([&](int64_t k0, int64_t depth) {
         make_right(col, cols, k0, depth);
@@ -142,8 +143,8 @@ class Rectangle {
   const T* packed(int64_t col, int64_t k0) const {
     return static_cast<const T*>(p_.packed) + packed_offset<T>(p_, col, k0);
   }
-  /// The packed block that a single panel meets next; at the end the one that this thread is likely to begin
-  /// with in the next pass.
+  /// The packed block that comes next; after the last one what the next panel begins with or, of a single
+  /// panel, what this thread is likely to begin with in the next pass.
   const T* next_of(int64_t col, int64_t cols, int64_t k0, int64_t depth) const {
     if (col + cols < task_.col_end) return packed(col + cols, k0);
     return k0 + depth < p_.K ? packed(task_.col, k0 + depth) : after_;
@@ -242,7 +243,7 @@ class Rectangle {
   const bool in_place_ = own_ && reads_in_place(p_);
   Left<T> left_{p_, rows_ + b_.tile, b_.depth, in_place_};
   T* right_ = nullptr;
-  const T* after_ = nullptr;  // packed weights of what this thread does next, as far as is known
+  const T* after_ = nullptr;  // packed weights that come after all of these, as far as is known
   Few<float*> products_{R_}, kept_{p_.products ? R_ : 0};
   Upcoming upcoming_;  // rows, where they are fetched
 };

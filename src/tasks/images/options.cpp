@@ -122,6 +122,9 @@ void ImageOptions::describe(train::Keys& keys) {
   keys.choice("initialiser", model.map_settings.initialiser, {I::glorot, I::he, I::lecun, I::polar, I::polar_he, I::polar_paper, I::polar_paper_he},
               "How weights are drawn; fans count the whole kernel.");
 
+  keys.table("train", "How it is trained.");
+  keys.number("label_smoothing", label_smoothing, 0, 0.99, "Share of the target that is spread over all classes.");
+
   keys.table("evaluate", "How pictures are scored and answered.");
   keys.flag("flip", mirrored, "An answer is the mean over the picture and its mirror image, at twice the work.").may_change_in_answers();
   keys.number("top", top, 1, kMost, "An answer names so many classes with their probabilities, the likeliest first; no more than there are.").only_predicts();

@@ -22,6 +22,7 @@ struct ImageOptions : Options {
   data::ImageAugmentation augmentation;
   models::ResNetOptions model{0, 0};  ///< its channels and classes come with colour and data
   bool mirrored = false;              ///< an answer is the mean over a picture and its mirror image
+  double label_smoothing = 0;         ///< share of the target that is spread over all classes
   int64_t top = 1;                    ///< classes that an answer names
 
   std::unique_ptr<Options> clone() const override { return std::make_unique<ImageOptions>(*this); }

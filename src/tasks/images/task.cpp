@@ -56,7 +56,8 @@ ImageTask::ImageTask(std::shared_ptr<ImageModel> model, std::shared_ptr<const Im
 
 train::BatchLoss ImageTask::loss(int64_t epoch, int64_t index) {
   const data::ImageBatch batch = train_->batch(epoch, index).to(train::device_of(model_->module()));
-  return {F::cross_entropy(model_->forward({batch.images}), batch.labels), batch.size()};
+  const auto options = F::CrossEntropyFuncOptions().label_smoothing(model_->own().label_smoothing);
+  return {F::cross_entropy(model_->forward({batch.images}), batch.labels, options), batch.size()};
 }
 
 std::string ImageTask::describe_batch(int64_t epoch, int64_t index) {
