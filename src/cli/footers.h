@@ -40,8 +40,9 @@ where texts are classified, the label, then the probability of every label in th
 picture (a file) the likeliest class and its probability; of a recording (a file) what was said; where lines become lines,
 the best target, or several with their scores (decode.best, decode.scores); of a language model, what follows the line, as
 the keys of [generate] say (tokens, temperature, top_k, top_p, seed), or how likely the line is (generate.score). Where
-lines become lines, decode.reads lets a line have the beginning of its target, or a target to be scored, behind a tab. The kind regression reads the input's
-numbers with spaces between (two quaternions are 8), copy_memory the symbols as digits without spaces (10 of them).
+lines become lines, decode.reads lets a line have the beginning of its target, or a target to be scored, behind a tab. The
+kind regression reads the input's numbers with spaces between (two quaternions are 8), copy_memory the symbols as digits
+without spaces (10 of them).
 
 --with answers together with other runs of the same pieces: each token by the mean of their probabilities.
 

@@ -21,7 +21,7 @@ void multiply_streamed(const Stream& s, int64_t rows, const float* mixed, int64_
                        float* y) {
   const int64_t depth = s.n * s.p, together = s.together;
   const auto block_at = [&](int64_t col) { return s.packed + col / together * together * depth; };
-  const auto* const after = static_cast<const float*>(next_weights(block_at(begin)));
+  const float* const after = next_weights(block_at(begin));
   for (int64_t col = begin; col < end;) {
     const int64_t block = col / together * together, width = std::min(together, s.m - block),
                   cols = std::min(block + width, end) - col;
@@ -90,18 +90,17 @@ void run(const Stream& s) {
     at::parallel_for(0, (height + strip - 1) / strip, 1, [&](int64_t begin, int64_t end) {
       const int64_t first = top + begin * strip, count = top + std::min(end * strip, height) - first;
       if (s.packed) return multiply_streamed(s, rows, z, first, first + count, y);
-      const auto n = static_cast<int32_t>(s.n);
-      if (s.S.dtype == at::kFloat) {
-        const float* weights[kMaxComponents];
+      const auto pass_over = [&](const auto stream, const auto** weights) {
         pointers(s.S, s.n, first, 0, weights);
-        k.stream_f(weights, n, s.S.row, count, s.p, z, rows * s.n, y + first, s.m,
-                   static_cast<const float*>(next_weights(weights[0])));
-      } else {
-        const kernels::cpu::bf16* weights[kMaxComponents];
-        pointers(s.S, s.n, first, 0, weights);
-        k.stream_b(weights, n, s.S.row, count, s.p, z, rows * s.n, y + first, s.m,
-                   static_cast<const kernels::cpu::bf16*>(next_weights(weights[0])));
-      }
+        stream(weights, static_cast<int32_t>(s.n), s.S.row, count, s.p, z, rows * s.n, y + first, s.m,
+               next_weights(weights[0]));
+      };
+      const float* of_floats[kMaxComponents];
+      const kernels::cpu::bf16* of_halves[kMaxComponents];
+      if (s.S.dtype == at::kFloat)
+        pass_over(k.stream_f, of_floats);
+      else
+        pass_over(k.stream_b, of_halves);
     });
     if (s.bias)
       for (int64_t row = 0; row < rows * s.n; ++row)

@@ -10,5 +10,9 @@ namespace quatrain::ops::engine {
 /// so the last products of one can fetch what the next one begins with. The address may be of memory that is
 /// freed by now; it may be fetched, never read.
 QUATRAIN_API const void* next_weights(const void* first);
+template <class T>
+const T* next_weights(const T* first) {
+  return static_cast<const T*>(next_weights(static_cast<const void*>(first)));
+}
 
 }  // namespace quatrain::ops::engine

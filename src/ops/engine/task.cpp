@@ -92,7 +92,7 @@ class Rectangle {
 
  private:
   void compute_panel() {
-    if (p_.packed) after_ = static_cast<const T*>(next_weights(packed(task_.col, 0)));
+    if (p_.packed) after_ = next_weights(packed(task_.col, 0));
     for_depth([&](int64_t k0, int64_t depth) {
       left_.make(k_, task_.row, rows_, k0, depth);
       for_strips([&](int64_t col, int64_t cols) {
