@@ -109,17 +109,19 @@ TEST(Map, AppliesOntoViewsFromPieces) {
 TEST(Map, AppliesColumnsAlone) {
   torch::manual_seed(2);
   for (const Way way : {Way::factored, Way::mixed})
-    for (const int64_t rows : {1, 3}) {
+    for (const int64_t rows : {1, 3, 70}) {
       BilinearMap map(torch::randn({4, 150, 33}), call_of({"quaternion", {}, {}}, way), rows, at::kFloat);
       map.prepare(false, true);
       const at::Tensor x = torch::randn({rows, 4 * 33}), whole = torch::empty({rows, 4 * 150}),
                        parts = torch::zeros_like(whole);
       const Piece piece{BilinearMap::blocks_of_rows(x, 33), 33};
       map.apply(rows, {&piece, 1}, BilinearMap::blocks_of_rows(whole, 150));
-      for (const auto& [begin, end] : {std::pair(0, 32), {32, 96}, {96, 150}}) {
+      for (const auto& [begin, end] : {std::pair(0, 64), {64, 128}, {128, 150}}) {
         BilinearMap::Output some;
         some.columns = {begin, end};
         map.apply(rows, {&piece, 1}, BilinearMap::blocks_of_rows(parts, 150), some);
+        const at::Tensor others = parts.view({rows, 4, 150}).narrow(2, end, 150 - end);
+        EXPECT_EQ(others.count_nonzero().item<int64_t>(), 0) << "columns are not made that come later";
       }
       EXPECT_TRUE(parts.equal(whole)) << ops::name(way) << ", " << rows << " rows";
     }
