@@ -15,6 +15,7 @@ from . import _flops as _flops
 from . import _fused as _fused
 from . import algebra, init, models, nn, ops, published
 from .convert import ConversionReport, FactorizeReport, convert, factorize
+from .fuse import fuse
 from .materialise import materialise
 from .runs import Run, RunModel, load, write_tensorboard
 from .weights import load_model, save_model
@@ -33,6 +34,7 @@ __all__ = [
     "cmake_prefix_path",
     "convert",
     "factorize",
+    "fuse",
     "init",
     "library",
     "load",

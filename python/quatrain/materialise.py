@@ -153,20 +153,26 @@ def _fold_norms(model: nn.Module) -> None:
         part._modules[after] = nn.Identity().eval()
 
 
-def _traced(network: nn.Module) -> nn.Module:
-    """The network as torch's own graph of its layers, under their names: a class of ours is no part of it."""
-    tracer = Tracer()
-    if isinstance(network, ResNet):
-        tracer.traced_func_name = "_layers"
+def graph_module(network: nn.Module, tracer: Tracer) -> GraphModule:
+    """The network as a graph of the layers that the tracer does not go into, under their names."""
     graph = tracer.trace(network)
     for node in graph.nodes:
         node.type = None  # the text of an annotation, which cannot be pickled
     made = GraphModule(network, graph, type(network).__name__)
-    for name, buffer in network.named_buffers(recurse=False):
-        made.register_buffer(name, buffer)
     for part in made.modules():
         if type(part) is nn.Module:  # the tracer's, which hold the layers
             part.training = network.training
+    return made
+
+
+def _traced(network: nn.Module) -> nn.Module:
+    """The network as torch's own graph of its layers: a class of ours is no part of it."""
+    tracer = Tracer()
+    if isinstance(network, ResNet):
+        tracer.traced_func_name = "_layers"
+    made = graph_module(network, tracer)
+    for name, buffer in network.named_buffers(recurse=False):
+        made.register_buffer(name, buffer)
     return made
 
 

@@ -365,6 +365,7 @@ def test_epilogues_are_what_they_say(kind, arguments, options, algebra):
     residual, around = torch.randn_like(y), (12 * groups,) + (1,) * (y.dim() - 2)
     for batch in (x, x[0]):
         plain = layer(batch)
+        assert layer._result_sizes(batch) == plain.shape
         added = residual if batch is x else residual[0]
         expected = (scale.view(around) * plain + shift.view(around) + added).relu()
         fused = layer.forward_with_epilogue(batch, scale, shift, added, "relu")

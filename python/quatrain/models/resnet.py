@@ -66,7 +66,7 @@ def _relu(y: Tensor, made_by: nn.Module) -> Tensor:
     return y.relu_()
 
 
-def _scale_and_shift(norm: Any) -> tuple[Tensor, Tensor]:
+def scale_and_shift(norm: Any) -> tuple[Tensor, Tensor]:
     """A batch norm in eval mode, as what becomes of the convolution before it."""
     scale = norm.weight * (norm.running_var + norm.eps).rsqrt()
     return scale, norm.bias - norm.running_mean * scale
@@ -204,7 +204,7 @@ class ResNetBlock(nn.Module):
             if self.shortcut_norm is None:
                 through = self.shortcut(x + self.before1 if self.residual == "fixup" else x)
             else:
-                through = self.shortcut.forward_with_epilogue(x, *_scale_and_shift(self.shortcut_norm))
+                through = self.shortcut.forward_with_epilogue(x, *scale_and_shift(self.shortcut_norm))
         for number, layer in enumerate(self._numbered("conv"), 1):
             last = number == self._count
             scale: Tensor | None
@@ -213,7 +213,7 @@ class ResNetBlock(nn.Module):
                 scale = self.scale.expand(layer.out_channels) if last else None
                 shift = getattr(self, f"after{number}").expand(layer.out_channels)
             else:
-                scale, shift = _scale_and_shift(getattr(self, f"norm{number}"))
+                scale, shift = scale_and_shift(getattr(self, f"norm{number}"))
                 if last and self.residual == "phydi":
                     scale, shift = self.alpha * scale, self.alpha * shift
             added = through if last and self.residual != "code" else None
@@ -365,7 +365,7 @@ class ResNet(nn.Module):
         y = x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)  # vmap knows no memory formats
         fixup = self.residual == "fixup"
         if _rides(self.stem, self.stem_norm):
-            scale, shift = (None, None) if self.stem_norm is None else _scale_and_shift(self.stem_norm)
+            scale, shift = (None, None) if self.stem_norm is None else scale_and_shift(self.stem_norm)
             if fixup:
                 shift = self.after_stem.expand(self.stem.out_channels)
             y = self.stem.forward_with_epilogue(y, scale, shift, activation="relu")

@@ -172,6 +172,17 @@ class Convolution(OneWeightLayer):
         # Not every mode keeps the order. An order that is asked for by its name is not known to vmap.
         return padded.movedim(1, -1).contiguous().movedim(-1, 1) if _channels_last(x) else padded, both
 
+    def _result_sizes(self, x: Tensor) -> tuple[int, ...]:
+        """The shape of what becomes of an x that fits."""
+        sizes = []
+        for axis, (have, (before, behind)) in enumerate(zip(x.shape[-self._axes :], self._sides())):
+            stride, reach = self.stride[axis], self.dilation[axis] * (self.kernel_size[axis] - 1)
+            if self.transposed:
+                sizes.append((have - 1) * stride - before - behind + reach + 1 + self.output_padding[axis])
+            else:
+                sizes.append((have + before + behind - reach - 1) // stride + 1)
+        return (*x.shape[: -self._axes - 1], self.out_channels, *sizes)
+
     def _run(self, x: Tensor, output_padding: Sequence[int]) -> Tensor:
         F, algebra, A, factors, constant = self._weight.operands(self)
         padded, both = self._padded(x)
