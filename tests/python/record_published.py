@@ -14,6 +14,8 @@ import torch
 
 RECORD = Path(__file__).with_name("published_outputs.json")
 STEPS, BATCH, SIZE, HIDDEN = 5, 2, 12, 8
+#: of the convolutions
+OPTIONS = {"stride": 2, "padding": 1}
 
 
 def filled(name, shape):
@@ -22,13 +24,18 @@ def filled(name, shape):
     return (0.5 * torch.sin(torch.arange(count, dtype=torch.float64) * 1.7 + zlib.crc32(name.encode()) % 1000)).float().reshape(shape)
 
 
+def sizes_of_input(source):
+    if "Conv" in source:
+        return BATCH, SIZE, STEPS
+    return (STEPS, BATCH, SIZE) if source.startswith("orkis") else (BATCH, STEPS, SIZE)
+
+
 def recorded(source, layer, bidirectional=False):
     """A case: the names and sizes of the layer's tensors, and what it answers."""
     state = {name: filled(name, tensor.shape) for name, tensor in layer.state_dict().items() if not name.endswith("h_init")}
     layer.load_state_dict(state, strict=False)
-    steps = (STEPS, BATCH) if source.startswith("orkis") else (BATCH, STEPS)
     with torch.no_grad():
-        y = layer.eval()(filled("x", (*steps, SIZE)))
+        y = layer.eval()(filled("x", sizes_of_input(source)))
     y = y[0] if isinstance(y, tuple) else y
     sizes = {name: list(tensor.shape) for name, tensor in layer.state_dict().items()}
     return {"source": source, "bidirectional": bidirectional, "sizes": sizes, "output": [[[round(v, 6) for v in row] for row in part] for part in y.tolist()]}
@@ -36,7 +43,7 @@ def recorded(source, layer, bidirectional=False):
 
 def main():
     import recurrent_models
-    from core_qnn.quaternion_layers import QuaternionLinear
+    from core_qnn.quaternion_layers import QuaternionConv, QuaternionLinear, QuaternionTransposeConv
     from speechbrain.nnet.quaternion_networks import q_linear, q_RNN
 
     cases = [
@@ -44,6 +51,8 @@ def main():
         recorded("speechbrain.QLinear", q_linear.QLinear(HIDDEN // 4, [BATCH, SIZE])),
         recorded("orkis.QLSTM", recurrent_models.QLSTM(SIZE, HIDDEN, False)),
     ]
+    for kind in (QuaternionConv, QuaternionTransposeConv):
+        cases.append(recorded(f"orkis.{kind.__name__}", kind(SIZE, HIDDEN, 3, operation="convolution1d", **OPTIONS)))
     for kind in ("QLSTM", "QRNN"):
         for bidirectional in (False, True):
             layer = getattr(q_RNN, kind)(HIDDEN // 4, (BATCH, STEPS, SIZE), num_layers=2, bidirectional=bidirectional)

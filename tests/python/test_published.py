@@ -3,7 +3,7 @@
 import pytest
 import quatrain
 import torch
-from quatrain.published import SOURCES, convolution, linear, recurrent, resnet
+from quatrain.published import SOURCES, linear, recurrent, resnet
 from torch import nn
 from torch.nn import functional
 
@@ -186,51 +186,6 @@ def test_wrong_states_are_one_sentence():
     with pytest.raises(ValueError, match="the states of layer 1 do not begin with zero"):
         recurrent(state | {"rnn.1.h_init": torch.ones(1, HIDDEN)}, "speechbrain.QLSTM", bidirectional=True)
     assert sorted(SOURCES) == ["orkis.QLSTM", "pytorch-kaldi.QLSTM", "speechbrain.QLSTM", "speechbrain.QRNN"]
-
-
-def published_convolution(n, kernel):
-    return {"conv.A": torch.randn(n, n, n), "conv.F": torch.randn(n, 4, 3, *kernel) / 3}
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
-@pytest.mark.parametrize("kernel", [(3,), (3, 2), (2, 1, 2)])
-def test_convolutions_of_a_and_f(n, kernel):
-    state = published_convolution(n, kernel)
-    H = torch.einsum("iab,ipq...->apbq...", state["conv.A"], state["conv.F"]).reshape(n * 4, n * 3, *kernel)
-    x, run = torch.randn(2, n * 3, *(6,) * len(kernel)), getattr(torch.nn.functional, f"conv{len(kernel)}d")
-    expected = run(x, H, stride=2, padding=1)
-    layer = convolution(state, "conv", stride=2, padding=1)
-    torch.testing.assert_close(layer(x), expected, rtol=1e-4, atol=1e-4)
-    assert layer.algebra == (f"phm({n})" if n > 1 else "real") and layer.bias is None
-    small = {"conv.a": state["conv.A"], "conv.s": state["conv.F"]}
-    assert torch.equal(convolution(small, "conv", stride=2, padding=1)(x), layer(x))
-    with pytest.warns(UserWarning, match="'conv.bias' is dropped: the published layer never adds it"):
-        layer = convolution(state | {"conv.bias": torch.ones(n * 4)}, "conv", stride=2, padding=1)
-    torch.testing.assert_close(layer(x), expected, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("n", [1, 4])
-def test_weighted_convolutions_of_one_place(n):
-    state = published_convolution(n, (1, 1)) | {"conv.kron_weights": torch.randn(n)}
-    H = sum(w * torch.kron(A, F[..., 0, 0]) for w, A, F in zip(state["conv.kron_weights"], state["conv.A"], state["conv.F"]))
-    x, layer = torch.randn(2, 3 * n, 5, 5), convolution(state, "conv")
-    torch.testing.assert_close(layer(x), torch.einsum("oc,bchw->bohw", H, x), rtol=1e-4, atol=1e-4)
-    assert layer.algebra == ("wkp(4)" if n > 1 else "real")
-
-
-def test_convolutions_that_are_not_the_same():
-    state = published_convolution(4, (3, 3))
-    for more, reason in {
-        "kron_weights": "'conv.kron_weights' is of a product that scatters A over the kernel, .* got \\[3, 3\\]",
-        "A2": "'conv.A2' is of a second sum",
-        "A": "'conv.A' and 'F' must have the shapes .*, got \\[4\\] and",
-    }.items():
-        with pytest.raises(ValueError, match=reason):
-            convolution(state | {f"conv.{more}": torch.ones(4)}, "conv")
-    with pytest.raises(ValueError, match="'conv.kron_weights' must have n = 4 values"):
-        convolution(state | {"conv.kron_weights": torch.ones(3)}, "conv")
-    with pytest.raises(ValueError, match="there is no 'A'"):
-        convolution(state)
 
 
 class TheirConvolution(nn.Module):

@@ -4,8 +4,8 @@ import json
 
 import pytest
 import torch
-from quatrain.published import SOURCES, linear, recurrent
-from record_published import BATCH, RECORD, SIZE, STEPS, filled
+from quatrain.published import SOURCES, convolution, linear, recurrent
+from record_published import OPTIONS, RECORD, filled, sizes_of_input
 from torch.nn import functional
 
 CASES = json.loads(RECORD.read_text())
@@ -14,13 +14,15 @@ CASES = json.loads(RECORD.read_text())
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['source']}{'-both-ways' * case['bidirectional']}")
 def test_layers_answer_as_the_originals_did(case):
     state = {name: torch.zeros(size) if name.endswith("h_init") else filled(name, size) for name, size in case["sizes"].items()}
-    if case["source"] in SOURCES:
-        layer, rest = recurrent(state, case["source"], bidirectional=case["bidirectional"])
+    source, rest = case["source"], {}
+    if source in SOURCES:
+        layer, rest = recurrent(state, source, bidirectional=case["bidirectional"])
+    elif "Conv" in source:
+        layer = convolution(state, transposed="Transpose" in source, **OPTIONS)
     else:
-        layer, rest = linear(state), {}
-    batch_first = getattr(layer, "batch_first", not case["source"].startswith("orkis"))
+        layer = linear(state)
     with torch.no_grad():
-        y = layer(filled("x", (BATCH, STEPS, SIZE) if batch_first else (STEPS, BATCH, SIZE)))
+        y = layer(filled("x", sizes_of_input(source)))
         y = y[0] if isinstance(y, tuple) else y
         if rest:  # Orkis's network ends with a real layer of its own
             y = functional.linear(y, rest.pop("fco.weight"), rest.pop("fco.bias"))

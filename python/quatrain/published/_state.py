@@ -7,7 +7,7 @@ from typing import Mapping
 import torch
 from torch import Tensor
 
-_COMPONENTS = ("r_weight", "i_weight", "j_weight", "k_weight")
+COMPONENTS = ("r_weight", "i_weight", "j_weight", "k_weight")
 
 
 class State:
@@ -28,19 +28,31 @@ class State:
         whole = {self.prefix + rest: tensor for rest, tensor in self.rest.items()}
         return State(self.what, whole, self.prefix + name)
 
-    def map(self, name: str) -> tuple[Tensor, Tensor | None]:
-        """S (4, out/4, in/4) of a quaternion map, and its bias."""
-        begin = name + "." if name else ""
-        parts = [self.take(begin + component) for component in _COMPONENTS]
-        if parts[0].dim() != 2 or any(part.shape != parts[0].shape for part in parts):
+    def components(self, begin: str, axes: tuple[int, ...], sizes: str) -> Tensor:
+        """The four of a quaternion map, one after the other, each of one of these numbers of axes."""
+        parts = [self.take(begin + component) for component in COMPONENTS]
+        if parts[0].dim() not in axes or any(part.shape != parts[0].shape for part in parts):
             raise ValueError(
-                f"{self.what}: '{self.prefix}{begin}r_weight' and the other components must have one shape (in/4, out/4), "
+                f"{self.what}: '{self.prefix}{begin}r_weight' and the other components must have one shape ({sizes}), "
                 f"got {[list(part.shape) for part in parts]}"
             )
         for extra in ("scale_param", "zero_kernel"):
             if begin + extra in self.rest:
                 raise ValueError(f"{self.what}: '{self.prefix}{begin}{extra}' is of a map that rotates, W x conj(W), not of W x")
-        return torch.stack(parts).transpose(1, 2).contiguous(), self.bias(begin, 4 * parts[0].size(1))
+        return torch.stack(parts)
+
+    def map(self, name: str) -> tuple[Tensor, Tensor | None]:
+        """S (4, out/4, in/4) of a quaternion map, and its bias."""
+        begin = name + "." if name else ""
+        S = self.components(begin, (2,), "in/4, out/4").transpose(1, 2).contiguous()
+        return S, self.bias(begin, 4 * S.size(1))
+
+    def kernel(self, transposed: bool) -> tuple[Tensor, Tensor | None]:
+        """F (4, out/4, in/4, kernel...) of a quaternion convolution, or (4, in/4, out/4, kernel...), and its bias."""
+        F = self.components("", (3, 4, 5), "in/4, out/4, kernel..." if transposed else "out/4, in/4, kernel...")
+        if transposed:  # theirs is the adjoint of the other, which multiplies by conj(W)
+            F[1:].neg_()
+        return F, self.bias("", 4 * F.size(2 if transposed else 1))
 
     def bias(self, begin: str, outputs: int) -> Tensor | None:
         """The bias (outputs) of a map, where it has one."""
