@@ -231,6 +231,8 @@ void ResNetImpl::reset() {
   nn::require(options.classes() >= 1, "ResNet: classes must be at least 1, got ", options.classes());
   ResNetOptions first = options;
   if (options.real_stem()) first.algebra("real");
+  nn::require_divisible("ResNet", "in_channels", options.in_channels(), first.algebra().n, "n",
+                        "add channels, or take real_stem");
   stem = register_module("stem", convolution(first, options.in_channels(), widths[0], 3, 1));
   if (options.residual() != Residual::fixup) {
     stem_norm = norm_of(options, widths[0]);

@@ -41,7 +41,8 @@ ConvNdImpl<D, transposed>::ConvNdImpl(Options options) : options(std::move(optio
   const int64_t n = o.algebra().n, groups = o.groups();
   require(groups >= 1, name, ": groups must be at least 1, got ", groups);
   const char* const divisor = groups > 1 ? "n * groups" : "n";
-  require_divisible(name, "in_channels", o.in_channels(), n * groups, divisor);
+  require_divisible(name, "in_channels", o.in_channels(), n * groups, divisor,
+                    n > 1 ? "add channels, or give a first layer the algebra \"real\"" : "");
   require_divisible(name, "out_channels", o.out_channels(), n * groups, divisor);
   const auto at_least = [&](const char* argument, const auto& sizes, int64_t least) {
     for (const int64_t size : values(sizes))

@@ -280,6 +280,9 @@ TEST(ResNet, BadOptionsAreNamed) {
   };
   refusal(small("quaternion", Residual::plain, 20), "depth must be one of 18, 34, 50, 101, 152, got 20");
   refusal(small("phm(3)", Residual::plain), "widths must be divisible by n = 3, got 8");
+  refusal(
+      ResNetOptions(3, 5),
+      "ResNet: in_channels must be divisible by n = 4, got 3 (nearest: 4; add channels, or take real_stem)");
   refusal(small("real", Residual::plain).widths({8, 8}), "widths must have 4 numbers");
   EXPECT_THAT([] { parse_residual("plane"); }, ThrowsMessage<std::exception>(HasSubstr("plain, phydi")));
   EXPECT_THAT(

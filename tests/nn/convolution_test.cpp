@@ -414,7 +414,13 @@ TEST(Convolution, BadOptionsAreNamed) {
   const auto refusal = [](auto options, const std::string& words) {
     EXPECT_THAT([&] { Conv2d layer(options); }, ThrowsMessage<std::invalid_argument>(HasSubstr(words)));
   };
-  refusal(Conv2dOptions(6, 4, 3), "Conv2d: in_channels must be divisible by n = 4, got 6 (nearest: 4, 8)");
+  refusal(
+      Conv2dOptions(6, 4, 3),
+      "Conv2d: in_channels must be divisible by n = 4, got 6 (nearest: 4, 8; add channels, or give a first "
+      "layer the algebra \"real\")");
+  refusal(Conv2dOptions(8, 6, 3), "Conv2d: out_channels must be divisible by n = 4, got 6 (nearest: 4, 8)");
+  refusal(Conv2dOptions(3, 4, 3).algebra("real").groups(2),
+          "Conv2d: in_channels must be divisible by n * groups = 2, got 3 (nearest: 2, 4)");
   refusal(Conv2dOptions(8, 4, 3).groups(2), "out_channels must be divisible by n * groups = 8, got 4");
   refusal(Conv2dOptions(8, 4, 3).groups(0), "groups must be at least 1");
   refusal(Conv2dOptions(8, 4, 0), "kernel_size must be at least 1, got 0");

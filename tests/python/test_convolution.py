@@ -292,7 +292,12 @@ def test_the_operator_finishes_values_as_the_layer_does():
 @pytest.mark.parametrize(
     "make, words",
     [
-        (lambda: nn.Conv2d(6, 4, 3), r"Conv2d: in_channels must be divisible by n = 4, got 6 \(nearest: 4, 8\)"),
+        (
+            lambda: nn.Conv2d(3, 4, 3),
+            r'Conv2d: in_channels must be divisible by n = 4, got 3 \(nearest: 4; add channels, or give a first layer the algebra "real"\)$',
+        ),
+        (lambda: nn.Conv2d(8, 6, 3), r"Conv2d: out_channels must be divisible by n = 4, got 6 \(nearest: 4, 8\)$"),
+        (lambda: nn.Conv2d(3, 4, 3, groups=2, algebra="real"), r"in_channels must be divisible by n \* groups = 2, got 3 \(nearest: 2, 4\)$"),
         (lambda: nn.Conv2d(8, 4, 3, groups=2), r"out_channels must be divisible by n \* groups = 8, got 4"),
         (lambda: nn.Conv2d(8, 4, 3, 2, "same"), "padding can be same only where the stride is 1, got 2"),
         (lambda: nn.Conv2d(8, 4, 3, padding="full"), "padding must be one of same, valid; got 'full'"),

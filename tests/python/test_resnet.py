@@ -250,7 +250,7 @@ def test_real_networks_are_converted():
     [
         (lambda: ResNet(4, 5, depth=20), "ResNet: depth must be one of 18, 34, 50, 101, 152, got 20"),
         (lambda: ResNet(3, 5, algebra="phm(3)"), r"ResNet: widths must be divisible by n = 3, got 64 \(nearest: 63, 66\)"),
-        (lambda: ResNet(3, 5), "in_channels must be divisible by n = 4, got 3"),
+        (lambda: ResNet(3, 5), r"ResNet: in_channels must be divisible by n = 4, got 3 \(nearest: 4; add channels, or take real_stem\)$"),
         (lambda: ResNet(4, 5, widths=(8, 8)), "widths must have 4 numbers, one for each stage, got 2"),
         (lambda: ResNet(4, 0), "classes must be at least 1, got 0"),
         (lambda: ResNet(4, 5, residual="plane"), "residual must be one of plain, phydi, code, fixup; got 'plane'"),

@@ -309,6 +309,7 @@ class ResNet(nn.Module):
         at: dict[str, Any] = {"device": device, "dtype": dtype}
         options = at | {"bias": bias, "algebra": spec, "initialiser": initialiser, "way": way, "winograd": winograd}
         first = options | {"algebra": "real"} if real_stem else options
+        _check.divisible("ResNet", "in_channels", in_channels, 1 if real_stem else spec.n, way_out="add channels, or take real_stem")
         self.stem = Conv2d(in_channels, widths[0], 3, padding=1, **first)
         self.stem_norm = None if residual == "fixup" else _norm(norm, widths[0], spec.n, at)
         self.blocks = nn.ModuleList()

@@ -22,14 +22,14 @@ def whole(layer: str, argument: str, value: Any) -> int:
         raise TypeError(f"{layer}: {argument} must be an int, got {value!r}") from None
 
 
-def divisible(layer: str, argument: str, value: int, divisor: int, text: str = "n") -> None:
-    """Refuses a size that is not a positive multiple of ``divisor``; ``text`` says what that is."""
+def divisible(layer: str, argument: str, value: int, divisor: int, text: str = "n", way_out: str = "") -> None:
+    """Refuses a size that is not a positive multiple of ``divisor``; ``text`` says what that is, ``way_out`` what else to do."""
     whole(layer, argument, value)
     if value <= 0:
         raise ValueError(f"{layer}: {argument} must be positive, got {value}")
     below = value // divisor * divisor
     if below != value:
-        nearest = (f"{below}, " if below else "") + str(below + divisor)
+        nearest = (f"{below}, " if below else "") + str(below + divisor) + (f"; {way_out}" if way_out else "")
         raise ValueError(f"{layer}: {argument} must be divisible by {text} = {divisor}, got {value} (nearest: {nearest})")
 
 

@@ -91,7 +91,8 @@ class Convolution(OneWeightLayer):
         spec = Spec.parse(algebra)
         _check.at_least_one(layer, "groups", groups)
         text = "n * groups" if groups > 1 else "n"
-        _check.divisible(layer, "in_channels", in_channels, spec.n * groups, text)
+        way_out = 'add channels, or give a first layer the algebra "real"' if spec.n > 1 else ""
+        _check.divisible(layer, "in_channels", in_channels, spec.n * groups, text, way_out)
         _check.divisible(layer, "out_channels", out_channels, spec.n * groups, text)
         _check.choice("way", way, WAYS)
         _check.choice("winograd", winograd, WINOGRADS)
