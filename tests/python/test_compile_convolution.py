@@ -1,8 +1,11 @@
 """Convolutions compiled and exported, with images of any size, equal to eager."""
 
+import copy
+
 import pytest
 import torch
 from quatrain import nn
+from test_convolution import laid
 
 LAYERS = {
     "Conv1d": lambda: nn.Conv1d(8, 12, 3, padding=2, padding_mode="circular"),
@@ -44,9 +47,7 @@ def test_compiled_for_every_size(name, last):
     layer = LAYERS[name]()
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager", dynamic=True)
     for larger in (0, 3):
-        x = images(name, larger)
-        if last:
-            x = x.movedim(1, -1).contiguous().movedim(-1, 1)
+        x = laid(images(name, larger), last)
         found, wanted = run(layer, compiled, x), run(layer, layer, x)
         for got, expected in zip(found, wanted, strict=True):
             torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
@@ -62,3 +63,33 @@ def test_exported_for_every_size(name):
         for larger in (0, 3):
             x = images(name, larger)
             torch.testing.assert_close(exported(x), layer(x), rtol=1e-4, atol=1e-5)
+
+
+def network(axes):
+    """With what inductor compiles between the operators."""
+    Conv, Norm, Back = getattr(nn, f"Conv{axes}d"), getattr(torch.nn, f"BatchNorm{axes}d"), getattr(nn, f"ConvTranspose{axes}d")
+    return torch.nn.Sequential(Conv(8, 12, 3, padding=1), Norm(12), torch.nn.ReLU(), Back(12, 8, 2, stride=2, algebra="phm(4)"), torch.nn.Tanh())
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["channels first", "channels last"])
+@pytest.mark.parametrize("axes", [2, 3])
+def test_inference_with_inductor(axes, last):
+    model, x = network(axes).eval(), laid(images(f"Conv{axes}d"), last)
+    compiled = torch.compile(model, fullgraph=True)
+    with torch.no_grad():
+        for _ in range(2):
+            torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["channels first", "channels last"])
+def test_training_with_inductor(last):
+    model, x = network(2), laid(images("Conv2d"), last)
+    same = copy.deepcopy(model)
+    for net, forward in ((model, model), (same, torch.compile(same, fullgraph=True))):
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            forward(x).square().sum().backward()
+            optimizer.step()
+    for (name, one), other in zip(model.state_dict().items(), same.state_dict().values(), strict=True):
+        torch.testing.assert_close(other, one, rtol=1e-3, atol=1e-4, msg=lambda text: f"{name}: {text}")
