@@ -16,6 +16,7 @@ set(quatrain_recipes
   paraphrase
   phonemes
   phonemes_ctc
+  pictures
   printed
   reverse
   rotation

@@ -26,6 +26,8 @@ constexpr EnumNames<Residual, 4> kResiduals{{{Residual::plain, "plain"},
                                              {Residual::code, "code"},
                                              {Residual::fixup, "fixup"}}};
 
+constexpr EnumNames<Stem, 2> kStems{{{Stem::small, "small"}, {Stem::large, "large"}}};
+
 constexpr EnumNames<ConvolutionNorm, 2> kNorms{
     {{ConvolutionNorm::batch, "batch"}, {ConvolutionNorm::whitening, "whitening"}}};
 
@@ -83,6 +85,14 @@ bool infers(const torch::nn::Module& module, const ResNetOptions& options) {
 }
 
 }  // namespace
+
+const char* name(Stem stem) {
+  return name_of(kStems, stem);
+}
+
+Stem parse_stem(std::string_view name) {
+  return parse_name(kStems, "stem", name);
+}
 
 const char* name(ConvolutionNorm norm) {
   return name_of(kNorms, norm);
@@ -233,7 +243,9 @@ void ResNetImpl::reset() {
   if (options.real_stem()) first.algebra("real");
   nn::require_divisible("ResNet", "in_channels", options.in_channels(), first.algebra().n, "n",
                         "add channels, or take real_stem");
-  stem = register_module("stem", convolution(first, options.in_channels(), widths[0], 3, 1));
+  const bool large = options.stem() == Stem::large;
+  stem = register_module("stem",
+                         convolution(first, options.in_channels(), widths[0], large ? 7 : 3, large ? 2 : 1));
   if (options.residual() != Residual::fixup) {
     stem_norm = norm_of(options, widths[0]);
     register_module("stem_norm", stem_norm.ptr());
@@ -253,6 +265,10 @@ void ResNetImpl::reset() {
   const at::NoGradGuard no_grad;
   head->weight.zero_();
   head->bias.zero_();
+}
+
+at::Tensor ResNetImpl::pooled(const at::Tensor& y) const {
+  return options.stem() == Stem::large ? torch::max_pool2d(y, {3, 3}, {2, 2}, {1, 1}) : y;
 }
 
 void ResNetImpl::pretty_print(std::ostream& stream) const {
@@ -276,7 +292,7 @@ at::Tensor ResNetImpl::forward(const at::Tensor& x) {
   if (!infers(*this, options)) {
     at::Tensor y = stem->forward(pictures);
     y = stem_norm.is_empty() ? y + after_stem : stem_norm.forward(y);
-    return classified(run(y.relu_(), 0, blocks->size()));
+    return classified(run(pooled(y.relu_()), 0, blocks->size()));
   }
   ops::ConvolutionEpilogue epilogue;
   if (stem_norm.is_empty())
@@ -285,13 +301,14 @@ at::Tensor ResNetImpl::forward(const at::Tensor& x) {
     epilogue = riding(stem_norm);
   epilogue.activation = "relu";
   // The first stages' pictures are large: a few at a time stay in the cache.
+  const int64_t step = options.stem() == Stem::large ? 4 : 1;
   const ops::PanelSizes sizes = {.items = x.size(0),
-                                 .rows = x.size(2) * x.size(3),
+                                 .rows = (x.size(2) + step - 1) / step * ((x.size(3) + step - 1) / step),
                                  .widest = blocks[0]->as<ResNetBlockImpl>()->out_channels()};
   const int64_t panel = ops::items_of_panel(sizes, pictures, is_training());
   const size_t early = blocks_in_panels(panel * sizes.rows);
   const at::Tensor y = ops::by_panels(sizes.items, panel, [&](int64_t first, int64_t count) {
-    return run(stem->forward_with_epilogue(pictures.narrow(0, first, count), epilogue), 0, early);
+    return run(pooled(stem->forward_with_epilogue(pictures.narrow(0, first, count), epilogue)), 0, early);
   });
   return classified(run(y, early, blocks->size()));
 }

@@ -45,7 +45,7 @@ std::string small_settings(const tasks::Recipe& recipe) {
     return all + " --data tones --set task.data=tsv";
   }
   if (kind == "images") {
-    for (const char* key : {"'model.widths=8 8 8 8'", "train.batch=4"}) set(key);
+    for (const char* key : {"'model.widths=8 8 8 8'", "train.batch=4", "augmentation.padding=2"}) set(key);
     if (reader != "shapes") return all + " --data colours --set task.data=folders --set task.side=12";
     for (const char* key : {"shapes.train=20", "shapes.dev=10", "shapes.test=10"}) set(key);
     return all;

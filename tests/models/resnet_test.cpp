@@ -268,6 +268,42 @@ TEST(ResNet, TheStemMayBeReal) {
   EXPECT_EQ(net(torch::randn({2, 3, 8, 8})).sizes(), (std::vector<int64_t>{2, 5}));
 }
 
+// With a thousand classes it is the network of He et al., whose counts torchvision prints.
+TEST(ResNet, TheLargeStemIsHes) {
+  const auto count = [](int64_t depth) {
+    return nn::parameter_report(
+               *ResNet(ResNetOptions(3, 1000).algebra("real").depth(depth).stem(Stem::large)))
+        .total;
+  };
+  EXPECT_EQ(count(18), 11'689'512);
+  EXPECT_EQ(count(50), 25'557'032);
+}
+
+// The formula, written out; and in inference, where pictures pass in panels, the same.
+TEST(ResNet, TheLargeStemIsAConvolutionAndAMaximumOfStrideTwo) {
+  torch::manual_seed(8);
+  for (const Residual residual : {Residual::plain, Residual::fixup}) {
+    ResNet net(small("quaternion", residual).stem(Stem::large));
+    EXPECT_EQ(net->stem->S.size(-1), 7);
+    const at::NoGradGuard no_grad;
+    if (net->after_stem.defined()) net->after_stem.fill_(.3), net->head->weight.normal_();
+    net->eval();
+    const at::Tensor x = torch::randn({3, 4, 37, 30}), first = net->stem(x);
+    at::Tensor y = torch::relu(net->stem_norm.is_empty() ? first + .3 : net->stem_norm.forward(first));
+    ASSERT_EQ(y.sizes(), (std::vector<int64_t>{3, 8, 19, 15}));
+    y = torch::max_pool2d(y, {3, 3}, {2, 2}, {1, 1});
+    ASSERT_EQ(y.sizes(), (std::vector<int64_t>{3, 8, 10, 8}));
+    for (const auto& block : *net->blocks) y = block->as<ResNetBlockImpl>()->forward(y);
+    const at::Tensor expected = net->head(y.mean({2, 3}));
+    const double size = expected.abs().max().item<double>();
+    EXPECT_LT((net(x) - expected).abs().max().item<double>(), 1e-5 * size);
+    const at::AutoGradMode gradients(true);
+    EXPECT_LT((net(x) - expected).abs().max().item<double>(), 1e-5 * size);
+  }
+  EXPECT_EQ(parse_stem(name(Stem::large)), Stem::large);
+  EXPECT_THAT([] { parse_stem("huge"); }, ThrowsMessage<std::exception>(HasSubstr("small, large")));
+}
+
 TEST(ResNet, WidthsAreTakenToMultiples) {
   EXPECT_EQ(divisible_widths({64, 128, 256, 512}, 3), (std::vector<int64_t>{63, 129, 255, 513}));
   EXPECT_EQ(divisible_widths({64, 128}, 4), (std::vector<int64_t>{64, 128}));

@@ -38,6 +38,16 @@ def test_counts_are_phydis(n, place, depth):
         assert count(depth, n, "wkp")[0] == total + n * convolutions
 
 
+@pytest.mark.parametrize("depth, total", [(18, 11_689_512), (50, 25_557_032)])
+def test_the_large_stem_is_hes(depth, total):
+    """With a thousand classes it is the network of He et al., whose counts torchvision prints."""
+    net = ResNet(3, 1000, depth=depth, stem="large", algebra="real", device="meta")
+    assert sum(parameter.numel() for parameter in net.parameters()) == total
+    assert net.stem.kernel_size == (7, 7) and net.stem.stride == (2, 2)
+    with pytest.raises(ValueError, match="stem must be one of small, large"):
+        ResNet(3, 10, stem="huge", algebra="real")
+
+
 def drawn(net):
     """With other norms, alphas and scalars than those of the start."""
     with torch.no_grad():
@@ -284,6 +294,7 @@ RUNS = [
     {"algebra": "phm(4)", "depth": 50, "norm": "whitening"},
     {"algebra": "quaternion", "norm": "whitening", "residual": "phydi", "real_stem": "true"},
     {"algebra": "quaternion", "residual": "fixup", "real_stem": "true", "winograd": "none"},
+    {"algebra": "quaternion", "stem": "large", "residual": "phydi"},
     {"algebra": "wkp(2)", "residual": "fixup", "depth": 50, "initialiser": "glorot"},
 ]
 

@@ -29,6 +29,16 @@ QUATRAIN_API const char* name(Residual residual);
 /// The inverse; an unknown name is an error that lists the known ones.
 QUATRAIN_API Residual parse_residual(std::string_view name);
 
+/// What the network begins with: `small` a 3 x 3 convolution, for pictures of some 32 pixels a side; `large`,
+/// for some 224, that of He et al.: a 7 x 7 convolution of stride 2, and behind its norm and ReLU the maximum
+/// over 3 x 3 pixels in steps of 2. The blocks see a quarter of the rows and columns then.
+enum class Stem { small, large };
+
+/// "small", "large".
+QUATRAIN_API const char* name(Stem stem);
+/// The inverse; an unknown name is an error that lists the known ones.
+QUATRAIN_API Stem parse_stem(std::string_view name);
+
 /// What stands behind each convolution: torch's batch norm of each channel, or nn::WhiteningNorm of each
 /// unit.
 enum class ConvolutionNorm { batch, whitening };
@@ -38,7 +48,7 @@ QUATRAIN_API const char* name(ConvolutionNorm norm);
 /// The inverse; an unknown name is an error that lists the known ones.
 QUATRAIN_API ConvolutionNorm parse_convolution_norm(std::string_view name);
 
-/// A PHResNet for small images. `algebra`, `initialiser` (he) and `way` are those of all its convolutions,
+/// A PHResNet for images. `algebra`, `initialiser` (he) and `way` are those of all its convolutions,
 /// which have no bias by default.
 struct QUATRAIN_API ResNetOptions : nn::MapOptions<ResNetOptions> {
   /// Images of so many channels; n divides them, unless the first convolution is real.
@@ -55,6 +65,7 @@ struct QUATRAIN_API ResNetOptions : nn::MapOptions<ResNetOptions> {
   TORCH_ARG(Residual, residual) = Residual::plain;
   /// fixup has none, whatever stands here.
   TORCH_ARG(ConvolutionNorm, norm) = ConvolutionNorm::batch;
+  TORCH_ARG(Stem, stem) = Stem::small;
   /// The first convolution is real.
   TORCH_ARG(bool, real_stem) = false;
   TORCH_ARG(ops::Winograd, winograd) = ops::Winograd::automatic;
@@ -89,8 +100,8 @@ class QUATRAIN_API ResNetBlockImpl : public torch::nn::Cloneable<ResNetBlockImpl
 };
 TORCH_MODULE(ResNetBlock);
 
-/// PHYDI's PHResNet for CIFAR's images: a 3 x 3 convolution, four stages of blocks, the mean over all pixels,
-/// a real linear layer. At n = 1 it is the real ResNet.
+/// PHYDI's PHResNet: a stem, four stages of blocks, the mean over all pixels, a real linear layer. PHYDI's
+/// own is that for CIFAR's images, with the small stem. At n = 1 it is the real ResNet.
 ///
 /// Children: `stem`, `stem_norm`, `blocks`, `head`. Shape: (B, in_channels, h, w) -> (B, classes). Inside,
 /// pixels lie with their channels together (channels last), whatever the input's memory is.
@@ -113,6 +124,8 @@ class QUATRAIN_API ResNetImpl : public torch::nn::Cloneable<ResNetImpl> {
   at::Tensor after_stem, before_head;  ///< () of fixup: added behind the stem, and before the head
 
  private:
+  /// What the stem gives is taken to the blocks.
+  at::Tensor pooled(const at::Tensor& y) const;
   /// Those of the first blocks that work on as many rows as pay, where the first one has so many pixels.
   size_t blocks_in_panels(int64_t pixels) const;
 };

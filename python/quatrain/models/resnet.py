@@ -1,4 +1,4 @@
-"""PHYDI's PHResNets for small images."""
+"""PHYDI's PHResNets."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from ..runs import Run
 
 #: What a block makes of its input x and its branch F.
 Residual = Literal["plain", "phydi", "code", "fixup"]
+#: What a network begins with.
+Stem = Literal["small", "large"]
 #: What stands behind each convolution.
 ConvolutionNorm = Literal["batch", "whitening"]
 
@@ -241,8 +243,8 @@ class ResNetBlock(nn.Module):
 
 
 class ResNet(nn.Module):
-    """PHYDI's PHResNet for CIFAR's images: a 3 x 3 convolution, four stages of blocks, the mean over all pixels, a real linear
-    layer. At n = 1 it is the real ResNet.
+    """PHYDI's PHResNet: a stem, four stages of blocks, the mean over all pixels, a real linear layer. PHYDI's own is that for
+    CIFAR's images, with the small stem. At n = 1 it is the real ResNet.
 
     In eval mode without gradients norms, sums and activations ride on the convolutions (``Conv2d.forward_with_epilogue``).
 
@@ -257,6 +259,9 @@ class ResNet(nn.Module):
             s(x) + alpha ReLU(F(x)), as its authors' program has it; ``fixup`` ReLU(s(x) + F(x)) without norms, with scalars
             around each convolution, before the stem's ReLU and before the head (Zhang et al. 2019).
         norm: ``batch``, or ``whitening`` of each unit (``WhiteningNorm``); fixup has none, whatever stands here.
+        stem: what it begins with: ``small`` a 3 x 3 convolution, for pictures of some 32 pixels a side; ``large``, for some
+            224, that of He et al.: a 7 x 7 convolution of stride 2, and behind its norm and ReLU the maximum over 3 x 3
+            pixels in steps of 2.
         real_stem: the first convolution is real.
         bias: whether the convolutions have one.
         algebra, initialiser, way, winograd: of all convolutions.
@@ -288,6 +293,7 @@ class ResNet(nn.Module):
         widths: Sequence[int] = (64, 128, 256, 512),
         residual: Residual = "plain",
         norm: ConvolutionNorm = "batch",
+        stem: Stem = "small",
         real_stem: bool = False,
         bias: bool = False,
         device: torch.device | str | None = None,
@@ -299,6 +305,7 @@ class ResNet(nn.Module):
     ) -> None:
         super().__init__()
         _check_options(depth, residual, norm)
+        _check.choice("stem", stem, get_args(Stem))
         spec, stages = Spec.parse(algebra), _DEPTHS[depth][0]
         if len(widths) != len(stages):
             raise ValueError(f"ResNet: widths must have {len(stages)} numbers, one for each stage, got {len(widths)}")
@@ -310,7 +317,9 @@ class ResNet(nn.Module):
         options = at | {"bias": bias, "algebra": spec, "initialiser": initialiser, "way": way, "winograd": winograd}
         first = options | {"algebra": "real"} if real_stem else options
         _check.divisible("ResNet", "in_channels", in_channels, 1 if real_stem else spec.n, way_out="add channels, or take real_stem")
-        self.stem = Conv2d(in_channels, widths[0], 3, padding=1, **first)
+        self.large_stem = stem == "large"
+        kernel, stride = (7, 2) if self.large_stem else (3, 1)
+        self.stem = Conv2d(in_channels, widths[0], kernel, stride=stride, padding=kernel // 2, **first)
         self.stem_norm = None if residual == "fixup" else _norm(norm, widths[0], spec.n, at)
         self.blocks = nn.ModuleList()
         channels = widths[0]
@@ -374,6 +383,8 @@ class ResNet(nn.Module):
             y = self.stem(y)
             y = y + self.after_stem if fixup else y
             y = _relu(y, self.stem) if self.stem_norm is None else _relu(self.stem_norm(y), self.stem_norm)
+        if self.large_stem:
+            y = nn.functional.max_pool2d(y, 3, 2, 1)
         for block in self.blocks:
             y = block(y)
         mean = y.mean((2, 3))
@@ -385,4 +396,5 @@ class ResNet(nn.Module):
         return self._layers(x)
 
     def extra_repr(self) -> str:
-        return f"{self.in_channels}, {self.classes}, depth={self.depth}, residual={self.residual}"
+        stem = ", stem=large" if self.large_stem else ""
+        return f"{self.in_channels}, {self.classes}, depth={self.depth}, residual={self.residual}{stem}"

@@ -101,7 +101,7 @@ void ImageOptions::describe(train::Keys& keys) {
   keys.flag("flip", augmentation.flip, "Left and right change places, in half of the cases.");
   keys.number("cutout", augmentation.cutout, 0, 4096, "A square of so many pixels a side is hidden around a random pixel; 0: none.");
 
-  keys.table("model", "A PHResNet: a 3 x 3 convolution, four stages of residual blocks, the mean over all pixels, a real linear layer.");
+  keys.table("model", "A PHResNet: a stem, four stages of residual blocks, the mean over all pixels, a real linear layer.");
   keys.algebra("algebra", model.map_settings.algebra,
                "What the convolutions multiply with: `real`, `quaternion`, `phm(4)` ..; `wkp(4)` has a weight for each summand.");
   keys.number("depth", model.depth(), 18, 152, "18 or 34: blocks of two convolutions; 50, 101 or 152: of three, the last with four times the channels.");
@@ -114,6 +114,8 @@ void ImageOptions::describe(train::Keys& keys) {
               "`code`: s(x) + alpha ReLU(F(x)), as PHYDI's program has it. `fixup`: plain without batch norms.");
   keys.choice("norm", model.norm(), {Norm::batch, Norm::whitening},
               "Behind each convolution. `batch`: each channel gets mean 0 and variance 1 over batch and pixels. `whitening`: the n components of each unit together get the covariance I, and a learned symmetric matrix (quaternion batch norm).").only("model.residual = plain, phydi or code", [this] { return model.residual() != Residual::fixup; });
+  keys.choice("stem", model.stem(), {models::Stem::small, models::Stem::large},
+              "What the network begins with. `small`: a 3 x 3 convolution. `large`, for pictures of some 224 pixels a side: a 7 x 7 convolution and a maximum over 3 x 3 pixels, each of stride 2.");
   keys.flag("real_stem", model.real_stem(), "The first convolution is real, whatever the algebra.").only("an algebra of more than one component", [this] { return model.algebra().n > 1; });
   keys.add("winograd",
            [this] { return Value(std::string(ops::name(model.winograd()))); },
