@@ -132,7 +132,9 @@ def _linears(model: nn.Module, attentions: _Attentions) -> Iterator[tuple[str, _
             yield name, module
 
 
-_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+def hooked(part: nn.Module) -> bool:
+    """Whether the part has hooks, which what takes its place would lose."""
+    return bool(part._forward_pre_hooks or part._forward_hooks or part._backward_pre_hooks or part._backward_hooks)
 
 
 _COMPUTED = "its weight is computed from others (weight_norm, spectral_norm, pruning): make it a parameter first"
@@ -155,7 +157,7 @@ def _kept_from(layer: nn.Module) -> str:
         return f"is a {type(layer).__name__}, which may do more than {kind}"
     if (type(layer) is nn.Linear or type(layer) in _CONVOLUTIONS) and "weight" not in layer._parameters:
         return _COMPUTED
-    if any(getattr(layer, hooks) for hooks in _HOOKS):
+    if hooked(layer):
         return "has hooks, which a new layer would lose: remove them, convert, and register them again"
     return ""
 

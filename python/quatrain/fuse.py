@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.fx import GraphModule, Node, Tracer
+from torch.fx import GraphModule, Node, Proxy, Tracer
 from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from . import nn as layers
 from . import ops
-from .convert import _CONVOLUTIONS, _HOOKS, _OUR_CONVOLUTIONS
+from .convert import _CONVOLUTIONS, _OUR_CONVOLUTIONS, hooked
 from .materialise import _NORMS, _TORCHS, graph_module
 from .models.resnet import scale_and_shift
 
@@ -27,8 +27,11 @@ _ACTIVATIONS: dict[Any, str] = {
     for name, kind in _RIDING.items()
     for form in (kind, name, f"{name}_", getattr(torch, name), getattr(torch, f"{name}_"), getattr(functional, name))
 }
-# Sums in place write over what may be read elsewhere. Of `+=` torch.fx makes `+`.
 _SUMS = (operator.add, torch.add, "add")
+# Layers that give what they are given, in eval mode.
+_NOTHING = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
+# What Python calls for `+=` and its kin.
+_IN_PLACE = ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift", "irshift")
 
 
 class ConvolutionWithEpilogue(nn.Module):
@@ -48,17 +51,22 @@ class ConvolutionWithEpilogue(nn.Module):
         for name, value in zip(("scale", "shift"), values):
             made = None if value is None else nn.Parameter(value, norm.weight.requires_grad)
             self.register_parameter(name, made)
-        self.training = convolution.training
+        self.training = False
 
-    def forward(self, x: Tensor, residual: Any = None) -> Tensor:
+    def forward(self, x: Tensor, *residual: Any) -> Tensor:
         layer = self.convolution
-        if residual is None or self._rides(residual, x):
-            return layer.forward_with_epilogue(x, self.scale, self.shift, residual, self.activation)
-        return ops.split_activation(layer.forward_with_epilogue(x, self.scale, self.shift) + residual, self.activation)
+        if self.scale is not None and x.dim() == layer._axes + 1:
+            raise ValueError(
+                f"fuse: behind a fused norm images come in a batch, got one of shape {list(x.shape)} (x.unsqueeze(0) makes a batch of it)"
+            )
+        if all(self._rides(added, x) for added in residual):
+            return layer.forward_with_epilogue(x, self.scale, self.shift, *residual, activation=self.activation)
+        return ops.split_activation(layer.forward_with_epilogue(x, self.scale, self.shift) + residual[0], self.activation)
 
     def _rides(self, residual: Any, x: Tensor) -> bool:
         """False where the sum broadcasts or gives another type, which only its values tell."""
-        if not isinstance(residual, Tensor) or torch.is_autocast_enabled(x.device.type):
+        kind = x.device.type
+        if not isinstance(residual, Tensor) or torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
             return False
         return residual.dtype == x.dtype and residual.shape == self.convolution._result_sizes(x)
 
@@ -66,16 +74,28 @@ class ConvolutionWithEpilogue(nn.Module):
         return f"activation={self.activation}, norm={self.scale is not None}"
 
 
-def _hooked(part: nn.Module) -> bool:
-    return any(getattr(part, hooks) for hooks in _HOOKS)
+class _Value(Proxy):
+    """Keeps `+=` and its kin, which write into what other names may stand for: torch.fx makes new values of them."""
+
+
+def _written(name: str) -> Any:
+    function = getattr(operator, name)
+    return lambda value, other: value.tracer.create_proxy("call_function", function, (value, other), {})
+
+
+for _name in _IN_PLACE:
+    setattr(_Value, f"__{_name}__", _written(_name))
 
 
 class _Layers(Tracer):
     """Goes into other people's networks: layers, what has hooks and all of ours stay whole."""
 
+    def proxy(self, node: Node) -> Proxy:
+        return _Value(node, self)
+
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         ours = isinstance(m, layers.HypercomplexLayer) or type(m).__module__.startswith("quatrain.")
-        return ours or _hooked(m) or super().is_leaf_module(m, module_qualified_name)
+        return ours or hooked(m) or super().is_leaf_module(m, module_qualified_name)
 
 
 def _called(network: GraphModule, node: Node | None) -> Any:
@@ -83,7 +103,7 @@ def _called(network: GraphModule, node: Node | None) -> Any:
     if node is None or node.op != "call_module" or len(node.args) != 1 or node.kwargs:
         return None
     part = network.get_submodule(str(node.target))
-    return None if part.training or _hooked(part) or "forward" in vars(part) else part
+    return None if part.training or hooked(part) or "forward" in vars(part) else part
 
 
 def _user(call: Node) -> Node | None:
@@ -99,10 +119,20 @@ def _norm(network: GraphModule, call: Node, layer: Any) -> Any:
     return None if any(values is None for values in (norm.running_mean, norm.weight, norm.bias)) else norm
 
 
-def _residual(call: Node) -> Node | None:
+def _is_fresh(network: GraphModule, value: Any) -> bool:
+    """Whether a sum alone reads the value, and it has memory of its own: so nothing sees that `+=` writes into it."""
+    if not isinstance(value, Node) or value.op != "call_module" or len(value.users) > 1:
+        return False
+    makers = (ConvolutionWithEpilogue, *_CONVOLUTIONS, *_OUR_CONVOLUTIONS, *_NORMS.values())
+    return type(network.get_submodule(str(value.target))) in makers
+
+
+def _residual(network: GraphModule, call: Node) -> Node | None:
     """What is added to the call's value. Right behind it: so nothing can write into it between the two."""
     user = _user(call)
-    if user is None or user.prev is not call or user.target not in _SUMS or len(user.args) != 2 or user.kwargs:
+    if user is None or user.prev is not call or len(user.args) != 2 or user.kwargs:
+        return None
+    if user.target not in _SUMS and (user.target is not operator.iadd or not _is_fresh(network, user.args[0])):
         return None
     other = user.args[1] if user.args[0] is call else user.args[0]
     return other if isinstance(other, Node) and other is not call and user.op != "call_module" else None
@@ -146,7 +176,7 @@ def _fuse_behind(network: GraphModule, call: Node) -> None:
         return
     if norm is not None:
         _take(network, call)
-    residual = _residual(call)
+    residual = _residual(network, call)
     if residual is not None:
         _take(network, call)
         call.args = (*call.args, residual)
@@ -165,7 +195,7 @@ def fuse(model: nn.Module) -> nn.Module:
     (``Conv2d.forward_with_epilogue``), so none of these needs a pass of its own where no gradient is asked for.
 
     Fused with a convolution of ours is what follows it, in this order, as far as nothing else reads what is between: a batch
-    norm of torch's that has weights and running statistics; a sum with a tensor, ``+`` or ``torch.add``, right behind; ReLU,
+    norm of torch's that has weights and running statistics; a sum with a tensor, ``+``, ``+=`` or ``torch.add``, right behind; ReLU,
     tanh or sigmoid, as a module, function or method. A sum that broadcasts stays a sum. Batch norms behind convolutions of
     torch's are folded into their weights (``torch.nn.utils.fusion``). Left as they are: layers with hooks, parametrizations
     or in training mode, subclasses, convolutions that are called more than once. A ``quatrain.models.ResNet`` does all this
@@ -174,10 +204,12 @@ def fuse(model: nn.Module) -> nn.Module:
     Args:
         model: any module that ``torch.fx`` can trace; it stays as it is.
 
-    Returns a ``torch.fx.GraphModule`` with parameters of its own. Those of a fused convolution are ``NAME.convolution.F`` ...
-    and, where there was a norm, ``NAME.scale`` and ``NAME.shift``, which stay what they are in training mode too.
+    Returns a ``torch.fx.GraphModule`` with parameters of its own; of a single layer, and of what is ours, a copy. Those of a
+    fused convolution are ``NAME.convolution.F`` ... and, where there was a norm, ``NAME.scale`` and ``NAME.shift``, which stay
+    what they are in training mode too. Behind a fused norm images come in a batch.
 
-    Raises ValueError for a model that is in training mode, has hooks itself, or cannot be traced by ``torch.fx``.
+    Raises ValueError for a model that is in training mode, has hooks itself, cannot be traced by ``torch.fx``, or is a
+    ``DataParallel`` or ``DistributedDataParallel``.
 
     >>> import torch, quatrain
     >>> model = torch.nn.Sequential(quatrain.nn.Conv2d(8, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU())
@@ -189,7 +221,9 @@ def fuse(model: nn.Module) -> nn.Module:
     """
     if model.training:
         raise ValueError("fuse: the model must be in eval mode, where its norms have fixed statistics (call model.eval() first)")
-    if _hooked(model):
+    if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
+        raise ValueError(f"fuse: the model is a {type(model).__name__}, which hides its network (fuse model.module)")
+    if hooked(model):
         raise ValueError("fuse: the model has hooks, which its copy would lose (remove them, and register them with the copy)")
     tracer, copied = _Layers(), copy.deepcopy(model)
     if tracer.is_leaf_module(copied, ""):
@@ -204,7 +238,7 @@ def fuse(model: nn.Module) -> nn.Module:
         ) from error
     for node in list(fused.graph.nodes):
         part = _called(fused, node)
-        if type(part) is nn.Identity:
+        if type(part) in _NOTHING:
             node.replace_all_uses_with(node.args[0])
             fused.graph.erase_node(node)
     for node in list(fused.graph.nodes):

@@ -12,7 +12,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
 from . import nn as layers
 from ._recurrent_twins import _OURS, _SHARED, real_state
-from .convert import _CONVOLUTIONS, _HOOKS
+from .convert import _CONVOLUTIONS, hooked
 from .models import ResNet, ResNetBlock
 from .models.resnet import norm_name
 
@@ -38,7 +38,7 @@ def _problem(layer: Any) -> str:
     """Why no layer of torch is the same; empty where one is."""
     if type(layer) not in _TORCHS and type(layer) not in _NETWORKS:
         return f"is a {type(layer).__name__}, which torch.nn does not have"
-    if any(getattr(layer, hooks) for hooks in _HOOKS):
+    if hooked(layer):
         return "has hooks, which a new layer would lose (remove them, and register them again afterwards)"
     if getattr(layer, "cell", "") == "lstm_printed":
         return "has the cell of printed = True, which torch's LSTM does not have"
@@ -141,8 +141,9 @@ def _fold_norms(model: nn.Module) -> None:
         if type(layer) not in _NORMS or type(norm) is not _NORMS[type(layer)] or places[layer] > 1 or places[norm] > 1:
             continue
         transposed = isinstance(layer, nn.modules.conv._ConvTransposeNd)
-        hooked = any(getattr(one, hooks) for one in (layer, norm) for hooks in _HOOKS)
-        if layer.training or norm.training or norm.running_mean is None or hooked or (transposed and layer.groups > 1):
+        if layer.training or norm.training or norm.running_mean is None or hooked(layer) or hooked(norm):
+            continue
+        if transposed and layer.groups > 1:  # torch's function takes none
             continue
         if not isinstance(layer, nn.Linear):
             part._modules[name] = fuse_conv_bn_eval(layer, norm, transposed)

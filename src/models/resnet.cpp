@@ -302,9 +302,10 @@ at::Tensor ResNetImpl::forward(const at::Tensor& x) {
   epilogue.activation = "relu";
   // The first stages' pictures are large: a few at a time stay in the cache.
   const int64_t step = options.stem() == Stem::large ? 4 : 1;
-  const ops::PanelSizes sizes = {.items = x.size(0),
-                                 .rows = (x.size(2) + step - 1) / step * ((x.size(3) + step - 1) / step),
-                                 .widest = blocks[0]->as<ResNetBlockImpl>()->out_channels()};
+  const ops::PanelSizes sizes = {
+      .items = x.size(0),
+      .rows = (x.size(2) + step - 1) / step * ((x.size(3) + step - 1) / step),
+      .widest = std::max(blocks[0]->as<ResNetBlockImpl>()->out_channels(), step * options.widths()[0])};
   const int64_t panel = ops::items_of_panel(sizes, pictures, is_training());
   const size_t early = blocks_in_panels(panel * sizes.rows);
   const at::Tensor y = ops::by_panels(sizes.items, panel, [&](int64_t first, int64_t count) {

@@ -194,11 +194,13 @@ TEST(ResNet, ANormThatTrainsTakesTheWholeBatch) {
 // Of pictures whose first stages are large, a few at a time.
 TEST(ResNet, EvaluatesManyPicturesInPanels) {
   const test::Threads threads(1);
-  for (const int64_t depth : {18, 50}) {
+  for (const auto& [depth, stem] :
+       {std::pair<int64_t, Stem>(18, Stem::small), {50, Stem::small}, {18, Stem::large}}) {
     torch::manual_seed(13);
-    ResNet net(small("quaternion", Residual::plain, depth));
+    ResNet net(small("quaternion", Residual::plain, depth).stem(stem));
     net->eval();
-    const at::Tensor x = torch::randn({40, net->options.in_channels(), 64, 64});
+    // The blocks behind the large stem see a sixteenth of the pixels.
+    const at::Tensor x = torch::randn({40, net->options.in_channels(), 64, stem == Stem::large ? 256 : 64});
     const at::Tensor expected = net(x).detach();
     const at::NoGradGuard no_grad;
     const test::SystemMemory system;
@@ -279,7 +281,7 @@ TEST(ResNet, TheLargeStemIsHes) {
   EXPECT_EQ(count(50), 25'557'032);
 }
 
-// The formula, written out; and in inference, where pictures pass in panels, the same.
+// The formula, written out, with gradients and without.
 TEST(ResNet, TheLargeStemIsAConvolutionAndAMaximumOfStrideTwo) {
   torch::manual_seed(8);
   for (const Residual residual : {Residual::plain, Residual::fixup}) {

@@ -342,6 +342,59 @@ def test_networks_of_ours_do_it_themselves():
     torch.testing.assert_close(quatrain.fuse(model)(x), model(x))
 
 
+class InPlace(torch.nn.Module):
+    """Sums in place of values that other names stand for."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.norm = nn.Conv2d(8, 8, 3, padding=1), nn.Conv2d(8, 8, 1), torch.nn.BatchNorm2d(8)
+
+    def forward(self, x):
+        taps = []
+        y = self.norm(self.first(x))
+        taps.append(y)
+        y += x
+        z = self.second(y)
+        k = z
+        z -= 1
+        z *= 2
+        return torch.relu(y), taps[0], z + k
+
+
+def test_what_is_written_in_place_is_seen():
+    model, x = drawn(InPlace()), torch.randn(2, 8, 6, 6)
+    for found, expected in zip(quatrain.fuse(model)(x), model(x)):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+class Optional(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Conv2d(8, 8, 3, padding=1)
+
+    def forward(self, x, skip=None):
+        return self.layer(x) + skip
+
+
+def test_nothing_is_no_residual():
+    model, x = quatrain.fuse(Optional().eval()), torch.randn(2, 8, 4, 4)
+    assert calls(model) == []
+    model(x, x)
+    with pytest.raises(TypeError):
+        model(x)
+
+
+def test_dropout_is_nothing():
+    parts = nn.Conv2d(8, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.Dropout2d(), torch.nn.ReLU()
+    assert calls(quatrain.fuse(torch.nn.Sequential(*parts).eval())) == []
+
+
+def test_devices_without_autocast():
+    fused = quatrain.fuse(Optional().eval()).to("meta")
+    x = torch.empty(2, 8, 4, 4, device="meta")
+    assert fused(x, x).shape == (2, 8, 4, 4)
+
+
 class Branching(torch.nn.Module):
     def forward(self, x):
         return x if x.sum() > 0 else -x
@@ -352,6 +405,11 @@ def test_what_cannot_be_fused_is_told():
         quatrain.fuse(torch.nn.Sequential(nn.Conv2d(8, 8, 3)))
     with pytest.raises(ValueError, match=r"^fuse: torch.fx cannot trace Branching: .*control flow.*model.part = quatrain.fuse"):
         quatrain.fuse(Branching().eval())
+    with pytest.raises(ValueError, match="^fuse: the model is a DataParallel, which hides its network .fuse model.module"):
+        quatrain.fuse(torch.nn.DataParallel(hypercomplex(resnet)).eval())
+    normed = quatrain.fuse(torch.nn.Sequential(nn.Conv1d(8, 8, 3, padding=1), torch.nn.BatchNorm1d(8)).eval())
+    with pytest.raises(ValueError, match=r"^fuse: behind a fused norm images come in a batch, got one of shape \[8, 8\]"):
+        normed(torch.randn(8, 8))
     model = hypercomplex(resnet)
     with_hook(model)
     with pytest.raises(ValueError, match="^fuse: the model has hooks, which its copy would lose"):

@@ -281,6 +281,7 @@ class ResNet(nn.Module):
 
     stem: Conv2d
     stem_norm: nn.Module | None
+    large_stem = False  # of networks that were pickled before there was one
     after_stem: Tensor
     before_head: Tensor
 
