@@ -63,12 +63,14 @@ torch::nn::AnyModule norm_of(const ResNetOptions& options, int64_t channels) {
   return torch::nn::AnyModule(nn::WhiteningNorm(nn::WhiteningNormOptions(channels).n(options.algebra().n)));
 }
 
-/// A batch norm in eval mode, as what becomes of the convolution before it.
+/// A batch norm in eval mode, as what becomes of the convolution before it. Narrow types are rounded but once.
 ops::ConvolutionEpilogue riding(torch::nn::AnyModule& module) {
   const auto& norm = *module.ptr()->as<torch::nn::BatchNorm2dImpl>();
-  const at::Tensor scale = norm.weight * (norm.running_var + norm.options.eps()).rsqrt();
+  const at::ScalarType wide = c10::promoteTypes(norm.weight.scalar_type(), at::kFloat);
+  const at::Tensor scale = norm.weight.to(wide) * (norm.running_var.to(wide) + norm.options.eps()).rsqrt(),
+                   shift = norm.bias.to(wide) - norm.running_mean.to(wide) * scale;
   ops::ConvolutionEpilogue epilogue;
-  epilogue.scale = scale, epilogue.shift = norm.bias - norm.running_mean * scale;
+  epilogue.scale = scale.to(norm.weight.scalar_type()), epilogue.shift = shift.to(norm.bias.scalar_type());
   return epilogue;
 }
 

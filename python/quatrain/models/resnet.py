@@ -69,9 +69,11 @@ def _relu(y: Tensor, made_by: nn.Module) -> Tensor:
 
 
 def scale_and_shift(norm: Any) -> tuple[Tensor, Tensor]:
-    """A batch norm in eval mode, as what becomes of the convolution before it."""
-    scale = norm.weight * (norm.running_var + norm.eps).rsqrt()
-    return scale, norm.bias - norm.running_mean * scale
+    """A batch norm in eval mode, as what becomes of the convolution before it. Narrow types are rounded but once."""
+    wide = torch.promote_types(norm.weight.dtype, torch.float32)
+    weight, bias, mean, variance = (t.to(wide) for t in (norm.weight, norm.bias, norm.running_mean, norm.running_var))
+    scale = weight * (variance + norm.eps).rsqrt()
+    return scale.to(norm.weight.dtype), (bias - mean * scale).to(norm.bias.dtype)
 
 
 def _norm(kind: str, channels: int, n: int, at: dict[str, Any]) -> nn.Module:
