@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "support/terminal.h"
 #include "support/text.h"
 
 namespace quatrain::cli {
@@ -44,14 +45,14 @@ void StatusLine::show(const std::string& text) {
   const auto now = std::chrono::steady_clock::now();
   if (!terminal_ || now < next_) return;
   clear();
-  std::fputs(text.c_str(), stderr);
+  std::fputs(cut_to_row(text, stderr).c_str(), stderr);
   std::fflush(stderr);
   drawn_ = true;
   next_ = now + std::chrono::milliseconds(200);
 }
 
 void StatusLine::clear() {
-  if (drawn_) std::fputs("\r\x1b[K", stderr);
+  if (drawn_) std::fputs(kClearRow, stderr);
   drawn_ = false;
 }
 

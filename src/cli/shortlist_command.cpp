@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/stop.h"
+#include "cli/work_line.h"
 #include "support/shell_word.h"
 #include "tasks/seq2seq/shortlist.h"
 #include "train/run_files.h"
@@ -15,9 +16,12 @@ int shortlist_command(const ShortlistArguments& arguments) {
   request.data = arguments.data;
   request.best = arguments.best;
   request.frequent = arguments.frequent;
-  request.tell = print_note;
   request.after_pairs = throw_if_stopped;
-  const tasks::ShortlistReport report = tasks::make_shortlist(arguments.run, request);
+  const auto report = while_telling([&](auto tell) {
+    request.tell = tell;
+    return tasks::make_shortlist(arguments.run, request);
+  });
+  print_notes(report.notes);
   Table table;
   table.row({"training pairs", grouped(report.pairs)});
   table.row({"target vocabulary", grouped(report.vocabulary)});

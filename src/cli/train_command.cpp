@@ -9,6 +9,7 @@
 #include "cli/recipe_files.h"
 #include "cli/run_folder.h"
 #include "cli/stop.h"
+#include "cli/work_line.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/checkpoint.h"
 #include "quatrain/train/progress.h"
@@ -34,10 +35,10 @@ void print_result(const train::Result& result, const tasks::Recipe& recipe, cons
               next_steps(recipe, folder, result.dev, result.test).c_str());
 }
 
-// A resumed run that began with another's weights has that one's vocabulary, and what else goes with them.
-// The other may be gone, but the run's own checkpoints have it, too.
+// A resumed run that began with another's weights has that one's vocabulary, and what else goes with them; or
+// its vocabulary is that of a file. Either may be gone or another now, but the run's own checkpoints have it.
 fs::path vocabulary_of(const tasks::Recipe& recipe, const fs::path& folder, const std::string& from) {
-  if (!recipe.weights.empty())
+  if (!recipe.weights.empty() || !tasks::find_value(recipe, "vocabulary.file").value_or("").empty())
     for (const std::string& which : {from, std::string("best")})
       if (train::has_checkpoint(folder, which)) return train::find_checkpoint(folder, which);
   return {};
@@ -86,10 +87,13 @@ int train_command(const TrainArguments& arguments) {
 
   const train::Session session(recipe.train.device);
   tasks::set_threads(recipe);
-  tasks::DataRequest request{.folder = arguments.data, .tell = print_note};
+  tasks::DataRequest request{.folder = arguments.data};
   if (arguments.resume) request.vocabulary = vocabulary_of(recipe, folder, arguments.from);
   request.resumes = !request.vocabulary.empty();
-  const auto data = tasks::load_data(recipe, request);
+  const auto data = while_telling([&](auto tell) {
+    request.tell = std::move(tell);
+    return tasks::load_data(recipe, request);
+  });
   const bool begun = arguments.resume && check_resumable(data->recipe(), folder, arguments.from);
   // The weights of a checkpoint are newer than those to start from.
   const auto task = tasks::make_task(data->recipe(), *data, !begun);

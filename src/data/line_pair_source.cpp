@@ -65,8 +65,8 @@ const std::vector<PairEntry>& pair_entries() {
        "de",
        "en",
        {"", "multi30k", "mt/multi30k", "mt/mt/multi30k"},
-       {"val"},
-       {"test_2016_flickr"}},
+       {"val", "dev", "valid"},
+       {"test_2016_flickr", "test"}},
       {{"enja", "small English-Japanese set; lower-cased, tokenised", true},
        TextForm::tokenised,
        "en",
@@ -154,11 +154,12 @@ class FileCorpus final : public LinePairCorpus {
     fs::path source, target;  // of tsv the first alone
   };
   FileCorpus(TextForm text, std::string name, fs::path folder, std::map<std::string, Set, std::less<>> sets,
-             bool skip_bad, bool unseen)
+             std::vector<std::string> unread, bool skip_bad, bool unseen)
       : LinePairCorpus(text, {}),
         name_(std::move(name)),
         folder_(std::move(folder)),
         sets_(std::move(sets)),
+        unread_(std::move(unread)),
         skip_bad_(skip_bad),
         unseen_(unseen) {}
 
@@ -167,6 +168,7 @@ class FileCorpus final : public LinePairCorpus {
     const Set& set = find(split);
     return set.target.empty() ? std::vector{set.source} : std::vector{set.source, set.target};
   }
+  std::vector<std::string> unread() const override { return unread_; }
   std::unique_ptr<LinePairReader> open(std::string_view split) const override {
     const Set& set = find(split);
     BadPairRule rule{count_anew(split), std::string(split), skip_bad_};
@@ -192,6 +194,7 @@ class FileCorpus final : public LinePairCorpus {
   std::string name_;
   fs::path folder_;
   std::map<std::string, Set, std::less<>> sets_;
+  std::vector<std::string> unread_;
   bool skip_bad_, unseen_;
 };
 
@@ -213,9 +216,12 @@ std::pair<std::string, std::string> endings(const PairEntry& entry, const LinePa
     known = split_endings(folder, stems);
   else
     stems = {"train"};
+  const char* const columns = known == std::vector<std::string>{kTsv}
+                                  ? ": --set task.data=tsv --set task.source= --set task.target= reads it"
+                                  : "";
   if (from.empty() || to.empty()) {
     TORCH_CHECK(known.size() != 1, "data: the ", format, " format needs ", both_of(stems[0]), " in ",
-                folder.string(), ", but the only ending there is ", known[0]);
+                folder.string(), ", but the only ending there is ", known[0], columns);
     TORCH_CHECK(known.size() == 2, "data: the ", format, " format needs ", both_of(stems[0]), " in ",
                 folder.string(), "; the endings there are ", join(known),
                 ", so say which is the source's and which the target's (task.source, task.target)");
@@ -226,9 +232,22 @@ std::pair<std::string, std::string> endings(const PairEntry& entry, const LinePa
   for (const auto& ending : {from, to})
     TORCH_CHECK(std::find(known.begin(), known.end(), ending) != known.end(), "data: the ", format,
                 " format needs ", (folder / (stems[0] + "." + ending)).string(), " or ", stems[0], ".",
-                ending, ".gz, but the endings there are ", join(known),
+                ending, ".gz, but the endings there are ", join(known), columns,
                 known.size() == 2 ? ": name them in task.source and task.target" : "");
   return {from, to};
+}
+
+/// Names under which the folder has whole sets, other than those that a reader looks for.
+std::vector<std::string> unread_sets(const fs::path& folder, const std::string& from, const std::string& to,
+                                     const std::map<std::string, std::vector<std::string>>& stems_of) {
+  std::vector<std::string> unread = split_stems(folder, from);
+  const auto partners = to.empty() ? unread : split_stems(folder, to);
+  std::erase_if(unread, [&](const std::string& stem) {
+    return !std::ranges::binary_search(partners, stem) || std::ranges::any_of(stems_of, [&](const auto& set) {
+      return std::ranges::find(set.second, stem) != set.second.end();
+    });
+  });
+  return unread;
 }
 
 std::unique_ptr<LinePairCorpus> open_files(const PairEntry& entry, const LinePairSource& source) {
@@ -276,7 +295,8 @@ std::unique_ptr<LinePairCorpus> open_files(const PairEntry& entry, const LinePai
   TORCH_CHECK(sets.contains(needed), "data: the ", entry.reader.name, " format needs ",
               (folder / file).string(), " or ", file, ".gz, but there is neither");
   return std::make_unique<FileCorpus>(source.text.value_or(entry.text), entry.reader.name, folder,
-                                      std::move(sets), source.skip_bad, entry.unseen);
+                                      std::move(sets), unread_sets(folder, from, to, stems_of),
+                                      source.skip_bad, entry.unseen);
 }
 
 }  // namespace

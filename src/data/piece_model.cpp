@@ -10,17 +10,12 @@
 
 #include "data/pieces_state.h"
 #include "data/random.h"
+#include "data/sentencepiece_model.h"
 #include "support/numbers.h"
-#include "support/telling.h"
 #include "support/text.h"
 
 namespace quatrain::data {
 namespace {
-
-// The marks' names in a model. SentencePiece learns nothing from what a text has of these: of a text with the
-// word "<unk>", as WikiText's, it would learn neither that word nor its brackets.
-constexpr std::array kNamesOfMarks{"\uE000pad", "\uE000unk", "\uE000begin", "\uE000end"};
-static_assert(kNamesOfMarks.size() == kMarkCount);
 
 constexpr std::array kNormalizations{"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"};
 
@@ -85,22 +80,27 @@ class Lines final : public sentencepiece::SentenceIterator {
 
 using Tell = std::function<void(const std::string&)>;
 
-/// At most so many lines, each with the same chance. Every few seconds `tell` hears how many were read.
-std::vector<std::string> drawn_lines(const NextLine& next_line, const PieceOptions& options,
-                                     const Tell& tell) {
-  Telling telling(tell);
+/// At most so many lines, and bytes of them, each line with the same chance.
+std::vector<std::string> drawn_lines(const NextLine& next_line, const PieceOptions& options) {
   Random random(options.seed);
   std::vector<std::string> lines;
-  const auto most = static_cast<uint64_t>(options.sample);
+  auto most = static_cast<uint64_t>(options.sample);
+  size_t bytes = 0;
   uint64_t count = 0;
   for (std::string line; next_line(line);) {
     if (is_blank(line)) continue;
     ++count;
-    telling([&] { return "vocabulary: " + grouped(static_cast<int64_t>(count)) + " lines read"; });
     if (count <= most) {
+      bytes += line.size();
       lines.push_back(line);
     } else if (const uint64_t place = random.below(count); place < most) {
-      lines[place] = line;
+      bytes += line.size() - lines[place].size();
+      lines[place] = std::string(line);  // no larger than it is
+    }
+    for (; bytes > static_cast<size_t>(options.sample_bytes) && lines.size() > 1; most = lines.size()) {
+      std::swap(lines[random.below(lines.size())], lines.back());
+      bytes -= lines.back().size();
+      lines.pop_back();
     }
   }
   return lines;
@@ -125,14 +125,18 @@ std::shared_ptr<const Pieces::State> train_model(const NextLine& next_line, cons
   TORCH_CHECK(options.coverage >= 0.98 && options.coverage <= 1,
               "pieces: coverage must be from 0.98 to 1, got ", options.coverage);
   TORCH_CHECK(options.sample >= 1, "pieces: sample must be at least 1 line, got ", options.sample);
+  TORCH_CHECK(options.sample_bytes >= 1, "pieces: sample_bytes must be at least 1, got ",
+              options.sample_bytes);
   TORCH_CHECK(std::find(kNormalizations.begin(), kNormalizations.end(),
                         std::string_view(options.normalization)) != kNormalizations.end(),
               "pieces: normalization must be one of ", join({kNormalizations.begin(), kNormalizations.end()}),
               ", got ", quote(options.normalization));
-  const auto lines = drawn_lines(next_line, options, tell);
+  const auto lines = drawn_lines(next_line, options);
   TORCH_CHECK(!lines.empty(), "pieces: there must be a line to learn from that is not empty, got none");
-  constexpr size_t kMany = 20000;  // lines, for which it takes seconds
-  if (tell && lines.size() >= kMany)
+  constexpr size_t kMuch = 1 << 19;  // bytes, for which it takes seconds
+  size_t bytes = 0;
+  for (const std::string& line : lines) bytes += line.size();
+  if (tell && bytes >= kMuch)
     tell("vocabulary: learning " + grouped(options.size) + " pieces from " +
          grouped(static_cast<int64_t>(lines.size())) + " lines");
 

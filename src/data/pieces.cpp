@@ -8,8 +8,11 @@
 #include <utility>
 
 #include "data/pieces_state.h"
+#include "data/sentencepiece_model.h"
 #include "support/atomic_file.h"
 #include "support/enum_names.h"
+#include "support/numbers.h"
+#include "support/telling.h"
 #include "support/text.h"
 
 namespace quatrain::data {
@@ -28,6 +31,16 @@ std::string title(PieceKind kind, std::string_view content) {
   std::snprintf(line.data(), line.size(), "quatrain pieces 1 %s %zu %08lx\n", name(kind), content.size(),
                 static_cast<unsigned long>(sum));
   return line.data();
+}
+
+/// `what` begins the message of an error.
+std::string content_of(const std::filesystem::path& file, const std::string& what) {
+  constexpr size_t kMost = size_t{1} << 30;
+  try {
+    return read_file(file, kMost);
+  } catch (const std::invalid_argument& error) {
+    TORCH_CHECK(false, what, " cannot be read: ", error.what());
+  }
 }
 
 }  // namespace
@@ -54,19 +67,20 @@ Pieces::Pieces(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 
 Pieces Pieces::train(const std::function<bool(std::string&)>& next_line, const PieceOptions& options,
                      const std::function<void(const std::string&)>& tell) {
-  return Pieces(is_sentencepiece(options.kind) ? train_model(next_line, options, tell)
-                                               : train_list(next_line, options));
+  Telling telling(tell);
+  int64_t count = 0;
+  const NextLine told = [&](std::string& line) {
+    if (!next_line(line)) return false;
+    ++count;
+    telling([&] { return "vocabulary: " + grouped(count) + " lines read"; });
+    return true;
+  };
+  return Pieces(is_sentencepiece(options.kind) ? train_model(told, options, tell)
+                                               : train_list(told, options));
 }
 
 Pieces Pieces::load(const std::filesystem::path& file) {
-  const std::string what = "pieces: " + file.string();
-  constexpr size_t kMost = size_t{1} << 30;
-  std::string text;
-  try {
-    text = read_file(file, kMost);
-  } catch (const std::invalid_argument& error) {
-    TORCH_CHECK(false, what, " cannot be read: ", error.what());
-  }
+  const std::string what = "pieces: " + file.string(), text = content_of(file, what);
   const size_t end = text.find('\n');
   std::string first = text.substr(0, end == text.npos ? 0 : end + 1), content = text.substr(first.size());
   for (const PieceKind kind : kPieceKinds) {
@@ -78,6 +92,12 @@ Pieces Pieces::load(const std::filesystem::path& file) {
   }
   TORCH_CHECK(false, what, " must begin with \"quatrain pieces 1\" and a kind (", list_names(kPieceKindNames),
               "); is it a file of pieces?");
+}
+
+Pieces Pieces::load_sentencepiece(const std::filesystem::path& file) {
+  const std::string what = "pieces: " + file.string();
+  SentencePieceModel model = with_our_marks(content_of(file, what), what);
+  return Pieces(load_model(model.kind, std::move(model.content), what));
 }
 
 void Pieces::save(const std::filesystem::path& file) const {

@@ -14,6 +14,18 @@ void refuse_both(const fs::path& one, const fs::path& other) {
               "; remove the one that is not meant");
 }
 
+/// Of all files, without .gz.
+std::vector<std::string> file_names(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    std::string& name = names.emplace_back(entry.path().filename().string());
+    if (name.ends_with(".gz")) name.resize(name.size() - 3);
+  }
+  TORCH_CHECK(!error, "data: the folder ", folder.string(), " cannot be read: ", error.message());
+  return names;
+}
+
 }  // namespace
 
 std::vector<std::string> stems_of(const std::string& set) {
@@ -46,18 +58,19 @@ fs::path find_split_file(const fs::path& folder, const std::vector<std::string>&
 
 std::vector<std::string> split_endings(const fs::path& folder, const std::vector<std::string>& stems) {
   std::set<std::string> endings;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    for (const auto& stem : stems) {
-      std::string name = entry.path().filename().string();
-      if (!name.starts_with(stem + ".")) continue;
-      name.erase(0, stem.size() + 1);
-      if (name.ends_with(".gz")) name.resize(name.size() - 3);
-      if (!name.empty()) endings.insert(std::move(name));
-    }
-  }
-  TORCH_CHECK(!error, "data: the folder ", folder.string(), " cannot be read: ", error.message());
+  for (const std::string& name : file_names(folder))
+    for (const auto& stem : stems)
+      if (name.starts_with(stem + ".") && name.size() > stem.size() + 1)
+        endings.insert(name.substr(stem.size() + 1));
   return {endings.begin(), endings.end()};
+}
+
+std::vector<std::string> split_stems(const fs::path& folder, const std::string& ending) {
+  std::set<std::string> stems;
+  for (const std::string& name : file_names(folder))
+    if (name.ends_with("." + ending) && name.size() > ending.size() + 1)
+      stems.insert(name.substr(0, name.size() - ending.size() - 1));
+  return {stems.begin(), stems.end()};
 }
 
 fs::path find_split_folder(const std::string& reader, const fs::path& folder,

@@ -31,6 +31,9 @@ std::filesystem::path find_split_file(const std::filesystem::path& folder,
 std::vector<std::string> split_endings(const std::filesystem::path& folder,
                                        const std::vector<std::string>& stems);
 
+/// All stems that files with this ending have, plain or compressed, in the order of their bytes.
+std::vector<std::string> split_stems(const std::filesystem::path& folder, const std::string& ending);
+
 /// The first of folder/sub that holds a file of one of the stems; otherwise an error. `files` says what is
 /// looked for.
 std::filesystem::path find_split_folder(const std::string& reader, const std::filesystem::path& folder,

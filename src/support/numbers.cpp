@@ -22,7 +22,7 @@ std::string three_digits(double value) {
 std::string grouped(int64_t number) {
   std::string digits = std::to_string(number);
   for (auto place = static_cast<int64_t>(digits.size()) - 3; place > (number < 0 ? 1 : 0); place -= 3)
-    digits.insert(static_cast<size_t>(place), ",");
+    digits.insert(static_cast<size_t>(place), 1, ',');
   return digits;
 }
 
@@ -58,6 +58,15 @@ std::string seconds(double time) {
 
 std::string ratio(double value, double reference) {
   return reference > 0 && std::isfinite(value) ? fixed(value / reference, 2) + "x" : "-";
+}
+
+std::string duration(double seconds) {
+  if (!std::isfinite(seconds)) return "?";
+  const int64_t whole = std::llround(std::max(0.0, seconds)), minutes = whole / 60;
+  const auto two = [](int64_t number) { return (number < 10 ? "0" : "") + std::to_string(number); };
+  if (whole < 60) return std::to_string(whole) + "s";
+  if (minutes < 60) return std::to_string(minutes) + "m" + two(whole % 60) + "s";
+  return std::to_string(minutes / 60) + "h" + two(minutes % 60) + "m";
 }
 
 }  // namespace quatrain

@@ -22,6 +22,8 @@ QUATRAIN_API std::string percent(double share, int digits = 1);
 QUATRAIN_API std::string bytes(double size);
 /// Seconds as "12.3 us", "4.56 ms", "1.2 s".
 QUATRAIN_API std::string seconds(double time);
+/// Seconds as "12s", "4m05s", "1h02m".
+QUATRAIN_API std::string duration(double seconds);
 /// "0.27x"; "-" where there is nothing to compare with.
 QUATRAIN_API std::string ratio(double value, double reference);
 

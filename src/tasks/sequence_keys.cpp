@@ -11,21 +11,26 @@ constexpr double kMostSeen = 1e12;
 
 // One shape for all entries reads better than what fits on a line.
 // clang-format off
-void describe_pieces(train::Keys& keys, data::PieceOptions& pieces) {
+void describe_pieces(train::Keys& keys, data::PieceOptions& pieces, std::string& file) {
   using data::PieceKind;
-  constexpr const char* kTrained = "vocabulary.pieces = unigram or bpe";
-  const auto are_trained = [&pieces] { return data::is_sentencepiece(pieces.kind); };
+  constexpr const char *kLearned = "an empty vocabulary.file", *kListed = "vocabulary.pieces = characters, words or basic_english, and an empty vocabulary.file",
+                       *kTrained = "vocabulary.pieces = unigram or bpe, and an empty vocabulary.file";
+  const auto are_learned = [&file] { return file.empty(); };
+  const auto are_trained = [&pieces, &file] { return file.empty() && data::is_sentencepiece(pieces.kind); };
+  const auto are_listed = [&pieces, &file] { return file.empty() && !data::is_sentencepiece(pieces.kind); };
+  keys.text("file", file,
+            "A model of SentencePiece (`spm.model`) whose pieces are taken; empty: pieces are learned. A relative path that is not here is looked for in the data folder. A run keeps a copy.");
   keys.choice("pieces", pieces.kind, {PieceKind::characters, PieceKind::words, PieceKind::basic_english, PieceKind::unigram, PieceKind::bpe},
               "`characters`; `words` between white space; `basic_english` (torchtext's tokenizer of that name); pieces of words as "
-              "SentencePiece finds them, by a `unigram` language model or by `bpe`.");
+              "SentencePiece finds them, by a `unigram` language model or by `bpe`.").only(kLearned, are_learned);
   keys.number("size", pieces.size, 0, kMostPieces,
-              "Number of pieces, four marks included: exactly so many for `unigram` and `bpe`, else at most, the commonest first; 0: no limit.");
-  keys.number("min_count", pieces.min_count, 1, kMostSeen, "`characters` and words seen less often become `<unk>`.").only("vocabulary.pieces = characters, words or basic_english", [are_trained] { return !are_trained(); });
+              "Number of pieces, four marks included: exactly so many for `unigram` and `bpe`, else at most, the commonest first; 0: no limit.").only(kLearned, are_learned);
+  keys.number("min_count", pieces.min_count, 1, kMostSeen, "`characters` and words seen less often become `<unk>`.").only(kListed, are_listed);
   keys.text("normalization", pieces.normalization, "SentencePiece's normalisation of text (`unigram`, `bpe`).",
             {"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"}).only(kTrained, are_trained);
   keys.flag("byte_fallback", pieces.byte_fallback, "Characters without a piece become their bytes instead of `<unk>` (`unigram`, `bpe`).").only(kTrained, are_trained);
   keys.number("coverage", pieces.coverage, 0.98, 1, "Share of the text whose characters get a piece (`unigram`, `bpe`).").only(kTrained, are_trained);
-  keys.number("sample", pieces.sample, 1, 1e9, "Most lines that `unigram` and `bpe` learn from, drawn by the seed.").only(kTrained, are_trained);
+  keys.number("sample", pieces.sample, 1, 1e9, "Most lines that `unigram` and `bpe` learn from, drawn by the seed; fewer where they are more than 256 MiB.").only(kTrained, are_trained);
 }
 
 void describe_sequence(train::Keys& keys, models::SequenceSettings& settings) {
@@ -38,5 +43,12 @@ void describe_sequence(train::Keys& keys, models::SequenceSettings& settings) {
   keys.number("max_positions", settings.max_length, 1, kLongest, "Learned positions: the longest text.").only("model.positions = learned", [&settings] { return settings.positions == Positions::learned; });
 }
 // clang-format on
+
+data::Pieces load_pieces(const std::string& file, data::PieceOptions& pieces) {
+  data::Pieces loaded = data::Pieces::load_sentencepiece(file);
+  pieces.kind = loaded.kind();
+  pieces.size = loaded.size();
+  return loaded;
+}
 
 }  // namespace quatrain::tasks

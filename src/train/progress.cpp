@@ -1,11 +1,12 @@
 #include "quatrain/train/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
+
+#include "support/numbers.h"
+#include "support/terminal.h"
 
 namespace quatrain::train {
 namespace {
@@ -14,14 +15,6 @@ constexpr double kSecondsBetweenDraws = 0.1;
 // A log of plain lines must not grow without bound: a run of a week has some hundreds of them.
 constexpr double kSecondsBetweenLines = 5;
 constexpr double kShareBetweenLines = 0.01;  // of the time so far
-
-std::string duration(double seconds) {
-  if (!std::isfinite(seconds)) return "?";
-  const auto whole = static_cast<int64_t>(std::lround(std::max(0.0, seconds)));
-  if (whole < 60) return fmt::format("{}s", whole);
-  if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
-  return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
-}
 
 std::string bar(double share) {
   constexpr int kWidth = 20;
@@ -49,18 +42,6 @@ std::string line(const std::string& title, const Progress& p, bool with_bar) {
       return text + fmt::format("  {:.0f} {}/s  {}", p.examples_per_second, p.unit, duration(p.seconds));
   }
   return text;
-}
-
-// What fits into the terminal's row: what does not would stay there when the line is drawn again.
-std::string cut_to_row(const std::string& text, std::FILE* terminal) {
-  winsize size{};
-  if (::ioctl(::fileno(terminal), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return text;
-  size_t end = 0, columns = 0;
-  for (; end < text.size(); ++end) {
-    const bool begins = (static_cast<unsigned char>(text[end]) & 0xc0) != 0x80;  // a character of UTF-8
-    if (begins && ++columns >= size.ws_col) break;
-  }
-  return text.substr(0, end);
 }
 
 }  // namespace
@@ -107,7 +88,7 @@ void ProgressLine::write(const std::string& text) {
 }
 
 void ProgressLine::clear() {
-  if (drawn_) write("\r\x1b[K");
+  if (drawn_) write(kClearRow);
   drawn_ = false;
 }
 

@@ -167,6 +167,12 @@ std::vector<Section> sections() {
            place.write("pairs/train.de", "ein Mann\n\u00a0\n");
            place.write("pairs/train.en", "a man\na dog\n");
          }},
+        {"a vocabulary of one's own that is no model",
+         "train translation --data pairs --set vocabulary.file=pairs/train.de --out run2", 1,
+         [](const Workplace& place) {
+           place.write("pairs/train.de", "ein Mann\n");
+           place.write("pairs/train.en", "a man\n");
+         }},
         {"only blank lines", kTrain, 1, file("data/train.tsv", "\n\n")},
         {"a folder instead of a file", kTrain, 1,
          [](const Workplace& place) {

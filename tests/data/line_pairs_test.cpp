@@ -304,6 +304,12 @@ TEST(TextForm, PiecesOfBpeBecomeWords) {
 }
 
 TEST_F(PairsTest, TsvHasTwoColumns) {
+  write("train.tsv", "x\ty\n");
+  EXPECT_EQ(error(source("multi30k")),
+            "data: the multi30k format needs DIR/train.de or train.de.gz, but the endings there are tsv: "
+            "--set task.data=tsv --set task.source= --set task.target= reads it");
+  EXPECT_THAT(error(source()), HasSubstr("the only ending there is tsv: --set task.data=tsv"));
+  std::filesystem::remove(folder_ / "train.tsv");
   write("train.txt", "a\tb\n");
   EXPECT_EQ(error(source("tsv")),
             "data: the tsv format needs DIR/train.tsv or train.tsv.gz, but there is neither");
@@ -350,6 +356,29 @@ TEST_F(PairsTest, KnownSetsAreFoundByName) {
       write(std::string("mt/mt/enja/") + split + "." + ending, std::string(split) + " " + ending + "\n");
   EXPECT_EQ(read(source("enja"), "test"), (std::vector<LinePair>{{"test en", "test ja"}}));
   EXPECT_EQ(open_line_pairs(source("enja"))->text(), TextForm::tokenised);
+}
+
+// Whoever names a folder of their own beside a recipe of that set has files with the usual names.
+TEST_F(PairsTest, Multi30ksReaderTakesTheUsualNamesToo) {
+  for (const char* stem : {"train", "dev", "test"})
+    for (const char* ending : {"de", "en"})
+      write(std::string(stem) + "." + ending, std::string(stem) + " " + ending + "\n");
+  EXPECT_EQ(read(source("multi30k"), "dev"), (std::vector<LinePair>{{"dev de", "dev en"}}));
+  EXPECT_EQ(read(source("multi30k"), "test"), (std::vector<LinePair>{{"test de", "test en"}}));
+  for (const char* ending : {"de", "en"}) write(std::string("test_2016_flickr.") + ending, "x\n");
+  EXPECT_EQ(error(source("multi30k")),
+            "data: there are both DIR/test_2016_flickr.de and test.de; remove the one that is not meant");
+}
+
+TEST_F(PairsTest, SetsWithOtherNamesAreListed) {
+  write_both("eins\n", "one\n");
+  EXPECT_THAT(open_line_pairs(source())->unread(), IsEmpty());
+  for (const char* name : {"tst2013.de", "tst2013.en.gz", "tst2012.de", "tst2012.en", "val.de", "val.en",
+                           "news.de", "read.me", ".de", ".en"})
+    write(name, "x\n");
+  EXPECT_THAT(open_line_pairs(source("multi30k"))->unread(), ElementsAre("tst2012", "tst2013"));
+  for (const char* name : {"train.tsv", "dev.tsv", "more.tsv"}) write(name, "x\ty\n");
+  EXPECT_THAT(open_line_pairs(source("tsv"))->unread(), ElementsAre("more"));
 }
 
 TEST_F(PairsTest, ShakespearesTestPairsThatAreInTrainAreLeftOut) {

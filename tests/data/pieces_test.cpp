@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "anonymous_memory.h"
 #include "data/random.h"
 #include "support.h"
 
@@ -236,11 +237,37 @@ TEST_F(PiecesTest, RefusesWhatCannotBe) {
   options = of(PieceKind::unigram, 100);
   options.sample = 0;
   EXPECT_THAT(error(options), HasSubstr("sample must be at least 1 line"));
+  options.sample = 1, options.sample_bytes = 0;
+  EXPECT_THAT(error(options), HasSubstr("sample_bytes must be at least 1, got 0"));
   EXPECT_EQ(error_of([] { parse_piece_kind("word"); }),
             "pieces: must be one of characters, words, basic_english, unigram, bpe; got 'word'");
   const auto pieces = train({"a"}, of(PieceKind::words));
   EXPECT_EQ(error_of([&] { pieces.piece(5); }), "Pieces::piece: id must be from 0 to 4, got 5");
   EXPECT_EQ(error_of([&] { pieces.decode({4, -1}); }), "Pieces::decode: ids must be from 0 to 4, got -1");
+}
+
+// Of a corpus of any size, whose lines may be of any length.
+TEST_F(PiecesTest, SentencePieceLearnsFromSoMuchText) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "what is freed stays in memory for a while";
+#endif
+  std::string words;
+  for (const auto& line : sentences(200)) words += line + " ";
+  PieceOptions options = of(PieceKind::bpe, 60);
+  options.sample_bytes = 1 << 17;
+  test::give_back_free_memory();
+  const int64_t before = test::anonymous_memory();
+  int64_t after = 0, lines = 0;
+  Pieces::train(
+      [&](std::string& line) {
+        line = words;
+        if (lines++ < 2000) return true;
+        after = test::anonymous_memory();
+        return false;
+      },
+      options);
+  EXPECT_GT(2000 * words.size(), 16U << 20);
+  EXPECT_LT(after - before, 1 << 20);
 }
 
 // Whoever waits for long work is told what is done; short work says nothing.

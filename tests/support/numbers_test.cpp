@@ -28,6 +28,10 @@ TEST(Numbers, AreWrittenForPeople) {
   EXPECT_EQ(seconds(12.34e-6), "12.3 us");
   EXPECT_EQ(seconds(4.56e-3), "4.56 ms");
   EXPECT_EQ(seconds(120), "120 s");
+  EXPECT_EQ(duration(0.4), "0s");
+  EXPECT_EQ(duration(59.6), "1m00s");
+  EXPECT_EQ(duration(605), "10m05s");
+  EXPECT_EQ(duration(36605), "10h10m");
   EXPECT_EQ(ratio(1, 4), "0.25x");
   EXPECT_EQ(ratio(1, 0), "-");
 }

@@ -100,6 +100,17 @@ TEST_F(LanguageKindTest, LearnsWhatFollowsAndContinues) {
   EXPECT_THAT(model->summary(), HasSubstr("9 tokens written, "));
 }
 
+// The pieces of one run as SentencePiece's own file, which a second one takes.
+TEST_F(LanguageKindTest, PiecesMayBeThoseOfAFile) {
+  learn(recipe({"train.steps=1", "vocabulary.pieces=bpe", "vocabulary.size=40"}),
+        {.folder = folder_ / "first"});
+  const std::string pieces = text_of(folder_ / "first/best/text.pieces");
+  write("spm.model", pieces.substr(pieces.find('\n') + 1));
+  learn(recipe({"train.steps=1", "vocabulary.file=spm.model"}));  // in the folder of the data
+  EXPECT_TRUE(text_of(folder_ / "run/best/text.pieces") == pieces);
+  EXPECT_EQ(find_value(load_run(folder_ / "run")->recipe(), "vocabulary.pieces"), "bpe");
+}
+
 // A mean over tokens, each of which is predicted once from what stands before it in its window.
 TEST_F(LanguageKindTest, FiguresArePlainMeans) {
   // Of a line of spaces characters see one, and mark its end.

@@ -291,6 +291,16 @@ TEST_F(Seq2SeqKindTest, AnySetIsScored) {
   EXPECT_EQ(figures.at("count"), std::count(std::istreambuf_iterator<char>(lines), {}, '\n'));
 }
 
+TEST_F(Seq2SeqKindTest, SetsUnderOtherNamesAreNotedWhereOneIsMissing) {
+  const Recipe recipe = corpus();
+  write_corpus("tst2012", 4);
+  const auto note = HasSubstr("the sets tst2012 in " + folder_.string() + " are not read");
+  EXPECT_THAT(load_data(recipe)->notes(), testing::Not(testing::Contains(note)));
+  for (const char* side : {"dev.low", "dev.up"}) fs::remove(folder_ / side);
+  EXPECT_THAT(load_data(recipe)->notes(), testing::Contains(note));
+  EXPECT_THAT(load_data(recipe, {.split = "test"})->notes(), testing::Not(testing::Contains(note)));
+}
+
 TEST_F(Seq2SeqKindTest, BatchesThatCannotFillAreNoted) {
   const auto notes = [&](const std::vector<std::string>& settings) {
     return load_data(corpus(settings))->notes();

@@ -39,6 +39,8 @@ class QUATRAIN_API LinePairCorpus {
   virtual std::unique_ptr<LinePairReader> open(std::string_view split) const = 0;
   /// The files that a split is read from; none where it is generated.
   virtual std::vector<std::filesystem::path> files(std::string_view split) const = 0;
+  /// Names of whole sets in the same folder that no split is read from ("newstest2014"), sorted.
+  virtual std::vector<std::string> unread() const { return {}; }
 
   TextForm text() const { return text_; }
   /// The names of LinePair::group; empty where there are none.

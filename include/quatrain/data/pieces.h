@@ -46,6 +46,9 @@ struct QUATRAIN_API PieceOptions {
   bool byte_fallback = false;  ///< characters that no piece has become their bytes instead of <unk>
   double coverage = 1.0;       ///< share of the text whose characters are pieces
   int64_t sample = 1000000;    ///< lines it learns from at most, drawn by the seed
+  /// Bytes of these lines at most; fewer lines are drawn where they are long. unigram takes 25 times the
+  /// memory, bpe 5 times.
+  int64_t sample_bytes = 256 << 20;
   uint64_t seed = 0;
 };
 
@@ -63,6 +66,9 @@ class QUATRAIN_API Pieces {
                       const std::function<void(const std::string&)>& tell = {});
   /// Reads what save() wrote. Errors name the file.
   static Pieces load(const std::filesystem::path& file);
+  /// Reads a model of SentencePiece (spm.model), unigram or bpe, that others have trained. Its marks,
+  /// whatever they are, become ours, and its other pieces follow in their order. Errors name the file.
+  static Pieces load_sentencepiece(const std::filesystem::path& file);
   /// One file for every kind, which says what it is. Written beside and renamed.
   void save(const std::filesystem::path& file) const;
 

@@ -9,6 +9,7 @@
 #include "support/telling.h"
 #include "tasks/data_folder.h"
 #include "tasks/language_model/task.h"
+#include "tasks/sequence_keys.h"
 #include "tasks/task_parts.h"
 
 namespace quatrain::tasks {
@@ -89,6 +90,7 @@ std::unique_ptr<train::Task> LanguageData::make_task(std::shared_ptr<Model> mode
 std::unique_ptr<Data> load_texts(Recipe recipe, const DataRequest& request) {
   auto& own = recipe.own<LanguageOptions>();
   settle_folder(own.source.reader, own.source.folder, data::text_readers(), request.folder, recipe.name);
+  if (!own.file.empty()) own.file = find_data_file(own.file, own.source.folder);
   data::TextSource source = own.source;
   source.only = request.split;
   const auto corpus = data::open_text(source);
@@ -96,10 +98,14 @@ std::unique_ptr<Data> load_texts(Recipe recipe, const DataRequest& request) {
   Pieces pieces = [&] {
     if (model) return model->pieces;
     if (!request.vocabulary.empty()) {
-      take_options<LanguageOptions>(recipe, request,
-                                    [](auto& of_run, const auto& known) { of_run.pieces = known.pieces; });
+      take_options<LanguageOptions>(recipe, request, [&](auto& of_run, const auto& known) {
+        of_run.pieces = known.pieces;
+        // A run that is resumed with another one is refused.
+        if (!request.resumes || !recipe.weights.empty()) of_run.file = known.file;
+      });
       return TextPredictor::load_pieces(request.vocabulary);
     }
+    if (!own.file.empty()) return load_pieces(own.file, own.pieces);
     data::PieceOptions options = own.pieces;
     options.seed = recipe.train.seed;
     const auto reader = corpus->open("train");

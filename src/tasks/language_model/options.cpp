@@ -27,8 +27,8 @@ void LanguageOptions::describe(train::Keys& keys) {
   keys.number("window", windows.window, 1, kLargestSize,
               "Tokens that are seen at once, in training, in scoring and in generation. A batch holds a window of each of the `train.batch` columns that the text is cut into.");
 
-  keys.table("vocabulary", "How lines become tokens. It is learned from the training set and stored with a run.");
-  describe_pieces(keys, pieces);
+  keys.table("vocabulary", "How lines become tokens. It is learned from the training set, or that of a file, and stored with a run.");
+  describe_pieces(keys, pieces, file);
 
   keys.table("model", "The Transformer. Models over other algebras are twins of the same recipe.");
   describe_transformer(keys, settings_of(model));

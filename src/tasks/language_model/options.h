@@ -17,6 +17,7 @@ struct LanguageOptions : Options {
   data::TextSource source;
   bool mark_ends = true;  ///< the end mark stands behind each line
   data::PieceOptions pieces;
+  std::string file;                       ///< with a model of SentencePiece; empty: pieces are learned
   models::LanguageModelOptions model{1};  ///< its vocabulary comes with the data
   models::WindowOptions windows;          ///< `window` also of the batches, and of what is seen in generation
   models::GenerationOptions generation;   ///< without its tokens, which come with the data

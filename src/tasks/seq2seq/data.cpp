@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "quatrain/train/checkpoint.h"
 #include "support/numbers.h"
 #include "support/telling.h"
+#include "support/text.h"
 #include "tasks/data_folder.h"
 #include "tasks/seq2seq/bleu_counts.h"
 #include "tasks/seq2seq/task.h"
+#include "tasks/sequence_keys.h"
 #include "tasks/task_parts.h"
 
 namespace quatrain::tasks {
@@ -44,6 +47,16 @@ PairPieces learn_pieces(const data::LinePairCorpus& corpus, const Seq2SeqTaskOpt
   if (!own.joint) return {learn(true, false), learn(false, true)};
   const Pieces both = learn(true, true);
   return {both, both};
+}
+
+// Those of the files that a recipe names; its options say from then on what they are.
+PairPieces named_pieces(Seq2SeqTaskOptions& own) {
+  if (own.joint) {
+    const Pieces both = load_pieces(own.file, own.pieces);
+    return {both, both};
+  }
+  Pieces target = load_pieces(own.target_file, own.pieces);
+  return {load_pieces(own.file, own.pieces), std::move(target)};
 }
 
 // Before a training every text needs its places, where positions are learned: they may still be more.
@@ -107,6 +120,18 @@ std::string note_of_batches(const Recipe& recipe, const data::EncodedLinePairs& 
   return "train.batch = " + std::to_string(recipe.batch) + " pairs have about " + grouped(tokens) +
          " tokens, and train.batch_tokens = " + grouped(most) + " are not reached: raise train.batch to " +
          "fill batches";
+}
+
+// Where a set is missing that the folder may have under another name.
+std::string note_of_unread(const data::LinePairCorpus& corpus) {
+  constexpr size_t kMost = 8;
+  std::vector<std::string> sets = corpus.unread();
+  if (sets.empty() || (corpus.has("dev") && corpus.has("test"))) return "";
+  const size_t count = sets.size();
+  sets.resize(std::min(count, kMost));
+  return "the sets " + join(sets) + (count > kMost ? " and " + std::to_string(count - kMost) + " more" : "") +
+         " in " + corpus.files("train").front().parent_path().string() +
+         " are not read: the files of a dev set are called dev, and those of a test set test";
 }
 
 }  // namespace
@@ -188,8 +213,8 @@ std::vector<std::string> PairData::notes() const {
                     (scoring_.max_source == own.limits.max_source ? "task.max_source" : places) + ")");
   }
   if (const auto train = sets_->find("train"); train != sets_->end() && !only_scored_)
-    if (std::string note = note_of_batches(recipe_, *train->second.encoded); !note.empty())
-      all.push_back(std::move(note));
+    for (std::string note : {note_of_unread(*corpus_), note_of_batches(recipe_, *train->second.encoded)})
+      if (!note.empty()) all.push_back(std::move(note));
   if (corpus_->groups().empty())  // answers of several words
     all.push_back("BLEU is sacrebleu's: " + scores::bleu_signature(bleu_tokenizer(corpus_->text())));
   return all;
@@ -198,6 +223,8 @@ std::vector<std::string> PairData::notes() const {
 std::unique_ptr<Data> load_pairs(Recipe recipe, const DataRequest& request) {
   auto& own = recipe.own<Seq2SeqTaskOptions>();
   settle_folder(own.source.reader, own.source.folder, data::line_pair_readers(), request.folder, recipe.name);
+  for (std::string* file : {&own.file, &own.target_file})
+    if (!file->empty()) *file = find_data_file(*file, own.source.folder);
   data::LinePairSource source = own.source;
   source.only = request.split;
   auto corpus = data::open_line_pairs(source);
@@ -205,13 +232,21 @@ std::unique_ptr<Data> load_pairs(Recipe recipe, const DataRequest& request) {
   const auto* model = dynamic_cast<const Seq2SeqModel*>(request.model);
   PairPieces pieces = [&] {
     if (model) return model->pieces;
-    if (request.vocabulary.empty()) return learn_pieces(*corpus, own, recipe.train.seed, request.tell);
-    take_options<Seq2SeqTaskOptions>(recipe, request, [](auto& of_run, const auto& known) {
-      of_run.pieces = known.pieces;
-      of_run.joint = known.joint;
-    });
+    if (request.vocabulary.empty() && own.file.empty())
+      return learn_pieces(*corpus, own, recipe.train.seed, request.tell);
+    std::optional<PairPieces> named;
+    if (request.vocabulary.empty())
+      named = named_pieces(own);
+    else
+      take_options<Seq2SeqTaskOptions>(recipe, request, [&](auto& of_run, const auto& known) {
+        of_run.pieces = known.pieces;
+        of_run.joint = known.joint;
+        if (request.resumes && recipe.weights.empty()) return;  // with other files that is refused
+        of_run.file = known.file;
+        of_run.target_file = known.target_file;
+      });
     own.check(recipe);  // again
-    return PairPieces::load(request.vocabulary, own.joint);
+    return named ? *named : PairPieces::load(request.vocabulary, own.joint);
   }();
   return std::make_unique<PairData>(std::move(recipe), std::move(corpus), std::move(pieces), request);
 }

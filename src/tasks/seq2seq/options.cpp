@@ -110,8 +110,9 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   keys.number("test", source.reverse.test, 1, 1e8, "Generated lines of the test set.").only(kReverse, is_reverse);
   keys.number("seed", source.reverse.seed, 0, kLargestCount, "Seed of the lines.").only(kReverse, is_reverse);
 
-  keys.table("vocabulary", "How lines become tokens. It is learned from the training set and stored with a run.");
-  describe_pieces(keys, pieces);
+  keys.table("vocabulary", "How lines become tokens. It is learned from the training set, or that of a file, and stored with a run.");
+  describe_pieces(keys, pieces, file);
+  keys.text("target_file", target_file, "The same for targets, where `joint` is false and `file` is for sources.").only("vocabulary.joint = false", [this] { return !joint; });
   keys.flag("joint", joint, "One vocabulary for sources and targets, learned from both.");
 
   keys.table("model", "The Transformer. Models over other algebras are twins of the same recipe.");
@@ -172,6 +173,12 @@ void Seq2SeqTaskOptions::check(const Recipe& recipe) const {
                       std::to_string(translation.search.shortest));
   if (model.share_embeddings() && !joint)
     recipe.refuse("model.share_embeddings", "= true needs vocabulary.joint = true (set one of the two)");
+  if (joint && !target_file.empty())
+    recipe.refuse("vocabulary.target_file",
+                  "must be empty with vocabulary.joint = true, where file is for both");
+  if (!joint && file.empty() != target_file.empty())
+    recipe.refuse("vocabulary.target_file",
+                  "and vocabulary.file must both name a model, or neither, with vocabulary.joint = false");
   if (translation.search.patience > 0 && translation.search.patience < 1)
     recipe.refuse("decode.patience",
                   "must be 0 or at least 1, got " + short_number(translation.search.patience));

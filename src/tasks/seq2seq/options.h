@@ -34,6 +34,7 @@ struct Seq2SeqTaskOptions : Options {
   /// Of training pairs; sources to translate are cut at max_source.
   data::LinePairLimits limits{.max_source = 1024, .max_target = 1024};
   data::PieceOptions pieces;
+  std::string file, target_file;       ///< with models of SentencePiece; empty: pieces are learned
   bool joint = true;                   ///< one vocabulary for both sides
   models::Seq2SeqOptions model{1, 1};  ///< its vocabularies come with the data
   int64_t batch_tokens = 0;

@@ -96,14 +96,13 @@ ShortlistReport make_shortlist(const fs::path& run, const ShortlistRequest& requ
   const auto& own = dynamic_cast<const Seq2SeqModel&>(*model);
   const auto loaded = load_data(model->recipe(), {request.data, "", model.get(), request.tell});
   const auto& data = dynamic_cast<const PairData&>(*loaded);
-  if (request.tell)
-    for (const std::string& note : data.notes()) request.tell(note);
   if (!data.has("train"))
     throw RecipeError(
         "the data have no training set, which a shortlist is made from: name others with --data");
   const EncodedLinePairs& pairs = *data.set("train").encoded;
   const auto shortlist = shortlist_of(pairs, own.pieces, request);
-  ShortlistReport report{.pairs = pairs.size(), .vocabulary = own.pieces.target.size()};
+  ShortlistReport report{
+      .pairs = pairs.size(), .vocabulary = own.pieces.target.size(), .notes = data.notes()};
   if (data.has("dev")) measure(shortlist, *data.set("dev").encoded, report);
   write_shortlist(shortlist, PairPieces::checksum(train::find_checkpoint(run, "best"), own.own().joint),
                   run / train::kShortlistFile);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "quatrain/models/shortlist.h"
 
@@ -23,7 +24,8 @@ struct QUATRAIN_API ShortlistRequest {
 
 /// What a shortlist is worth, on the dev set.
 struct QUATRAIN_API ShortlistReport {
-  int64_t pairs = 0, vocabulary = 0;  ///< of the training set; of the target
+  int64_t pairs = 0, vocabulary = 0;    ///< of the training set; of the target
+  std::vector<std::string> notes = {};  ///< on the pairs, a sentence each
   bool has_dev = false;
   double mean_size = 0;  ///< tokens of a sentence's list
   double recall = 0;     ///< share of the target tokens that are in their sentence's list
