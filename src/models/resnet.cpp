@@ -63,7 +63,8 @@ torch::nn::AnyModule norm_of(const ResNetOptions& options, int64_t channels) {
   return torch::nn::AnyModule(nn::WhiteningNorm(nn::WhiteningNormOptions(channels).n(options.algebra().n)));
 }
 
-/// A batch norm in eval mode, as what becomes of the convolution before it. Narrow types are rounded but once.
+/// A batch norm in eval mode, as what becomes of the convolution before it. Narrow types are rounded but
+/// once.
 ops::ConvolutionEpilogue riding(torch::nn::AnyModule& module) {
   const auto& norm = *module.ptr()->as<torch::nn::BatchNorm2dImpl>();
   const at::ScalarType wide = c10::promoteTypes(norm.weight.scalar_type(), at::kFloat);

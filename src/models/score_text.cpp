@@ -8,6 +8,7 @@
 
 #include "models/share_out.h"
 #include "nn/check.h"
+#include "support/parts.h"
 
 namespace quatrain::models {
 namespace {
@@ -23,16 +24,25 @@ struct Window {
   }
 };
 
-std::vector<Window> windows_of(int64_t predicted, const WindowOptions& options) {
-  const int64_t stride = options.stride > 0 ? options.stride : options.window;
-  std::vector<Window> all;
-  for (int64_t begin = 0, first = 0; first < predicted; begin += stride) {
-    const int64_t end = std::min(begin + options.window, predicted);
-    all.push_back({begin, first, end});
-    first = end;
+// The windows of a text. They are not kept: with a stride of 1 there are as many as tokens.
+class Windows {
+ public:
+  Windows(int64_t predicted, const WindowOptions& options)
+      : predicted_(predicted),
+        window_(options.window),
+        stride_(options.stride > 0 ? options.stride : options.window) {}
+
+  int64_t size() const {
+    if (predicted_ == 0) return 0;
+    return 1 + count_parts(std::max<int64_t>(predicted_ - window_, 0), stride_);
   }
-  return all;
-}
+  Window operator[](int64_t i) const { return {i * stride_, i == 0 ? 0 : end(i - 1), end(i)}; }
+
+ private:
+  int64_t end(int64_t i) const { return std::min(i * stride_ + window_, predicted_); }
+
+  int64_t predicted_, window_, stride_;
+};
 
 double score_windows(LanguageModel& model, std::span<const int32_t> text, std::span<const Window> windows) {
   const auto rows = static_cast<int64_t>(windows.size());
@@ -70,15 +80,15 @@ TextScore score_text(LanguageModel model, std::span<const int32_t> text, const W
   const torch::NoGradGuard no_grad;
   TextScore result;
   result.tokens = std::max<int64_t>(static_cast<int64_t>(text.size()) - 1, 0);
-  const auto windows = windows_of(result.tokens, options);
-  for (size_t i = 0; i < windows.size();) {
-    const int64_t length = windows[i].end - windows[i].begin, scored = windows[i].end - windows[i].first;
-    const auto most = static_cast<size_t>(std::max<int64_t>(
-        std::min(kBatchTokens / length, kBatchScores / (scored * model->options.vocabulary_size())), 1));
-    size_t rows = 1;
-    while (rows < most && i + rows < windows.size() && windows[i + rows].like(windows[i])) ++rows;
-    result.log_probability += score_windows(model, text, std::span(windows).subspan(i, rows));
-    i += rows;
+  const Windows windows(result.tokens, options);
+  for (int64_t i = 0; i < windows.size();) {
+    std::vector<Window> some{windows[i++]};
+    const int64_t length = some[0].end - some[0].begin, scored = some[0].end - some[0].first;
+    const int64_t most = std::max<int64_t>(
+        std::min(kBatchTokens / length, kBatchScores / (scored * model->options.vocabulary_size())), 1);
+    while (std::ssize(some) < most && i < windows.size() && windows[i].like(some[0]))
+      some.push_back(windows[i++]);
+    result.log_probability += score_windows(model, text, some);
     if (after_batch) after_batch();
   }
   return result;

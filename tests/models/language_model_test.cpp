@@ -13,6 +13,7 @@
 #include <random>
 #include <set>
 
+#include "anonymous_memory.h"
 #include "ops/reference.h"
 #include "quatrain/models/generate.h"
 #include "quatrain/models/language_model_decoder.h"
@@ -359,6 +360,26 @@ TEST(ScoreText, IsAPlainLoop) {
   EXPECT_THROW(score_text(model, {}, {0, 0}), std::invalid_argument);
   model->train();
   EXPECT_THROW(score_text(model, {}), std::invalid_argument);
+}
+
+// With a stride of 1 there are as many as tokens, of which a text may have more than fit into memory.
+TEST(ScoreText, ItsWindowsAreNotKept) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "what is freed stays in memory for a while";
+#endif
+  struct Stop {};
+  const LanguageModel model = ready(narrow());
+  score_text(model, std::vector<int32_t>(100), {8, 1});
+  const std::vector<int32_t> text(1 << 21);
+  test::give_back_free_memory();
+  const int64_t before = test::anonymous_memory();
+  int64_t after = 0;
+  const auto stop = [&] {
+    after = test::anonymous_memory();
+    throw Stop{};
+  };
+  EXPECT_THROW(score_text(model, text, {8, 1}, stop), Stop);
+  EXPECT_LT(after - before, 16 << 20);
 }
 
 }  // namespace

@@ -60,8 +60,8 @@ class QUATRAIN_API Pieces {
 
   /// Learns the pieces from lines, which should be those of the training set alone; `next_line` gives them
   /// one after another and false at the end. The result is the same on every machine. No lines, or too few
-  /// for the size asked for: an error that names the largest possible size. `tell`, where given, is told what
-  /// is being done when SentencePiece has long to learn.
+  /// for the size asked for: an error that names the largest possible size. `tell`, where given, is told now
+  /// and then how many lines were read, and when SentencePiece begins to learn from much text.
   static Pieces train(const std::function<bool(std::string&)>& next_line, const PieceOptions& options,
                       const std::function<void(const std::string&)>& tell = {});
   /// Reads what save() wrote. Errors name the file.
