@@ -80,7 +80,7 @@ TEST_F(OwnVocabulary, each_side_may_have_its_own) {
   expect_refused(train("more", apart + files), 2,
                  "vocabulary.target_file and vocabulary.file must both name a model, or neither");
   expect_refused(train("more", both), 2,
-                 "vocabulary.target_file would do nothing: it needs vocabulary.joint = false");
+                 "vocabulary.target_file must be empty with vocabulary.joint = true, where file is for both");
 }
 
 TEST_F(OwnVocabulary, what_is_none_and_what_would_do_nothing_is_refused) {

@@ -175,7 +175,7 @@ def test_the_commands_of_images_run_as_printed(tmp_path):
     block = re.search(r"^```sh\n(.*?)^```", (ROOT / "docs" / "images.md").read_text(), re.DOTALL | re.MULTILINE)[1]
     lines = block.splitlines()
     assert len(lines) == 3
-    small = {"task.side": 8, "model.widths": "'4 4 4 4'", "train.steps": 2, "train.batch": 8, "train.threads": 1}
+    small = {"task.side": 8, "augmentation.padding": 2, "model.widths": "'4 4 4 4'", "train.steps": 2, "train.batch": 8, "train.threads": 1}
     lines[0] += "".join(f" --set {key}={value}" for key, value in small.items())
     script = f"set -e\nquatrain() {{ '{PROGRAM}' \"$@\"; }}\n" + "\n".join(lines)
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
