@@ -6,9 +6,9 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/figures.h"
+#include "cli/load_while_telling.h"
 #include "cli/run_folder.h"
 #include "cli/stop.h"
-#include "cli/work_line.h"
 #include "quatrain/nn/algebra_spec.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/session.h"
@@ -83,9 +83,7 @@ int average_command(const AverageArguments& arguments) {
   const auto& newest = checkpoints.back();
   session.move(model->module());
   tasks::set_threads(model->recipe());
-  const auto data = while_telling([&](auto tell) {
-    return tasks::load_data(model->recipe(), {arguments.data, "", model.get(), tell});
-  });
+  const auto data = load_while_telling(model->recipe(), {arguments.data, "", model.get()});
   print_notes(data->notes());
   print_notes(notes(arguments, kept, model->recipe()));
   const auto task = data->make_task(model);

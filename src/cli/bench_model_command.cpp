@@ -8,9 +8,9 @@
 #include "cli/bench_run.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/load_while_telling.h"
 #include "cli/recipe_files.h"
 #include "cli/run_folder.h"
-#include "cli/work_line.h"
 #include "quatrain/nn/factorize.h"
 #include "quatrain/nn/parameters.h"
 #include "quatrain/tasks/run.h"
@@ -74,8 +74,7 @@ int bench_model_command(const BenchModelArguments& arguments) {
   tasks::Recipe recipe = read_with_twins(find_recipe(arguments.recipe), arguments);
   recipe.weights.clear();  // which would fit one twin, if they are still there
   tasks::set_threads(recipe);
-  const auto data = while_telling(
-      [&](auto tell) { return tasks::load_data(recipe, {.folder = arguments.data, .tell = tell}); });
+  const auto data = load_while_telling(recipe, {.folder = arguments.data});
   auto asked = data->recipe();  // with the reader and the tokenizer that the data settled
   asked.twins = recipe.twins;
   std::vector<bench::ModelTwin> twins;

@@ -15,10 +15,10 @@
 #include "cli/compare.h"
 #include "cli/console.h"
 #include "cli/json_file.h"
+#include "cli/load_while_telling.h"
 #include "cli/recipe_files.h"
 #include "cli/run_folder.h"
 #include "cli/stop.h"
-#include "cli/work_line.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/session.h"
 #include "support/atomic_file.h"
@@ -109,8 +109,7 @@ int compare_command(const CompareArguments& arguments) {
   comparison.seeds = parse_seeds(wanted, recipe.train.seed);
   const train::Session session(recipe.train.device);
   tasks::set_threads(recipe);
-  const auto data = while_telling(
-      [&](auto tell) { return tasks::load_data(recipe, {.folder = arguments.data, .tell = tell}); });
+  const auto data = load_while_telling(recipe, {.folder = arguments.data});
   if (!data->has("test")) throw std::runtime_error("the data have no test set to compare on");
   comparison.name = file.name;
   for (const auto& twin : recipe.twins) {

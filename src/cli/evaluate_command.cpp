@@ -7,8 +7,8 @@
 #include "cli/ensembles.h"
 #include "cli/figures.h"
 #include "cli/json_file.h"
+#include "cli/load_while_telling.h"
 #include "cli/run_folder.h"
-#include "cli/work_line.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/session.h"
 #include "support/atomic_file.h"
@@ -76,9 +76,7 @@ int evaluate_command(const EvaluateArguments& arguments) {
   session.move(model->module());
   join_runs(*model, arguments.run, arguments.with, session);
   tasks::set_threads(recipe);
-  const auto data = while_telling([&](auto tell) {
-    return tasks::load_data(recipe, {arguments.data, arguments.split, model.get(), tell});
-  });
+  const auto data = load_while_telling(recipe, {arguments.data, arguments.split, model.get()});
   std::vector<std::string> notes = data->notes();
   if (arguments.data.empty())
     for (const auto& name : tasks::changed_data(*data, arguments.run))

@@ -6,10 +6,10 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/figures.h"
+#include "cli/load_while_telling.h"
 #include "cli/recipe_files.h"
 #include "cli/run_folder.h"
 #include "cli/stop.h"
-#include "cli/work_line.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/checkpoint.h"
 #include "quatrain/train/progress.h"
@@ -90,10 +90,7 @@ int train_command(const TrainArguments& arguments) {
   tasks::DataRequest request{.folder = arguments.data};
   if (arguments.resume) request.vocabulary = vocabulary_of(recipe, folder, arguments.from);
   request.resumes = !request.vocabulary.empty();
-  const auto data = while_telling([&](auto tell) {
-    request.tell = std::move(tell);
-    return tasks::load_data(recipe, request);
-  });
+  const auto data = load_while_telling(recipe, request);
   const bool begun = arguments.resume && check_resumable(data->recipe(), folder, arguments.from);
   // The weights of a checkpoint are newer than those to start from.
   const auto task = tasks::make_task(data->recipe(), *data, !begun);

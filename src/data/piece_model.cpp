@@ -80,12 +80,17 @@ class Lines final : public sentencepiece::SentenceIterator {
 
 using Tell = std::function<void(const std::string&)>;
 
-/// At most so many lines, and bytes of them, each line with the same chance.
-std::vector<std::string> drawn_lines(const NextLine& next_line, const PieceOptions& options) {
-  Random random(options.seed);
+struct Sample {
   std::vector<std::string> lines;
-  auto most = static_cast<uint64_t>(options.sample);
   size_t bytes = 0;
+};
+
+/// At most so many lines, and bytes of them, each line with the same chance.
+Sample draw_lines(const NextLine& next_line, const PieceOptions& options) {
+  Random random(options.seed);
+  Sample sample;
+  auto& [lines, bytes] = sample;
+  auto most = static_cast<uint64_t>(options.sample);
   uint64_t count = 0;
   for (std::string line; next_line(line);) {
     if (is_blank(line)) continue;
@@ -103,7 +108,7 @@ std::vector<std::string> drawn_lines(const NextLine& next_line, const PieceOptio
       lines.pop_back();
     }
   }
-  return lines;
+  return sample;
 }
 
 /// The number behind a word of SentencePiece's message.
@@ -131,11 +136,9 @@ std::shared_ptr<const Pieces::State> train_model(const NextLine& next_line, cons
                         std::string_view(options.normalization)) != kNormalizations.end(),
               "pieces: normalization must be one of ", join({kNormalizations.begin(), kNormalizations.end()}),
               ", got ", quote(options.normalization));
-  const auto lines = drawn_lines(next_line, options);
+  const auto [lines, bytes] = draw_lines(next_line, options);
   TORCH_CHECK(!lines.empty(), "pieces: there must be a line to learn from that is not empty, got none");
   constexpr size_t kMuch = 1 << 19;  // bytes, for which it takes seconds
-  size_t bytes = 0;
-  for (const std::string& line : lines) bytes += line.size();
   if (tell && bytes >= kMuch)
     tell("vocabulary: learning " + grouped(options.size) + " pieces from " +
          grouped(static_cast<int64_t>(lines.size())) + " lines");

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 #include "quatrain/train/checkpoint.h"
 #include "support/numbers.h"
@@ -57,6 +56,25 @@ PairPieces named_pieces(Seq2SeqTaskOptions& own) {
   }
   Pieces target = load_pieces(own.target_file, own.pieces);
   return {load_pieces(own.file, own.pieces), std::move(target)};
+}
+
+// Those of a checkpoint, or of the files that a recipe names; what they are is in its options from then on.
+PairPieces known_pieces(Recipe& recipe, const DataRequest& request) {
+  auto& own = recipe.own<Seq2SeqTaskOptions>();
+  if (request.vocabulary.empty()) {
+    PairPieces named = named_pieces(own);
+    own.check(recipe);  // again
+    return named;
+  }
+  take_options<Seq2SeqTaskOptions>(recipe, request, [&](auto& of_run, const auto& known) {
+    of_run.pieces = known.pieces;
+    of_run.joint = known.joint;
+    if (request.resumes && recipe.weights.empty()) return;  // with other files that is refused
+    of_run.file = known.file;
+    of_run.target_file = known.target_file;
+  });
+  own.check(recipe);  // again
+  return PairPieces::load(request.vocabulary, own.joint);
 }
 
 // Before a training every text needs its places, where positions are learned: they may still be more.
@@ -230,24 +248,10 @@ std::unique_ptr<Data> load_pairs(Recipe recipe, const DataRequest& request) {
   auto corpus = data::open_line_pairs(source);
   own.source.text = corpus->text();
   const auto* model = dynamic_cast<const Seq2SeqModel*>(request.model);
-  PairPieces pieces = [&] {
-    if (model) return model->pieces;
-    if (request.vocabulary.empty() && own.file.empty())
-      return learn_pieces(*corpus, own, recipe.train.seed, request.tell);
-    std::optional<PairPieces> named;
-    if (request.vocabulary.empty())
-      named = named_pieces(own);
-    else
-      take_options<Seq2SeqTaskOptions>(recipe, request, [&](auto& of_run, const auto& known) {
-        of_run.pieces = known.pieces;
-        of_run.joint = known.joint;
-        if (request.resumes && recipe.weights.empty()) return;  // with other files that is refused
-        of_run.file = known.file;
-        of_run.target_file = known.target_file;
-      });
-    own.check(recipe);  // again
-    return named ? *named : PairPieces::load(request.vocabulary, own.joint);
-  }();
+  const bool learned = request.vocabulary.empty() && own.file.empty();
+  PairPieces pieces = model     ? model->pieces
+                      : learned ? learn_pieces(*corpus, own, recipe.train.seed, request.tell)
+                                : known_pieces(recipe, request);
   return std::make_unique<PairData>(std::move(recipe), std::move(corpus), std::move(pieces), request);
 }
 
