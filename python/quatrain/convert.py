@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Iterator, TypeVar
+from typing import Any, Callable, Iterable, Iterator, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
-from torch.nn.utils import parametrize
 
 from . import nn as layers
 from . import ops
-from ._recurrent_twins import WeightConversion, is_recurrent, kept_from, recurrent_twin
+from ._recurrent_twins import WeightConversion, is_recurrent, recurrent_twin
+from ._replaceable import _CONVOLUTIONS, _OUR_CONVOLUTIONS, attention_kept_from, is_transposed, kept_from, replace
 from .algebra import Spec
 from .nn.torch_attention import TorchMultiheadAttention, leave_fast_paths
 from .runs import RunModel
@@ -60,6 +60,8 @@ class ConversionReport:
     #: parameters of the whole model
     before: int
     after: int
+    #: parameters in matrices of what is no such layer (embeddings, experts, tables of positions), by its class
+    others: dict[str, int] = dataclasses.field(default_factory=dict, init=False)
 
     @property
     def converted(self) -> int:
@@ -73,6 +75,8 @@ class ConversionReport:
             after = "-" if layer.skipped else f"{layer.after:,}"
             sizes = [str(layer.in_features), str(layer.out_features), f"{layer.before:,}"]
             rows.append([layer.name or "the model", *sizes, after, error, layer.skipped])
+        for kind, count in self.others.items():
+            rows.append([f"({kind})", "", "", f"{count:,}", "-", "", "is not of a kind that convert replaces"])
         rows.append(["whole model", "", "", f"{self.before:,}", f"{self.after:,}", "", ""])
         return _columns(rows)
 
@@ -101,65 +105,19 @@ def _owners(model: nn.Module) -> dict[Tensor, list[str]]:
 
 
 _Linear = nn.Linear | nn.RNNBase | nn.RNNCellBase | nn.modules.conv._ConvNd | layers.HypercomplexLayer
-# Of one axis to three; torch's by their own names.
-_CONVOLUTIONS: dict[type[nn.Module], type[layers.HypercomplexLayer]] = {
-    nn.Conv1d: layers.Conv1d,
-    nn.Conv2d: layers.Conv2d,
-    nn.Conv3d: layers.Conv3d,
-    nn.ConvTranspose1d: layers.ConvTranspose1d,
-    nn.ConvTranspose2d: layers.ConvTranspose2d,
-    nn.ConvTranspose3d: layers.ConvTranspose3d,
-}
-_OUR_CONVOLUTIONS = tuple(_CONVOLUTIONS.values())
-_Attentions = dict[nn.Module, TorchMultiheadAttention]
+_Attentions = dict[nn.MultiheadAttention, TorchMultiheadAttention]
 
 
-def _opened(model: nn.Module, owners: dict[Tensor, list[str]]) -> _Attentions:
-    """Torch's attentions, which read their layers' weights themselves, with layers that are called. Tied ones stay."""
-    found = (module for module in model.modules() if type(module) is nn.MultiheadAttention)
-    return {m: TorchMultiheadAttention(m) for m in found if all(len(owners[p]) == 1 for p in m.parameters())}
-
-
-def _linears(model: nn.Module, attentions: _Attentions) -> Iterator[tuple[str, _Linear]]:
-    """Every linear or recurrent layer by its name, those inside torch's attentions too."""
-    opened = {layer for attention in attentions for layer in attention.children()}
+def _linears(model: nn.Module, attentions: _Attentions) -> Iterator[tuple[str, Any]]:
+    """Every linear or recurrent layer by its name, those inside torch's attentions too; an attention that stays is one itself."""
+    of_attentions = {m.out_proj for m in model.modules() if type(m) is nn.MultiheadAttention}
     for name, module in model.named_modules():
         if module in attentions:
             for child, layer in attentions[module].named_children():
                 if isinstance(layer, _Linear):
                     yield f"{name}.{child}" if name else child, layer
-        elif isinstance(module, _Linear) and module not in opened:
+        elif isinstance(module, (_Linear, nn.MultiheadAttention)) and module not in of_attentions or is_transposed(module):
             yield name, module
-
-
-def hooked(part: nn.Module) -> bool:
-    """Whether the part has hooks, which what takes its place would lose."""
-    return bool(part._forward_pre_hooks or part._forward_hooks or part._backward_pre_hooks or part._backward_hooks)
-
-
-_COMPUTED = "its weight is computed from others (weight_norm, spectral_norm, pruning): make it a parameter first"
-
-
-def _kept_from(layer: nn.Module) -> str:
-    """What a layer does beside its matrix, which a new layer would not do; empty where there is nothing."""
-    if any(is_lazy(parameter) for parameter in layer.parameters(recurse=False)):
-        return "is lazy and has no weights yet: give the model an input first, then convert it"
-    if is_recurrent(layer):
-        if kept := kept_from(layer):
-            return kept
-    elif type(layer) in _CONVOLUTIONS or isinstance(layer, _OUR_CONVOLUTIONS):
-        if getattr(layer, "groups", 1) > 1:
-            return "its groups are runs of channels, where a hypercomplex layer's are parts of every component"
-    elif parametrize.is_parametrized(layer, "weight"):
-        return _COMPUTED
-    elif type(layer) not in (nn.Linear, layers.Linear, layers.Embedding):
-        kind = "an embedding" if isinstance(layer, layers.Embedding) else "a convolution" if isinstance(layer, tuple(_CONVOLUTIONS)) else "a linear layer"
-        return f"is a {type(layer).__name__}, which may do more than {kind}"
-    if (type(layer) is nn.Linear or type(layer) in _CONVOLUTIONS) and "weight" not in layer._parameters:
-        return _COMPUTED
-    if hooked(layer):
-        return "has hooks, which a new layer would lose: remove them, convert, and register them again"
-    return ""
 
 
 def _sizes(layer: Any) -> tuple[int, int]:
@@ -167,6 +125,8 @@ def _sizes(layer: Any) -> tuple[int, int]:
         return int(layer.input_size), int(layer.hidden_size)
     if hasattr(layer, "in_channels"):
         return int(layer.in_channels), int(layer.out_channels)
+    if is_transposed(layer):
+        return int(layer.weight.size(0)), int(layer.weight.size(1))
     held = layer.weights()[0] if isinstance(layer, layers.HypercomplexLayer) else layer
     return int(held.in_features), int(held.out_features)
 
@@ -211,7 +171,8 @@ def _twin(layer: Any, weight: Tensor, spec: Spec, sizes: tuple[int, int], fresh:
         twin = layers.Embedding(*sizes[::-1], **like)
     else:
         twin = layers.Linear(*sizes, layer.bias is not None, **like)
-    return _filled(twin, layer, weight, weight.detach().reshape(sizes[1], sizes[0]), fresh)
+    matrix = weight.detach().t() if is_transposed(layer) else weight.detach().reshape(sizes[1], sizes[0])
+    return _filled(twin, layer, weight, matrix, fresh)
 
 
 def _convolution_twin(layer: Any, weight: Tensor, spec: Spec, fresh: bool) -> tuple[nn.Module, float | None]:
@@ -227,6 +188,16 @@ def _convolution_twin(layer: Any, weight: Tensor, spec: Spec, fresh: bool) -> tu
     twin = made(**options, bias=layer.bias is not None, device=weight.device, dtype=weight.dtype, algebra=spec)
     kernel = layer.weight.detach()
     return _filled(twin, layer, weight, (kernel.transpose(0, 1) if made.transposed else kernel).flatten(1), fresh)
+
+
+def _others(model: nn.Module, listed: Iterable[nn.Module]) -> dict[str, int]:
+    """By its class, the parameters in matrices of what is none of the listed layers."""
+    inside, found = {part for layer in listed for part in layer.modules()}, dict[str, int]()
+    for module in model.modules():
+        own = sum(p.numel() for p in module.parameters(recurse=False) if not is_lazy(p) and p.dim() > 1)
+        if own and module not in inside:
+            found[type(module).__name__] = found.get(type(module).__name__, 0) + own
+    return found
 
 
 def convert(
@@ -254,9 +225,10 @@ def convert(
 
     Skipped, with the reason in the report: sizes that n does not divide, convolutions with groups, weights that are tied to
     another module, what ``where`` excludes, layers that are hypercomplex already, lazy layers that have no weights yet,
-    subclasses of torch's layers, layers with hooks or with a weight that is computed (``weight_norm``, ``prune``). Raises
-    ValueError without ``fresh`` for weights on the meta device, weights that are not finite, and trained factors
-    (``trained_rank``), which have no nearest ones.
+    subclasses of torch's layers, layers with hooks, with a ``forward`` or parts that others gave them, or with a weight
+    that is computed (``weight_norm``, ``prune``); the same holds of attentions as a whole. Raises ValueError without
+    ``fresh`` for weights on the meta device, weights that are not finite, and trained factors (``trained_rank``), which
+    have no nearest ones.
 
     ``torch.nn.MultiheadAttention`` reads its projections' weights itself, so it is replaced whole, by
     ``quatrain.nn.TorchMultiheadAttention`` with the layers ``q_proj``, ``k_proj``, ``v_proj`` and ``out_proj``.
@@ -268,6 +240,10 @@ def convert(
     (1, 'n = 4 does not divide 2')
     """
     spec = Spec.parse(algebra)
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"convert: model must be a torch.nn.Module, got {model!r}")
+    if where is not None and not callable(where):
+        raise TypeError(f"convert: where must be a function of a name and a module, got {where!r} (where=lambda name, layer: 'head' not in name)")
     if isinstance(model, RunModel):
         raise ValueError("convert: the model of a run is computed in C++ and stays as it is: the program converts it, quatrain convert RUN NEW")
     if spec.trained_rank and not fresh:
@@ -276,12 +252,18 @@ def convert(
             "a learned A)"
         )
     before, owners = _count(model), _owners(model)
-    attentions = _opened(model, owners)
+    whole = {m: attention_kept_from(m, owners) for m in model.modules() if isinstance(m, nn.MultiheadAttention)}
+    # They read their layers' weights themselves: these have layers that are called.
+    attentions = {attention: TorchMultiheadAttention(attention) for attention, kept in whole.items() if not kept}
+    others = _others(model, [layer for _, layer in _linears(model, {})])
     twins: dict[nn.Module, nn.Module] = {}
     done: list[LayerConversion] = []
     for name, layer in _linears(model, attentions):
-        weight, sizes = _weight(layer), _sizes(layer)
         count, error, skipped = _count(layer), None, ""
+        if layer in whole:
+            done.append(LayerConversion(name, layer.embed_dim, layer.embed_dim, count, count, None, whole[layer]))
+            continue
+        weight, sizes = _weight(layer), _sizes(layer)
         tied = [
             f"its {'bias' if part.startswith('bias') else 'weight'} is tied to {other}"
             for part, parameter in layer.named_parameters()
@@ -294,7 +276,7 @@ def convert(
             skipped = f"is hypercomplex already ({layer.spec})"
         elif where is not None and not where(name, layer):
             skipped = "excluded by where"
-        elif kept := _kept_from(layer):
+        elif kept := kept_from(layer):
             skipped = kept
         elif tied:
             skipped = tied[0]
@@ -321,12 +303,12 @@ def convert(
         if any(layer in twins for layer in opened.children()):
             twins[attention] = opened
     for module in [*model.modules(), *attentions.values()]:
-        for name, child in list(module._modules.items()):
-            if child is not None and child in twins:
-                setattr(module, name, twins[child])
+        replace(module, twins)
     result = twins.get(model, model)
     leave_fast_paths(result)
-    return result, ConversionReport(spec.text, done, before, _count(result))  # type: ignore[return-value]
+    report = ConversionReport(spec.text, done, before, _count(result))
+    report.others.update(others)
+    return result, report  # type: ignore[return-value]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from . import nn as layers
 from . import ops
-from .convert import _CONVOLUTIONS, _OUR_CONVOLUTIONS, hooked
+from ._replaceable import _CONVOLUTIONS, _OUR_CONVOLUTIONS, hooked, replace
 from .materialise import _NORMS, _TORCHS, graph_module
 from .models.resnet import scale_and_shift
 
@@ -30,6 +30,8 @@ _ACTIVATIONS: dict[Any, str] = {
 _SUMS = (operator.add, torch.add, "add")
 # Layers that give what they are given, in eval mode.
 _NOTHING = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
+# Norms of others that are torch's in eval mode; timm's has a dropout and an activation behind.
+_NORMS_OF_OTHERS = {("timm.layers.norm_act", "BatchNormAct2d"): ("drop", "act"), ("torchvision.ops.misc", "FrozenBatchNorm2d"): ()}
 # What Python calls for `+=` and its kin.
 _IN_PLACE = ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift", "irshift")
 
@@ -104,6 +106,19 @@ def _called(network: GraphModule, node: Node | None) -> Any:
         return None
     part = network.get_submodule(str(node.target))
     return None if part.training or hooked(part) or "forward" in vars(part) else part
+
+
+def _as_torchs(norm: Any) -> nn.Module:
+    """A norm of others as torch's and what is behind it; anything else as it is."""
+    behind = _NORMS_OF_OTHERS.get((type(norm).__module__, type(norm).__name__))
+    if behind is None or norm.training or norm.running_mean is None or norm.weight is None or hooked(norm) or "forward" in vars(norm):
+        return norm
+    torchs = nn.BatchNorm2d(norm.running_mean.numel(), norm.eps, device=norm.running_mean.device).eval()
+    for name in ("weight", "bias"):  # buffers of a frozen norm
+        value = getattr(norm, name)
+        setattr(torchs, name, value if isinstance(value, nn.Parameter) else nn.Parameter(value, requires_grad=False))
+    torchs.running_mean, torchs.running_var = norm.running_mean, norm.running_var
+    return nn.Sequential(torchs, *(getattr(norm, name) for name in behind)).eval() if behind else torchs
 
 
 def _user(call: Node) -> Node | None:
@@ -196,7 +211,8 @@ def fuse(model: nn.Module) -> nn.Module:
 
     Fused with a convolution of ours is what follows it, in this order, as far as nothing else reads what is between: a batch
     norm of torch's that has weights and running statistics; a sum with a tensor, ``+``, ``+=`` or ``torch.add``, right behind; ReLU,
-    tanh or sigmoid, as a module, function or method. A sum that broadcasts stays a sum. Batch norms behind convolutions of
+    tanh or sigmoid, as a module, function or method. timm's ``BatchNormAct2d`` and torchvision's ``FrozenBatchNorm2d`` count as
+    torch's norms. A sum that broadcasts stays a sum. Batch norms behind convolutions of
     torch's are folded into their weights (``torch.nn.utils.fusion``). Left as they are: layers with hooks, parametrizations
     or in training mode, subclasses, convolutions that are called more than once. A ``quatrain.models.ResNet`` does all this
     by itself and stays whole.
@@ -228,6 +244,10 @@ def fuse(model: nn.Module) -> nn.Module:
     tracer, copied = _Layers(), copy.deepcopy(model)
     if tracer.is_leaf_module(copied, ""):
         return copied
+    norms: dict[nn.Module, nn.Module] = {part: torchs for part in copied.modules() if (torchs := _as_torchs(part)) is not part}
+    for part in list(copied.modules()):
+        if not hooked(part):
+            replace(part, norms)
     try:
         fused = graph_module(copied, tracer)
     except Exception as error:

@@ -12,7 +12,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
 from . import nn as layers
 from ._recurrent_twins import _OURS, _SHARED, real_state
-from .convert import _CONVOLUTIONS, hooked
+from ._replaceable import _CONVOLUTIONS, hooked
 from .models import ResNet, ResNetBlock
 from .models.resnet import norm_name
 

@@ -55,6 +55,24 @@ def test_the_matrix_reads_as_any_tensor():
         layer.weight = nn.Parameter(torch.zeros(12, 8))
 
 
+FREEZES = {
+    "method": lambda weight: weight.requires_grad_(False),
+    "named": lambda weight: weight.requires_grad_(requires_grad=False),
+    "attribute": lambda weight: setattr(weight, "requires_grad", False),
+}
+
+
+@pytest.mark.parametrize("freeze", FREEZES.values(), ids=FREEZES.keys())
+def test_who_freezes_the_matrix_is_told_what_to_freeze(freeze):
+    layer = Linear(8, 12)
+    with pytest.raises(RuntimeError, match="freeze layer.S"):
+        freeze(layer.weight)
+    assert layer.weight.requires_grad_().requires_grad
+    layer.S.requires_grad_(False)
+    freeze(layer.weight)
+    assert not layer.weight.requires_grad
+
+
 def test_arguments_stand_as_torchs():
     assert Linear(8, 12, False).bias is None
     assert Linear(8, 12, True, "cpu", torch.float64).S.dtype == torch.float64

@@ -147,3 +147,104 @@ def test_our_real_embedding_converts_and_torchs_stays():
     assert [layer.name for layer in report.layers] == ["0"] and report.layers[0].error < 1e-6
     torch.testing.assert_close(model[0](torch.arange(8)), table)
     assert model[1] is theirs
+
+
+class Conv1D(torch.nn.Module):
+    """GPT-2's linear layer, as transformers has it."""
+
+    def __init__(self, outputs, inputs):
+        super().__init__()
+        self.nf, self.nx = outputs, inputs
+        self.weight = torch.nn.Parameter(torch.randn(inputs, outputs))
+        self.bias = torch.nn.Parameter(torch.randn(outputs))
+
+    def forward(self, x):
+        return torch.addmm(self.bias, x, self.weight)
+
+
+def test_the_linear_layer_of_gpt2_converts(monkeypatch):
+    assert not quatrain.convert(Conv1D(24, 16), "quaternion")[1].layers  # another's layer of that name
+    monkeypatch.setattr(Conv1D, "__module__", "transformers.pytorch_utils")
+    x, theirs = torch.randn(2, 16), Conv1D(24, 16)
+    with torch.no_grad():
+        theirs.weight.copy_(nn.Linear(16, 24).matrix().t())
+    expected = theirs(x)
+    model, report = quatrain.convert(torch.nn.Sequential(theirs), "quaternion")
+    assert (report.layers[0].in_features, report.layers[0].out_features) == (16, 24) and isinstance(model[0], nn.Linear)
+    torch.testing.assert_close(model(x), expected, rtol=1e-4, atol=1e-5)
+    assert quatrain.convert(Conv1D(24, 18), "quaternion")[1].layers[0].skipped == "n = 4 does not divide 18"
+    pruned = torch.nn.utils.prune.random_unstructured(Conv1D(24, 16), "weight", 0.5)
+    assert quatrain.convert(pruned, "quaternion")[1].layers[0].skipped.startswith("its weight is computed")
+
+
+def zeroed(part):
+    part.forward = lambda *given, **named: (torch.zeros(1), None)
+
+
+def test_what_others_put_on_a_layer_is_not_lost():
+    layers = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(4))
+    zeroed(layers[0])
+    layers[1].register_buffer("mask", torch.ones(8, 8))
+    layers[2].low_rank = torch.nn.Linear(8, 8)
+    layers[3].scale = torch.nn.Parameter(torch.ones(8))
+    _, report = quatrain.convert(layers, "quaternion")
+    for layer, words in zip(report.layers, ["has a forward of its own", "holds mask too", "holds low_rank too", "", "holds scale too"]):
+        assert layer.skipped.startswith(words)
+    assert report.converted == 1 and isinstance(layers[2].low_rank, nn.Linear)
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda a: a.register_forward_hook(lambda *given: None), "has hooks"),
+    (zeroed, "has a forward of its own"),
+    (lambda a: torch.nn.utils.prune.random_unstructured(a, "in_proj_weight", 0.5), "has hooks"),
+    (lambda a: torch.nn.utils.parametrizations.weight_norm(a.out_proj), "its out_proj was changed"),
+    (lambda a: a.out_proj.register_forward_hook(lambda *given: None), "has hooks"),
+    (lambda a: torch.nn.utils.parametrizations.weight_norm(a, "in_proj_weight"), "is a ParametrizedMultiheadAttention"),
+    (lambda a: setattr(a.out_proj, "bias", a.in_proj_bias), "its weights are tied: self_attn.in_proj_bias and self_attn.out_proj.bias are one"),
+])  # fmt: skip
+def test_attentions_that_stay_are_told(change, words):
+    model = torch.nn.TransformerEncoderLayer(8, 2, 16)
+    attention = model.self_attn
+    change(attention)
+    _, report = quatrain.convert(model, "quaternion")
+    assert model.self_attn is attention and report.converted == 2
+    assert report.layers[0].name == "self_attn" and report.layers[0].skipped.startswith(words)
+
+
+class Listed(torch.nn.Module):
+    """Holds its layers under other names too, as detectors do."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.outer = torch.nn.Linear(8, 8), torch.nn.LSTM(8, 8)
+        self.all, self.by_name = [self.inner, self.outer, "text"], {"inner": self.inner}
+        self.pair = self.inner, 7
+        self.__dict__["hidden"] = self.inner
+
+
+def test_layers_in_lists_are_replaced_too():
+    model, _ = quatrain.convert(torch.nn.Sequential(Listed()), "quaternion")
+    held = model[0]
+    assert isinstance(held.inner, nn.Linear) and held.inner is held.all[0] is held.by_name["inner"] is held.hidden
+    assert held.pair == (held.inner, 7)
+    assert isinstance(held.outer, nn.LSTM) and held.outer is held.all[1] and held.all[2] == "text"
+
+
+class Experts(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.scale = torch.nn.Parameter(torch.randn(2, 8, 8)), torch.nn.Parameter(torch.ones(8))
+
+
+def test_other_matrices_are_told():
+    normed = torch.nn.utils.parametrizations.weight_norm(torch.nn.Conv2d(8, 8, 3))
+    parts = torch.nn.Embedding(8, 16), torch.nn.Linear(16, 16), Experts(), Experts(), torch.nn.MultiheadAttention(16, 2), normed, torch.nn.LayerNorm(16)
+    _, report = quatrain.convert(torch.nn.Sequential(*parts), "quaternion")
+    assert report.others == {"Embedding": 8 * 16, "Experts": 2 * 2 * 8 * 8} and "(Experts)" in str(report)
+
+
+def test_what_is_no_model_and_no_filter():
+    with pytest.raises(TypeError, match="convert: model must be a torch.nn.Module, got <class"):
+        quatrain.convert(torch.nn.Linear, "quaternion")
+    with pytest.raises(TypeError, match="convert: where must be a function of a name and a module, got 'head'"):
+        quatrain.convert(torch.nn.Linear(8, 8), "quaternion", where="head")

@@ -389,6 +389,53 @@ def test_dropout_is_nothing():
     assert calls(quatrain.fuse(torch.nn.Sequential(*parts).eval())) == []
 
 
+class BatchNormAct2d(torch.nn.BatchNorm2d):
+    """As timm has it."""
+
+    def __init__(self, width):
+        super().__init__(width)
+        self.drop, self.act = torch.nn.Identity(), torch.nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        torch._assert(x.ndim == 4, "images in a batch")
+        return self.act(self.drop(functional.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, self.training, 0.1, self.eps)))
+
+
+class FrozenBatchNorm2d(torch.nn.Module):
+    """As torchvision has it."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.eps = 1e-3
+        for name in ("weight", "bias", "running_mean", "running_var"):
+            self.register_buffer(name, torch.rand(width) + 0.5)
+
+    def forward(self, x):
+        scale = self.weight * (self.running_var + self.eps).rsqrt()
+        return x * scale.view(1, -1, 1, 1) + (self.bias - self.running_mean * scale).view(1, -1, 1, 1)
+
+
+def test_norms_of_others_are_fused(monkeypatch):
+    monkeypatch.setattr(BatchNormAct2d, "__module__", "timm.layers.norm_act")
+    monkeypatch.setattr(FrozenBatchNorm2d, "__module__", "torchvision.ops.misc")
+    parts = nn.Conv2d(8, 8, 3), BatchNormAct2d(8), torch.nn.Conv2d(8, 8, 1), BatchNormAct2d(8), nn.Conv2d(8, 8, 1), FrozenBatchNorm2d(8)
+    model, x = drawn(torch.nn.Sequential(*parts), WIDE), torch.randn(2, 8, 5, 6, dtype=WIDE)
+    fused = quatrain.fuse(model)
+    assert calls(fused) == ["Conv2d", "ReLU"] and type(model[1]) is BatchNormAct2d
+    torch.testing.assert_close(fused(x), model(x))
+    assert not any(p.requires_grad for p in (fused.get_submodule("4").scale, fused.get_submodule("4").shift))
+    with_hook(model[1])
+    assert "BatchNormAct2d" in calls(quatrain.fuse(model))
+
+
+def test_norms_of_others_that_stay_can_be_moved(monkeypatch):
+    monkeypatch.setattr(BatchNormAct2d, "__module__", "timm.layers.norm_act")
+    model, x = drawn(torch.nn.Sequential(BatchNormAct2d(8), nn.Conv2d(8, 8, 3)), WIDE), torch.randn(2, 8, 5, 6, dtype=WIDE)
+    fused = quatrain.fuse(model).to("cpu")
+    assert not any(value.is_meta for value in fused.state_dict().values())
+    torch.testing.assert_close(fused(x), model(x))
+
+
 def test_devices_without_autocast():
     fused = quatrain.fuse(Optional().eval()).to("meta")
     x = torch.empty(2, 8, 4, 4, device="meta")

@@ -12,6 +12,7 @@ from torch import Tensor
 is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 #: What is part of the matrix itself, and would be written into as it would.
 _SAME = {Tensor.detach, Tensor.data.__get__, Tensor.real.__get__}  # type: ignore[attr-defined]
+_REQUIRES_GRAD = Tensor.requires_grad.__set__  # type: ignore[attr-defined]
 
 
 class ComputedMatrix(Tensor):
@@ -22,10 +23,16 @@ class ComputedMatrix(Tensor):
         name = getattr(func, "__name__", "")
         written = name.endswith("_") and not name.endswith("__") or name in ("__setitem__", "__set__")
         target = args[0] if args else (kwargs or {}).get("tensor")  # torch.nn.init's functions name it
-        if written and isinstance(target, ComputedMatrix) and name != "requires_grad_":
+        freezes = name == "requires_grad_" or func == _REQUIRES_GRAD
+        if written and isinstance(target, ComputedMatrix) and not freezes:
             raise RuntimeError(
                 f"the matrix of a hypercomplex layer is computed, so {name}() would change nothing: write into layer.S, of a "
                 "convolution layer.F (and layer.A), or call layer.reset_parameters()"
+            )
+        if freezes and isinstance(target, ComputedMatrix) and target.grad_fn is not None and False in (*args[1:], *(kwargs or {}).values()):
+            raise RuntimeError(
+                "the matrix of a hypercomplex layer is computed, so it cannot be frozen: freeze layer.S, of a convolution layer.F "
+                "(and layer.A), by requires_grad_(False)"
             )
         with torch._C.DisableTorchFunctionSubclass():
             result = func(*args, **(kwargs or {}))
