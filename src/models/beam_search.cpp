@@ -219,13 +219,15 @@ class Search {
     return made;
   }
 
-  // Puts it in its place: equal scores in the order of their ends.
-  static void finish(Sentence& sentence, Hypothesis made) {
+  // Puts it in its place: equal scores in the order of their ends. Where their number ends no search, none is
+  // kept that will not be returned.
+  void finish(Sentence& sentence, Hypothesis made) const {
     auto& finished = sentence.finished;
     const auto place =
         std::upper_bound(finished.begin(), finished.end(), made,
                          [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
     finished.insert(place, std::move(made));
+    if (options_.patience == 0 && std::ssize(finished) > options_.best) finished.pop_back();
   }
 
   void extend(Sentence& sentence, int64_t first_row, const NextTokens& next) {
@@ -257,8 +259,9 @@ class Search {
   bool done(const Sentence& sentence) const {
     const auto& finished = sentence.finished;
     if (sentence.live.empty()) return true;
+    const double patience = options_.beam == 1 ? 1 : options_.patience;  // the likeliest token, no other
     const auto count = static_cast<double>(finished.size());
-    if (options_.patience > 0 && count >= static_cast<double>(options_.beam) * options_.patience) return true;
+    if (patience > 0 && count >= static_cast<double>(options_.beam) * patience) return true;
     if (static_cast<int64_t>(finished.size()) < options_.best) return false;
     // The most that a living one can reach: no further loss, and the kindest length.
     const double kindest =

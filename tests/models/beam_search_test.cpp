@@ -91,7 +91,26 @@ TEST(BeamSearch, PatienceWaitsForALongerTarget) {
     return models::beam_search(next, {models::SearchTask{}}, options)[0][0].tokens;
   };
   EXPECT_EQ(search(1), (Tokens{4}));
-  for (const double patience : {2.0, 0.0}) EXPECT_EQ(search(patience), (Tokens{4, 4, 4})) << patience;
+  for (const double patience : {2.0, SearchOptions().patience})
+    EXPECT_EQ(search(patience), (Tokens{4, 4, 4})) << patience;
+}
+
+// The end mark is likeliest at once, though a second token would give the better score.
+TEST(BeamSearch, ABeamOfOneTakesTheLikeliestToken) {
+  int step = 0;
+  const auto next = [&](const Tokens& tokens, const Tokens&) {
+    at::Tensor chances = torch::zeros({static_cast<int64_t>(tokens.size()), 5}, torch::kDouble);
+    chances.select(1, 3).fill_(step == 0 ? .6 : 1);
+    chances.select(1, 4).fill_(step == 0 ? .4 : 0);
+    ++step;
+    return chances.log();
+  };
+  SearchOptions options;
+  for (const auto& [beam, expected] : {std::pair<int64_t, Tokens>{1, {}}, {2, {4}}}) {
+    step = 0;
+    options.beam = beam;
+    EXPECT_EQ(models::beam_search(next, {models::SearchTask{}}, options)[0][0].tokens, expected) << beam;
+  }
 }
 
 // Nine tokens, five of them words: without bans they come again and again, and with them none may be left.

@@ -145,7 +145,8 @@ inline std::vector<models::Hypothesis> plain_search(const std::vector<models::Se
       finished.push_back({path.tokens, path.scores, path.sum, score});
     }
     std::stable_sort(finished.begin(), finished.end(), by_score);
-    const double enough = options.patience > 0 ? static_cast<double>(options.beam) * options.patience : 1e300;
+    const double patience = options.beam == 1 ? 1 : options.patience;
+    const double enough = patience > 0 ? static_cast<double>(options.beam) * patience : 1e300;
     if (live.empty() || static_cast<double>(finished.size()) >= enough) break;
     double most = -1e300;
     for (const Path& path : live)

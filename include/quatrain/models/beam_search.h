@@ -26,8 +26,9 @@ struct QUATRAIN_API SearchOptions {
   int64_t best = 1;  ///< how many are returned, at most `beam`
   LengthPenalty penalty = LengthPenalty::power;
   double alpha = 1;  ///< of the penalty; 0: none
-  /// A sentence is done when beam * patience hypotheses are finished; 0: at no number of them.
-  double patience = 1;
+  /// A sentence is done when no living hypothesis can win any more; of 1 or more: at the latest when
+  /// beam * patience hypotheses are finished.
+  double patience = 0;
   int64_t shortest = 0;                 ///< the end mark may follow after so many tokens
   int64_t begin = 2, end = 3, pad = 0;  ///< the marks' numbers; `begin` and `pad` are never chosen
   int64_t no_repeat = 0;  ///< no so many tokens in a row come twice in a hypothesis; 0: they may
@@ -71,8 +72,9 @@ struct QUATRAIN_API SearchTask {
 
 /// Beam search for several sentences at once; those that are done leave the batch. At the first step each has
 /// one row. Of the 2 * beam best continuations, those of the first `beam` that end are finished, and the
-/// best `beam` of the others live on. A sentence is done when beam * patience hypotheses are finished (Kasai
-/// et al. 2022), or when no living one can win any more: not even if all its further tokens were certain.
+/// best `beam` of the others live on. A sentence is done when no living one can win any more, not even if all
+/// its further tokens were certain. With a beam of 1 it is done when the likeliest token is the end mark, and
+/// with a patience, when beam * patience hypotheses are finished (Kasai et al. 2022).
 ///
 /// Tokens that may not follow a hypothesis have a probability there, which goes to no other token. The prefix
 /// may have what is banned and repeat itself. A hypothesis that nothing may follow ends.

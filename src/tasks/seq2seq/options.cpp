@@ -139,7 +139,7 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
               "What log-probabilities are divided by: `power`: L^alpha; `wu`: ((5 + L) / 6)^alpha; L counts the end mark.").may_change_in_answers();
   keys.number("alpha", translation.search.alpha, -10, 10, "Of the length penalty; 0: none.").may_change_in_answers();
   keys.number("patience", translation.search.patience, 0, 10000,
-              "The search for a target ends at beam times so many finished hypotheses (at least 1), or where no other can win; 0: only there.").may_change_in_answers();
+              "0: the search for a target ends where no hypothesis that lives can win any more; of 1 or more: at the latest when beam times so many are finished. A beam of 1 ends at its first end mark.").may_change_in_answers();
   keys.number("shortest", translation.search.shortest, 0, kLargestSize, "Fewest tokens of a target.").may_change_in_answers();
   keys.number("no_repeat", translation.search.no_repeat, 0, kLargestSize,
               "A sequence of this many tokens comes at most once in a target; 0: no limit.").may_change_in_answers();
