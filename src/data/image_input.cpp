@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "data/image_writer.h"
 #include "data/random.h"
@@ -18,6 +19,24 @@ constexpr EnumNames<ColourMode, 4> kColourModeNames{{{ColourMode::rgb, "rgb"},
                                                      {ColourMode::grey_first, "grey_first"},
                                                      {ColourMode::zero_last, "zero_last"}}};
 constexpr double kLargest = 255;  // of a pixel
+
+/// Of an axis of the enlarged part the pixel that lies `weight` of the way from the first to the second one.
+struct Between {
+  int64_t first, second;
+  float weight;
+};
+std::vector<Between> enlarged(const ImageSpan& part, int64_t size) {
+  std::vector<Between> all;
+  const auto whole = static_cast<double>(size);
+  for (int64_t i = 0; i < size; ++i) {
+    const double middle = part.begin * whole + (static_cast<double>(i) + .5) * part.length - .5,
+                 at = std::clamp(middle, 0., whole - 1);
+    const auto first = static_cast<int64_t>(at);
+    all.push_back(
+        {first, std::min(first + 1, size - 1), static_cast<float>(at - static_cast<double>(first))});
+  }
+  return all;
+}
 
 /// The place of red among the channels.
 int64_t red_channel(ColourMode mode) {
@@ -94,6 +113,18 @@ ImageMove draw_move(const ImageAugmentation& augmentation, int64_t height, int64
   move.top = below(height) - augmentation.cutout / 2;
   move.left = below(width) - augmentation.cutout / 2;
   move.cut = augmentation.cutout;
+  // Drawn as torchvision does it: again where a part reaches beyond the picture, and at last all of it.
+  constexpr int kTries = 10;
+  const double longest = std::log(4. / 3);
+  for (int i = 0; augmentation.part < 1 && i < kTries; ++i) {
+    const double area = augmentation.part + (1 - augmentation.part) * random.fraction(),
+                 ratio = std::exp((2 * random.fraction() - 1) * longest), rows = std::sqrt(area / ratio),
+                 columns = std::sqrt(area * ratio);
+    if (rows > 1 || columns > 1) continue;
+    move.rows = {(1 - rows) * random.fraction(), rows};
+    move.columns = {(1 - columns) * random.fraction(), columns};
+    break;
+  }
   return move;
 }
 
@@ -113,6 +144,9 @@ void ImageWriter::write(const uint8_t* image, const ImageMove& move, float* inpu
   const int64_t pixels = height_ * width_;
   std::fill_n(input, channels(mode_) * pixels, 0.0F);
   float* red = input + red_channel(mode_) * pixels;
+  const bool whole = move.rows.length == 1 && move.columns.length == 1;
+  std::vector<Between> rows, columns;
+  if (!whole) rows = enlarged(move.rows, height_), columns = enlarged(move.columns, width_);
   for (int64_t row = 0; row < height_; ++row) {
     const int64_t from_row = row + move.down;
     if (from_row < 0 || from_row >= height_) continue;
@@ -121,9 +155,21 @@ void ImageWriter::write(const uint8_t* image, const ImageMove& move, float* inpu
       const bool cut = row >= move.top && row < move.top + move.cut && column >= move.left &&
                        column < move.left + move.cut;
       if (from_column < 0 || from_column >= width_ || cut) continue;
-      for (int64_t c = 0; c < 3; ++c)
-        red[c * pixels + row * width_ + column] =
-            normalised_[static_cast<size_t>(c)][image[c * pixels + from_row * width_ + from_column]];
+      for (int64_t c = 0; c < 3; ++c) {
+        const auto at = [&](int64_t i, int64_t j) {
+          return normalised_[static_cast<size_t>(c)][image[c * pixels + i * width_ + j]];
+        };
+        float& to = red[c * pixels + row * width_ + column];
+        if (whole) {
+          to = at(from_row, from_column);
+          continue;
+        }
+        const Between &i = rows[static_cast<size_t>(from_row)],
+                      &j = columns[static_cast<size_t>(from_column)];
+        const float above = std::lerp(at(i.first, j.first), at(i.first, j.second), j.weight),
+                    below = std::lerp(at(i.second, j.first), at(i.second, j.second), j.weight);
+        to = std::lerp(above, below, i.weight);
+      }
     }
   }
   if (mode_ != ColourMode::grey_first) return;

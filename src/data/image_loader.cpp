@@ -168,11 +168,12 @@ ImageLoader::ImageLoader(ImageSet set, ImageLoaderOptions options) {
               "ImageLoader: threads must be from 0 to ", kMostThreads, ", got ", options.threads);
   TORCH_CHECK(options.ahead >= 1, "ImageLoader: ahead must be at least 1, got ", options.ahead);
   if (options.augmentation) {
-    const auto& [padding, flip, cutout] = *options.augmentation;
+    const auto& [padding, flip, cutout, part] = *options.augmentation;
     const int64_t side = std::min(set.images.size(2), set.images.size(3));
     TORCH_CHECK(padding >= 0 && padding < side && cutout >= 0 && cutout <= side,
                 "ImageLoader: padding must be from 0 to ", side - 1, " and cutout from 0 to ", side,
                 " for pictures of ", side, " pixels, got ", padding, " and ", cutout);
+    TORCH_CHECK(part > 0 && part <= 1, "ImageLoader: part must be above 0 and at most 1, got ", part);
   }
   maker_ = std::make_unique<Maker>(std::move(set), options);
   if (options.threads > 0) ahead_ = std::make_unique<Ahead>(*maker_, options.threads, options.ahead);

@@ -8,8 +8,14 @@
 
 namespace quatrain::data {
 
+/// Some of the picture along an axis, in shares of it.
+struct ImageSpan {
+  double begin = 0, length = 1;
+};
+
 /// Where the pixels of an input come from.
 struct ImageMove {
+  ImageSpan rows, columns;             // enlarged to the whole picture first
   int64_t down = 0, right = 0;         // a pixel is that so many rows below and columns to the right of it
   bool flip = false;                   // and then left and right change places
   int64_t top = 0, left = 0, cut = 0;  // a square of zeros, which may reach beyond the picture

@@ -100,7 +100,7 @@ TEST(ImageLoaderTest, EveryPictureOccursOnce) {
 TEST(ImageLoaderTest, ThreadsChangeNothing) {
   const auto set = numbered_set(40);
   ImageLoaderOptions options{
-      .batch_size = 7, .seed = 9, .augmentation = ImageAugmentation{.padding = 2, .cutout = 3}};
+      .batch_size = 7, .seed = 9, .augmentation = ImageAugmentation{.padding = 2, .cutout = 3, .part = .5}};
   options.threads = 0;
   ImageLoader alone(set, options);
   for (const int64_t threads : {1, 2, 5}) {
@@ -216,6 +216,38 @@ TEST(ImageAugmentationTest, CutsASquareOut) {
   EXPECT_EQ(places.size(), 25u);  // 36 middles; those at the upper and left border have the same corner
 }
 
+// A picture whose red is the row and whose green is the column shows where each pixel comes from.
+TEST(ImageAugmentationTest, EnlargesAPart) {
+  constexpr int64_t kHeight = 40, kWidth = 60, kCount = 500;
+  const auto rows = torch::arange(kHeight).to(torch::kUInt8).unsqueeze(1).expand({kHeight, kWidth}),
+             columns = torch::arange(kWidth).to(torch::kUInt8).expand({kHeight, kWidth});
+  const auto picture = torch::stack({rows, columns, torch::zeros_like(rows)});
+  const auto all = variants(picture, {.padding = 0, .flip = false, .part = .25}, kCount) * 255;
+  double least = 1, most = 0, flattest = 9, steepest = 0;
+  for (int64_t i = 0; i < kCount; ++i) {
+    const at::Tensor row = all[i][0], column = all[i][1];
+    // Each depends on its own axis alone, rises evenly away from the borders, and stays inside.
+    ASSERT_TRUE(row.allclose(row.select(1, 0).unsqueeze(1).expand_as(row)));
+    ASSERT_TRUE(column.allclose(column.select(0, 0).expand_as(column)));
+    ASSERT_GE(all[i].min().item<float>(), 0);
+    ASSERT_LE(row.max().item<float>(), kHeight - 1);
+    ASSERT_LE(column.max().item<float>(), kWidth - 1);
+    const auto step = [](const at::Tensor& line) {
+      const at::Tensor inner = line.narrow(0, line.size(0) / 4, line.size(0) / 2).diff();
+      EXPECT_TRUE(inner.allclose(inner.mean().expand_as(inner), 1e-3, 1e-3));
+      return inner.mean().item<double>();
+    };
+    const double high = step(row.select(1, 0)), wide = step(column[0]);
+    least = std::min(least, high * wide), most = std::max(most, high * wide);
+    flattest = std::min(flattest, wide / high), steepest = std::max(steepest, wide / high);
+  }
+  EXPECT_NEAR(least, .25, .02);
+  EXPECT_GT(most, .9);
+  EXPECT_LE(most, 1.0001);
+  EXPECT_NEAR(flattest, .75, .02);
+  EXPECT_NEAR(steepest, 4. / 3, .03);
+}
+
 TEST(ImageAugmentationTest, WhatIsHiddenIsZeroInAllChannels) {
   ImageLoader loader(copies(torch::full({3, 6, 6}, 255, torch::kUInt8), 50),
                      {.augmentation = ImageAugmentation{.padding = 2, .cutout = 2},
@@ -238,6 +270,7 @@ TEST(ImageLoaderTest, RefusesWhatItCannotDo) {
   EXPECT_THAT(error({.augmentation = ImageAugmentation{.padding = 6}}),
               HasSubstr("padding must be from 0 to 5"));
   EXPECT_THAT(error({.augmentation = ImageAugmentation{.cutout = 7}}), HasSubstr("got 4 and 7"));
+  EXPECT_THAT(error({.augmentation = ImageAugmentation{.part = 0}}), HasSubstr("part must be above 0"));
   EXPECT_THAT(error_of([] { ImageLoader loader(numbered_set(0)); }), HasSubstr("at least one picture"));
   EXPECT_THAT(error_of([&] {
                 ImageLoader loader({set.images, set.labels.narrow(0, 0, 2)});

@@ -30,6 +30,9 @@ struct QUATRAIN_API ImageAugmentation {
   int64_t padding = 4;  ///< moves by up to so many pixels, up or down and to a side (a random crop); 0: none
   bool flip = true;     ///< left and right change places, in half of the cases
   int64_t cutout = 0;   ///< hides a square of so many pixels a side around a random pixel; 0: none
+  /// Before all that a random part becomes the picture, of this share of its area at least: its sides are
+  /// scaled by factors whose ratio is from 3/4 to 4/3, and it is enlarged bilinearly. 1: all of it.
+  double part = 1;
 };
 
 /// Options of ImageLoader.

@@ -100,6 +100,8 @@ void ImageOptions::describe(train::Keys& keys) {
   keys.number("padding", augmentation.padding, 0, 4095, "It is moved by up to so many pixels, up or down and to a side (a random crop); 0: it stays.");
   keys.flag("flip", augmentation.flip, "Left and right change places, in half of the cases.");
   keys.number("cutout", augmentation.cutout, 0, 4096, "A square of so many pixels a side is hidden around a random pixel; 0: none.");
+  keys.number("part", augmentation.part, 0.01, 1,
+              "Before all that a random part of it, of this share of its area at least, is enlarged to the whole (a random resized crop); 1: all of it.");
 
   keys.table("model", "A PHResNet: a stem, four stages of residual blocks, the mean over all pixels, a real linear layer.");
   keys.algebra("algebra", model.map_settings.algebra,
