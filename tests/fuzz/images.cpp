@@ -31,7 +31,9 @@ void decode_and_fit(std::string_view content, size_t size, uint8_t bits) {
 // Two pictures of two classes, since a training set of one class is refused.
 std::string two_of_cifar100() {
   const std::string pixels(3 * 32 * 32, 'x');
-  return std::string(2, '\0') + pixels + std::string(2, '\1') + pixels;
+  std::string both;
+  for (const char label : {'\0', '\1'}) both.append(2, label).append(pixels);
+  return both;
 }
 
 }  // namespace
