@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,13 @@ void print_notes(const std::vector<std::string>& notes);
 void print_note(const std::string& note);
 
 /// What long work has come to, in a line on the standard error that is drawn again and again, and gone at the
-/// end. Nothing where this is no terminal, or for work of less than a second.
+/// end; nothing for work of less than a second. Where this is no terminal, a line after half a minute, and
+/// then ever more rarely.
 class StatusLine {
  public:
-  StatusLine();
+  explicit StatusLine(std::FILE* out = stderr);
+  /// The same, told whether `out` is a terminal, and after how many seconds there is something.
+  StatusLine(std::FILE* out, bool terminal, double seconds);
   ~StatusLine();
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
@@ -31,8 +35,12 @@ class StatusLine {
   void clear();
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  std::FILE* out_;
   bool terminal_, drawn_ = false;
-  std::chrono::steady_clock::time_point next_;
+  Clock::duration pause_;
+  Clock::time_point begun_ = Clock::now(), next_;
 };
 
 /// Commands that leave files print about these: they have not failed where nobody can read that.

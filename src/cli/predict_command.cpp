@@ -56,10 +56,14 @@ struct Progress {
   std::optional<StatusLine> status;  // where the answers go elsewhere
 };
 
-// Beside answers that go to a terminal, also through a pipe, or lines that are typed, it would be in the way.
+// It would be in the way of answers that go to the same place and, on a terminal, of those that come there
+// through a pipe and of lines that are typed.
 bool shows_status() {
-  struct stat output {};
-  return !::isatty(STDIN_FILENO) && ::fstat(STDOUT_FILENO, &output) == 0 && S_ISREG(output.st_mode);
+  struct stat output {
+  }, errors{};
+  if (::fstat(STDOUT_FILENO, &output) != 0 || ::fstat(STDERR_FILENO, &errors) != 0) return false;
+  if (output.st_dev == errors.st_dev && output.st_ino == errors.st_ino) return false;
+  return !::isatty(STDERR_FILENO) || (!::isatty(STDIN_FILENO) && !S_ISFIFO(output.st_mode));
 }
 
 // Answers lines, which follow those of `so_far` of what `place` names.

@@ -72,6 +72,7 @@ int train_command(const TrainArguments& arguments) {
         (file.folder.empty() ? std::string()
                              : "; '" + folder.string() +
                                    "' contains no run (to continue a comparison, use quatrain compare)"));
+  if (!folder.empty() && !arguments.resume) train::refuse_training(folder);  // before data are prepared
   if (!folder.empty() && !arguments.resume && !arguments.overwrite && train::holds_run(folder))
     throw tasks::RecipeError(
         "'" + folder.string() +

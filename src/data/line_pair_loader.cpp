@@ -118,10 +118,10 @@ EncodedLinePairs encode(LinePairReader& reader, const Pieces& source, const Piec
     set.groups.push_back(pair.group);
   }
   const PairsBeyond& beyond = set.left_out;
-  TORCH_CHECK(set.size() > 0 || beyond.all() == 0, "encode: no pair is left; beyond max_source are ",
-              beyond.max_source, ", beyond max_target ", beyond.max_target, " and beyond max_ratio ",
-              beyond.max_ratio, ": raise these");
-  TORCH_CHECK(set.size() > 0, "encode: up to ", reader.place(),
+  TORCH_CHECK(set.size() > 0 || beyond.all() == 0, "data: up to ", reader.place(),
+              " no pair is left; beyond max_source are ", beyond.max_source, ", beyond max_target ",
+              beyond.max_target, " and beyond max_ratio ", beyond.max_ratio, ": raise these");
+  TORCH_CHECK(set.size() > 0, "data: up to ", reader.place(),
               " there is no pair that can be used: are all of them bad?");
   if (!grouped) set.groups = {};
   set.source.finish();

@@ -210,8 +210,8 @@ std::pair<std::string, std::string> endings(const PairEntry& entry, const LinePa
   const std::string format = entry.reader.name;
   std::string from = !source.source.empty() ? source.source : entry.source ? entry.source : "";
   std::string to = !source.target.empty() ? source.target : entry.target ? entry.target : "";
-  // Those of train, if it is there: other sets may be of more languages.
-  auto known = split_endings(folder, {"train"});
+  // Unless both are named those of train, if it is there: other sets may be of more languages.
+  auto known = from.empty() || to.empty() ? split_endings(folder, {"train"}) : std::vector<std::string>();
   if (known.empty())
     known = split_endings(folder, stems);
   else
@@ -233,7 +233,7 @@ std::pair<std::string, std::string> endings(const PairEntry& entry, const LinePa
     TORCH_CHECK(std::find(known.begin(), known.end(), ending) != known.end(), "data: the ", format,
                 " format needs ", (folder / (stems[0] + "." + ending)).string(), " or ", stems[0], ".",
                 ending, ".gz, but the endings there are ", join(known), columns,
-                known.size() == 2 ? ": name them in task.source and task.target" : "");
+                known.size() == 2 && source.only.empty() ? ": name them in task.source and task.target" : "");
   return {from, to};
 }
 
@@ -278,11 +278,12 @@ std::unique_ptr<LinePairCorpus> open_files(const PairEntry& entry, const LinePai
       const auto [one, other] = sides_of(stem);
       return !one.empty() && (columns || !other.empty());
     };
-    const bool any_whole = std::any_of(stems.begin(), stems.end(), is_whole);
+    const bool any_whole = std::any_of(stems.begin(), stems.end(), is_whole),
+               asked = source.only.empty() || split == source.only || split == needed;
     find_one(stems, [&](const std::string& stem) {
       const auto [one, other] = sides_of(stem);
       // One side alone may belong to another pair of languages.
-      if ((one.empty() && other.empty()) || (any_whole && !is_whole(stem))) return fs::path();
+      if ((one.empty() && other.empty()) || ((any_whole || !asked) && !is_whole(stem))) return fs::path();
       TORCH_CHECK(!one.empty() && (columns || !other.empty()), "data: ", (one.empty() ? other : one).string(),
                   " has no partner ", (folder / (stem + "." + (one.empty() ? from : to))).string());
       set = {one, other};

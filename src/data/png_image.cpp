@@ -18,14 +18,26 @@ struct Png : png_image {
   Png& operator=(const Png&) = delete;
 };
 
+/// Four bytes from `at` on.
+size_t number_at(std::string_view bytes, size_t at) {
+  size_t number = 0;
+  for (size_t i = 0; i < 4; ++i) number = number << 8 | static_cast<uint8_t>(bytes[at + i]);
+  return number;
+}
+
+/// Width and height by the first chunk; 0 where there is none.
+std::pair<int64_t, int64_t> size_in_header(std::string_view bytes) {
+  constexpr size_t kName = 12, kWidth = 16, kHeight = 20;  // places in the file
+  if (bytes.size() < kHeight + 4 || bytes.substr(kName, 4) != "IHDR") return {};
+  return {number_at(bytes, kWidth), number_at(bytes, kHeight)};
+}
+
 /// Whether the file has its last chunk, which libpng does not read. The chunks before it must be good.
 bool has_end(std::string_view bytes) {
   constexpr size_t kSignature = 8, kAround = 12;  // a chunk's length, its name and its checksum
   for (size_t chunk = kSignature; chunk + kAround <= bytes.size();) {
     if (bytes.substr(chunk + 4, 4) == "IEND") return true;
-    size_t length = 0;
-    for (size_t i = 0; i < 4; ++i) length = length << 8 | static_cast<uint8_t>(bytes[chunk + i]);
-    chunk += kAround + length;
+    chunk += kAround + number_at(bytes, chunk);
   }
   return false;
 }
@@ -108,6 +120,9 @@ at::Tensor decode_png(std::string_view bytes, const std::string& name, int64_t m
     TORCH_CHECK(done, "image: the PNG file ", name, " is damaged or cut off (",
                 otherwise ? otherwise : png.message, "); copy or convert it again");
   };
+  // libpng, which refuses more than a million pixels a side, would call such a file damaged.
+  if (const auto [width, height] = size_in_header(bytes); width > 0 && height > 0)
+    check_pixels(name, height, width, most_pixels);
   check(png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) != 0);
   check_pixels(name, png.height, png.width, most_pixels);
   Stream plain{.from = bytes, .to = {}, .message = {}};

@@ -135,8 +135,8 @@ TokenStore encode_text(LineReader& reader, const Pieces& pieces, bool mark_ends,
     begun = begun && reader.goes_on();
     if (!ids.empty()) store.extend(ids);
   }
-  TORCH_CHECK(store.numbers() > 0, "encode_text: the text must have at least one piece, but up to ",
-              reader.place(), " there is none");
+  TORCH_CHECK(store.numbers() > 0, "data: a text must have at least one piece, but up to ", reader.place(),
+              " there is none");
   store.finish();
   if (ends) *ends = marked;
   return store;

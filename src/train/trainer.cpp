@@ -75,6 +75,7 @@ class Run {
   }
 
   Result go() {
+    refuse_training(run_.folder);
     refuse_existing(run_);
     fs::create_directories(run_.folder);
     const RunLock lock(run_.folder);

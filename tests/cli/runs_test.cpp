@@ -470,6 +470,9 @@ TEST(Train, two_processes_do_not_train_in_one_folder) {
   const Outcome second = place.run("train run --resume");
   EXPECT_EQ(second.code, 1);
   EXPECT_THAT(second.error, HasSubstr("another process trains in 'run'"));
+  // Before data are looked for, of which there are none.
+  EXPECT_THAT(place.run("train imdb --data . --out run --overwrite").error,
+              HasSubstr("another process trains in 'run'"));
   EXPECT_THAT(place.run("runs .").out, testing::ContainsRegex("run +training"));
   program.signal(SIGTERM);
   EXPECT_EQ(program.wait(), 143);

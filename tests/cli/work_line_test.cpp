@@ -1,4 +1,4 @@
-// What is shown while data are prepared.
+// What is shown while data are prepared, and of work that goes on by itself.
 
 #include "cli/work_line.h"
 
@@ -10,6 +10,8 @@
 #include <string>
 #include <thread>
 
+#include "cli/console.h"
+
 namespace quatrain::cli {
 namespace {
 
@@ -18,20 +20,37 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// What is shown of work that takes so long.
-std::string shown(bool terminal, double seconds, double lasting) {
+// What `work` writes to a file.
+std::string written(const auto& work) {
   std::FILE* file = std::tmpfile();
-  {
-    WorkLine line(file, terminal, seconds);
-    line.tell("reading");
-    line.tell("learning \x1b");
-    std::this_thread::sleep_for(std::chrono::duration<double>(lasting));
-  }
+  work(file);
   std::rewind(file);
   std::string text;
   for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) text += static_cast<char>(c);
   std::fclose(file);
   return text;
+}
+
+void sleep_for(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+// What is shown of work that takes so long.
+std::string shown(bool terminal, double seconds, double lasting) {
+  return written([&](std::FILE* file) {
+    WorkLine line(file, terminal, seconds);
+    line.tell("reading");
+    line.tell("learning \x1b");
+    sleep_for(lasting);
+  });
+}
+
+// The same of so many pieces of it.
+std::string shown_status(bool terminal, double seconds, int pieces) {
+  return written([&](std::FILE* file) {
+    StatusLine line(file, terminal, seconds);
+    for (int i = 0; i < pieces; ++i, sleep_for(0.01)) line.show("batch " + std::to_string(i));
+  });
 }
 
 TEST(WorkLine, on_a_terminal_one_line_is_drawn_and_gone_at_the_end) {
@@ -53,6 +72,15 @@ TEST(WorkLine, elsewhere_all_is_told_and_the_last_repeated_ever_more_rarely) {
   EXPECT_THAT(text, StartsWith(told + "learning \\x1B ("));
   EXPECT_THAT(text, EndsWith("s so far)\n"));
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 2 + 8);  // at 0.01, 0.02, 0.04 ...
+}
+
+TEST(StatusLine, is_drawn_on_a_terminal_and_written_ever_more_rarely_elsewhere) {
+  EXPECT_EQ(shown_status(true, 3600, 3), "");
+  EXPECT_EQ(shown_status(false, 3600, 3), "");
+  EXPECT_EQ(shown_status(true, 0, 1), "batch 0\r\x1b[K");
+  const std::string text = shown_status(false, 0.02, 60);
+  EXPECT_THAT(text, testing::ContainsRegex("^batch [0-9]+\nbatch [0-9]+\n"));
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 8);  // at 0.02, 0.04, 0.08 ...
 }
 
 TEST(WorkLine, the_result_of_the_work_is_handed_on) {

@@ -174,16 +174,20 @@ TEST(ImageTest, RefusesDamagedPixels) {
 }
 
 TEST(ImageTest, RefusesHugeSizesBeforeItTakesMemory) {
-  // A PNG of 100,000 x 100,000: its header, with the checksum that belongs to it, and a beginning of pixels.
-  auto png = png_file(torch::zeros({1, 1, 1}, torch::kUInt8), PNG_COLOR_TYPE_GRAY);
-  const std::string side("\x00\x01\x86\xa0", 4);
-  png.replace(16, 8, side + side);
-  png.replace(29, 4, [&] {
-    const auto crc = static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(png.data()) + 12, 17));
-    return std::string{static_cast<char>(crc >> 24), static_cast<char>(crc >> 16),
-                       static_cast<char>(crc >> 8), static_cast<char>(crc)};
-  }());
-  EXPECT_THAT(decode_error(png), HasSubstr("tells of 100000 x 100000 pixels; there may be 67108864"));
+  // A PNG's header, with the checksum that belongs to it, and a beginning of pixels.
+  const auto png_of = [](uint32_t side) {
+    auto png = png_file(torch::zeros({1, 1, 1}, torch::kUInt8), PNG_COLOR_TYPE_GRAY);
+    const auto bytes = [](uint32_t number) {
+      return std::string{static_cast<char>(number >> 24), static_cast<char>(number >> 16),
+                         static_cast<char>(number >> 8), static_cast<char>(number)};
+    };
+    png.replace(16, 8, bytes(side) + bytes(side));
+    return png.replace(
+        29, 4, bytes(static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(png.data()) + 12, 17))));
+  };
+  EXPECT_THAT(decode_error(png_of(100000)),
+              HasSubstr("tells of 100000 x 100000 pixels; there may be 67108864"));
+  EXPECT_THAT(decode_error(png_of(3000000000)), HasSubstr("tells of 3000000000 x 3000000000 pixels"));
 
   auto jpeg = jpeg_file(blocks(1, 1));
   const size_t frame = jpeg.find("\xff\xc0");

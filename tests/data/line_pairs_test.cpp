@@ -88,6 +88,13 @@ TEST_F(PairsTest, TheOneSetThatIsScoredIsEnough) {
               HasSubstr("needs test.SOURCE and test.TARGET in DIR; the endings there are de, en, fr"));
   write_both("ein Hund\n", "a dog\n");
   EXPECT_EQ(read(only, "test"), (std::vector<LinePair>{{"eins", "one"}}));
+  // Where both are named, train may be of other languages, and is not asked for.
+  only.source = "fr", only.target = "en";
+  EXPECT_EQ(read(only, "test"), (std::vector<LinePair>{{"un", "one"}}));
+  only.source = "cs";
+  EXPECT_EQ(
+      error(only),
+      "data: the parallel format needs DIR/test.cs or test.cs.gz, but the endings there are de, en, fr");
 
   auto columns = source("tsv");
   columns.only = "test";

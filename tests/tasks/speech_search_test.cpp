@@ -153,6 +153,24 @@ TEST(SpeechReportTest, WordsOfCharactersAreAlignedAsAsked) {
   EXPECT_EQ(words(scores::AlignmentRule::fewest_edits), "%WER 100.00 [ 5 / 5, 0 ins, 0 del, 5 sub ]");
 }
 
+// What a file .trn cannot hold is replaced, and names that differ still differ.
+TEST(SpeechReportTest, NamesStayApart) {
+  SpeechTaskOptions options;
+  options.objective = Objective::ctc;
+  SpeechReport report(options);
+  const auto add = [&](const std::string& speaker, const std::string& id) {
+    data::Utterance utterance;
+    utterance.speaker = speaker, utterance.id = id, utterance.rate = 8000;
+    report.add(utterance, {"low"}, {});
+  };
+  add("x-1", "a b.wav");
+  add("x_1", "a_b.wav");
+  add("x-1", "a(b.wav");
+  add("x-1", "c-d");
+  EXPECT_EQ(report.files("test").at("test.ref.trn"),
+            "low (x_1-a_b.wav)\nlow (x_1_2-a_b.wav_2)\nlow (x_1-a_b.wav_3)\nlow (x_1-c-d)\n");
+}
+
 std::vector<std::string> fields_of(const std::string& answer) {
   std::vector<std::string> fields;
   std::istringstream stream(answer);

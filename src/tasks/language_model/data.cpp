@@ -59,6 +59,11 @@ LanguageData::LanguageData(Recipe recipe, const data::TextCorpus& corpus, Pieces
     TORCH_CHECK(text->length(0) >= 2, "data: the ", split,
                 " text must have 2 tokens or more, of which the second is predicted, but up to ",
                 lines.place(), " there is one");
+    if (const int64_t most = text->length(0) - 1;
+        !only_scored_ && std::string_view(split) == "train" && recipe_.batch > most)
+      recipe_.refuse("train.batch", "must be less than the " + grouped(most + 1) +
+                                        " tokens of the train text, up to " + lines.place() + ", got " +
+                                        std::to_string(recipe_.batch));
     sets_->emplace(split, TextSet{text, lines.words() + ends});
     add_checksums(*checksums_, corpus.files(split));
   }

@@ -49,8 +49,8 @@ class Preparation {
     try {
       bank_.emplace(own_.bank);
     } catch (const c10::Error& error) {  // frames and frequencies are checked: too many bands
-      recipe.refuse("features.bands",
-                    std::string("does not fit the other features: ") + error.what_without_backtrace());
+      const std::string text = error.what_without_backtrace();  // "filter_bank: what is wrong"
+      recipe.refuse("features.bands", "does not fit the other features: " + text.substr(text.find(": ") + 2));
     }
   }
 

@@ -16,14 +16,7 @@ const char* label_of(const SpeechTaskOptions& options) {
   return options.units == Units::characters ? "CER" : "WER";
 }
 
-// A name as a file .trn can hold it. The first hyphen ends the speaker's.
-std::string plain(std::string name, bool hyphens) {
-  for (char& c : name)
-    if (is_space(c) || c == '(' || c == ')' || (!hyphens && c == '-')) c = '_';
-  return name;
-}
-
-// The tokens likewise: a line that begins with ;; would be a comment.
+// Tokens as a .trn file can hold them: a line that begins with ;; would be a comment.
 std::vector<std::string> plain(std::vector<std::string> tokens) {
   if (!tokens.empty() && tokens.front().starts_with(";;")) tokens.front().replace(0, 2, "__");
   return tokens;
@@ -35,6 +28,17 @@ std::vector<std::string> words_of(const SpeechTaskOptions& options, const std::v
 
 }  // namespace
 
+std::string PlainNames::of(const std::string& name, bool hyphens) {
+  std::string& found = known_[{name, hyphens}];
+  if (!found.empty() || name.empty()) return found;
+  std::string plain = name;
+  for (char& c : plain)
+    if (is_space(c) || c == '(' || c == ')' || (!hyphens && c == '-')) c = '_';
+  found = plain;
+  for (int number = 2; !taken_.insert(found).second; ++number) found = plain + "_" + std::to_string(number);
+  return found;
+}
+
 scores::ErrorCounts SpeechReport::add(const data::Utterance& utterance,
                                       const std::vector<std::string>& reference,
                                       const std::vector<HeardToken>& heard) {
@@ -43,12 +47,13 @@ scores::ErrorCounts SpeechReport::add(const data::Utterance& utterance,
   speakers_[utterance.speaker] += counts;
   const auto said = words_of(options_, reference), recognised = words_of(options_, hypothesis);
   words_ += scores::count_errors(scores::align_tokens(said, recognised, options_.decode.alignment));
-  const std::string speaker = plain(utterance.speaker, false), id = plain(utterance.id, !speaker.empty());
+  const std::string speaker = speaker_names_.of(utterance.speaker, false),
+                    id = names_.of(utterance.id, !speaker.empty());
   references_ += scores::trn_line({plain(said), speaker, id}) + "\n";
   hypotheses_ += scores::trn_line({plain(recognised), speaker, id}) + "\n";
   // A .ctm tells the times of recordings, not of their segments.
   const bool part = !utterance.recording.empty();
-  const std::string recording = part ? plain(utterance.recording, true) : id;
+  const std::string recording = part ? recordings_.of(utterance.recording, true) : id;
   const double begin = part ? static_cast<double>(utterance.begin) / static_cast<double>(utterance.rate) : 0;
   for (const auto& token : timed_of(options_, heard)) {
     // The last row may end behind the utterance. Of stored features only the rows are known.

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "quatrain/data/speech_corpus.h"
@@ -10,6 +12,17 @@
 #include "tasks/speech/decoder.h"
 
 namespace quatrain::tasks {
+
+/// Names as a .trn file can hold them, different ones for different names.
+class PlainNames {
+ public:
+  /// Without `hyphens` they are replaced, too: the first one ends a speaker's name.
+  std::string of(const std::string& name, bool hyphens);
+
+ private:
+  std::map<std::pair<std::string, bool>, std::string> known_;
+  std::set<std::string> taken_;
+};
 
 /// What was recognised of a set, beside what was said.
 class QUATRAIN_API SpeechReport {
@@ -33,6 +46,7 @@ class QUATRAIN_API SpeechReport {
   scores::ErrorCounts words_;  // of characters
   std::map<std::string, scores::ErrorCounts> speakers_;
   std::string references_, hypotheses_;
+  PlainNames speaker_names_, names_, recordings_;
   std::vector<scores::TimedToken> times_;
 };
 
