@@ -92,9 +92,9 @@ void SequenceStore<Number>::flush() {
   for (size_t left = waiting_.size() * sizeof(Number); left > 0;) {
     const ssize_t written = ::write(fd_, bytes, left);
     if (written < 0 && errno == EINTR) continue;
-    TORCH_CHECK(written > 0, "data: writing ", numbers() * static_cast<int64_t>(sizeof(Number)),
-                " bytes of an encoded set to ", temporary_folder(), " failed: ", std::strerror(errno),
-                "; name a folder with more room with TMPDIR");
+    TORCH_CHECK(written > 0, "data: writing ", numbers() * static_cast<int64_t>(sizeof(Number)), " bytes to ",
+                temporary_folder(), " failed: ", std::strerror(errno),
+                "; encoded sets are kept there, so name a folder with more room with TMPDIR");
     bytes += written;
     left -= static_cast<size_t>(written);
   }
