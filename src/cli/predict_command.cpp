@@ -59,8 +59,8 @@ struct Progress {
 // It would be in the way of answers that go to the same place and, on a terminal, of those that come there
 // through a pipe and of lines that are typed.
 bool shows_status() {
-  struct stat output {
-  }, errors{};
+  struct stat output {};
+  struct stat errors {};
   if (::fstat(STDOUT_FILENO, &output) != 0 || ::fstat(STDERR_FILENO, &errors) != 0) return false;
   if (output.st_dev == errors.st_dev && output.st_ino == errors.st_ino) return false;
   return !::isatty(STDERR_FILENO) || (!::isatty(STDIN_FILENO) && !S_ISFIFO(output.st_mode));

@@ -113,7 +113,7 @@ ImageMove draw_move(const ImageAugmentation& augmentation, int64_t height, int64
   move.top = below(height) - augmentation.cutout / 2;
   move.left = below(width) - augmentation.cutout / 2;
   move.cut = augmentation.cutout;
-  // Drawn as torchvision does it: again where a part reaches beyond the picture, and at last all of it.
+  // Drawn again where a part would reach beyond the picture, and at last all of it is taken.
   constexpr int kTries = 10;
   const double longest = std::log(4. / 3);
   for (int i = 0; augmentation.part < 1 && i < kTries; ++i) {
