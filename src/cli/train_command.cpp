@@ -55,7 +55,8 @@ bool lies_in(const std::string& path, const fs::path& folder) {
 }  // namespace
 
 int train_command(const TrainArguments& arguments) {
-  if (arguments.resume) train::refuse_training(arguments.out.empty() ? arguments.recipe : arguments.out);
+  // Before its files are read, which its trainer replaces, and before data are prepared.
+  train::refuse_training(arguments.resume && arguments.out.empty() ? arguments.recipe : arguments.out);
   const RecipeFile file = find_recipe(arguments.recipe, arguments.from);
   const tasks::Recipe recipe = read_one(file, arguments, arguments.twin);
   if (arguments.from != "last" && arguments.from != "last.old" && !arguments.from.starts_with("step-"))
@@ -72,7 +73,6 @@ int train_command(const TrainArguments& arguments) {
         (file.folder.empty() ? std::string()
                              : "; '" + folder.string() +
                                    "' contains no run (to continue a comparison, use quatrain compare)"));
-  if (!folder.empty() && !arguments.resume) train::refuse_training(folder);  // before data are prepared
   if (!folder.empty() && !arguments.resume && !arguments.overwrite && train::holds_run(folder))
     throw tasks::RecipeError(
         "'" + folder.string() +
