@@ -63,6 +63,9 @@ struct Comparison {
 
 /// "1,2,3": how --seeds takes them, and how they are stored.
 std::string list_of_seeds(const std::vector<uint64_t>& seeds);
+/// Throws where another process trains in a folder below the comparison's, or the checkpoint there that
+/// training would go on from is damaged: what can be seen before data are read.
+void refuse_unusable_runs(const Comparison& comparison);
 /// Throws a RecipeError where a folder below the comparison's holds a run of another recipe.
 void check_runs(const Comparison& comparison);
 /// Throws where a twin cannot start from the weights that the recipe names, before any is trained.

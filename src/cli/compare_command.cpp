@@ -107,14 +107,10 @@ int compare_command(const CompareArguments& arguments) {
   const bool known = arguments.seeds.empty() && !comparison.folder.empty();
   const std::string wanted = known ? stored_seeds(comparison.folder) : arguments.seeds;
   comparison.seeds = parse_seeds(wanted, recipe.train.seed);
-  const train::Session session(recipe.train.device);
-  tasks::set_threads(recipe);
-  const auto data = load_while_telling(recipe, {.folder = arguments.data});
-  if (!data->has("test")) throw std::runtime_error("the data have no test set to compare on");
   comparison.name = file.name;
   for (const auto& twin : recipe.twins) {
     Twin one;
-    one.recipe = tasks::twin_recipe(data->recipe(), twin);
+    one.recipe = tasks::twin_recipe(recipe, twin);
     if (one.recipe.train.device != recipe.train.device)
       throw tasks::RecipeError(
           "the twins of a comparison are trained on one device: train.device of the twin '" + twin.name +
@@ -122,6 +118,13 @@ int compare_command(const CompareArguments& arguments) {
     if (twin.name == "real") comparison.reference = comparison.twins.size();
     comparison.twins.push_back(std::move(one));
   }
+  if (!comparison.folder.empty()) refuse_unusable_runs(comparison);  // before data are prepared
+  const train::Session session(recipe.train.device);
+  tasks::set_threads(recipe);
+  const auto data = load_while_telling(recipe, {.folder = arguments.data});
+  if (!data->has("test")) throw std::runtime_error("the data have no test set to compare on");
+  for (size_t i = 0; i < recipe.twins.size(); ++i)  // with what only the data know
+    comparison.twins[i].recipe = tasks::twin_recipe(data->recipe(), recipe.twins[i]);
   std::optional<FreshFolder> fresh;
   if (comparison.folder.empty()) comparison.folder = fresh.emplace(file.name).path();
   check_runs(comparison);

@@ -10,11 +10,13 @@
 #include "cli/run_folder.h"
 #include "cli/stop.h"
 #include "quatrain/tasks/run.h"
+#include "quatrain/train/checkpoint.h"
 #include "quatrain/train/progress.h"
 #include "support/text.h"
 #include "train/finite.h"
 #include "train/records.h"
 #include "train/run_files.h"
+#include "train/run_lock.h"
 
 // What `compare` trains: a run for each twin and seed, and those that choose a rate.
 namespace quatrain::cli {
@@ -47,6 +49,17 @@ tasks::Recipe with(tasks::Recipe recipe, const std::string& rate, uint64_t seed)
 fs::path folder_of(const Comparison& comparison, const Twin& twin, const std::string& rate, uint64_t seed) {
   return comparison.folder /
          (twin.recipe.name + (rate.empty() ? "" : "-rate" + rate) + "-seed" + std::to_string(seed));
+}
+
+// All runs that there may be: use(recipe, folder).
+template <class Use>
+void for_each_run(const Comparison& comparison, const Use& use) {
+  auto rates = tasks::rates_of(comparison.twins.front().recipe);  // all twins have the same [compare]
+  if (rates.empty()) rates.emplace_back();                        // the recipe's own
+  for (const auto& twin : comparison.twins)
+    for (const auto& rate : rates)
+      for (const uint64_t seed : comparison.seeds)
+        use(with(twin.recipe, rate, seed), folder_of(comparison, twin, rate, seed));
 }
 
 // Trains runs one after the other, or takes what they have brought before.
@@ -129,13 +142,16 @@ bool all_have_counts(const Comparison& comparison, const std::string& figure) {
 
 }  // namespace
 
+void refuse_unusable_runs(const Comparison& comparison) {
+  for_each_run(comparison, [](const tasks::Recipe&, const fs::path& folder) {
+    train::refuse_training(folder);
+    if (train::has_checkpoint(folder, "last")) train::find_checkpoint(folder, "last");
+  });
+}
+
 void check_runs(const Comparison& comparison) {
-  auto rates = tasks::rates_of(comparison.twins.front().recipe);  // all twins have the same [compare]
-  if (rates.empty()) rates.emplace_back();                        // the recipe's own
-  for (const auto& twin : comparison.twins)
-    for (const auto& rate : rates)
-      for (const uint64_t seed : comparison.seeds)
-        check_resumable(with(twin.recipe, rate, seed), folder_of(comparison, twin, rate, seed));
+  for_each_run(comparison,
+               [](const tasks::Recipe& recipe, const fs::path& folder) { check_resumable(recipe, folder); });
 }
 
 void check_weights(const Comparison& comparison, const tasks::Data& data) {

@@ -7,15 +7,9 @@
 #include <cstdio>
 #include <string_view>
 
-#include "support/terminal.h"
 #include "support/text.h"
 
 namespace quatrain::cli {
-namespace {
-
-constexpr double kSecondsBetweenStatus = 30;
-
-}  // namespace
 
 std::string printable(const std::string& text) {
   std::string shown;
@@ -36,40 +30,6 @@ void print_note(const std::string& note) {
 
 void print_notes(const std::vector<std::string>& notes) {
   for (const auto& note : notes) print_note(note);
-}
-
-StatusLine::StatusLine(std::FILE* out)
-    : StatusLine(out, ::isatty(::fileno(out)) != 0,
-                 ::isatty(::fileno(out)) != 0 ? 1 : kSecondsBetweenStatus) {}
-
-StatusLine::StatusLine(std::FILE* out, bool terminal, double seconds)
-    : out_(out),
-      terminal_(terminal),
-      pause_(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))),
-      next_(begun_ + pause_) {}
-
-StatusLine::~StatusLine() {
-  clear();
-}
-
-void StatusLine::show(const std::string& text) {
-  const auto now = Clock::now();
-  if (now < next_) return;
-  clear();
-  drawn_ = terminal_;
-  if (terminal_) {
-    std::fputs(cut_to_row(text, out_).c_str(), out_);
-    next_ = now + std::chrono::milliseconds(200);
-  } else {
-    std::fprintf(out_, "%s\n", printable(text).c_str());
-    next_ = now + std::max(pause_, now - begun_);
-  }
-  std::fflush(out_);
-}
-
-void StatusLine::clear() {
-  if (drawn_) std::fputs(kClearRow, out_);
-  drawn_ = false;
 }
 
 void forgive_closed_output(const std::string& command) {

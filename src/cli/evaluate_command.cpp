@@ -9,6 +9,7 @@
 #include "cli/json_file.h"
 #include "cli/load_while_telling.h"
 #include "cli/run_folder.h"
+#include "cli/work_line.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/session.h"
 #include "support/atomic_file.h"
@@ -49,9 +50,9 @@ Table table_of(const std::vector<tasks::Figure>& described, const train::Figures
 }
 
 train::Evaluation score(train::Task& task, const std::string& split, bool bf16) {
-  StatusLine status;
+  WorkLine line;
   int64_t batches = 0;
-  const auto show = [&] { status.show("scoring the " + split + " set: batch " + grouped(++batches)); };
+  const auto show = [&] { line.show("scoring the " + split + " set: batch " + grouped(++batches)); };
   return train::score(task, split, bf16, show);
 }
 

@@ -18,6 +18,7 @@
 #include "cli/lines.h"
 #include "cli/run_folder.h"
 #include "cli/stop.h"
+#include "cli/work_line.h"
 #include "data/audio_header.h"
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/session.h"
@@ -53,12 +54,20 @@ void write(const std::vector<std::string>& answers) {
 // How many lines there were, and how many of them have an empty answer because they have none.
 struct Progress {
   size_t lines = 0, unanswered = 0;
-  std::optional<StatusLine> status;  // where the answers go elsewhere
+  int64_t all = 0;               // lines there are, where that is known
+  std::optional<WorkLine> line;  // where the answers go elsewhere
+
+  void show() {
+    const auto so_far = static_cast<int64_t>(lines);
+    if (line)
+      line->show((all > 0 ? grouped(so_far) + " of " + counted(all, "line") : counted(so_far, "line")) +
+                 " answered");
+  }
 };
 
 // It would be in the way of answers that go to the same place and, on a terminal, of those that come there
 // through a pipe and of lines that are typed.
-bool shows_status() {
+bool shows_progress() {
   struct stat output {};
   struct stat errors {};
   if (::fstat(STDOUT_FILENO, &output) != 0 || ::fstat(STDERR_FILENO, &errors) != 0) return false;
@@ -73,15 +82,16 @@ void answer_lines(tasks::Model& model, bool skips_bad, std::span<const std::stri
     const auto [answers, problem] = tasks::answer(model, lines);
     write(answers);
     so_far.lines += answers.size();
-    if (so_far.status) so_far.status->show(counted(static_cast<int64_t>(so_far.lines), "line") + " answered");
+    so_far.show();
     if (problem.empty()) return;
     const std::string sentence = place + " " + std::to_string(so_far.lines + 1) + ": " + problem;
     if (!skips_bad && !model.answers_the_rest())
       throw std::runtime_error(sentence + " (--skip-bad answers the other lines)");
-    if (so_far.status) so_far.status->clear();
+    if (so_far.line) so_far.line->clear();
     print_note("quatrain: " + sentence);
     write({""});
     ++so_far.lines, ++so_far.unanswered;
+    so_far.show();
     lines = lines.subspan(answers.size() + 1);
   }
 }
@@ -99,6 +109,7 @@ void answer_input(tasks::Model& model, bool skips_bad, Progress& so_far) {
 
 void answer_arguments(tasks::Model& model, bool skips_bad, const std::vector<std::string>& lines,
                       Progress& so_far) {
+  so_far.all = static_cast<int64_t>(lines.size());
   while (so_far.lines < lines.size()) {
     const size_t count = std::min(model.portion(), lines.size() - so_far.lines);
     answer_lines(model, skips_bad, std::span(lines).subspan(so_far.lines, count), "argument", so_far);
@@ -197,14 +208,14 @@ int predict_command(const PredictArguments& arguments) {
   const torch::NoGradGuard no_grad;
   const train::Autocast autocast(model->recipe().train.bf16, session.device().type());
   Progress progress;
-  if (shows_status()) progress.status.emplace();
+  if (shows_progress()) progress.line.emplace();
   if (arguments.live)
     answer_sound(*model, arguments.rate);
   else if (arguments.lines.empty())
     answer_input(*model, arguments.skip_bad, progress);
   else
     answer_arguments(*model, arguments.skip_bad, arguments.lines, progress);
-  progress.status.reset();
+  progress.line.reset();
   if (const std::string text = model->summary(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
   throw_if_stopped();
   if (progress.unanswered > 0)

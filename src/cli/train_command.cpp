@@ -115,7 +115,7 @@ int train_command(const TrainArguments& arguments) {
   {
     train::ProgressLine line;
     run.on_progress = [&](const train::Progress& progress) { trains = true, line.show(progress); };
-    run.on_message = [&](const std::string& text) { line.message(text); };
+    run.on_message = run.on_sample = [&](const std::string& text) { line.message(text); };
     result = train::Trainer(*task, data->recipe().train, run, session).run();
   }
   if (!result.finished) {

@@ -11,13 +11,16 @@
 #include <stdexcept>
 #include <utility>
 
+#include "support/atomic_folder.h"
+
 namespace quatrain {
 namespace {
 
 namespace fs = std::filesystem;
 
 [[noreturn]] void fail_at(const char* what, const fs::path& path, int error) {
-  throw std::runtime_error(std::string(what) + " '" + path.string() + "': " + std::strerror(error));
+  throw std::runtime_error(std::string(what) + " '" + AtomicFolder::name_of(path) +
+                           "': " + std::strerror(error));
 }
 
 fs::path folder_of(const fs::path& path) {

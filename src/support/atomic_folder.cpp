@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <regex>
 #include <stdexcept>
@@ -16,7 +17,14 @@ namespace quatrain {
 namespace fs = std::filesystem;
 
 namespace {
+
 constexpr const char* kPart = ".part.";
+
+// And a number.
+std::string own_ending() {
+  return kPart + std::to_string(::getpid()) + ".";
+}
+
 }  // namespace
 
 AtomicFolder::AtomicFolder(const fs::path& place, bool replaces_empty)
@@ -26,10 +34,10 @@ AtomicFolder::AtomicFolder(const fs::path& place, bool replaces_empty)
   fs::create_directories(place_.parent_path());
   // Not mkdtemp(), whose folders are private: this one will be a folder like others.
   for (int number = 0;; ++number) {
-    beside_ = place_.string() + kPart + std::to_string(::getpid()) + "." + std::to_string(number);
+    beside_ = place_.string() + own_ending() + std::to_string(number);
     if (::mkdir(beside_.c_str(), 0777) == 0) return;
     if (errno != EEXIST)
-      throw std::runtime_error("cannot create a folder beside '" + place_.string() +
+      throw std::runtime_error("cannot create a folder beside '" + name_of(place_) +
                                "': " + std::strerror(errno));
   }
 }
@@ -46,10 +54,19 @@ bool AtomicFolder::is_unfinished(const fs::path& folder) {
   return part != std::string::npos && std::regex_match(name.substr(part + std::strlen(kPart)), numbers);
 }
 
+std::string AtomicFolder::name_of(const fs::path& path) {
+  std::string name = path.string();
+  const std::string ending = own_ending();
+  for (size_t at = name.find(ending); at != name.npos; at = name.find(ending))
+    name.erase(at, name.find_first_not_of("0123456789", at + ending.size()) - at);
+  return name;
+}
+
 void AtomicFolder::commit() {
   sync_path(beside_);
   refuse_existing();  // a rename would replace an empty folder
-  fs::rename(beside_, place_);
+  if (::rename(beside_.c_str(), place_.c_str()) != 0)
+    throw std::runtime_error("cannot create '" + name_of(place_) + "': " + std::strerror(errno));
   sync_path(place_.parent_path());
 }
 
@@ -57,7 +74,7 @@ void AtomicFolder::refuse_existing() const {
   const auto status = fs::symlink_status(place_);
   const bool replaced = replaces_empty_ && fs::is_directory(status) && fs::is_empty(place_);
   if (fs::exists(status) && !replaced)
-    throw std::runtime_error("'" + place_.string() + "' exists already: choose another folder");
+    throw std::runtime_error("'" + name_of(place_) + "' exists already: choose another folder");
 }
 
 }  // namespace quatrain

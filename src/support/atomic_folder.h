@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "quatrain/api.h"
 
@@ -19,6 +20,8 @@ class QUATRAIN_API AtomicFolder {
 
   /// True for the name of a folder that is not whole: it is being written, or a killed process left it.
   static bool is_unfinished(const std::filesystem::path& folder);
+  /// What a path in folders that this process is writing will be called: a message names it so.
+  static std::string name_of(const std::filesystem::path& path);
 
   /// Where to write until commit().
   const std::filesystem::path& path() const { return beside_; }

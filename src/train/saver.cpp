@@ -41,12 +41,12 @@ Saver::Saver(Task& task, Metrics& metrics, fs::path run_folder, std::string run,
 
 void Saver::best(int64_t step, bool continues) {
   unsaved_best_ = Best{step, nn::weights_of(task_.model()), structures_of(task_.model())};
-  if (write_best(continues)) return;
+  if (write_best(step, continues)) return;
   for (auto& [name, tensor] : unsaved_best_->weights.tensors) tensor = tensor.detach().clone();
 }
 
 bool Saver::last(int64_t step, const Fill& fill, bool continues) {
-  if (unsaved_best_ && !write_best(continues)) return false;
+  if (unsaved_best_ && !write_best(step, continues)) return false;
   return attempt(step, continues, [&] {
     metrics_.sync();
     write_checkpoint(
@@ -66,8 +66,8 @@ std::string Saver::kept() const {
                           : "no checkpoint was written yet";
 }
 
-bool Saver::write_best(bool continues) {
-  return attempt(unsaved_best_->step, continues, [&] {
+bool Saver::write_best(int64_t step, bool continues) {
+  return attempt(step, continues, [&] {
     write_checkpoint(
         folder_, "best", unsaved_best_->step, run_,
         [&](const fs::path& folder) {
@@ -88,7 +88,8 @@ bool Saver::attempt(int64_t step, bool continues, const std::function<void()>& w
     if (!fs::exists(folder_, ignored))
       throw std::runtime_error("the run's folder '" + folder_.string() + "' has vanished at step " +
                                std::to_string(step) + ": nothing more can be saved, so training ends here");
-    if (!continues) return false;
+    // The best one is tried again with the last one of its step, which would tell the same.
+    if (!continues || std::exchange(told_step_, step) == step) return false;
     tell_("the checkpoint of step " + std::to_string(step) + " cannot be written (" + failure_ + "); " +
           kept() + ", and training continues");
     return false;

@@ -18,8 +18,8 @@ class Saver {
   using Fill = std::function<void(const std::filesystem::path&)>;
 
   /// `run` is the name of the run, which each checkpoint notes. `saved_step` is that of the checkpoint the
-  /// run goes on from, -1 without one; `tell` gets a sentence for each checkpoint that cannot be written and
-  /// without which training `continues`: else the run ends with a sentence of its own.
+  /// run goes on from, -1 without one; `tell` gets a sentence for each step whose checkpoints cannot be
+  /// written and without which training `continues`: else the run ends with a sentence of its own.
   Saver(Task& task, Metrics& metrics, std::filesystem::path run_folder, std::string run, int64_t keep,
         int64_t saved_step, std::function<void(const std::string&)> tell);
 
@@ -44,7 +44,7 @@ class Saver {
     nn::NamedTensors structures;
   };
 
-  bool write_best(bool continues);
+  bool write_best(int64_t step, bool continues);
   bool attempt(int64_t step, bool continues, const std::function<void()>& write);
 
   Task& task_;
@@ -54,7 +54,7 @@ class Saver {
   int64_t keep_;
   std::function<void(const std::string&)> tell_;
   std::optional<Best> unsaved_best_;
-  int64_t saved_step_;
+  int64_t saved_step_, told_step_ = -1;
   std::string failure_;
 };
 

@@ -225,7 +225,8 @@ class Run {
     TORCH_CHECK(found != evaluation.figures.end(), "train: the task selects by '", selection.figure,
                 "', but its evaluation has no such figure");
     metrics_->evaluation(state_.step, "dev", evaluation.figures, seconds_since(start));
-    for (const auto& sample : evaluation.samples) tell(sample);
+    if (run_.on_sample)
+      for (const auto& sample : evaluation.samples) run_.on_sample(sample);
     const std::string doubt = doubt_of(evaluation.figures, "dev");
     if (!doubt.empty()) tell(c10::str("step ", state_.step, ": ", doubt));
     // An accuracy is a number even of answers that are none.

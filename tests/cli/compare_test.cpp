@@ -136,8 +136,9 @@ algebra = "real"
 TEST(Compare, translations_are_judged_by_bleu) {
   const Workplace place;
   place.write("lines.toml", kTranslators);
-  const Outcome outcome = place.run("compare lines.toml --seeds 2 --out both");
+  const Outcome outcome = place.run("compare lines.toml --seeds 2 --set train.samples=2 --out both");
   ASSERT_EQ(outcome.code, 0) << outcome.error;
+  EXPECT_THAT(outcome.error, Not(HasSubstr(" -> ")));  // those samples are for who watches one run
   for (const char* words : {"exact match, test set", "BLEU, test set", "  difference to real", "95% interval",
                             "Level: within 0.5 BLEU"})
     EXPECT_THAT(outcome.out, HasSubstr(words));
@@ -270,6 +271,29 @@ TEST(Compare, a_signal_loses_nothing) {
   const json all = json::parse(outcome.out);
   ASSERT_EQ(all["twins"][1]["runs"].size(), 2);
   EXPECT_EQ(all["twins"][1]["runs"][1]["steps"], made + 1);
+}
+
+// Before data are looked for, of which there are none.
+TEST(Compare, runs_that_cannot_be_trained_are_refused_at_once) {
+  const Workplace place;
+  place.write("two.toml", kTwoTwins);
+  const auto expect_refused = [&](const std::string& words) {
+    const Outcome outcome = place.run("compare imdb --data . --twins quaternion --out both");
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_THAT(outcome.error, HasSubstr(words));
+  };
+  const Background program("compare " + place.path("two.toml").string() +
+                               " --set train.steps=1000000 --set train.log_every=1 --out " +
+                               place.path("both").string(),
+                           place.path("background.error"));
+  wait_for(place.path("both/quaternion-seed1/metrics.jsonl"), 1000);
+  EXPECT_THAT(place.run("compare both").error,
+              HasSubstr("another process trains in 'both/quaternion-seed1'"));
+  expect_refused("another process trains in 'both/quaternion-seed1'");
+  program.signal(SIGINT);
+  EXPECT_EQ(program.wait(), 130);
+  place.write("both/quaternion-seed1/last/training.json", "{}");
+  expect_refused("checkpoint 'both/quaternion-seed1/last' is damaged");
 }
 
 // Each twin takes the rate that is best on the dev set; runs that chose are not made again.

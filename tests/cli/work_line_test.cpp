@@ -10,8 +10,6 @@
 #include <string>
 #include <thread>
 
-#include "cli/console.h"
-
 namespace quatrain::cli {
 namespace {
 
@@ -45,10 +43,10 @@ std::string shown(bool terminal, double seconds, double lasting) {
   });
 }
 
-// The same of so many pieces of it.
-std::string shown_status(bool terminal, double seconds, int pieces) {
+// The same of so many pieces of it, a hundred in a second.
+std::string shown_pieces(bool terminal, double seconds, int pieces) {
   return written([&](std::FILE* file) {
-    StatusLine line(file, terminal, seconds);
+    WorkLine line(file, terminal, seconds);
     for (int i = 0; i < pieces; ++i, sleep_for(0.01)) line.show("batch " + std::to_string(i));
   });
 }
@@ -74,13 +72,34 @@ TEST(WorkLine, elsewhere_all_is_told_and_the_last_repeated_ever_more_rarely) {
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 2 + 8);  // at 0.01, 0.02, 0.04 ...
 }
 
-TEST(StatusLine, is_drawn_on_a_terminal_and_written_ever_more_rarely_elsewhere) {
-  EXPECT_EQ(shown_status(true, 3600, 3), "");
-  EXPECT_EQ(shown_status(false, 3600, 3), "");
-  EXPECT_EQ(shown_status(true, 0, 1), "batch 0\r\x1b[K");
-  const std::string text = shown_status(false, 0.02, 60);
-  EXPECT_THAT(text, testing::ContainsRegex("^batch [0-9]+\nbatch [0-9]+\n"));
+TEST(WorkLine, what_comes_often_is_written_ever_more_rarely_elsewhere) {
+  EXPECT_EQ(shown_pieces(true, 3600, 3), "");
+  EXPECT_EQ(shown_pieces(false, 3600, 3), "");
+  const std::string drawn = shown_pieces(true, 0.02, 30);
+  EXPECT_THAT(drawn, testing::ContainsRegex("^\r\x1b\\[Kbatch [0-9]+  [0-9]+s\r\x1b\\[K"));
+  EXPECT_THAT(drawn, EndsWith("s\r\x1b[K"));
+  EXPECT_THAT(drawn, Not(HasSubstr("\n")));
+  const std::string text = shown_pieces(false, 0.02, 60);
+  EXPECT_THAT(text, testing::ContainsRegex(
+                        "^batch [0-9]+ \\([0-9]+s so far\\)\nbatch [0-9]+ \\([0-9]+s so far\\)\n"));
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 8);  // at 0.02, 0.04, 0.08 ...
+}
+
+TEST(WorkLine, steps_aside_for_what_is_printed) {
+  const std::string text = written([](std::FILE* file) {
+    WorkLine line(file, true, 0.02);
+    line.show("batch 1");
+    sleep_for(0.3);
+    line.clear();
+    std::fputs("a note", file);
+    sleep_for(0.1);
+    std::fputs("\n", file);
+    line.show("batch 2");
+    sleep_for(0.3);
+  });
+  EXPECT_THAT(text, StartsWith("\r\x1b[Kbatch 1  "));
+  EXPECT_THAT(text, HasSubstr("s\r\x1b[Ka note\n\r\x1b[Kbatch 2  "));
+  EXPECT_THAT(text, EndsWith("s\r\x1b[K"));
 }
 
 TEST(WorkLine, the_result_of_the_work_is_handed_on) {

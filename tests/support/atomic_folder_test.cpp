@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <stdexcept>
+#include <string>
 
+#include "support/atomic_file.h"
 #include "temporary_folder.h"
 
 namespace quatrain {
@@ -47,6 +50,31 @@ TEST_F(AtomicFolderTest, ReplacesNothing) {
   fs::remove(place);
   fs::create_symlink("nowhere", place);
   EXPECT_THROW(AtomicFolder{place}, std::runtime_error);
+}
+
+// Of a folder in the place of another, too, as an exported model is written.
+TEST_F(AtomicFolderTest, MessagesNameWhatWillBeThere) {
+  const auto message_of = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const fs::path place = folder_ / "place.part.0.0";  // somebody's own name
+  const AtomicFolder outer(place);
+  AtomicFolder again(outer.path(), /*replaces_empty=*/true);
+  const AtomicFolder inner(again.path() / "inner");
+  EXPECT_EQ(AtomicFolder::name_of(inner.path() / "file"), place / "inner" / "file");
+  fs::create_directory(inner.path() / "file");
+  EXPECT_EQ(message_of([&] { write_text(inner.path() / "file", ""); }),
+            "cannot write '" + (place / "inner" / "file").string() + "': Is a directory");
+  EXPECT_EQ(message_of([&] { AtomicFolder{inner.path()}; }),
+            "'" + (place / "inner").string() + "' exists already: choose another folder");
+  fs::remove_all(again.path());
+  EXPECT_EQ(message_of([&] { again.commit(); }),
+            "cannot open '" + place.string() + "': No such file or directory");
 }
 
 }  // namespace

@@ -48,9 +48,7 @@ TEST_F(Seq2SeqKindTest, AnEvaluationShowsSentencesOfTheDevSet) {
     SCOPED_TRACE(select);
     std::vector<std::string> told;
     train::RunOptions run{.folder = folder_ / select};
-    run.on_message = [&](const std::string& text) {
-      if (text.find(" -> ") != std::string::npos) told.push_back(text);
-    };
+    run.on_sample = [&](const std::string& text) { told.push_back(text); };
     learn(corpus({"train.select=" + select, "train.samples=3", "train.steps=80", "train.evaluate_every=40",
                   "vocabulary.pieces=characters"}),
           run);

@@ -49,9 +49,7 @@ TEST_F(Seq2SeqTextTest, TheFormSaysHowAnswersAreWrittenAndScored) {
     SCOPED_TRACE(form);
     std::vector<std::string> told;
     train::RunOptions run{.folder = folder_ / form};
-    run.on_message = [&](const std::string& text) {
-      if (text.find(" -> ") != std::string::npos) told.push_back(text);
-    };
+    run.on_sample = [&](const std::string& text) { told.push_back(text); };
     const train::Figures figures = learn(constant(form, line), run).test;
     std::string answers;
     for (int i = 0; i < 8; ++i) answers += whole + " f\n";

@@ -183,6 +183,22 @@ TEST_F(TrainerTest, ACheckpointThatCannotBeWrittenLeavesTheOneBefore) {
   expect_same_bits(copies(resumed.model()), copies(straight.model()));
 }
 
+// Of the best weights and of the last ones, and where the best of an earlier step are tried again.
+TEST_F(TrainerTest, ACheckpointThatCannotBeWrittenIsToldOnceAStep) {
+  ToyTask task;
+  task.scripted = {0.5, 0.6, 0.4};
+  task.on_evaluate = [&] { task.store_fails = task.evaluated.size() < 2; };
+  std::vector<std::string> told;
+  RunOptions where = run("run");
+  where.on_message = [&](const std::string& text) { told.push_back(text); };
+  EXPECT_TRUE(Trainer(task, toy_options(), where).run().finished);
+  ASSERT_EQ(told.size(), 2u);
+  for (const size_t i : {0u, 1u})
+    EXPECT_EQ(told[i], "the checkpoint of step " + std::to_string(6 + 6 * i) +
+                           " cannot be written (the disk is full); the checkpoint of step 0 in '" +
+                           (folder_ / "run" / "last").string() + "' is kept, and training continues");
+}
+
 TEST_F(TrainerTest, OtherDataThanTheCheckpointsAreRefused) {
   ToyTask begun, other("quaternion", 0.2, 16);
   stopped_at(begun, toy_options(), run("run"), 9);

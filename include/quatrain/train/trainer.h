@@ -37,6 +37,8 @@ struct QUATRAIN_API RunOptions {
   const std::atomic<bool>* stop = nullptr;
   std::function<void(const Progress&)> on_progress = {};    ///< called at every step; see ProgressLine
   std::function<void(const std::string&)> on_message = {};  ///< what a user should know: a sentence
+  /// Examples of the dev set with their answers, a line each, at every evaluation; see Evaluation::samples.
+  std::function<void(const std::string&)> on_sample = {};
 };
 
 /// What came of a run; the same is in result.json.
