@@ -154,19 +154,25 @@ class RunModel(nn.Module):
         raise TypeError("RunModel: the model of a run cannot be pickled: load the run once more where it is wanted")
 
 
-def _text(number: int, line: str | os.PathLike[str]) -> str:
+def _text(function: str, number: int, line: str | os.PathLike[str]) -> str:
     """A line as C++ takes it."""
     text = os.fspath(line) if isinstance(line, os.PathLike) else line
     if not isinstance(text, str):
-        raise TypeError(f"predict: line {number} must be a text, got {type(text).__name__}")
+        raise TypeError(f"{function}: line {number} must be a text, got {type(text).__name__}")
     try:
         text.encode()
     except UnicodeEncodeError as error:
         character = text[error.start]
         raise ValueError(
-            f"predict: line {number} is not valid Unicode: its character {error.start + 1} is {character!r}, a lone surrogate"
+            f"{function}: line {number} is not valid Unicode: its character {error.start + 1} is {character!r}, a lone surrogate"
         ) from None
     return text
+
+
+def _texts(function: str, lines: Sequence[str | os.PathLike[str]]) -> list[str]:
+    if isinstance(lines, (str, bytes, os.PathLike)):
+        raise TypeError(f"{function}: lines must be a list of texts, got a single {type(lines).__name__}: put it into a list")
+    return [_text(function, number, line) for number, line in enumerate(lines, 1)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,7 +186,7 @@ class Run:
     #: the complete recipe, as it was written into the run
     recipe: dict[str, Any]
     #: words by their numbers; 0 is the padding, 1 an unknown word. Empty where the kind has no words, and where it has pieces of
-    #: texts (``seq2seq`` and ``language_model``), which C++ cuts.
+    #: texts (``seq2seq`` and ``language_model``): ``inputs`` makes their numbers of texts, and ``texts`` texts of them.
     vocabulary: list[str]
     #: names of the classes. Empty where the kind has no classes.
     labels: list[str]
@@ -191,9 +197,7 @@ class Run:
 
         Raises TypeError where it is not given a list of texts or paths, ValueError with the line that the model cannot answer.
         """
-        if isinstance(lines, (str, bytes, os.PathLike)):
-            raise TypeError(f"predict: lines must be a list of texts, got a single {type(lines).__name__}: put it into a list")
-        texts = [_text(number, line) for number, line in enumerate(lines, 1)]
+        texts = _texts("predict", lines)
         self.model._check_own()
         answers: list[str] = []
         portion = self.model._run.portion()
@@ -201,6 +205,43 @@ class Run:
             for before in range(0, len(texts), portion):  # between which Python can be interrupted
                 answers += self.model._run.predict(texts[before : before + portion], before)
         return answers
+
+    def inputs(self, lines: Sequence[str | os.PathLike[str]]) -> tuple[Tensor, ...]:
+        """What ``model`` takes for these lines together: ``run.model(*run.inputs(lines))``. They are made as ``predict`` makes
+        them, on the model's device.
+
+        ``text_classification``: the numbers of the words (B, L), 0 behind the last, and the padding (B, L) bool.
+        ``text_pairs``: of lines "first, tab, second" the numbers of both texts, (B, la) and (B, lb).
+        ``language_model``: the numbers of the pieces (B, L), 0 behind the last. Where lines have marks of their ends, the first
+        is that of the line before.
+        ``seq2seq``: of lines "source" or "source, tab, target" both sides' numbers and then both paddings, as in training: the
+        source (B, S) ends with the mark of its end, the target (B, L) begins with that of its beginning.
+        ``speech``: of the paths of recordings the four fields of a ``PackedSequence``: normalised rows (N, inputs), batch
+        sizes (T) on the CPU, sorted and unsorted indices (B). A recording is normalised by itself where training took the mean of
+        its speaker or of itself.
+        ``images``: of the paths of pictures (B, channels, side, side), normalised.
+        ``copy_memory``: symbols (recall, B). ``regression``: (B, inputs).
+
+        Raises TypeError where it is not given a list of texts or paths, ValueError where the list is empty, or with the line that
+        has no tensor.
+
+        ::
+
+            run = quatrain.load("runs/translation")
+            source, target, *paddings = run.inputs(["ein Hund rennt\ta dog runs"])
+            scores = run.model(source, target, *paddings)  # of the piece behind each of the target
+        """
+        return tuple(self.model._run.inputs(_texts("inputs", lines)))
+
+    def texts(self, numbers: Tensor | Sequence[Sequence[int]]) -> list[str]:
+        """The texts that rows of numbers of pieces stand for, (B, L) int64 or lists of any lengths, as ``predict`` writes them:
+        without marks and padding. Of a run of translation they are pieces of the target.
+
+        Raises ValueError for a number that no piece has, RuntimeError where the kind writes no pieces: those of words
+        are in ``vocabulary``.
+        """
+        rows = numbers.tolist() if isinstance(numbers, Tensor) else [list(map(int, row)) for row in numbers]
+        return cast(list[str], self.model._run.texts(rows))
 
 
 def _checkpoint(run: Path) -> Path:

@@ -175,6 +175,7 @@ void answer_sound(tasks::Model& model, int64_t rate) {
   size_t there = input.read_head(bytes.data());
   refuse_files({bytes.data(), there});
   size_t waiting = 0;  // an odd byte, of a sample that is not whole yet
+  bool ended = false;  // an utterance, and nothing was said since
   std::vector<float> values;
   for (size_t got = there; got > 0; there = waiting + got) {
     const size_t samples = there / 2;
@@ -185,12 +186,13 @@ void answer_sound(tasks::Model& model, int64_t rate) {
     }
     waiting = there % 2;
     if (waiting) bytes[0] = bytes[there - 1];
-    const std::string news = live->push(torch::from_blob(values.data(), {static_cast<int64_t>(samples)}));
-    if (!news.empty()) write({news});
+    const auto lines = live->push(torch::from_blob(values.data(), {static_cast<int64_t>(samples)}));
+    write(lines);
+    if (!lines.empty()) ended = lines.back().empty();
     got = input.read(bytes.data() + waiting, bytes.size() - waiting);
   }
   // What was heard before a cut sample is not lost. A signal may cut one too.
-  if (const std::string answer = live->finish(); !waiting || !answer.empty()) write({answer});
+  if (const std::string answer = live->finish(); !answer.empty() || !(waiting || ended)) write({answer});
   if (waiting && !stop_requested())
     throw std::runtime_error("standard input: the last sample is cut, it has one byte of two");
 }

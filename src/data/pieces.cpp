@@ -133,7 +133,8 @@ std::string Pieces::decode(const std::vector<int64_t>& ids) const {
   std::vector<int> text;
   text.reserve(ids.size());
   for (const int64_t id : ids) {
-    TORCH_CHECK(id >= 0 && id < size(), "Pieces::decode: ids must be from 0 to ", size() - 1, ", got ", id);
+    TORCH_CHECK_VALUE(id >= 0 && id < size(), "Pieces::decode: ids must be from 0 to ", size() - 1, ", got ",
+                      id);
     if (id == kUnknown || id >= kMarkCount) text.push_back(static_cast<int>(id));
   }
   return in_one_line(state_->decode(text));  // pieces of bytes may be anything

@@ -15,11 +15,6 @@ Example example_of(const TextPair& pair, const std::string& text) {
   return {text, pair.label, pair.group};
 }
 
-std::vector<int64_t> text_of(const Encoded& set, int64_t i) {
-  return {set.ids.begin() + set.offsets[static_cast<size_t>(i)],
-          set.ids.begin() + set.offsets[static_cast<size_t>(i) + 1]};
-}
-
 // Every right answer with so many wrong ones to the same question.
 std::vector<int64_t> drawn_answers(const Encoded& set, int64_t negatives, uint64_t seed, int64_t epoch) {
   struct Question {
@@ -103,8 +98,8 @@ TextPairBatch TextPairLoader::batch(int64_t epoch, int64_t index) {
   for (const int64_t place : batches_->batch(epoch, index)) {
     const int64_t i = drawn_[static_cast<size_t>(place)];
     batch.indices.push_back(i);
-    first.push_back(text_of(set_->first, i));
-    second.push_back(text_of(set_->second, i));
+    first.push_back(set_->first.text(i));
+    second.push_back(set_->second.text(i));
     labels.push_back(set_->first.labels[static_cast<size_t>(i)]);
     batch.words += set_->first.length(i) + set_->second.length(i);
   }

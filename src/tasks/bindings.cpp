@@ -30,6 +30,16 @@ class Run : public torch::CustomClassHolder {
     TORCH_CHECK_VALUE(problem.empty(), "predict: line ", before + std::ssize(answers) + 1, ": ", problem);
     return answers;
   }
+  std::vector<at::Tensor> inputs(const std::vector<std::string>& lines) {
+    try {
+      return inputs_of(*model_, lines);
+    } catch (const LineError& error) {
+      TORCH_CHECK_VALUE(false, "inputs: line ", error.line() + 1, ": ", error.what());
+    }
+  }
+  std::vector<std::string> texts(const std::vector<std::vector<int64_t>>& numbers) {
+    return model_->texts(numbers);
+  }
   int64_t portion() { return static_cast<int64_t>(model_->portion()); }
   std::string kind() { return model_->recipe().about().name; }
   std::string recipe() { return to_toml(model_->recipe()); }
@@ -54,6 +64,8 @@ TORCH_LIBRARY_FRAGMENT(quatrain, m) {
       .def("forward", &Run::forward)
       .def("train", &Run::train)
       .def("predict", &Run::predict)
+      .def("inputs", &Run::inputs)
+      .def("texts", &Run::texts)
       .def("portion", &Run::portion)
       .def("kind", &Run::kind)
       .def("recipe", &Run::recipe)

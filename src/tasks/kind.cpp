@@ -21,6 +21,14 @@ std::string Model::line_problem(const std::string&) const {
   return "";
 }
 
+std::vector<at::Tensor> Model::inputs(const std::vector<std::string>&) {
+  throw RecipeError("models of kind " + recipe_.about().name + " make no tensors of lines");
+}
+
+std::vector<std::string> Model::texts(const std::vector<std::vector<int64_t>>&) const {
+  throw RecipeError("models of kind " + recipe_.about().name + " write no pieces of texts");
+}
+
 std::unique_ptr<Live> Model::listen(int64_t) {
   throw RecipeError("models of kind " + recipe_.about().name +
                     " answer lines, not sound: leave out --live, and pass the lines");

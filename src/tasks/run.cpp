@@ -80,6 +80,13 @@ void start(Model& model) {
   arrange_head(model, model.head_rows(folder));
 }
 
+std::string problem_of(const Model& model, const std::string& line) {
+  // The name of a file may have any bytes.
+  const bool is_name = model.answers_the_rest() && line.find('\0') == line.npos;
+  const std::string problem = is_name ? "" : line_problem(line);
+  return problem.empty() ? model.line_problem(line) : problem;
+}
+
 bool acts(const train::Key& key, Use use) {
   return acts_on_answers(key) && !(use == Use::scores && key.predicts);
 }
@@ -165,15 +172,9 @@ std::vector<std::string> changed_data(const Data& data, const fs::path& run) {
 
 Answers answer(Model& model, std::span<const std::string> lines) {
   Answers result;
-  const auto problem_of = [&](const std::string& line) {
-    // The name of a file may have any bytes.
-    const bool is_name = model.answers_the_rest() && line.find('\0') == line.npos;
-    const std::string problem = is_name ? "" : line_problem(line);
-    return problem.empty() ? model.line_problem(line) : problem;
-  };
   std::vector<std::string> good;
   for (const std::string& line : lines) {
-    if (result.problem = problem_of(line); !result.problem.empty()) break;
+    if (result.problem = problem_of(model, line); !result.problem.empty()) break;
     good.push_back(line);
   }
   for (;;) {  // what is left may have a problem of its own
@@ -186,6 +187,14 @@ Answers answer(Model& model, std::span<const std::string> lines) {
       good.resize(error.line());
     }
   }
+}
+
+std::vector<at::Tensor> inputs_of(Model& model, const std::vector<std::string>& lines) {
+  TORCH_CHECK_VALUE(!lines.empty(), "inputs: there must be at least one line");
+  for (size_t i = 0; i < lines.size(); ++i)
+    if (const std::string problem = problem_of(model, lines[i]); !problem.empty())
+      throw LineError(i, problem);
+  return model.inputs(lines);
 }
 
 void set_threads(const Recipe& recipe) {

@@ -67,6 +67,11 @@ void add_label_figures(train::Evaluation& result, std::string_view split,
   result.files[std::string(split) + ".confusions.tsv"] = tally.confusion_table(labels, part);
 }
 
+std::string without_function(const std::string& said) {
+  const size_t colon = said.find(": ");
+  return colon == said.npos ? said : said.substr(colon + 2);
+}
+
 std::string list_of(const std::vector<int64_t>& indices) {
   std::string text;
   for (const int64_t i : indices) text += (text.empty() ? "" : ", ") + std::to_string(i);

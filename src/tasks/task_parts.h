@@ -37,6 +37,9 @@ void load_own_weights(torch::nn::Module& module, const std::filesystem::path& fo
 /// What there is to say of examples that were left out; `what` one is called: "pair".
 std::vector<std::string> notes_of(const data::BadExamples& bad, const std::string& what);
 
+/// What an error says without the function that says it: of "filter_bank: too many" what follows the colon.
+std::string without_function(const std::string& said);
+
 /// Numbers of examples for a message: "3, 17, 20".
 std::string list_of(const std::vector<int64_t>& indices);
 

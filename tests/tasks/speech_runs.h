@@ -76,12 +76,13 @@ struct Noted {
 inline Noted noted(Live& live, const at::Tensor& samples, int64_t piece = 777) {
   Noted told;
   for (const at::Tensor& part : samples.split(piece)) {
-    const std::string news = live.push(part);
-    if (news.starts_with("= ")) {
-      told.text = news.substr(2);
-      ++told.again;
-    } else if (!news.empty()) {
-      told.text += (told.text.empty() ? "" : " ") + news;
+    for (const std::string& news : live.push(part)) {
+      if (news.starts_with("= ")) {
+        told.text = news.substr(2);
+        ++told.again;
+      } else {
+        told.text += (told.text.empty() ? "" : " ") + news;
+      }
     }
   }
   return told;

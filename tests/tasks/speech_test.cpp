@@ -47,7 +47,7 @@ TEST_F(SpeechTest, WordsAreHeard) {
   const auto live = model->listen(0);
   std::string told;
   for (const at::Tensor& part : audio.samples[0].split(777))
-    if (const std::string news = live->push(part); !news.empty()) told += (told.empty() ? "" : " ") + news;
+    for (const std::string& news : live->push(part)) told += (told.empty() ? "" : " ") + news;
   EXPECT_NE(told, "");
   const std::string whole = live->finish();
   EXPECT_EQ(whole, model->predict({file("test2.wav")})[0]);

@@ -33,6 +33,9 @@ struct QUATRAIN_API Encoded {
   std::vector<int64_t> labels, groups;
   int64_t size() const { return static_cast<int64_t>(labels.size()); }
   int64_t length(int64_t i) const { return offsets[i + 1] - offsets[i]; }
+  std::vector<int64_t> text(int64_t i) const {
+    return {ids.begin() + offsets[i], ids.begin() + offsets[i + 1]};
+  }
 };
 
 /// Encodes a set. Texts longer than max_length are cut off there (0: no limit).

@@ -55,11 +55,12 @@ struct QUATRAIN_API ExportRequest {
 class QUATRAIN_API Live {
  public:
   virtual ~Live() = default;
-  /// Takes the next samples of one channel, (samples) in [-1, 1]; returns the words that are new in
-  /// the answer so far, or "= " and that answer where words that were told have changed or vanished; empty
-  /// where there is nothing new.
-  virtual std::string push(const at::Tensor& samples) = 0;
-  /// Ends the recording: returns the whole answer.
+  /// Takes the next samples of one channel, (samples) in [-1, 1]; returns the lines that there are to tell:
+  /// the words that are new in the answer so far, or "= " and that answer where words that were told have
+  /// changed or vanished. Where the model ends utterances by itself, the whole answer and an empty line
+  /// follow each.
+  virtual std::vector<std::string> push(const at::Tensor& samples) = 0;
+  /// Ends the recording: returns the whole answer, of its last utterance.
   virtual std::string finish() = 0;
 };
 
@@ -82,6 +83,13 @@ class QUATRAIN_API Model {
   virtual std::string line_problem(const std::string& line) const;
   /// An answer, without its line's end, for each line; a LineError where one has none.
   virtual std::vector<std::string> predict(const std::vector<std::string>& lines) = 0;
+
+  /// The tensors of `forward` for at least one line, as predict() makes them of lines. A LineError where a
+  /// line has none, a RecipeError where the kind has none.
+  virtual std::vector<at::Tensor> inputs(const std::vector<std::string>& lines);
+  /// The texts that numbers of pieces stand for, marks left out. A RecipeError where the kind writes no
+  /// pieces.
+  virtual std::vector<std::string> texts(const std::vector<std::vector<int64_t>>& numbers) const;
 
   /// True where lines name files: one that has no answer is told of, and those behind it are still answered.
   virtual bool answers_the_rest() const { return false; }

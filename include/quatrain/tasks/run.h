@@ -49,6 +49,9 @@ struct QUATRAIN_API Answers {
 };
 QUATRAIN_API Answers answer(Model& model, std::span<const std::string> lines);
 
+/// Model::inputs of lines from elsewhere, which are checked as answer() checks them. No lines are an error.
+QUATRAIN_API std::vector<at::Tensor> inputs_of(Model& model, const std::vector<std::string>& lines);
+
 /// Sets torch's threads where the recipe names a number.
 QUATRAIN_API void set_threads(const Recipe& recipe);
 

@@ -36,21 +36,22 @@ std::string CopyMemoryModel::line_problem(const std::string& line) const {
          std::to_string(o.symbols - 1);
 }
 
-std::vector<std::string> CopyMemoryModel::predict(const std::vector<std::string>& lines) {
-  if (lines.empty()) return {};
-  const auto& o = own();
+std::vector<at::Tensor> CopyMemoryModel::inputs(const std::vector<std::string>& lines) {
   std::vector<int64_t> digits;
   for (const auto& line : lines)
     for (const char digit : line) digits.push_back(digit - '0');
-  const auto count = static_cast<int64_t>(lines.size());
-  const at::Tensor symbols = torch::tensor(digits).view({count, o.recall}).t();
-  const at::Tensor scores = forward({symbols.to(train::device_of(*network))})
-                                .narrow(0, o.steps() - o.recall, o.recall)
-                                .to(at::kCPU);
+  const at::Tensor symbols = torch::tensor(digits).view({std::ssize(lines), own().recall}).t();
+  return {symbols.to(train::device_of(*network))};
+}
+
+std::vector<std::string> CopyMemoryModel::predict(const std::vector<std::string>& lines) {
+  if (lines.empty()) return {};
+  const auto& o = own();
+  const at::Tensor scores = forward(inputs(lines)).narrow(0, o.steps() - o.recall, o.recall).to(at::kCPU);
   require_finite(scores.transpose(0, 1).flatten(1).to(at::kFloat));
   const at::Tensor best = scores.argmax(2).t().contiguous();
   std::vector<std::string> answers;
-  for (int64_t row = 0; row < count; ++row) {
+  for (int64_t row = 0; row < best.size(0); ++row) {
     std::string& answer = answers.emplace_back();
     for (int64_t i = 0; i < o.recall; ++i) {
       const int64_t symbol = best[row][i].item<int64_t>();

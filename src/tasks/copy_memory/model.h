@@ -19,6 +19,7 @@ class CopyMemoryModel : public Model {
   std::string line_problem(const std::string& line) const override;
   /// Digits in, the digits that are recalled out; where it names a blank, a dot.
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;
+  std::vector<at::Tensor> inputs(const std::vector<std::string>& lines) override;
   std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
   const CopyMemoryOptions& own() const { return recipe_.own<CopyMemoryOptions>(); }
 

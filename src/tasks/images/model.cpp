@@ -76,8 +76,7 @@ std::string ImageModel::line_problem(const std::string& line) const {
   return "";
 }
 
-std::vector<std::string> ImageModel::predict(const std::vector<std::string>& lines) {
-  if (lines.empty()) return {};
+std::vector<at::Tensor> ImageModel::inputs(const std::vector<std::string>& lines) {
   std::vector<at::Tensor> pictures(lines.size());
   std::vector<std::string> problems(lines.size());
   std::atomic first_bad = lines.size();  // what follows it is answered later
@@ -94,7 +93,12 @@ std::vector<std::string> ImageModel::predict(const std::vector<std::string>& lin
   });
   if (first_bad < lines.size()) throw LineError(first_bad, problems[first_bad]);
   const at::Tensor input = data::to_input(torch::stack(pictures), scale(), own().mode());
-  const at::Tensor shares = score(input.to(train::device_of(*network))).exp().cpu();
+  return {input.to(train::device_of(*network))};
+}
+
+std::vector<std::string> ImageModel::predict(const std::vector<std::string>& lines) {
+  if (lines.empty()) return {};
+  const at::Tensor shares = score(inputs(lines)[0]).exp().cpu();
   require_finite(shares);
   const auto [sorted, places] = shares.sort(/*stable=*/true, 1, /*descending=*/true);
   const int64_t named = std::min(own().top, shares.size(1));

@@ -24,6 +24,7 @@ class ImageModel : public Model {
   std::string line_problem(const std::string& line) const override;
   /// Paths of pictures in; the likeliest class or classes out, each with a tab and its probability.
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;
+  std::vector<at::Tensor> inputs(const std::vector<std::string>& lines) override;
   bool answers_the_rest() const override { return true; }
   size_t portion() const override { return static_cast<size_t>(std::min<int64_t>(64, recipe_.batch)); }
   void store(const std::filesystem::path& folder) const override;

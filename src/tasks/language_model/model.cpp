@@ -1,14 +1,16 @@
 #include "tasks/language_model/model.h"
 
+#include <torch/nn/utils/rnn.h>
 #include <torch/types.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 
+#include "quatrain/train/session.h"
 #include "support/numbers.h"
+#include "support/stopwatch.h"
 #include "train/checksum.h"
 
 namespace quatrain::tasks {
@@ -40,10 +42,34 @@ at::Tensor TextPredictor::forward(const std::vector<at::Tensor>& input) {
 }
 
 std::vector<std::string> TextPredictor::predict(const std::vector<std::string>& lines) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch work;
   auto answers = own().score ? scored(lines) : continued(lines);
-  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  seconds_ += work.seconds();
   return answers;
+}
+
+std::vector<int64_t> TextPredictor::prompt(const std::string& line) const {
+  const auto ids = pieces.encode(line);
+  std::vector<int64_t> tokens(ids.begin(), ids.end());
+  if (!tokens.empty() && own().mark_ends) tokens.insert(tokens.begin(), Pieces::kEnd);  // of the line before
+  return tokens;
+}
+
+std::vector<at::Tensor> TextPredictor::inputs(const std::vector<std::string>& lines) {
+  std::vector<at::Tensor> prompts;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const auto tokens = prompt(lines[i]);
+    if (tokens.empty()) throw LineError(i, "the line is empty");
+    prompts.push_back(torch::tensor(tokens, torch::kInt64));
+  }
+  const at::Tensor all = torch::nn::utils::rnn::pad_sequence(prompts, /*batch_first=*/true, Pieces::kPad);
+  return {all.to(train::device_of(*network))};
+}
+
+std::vector<std::string> TextPredictor::texts(const std::vector<std::vector<int64_t>>& numbers) const {
+  std::vector<std::string> all;
+  for (const auto& ids : numbers) all.push_back(pieces.decode(ids));
+  return all;
 }
 
 std::vector<std::string> TextPredictor::continued(const std::vector<std::string>& lines) {
@@ -57,12 +83,10 @@ std::vector<std::string> TextPredictor::continued(const std::vector<std::string>
   std::vector<uint64_t> seeds;
   std::vector<size_t> places;
   for (size_t i = 0; i < lines.size(); ++i) {
-    const auto ids = pieces.encode(lines[i]);
-    if (ids.empty()) continue;
-    auto& prompt = prompts.emplace_back();
-    if (own().mark_ends) prompt.push_back(Pieces::kEnd);  // of the line before
-    prompt.insert(prompt.end(), ids.begin(), ids.end());
-    cut_ += static_cast<int64_t>(prompt.size()) > options.context;
+    auto tokens = prompt(lines[i]);
+    if (tokens.empty()) continue;
+    cut_ += std::ssize(tokens) > options.context;
+    prompts.push_back(std::move(tokens));
     seeds.push_back(seed_of(own().seed, lines[i]));
     places.push_back(i);
   }

@@ -22,6 +22,9 @@ class TextPredictor : public Model {
   /// What follows each line, or its log-probability and perplexity, as [generate] says. A line without tokens
   /// has an empty answer, and so has the score of a single token that no mark of an end precedes.
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;
+  /// Each line as a prompt is read, behind the mark of the line before where lines have marks; kPad behind.
+  std::vector<at::Tensor> inputs(const std::vector<std::string>& lines) override;
+  std::vector<std::string> texts(const std::vector<std::vector<int64_t>>& numbers) const override;
   void store(const std::filesystem::path& folder) const override;
   std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
   std::string summary() const override;
@@ -34,6 +37,8 @@ class TextPredictor : public Model {
   models::LanguageModel network{nullptr};
 
  private:
+  /// Empty of a line without tokens.
+  std::vector<int64_t> prompt(const std::string& line) const;
   std::vector<std::string> continued(const std::vector<std::string>& lines);
   std::vector<std::string> scored(const std::vector<std::string>& lines);
 

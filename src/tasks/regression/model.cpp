@@ -72,13 +72,17 @@ std::string RegressionModel::line_problem(const std::string& line) const {
   return numbers_of(line, own().inputs()).problem;
 }
 
-std::vector<std::string> RegressionModel::predict(const std::vector<std::string>& lines) {
-  if (lines.empty()) return {};
+std::vector<at::Tensor> RegressionModel::inputs(const std::vector<std::string>& lines) {
   std::vector<float> numbers;
   for (const auto& line : lines)
     for (const float number : numbers_of(line, own().inputs()).values) numbers.push_back(number);
-  const at::Tensor x = torch::tensor(numbers).view({static_cast<int64_t>(lines.size()), own().inputs()});
-  const at::Tensor y = regressor->forward(x.to(train::device_of(*regressor))).to(at::kCPU, at::kFloat);
+  const at::Tensor x = torch::tensor(numbers).view({std::ssize(lines), own().inputs()});
+  return {x.to(train::device_of(*regressor))};
+}
+
+std::vector<std::string> RegressionModel::predict(const std::vector<std::string>& lines) {
+  if (lines.empty()) return {};
+  const at::Tensor y = forward(inputs(lines)).to(at::kCPU, at::kFloat);
   require_finite(y);
   const auto value = y.accessor<float, 2>();
   std::vector<std::string> answers;

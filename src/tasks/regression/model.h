@@ -41,6 +41,7 @@ class RegressionModel : public Model {
   std::string line_problem(const std::string& line) const override;
   /// Numbers in, numbers out, with tabs between.
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;
+  std::vector<at::Tensor> inputs(const std::vector<std::string>& lines) override;
   std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
   const RegressionOptions& own() const { return recipe_.own<RegressionOptions>(); }
 

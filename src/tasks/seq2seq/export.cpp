@@ -3,6 +3,7 @@
 #include "support/atomic_folder.h"
 #include "support/text.h"
 #include "tasks/seq2seq/model.h"
+#include "tasks/task_parts.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -49,8 +50,7 @@ std::vector<std::string> Seq2SeqModel::export_to(const ExportRequest& request) c
   try {
     models::write_ctranslate2(made.path(), network, texts_of(pieces.source), texts_of(pieces.target));
   } catch (const std::invalid_argument& error) {
-    const std::string text = error.what();  // "write_ctranslate2: what is wrong"
-    throw RecipeError("the model cannot be written: " + text.substr(text.find(": ") + 2));
+    throw RecipeError("the model cannot be written: " + without_function(error.what()));
   }
   const PieceKind kind = pieces.source.kind();
   if (data::is_sentencepiece(kind)) {

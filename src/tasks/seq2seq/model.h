@@ -36,6 +36,11 @@ class Seq2SeqModel : public Model {
   /// The best target of each line, or several with their scores, or scores of targets that are given, as
   /// [decode] says.
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;
+  /// Of lines "source", or "source, tab, target", whatever decode.reads says. A source alone has an empty
+  /// target, of which the model reads the mark of its beginning.
+  std::vector<at::Tensor> inputs(const std::vector<std::string>& lines) override;
+  /// As targets are written.
+  std::vector<std::string> texts(const std::vector<std::vector<int64_t>>& numbers) const override;
   void answer_with(const Model& other) override;
   void store(const std::filesystem::path& folder) const override { pieces.save(folder); }
   std::unique_ptr<Model> in_algebra(const std::string& algebra) const override;
@@ -91,6 +96,8 @@ class Seq2SeqModel : public Model {
   std::vector<std::string> search(const Asked& asked);
   std::vector<std::string> score(const Asked& asked);
   int64_t longest_source() const;
+  /// A target's text as [decode] writes it: without the marks of cut words.
+  std::string whole_words(std::string text) const;
   /// Most tokens of a target that is given, and the key that says so.
   std::pair<int64_t, const char*> longest_given() const;
 

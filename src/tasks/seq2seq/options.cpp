@@ -128,7 +128,7 @@ void Seq2SeqTaskOptions::describe(train::Keys& keys) {
   keys.number("label_smoothing", label_smoothing, 0, 0.99, "Share of the target that is spread over the vocabulary.");
   keys.choice("select", select, {SelectBy::loss, SelectBy::exact, SelectBy::bleu},
               "The dev set's figure that selects the best checkpoint. With `loss`, training searches no targets before the end.");
-  keys.number("samples", samples, 0, 1000, "Sentences of the dev set that are shown with their answers at each evaluation.").may_change();
+  keys.number("samples", samples, 0, 1000, "Sentences of the dev set that `train` shows with their answers at each evaluation.").may_change();
 
   keys.table("decode", "How targets are searched for.");
   keys.choice("reads", reads, {Reads::source, Reads::beginning, Reads::pair},

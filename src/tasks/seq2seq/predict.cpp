@@ -1,11 +1,13 @@
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
+#include "quatrain/data/line_pair_loader.h"
 #include "quatrain/data/tokenizer.h"
+#include "quatrain/train/session.h"
 #include "support/numbers.h"
+#include "support/stopwatch.h"
 #include "support/text.h"
 #include "tasks/seq2seq/model.h"
 
@@ -81,6 +83,29 @@ Seq2SeqModel::Source Seq2SeqModel::encode(const std::string& line) const {
   return source;
 }
 
+std::vector<at::Tensor> Seq2SeqModel::inputs(const std::vector<std::string>& lines) {
+  std::vector<std::vector<int32_t>> sources, targets;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const size_t tab = std::min(lines[i].find('\t'), lines[i].size());
+    const std::string text = lines[i].substr(0, tab);
+    if (tab < lines[i].size() && lines[i].find('\t', tab + 1) != std::string::npos)
+      throw LineError(i, "a line must be a source, or a source, a tab and a target, this one has more tabs");
+    const Source source = encode(text);
+    if (source.empty || !has_word(text)) throw LineError(i, "the source is empty");
+    sources.emplace_back(source.tokens.begin(), source.tokens.end() - 1);  // the mark is put there again
+    targets.push_back(
+        pieces.target.encode(std::string_view(lines[i]).substr(std::min(tab + 1, lines[i].size()))));
+  }
+  const auto batch = data::collate_line_pairs(sources, targets).to(train::device_of(*network));
+  return {batch.source, batch.target, batch.source_padding, batch.target_padding};
+}
+
+std::vector<std::string> Seq2SeqModel::texts(const std::vector<std::vector<int64_t>>& numbers) const {
+  std::vector<std::string> all;
+  for (const auto& ids : numbers) all.push_back(whole_words(pieces.target.decode(ids)));
+  return all;
+}
+
 std::vector<std::vector<models::Hypothesis>> Seq2SeqModel::translate(
     const std::vector<Tokens>& sources, const models::TranslationOptions& asked,
     const std::vector<Tokens>& prefixes, const std::function<void()>& after_batch) {
@@ -91,13 +116,14 @@ std::vector<std::vector<models::Hypothesis>> Seq2SeqModel::translate(
   return models::translate(ensemble(), sources, options, prefixes, after_batch);
 }
 
+std::string Seq2SeqModel::whole_words(std::string text) const {
+  return data::whole_words(std::move(text), own().source.text.value_or(data::TextForm::raw));
+}
+
 std::vector<Seq2SeqModel::Written> Seq2SeqModel::write(const std::vector<std::string>& lines,
                                                        const std::vector<Tokens>& sources,
                                                        const std::vector<Tokens>& targets,
                                                        const std::vector<Beginning>& beginnings) const {
-  const auto whole_words = [this](std::string text) {
-    return data::whole_words(std::move(text), own().source.text.value_or(data::TextForm::raw));
-  };
   std::vector<Written> all(targets.size());
   if (own().alignments || own().replace_unknown) {
     const auto places = models::align_targets(ensemble(), sources, targets, own().translation);
@@ -214,11 +240,11 @@ std::vector<std::string> Seq2SeqModel::score(const Asked& asked) {
 }
 
 std::vector<std::string> Seq2SeqModel::predict(const std::vector<std::string>& lines) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch work;
   const Asked asked = read(lines);
   const auto answers = own().reads == Reads::pair ? score(asked) : search(asked);
   cut_ += asked.cut;
-  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  seconds_ += work.seconds();
   return answers;
 }
 

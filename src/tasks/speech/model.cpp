@@ -4,18 +4,13 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
-#include "ops/memory/step_memory.h"
-#include "quatrain/data/audio.h"
 #include "quatrain/data/back_off_model.h"
 #include "quatrain/models/word_model.h"
 #include "quatrain/nn/safetensors.h"
 #include "support/numbers.h"
 #include "support/text.h"
-#include "tasks/speech/news.h"
-#include "tasks/speech/recogniser.h"
 
 namespace quatrain::tasks {
 namespace {
@@ -23,10 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kBuffers = "features_";  // before the names of a normalisation's state
-constexpr const char* kAgain = "= ";           // before an answer of which told words are others now
 constexpr const char* kTransitions = "transitions.safetensors";
-constexpr int64_t kMostRatio = 256;  // of a recording's rate and the run's, for the resampler
-constexpr int64_t kPortion = 10;     // seconds of a file that are heard at a time
 
 void write_state(const std::map<std::string, at::Tensor>& state, const fs::path& file) {
   nn::write_safetensors(file, {state.begin(), state.end()});
@@ -37,109 +29,6 @@ std::map<std::string, at::Tensor> read_state(const fs::path& file) {
   for (const auto& [name, tensor] : nn::read_safetensors(file).tensors) state[name] = tensor;
   return state;
 }
-
-// A file in portions, the mean of its channels.
-void for_each_portion(const fs::path& path, const std::function<void(const at::Tensor&)>& take) {
-  data::AudioFile file(path);
-  for (;;) {
-    const at::Tensor samples = file.read(kPortion * file.info().rate);
-    if (samples.size(1) == 0) return;
-    take(data::mix_channels(samples));
-  }
-}
-
-// The resampler knows no file's name.
-void check_rate(const fs::path& path, int64_t rate, int64_t wanted) {
-  TORCH_CHECK(rate <= kMostRatio * wanted && wanted <= kMostRatio * rate, "audio: ", path.string(), " has ",
-              counted(rate, "sample"), " a second, and the run hears ", wanted,
-              " (features.rate): they must differ by a factor of at most ", kMostRatio,
-              "; convert it, for example by: ffmpeg -i FILE -ar ", wanted, " FILE.wav");
-}
-
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
-class SpeechLive : public Live {
- public:
-  SpeechLive(SpeechModel& model, int64_t rate)
-      : model_(model),
-        rate_(rate),
-        training_(model.training_normalisation()),
-        recogniser_(model, rate, model.own().normalise == NormaliseBy::training ? &training_ : nullptr) {}
-  std::string push(const at::Tensor& samples) override {
-    const Stopwatch work;
-    const ops::StepMemory::Guard memory(memory_);
-    samples_ += samples.size(0);
-    recogniser_.push(samples);
-    std::string news = told_of(recogniser_.heard());
-    model_.count(static_cast<double>(samples.size(0)) / static_cast<double>(rate_), work.seconds());
-    return news;
-  }
-  std::string finish() override {
-    const Stopwatch work;
-    const auto heard = recogniser_.finish();
-    if (heard.front().tokens.empty()) model_.require_heard("the sound", samples_);
-    std::string answer = model_.written(heard, length());
-    model_.count(0, work.seconds());
-    told_.clear();
-    samples_ = 0;
-    return answer;
-  }
-
- private:
-  double length() const { return static_cast<double>(samples_) / static_cast<double>(rate_); }
-
-  // Not the whole answer, which would be repeated as long as somebody speaks.
-  std::string told_of(const std::vector<HeardToken>& heard) {
-    const auto now = settled(heard);
-    auto [tokens, again] =
-        news_of(told_, now, [this](const HeardToken& a, const HeardToken& b) { return same(a, b); });
-    if (!again && model_.own().of_characters()) {
-      const auto first = std::ranges::find_if_not(tokens, &HeardToken::is_gap);
-      tokens = tokens.subspan(static_cast<size_t>(first - tokens.begin()));
-    }
-    std::string line = again ? kAgain : "";
-    if (again || !tokens.empty()) line += model_.written(tokens, length());
-    told_.assign(now.begin(), now.end());
-    return line;
-  }
-
-  // What may still grow waits for what follows it: a word of characters, and the time of a token.
-  std::span<const HeardToken> settled(std::span<const HeardToken> heard) const {
-    size_t waiting = 0;
-    if (model_.own().of_characters())
-      waiting = static_cast<size_t>(std::ranges::find_if(heard.rbegin(), heard.rend(), &HeardToken::is_gap) -
-                                    heard.rbegin()) +
-                1;
-    else if (model_.own().decode.times && model_.own().objective != Objective::utterance)
-      waiting = 1;
-    return heard.first(heard.size() - std::min(waiting, heard.size()));
-  }
-
-  // That two tokens read the same in an answer.
-  bool same(const HeardToken& a, const HeardToken& b) const {
-    constexpr double kWritten = 1e4;  // of a probability
-    const auto& own = model_.own();
-    return a.text == b.text && (!own.decode.times || (a.begin == b.begin && a.end == b.end)) &&
-           (own.objective != Objective::utterance ||
-            std::llround(a.confidence * kWritten) == std::llround(b.confidence * kWritten));
-  }
-
-  SpeechModel& model_;
-  int64_t rate_;
-  int64_t samples_ = 0;           // so far
-  std::vector<HeardToken> told_;  // of the answer
-  data::Normalisation training_;
-  ops::StepMemory memory_;  // of a push: features, network and scores
-  Recogniser recogniser_;
-};
 
 }  // namespace
 
@@ -204,9 +93,11 @@ data::Normalisation SpeechModel::training_normalisation() const {
 }
 
 at::Tensor SpeechModel::forward(const std::vector<at::Tensor>& input) {
-  TORCH_CHECK_VALUE(input.size() == 2 && input[0].dim() == 2 && input[1].dim() == 1,
-                    "speech: the input must be rows (N, ", own().inputs(),
-                    ") and the batch sizes of their steps");
+  TORCH_CHECK_VALUE(
+      (input.size() == 2 || input.size() == 4) && input[0].dim() == 2 && input[1].dim() == 1,
+      "speech: the input must be rows (N, ", own().inputs(),
+      ") and the batch sizes of their steps, and the order of the utterances (two tensors) or none, got ",
+      input.size(), " tensors");
   return network->forward(torch::nn::utils::rnn::PackedSequence(input[0], input[1].cpu()));
 }
 
@@ -273,73 +164,6 @@ std::string SpeechModel::written(std::span<const HeardAnswer> answers, double le
 void SpeechModel::require_heard(const std::string& what, int64_t samples) const {
   TORCH_CHECK(own().objective != Objective::utterance, what, " is too short to be heard: it has ",
               counted(samples, "sample"));
-}
-
-std::string SpeechModel::line_problem(const std::string& line) const {
-  if (!own().answers_lines())
-    throw RecipeError(
-        "this run reads stored features (features.source = stored), it cannot hear audio files");
-  std::error_code error;
-  if (fs::status(line, error).type() == fs::file_type::not_found)
-    return "there is no audio file " + quote(line);
-  try {
-    check_file(line);
-  } catch (const std::invalid_argument& problem) {
-    return "the audio file " + quote(line) + " cannot be read: " + problem.what();
-  }
-  return "";
-}
-
-std::string SpeechModel::answer(const std::string& path) {
-  const Stopwatch work;
-  const data::AudioInfo info = data::read_audio_info(path);
-  check_rate(path, info.rate, own().bank.rate);
-  const data::Normalisation training = training_normalisation();
-  const data::Normalisation* by = &training;
-  data::Normalisation of_file = empty_normalisation(own());
-  if (own().normalise == NormaliseBy::none) by = nullptr;
-  if (own().normalise == NormaliseBy::speaker || own().normalise == NormaliseBy::utterance) {
-    SoundFeatures sound(own(), info.rate);
-    const auto add = [&](const at::Tensor& features) { of_file.add(features); };
-    for_each_portion(path, [&](const at::Tensor& samples) { sound.push(samples, add); });
-    sound.finish(add);
-    if (of_file.frames() > 0) by = &of_file;
-  }
-  Recogniser recogniser(*this, info.rate, by);
-  for_each_portion(path, [&](const at::Tensor& samples) { recogniser.push(samples); });
-  const auto heard = recogniser.finish();
-  if (heard.front().tokens.empty()) require_heard("the audio file " + path, info.frames);
-  std::string text = written(heard, info.seconds());
-  count(info.seconds(), work.seconds());
-  return text;
-}
-
-std::vector<std::string> SpeechModel::predict(const std::vector<std::string>& lines) {
-  std::vector<std::string> answers;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    try {
-      answers.push_back(answer(lines[i]));
-    } catch (const c10::Error& error) {
-      throw LineError(i, error.what_without_backtrace());
-    } catch (const LineError& error) {
-      throw LineError(i, error.what());
-    }
-  }
-  return answers;
-}
-
-std::unique_ptr<Live> SpeechModel::listen(int64_t rate) {
-  if (own().source.stored_features)
-    throw RecipeError("a run of stored features (features.source) cannot hear sound");
-  if (own().model.bidirectional())
-    throw RecipeError(
-        "a bidirectional model needs the end of a recording before it can answer: train one with "
-        "model.bidirectional = false, or pass the whole file");
-  if (own().normalise != NormaliseBy::training && own().normalise != NormaliseBy::none)
-    throw RecipeError("features.normalise = " + std::string(name(own().normalise)) +
-                      " needs the whole recording before it can answer: train with features.normalise = "
-                      "training, or pass the whole file");
-  return std::make_unique<SpeechLive>(*this, rate > 0 ? rate : own().bank.rate);
 }
 
 std::string SpeechModel::summary() const {

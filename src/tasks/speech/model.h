@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "quatrain/api.h"
+#include "quatrain/data/audio.h"
 #include "quatrain/data/back_off_model.h"
 #include "quatrain/data/normalisation.h"
 #include "quatrain/models/ctc_decoder.h"
@@ -56,7 +57,8 @@ class QUATRAIN_API SpeechModel : public Model {
   SpeechModel(Recipe recipe, SpeechParts parts, const data::Normalisation& training);
 
   torch::nn::Module& module() override { return *network; }
-  /// {rows (N, inputs), batch_sizes}, of a packed sequence: the scores of classes (N, classes).
+  /// {rows (N, inputs), batch_sizes}, of a packed sequence: the scores of classes (N, classes). The order of
+  /// its utterances may follow, two tensors that change no score.
   at::Tensor forward(const std::vector<at::Tensor>& input) override;
   /// A recording may take long: answers do not wait for the next one's.
   size_t portion() const override { return 1; }
@@ -64,6 +66,8 @@ class QUATRAIN_API SpeechModel : public Model {
   bool answers_the_rest() const override { return own().answers_lines(); }
   /// Paths of audio files in, what is said in them out.
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;
+  /// A packed sequence of recordings: rows, batch_sizes, sorted_indices, unsorted_indices.
+  std::vector<at::Tensor> inputs(const std::vector<std::string>& lines) override;
   std::unique_ptr<Live> listen(int64_t rate) override;
   /// Throws a c10::Error where sound in which nothing was heard must have a class.
   void require_heard(const std::string& what, int64_t samples) const;
@@ -95,6 +99,14 @@ class QUATRAIN_API SpeechModel : public Model {
 
  private:
   std::string answer(const std::string& path);
+  /// Of a recording whose rate can be resampled to the run's.
+  data::AudioInfo info_of(const std::string& path) const;
+  /// Gives the features of a recording with this rate, portion by portion.
+  void hear(const std::string& path, int64_t rate, const std::function<void(const at::Tensor&)>& take) const;
+  /// By which a recording's features are normalised; none where they are not.
+  std::optional<data::Normalisation> normalisation_of(const std::string& path, int64_t rate) const;
+  /// What the network reads of a recording, at least one row.
+  at::Tensor rows_of(const std::string& path) const;
 
   std::shared_ptr<const data::BackOffModel> language_;
   double heard_ = 0, worked_ = 0;  // seconds, of recordings and of work

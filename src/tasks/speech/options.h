@@ -60,6 +60,7 @@ struct QUATRAIN_API SpeechTaskOptions : Options {
     double prior_scale = 1, transition_scale = 1;
     scores::AlignmentRule alignment = scores::AlignmentRule::fewest_edits;
     bool times = false;
+    double endpoint = 0;             ///< seconds without a token that end an utterance; 0: none
     double piece = 60, context = 4;  ///< seconds
   } decode;
 

@@ -49,8 +49,8 @@ class Preparation {
     try {
       bank_.emplace(own_.bank);
     } catch (const c10::Error& error) {  // frames and frequencies are checked: too many bands
-      const std::string text = error.what_without_backtrace();  // "filter_bank: what is wrong"
-      recipe.refuse("features.bands", "does not fit the other features: " + text.substr(text.find(": ") + 2));
+      recipe.refuse("features.bands",
+                    "does not fit the other features: " + without_function(error.what_without_backtrace()));
     }
   }
 

@@ -4,10 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "quatrain/train/session.h"
 
 namespace quatrain::tasks {
+namespace {
+
+void shift(std::vector<HeardToken>& tokens, int64_t rows) {
+  for (auto& token : tokens) token.begin += rows, token.end += rows;
+}
+
+}  // namespace
 
 ScoreStream::ScoreStream(SpeechModel& model) : model_(&model) {
   const auto& own = model.own();
@@ -76,6 +84,7 @@ void Recogniser::hear(const at::Tensor& features) {
 void Recogniser::decode(const at::Tensor& scores) {
   if (scores.size(0) == 0) return;
   require_finite(scores.unsqueeze(0));
+  rows_ += scores.size(0);
   decoder_->push(scores);
 }
 
@@ -86,7 +95,23 @@ void Recogniser::push(const at::Tensor& samples) {
 std::vector<HeardAnswer> Recogniser::finish() {
   features_.finish([this](const at::Tensor& features) { hear(features); });
   decode(scores_.finish());
-  return decoder_->finish();
+  auto answers = end_utterance();
+  before_ = 0;
+  return answers;
+}
+
+std::vector<HeardToken> Recogniser::heard() const {
+  auto tokens = decoder_->heard();
+  shift(tokens, before_);
+  return tokens;
+}
+
+std::vector<HeardAnswer> Recogniser::end_utterance() {
+  auto answers = decoder_->finish();
+  for (auto& answer : answers) shift(answer.tokens, before_);
+  before_ += std::exchange(rows_, 0);
+  scores_.forget();
+  return answers;
 }
 
 }  // namespace quatrain::tasks

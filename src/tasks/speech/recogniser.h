@@ -46,6 +46,8 @@ class QUATRAIN_API ScoreStream {
   /// Normalised features (frames, components * bands); the scores that are final now, (rows, classes).
   at::Tensor push(const at::Tensor& features);
   at::Tensor finish();
+  /// A network of one direction goes on as at the beginning of a recording, as it was trained.
+  void forget() { state_ = {}; }
 
  private:
   at::Tensor score(const at::Tensor& rows);
@@ -67,7 +69,12 @@ class Recogniser {
 
   /// A LineError where the network's scores are not finite, here or at the end.
   void push(const at::Tensor& samples);
-  std::vector<HeardToken> heard() const { return decoder_->heard(); }
+  /// So far, since the recording or its last utterance began. Times are the recording's.
+  std::vector<HeardToken> heard() const;
+  /// Rows of the recording that the network has scored.
+  int64_t end() const { return before_ + rows_; }
+  /// Ends an utterance; the recording goes on, and the network has forgotten what it heard.
+  std::vector<HeardAnswer> end_utterance();
   std::vector<HeardAnswer> finish();
 
  private:
@@ -79,6 +86,7 @@ class Recogniser {
   SoundFeatures features_;
   ScoreStream scores_;
   std::unique_ptr<SpeechDecoder> decoder_;
+  int64_t before_ = 0, rows_ = 0;  // rows of the utterances before, and of this one
 };
 
 }  // namespace quatrain::tasks

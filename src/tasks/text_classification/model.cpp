@@ -66,8 +66,7 @@ at::Tensor TextModel::probabilities(const std::vector<std::vector<int64_t>>& tex
   return result;
 }
 
-std::vector<std::string> TextModel::predict(const std::vector<std::string>& lines) {
-  if (lines.empty()) return {};
+std::vector<std::vector<int64_t>> TextModel::encode(const std::vector<std::string>& lines) const {
   const auto& own = recipe_.own<TextOptions>();
   const auto tokenizer = own.source.tokenizer.value_or(data::Tokenizer::whitespace);
   const auto longest = static_cast<size_t>(own.task.max_length);
@@ -76,7 +75,17 @@ std::vector<std::string> TextModel::predict(const std::vector<std::string>& line
     texts.push_back(vocabulary.encode(data::split(line, tokenizer)));
     if (longest > 0 && texts.back().size() > longest) texts.back().resize(longest);
   }
-  const at::Tensor all = probabilities(texts);
+  return texts;
+}
+
+std::vector<at::Tensor> TextModel::inputs(const std::vector<std::string>& lines) {
+  const auto batch = data::collate(encode(lines)).to(train::device_of(*classifier));
+  return {batch.tokens, batch.padding};
+}
+
+std::vector<std::string> TextModel::predict(const std::vector<std::string>& lines) {
+  if (lines.empty()) return {};
+  const at::Tensor all = probabilities(encode(lines));
   require_finite(all);
   return labelled(all, labels);
 }

@@ -24,6 +24,7 @@ class TextModel : public Model {
   at::Tensor forward(const std::vector<at::Tensor>& input) override;
   /// The label, then the probability of every label, with tabs between.
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;
+  std::vector<at::Tensor> inputs(const std::vector<std::string>& lines) override;
   void store(const std::filesystem::path& folder) const override;
   std::vector<std::string> keeps_own(const std::filesystem::path& checkpoint) const override;
   std::vector<int64_t> head_rows(const std::filesystem::path& checkpoint) const override;
@@ -34,6 +35,7 @@ class TextModel : public Model {
   models::TextClassifier classifier{nullptr};
 
  private:
+  std::vector<std::vector<int64_t>> encode(const std::vector<std::string>& lines) const;
   at::Tensor probabilities(const std::vector<std::vector<int64_t>>& texts);
 };
 

@@ -127,8 +127,8 @@ std::string TextPairModel::line_problem(const std::string& line) const {
   return {};
 }
 
-std::vector<std::string> TextPairModel::predict(const std::vector<std::string>& lines) {
-  if (lines.empty()) return {};
+std::shared_ptr<const data::EncodedTextPairs> TextPairModel::encode(
+    const std::vector<std::string>& lines) const {
   std::vector<data::TextPair> pairs;
   for (size_t i = 0; i < lines.size(); ++i) {
     if (const std::string problem = line_problem(lines[i]); !problem.empty()) throw LineError(i, problem);
@@ -137,9 +137,24 @@ std::vector<std::string> TextPairModel::predict(const std::vector<std::string>& 
     pair.first = lines[i].substr(0, tab);
     pair.second = lines[i].substr(tab + 1);
   }
-  const auto encoded = std::make_shared<data::EncodedTextPairs>(
+  return std::make_shared<data::EncodedTextPairs>(
       data::encode(pairs, tokenizer(), vocabulary, recipe_.own<TextPairTaskOptions>().max_length));
-  at::Tensor all = logits(encoded);
+}
+
+std::vector<at::Tensor> TextPairModel::inputs(const std::vector<std::string>& lines) {
+  const auto pairs = encode(lines);
+  std::vector<std::vector<int64_t>> first, second;
+  for (int64_t i = 0; i < pairs->size(); ++i) {
+    first.push_back(pairs->first.text(i));
+    second.push_back(pairs->second.text(i));
+  }
+  const at::Device device = train::device_of(module());
+  return {data::collate(first).tokens.to(device), data::collate(second).tokens.to(device)};
+}
+
+std::vector<std::string> TextPairModel::predict(const std::vector<std::string>& lines) {
+  if (lines.empty()) return {};
+  at::Tensor all = logits(encode(lines));
   all = ranked() ? at::cat({(-all).sigmoid(), all.sigmoid()}, 1) : all.softmax(1);
   require_finite(all);
   return labelled(all, labels);

@@ -28,6 +28,7 @@ class TextPairModel : public Model {
   std::string line_problem(const std::string& line) const override;
   /// Of lines "first, tab, second": the label, then the probability of every label, with tabs between.
   std::vector<std::string> predict(const std::vector<std::string>& lines) override;
+  std::vector<at::Tensor> inputs(const std::vector<std::string>& lines) override;
   void store(const std::filesystem::path& folder) const override;
   std::vector<std::string> keeps_own(const std::filesystem::path& checkpoint) const override;
   std::vector<int64_t> head_rows(const std::filesystem::path& checkpoint) const override;
@@ -45,6 +46,7 @@ class TextPairModel : public Model {
 
  private:
   data::Tokenizer tokenizer() const;
+  std::shared_ptr<const data::EncodedTextPairs> encode(const std::vector<std::string>& lines) const;
 
   int64_t word_width_;
   models::PairAttention attention_{nullptr};  // one of the two
