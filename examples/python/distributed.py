@@ -16,7 +16,7 @@ import quatrain
 import torch
 import torch.distributed as dist
 from quatrain.distributed import shard_placement
-from text_classifier import TextClassifier
+from quatrain.models import TextClassifier
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 

@@ -6,7 +6,7 @@ import pytest
 import quatrain
 import torch
 from quatrain import nn
-from text_classifier import TextClassifier
+from quatrain.models import TextClassifier
 
 MODELS = {
     "linear": lambda: nn.Linear(16, 24, algebra="quaternion"),

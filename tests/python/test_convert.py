@@ -4,7 +4,7 @@ import pytest
 import quatrain
 import torch
 from quatrain import nn, ops
-from text_classifier import TextClassifier
+from quatrain.models import TextClassifier
 
 
 class Tied(torch.nn.Module):
@@ -94,7 +94,7 @@ def test_trained_factors_have_no_nearest_weights():
 
 
 def test_our_own_real_models_convert():
-    model = TextClassifier(50, 4, width=16, heads=2, feed_forward=32).eval()
+    model = TextClassifier(50, 4, width=16, heads=2, feed_forward=32, algebra="real").eval()
     tokens = torch.randint(1, 50, (2, 5))
     expected = model(tokens)
     model, report = quatrain.convert(model, "real")

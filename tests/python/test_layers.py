@@ -7,7 +7,7 @@ import pickle
 import pytest
 import torch
 from quatrain import algebra, init, nn, ops
-from text_classifier import TextClassifier
+from quatrain.models import TextClassifier
 
 ALGEBRAS = ["real", "quaternion", "phm(4)", "wkp(2)", "phm(4, trained_rank=6)"]
 

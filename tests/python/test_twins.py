@@ -8,7 +8,7 @@ import torch
 from quatrain import algebra as algebras
 from quatrain import load_model, models, nn, save_model
 from safetensors.torch import load_file, save_file
-from text_classifier import TextClassifier
+from quatrain.models import TextClassifier
 
 TWIN = os.environ.get("QUATRAIN_TWIN")
 if not TWIN:

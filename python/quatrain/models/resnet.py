@@ -13,6 +13,7 @@ from ..nn import Conv2d, WhiteningNorm, _check
 from ..nn._convolution import Winograd
 from ..nn.weight import Way
 from ..runs import Run
+from ._runs import options_of, place_of, with_state_of
 
 #: What a block makes of its input x and its branch F.
 Residual = Literal["plain", "phydi", "code", "fixup"]
@@ -354,25 +355,11 @@ class ResNet(nn.Module):
 
         Raises ValueError where the run is of another kind.
         """
-        kind = getattr(run, "kind", None)
-        if kind is None:
-            raise TypeError(f"ResNet.from_run: run must be what quatrain.load gives, got {type(run).__name__}")
-        if kind != "images":
-            raise ValueError(f"ResNet.from_run: the run must be of the kind images, got {run.kind}")
-        state, model = run.model.state_dict(), dict(run.recipe["model"])
-        stem = state["stem.F"]
-        net = cls(
-            stem.size(0) * stem.size(2),
-            len(run.labels),
-            widths=[int(width) for width in model.pop("widths").split()],
-            device=stem.device,
-            dtype=stem.dtype,
-            **model,
-        )
-        for name in ("pixel_mean", "pixel_deviation"):
-            net.register_buffer(name, torch.empty_like(state[name]))
-        net.load_state_dict(state)
-        return net.eval()
+        options = options_of("ResNet", run, "images")
+        widths = [int(width) for width in options.pop("widths").split()]
+        stem = run.model.state_dict()["stem.F"]
+        network = cls(stem.size(0) * stem.size(2), len(run.labels), widths=widths, **options, **place_of(run))
+        return with_state_of(run, network)
 
     def _layers(self, x: Tensor) -> Tensor:
         y = x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)  # vmap knows no memory formats
