@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import operator
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -118,7 +119,7 @@ class RunModel(nn.Module):
         ``text_pairs``: two texts (B, la), (B, lb) -> (B, classes), one score where answers are ranked.
         ``language_model``: tokens (B, L) -> (B, L, vocabulary).
         ``seq2seq``: source (B, S), target (B, L) and both paddings or none -> (B, L, target vocabulary).
-        ``speech``: rows (N, inputs) and batch sizes (T) -> (N, classes).
+        ``speech``: rows (N, inputs) and batch sizes (T), and the order of the utterances (B), (B) or none -> (N, classes).
         ``images``: (B, channels, side, side), normalised by ``pixel_mean`` and ``pixel_deviation`` -> (B, classes).
         ``copy_memory``: symbols (recall, B) -> (steps, B, symbols + 1), the scores of each step.
         ``regression``: (B, inputs) -> (B, outputs).
@@ -175,6 +176,21 @@ def _texts(function: str, lines: Sequence[str | os.PathLike[str]]) -> list[str]:
     return [_text(function, number, line) for number, line in enumerate(lines, 1)]
 
 
+def _rows_of_numbers(numbers: Any) -> list[list[int]]:
+    if isinstance(numbers, Tensor):
+        if numbers.dim() != 2 or numbers.is_floating_point() or numbers.is_complex() or numbers.dtype == torch.bool:
+            raise TypeError(f"texts: numbers must be rows (B, L) of whole numbers, got {numbers.dtype} {list(numbers.shape)}")
+        return cast(list[list[int]], numbers.tolist())
+    try:
+        rows = [[operator.index(number) for number in row] for row in numbers]
+    except TypeError as error:
+        raise TypeError(f"texts: numbers must be rows of whole numbers: {error}") from None
+    for number in (number for row in rows for number in row):
+        if not 0 <= number < 1 << 31:
+            raise ValueError(f"texts: no piece has the number {number}")
+    return rows
+
+
 @dataclasses.dataclass(frozen=True)
 class Run:
     """What ``load`` gives."""
@@ -213,13 +229,14 @@ class Run:
         ``text_classification``: the numbers of the words (B, L), 0 behind the last, and the padding (B, L) bool.
         ``text_pairs``: of lines "first, tab, second" the numbers of both texts, (B, la) and (B, lb).
         ``language_model``: the numbers of the pieces (B, L), 0 behind the last. Where lines have marks of their ends, the first
-        is that of the line before.
+        is that of the line before. Lines are not cut at ``task.window``.
         ``seq2seq``: of lines "source" or "source, tab, target" both sides' numbers and then both paddings, as in training: the
         source (B, S) ends with the mark of its end, the target (B, L) begins with that of its beginning.
         ``speech``: of the paths of recordings the four fields of a ``PackedSequence``: normalised rows (N, inputs), batch
         sizes (T) on the CPU, sorted and unsorted indices (B). A recording is normalised by itself where training took the mean of
         its speaker or of itself.
-        ``images``: of the paths of pictures (B, channels, side, side), normalised.
+        ``images``: of the paths of pictures (B, channels, side, side), normalised; with ``evaluate.flip`` ``predict`` averages over
+        them and their mirror images.
         ``copy_memory``: symbols (recall, B). ``regression``: (B, inputs).
 
         Raises TypeError where it is not given a list of texts or paths, ValueError where the list is empty, or with the line that
@@ -231,17 +248,18 @@ class Run:
             source, target, *paddings = run.inputs(["ein Hund rennt\ta dog runs"])
             scores = run.model(source, target, *paddings)  # of the piece behind each of the target
         """
-        return tuple(self.model._run.inputs(_texts("inputs", lines)))
+        texts = _texts("inputs", lines)
+        self.model._check_own()
+        return tuple(self.model._run.inputs(texts))
 
     def texts(self, numbers: Tensor | Sequence[Sequence[int]]) -> list[str]:
         """The texts that rows of numbers of pieces stand for, (B, L) int64 or lists of any lengths, as ``predict`` writes them:
         without marks and padding. Of a run of translation they are pieces of the target.
 
-        Raises ValueError for a number that no piece has, RuntimeError where the kind writes no pieces: those of words
-        are in ``vocabulary``.
+        Raises TypeError for what are no rows of whole numbers, ValueError for a number that no piece has, RuntimeError
+        where the kind writes no pieces: those of words are in ``vocabulary``.
         """
-        rows = numbers.tolist() if isinstance(numbers, Tensor) else [list(map(int, row)) for row in numbers]
-        return cast(list[str], self.model._run.texts(rows))
+        return cast(list[str], self.model._run.texts(_rows_of_numbers(numbers)))
 
 
 def _checkpoint(run: Path) -> Path:

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -57,8 +58,15 @@ bool AtomicFolder::is_unfinished(const fs::path& folder) {
 std::string AtomicFolder::name_of(const fs::path& path) {
   std::string name = path.string();
   const std::string ending = own_ending();
-  for (size_t at = name.find(ending); at != name.npos; at = name.find(ending))
-    name.erase(at, name.find_first_not_of("0123456789", at + ending.size()) - at);
+  for (size_t at = name.find(ending); at != name.npos; at = name.find(ending, at)) {
+    const size_t number = at + ending.size();
+    const size_t end = std::min(name.find_first_not_of("0123456789", number), name.size());
+    const bool ends = end == name.size() || name[end] == '/' || name.compare(end, ending.size(), ending) == 0;
+    if (end > number && ends)
+      name.erase(at, end - at);
+    else
+      at = number;  // a name of the user's
+  }
   return name;
 }
 

@@ -5,6 +5,7 @@
 
 #include "quatrain/tasks/run.h"
 #include "quatrain/train/session.h"
+#include "tasks/task_parts.h"
 #include "train/autocast.h"
 
 namespace quatrain::tasks {
@@ -38,7 +39,11 @@ class Run : public torch::CustomClassHolder {
     }
   }
   std::vector<std::string> texts(const std::vector<std::vector<int64_t>>& numbers) {
-    return model_->texts(numbers);
+    try {
+      return model_->texts(numbers);
+    } catch (const c10::ValueError& error) {
+      TORCH_CHECK_VALUE(false, "texts: ", without_function(error.what_without_backtrace()));
+    }
   }
   int64_t portion() { return static_cast<int64_t>(model_->portion()); }
   std::string kind() { return model_->recipe().about().name; }

@@ -194,7 +194,14 @@ std::vector<at::Tensor> inputs_of(Model& model, const std::vector<std::string>& 
   for (size_t i = 0; i < lines.size(); ++i)
     if (const std::string problem = problem_of(model, lines[i]); !problem.empty())
       throw LineError(i, problem);
-  return model.inputs(lines);
+  auto tensors = model.inputs(lines);
+  for (const auto& parameter : model.module().parameters()) {
+    if (!parameter.is_floating_point()) continue;
+    for (auto& tensor : tensors)
+      if (tensor.is_floating_point()) tensor = tensor.to(parameter.scalar_type());
+    break;
+  }
+  return tensors;
 }
 
 void set_threads(const Recipe& recipe) {

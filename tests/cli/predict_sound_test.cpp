@@ -130,6 +130,26 @@ TEST_F(PredictSound, live_tells_each_word_once) {
   EXPECT_TRUE(lines.back().starts_with(told)) << live.out;
 }
 
+// An utterance that has ended has an empty line behind it, and nothing comes after that where nothing was
+// said.
+TEST_F(PredictSound, live_utterances_end_in_pauses) {
+  const std::string said = samples_of("tones/test0.wav"),
+                    run = "predict run --live --set decode.endpoint=0.4";
+  uint64_t state = 3;
+  std::vector<int16_t> pause(test::kRate);
+  for (int16_t& sample : pause) sample = static_cast<int16_t>(test::next_number(state, 401) - 200);
+  const std::string noise(reinterpret_cast<const char*>(pause.data()), 2 * pause.size());
+  const std::string whole = place_->run("predict run tones/test0.wav").out;
+  ASSERT_GT(whole.size(), 1U);
+  const Outcome paused = place_->run(run, said + noise);
+  EXPECT_EQ(paused.code, 0) << paused.error;
+  EXPECT_TRUE(paused.out.ends_with(whole + "\n")) << paused.out;
+  const Outcome twice = place_->run(run, said + noise + said);
+  EXPECT_TRUE(twice.out.starts_with(paused.out)) << twice.out;
+  EXPECT_FALSE(twice.out.ends_with("\n\n")) << twice.out;
+  EXPECT_EQ(place_->run(run).out, "\n");
+}
+
 // What scoring the test set at the end of training left in the run's folder, of any set.
 TEST_F(PredictSound, evaluate_writes_what_was_heard) {
   const Outcome outcome = place_->run("evaluate run --out heard");

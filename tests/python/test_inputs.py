@@ -86,8 +86,28 @@ def test_translation(tmp_path):
     for line, said in (("a\tb\tc", "this one has more tabs"), ("", "the source is empty"), ("\tb", "the source is empty")):
         with pytest.raises(ValueError, match="^inputs: line 2: .*" + said):
             run.inputs(["a", line])
-    with pytest.raises(ValueError, match="must be from 0 to .*, got 1000"):
-        run.texts([[4, 1000]])
+    for numbers, error, said in (
+        ([[4, 1000]], ValueError, "^texts: ids must be from 0 to .*, got 1000$"),
+        ([[4, -1]], ValueError, "^texts: no piece has the number -1$"),
+        ([[2**70]], ValueError, "^texts: no piece has the number"),
+        ([4], TypeError, "^texts: numbers must be rows of whole numbers: 'int' object is not iterable$"),
+        ([[4.7]], TypeError, "^texts: numbers must be rows of whole numbers: 'float' object"),
+        (torch.tensor([4, 5]), TypeError, r"^texts: numbers must be rows \(B, L\) of whole numbers, got torch.int64 \[2\]$"),
+        (torch.tensor([[4.0]]), TypeError, "of whole numbers, got torch.float32"),
+    ):
+        with pytest.raises(error, match=said):
+            run.texts(numbers)
+
+
+def test_a_target_beyond_the_places_is_refused(tmp_path):
+    sizes = ["reverse.train=50", "reverse.dev=5", "reverse.test=5", "train.steps=1", "train.evaluate_every=1", "model.width=16"]
+    places = ["model.heads=2", "model.feed_forward=16", "model.positions=learned", "model.max_positions=33"]
+    run = trained(tmp_path / "run", "reverse", *sizes, *places)
+    fits = "a\t" + " ".join(["b"] * 32)
+    source, target, *paddings = run.inputs([fits])
+    run.model(source, target, *paddings)
+    with pytest.raises(ValueError, match=r"^inputs: line 2: a target may have at most 32 tokens \(model.max_positions\), this one has 33$"):
+        run.inputs([fits, fits + " b"])
 
 
 @pytest.mark.parametrize("marks", ["true", "false"])
@@ -146,6 +166,12 @@ def test_recordings(tmp_path, by):
         assert packed.data[:, : 2 * 24].mean() > 5
     else:
         assert any(answers) and abs(packed.data[:, : 2 * 24].mean()) < 0.5
+    if by == "training":  # whose sums are float64, whatever the type of the model
+        expected = run.inputs(files)[0]
+        run.model.bfloat16()
+        rows = run.inputs(files)[0]
+        assert rows.dtype == torch.bfloat16
+        torch.testing.assert_close(rows.float(), expected, rtol=0.05, atol=0.2)
     (tmp_path / "text.wav").write_text("no sound")
     with pytest.raises(ValueError, match="^inputs: line 2: .*text.wav"):
         run.inputs([files[0], tmp_path / "text.wav"])
@@ -168,6 +194,13 @@ def test_pictures(tmp_path):
     torch.testing.assert_close(best.values, torch.tensor([float(answer[1]) for answer in answers]), atol=2e-4, rtol=0)
     with pytest.raises(RuntimeError, match="models of kind images write no pieces of texts"):
         run.texts([[1]])
+
+
+def test_inputs_have_the_type_of_the_model(tmp_path):
+    run = trained(tmp_path / "run", "hamilton", "train.steps=1")
+    run.model.double()
+    (x,) = run.inputs(["0 1 0 0 0 0 1 0"])
+    assert x.dtype == torch.float64 and run.model(x).dtype == torch.float64
 
 
 def test_numbers_and_symbols(tmp_path):

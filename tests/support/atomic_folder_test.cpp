@@ -1,6 +1,7 @@
 #include "support/atomic_folder.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <stdexcept>
@@ -67,6 +68,11 @@ TEST_F(AtomicFolderTest, MessagesNameWhatWillBeThere) {
   AtomicFolder again(outer.path(), /*replaces_empty=*/true);
   const AtomicFolder inner(again.path() / "inner");
   EXPECT_EQ(AtomicFolder::name_of(inner.path() / "file"), place / "inner" / "file");
+  const std::string own = "x.part." + std::to_string(::getpid());
+  for (const std::string& name :
+       {own + ".json", own + ".1.json", own + ".", own + ".1a/y"})  // somebody's own
+    EXPECT_EQ(AtomicFolder::name_of(name), name);
+  EXPECT_EQ(AtomicFolder::name_of(own + ".json/" + own + ".2/y"), own + ".json/x/y");
   fs::create_directory(inner.path() / "file");
   EXPECT_EQ(message_of([&] { write_text(inner.path() / "file", ""); }),
             "cannot write '" + (place / "inner" / "file").string() + "': Is a directory");

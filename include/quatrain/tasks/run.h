@@ -49,7 +49,8 @@ struct QUATRAIN_API Answers {
 };
 QUATRAIN_API Answers answer(Model& model, std::span<const std::string> lines);
 
-/// Model::inputs of lines from elsewhere, which are checked as answer() checks them. No lines are an error.
+/// Model::inputs of lines from elsewhere, which are checked as answer() checks them, in the type of the
+/// model's parameters. No lines are an error.
 QUATRAIN_API std::vector<at::Tensor> inputs_of(Model& model, const std::vector<std::string>& lines);
 
 /// Sets torch's threads where the recipe names a number.

@@ -95,6 +95,9 @@ std::vector<at::Tensor> Seq2SeqModel::inputs(const std::vector<std::string>& lin
     sources.emplace_back(source.tokens.begin(), source.tokens.end() - 1);  // the mark is put there again
     targets.push_back(
         pieces.target.encode(std::string_view(lines[i]).substr(std::min(tab + 1, lines[i].size()))));
+    if (std::ssize(targets.back()) > most_places())
+      throw LineError(i, "a target may have at most " + counted(most_places(), "token") +
+                             " (model.max_positions), this one has " + grouped(std::ssize(targets.back())));
   }
   const auto batch = data::collate_line_pairs(sources, targets).to(train::device_of(*network));
   return {batch.source, batch.target, batch.source_padding, batch.target_padding};

@@ -87,7 +87,7 @@ data::Normalisation SpeechModel::training_normalisation() const {
   data::Normalisation normalisation = empty_normalisation(own());
   std::map<std::string, at::Tensor> state;
   for (const auto& [name, tensor] : normalisation.state())
-    state[name] = network->named_buffers()[kBuffers + name].cpu();
+    state[name] = network->named_buffers()[kBuffers + name].to(at::kCPU, tensor.scalar_type());
   normalisation.load(state);
   return normalisation;
 }

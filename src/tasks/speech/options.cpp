@@ -150,7 +150,7 @@ void SpeechTaskOptions::describe(train::Keys& keys) {
   keys.choice("alignment", decode.alignment, {AlignmentRule::fewest_edits, AlignmentRule::sclite},
               "How errors are counted: `fewest_edits`, as Kaldi does, or with the weights of NIST's `sclite`.").may_change_in_answers();
   keys.flag("times", decode.times, "Answers of `predict` end with a tab and the seconds of each token (of each word, where these are characters), such as `0.25-0.61`.").only_predicts();
-  keys.number("endpoint", decode.endpoint, 0, 1e4, "Of `ctc` in `predict --live`: an utterance ends when nothing was said for so many seconds, and the next one begins; 0: all sound is one utterance.").only_predicts().only("task.objective = ctc", [this] { return objective == Objective::ctc; });
+  keys.number("endpoint", decode.endpoint, 0, 1e4, "Of `ctc` in `predict --live`: an utterance ends when nothing was said for so many seconds, and the next one begins; 0: all sound is one utterance.").only_predicts().only("task.objective = ctc and model.bidirectional = false", [this] { return objective == Objective::ctc && !model.bidirectional(); });
   keys.number("piece", decode.piece, 1, 1e5, "Of bidirectional models: seconds of a long recording that are heard at a time.").may_change().only("model.bidirectional = true", [this] { return model.bidirectional(); });
   keys.number("context", decode.context, 0, 1e4, "Of bidirectional models: seconds heard before and after such a piece.").may_change().only("model.bidirectional = true", [this] { return model.bidirectional(); });
 }

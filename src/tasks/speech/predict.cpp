@@ -124,9 +124,8 @@ at::Tensor SpeechModel::rows_of(const std::string& path) const {
 std::vector<at::Tensor> SpeechModel::inputs(const std::vector<std::string>& lines) {
   std::vector<at::Tensor> recordings;
   for_each_line(lines, [&](const std::string& path) { recordings.push_back(rows_of(path)); });
-  const auto packed = rnn::pack_sequence(recordings, /*enforce_sorted=*/false);
-  return {packed.data().to(train::device_of(*network)), packed.batch_sizes(), packed.sorted_indices(),
-          packed.unsorted_indices()};
+  const auto packed = rnn::pack_sequence(recordings, /*enforce_sorted=*/false).to(train::device_of(*network));
+  return {packed.data(), packed.batch_sizes(), packed.sorted_indices(), packed.unsorted_indices()};
 }
 
 }  // namespace quatrain::tasks
