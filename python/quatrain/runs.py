@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import operator
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -135,6 +136,20 @@ class RunModel(nn.Module):
             module.training = mode
         return self
 
+    @contextlib.contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        """Eval mode, and then the mode that each part had."""
+        modes = [(module, module.training) for module in self.modules()]
+        if not any(training for _, training in modes):
+            yield
+            return
+        self.eval()
+        try:
+            yield
+        finally:
+            for module, training in modes:  # what holds others comes before them
+                module.train(training)
+
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> RunModel:
         """Moves the tensors in their places, buffers too, since C++ computes with these."""
         with torch.no_grad():
@@ -207,9 +222,15 @@ class Run:
     #: names of the classes. Empty where the kind has no classes.
     labels: list[str]
 
+    def __repr__(self) -> str:
+        numbers = sum(parameter.numel() for parameter in self.model.parameters())
+        algebra = self.recipe.get("model", {}).get("algebra")
+        return f"Run({self.kind}, {numbers:,} parameters{f', {algebra}' if algebra else ''})"
+
     def predict(self, lines: Sequence[str | os.PathLike[str]]) -> list[str]:
         """An answer for each line, as ``quatrain predict`` gives it, from the model as it is: its parameters may have
-        been trained further. The lines of a run of speech or of pictures are the paths of files.
+        been trained further. Where it is in training mode, it answers in eval mode, and is in training mode again afterwards.
+        The lines of a run of speech or of pictures are the paths of files.
 
         Raises TypeError where it is not given a list of texts or paths, ValueError with the line that the model cannot answer.
         """
@@ -217,7 +238,7 @@ class Run:
         self.model._check_own()
         answers: list[str] = []
         portion = self.model._run.portion()
-        with torch.no_grad():
+        with torch.no_grad(), self.model._evaluating():
             for before in range(0, len(texts), portion):  # between which Python can be interrupted
                 answers += self.model._run.predict(texts[before : before + portion], before)
         return answers
@@ -245,7 +266,7 @@ class Run:
         ::
 
             run = quatrain.load("runs/translation")
-            source, target, *paddings = run.inputs(["ein Hund rennt\ta dog runs"])
+            source, target, *paddings = run.inputs(["ein Hund rennt\\ta dog runs"])  # a tab between
             scores = run.model(source, target, *paddings)  # of the piece behind each of the target
         """
         texts = _texts("inputs", lines)
@@ -274,11 +295,20 @@ def _lines(file: Path) -> list[str]:
     return file.read_text(encoding="utf-8").split("\n")[:-1] if file.is_file() else []
 
 
-def load(run: str | os.PathLike[str]) -> Run:
+def _setting(key: str, value: Any) -> str:
+    if "." not in key:
+        raise ValueError(f"load: a setting must be of the form table.key, got '{key}'")
+    return f"{key}={str(value).lower() if isinstance(value, bool) else value}"
+
+
+def load(run: str | os.PathLike[str], settings: Mapping[str, Any] | None = None) -> Run:
     """Loads the model of a run of ``quatrain train``, of whatever kind, with its best weights.
 
-    It is the program's own model, computed in C++. Raises FileNotFoundError where the folder is not a run, RuntimeError where
-    its files are damaged, do not fit together, or the package was built without the trainer.
+    It is the program's own model, computed in C++. ``settings`` are what ``quatrain predict --set`` takes, such as
+    ``{"decode.beam": 8, "decode.scores": True}``: keys of the recipe that can still be changed.
+
+    Raises FileNotFoundError where the folder is not a run, ValueError where a setting is not one that can be changed,
+    RuntimeError where its files are damaged or do not fit together, or the package was built without the trainer.
 
     ::
 
@@ -290,7 +320,7 @@ def load(run: str | os.PathLike[str]) -> Run:
     """
     folder = _checkpoint(Path(run))
     load_training()
-    loaded = torch.classes.quatrain.Run(os.fspath(run))
+    loaded = torch.classes.quatrain.Run(os.fspath(run), [_setting(key, value) for key, value in (settings or {}).items()])
     _, _, metadata = torch.ops.quatrain.read_safetensors(os.fspath(folder / "model.safetensors"))
     algebras = {
         key.partition("/")[2]: Spec.of_identity(text) for key, text in metadata.items() if key.startswith("algebra/")

@@ -96,8 +96,11 @@ std::string look_at_checkpoint(const fs::path& run, const std::string& name, boo
                                                : "selects them again"));
     text += std::string(", ") + train::name(recipe.train.optimizer.kind) + ", step " + grouped(step);
   }
-  if (!changed) return text;
-  train::seal_checkpoint(folder, step, train::run_of(folder));
+  if (!changed) return text + (train::has_other_weights(folder) ? "; its weights were accepted" : "");
+  const std::string before = train::weights_checksum(run, name);
+  const bool others = name == "best" && (train::has_other_weights(folder) ||
+                                         before != train::checksum_of_file(folder / "model.safetensors"));
+  train::seal_checkpoint(folder, step, train::run_of(folder), others);
   // A wrong name is no change that can be accepted.
   if (const auto left = train::find_damage(folder, train::Look::sizes); !left.empty())
     throw std::runtime_error(join(left));

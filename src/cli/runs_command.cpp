@@ -10,6 +10,7 @@
 #include "cli/json_file.h"
 #include "quatrain/train/checkpoint.h"
 #include "support/atomic_folder.h"
+#include "train/checkpoint.h"
 #include "train/own_json.h"
 #include "train/records.h"
 #include "train/run_files.h"
@@ -88,6 +89,10 @@ Json describe(const fs::path& run) {
   if (finished) {
     facts["parameters"] = result.value("parameters", Json());
     facts["test"] = result.value("test", Json());
+  }
+  if (train::has_other_weights(run / "best")) {  // of which there are no figures
+    facts["other_weights"] = true;
+    facts["dev"] = facts["test"] = Json();
   }
   return facts;
 }

@@ -15,7 +15,9 @@ using NamedTensors = c10::Dict<std::string, at::Tensor>;
 
 class Run : public torch::CustomClassHolder {
  public:
-  explicit Run(std::string folder) : model_(load_run(folder)) {}
+  // Settings are "table.key=value".
+  Run(const std::string& folder, const std::vector<std::string>& settings)
+      : model_(load_run(folder, parsed(settings))) {}
 
   at::Tensor forward(std::vector<at::Tensor> input) { return model_->forward(input); }
   // The part of this name, and what is in it; "" is the whole.
@@ -54,6 +56,12 @@ class Run : public torch::CustomClassHolder {
   NamedTensors buffers() { return named(model_->module().named_buffers()); }
 
  private:
+  static std::vector<Setting> parsed(const std::vector<std::string>& settings) {
+    std::vector<Setting> all;
+    for (const auto& text : settings) all.push_back(Setting::parse(text));
+    for (Setting& setting : all) setting.origin = "load";
+    return all;
+  }
   static NamedTensors named(const torch::OrderedDict<std::string, at::Tensor>& tensors) {
     NamedTensors all;
     for (const auto& item : tensors) all.insert(item.key(), item.value());
@@ -65,7 +73,7 @@ class Run : public torch::CustomClassHolder {
 
 TORCH_LIBRARY_FRAGMENT(quatrain, m) {
   m.class_<Run>("Run")
-      .def(torch::init<std::string>())
+      .def(torch::init<std::string, std::vector<std::string>>())
       .def("forward", &Run::forward)
       .def("train", &Run::train)
       .def("predict", &Run::predict)

@@ -242,9 +242,15 @@ fs::path set_aside(const fs::path& folder) {
   return place;
 }
 
-void seal_checkpoint(const fs::path& folder, int64_t step, const std::string& run) {
+bool has_other_weights(const fs::path& folder) {
+  const auto manifest = read_manifest(folder);
+  return manifest && manifest->value("other_weights", false);
+}
+
+void seal_checkpoint(const fs::path& folder, int64_t step, const std::string& run, bool other_weights) {
   Json manifest{{"format", kFormat}, {"step", step}};
   if (!run.empty()) manifest["run"] = run;
+  if (other_weights) manifest["other_weights"] = true;
   manifest["files"] = Json::object();
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder))

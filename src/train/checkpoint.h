@@ -27,9 +27,13 @@ QUATRAIN_API void write_checkpoint(const std::filesystem::path& run_folder, cons
 /// use still. Its new folder.
 std::filesystem::path set_aside(const std::filesystem::path& checkpoint_folder);
 
-/// Notes the sizes and checksums of a checkpoint's files as they are.
+/// Notes the sizes and checksums of a checkpoint's files as they are. `other_weights`: they are not those
+/// that were selected, but a user's.
 QUATRAIN_API void seal_checkpoint(const std::filesystem::path& checkpoint_folder, int64_t step,
-                                  const std::string& run);
+                                  const std::string& run, bool other_weights = false);
+
+/// True where that was noted of a checkpoint: no figure of the run is of its weights.
+QUATRAIN_API bool has_other_weights(const std::filesystem::path& checkpoint_folder);
 
 /// The folders of a run's older checkpoints, step-N, the newest first.
 std::vector<std::filesystem::path> older_checkpoints(const std::filesystem::path& run_folder);

@@ -28,7 +28,8 @@ std::string line(const std::string& title, const Progress& p, bool with_bar) {
   if (with_bar) text += bar(share) + " ";
   text += fmt::format("step {}/{}", p.step, p.steps);
   if (p.loss) text += fmt::format("  loss {:.4f}", *p.loss);
-  if (p.last) text += fmt::format("  {} {:.4f}", p.figure, *p.last);
+  // The training loss stands before it.
+  if (p.last) text += fmt::format("  {} {:.4f}", p.figure == "loss" ? "dev loss" : p.figure, *p.last);
   if (p.last && p.best && *p.best != *p.last) text += fmt::format(" (best {:.4f})", *p.best);
   switch (p.stage) {
     case Progress::Stage::training:

@@ -11,6 +11,7 @@
 
 #include "quatrain/nn/weights.h"
 #include "quatrain/train/checkpoint.h"
+#include "support/shell_word.h"
 #include "support/text.h"
 #include "train/checkpoint.h"
 #include "train/checksum.h"
@@ -108,6 +109,15 @@ Best look_at_best(const fs::path& run_folder) {
   refuse(r.run.folder, "it is finished, and its best weights '" + (r.run.folder / "best").string() +
                            "' cannot be used (" + join(best.damage) +
                            "): put them back, or delete result.json and resume, which selects new ones");
+}
+
+// What a user has put there, by work of their own perhaps, would be gone at the next better evaluation.
+[[noreturn]] void refuse_to_replace(const Resumed& r, const Best& best) {
+  refuse(r.run.folder, "the weights in '" + best.folder.string() +
+                           "' are not those that it selected, but were accepted by quatrain check, and "
+                           "training would replace them: train on from them in a new run, quatrain train " +
+                           shell_word(r.run.folder) + " --weights " + shell_word(r.run.folder) +
+                           " --out NEW, or move 'best' away to go on without them");
 }
 
 // The result of a finished run, with the best weights in the model.
@@ -238,6 +248,12 @@ Start take_up(const Resumed& r) {
   } else if (finished) {
     start.result = stored_result(r, best.sound ? *best.sound : open_checkpoint(folder, "best"));
   }
+  const bool others = best.sound && has_other_weights(best.folder);
+  if (others && !start.result) refuse_to_replace(r, best);
+  if (others)
+    r.tell("the weights in '" + best.folder.string() +
+           "' are not those of these figures, but were accepted later: quatrain evaluate " +
+           shell_word(folder) + " scores them");
   if (start.result) {
     mend_metrics(r, start, from);
     return start;

@@ -103,6 +103,9 @@ class Run {
       tell("the run's " + std::to_string(steps_) + " steps end within the warm-up of " +
            std::to_string(warming) +
            ", so that the rate never reaches its highest: set train.warmup_share = 0.1, or train longer");
+    if (state_.step == 0 && options_.steps > steps_)
+      tell("train.epochs = " + std::to_string(options_.epochs) + " ends the run at step " +
+           std::to_string(steps_) + ", before train.steps = " + std::to_string(options_.steps));
     if (start.saved_step < 0) save_or_end("begins");
     if (start.best_is_gone) saver.best(state_.step, !ended());
     for (;;) {

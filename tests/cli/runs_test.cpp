@@ -133,6 +133,16 @@ TEST(Check, names_what_is_damaged_and_train_offers_what_is_sound) {
   EXPECT_EQ(accepted.code, 0) << accepted.out;
   EXPECT_THAT(accepted.out, testing::ContainsRegex("best +sound: .*changed, and accepted as it is"));
   EXPECT_EQ(place.run("predict run", "the keys\n").code, 0);
+  // The run's figures are not theirs, and no training replaces them.
+  EXPECT_THAT(place.run("check run").out, HasSubstr("its weights were accepted"));
+  EXPECT_THAT(place.run("runs .").out, testing::ContainsRegex("run +finished .* - +- "));
+  EXPECT_THAT(place.run("train run --resume").error, HasSubstr("quatrain evaluate run scores them"));
+  const std::string accepted_weights = place.read("run/best/model.safetensors");
+  const Outcome further = place.run("train run --resume --set train.steps=16");
+  EXPECT_EQ(further.code, 1);
+  EXPECT_THAT(further.error, AllOf(HasSubstr("training would replace them"),
+                                   HasSubstr("quatrain train run --weights run --out NEW")));
+  EXPECT_EQ(place.read("run/best/model.safetensors"), accepted_weights);
   const std::string labels = place.read("run/best/labels.txt");
   for (const auto& [bad, why] : {std::pair{"same\nsame\n", "names \"same\" twice"},
                                  std::pair{"one\n", "must have two labels at least, one a line, got 1"}}) {

@@ -70,6 +70,18 @@ TEST(Train, the_run_stores_the_effective_recipe) {
 }
 
 // With a folder, agreement is learned from its sentences.
+TEST(Train, epochs_that_end_before_the_steps_are_told) {
+  const Workplace place;
+  const std::string train = "train agreement" + kSmall + " --set train.epochs=1 --set train.batch=25";
+  const Outcome both = place.run(train + " --out both --set train.steps=5000");
+  EXPECT_EQ(both.code, 0) << both.error;
+  const int64_t steps = result_of(place, "both")["steps"];
+  EXPECT_THAT(both.error, HasSubstr("train.epochs = 1 ends the run at step " + std::to_string(steps) +
+                                    ", before train.steps = 5000\n"));
+  EXPECT_THAT(place.run(train + " --out alone --set train.steps=0").error,
+              testing::Not(HasSubstr("ends the run")));
+}
+
 TEST(Train, agreement_reads_real_sentences) {
   const Workplace place;
   place.make_data();

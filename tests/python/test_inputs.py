@@ -203,6 +203,41 @@ def test_inputs_have_the_type_of_the_model(tmp_path):
     assert x.dtype == torch.float64 and run.model(x).dtype == torch.float64
 
 
+def test_predict_answers_in_eval_mode_and_leaves_the_mode(tmp_path):
+    settings = ["shapes.train=64", "shapes.dev=16", "shapes.test=16", "train.steps=4", "train.evaluate_every=4"]
+    run = trained(tmp_path / "run", "shapes", *settings)
+    write_png(tmp_path / "one.png", 32, (200, 30, 60))
+    answers, state = run.predict([tmp_path / "one.png"]), {name: value.clone() for name, value in run.model.state_dict().items()}
+    run.model.train()
+    run.model.stem_norm.eval()
+    assert run.predict([tmp_path / "one.png"]) == answers
+    assert run.model.training and run.model.blocks.training and not run.model.stem_norm.training
+    for name, value in run.model.state_dict().items():
+        torch.testing.assert_close(value, state[name], rtol=0, atol=0)
+    run.model(*run.inputs([tmp_path / "one.png"]))
+    assert not torch.equal(run.model.state_dict()["blocks.0.norm1.running_mean"], state["blocks.0.norm1.running_mean"])
+    torch.testing.assert_close(run.model.state_dict()["stem_norm.running_mean"], state["stem_norm.running_mean"], rtol=0, atol=0)
+
+
+def test_settings_of_answers(tmp_path):
+    sizes = ["reverse.train=50", "reverse.dev=5", "reverse.test=5", "train.steps=2", "train.evaluate_every=2", "model.width=16"]
+    trained(tmp_path / "run", "reverse", *sizes, "model.heads=2", "model.feed_forward=16", "decode.longest=5")
+    run = quatrain.load(tmp_path / "run", settings={"decode.beam": 3, "decode.best": 2, "decode.scores": True})
+    done = subprocess.run(
+        [PROGRAM, "predict", tmp_path / "run", "a b", "--set", "decode.beam=3", "--set", "decode.best=2", "--set", "decode.scores=true"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.predict(["a b"]) == done.stdout.splitlines() and done.stdout.count("\t") == 3
+    assert run.recipe["decode"]["beam"] == 3 and repr(run).startswith("Run(seq2seq, ") and repr(run).endswith(" parameters, quaternion)")
+    for settings, error, said in (
+        ({"model.width": 8}, ValueError, "^load: model.width cannot be changed in a run that is trained"),
+        ({"decode.beam": 0}, ValueError, "^load: decode.beam must be at least 1, got 0"),
+        ({"beam": 3}, ValueError, "^load: a setting must be of the form table.key, got 'beam'$"),
+    ):
+        with pytest.raises(error, match=said):
+            quatrain.load(tmp_path / "run", settings=settings)
+
+
 def test_numbers_and_symbols(tmp_path):
     run = trained(tmp_path / "hamilton", "hamilton", "train.steps=10")
     lines = ["0 1 0 0 0 0 1 0", "1 2 3 4 5 6 7 8"]
