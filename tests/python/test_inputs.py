@@ -2,12 +2,12 @@
 
 import os
 import subprocess
-import wave
 
 import pytest
 import quatrain
 import torch
 from test_pages import write_png
+from test_runs import write_tones
 
 PROGRAM = os.environ.get("QUATRAIN_PROGRAM")
 if not PROGRAM:
@@ -133,19 +133,7 @@ def test_language_model(tmp_path, marks):
 @pytest.mark.parametrize("by", ["training", "speaker", "none"])
 def test_recordings(tmp_path, by):
     """The best path of ctc by hand, from the rows of files of different lengths in any order."""
-    random = torch.Generator().manual_seed(1)
-    for part, count in (("train", 12), ("test", 3)):
-        lines = []
-        for i in range(count):
-            said = [("low", "high")[k] for k in torch.randint(2, (1 + i % 3,), generator=random)]
-            time = torch.arange(1200) / 8000
-            tones = [torch.sin(2 * torch.pi * {"low": 400, "high": 2300}[word] * time) for word in said]
-            samples = torch.cat([torch.cat([6000 * tone, torch.zeros(400)]) for tone in tones])
-            samples = (samples + 200 * torch.randn(samples.shape, generator=random)).to(torch.int16)
-            with wave.open(str(tmp_path / f"{part}{i}.wav"), "wb") as file:
-                file.setnchannels(1), file.setsampwidth(2), file.setframerate(8000), file.writeframes(samples.numpy().tobytes())
-            lines.append(f"{part}{i}.wav\t{' '.join(said)}\t{part}{i}")
-        (tmp_path / f"{part}.tsv").write_text("\n".join(lines) + "\n")
+    write_tones(tmp_path, train=12, test=3)
     settings = ["task.data=tsv", f"features.normalise={by}", "features.bands=24", "features.stack=2", "model.hidden=32", "model.bidirectional=true"]
     settings += ["train.epochs=30", "train.batch=2", "train.rate=1e-2", "decode.beam=1"]
     run = trained(tmp_path / "run", "yesno", *settings, data=tmp_path)

@@ -45,21 +45,26 @@ def test_the_same_logits(tmp_path, settings):
         torch.testing.assert_close(run.model(tokens), load_file(tmp_path / "output")["y"], rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("by", ["training", "speaker", "utterance"])
-def test_speech_is_normalised_as_in_training(tmp_path, by):
-    """Files are answered as the evaluation heard them. Each speaker says one utterance, which is all that is known of a file's speaker."""
+def write_tones(folder, **parts):
+    """train.tsv and so on, of so many utterances of one to three words. Each speaker says one."""
     words, random = {"low": 400, "high": 2300}, torch.Generator().manual_seed(1)
-    for part, count in (("train", 24), ("test", 4)):
+    for part, count in parts.items():
         lines = []
         for i in range(count):
             said = [list(words)[k] for k in torch.randint(2, (1 + i % 3,), generator=random)]
             time = torch.arange(1200) / 8000
             tones = torch.cat([torch.cat([6000 * torch.sin(2 * torch.pi * words[word] * time), torch.zeros(400)]) for word in said])
             samples = (tones + 200 * torch.randn(tones.shape, generator=random)).to(torch.int16)
-            with wave.open(str(tmp_path / f"{part}{i}.wav"), "wb") as file:
+            with wave.open(str(folder / f"{part}{i}.wav"), "wb") as file:
                 file.setnchannels(1), file.setsampwidth(2), file.setframerate(8000), file.writeframes(samples.numpy().tobytes())
             lines.append(f"{part}{i}.wav\t{' '.join(said)}\t{part}{i}")
-        (tmp_path / f"{part}.tsv").write_text("\n".join(lines) + "\n")
+        (folder / f"{part}.tsv").write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("by", ["training", "speaker", "utterance"])
+def test_speech_is_normalised_as_in_training(tmp_path, by):
+    """Files are answered as the evaluation heard them: all that is known of a file's speaker is the file."""
+    write_tones(tmp_path, train=24, test=4)
     changes = ["task.data=tsv", f"features.normalise={by}", "features.bands=24", "features.stack=2", "model.hidden=32", "model.bidirectional=false"]
     changes += ["train.epochs=20", "train.batch=2", "train.rate=1e-2", "train.threads=1", "decode.beam=1"]
     command = [PROGRAM, "train", "yesno", "--data", tmp_path, "--out", tmp_path / "run", *(part for change in changes for part in ("--set", change))]
