@@ -51,7 +51,7 @@ class _Part(nn.Module):
     def _refuse_hook(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             f"RunModel: '{self._name}' is computed in C++, which would call no hook on it: register the hook on the model, or "
-            "make a network of quatrain.nn of a run of pictures by quatrain.models.ResNet.from_run"
+            "make a network of Python's layers of the run by from_run of its class in quatrain.models"
         )
 
     def register_forward_pre_hook(self, hook: Any, **kwargs: Any) -> Any:
@@ -68,9 +68,8 @@ class RunModel(nn.Module):
 
     Its parameters are the C++ model's own tensors, under the same names, as attributes too (``model.head.bias``): an
     optimizer of torch trains them, ``state_dict``, ``load_state_dict``, ``requires_grad_`` and ``save_model`` see them.
-    The model is computed in C++ and cannot be copied or compiled; the layers of ``quatrain.nn`` can, and a run of pictures
-    becomes a network of them by ``quatrain.models.ResNet.from_run``. Other tensors in the
-    place of its own (by ``functional_call``, ``load_state_dict(assign=True)``, pruning, parametrizations) would not be
+    The model is computed in C++ and cannot be copied or compiled; a network of ``quatrain.models``, which ``from_run`` of its
+    class makes of the run, can. Other tensors in the place of its own (by ``functional_call``, ``load_state_dict(assign=True)``, pruning, parametrizations) would not be
     computed with: then a call raises RuntimeError.
     """
 
@@ -214,7 +213,7 @@ class Run:
     model: RunModel
     #: what kind of task it was trained for
     kind: str
-    #: the complete recipe, as it was written into the run
+    #: the complete recipe of the run, with the settings it was loaded with
     recipe: dict[str, Any]
     #: words by their numbers; 0 is the padding, 1 an unknown word. Empty where the kind has no words, and where it has pieces of
     #: texts (``seq2seq`` and ``language_model``): ``inputs`` makes their numbers of texts, and ``texts`` texts of them.
@@ -295,17 +294,24 @@ def _lines(file: Path) -> list[str]:
     return file.read_text(encoding="utf-8").split("\n")[:-1] if file.is_file() else []
 
 
-def _setting(key: str, value: Any) -> str:
-    if "." not in key:
-        raise ValueError(f"load: a setting must be of the form table.key, got '{key}'")
-    return f"{key}={str(value).lower() if isinstance(value, bool) else value}"
+def _settings(settings: Mapping[str, Any] | None) -> list[str]:
+    """As ``--set`` takes them."""
+    if settings is not None and not isinstance(settings, Mapping):
+        raise TypeError(f"load: settings must be a dictionary such as {{'decode.beam': 8}}, got {type(settings).__name__}")
+    texts = []
+    for key, value in (settings or {}).items():
+        if not isinstance(key, str) or "." not in key:
+            raise ValueError(f"load: a setting must be of the form table.key, got {key!r}")
+        texts.append(f"{key}={str(value).lower() if isinstance(value, bool) else value}")
+    return texts
 
 
 def load(run: str | os.PathLike[str], settings: Mapping[str, Any] | None = None) -> Run:
     """Loads the model of a run of ``quatrain train``, of whatever kind, with its best weights.
 
     It is the program's own model, computed in C++. ``settings`` are what ``quatrain predict --set`` takes, such as
-    ``{"decode.beam": 8, "decode.scores": True}``: keys of the recipe that can still be changed.
+    ``{"decode.beam": 8, "decode.scores": True}``: keys of the recipe that can still be changed. Threads are torch's own
+    (``torch.set_num_threads``).
 
     Raises FileNotFoundError where the folder is not a run, ValueError where a setting is not one that can be changed,
     RuntimeError where its files are damaged or do not fit together, or the package was built without the trainer.
@@ -320,7 +326,7 @@ def load(run: str | os.PathLike[str], settings: Mapping[str, Any] | None = None)
     """
     folder = _checkpoint(Path(run))
     load_training()
-    loaded = torch.classes.quatrain.Run(os.fspath(run), [_setting(key, value) for key, value in (settings or {}).items()])
+    loaded = torch.classes.quatrain.Run(os.fspath(run), _settings(settings))
     _, _, metadata = torch.ops.quatrain.read_safetensors(os.fspath(folder / "model.safetensors"))
     algebras = {
         key.partition("/")[2]: Spec.of_identity(text) for key, text in metadata.items() if key.startswith("algebra/")

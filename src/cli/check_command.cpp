@@ -97,10 +97,8 @@ std::string look_at_checkpoint(const fs::path& run, const std::string& name, boo
     text += std::string(", ") + train::name(recipe.train.optimizer.kind) + ", step " + grouped(step);
   }
   if (!changed) return text + (train::has_other_weights(folder) ? "; its weights were accepted" : "");
-  const std::string before = train::weights_checksum(run, name);
-  const bool others = name == "best" && (train::has_other_weights(folder) ||
-                                         before != train::checksum_of_file(folder / "model.safetensors"));
-  train::seal_checkpoint(folder, step, train::run_of(folder), others);
+  train::seal_checkpoint(folder, step, train::run_of(folder),
+                         name == "best" ? train::selected_weights(folder) : "");
   // A wrong name is no change that can be accepted.
   if (const auto left = train::find_damage(folder, train::Look::sizes); !left.empty())
     throw std::runtime_error(join(left));
@@ -145,6 +143,9 @@ bool is_trained(const fs::path& run) {
 }
 
 std::string look_at_result(const fs::path& run, bool accept) {
+  if (!fs::exists(run / train::kResultFile) && train::has_other_weights(run / "best"))
+    throw std::runtime_error("missing, and its best weights were accepted later: quatrain evaluate " +
+                             shell_word(run) + " scores them");
   if (!fs::exists(run / train::kResultFile))
     throw std::runtime_error("missing, though 'last' is of the final step: quatrain train " +
                              shell_word(run) + " --resume scores the test set and makes it again");
@@ -215,6 +216,9 @@ int check_command(const CheckArguments& arguments) {
   const fs::path run = arguments.run;
   if (!fs::is_directory(run) || !train::holds_run(run))
     throw UsageError("check: '" + arguments.run + "' is not a run: name the folder of a run");
+  if (arguments.accept && train::is_training(run))
+    throw std::runtime_error("check: '" + arguments.run +
+                             "' is being trained, which would replace what is accepted: stop it first");
   Checks checks(run);
   const train::RunParts parts = train::parts_of(run);
   for (const auto& name : parts.checkpoints)

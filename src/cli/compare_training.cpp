@@ -13,6 +13,7 @@
 #include "quatrain/train/checkpoint.h"
 #include "quatrain/train/progress.h"
 #include "support/text.h"
+#include "train/checkpoint.h"
 #include "train/finite.h"
 #include "train/records.h"
 #include "train/run_files.h"
@@ -145,6 +146,12 @@ bool all_have_counts(const Comparison& comparison, const std::string& figure) {
 void refuse_unusable_runs(const Comparison& comparison) {
   for_each_run(comparison, [](const tasks::Recipe&, const fs::path& folder) {
     train::refuse_training(folder);
+    if (train::has_other_weights(folder / "best"))
+      throw std::runtime_error(
+          "the weights in '" + (folder / "best").string() +
+          "' are not those that the run selected, but were accepted by quatrain check, "
+          "so that its figures are not theirs: move the run out of the comparison, which "
+          "trains it anew");
     if (train::has_checkpoint(folder, "last")) train::find_checkpoint(folder, "last");
   });
 }

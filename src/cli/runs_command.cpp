@@ -90,7 +90,8 @@ Json describe(const fs::path& run) {
     facts["parameters"] = result.value("parameters", Json());
     facts["test"] = result.value("test", Json());
   }
-  if (train::has_other_weights(run / "best")) {  // of which there are no figures
+  // Of those there are no figures.
+  if (train::has_other_weights(run / "best") || train::has_other_weights(run / "best.old")) {
     facts["other_weights"] = true;
     facts["dev"] = facts["test"] = Json();
   }

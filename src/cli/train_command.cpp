@@ -16,6 +16,7 @@
 #include "quatrain/train/trainer.h"
 #include "support/shell_word.h"
 #include "train/checkpoint.h"
+#include "train/run_files.h"
 #include "train/run_lock.h"
 
 namespace quatrain::cli {

@@ -81,6 +81,10 @@ std::optional<Json> read_manifest(const fs::path& folder) {
   return whole && sound() ? std::optional(std::move(manifest)) : std::nullopt;
 }
 
+std::string weights_in(const Json& manifest) {
+  return manifest["files"].value(kWeightsFile, Json::object()).value("xxh128", "");
+}
+
 // What is wrong with a checkpoint's folder.
 struct Damage {
   std::vector<std::string> phrases;
@@ -242,15 +246,21 @@ fs::path set_aside(const fs::path& folder) {
   return place;
 }
 
-bool has_other_weights(const fs::path& folder) {
+std::string selected_weights(const fs::path& folder) {
   const auto manifest = read_manifest(folder);
-  return manifest && manifest->value("other_weights", false);
+  return manifest ? manifest->value("selected_weights", weights_in(*manifest)) : "";
 }
 
-void seal_checkpoint(const fs::path& folder, int64_t step, const std::string& run, bool other_weights) {
+bool has_other_weights(const fs::path& folder) {
+  const auto manifest = read_manifest(folder);
+  return manifest && selected_weights(folder) != weights_in(*manifest);
+}
+
+void seal_checkpoint(const fs::path& folder, int64_t step, const std::string& run,
+                     const std::string& selected) {
   Json manifest{{"format", kFormat}, {"step", step}};
   if (!run.empty()) manifest["run"] = run;
-  if (other_weights) manifest["other_weights"] = true;
+  if (!selected.empty()) manifest["selected_weights"] = selected;
   manifest["files"] = Json::object();
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder))
@@ -313,14 +323,6 @@ bool is_checkpoint(const fs::path& folder) {
   return fs::is_regular_file(folder / kManifest, none) && read_manifest(folder).has_value();
 }
 
-fs::path answers_of_none(const fs::path& folder) {
-  std::error_code none;
-  if (!fs::is_directory(folder, none) || holds_run(folder)) return {};
-  for (fs::directory_iterator entry(folder, none), end; !none && entry != end; entry.increment(none))
-    if (is_answers_file(entry->path().filename().string())) return entry->path();
-  return {};
-}
-
 int64_t step_of(const fs::path& folder) {
   const auto manifest = read_manifest(folder);
   return manifest ? (*manifest)["step"].get<int64_t>() : 0;
@@ -350,7 +352,7 @@ std::string foreign(const fs::path& folder) {
 std::string weights_checksum(const fs::path& run_folder, const std::string& which) {
   for (const fs::path& folder : {run_folder / which, beside(run_folder, which, kOld)})
     if (const auto manifest = is_there(folder) ? read_manifest(folder) : std::nullopt)
-      return (*manifest)["files"].value(kWeightsFile, Json::object()).value("xxh128", "");
+      return weights_in(*manifest);
   return "";
 }
 

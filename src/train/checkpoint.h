@@ -27,12 +27,14 @@ QUATRAIN_API void write_checkpoint(const std::filesystem::path& run_folder, cons
 /// use still. Its new folder.
 std::filesystem::path set_aside(const std::filesystem::path& checkpoint_folder);
 
-/// Notes the sizes and checksums of a checkpoint's files as they are. `other_weights`: they are not those
-/// that were selected, but a user's.
+/// Notes the sizes and checksums of a checkpoint's files as they are. `selected`: the checksum of the weights
+/// that were selected, where a user may have put others in their place.
 QUATRAIN_API void seal_checkpoint(const std::filesystem::path& checkpoint_folder, int64_t step,
-                                  const std::string& run, bool other_weights = false);
+                                  const std::string& run, const std::string& selected = "");
 
-/// True where that was noted of a checkpoint: no figure of the run is of its weights.
+/// The checksum of the weights that the run selected, as far as the manifest says; else "".
+QUATRAIN_API std::string selected_weights(const std::filesystem::path& checkpoint_folder);
+/// True where the checkpoint has others: no figure of the run is of these.
 QUATRAIN_API bool has_other_weights(const std::filesystem::path& checkpoint_folder);
 
 /// The folders of a run's older checkpoints, step-N, the newest first.
@@ -57,10 +59,6 @@ QUATRAIN_API std::string foreign(const std::filesystem::path& checkpoint_folder)
 
 /// Where write_checkpoint() puts what is not whole yet: nothing that stands there is worth keeping.
 QUATRAIN_API std::filesystem::path part_of(const std::filesystem::path& run_folder, const std::string& which);
-
-/// A file that is no run's, though it has the name of one of its answers, in a folder that holds no run; or
-/// "".
-QUATRAIN_API std::filesystem::path answers_of_none(const std::filesystem::path& folder);
 
 /// Removes a run's files, and no others.
 void remove_run(const std::filesystem::path& run_folder);

@@ -112,12 +112,18 @@ Best look_at_best(const fs::path& run_folder) {
 }
 
 // What a user has put there, by work of their own perhaps, would be gone at the next better evaluation.
-[[noreturn]] void refuse_to_replace(const Resumed& r, const Best& best) {
+void mind_other_weights(const Resumed& r, const Best& best, bool done) {
+  if (!best.sound || !has_other_weights(best.folder)) return;
+  const std::string run = shell_word(r.run.folder);
+  if (done)
+    return r.tell("the weights in '" + best.folder.string() +
+                  "' are not those of these figures, but were accepted later: quatrain evaluate " + run +
+                  " scores them");
   refuse(r.run.folder, "the weights in '" + best.folder.string() +
                            "' are not those that it selected, but were accepted by quatrain check, and "
                            "training would replace them: train on from them in a new run, quatrain train " +
-                           shell_word(r.run.folder) + " --weights " + shell_word(r.run.folder) +
-                           " --out NEW, or move 'best' away to go on without them");
+                           run + " --weights " + run + " --out NEW, or move '" +
+                           best.folder.filename().string() + "' away to go on without them");
 }
 
 // The result of a finished run, with the best weights in the model.
@@ -195,6 +201,7 @@ Start begin(const Resumed& r) {
            "run in "
            "another folder, where train.weights may name this run");
   }
+  mind_other_weights(r, look_at_best(folder), start.result.has_value());
   r.session.seed(r.options.seed);
   return start;
 }
@@ -248,12 +255,7 @@ Start take_up(const Resumed& r) {
   } else if (finished) {
     start.result = stored_result(r, best.sound ? *best.sound : open_checkpoint(folder, "best"));
   }
-  const bool others = best.sound && has_other_weights(best.folder);
-  if (others && !start.result) refuse_to_replace(r, best);
-  if (others)
-    r.tell("the weights in '" + best.folder.string() +
-           "' are not those of these figures, but were accepted later: quatrain evaluate " +
-           shell_word(folder) + " scores them");
+  mind_other_weights(r, best, start.result.has_value());
   if (start.result) {
     mend_metrics(r, start, from);
     return start;

@@ -26,6 +26,14 @@ bool is_answers_file(const std::string& name) {
                      [&](const char* ending) { return name == std::string("test") + ending; });
 }
 
+fs::path answers_of_none(const fs::path& folder) {
+  std::error_code none;
+  if (!fs::is_directory(folder, none) || holds_run(folder)) return {};
+  for (fs::directory_iterator entry(folder, none), end; !none && entry != end; entry.increment(none))
+    if (is_answers_file(entry->path().filename().string())) return entry->path();
+  return {};
+}
+
 bool is_average(const fs::path& run_folder) {
   const fs::path best = run_folder / "best";
   std::error_code error;

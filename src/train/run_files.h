@@ -29,6 +29,10 @@ QUATRAIN_API bool is_counts_file(const std::string& name);
 /// True for the name of a file of the test set's answers.
 bool is_answers_file(const std::string& name);
 
+/// A file that is no run's, though it has the name of one of its answers, in a folder that holds no run; or
+/// "".
+QUATRAIN_API std::filesystem::path answers_of_none(const std::filesystem::path& folder);
+
 /// True where a run is the mean of another's checkpoints, which nothing can be trained on from.
 QUATRAIN_API bool is_average(const std::filesystem::path& run_folder);
 

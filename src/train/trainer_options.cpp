@@ -9,6 +9,7 @@
 
 #include "support/enum_names.h"
 #include "train/checkpoint.h"
+#include "train/run_files.h"
 
 namespace quatrain::train {
 namespace {

@@ -125,6 +125,7 @@ TEST(Check, names_what_is_damaged_and_train_offers_what_is_sound) {
   EXPECT_EQ(place.run("check nothing").code, 2);
 
   // Changed on purpose: accepted where it is good in itself.
+  fs::copy_file(place.path("run/best/model.safetensors"), place.path("selected"));
   fs::copy_file(place.path("run/last/model.safetensors"), place.path("run/best/model.safetensors"),
                 fs::copy_options::overwrite_existing);
   std::ofstream(place.path("run/best/recipe.toml"), std::ios::app) << "# mine\n";
@@ -133,7 +134,7 @@ TEST(Check, names_what_is_damaged_and_train_offers_what_is_sound) {
   EXPECT_EQ(accepted.code, 0) << accepted.out;
   EXPECT_THAT(accepted.out, testing::ContainsRegex("best +sound: .*changed, and accepted as it is"));
   EXPECT_EQ(place.run("predict run", "the keys\n").code, 0);
-  // The run's figures are not theirs, and no training replaces them.
+  // The run's figures are not theirs, and no training replaces them, until those it selected are back.
   EXPECT_THAT(place.run("check run").out, HasSubstr("its weights were accepted"));
   EXPECT_THAT(place.run("runs .").out, testing::ContainsRegex("run +finished .* - +- "));
   EXPECT_THAT(place.run("train run --resume").error, HasSubstr("quatrain evaluate run scores them"));
@@ -143,6 +144,11 @@ TEST(Check, names_what_is_damaged_and_train_offers_what_is_sound) {
   EXPECT_THAT(further.error, AllOf(HasSubstr("training would replace them"),
                                    HasSubstr("quatrain train run --weights run --out NEW")));
   EXPECT_EQ(place.read("run/best/model.safetensors"), accepted_weights);
+  fs::copy_file(place.path("selected"), place.path("run/best/model.safetensors"),
+                fs::copy_options::overwrite_existing);
+  EXPECT_EQ(place.run("check run --accept").code, 0);
+  EXPECT_THAT(place.run("check run").out, testing::Not(HasSubstr("its weights were accepted")));
+  EXPECT_EQ(place.run("train run --resume --set train.steps=16").code, 0);
   const std::string labels = place.read("run/best/labels.txt");
   for (const auto& [bad, why] : {std::pair{"same\nsame\n", "names \"same\" twice"},
                                  std::pair{"one\n", "must have two labels at least, one a line, got 1"}}) {

@@ -221,6 +221,7 @@ def test_settings_of_answers(tmp_path):
         ({"model.width": 8}, ValueError, "^load: model.width cannot be changed in a run that is trained"),
         ({"decode.beam": 0}, ValueError, "^load: decode.beam must be at least 1, got 0"),
         ({"beam": 3}, ValueError, "^load: a setting must be of the form table.key, got 'beam'$"),
+        ([("decode.beam", 3)], TypeError, "^load: settings must be a dictionary such as"),
     ):
         with pytest.raises(error, match=said):
             quatrain.load(tmp_path / "run", settings=settings)

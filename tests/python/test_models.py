@@ -113,6 +113,23 @@ def test_the_scores_and_gradients_are_those_of_the_run(loaded, data, name):
 
 
 @trainer
+def test_what_is_frozen_in_a_run_is_frozen(tmp_path):
+    words = ["the", "key", "keys", "cabinet", "to", "is", "are"]
+    (tmp_path / "vectors.txt").write_text("".join(f"{word} " + " ".join([str(i)] * 10) + "\n" for i, word in enumerate(words)))
+    settings = f"{RUNS['classifier'][2]} {SIZES['agreement']} task.freeze_vectors=true train.steps=2 train.evaluate_every=2 train.threads=1"
+    changes = [part for setting in (*settings.split(), f"task.vectors={tmp_path / 'vectors.txt'}") for part in ("--set", setting)]
+    done = subprocess.run([PROGRAM, "train", "agreement", "--out", tmp_path / "run", *changes], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    run = quatrain.load(tmp_path / "run")
+    run.model.head.bias.requires_grad_(False)
+    network = models.TextClassifier.from_run(run)
+    frozen = {name for name, parameter in network.named_parameters() if not parameter.requires_grad}
+    assert frozen == {"embedding.weight", "head.bias"} and network.projection is not None
+    with torch.no_grad():
+        torch.testing.assert_close(network(*run.inputs(["the keys to"])), run.model(*run.inputs(["the keys to"])), rtol=1e-4, atol=1e-5)
+
+
+@trainer
 @pytest.mark.parametrize("name", [name for name in RUNS if name != "classifier-learned"])
 def test_the_same_seed_draws_the_same_weights(loaded, monkeypatch, name):
     cls = getattr(models, RUNS[name][0])
@@ -244,6 +261,12 @@ def test_sizes_that_do_not_fit_are_refused():
         (lambda: models.TextClassifier(20, 2, padding_id=20), "padding_id must be a token of the vocabulary of 20, got 20"),
         (lambda: models.TextClassifier(20, 2, freeze_pretrained=True), "freeze_pretrained needs pretrained embeddings"),
         (lambda: models.RecurrentNetwork(8, 16, 3, cell="qru"), "cell"),
+        (lambda: models.RecurrentNetwork(8, 16, 3, dropout=5.0), "dropout"),
+        (lambda: models.RecurrentNetwork(8, 16, 3, dense=-4), "dense"),
+        (lambda: models.RecurrentNetwork(8, 16, 3, proj_size=8), "proj_size is not one of its options"),
+        (lambda: models.TextClassifier(20, 2, pretrained_width=-4), "pretrained_width"),
+        (lambda: models.TextClassifier(20, 2, max_length=0), "max_length must be at least 1"),
+        (lambda: small()["TextClassifier"][0](torch.ones(2, 3, dtype=torch.long), torch.zeros(2, 2, dtype=torch.bool)), "padding must be bool"),
         (lambda: models.TokenInputs(20, 16, positions="none"), "positions"),
     ):
         with pytest.raises(ValueError, match=said):

@@ -23,14 +23,17 @@ def options_of(network: str, run: Run, *kinds: str) -> dict[str, Any]:
 
 
 def with_state_of(run: Run, network: _Network) -> _Network:
-    """The network with a copy of the run's weights, on their device, in eval mode. Buffers of the run alone are kept: a file of
-    its weights has them."""
+    """The network with a copy of the run's weights, on their device, in eval mode; what is frozen there is frozen here. Buffers of
+    the run alone are kept: a file of its weights has them."""
     state = run.model.state_dict()
     known = network.state_dict()
     for name, buffer in run.model.named_buffers():
         if name not in known:
             network.register_buffer(name, torch.empty_like(buffer))
     network.load_state_dict(state)
+    trained = dict(run.model.named_parameters())
+    for name, parameter in network.named_parameters():
+        parameter.requires_grad_(trained[name].requires_grad)
     return network.eval()
 
 

@@ -29,7 +29,7 @@ class RecurrentNetwork(nn.Module):
         num_layers, bidirectional, dropout, forget_bias: as in ``LSTM``; ``dropout`` acts before a dense layer too.
         dense: width of a layer of the algebra between the recurrent ones and the scores; 0 for none.
         algebra: of the recurrent layers and the dense one.
-        **options: the other arguments of ``LSTM``, such as ``gates``, ``recurrent_dropout``, ``chrono``.
+        **options: the other arguments of ``LSTM``, such as ``gates``, ``recurrent_dropout``, ``chrono``, but no projection.
 
     Children: ``layers``, ``dense`` (if there is one), ``output`` (``torch.nn.Linear``). Shape: x (steps, batch, input_size), or
     with ``batch_first`` (batch, steps, input_size) -> the same with ``classes`` at the end. Of a ``PackedSequence`` the rows of its
@@ -62,6 +62,11 @@ class RecurrentNetwork(nn.Module):
         super().__init__()
         _check.choice("cell", cell, CELLS)
         _check.at_least_one("RecurrentNetwork", "classes", classes)
+        _check.at_least_zero("RecurrentNetwork", "dense", dense)
+        _check.probability("RecurrentNetwork", "dropout", dropout)
+        for name in ("proj_size", "direction_first", "nonlinearity", "printed"):
+            if name in options:
+                raise ValueError(f"RecurrentNetwork: {name} is not one of its options: cell, dense and bidirectional settle it")
         self.spec = spec = Spec.parse(algebra)
         self.dropout = dropout
         at: dict[str, Any] = {"device": device, "dtype": dtype}

@@ -62,6 +62,8 @@ class TextClassifier(nn.Module):
         super().__init__()
         options = cast(LayerOptions, {"feed_forward": 512, "norm": "pre", **options})
         _check.at_least_one("TextClassifier", "classes", classes)
+        _check.at_least_one("TextClassifier", "max_length", max_length)
+        _check.at_least_zero("TextClassifier", "pretrained_width", pretrained_width)
         if not 0 <= padding_id < vocabulary_size:
             raise ValueError(
                 f"TextClassifier: padding_id must be a token of the vocabulary of {vocabulary_size}, got {padding_id}"
@@ -95,10 +97,7 @@ class TextClassifier(nn.Module):
         state = run.model.state_dict()
         words, embedded = state["embedding.weight"].shape
         pretrained = embedded if "projection.S" in state else 0
-        frozen = bool(options.pop("freeze_vectors", False)) and pretrained > 0
-        options.pop("vectors", None)
-        network = cls(words, len(run.labels), pretrained_width=pretrained, freeze_pretrained=frozen, **options, **place_of(run))
-        return with_state_of(run, network)
+        return with_state_of(run, cls(words, len(run.labels), pretrained_width=pretrained, **options, **place_of(run)))
 
     def set_embeddings(self, vectors: Tensor) -> None:
         """Copies pretrained vectors (vocabulary_size, pretrained_width or width) into the embeddings; the row of ``padding_id``
@@ -114,6 +113,11 @@ class TextClassifier(nn.Module):
         if tokens.dim() != 2:
             raise ValueError(f"TextClassifier: tokens must be (batch, length), got {list(tokens.shape)}")
         padded = tokens == self.padding_id if padding is None else padding
+        if padded.shape != tokens.shape or padded.dtype != torch.bool:
+            raise ValueError(
+                f"TextClassifier: padding must be bool with the sizes of tokens {list(tokens.shape)}, got {padded.dtype} "
+                f"{list(padded.shape)}"
+            )
         x = nn.functional.embedding(tokens, self.embedding.weight, self.padding_id)
         if self.projection is not None:
             x = torch.tanh(self.projection(x))
