@@ -12,13 +12,12 @@ from ..runs import Run
 _Network = TypeVar("_Network", bound=nn.Module)
 
 
-def options_of(network: str, run: Run, *kinds: str) -> dict[str, Any]:
+def options_of(network: str, run: Run, kind: str) -> dict[str, Any]:
     """The table [model] of a run's recipe; an error where the run is of another kind."""
-    kind = getattr(run, "kind", None)
-    if kind is None:
+    if not hasattr(run, "kind"):
         raise TypeError(f"{network}.from_run: run must be what quatrain.load gives, got {type(run).__name__}")
-    if kind not in kinds:
-        raise ValueError(f"{network}.from_run: the run must be of the kind {' or '.join(kinds)}, got {kind}")
+    if run.kind != kind:
+        raise ValueError(f"{network}.from_run: the run must be of the kind {kind}, got {run.kind}")
     return dict(run.recipe["model"])
 
 

@@ -38,13 +38,9 @@ class Sinusoids(nn.Module):
 
     def forward(self, first: int, length: int, like: Tensor) -> Tensor:
         end = first + length
-        if end > self.max_length:
-            places = self._of(end)
-        elif self.kept.device == like.device:
-            places = self.kept
-        else:  # a network of the meta device, to which weights were assigned
-            places = self._of(self.max_length)
-        return places[first:end].to(like)
+        # They are elsewhere in a network of the meta device to which weights were assigned.
+        kept = end <= self.max_length and self.kept.device == like.device
+        return (self.kept if kept else self._of(end))[first:end].to(like)
 
     def extra_repr(self) -> str:
         return f"{self.max_length}, {self.width}"

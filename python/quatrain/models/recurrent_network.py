@@ -11,10 +11,9 @@ from torch.nn.utils.rnn import PackedSequence
 from ..algebra import Spec
 from ..nn import GRU, LSTM, RNN, Linear, _check
 from ..nn.component_wise import dropout as dropped
+from ..nn.recurrent_weights import CELLS
 from ..runs import Run
 from ._runs import options_of, place_of, with_state_of
-
-CELLS = ("lstm", "lstm_printed", "gru", "rnn_tanh", "rnn_relu")
 
 
 class RecurrentNetwork(nn.Module):

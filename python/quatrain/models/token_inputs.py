@@ -135,22 +135,21 @@ class Around:
         self.spec = Spec.parse(rest.get("algebra", "quaternion"))
         self.maps = {name: rest[name] for name in ("way", "device", "dtype") if name in rest}
 
-    def _filled(self, tokens: int, in_algebra: bool) -> int:
-        n = self.spec.n if in_algebra else 1
-        return -(-tokens // n) * n
+    def _filled(self, tokens: int, in_algebra: bool) -> tuple[int, Spec]:
+        """Entries for so many tokens, and the algebra that they fill."""
+        spec = self.spec if in_algebra else Spec.parse("real")
+        return -(-tokens // spec.n) * spec.n, spec
 
     def inputs(self, tokens: int) -> TokenInputs:
-        algebra = self.spec if self.in_algebra else "real"
-        tokens = self._filled(tokens, self.in_algebra)
-        return TokenInputs(tokens, self.width, algebra=algebra, dropout=self.layer.get("dropout", 0.1), **self.places, **self.maps)
+        entries, algebra = self._filled(tokens, self.in_algebra)
+        return TokenInputs(entries, self.width, algebra=algebra, dropout=self.layer.get("dropout", 0.1), **self.places, **self.maps)
 
     def output(self, tokens: int) -> Linear | None:
         if self.kind == "tied":
             return None
-        in_algebra = self.kind == "algebra"
+        entries, algebra = self._filled(tokens, self.kind == "algebra")
         options: dict[str, Any] = {name: value for name, value in self.layer.items() if name in ("initialiser", "bias")}
-        algebra = self.spec if in_algebra else "real"
-        return Linear(self.width, self._filled(tokens, in_algebra), algebra=algebra, **options, **self.maps)
+        return Linear(self.width, entries, algebra=algebra, **options, **self.maps)
 
 
 def scores_of(hidden: Tensor, output: Linear | None, inputs: TokenInputs, tokens: int) -> Tensor:

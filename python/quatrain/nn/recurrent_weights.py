@@ -18,6 +18,7 @@ Gates = Literal["automatic", "packed", "separate"]
 GATES = get_args(Gates)
 
 _LETTERS = {"lstm": "ifgo", "lstm_printed": "ifgo", "gru": "rzn", "rnn_tanh": "h", "rnn_relu": "h"}
+CELLS = tuple(_LETTERS)
 
 
 def check_options(
